@@ -1,0 +1,5 @@
+//! A rendered page -> the blocks that a reader sees (P-VISUAL 4: extended VIPS).
+
+mod block;
+
+pub use block::{Block, BlockRole, BlockTree, Image, Link, NodeId, Text};

@@ -1,0 +1,10 @@
+//! The one integration-test binary, over the real executable and servers on 127.0.0.1:0.
+//!
+//! A new test goes into the module named after the subcommand or the promise it checks.
+
+#[test]
+fn version_is_printed() {
+    let output =
+        std::process::Command::new(env!("CARGO_BIN_EXE_perennial")).arg("--version").output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("perennial "));
+}

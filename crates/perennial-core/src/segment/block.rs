@@ -1,10 +1,20 @@
 //! The tree of blocks and what its leaves hold; the IDs by which a diff stops early (P-VISUAL 4.2).
 
+use std::fmt::{self, Display, Write};
+
+use super::id::{IdHasher, IgnoreRules};
 use crate::layout::Rect;
 
 /// A hash of a node's content and its children's IDs: equal IDs mean equal content.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct NodeId(pub u64);
+
+impl Display for NodeId {
+    /// Sixteen hexadecimal digits, as in Vi-XML.
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
 
 /// What a block is to a reader.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
@@ -30,6 +40,20 @@ pub struct Link {
     pub address: String,
 }
 
+impl Link {
+    /// A link whose ID covers its whole address.
+    pub fn new(name: impl Into<String>, address: impl Into<String>) -> Link {
+        Link::ignoring(&IgnoreRules::none(), name, address)
+    }
+
+    /// A link whose ID overlooks what the rules name.
+    pub fn ignoring(rules: &IgnoreRules, name: impl Into<String>, address: impl Into<String>) -> Link {
+        let (name, address) = (name.into(), address.into());
+        let id = IdHasher::new(b'L').part(&name).part(&rules.strip(&address)).finish();
+        Link { id, name, address }
+    }
+}
+
 /// An image: its alternative text or file name, and its source.
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Image {
@@ -41,6 +65,20 @@ pub struct Image {
     pub source: String,
 }
 
+impl Image {
+    /// An image whose ID covers its whole source.
+    pub fn new(name: impl Into<String>, source: impl Into<String>) -> Image {
+        Image::ignoring(&IgnoreRules::none(), name, source)
+    }
+
+    /// An image whose ID overlooks what the rules name.
+    pub fn ignoring(rules: &IgnoreRules, name: impl Into<String>, source: impl Into<String>) -> Image {
+        let (name, source) = (name.into(), source.into());
+        let id = IdHasher::new(b'I').part(&name).part(&rules.strip(&source)).finish();
+        Image { id, name, source }
+    }
+}
+
 /// A run of text outside links: a paragraph, a heading, a cell.
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Text {
@@ -48,6 +86,14 @@ pub struct Text {
     pub id: NodeId,
     /// White space folded.
     pub text: String,
+}
+
+impl Text {
+    /// A run of text with its ID.
+    pub fn new(text: impl Into<String>) -> Text {
+        let text = text.into();
+        Text { id: IdHasher::new(b'T').part(&text).finish(), text }
+    }
 }
 
 /// A region of the page. Inner blocks have children, leaf blocks have content, never both.
@@ -75,6 +121,96 @@ pub struct Block {
     pub texts: Vec<Text>,
 }
 
+impl Block {
+    /// A leaf with its content; importance, geometry and role are the caller's to set, the rest is
+    /// [`BlockTree::seal`]'s.
+    pub fn leaf(links: Vec<Link>, images: Vec<Image>, texts: Vec<Text>) -> Block {
+        Block { doc: 10, links, images, texts, ..Block::default() }
+    }
+
+    /// A block of blocks; its box is drawn around theirs.
+    pub fn inner(children: Vec<Block>) -> Block {
+        let rect = children.iter().fold(Rect::default(), |all, child| all.union(&child.rect));
+        Block { doc: 1, rect, children, ..Block::default() }
+    }
+
+    /// Has no blocks within.
+    pub fn is_leaf(&self) -> bool {
+        self.children.is_empty()
+    }
+
+    /// The reference as people read it: `B1.2`.
+    pub fn name(&self) -> String {
+        let mut name = String::from("B");
+        for (level, number) in self.reference.iter().enumerate() {
+            // Writing to a String cannot fail.
+            let _ = write!(name, "{}{number}", if level == 0 { "" } else { "." });
+        }
+        name
+    }
+
+    /// Hash of the IDs of all links, in order.
+    pub fn links_id(&self) -> NodeId {
+        IdHasher::new(b'l').ids(self.links.iter().map(|link| link.id)).finish()
+    }
+
+    /// Hash of the IDs of all images, in order.
+    pub fn images_id(&self) -> NodeId {
+        IdHasher::new(b'i').ids(self.images.iter().map(|image| image.id)).finish()
+    }
+
+    /// Hash of the IDs of all texts, in order.
+    pub fn texts_id(&self) -> NodeId {
+        IdHasher::new(b't').ids(self.texts.iter().map(|text| text.id)).finish()
+    }
+
+    /// What [`Block::id`] must be, given the children's IDs.
+    pub fn content_id(&self) -> NodeId {
+        if self.is_leaf() {
+            let parts = [self.links_id(), self.images_id(), self.texts_id()];
+            IdHasher::new(b'B').ids(parts.into_iter()).finish()
+        } else {
+            IdHasher::new(b'b').ids(self.children.iter().map(|child| child.id)).finish()
+        }
+    }
+
+    /// This block and all within, in reading order, each before its children.
+    pub fn walk(&self) -> Walk<'_> {
+        Walk { pending: vec![self] }
+    }
+
+    fn seal(&mut self, reference: Vec<u16>) {
+        seal_all(&mut self.children, &reference);
+        self.reference = reference;
+        if !self.is_leaf() {
+            self.importance = self.children.iter().map(|child| child.importance).sum();
+        }
+        self.id = self.content_id();
+    }
+}
+
+fn seal_all(blocks: &mut [Block], above: &[u16]) {
+    for (index, block) in blocks.iter_mut().enumerate() {
+        let number = u16::try_from(index + 1).unwrap_or(u16::MAX);
+        block.seal(above.iter().copied().chain([number]).collect());
+    }
+}
+
+/// Blocks in reading order, each before its children.
+pub struct Walk<'a> {
+    pending: Vec<&'a Block>,
+}
+
+impl<'a> Iterator for Walk<'a> {
+    type Item = &'a Block;
+
+    fn next(&mut self) -> Option<&'a Block> {
+        let block = self.pending.pop()?;
+        self.pending.extend(block.children.iter().rev());
+        Some(block)
+    }
+}
+
 /// What a reader sees of one version of a page, as nested regions.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct BlockTree {
@@ -86,4 +222,82 @@ pub struct BlockTree {
     pub engine: String,
     /// The top-level blocks B1, B2, ...
     pub blocks: Vec<Block>,
+}
+
+impl BlockTree {
+    /// Computes from the leaves up what follows from content: references, IDs, importance of inner blocks.
+    /// Call it once after building or changing a tree by hand.
+    pub fn seal(&mut self) {
+        seal_all(&mut self.blocks, &[]);
+    }
+
+    /// Hash of the whole page's content: the ID of the document node.
+    pub fn id(&self) -> NodeId {
+        IdHasher::new(b'D').ids(self.blocks.iter().map(|block| block.id)).finish()
+    }
+
+    /// All blocks in reading order, each before its children.
+    pub fn walk(&self) -> Walk<'_> {
+        Walk { pending: self.blocks.iter().rev().collect() }
+    }
+
+    /// The leaf blocks in reading order.
+    pub fn leaves(&self) -> impl Iterator<Item = &Block> {
+        self.walk().filter(|block| block.is_leaf())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> BlockTree {
+        let mut first = Block::leaf(vec![Link::new("Home", "http://a.org/")], vec![], vec![]);
+        first.importance = 0.25;
+        let mut second = Block::leaf(vec![], vec![], vec![Text::new("A text.")]);
+        second.importance = 0.75;
+        let mut tree = BlockTree { blocks: vec![Block::inner(vec![first, second])], ..BlockTree::default() };
+        tree.seal();
+        tree
+    }
+
+    #[test]
+    fn seal_numbers_blocks_and_sums_importance() {
+        let tree = sample();
+        let names: Vec<String> = tree.walk().map(Block::name).collect();
+        assert_eq!(names, ["B1", "B1.1", "B1.2"]);
+        assert_eq!(tree.blocks[0].importance, 1.0);
+    }
+
+    #[test]
+    fn one_word_changes_the_ids_up_to_the_root_and_no_other() {
+        let before = sample();
+        let mut after = before.clone();
+        after.blocks[0].children[1].texts[0] = Text::new("A word.");
+        after.seal();
+        assert_ne!(before.id(), after.id());
+        assert_ne!(before.blocks[0].id, after.blocks[0].id);
+        assert_eq!(before.blocks[0].children[0].id, after.blocks[0].children[0].id);
+    }
+
+    #[test]
+    fn geometry_and_importance_have_no_part_in_ids() {
+        let before = sample();
+        let mut after = before.clone();
+        after.blocks[0].children[1].rect.x = 7.0;
+        after.blocks[0].children[1].importance = 0.5;
+        after.seal();
+        assert_eq!(before.id(), after.id());
+    }
+
+    #[test]
+    fn ids_are_the_same_in_every_release() {
+        assert_eq!(Link::new("Home", "http://a.org/").id.to_string(), "ed650a24a41033bc");
+    }
+
+    #[test]
+    fn the_same_words_as_link_image_and_text_differ() {
+        assert_ne!(Link::new("a", "b").id, Image::new("a", "b").id);
+        assert_ne!(Link::new("ab", "").id, Link::new("a", "b").id);
+    }
 }

@@ -1,5 +1,7 @@
 //! A rendered page -> the blocks that a reader sees (P-VISUAL 4: extended VIPS).
 
 mod block;
+mod id;
 
-pub use block::{Block, BlockRole, BlockTree, Image, Link, NodeId, Text};
+pub use block::{Block, BlockRole, BlockTree, Image, Link, NodeId, Text, Walk};
+pub use id::IgnoreRules;

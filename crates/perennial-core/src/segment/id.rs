@@ -1,0 +1,144 @@
+//! Content -> [`NodeId`]: the hash by which a diff stops early (P-VISUAL 4), and what it overlooks on demand.
+//!
+//! IDs are stored in Vi-XML and compared across years, so the hash is written out here: FNV-1a over tagged,
+//! length-separated parts with a mixing step at the end, the same on every machine and in every release.
+
+use std::borrow::Cow;
+
+use super::NodeId;
+
+const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
+const PRIME: u64 = 0x0000_0100_0000_01b3;
+
+/// Hash in the making. The kind of node goes in first, so that a link and an image of the same words differ.
+pub(super) struct IdHasher(u64);
+
+impl IdHasher {
+    pub(super) fn new(kind: u8) -> IdHasher {
+        IdHasher((OFFSET ^ u64::from(kind)).wrapping_mul(PRIME))
+    }
+
+    pub(super) fn part(mut self, text: &str) -> IdHasher {
+        for byte in text.bytes() {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(PRIME);
+        }
+        self.number(text.len() as u64)
+    }
+
+    pub(super) fn number(mut self, number: u64) -> IdHasher {
+        self.0 = mix(self.0 ^ number).wrapping_mul(PRIME);
+        self
+    }
+
+    pub(super) fn ids(self, ids: impl Iterator<Item = NodeId>) -> IdHasher {
+        ids.fold(self, |hasher, id| hasher.number(id.0))
+    }
+
+    pub(super) fn finish(self) -> NodeId {
+        NodeId(mix(self.0))
+    }
+}
+
+/// The finaliser of SplitMix64 (Steele et al. 2014): FNV alone leaves the high bits of short inputs alike.
+fn mix(mut z: u64) -> u64 {
+    z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Which query and path parameters of an address say nothing about what it leads to: session ids, cache
+/// busters, campaign marks. Addresses are kept as they are; only IDs overlook these.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct IgnoreRules {
+    /// Names in lower case; one that ends in `*` stands for all that begin so.
+    pub parameters: Vec<String>,
+}
+
+/// Names that carry a session or defeat a cache nearly everywhere; `v` and `id` often mean content.
+const USUAL: [&str; 16] = [
+    "jsessionid",
+    "phpsessid",
+    "aspsessionid*",
+    "sessionid",
+    "session_id",
+    "sid",
+    "cfid",
+    "cftoken",
+    "zenid",
+    "utm_*",
+    "fbclid",
+    "gclid",
+    "cachebuster",
+    "cachebust",
+    "nocache",
+    "_",
+];
+
+impl Default for IgnoreRules {
+    fn default() -> IgnoreRules {
+        IgnoreRules { parameters: USUAL.iter().map(|name| name.to_string()).collect() }
+    }
+}
+
+impl IgnoreRules {
+    /// Overlook nothing.
+    pub fn none() -> IgnoreRules {
+        IgnoreRules { parameters: Vec::new() }
+    }
+
+    /// Whether a parameter is overlooked.
+    pub fn ignores(&self, name: &str) -> bool {
+        self.parameters.iter().any(|rule| match rule.strip_suffix('*') {
+            Some(stem) => name.get(..stem.len()).is_some_and(|head| head.eq_ignore_ascii_case(stem)),
+            None => rule.eq_ignore_ascii_case(name),
+        })
+    }
+
+    /// The address without the overlooked parameters of its query (`?a&b`) and its path (`;a`).
+    pub fn strip<'a>(&self, address: &'a str) -> Cow<'a, str> {
+        let (body, fragment) = address.split_at(address.find('#').unwrap_or(address.len()));
+        let (path, query) = body.split_at(body.find('?').unwrap_or(body.len()));
+        let is_ignored = |piece: &&str| self.ignores(piece.split('=').next().unwrap_or(piece));
+        let query_pieces = || query.strip_prefix('?').into_iter().flat_map(|query| query.split('&'));
+        if !path.split(';').skip(1).any(|piece| is_ignored(&piece))
+            && !query_pieces().any(|piece| is_ignored(&piece))
+        {
+            return Cow::Borrowed(address);
+        }
+        let mut kept = String::with_capacity(address.len());
+        for (index, piece) in
+            path.split(';').enumerate().filter(|(index, piece)| *index == 0 || !is_ignored(piece))
+        {
+            kept.push_str(if index == 0 { "" } else { ";" });
+            kept.push_str(piece);
+        }
+        for (index, piece) in query_pieces().filter(|piece| !is_ignored(piece)).enumerate() {
+            kept.push(if index == 0 { '?' } else { '&' });
+            kept.push_str(piece);
+        }
+        kept.push_str(fragment);
+        Cow::Owned(kept)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn session_ids_and_cache_busters_are_overlooked_and_nothing_else() {
+        let rules = IgnoreRules::default();
+        for (address, stripped) in [
+            ("http://a.org/x?PHPSESSID=1&a=2&utm_source=b#top", "http://a.org/x?a=2#top"),
+            ("http://a.org/x;jsessionid=12?a=2", "http://a.org/x?a=2"),
+            ("http://a.org/x;jsessionid=12;b=1", "http://a.org/x;b=1"),
+            ("http://a.org/x?sid=1", "http://a.org/x"),
+            ("http://a.org/x?q=sid&&id=3;x?#sid=1", "http://a.org/x?q=sid&&id=3;x?#sid=1"),
+            ("", ""),
+        ] {
+            assert_eq!(rules.strip(address), stripped);
+            assert_eq!(IgnoreRules::none().strip(address), address);
+        }
+    }
+}

@@ -29,6 +29,28 @@ pub enum BlockRole {
     Other,
 }
 
+impl BlockRole {
+    /// All of them, with the names that Vi-XML uses.
+    pub const NAMES: [(BlockRole, &str); 6] = [
+        (BlockRole::Main, "main"),
+        (BlockRole::Navigation, "navigation"),
+        (BlockRole::Advertisement, "advertisement"),
+        (BlockRole::Header, "header"),
+        (BlockRole::Footer, "footer"),
+        (BlockRole::Other, "other"),
+    ];
+
+    /// In lower case, as in Vi-XML.
+    pub fn name(self) -> &'static str {
+        BlockRole::NAMES.iter().find(|(role, _)| *role == self).map_or("other", |(_, name)| name)
+    }
+
+    /// The role of that name; an unknown name is [`BlockRole::Other`].
+    pub fn from_name(name: &str) -> BlockRole {
+        BlockRole::NAMES.iter().find(|(_, known)| *known == name).map_or(BlockRole::Other, |(role, _)| *role)
+    }
+}
+
 /// An anchor: its text and where it leads.
 #[derive(Clone, PartialEq, Eq, Debug, Hash)]
 pub struct Link {

@@ -2,6 +2,7 @@
 
 mod block;
 mod id;
+pub mod vixml;
 
 pub use block::{Block, BlockRole, BlockTree, Image, Link, NodeId, Text, Walk};
 pub use id::IgnoreRules;

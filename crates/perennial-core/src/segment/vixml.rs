@@ -1,0 +1,443 @@
+//! [`BlockTree`] <-> Vi-XML, the paper's exchange format (P-VISUAL 3.2 and 4, figure 3); schema in `docs/vixml.md`.
+//!
+//! Reading what was written gives the same tree, digit for digit. IDs are read, not recomputed, because
+//! they may have been made with rules that overlook parts of an address.
+
+use std::fmt::{Display, Write};
+
+use quick_xml::XmlVersion;
+use quick_xml::events::{BytesRef, BytesStart, Event};
+use quick_xml::reader::Reader;
+
+use super::{Block, BlockRole, BlockTree, Image, Link, NodeId, Text};
+use crate::layout::Rect;
+
+/// Blocks nested deeper than this are refused: no page needs them, and reading must not exhaust the stack
+/// of whoever walks the tree.
+pub const MAX_DEPTH: usize = 64;
+
+/// Why a text is not Vi-XML, and where.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("Vi-XML, byte {offset}: {reason}")]
+pub struct VixmlError {
+    /// Bytes before the place.
+    pub offset: u64,
+    /// What is wrong and what would be right.
+    pub reason: String,
+}
+
+/// Writes a tree. Characters that XML cannot hold (most control characters) become U+FFFD.
+pub fn write(tree: &BlockTree) -> String {
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Document");
+    attribute(&mut out, "url", &tree.url);
+    attribute(&mut out, "version", &tree.version);
+    attribute(&mut out, "engine", &tree.engine);
+    out.push_str(">\n");
+    for block in &tree.blocks {
+        write_block(&mut out, block, 1);
+    }
+    out.push_str("</Document>\n");
+    out
+}
+
+fn write_block(out: &mut String, block: &Block, depth: usize) {
+    indent(out, depth);
+    out.push_str("<Block");
+    attribute(out, "ref", &block.name());
+    number(out, "id", block.id);
+    number(out, "x", block.rect.x);
+    number(out, "y", block.rect.y);
+    number(out, "w", block.rect.w);
+    number(out, "h", block.rect.h);
+    number(out, "doc", block.doc);
+    number(out, "importance", block.importance);
+    attribute(out, "role", block.role.name());
+    out.push_str(">\n");
+    for child in &block.children {
+        write_block(out, child, depth + 1);
+    }
+    write_links(out, block, depth + 1);
+    write_images(out, block, depth + 1);
+    write_texts(out, block, depth + 1);
+    indent(out, depth);
+    out.push_str("</Block>\n");
+}
+
+fn write_links(out: &mut String, block: &Block, depth: usize) {
+    write_group(out, "Links", block.links_id(), &block.links, depth, |out, link| {
+        out.push_str("<link");
+        number(out, "ID", link.id);
+        attribute(out, "name", &link.name);
+        attribute(out, "adr", &link.address);
+        out.push_str("/>");
+    });
+}
+
+fn write_images(out: &mut String, block: &Block, depth: usize) {
+    write_group(out, "Imgs", block.images_id(), &block.images, depth, |out, image| {
+        out.push_str("<img");
+        number(out, "ID", image.id);
+        attribute(out, "name", &image.name);
+        attribute(out, "src", &image.source);
+        out.push_str("/>");
+    });
+}
+
+fn write_texts(out: &mut String, block: &Block, depth: usize) {
+    write_group(out, "Txts", block.texts_id(), &block.texts, depth, |out, text| {
+        out.push_str("<txt");
+        number(out, "ID", text.id);
+        out.push('>');
+        escape(out, &text.text);
+        out.push_str("</txt>");
+    });
+}
+
+/// An empty group is left out.
+fn write_group<T>(
+    out: &mut String,
+    tag: &str,
+    id: NodeId,
+    items: &[T],
+    depth: usize,
+    write_item: fn(&mut String, &T),
+) {
+    if items.is_empty() {
+        return;
+    }
+    indent(out, depth);
+    let _ = writeln!(out, "<{tag} ID=\"{id}\">");
+    for item in items {
+        indent(out, depth + 1);
+        write_item(out, item);
+        out.push('\n');
+    }
+    indent(out, depth);
+    let _ = writeln!(out, "</{tag}>");
+}
+
+fn indent(out: &mut String, depth: usize) {
+    out.extend(std::iter::repeat_n(' ', depth.min(MAX_DEPTH)));
+}
+
+/// For values that need no escaping. Writing to a String cannot fail.
+fn number(out: &mut String, name: &str, value: impl Display) {
+    let _ = write!(out, " {name}=\"{value}\"");
+}
+
+fn attribute(out: &mut String, name: &str, value: &str) {
+    let _ = write!(out, " {name}=\"");
+    escape(out, value);
+    out.push('"');
+}
+
+/// Line ends and tabs are written as references, or a reader would turn them into spaces.
+fn escape(out: &mut String, text: &str) {
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\t' | '\n' | '\r' => {
+                let _ = write!(out, "&#{};", u32::from(c));
+            }
+            '\0'..='\x1f' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            _ => out.push(c),
+        }
+    }
+}
+
+/// Reads a tree. Unknown elements and attributes are passed over, so that a later release may add some.
+pub fn read(xml: &str) -> Result<BlockTree, VixmlError> {
+    let mut reader = Reader::from_str(xml);
+    reader.config_mut().expand_empty_elements = true;
+    let mut reading = Reading::default();
+    loop {
+        let offset = reader.buffer_position();
+        let fail = |reason: String| VixmlError { offset, reason };
+        match reader.read_event().map_err(|error| fail(error.to_string()))? {
+            Event::Start(tag) if !Reading::knows(tag.name().0) => {
+                reader.read_to_end(tag.name()).map_err(|error| fail(error.to_string()))?;
+            }
+            Event::Start(tag) => reading.start(&tag).map_err(fail)?,
+            Event::End(tag) => reading.end(tag.name().0).map_err(fail)?,
+            Event::Text(text) => reading.text(&text.xml10_content()),
+            Event::CData(text) => reading.text(&text.xml10_content()),
+            Event::GeneralRef(entity) => reading.entity(&entity).map_err(fail)?,
+            Event::Eof => return reading.finish().map_err(fail),
+            Event::Empty(_) | Event::Comment(_) | Event::Decl(_) | Event::PI(_) | Event::DocType(_) => {}
+        }
+    }
+}
+
+/// A tree half read.
+#[derive(Default)]
+struct Reading {
+    tree: Option<BlockTree>,
+    open: Vec<Block>,
+    text: Option<(NodeId, String)>,
+    is_closed: bool,
+}
+
+impl Reading {
+    fn knows(tag: &str) -> bool {
+        matches!(tag, "Document" | "Block" | "Links" | "Imgs" | "Txts" | "link" | "img" | "txt")
+    }
+
+    fn start(&mut self, tag: &BytesStart) -> Result<(), String> {
+        match tag.name().0 {
+            "Document" => self.start_document(tag),
+            "Block" => self.start_block(tag),
+            "link" => {
+                let link = Link { id: id(tag, "ID")?, name: text(tag, "name")?, address: text(tag, "adr")? };
+                self.leaf("link")?.links.push(link);
+                Ok(())
+            }
+            "img" => {
+                let image = Image { id: id(tag, "ID")?, name: text(tag, "name")?, source: text(tag, "src")? };
+                self.leaf("img")?.images.push(image);
+                Ok(())
+            }
+            "txt" => {
+                self.leaf("txt")?;
+                self.text = Some((id(tag, "ID")?, String::new()));
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn start_document(&mut self, tag: &BytesStart) -> Result<(), String> {
+        if self.tree.is_some() {
+            return Err("a second <Document>: keep one tree a file".into());
+        }
+        let (url, version, engine) =
+            (text(tag, "url")?, text(tag, "version")?, text(tag, "engine").unwrap_or_default());
+        self.tree = Some(BlockTree { url, version, engine, blocks: Vec::new() });
+        Ok(())
+    }
+
+    fn start_block(&mut self, tag: &BytesStart) -> Result<(), String> {
+        if self.tree.is_none() || self.is_closed {
+            return Err("<Block> outside <Document>: put it inside".into());
+        }
+        if self.open.len() >= MAX_DEPTH {
+            return Err(format!("blocks nested deeper than {MAX_DEPTH}: flatten them"));
+        }
+        if let Some(above) = self.open.last()
+            && !(above.links.is_empty() && above.images.is_empty() && above.texts.is_empty())
+        {
+            return Err("a block holds blocks or content, not both: wrap the content in a <Block>".into());
+        }
+        self.open.push(Block {
+            reference: reference(tag)?,
+            id: id(tag, "id")?,
+            rect: Rect { x: parse(tag, "x")?, y: parse(tag, "y")?, w: parse(tag, "w")?, h: parse(tag, "h")? },
+            doc: parse(tag, "doc")?,
+            importance: parse(tag, "importance")?,
+            role: BlockRole::from_name(&text(tag, "role").unwrap_or_default()),
+            ..Block::default()
+        });
+        Ok(())
+    }
+
+    /// The block that takes content now.
+    fn leaf(&mut self, what: &str) -> Result<&mut Block, String> {
+        match self.open.last_mut() {
+            Some(block) if block.children.is_empty() => Ok(block),
+            Some(_) => Err(format!("<{what}> in a block that holds blocks: wrap it in a <Block>")),
+            None => Err(format!("<{what}> outside a <Block>: put it inside")),
+        }
+    }
+
+    fn end(&mut self, tag: &str) -> Result<(), String> {
+        match tag {
+            "Document" => self.is_closed = true,
+            "txt" => {
+                if let Some((id, text)) = self.text.take() {
+                    self.leaf("txt")?.texts.push(Text { id, text });
+                }
+            }
+            "Block" => {
+                if let Some(block) = self.open.pop() {
+                    match (self.open.last_mut(), &mut self.tree) {
+                        (Some(above), _) => above.children.push(block),
+                        (None, Some(tree)) => tree.blocks.push(block),
+                        (None, None) => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Only a `<txt>` has text; white space between elements is for people.
+    fn text(&mut self, piece: &str) {
+        if let Some((_, text)) = &mut self.text {
+            text.push_str(piece);
+        }
+    }
+
+    fn entity(&mut self, entity: &BytesRef) -> Result<(), String> {
+        let unknown = || format!("unknown entity &{};: write the character itself", &**entity);
+        let c = match entity.resolve_char_ref().map_err(|error| error.to_string())? {
+            Some(c) => c,
+            None => match &**entity {
+                "amp" => '&',
+                "lt" => '<',
+                "gt" => '>',
+                "quot" => '"',
+                "apos" => '\'',
+                _ => return Err(unknown()),
+            },
+        };
+        self.text(c.encode_utf8(&mut [0; 4]));
+        Ok(())
+    }
+
+    fn finish(self) -> Result<BlockTree, String> {
+        match self.tree {
+            Some(tree) if self.is_closed => Ok(tree),
+            Some(_) => Err("the text ends before </Document>: the file is cut short".into()),
+            None => Err("no <Document>: this is not Vi-XML".into()),
+        }
+    }
+}
+
+fn text(tag: &BytesStart, name: &str) -> Result<String, String> {
+    let found = tag.try_get_attribute(name).map_err(|error| error.to_string())?;
+    let value = found.ok_or_else(|| format!("<{}> without the attribute {name}: add it", tag.name().0))?;
+    value
+        .normalized_value(XmlVersion::Implicit1_0)
+        .map(|value| value.into_owned())
+        .map_err(|error| error.to_string())
+}
+
+fn parse<T: std::str::FromStr>(tag: &BytesStart, name: &str) -> Result<T, String> {
+    let value = text(tag, name)?;
+    value.parse().map_err(|_| format!("{name}=\"{value}\" is no number in range: mend it"))
+}
+
+fn id(tag: &BytesStart, name: &str) -> Result<NodeId, String> {
+    let value = text(tag, name)?;
+    let digits = u64::from_str_radix(&value, 16);
+    digits.map(NodeId).map_err(|_| format!("{name}=\"{value}\" is no ID: sixteen hexadecimal digits are"))
+}
+
+fn reference(tag: &BytesStart) -> Result<Vec<u16>, String> {
+    let value = text(tag, "ref")?;
+    let wrong = || format!("ref=\"{value}\" is no reference: B1.2 is");
+    let numbers = value.strip_prefix('B').ok_or_else(wrong)?;
+    if numbers.is_empty() {
+        return Ok(Vec::new());
+    }
+    numbers.split('.').map(|number| number.parse().map_err(|_| wrong())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    /// Any text that XML can hold, with its special characters in plenty.
+    fn any_text() -> impl Strategy<Value = String> {
+        "([ -~]|[&<>\"'\t\n\r]|\\PC|\u{e9}|\u{1f600}){0,12}"
+    }
+
+    fn any_leaf() -> impl Strategy<Value = Block> {
+        let links = vec((any_text(), any_text()).prop_map(|(name, address)| Link::new(name, address)), 0..3);
+        let images = vec((any_text(), any_text()).prop_map(|(name, source)| Image::new(name, source)), 0..3);
+        let texts = vec(any_text().prop_map(Text::new), 0..3);
+        (links, images, texts, any::<[f32; 4]>(), 0.0..1.0f32).prop_map(
+            |(links, images, texts, [x, y, w, h], importance)| {
+                let mut block = Block::leaf(links, images, texts);
+                block.importance = importance;
+                block.role = BlockRole::Navigation;
+                let finite = |v: f32| if v.is_finite() { v } else { 0.5 };
+                block.rect = Rect { x: finite(x), y: finite(y), w: finite(w), h: finite(h) };
+                block
+            },
+        )
+    }
+
+    fn any_tree() -> impl Strategy<Value = BlockTree> {
+        let block = any_leaf().prop_recursive(4, 24, 4, |child| vec(child, 1..4).prop_map(Block::inner));
+        (any_text(), any_text(), vec(block, 0..4)).prop_map(|(url, version, blocks)| {
+            let mut tree = BlockTree { url, version, engine: "test <1>".into(), blocks };
+            tree.seal();
+            tree
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn reading_what_was_written_gives_the_same_tree(tree in any_tree()) {
+            let xml = write(&tree);
+            prop_assert_eq!(&read(&xml).unwrap(), &tree);
+            prop_assert_eq!(write(&read(&xml).unwrap()), xml);
+        }
+
+        #[test]
+        fn damaged_vixml_is_an_error_or_a_tree_but_no_panic(tree in any_tree(), at in 0usize..4000, with in "\\PC{0,4}|[<>&\"/]{1,3}") {
+            let mut xml = write(&tree);
+            let at = (0..=at.min(xml.len())).rev().find(|at| xml.is_char_boundary(*at)).unwrap();
+            xml.insert_str(at, &with);
+            let _ = read(&xml);
+            let _ = read(&xml[at..]);
+        }
+    }
+
+    #[test]
+    fn the_schema_is_the_papers() {
+        let mut leaf =
+            Block::leaf(vec![Link::new("Home", "http://a.org/?a&b")], vec![], vec![Text::new("1 < 2")]);
+        leaf.importance = 1.0;
+        let mut tree = BlockTree {
+            url: "http://a.org/".into(),
+            version: "V1".into(),
+            engine: "e".into(),
+            blocks: vec![leaf],
+        };
+        tree.seal();
+        let xml = write(&tree);
+        assert!(xml.contains("<Document url=\"http://a.org/\" version=\"V1\" engine=\"e\">"), "{xml}");
+        assert!(xml.contains("<Block ref=\"B1\" id=\""), "{xml}");
+        assert!(
+            xml.contains(" x=\"0\" y=\"0\" w=\"0\" h=\"0\" doc=\"10\" importance=\"1\" role=\"other\">"),
+            "{xml}"
+        );
+        assert!(xml.contains(" name=\"Home\" adr=\"http://a.org/?a&amp;b\"/>"), "{xml}");
+        assert!(xml.contains(">1 &lt; 2</txt>"), "{xml}");
+    }
+
+    #[test]
+    fn errors_say_where_and_what_to_do() {
+        for (xml, reason) in [
+            ("", "no <Document>"),
+            ("<Document url='' version=''>", "cut short"),
+            ("<Block ref='B1'/>", "outside <Document>"),
+            ("<Document url='' version=''><link ID='0' name='' adr=''/></Document>", "outside a <Block>"),
+            ("<Document version=''/>", "without the attribute url"),
+            ("<Document url='' version=''><Block ref='x'/></Document>", "is no reference"),
+        ] {
+            let error = read(xml).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_thousand_nested_blocks_are_refused() {
+        let block = "<Block ref='B1' id='0' x='0' y='0' w='0' h='0' doc='1' importance='0'>";
+        let xml = format!("<Document url='' version=''>{}", block.repeat(1000));
+        assert!(read(&xml).unwrap_err().reason.contains("deeper"));
+    }
+
+    #[test]
+    fn what_a_later_release_adds_is_passed_over() {
+        let xml = "<Document url='' version='' new='1'><News><txt>x</txt></News></Document>";
+        assert_eq!(read(xml).unwrap().blocks, []);
+    }
+}

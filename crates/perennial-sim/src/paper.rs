@@ -1,0 +1,214 @@
+//! A seed -> the world of the papers' experiments (P-PATTERN 9, P-QUALITY 7), made concrete.
+//!
+//! The papers drew changes from patterns of French television pages that were never published. This world has
+//! the traits they report: day and night pages, quasi-static depths, overseas pages shifted by a time zone,
+//! other habits at weekends, page importance and change importance that are far from equal.
+
+use perennial_core::time::Timestamp;
+
+use crate::chance::Chance;
+use crate::world::{DayProfile, HOURS, PageSpec, TruePattern, World};
+
+/// Changes a day of the median page.
+const MEDIAN_CHANGES_PER_DAY: f64 = 4.0;
+/// Deviation of the logarithm of the rate.
+const RATE_SIGMA: f64 = 1.1;
+/// No hour has more changes than this.
+const MAX_CHANGES_PER_HOUR: f64 = 4.0;
+/// Tail of the Pareto distribution of page importance, and its cap.
+const WEIGHT_TAIL: f64 = 1.1;
+const MAX_WEIGHT: f64 = 300.0;
+/// Important pages change more often.
+const WEIGHT_RATE_CORRELATION: f64 = 0.4;
+/// Share of pages that live in another time zone.
+const SHIFTED_SHARE: f64 = 0.12;
+/// A quasi-static page changes this much less than its neighbours.
+const QUASI_STATIC_FACTOR: f64 = 0.03;
+
+/// How large a paper world is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PaperWorld {
+    /// Sites.
+    pub n_sites: u32,
+    /// Pages of each site.
+    pub pages_per_site: u32,
+    /// Its length.
+    pub days: u32,
+    /// Equal seeds give equal worlds.
+    pub seed: u64,
+}
+
+impl Default for PaperWorld {
+    /// Three sites of a thousand pages, five weeks.
+    fn default() -> PaperWorld {
+        PaperWorld { n_sites: 3, pages_per_site: 1000, days: 35, seed: 1 }
+    }
+}
+
+/// Habits of pages that the papers report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Habit {
+    /// One broad peak by day.
+    DayPeaked,
+    /// One broad peak by night.
+    Night,
+    /// All hours alike.
+    Flat,
+    /// All changes within one to three hours of the day.
+    Bursty,
+    /// Changes rarely: pages at the deepest level.
+    QuasiStatic,
+}
+
+impl PaperWorld {
+    /// Draws the pages, then their changes. The world starts on a Monday, so that weeks are whole.
+    pub fn build(&self) -> World {
+        // 2026-01-05, a Monday.
+        let start = Timestamp::from_secs(1_767_571_200);
+        World::from_specs("paper", start, self.days, &self.specs(), self.seed)
+    }
+
+    /// The pages before they come to life.
+    pub fn specs(&self) -> Vec<PageSpec> {
+        let pages = (0..self.n_sites).flat_map(|site| (0..self.pages_per_site).map(move |page| (site, page)));
+        pages
+            .map(|(site, page)| {
+                let part = (1 << 32) + u64::from(site) * u64::from(self.pages_per_site) + u64::from(page);
+                let mut chance = Chance::fork(self.seed, part);
+                draw_spec(format!("site{site}.example"), format!("/page{page}"), &mut chance)
+            })
+            .collect()
+    }
+}
+
+fn draw_spec(site: String, name: String, chance: &mut Chance) -> PageSpec {
+    let habit = draw_habit(chance);
+    let rate_normal = chance.normal();
+    let changes_per_day = MEDIAN_CHANGES_PER_DAY
+        * (RATE_SIGMA * rate_normal).exp()
+        * if habit == Habit::QuasiStatic { QUASI_STATIC_FACTOR } else { 1.0 };
+    let shift = if chance.unit() < SHIFTED_SHARE { 5 + chance.below(8) } else { 0 };
+    let weekend_share = chance.range(0.25, 0.9);
+    let importance = draw_importance(chance);
+    let workday = draw_profile(habit, changes_per_day, importance, chance);
+    let weekend = draw_profile(habit, changes_per_day * weekend_share, importance, chance);
+    PageSpec {
+        name,
+        site,
+        weight: draw_weight(rate_normal, chance),
+        pattern: TruePattern { workday: workday.shifted(shift), weekend: weekend.shifted(shift) },
+        dies_at: None,
+    }
+}
+
+fn draw_habit(chance: &mut Chance) -> Habit {
+    match chance.unit() {
+        u if u < 0.35 => Habit::DayPeaked,
+        u if u < 0.47 => Habit::Night,
+        u if u < 0.62 => Habit::Flat,
+        u if u < 0.80 => Habit::Bursty,
+        _ => Habit::QuasiStatic,
+    }
+}
+
+fn draw_profile(
+    habit: Habit,
+    changes_per_day: f64,
+    importance: [f64; HOURS],
+    chance: &mut Chance,
+) -> DayProfile {
+    let shape = match habit {
+        Habit::DayPeaked => bump(chance.range(9.0, 18.0), chance.range(2.0, 4.0)),
+        Habit::Night => bump(chance.range(21.0, 28.0), chance.range(1.5, 3.0)),
+        Habit::Flat | Habit::QuasiStatic => [1.0; HOURS],
+        Habit::Bursty => burst(chance.below(HOURS), 1 + chance.below(3)),
+    };
+    DayProfile::shaped(&shape, changes_per_day, MAX_CHANGES_PER_HOUR, importance)
+}
+
+/// A bell around `centre` over the circle of the day, on a low floor.
+fn bump(centre: f64, width: f64) -> [f64; HOURS] {
+    std::array::from_fn(|hour| {
+        let away = (hour as f64 + 0.5 - centre).rem_euclid(HOURS as f64);
+        let away = away.min(HOURS as f64 - away);
+        0.03 + (-0.5 * (away / width).powi(2)).exp()
+    })
+}
+
+fn burst(first: usize, n_hours: usize) -> [f64; HOURS] {
+    let mut shape = [0.005; HOURS];
+    for hour in first..first + n_hours {
+        shape[hour % HOURS] = 1.0;
+    }
+    shape
+}
+
+/// The mean importance of a change by hour: a level of the page's own, and a swing over the day.
+fn draw_importance(chance: &mut Chance) -> [f64; HOURS] {
+    let level = chance.beta(0.35, 5.0);
+    let swing = chance.range(0.0, 0.6);
+    let peak = chance.range(0.0, HOURS as f64);
+    std::array::from_fn(|hour| {
+        let angle = (hour as f64 + 0.5 - peak) / HOURS as f64 * std::f64::consts::TAU;
+        (level * (1.0 + swing * angle.cos())).clamp(0.02, 0.95)
+    })
+}
+
+/// Pareto by the rank of a normal variable that is correlated with the one behind the rate.
+fn draw_weight(rate_normal: f64, chance: &mut Chance) -> f64 {
+    let rho = WEIGHT_RATE_CORRELATION;
+    let normal = rho * rate_normal + (1.0 - rho * rho).sqrt() * chance.normal();
+    upper_tail(normal).powf(-1.0 / WEIGHT_TAIL).min(MAX_WEIGHT)
+}
+
+/// P(Z > z) of a standard normal, to 7 digits (Abramowitz and Stegun 26.2.17).
+fn upper_tail(z: f64) -> f64 {
+    let t = 1.0 / (1.0 + 0.231_641_9 * z.abs());
+    let poly = t
+        * (0.319_381_530
+            + t * (-0.356_563_782 + t * (1.781_477_937 + t * (-1.821_255_978 + t * 1.330_274_429))));
+    let tail = (-0.5 * z * z).exp() / (std::f64::consts::TAU).sqrt() * poly;
+    if z >= 0.0 { tail } else { 1.0 - tail }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn small() -> PaperWorld {
+        PaperWorld { n_sites: 2, pages_per_site: 1000, days: 7, seed: 4 }
+    }
+
+    #[test]
+    fn weights_are_pareto_and_go_with_the_rates() {
+        let specs = small().specs();
+        let mut weights: Vec<f64> = specs.iter().map(|spec| spec.weight).collect();
+        weights.sort_by(f64::total_cmp);
+        assert!(weights[0] >= 1.0 && weights[weights.len() - 1] <= MAX_WEIGHT);
+        // The median of a Pareto variable with tail a is 2^(1/a).
+        assert!((weights[weights.len() / 2] / 2f64.powf(1.0 / WEIGHT_TAIL) - 1.0).abs() < 0.1);
+        let busy = |spec: &&PageSpec| spec.pattern.workday.rate.iter().sum::<f64>() > MEDIAN_CHANGES_PER_DAY;
+        let mean = |it: Vec<f64>| it.iter().sum::<f64>() / it.len() as f64;
+        let of_busy = mean(specs.iter().filter(busy).map(|spec| spec.weight.ln()).collect());
+        let of_slow = mean(specs.iter().filter(|spec| !busy(spec)).map(|spec| spec.weight.ln()).collect());
+        assert!(of_busy > of_slow + 0.1, "{of_busy} {of_slow}");
+    }
+
+    #[test]
+    fn rates_keep_their_cap_and_seeds_their_world() {
+        let world = small().build();
+        assert_eq!((world.sites.len(), world.pages.len()), (2, 2000));
+        assert_eq!(world, small().build());
+        for page in &world.pages {
+            let truth = page.truth.as_ref().unwrap();
+            assert!(truth.workday.rate.iter().all(|rate| *rate <= MAX_CHANGES_PER_HOUR));
+        }
+    }
+
+    #[test]
+    fn the_normal_tail_is_right() {
+        assert!((upper_tail(0.0) - 0.5).abs() < 1e-6);
+        assert!((upper_tail(1.959_964) - 0.025).abs() < 1e-6);
+        assert!((upper_tail(-1.0) - 0.841_344_75).abs() < 1e-6);
+    }
+}

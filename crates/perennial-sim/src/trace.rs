@@ -1,0 +1,307 @@
+//! Files of observed changes -> a [`World`] in which they happen again.
+//!
+//! Two formats, told apart by their first data line (`docs/traces.md` has both in full):
+//! - *plain*: `page <tab> time <tab> importance`, what anyone can write;
+//! - *polled*: `P id path lines` starts a page, then rows `seconds since the previous row, lines added, deleted,
+//!   lines after`, as made from version histories.
+
+use std::collections::HashMap;
+
+use perennial_core::importance::Importance;
+use perennial_core::time::{Span, Timestamp};
+
+use crate::world::{Change, SiteNames, World, WorldPage};
+
+/// Why a trace cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {problem}; {cure}")]
+pub struct TraceError {
+    /// Counted from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub problem: String,
+    /// What to write instead.
+    pub cure: &'static str,
+}
+
+/// Where the days that are simulated begin within a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum TraceStart {
+    /// At the first row, unless fewer than half of the pages change in the days that follow; then the busiest
+    /// days.
+    #[default]
+    Auto,
+    /// At the first row.
+    First,
+    /// Where most changes fall into the days.
+    Busiest,
+    /// At this instant.
+    At(Timestamp),
+}
+
+const PLAIN_CURE: &str = "write `page<TAB>time<TAB>importance`, the time as 2026-11-16T09:30:00Z or unix seconds, \
+                          the importance from 0 to 1";
+const POLLED_CURE: &str = "write `P<TAB>id<TAB>path<TAB>lines`, then rows of four numbers: seconds since the previous row, lines added, \
+     lines deleted, lines after";
+
+/// Reads a trace in either format; `name` is the group's name and the site's where pages name none.
+pub fn parse(name: &str, text: &str) -> Result<World, TraceError> {
+    let first = text.lines().find(|line| !line.starts_with('#') && !line.trim().is_empty());
+    match first {
+        Some(line) if line.starts_with("P\t") => parse_polled(name, text),
+        _ => parse_plain(name, text),
+    }
+}
+
+/// Pages under construction, by name.
+#[derive(Default)]
+struct Pages {
+    sites: SiteNames,
+    pages: Vec<WorldPage>,
+    by_name: HashMap<String, usize>,
+}
+
+impl Pages {
+    fn page(&mut self, group: &str, name: &str) -> &mut WorldPage {
+        let place = *self.by_name.entry(name.to_owned()).or_insert(self.pages.len());
+        if place == self.pages.len() {
+            let site = self.sites.id(&site_of(group, name));
+            let name = name.to_owned();
+            self.pages.push(WorldPage { name, site, weight: 1.0, changes: Vec::new(), truth: None });
+        }
+        &mut self.pages[place]
+    }
+
+    fn into_world(self, name: &str) -> World {
+        World::from_pages(name, self.sites.into_names(), self.pages)
+    }
+}
+
+/// A host in a URL, or a folder that looks like one, is the site; else the group is.
+fn site_of(group: &str, name: &str) -> String {
+    let after_scheme = name.split_once("://").map(|(_, rest)| rest);
+    if let Some(host) = after_scheme.and_then(|rest| rest.split('/').next()) {
+        return host.to_owned();
+    }
+    let mut folders = name.split('/').rev().skip(1);
+    folders.find(|folder| folder.contains('.')).unwrap_or(group).to_owned()
+}
+
+fn parse_plain(name: &str, text: &str) -> Result<World, TraceError> {
+    let mut pages = Pages::default();
+    for (place, line) in text.lines().enumerate() {
+        if let Some(weight) = line.strip_prefix("#weight\t") {
+            read_weight(&mut pages, name, weight)
+                .ok_or_else(|| error(place, "not a weight", "write `#weight<TAB>page<TAB>number above 0`"))?;
+            continue;
+        }
+        if line.starts_with('#') || line.trim().is_empty() {
+            continue;
+        }
+        let mut fields = line.split('\t');
+        let (Some(page), Some(time), Some(importance), None) =
+            (fields.next(), fields.next(), fields.next(), fields.next())
+        else {
+            return Err(error(place, "not three fields", PLAIN_CURE));
+        };
+        let at =
+            read_time(time).ok_or_else(|| error(place, &format!("`{time}` is not a time"), PLAIN_CURE))?;
+        let importance: f64 =
+            importance.trim().parse().ok().filter(|value| (0.0..=1.0).contains(value)).ok_or_else(|| {
+                error(place, &format!("`{importance}` is not a number from 0 to 1"), PLAIN_CURE)
+            })?;
+        let change = Change { at, importance: Importance::new(importance) };
+        pages.page(name, page).changes.push(change);
+    }
+    Ok(pages.into_world(name))
+}
+
+fn read_weight(pages: &mut Pages, group: &str, line: &str) -> Option<()> {
+    let (page, weight) = line.split_once('\t')?;
+    let weight: f64 =
+        weight.trim().parse().ok().filter(|weight: &f64| weight.is_finite() && *weight > 0.0)?;
+    pages.page(group, page).weight = weight;
+    Some(())
+}
+
+/// Unix seconds with nine digits or more, else a date.
+fn read_time(text: &str) -> Option<Timestamp> {
+    let text = text.trim();
+    if (9..=11).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        return text.parse().ok().map(Timestamp::from_secs);
+    }
+    Timestamp::parse(text).ok()
+}
+
+fn parse_polled(name: &str, text: &str) -> Result<World, TraceError> {
+    let mut pages = Pages::default();
+    let mut current: Option<String> = None;
+    let mut clock: Option<i64> = None;
+    for (place, line) in text.lines().enumerate() {
+        if line.starts_with('#') || line.trim().is_empty() {
+            continue;
+        }
+        if let Some(header) = line.strip_prefix("P\t") {
+            let path =
+                header.split('\t').nth(1).ok_or_else(|| error(place, "a page without path", POLLED_CURE))?;
+            pages.page(name, path);
+            (current, clock) = (Some(path.to_owned()), None);
+            continue;
+        }
+        let page = current.as_deref().ok_or_else(|| error(place, "a row before any page", POLLED_CURE))?;
+        let row = read_row(line).ok_or_else(|| error(place, "not a row of four numbers", POLLED_CURE))?;
+        let secs = clock.map_or(row[0], |before| before.saturating_add(row[0]));
+        // A page's first row is its first version, not a change.
+        if clock.is_some() {
+            let change = Change { at: Timestamp::from_secs(secs), importance: magnitude(&row) };
+            pages.page(name, page).changes.push(change);
+        }
+        clock = Some(secs);
+    }
+    Ok(pages.into_world(name))
+}
+
+fn read_row(line: &str) -> Option<[i64; 4]> {
+    let mut fields = line.split('\t').map(|field| field.trim().parse::<i64>().ok().filter(|n| *n >= 0));
+    let row = [fields.next()??, fields.next()??, fields.next()??, fields.next()??];
+    fields.next().is_none().then_some(row)
+}
+
+/// (added + deleted) / (before + after), the share of lines that differ.
+fn magnitude([_, added, deleted, after]: &[i64; 4]) -> Importance {
+    let (added, deleted, after) = (*added as f64, *deleted as f64, *after as f64);
+    let before = (after - added + deleted).max(0.0);
+    Importance::new((added + deleted) / (before + after).max(1.0))
+}
+
+fn error(place: usize, problem: &str, cure: &'static str) -> TraceError {
+    TraceError { line: place + 1, problem: problem.to_owned(), cure }
+}
+
+/// Cuts `days` days out of each world and lays them side by side: the cuts are moved by whole weeks onto the
+/// first one, so that hours and weekdays stay what they were. Pages without a change in their cut stay: a
+/// crawler has to find out that they are still.
+pub fn mix(name: &str, worlds: &[World], days: u32, start: TraceStart) -> World {
+    let length = Span::from_hours(i64::from(days) * 24);
+    let cuts: Vec<Timestamp> = worlds.iter().map(|world| cut_start(world, length, start)).collect();
+    let base = cuts.first().copied().unwrap_or(Timestamp::EPOCH);
+    let mut sites = SiteNames::default();
+    let mut pages = Vec::new();
+    for (world, cut) in worlds.iter().zip(&cuts) {
+        let moved = whole_weeks(base - *cut);
+        for page in &world.pages {
+            let site = world.sites.get(page.site.0 as usize).map_or(world.name.as_str(), String::as_str);
+            let changes = page.changes_between(*cut - Span::from_millis(1), *cut + length);
+            let moved = changes.iter().map(|change| Change { at: change.at + moved, ..*change });
+            let changes = moved.filter(|change| change.at >= base && change.at < base + length).collect();
+            pages.push(WorldPage { site: sites.id(site), changes, ..page.clone() });
+        }
+    }
+    World { name: name.to_owned(), start: base, end: base + length, sites: sites.into_names(), pages }
+}
+
+fn whole_weeks(span: Span) -> Span {
+    const WEEK_MILLIS: i64 = 7 * 86_400_000;
+    Span::from_millis(((span.as_millis() as f64) / WEEK_MILLIS as f64).round() as i64 * WEEK_MILLIS)
+}
+
+fn cut_start(world: &World, length: Span, start: TraceStart) -> Timestamp {
+    let first = day_start(world.start);
+    match start {
+        TraceStart::First => first,
+        TraceStart::At(instant) => instant,
+        TraceStart::Busiest => busiest_start(world, length),
+        TraceStart::Auto => {
+            let alive = world
+                .pages
+                .iter()
+                .filter(|page| !page.changes_between(first, first + length).is_empty())
+                .count();
+            if alive * 2 >= world.pages.len() { first } else { busiest_start(world, length) }
+        }
+    }
+}
+
+/// Midnight UTC at or before.
+fn day_start(instant: Timestamp) -> Timestamp {
+    Timestamp::from_secs(instant.as_secs().div_euclid(86_400) * 86_400)
+}
+
+/// The start, in steps of a week from the first day, after which most changes follow.
+fn busiest_start(world: &World, length: Span) -> Timestamp {
+    let events = world.events();
+    let first = day_start(world.start);
+    let count = |from: Timestamp| {
+        events.partition_point(|event| event.at < from + length)
+            - events.partition_point(|event| event.at < from)
+    };
+    let n_weeks = ((world.end - first).as_millis() / (7 * 86_400_000)).clamp(0, 5200);
+    let starts = (0..=n_weeks).map(|week| first + Span::from_hours(week * 168));
+    starts.fold((first, 0), |best, from| if count(from) > best.1 { (from, count(from)) } else { best }).0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_lines_become_pages_and_changes() {
+        let text = "# ours\n#weight\thttps://a.example/x\t2.5\n\
+                    https://a.example/x\t2026-01-05T10:00:00Z\t0.5\n\
+                    https://b.example/\t1767607200\t1\n\
+                    https://a.example/x\t2026-01-05T09:00:00Z\t0.25\n";
+        let world = parse("mine", text).unwrap();
+        assert_eq!(world.sites, ["a.example", "b.example"]);
+        assert_eq!(world.pages[0].weight, 2.5);
+        let importances: Vec<f64> = world.pages[0].changes.iter().map(|c| c.importance.get()).collect();
+        assert_eq!(importances, [0.25, 0.5]);
+        assert_eq!(world.pages[1].changes[0].at, Timestamp::parse("2026-01-05T10:00:00Z").unwrap());
+    }
+
+    #[test]
+    fn polled_rows_become_shares_of_lines() {
+        let text = "#repo x\nP\t0\tdocs/snapshots/bild.de/ausland.json\t30\n1736093924\t46\t0\t46\n\
+                    3600\t4\t10\t40\n60\t0\t0\t40\nP\t1\tplain.html\t3\n1736093924\t3\t0\t3\n";
+        let world = parse("front", text).unwrap();
+        assert_eq!(world.sites, ["bild.de", "front"]);
+        let changes = &world.pages[0].changes;
+        assert_eq!(changes.len(), 2);
+        assert_eq!(changes[0].at.as_secs(), 1_736_093_924 + 3600);
+        assert!((changes[0].importance.get() - 14.0 / 86.0).abs() < 1e-6);
+        assert_eq!(changes[1].importance, Importance::NONE);
+        assert!(world.pages[1].changes.is_empty());
+    }
+
+    #[test]
+    fn errors_name_line_and_cure() {
+        let message = parse("x", "a\tb\n").unwrap_err().to_string();
+        assert!(message.starts_with("line 1: not three fields; write `page<TAB>"), "{message}");
+        assert!(parse("x", "a\tnever\t0.5").unwrap_err().to_string().contains("`never` is not a time"));
+        assert!(parse("x", "a\t2026\t1.5").unwrap_err().to_string().contains("`1.5` is not a number"));
+        assert!(parse("x", "P\t0\tp\t1\n1\t2\n").unwrap_err().to_string().contains("line 2"));
+        assert!(parse("x", "").unwrap().pages.is_empty());
+    }
+
+    #[test]
+    fn mixing_keeps_hours_and_weekdays() {
+        let early = parse("a", "p\t2020-03-02T10:00:00Z\t0.5\np\t2020-03-09T11:00:00Z\t0.5\n").unwrap();
+        let late = parse("b", "q\t2024-05-07T15:00:00Z\t0.5\n").unwrap();
+        let world = mix("both", &[early, late], 14, TraceStart::Auto);
+        assert_eq!(world.start, Timestamp::parse("2020-03-02").unwrap());
+        assert_eq!(world.pages[0].changes.len(), 2);
+        // 2024-05-07 was a Tuesday: it becomes the Tuesday of the first week.
+        assert_eq!(world.pages[1].changes[0].at, Timestamp::parse("2020-03-03T15:00:00Z").unwrap());
+    }
+
+    #[test]
+    fn the_busiest_days_are_found() {
+        let mut text = String::from("p\t2020-01-06T00:00:00Z\t0.1\n");
+        for hour in 10..20 {
+            text.push_str(&format!("p\t2020-06-03T{hour}:00:00Z\t0.1\n"));
+        }
+        let world = parse("a", &text).unwrap();
+        let cut = mix("cut", &[world], 7, TraceStart::Busiest);
+        assert_eq!(cut.pages[0].changes.len(), 10);
+        assert!(cut.start <= Timestamp::parse("2020-06-03").unwrap());
+    }
+}

@@ -1,0 +1,360 @@
+//! Page specifications, or explicit changes -> a [`World`]: which page changed when, and how much it mattered.
+//!
+//! A world is the whole truth of a simulation (P-QUALITY 7): the pages of some sites, the importance of each
+//! page, and every change of every page in a span of time. It can be drawn from the hourly patterns of
+//! [`PageSpec`]s with a seed, or be made of changes that were observed.
+
+use perennial_core::importance::Importance;
+use perennial_core::page::{PageId, SiteId};
+use perennial_core::time::{Span, Timestamp};
+
+use crate::chance::Chance;
+
+/// Hours of a day: the periods of a true pattern.
+pub const HOURS: usize = 24;
+
+/// How strongly the importance of single changes keeps to its hourly mean.
+const IMPORTANCE_CONCENTRATION: f64 = 6.0;
+
+/// Pages, their weights, and every change they made.
+#[derive(Clone, Debug, PartialEq)]
+pub struct World {
+    /// What to call it in reports.
+    pub name: String,
+    /// The first instant.
+    pub start: Timestamp,
+    /// The first instant that is no longer part of it.
+    pub end: Timestamp,
+    /// Names of the sites; a [`SiteId`] is a place in this list.
+    pub sites: Vec<String>,
+    /// The pages; a [`PageId`] is a place in this list.
+    pub pages: Vec<WorldPage>,
+}
+
+/// One page of a [`World`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorldPage {
+    /// A path or URL.
+    pub name: String,
+    /// Whose page it is.
+    pub site: SiteId,
+    /// omega(P): the importance of the page.
+    pub weight: f64,
+    /// What happened, oldest first.
+    pub changes: Vec<Change>,
+    /// The pattern the changes were drawn from, where there is one.
+    pub truth: Option<TruePattern>,
+}
+
+/// One change of one page.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Change {
+    /// When.
+    pub at: Timestamp,
+    /// How much it matters.
+    pub importance: Importance,
+}
+
+/// A [`Change`] together with its page.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Event {
+    /// When.
+    pub at: Timestamp,
+    /// Which page.
+    pub page: PageId,
+    /// How much it matters.
+    pub importance: Importance,
+}
+
+/// What a page does in each hour of a day, UTC.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DayProfile {
+    /// Changes an hour.
+    pub rate: [f64; HOURS],
+    /// Mean importance of a change.
+    pub importance: [f64; HOURS],
+}
+
+/// What a page does on workdays and on weekends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TruePattern {
+    /// Monday to Friday.
+    pub workday: DayProfile,
+    /// Saturday and Sunday.
+    pub weekend: DayProfile,
+}
+
+/// A page to be brought to life by [`World::from_specs`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct PageSpec {
+    /// A path or URL.
+    pub name: String,
+    /// Its site's name; specifications with one name share a site.
+    pub site: String,
+    /// omega(P): the importance of the page.
+    pub weight: f64,
+    /// When it changes, and how much that matters.
+    pub pattern: TruePattern,
+    /// From then on it never changes again.
+    pub dies_at: Option<Timestamp>,
+}
+
+impl DayProfile {
+    /// The same in every hour.
+    pub fn flat(rate: f64, importance: f64) -> DayProfile {
+        DayProfile { rate: [rate; HOURS], importance: [importance; HOURS] }
+    }
+
+    /// `shape` scaled so that the day has `changes_per_day`, no hour above `max_per_hour`.
+    pub fn shaped(
+        shape: &[f64; HOURS],
+        changes_per_day: f64,
+        max_per_hour: f64,
+        importance: [f64; HOURS],
+    ) -> DayProfile {
+        let sum: f64 = shape.iter().sum();
+        let scale = if sum > 0.0 { changes_per_day / sum } else { 0.0 };
+        DayProfile { rate: shape.map(|share| (share * scale).min(max_per_hour)), importance }
+    }
+
+    /// Later by whole hours: the same page in another time zone.
+    pub fn shifted(mut self, hours: usize) -> DayProfile {
+        self.rate.rotate_right(hours % HOURS);
+        self.importance.rotate_right(hours % HOURS);
+        self
+    }
+
+    /// Expected sum of importance over the day.
+    pub fn importance_per_day(&self) -> f64 {
+        self.rate.iter().zip(&self.importance).map(|(rate, importance)| rate * importance).sum()
+    }
+}
+
+impl TruePattern {
+    /// The same on every day.
+    pub fn daily(profile: DayProfile) -> TruePattern {
+        TruePattern { workday: profile, weekend: profile }
+    }
+
+    /// The profile that holds at an instant.
+    pub fn at(&self, instant: Timestamp) -> &DayProfile {
+        if is_weekend(instant) { &self.weekend } else { &self.workday }
+    }
+}
+
+impl WorldPage {
+    /// The changes in (after, until]: what a copy made at `until` differs by from one made at `after`.
+    pub fn changes_between(&self, after: Timestamp, until: Timestamp) -> &[Change] {
+        let first = self.changes.partition_point(|change| change.at <= after);
+        let last = self.changes.partition_point(|change| change.at <= until);
+        self.changes.get(first..last).unwrap_or(&[])
+    }
+
+    /// The place of the last change at or before an instant: the version that is served then.
+    pub fn version_at(&self, instant: Timestamp) -> Option<usize> {
+        self.changes.partition_point(|change| change.at <= instant).checked_sub(1)
+    }
+}
+
+impl World {
+    /// Draws the changes of `specs` from their patterns: an inhomogeneous Poisson process per page, the
+    /// importance of a change Beta-distributed around its hour's mean. Each page has its own stream of chance,
+    /// so a page's changes depend on the seed and its place alone.
+    pub fn from_specs(name: &str, start: Timestamp, days: u32, specs: &[PageSpec], seed: u64) -> World {
+        let end = start + Span::from_hours(i64::from(days) * 24);
+        let mut sites = SiteNames::default();
+        let pages = specs.iter().enumerate().map(|(place, spec)| {
+            let mut chance = Chance::fork(seed, place as u64);
+            WorldPage {
+                name: spec.name.clone(),
+                site: sites.id(&spec.site),
+                weight: spec.weight,
+                changes: draw_changes(spec, start, end, &mut chance),
+                truth: Some(spec.pattern.clone()),
+            }
+        });
+        let pages = pages.collect();
+        World { name: name.to_owned(), start, end, sites: sites.into_names(), pages }
+    }
+
+    /// A world of explicit pages; changes are put in order, and the span covers them all.
+    pub fn from_pages(name: &str, sites: Vec<String>, mut pages: Vec<WorldPage>) -> World {
+        for page in &mut pages {
+            page.changes.sort_by_key(|change| change.at);
+        }
+        let times = || pages.iter().flat_map(|page| &page.changes).map(|change| change.at);
+        let start = times().min().unwrap_or(Timestamp::EPOCH);
+        let end = times().max().unwrap_or(Timestamp::EPOCH) + Span::from_secs(1);
+        World { name: name.to_owned(), start, end, sites, pages }
+    }
+
+    /// All changes of all pages in the order of time.
+    pub fn events(&self) -> Vec<Event> {
+        let mut events: Vec<Event> = Vec::with_capacity(self.n_changes());
+        for (place, page) in self.pages.iter().enumerate() {
+            let page_id = PageId(place as u32);
+            events.extend(page.changes.iter().map(|change| Event {
+                at: change.at,
+                page: page_id,
+                importance: change.importance,
+            }));
+        }
+        events.sort_by_key(|event| (event.at, event.page));
+        events
+    }
+
+    /// How many changes there are.
+    pub fn n_changes(&self) -> usize {
+        self.pages.iter().map(|page| page.changes.len()).sum()
+    }
+
+    /// Its length in hours.
+    pub fn hours(&self) -> f64 {
+        (self.end - self.start).as_hours_f64()
+    }
+}
+
+/// Names of sites, numbered in the order in which they first appear.
+#[derive(Default)]
+pub(crate) struct SiteNames {
+    names: Vec<String>,
+    ids: std::collections::HashMap<String, SiteId>,
+}
+
+impl SiteNames {
+    /// The number of a name.
+    pub(crate) fn id(&mut self, name: &str) -> SiteId {
+        if let Some(id) = self.ids.get(name) {
+            return *id;
+        }
+        let id = SiteId(self.names.len() as u32);
+        self.names.push(name.to_owned());
+        self.ids.insert(name.to_owned(), id);
+        id
+    }
+
+    /// All names, in the order of their numbers.
+    pub(crate) fn into_names(self) -> Vec<String> {
+        self.names
+    }
+}
+
+/// Saturday or Sunday, UTC.
+pub fn is_weekend(instant: Timestamp) -> bool {
+    // 1970-01-01 was a Thursday.
+    let day = instant.as_secs().div_euclid(86_400);
+    (day + 3).rem_euclid(7) >= 5
+}
+
+/// The hour of the day, UTC.
+pub fn hour_of_day(instant: Timestamp) -> usize {
+    (instant.as_secs().rem_euclid(86_400) / 3600) as usize
+}
+
+/// Hour by hour: exponential steps in integrated rate, carried over from one hour to the next.
+fn draw_changes(spec: &PageSpec, start: Timestamp, end: Timestamp, chance: &mut Chance) -> Vec<Change> {
+    let end = spec.dies_at.map_or(end, |dies_at| dies_at.min(end));
+    let mut changes = Vec::new();
+    let mut hour_start = start;
+    let mut until_next = chance.exponential();
+    while hour_start < end {
+        let profile = spec.pattern.at(hour_start);
+        let hour = hour_of_day(hour_start);
+        let rate = profile.rate[hour].max(0.0);
+        let mut passed = 0.0;
+        while rate > 0.0 && passed + until_next / rate < 1.0 {
+            passed += until_next / rate;
+            until_next = chance.exponential();
+            let at = hour_start + Span::from_millis((passed * 3.6e6) as i64);
+            let importance = Importance::new(chance.beta(profile.importance[hour], IMPORTANCE_CONCENTRATION));
+            if at < end {
+                changes.push(Change { at, importance });
+            }
+        }
+        until_next -= (1.0 - passed) * rate;
+        hour_start = hour_start + Span::from_hours(1);
+    }
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn monday() -> Timestamp {
+        Timestamp::parse("2026-01-05").unwrap()
+    }
+
+    fn spec(pattern: TruePattern) -> PageSpec {
+        PageSpec { name: "/".to_owned(), site: "a".to_owned(), weight: 1.0, pattern, dies_at: None }
+    }
+
+    #[test]
+    fn the_calendar_is_that_of_utc() {
+        assert!(!is_weekend(monday()));
+        assert!(is_weekend(Timestamp::parse("2026-01-10T00:00:00Z").unwrap()));
+        assert!(is_weekend(Timestamp::parse("2026-01-11T23:59:59Z").unwrap()));
+        assert!(!is_weekend(Timestamp::parse("2026-01-09T23:59:59Z").unwrap()));
+        assert_eq!(hour_of_day(Timestamp::parse("2026-01-09T23:59:59Z").unwrap()), 23);
+    }
+
+    #[test]
+    fn counts_follow_the_rates_of_each_hour_and_day() {
+        let mut workday = DayProfile::flat(0.0, 0.5);
+        workday.rate[9] = 2.0;
+        let pattern = TruePattern { workday, weekend: DayProfile::flat(0.25, 0.1) };
+        let specs: Vec<PageSpec> = (0..50).map(|_| spec(pattern.clone())).collect();
+        let world = World::from_specs("test", monday(), 28, &specs, 1);
+        let (mut at_nine, mut on_weekends) = (0, 0);
+        for event in world.events() {
+            if is_weekend(event.at) {
+                on_weekends += 1;
+            } else {
+                assert_eq!(hour_of_day(event.at), 9);
+                at_nine += 1;
+            }
+        }
+        let (expected_nine, expected_weekend) = (50.0 * 20.0 * 2.0, 50.0 * 8.0 * 24.0 * 0.25);
+        assert!((f64::from(at_nine) / expected_nine - 1.0).abs() < 0.08, "{at_nine}");
+        assert!((f64::from(on_weekends) / expected_weekend - 1.0).abs() < 0.08, "{on_weekends}");
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_world_and_pages_are_independent() {
+        let one = spec(TruePattern::daily(DayProfile::flat(0.5, 0.4)));
+        let few = World::from_specs("w", monday(), 7, std::slice::from_ref(&one), 5);
+        let more = World::from_specs("w", monday(), 7, &[one.clone(), one.clone()], 5);
+        assert_eq!(few.pages[0], more.pages[0]);
+        assert_ne!(more.pages[0].changes, more.pages[1].changes);
+        assert_ne!(World::from_specs("w", monday(), 7, std::slice::from_ref(&one), 6).pages, few.pages);
+    }
+
+    #[test]
+    fn a_dead_page_stands_still() {
+        let mut dying = spec(TruePattern::daily(DayProfile::flat(1.0, 0.4)));
+        let dies_at = monday() + Span::from_hours(48);
+        dying.dies_at = Some(dies_at);
+        let world = World::from_specs("w", monday(), 7, &[dying], 5);
+        assert!(!world.pages[0].changes.is_empty());
+        assert!(world.pages[0].changes.iter().all(|change| change.at < dies_at));
+    }
+
+    #[test]
+    fn versions_and_differences() {
+        let change = |secs| Change { at: Timestamp::from_secs(secs), importance: Importance::new(0.5) };
+        let page = WorldPage {
+            name: "p".to_owned(),
+            site: SiteId(0),
+            weight: 1.0,
+            changes: vec![change(30), change(10), change(20)],
+            truth: None,
+        };
+        let world = World::from_pages("w", vec!["s".to_owned()], vec![page]);
+        let page = &world.pages[0];
+        assert_eq!(page.version_at(Timestamp::from_secs(9)), None);
+        assert_eq!(page.version_at(Timestamp::from_secs(20)), Some(1));
+        assert_eq!(page.changes_between(Timestamp::from_secs(10), Timestamp::from_secs(30)).len(), 2);
+        assert!(page.changes_between(Timestamp::from_secs(30), Timestamp::from_secs(10)).is_empty());
+        assert_eq!((world.start.as_secs(), world.end.as_secs()), (10, 31));
+    }
+}

@@ -1,7 +1,12 @@
-//! Digits and dates -> [`Timestamp`], an instant in UTC that every other module takes as an argument.
+//! Digits and dates -> [`Timestamp`], an instant in UTC that every other module takes as an argument;
+//! [`LocalClock`] says what the wall of a site shows then.
 
 use std::fmt;
 use std::ops::{Add, Sub};
+
+mod local;
+
+pub use local::{ClockError, DayKind, LocalClock, LocalDay, LocalTime, Piece};
 
 /// An instant: milliseconds since the Unix epoch, UTC.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

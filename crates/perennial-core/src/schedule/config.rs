@@ -1,0 +1,221 @@
+//! What the user wants of the scheduler: a strategy, a budget, a goal.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::time::Span;
+
+/// How pages are ranked. The first is ours; the next two are what people use today; the rest are the papers'.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Strategy {
+    /// Expected importance that a visit would earn, less what waiting would earn.
+    #[default]
+    ExpectedGain,
+    /// Every page after the same interval.
+    FixedInterval,
+    /// The interval grows by half when nothing changed and halves when something did.
+    AdaptiveInterval,
+    /// Cycles over all pages, the most important first (Cho, Garcia-Molina, Page).
+    Relevance,
+    /// Visits per page that maximise freshness under a Poisson model; hot pages are given up
+    /// (Cho, Garcia-Molina).
+    Frequency,
+    /// Cycles over whole sites, the most changing pages in the middle (Denev et al.).
+    Sharc,
+    /// Cycles over whole sites, the least risky pages first (Spaniol et al.).
+    Coherence,
+    /// omega(P) * mean importance * age (P-QUALITY 7).
+    Importance,
+    /// Rate of change in this period * age (P-QUALITY 7).
+    Pattern,
+    /// omega(P) * omega_k * age (P-PATTERN 8.1).
+    ImportancePattern,
+}
+
+impl Strategy {
+    /// All of them, ours first.
+    pub const ALL: [Strategy; 10] = [
+        Strategy::ExpectedGain,
+        Strategy::FixedInterval,
+        Strategy::AdaptiveInterval,
+        Strategy::Relevance,
+        Strategy::Frequency,
+        Strategy::Sharc,
+        Strategy::Coherence,
+        Strategy::Importance,
+        Strategy::Pattern,
+        Strategy::ImportancePattern,
+    ];
+
+    /// The name on the command line and in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Strategy::ExpectedGain => "expected-gain",
+            Strategy::FixedInterval => "fixed-interval",
+            Strategy::AdaptiveInterval => "adaptive-interval",
+            Strategy::Relevance => "relevance",
+            Strategy::Frequency => "frequency",
+            Strategy::Sharc => "sharc",
+            Strategy::Coherence => "coherence",
+            Strategy::Importance => "importance",
+            Strategy::Pattern => "pattern",
+            Strategy::ImportancePattern => "importance-pattern",
+        }
+    }
+}
+
+impl fmt::Display for Strategy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// No strategy of that name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}` is not a strategy: choose one of {}", known_names())]
+pub struct StrategyError {
+    name: String,
+}
+
+fn known_names() -> String {
+    Strategy::ALL.map(Strategy::name).join(", ")
+}
+
+impl FromStr for Strategy {
+    type Err = StrategyError;
+    fn from_str(text: &str) -> Result<Strategy, StrategyError> {
+        let name = text.trim().to_ascii_lowercase().replace('_', "-");
+        Strategy::ALL
+            .into_iter()
+            .find(|strategy| strategy.name() == name)
+            .ok_or_else(|| StrategyError { name: text.chars().take(40).collect() })
+    }
+}
+
+/// Which reading of completeness [`Strategy::ExpectedGain`] serves; they oppose each other.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Goal {
+    /// Captured importance over all importance, weighted by omega(P).
+    #[default]
+    Pooled,
+    /// Mean over pages of each page's own share, weighted by omega(P) (P-QUALITY Definition 5.13).
+    Definition513,
+    /// Number of versions, whatever they are worth.
+    Count,
+}
+
+/// So many visits in so much time.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Budget {
+    /// How many visits.
+    pub visits: f64,
+    /// In how much time.
+    pub period: Span,
+}
+
+impl Budget {
+    /// Visits an hour.
+    pub fn per_hour(visits: f64) -> Budget {
+        Budget { visits, period: Span::from_hours(1) }
+    }
+
+    /// Visits that this budget allows in a span; never negative, never NaN.
+    pub fn visits_in(self, span: Span) -> f64 {
+        let hours = self.period.as_hours_f64();
+        if hours <= 0.0 || !self.visits.is_finite() {
+            return 0.0;
+        }
+        (self.visits * span.as_hours_f64() / hours).max(0.0)
+    }
+}
+
+/// When the visits of a slot are handed out.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
+pub enum Pacing {
+    /// Evenly over the slot, the most urgent first.
+    #[default]
+    Spread,
+    /// All at the start of the slot, the most urgent first.
+    AtOnce,
+}
+
+/// What the user wants of the scheduler.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ScheduleConfig {
+    /// How pages are ranked.
+    pub strategy: Strategy,
+    /// How many visits; without one, every page that is worth a visit gets it.
+    pub budget: Option<Budget>,
+    /// How often pages are ranked anew. A page is visited at most once a slot.
+    pub slot: Span,
+    /// Periods of a day in patterns (P-PATTERN: N_T), 1 to 120.
+    pub n_periods: u16,
+    /// Which completeness [`Strategy::ExpectedGain`] serves.
+    pub goal: Goal,
+    /// Share of the budget for the pages seen longest ago. Without a value [`Strategy::ExpectedGain`] takes 10 %, or
+    /// 20 % when an hour's budget reaches a tenth of the pages, and the others none.
+    pub floor: Option<f32>,
+    /// Whether quiet hours may save visits for busy ones: the same mean, at most twice as many in a slot (C3).
+    pub varying_budget: bool,
+    /// Whether busy and quiet spells of a page are followed (C2).
+    pub spells: bool,
+    /// Interval of [`Strategy::FixedInterval`] and first interval of [`Strategy::AdaptiveInterval`]. Without a value
+    /// the fixed interval is what the budget allows, or a day.
+    pub interval: Option<Span>,
+    /// After this time an observation counts half.
+    pub half_life: Option<Span>,
+    /// When the visits of a slot are handed out.
+    pub pacing: Pacing,
+    /// At most so many visits of one site in a slot; what politeness allows.
+    pub site_limit: Option<u32>,
+    /// Without a budget, a page is visited when the importance expected of it reaches this.
+    pub worth: f32,
+    /// Whether outcomes change what is believed of a page; off when patterns are known.
+    pub learn: bool,
+    /// Memory for the histories of single pages; without a value 32 MB or 30 bytes a page, whichever is more.
+    pub evidence_bytes: Option<usize>,
+}
+
+impl Default for ScheduleConfig {
+    fn default() -> ScheduleConfig {
+        ScheduleConfig {
+            strategy: Strategy::ExpectedGain,
+            budget: None,
+            slot: Span::from_hours(1),
+            n_periods: 24,
+            goal: Goal::Pooled,
+            floor: None,
+            varying_budget: false,
+            spells: false,
+            interval: None,
+            half_life: Some(Span::from_hours(24 * 60)),
+            pacing: Pacing::Spread,
+            site_limit: None,
+            worth: 0.1,
+            learn: true,
+            evidence_bytes: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_round_trip() {
+        for strategy in Strategy::ALL {
+            assert_eq!(strategy.to_string().parse::<Strategy>().unwrap(), strategy);
+        }
+        assert!("best".parse::<Strategy>().unwrap_err().to_string().contains("expected-gain"));
+    }
+
+    #[test]
+    fn odd_budgets_allow_nothing() {
+        for visits in [f64::NAN, f64::INFINITY, -3.0] {
+            assert_eq!(Budget { visits, period: Span::from_hours(1) }.visits_in(Span::from_hours(5)), 0.0);
+        }
+        assert_eq!(Budget { visits: 5.0, period: Span::ZERO }.visits_in(Span::from_hours(5)), 0.0);
+        assert_eq!(Budget::per_hour(40.0).visits_in(Span::from_secs(900)), 10.0);
+    }
+}

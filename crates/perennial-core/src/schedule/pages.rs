@@ -1,0 +1,187 @@
+//! What the scheduler knows of every page, as columns: one pass over a few of them ranks all pages.
+
+use std::collections::HashMap;
+
+use crate::page::PageId;
+
+/// Never captured.
+pub(super) const FRESH: u8 = 1;
+/// Handed out, not yet answered.
+pub(super) const PENDING: u8 = 2;
+/// Answered with "gone": probed rarely.
+pub(super) const GONE: u8 = 4;
+/// Taken out; its columns wait for another page.
+pub(super) const VACANT: u8 = 8;
+/// A notice said that it changed since the last visit.
+pub(super) const NOTICED: u8 = 16;
+/// Its rates were given, not learned.
+pub(super) const KNOWN: u8 = 32;
+
+/// No such row.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// One entry a page in every column; see [`Pages::BYTES_PER_PAGE`].
+#[derive(Default, Clone)]
+pub(super) struct Pages {
+    pub id: Vec<PageId>,
+    pub site: Vec<u32>,
+    pub clock: Vec<u16>,
+    pub flags: Vec<u8>,
+    pub n_failures: Vec<u8>,
+    /// omega(P).
+    pub weight: Vec<f32>,
+    /// What one unit of importance on this page is worth to the goal.
+    pub value: Vec<f32>,
+    /// r: expected importance of the last change since the visit.
+    pub reward: Vec<f32>,
+    /// L: expected number of changes since the visit.
+    pub load: Vec<f32>,
+    /// Seconds since the scheduler's base; 0 when never.
+    pub seen_at: Vec<u32>,
+    /// Seconds since the scheduler's base; not to be visited earlier.
+    pub not_before: Vec<u32>,
+    /// Mean changes an hour.
+    pub rate: Vec<f32>,
+    /// Mean importance of a change.
+    pub importance: Vec<f32>,
+    /// Which row of relative rates and importances by bucket.
+    pub row: Vec<u32>,
+    /// Which history, if one is kept.
+    pub evidence: Vec<u32>,
+    /// Which group a new page learns from.
+    pub group: Vec<u32>,
+    /// The strategy's own: an interval in hours, visits an hour, or a number of cycles.
+    pub own: Vec<f32>,
+    /// What ranked the page in the current slot.
+    pub urgency: Vec<f32>,
+    vacant: Vec<u32>,
+    position: Vec<u32>,
+    /// Numbers far beyond the dense range; the store's contract makes it empty.
+    stray: HashMap<u32, u32>,
+}
+
+impl Pages {
+    /// Columns and the way from number to position.
+    pub(super) const BYTES_PER_PAGE: usize = 4 * 16 + 2 + 1 + 1;
+
+    pub(super) fn len(&self) -> usize {
+        self.id.len()
+    }
+
+    pub(super) fn n_present(&self) -> usize {
+        self.id.len() - self.vacant.len()
+    }
+
+    pub(super) fn position(&self, page: PageId) -> Option<usize> {
+        let found = match self.position.get(page.0 as usize) {
+            Some(&found) => found,
+            None => *self.stray.get(&page.0)?,
+        };
+        (found != NONE).then_some(found as usize)
+    }
+
+    /// The page's position, a new one if it had none, and whether it is new.
+    pub(super) fn insert(&mut self, page: PageId) -> (usize, bool) {
+        if let Some(position) = self.position(page) {
+            return (position, false);
+        }
+        let position = self.vacant.pop().unwrap_or_else(|| {
+            self.push_blank();
+            (self.id.len() - 1) as u32
+        });
+        self.blank(position as usize, page);
+        self.remember(page, position);
+        (position as usize, true)
+    }
+
+    pub(super) fn remove(&mut self, page: PageId) -> Option<usize> {
+        let position = self.position(page)?;
+        self.remember(page, NONE);
+        self.flags[position] = VACANT;
+        self.urgency[position] = 0.0;
+        self.vacant.push(position as u32);
+        Some(position)
+    }
+
+    pub(super) fn has(&self, position: usize, flags: u8) -> bool {
+        self.flags[position] & flags != 0
+    }
+
+    fn remember(&mut self, page: PageId, position: u32) {
+        let id = page.0 as usize;
+        if id < self.position.len() {
+            self.position[id] = position;
+        } else if id < 8 * self.id.len() + (1 << 16) {
+            self.position.resize(id + 1, NONE);
+            self.position[id] = position;
+            if !self.stray.is_empty() {
+                self.adopt_strays();
+            }
+        } else if position == NONE {
+            self.stray.remove(&page.0);
+        } else {
+            self.stray.insert(page.0, position);
+        }
+    }
+
+    fn adopt_strays(&mut self) {
+        let position = &mut self.position;
+        self.stray.retain(|&id, &mut at| match position.get_mut(id as usize) {
+            Some(entry) => {
+                *entry = at;
+                false
+            }
+            None => true,
+        });
+    }
+
+    fn push_blank(&mut self) {
+        self.id.push(PageId(NONE));
+        self.site.push(0);
+        self.clock.push(0);
+        self.flags.push(VACANT);
+        self.n_failures.push(0);
+        self.weight.push(1.0);
+        self.value.push(1.0);
+        self.reward.push(0.0);
+        self.load.push(0.0);
+        self.seen_at.push(0);
+        self.not_before.push(0);
+        self.rate.push(0.0);
+        self.importance.push(0.0);
+        self.row.push(0);
+        self.evidence.push(NONE);
+        self.group.push(0);
+        self.own.push(0.0);
+        self.urgency.push(0.0);
+    }
+
+    fn blank(&mut self, at: usize, page: PageId) {
+        self.id[at] = page;
+        self.flags[at] = FRESH;
+        self.n_failures[at] = 0;
+        (self.reward[at], self.load[at]) = (0.0, 0.0);
+        (self.seen_at[at], self.not_before[at]) = (0, 0);
+        (self.own[at], self.urgency[at]) = (0.0, 0.0);
+        (self.row[at], self.evidence[at]) = (0, NONE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_find_their_place_dense_or_stray() {
+        let mut pages = Pages::default();
+        for id in [5, u32::MAX - 1, 0, 70_000] {
+            assert!(pages.insert(PageId(id)).1);
+        }
+        assert_eq!(pages.insert(PageId(0)), (2, false));
+        assert_eq!(pages.position(PageId(u32::MAX - 1)), Some(1));
+        pages.remove(PageId(5));
+        assert_eq!(pages.position(PageId(5)), None);
+        assert_eq!(pages.insert(PageId(9)), (0, true));
+        assert_eq!(pages.n_present(), 4);
+    }
+}

@@ -1,0 +1,332 @@
+//! Instants -> local days, kinds of day and periods of the day (P-PATTERN 3.2), because people publish by the
+//! clock on their wall.
+//!
+//! A [`LocalClock`] knows the offsets of one time zone and the holidays of one calendar. Days of 23 and 25
+//! hours come out right: the hour that is skipped gets no time, the hour that is repeated gets two.
+
+use std::collections::BTreeSet;
+
+use super::{Span, Timestamp};
+
+const DAY_MS: i64 = 86_400_000;
+
+/// Whether people work on a local day.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum DayKind {
+    /// Monday to Friday.
+    Workday,
+    /// Saturday and Sunday.
+    Weekend,
+    /// A day that the user's calendar names, whatever its weekday.
+    Holiday,
+}
+
+/// A local day: days since 1970-01-01 on the wall.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct LocalDay(pub i32);
+
+/// Where an instant falls in local time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LocalTime {
+    /// The day on the wall.
+    pub day: LocalDay,
+    /// Milliseconds that the wall clock shows since midnight.
+    pub millis_of_day: i64,
+}
+
+/// A stretch of time inside one period of one kind of day.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Piece {
+    /// Kind of day, holidays apart.
+    pub kind: DayKind,
+    /// Period of the day, from 0.
+    pub period: u16,
+    /// Length in hours.
+    pub hours: f32,
+    /// How many such stretches: whole days of one kind are handed out together.
+    pub times: u32,
+}
+
+/// Why a clock could not be made.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ClockError {
+    /// No such zone.
+    #[error("`{0}` is not a time zone: write an IANA name such as Europe/Berlin")]
+    UnknownZone(String),
+    /// No such date.
+    #[error("`{0}` is not a date: write a holiday as 2026-12-25")]
+    NotADate(String),
+}
+
+/// The offsets of one time zone and the holidays of one calendar.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LocalClock {
+    name: String,
+    /// From this instant on (milliseconds) the wall is ahead of UTC by this much (milliseconds); sorted.
+    offsets: Vec<(i64, i64)>,
+    holidays: BTreeSet<LocalDay>,
+}
+
+impl LocalDay {
+    /// From a civil date.
+    pub fn from_date(date: jiff::civil::Date) -> LocalDay {
+        let days = date.since(jiff::civil::date(1970, 1, 1)).map(|span| span.get_days()).unwrap_or(0);
+        LocalDay(days)
+    }
+
+    /// As a civil date, clamped to what jiff can hold.
+    pub fn to_date(self) -> jiff::civil::Date {
+        let span = jiff::Span::new().try_days(self.0).unwrap_or_default();
+        jiff::civil::date(1970, 1, 1).saturating_add(span)
+    }
+
+    /// 0 for Monday to 6 for Sunday.
+    pub fn weekday(self) -> u8 {
+        // 1970-01-01 was a Thursday.
+        (i64::from(self.0) + 3).rem_euclid(7) as u8
+    }
+}
+
+impl Default for LocalClock {
+    fn default() -> LocalClock {
+        LocalClock::utc()
+    }
+}
+
+impl LocalClock {
+    /// UTC without holidays.
+    pub fn utc() -> LocalClock {
+        LocalClock { name: "UTC".to_owned(), offsets: vec![(i64::MIN, 0)], holidays: BTreeSet::new() }
+    }
+
+    /// The clock of an IANA time zone, from the database that is built in.
+    pub fn of_zone(name: &str) -> Result<LocalClock, ClockError> {
+        if name.eq_ignore_ascii_case("utc") {
+            return Ok(LocalClock::utc());
+        }
+        let zone = jiff::tz::db().get(name).map_err(|_| ClockError::UnknownZone(name.to_owned()))?;
+        Ok(LocalClock { name: name.to_owned(), offsets: offsets_of(&zone), holidays: BTreeSet::new() })
+    }
+
+    /// The same clock with days on which people do not work as usual.
+    pub fn with_holidays(mut self, days: impl IntoIterator<Item = LocalDay>) -> LocalClock {
+        self.holidays.extend(days);
+        self
+    }
+
+    /// Holidays as people write them: `2026-12-25`.
+    pub fn with_holidays_from<'a>(
+        self,
+        dates: impl IntoIterator<Item = &'a str>,
+    ) -> Result<LocalClock, ClockError> {
+        let days: Result<Vec<LocalDay>, ClockError> = dates
+            .into_iter()
+            .map(|text| {
+                let date = text.trim().parse().map_err(|_| ClockError::NotADate(text.to_owned()))?;
+                Ok(LocalDay::from_date(date))
+            })
+            .collect();
+        Ok(self.with_holidays(days?))
+    }
+
+    /// The zone's name.
+    pub fn zone(&self) -> &str {
+        &self.name
+    }
+
+    /// What the wall shows at an instant.
+    pub fn local(&self, at: Timestamp) -> LocalTime {
+        let (offset, _) = self.offset_at(at.as_millis());
+        local_of(at.as_millis().saturating_add(offset))
+    }
+
+    /// The kind of a local day.
+    pub fn kind_of(&self, day: LocalDay) -> DayKind {
+        if !self.holidays.is_empty() && self.holidays.contains(&day) {
+            DayKind::Holiday
+        } else if day.weekday() >= 5 {
+            DayKind::Weekend
+        } else {
+            DayKind::Workday
+        }
+    }
+
+    /// The kind of day and the period at an instant, the day cut into `n_periods` of equal length.
+    pub fn period_at(&self, at: Timestamp, n_periods: u16) -> (DayKind, u16) {
+        let local = self.local(at);
+        (self.kind_of(local.day), period_of(local.millis_of_day, n_periods))
+    }
+
+    /// The first instant of a local day; when midnight is skipped, the first instant that exists.
+    pub fn start_of(&self, day: LocalDay) -> Timestamp {
+        let wall = i64::from(day.0) * DAY_MS;
+        // Offsets lie within a day of UTC, so both guesses straddle any change; the earlier one that fits wins.
+        let (before, _) = self.offset_at(wall - DAY_MS);
+        let (after, _) = self.offset_at(wall + DAY_MS);
+        for offset in [before.max(after), before.min(after)] {
+            let guess = wall - offset;
+            if local_of(guess + self.offset_at(guess).0).day == day {
+                return Timestamp::from_millis(guess);
+            }
+        }
+        Timestamp::from_millis(wall - after)
+    }
+
+    /// Hands out the stretches of `(from, to]` in order, each within one period of the day. Whole days between
+    /// the first and the last are handed out by kind with a count, so that a gap of years stays cheap.
+    pub fn pieces(&self, from: Timestamp, to: Timestamp, n_periods: u16, mut each: impl FnMut(Piece)) {
+        let end = to.as_millis();
+        // Nobody archives for more than two centuries; the bound keeps a damaged time from costing minutes.
+        let first = from.as_millis().max(end.saturating_sub(73_000 * DAY_MS));
+        let mut at = first;
+        let mut whole_days = [0u32; 3];
+        while at < end {
+            let (offset, until) = self.offset_at(at);
+            let local = local_of(at.saturating_add(offset));
+            let left_of_day = DAY_MS - local.millis_of_day;
+            let kind = self.kind_of(local.day);
+            let is_whole = left_of_day == DAY_MS && at.saturating_add(DAY_MS) <= end.min(until);
+            if is_whole && at != first {
+                whole_days[kind as usize] += 1;
+                at += DAY_MS;
+                continue;
+            }
+            let period = period_of(local.millis_of_day, n_periods);
+            let ends = period_end(period, n_periods) - local.millis_of_day;
+            let next = at.saturating_add(ends.max(1)).min(end).min(until);
+            each(Piece { kind, period, hours: (next - at) as f32 / 3.6e6, times: 1 });
+            at = next;
+        }
+        let hours = 24.0 / f32::from(n_periods.max(1));
+        for (kind, times) in
+            [DayKind::Workday, DayKind::Weekend, DayKind::Holiday].into_iter().zip(whole_days)
+        {
+            for period in 0..n_periods.max(1) {
+                if times > 0 {
+                    each(Piece { kind, period, hours, times });
+                }
+            }
+        }
+    }
+
+    /// How long a local day lasts: 23, 24 or 25 hours.
+    pub fn length_of(&self, day: LocalDay) -> Span {
+        self.start_of(LocalDay(day.0.saturating_add(1))) - self.start_of(day)
+    }
+
+    /// The offset at an instant and when it ends.
+    fn offset_at(&self, millis: i64) -> (i64, i64) {
+        let next = self.offsets.partition_point(|(since, _)| *since <= millis);
+        let until = self.offsets.get(next).map_or(i64::MAX, |(since, _)| *since);
+        (self.offsets.get(next.saturating_sub(1)).map_or(0, |(_, offset)| *offset), until)
+    }
+}
+
+fn offsets_of(zone: &jiff::tz::TimeZone) -> Vec<(i64, i64)> {
+    // The web began in 1991; beyond 2100 the last known offset holds.
+    let start = jiff::Timestamp::from_second(631_152_000).unwrap_or_default();
+    let end = jiff::Timestamp::from_second(4_102_444_800).unwrap_or_default();
+    let millis_ahead = |offset: jiff::tz::Offset| i64::from(offset.seconds()) * 1000;
+    let mut offsets = vec![(i64::MIN, millis_ahead(zone.to_offset(start)))];
+    for transition in zone.following(start).take(1000) {
+        if transition.timestamp() > end {
+            break;
+        }
+        offsets.push((transition.timestamp().as_millisecond(), millis_ahead(transition.offset())));
+    }
+    offsets
+}
+
+fn local_of(wall_millis: i64) -> LocalTime {
+    let day = wall_millis.div_euclid(DAY_MS).clamp(i64::from(i32::MIN), i64::from(i32::MAX)) as i32;
+    LocalTime { day: LocalDay(day), millis_of_day: wall_millis.rem_euclid(DAY_MS) }
+}
+
+fn period_of(millis_of_day: i64, n_periods: u16) -> u16 {
+    let n = i64::from(n_periods.max(1));
+    (millis_of_day * n / DAY_MS).clamp(0, n - 1) as u16
+}
+
+/// When a period ends, in milliseconds since midnight.
+fn period_end(period: u16, n_periods: u16) -> i64 {
+    let n = i64::from(n_periods.max(1));
+    ((i64::from(period) + 1) * DAY_MS + n - 1) / n
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse(text).unwrap()
+    }
+
+    fn hours_by_period(clock: &LocalClock, from: &str, to: &str) -> Vec<f32> {
+        let mut hours = vec![0.0; 24];
+        clock.pieces(at(from), at(to), 24, |piece| {
+            hours[usize::from(piece.period)] += piece.hours * piece.times as f32;
+        });
+        hours
+    }
+
+    #[test]
+    fn berlin_is_ahead_and_changes_twice_a_year() {
+        let berlin = LocalClock::of_zone("Europe/Berlin").unwrap();
+        assert_eq!(berlin.period_at(at("2025-01-08T11:30:00Z"), 24), (DayKind::Workday, 12));
+        assert_eq!(berlin.period_at(at("2025-07-05T22:30:00Z"), 24), (DayKind::Weekend, 0));
+        let short = LocalDay::from_date(jiff::civil::date(2025, 3, 30));
+        let long = LocalDay::from_date(jiff::civil::date(2025, 10, 26));
+        assert_eq!(berlin.length_of(short), Span::from_hours(23));
+        assert_eq!(berlin.length_of(long), Span::from_hours(25));
+        assert_eq!(berlin.length_of(LocalDay(short.0 - 1)), Span::from_hours(24));
+    }
+
+    #[test]
+    fn skipped_hours_get_no_time_and_repeated_ones_get_two() {
+        let berlin = LocalClock::of_zone("Europe/Berlin").unwrap();
+        let spring = hours_by_period(&berlin, "2025-03-29T23:00:00Z", "2025-03-30T22:00:00Z");
+        assert_eq!(spring[2], 0.0);
+        assert_eq!(spring.iter().sum::<f32>(), 23.0);
+        let autumn = hours_by_period(&berlin, "2025-10-25T22:00:00Z", "2025-10-26T23:00:00Z");
+        assert_eq!(autumn[2], 2.0);
+        assert_eq!(autumn.iter().sum::<f32>(), 25.0);
+    }
+
+    #[test]
+    fn long_gaps_are_complete_across_daylight_saving() {
+        let berlin = LocalClock::of_zone("Europe/Berlin").unwrap();
+        let hours = hours_by_period(&berlin, "2025-01-01T05:17:00Z", "2026-02-03T04:05:00Z");
+        let total = (at("2026-02-03T04:05:00Z") - at("2025-01-01T05:17:00Z")).as_hours_f64();
+        assert!((f64::from(hours.iter().sum::<f32>()) - total).abs() < 0.01);
+    }
+
+    #[test]
+    fn holidays_are_their_own_kind() {
+        let clock = LocalClock::of_zone("Europe/Paris").unwrap();
+        let clock = clock.with_holidays_from(["2025-07-14"]).unwrap();
+        assert_eq!(clock.period_at(at("2025-07-14T10:00:00Z"), 24).0, DayKind::Holiday);
+        assert!(LocalClock::utc().with_holidays_from(["14 July"]).is_err());
+        assert!(LocalClock::of_zone("Mars/Base").unwrap_err().to_string().contains("IANA"));
+    }
+
+    #[test]
+    fn half_hour_zones_and_odd_period_counts() {
+        let kolkata = LocalClock::of_zone("Asia/Kolkata").unwrap();
+        assert_eq!(kolkata.period_at(at("2025-01-08T00:00:00Z"), 24).1, 5);
+        for n_periods in [1, 2, 7, 24, 120] {
+            let mut total = 0.0;
+            kolkata.pieces(at("2025-01-08T00:01:00Z"), at("2025-01-13T07:31:00Z"), n_periods, |piece| {
+                assert!(piece.period < n_periods && piece.hours > 0.0);
+                total += piece.hours * piece.times as f32;
+            });
+            assert!((total - 127.5).abs() < 0.01, "{n_periods}: {total}");
+        }
+    }
+
+    #[test]
+    fn extremes_end() {
+        let clock = LocalClock::utc();
+        clock.pieces(Timestamp::from_millis(i64::MAX - 5), Timestamp::from_millis(i64::MAX), 24, |_| {});
+        clock.pieces(at("2025-01-01"), at("2024-01-01"), 24, |_| panic!("nothing to hand out"));
+    }
+}

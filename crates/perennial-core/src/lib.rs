@@ -9,6 +9,8 @@
 //! |---|---|
 //! | [`time`] | digits and dates -> [`time::Timestamp`], local days |
 //! | [`page`] | the nouns: pages and sites |
+//! | [`charset`] | bytes of a text -> characters |
+//! | [`links`] | HTML, CSS -> the addresses they refer to |
 //! | [`layout`] | what a renderer delivers: boxes, fonts, colours of every node |
 //! | [`segment`] | layout -> [`segment::BlockTree`] (VIPS), Vi-XML |
 //! | [`importance`] | 0 to 1: how much a change matters |
@@ -17,6 +19,10 @@
 pub mod time;
 
 pub mod page;
+
+pub mod charset;
+
+pub mod links;
 
 pub mod layout;
 

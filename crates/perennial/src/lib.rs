@@ -1,5 +1,18 @@
 //! Everything of Perennial that has effects: the archive on disk, the network, the command line.
 //!
 //! The algorithms are in `perennial-core`; this crate runs them.
+//!
+//! | module | what becomes what |
+//! |---|---|
+//! | [`store`] | captures -> what is known of sites, pages, versions, links (SQLite) |
+//! | [`archive`] | exchanges and files -> WARC on disk, index; recovery, import, export, verify |
+//! | [`cli`] | arguments -> calls, results -> print |
+
+// `println!` panics when the reader of a pipe has gone: print through `cli::Context::print`.
+#![warn(clippy::print_stdout)]
+
+pub mod store;
+
+pub mod archive;
 
 pub mod cli;

@@ -1,13 +1,39 @@
 //! The command line: one file a subcommand, each a screenful: parse, call, print.
+//!
+//! A new subcommand is a file with an `Args` struct and a `run(self, &Context) -> anyhow::Result<Exit>`,
+//! one line in [`Command`] and one in [`Command::run`].
+
+mod context;
+mod exit;
+mod init;
+
+pub use context::Context;
+pub use exit::Exit;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+const AFTER_HELP: &str = "\
+Exit codes:
+   0  done
+   1  error
+   2  wrong usage
+   3  disk full
+   4  defects found (verify)
+  11  interrupted
+  14  size limit reached
+  15  time limit reached
+
+Examples:
+  perennial init my-archive
+  perennial --archive my-archive import crawl.warc.gz
+  PERENNIAL_ARCHIVE=my-archive perennial info --json";
+
 /// A web archive that spends its fetches when pages change in ways that matter.
 #[derive(Parser)]
-#[command(name = "perennial", version, arg_required_else_help = true)]
+#[command(name = "perennial", version, arg_required_else_help = true, after_help = AFTER_HELP)]
 struct Cli {
     /// The archive's folder [default: the current folder if it is an archive, else ./archive]
     #[arg(long, global = true, value_name = "DIR", env = "PERENNIAL_ARCHIVE")]
@@ -22,9 +48,22 @@ struct Cli {
 }
 
 #[derive(Subcommand)]
-enum Command {}
+enum Command {
+    /// Make a new, empty archive
+    Init(init::Init),
+}
+
+impl Command {
+    fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        match self {
+            Command::Init(args) => args.run(context),
+        }
+    }
+}
 
 /// Runs the command line and says how it went.
 pub fn run() -> ExitCode {
-    match Cli::parse().command {}
+    let cli = Cli::parse();
+    let context = Context::new(cli.archive, cli.json);
+    exit::code_of(cli.command.run(&context))
 }

@@ -1,0 +1,110 @@
+//! An archive is a folder: `perennial.toml`, `warc/`, `index/`, `state.db`.
+//!
+//! The WARC files are the truth; index and state are made from them and can be made again
+//! (docs/archive-format.md). Reading takes no lock and is never blocked; writing takes one ([`lock`]).
+
+pub mod lock;
+pub mod settings;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+
+use crate::store::Store;
+use settings::Settings;
+
+/// Name of the settings file; a folder that has it is an archive.
+pub const SETTINGS_FILE: &str = "perennial.toml";
+
+/// True when the folder is an archive.
+pub fn is_archive(dir: &Path) -> bool {
+    dir.join(SETTINGS_FILE).is_file()
+}
+
+/// An archive open for reading. Cheap: opens no file but its settings.
+#[derive(Debug, Clone)]
+pub struct Archive {
+    root: PathBuf,
+    settings: Settings,
+}
+
+impl Archive {
+    /// Makes an empty archive; the folder must not be one yet, and may hold nothing of an archive's names.
+    pub fn create(root: &Path) -> anyhow::Result<Archive> {
+        if is_archive(root) {
+            bail!("{} is an archive already: nothing was changed", root.display());
+        }
+        let context = || format!("cannot make an archive in {}", root.display());
+        fs::create_dir_all(root.join("warc")).with_context(context)?;
+        fs::create_dir_all(root.join("index")).with_context(context)?;
+        Store::open_write(&root.join("state.db")).with_context(context)?;
+        // The settings come last: only with them is the folder an archive.
+        write_whole(&root.join(SETTINGS_FILE), settings::TEMPLATE.as_bytes()).with_context(context)?;
+        Archive::open(root)
+    }
+
+    /// Opens an archive for reading.
+    pub fn open(root: &Path) -> anyhow::Result<Archive> {
+        if !is_archive(root) {
+            bail!(
+                "{} is not an archive: make one with `perennial init {0}` or name another with --archive DIR",
+                root.display()
+            );
+        }
+        let settings = Settings::load(&root.join(SETTINGS_FILE))?;
+        Ok(Archive { root: root.to_path_buf(), settings })
+    }
+
+    /// The folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// What `perennial.toml` says.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// Where the settings are; edit with [`settings::edit`], which keeps comments.
+    pub fn settings_path(&self) -> PathBuf {
+        self.root.join(SETTINGS_FILE)
+    }
+
+    /// Where the WARC files are.
+    pub fn warc_dir(&self) -> PathBuf {
+        self.root.join("warc")
+    }
+
+    /// Where the CDXJ runs are.
+    pub fn index_dir(&self) -> PathBuf {
+        self.root.join("index")
+    }
+
+    /// Where the state is.
+    pub fn state_path(&self) -> PathBuf {
+        self.root.join("state.db")
+    }
+
+    /// Opens the state for reading; a writer may be at work at the same time.
+    pub fn store(&self) -> anyhow::Result<Store> {
+        Store::open_read(&self.state_path())
+    }
+}
+
+/// Replaces a file by one with this content, whole or not at all, and safe on disk when it returns.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let beside = path.with_added_extension("tmp");
+    let mut file = fs::File::create(&beside)?;
+    io::Write::write_all(&mut file, bytes)?;
+    file.sync_all()?;
+    fs::rename(&beside, path)?;
+    sync_dir(path.parent().unwrap_or(Path::new(".")))
+}
+
+/// Makes creations and renames in a folder durable.
+pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
+    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+    fs::File::open(dir)?.sync_all()
+}

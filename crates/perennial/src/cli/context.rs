@@ -1,0 +1,87 @@
+//! What every subcommand shares: which archive, how to print, how to show progress.
+
+use std::io::{self, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+
+use crate::archive::{self, Archive};
+
+/// The global options, resolved.
+pub struct Context {
+    archive: Option<PathBuf>,
+    /// `--json` was given.
+    pub json: bool,
+}
+
+impl Context {
+    pub(super) fn new(archive: Option<PathBuf>, json: bool) -> Context {
+        Context { archive, json }
+    }
+
+    /// The archive's folder: `--archive`, else the current folder if it is an archive, else `./archive`.
+    pub fn archive_dir(&self) -> PathBuf {
+        match &self.archive {
+            Some(dir) => dir.clone(),
+            None if archive::is_archive(Path::new(".")) => PathBuf::from("."),
+            None => PathBuf::from("archive"),
+        }
+    }
+
+    /// `--archive` or the environment, if either was given.
+    pub fn archive_option(&self) -> Option<&Path> {
+        self.archive.as_deref()
+    }
+
+    /// Opens the archive, or says how to make one.
+    pub fn open(&self) -> anyhow::Result<Archive> {
+        Ok(Archive::open(&self.archive_dir())?)
+    }
+
+    /// Prints `data` as JSON with `--json`, else lets `human` write it. A broken pipe comes back as an error
+    /// that ends the program quietly, so nothing here can panic.
+    pub fn print<T: Serialize + ?Sized>(
+        &self,
+        data: &T,
+        human: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut out = io::BufWriter::new(io::stdout().lock());
+        if self.json {
+            serde_json::to_writer_pretty(&mut out, data)?;
+            writeln!(out)?;
+        } else {
+            human(&mut out)?;
+        }
+        Ok(out.flush()?)
+    }
+
+    /// A line of news on standard error: repairs, warnings. Never data.
+    pub fn note(&self, text: impl std::fmt::Display) {
+        let _ = writeln!(io::stderr(), "perennial: {text}");
+    }
+
+    /// A bar of bytes on standard error, silent when that is no terminal.
+    pub fn progress_bytes(&self, total_bytes: u64, what: &'static str) -> ProgressBar {
+        self.bar(total_bytes, what, "{msg} {bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}")
+    }
+
+    /// A bar of things counted on standard error, silent when that is no terminal.
+    pub fn progress_count(&self, total: u64, what: &'static str) -> ProgressBar {
+        self.bar(total, what, "{msg} {bar:30} {pos}/{len} {per_sec} {eta}")
+    }
+
+    fn bar(&self, total: u64, what: &'static str, template: &str) -> ProgressBar {
+        if !io::stderr().is_terminal() {
+            return ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::hidden());
+        }
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        ProgressBar::new(total).with_style(style).with_message(what)
+    }
+}
+
+/// `1234567` -> `1.2 MB`, for people.
+#[allow(dead_code)]
+pub(crate) fn human_bytes(bytes: u64) -> String {
+    indicatif::DecimalBytes(bytes).to_string()
+}

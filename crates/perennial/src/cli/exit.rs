@@ -1,0 +1,80 @@
+//! How a command ended -> the process's exit code, the same numbers that Browsertrix's users know.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+/// How a command that did not fail ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Exit {
+    /// All that was asked for is done: 0.
+    Done,
+    /// `verify` found defects: 4.
+    Defects,
+    /// A signal asked to stop; state is safe: 11.
+    Interrupted,
+    /// The size limit was reached: 14.
+    SizeLimit,
+    /// The time limit was reached: 15.
+    TimeLimit,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(match exit {
+            Exit::Done => 0,
+            Exit::Defects => 4,
+            Exit::Interrupted => 11,
+            Exit::SizeLimit => 14,
+            Exit::TimeLimit => 15,
+        })
+    }
+}
+
+/// Prints an error with its causes and chooses the code. A reader that closed our output early (`| head`)
+/// has what it wanted: that is no error.
+pub(super) fn code_of(result: anyhow::Result<Exit>) -> ExitCode {
+    let error = match result {
+        Ok(exit) => return exit.into(),
+        Err(error) => error,
+    };
+    if has_io_kind(&error, io::ErrorKind::BrokenPipe) {
+        return ExitCode::SUCCESS;
+    }
+    // A closed standard error must not turn into a panic.
+    let _ = writeln!(io::stderr(), "perennial: {error:#}");
+    ExitCode::from(if is_disk_full(&error) { 3 } else { 1 })
+}
+
+fn has_io_kind(error: &anyhow::Error, kind: io::ErrorKind) -> bool {
+    error.chain().any(|cause| match cause.downcast_ref::<io::Error>() {
+        Some(cause) => cause.kind() == kind,
+        None => cause
+            .downcast_ref::<serde_json::Error>()
+            .and_then(serde_json::Error::io_error_kind)
+            .is_some_and(|k| k == kind),
+    })
+}
+
+fn is_disk_full(error: &anyhow::Error) -> bool {
+    let in_store = error.chain().any(|cause| {
+        cause.downcast_ref::<rusqlite::Error>().and_then(rusqlite::Error::sqlite_error_code)
+            == Some(rusqlite::ErrorCode::DiskFull)
+    });
+    in_store
+        || has_io_kind(error, io::ErrorKind::StorageFull)
+        || has_io_kind(error, io::ErrorKind::QuotaExceeded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context as _;
+
+    #[test]
+    fn a_full_disk_is_seen_through_layers_of_context() {
+        let error = anyhow::Error::from(io::Error::from(io::ErrorKind::StorageFull));
+        let error = Err::<(), _>(error).context("appending").context("crawling").unwrap_err();
+        assert!(is_disk_full(&error));
+        assert!(!has_io_kind(&error, io::ErrorKind::BrokenPipe));
+    }
+}

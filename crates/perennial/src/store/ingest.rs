@@ -1,0 +1,365 @@
+//! Rows of captures -> sites, pages, captures, versions, links, in one transaction.
+//!
+//! Writer, recovery, import and rebuild all come through [`Store::commit`], so the state that a crawl made
+//! step by step and the state that a rebuild makes from its WARC files are the same. The order in which
+//! captures come must not matter: every column is a minimum, a maximum, a sum or belongs to the latest time.
+
+use std::collections::HashMap;
+
+use perennial_core::page::{PageId, SiteId};
+use perennial_core::time::Timestamp;
+use rusqlite::{OptionalExtension, Transaction, params};
+
+use super::{Store, encode_targets};
+
+/// What kind of record a capture is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// An HTTP response with its payload.
+    Response,
+    /// A response whose payload is in an earlier record.
+    Revisit,
+    /// A payload without HTTP, such as a screenshot.
+    Resource,
+    /// A metadata record in a form other than warc-fields, such as JSON.
+    Metadata,
+}
+
+impl Kind {
+    /// The number in the state file.
+    pub fn code(self) -> i64 {
+        self as i64
+    }
+
+    /// From the number in the state file.
+    pub fn from_code(code: i64) -> Kind {
+        match code {
+            1 => Kind::Revisit,
+            2 => Kind::Resource,
+            3 => Kind::Metadata,
+            _ => Kind::Response,
+        }
+    }
+}
+
+/// One capture on its way into the state.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CaptureRow {
+    /// As the record has it.
+    pub url: String,
+    /// Key of the index.
+    pub surt: String,
+    /// Whole seconds, as the record has it.
+    pub time: Timestamp,
+    /// Which kind of record.
+    pub kind: Kind,
+    /// HTTP status, if there was HTTP.
+    pub status: Option<u16>,
+    /// Media type as in the index.
+    pub mime: Option<String>,
+    /// Payload digest as in the record, or computed.
+    pub digest: String,
+    /// Where the record begins in its file.
+    pub offset: u64,
+    /// Bytes of the record in its file.
+    pub length: u64,
+    /// Where the exchange begins: the record with the request and metadata beside it.
+    pub group_offset: u64,
+    /// Bytes of the exchange.
+    pub group_length: u64,
+    /// Addresses that the page links to with their index keys; `None` when it is no HTML or the payload is
+    /// elsewhere. The keys come with them because making them is work for many cores, and the state has one
+    /// writer.
+    pub links: Option<Vec<LinkTarget>>,
+}
+
+/// Where a page links to.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct LinkTarget {
+    /// Absolute, without fragment.
+    pub url: String,
+    /// Key of the index.
+    pub surt: String,
+}
+
+/// How a WARC file came to be here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FileState {
+    /// We are writing it; on disk it has the suffix `.open`.
+    Open,
+    /// We wrote it.
+    Closed,
+    /// Another tool wrote it.
+    Imported,
+}
+
+impl FileState {
+    /// The word in the state file.
+    pub fn word(self) -> &'static str {
+        match self {
+            FileState::Open => "open",
+            FileState::Closed => "closed",
+            FileState::Imported => "imported",
+        }
+    }
+
+    /// From the word in the state file.
+    pub fn from_word(word: &str) -> FileState {
+        match word {
+            "open" => FileState::Open,
+            "imported" => FileState::Imported,
+            _ => FileState::Closed,
+        }
+    }
+}
+
+/// One WARC file as the state knows it.
+#[derive(Clone, PartialEq, Eq, Debug, serde::Serialize)]
+pub struct FileRow {
+    /// Its name in `warc/`, without `.open`.
+    pub name: String,
+    /// How it came to be.
+    pub state: FileState,
+    /// Bytes whose captures are in the state.
+    pub committed_bytes: u64,
+    /// SHA-256 of an imported file as it was given.
+    pub source_digest: Option<String>,
+}
+
+/// What a commit did.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Ingested {
+    /// Captures that were not known before.
+    pub n_captures: u64,
+    /// Captures that the archive had already: same address, time, kind and payload.
+    pub n_duplicates: u64,
+}
+
+impl Store {
+    /// Takes the captures of one file into the state and notes how far the file is committed: all or nothing.
+    pub fn commit(&mut self, file: &FileRow, rows: &[CaptureRow]) -> anyhow::Result<Ingested> {
+        self.commit_with(file, rows, |_| Ok(()))
+    }
+
+    /// As [`Store::commit`], with more to write in the same transaction: a crawler's own tables.
+    pub fn commit_with(
+        &mut self,
+        file: &FileRow,
+        rows: &[CaptureRow],
+        also: impl FnOnce(&Transaction<'_>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Ingested> {
+        let transaction = self.connection_mut().transaction()?;
+        let file_id = put_file(&transaction, file)?;
+        let mut ingest = Ingest::new(&transaction);
+        let mut done = Ingested::default();
+        for row in rows {
+            match ingest.capture(file_id, row)? {
+                true => done.n_captures += 1,
+                false => done.n_duplicates += 1,
+            }
+        }
+        drop(ingest);
+        also(&transaction)?;
+        transaction.commit()?;
+        Ok(done)
+    }
+
+    /// The number of a page, given out now if the address was never seen.
+    pub fn page_id(&mut self, url: &str, surt: &str) -> anyhow::Result<PageId> {
+        let transaction = self.connection_mut().transaction()?;
+        let page = Ingest::new(&transaction).page(url, surt)?;
+        transaction.commit()?;
+        Ok(PageId(page))
+    }
+}
+
+fn put_file(transaction: &Transaction<'_>, file: &FileRow) -> rusqlite::Result<i64> {
+    transaction
+        .prepare_cached(
+            "INSERT INTO files (name, state, committed, source_digest) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT (name) DO UPDATE SET state = ?2, committed = ?3, source_digest = ?4
+             RETURNING id",
+        )?
+        .query_row(
+            params![file.name, file.state.word(), file.committed_bytes as i64, file.source_digest],
+            |row| row.get(0),
+        )
+}
+
+/// Page and site numbers met in this transaction: neighbours link to the same pages again and again.
+struct Ingest<'t> {
+    transaction: &'t Transaction<'t>,
+    pages: HashMap<String, u32>,
+    sites: HashMap<String, u32>,
+}
+
+/// Bound of the two maps above; beyond it they begin anew.
+const MAX_REMEMBERED: usize = 100_000;
+
+impl<'t> Ingest<'t> {
+    fn new(transaction: &'t Transaction<'t>) -> Ingest<'t> {
+        Ingest { transaction, pages: HashMap::new(), sites: HashMap::new() }
+    }
+
+    /// False when the capture was there already.
+    fn capture(&mut self, file: i64, row: &CaptureRow) -> anyhow::Result<bool> {
+        let page = self.page(&row.url, &row.surt)?;
+        if self.is_known(page, file, row)? {
+            return Ok(false);
+        }
+        let capture = self.put_capture(page, file, row)?;
+        self.touch_page(page, row)?;
+        if matches!(row.kind, Kind::Response | Kind::Revisit | Kind::Resource) {
+            self.put_version(page, capture, row)?;
+        }
+        if let Some(links) = &row.links {
+            self.put_links(page, row.time, links)?;
+        }
+        Ok(true)
+    }
+
+    fn is_known(&self, page: u32, file: i64, row: &CaptureRow) -> rusqlite::Result<bool> {
+        self.transaction
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM captures WHERE page = ?1 AND time = ?2 AND kind = ?3 AND digest = ?4)
+                     OR EXISTS (SELECT 1 FROM captures WHERE file = ?5 AND offset = ?6)",
+            )?
+            .query_row(
+                params![page, row.time.as_millis(), row.kind.code(), row.digest, file, row.offset as i64],
+                |found| found.get(0),
+            )
+    }
+
+    fn put_capture(&self, page: u32, file: i64, row: &CaptureRow) -> rusqlite::Result<i64> {
+        self.transaction
+            .prepare_cached(
+                "INSERT INTO captures (page, time, kind, status, mime, digest, file, offset, length, group_offset,
+                     group_length) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+            )?
+            .insert(params![
+                page,
+                row.time.as_millis(),
+                row.kind.code(),
+                row.status,
+                row.mime,
+                row.digest,
+                file,
+                row.offset as i64,
+                row.length as i64,
+                row.group_offset as i64,
+                row.group_length as i64,
+            ])
+    }
+
+    /// Revisits say nothing of the media type; it stays as the payload's record had it.
+    fn touch_page(&self, page: u32, row: &CaptureRow) -> rusqlite::Result<usize> {
+        let mime = row.mime.as_deref().filter(|_| row.kind != Kind::Revisit);
+        self.transaction
+            .prepare_cached(
+                "UPDATE pages SET n_captures = n_captures + 1,
+                     first_seen = min(coalesce(first_seen, ?2), ?2),
+                     mime = CASE WHEN coalesce(last_seen, ?2) <= ?2 OR mime IS NULL THEN coalesce(?3, mime) ELSE mime END,
+                     status = CASE WHEN coalesce(last_seen, ?2) <= ?2 THEN coalesce(?4, status) ELSE status END,
+                     last_seen = max(coalesce(last_seen, ?2), ?2)
+                 WHERE id = ?1",
+            )?
+            .execute(params![page, row.time.as_millis(), mime, row.status])
+    }
+
+    fn put_version(&self, page: u32, capture: i64, row: &CaptureRow) -> rusqlite::Result<usize> {
+        let origin = (row.kind != Kind::Revisit).then_some(capture);
+        self.transaction
+            .prepare_cached(
+                "INSERT INTO versions (page, digest, first_time, last_time, n_captures, origin)
+                     VALUES (?1, ?2, ?3, ?3, 1, ?4)
+                 ON CONFLICT (page, digest) DO UPDATE SET
+                     first_time = min(first_time, ?3), last_time = max(last_time, ?3),
+                     n_captures = n_captures + 1,
+                     origin = CASE WHEN ?4 IS NOT NULL AND (origin IS NULL
+                         OR ?3 < (SELECT time FROM captures WHERE id = origin)) THEN ?4 ELSE origin END",
+            )?
+            .execute(params![page, row.digest, row.time.as_millis(), origin])
+    }
+
+    fn put_links(&mut self, page: u32, time: Timestamp, links: &[LinkTarget]) -> anyhow::Result<()> {
+        let known: Option<i64> = self
+            .transaction
+            .prepare_cached("SELECT time FROM links WHERE page = ?1")?
+            .query_row([page], |row| row.get(0))
+            .optional()?;
+        if known.is_some_and(|known| known > time.as_millis()) {
+            return Ok(());
+        }
+        let mut targets = Vec::with_capacity(links.len());
+        for link in links {
+            let target = self.page(&link.url, &link.surt)?;
+            if target != page {
+                targets.push(target);
+            }
+        }
+        self.transaction
+            .prepare_cached("INSERT OR REPLACE INTO links (page, time, targets) VALUES (?1, ?2, ?3)")?
+            .execute(params![page, time.as_millis(), encode_targets(&mut targets)])?;
+        Ok(())
+    }
+
+    fn page(&mut self, url: &str, surt: &str) -> anyhow::Result<u32> {
+        if let Some(&page) = self.pages.get(url) {
+            return Ok(page);
+        }
+        let known = self
+            .transaction
+            .prepare_cached("SELECT id FROM pages WHERE url = ?1")?
+            .query_row([url], |row| row.get(0))
+            .optional()?;
+        let page: u32 = match known {
+            Some(page) => page,
+            None => {
+                let site = self.site(&site_of(url))?;
+                let id = self
+                    .transaction
+                    .prepare_cached("INSERT INTO pages (url, surt, site) VALUES (?1, ?2, ?3)")?
+                    .insert(params![url, surt, site.0])?;
+                u32::try_from(id).map_err(|_| anyhow::anyhow!("an archive holds at most 2^32 pages"))?
+            }
+        };
+        if self.pages.len() >= MAX_REMEMBERED {
+            self.pages.clear();
+        }
+        self.pages.insert(url.to_string(), page);
+        Ok(page)
+    }
+
+    fn site(&mut self, host: &str) -> rusqlite::Result<SiteId> {
+        if let Some(&site) = self.sites.get(host) {
+            return Ok(SiteId(site));
+        }
+        let known = self
+            .transaction
+            .prepare_cached("SELECT id FROM sites WHERE host = ?1")?
+            .query_row([host], |row| row.get(0))
+            .optional()?;
+        let site: u32 = match known {
+            Some(site) => site,
+            None => self.transaction.prepare_cached("INSERT INTO sites (host) VALUES (?1)")?.insert([host])?
+                as u32,
+        };
+        if self.sites.len() >= MAX_REMEMBERED {
+            self.sites.clear();
+        }
+        self.sites.insert(host.to_string(), site);
+        Ok(SiteId(site))
+    }
+}
+
+/// The host that politeness counts, with a port that is not the scheme's own; empty for `urn:` and the like.
+pub fn site_of(url: &str) -> String {
+    let Ok(url) = url::Url::parse(url) else { return String::new() };
+    match (url.host_str(), url.port()) {
+        (Some(host), Some(port)) => format!("{host}:{port}"),
+        (Some(host), None) => host.to_string(),
+        (None, _) => String::new(),
+    }
+}

@@ -1,0 +1,98 @@
+//! What is known of sites, pages, captures, versions and links: one SQLite file, made from the WARC files.
+//!
+//! WAL mode, so readers see a consistent state while a writer works. Nothing here is the only copy of
+//! anything: what cannot be derived from the WARC files or `perennial.toml` has no place in it.
+
+mod graph;
+mod ingest;
+mod query;
+mod schema;
+
+pub use graph::{LinkGraph, decode_targets, encode_targets};
+pub use ingest::{CaptureRow, FileRow, FileState, Ingested, Kind, LinkTarget, site_of};
+pub use query::{Capture, Counts, Filter, PageRow, VersionRow};
+pub use schema::SCHEMA_VERSION;
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use rusqlite::{Connection, OpenFlags};
+
+/// SQLite's page cache; with the row data of one commit this is all the memory the store takes.
+const CACHE_KIB: i64 = 64 * 1024;
+
+/// An open state file.
+#[derive(Debug)]
+pub struct Store {
+    connection: Connection,
+}
+
+impl Store {
+    /// Opens for writing, creates or migrates the schema. The caller holds the archive's write lock.
+    pub fn open_write(path: &Path) -> anyhow::Result<Store> {
+        let connection =
+            Connection::open(path).with_context(|| format!("cannot open {} for writing", path.display()))?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        // NORMAL: after a power cut the last commits may be missing, never half there. The WARC is synced
+        // before, and opening for writing reads what the state lacks from it.
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        let mut store = Store::tuned(connection)?;
+        schema::migrate(&mut store.connection)
+            .with_context(|| format!("cannot bring {} up to date", path.display()))?;
+        Ok(store)
+    }
+
+    /// Opens for reading; works beside a writer, and on a medium that cannot be written.
+    pub fn open_read(path: &Path) -> anyhow::Result<Store> {
+        if !path.exists() {
+            bail!(
+                "{} is missing: make it again from the WARC files with `perennial verify --rebuild`",
+                path.display()
+            );
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let open = |uri: String| {
+            Connection::open_with_flags(uri, flags).and_then(|c| schema::version(&c).map(|v| (c, v)))
+        };
+        let name = uri_path(path);
+        // A WAL needs its shared-memory file; where that cannot be made nobody writes either.
+        let (connection, version) = open(format!("file:{name}"))
+            .or_else(|_| open(format!("file:{name}?immutable=1")))
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        if version != SCHEMA_VERSION {
+            bail!(
+                "{} has schema {version}, this program reads {SCHEMA_VERSION}: {}",
+                path.display(),
+                if version < SCHEMA_VERSION {
+                    "bring it up to date with `perennial verify --rebuild`"
+                } else {
+                    "install a later perennial"
+                }
+            );
+        }
+        Store::tuned(connection)
+    }
+
+    fn tuned(connection: Connection) -> anyhow::Result<Store> {
+        connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+        connection.pragma_update(None, "temp_store", "FILE")?;
+        connection.busy_timeout(std::time::Duration::from_secs(30))?;
+        connection.set_prepared_statement_cache_capacity(64);
+        Ok(Store { connection })
+    }
+
+    /// The connection, for tables that other parts of the program own (see [`SCHEMA_VERSION`]).
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// The connection, to begin a transaction.
+    pub fn connection_mut(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+}
+
+/// A path as SQLite's `file:` addresses want it.
+fn uri_path(path: &Path) -> String {
+    path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23")
+}

@@ -1,0 +1,340 @@
+//! Questions to the state: counts, one page's captures and versions, all captures that a filter lets through.
+
+use perennial_core::page::PageId;
+use perennial_core::time::Timestamp;
+use rusqlite::{OptionalExtension, Row, params};
+use serde::Serialize;
+
+use super::Store;
+use super::ingest::{FileRow, FileState, Kind};
+
+/// One capture with the address of its page and its place in the WARC files.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub struct Capture {
+    pub id: i64,
+    pub page: PageId,
+    pub url: String,
+    pub surt: String,
+    pub time: Timestamp,
+    pub kind: Kind,
+    pub status: Option<u16>,
+    pub mime: Option<String>,
+    pub digest: String,
+    pub file: String,
+    pub offset: u64,
+    pub length: u64,
+    pub group_offset: u64,
+    pub group_length: u64,
+}
+
+/// Which captures: all conditions that are given must hold.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Filter {
+    /// Host of the page, with its port if not the scheme's own.
+    pub site: Option<String>,
+    /// Address of the page.
+    pub page: Option<String>,
+    /// Not before this instant.
+    pub since: Option<Timestamp>,
+    /// Before this instant.
+    pub until: Option<Timestamp>,
+}
+
+/// One page.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub struct PageRow {
+    pub id: PageId,
+    pub url: String,
+    pub surt: String,
+    pub first_seen: Option<Timestamp>,
+    pub last_seen: Option<Timestamp>,
+    pub n_captures: u64,
+    pub mime: Option<String>,
+    pub status: Option<u16>,
+}
+
+/// One distinct content of a page.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub struct VersionRow {
+    pub digest: String,
+    pub first_time: Timestamp,
+    pub last_time: Timestamp,
+    pub n_captures: u64,
+    /// The capture whose record holds the payload; `None` when the archive has only revisits of it.
+    pub origin: Option<i64>,
+}
+
+/// What an archive holds.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize)]
+pub struct Counts {
+    /// Hosts with at least one captured page.
+    pub n_sites: u64,
+    /// Pages with at least one capture.
+    pub n_pages: u64,
+    /// Pages known from links only.
+    pub n_pages_linked_only: u64,
+    /// Captures of all kinds.
+    pub n_captures: u64,
+    /// Captures that are revisits.
+    pub n_revisits: u64,
+    /// Distinct contents.
+    pub n_versions: u64,
+    /// Pages whose links are known.
+    pub n_pages_with_links: u64,
+    /// WARC files.
+    pub n_files: u64,
+    /// Bytes of the WARC files.
+    pub warc_bytes: u64,
+    /// RFC 3339.
+    pub first_capture: Option<String>,
+    /// RFC 3339.
+    pub last_capture: Option<String>,
+}
+
+const CAPTURE_COLUMNS: &str = "c.id, c.page, p.url, p.surt, c.time, c.kind, c.status, c.mime, c.digest, \
+     f.name, c.offset, c.length, c.group_offset, c.group_length";
+
+const CAPTURE_TABLES: &str = "captures c JOIN pages p ON p.id = c.page JOIN files f ON f.id = c.file";
+
+fn read_capture(row: &Row<'_>) -> rusqlite::Result<Capture> {
+    Ok(Capture {
+        id: row.get(0)?,
+        page: PageId(row.get(1)?),
+        url: row.get(2)?,
+        surt: row.get(3)?,
+        time: Timestamp::from_millis(row.get(4)?),
+        kind: Kind::from_code(row.get(5)?),
+        status: row.get(6)?,
+        mime: row.get(7)?,
+        digest: row.get(8)?,
+        file: row.get(9)?,
+        offset: row.get::<_, i64>(10)? as u64,
+        length: row.get::<_, i64>(11)? as u64,
+        group_offset: row.get::<_, i64>(12)? as u64,
+        group_length: row.get::<_, i64>(13)? as u64,
+    })
+}
+
+impl Store {
+    /// Counts everything.
+    pub fn counts(&self) -> anyhow::Result<Counts> {
+        let count = |sql: &str| -> rusqlite::Result<u64> {
+            self.connection().query_row(sql, [], |row| row.get::<_, i64>(0)).map(|n| n as u64)
+        };
+        let edge = |sql: &str| -> rusqlite::Result<Option<String>> {
+            let millis: Option<i64> = self.connection().query_row(sql, [], |row| row.get(0))?;
+            Ok(millis.map(|millis| Timestamp::from_millis(millis).to_rfc3339()))
+        };
+        Ok(Counts {
+            n_sites: count("SELECT count(DISTINCT site) FROM pages WHERE n_captures > 0")?,
+            n_pages: count("SELECT count(*) FROM pages WHERE n_captures > 0")?,
+            n_pages_linked_only: count("SELECT count(*) FROM pages WHERE n_captures = 0")?,
+            n_captures: count("SELECT count(*) FROM captures")?,
+            n_revisits: count("SELECT count(*) FROM captures WHERE kind = 1")?,
+            n_versions: count("SELECT count(*) FROM versions")?,
+            n_pages_with_links: count("SELECT count(*) FROM links")?,
+            n_files: count("SELECT count(*) FROM files")?,
+            warc_bytes: count("SELECT coalesce(sum(committed), 0) FROM files")?,
+            first_capture: edge("SELECT min(first_seen) FROM pages")?,
+            last_capture: edge("SELECT max(last_seen) FROM pages")?,
+        })
+    }
+
+    /// Host, captured pages, captures of every site that has some, largest first.
+    pub fn sites(&self) -> anyhow::Result<Vec<(String, u64, u64)>> {
+        let mut statement = self.connection().prepare(
+            "SELECT s.host, count(*), sum(p.n_captures) FROM pages p JOIN sites s ON s.id = p.site
+             WHERE p.n_captures > 0 GROUP BY s.id ORDER BY 2 DESC, 1",
+        )?;
+        let rows = statement.query_map([], |row| {
+            Ok((row.get(0)?, row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// A page by its address.
+    pub fn page(&self, url: &str) -> anyhow::Result<Option<PageRow>> {
+        let found = self
+            .connection()
+            .prepare_cached(
+                "SELECT id, url, surt, first_seen, last_seen, n_captures, mime, status FROM pages WHERE url = ?1",
+            )?
+            .query_row([url], read_page)
+            .optional()?;
+        Ok(found)
+    }
+
+    /// Calls `each` with every captured page, in order of their numbers.
+    pub fn each_page(&self, mut each: impl FnMut(PageRow) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let mut statement = self.connection().prepare(
+            "SELECT id, url, surt, first_seen, last_seen, n_captures, mime, status FROM pages
+             WHERE n_captures > 0 ORDER BY id",
+        )?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            each(read_page(row)?)?;
+        }
+        Ok(())
+    }
+
+    /// A capture by its number.
+    pub fn capture(&self, id: i64) -> anyhow::Result<Option<Capture>> {
+        let sql = format!("SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.id = ?1");
+        Ok(self.connection().prepare_cached(&sql)?.query_row([id], read_capture).optional()?)
+    }
+
+    /// All captures of a page, earliest first.
+    pub fn captures_of(&self, page: PageId) -> anyhow::Result<Vec<Capture>> {
+        let sql =
+            format!("SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.page = ?1 ORDER BY c.time, c.id");
+        let mut statement = self.connection().prepare_cached(&sql)?;
+        let rows = statement.query_map([page.0], read_capture)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// All versions of a page, by first appearance.
+    pub fn versions_of(&self, page: PageId) -> anyhow::Result<Vec<VersionRow>> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT digest, first_time, last_time, n_captures, origin FROM versions WHERE page = ?1
+             ORDER BY first_time, id",
+        )?;
+        let rows = statement.query_map([page.0], |row| {
+            Ok(VersionRow {
+                digest: row.get(0)?,
+                first_time: Timestamp::from_millis(row.get(1)?),
+                last_time: Timestamp::from_millis(row.get(2)?),
+                n_captures: row.get::<_, i64>(3)? as u64,
+                origin: row.get(4)?,
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// The earliest capture whose record holds this payload: of the same page if there is one, else of any.
+    pub fn origin_of(&self, url: &str, digest: &str) -> anyhow::Result<Option<Capture>> {
+        let sql = format!(
+            "SELECT {CAPTURE_COLUMNS} FROM versions v JOIN {CAPTURE_TABLES} ON c.id = v.origin
+             WHERE v.digest = ?1 AND c.kind = 0 ORDER BY p.url <> ?2, c.time, c.id LIMIT 1"
+        );
+        Ok(self.connection().prepare_cached(&sql)?.query_row([digest, url], read_capture).optional()?)
+    }
+
+    /// The latest capture of an address before or at an instant.
+    pub fn latest_capture(&self, url: &str, until: Timestamp) -> anyhow::Result<Option<Capture>> {
+        let sql = format!(
+            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE p.url = ?1 AND c.time <= ?2
+             ORDER BY c.time DESC, c.id DESC LIMIT 1"
+        );
+        let mut statement = self.connection().prepare_cached(&sql)?;
+        Ok(statement.query_row(params![url, until.as_millis()], read_capture).optional()?)
+    }
+
+    /// Calls `each` with every capture that the filter lets through, in the order of the index.
+    pub fn each_capture(
+        &self,
+        filter: &Filter,
+        mut each: impl FnMut(Capture) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        // Only the conditions that are given go into the text, so that SQLite can plan for them.
+        let mut sql = format!("SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE 1");
+        let mut values: Vec<rusqlite::types::Value> = Vec::new();
+        let mut add = |condition: &str, value: rusqlite::types::Value| {
+            values.push(value);
+            sql.push_str(&format!(" AND {condition} ?{}", values.len()));
+        };
+        if let Some(site) = &filter.site {
+            add("p.site = (SELECT id FROM sites WHERE host = ", site.clone().into());
+            sql.push(')');
+        }
+        let mut add = |condition: &str, value: rusqlite::types::Value| {
+            values.push(value);
+            sql.push_str(&format!(" AND {condition} ?{}", values.len()));
+        };
+        if let Some(page) = &filter.page {
+            add("p.url =", page.clone().into());
+        }
+        if let Some(since) = filter.since {
+            add("c.time >=", since.as_millis().into());
+        }
+        if let Some(until) = filter.until {
+            add("c.time <", until.as_millis().into());
+        }
+        sql.push_str(" ORDER BY p.surt, c.time, c.id");
+        let mut statement = self.connection().prepare(&sql)?;
+        let mut rows = statement.query(rusqlite::params_from_iter(values))?;
+        while let Some(row) = rows.next()? {
+            each(read_capture(row)?)?;
+        }
+        Ok(())
+    }
+
+    /// Calls `each` with the captures numbered `from..=to`, in the order of the index.
+    pub fn each_capture_numbered(
+        &self,
+        from: i64,
+        to: i64,
+        mut each: impl FnMut(Capture) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let sql = format!(
+            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.id BETWEEN ?1 AND ?2
+             ORDER BY p.surt, c.time, c.id"
+        );
+        let mut statement = self.connection().prepare_cached(&sql)?;
+        let mut rows = statement.query([from, to])?;
+        while let Some(row) = rows.next()? {
+            each(read_capture(row)?)?;
+        }
+        Ok(())
+    }
+
+    /// Calls `each` with the captures in one file, in the order of their places.
+    pub fn each_capture_in(
+        &self,
+        file: &str,
+        mut each: impl FnMut(Capture) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let sql = format!(
+            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.file = (SELECT id FROM files WHERE name = ?1)
+             ORDER BY c.offset"
+        );
+        let mut statement = self.connection().prepare_cached(&sql)?;
+        let mut rows = statement.query([file])?;
+        while let Some(row) = rows.next()? {
+            each(read_capture(row)?)?;
+        }
+        Ok(())
+    }
+
+    /// All WARC files that the state knows, in the order in which they came.
+    pub fn files(&self) -> anyhow::Result<Vec<FileRow>> {
+        let mut statement = self
+            .connection()
+            .prepare("SELECT name, state, committed, source_digest FROM files ORDER BY id")?;
+        let rows = statement.query_map([], |row| {
+            Ok(FileRow {
+                name: row.get(0)?,
+                state: FileState::from_word(&row.get::<_, String>(1)?),
+                committed_bytes: row.get::<_, i64>(2)? as u64,
+                source_digest: row.get(3)?,
+            })
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+}
+
+fn read_page(row: &Row<'_>) -> rusqlite::Result<PageRow> {
+    let time = |millis: Option<i64>| millis.map(Timestamp::from_millis);
+    Ok(PageRow {
+        id: PageId(row.get(0)?),
+        url: row.get(1)?,
+        surt: row.get(2)?,
+        first_seen: time(row.get(3)?),
+        last_seen: time(row.get(4)?),
+        n_captures: row.get::<_, i64>(5)? as u64,
+        mime: row.get(6)?,
+        status: row.get(7)?,
+    })
+}

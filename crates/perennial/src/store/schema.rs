@@ -1,0 +1,99 @@
+//! The tables, as numbered steps: a state file of any earlier version becomes one of today's.
+//!
+//! To add tables, append a step; never change one that was released. `verify --rebuild` starts from an
+//! empty file, so a step may leave new columns empty when filling them needs the WARC files.
+
+use anyhow::bail;
+use rusqlite::Connection;
+
+/// Each step runs once, in order; `user_version` counts those done.
+const STEPS: &[&str] = &[
+    // 1: archive
+    "
+    CREATE TABLE sites (
+        id INTEGER PRIMARY KEY,          -- dense
+        host TEXT NOT NULL UNIQUE        -- lower case, with a port if not the scheme's own
+    );
+    CREATE TABLE pages (
+        id INTEGER PRIMARY KEY,          -- dense, fits in 32 bits
+        url TEXT NOT NULL UNIQUE,
+        surt TEXT NOT NULL,              -- key of the CDXJ index
+        site INTEGER NOT NULL REFERENCES sites(id),
+        first_seen INTEGER,              -- milliseconds since 1970; NULL: known from links only
+        last_seen INTEGER,
+        n_captures INTEGER NOT NULL DEFAULT 0,
+        mime TEXT,                       -- of the latest capture
+        status INTEGER                   -- of the latest capture
+    );
+    CREATE INDEX pages_surt ON pages(surt);
+    CREATE INDEX pages_site ON pages(site);
+    CREATE TABLE files (
+        id INTEGER PRIMARY KEY,
+        name TEXT NOT NULL UNIQUE,       -- without .open
+        state TEXT NOT NULL,             -- open: we write it; closed: we wrote it; imported
+        committed INTEGER NOT NULL,      -- bytes whose captures are in this state
+        source_digest TEXT               -- sha256 of an imported file as it was given
+    );
+    CREATE TABLE captures (
+        id INTEGER PRIMARY KEY,
+        page INTEGER NOT NULL REFERENCES pages(id),
+        time INTEGER NOT NULL,
+        kind INTEGER NOT NULL,           -- 0 response, 1 revisit, 2 resource, 3 metadata
+        status INTEGER,
+        mime TEXT,
+        digest TEXT NOT NULL,            -- of the payload, sha1:BASE32 unless another tool wrote it
+        file INTEGER NOT NULL REFERENCES files(id),
+        offset INTEGER NOT NULL,
+        length INTEGER NOT NULL,
+        group_offset INTEGER NOT NULL,   -- the exchange: this record with its request and metadata
+        group_length INTEGER NOT NULL
+    );
+    CREATE INDEX captures_page ON captures(page, time);
+    CREATE UNIQUE INDEX captures_place ON captures(file, offset);
+    CREATE TABLE versions (
+        id INTEGER PRIMARY KEY,
+        page INTEGER NOT NULL REFERENCES pages(id),
+        digest TEXT NOT NULL,
+        first_time INTEGER NOT NULL,
+        last_time INTEGER NOT NULL,
+        n_captures INTEGER NOT NULL,
+        origin INTEGER REFERENCES captures(id), -- earliest known record that holds the payload; NULL: only revisits
+        UNIQUE (page, digest)
+    );
+    CREATE INDEX versions_digest ON versions(digest);
+    CREATE TABLE links (
+        page INTEGER PRIMARY KEY REFERENCES pages(id),
+        time INTEGER NOT NULL,           -- of the capture they were taken from, the latest one
+        targets BLOB NOT NULL            -- page numbers ascending, LEB128 of the differences
+    );
+    CREATE TABLE runs (
+        name TEXT PRIMARY KEY,           -- file in index/
+        first_capture INTEGER NOT NULL,  -- the run holds the captures numbered from here
+        last_capture INTEGER NOT NULL,   -- to here
+        bytes INTEGER NOT NULL
+    );
+    ",
+];
+
+/// The schema that this program reads and writes.
+pub const SCHEMA_VERSION: u32 = STEPS.len() as u32;
+
+/// The schema that a state file has.
+pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
+    connection.pragma_query_value(None, "user_version", |row| row.get(0))
+}
+
+/// Does the steps that are not done yet, each in a transaction of its own.
+pub(super) fn migrate(connection: &mut Connection) -> anyhow::Result<()> {
+    let done = version(connection)?;
+    if done > SCHEMA_VERSION {
+        bail!("its schema is {done}, this program knows {SCHEMA_VERSION}: install a later perennial");
+    }
+    for (step, number) in STEPS.iter().zip(1u32..).skip(done as usize) {
+        let transaction = connection.transaction()?;
+        transaction.execute_batch(step)?;
+        transaction.pragma_update(None, "user_version", number)?;
+        transaction.commit()?;
+    }
+    Ok(())
+}

@@ -11,6 +11,8 @@
 //! | [`page`] | the nouns: pages and sites |
 //! | [`charset`] | bytes of a text -> characters |
 //! | [`links`] | HTML, CSS -> the addresses they refer to |
+//! | [`http`] | the head of an archived HTTP message -> status and fields |
+//! | [`warc`] | archived bytes <-> records, sound or damaged |
 //! | [`layout`] | what a renderer delivers: boxes, fonts, colours of every node |
 //! | [`segment`] | layout -> [`segment::BlockTree`] (VIPS), Vi-XML |
 //! | [`importance`] | 0 to 1: how much a change matters |
@@ -23,6 +25,10 @@ pub mod page;
 pub mod charset;
 
 pub mod links;
+
+pub mod http;
+
+pub mod warc;
 
 pub mod layout;
 

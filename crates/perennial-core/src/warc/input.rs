@@ -1,0 +1,172 @@
+//! Any `Read` -> a window of bytes at known offsets, with some history behind it so that a reader that ran
+//! into damage can look again at what it passed over.
+
+use std::io::{self, Read, Seek, SeekFrom};
+
+/// Passed bytes kept for a second look when the source cannot seek. A deflate stream that a flipped bit sent
+/// astray stops after a few kilobytes, so this is far more than is needed in practice.
+const HISTORY: usize = 256 * 1024;
+const CHUNK: usize = 512 * 1024;
+const MIN_READ: usize = 64 * 1024;
+
+/// Second looks may cost so many times the bytes read so far, plus a start: hostile input in which every
+/// record claims to hold all that follows stays linear.
+const RESCAN_FACTOR: u64 = 4;
+const RESCAN_START: u64 = 64 << 20;
+
+pub(super) struct Input<R> {
+    source: R,
+    seek: Option<fn(&mut R, u64) -> io::Result<()>>,
+    buffer: Vec<u8>,
+    /// Offset in the source of `buffer[0]`.
+    base: u64,
+    pos: usize,
+    end: usize,
+    furthest: u64,
+    rescanned: u64,
+}
+
+impl<R: Read> Input<R> {
+    pub(super) fn new(source: R) -> Input<R> {
+        Input { source, seek: None, buffer: Vec::new(), base: 0, pos: 0, end: 0, furthest: 0, rescanned: 0 }
+    }
+
+    /// Offsets are then those of the source itself, from wherever it stands.
+    pub(super) fn seekable(mut source: R) -> io::Result<Input<R>>
+    where
+        R: Seek,
+    {
+        let base = source.stream_position()?;
+        let seek = |source: &mut R, offset: u64| source.seek(SeekFrom::Start(offset)).map(drop);
+        Ok(Input { seek: Some(seek), base, furthest: base, ..Input::new(source) })
+    }
+
+    pub(super) fn into_inner(self) -> R {
+        self.source
+    }
+
+    /// Offset of the next byte.
+    pub(super) fn offset(&self) -> u64 {
+        self.base + self.pos as u64
+    }
+
+    /// Unread bytes at hand; empty before the first [`Input::fill`].
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.buffer[self.pos..self.end]
+    }
+
+    /// The byte before the next one, if it is still in the window.
+    pub(super) fn previous(&self) -> Option<u8> {
+        self.pos.checked_sub(1).map(|at| self.buffer[at])
+    }
+
+    pub(super) fn consume(&mut self, n: usize) {
+        self.pos = (self.pos + n).min(self.end);
+    }
+
+    /// Reads more behind the bytes at hand; `false` at the end of the source.
+    pub(super) fn fill(&mut self) -> io::Result<bool> {
+        if self.buffer.len() - self.end < MIN_READ {
+            self.make_room();
+        }
+        loop {
+            match self.source.read(&mut self.buffer[self.end..]) {
+                Ok(n) => {
+                    self.end += n;
+                    self.furthest = self.furthest.max(self.base + self.end as u64);
+                    return Ok(n > 0);
+                }
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    fn make_room(&mut self) {
+        let drop = self.pos.saturating_sub(HISTORY);
+        self.buffer.copy_within(drop..self.end, 0);
+        self.base += drop as u64;
+        self.pos -= drop;
+        self.end -= drop;
+        let needed = self.end + MIN_READ;
+        if self.buffer.len() < needed {
+            self.buffer.resize(needed.max(HISTORY + CHUNK), 0);
+        }
+    }
+
+    /// Makes at least `n` bytes available unless the source ends before.
+    pub(super) fn ensure(&mut self, n: usize) -> io::Result<&[u8]> {
+        while self.end - self.pos < n && self.fill()? {}
+        Ok(self.bytes())
+    }
+
+    /// Goes back to an offset already passed: within the window, or by seeking. `false` when that is
+    /// impossible or the allowance for second looks is spent; the position is then unchanged.
+    pub(super) fn rewind_to(&mut self, offset: u64) -> io::Result<bool> {
+        let cost = self.offset().saturating_sub(offset);
+        if self.rescanned + cost > RESCAN_START + RESCAN_FACTOR * self.furthest {
+            return Ok(false);
+        }
+        let in_window = (self.base..=self.base + self.end as u64).contains(&offset);
+        if in_window {
+            self.pos = (offset - self.base) as usize;
+        } else if let Some(seek) = self.seek {
+            seek(&mut self.source, offset)?;
+            (self.base, self.pos, self.end) = (offset, 0, 0);
+        } else {
+            return Ok(false);
+        }
+        self.rescanned += cost;
+        Ok(true)
+    }
+
+    /// Like [`Input::rewind_to`], and when the offset is out of reach to the oldest byte still at hand.
+    pub(super) fn rewind_towards(&mut self, offset: u64) -> io::Result<()> {
+        if !self.rewind_to(offset)? && self.base > offset {
+            self.rewind_to(self.base)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_come_in_order_and_history_stays() {
+        let data: Vec<u8> = (0..3_000_000u32).map(|i| (i % 251) as u8).collect();
+        let mut input = Input::new(&data[..]);
+        let mut seen = Vec::new();
+        loop {
+            if input.bytes().is_empty() && !input.fill().unwrap() {
+                break;
+            }
+            seen.extend_from_slice(input.bytes());
+            input.consume(usize::MAX / 2);
+            assert_eq!(input.offset(), seen.len() as u64);
+        }
+        assert_eq!(seen, data);
+        let back = data.len() as u64 - 100_000;
+        assert!(input.rewind_to(back).unwrap());
+        assert_eq!(input.bytes(), &data[back as usize..]);
+        assert!(!input.rewind_to(0).unwrap());
+        assert_eq!(input.offset(), back);
+    }
+
+    #[test]
+    fn seekable_sources_go_back_any_way() {
+        let data = vec![7u8; 2_000_000];
+        let mut cursor = io::Cursor::new(&data);
+        cursor.set_position(10);
+        let mut input = Input::seekable(cursor).unwrap();
+        assert_eq!(input.offset(), 10);
+        while input.fill().unwrap() {
+            let n = input.bytes().len();
+            input.consume(n);
+        }
+        assert!(input.rewind_to(10).unwrap());
+        assert_eq!(input.offset(), 10);
+        assert_eq!(input.ensure(5).unwrap()[..5], [7; 5]);
+    }
+}

@@ -1,0 +1,375 @@
+//! Compressed members one after another -> their decompressed bytes as a window.
+//!
+//! A file is a row of members: gzip members or zstd frames, usually one a record, or plain text, which is one
+//! member to the end. The kind is told anew at each member's first bytes.
+
+use std::io::{self, Read};
+
+use flate2::{Decompress, FlushDecompress, Status};
+use zstd::stream::raw::{DParameter, Decoder as ZstdDecoder, Operation};
+
+use super::input::Input;
+
+const OUT: usize = 128 * 1024;
+const MIN_OUT: usize = 16 * 1024;
+/// Names and comments in a gzip header beyond this are not a header: bounds the work per false start.
+const MAX_GZIP_NAME: usize = 4 * 1024;
+/// 32 MiB: what the window of a zstd frame may take in memory.
+const MAX_WINDOW_LOG: u32 = 25;
+const MAX_DICTIONARY: usize = 16 << 20;
+
+pub(super) const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
+pub(super) const ZSTD_MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+/// The skippable frame that holds a dictionary, first in a `.warc.zst` by its specification.
+const DICTIONARY_MAGIC: [u8; 4] = [0x5d, 0x2a, 0x4d, 0x18];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Plain,
+    Gzip,
+    Zstd,
+}
+
+/// Why a member gave no more bytes.
+#[derive(Debug)]
+pub(super) enum MemberError {
+    Io(io::Error),
+    /// The source ended inside the member.
+    Torn,
+    /// What follows cannot be decompressed.
+    Corrupt,
+    /// All bytes came, but not those that were compressed.
+    Checksum,
+}
+
+impl From<io::Error> for MemberError {
+    fn from(e: io::Error) -> MemberError {
+        MemberError::Io(e)
+    }
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Filled {
+    More,
+    /// The member ended, and well.
+    End,
+}
+
+pub(super) struct Members<R> {
+    pub(super) input: Input<R>,
+    kind: Kind,
+    /// Where the current member starts in the file.
+    start: u64,
+    /// Bytes of the member consumed, decompressed.
+    consumed: u64,
+    ended: bool,
+    bad_checksum: bool,
+    out: Vec<u8>,
+    out_pos: usize,
+    out_end: usize,
+    inflate: Decompress,
+    crc: crc32fast::Hasher,
+    n_out: u32,
+    zstd: Option<ZstdDecoder<'static>>,
+    dictionary: Vec<u8>,
+}
+
+impl<R: Read> Members<R> {
+    pub(super) fn new(input: Input<R>) -> Members<R> {
+        Members {
+            kind: Kind::Plain,
+            start: input.offset(),
+            input,
+            consumed: 0,
+            ended: true,
+            bad_checksum: false,
+            out: vec![0; OUT],
+            out_pos: 0,
+            out_end: 0,
+            inflate: Decompress::new(false),
+            crc: crc32fast::Hasher::new(),
+            n_out: 0,
+            zstd: None,
+            dictionary: Vec::new(),
+        }
+    }
+
+    pub(super) fn set_dictionary(&mut self, dictionary: &[u8]) {
+        self.dictionary = dictionary.to_vec();
+        self.zstd = None;
+    }
+
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(super) fn start(&self) -> u64 {
+        self.start
+    }
+
+    /// Decompressed bytes of this member that were consumed.
+    pub(super) fn consumed(&self) -> u64 {
+        self.consumed
+    }
+
+    /// Starts the member at the input's position: `None` at the end of the input.
+    pub(super) fn open(&mut self) -> Result<Option<Kind>, MemberError> {
+        (self.out_pos, self.out_end, self.consumed) = (0, 0, 0);
+        (self.ended, self.bad_checksum) = (false, false);
+        loop {
+            self.start = self.input.offset();
+            let head = self.input.ensure(4)?;
+            if head.is_empty() {
+                self.ended = true;
+                return Ok(None);
+            }
+            if head.starts_with(&GZIP_MAGIC) {
+                self.kind = Kind::Gzip;
+                self.open_gzip()?;
+            } else if head.starts_with(&ZSTD_MAGIC) {
+                self.kind = Kind::Zstd;
+                self.open_zstd()?;
+            } else if is_skippable(head) {
+                self.kind = Kind::Zstd;
+                self.skip_frame()?;
+                continue;
+            } else {
+                self.kind = Kind::Plain;
+            }
+            return Ok(Some(self.kind));
+        }
+    }
+
+    fn open_gzip(&mut self) -> Result<(), MemberError> {
+        let n = gzip_header_len(&mut self.input)?;
+        self.input.consume(n);
+        self.inflate.reset(false);
+        self.crc = crc32fast::Hasher::new();
+        self.n_out = 0;
+        Ok(())
+    }
+
+    fn open_zstd(&mut self) -> Result<(), MemberError> {
+        match &mut self.zstd {
+            Some(decoder) => decoder.reinit()?,
+            None => {
+                let mut decoder = ZstdDecoder::with_dictionary(&self.dictionary)?;
+                decoder.set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG))?;
+                self.zstd = Some(decoder);
+            }
+        }
+        Ok(())
+    }
+
+    /// Passes over a skippable frame, and takes the dictionary if it is one.
+    fn skip_frame(&mut self) -> Result<(), MemberError> {
+        let head = self.input.ensure(8)?;
+        let (Some(magic), Some(&[a, b, c, d])) = (head.get(..4), head.get(4..8)) else {
+            return Err(MemberError::Torn);
+        };
+        let mut rest = u32::from_le_bytes([a, b, c, d]) as usize;
+        let is_dictionary = magic == DICTIONARY_MAGIC && rest <= MAX_DICTIONARY;
+        self.input.consume(8);
+        let mut content = Vec::new();
+        while rest > 0 {
+            if self.input.bytes().is_empty() && !self.input.fill()? {
+                return Err(MemberError::Torn);
+            }
+            let n = rest.min(self.input.bytes().len());
+            if is_dictionary {
+                content.extend_from_slice(&self.input.bytes()[..n]);
+            }
+            self.input.consume(n);
+            rest -= n;
+        }
+        if is_dictionary {
+            if content.starts_with(&ZSTD_MAGIC) {
+                content =
+                    zstd::bulk::decompress(&content, MAX_DICTIONARY).map_err(|_| MemberError::Corrupt)?;
+            }
+            self.set_dictionary(&content);
+        }
+        Ok(())
+    }
+
+    /// Decompressed bytes at hand.
+    pub(super) fn window(&self) -> &[u8] {
+        match self.kind {
+            Kind::Plain => self.input.bytes(),
+            _ => &self.out[self.out_pos..self.out_end],
+        }
+    }
+
+    pub(super) fn consume(&mut self, n: usize) {
+        self.consumed += n as u64;
+        match self.kind {
+            Kind::Plain => self.input.consume(n),
+            _ => self.out_pos = (self.out_pos + n).min(self.out_end),
+        }
+    }
+
+    /// Adds decompressed bytes to the window.
+    pub(super) fn fill(&mut self) -> Result<Filled, MemberError> {
+        self.fill_at_most(usize::MAX)
+    }
+
+    /// The same, decompressing no more than `limit` bytes: for a look at what a member holds.
+    pub(super) fn fill_at_most(&mut self, limit: usize) -> Result<Filled, MemberError> {
+        if self.ended {
+            return if self.bad_checksum { Err(MemberError::Checksum) } else { Ok(Filled::End) };
+        }
+        match self.kind {
+            Kind::Plain if self.input.fill()? => Ok(Filled::More),
+            Kind::Plain => Ok(Filled::End),
+            Kind::Gzip => self.fill_gzip(limit),
+            Kind::Zstd => self.fill_zstd(limit),
+        }
+    }
+
+    /// A plain text that goes over into compressed members ends there.
+    pub(super) fn end_plain(&mut self) {
+        self.ended = true;
+    }
+
+    fn room(&mut self) {
+        if self.out_pos == self.out_end {
+            (self.out_pos, self.out_end) = (0, 0);
+        } else if self.out.len() - self.out_end < MIN_OUT {
+            self.out.copy_within(self.out_pos..self.out_end, 0);
+            self.out_end -= self.out_pos;
+            self.out_pos = 0;
+            let needed = self.out_end + MIN_OUT;
+            if self.out.len() < needed {
+                self.out.resize(needed * 2, 0);
+            }
+        }
+    }
+
+    fn fill_gzip(&mut self, limit: usize) -> Result<Filled, MemberError> {
+        self.room();
+        loop {
+            if self.input.bytes().is_empty() && !self.input.fill()? {
+                return Err(MemberError::Torn);
+            }
+            let until = self.out.len().min(self.out_end.saturating_add(limit));
+            let (before_in, before_out) = (self.inflate.total_in(), self.inflate.total_out());
+            let status = self.inflate.decompress(
+                self.input.bytes(),
+                &mut self.out[self.out_end..until],
+                FlushDecompress::None,
+            );
+            let n_in = (self.inflate.total_in() - before_in) as usize;
+            let n_out = (self.inflate.total_out() - before_out) as usize;
+            self.input.consume(n_in);
+            self.crc.update(&self.out[self.out_end..self.out_end + n_out]);
+            self.out_end += n_out;
+            self.n_out = self.n_out.wrapping_add(n_out as u32);
+            match status {
+                Err(_) => return Err(MemberError::Corrupt),
+                Ok(Status::StreamEnd) => return self.close_gzip(n_out),
+                Ok(_) if n_out > 0 => return Ok(Filled::More),
+                // All input taken without output: more input may help. Neither: nothing will.
+                Ok(_) if n_in == 0 && !self.input.fill()? => return Err(MemberError::Torn),
+                Ok(Status::BufError) if n_in == 0 && self.input.bytes().len() > 2 * OUT => {
+                    return Err(MemberError::Corrupt);
+                }
+                Ok(_) => {}
+            }
+        }
+    }
+
+    fn close_gzip(&mut self, n_out: usize) -> Result<Filled, MemberError> {
+        let trailer = self.input.ensure(8)?;
+        let Some(&[a, b, c, d, e, f, g, h]) = trailer.get(..8) else { return Err(MemberError::Torn) };
+        self.input.consume(8);
+        self.ended = true;
+        let crc = std::mem::take(&mut self.crc).finalize();
+        self.bad_checksum =
+            crc != u32::from_le_bytes([a, b, c, d]) || self.n_out != u32::from_le_bytes([e, f, g, h]);
+        // The last bytes are handed out all the same; the verdict comes with the next call.
+        if n_out > 0 { Ok(Filled::More) } else { self.fill_at_most(0) }
+    }
+
+    fn fill_zstd(&mut self, limit: usize) -> Result<Filled, MemberError> {
+        self.room();
+        loop {
+            let Some(decoder) = &mut self.zstd else { return Err(MemberError::Corrupt) };
+            let until = self.out.len().min(self.out_end.saturating_add(limit));
+            let status = decoder
+                .run_on_buffers(self.input.bytes(), &mut self.out[self.out_end..until])
+                .map_err(|_| MemberError::Corrupt)?;
+            self.input.consume(status.bytes_read);
+            self.out_end += status.bytes_written;
+            if status.remaining == 0 {
+                self.ended = true;
+                return Ok(if status.bytes_written > 0 { Filled::More } else { Filled::End });
+            }
+            if status.bytes_written > 0 {
+                return Ok(Filled::More);
+            }
+            if self.input.bytes().is_empty() && !self.input.fill()? {
+                return Err(MemberError::Torn);
+            }
+            if status.bytes_read == 0 && !self.input.bytes().is_empty() {
+                return Err(MemberError::Corrupt);
+            }
+        }
+    }
+
+    /// Goes back to `position` decompressed bytes behind the start of the current member; `false` when it
+    /// is out of reach.
+    pub(super) fn rewind_within(&mut self, position: u64) -> Result<bool, MemberError> {
+        if self.kind == Kind::Plain {
+            let reached = self.input.rewind_to(self.start + position)?;
+            if reached {
+                self.consumed = position;
+                self.ended = false;
+            }
+            return Ok(reached);
+        }
+        if !self.input.rewind_to(self.start)? {
+            return Ok(false);
+        }
+        self.open()?;
+        while self.consumed < position {
+            let n = (self.window().len() as u64).min(position - self.consumed) as usize;
+            self.consume(n);
+            if self.window().is_empty() && self.fill()? == Filled::End {
+                break;
+            }
+        }
+        Ok(true)
+    }
+
+    pub(super) fn into_inner(self) -> R {
+        self.input.into_inner()
+    }
+}
+
+fn is_skippable(head: &[u8]) -> bool {
+    matches!(head, [low, 0x2a, 0x4d, 0x18, ..] if low & 0xf0 == 0x50)
+}
+
+/// Length of the gzip header at the input's position, RFC 1952 section 2.3.
+fn gzip_header_len<R: Read>(input: &mut Input<R>) -> Result<usize, MemberError> {
+    let Some(&flags) = input.ensure(10)?.get(3) else { return Err(MemberError::Torn) };
+    if flags & 0xe0 != 0 {
+        return Err(MemberError::Corrupt);
+    }
+    let mut n = 10;
+    if flags & 4 != 0 {
+        let Some(&[low, high]) = input.ensure(n + 2)?.get(n..n + 2) else { return Err(MemberError::Torn) };
+        n += 2 + u16::from_le_bytes([low, high]) as usize;
+    }
+    for _ in 0..(flags >> 3 & 1) + (flags >> 4 & 1) {
+        let bytes = input.ensure(n + MAX_GZIP_NAME)?;
+        let text = bytes.get(n..).unwrap_or(&[]);
+        let text = &text[..text.len().min(MAX_GZIP_NAME)];
+        n += memchr::memchr(0, text).ok_or(MemberError::Corrupt)? + 1;
+    }
+    n += usize::from(flags >> 1 & 1) * 2;
+    if input.ensure(n)?.len() < n {
+        return Err(MemberError::Torn);
+    }
+    Ok(n)
+}

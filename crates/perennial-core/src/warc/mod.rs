@@ -1,0 +1,29 @@
+//! Archived bytes <-> records: WARC 1.0 and 1.1 in, WARC 1.1 out, over any `Read` or `Write`.
+//!
+//! | file | what becomes what |
+//! |---|---|
+//! | `digest` | bytes -> `sha1:BASE32` labels, and a verdict on the labels of others |
+//! | `header` | a record's named fields, typed |
+//! | `input`, `member` | any `Read` -> a window; compressed members -> their bytes |
+//! | `damage` | what is wrong with a stretch of a file |
+//! | `reader` | a file, sound or damaged -> records and damage, in constant memory |
+//! | `writer` | records -> one compressed member each |
+
+mod compress;
+mod damage;
+mod digest;
+mod header;
+mod input;
+mod member;
+mod reader;
+mod writer;
+
+pub use compress::Compression;
+pub use damage::{Cause, Damage};
+pub use digest::{DigestVerdict, Sha1Stream, sha1_label};
+pub use header::{RecordHeader, RecordType, Truncation, Version};
+pub use reader::{Extent, Item, Record, WarcReader};
+pub use writer::{NewRecord, RecordId, RecordIds, RevisitProfile, WarcWriter, Written};
+
+#[cfg(test)]
+mod tests;

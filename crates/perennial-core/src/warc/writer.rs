@@ -1,0 +1,461 @@
+//! Records -> WARC 1.1, one compressed member each, over any `Write`.
+//!
+//! Blocks are stored exactly as given: HTTP heads and bodies byte for byte, transfer and content encoding
+//! untouched. There is no clock and no chance in here: dates and record ids are arguments.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io::{self, Read, Write};
+
+use sha1::{Digest as _, Sha1};
+
+use super::compress::Compression;
+use super::compress::Compressor;
+use super::digest::{Sha1Stream, sha1_label};
+use super::header::{RecordType, Truncation};
+use crate::time::Timestamp;
+
+const COPY: usize = 128 * 1024;
+
+/// A record's name: a UUID, written `<urn:uuid:...>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RecordId(pub u128);
+
+impl fmt::Display for RecordId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let hex = format!("{:032x}", self.0);
+        write!(f, "<urn:uuid:{}-{}-{}-{}-{}>", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+    }
+}
+
+/// Names for records from a seed: the same seed gives the same names in the same order, and different seeds
+/// never meet in practice. They are UUIDs of version 8, whose bits are the maker's own affair.
+#[derive(Clone, Debug)]
+pub struct RecordIds {
+    seed: u128,
+    n_given: u64,
+}
+
+impl RecordIds {
+    /// A row of names. The driver takes the seed from its source of chance, once for each process or file.
+    pub fn new(seed: u128) -> RecordIds {
+        RecordIds { seed, n_given: 0 }
+    }
+
+    /// The next name.
+    pub fn next_id(&mut self) -> RecordId {
+        let mut hasher = Sha1::new();
+        hasher.update(self.seed.to_be_bytes());
+        hasher.update(self.n_given.to_be_bytes());
+        self.n_given += 1;
+        let hash = hasher.finalize();
+        let bits = hash.iter().take(16).fold(0u128, |bits, &byte| bits << 8 | u128::from(byte));
+        let version = bits & !(0xf << 76) | 8 << 76;
+        RecordId(version & !(0b11 << 62) | 0b10 << 62)
+    }
+}
+
+/// Why a revisit stores no body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RevisitProfile {
+    /// The body is the same, byte for byte, as one stored before.
+    IdenticalPayloadDigest,
+    /// The server answered 304 to a conditional request.
+    ServerNotModified,
+}
+
+impl RevisitProfile {
+    /// The profile's URI in WARC 1.1.
+    pub fn uri(self) -> &'static str {
+        match self {
+            RevisitProfile::IdenticalPayloadDigest => {
+                "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest"
+            }
+            RevisitProfile::ServerNotModified => {
+                "http://netpreserve.org/warc/1.1/revisit/server-not-modified"
+            }
+        }
+    }
+
+    /// From a profile's URI of WARC 1.0 or 1.1.
+    pub fn parse(uri: &str) -> Option<RevisitProfile> {
+        match uri.trim().rsplit('/').next() {
+            Some("identical-payload-digest") => Some(RevisitProfile::IdenticalPayloadDigest),
+            Some("server-not-modified") => Some(RevisitProfile::ServerNotModified),
+            _ => None,
+        }
+    }
+}
+
+/// A record to be written: start with the function named after its type, add fields, hand it to
+/// [`WarcWriter::write`].
+#[derive(Clone, Debug)]
+pub struct NewRecord<'a> {
+    kind: RecordType,
+    id: RecordId,
+    fields: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    content_type: Cow<'a, str>,
+    head: Cow<'a, [u8]>,
+    body: Cow<'a, [u8]>,
+    block_digest: Option<String>,
+    payload_digest: Option<String>,
+}
+
+impl<'a> NewRecord<'a> {
+    /// Any record; `date` is stored in whole seconds, the form that every reader takes.
+    fn new(kind: RecordType, id: RecordId, date: Timestamp, content_type: &'a str) -> NewRecord<'a> {
+        let fields = vec![
+            ("WARC-Type".into(), kind.as_str().to_string().into()),
+            ("WARC-Record-ID".into(), id.to_string().into()),
+            ("WARC-Date".into(), date.to_rfc3339().into()),
+        ];
+        NewRecord {
+            kind,
+            id,
+            fields,
+            content_type: content_type.into(),
+            head: Cow::Borrowed(b""),
+            body: Cow::Borrowed(b""),
+            block_digest: None,
+            payload_digest: None,
+        }
+    }
+
+    /// What made the file, first in it: `facts` such as `software`, `format`, `robots`.
+    pub fn warcinfo(
+        id: RecordId,
+        date: Timestamp,
+        filename: &'a str,
+        facts: &[(&str, &str)],
+    ) -> NewRecord<'a> {
+        let mut record = NewRecord::new(RecordType::Warcinfo, id, date, "application/warc-fields");
+        record.body = warc_fields(facts).into();
+        record.field("WARC-Filename", filename)
+    }
+
+    /// What a server sent: the head up to its blank line, and the body, both as they came over the wire.
+    pub fn response(
+        id: RecordId,
+        date: Timestamp,
+        url: &'a str,
+        http_head: &'a [u8],
+        body: &'a [u8],
+    ) -> NewRecord<'a> {
+        let content_type = "application/http; msgtype=response";
+        NewRecord::new(RecordType::Response, id, date, content_type).url(url).block(http_head, body)
+    }
+
+    /// What we asked for.
+    pub fn request(
+        id: RecordId,
+        date: Timestamp,
+        url: &'a str,
+        http_head: &'a [u8],
+        body: &'a [u8],
+    ) -> NewRecord<'a> {
+        let content_type = "application/http; msgtype=request";
+        NewRecord::new(RecordType::Request, id, date, content_type).url(url).block(http_head, body)
+    }
+
+    /// A capture whose body is stored elsewhere; `payload_digest` is that body's label. Say where with
+    /// [`NewRecord::refers_to`].
+    pub fn revisit(
+        id: RecordId,
+        date: Timestamp,
+        url: &'a str,
+        profile: RevisitProfile,
+        http_head: &'a [u8],
+        payload_digest: Option<&str>,
+    ) -> NewRecord<'a> {
+        let content_type = "application/http; msgtype=response";
+        let mut record = NewRecord::new(RecordType::Revisit, id, date, content_type);
+        record.payload_digest = payload_digest.map(str::to_string);
+        record.url(url).field("WARC-Profile", profile.uri()).block(http_head, b"")
+    }
+
+    /// Facts about a capture as `name: value` lines; tie it to its record with [`NewRecord::concurrent_to`].
+    pub fn metadata(id: RecordId, date: Timestamp, url: &'a str, facts: &[(&str, &str)]) -> NewRecord<'a> {
+        let mut record = NewRecord::new(RecordType::Metadata, id, date, "application/warc-fields").url(url);
+        record.body = warc_fields(facts).into();
+        record
+    }
+
+    /// Facts about a capture in another format, such as JSON.
+    pub fn metadata_block(
+        id: RecordId,
+        date: Timestamp,
+        url: &'a str,
+        content_type: &'a str,
+        block: &'a [u8],
+    ) -> NewRecord<'a> {
+        NewRecord::new(RecordType::Metadata, id, date, content_type).url(url).block(b"", block)
+    }
+
+    /// Content without a protocol head, or something derived, such as `urn:vixml:<url>`.
+    pub fn resource(
+        id: RecordId,
+        date: Timestamp,
+        url: &'a str,
+        content_type: &'a str,
+        block: &'a [u8],
+    ) -> NewRecord<'a> {
+        NewRecord::new(RecordType::Resource, id, date, content_type).url(url).block(b"", block)
+    }
+
+    fn block(mut self, head: &'a [u8], body: &'a [u8]) -> NewRecord<'a> {
+        self.head = head.into();
+        self.body = body.into();
+        self
+    }
+
+    fn url(self, url: &'a str) -> NewRecord<'a> {
+        self.field("WARC-Target-URI", url)
+    }
+
+    /// Any further field. Line ends in a value become blanks, in an address they are escaped.
+    pub fn field(mut self, name: &'a str, value: impl Into<Cow<'a, str>>) -> NewRecord<'a> {
+        self.fields.push((name.into(), value.into()));
+        self
+    }
+
+    /// A record made by the same act of capture: a request names its response.
+    pub fn concurrent_to(self, id: RecordId) -> NewRecord<'a> {
+        self.field("WARC-Concurrent-To", id.to_string())
+    }
+
+    /// The warcinfo that this record belongs to.
+    pub fn warcinfo_id(self, id: RecordId) -> NewRecord<'a> {
+        self.field("WARC-Warcinfo-ID", id.to_string())
+    }
+
+    /// Address of the server.
+    pub fn ip_address(self, address: std::net::IpAddr) -> NewRecord<'a> {
+        self.field("WARC-IP-Address", address.to_string())
+    }
+
+    /// The block is shorter than what the server had to say.
+    pub fn truncated(self, why: Truncation) -> NewRecord<'a> {
+        self.field("WARC-Truncated", why.as_str())
+    }
+
+    /// Where a revisit's body is stored; the record's id where it is known, as `<urn:uuid:...>`.
+    pub fn refers_to(self, url: &'a str, date: Timestamp, id: Option<&'a str>) -> NewRecord<'a> {
+        let record =
+            self.field("WARC-Refers-To-Target-URI", url).field("WARC-Refers-To-Date", date.to_rfc3339());
+        match id {
+            Some(id) => record.field("WARC-Refers-To", id),
+            None => record,
+        }
+    }
+
+    /// Digests that are known already, as labels; they are not computed again. A streamed body needs them:
+    /// they stand before the block.
+    pub fn digests(mut self, block: Option<String>, payload: Option<String>) -> NewRecord<'a> {
+        self.block_digest = block;
+        self.payload_digest = payload;
+        self
+    }
+
+    /// The record's name.
+    pub fn id(&self) -> RecordId {
+        self.id
+    }
+
+    fn has_payload_digest(&self) -> bool {
+        !matches!(self.kind, RecordType::Warcinfo | RecordType::Revisit)
+    }
+
+    fn compute_digests(&self) -> (Option<String>, Option<String>) {
+        let payload = match &self.payload_digest {
+            Some(label) => Some(label.clone()),
+            None if self.has_payload_digest() => Some(sha1_label(&self.body)),
+            None => None,
+        };
+        let block = match (&self.block_digest, &payload) {
+            (Some(label), _) => label.clone(),
+            (None, Some(payload)) if self.head.is_empty() && self.has_payload_digest() => payload.clone(),
+            _ => {
+                let mut hasher = Sha1Stream::new();
+                hasher.update(&self.head);
+                hasher.update(&self.body);
+                hasher.label()
+            }
+        };
+        (Some(block), payload)
+    }
+
+    fn head_bytes(&self, length: u64, block: &Option<String>, payload: &Option<String>) -> Vec<u8> {
+        let mut head = Vec::with_capacity(600);
+        head.extend_from_slice(b"WARC/1.1\r\n");
+        for (name, value) in &self.fields {
+            push_field(&mut head, name, value);
+        }
+        if let Some(label) = payload {
+            push_field(&mut head, "WARC-Payload-Digest", label);
+        }
+        if let Some(label) = block {
+            push_field(&mut head, "WARC-Block-Digest", label);
+        }
+        push_field(&mut head, "Content-Type", &self.content_type);
+        push_field(&mut head, "Content-Length", &length.to_string());
+        head.extend_from_slice(b"\r\n");
+        head
+    }
+}
+
+/// `name: value` lines, the block of a warcinfo or metadata record.
+fn warc_fields(facts: &[(&str, &str)]) -> Vec<u8> {
+    let mut block = Vec::new();
+    for (name, value) in facts {
+        push_field(&mut block, name, value);
+    }
+    block
+}
+
+fn push_field(head: &mut Vec<u8>, name: &str, value: &str) {
+    head.extend_from_slice(name.as_bytes());
+    head.extend_from_slice(b": ");
+    let is_uri = name.ends_with("-URI");
+    for &byte in value.as_bytes() {
+        match byte {
+            0..=0x20 | 0x7f if is_uri => head.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+            b'\r' | b'\n' | 0 => head.push(b' '),
+            _ => head.push(byte),
+        }
+    }
+    head.extend_from_slice(b"\r\n");
+}
+
+/// Where a record was written, and what it turned out to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// Offset of its member in the file.
+    pub offset: u64,
+    /// Length of its member; of a plain record, head and block without the blank lines after them.
+    pub length: u64,
+    /// `WARC-Block-Digest`.
+    pub block_digest: Option<String>,
+    /// `WARC-Payload-Digest`: two captures with the same one are the same version.
+    pub payload_digest: Option<String>,
+}
+
+/// Writes records one after another, a compressed member each.
+///
+/// When a write fails, the file may hold a part of the record behind [`WarcWriter::offset`]: cut it off there
+/// before going on.
+pub struct WarcWriter<W> {
+    out: W,
+    offset: u64,
+    compressor: Compressor,
+}
+
+impl<W: Write> WarcWriter<W> {
+    /// `offset` is the length of what the file holds already: 0 for a new one.
+    pub fn new(out: W, offset: u64, compression: Compression) -> io::Result<WarcWriter<W>> {
+        Ok(WarcWriter { out, offset, compressor: Compressor::new(compression)? })
+    }
+
+    /// Where the next record will start: the sound length of the file.
+    pub fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// What is written to.
+    pub fn get_ref(&self) -> &W {
+        &self.out
+    }
+
+    /// What is written to, for flushing and syncing.
+    pub fn get_mut(&mut self) -> &mut W {
+        &mut self.out
+    }
+
+    /// What was written to.
+    pub fn into_inner(self) -> W {
+        self.out
+    }
+
+    /// Writes a record whose block is in memory. It reaches the output in one piece unless it is large, but
+    /// is not flushed.
+    pub fn write(&mut self, record: &NewRecord<'_>) -> io::Result<Written> {
+        let body: &[u8] = &record.body;
+        let digests = record.compute_digests();
+        self.write_block(record, body.len() as u64, digests, &mut { body })
+    }
+
+    /// Writes a record whose body comes from `body`, exactly `length` bytes behind the HTTP head given with
+    /// the record. Only the digests given with [`NewRecord::digests`] are written. Memory is constant.
+    pub fn write_stream(
+        &mut self,
+        record: &NewRecord<'_>,
+        length: u64,
+        body: &mut impl Read,
+    ) -> io::Result<Written> {
+        let digests = (record.block_digest.clone(), record.payload_digest.clone());
+        let mut body = Exactly { source: body, remaining: length };
+        self.write_block(record, length, digests, &mut body)
+    }
+
+    fn write_block(
+        &mut self,
+        record: &NewRecord<'_>,
+        body_length: u64,
+        (block_digest, payload_digest): (Option<String>, Option<String>),
+        body: &mut dyn BlockSource,
+    ) -> io::Result<Written> {
+        let block_length = record.head.len() as u64 + body_length;
+        let head = record.head_bytes(block_length, &block_digest, &payload_digest);
+        self.compressor.start(head.len() as u64 + block_length + 4)?;
+        let mut n_written = self.compressor.push(&head, &mut self.out)?;
+        n_written += self.compressor.push(&record.head, &mut self.out)?;
+        n_written += body.copy_into(&mut self.compressor, &mut self.out)?;
+        n_written += self.compressor.push(b"\r\n\r\n", &mut self.out)?;
+        n_written += self.compressor.finish(&mut self.out)?;
+        let length = match self.compressor.is_plain() {
+            true => n_written - 4,
+            false => n_written,
+        };
+        let offset = self.offset;
+        self.offset += n_written;
+        Ok(Written { offset, length, block_digest, payload_digest })
+    }
+}
+
+/// A body in memory or streamed: what is in memory is compressed in one go.
+trait BlockSource {
+    fn copy_into(&mut self, compressor: &mut Compressor, out: &mut dyn Write) -> io::Result<u64>;
+}
+
+impl BlockSource for &[u8] {
+    fn copy_into(&mut self, compressor: &mut Compressor, out: &mut dyn Write) -> io::Result<u64> {
+        compressor.push(self, out)
+    }
+}
+
+struct Exactly<'a, R> {
+    source: &'a mut R,
+    remaining: u64,
+}
+
+impl<R: Read> BlockSource for Exactly<'_, R> {
+    fn copy_into(&mut self, compressor: &mut Compressor, out: &mut dyn Write) -> io::Result<u64> {
+        let mut buffer = vec![0; COPY];
+        let mut n_written = 0;
+        while self.remaining > 0 {
+            let want = self.remaining.min(COPY as u64) as usize;
+            let n = match self.source.read(&mut buffer[..want]) {
+                Ok(0) => {
+                    let message =
+                        format!("the body ended {} bytes before its announced length", self.remaining);
+                    return Err(io::Error::new(io::ErrorKind::UnexpectedEof, message));
+                }
+                Ok(n) => n,
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+                Err(e) => return Err(e),
+            };
+            n_written += compressor.push(&buffer[..n], out)?;
+            self.remaining -= n as u64;
+        }
+        Ok(n_written)
+    }
+}

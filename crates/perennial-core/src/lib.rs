@@ -15,6 +15,7 @@
 //! | [`warc`] | archived bytes <-> records, sound or damaged |
 //! | [`layout`] | what a renderer delivers: boxes, fonts, colours of every node |
 //! | [`segment`] | layout -> [`segment::BlockTree`] (VIPS), Vi-XML |
+//! | [`diff`] | two block trees -> [`diff::Delta`] (Vi-DIFF), Vi-Delta, apply |
 //! | [`importance`] | 0 to 1: how much a change matters |
 //! | [`schedule`] | what is known of pages -> the next [`schedule::Visit`] |
 
@@ -33,6 +34,8 @@ pub mod warc;
 pub mod layout;
 
 pub mod segment;
+
+pub mod diff;
 
 pub mod importance;
 

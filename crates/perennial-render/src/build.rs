@@ -1,0 +1,186 @@
+//! Our tree -> the engine's document, with what would trip the engine put right.
+//!
+//! - `href` and `src` that resolve to nothing would make it panic: left out.
+//! - A stylesheet for print, or an alternate one, would apply to the screen: left out or wrapped in `@media`.
+//! - Spans of 10,000 columns cost memory per column: capped.
+//! - Vector graphics are boxes with a size; what is drawn inside them is no part of the page's text.
+
+use std::sync::Arc;
+
+use blitz_dom::node::{ImageData, RasterImageData, SpecialElementData};
+use blitz_dom::{Attribute, BaseDocument, DocumentMutator, NodeId, QualName};
+use html5ever::ns;
+use url::Url;
+
+use crate::dom::{Dom, DomKind, DomNode};
+use crate::engine::Built;
+use crate::resource::svg_intrinsic_size;
+
+/// A cell that spans more columns or rows than this spans this many.
+const MAX_SPAN: u32 = 200;
+
+pub(crate) struct Build<'a> {
+    dom: &'a Dom,
+    base: &'a Url,
+    built: Built,
+    svgs: Vec<(NodeId, (u32, u32))>,
+}
+
+impl<'a> Build<'a> {
+    pub(crate) fn new(dom: &'a Dom, base: &'a Url) -> Build<'a> {
+        let n = dom.nodes.len();
+        let built = Built { ids: vec![None; n], order: Vec::with_capacity(n), parents: vec![None; n] };
+        Build { dom, base, built, svgs: Vec::new() }
+    }
+
+    /// Makes the nodes in document order, because the engine orders stylesheets by the order of creation.
+    pub(crate) fn into_document(mut self, document: &mut BaseDocument) -> Built {
+        let Some(root) = self.dom.root() else { return self.built };
+        let root_id = document.root_node().id;
+        let mut mutator = document.mutate();
+        let mut stack = vec![(root, None)];
+        let mut top = None;
+        while let Some((node, parent)) = stack.pop() {
+            let Some(id) = self.create(&mut mutator, node) else { continue };
+            self.built.ids[node as usize] = Some(id);
+            self.built.order.push(node);
+            self.built.parents[node as usize] = parent;
+            match parent.and_then(|parent: u32| self.built.ids[parent as usize]) {
+                Some(parent_id) => mutator.append_children(parent_id, &[id]),
+                None => top = Some(id),
+            }
+            if self.is_opaque(node) {
+                continue;
+            }
+            let children = &self.dom.nodes[node as usize].children;
+            stack.extend(children.iter().rev().map(|&child| (child, Some(node))));
+        }
+        if let Some(top) = top {
+            mutator.append_children(root_id, &[top]);
+        }
+        drop(mutator);
+        self.size_vector_graphics(document);
+        self.built
+    }
+
+    /// Nothing inside it takes part in layout.
+    fn is_opaque(&self, node: u32) -> bool {
+        let node = &self.dom.nodes[node as usize];
+        !node.is_html()
+            || matches!(node.tag(), "script" | "iframe" | "object" | "video" | "audio" | "canvas" | "style")
+    }
+
+    fn create(&mut self, mutator: &mut DocumentMutator<'_>, index: u32) -> Option<NodeId> {
+        let node = &self.dom.nodes[index as usize];
+        let (name, attributes) = match &node.kind {
+            DomKind::Text(text) => return Some(mutator.create_text_node(text)),
+            DomKind::Element { name, attributes } => (name, attributes),
+            DomKind::Document | DomKind::Comment => return None,
+        };
+        if name.ns == ns!(html) {
+            match &*name.local {
+                // No script runs and no frame is loaded: they would only be asked for.
+                "script" | "base" | "meta" => return None,
+                "style" => return self.style(mutator, index),
+                "link" => return self.stylesheet(mutator, node),
+                _ => {}
+            }
+        }
+        let attributes = attributes.iter().filter_map(|attribute| self.attribute(node, attribute)).collect();
+        let id = mutator.create_element(name.clone(), attributes);
+        if &*name.local == "svg" {
+            let size = svg_intrinsic_size(
+                node.attribute("width"),
+                node.attribute("height"),
+                node.attribute("viewBox"),
+            );
+            self.svgs.push((id, size.unwrap_or((300, 150))));
+        }
+        Some(id)
+    }
+
+    fn attribute(&self, node: &DomNode, attribute: &html5ever::Attribute) -> Option<Attribute> {
+        let name = &*attribute.name.local;
+        let value = &*attribute.value;
+        let value = match name {
+            "src" if node.tag() == "img" => self.base.join(value.trim()).ok()?.to_string(),
+            "src" | "srcdoc" | "srcset" | "data" => return None,
+            "colspan" | "rowspan" | "span" => {
+                value.trim().parse::<u32>().unwrap_or(1).clamp(1, MAX_SPAN).to_string()
+            }
+            // `start="0"` underflows in the engine.
+            "start" if value.trim().parse::<u32>().is_ok_and(|start| start == 0) => return None,
+            _ if name.starts_with("on") => return None,
+            _ => value.to_string(),
+        };
+        Some(Attribute { name: attribute.name.clone(), value })
+    }
+
+    /// `<link>`: only a stylesheet for the screen matters. Media go through `@import`, which knows them.
+    fn stylesheet(&self, mutator: &mut DocumentMutator<'_>, node: &DomNode) -> Option<NodeId> {
+        let rel = node.attribute("rel").unwrap_or_default().to_ascii_lowercase();
+        let mut words = rel.split_ascii_whitespace();
+        let is_preload = rel.contains("preload") && node.attribute("as") == Some("style");
+        if !(words.clone().any(|word| word == "stylesheet") || is_preload)
+            || words.any(|word| word == "alternate")
+        {
+            return None;
+        }
+        if node.attribute("disabled").is_some() {
+            return None;
+        }
+        let url = self.base.join(node.attribute("href")?.trim()).ok()?;
+        // A stylesheet loaded late by script is first marked for print.
+        let media = match node.attribute("onload") {
+            Some(onload) if onload.contains("media") => "all",
+            _ => node.attribute("media").unwrap_or("all").trim(),
+        };
+        if is_preload && node.attribute("onload").is_none() {
+            return None;
+        }
+        if matches!(media.to_ascii_lowercase().as_str(), "" | "all" | "screen") {
+            let attributes = [("rel", "stylesheet"), ("href", url.as_str())]
+                .map(|(name, value)| Attribute { name: html_name(name), value: value.to_string() });
+            return Some(mutator.create_element(html_element("link"), attributes.into()));
+        }
+        let address = url.as_str().replace('\\', "%5C").replace('"', "%22");
+        Some(style_element(
+            mutator,
+            &format!("@import url(\"{address}\") {};", media.replace([';', '{', '}'], " ")),
+        ))
+    }
+
+    fn style(&self, mutator: &mut DocumentMutator<'_>, index: u32) -> Option<NodeId> {
+        let css = self.dom.text_content(index);
+        let media = self.dom.nodes[index as usize].attribute("media").unwrap_or("all").trim();
+        let is_for_screen = matches!(media.to_ascii_lowercase().as_str(), "" | "all" | "screen");
+        if is_for_screen || css.contains("@import") {
+            return Some(style_element(mutator, &css));
+        }
+        Some(style_element(mutator, &format!("@media {} {{\n{css}\n}}", media.replace([';', '{', '}'], " "))))
+    }
+
+    fn size_vector_graphics(&self, document: &mut BaseDocument) {
+        for &(id, (width, height)) in &self.svgs {
+            if let Some(element) = document.get_node_mut(id).and_then(|node| node.element_data_mut()) {
+                let image = ImageData::Raster(RasterImageData::new(width, height, Arc::new(Vec::new())));
+                element.special_data = SpecialElementData::Image(Box::new(image));
+            }
+        }
+    }
+}
+
+fn style_element(mutator: &mut DocumentMutator<'_>, css: &str) -> NodeId {
+    let style = mutator.create_element(html_element("style"), Vec::new());
+    let text = mutator.create_text_node(css);
+    mutator.append_children(style, &[text]);
+    style
+}
+
+fn html_element(tag: &str) -> QualName {
+    QualName::new(None, ns!(html), tag.into())
+}
+
+fn html_name(attribute: &str) -> QualName {
+    QualName::new(None, ns!(), attribute.into())
+}

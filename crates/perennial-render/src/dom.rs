@@ -1,0 +1,429 @@
+//! Text of a page -> a plain tree of elements and texts, bounded whatever the input is.
+//!
+//! The engine builds its own document from this tree and the structural layout reads it directly, so both see
+//! the same nodes. The parser of html5ever keeps its open elements on a stack that it searches on almost every
+//! tag, and repeats unclosed formatting elements in every paragraph: hostile input makes both quadratic. A
+//! gate between tokenizer and tree builder therefore drops tags below [`MAX_DEPTH`] and everything after
+//! [`MAX_NODES`].
+
+use std::borrow::Cow;
+use std::cell::{Cell, Ref, RefCell};
+
+use html5ever::interface::{ElementFlags, NodeOrText, QuirksMode, TreeSink};
+use html5ever::tendril::StrTendril;
+use html5ever::tokenizer::{
+    BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
+};
+use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
+use html5ever::{Attribute, QualName, ns};
+
+/// Elements nested deeper become siblings: the engine recurses, and its stack is finite.
+pub const MAX_DEPTH: u16 = 256;
+
+/// The rest of a page with more nodes is not read.
+pub const MAX_NODES: usize = 400_000;
+
+/// What a node of [`Dom`] is.
+#[derive(Clone, Debug)]
+pub enum DomKind {
+    /// The document itself, always node 0; also the contents of a template.
+    Document,
+    /// An element.
+    Element {
+        /// Name with its namespace.
+        name: QualName,
+        /// In document order.
+        attributes: Vec<Attribute>,
+    },
+    /// A run of text.
+    Text(String),
+    /// A comment or processing instruction, kept only as a place.
+    Comment,
+}
+
+/// One node of [`Dom`].
+#[derive(Clone, Debug)]
+pub struct DomNode {
+    /// `None` for the document and what was taken out again.
+    pub parent: Option<u32>,
+    /// In document order.
+    pub children: Vec<u32>,
+    /// What it is.
+    pub kind: DomKind,
+    depth: u16,
+}
+
+impl DomNode {
+    /// The local tag name; empty for anything but an element.
+    pub fn tag(&self) -> &str {
+        match &self.kind {
+            DomKind::Element { name, .. } => &name.local,
+            _ => "",
+        }
+    }
+
+    /// The value of an attribute.
+    pub fn attribute(&self, wanted: &str) -> Option<&str> {
+        match &self.kind {
+            DomKind::Element { attributes, .. } => {
+                attributes.iter().find(|attribute| &*attribute.name.local == wanted).map(|a| &*a.value)
+            }
+            _ => None,
+        }
+    }
+
+    /// In the HTML namespace, not SVG or MathML.
+    pub fn is_html(&self) -> bool {
+        matches!(&self.kind, DomKind::Element { name, .. } if name.ns == ns!(html))
+    }
+}
+
+/// A parsed page.
+#[derive(Clone, Debug)]
+pub struct Dom {
+    /// All nodes ever made; what hangs below node 0 is the page.
+    pub nodes: Vec<DomNode>,
+}
+
+impl Dom {
+    /// Parses a page with scripting on: the contents of `noscript` are no elements.
+    pub fn parse(html: &str) -> Dom {
+        let builder = TreeBuilder::new(
+            Sink::default(),
+            TreeBuilderOpts { scripting_enabled: true, drop_doctype: true, ..TreeBuilderOpts::default() },
+        );
+        let tokenizer = Tokenizer::new(
+            Gate { builder, has_closed: Cell::new(false) },
+            TokenizerOpts { discard_bom: true, ..TokenizerOpts::default() },
+        );
+        let input = BufferQueue::default();
+        // In pieces, because one tendril holds at most 4 GB and shares its buffer with every text cut from it.
+        for piece in pieces(html, 1 << 20) {
+            input.push_back(StrTendril::from_slice(piece));
+            // It stops after each script, so that one could run, and goes on when asked again.
+            while !input.is_empty() {
+                let _ = tokenizer.feed(&input);
+            }
+        }
+        tokenizer.end();
+        Dom { nodes: tokenizer.sink.builder.sink.nodes.into_inner() }
+    }
+
+    /// The root element, `html`.
+    pub fn root(&self) -> Option<u32> {
+        self.nodes[0].children.iter().copied().find(|&child| self.is_element(child))
+    }
+
+    /// Whether the node is an element.
+    pub fn is_element(&self, node: u32) -> bool {
+        matches!(self.nodes[node as usize].kind, DomKind::Element { .. })
+    }
+
+    /// The first element below the root with this name, near the top: `head` and `body` are children of the root.
+    pub fn child_of_root(&self, tag: &str) -> Option<u32> {
+        let root = self.root()?;
+        self.nodes[root as usize].children.iter().copied().find(|&c| self.nodes[c as usize].tag() == tag)
+    }
+
+    /// The `href` of the first `base` element in the head.
+    pub fn base_href(&self) -> Option<&str> {
+        let head = self.child_of_root("head")?;
+        self.nodes[head as usize]
+            .children
+            .iter()
+            .map(|&child| &self.nodes[child as usize])
+            .find(|node| node.tag() == "base" && node.attribute("href").is_some())?
+            .attribute("href")
+    }
+
+    /// All text below a node, in order.
+    pub fn text_content(&self, node: u32) -> String {
+        let mut text = String::new();
+        let mut stack = vec![node];
+        while let Some(next) = stack.pop() {
+            let node = &self.nodes[next as usize];
+            if let DomKind::Text(own) = &node.kind {
+                text.push_str(own);
+            }
+            stack.extend(node.children.iter().rev());
+        }
+        text
+    }
+}
+
+/// Cuts a text into pieces of about `size` bytes at character boundaries.
+fn pieces(text: &str, size: usize) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (piece, after) = rest.split_at(rest.floor_char_boundary(size.min(rest.len())));
+        rest = after;
+        Some(piece)
+    })
+}
+
+/// Passes tokens on to the tree builder unless they would make the tree too deep or too large.
+struct Gate {
+    builder: TreeBuilder<u32, Sink>,
+    /// An end tag came since the last start tag that was dropped: the depth may have changed.
+    has_closed: Cell<bool>,
+}
+
+impl TokenSink for Gate {
+    type Handle = u32;
+
+    fn process_token(&self, token: Token, line: u64) -> TokenSinkResult<u32> {
+        if let Token::TagToken(Tag { kind: TagKind::StartTag, self_closing: false, .. }) = &token {
+            let is_deep = self.builder.sink.depth.get() >= MAX_DEPTH;
+            if is_deep && !self.has_closed.replace(false) {
+                return TokenSinkResult::Continue;
+            }
+        } else if let Token::TagToken(_) = &token {
+            self.has_closed.set(true);
+        }
+        let is_full = self.builder.sink.nodes.borrow().len() >= MAX_NODES;
+        if is_full && !matches!(token, Token::EOFToken) {
+            return TokenSinkResult::Continue;
+        }
+        self.builder.process_token(token, line)
+    }
+
+    fn end(&self) {
+        self.builder.end();
+    }
+
+    fn adjusted_current_node_present_but_not_in_html_namespace(&self) -> bool {
+        self.builder.adjusted_current_node_present_but_not_in_html_namespace()
+    }
+}
+
+struct Sink {
+    nodes: RefCell<Vec<DomNode>>,
+    /// Depth of the place where something was appended last.
+    depth: Cell<u16>,
+}
+
+impl Default for Sink {
+    fn default() -> Sink {
+        let document = DomNode { parent: None, children: Vec::new(), kind: DomKind::Document, depth: 0 };
+        Sink { nodes: RefCell::new(vec![document]), depth: Cell::new(0) }
+    }
+}
+
+impl Sink {
+    fn create(&self, kind: DomKind) -> u32 {
+        let mut nodes = self.nodes.borrow_mut();
+        nodes.push(DomNode { parent: None, children: Vec::new(), kind, depth: 0 });
+        (nodes.len() - 1) as u32
+    }
+
+    fn detach(&self, child: u32) {
+        let mut nodes = self.nodes.borrow_mut();
+        if let Some(parent) = nodes[child as usize].parent.take() {
+            let siblings = &mut nodes[parent as usize].children;
+            // What html5ever takes out again stands at or near the end.
+            if let Some(place) = siblings.iter().rposition(|&sibling| sibling == child) {
+                siblings.remove(place);
+            }
+        }
+    }
+
+    /// Puts `child` below `parent` before position `place`, or joins text with text before it.
+    fn insert(&self, parent: u32, place: Option<usize>, child: NodeOrText<u32>) {
+        let child = match child {
+            NodeOrText::AppendNode(child) => {
+                self.detach(child);
+                child
+            }
+            NodeOrText::AppendText(text) => {
+                if self.joined(parent, place, &text) {
+                    return;
+                }
+                self.create(DomKind::Text(text.to_string()))
+            }
+        };
+        let mut nodes = self.nodes.borrow_mut();
+        let depth = nodes[parent as usize].depth.saturating_add(1);
+        nodes[child as usize].parent = Some(parent);
+        nodes[child as usize].depth = depth;
+        self.depth.set(depth);
+        let siblings = &mut nodes[parent as usize].children;
+        let place = place.unwrap_or(siblings.len()).min(siblings.len());
+        siblings.insert(place, child);
+    }
+
+    fn joined(&self, parent: u32, place: Option<usize>, text: &str) -> bool {
+        let mut nodes = self.nodes.borrow_mut();
+        let siblings = &nodes[parent as usize].children;
+        let Some(&before) = siblings[..place.unwrap_or(siblings.len()).min(siblings.len())].last() else {
+            return false;
+        };
+        self.depth.set(nodes[parent as usize].depth.saturating_add(1));
+        match &mut nodes[before as usize].kind {
+            DomKind::Text(own) => {
+                own.push_str(text);
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+impl TreeSink for Sink {
+    type Handle = u32;
+    type Output = ();
+    type ElemName<'a> = Ref<'a, QualName>;
+
+    fn finish(self) {}
+
+    fn parse_error(&self, _message: Cow<'static, str>) {}
+
+    fn get_document(&self) -> u32 {
+        0
+    }
+
+    fn elem_name<'a>(&'a self, target: &'a u32) -> Ref<'a, QualName> {
+        Ref::map(self.nodes.borrow(), |nodes| match &nodes[*target as usize].kind {
+            DomKind::Element { name, .. } => name,
+            // html5ever asks for names of elements only.
+            _ => unreachable!("not an element"),
+        })
+    }
+
+    fn create_element(&self, name: QualName, attributes: Vec<Attribute>, _flags: ElementFlags) -> u32 {
+        self.create(DomKind::Element { name, attributes })
+    }
+
+    fn create_comment(&self, _text: StrTendril) -> u32 {
+        self.create(DomKind::Comment)
+    }
+
+    fn create_pi(&self, _target: StrTendril, _data: StrTendril) -> u32 {
+        self.create(DomKind::Comment)
+    }
+
+    fn append(&self, parent: &u32, child: NodeOrText<u32>) {
+        self.insert(*parent, None, child);
+    }
+
+    fn append_based_on_parent_node(&self, element: &u32, before: &u32, child: NodeOrText<u32>) {
+        let has_parent = self.nodes.borrow()[*element as usize].parent.is_some();
+        if has_parent {
+            self.append_before_sibling(element, child);
+        } else {
+            self.append(before, child);
+        }
+    }
+
+    fn append_doctype_to_document(&self, _name: StrTendril, _public: StrTendril, _system: StrTendril) {}
+
+    fn get_template_contents(&self, target: &u32) -> u32 {
+        // Contents of a template are not shown: they hang below a document of their own.
+        let _ = target;
+        self.create(DomKind::Document)
+    }
+
+    fn same_node(&self, x: &u32, y: &u32) -> bool {
+        x == y
+    }
+
+    fn set_quirks_mode(&self, _mode: QuirksMode) {}
+
+    fn append_before_sibling(&self, sibling: &u32, node: NodeOrText<u32>) {
+        if let NodeOrText::AppendNode(child) = &node {
+            self.detach(*child);
+        }
+        let (parent, place) = {
+            let nodes = self.nodes.borrow();
+            let Some(parent) = nodes[*sibling as usize].parent else { return };
+            (parent, nodes[parent as usize].children.iter().rposition(|child| child == sibling))
+        };
+        self.insert(parent, place, node);
+    }
+
+    fn add_attrs_if_missing(&self, target: &u32, missing: Vec<Attribute>) {
+        if let DomKind::Element { attributes, .. } = &mut self.nodes.borrow_mut()[*target as usize].kind {
+            for attribute in missing {
+                if !attributes.iter().any(|own| own.name == attribute.name) {
+                    attributes.push(attribute);
+                }
+            }
+        }
+    }
+
+    fn remove_from_parent(&self, target: &u32) {
+        self.detach(*target);
+    }
+
+    fn reparent_children(&self, node: &u32, parent: &u32) {
+        let mut nodes = self.nodes.borrow_mut();
+        let children = std::mem::take(&mut nodes[*node as usize].children);
+        let depth = nodes[*parent as usize].depth.saturating_add(1);
+        for &child in &children {
+            nodes[child as usize].parent = Some(*parent);
+            nodes[child as usize].depth = depth;
+        }
+        nodes[*parent as usize].children.extend(children);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outline(html: &str) -> String {
+        let dom = Dom::parse(html);
+        let mut out = String::new();
+        let mut stack = vec![(0u32, 0usize)];
+        while let Some((node, depth)) = stack.pop() {
+            let node = &dom.nodes[node as usize];
+            match &node.kind {
+                DomKind::Element { name, .. } => {
+                    out.push_str(&format!("{}{}\n", "  ".repeat(depth), name.local))
+                }
+                DomKind::Text(text) => out.push_str(&format!("{}'{}'\n", "  ".repeat(depth), text.trim())),
+                _ => {}
+            }
+            stack.extend(node.children.iter().rev().map(|&child| (child, depth + 1)));
+        }
+        out
+    }
+
+    #[test]
+    fn misnested_formatting_is_mended_as_browsers_do() {
+        let seen = outline("<p><b>a<i>b</b>c</i>");
+        assert_eq!(
+            seen,
+            "  html\n    head\n    body\n      p\n        b\n          'a'\n          i\n            'b'\n        i\n          'c'\n"
+        );
+    }
+
+    #[test]
+    fn text_in_a_table_goes_before_it() {
+        let seen = outline("<table><tr>x<td>y");
+        assert!(seen.find("'x'") < seen.find("table"), "{seen}");
+    }
+
+    #[test]
+    fn contents_of_templates_and_noscript_are_not_elements() {
+        let seen = outline("<template><p>hidden</template><noscript><p>off</noscript><p>shown");
+        assert!(!seen.contains("hidden") && !seen.contains("  p\n          'off'"), "{seen}");
+    }
+
+    #[test]
+    fn depth_and_size_are_bounded() {
+        let deep = Dom::parse(&"<div>".repeat(200_000));
+        assert!(deep.nodes.iter().all(|node| node.depth <= MAX_DEPTH + 2));
+        let hostile: String =
+            (0..3000).map(|n| format!("<b id={n}>")).chain((0..30_000).map(|_| "<p>x".to_string())).collect();
+        assert!(Dom::parse(&hostile).nodes.len() < MAX_NODES + 2 * MAX_DEPTH as usize);
+    }
+
+    #[test]
+    fn closing_deep_elements_lets_later_ones_in() {
+        let html = format!("{}{}<h1>after</h1>", "<div>".repeat(1000), "</div>".repeat(1000));
+        assert!(outline(&html).contains("      h1\n"));
+    }
+}

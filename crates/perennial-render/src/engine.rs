@@ -1,0 +1,159 @@
+//! The embedded engine: text of a page and captured requisites -> [`Layout`], without a browser.
+//!
+//! Style by Stylo, boxes by Taffy, text by Parley, joined by blitz-dom. What the engine would trip over is put
+//! right on the way in (see [`Build`]); what it has no box for is joined from its children on the way out
+//! (module `extract`).
+
+use std::sync::{Arc, Mutex};
+
+use blitz_dom::net::{Resource, ResourceLoadResponse};
+use blitz_dom::util::ImageType;
+use blitz_dom::{BaseDocument, DocumentConfig, FontContext, NodeId, StyleThreading, UserAgentStylesheet};
+use blitz_traits::net::{Bytes, NetHandler, NetProvider, Request};
+use blitz_traits::shell::{ColorScheme, Viewport};
+use perennial_core::layout::{Layout, VIEWPORT_HEIGHT, VIEWPORT_WIDTH};
+use url::Url;
+
+use crate::build::Build;
+use crate::dom::Dom;
+use crate::resource::{Lookup, Requisite, requisite};
+use crate::{extract, fonts, tables};
+
+/// Name and version of the engine, as recorded in every layout it makes.
+pub const ENGINE: &str = concat!("perennial-render/", env!("CARGO_PKG_VERSION"), " blitz/0.3.0-beta.4");
+
+/// What browsers hide or size and the engine's own stylesheet does not.
+const EXTRA_CSS: &str =
+    "noscript,template,dialog:not([open]),datalist,area,param,source,track,rp{display:none!important}
+    object,audio:not([controls]){display:none}
+    select{display:inline-block;min-width:3em;min-height:1.3em}
+    select>*{display:none!important}";
+
+/// Requests beyond this number are answered with nothing: stylesheets that import in circles.
+const MAX_REQUESTS: usize = 4000;
+
+/// The embedded engine with its fonts loaded. One engine lays out one page at a time.
+pub struct Engine {
+    fonts: FontContext,
+    sheets: Vec<UserAgentStylesheet>,
+}
+
+impl Default for Engine {
+    fn default() -> Engine {
+        Engine::new()
+    }
+}
+
+impl Engine {
+    /// Loads the fonts and the engine's own stylesheet.
+    pub fn new() -> Engine {
+        let sheets = vec![UserAgentStylesheet::default_sheet(), UserAgentStylesheet::parse(EXTRA_CSS)];
+        Engine { fonts: fonts::font_context(), sheets }
+    }
+
+    /// Lays a page out. The engine may panic or run long on pages it was not made for: callers that cannot
+    /// afford that use [`crate::Pool`].
+    pub fn layout(&self, html: &str, url: &str, lookup: &Lookup) -> Layout {
+        let dom = Dom::parse(html);
+        self.layout_dom(&dom, url, lookup)
+    }
+
+    /// Lays a parsed page out.
+    pub fn layout_dom(&self, dom: &Dom, url: &str, lookup: &Lookup) -> Layout {
+        let base = base_url(dom, url);
+        let net = Arc::new(Net::default());
+        let mut document = BaseDocument::new(DocumentConfig {
+            viewport: Some(Viewport::new(
+                VIEWPORT_WIDTH as u32,
+                VIEWPORT_HEIGHT as u32,
+                1.0,
+                ColorScheme::Light,
+            )),
+            base_url: Some(base.to_string()),
+            ua_stylesheets: self.sheets.clone(),
+            net_provider: Some(net.clone() as Arc<dyn NetProvider>),
+            font_ctx: Some(self.fonts.clone()),
+            style_threading: StyleThreading::Sequential,
+            ..DocumentConfig::default()
+        });
+        let built = Build::new(dom, &base).into_document(&mut document);
+        answer(&mut document, &net, lookup);
+        if dom.root().is_some() {
+            document.handle_messages();
+            answer(&mut document, &net, lookup);
+            document.resolve_stylist(0.0);
+            tables::mend(&mut document, &built);
+            document.resolve(0.0);
+        }
+        extract::layout(dom, &document, &built, base.to_string())
+    }
+}
+
+/// The address against which the page's links resolve.
+pub(crate) fn base_url(dom: &Dom, url: &str) -> Url {
+    let page = Url::parse(url).ok().filter(|url| !url.cannot_be_a_base());
+    let page = page.unwrap_or_else(|| Url::parse("http://page.invalid/").unwrap_or_else(|_| unreachable!()));
+    match dom.base_href().map(|href| page.join(href.trim())) {
+        Some(Ok(base)) if !base.cannot_be_a_base() => base,
+        _ => page,
+    }
+}
+
+/// Answers what the document asked for, and what the answers ask for in turn.
+fn answer(document: &mut BaseDocument, net: &Net, lookup: &Lookup) {
+    let mut n_answered = 0;
+    loop {
+        let requests = std::mem::take(&mut *net.lock());
+        if requests.is_empty() {
+            return;
+        }
+        for (url, handler) in requests {
+            n_answered += 1;
+            let found = if n_answered > MAX_REQUESTS { Requisite::Absent } else { requisite(&url, lookup) };
+            match found {
+                Requisite::Image(width, height) => load_image(document, url, width, height),
+                // A stylesheet must be answered even when it is absent: layout waits for it.
+                Requisite::Css(css) => handler.bytes(url, Bytes::from(css)),
+                Requisite::Absent => handler.bytes(url, Bytes::new()),
+            }
+        }
+    }
+}
+
+/// Gives an image its size without its pixels.
+fn load_image(document: &mut BaseDocument, url: String, width: u32, height: u32) {
+    document.load_resource(ResourceLoadResponse {
+        request_id: usize::MAX,
+        node_id: None,
+        resolved_url: Some(url),
+        result: Ok(Resource::Image(ImageType::Image, width.max(1), height.max(1), Arc::new(Vec::new()))),
+    });
+}
+
+type Pending = Vec<(String, Box<dyn NetHandler>)>;
+
+/// Collects what a document asks for, to be answered from the archive between two steps.
+#[derive(Default)]
+struct Net(Mutex<Pending>);
+
+impl Net {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Pending> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl NetProvider for Net {
+    fn fetch(&self, _document: usize, request: Request, handler: Box<dyn NetHandler>) {
+        self.lock().push((request.url.to_string(), handler));
+    }
+}
+
+/// Which node of the engine's document stands for which node of the page.
+pub(crate) struct Built {
+    /// By index of [`Dom::nodes`]; `None` where the engine has no such node.
+    pub(crate) ids: Vec<Option<NodeId>>,
+    /// Nodes of the page that the engine has, each after its parent.
+    pub(crate) order: Vec<u32>,
+    /// The parent within `order`, which differs from the page's where nesting was cut.
+    pub(crate) parents: Vec<Option<u32>>,
+}

@@ -1,0 +1,29 @@
+//! Bytes of a page -> [`perennial_core::layout::Layout`]: the embedded engine, and Chromium.
+//!
+//! | module | what becomes what |
+//! |---|---|
+//! | [`charset`] | bytes -> text of a page |
+//! | [`resource`] | a captured stylesheet or image -> its text or size |
+//! | [`dom`] | text -> a bounded tree |
+//! | [`engine`] | tree and requisites -> layout, by style and boxes |
+
+pub mod charset;
+
+pub mod resource;
+
+pub mod dom;
+
+mod build;
+mod extract;
+mod fonts;
+mod lines;
+mod tables;
+
+pub mod engine;
+
+pub mod structural;
+
+pub mod wire;
+
+pub use engine::Engine;
+pub use resource::{Captured, Lookup};

@@ -1,0 +1,191 @@
+//! Lines of text as the engine laid them out -> a rectangle for each text node.
+//!
+//! A line knows which element each run of glyphs belongs to, not which text. Characters come in document order on
+//! both sides, so the n-th visible character of the lines is the n-th visible character of the texts; where
+//! the two drift apart (`text-transform` can turn one letter into two) the element puts them right again.
+
+use std::collections::HashMap;
+
+use blitz_dom::node::{TextBrush, TextLayout};
+use blitz_dom::{BaseDocument, Node, NodeData, NodeId};
+use parley::layout::{GlyphRun, Line, PositionedLayoutItem};
+use perennial_core::layout::Rect;
+use style::values::specified::box_::{DisplayInside, DisplayOutside};
+
+use crate::extract::Places;
+
+/// One text node within an inline root.
+struct Piece {
+    text: NodeId,
+    /// The element whose style its glyphs carry.
+    element: NodeId,
+    /// Visible characters of the inline root before it.
+    start: usize,
+}
+
+/// The rectangle of every text that was laid out, by node; white space between words has an empty one.
+pub(crate) fn text_rects(document: &BaseDocument, places: &mut Places<'_>) -> HashMap<NodeId, Rect> {
+    let mut rects = HashMap::new();
+    for (id, node) in document.tree().iter() {
+        if !node.flags.is_inline_root() || !node.flags.is_in_document() {
+            continue;
+        }
+        let Some(lines) = node.element_data().and_then(|element| element.inline_layout_data.as_deref())
+        else {
+            continue;
+        };
+        let pieces = pieces(document, node);
+        for piece in &pieces {
+            rects.entry(piece.text).or_insert_with(Rect::default);
+        }
+        let (x, y) = places.of(id);
+        let layout = node.unrounded_layout();
+        let origin = (
+            x + layout.padding.left + layout.border.left,
+            y + layout.padding.top + layout.border.top + lines.block_offset,
+        );
+        InlineRoot { pieces: &pieces, lines, origin, n_before: None }.place(&mut rects);
+    }
+    rects
+}
+
+/// The texts of an inline root in document order, as the engine walks them.
+fn pieces(document: &BaseDocument, root: &Node) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    let mut stack: Vec<(NodeId, NodeId)> = Vec::new();
+    push_children(root, root.id, &mut stack);
+    while let Some((id, element)) = stack.pop() {
+        let Some(node) = document.get_node(id) else { continue };
+        match &node.data {
+            NodeData::Text(text) => {
+                pieces.push(Piece { text: id, element, start });
+                start += n_visible(&text.content);
+            }
+            NodeData::Element(_) | NodeData::AnonymousBlock(_) => {
+                let display = node.primary_styles().map(|styles| styles.clone_display());
+                let Some(display) = display else { continue };
+                if display.inside() == DisplayInside::Contents {
+                    push_children(node, element, &mut stack);
+                } else if (display.outside(), display.inside())
+                    == (DisplayOutside::Inline, DisplayInside::Flow)
+                    && (node.is_non_atomic_inline() || node.is_anonymous())
+                {
+                    push_children(node, id, &mut stack);
+                }
+            }
+            NodeData::Comment { .. } | NodeData::Document(_) => {}
+        }
+    }
+    pieces
+}
+
+fn push_children(node: &Node, element: NodeId, stack: &mut Vec<(NodeId, NodeId)>) {
+    stack.extend(node.after().map(|after| (after, element)));
+    stack.extend(node.children.iter().rev().map(|&child| (child, element)));
+    stack.extend(node.before().map(|before| (before, element)));
+}
+
+fn n_visible(text: &str) -> usize {
+    text.chars().filter(|c| !c.is_whitespace()).count()
+}
+
+struct InlineRoot<'a> {
+    pieces: &'a [Piece],
+    lines: &'a TextLayout,
+    origin: (f32, f32),
+    /// Visible characters before each byte of the text, made when first needed.
+    n_before: Option<Vec<u32>>,
+}
+
+impl InlineRoot<'_> {
+    fn place(mut self, rects: &mut HashMap<NodeId, Rect>) {
+        if self.pieces.is_empty() {
+            return;
+        }
+        let mut of_element: HashMap<NodeId, (NodeId, bool)> = HashMap::new();
+        for piece in self.pieces {
+            of_element
+                .entry(piece.element)
+                .and_modify(|(_, is_only)| *is_only = false)
+                .or_insert((piece.text, true));
+        }
+        for line in self.lines.layout.lines() {
+            let mut run_clusters: Option<(usize, usize)> = None;
+            for item in line.items() {
+                let PositionedLayoutItem::GlyphRun(run) = item else { continue };
+                match of_element.get(&run.style().brush.id) {
+                    Some(&(text, true)) => self.add(rects, text, &line, run.offset(), run.advance()),
+                    _ => self.split(rects, &line, &run, &mut run_clusters),
+                }
+            }
+        }
+    }
+
+    fn add(
+        &self,
+        rects: &mut HashMap<NodeId, Rect>,
+        text: NodeId,
+        line: &Line<'_, TextBrush>,
+        x: f32,
+        w: f32,
+    ) {
+        let metrics = line.metrics();
+        let rect = Rect {
+            x: self.origin.0 + x,
+            y: self.origin.1 + metrics.block_min_coord,
+            w,
+            h: metrics.block_max_coord - metrics.block_min_coord,
+        };
+        let joined = rects.get(&text).copied().unwrap_or_default().union(&rect);
+        rects.insert(text, joined);
+    }
+
+    /// A run whose element has several texts: its clusters are told apart one by one. `place` is the run that was
+    /// begun on this line and how many of its clusters are already used.
+    fn split(
+        &mut self,
+        rects: &mut HashMap<NodeId, Rect>,
+        line: &Line<'_, TextBrush>,
+        run: &GlyphRun<'_, TextBrush>,
+        place: &mut Option<(usize, usize)>,
+    ) {
+        let index = run.run().index();
+        let mut n_used = place.filter(|(known, _)| *known == index).map_or(0, |(_, n)| n);
+        let element = run.style().brush.id;
+        let (mut x, end) = (run.offset(), run.offset() + run.advance());
+        for cluster in run.run().visual_clusters().skip(n_used) {
+            if cluster.style_index() != run.style_index() {
+                break;
+            }
+            n_used += 1;
+            let is_blank = cluster.is_space_or_nbsp();
+            if let Some(text) = self.text_at(cluster.text_range().start, element).filter(|_| !is_blank) {
+                self.add(rects, text, line, x, cluster.advance());
+            }
+            x += cluster.advance();
+            if x > end + 0.5 {
+                break;
+            }
+        }
+        *place = Some((index, n_used));
+    }
+
+    /// The text that holds the character at a byte of the inline root's text.
+    fn text_at(&mut self, byte: usize, element: NodeId) -> Option<NodeId> {
+        let n_before = self.n_before.get_or_insert_with(|| {
+            let mut counts = Vec::with_capacity(self.lines.text.len() + 1);
+            let mut n = 0;
+            for character in self.lines.text.chars() {
+                counts.extend(std::iter::repeat_n(n, character.len_utf8()));
+                n += u32::from(!character.is_whitespace());
+            }
+            counts
+        });
+        let n = *n_before.get(byte)? as usize;
+        let after = self.pieces.partition_point(|piece| piece.start <= n);
+        let is_own = |piece: &&Piece| piece.element == element;
+        let before = self.pieces[..after].iter().rev().take(8).find(is_own);
+        before.or_else(|| self.pieces[after..].iter().take(8).find(is_own)).map(|piece| piece.text)
+    }
+}

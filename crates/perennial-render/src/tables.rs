@@ -1,0 +1,104 @@
+//! Puts right what the engine lacks of CSS tables: it makes no anonymous boxes (CSS 2.2, 17.2.1).
+//!
+//! `display: table` with children that are no rows would be dropped, and rows outside a table would stack their
+//! cells. Both are rewritten to a display that the engine knows, after style and before the first layout.
+
+use blitz_dom::{BaseDocument, Node, NodeId};
+use style::values::specified::box_::{DisplayInside, DisplayOutside};
+
+use crate::engine::Built;
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Table,
+    RowGroup,
+    Row,
+    Cell,
+    Caption,
+    Column,
+    Other,
+    /// Out of flow, hidden, or nothing but white space: no part of the decision.
+    Ignored,
+}
+
+/// Rewrites the display of tables and table parts that stand in the wrong place.
+pub(crate) fn mend(document: &mut BaseDocument, built: &Built) {
+    let mut changes: Vec<(NodeId, &'static str)> = Vec::new();
+    for &index in &built.order {
+        let Some(node) = built.ids[index as usize].and_then(|id| document.get_node(id)) else { continue };
+        if !node.is_element() {
+            continue;
+        }
+        mend_children(document, node, &mut changes);
+    }
+    for (id, display) in changes {
+        document.set_style_property(id, "display", display);
+    }
+}
+
+fn mend_children(document: &BaseDocument, node: &Node, changes: &mut Vec<(NodeId, &'static str)>) {
+    let children: Vec<(NodeId, Part)> = node
+        .children
+        .iter()
+        .filter_map(|&child| document.get_node(child).map(|node| (child, part(node))))
+        .filter(|(_, part)| *part != Part::Ignored)
+        .collect();
+    let has = |wanted: Part| children.iter().any(|(_, part)| *part == wanted);
+    let is_all = |wanted: &[Part]| children.iter().all(|(_, part)| wanted.contains(part));
+    match part(node) {
+        Part::Ignored if !is_shown(node) => {}
+        Part::Table if children.is_empty() => {}
+        Part::Table if is_all(&[Part::RowGroup, Part::Row, Part::Caption, Part::Column]) => {}
+        // Cells straight in a table stand side by side.
+        Part::Table if is_all(&[Part::Cell]) => changes.push((node.id, "flex")),
+        Part::Table => {
+            changes.push((node.id, "block"));
+            orphans(&children, changes);
+        }
+        Part::RowGroup | Part::Row if is_all(&[Part::Row, Part::Cell]) => {}
+        Part::Row => children.iter().filter(|(_, part)| *part == Part::Other).for_each(|(id, _)| {
+            changes.push((*id, "table-cell"));
+        }),
+        Part::RowGroup => {}
+        _ if has(Part::RowGroup) || has(Part::Row) || has(Part::Cell) => orphans(&children, changes),
+        _ => {}
+    }
+}
+
+/// Parts of a table outside any table: a group of rows is a table, a row is a line of boxes.
+fn orphans(children: &[(NodeId, Part)], changes: &mut Vec<(NodeId, &'static str)>) {
+    for (id, part) in children {
+        match part {
+            Part::RowGroup => changes.push((*id, "table")),
+            Part::Row => changes.push((*id, "flex")),
+            Part::Cell => changes.push((*id, "inline-block")),
+            _ => {}
+        }
+    }
+}
+
+fn is_shown(node: &Node) -> bool {
+    node.primary_styles().is_some_and(|styles| styles.clone_display().inside() != DisplayInside::None)
+}
+
+fn part(node: &Node) -> Part {
+    if node.is_text_node() {
+        return if node.is_whitespace_node() { Part::Ignored } else { Part::Other };
+    }
+    let Some(styles) = node.primary_styles() else { return Part::Ignored };
+    let display = styles.clone_display();
+    if display.inside() == DisplayInside::None || styles.clone_position().is_absolutely_positioned() {
+        return Part::Ignored;
+    }
+    match display.inside() {
+        DisplayInside::Table => Part::Table,
+        DisplayInside::TableRowGroup | DisplayInside::TableHeaderGroup | DisplayInside::TableFooterGroup => {
+            Part::RowGroup
+        }
+        DisplayInside::TableRow => Part::Row,
+        DisplayInside::TableCell => Part::Cell,
+        DisplayInside::TableColumn | DisplayInside::TableColumnGroup => Part::Column,
+        _ if display.outside() == DisplayOutside::TableCaption => Part::Caption,
+        _ => Part::Other,
+    }
+}

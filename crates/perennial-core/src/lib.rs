@@ -13,6 +13,14 @@
 //! | [`links`] | HTML, CSS -> the addresses they refer to |
 //! | [`http`] | the head of an archived HTTP message -> status and fields |
 //! | [`warc`] | archived bytes <-> records, sound or damaged |
+//! | [`address`] | an IP address -> may it be fetched from |
+//! | [`canonical`] | an address as written -> one form per page |
+//! | [`trap`] | an address -> is it one of endlessly many |
+//! | [`scope`] | a seed and its rules -> what belongs to it |
+//! | [`robots`] | robots.txt -> what may be fetched (RFC 9309) |
+//! | [`sitemap`] | sitemap bytes -> addresses |
+//! | [`politeness`] | a host's answers -> when it may be asked again |
+//! | [`validator`] | ETag and Last-Modified over time -> can a 304 be believed |
 //! | [`layout`] | what a renderer delivers: boxes, fonts, colours of every node |
 //! | [`segment`] | layout -> [`segment::BlockTree`] (VIPS), Vi-XML |
 //! | [`diff`] | two block trees -> [`diff::Delta`] (Vi-DIFF), Vi-Delta, apply |
@@ -30,6 +38,22 @@ pub mod links;
 pub mod http;
 
 pub mod warc;
+
+pub mod address;
+
+pub mod canonical;
+
+pub mod trap;
+
+pub mod scope;
+
+pub mod robots;
+
+pub mod sitemap;
+
+pub mod politeness;
+
+pub mod validator;
 
 pub mod layout;
 

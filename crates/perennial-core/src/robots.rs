@@ -1,0 +1,369 @@
+//! robots.txt bytes -> what a crawler of one name may fetch (RFC 9309).
+//!
+//! A rule's pattern is compared octet by octet with the path and query, both in the same escaped form; the
+//! longest matching pattern decides, and allow wins a tie. Groups that name the same crawler are one group.
+//! Beyond the RFC: `Crawl-delay` and `Sitemap`, which sites do write.
+
+/// Bytes that are read; RFC 9309 asks for at least 500 KiB.
+pub const MAX_ROBOTS_BYTES: usize = 500 * 1024;
+
+/// What one robots.txt says to one crawler.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Robots {
+    rules: Vec<Rule>,
+    crawl_delay_secs: Option<f64>,
+    sitemaps: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Rule {
+    allow: bool,
+    pattern: String,
+}
+
+/// What a lookup of robots.txt ended in, before its text is read (RFC 9309, 2.3.1).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RobotsStatus {
+    /// 2xx: the text counts.
+    Text,
+    /// 4xx: there is none, everything may be fetched.
+    Unavailable,
+    /// 5xx, 429 or no answer: nothing may be fetched for now.
+    Unreachable,
+}
+
+impl RobotsStatus {
+    /// From the final HTTP status after redirects; None is no answer at all.
+    pub fn from_http(status: Option<u16>) -> RobotsStatus {
+        match status {
+            Some(200..=299) => RobotsStatus::Text,
+            Some(429) | None => RobotsStatus::Unreachable,
+            Some(400..=499 | 300..=399) => RobotsStatus::Unavailable,
+            Some(_) => RobotsStatus::Unreachable,
+        }
+    }
+}
+
+impl Robots {
+    /// No rules: everything is allowed.
+    pub fn allow_all() -> Robots {
+        Robots::default()
+    }
+
+    /// One rule: nothing is allowed.
+    pub fn disallow_all() -> Robots {
+        Robots { rules: vec![Rule { allow: false, pattern: "/".into() }], ..Robots::default() }
+    }
+
+    /// Reads the rules for the crawler called `agent` (its product token, such as `perennial`).
+    /// Anything can be read; what makes no sense is skipped.
+    pub fn parse(bytes: &[u8], agent: &str) -> Robots {
+        let bytes = within_limit(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes));
+        let text = String::from_utf8_lossy(bytes);
+        let mut named = Reader::new(product_token(agent));
+        for line in text.split(['\n', '\r']) {
+            if let Some((key, value)) = split_line(line) {
+                named.take(&key, value);
+            }
+        }
+        named.finish()
+    }
+
+    /// Whether `path_and_query` (starting with `/`, escaped as in a URL) may be fetched.
+    pub fn allows(&self, path_and_query: &str) -> bool {
+        let path = normalise(path_and_query);
+        if path == "/robots.txt" {
+            return true;
+        }
+        let best = self
+            .rules
+            .iter()
+            .filter(|rule| matches(&rule.pattern, &path))
+            .max_by_key(|rule| (rule.pattern.len(), rule.allow));
+        best.is_none_or(|rule| rule.allow)
+    }
+
+    /// Seconds between two fetches that the site asks for.
+    pub fn crawl_delay_secs(&self) -> Option<f64> {
+        self.crawl_delay_secs
+    }
+
+    /// Addresses of sitemaps, as written.
+    pub fn sitemaps(&self) -> &[String] {
+        &self.sitemaps
+    }
+}
+
+/// Cuts at the limit, back to the last whole line: half a rule could forbid too much or too little.
+fn within_limit(bytes: &[u8]) -> &[u8] {
+    if bytes.len() <= MAX_ROBOTS_BYTES {
+        return bytes;
+    }
+    let cut = &bytes[..MAX_ROBOTS_BYTES];
+    let end = cut.iter().rposition(|&b| b == b'\n' || b == b'\r').unwrap_or(0);
+    &cut[..end]
+}
+
+fn split_line(line: &str) -> Option<(String, &str)> {
+    let line = line.split('#').next().unwrap_or_default();
+    let (key, value) = line.split_once(':')?;
+    Some((key.trim().to_ascii_lowercase(), value.trim()))
+}
+
+/// `Name/1.2 (comment)` -> `name`: only letters, `_` and `-` belong to the token; other names are kept whole
+/// up to the version, because sites write digits and dots too.
+fn product_token(text: &str) -> String {
+    let end = text.find(|c: char| c == '/' || c.is_whitespace()).unwrap_or(text.len());
+    text[..end].to_ascii_lowercase()
+}
+
+/// Gathers the group of one crawler and the group of all, so that one pass over the text is enough.
+struct Reader {
+    agent: String,
+    own: Group,
+    any: Group,
+    in_own: bool,
+    in_any: bool,
+    naming: bool,
+    sitemaps: Vec<String>,
+}
+
+#[derive(Default)]
+struct Group {
+    seen: bool,
+    rules: Vec<Rule>,
+    crawl_delay_secs: Option<f64>,
+}
+
+impl Reader {
+    fn new(agent: String) -> Reader {
+        let (own, any) = (Group::default(), Group::default());
+        Reader { agent, own, any, in_own: false, in_any: false, naming: false, sitemaps: Vec::new() }
+    }
+
+    fn take(&mut self, key: &str, value: &str) {
+        match key {
+            "user-agent" | "useragent" | "user agent" => self.name(value),
+            "allow" => self.rule(true, value),
+            "disallow" => self.rule(false, value),
+            "crawl-delay" | "crawldelay" => self.delay(value),
+            "sitemap" | "site-map" => self.sitemaps.push(value.to_string()),
+            _ => {}
+        }
+    }
+
+    /// Consecutive user-agent lines share the rules that follow; the first after a rule opens a new group.
+    fn name(&mut self, value: &str) {
+        if !self.naming {
+            (self.in_own, self.in_any) = (false, false);
+            self.naming = true;
+        }
+        let token = product_token(value);
+        if token == "*" {
+            self.in_any = true;
+            self.any.seen = true;
+        } else if token == self.agent {
+            self.in_own = true;
+            self.own.seen = true;
+        }
+    }
+
+    fn rule(&mut self, allow: bool, value: &str) {
+        self.naming = false;
+        if value.is_empty() {
+            return;
+        }
+        let pattern = normalise(value);
+        let pattern = if pattern.starts_with(['/', '*']) { pattern } else { format!("/{pattern}") };
+        for group in self.groups() {
+            group.rules.push(Rule { allow, pattern: pattern.clone() });
+        }
+    }
+
+    fn delay(&mut self, value: &str) {
+        self.naming = false;
+        let Some(secs) = value.parse::<f64>().ok().filter(|secs| secs.is_finite() && *secs >= 0.0) else {
+            return;
+        };
+        for group in self.groups() {
+            group.crawl_delay_secs.get_or_insert(secs);
+        }
+    }
+
+    fn groups(&mut self) -> impl Iterator<Item = &mut Group> {
+        let own = self.in_own.then_some(&mut self.own);
+        own.into_iter().chain(self.in_any.then_some(&mut self.any))
+    }
+
+    fn finish(self) -> Robots {
+        let group = if self.own.seen { self.own } else { self.any };
+        Robots { rules: group.rules, crawl_delay_secs: group.crawl_delay_secs, sitemaps: self.sitemaps }
+    }
+}
+
+/// The common form of pattern and path: octets beyond ASCII escaped, escapes in upper case, those of
+/// unreserved characters opened. An escaped `*` or `$` stays escaped and so loses its special meaning.
+fn normalise(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_graphic() {
+            escaped.push(byte as char);
+        } else {
+            escaped.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    crate::canonical::normalise_escapes(&escaped)
+}
+
+/// `*` is any run, a final `$` the end; all else is literal from the start. Taking each literal at its first
+/// place is enough, because only the last can be tied to the end: no backtracking.
+fn matches(pattern: &str, path: &str) -> bool {
+    let (pattern, to_end) = match pattern.strip_suffix('$') {
+        Some(open) => (open, true),
+        None => (pattern, false),
+    };
+    let mut pieces = pattern.split('*');
+    let first = pieces.next().unwrap_or_default();
+    let Some(mut rest) = path.strip_prefix(first) else {
+        return false;
+    };
+    let mut pieces = pieces.peekable();
+    if pieces.peek().is_none() {
+        return !to_end || rest.is_empty();
+    }
+    while let Some(piece) = pieces.next() {
+        if to_end && pieces.peek().is_none() {
+            return rest.ends_with(piece);
+        }
+        match rest.find(piece) {
+            Some(at) => rest = &rest[at + piece.len()..],
+            None => return false,
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check(text: &str, allowed: &[&str], forbidden: &[&str]) {
+        let robots = Robots::parse(text.as_bytes(), "perennial");
+        for path in allowed {
+            assert!(robots.allows(path), "{path} must be allowed by {text:?}");
+        }
+        for path in forbidden {
+            assert!(!robots.allows(path), "{path} must be forbidden by {text:?}");
+        }
+    }
+
+    #[test]
+    fn longest_match_wins_and_allow_wins_ties() {
+        check("User-agent: *\nDisallow: /p\nAllow: /page\n", &["/page", "/page/x", "/x"], &["/p", "/paint"]);
+        check("User-agent: *\nAllow: /a\nDisallow: /a\n", &["/a"], &[]);
+        // RFC 9309, 5.2.
+        check(
+            "User-Agent: foobot\nDisallow: /x\n\nUser-Agent: perennial\nAllow: /example/page/\nDisallow: /example/page/disallowed.gif",
+            &["/example/page/", "/x"],
+            &["/example/page/disallowed.gif"],
+        );
+    }
+
+    #[test]
+    fn stars_and_end() {
+        check("User-agent: *\nDisallow: *.gif$\n", &["/a.gif?x", "/gif"], &["/a.gif", "/b/c.gif"]);
+        check("User-agent: *\nDisallow: /fish*.php\n", &["/Fish.PHP"], &["/fish.php", "/fishheads/x.php?y"]);
+        check("User-agent: *\nDisallow: /a*b*c$\n", &["/abcd", "/ab"], &["/abc", "/axxbxxbc"]);
+        check("User-agent: *\nDisallow: /$\n", &["/index"], &["/"]);
+        check("User-agent: *\nDisallow: /*/$\n", &["/x", "/"], &["/x/", "/x/y/"]);
+    }
+
+    #[test]
+    fn escapes_compare_in_one_form() {
+        // RFC 9309, 2.2.2: the table of encodings.
+        check("User-agent: *\nDisallow: /foo/bar?baz=quz\n", &[], &["/foo/bar?baz=quz"]);
+        check("User-agent: *\nDisallow: /foo/bar/\u{30c4}\n", &[], &["/foo/bar/%E3%83%84"]);
+        check("User-agent: *\nDisallow: /foo/bar/%E3%83%84\n", &[], &["/foo/bar/%e3%83%84"]);
+        check("User-agent: *\nDisallow: /foo/bar/%62%61%7A\n", &[], &["/foo/bar/baz"]);
+        check("User-agent: *\nDisallow: /a%2Ab\n", &["/axb"], &["/a%2ab"]);
+    }
+
+    #[test]
+    fn groups_are_joined_and_names_have_versions() {
+        check(
+            "User-agent: perennial/1.2\nDisallow: /a\n\nUser-agent: x\nDisallow: /b\n\nUser-agent: PERENNIAL\nDisallow: /c\n\nUser-agent: *\nDisallow: /",
+            &["/b", "/d"],
+            &["/a", "/c"],
+        );
+        check("User-agent: a\nUser-agent: perennial\nDisallow: /a\n", &["/b"], &["/a"]);
+        check("User-agent: a\n\n\nDisallow: /a\nUser-agent: *\nDisallow: /b", &["/a"], &["/b"]);
+        check("User-agent: perennial-news\nDisallow: /\n", &["/a"], &[]);
+        check("Disallow: /a\n", &["/a"], &[]);
+        check("User-agent: perennial\n\nUser-agent: *\nDisallow: /", &[], &["/x"]);
+        check("User-agent: perennial\nDisallow:\n\nUser-agent: *\nDisallow: /", &["/x"], &[]);
+    }
+
+    #[test]
+    fn odd_files() {
+        check("\u{feff}User-agent: *\r\nDisallow: /a # why\r\n", &["/b"], &["/a"]);
+        check("User-agent: *\rDisallow: /a\r", &["/b"], &["/a"]);
+        check("<html><body>Not: found</body></html>", &["/a"], &[]);
+        check("User-agent : *\nDISALLOW : a\n", &["/b"], &["/a"]);
+        check("User-agent: *\nDisallow: /\n", &["/robots.txt"], &["/"]);
+    }
+
+    #[test]
+    fn five_hundred_kib_are_read_and_no_half_line() {
+        let mut text = String::from("User-agent: *\n");
+        while text.len() < MAX_ROBOTS_BYTES - 4 {
+            text.push_str("#\n");
+        }
+        text.push_str("Disallow: /beyond\n");
+        check(&text, &["/beyond", "/Dis"], &[]);
+        let early = format!("User-agent: *\nDisallow: /a\n{}", "#\n".repeat(MAX_ROBOTS_BYTES));
+        check(&early, &[], &["/a"]);
+    }
+
+    #[test]
+    fn delay_and_sitemaps() {
+        let text =
+            "Sitemap: https://e.org/1.xml\nUser-agent: *\nCrawl-delay: 2.5\nDisallow:\nsitemap: /2.xml\n";
+        let robots = Robots::parse(text.as_bytes(), "perennial");
+        assert_eq!(robots.crawl_delay_secs(), Some(2.5));
+        assert_eq!(robots.sitemaps(), ["https://e.org/1.xml", "/2.xml"]);
+        let bad = Robots::parse(b"User-agent: *\nCrawl-delay: -1\nCrawl-delay: NaN\nCrawl-delay: x\n", "p");
+        assert_eq!(bad.crawl_delay_secs(), None);
+    }
+
+    #[test]
+    fn status_decides_before_the_text() {
+        assert_eq!(RobotsStatus::from_http(Some(404)), RobotsStatus::Unavailable);
+        assert_eq!(RobotsStatus::from_http(Some(200)), RobotsStatus::Text);
+        for status in [Some(500), Some(503), Some(429), None] {
+            assert_eq!(RobotsStatus::from_http(status), RobotsStatus::Unreachable);
+        }
+    }
+
+    /// The obvious matcher, exponential but short.
+    fn slow_matches(pattern: &[u8], path: &[u8]) -> bool {
+        match pattern {
+            [] => true,
+            [b'$'] => path.is_empty(),
+            [b'*', rest @ ..] => (0..=path.len()).any(|at| slow_matches(rest, &path[at..])),
+            [byte, rest @ ..] => path.first() == Some(byte) && slow_matches(rest, &path[1..]),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn matcher_agrees_with_the_obvious_one(pattern in "/[ab*]{0,7}\\$?", path in "/[ab]{0,10}") {
+            prop_assert_eq!(matches(&pattern, &path), slow_matches(pattern.as_bytes(), path.as_bytes()));
+        }
+
+        #[test]
+        fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..400), path in "/\\PC{0,20}") {
+            let _ = Robots::parse(&bytes, "perennial").allows(&path);
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Sitemap bytes -> addresses with their last change (sitemaps.org 0.9, index, news, plain text).
+//!
+//! Broken XML is read as far as it makes sense: what was understood before the error counts. The caller opens
+//! gzip and resolves the addresses.
+
+use quick_xml::Reader;
+use quick_xml::events::Event;
+
+use crate::time::Timestamp;
+
+/// Entries that are read of one file: the protocol's own limit.
+pub const MAX_ENTRIES: usize = 50_000;
+
+/// What one sitemap file says.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sitemap {
+    /// Addresses of pages.
+    pub pages: Vec<SitemapEntry>,
+    /// Addresses of further sitemaps.
+    pub sitemaps: Vec<SitemapEntry>,
+}
+
+/// One address of a sitemap.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SitemapEntry {
+    /// As written, trimmed.
+    pub loc: String,
+    /// `lastmod`, or a news item's publication date.
+    pub changed: Option<Timestamp>,
+}
+
+/// Reads a sitemap, a sitemap index, or a text file with one address a line.
+pub fn parse(bytes: &[u8]) -> Sitemap {
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    match bytes.iter().find(|b| !b.is_ascii_whitespace()) {
+        Some(b'<') => parse_xml(bytes),
+        _ => parse_lines(bytes),
+    }
+}
+
+fn parse_lines(bytes: &[u8]) -> Sitemap {
+    let text = String::from_utf8_lossy(bytes);
+    let pages = text
+        .lines()
+        .map(str::trim)
+        .filter(|line| line.starts_with("http://") || line.starts_with("https://"))
+        .take(MAX_ENTRIES)
+        .map(|loc| SitemapEntry { loc: loc.to_string(), changed: None })
+        .collect();
+    Sitemap { pages, sitemaps: Vec::new() }
+}
+
+/// Where in an entry the text belongs.
+#[derive(Clone, Copy, PartialEq)]
+enum Field {
+    None,
+    Loc,
+    Changed,
+}
+
+fn parse_xml(bytes: &[u8]) -> Sitemap {
+    let text = String::from_utf8_lossy(bytes);
+    let mut reader = Reader::from_str(&text);
+    reader.config_mut().check_end_names = false;
+    reader.config_mut().allow_unmatched_ends = true;
+    let mut sitemap = Sitemap::default();
+    let (mut field, mut loc, mut changed) = (Field::None, String::new(), String::new());
+    while sitemap.pages.len() + sitemap.sitemaps.len() < MAX_ENTRIES {
+        match reader.read_event() {
+            Ok(Event::Start(tag)) => match tag.local_name().as_ref() {
+                "url" | "sitemap" => {
+                    loc.clear();
+                    changed.clear();
+                }
+                // image:loc and video:loc name requisites, not pages.
+                "loc" if is_plain_prefix(tag.name().as_ref()) => field = Field::Loc,
+                "lastmod" | "publication_date" => field = Field::Changed,
+                _ => field = Field::None,
+            },
+            Ok(Event::Text(text)) => append(field, &text, &mut loc, &mut changed),
+            Ok(Event::CData(text)) => append(field, &text, &mut loc, &mut changed),
+            Ok(Event::GeneralRef(name)) => append(field, &entity(&name), &mut loc, &mut changed),
+            Ok(Event::End(tag)) => {
+                let entry = || SitemapEntry {
+                    loc: loc.trim().to_string(),
+                    changed: Timestamp::parse(changed.trim()).ok(),
+                };
+                match tag.local_name().as_ref() {
+                    "url" if !loc.trim().is_empty() => sitemap.pages.push(entry()),
+                    "sitemap" if !loc.trim().is_empty() => sitemap.sitemaps.push(entry()),
+                    _ => {}
+                }
+                field = Field::None;
+            }
+            Ok(Event::Eof) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    sitemap
+}
+
+fn is_plain_prefix(name: &str) -> bool {
+    let prefix = name.split(':').next().unwrap_or_default();
+    !matches!(prefix, "image" | "video")
+}
+
+fn append(field: Field, text: &str, loc: &mut String, changed: &mut String) {
+    let target = match field {
+        Field::Loc => loc,
+        Field::Changed => changed,
+        Field::None => return,
+    };
+    if target.len() + text.len() <= 8192 {
+        target.push_str(text);
+    }
+}
+
+fn entity(name: &str) -> String {
+    match name {
+        "amp" => "&".into(),
+        "lt" => "<".into(),
+        "gt" => ">".into(),
+        "quot" => "\"".into(),
+        "apos" => "'".into(),
+        _ => numeric(name).map(String::from).unwrap_or_default(),
+    }
+}
+
+fn numeric(name: &str) -> Option<char> {
+    let digits = name.strip_prefix('#')?;
+    let code = match digits.strip_prefix(['x', 'X']) {
+        Some(hex) => u32::from_str_radix(hex, 16).ok()?,
+        None => digits.parse().ok()?,
+    };
+    char::from_u32(code)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn locs(entries: &[SitemapEntry]) -> Vec<&str> {
+        entries.iter().map(|entry| entry.loc.as_str()).collect()
+    }
+
+    #[test]
+    fn pages_with_dates() {
+        let xml = br#"<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"
+            xmlns:image="i"><url><loc> https://e.org/a?x=1&amp;y=2 </loc><lastmod>2026-11-01</lastmod>
+            <image:image><image:loc>https://e.org/i.png</image:loc></image:image></url>
+            <url><loc><![CDATA[https://e.org/b]]></loc></url></urlset>"#;
+        let sitemap = parse(xml);
+        assert_eq!(locs(&sitemap.pages), ["https://e.org/a?x=1&y=2", "https://e.org/b"]);
+        assert_eq!(sitemap.pages[0].changed, Timestamp::parse("2026-11-01").ok());
+        assert_eq!(sitemap.pages[1].changed, None);
+    }
+
+    #[test]
+    fn index_and_news() {
+        let index =
+            parse(b"<sitemapindex><sitemap><loc>https://e.org/1.xml.gz</loc></sitemap></sitemapindex>");
+        assert_eq!(locs(&index.sitemaps), ["https://e.org/1.xml.gz"]);
+        let news = parse(
+            b"<urlset><url><loc>https://e.org/n</loc><news:news><news:publication_date>2026-11-02T10:00:00+01:00\
+              </news:publication_date></news:news></url></urlset>",
+        );
+        assert_eq!(news.pages[0].changed, Timestamp::parse("2026-11-02T09:00:00Z").ok());
+    }
+
+    #[test]
+    fn broken_xml_keeps_what_came_before() {
+        let broken = parse(b"<urlset><url><loc>https://e.org/a</loc></url><url><loc>https://e.org/b</lo");
+        assert_eq!(locs(&broken.pages), ["https://e.org/a"]);
+    }
+
+    #[test]
+    fn text_files_and_garbage() {
+        assert_eq!(locs(&parse(b"\xef\xbb\xbfhttps://e.org/a\r\nnonsense\nhttps://e.org/b").pages).len(), 2);
+        assert_eq!(parse(b""), Sitemap::default());
+        assert_eq!(parse(b"<html><body>404</body></html>"), Sitemap::default());
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            let _ = parse(&bytes);
+        }
+    }
+}

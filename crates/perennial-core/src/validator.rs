@@ -1,0 +1,160 @@
+//! ETag and Last-Modified over time -> whether a 304 of this page can be believed.
+//!
+//! Servers lie in two ways: they say 304 though the page changed (a cache keyed too coarsely), or they give a
+//! new validator for the same content (Last-Modified = now, an ETag per machine), which makes asking useless.
+//! Both are seen by comparing validators with payload digests: now and then, and more often the less is known, a page
+//! is fetched unconditionally although a condition could be sent.
+
+/// What a page's answers taught about its validators; small, stored with the page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ValidatorTrust {
+    /// Unconditional fetches that found what the last 304 promised.
+    pub n_kept: u8,
+    /// 304 answers since the last full answer.
+    pub n_not_modified: u8,
+    /// Full answers whose payload was the same under another validator.
+    pub n_useless: u8,
+    /// A 304 was wrong once: never believed again.
+    pub lied: bool,
+}
+
+/// Useless validators in a row after which no condition is sent.
+const MAX_USELESS: u8 = 3;
+
+/// What an answer showed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Answer {
+    /// 304 to a conditional request.
+    NotModified,
+    /// A full answer to an unconditional request.
+    Full {
+        /// Same payload as the last full answer.
+        same_payload: bool,
+        /// The validators are those sent with the last full answer, and at least one is there.
+        same_validator: bool,
+    },
+    /// A full answer to a conditional request.
+    FullDespiteCondition {
+        /// Same payload as the last full answer.
+        same_payload: bool,
+    },
+}
+
+impl ValidatorTrust {
+    /// Whether to send If-None-Match / If-Modified-Since at the next visit.
+    pub fn sends_condition(self) -> bool {
+        !self.lied && self.n_useless < MAX_USELESS && self.n_not_modified < self.patience()
+    }
+
+    /// 304s believed in a row before they are checked: 4 at first, more with every check that held.
+    fn patience(self) -> u8 {
+        4u8.saturating_mul(1 << self.n_kept.min(3))
+    }
+
+    /// Books an answer.
+    pub fn record(&mut self, answer: Answer) {
+        match answer {
+            Answer::NotModified => {
+                self.n_not_modified = self.n_not_modified.saturating_add(1);
+                self.n_useless = 0;
+            }
+            Answer::Full { same_payload, same_validator } => {
+                if self.n_not_modified > 0 || same_validator {
+                    self.check_promise(same_payload, same_validator);
+                }
+                self.n_not_modified = 0;
+            }
+            Answer::FullDespiteCondition { same_payload } => {
+                self.n_not_modified = 0;
+                self.n_useless = if same_payload { self.n_useless.saturating_add(1) } else { 0 };
+            }
+        }
+    }
+
+    /// The same validator, or a run of 304s, promised the same payload.
+    fn check_promise(&mut self, same_payload: bool, same_validator: bool) {
+        if same_payload {
+            self.n_kept = self.n_kept.saturating_add(1);
+        } else if same_validator {
+            self.lied = true;
+        }
+    }
+
+    /// Four bytes for the store.
+    pub fn to_bytes(self) -> [u8; 4] {
+        [self.n_kept, self.n_not_modified, self.n_useless, u8::from(self.lied)]
+    }
+
+    /// Reads what [`ValidatorTrust::to_bytes`] wrote; anything else is no knowledge.
+    pub fn from_bytes(bytes: &[u8]) -> ValidatorTrust {
+        match *bytes {
+            [n_kept, n_not_modified, n_useless, lied] => {
+                ValidatorTrust { n_kept, n_not_modified, n_useless, lied: lied != 0 }
+            }
+            _ => ValidatorTrust::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_liar_is_found_within_five_visits_and_never_believed_again() {
+        let mut trust = ValidatorTrust::default();
+        let mut n_visits = 0;
+        while !trust.lied {
+            n_visits += 1;
+            assert!(n_visits <= 5, "{trust:?}");
+            let answer = if trust.sends_condition() {
+                Answer::NotModified
+            } else {
+                Answer::Full { same_payload: false, same_validator: true }
+            };
+            trust.record(answer);
+        }
+        assert!(!trust.sends_condition());
+    }
+
+    #[test]
+    fn an_honest_server_is_checked_ever_less() {
+        let mut trust = ValidatorTrust::default();
+        let mut n_full = 0;
+        for _ in 0..200 {
+            if trust.sends_condition() {
+                trust.record(Answer::NotModified);
+            } else {
+                n_full += 1;
+                trust.record(Answer::Full { same_payload: true, same_validator: true });
+            }
+        }
+        assert!((4..=10).contains(&n_full), "{n_full}");
+    }
+
+    #[test]
+    fn a_page_that_changed_between_checks_with_a_new_validator_is_no_lie() {
+        let mut trust = ValidatorTrust { n_not_modified: 4, ..ValidatorTrust::default() };
+        trust.record(Answer::Full { same_payload: false, same_validator: false });
+        assert!(!trust.lied && trust.sends_condition());
+    }
+
+    #[test]
+    fn last_modified_now_is_given_up() {
+        let mut trust = ValidatorTrust::default();
+        for _ in 0..3 {
+            assert!(trust.sends_condition());
+            trust.record(Answer::FullDespiteCondition { same_payload: true });
+        }
+        assert!(!trust.sends_condition());
+    }
+
+    proptest! {
+        #[test]
+        fn bytes_round_trip(bytes in any::<[u8; 3]>(), lied in any::<bool>()) {
+            let trust = ValidatorTrust { n_kept: bytes[0], n_not_modified: bytes[1], n_useless: bytes[2], lied };
+            prop_assert_eq!(ValidatorTrust::from_bytes(&trust.to_bytes()), trust);
+        }
+    }
+}

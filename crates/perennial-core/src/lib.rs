@@ -23,7 +23,6 @@
 //! | [`validator`] | ETag and Last-Modified over time -> can a 304 be believed |
 //! | [`layout`] | what a renderer delivers: boxes, fonts, colours of every node |
 //! | [`segment`] | layout -> [`segment::BlockTree`] (VIPS), Vi-XML |
-//! | [`diff`] | two block trees -> [`diff::Delta`] (Vi-DIFF), Vi-Delta, apply |
 //! | [`importance`] | 0 to 1: how much a change matters |
 //! | [`schedule`] | what is known of pages -> the next [`schedule::Visit`] |
 
@@ -58,8 +57,6 @@ pub mod validator;
 pub mod layout;
 
 pub mod segment;
-
-pub mod diff;
 
 pub mod importance;
 

@@ -77,7 +77,7 @@ impl DigestVerdict {
 }
 
 /// Compares streamed bytes with a claimed label, in whichever algorithm and alphabet the label uses.
-pub(super) struct DigestChecker {
+pub struct DigestChecker {
     claimed: Option<String>,
     hasher: Option<Hasher>,
 }
@@ -116,19 +116,22 @@ impl Hasher {
 }
 
 impl DigestChecker {
-    pub(super) fn new(claimed: Option<&str>) -> DigestChecker {
+    /// `claimed` is the header's label, if it has one.
+    pub fn new(claimed: Option<&str>) -> DigestChecker {
         let hasher =
             claimed.and_then(|c| c.split_once(':')).and_then(|(name, _)| Hasher::for_algorithm(name));
         DigestChecker { claimed: claimed.map(str::to_string), hasher }
     }
 
-    pub(super) fn update(&mut self, bytes: &[u8]) {
+    /// Takes more bytes in.
+    pub fn update(&mut self, bytes: &[u8]) {
         if let Some(hasher) = &mut self.hasher {
             hasher.update(bytes);
         }
     }
 
-    pub(super) fn verdict(self) -> DigestVerdict {
+    /// What the bytes say of the label.
+    pub fn verdict(self) -> DigestVerdict {
         let Some(claimed) = self.claimed else { return DigestVerdict::Absent };
         let Some(hasher) = self.hasher else { return DigestVerdict::Unknown { claimed } };
         let (algorithm, value) = claimed.split_once(':').unwrap_or(("", &claimed));

@@ -20,7 +20,7 @@ mod writer;
 
 pub use compress::Compression;
 pub use damage::{Cause, Damage};
-pub use digest::{DigestVerdict, Sha1Stream, sha1_label};
+pub use digest::{DigestChecker, DigestVerdict, Sha1Stream, sha1_label};
 pub use header::{RecordHeader, RecordType, Truncation, Version};
 pub use reader::{Extent, Item, Record, WarcReader};
 pub use writer::{NewRecord, RecordId, RecordIds, RevisitProfile, WarcWriter, Written};

@@ -3,8 +3,18 @@
 //! The WARC files are the truth; index and state are made from them and can be made again
 //! (docs/archive-format.md). Reading takes no lock and is never blocked; writing takes one ([`lock`]).
 
+mod content;
+mod files;
+pub mod index;
 pub mod lock;
+mod recover;
+mod scan;
 pub mod settings;
+mod shim;
+mod writer;
+
+pub use recover::Repair;
+pub use writer::{Appended, ArchiveWriter, Body, Derived, Exchange};
 
 use std::fs;
 use std::io;

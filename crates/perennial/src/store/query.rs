@@ -222,6 +222,28 @@ impl Store {
         Ok(self.connection().prepare_cached(&sql)?.query_row([digest, url], read_capture).optional()?)
     }
 
+    /// Digest and time of the latest capture of an address that brought or confirmed a payload: what a 304
+    /// stands for. An error page in between does not count.
+    pub fn latest_payload(&self, url: &str) -> anyhow::Result<Option<(String, Timestamp)>> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT c.digest, c.time FROM pages p JOIN captures c ON c.page = p.id
+             WHERE p.url = ?1 AND c.kind <= 1 AND (c.status < 300 OR c.status = 304 AND c.kind = 1)
+             ORDER BY c.time DESC, c.id DESC LIMIT 1",
+        )?;
+        let found = statement
+            .query_row([url], |row| Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?))))
+            .optional()?;
+        Ok(found)
+    }
+
+    /// True when a capture of the address had this payload.
+    pub fn has_version(&self, url: &str, digest: &str) -> anyhow::Result<bool> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM versions v JOIN pages p ON p.id = v.page WHERE p.url = ?1 AND v.digest = ?2)",
+        )?;
+        Ok(statement.query_row([url, digest], |row| row.get(0))?)
+    }
+
     /// The latest capture of an address before or at an instant.
     pub fn latest_capture(&self, url: &str, until: Timestamp) -> anyhow::Result<Option<Capture>> {
         let sql = format!(

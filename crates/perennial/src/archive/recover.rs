@@ -1,0 +1,259 @@
+//! What a crash left -> an archive whose state and WARC files agree, and a list of what was put right.
+//!
+//! The WARC is synced before the state commits, so usually the state is behind: the file holds sound records
+//! that the state does not know, and perhaps a torn one at its end. After a power cut on a disk that lies the
+//! state can be ahead; then it is made anew from the files.
+
+use std::fmt;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, bail};
+use serde::Serialize;
+
+use super::scan::{Found, scan};
+use super::{Archive, files, index, sync_dir};
+use crate::store::{CaptureRow, FileRow, FileState, Store};
+
+/// Rows that are committed together.
+pub(crate) const BATCH_ROWS: usize = 4_000;
+
+/// One thing that was put right.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[serde(tag = "repair", rename_all = "kebab-case")]
+pub enum Repair {
+    /// A record that was written in part was cut off and kept beside the file.
+    CutTorn {
+        /// The WARC file.
+        file: String,
+        /// Where it was cut.
+        offset: u64,
+        /// How much was cut off.
+        bytes: u64,
+        /// Where that is now.
+        kept_in: String,
+    },
+    /// Records that the state did not know were taken in.
+    TookIn {
+        /// The WARC file.
+        file: String,
+        /// How many captures.
+        n_captures: u64,
+    },
+    /// The state knew more than the files hold: it was made anew from them.
+    MadeStateAnew {
+        /// Why.
+        why: String,
+    },
+}
+
+impl fmt::Display for Repair {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Repair::CutTorn { file, offset, bytes, kept_in } => {
+                write!(f, "repaired {file}: cut {bytes} torn bytes off at {offset}, kept in {kept_in}")
+            }
+            Repair::TookIn { file, n_captures } => {
+                write!(f, "repaired: {n_captures} captures of {file} were not in the state yet")
+            }
+            Repair::MadeStateAnew { why } => write!(f, "repaired: state and index made anew, because {why}"),
+        }
+    }
+}
+
+/// Brings state and files together; the caller holds the write lock.
+pub(crate) fn recover(archive: &Archive) -> anyhow::Result<(Store, Vec<Repair>)> {
+    sweep_copies(&archive.warc_dir())?;
+    let mut store = Store::open_write(&archive.state_path())?;
+    let mut repairs = Vec::new();
+    if let Some(why) = state_is_ahead(archive, &store)? {
+        drop(store);
+        store = make_state_anew(archive)?;
+        repairs.push(Repair::MadeStateAnew { why });
+    }
+    catch_up(archive, &mut store, &mut repairs, &|_| {})?;
+    index::sweep(&store, &archive.index_dir())?;
+    Ok((store, repairs))
+}
+
+/// An empty state and index; [`catch_up`] fills them. Readers that have the old one open keep it.
+pub(crate) fn make_state_anew(archive: &Archive) -> anyhow::Result<Store> {
+    let path = archive.state_path();
+    for suffix in ["", "-wal", "-shm"] {
+        let mut name = path.clone().into_os_string();
+        name.push(suffix);
+        match fs::remove_file(&name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(error)
+                    .with_context(|| format!("cannot remove {}", PathBuf::from(name).display()));
+            }
+            _ => {}
+        }
+    }
+    fs::create_dir_all(archive.index_dir())?;
+    let store = Store::open_write(&path)?;
+    index::sweep(&store, &archive.index_dir())?;
+    Ok(store)
+}
+
+fn sweep_copies(dir: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(dir)?;
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_name().to_string_lossy().ends_with(files::COPYING_SUFFIX) {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}
+
+fn state_is_ahead(archive: &Archive, store: &Store) -> anyhow::Result<Option<String>> {
+    let dir = archive.warc_dir();
+    for file in store.files()? {
+        let path = files::locate(&dir, &file.name);
+        let Ok(metadata) = fs::metadata(&path) else {
+            bail!(
+                "{} is missing: put it back, or go on without it with `perennial verify --rebuild`",
+                path.display()
+            );
+        };
+        if metadata.len() < file.committed_bytes {
+            return Ok(Some(format!(
+                "{} has {} bytes where {} were committed",
+                file.name,
+                metadata.len(),
+                file.committed_bytes
+            )));
+        }
+    }
+    Ok(None)
+}
+
+/// Takes in whatever the files hold and the state does not know.
+pub(crate) fn catch_up(
+    archive: &Archive,
+    store: &mut Store,
+    repairs: &mut Vec<Repair>,
+    progress: &dyn Fn(u64),
+) -> anyhow::Result<()> {
+    let known = store.files()?;
+    for on_disk in files::list(&archive.warc_dir())? {
+        let row = known.iter().find(|file| file.name == on_disk.name);
+        let is_behind = row.is_none_or(|row| row.committed_bytes < on_disk.bytes);
+        let was_open = row.is_some_and(|row| row.state == FileState::Open);
+        if is_behind {
+            catch_up_file(archive, store, &on_disk, row, repairs, progress)?;
+        } else if let Some(row) = row
+            && was_open
+            && !on_disk.is_open
+        {
+            // A crash between the file's final name and the state's note of it.
+            store.commit(&FileRow { state: FileState::Closed, ..row.clone() }, &[])?;
+        }
+    }
+    Ok(())
+}
+
+fn catch_up_file(
+    archive: &Archive,
+    store: &mut Store,
+    on_disk: &files::FileOnDisk,
+    row: Option<&FileRow>,
+    repairs: &mut Vec<Repair>,
+    progress: &dyn Fn(u64),
+) -> anyhow::Result<()> {
+    // Only our own files grow at their end. A zstd file needs its first frame to be read at all.
+    let is_own = row.is_some_and(|row| row.state != FileState::Imported);
+    let from = row.filter(|_| is_own).map_or(0, |row| row.committed_bytes);
+    let base = FileRow {
+        name: on_disk.name.clone(),
+        state: match row {
+            Some(row) if row.state == FileState::Imported => FileState::Imported,
+            _ if on_disk.is_open => FileState::Open,
+            _ => FileState::Closed,
+        },
+        committed_bytes: from,
+        source_digest: row.and_then(|row| row.source_digest.clone()),
+    };
+    let file = files::open(&archive.warc_dir(), &on_disk.name)?;
+    let mut taken = TakeIn::new(store, base);
+    let mut torn_at = None;
+    let scanned = scan(file, from, progress, &mut |found| {
+        match found {
+            Found::Capture(row) => taken.push(row)?,
+            Found::Damage(damage) if damage.offset + damage.length >= on_disk.bytes => {
+                torn_at = Some(damage.offset);
+            }
+            // Damage inside a file is for `verify` to name; every sound record around it is taken in.
+            _ => {}
+        }
+        Ok(())
+    })?;
+    let mut end = on_disk.bytes;
+    if on_disk.is_open
+        && let Some(offset) = torn_at
+    {
+        let path = files::locate(&archive.warc_dir(), &on_disk.name);
+        repairs.push(cut_torn(&path, &on_disk.name, offset)?);
+        end = offset;
+    }
+    debug_assert!(scanned.sound_end <= end);
+    let n_captures = taken.finish(end)?;
+    if n_captures > 0 {
+        repairs.push(Repair::TookIn { file: on_disk.name.clone(), n_captures });
+    }
+    Ok(())
+}
+
+/// Rows on their way into the state, a batch at a time.
+pub(crate) struct TakeIn<'s> {
+    store: &'s mut Store,
+    file: FileRow,
+    batch: Vec<CaptureRow>,
+    pub(crate) n_captures: u64,
+    pub(crate) n_duplicates: u64,
+}
+
+impl<'s> TakeIn<'s> {
+    pub(crate) fn new(store: &'s mut Store, file: FileRow) -> TakeIn<'s> {
+        TakeIn { store, file, batch: Vec::new(), n_captures: 0, n_duplicates: 0 }
+    }
+
+    pub(crate) fn push(&mut self, row: CaptureRow) -> anyhow::Result<()> {
+        self.batch.push(row);
+        if self.batch.len() >= BATCH_ROWS { self.flush() } else { Ok(()) }
+    }
+
+    fn flush(&mut self) -> anyhow::Result<()> {
+        let done = self.store.commit(&self.file, &self.batch)?;
+        self.n_captures += done.n_captures;
+        self.n_duplicates += done.n_duplicates;
+        self.batch.clear();
+        Ok(())
+    }
+
+    /// Notes that all up to `end` is known; gives the number of captures that were new.
+    pub(crate) fn finish(&mut self, end: u64) -> anyhow::Result<u64> {
+        self.file.committed_bytes = end;
+        self.flush()?;
+        Ok(self.n_captures)
+    }
+}
+
+/// Moves everything from `offset` on into a side file, synced before the file is cut.
+pub(crate) fn cut_torn(path: &Path, name: &str, offset: u64) -> anyhow::Result<Repair> {
+    let side_name = format!("{name}-{offset}.torn");
+    let side_path = path.with_file_name(&side_name);
+    let context = || format!("cannot cut the torn end of {}", path.display());
+    let mut file = OpenOptions::new().read(true).write(true).open(path).with_context(context)?;
+    file.seek(SeekFrom::Start(offset)).with_context(context)?;
+    // A second cut at the same place goes behind the first.
+    let mut side = OpenOptions::new().append(true).create(true).open(&side_path).with_context(context)?;
+    let bytes = io::copy(&mut file, &mut side).with_context(context)?;
+    side.sync_all().with_context(context)?;
+    sync_dir(path.parent().unwrap_or(Path::new("."))).with_context(context)?;
+    file.set_len(offset).with_context(context)?;
+    file.sync_all().with_context(context)?;
+    Ok(Repair::CutTorn { file: name.to_string(), offset, bytes, kept_in: side_name })
+}

@@ -1,0 +1,285 @@
+//! A WARC file -> rows for the state, damage, and digests that do not fit: one pass, constant memory.
+//!
+//! Records that belong to one exchange stand together in a file: the response, its request, facts about it,
+//! what was derived from it. The scan finds these groups by `WARC-Concurrent-To`, whichever comes first.
+
+use std::fs::File;
+use std::io::{self, BufRead, Read, Seek, SeekFrom};
+
+use super::shim::surt;
+use perennial_core::http::HttpHead;
+use perennial_core::time::Timestamp;
+use perennial_core::warc::{
+    Damage, DigestChecker, DigestVerdict, Extent, Item, Record, RecordHeader, RecordType, Sha1Stream,
+    WarcReader,
+};
+
+use super::content::{MAX_HTML_BYTES, index_mime, is_html, links_of};
+use crate::store::{CaptureRow, Kind};
+
+/// What a scan found next.
+#[derive(Debug)]
+pub(crate) enum Found {
+    /// A capture, complete with the extent of its exchange.
+    Capture(CaptureRow),
+    /// A stretch without a sound record.
+    Damage(Damage),
+    /// A record whose bytes contradict its header.
+    BadDigest { offset: u64, which: &'static str, claimed: String, computed: String },
+    /// A record that cannot be a capture because a field is missing or wrong.
+    Unusable { offset: u64, why: String },
+}
+
+/// What is known of a file when its scan is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Scanned {
+    pub(crate) n_records: u64,
+    /// Several records share a compressed member: they cannot be found by offset.
+    pub(crate) is_shared: bool,
+    /// Where the last sound record ends.
+    pub(crate) sound_end: u64,
+}
+
+/// Scans from `from`, which must be the start of a record, and tells everything to `each`. `progress` hears
+/// how many bytes are behind.
+pub(crate) fn scan(
+    mut file: File,
+    from: u64,
+    progress: &dyn Fn(u64),
+    each: &mut dyn FnMut(Found) -> anyhow::Result<()>,
+) -> anyhow::Result<Scanned> {
+    file.seek(SeekFrom::Start(from))?;
+    let mut reader = WarcReader::seekable(file)?;
+    let mut scanned = Scanned { sound_end: from, ..Scanned::default() };
+    let mut groups = Groups::default();
+    let mut behind = from;
+    loop {
+        let item = reader.next_item()?;
+        match item {
+            None => break,
+            Some(Item::Damage(damage)) => {
+                groups.end(each)?;
+                each(Found::Damage(damage))?;
+            }
+            Some(Item::Record(record)) => {
+                scan_record(record, &mut groups, &mut scanned, each)?;
+            }
+        }
+        let reached = reader.offset();
+        progress(reached.saturating_sub(behind));
+        behind = behind.max(reached);
+    }
+    groups.end(each)?;
+    Ok(scanned)
+}
+
+fn scan_record(
+    mut record: Record<'_, File>,
+    groups: &mut Groups,
+    scanned: &mut Scanned,
+    each: &mut dyn FnMut(Found) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let offset = record.offset();
+    let links = RecordLinks::of(record.header());
+    let block = match read_block(&mut record) {
+        Ok(block) => Some(block),
+        // The reader knows what was wrong with the bytes; it says so when asked to finish.
+        Err(error) if is_damage(&error) => None,
+        Err(error) => return Err(error.into()),
+    };
+    let row = block.as_ref().map(|block| row_of(record.header(), block));
+    let extent = match record.finish()? {
+        Ok(extent) => extent,
+        Err(damage) => {
+            groups.end(each)?;
+            return each(Found::Damage(damage));
+        }
+    };
+    scanned.n_records += 1;
+    scanned.is_shared |= extent.shared;
+    scanned.sound_end = extent.offset + extent.length;
+    groups.join(&links, extent, each)?;
+    for (which, verdict) in
+        block.iter().flat_map(|b| [("block", &b.block_verdict), ("payload", &b.payload_verdict)])
+    {
+        if let DigestVerdict::Mismatch { claimed, computed } = verdict {
+            let (claimed, computed) = (claimed.clone(), computed.clone());
+            each(Found::BadDigest { offset, which, claimed, computed })?;
+        }
+    }
+    match row {
+        Some(Ok(Some(row))) => {
+            groups.hold(CaptureRow { offset: extent.offset, length: extent.length, ..row })
+        }
+        Some(Err(why)) => each(Found::Unusable { offset, why })?,
+        _ => {}
+    }
+    Ok(())
+}
+
+fn is_damage(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData)
+}
+
+/// What reading a record's block taught.
+struct Block {
+    head: Option<HttpHead>,
+    block_verdict: DigestVerdict,
+    payload_verdict: DigestVerdict,
+    /// SHA-1 of the payload as stored.
+    payload_digest: String,
+    /// The body, kept for HTML alone.
+    html: Option<Vec<u8>>,
+}
+
+fn read_block(record: &mut Record<'_, File>) -> io::Result<Block> {
+    let header = record.header();
+    let holds_payload =
+        header.record_type() != RecordType::Revisit && header.get("WARC-Segment-Number").is_none();
+    let mut payload = DigestChecker::new(header.payload_digest().filter(|_| holds_payload));
+    let mut block = DigestChecker::new(header.block_digest());
+    let is_response = header.record_type() == RecordType::Response;
+    let head = record.http_head()?.cloned();
+    if let Some(head) = &head {
+        block.update(head.as_bytes());
+    }
+    let wants_html =
+        is_response && record.remaining() <= MAX_HTML_BYTES && head.as_ref().is_some_and(is_html);
+    let mut html = wants_html.then(Vec::new);
+    let mut sha1 = Sha1Stream::new();
+    loop {
+        let bytes = record.fill_buf()?;
+        if bytes.is_empty() {
+            break;
+        }
+        block.update(bytes);
+        payload.update(bytes);
+        sha1.update(bytes);
+        if let Some(html) = &mut html {
+            html.extend_from_slice(bytes);
+        }
+        let n = bytes.len();
+        record.consume(n);
+    }
+    let (block_verdict, payload_verdict) = (block.verdict(), payload.verdict());
+    Ok(Block { head, block_verdict, payload_verdict, payload_digest: sha1.label(), html })
+}
+
+/// The record as a capture; `None` when it is no capture by its type.
+fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, String> {
+    let is_facts = header.content_type().is_some_and(|t| t.starts_with("application/warc-fields"));
+    let kind = match header.record_type() {
+        RecordType::Response => Kind::Response,
+        RecordType::Revisit => Kind::Revisit,
+        RecordType::Resource if !is_facts => Kind::Resource,
+        RecordType::Metadata if !is_facts => Kind::Metadata,
+        _ => return Ok(None),
+    };
+    let url = header.target_uri().ok_or("it has no WARC-Target-URI")?.to_string();
+    let date = header.date().ok_or("it has no WARC-Date that is a time")?;
+    let head = block.head.as_ref();
+    let content_type = match kind {
+        Kind::Response => head.and_then(|head| head.get("Content-Type")).map(|value| value.into_owned()),
+        Kind::Revisit => None,
+        Kind::Resource | Kind::Metadata => header.content_type().map(str::to_string),
+    };
+    let claimed = header.payload_digest().map(str::to_string);
+    Ok(Some(CaptureRow {
+        surt: surt(&url),
+        time: Timestamp::from_secs(date.as_secs()),
+        kind,
+        status: head.and_then(HttpHead::status),
+        mime: content_type.as_deref().and_then(index_mime),
+        digest: claimed.unwrap_or_else(|| block.payload_digest.clone()),
+        offset: 0,
+        length: 0,
+        group_offset: 0,
+        group_length: 0,
+        links: head
+            .filter(|_| kind == Kind::Response)
+            .and_then(|head| links_of(&url, head, block.html.as_deref())),
+        url,
+    }))
+}
+
+/// How a record names itself and its companions.
+struct RecordLinks {
+    id: Option<String>,
+    companions: Vec<String>,
+    may_stand_alone: bool,
+}
+
+impl RecordLinks {
+    fn of(header: &RecordHeader) -> RecordLinks {
+        let mut companions: Vec<String> = header.concurrent_to().map(str::to_string).collect();
+        // Some writers tie facts to their response with WARC-Refers-To.
+        if header.record_type() == RecordType::Metadata {
+            companions.extend(header.refers_to().map(str::to_string));
+        }
+        RecordLinks {
+            id: header.record_id().map(str::to_string),
+            companions,
+            may_stand_alone: header.record_type() != RecordType::Warcinfo,
+        }
+    }
+}
+
+/// The exchange at hand: its extent, and its captures that wait for it to end.
+#[derive(Default)]
+struct Groups {
+    start: u64,
+    end: u64,
+    ids: Vec<String>,
+    companions: Vec<String>,
+    captures: Vec<CaptureRow>,
+}
+
+impl Groups {
+    /// Adds the record to the exchange if it belongs to it, else ends that one and begins another.
+    fn join(
+        &mut self,
+        links: &RecordLinks,
+        extent: Extent,
+        each: &mut dyn FnMut(Found) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let is_named = links.id.as_ref().is_some_and(|id| self.companions.contains(id));
+        let names_one = links.companions.iter().any(|id| self.ids.contains(id));
+        if !(is_named || names_one) {
+            self.end(each)?;
+            self.start = extent.offset;
+        }
+        self.end = extent.offset + extent.length;
+        if links.may_stand_alone {
+            self.ids.extend(links.id.clone());
+            self.companions.extend(links.companions.iter().cloned());
+        }
+        Ok(())
+    }
+
+    fn hold(&mut self, row: CaptureRow) {
+        self.captures.push(row);
+    }
+
+    fn end(&mut self, each: &mut dyn FnMut(Found) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let (group_offset, group_length) = (self.start, self.end - self.start);
+        self.ids.clear();
+        self.companions.clear();
+        for row in self.captures.drain(..) {
+            each(Found::Capture(CaptureRow { group_offset, group_length, ..row }))?;
+        }
+        Ok(())
+    }
+}
+
+/// True when the file begins with a gzip or zstd magic number or a WARC or ARC first line.
+pub(crate) fn looks_like_warc(file: &mut File) -> io::Result<bool> {
+    let mut head = [0u8; 16];
+    file.rewind()?;
+    let n = file.take(16).read(&mut head)?;
+    let head = &head[..n];
+    Ok(head.starts_with(&[0x1f, 0x8b])
+        || head.starts_with(&[0x28, 0xb5, 0x2f, 0xfd])
+        || matches!(head, [low, 0x2a, 0x4d, 0x18, ..] if low & 0xf0 == 0x50)
+        || head.starts_with(b"WARC/")
+        || head.starts_with(b"filedesc:"))
+}

@@ -1,0 +1,556 @@
+//! Exchanges -> WARC records on disk, then the state that knows them: the one way in which captures are made.
+//!
+//! Append many, commit once: [`ArchiveWriter::append`] writes records, [`ArchiveWriter::commit`] syncs the
+//! WARC and only then tells the state. What a crash leaves between the two is put right by the next writer
+//! ([`super::recover`]); nothing that was committed can be lost, nothing is ever there twice.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Read, Seek, Write};
+use std::net::IpAddr;
+
+use super::shim::surt;
+use anyhow::{Context, bail};
+use perennial_core::http::HttpHead;
+use perennial_core::time::Timestamp;
+use perennial_core::warc::{
+    Compression, NewRecord, RecordId, RecordIds, RevisitProfile, Sha1Stream, Truncation, WarcWriter, Written,
+};
+use rusqlite::Transaction;
+
+use super::content::{MAX_HTML_BYTES, index_mime, is_html, links_of};
+use super::lock::WriteLock;
+use super::recover::{self, Repair};
+use super::{Archive, files, index, sync_dir};
+use crate::store::{CaptureRow, FileRow, FileState, Ingested, Kind, LinkTarget, Store};
+
+/// A response's body as it came over the wire.
+pub enum Body<'a> {
+    /// In memory.
+    Bytes(&'a [u8]),
+    /// On disk: read from its start, twice.
+    Spooled(&'a mut File),
+}
+
+/// Something computed from a capture, stored beside it as a resource record.
+pub struct Derived<'a> {
+    /// Such as `urn:vixml:http://example.org/`.
+    pub uri: &'a str,
+    /// Media type.
+    pub content_type: &'a str,
+    /// Content.
+    pub bytes: &'a [u8],
+}
+
+/// One look at a page: what was sent and what came back, byte for byte.
+pub struct Exchange<'a> {
+    /// Address asked for.
+    pub url: &'a str,
+    /// When; stored in whole seconds.
+    pub time: Timestamp,
+    /// Address of the server.
+    pub ip: Option<IpAddr>,
+    /// Request line and fields with their blank line; empty to store no request record.
+    pub request_head: &'a [u8],
+    /// Status line and fields with their blank line.
+    pub response_head: &'a [u8],
+    /// Body, transfer and content encoding untouched.
+    pub body: Body<'a>,
+    /// Why the body is not whole, if it is not.
+    pub truncated: Option<Truncation>,
+    /// Facts for the metadata record, such as `fetchTimeMs` or `via`; none: no such record.
+    pub metadata: &'a [(&'a str, &'a str)],
+    /// Things computed from this capture.
+    pub derived: &'a [Derived<'a>],
+    /// The addresses it links to where the caller has them already; `None`: found here.
+    pub links: Option<Vec<LinkTarget>>,
+}
+
+/// What became of an appended exchange.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Appended {
+    /// Response, or revisit when the payload was in the archive.
+    pub kind: Kind,
+    /// Digest of the payload.
+    pub digest: String,
+    /// True when no earlier capture of this address had this payload.
+    pub is_new_version: bool,
+    /// Bytes that the exchange took in the WARC file.
+    pub stored_bytes: u64,
+}
+
+/// The archive open for writing; there is one at a time.
+pub struct ArchiveWriter {
+    archive: Archive,
+    store: Store,
+    ids: RecordIds,
+    host: String,
+    current: Option<CurrentFile>,
+    pending: Vec<CaptureRow>,
+    /// Payloads appended since the last commit: digest -> where it is.
+    pending_origins: HashMap<String, (String, Timestamp)>,
+    /// Latest payload of addresses appended since the last commit.
+    pending_latest: HashMap<String, (String, Timestamp)>,
+    has_failed: bool,
+    repairs: Vec<Repair>,
+    _lock: WriteLock,
+}
+
+struct CurrentFile {
+    name: String,
+    out: WarcWriter<BufWriter<File>>,
+}
+
+impl ArchiveWriter {
+    /// Takes the write lock, repairs what a crash left, and is ready to append.
+    pub fn open(archive: &Archive) -> anyhow::Result<ArchiveWriter> {
+        let lock = WriteLock::take(archive.root())?;
+        let (store, repairs) = recover::recover(archive)?;
+        Ok(ArchiveWriter {
+            archive: archive.clone(),
+            store,
+            ids: RecordIds::new(random_seed()),
+            host: files::host_name(),
+            current: None,
+            pending: Vec::new(),
+            pending_origins: HashMap::new(),
+            pending_latest: HashMap::new(),
+            has_failed: false,
+            repairs,
+            _lock: lock,
+        })
+    }
+
+    /// What opening had to put right; tell the user.
+    pub fn repairs(&self) -> &[Repair] {
+        &self.repairs
+    }
+
+    /// The state as of the last commit.
+    pub fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// The state, for tables of the caller's own.
+    pub fn store_mut(&mut self) -> &mut Store {
+        &mut self.store
+    }
+
+    /// The archive.
+    pub fn archive(&self) -> &Archive {
+        &self.archive
+    }
+
+    /// Captures appended and not yet committed.
+    pub fn n_pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Writes the records of an exchange. They are safe, and visible in the state, after [`Self::commit`].
+    ///
+    /// After an error nothing more can be written: close the program or open the archive anew, which cuts
+    /// off what was written in part. All that was committed is safe.
+    pub fn append(&mut self, exchange: Exchange<'_>) -> anyhow::Result<Appended> {
+        if self.has_failed {
+            bail!("an earlier write failed: open the archive anew, which repairs it");
+        }
+        self.has_failed = true;
+        let appended = self
+            .append_exchange(exchange)
+            .with_context(|| format!("cannot write to {}", self.archive.warc_dir().display()))?;
+        self.has_failed = false;
+        Ok(appended)
+    }
+
+    fn append_exchange(&mut self, mut exchange: Exchange<'_>) -> anyhow::Result<Appended> {
+        let time = Timestamp::from_secs(exchange.time.as_secs());
+        let head = HttpHead::parse(exchange.response_head);
+        let body = Hashed::of(exchange.response_head, &mut exchange.body)?;
+        let plan = self.plan(exchange.url, &head, &body, exchange.truncated.as_ref())?;
+        let group_offset = self.current_file()?.out.offset();
+        let id = self.ids.next_id();
+        let written = self.write_response(&mut exchange, time, id, &body, &plan)?;
+        self.write_companions(&exchange, time, id)?;
+        let derived = self.write_derived(&exchange, time, id)?;
+        let group_length = self.current_file()?.out.offset() - group_offset;
+        let is_new_version = !self.has_version(exchange.url, plan.digest(&body))?;
+        let row = CaptureRow {
+            url: exchange.url.to_string(),
+            surt: surt(exchange.url),
+            time,
+            kind: plan.kind(),
+            status: head.status(),
+            mime: match plan.kind() {
+                Kind::Response => head.get("Content-Type").as_deref().and_then(index_mime),
+                _ => None,
+            },
+            digest: plan.digest(&body).to_string(),
+            offset: written.offset,
+            length: written.length,
+            group_offset,
+            group_length,
+            links: match plan.kind() {
+                Kind::Response => exchange.links.take().or(find_links_in(&mut exchange, &head, &body)?),
+                _ => None,
+            },
+        };
+        let appended = Appended {
+            kind: row.kind,
+            digest: row.digest.clone(),
+            is_new_version,
+            stored_bytes: group_length,
+        };
+        self.remember(&row);
+        self.pending.push(row);
+        self.pending.extend(derived.into_iter().map(|row| CaptureRow { group_offset, group_length, ..row }));
+        Ok(appended)
+    }
+
+    /// A response with its payload, or a revisit of one that the archive has.
+    fn plan(
+        &self,
+        url: &str,
+        head: &HttpHead,
+        body: &Hashed,
+        truncated: Option<&Truncation>,
+    ) -> anyhow::Result<Plan> {
+        if head.status() == Some(304) {
+            return self.plan_not_modified(url);
+        }
+        if body.length == 0 || truncated.is_some() {
+            return Ok(Plan::Store);
+        }
+        Ok(match self.origin_of(url, &body.payload_digest)? {
+            Some((url, time)) => Plan::Identical { url, time },
+            None => Plan::Store,
+        })
+    }
+
+    /// A 304 stands for the latest payload that we had of the address.
+    fn plan_not_modified(&self, url: &str) -> anyhow::Result<Plan> {
+        let before = match self.pending_latest.get(url) {
+            Some((digest, time)) => Some((digest.clone(), *time)),
+            None => self.store.latest_payload(url)?,
+        };
+        let Some((digest, time)) = before else { return Ok(Plan::Store) };
+        let (url, time) = self.origin_of(url, &digest)?.unwrap_or((url.to_string(), time));
+        Ok(Plan::NotModified { digest, url, time })
+    }
+
+    /// Which record holds a payload.
+    fn origin_of(&self, url: &str, digest: &str) -> anyhow::Result<Option<(String, Timestamp)>> {
+        if let Some(origin) = self.pending_origins.get(digest) {
+            return Ok(Some(origin.clone()));
+        }
+        Ok(self.store.origin_of(url, digest)?.map(|origin| (origin.url, origin.time)))
+    }
+
+    fn has_version(&self, url: &str, digest: &str) -> anyhow::Result<bool> {
+        if self.pending.iter().rev().take(64).any(|row| row.url == url && row.digest == digest) {
+            return Ok(true);
+        }
+        self.store.has_version(url, digest)
+    }
+
+    fn remember(&mut self, row: &CaptureRow) {
+        if row.kind == Kind::Response && row.status != Some(304) {
+            self.pending_origins.entry(row.digest.clone()).or_insert((row.url.clone(), row.time));
+        }
+        if row.status.is_some_and(|s| s < 300 || s == 304 && row.kind == Kind::Revisit) {
+            self.pending_latest.insert(row.url.clone(), (row.digest.clone(), row.time));
+        }
+    }
+
+    fn write_response(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        time: Timestamp,
+        id: RecordId,
+        body: &Hashed,
+        plan: &Plan,
+    ) -> anyhow::Result<Written> {
+        let (url, head) = (exchange.url, exchange.response_head);
+        let out = &mut self.current_file()?.out;
+        let (profile, origin_url, origin_time) = match plan {
+            Plan::Store => {
+                let mut record = with_ip(NewRecord::response(id, time, url, head, b""), exchange.ip)
+                    .digests(Some(body.block_digest.clone()), Some(body.payload_digest.clone()));
+                if let Some(why) = exchange.truncated.clone() {
+                    record = record.truncated(why);
+                }
+                return Ok(out.write_stream(&record, body.length, &mut exchange.body.reader()?)?);
+            }
+            Plan::Identical { url, time } => (RevisitProfile::IdenticalPayloadDigest, url, time),
+            Plan::NotModified { url, time, .. } => (RevisitProfile::ServerNotModified, url, time),
+        };
+        let record = NewRecord::revisit(id, time, url, profile, head, Some(plan.digest(body)));
+        Ok(out.write(&with_ip(record, exchange.ip).refers_to(origin_url, *origin_time, None))?)
+    }
+
+    fn write_companions(
+        &mut self,
+        exchange: &Exchange<'_>,
+        time: Timestamp,
+        id: RecordId,
+    ) -> anyhow::Result<()> {
+        if !exchange.request_head.is_empty() {
+            let own = self.ids.next_id();
+            let record =
+                NewRecord::request(own, time, exchange.url, exchange.request_head, b"").concurrent_to(id);
+            self.current_file()?.out.write(&record)?;
+        }
+        if !exchange.metadata.is_empty() {
+            let own = self.ids.next_id();
+            let record = NewRecord::metadata(own, time, exchange.url, exchange.metadata).concurrent_to(id);
+            self.current_file()?.out.write(&record)?;
+        }
+        Ok(())
+    }
+
+    fn write_derived(
+        &mut self,
+        exchange: &Exchange<'_>,
+        time: Timestamp,
+        id: RecordId,
+    ) -> anyhow::Result<Vec<CaptureRow>> {
+        let mut rows = Vec::with_capacity(exchange.derived.len());
+        for derived in exchange.derived {
+            let own = self.ids.next_id();
+            let record = NewRecord::resource(own, time, derived.uri, derived.content_type, derived.bytes);
+            let written = self.current_file()?.out.write(&record.concurrent_to(id))?;
+            rows.push(CaptureRow {
+                url: derived.uri.to_string(),
+                surt: surt(derived.uri),
+                time,
+                kind: Kind::Resource,
+                status: None,
+                mime: index_mime(derived.content_type),
+                digest: written.payload_digest.unwrap_or_default(),
+                offset: written.offset,
+                length: written.length,
+                group_offset: 0,
+                group_length: 0,
+                links: None,
+            });
+        }
+        Ok(rows)
+    }
+
+    fn current_file(&mut self) -> anyhow::Result<&mut CurrentFile> {
+        let current = match self.current.take() {
+            Some(current) => current,
+            None => self.begin_file()?,
+        };
+        Ok(self.current.insert(current))
+    }
+
+    /// Goes on with a file that a crash left open, or begins one with its warcinfo record.
+    fn begin_file(&mut self) -> anyhow::Result<CurrentFile> {
+        let dir = self.archive.warc_dir();
+        let left_open = self.store.files()?.into_iter().find(|file| file.state == FileState::Open);
+        let name = match &left_open {
+            Some(file) => file.name.clone(),
+            None => files::new_name(&dir, &self.archive.settings().warc.prefix, now(), &self.host),
+        };
+        let path = dir.join(format!("{name}{}", files::OPEN_SUFFIX));
+        let file = OpenOptions::new().append(true).create(true).open(&path)?;
+        let offset = file.metadata()?.len();
+        sync_dir(&dir)?;
+        let buffer = BufWriter::with_capacity(1 << 20, file);
+        let mut current = CurrentFile { name, out: WarcWriter::new(buffer, offset, Compression::default())? };
+        if offset == 0 {
+            let facts = self.warcinfo_facts();
+            let facts: Vec<(&str, &str)> =
+                facts.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            let record = NewRecord::warcinfo(self.ids.next_id(), now(), &current.name, &facts);
+            current.out.write(&record)?;
+        }
+        Ok(current)
+    }
+
+    fn warcinfo_facts(&self) -> Vec<(&'static str, String)> {
+        let settings = self.archive.settings();
+        let mut facts = vec![
+            ("software", concat!("perennial/", env!("CARGO_PKG_VERSION")).to_string()),
+            ("format", "WARC File Format 1.1".to_string()),
+            ("hostname", self.host.clone()),
+        ];
+        if !settings.warc.operator.is_empty() {
+            facts.push(("operator", settings.warc.operator.clone()));
+        }
+        if !settings.archive.title.is_empty() {
+            facts.push(("isPartOf", settings.archive.title.clone()));
+        }
+        facts
+    }
+
+    /// Makes everything appended so far durable, then known. Call it once for many appends.
+    pub fn commit(&mut self) -> anyhow::Result<Ingested> {
+        self.commit_with(|_| Ok(()))
+    }
+
+    /// As [`Self::commit`], with more to write in the same transaction of the state.
+    pub fn commit_with(
+        &mut self,
+        also: impl FnOnce(&Transaction<'_>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<Ingested> {
+        if self.has_failed {
+            bail!("an earlier write failed: open the archive anew, which repairs it");
+        }
+        let Some(current) = &mut self.current else {
+            let transaction = self.store.connection_mut().transaction()?;
+            also(&transaction)?;
+            transaction.commit()?;
+            return Ok(Ingested::default());
+        };
+        self.has_failed = true;
+        current.out.get_mut().flush()?;
+        current.out.get_ref().get_ref().sync_data()?;
+        let is_full = current.out.offset() >= self.archive.settings().warc.max_file_bytes;
+        let row = FileRow {
+            name: current.name.clone(),
+            state: if is_full { FileState::Closed } else { FileState::Open },
+            committed_bytes: current.out.offset(),
+            source_digest: None,
+        };
+        if is_full {
+            self.current = None;
+            give_final_name(&self.archive, &row.name)?;
+        }
+        let ingested = self.store.commit_with(&row, &self.pending, also)?;
+        self.pending.clear();
+        self.pending_origins.clear();
+        self.pending_latest.clear();
+        self.has_failed = false;
+        Ok(ingested)
+    }
+
+    /// Commits, gives the open file its final name and brings the index up to date.
+    pub fn close(mut self) -> anyhow::Result<()> {
+        self.commit()?;
+        self.current = None;
+        for file in self.store.files()?.into_iter().filter(|file| file.state == FileState::Open) {
+            give_final_name(&self.archive, &file.name)?;
+            self.store.commit(&FileRow { state: FileState::Closed, ..file }, &[])?;
+        }
+        self.flush_index()
+    }
+
+    /// Writes the captures that are in the state alone to `index/`. [`Self::close`] does it; a writer that runs
+    /// for days may call it now and then.
+    pub fn flush_index(&mut self) -> anyhow::Result<()> {
+        index::flush_tail(&mut self.store, &self.archive.index_dir())
+    }
+}
+
+/// What an exchange becomes.
+enum Plan {
+    Store,
+    Identical { url: String, time: Timestamp },
+    NotModified { digest: String, url: String, time: Timestamp },
+}
+
+impl Plan {
+    fn kind(&self) -> Kind {
+        match self {
+            Plan::Store => Kind::Response,
+            Plan::Identical { .. } | Plan::NotModified { .. } => Kind::Revisit,
+        }
+    }
+
+    fn digest<'a>(&'a self, body: &'a Hashed) -> &'a str {
+        match self {
+            Plan::NotModified { digest, .. } => digest,
+            _ => &body.payload_digest,
+        }
+    }
+}
+
+/// Length and digests of a body.
+struct Hashed {
+    length: u64,
+    block_digest: String,
+    payload_digest: String,
+}
+
+impl Hashed {
+    fn of(head: &[u8], body: &mut Body<'_>) -> io::Result<Hashed> {
+        let (mut block, mut payload) = (Sha1Stream::new(), Sha1Stream::new());
+        block.update(head);
+        let mut length = 0;
+        let mut reader = body.reader()?;
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            let n = reader.read(&mut buffer)?;
+            if n == 0 {
+                break;
+            }
+            block.update(&buffer[..n]);
+            payload.update(&buffer[..n]);
+            length += n as u64;
+        }
+        Ok(Hashed { length, block_digest: block.label(), payload_digest: payload.label() })
+    }
+}
+
+impl Body<'_> {
+    /// From its first byte.
+    fn reader(&mut self) -> io::Result<Box<dyn Read + '_>> {
+        Ok(match self {
+            Body::Bytes(bytes) => Box::new(*bytes),
+            Body::Spooled(file) => {
+                file.rewind()?;
+                Box::new(file)
+            }
+        })
+    }
+}
+
+fn find_links_in(
+    exchange: &mut Exchange<'_>,
+    head: &HttpHead,
+    body: &Hashed,
+) -> io::Result<Option<Vec<LinkTarget>>> {
+    if !is_html(head) || body.length > MAX_HTML_BYTES {
+        return Ok(links_of(exchange.url, head, None));
+    }
+    Ok(match &mut exchange.body {
+        Body::Bytes(bytes) => links_of(exchange.url, head, Some(bytes)),
+        spooled => {
+            let mut bytes = Vec::new();
+            spooled.reader()?.read_to_end(&mut bytes)?;
+            links_of(exchange.url, head, Some(&bytes))
+        }
+    })
+}
+
+fn with_ip(record: NewRecord<'_>, ip: Option<IpAddr>) -> NewRecord<'_> {
+    match ip {
+        Some(ip) => record.ip_address(ip),
+        None => record,
+    }
+}
+
+/// Takes `.open` off.
+pub(crate) fn give_final_name(archive: &Archive, name: &str) -> io::Result<()> {
+    let dir = archive.warc_dir();
+    let open = dir.join(format!("{name}{}", files::OPEN_SUFFIX));
+    if open.exists() {
+        std::fs::rename(open, dir.join(name))?;
+        sync_dir(&dir)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn now() -> Timestamp {
+    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(since_epoch.as_millis() as i64)
+}
+
+/// 128 bits that no other process has: the keys of std's hash maps come from the system's source of chance.
+pub(crate) fn random_seed() -> u128 {
+    use std::hash::{BuildHasher, RandomState};
+    let keys = RandomState::new();
+    let half = |salt: u64| u128::from(keys.hash_one((salt, std::process::id(), now().as_millis())));
+    half(1) << 64 | half(2)
+}

@@ -4,12 +4,15 @@
 //!
 //! | module | what becomes what |
 //! |---|---|
+//! | [`fetch`] | a URL -> the exact bytes of an HTTP exchange, within limits |
 //! | [`store`] | captures -> what is known of sites, pages, versions, links (SQLite) |
 //! | [`archive`] | exchanges and files -> WARC on disk, index; recovery, import, export, verify |
 //! | [`cli`] | arguments -> calls, results -> print |
 
 // `println!` panics when the reader of a pipe has gone: print through `cli::Context::print`.
 #![warn(clippy::print_stdout)]
+
+pub mod fetch;
 
 pub mod store;
 

@@ -1,0 +1,503 @@
+//! A request -> [`Fetched`]: the exchange itself, over a fresh or a kept connection.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use perennial_core::http::HttpHead;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::RootCertStore;
+use url::Url;
+
+use super::connect::{self, Stream};
+use super::guard::{Resolver, admit};
+use super::wire::find_head_end;
+use super::{Body, Cut, FetchError, Fetched, Framing, Limits, Proxy, Request};
+
+/// An idle connection is kept so long; servers close theirs after 5 to 75 s.
+const IDLE_KEPT: Duration = Duration::from_secs(20);
+const MAX_IDLE: usize = 512;
+const READ_BYTES: usize = 64 << 10;
+
+/// Speaks HTTP/1.1 and records it to the byte.
+pub struct Client {
+    user_agent: String,
+    limits: Limits,
+    proxy: Option<Proxy>,
+    tls: TlsConnector,
+    resolver: Resolver,
+    idle: Mutex<HashMap<String, Vec<Connection>>>,
+}
+
+struct Connection {
+    stream: Stream,
+    address: Option<SocketAddr>,
+    /// When it was put aside; a fresh one was never.
+    idle_since: Option<Instant>,
+}
+
+impl Client {
+    /// A client that introduces itself as `user_agent`.
+    pub fn new(user_agent: String, limits: Limits, proxy: Option<Proxy>) -> Client {
+        Client::with_tls(user_agent, limits, proxy, connect::tls())
+    }
+
+    /// As [`Client::new`], trusting these roots alone.
+    pub fn with_roots(user_agent: String, limits: Limits, roots: RootCertStore) -> Client {
+        Client::with_tls(user_agent, limits, None, connect::tls_with(roots))
+    }
+
+    fn with_tls(user_agent: String, limits: Limits, proxy: Option<Proxy>, tls: TlsConnector) -> Client {
+        let user_agent = user_agent.replace(['\r', '\n'], " ");
+        Client { user_agent, limits, proxy, tls, resolver: Resolver::default(), idle: Mutex::default() }
+    }
+
+    /// Does one exchange. Whatever the server does, this ends within the limits.
+    pub async fn fetch(&self, request: &Request<'_>) -> Result<Fetched, FetchError> {
+        let limit = self.limits.total_timeout + self.limits.connect_timeout * 2;
+        // The inner limits end an exchange with what came so far; this one is for what they forgot.
+        let hard = limit + self.limits.drip_window + self.limits.head_timeout;
+        tokio::time::timeout(hard, self.fetch_reusing(request))
+            .await
+            .map_err(|_| FetchError::Timeout(hard))?
+    }
+
+    /// A kept connection may have been closed meanwhile: then, and only if no byte came, once more on a fresh one.
+    async fn fetch_reusing(&self, request: &Request<'_>) -> Result<Fetched, FetchError> {
+        if let Some(kept) = self.take_idle(request.url, request.allow_private) {
+            match self.exchange(kept, request).await {
+                Err(FetchError::Disconnected(_)) => {}
+                done => return done,
+            }
+        }
+        let fresh = self.connect(request).await?;
+        self.exchange(fresh, request).await
+    }
+
+    async fn connect(&self, request: &Request<'_>) -> Result<Connection, FetchError> {
+        let Some(proxy) = &self.proxy else {
+            let timeout = self.limits.connect_timeout;
+            let addresses = self.resolver.resolve(request.url, request.allow_private, timeout).await?;
+            let (stream, address) = connect::open(request.url, &addresses, &self.tls, &self.limits).await?;
+            return Ok(Connection { stream, address: Some(address), idle_since: None });
+        };
+        guard_literal(request.url, request.allow_private)?;
+        let stream = connect::open_by_proxy(request.url, proxy, &self.tls, &self.limits).await?;
+        Ok(Connection { stream, address: None, idle_since: None })
+    }
+
+    async fn exchange(
+        &self,
+        mut connection: Connection,
+        request: &Request<'_>,
+    ) -> Result<Fetched, FetchError> {
+        let started = Instant::now();
+        let request_head = self.request_head(request);
+        let head_timeout = self.limits.head_timeout;
+        let (head, rest) = tokio::time::timeout(head_timeout, async {
+            send(&mut connection.stream, &request_head).await?;
+            self.read_head(&mut connection.stream).await
+        })
+        .await
+        .map_err(|_| FetchError::Timeout(head_timeout))??;
+        let mut receiver = Receiver::new(&self.limits, Framing::of(&head), started);
+        let cut = receiver.receive(&mut connection.stream, rest).await.map_err(FetchError::Local)?;
+        let clean = cut.is_none() && receiver.framing.is_done() && !receiver.surplus;
+        let address = connection.address;
+        if clean && keeps_alive(&head) {
+            self.put_idle(request.url, request.allow_private, connection);
+        }
+        let body = receiver.finish();
+        Ok(Fetched { request_head, head, body, address, cut, took: started.elapsed() })
+    }
+
+    fn request_head(&self, request: &Request<'_>) -> Vec<u8> {
+        let url = request.url;
+        let mut head = String::with_capacity(512);
+        let absolute = self.proxy.is_some() && url.scheme() == "http";
+        let target =
+            if absolute { &url[..] } else { &url[url::Position::BeforePath..url::Position::AfterQuery] };
+        let _ = write!(head, "GET {target} HTTP/1.1\r\nHost: {}", url.host_str().unwrap_or_default());
+        if let Some(port) = url.port() {
+            let _ = write!(head, ":{port}");
+        }
+        let _ = write!(
+            head,
+            "\r\nUser-Agent: {}\r\nAccept: text/html,application/xhtml+xml,*/*;q=0.8\r\n\
+             Accept-Language: *\r\nAccept-Encoding: gzip, br\r\n",
+            self.user_agent
+        );
+        for (name, value) in request.fields {
+            if !value.contains(['\r', '\n']) {
+                let _ = write!(head, "{name}: {value}\r\n");
+            }
+        }
+        head.push_str("\r\n");
+        head.into_bytes()
+    }
+
+    /// The final head and the bytes after it; interim answers (1xx) are passed over.
+    async fn read_head(&self, stream: &mut Stream) -> Result<(HttpHead, Vec<u8>), FetchError> {
+        let mut bytes = Vec::with_capacity(READ_BYTES);
+        loop {
+            let end = self.read_to_head_end(stream, &mut bytes).await?;
+            let head = HttpHead::parse(&bytes[..end]);
+            let rest = bytes.split_off(end);
+            match head.status() {
+                Some(100..=199) if head.status() != Some(101) => bytes = rest,
+                Some(_) => return Ok((head, rest)),
+                None => return Err(FetchError::NotHttp(head.first_line().chars().take(60).collect())),
+            }
+        }
+    }
+
+    async fn read_to_head_end(&self, stream: &mut Stream, bytes: &mut Vec<u8>) -> Result<usize, FetchError> {
+        let mut searched = 0;
+        loop {
+            if let Some(end) = find_head_end(bytes, searched) {
+                return Ok(end);
+            }
+            searched = bytes.len();
+            if bytes.len() > self.limits.max_head_bytes {
+                return Err(FetchError::HeadTooLarge(self.limits.max_head_bytes));
+            }
+            if bytes.len() >= 5 && !bytes[..5].eq_ignore_ascii_case(b"HTTP/") && !bytes.starts_with(b"ICY ") {
+                let start = String::from_utf8_lossy(&bytes[..bytes.len().min(60)]).into_owned();
+                return Err(FetchError::NotHttp(start));
+            }
+            bytes.reserve(READ_BYTES);
+            match stream.read_buf(bytes).await {
+                Ok(0) if bytes.is_empty() => return Err(FetchError::Disconnected(String::new())),
+                Ok(0) => return Err(FetchError::NotHttp("a head without an end".into())),
+                Ok(_) => {}
+                Err(e) if bytes.is_empty() => return Err(FetchError::Disconnected(format!(": {e}"))),
+                Err(e) => return Err(FetchError::NotHttp(format!("half a head, then {e}"))),
+            }
+        }
+    }
+
+    fn take_idle(&self, url: &Url, allow_private: bool) -> Option<Connection> {
+        let mut idle = self.idle.lock().ok()?;
+        let kept = idle.get_mut(&idle_key(url, allow_private))?;
+        while let Some(connection) = kept.pop() {
+            if connection.idle_since.is_some_and(|since| since.elapsed() < IDLE_KEPT) {
+                return Some(connection);
+            }
+        }
+        None
+    }
+
+    fn put_idle(&self, url: &Url, allow_private: bool, connection: Connection) {
+        let Ok(mut idle) = self.idle.lock() else { return };
+        if idle.len() >= MAX_IDLE {
+            idle.retain(|_, kept| {
+                kept.retain(|c| c.idle_since.is_some_and(|since| since.elapsed() < IDLE_KEPT));
+                !kept.is_empty()
+            });
+            if idle.len() >= MAX_IDLE {
+                idle.clear();
+            }
+        }
+        let kept = Connection { idle_since: Some(Instant::now()), ..connection };
+        idle.entry(idle_key(url, allow_private)).or_default().push(kept);
+    }
+}
+
+/// Connections made under the guard's exception are not lent to requests without it.
+fn idle_key(url: &Url, allow_private: bool) -> String {
+    let mut key = perennial_core::canonical::origin(url);
+    if allow_private {
+        key.push('!');
+    }
+    key
+}
+
+/// A proxy resolves names itself; what the URL itself says can still be checked.
+fn guard_literal(url: &Url, allow_private: bool) -> Result<(), FetchError> {
+    let address = match url.host() {
+        Some(url::Host::Ipv4(address)) => address.into(),
+        Some(url::Host::Ipv6(address)) => address.into(),
+        Some(url::Host::Domain(name)) if name == "localhost" || name.ends_with(".localhost") => {
+            std::net::Ipv4Addr::LOCALHOST.into()
+        }
+        _ => return Ok(()),
+    };
+    admit(url.host_str().unwrap_or_default(), &[address], allow_private)
+}
+
+/// A kept connection that the peer closed fails here or at the first read; both are `Disconnected`.
+async fn send(stream: &mut Stream, head: &[u8]) -> Result<(), FetchError> {
+    stream.write_all(head).await.map_err(|e| FetchError::Disconnected(format!(": {e}")))?;
+    stream.flush().await.map_err(|e| FetchError::Disconnected(format!(": {e}")))
+}
+
+fn keeps_alive(head: &HttpHead) -> bool {
+    let connection = head.get("Connection").unwrap_or_default().to_ascii_lowercase();
+    let is_1_1 = head.as_bytes().get(..8).is_some_and(|start| start.eq_ignore_ascii_case(b"HTTP/1.1"));
+    if is_1_1 { !connection.contains("close") } else { connection.contains("keep-alive") }
+}
+
+/// Takes a body in, under its framing and limits.
+struct Receiver<'a> {
+    limits: &'a Limits,
+    framing: Framing,
+    started: Instant,
+    memory: Vec<u8>,
+    spool: Option<std::fs::File>,
+    n_bytes: u64,
+    /// Bytes came after the body's end: the connection is out of step.
+    surplus: bool,
+}
+
+impl<'a> Receiver<'a> {
+    fn new(limits: &'a Limits, framing: Framing, started: Instant) -> Receiver<'a> {
+        let memory = match framing {
+            Framing::Length(length) => Vec::with_capacity(length.min(1 << 20) as usize),
+            _ => Vec::new(),
+        };
+        Receiver { limits, framing, started, memory, spool: None, n_bytes: 0, surplus: false }
+    }
+
+    /// Why it is not whole, if it is not. An error is our own disk's.
+    async fn receive(&mut self, stream: &mut Stream, first: Vec<u8>) -> std::io::Result<Option<Cut>> {
+        let mut window = (Instant::now(), 0);
+        self.memory.extend_from_slice(&first);
+        let mut fresh = first.len();
+        loop {
+            if let Some(cut) = self.account(fresh)? {
+                return Ok(Some(cut));
+            }
+            if self.framing.is_done() {
+                return Ok(None);
+            }
+            if window.0.elapsed() >= self.limits.drip_window {
+                if self.n_bytes - window.1 < self.limits.min_bytes_per_window {
+                    return Ok(Some(Cut::Time));
+                }
+                window = (Instant::now(), self.n_bytes);
+            }
+            self.memory.reserve(READ_BYTES);
+            let rest = self.limits.total_timeout.saturating_sub(self.started.elapsed());
+            let wait = rest.min(self.limits.drip_window.saturating_sub(window.0.elapsed()));
+            fresh = match tokio::time::timeout(wait, stream.read_buf(&mut self.memory)).await {
+                Err(_) if rest <= wait => return Ok(Some(Cut::Time)),
+                Err(_) => 0,
+                Ok(Ok(0)) | Ok(Err(_)) if self.framing == Framing::UntilClose => return Ok(None),
+                Ok(Ok(0)) | Ok(Err(_)) => return Ok(Some(Cut::Disconnect)),
+                Ok(Ok(n_read)) => n_read,
+            };
+        }
+    }
+
+    /// The last `fresh` bytes in memory are new: keeps what belongs to the body.
+    fn account(&mut self, fresh: usize) -> std::io::Result<Option<Cut>> {
+        let start = self.memory.len() - fresh;
+        let broken = match self.framing.take(&self.memory[start..]) {
+            Ok(taken) => {
+                self.surplus |= taken < fresh;
+                self.memory.truncate(start + taken);
+                false
+            }
+            // What came is kept as it came; a reader that knows better may make sense of it.
+            Err(_) => true,
+        };
+        self.n_bytes += (self.memory.len() - start) as u64;
+        let over = self.n_bytes.saturating_sub(self.limits.max_body_bytes);
+        if over > 0 {
+            let kept = self.memory.len().saturating_sub(over as usize);
+            self.memory.truncate(kept);
+            self.n_bytes -= over;
+            return Ok(Some(Cut::Length));
+        }
+        if self.memory.len() > self.limits.spool_bytes {
+            self.spill()?;
+        }
+        Ok(broken.then_some(Cut::Disconnect))
+    }
+
+    fn spill(&mut self) -> std::io::Result<()> {
+        let file = match &mut self.spool {
+            Some(file) => file,
+            None => self.spool.insert(tempfile::tempfile()?),
+        };
+        file.write_all(&self.memory)?;
+        self.memory.clear();
+        Ok(())
+    }
+
+    fn finish(mut self) -> Body {
+        if self.spool.is_some()
+            && self.spill().is_ok()
+            && let Some(file) = self.spool
+        {
+            return Body::Spooled(file, self.n_bytes);
+        }
+        Body::Memory(self.memory)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limits() -> Limits {
+        Limits {
+            max_body_bytes: 100_000,
+            max_head_bytes: 10_000,
+            head_timeout: Duration::from_millis(800),
+            total_timeout: Duration::from_secs(3),
+            drip_window: Duration::from_millis(300),
+            min_bytes_per_window: 20,
+            spool_bytes: 40_000,
+            ..Limits::default()
+        }
+    }
+
+    /// A server that sends these bytes to whoever connects, then closes.
+    async fn answer(bytes: &'static [u8]) -> Result<Fetched, FetchError> {
+        serve(move |mut stream| async move {
+            let mut request = [0; 4096];
+            let _ = stream.read(&mut request).await;
+            let _ = stream.write_all(bytes).await;
+        })
+        .await
+    }
+
+    async fn serve<F, T>(each: F) -> Result<Fetched, FetchError>
+    where
+        F: Fn(tokio::net::TcpStream) -> T + Send + 'static,
+        T: Future<Output = ()> + Send + 'static,
+    {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = Url::parse(&format!("http://{}/p?q=1", listener.local_addr().unwrap())).unwrap();
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(each(stream));
+            }
+        });
+        let client = Client::new("perennial/test".into(), limits(), None);
+        client.fetch(&Request { url: &url, fields: &[], allow_private: true }).await
+    }
+
+    fn body(fetched: &mut Fetched) -> String {
+        String::from_utf8_lossy(&fetched.body.prefix(1 << 20).unwrap()).into_owned()
+    }
+
+    #[tokio::test]
+    async fn bytes_are_kept_as_they_came() {
+        let chunked =
+            b"HTTP/1.1 200 oK\r\nx-ODD :  1\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n0\r\n\r\n";
+        let mut fetched = answer(chunked).await.unwrap();
+        let body_at = chunked.len() - b"3\r\nabc\r\n0\r\n\r\n".len();
+        assert_eq!(fetched.head.as_bytes(), &chunked[..body_at]);
+        assert_eq!(body(&mut fetched), "3\r\nabc\r\n0\r\n\r\n");
+        assert_eq!(fetched.cut, None);
+        assert!(fetched.request_head.starts_with(b"GET /p?q=1 HTTP/1.1\r\nHost: 127.0.0.1:"));
+    }
+
+    #[tokio::test]
+    async fn interim_answers_are_passed_over() {
+        let mut fetched =
+            answer(b"HTTP/1.1 103 Early\r\nLink: x\r\n\r\nHTTP/1.0 200 OK\n\nrest").await.unwrap();
+        assert_eq!((fetched.status(), body(&mut fetched).as_str()), (200, "rest"));
+    }
+
+    #[tokio::test]
+    async fn what_breaks_off_is_cut_and_says_so() {
+        let short = answer(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc").await.unwrap();
+        assert_eq!((short.cut, short.body.len()), (Some(Cut::Disconnect), 3));
+        let broken =
+            answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcXX").await.unwrap();
+        assert_eq!((broken.cut, broken.body.len()), (Some(Cut::Disconnect), 8));
+    }
+
+    #[tokio::test]
+    async fn what_is_no_http_is_an_error() {
+        assert_eq!(answer(b"SSH-2.0-OpenSSH\r\n").await.unwrap_err().kind(), "not-http");
+        assert_eq!(answer(b"HTTP/1.1 200 OK\r\nno end").await.unwrap_err().kind(), "not-http");
+        assert_eq!(answer(b"").await.unwrap_err().kind(), "disconnected");
+    }
+
+    #[tokio::test]
+    async fn endless_heads_and_bodies_end() {
+        let endless = |start: &'static [u8], line: &'static [u8]| {
+            serve(move |mut stream| async move {
+                let _ = stream.write_all(start).await;
+                while stream.write_all(&line.repeat(100)).await.is_ok() {}
+            })
+        };
+        assert_eq!(endless(b"HTTP/1.1 200 OK\r\n", b"A: b\r\n").await.unwrap_err().kind(), "head-too-large");
+        let fetched = endless(b"HTTP/1.1 200 OK\r\n\r\n", b"0123456789").await.unwrap();
+        assert_eq!((fetched.cut, fetched.body.len()), (Some(Cut::Length), 100_000));
+        assert!(matches!(fetched.body, Body::Spooled(..)));
+    }
+
+    #[tokio::test]
+    async fn dripping_and_silence_end() {
+        let drip = serve(|mut stream| async move {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n").await;
+            while stream.write_all(b"x").await.is_ok() {
+                tokio::time::sleep(Duration::from_millis(30)).await;
+            }
+        });
+        assert_eq!(drip.await.unwrap().cut, Some(Cut::Time));
+        let silent = serve(|stream| async move {
+            tokio::time::sleep(Duration::from_secs(30)).await;
+            drop(stream);
+        });
+        assert_eq!(silent.await.unwrap_err().kind(), "timeout");
+    }
+
+    #[tokio::test]
+    async fn a_connection_serves_several_requests_and_a_stale_one_is_replaced() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+        let server = tokio::spawn(async move {
+            let mut n_connections = 0;
+            while n_connections < 2 {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                n_connections += 1;
+                for _ in 0..3 {
+                    let mut request = [0; 4096];
+                    if stream.read(&mut request).await.unwrap_or(0) == 0 {
+                        break;
+                    }
+                    stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await.unwrap();
+                }
+            }
+        });
+        let client = Client::new("perennial/test".into(), limits(), None);
+        for _ in 0..6 {
+            let request = Request { url: &url, fields: &[], allow_private: true };
+            assert_eq!(client.fetch(&request).await.unwrap().body.len(), 2);
+        }
+        server.await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_proxy_gets_the_absolute_form() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let proxy = Proxy { authority: listener.local_addr().unwrap().to_string() };
+        let server = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = vec![0; 4096];
+            let n_read = stream.read(&mut request).await.unwrap();
+            stream.write_all(b"HTTP/1.1 204 None\r\n\r\n").await.unwrap();
+            String::from_utf8_lossy(&request[..n_read]).into_owned()
+        });
+        let client = Client::new("perennial/test".into(), limits(), Some(proxy));
+        let url = Url::parse("http://example.org/x").unwrap();
+        let request = Request { url: &url, fields: &[], allow_private: false };
+        assert_eq!(client.fetch(&request).await.unwrap().status(), 204);
+        assert!(
+            server.await.unwrap().starts_with("GET http://example.org/x HTTP/1.1\r\nHost: example.org\r\n")
+        );
+        let local = Url::parse("http://127.0.0.1/x").unwrap();
+        let request = Request { url: &local, fields: &[], allow_private: false };
+        assert_eq!(client.fetch(&request).await.unwrap_err().kind(), "guarded");
+    }
+}

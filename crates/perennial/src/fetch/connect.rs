@@ -1,0 +1,174 @@
+//! A URL and its admitted addresses -> a byte stream: TCP, TLS over it, or a proxy between.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use url::Url;
+
+use super::{FetchError, Limits};
+
+/// An HTTP proxy: all requests go through it, https ones by CONNECT.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proxy {
+    /// `host:port`.
+    pub authority: String,
+}
+
+impl Proxy {
+    /// Reads `http://host:port`.
+    pub fn parse(text: &str) -> Option<Proxy> {
+        let url = Url::parse(text).ok().filter(|url| url.scheme() == "http")?;
+        let authority = format!("{}:{}", url.host_str()?, url.port_or_known_default()?);
+        Some(Proxy { authority })
+    }
+}
+
+/// A connection, plain or encrypted.
+#[derive(Debug)]
+pub(super) enum Stream {
+    Plain(TcpStream),
+    Tls(Box<TlsStream<TcpStream>>),
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, buf),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_read(cx, buf),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, buf),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_write(cx, buf),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Tls(stream) => Pin::new(stream.as_mut()).poll_shutdown(cx),
+        }
+    }
+}
+
+/// TLS with the roots that browsers trust; http/1.1 is the only protocol offered.
+pub(super) fn tls() -> TlsConnector {
+    let mut roots = RootCertStore::empty();
+    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    tls_with(roots)
+}
+
+/// TLS with roots of one's own: an institution's, or a test's.
+pub(super) fn tls_with(roots: RootCertStore) -> TlsConnector {
+    let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    TlsConnector::from(Arc::new(config))
+}
+
+/// Connects to the first of `addresses` that answers.
+pub(super) async fn open(
+    url: &Url,
+    addresses: &[SocketAddr],
+    tls: &TlsConnector,
+    limits: &Limits,
+) -> Result<(Stream, SocketAddr), FetchError> {
+    let mut last = FetchError::Connect { address: url.to_string(), reason: "it has no address".into() };
+    for &address in addresses.iter().take(4) {
+        match connect_tcp(address, limits.connect_timeout).await {
+            Ok(tcp) => return Ok((secure(url, tcp, tls, limits).await?, address)),
+            Err(reason) => last = FetchError::Connect { address: address.to_string(), reason },
+        }
+    }
+    Err(last)
+}
+
+async fn connect_tcp(
+    address: impl tokio::net::ToSocketAddrs,
+    timeout: Duration,
+) -> Result<TcpStream, String> {
+    let tcp = tokio::time::timeout(timeout, TcpStream::connect(address))
+        .await
+        .map_err(|_| format!("no connection within {timeout:?}"))?
+        .map_err(|e| e.to_string())?;
+    tcp.set_nodelay(true).map_err(|e| e.to_string())?;
+    Ok(tcp)
+}
+
+async fn secure(
+    url: &Url,
+    tcp: TcpStream,
+    tls: &TlsConnector,
+    limits: &Limits,
+) -> Result<Stream, FetchError> {
+    if url.scheme() != "https" {
+        return Ok(Stream::Plain(tcp));
+    }
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_string();
+    let error = |reason: String| FetchError::Tls { host: host.clone(), reason };
+    let name = ServerName::try_from(host.clone()).map_err(|e| error(e.to_string()))?;
+    let stream = tokio::time::timeout(limits.connect_timeout, tls.connect(name, tcp))
+        .await
+        .map_err(|_| error(format!("no handshake within {:?}", limits.connect_timeout)))?
+        .map_err(|e| error(e.to_string()))?;
+    Ok(Stream::Tls(Box::new(stream)))
+}
+
+/// Connects through a proxy; for https a tunnel is asked for first.
+pub(super) async fn open_by_proxy(
+    url: &Url,
+    proxy: &Proxy,
+    tls: &TlsConnector,
+    limits: &Limits,
+) -> Result<Stream, FetchError> {
+    let mut tcp = connect_tcp(&proxy.authority, limits.connect_timeout)
+        .await
+        .map_err(|reason| FetchError::Connect { address: proxy.authority.clone(), reason })?;
+    if url.scheme() == "https" {
+        tokio::time::timeout(limits.head_timeout, ask_tunnel(&mut tcp, url))
+            .await
+            .map_err(|_| FetchError::Timeout(limits.head_timeout))??;
+    }
+    secure(url, tcp, tls, limits).await
+}
+
+async fn ask_tunnel(tcp: &mut TcpStream, url: &Url) -> Result<(), FetchError> {
+    let error = |e: io::Error| FetchError::Proxy(e.to_string());
+    let target =
+        format!("{}:{}", url.host_str().unwrap_or_default(), url.port_or_known_default().unwrap_or(443));
+    let head = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n\r\n");
+    tcp.write_all(head.as_bytes()).await.map_err(error)?;
+    // Byte by byte: what follows the head belongs to TLS.
+    let mut answer = Vec::new();
+    while super::wire::find_head_end(&answer, answer.len()).is_none() {
+        if answer.len() > 16 << 10 {
+            return Err(FetchError::Proxy("a head without an end".into()));
+        }
+        answer.push(tcp.read_u8().await.map_err(error)?);
+    }
+    let head = perennial_core::http::HttpHead::parse(&answer);
+    match head.status() {
+        Some(200..=299) => Ok(()),
+        _ => Err(FetchError::Proxy(head.first_line().into_owned())),
+    }
+}

@@ -1,0 +1,238 @@
+//! A URL -> the exact bytes of one HTTP exchange, within limits, from an address that may be asked.
+//!
+//! HTTP/1.1 is spoken by hand, because an archive wants the bytes as they came, also from servers that a
+//! strict library refuses (docs/decisions/0005). Nothing here follows redirects, waits for politeness or
+//! reads robots.txt: the crawl does, because each of these is a decision to record.
+//!
+//! | file | what becomes what |
+//! |---|---|
+//! | `wire` | bytes as they arrive -> head and body framing, no I/O |
+//! | `guard` | a host -> addresses that may be connected to |
+//! | `connect` | an address -> a byte stream: TCP, TLS, proxy |
+//! | `client` | a request -> [`Fetched`], over connections that are reused |
+
+mod client;
+mod connect;
+mod guard;
+mod wire;
+
+pub use client::Client;
+pub use connect::Proxy;
+pub use guard::Resolver;
+pub use wire::{BrokenChunk, Framing};
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use perennial_core::address::AddressKind;
+use perennial_core::http::HttpHead;
+
+/// Bounds of one exchange; whatever a server does, it ends within them.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Bytes of a body; the rest is cut and said to be.
+    pub max_body_bytes: u64,
+    /// Bytes of a response head.
+    pub max_head_bytes: usize,
+    /// For name lookup, and again for TCP and TLS.
+    pub connect_timeout: Duration,
+    /// Until the head is there.
+    pub head_timeout: Duration,
+    /// For the whole exchange.
+    pub total_timeout: Duration,
+    /// A body must bring `min_bytes_per_window` in each window of this length.
+    pub drip_window: Duration,
+    /// See `drip_window`.
+    pub min_bytes_per_window: u64,
+    /// A body larger than this goes to a temporary file.
+    pub spool_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            max_body_bytes: 1 << 30,
+            max_head_bytes: 256 << 10,
+            connect_timeout: Duration::from_secs(15),
+            head_timeout: Duration::from_secs(60),
+            total_timeout: Duration::from_secs(1200),
+            drip_window: Duration::from_secs(30),
+            min_bytes_per_window: 3_000,
+            spool_bytes: 8 << 20,
+        }
+    }
+}
+
+/// What to ask for.
+#[derive(Clone, Debug)]
+pub struct Request<'a> {
+    /// An http or https URL.
+    pub url: &'a url::Url,
+    /// Further fields, such as If-None-Match.
+    pub fields: &'a [(&'a str, String)],
+    /// Whether addresses that are not public may be asked.
+    pub allow_private: bool,
+}
+
+/// One exchange, as it went over the wire.
+#[derive(Debug)]
+pub struct Fetched {
+    /// The request as sent.
+    pub request_head: Vec<u8>,
+    /// The response's head.
+    pub head: HttpHead,
+    /// The response's body as sent: chunk framing and content coding untouched.
+    pub body: Body,
+    /// The peer; none behind a proxy.
+    pub address: Option<SocketAddr>,
+    /// Why the body is not whole, if it is not.
+    pub cut: Option<Cut>,
+    /// From the first byte sent to the last received.
+    pub took: Duration,
+}
+
+impl Fetched {
+    /// The status, 0 when the first line has none.
+    pub fn status(&self) -> u16 {
+        self.head.status().unwrap_or(0)
+    }
+}
+
+/// Why a body is not whole; the words of WARC-Truncated.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cut {
+    /// Larger than allowed.
+    Length,
+    /// Slower than allowed.
+    Time,
+    /// The peer closed, reset, or broke its own framing.
+    Disconnect,
+}
+
+impl Cut {
+    /// The word in WARC-Truncated and in the log.
+    pub fn name(self) -> &'static str {
+        match self {
+            Cut::Length => "length",
+            Cut::Time => "time",
+            Cut::Disconnect => "disconnect",
+        }
+    }
+}
+
+/// A body in memory or, when large, in a file that vanishes with it.
+#[derive(Debug)]
+pub enum Body {
+    /// All of it.
+    Memory(Vec<u8>),
+    /// A file without a name and its length.
+    Spooled(File, u64),
+}
+
+impl Body {
+    /// Bytes.
+    pub fn len(&self) -> u64 {
+        match self {
+            Body::Memory(bytes) => bytes.len() as u64,
+            Body::Spooled(_, length) => *length,
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The first `max` bytes; enough for analysis, bounded whatever came.
+    pub fn prefix(&mut self, max: usize) -> io::Result<std::borrow::Cow<'_, [u8]>> {
+        match self {
+            Body::Memory(bytes) => Ok(std::borrow::Cow::Borrowed(&bytes[..bytes.len().min(max)])),
+            Body::Spooled(file, _) => {
+                file.seek(SeekFrom::Start(0))?;
+                let mut bytes = Vec::new();
+                file.take(max as u64).read_to_end(&mut bytes)?;
+                Ok(std::borrow::Cow::Owned(bytes))
+            }
+        }
+    }
+}
+
+/// Why there is nothing to archive.
+#[derive(Debug, thiserror::Error)]
+pub enum FetchError {
+    /// The address guard refused.
+    #[error(
+        "{host} is at {address}, a {} address: refused; allow it with --allow-private or `allow_private = true` of its site",
+        kind.name()
+    )]
+    Guarded {
+        /// As in the URL.
+        host: String,
+        /// The first address it has.
+        address: std::net::IpAddr,
+        /// Why it is refused.
+        kind: AddressKind,
+    },
+    /// The name has no address.
+    #[error("{host} cannot be resolved: {reason}")]
+    Dns {
+        /// As in the URL.
+        host: String,
+        /// What the resolver says.
+        reason: String,
+    },
+    /// No TCP connection.
+    #[error("cannot connect to {address}: {reason}")]
+    Connect {
+        /// The last address tried.
+        address: String,
+        /// What the system says.
+        reason: String,
+    },
+    /// No TLS session.
+    #[error("TLS with {host} failed: {reason}")]
+    Tls {
+        /// As in the URL.
+        host: String,
+        /// What rustls says.
+        reason: String,
+    },
+    /// The proxy would not.
+    #[error("the proxy answered: {0}")]
+    Proxy(String),
+    /// No head in time.
+    #[error("no answer within {0:?}")]
+    Timeout(Duration),
+    /// The connection ended before a head was there.
+    #[error("the server closed the connection before it answered{0}")]
+    Disconnected(String),
+    /// What came is no HTTP.
+    #[error("the answer is not HTTP: {0:?}")]
+    NotHttp(String),
+    /// The head has no end.
+    #[error("the response head is larger than {0} bytes")]
+    HeadTooLarge(usize),
+    /// Our own disk or sockets.
+    #[error("cannot store the body: {0}")]
+    Local(io::Error),
+}
+
+impl FetchError {
+    /// One word for counting.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            FetchError::Guarded { .. } => "guarded",
+            FetchError::Dns { .. } => "dns",
+            FetchError::Connect { .. } => "connect",
+            FetchError::Tls { .. } => "tls",
+            FetchError::Proxy(_) => "proxy",
+            FetchError::Timeout(_) => "timeout",
+            FetchError::Disconnected(_) => "disconnected",
+            FetchError::NotHttp(_) => "not-http",
+            FetchError::HeadTooLarge(_) => "head-too-large",
+            FetchError::Local(_) => "local",
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Bytes as they arrive -> where the head ends and which bytes are the body (RFC 9112, 6), without any I/O.
+
+use perennial_core::http::HttpHead;
+
+/// Where a head ends: the index after its blank line. `searched` bytes are known to hold no end.
+pub(super) fn find_head_end(bytes: &[u8], searched: usize) -> Option<usize> {
+    let mut from = searched.saturating_sub(3);
+    while let Some(at) = bytes.get(from..)?.iter().position(|&b| b == b'\n') {
+        let next = from + at + 1;
+        match bytes.get(next..) {
+            Some([b'\n', ..]) => return Some(next + 1),
+            Some([b'\r', b'\n', ..]) => return Some(next + 2),
+            _ => from = next,
+        }
+    }
+    None
+}
+
+/// How the end of a body is known.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Framing {
+    /// So many bytes are still to come.
+    Length(u64),
+    /// Chunks, each with its size before it.
+    Chunked(Chunk),
+    /// All until the peer closes.
+    UntilClose,
+}
+
+/// Where in the chunked framing the next byte stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Chunk {
+    /// In the size, of which so much was read; the flag says whether there was a digit.
+    Size(u64, bool),
+    /// After the size, up to the line end.
+    Extension(u64),
+    /// In the data, so many bytes before its end.
+    Data(u64),
+    /// At the line end after the data.
+    DataEnd,
+    /// In the trailer; whether its current line is empty so far.
+    Trailer(bool),
+    /// All is there.
+    Done,
+}
+
+/// The bytes are no chunked coding.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("broken chunk")]
+pub struct BrokenChunk;
+
+impl Framing {
+    /// What the head says of its body. Transfer-Encoding wins over Content-Length; lengths that contradict each
+    /// other are not believed.
+    pub fn of(head: &HttpHead) -> Framing {
+        if matches!(head.status(), Some(204 | 304)) {
+            return Framing::Length(0);
+        }
+        let (_, transfer) = head.codings();
+        if transfer.last().is_some_and(|coding| coding == "chunked") {
+            return Framing::Chunked(Chunk::Size(0, false));
+        }
+        if !transfer.is_empty() {
+            return Framing::UntilClose;
+        }
+        let mut lengths = head.get_all("Content-Length").map(|value| value.trim().parse::<u64>().ok());
+        match lengths.next() {
+            Some(Some(first)) if lengths.all(|other| other == Some(first)) => Framing::Length(first),
+            _ => Framing::UntilClose,
+        }
+    }
+
+    /// How many of `bytes` belong to the body; the framing moves on past them.
+    pub fn take(&mut self, bytes: &[u8]) -> Result<usize, BrokenChunk> {
+        match self {
+            Framing::UntilClose => Ok(bytes.len()),
+            Framing::Length(rest) => {
+                let taken = (*rest).min(bytes.len() as u64);
+                *rest -= taken;
+                Ok(taken as usize)
+            }
+            Framing::Chunked(chunk) => take_chunks(chunk, bytes),
+        }
+    }
+
+    /// Whether the body is whole.
+    pub fn is_done(&self) -> bool {
+        matches!(self, Framing::Length(0) | Framing::Chunked(Chunk::Done))
+    }
+
+    /// Whether the peer's closing means that the body is whole.
+    pub fn ends_with_close(&self) -> bool {
+        *self == Framing::UntilClose || self.is_done()
+    }
+}
+
+fn take_chunks(chunk: &mut Chunk, bytes: &[u8]) -> Result<usize, BrokenChunk> {
+    let mut at = 0;
+    while at < bytes.len() && *chunk != Chunk::Done {
+        if let Chunk::Data(rest) = *chunk {
+            let taken = rest.min((bytes.len() - at) as u64);
+            at += taken as usize;
+            *chunk = if taken == rest { Chunk::DataEnd } else { Chunk::Data(rest - taken) };
+        } else {
+            *chunk = chunk.after(bytes[at])?;
+            at += 1;
+        }
+    }
+    Ok(at)
+}
+
+impl Chunk {
+    fn after(self, byte: u8) -> Result<Chunk, BrokenChunk> {
+        match (self, byte) {
+            (Chunk::Size(size, true), b'\n') => Ok(Chunk::data(size)),
+            (Chunk::Size(size, true), b'\r' | b';' | b' ' | b'\t') => Ok(Chunk::Extension(size)),
+            (Chunk::Size(size, _), byte) => {
+                let digit = (byte as char).to_digit(16).ok_or(BrokenChunk)?;
+                let longer = size.checked_mul(16).ok_or(BrokenChunk)? + u64::from(digit);
+                Ok(Chunk::Size(longer, true))
+            }
+            (Chunk::Extension(size), b'\n') => Ok(Chunk::data(size)),
+            (Chunk::Extension(size), _) => Ok(Chunk::Extension(size)),
+            (Chunk::DataEnd, b'\r') => Ok(Chunk::DataEnd),
+            (Chunk::DataEnd, b'\n') => Ok(Chunk::Size(0, false)),
+            (Chunk::DataEnd, _) => Err(BrokenChunk),
+            (Chunk::Trailer(true), b'\n') => Ok(Chunk::Done),
+            (Chunk::Trailer(empty), b'\r') => Ok(Chunk::Trailer(empty)),
+            (Chunk::Trailer(_), byte) => Ok(Chunk::Trailer(byte == b'\n')),
+            (Chunk::Data(_) | Chunk::Done, _) => Ok(self),
+        }
+    }
+
+    fn data(size: u64) -> Chunk {
+        if size == 0 { Chunk::Trailer(true) } else { Chunk::Data(size) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn framing(head: &str) -> Framing {
+        Framing::of(&HttpHead::parse(head.replace('\n', "\r\n").as_bytes()))
+    }
+
+    #[test]
+    fn heads_say_how_bodies_end() {
+        assert_eq!(framing("HTTP/1.1 200 OK\nContent-Length: 5\n\n"), Framing::Length(5));
+        assert_eq!(framing("HTTP/1.1 200 OK\nContent-Length: 5\nContent-Length: 5\n\n"), Framing::Length(5));
+        assert_eq!(framing("HTTP/1.1 200 OK\nContent-Length: 5\nContent-Length: 6\n\n"), Framing::UntilClose);
+        assert_eq!(framing("HTTP/1.1 200 OK\nContent-Length: -5\n\n"), Framing::UntilClose);
+        assert_eq!(framing("HTTP/1.1 304 x\nContent-Length: 5\n\n"), Framing::Length(0));
+        assert_eq!(framing("HTTP/1.0 200 OK\n\n"), Framing::UntilClose);
+        let both = framing("HTTP/1.1 200 OK\nContent-Length: 5\nTransfer-Encoding: gzip, Chunked\n\n");
+        assert!(matches!(both, Framing::Chunked(_)));
+    }
+
+    #[test]
+    fn head_ends_are_found_whatever_the_line_ends() {
+        assert_eq!(find_head_end(b"HTTP/1.1 200\r\nA: b\r\n\r\nbody", 0), Some(22));
+        assert_eq!(find_head_end(b"HTTP/1.1 200\nA: b\n\nbody", 0), Some(19));
+        assert_eq!(find_head_end(b"HTTP/1.1 200\r\nA: b\r\n", 0), None);
+    }
+
+    fn chunks(parts: &[Vec<u8>]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for part in parts.iter().filter(|part| !part.is_empty()) {
+            bytes.extend_from_slice(format!("{:X};x=y\r\n", part.len()).as_bytes());
+            bytes.extend_from_slice(part);
+            bytes.extend_from_slice(b"\r\n");
+        }
+        bytes.extend_from_slice(b"0\r\nTrailer: t\r\n\r\n");
+        bytes
+    }
+
+    #[test]
+    fn broken_chunks_are_noticed() {
+        for bytes in [&b"zz\r\n"[..], b"3\r\nabcd\r\n", b"\r\n", b"fffffffffffffffff\r\n"] {
+            assert_eq!(Framing::Chunked(Chunk::Size(0, false)).take(bytes), Err(BrokenChunk), "{bytes:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn chunks_end_where_they_end_however_they_arrive(
+            parts in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..40), 0..6),
+            steps in proptest::collection::vec(1usize..20, 1..50),
+        ) {
+            let whole = chunks(&parts);
+            let mut stream = whole.clone();
+            stream.extend_from_slice(b"HTTP/1.1 next");
+            let mut framing = Framing::Chunked(Chunk::Size(0, false));
+            let (mut at, mut steps) = (0, steps.into_iter().cycle());
+            while !framing.is_done() {
+                let end = (at + steps.next().unwrap()).min(stream.len());
+                at += framing.take(&stream[at..end]).unwrap();
+            }
+            prop_assert_eq!(at, whole.len());
+        }
+
+        #[test]
+        fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            if let Ok(taken) = Framing::Chunked(Chunk::Size(0, false)).take(&bytes) {
+                prop_assert!(taken <= bytes.len());
+            }
+        }
+    }
+}

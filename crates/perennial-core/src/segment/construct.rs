@@ -1,0 +1,94 @@
+//! Content structure construction (VIPS, section 4.3): visual blocks and separators -> nested regions.
+//!
+//! Neighbours merge across the lightest separators first; what stands between separators lighter than the
+//! permitted degree of coherence asks for becomes one leaf. A region's degree of coherence is 10 less the
+//! heaviest separator inside it. Weights are whole numbers, so regions nest at most ten deep.
+
+use super::cut::VisualBlock;
+use super::facts::Facts;
+
+/// A region: the visual blocks from `first` up to, not including, `end`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Region {
+    pub(super) first: usize,
+    pub(super) end: usize,
+    pub(super) doc: u8,
+    pub(super) children: Vec<Region>,
+}
+
+/// Cuts at every separator that leaves more than `coherence` permits.
+pub(super) fn regions(blocks: &mut [VisualBlock], coherence: u8) -> Vec<Region> {
+    if blocks.is_empty() {
+        return Vec::new();
+    }
+    let heaviest_kept = 10 - coherence.clamp(1, 10);
+    join_scraps(blocks, heaviest_kept);
+    let all = region(blocks, 0, blocks.len(), heaviest_kept);
+    if all.children.is_empty() { vec![all] } else { all.children }
+}
+
+fn region(blocks: &[VisualBlock], first: usize, end: usize, heaviest_kept: u8) -> Region {
+    let heaviest = blocks[first + 1..end].iter().map(|block| block.weight).max().unwrap_or(0);
+    let doc = (10 - heaviest).max(1);
+    let mut children = Vec::new();
+    if heaviest > heaviest_kept {
+        let cuts = (first + 1..end).filter(|index| blocks[*index].weight == heaviest).chain([end]);
+        let mut from = first;
+        for cut in cuts {
+            children.push(region(blocks, from, cut, heaviest_kept));
+            from = cut;
+        }
+    }
+    Region { first, end, doc, children }
+}
+
+/// Rounds of joining; each at least halves the scraps that stand side by side.
+const MAX_ROUNDS: usize = 6;
+
+/// A few words on their own (a date, a button, a caption) are no block to a reader: they join the neighbour
+/// behind the lighter separator.
+fn join_scraps(blocks: &mut [VisualBlock], heaviest_kept: u8) {
+    let page_mass: f32 = blocks.iter().map(|block| block.facts.mass).sum();
+    for _ in 0..MAX_ROUNDS {
+        let mut has_joined = false;
+        let mut first = 0;
+        while first < blocks.len() {
+            let end =
+                (first + 1..blocks.len()).find(|i| blocks[*i].weight > heaviest_kept).unwrap_or(blocks.len());
+            if is_scrap(&blocks[first..end], page_mass) {
+                has_joined |= join(blocks, first, end, heaviest_kept);
+            }
+            first = end;
+        }
+        if !has_joined {
+            return;
+        }
+    }
+}
+
+fn join(blocks: &mut [VisualBlock], first: usize, end: usize, heaviest_kept: u8) -> bool {
+    let above = (first > 0).then(|| blocks[first].weight);
+    let below = blocks.get(end).map(|block| block.weight);
+    let at = match (above, below) {
+        (Some(above), Some(below)) => {
+            if above < below {
+                first
+            } else {
+                end
+            }
+        }
+        (Some(_), None) => first,
+        (None, Some(_)) => end,
+        (None, None) => return false,
+    };
+    blocks[at].weight = heaviest_kept;
+    true
+}
+
+fn is_scrap(blocks: &[VisualBlock], page_mass: f32) -> bool {
+    let mut all = Facts::default();
+    for block in blocks {
+        all.absorb_later(&block.facts);
+    }
+    all.n_words < 6 && all.n_links < 4 && all.mass < 0.02 * page_mass && all.n_controls < 2
+}

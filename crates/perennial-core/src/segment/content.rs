@@ -1,0 +1,239 @@
+//! A run of nodes -> the links, images and texts that a reader sees in it (the extension of P-VISUAL 4).
+
+use url::Url;
+
+use super::facts::{NONE, Page, is_image};
+use super::id::IgnoreRules;
+use super::{Block, Image, Link, NodeId, Text};
+use crate::layout::LayoutNode;
+
+/// Resolves addresses of one page.
+pub(super) struct Addresses<'a> {
+    base: Option<Url>,
+    rules: &'a IgnoreRules,
+}
+
+impl<'a> Addresses<'a> {
+    pub(super) fn new(base_url: &str, rules: &'a IgnoreRules) -> Addresses<'a> {
+        Addresses { base: Url::parse(base_url).ok(), rules }
+    }
+
+    /// The absolute address, or what stands there when it makes none.
+    fn resolve(&self, address: &str) -> String {
+        let address = address.trim();
+        let resolved = match &self.base {
+            Some(base) => base.join(address),
+            None => Url::parse(address),
+        };
+        resolved.map_or_else(|_| address.to_string(), String::from)
+    }
+
+    /// Pixels inside an address are no address: their hash stands for them.
+    fn resolve_image(&self, source: &str) -> String {
+        if source.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:")) {
+            let kind = source[5..].split([';', ',']).next().unwrap_or("");
+            let NodeId(hash) = Text::new(source).id;
+            return format!("data:{kind},{hash:016x}");
+        }
+        self.resolve(source)
+    }
+}
+
+/// The content of the nodes from `start` up to, not including, `end`.
+pub(super) fn leaf(page: &Page, addresses: &Addresses, start: u32, end: u32) -> Block {
+    let mut reading = Reading {
+        page,
+        addresses,
+        block: Block::leaf(vec![], vec![], vec![]),
+        link: None,
+        text: None,
+        n_breaks: 0,
+    };
+    for index in start..end {
+        reading.visit(index);
+    }
+    reading.close_link();
+    reading.close_text();
+    reading.block
+}
+
+struct OpenLink {
+    anchor: u32,
+    name: String,
+    image_name: Option<String>,
+}
+
+/// What is being read: the link and the paragraph that are open.
+struct Reading<'a> {
+    page: &'a Page<'a>,
+    addresses: &'a Addresses<'a>,
+    block: Block,
+    link: Option<OpenLink>,
+    text: Option<(u32, String)>,
+    n_breaks: u8,
+}
+
+impl Reading<'_> {
+    fn visit(&mut self, index: u32) {
+        if self.page.anchors[index as usize] != self.link.as_ref().map_or(NONE, |link| link.anchor) {
+            self.close_link();
+        }
+        if !self.page.is_seen[index as usize] {
+            return;
+        }
+        let node = self.page.node(index);
+        if node.is_text() {
+            self.visit_text(index, &node.text);
+        } else {
+            self.visit_element(index, node);
+        }
+    }
+
+    fn visit_text(&mut self, index: u32, text: &str) {
+        let is_blank = text.chars().all(is_space);
+        if self.page.anchors[index as usize] != NONE {
+            self.open_link(index);
+            // What stands before and after a link are two words, not one.
+            self.space();
+            if let Some(link) = &mut self.link {
+                link.name.push_str(text);
+            }
+            return;
+        }
+        let paragraph = self.page.paragraphs[index as usize];
+        let is_same = self.text.as_ref().is_some_and(|(open, _)| *open == paragraph) && self.n_breaks < 2;
+        if !is_same && !is_blank {
+            self.close_text();
+            self.text = Some((paragraph, String::new()));
+        }
+        if let Some((open, open_text)) = &mut self.text
+            && *open == paragraph
+        {
+            open_text.push_str(text);
+        }
+        self.n_breaks = if is_blank { self.n_breaks } else { 0 };
+    }
+
+    fn visit_element(&mut self, index: u32, node: &LayoutNode) {
+        if node.tag == "br" {
+            self.n_breaks = self.n_breaks.saturating_add(1);
+            self.space();
+            if let Some(link) = &mut self.link {
+                link.name.push(' ');
+            }
+            return;
+        }
+        if self.page.paragraphs[index as usize] == index
+            && let Some(link) = &mut self.link
+        {
+            link.name.push(' ');
+        }
+        if self.page.anchors[index as usize] == index {
+            self.open_link(index);
+        } else if is_image(node) {
+            self.visit_image(index, node);
+        } else if let Some(value) = button_text(node) {
+            self.close_text();
+            self.block.texts.extend(text_of(value));
+        }
+    }
+
+    fn visit_image(&mut self, index: u32, node: &LayoutNode) {
+        let Some(source) = image_source(node) else { return };
+        let source = self.addresses.resolve_image(source);
+        let name = match node.attribute("alt").map(fold).filter(|alt| !alt.is_empty()) {
+            Some(alt) => alt,
+            None => file_name(&source).to_string(),
+        };
+        if self.page.anchors[index as usize] != NONE {
+            self.open_link(index);
+            if let Some(link) = &mut self.link {
+                link.image_name.get_or_insert_with(|| name.clone());
+            }
+        }
+        self.block.images.push(Image::ignoring(self.addresses.rules, name, source));
+    }
+
+    fn open_link(&mut self, index: u32) {
+        let anchor = self.page.anchors[index as usize];
+        if self.link.as_ref().is_none_or(|link| link.anchor != anchor) {
+            self.close_link();
+            self.link = Some(OpenLink { anchor, name: String::new(), image_name: None });
+        }
+    }
+
+    /// A link without words has the name of its image or its label; one that shows nothing is left out.
+    fn close_link(&mut self) {
+        let Some(link) = self.link.take() else { return };
+        let node = self.page.node(link.anchor);
+        let mut name = fold(&link.name);
+        if name.is_empty() {
+            let label = || ["aria-label", "title"].iter().find_map(|name| node.attribute(name)).map(fold);
+            let has_box = node.rect.w > 1.0 && node.rect.h > 1.0;
+            match link.image_name.or_else(|| label().filter(|label| has_box && !label.is_empty())) {
+                Some(found) => name = found,
+                None => return,
+            }
+        }
+        let address = self.addresses.resolve(node.attribute("href").unwrap_or(""));
+        self.block.links.push(Link::ignoring(self.addresses.rules, name, address));
+    }
+
+    fn close_text(&mut self) {
+        self.n_breaks = 0;
+        if let Some((_, text)) = self.text.take() {
+            self.block.texts.extend(text_of(&text));
+        }
+    }
+
+    fn space(&mut self) {
+        if let Some((_, text)) = &mut self.text {
+            text.push(' ');
+        }
+    }
+}
+
+fn text_of(text: &str) -> Option<Text> {
+    let text = fold(text);
+    (!text.is_empty()).then(|| Text::new(text))
+}
+
+/// White space and what no one sees or XML cannot hold.
+fn is_space(c: char) -> bool {
+    c.is_whitespace() || c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}')
+}
+
+/// One space between words, none around them.
+fn fold(text: &str) -> String {
+    let mut folded = String::with_capacity(text.len());
+    for word in text.split(is_space).filter(|word| !word.is_empty()) {
+        if !folded.is_empty() {
+            folded.push(' ');
+        }
+        folded.push_str(word);
+    }
+    folded
+}
+
+/// The words on a button made by `<input>`.
+fn button_text(node: &LayoutNode) -> Option<&str> {
+    let kind = node.attribute("type")?;
+    let is_button = ["submit", "button", "reset"].iter().any(|name| kind.eq_ignore_ascii_case(name));
+    (node.tag == "input" && is_button).then(|| node.attribute("value")).flatten()
+}
+
+/// Where the pixels come from; pages that load images late keep the address beside a placeholder.
+fn image_source(node: &LayoutNode) -> Option<&str> {
+    let attribute = |name: &&str| node.attribute(name).map(str::trim).filter(|value| !value.is_empty());
+    let source = attribute(&"src");
+    let is_placeholder =
+        source.is_none_or(|source| source.get(..5).is_some_and(|s| s.eq_ignore_ascii_case("data:")));
+    let late = || ["data-src", "data-original", "data-lazy-src"].iter().find_map(attribute);
+    let first_of_set = || attribute(&"srcset")?.split([' ', ',']).next();
+    if is_placeholder { late().or_else(first_of_set).or(source) } else { source }
+}
+
+fn file_name(address: &str) -> &str {
+    let path = address.split(['?', '#']).next().unwrap_or(address);
+    path.rsplit('/').next().unwrap_or(path)
+}

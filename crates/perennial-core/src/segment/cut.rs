@@ -1,0 +1,280 @@
+//! Visual block extraction and separators (VIPS, Cai et al. 2003, sections 4.1 and 4.2).
+//!
+//! Walks the page once. A node that shows one thing is a visual block; any other is divided. Between two
+//! neighbouring blocks stands a separator, weighed by what meets there: the two subtrees below the nearest
+//! node that holds both. Blocks stay in document order, so each block is a run of nodes and every visible word
+//! is in exactly one.
+
+use super::facts::{Facts, Page, is_heading};
+use super::purpose::Purpose;
+use crate::layout::{Display, Rect};
+
+/// Deeper nodes are not divided; no page for people needs it.
+const MAX_DEPTH: usize = 160;
+
+/// How much each cue adds to the weight of a separator, which runs from 0 (none) to 10.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Cues {
+    /// Neighbours in running text: paragraphs, headings, figures.
+    pub flow: f32,
+    /// One of the two sides has several paragraphs.
+    pub one_container: f32,
+    /// Both have.
+    pub two_containers: f32,
+    /// Taken off when both are items of one list: same tag and class.
+    pub same_kind: f32,
+    /// For each two lines of empty space between them.
+    pub distance: f32,
+    /// A rule (`<hr>`) between them.
+    pub rule: f32,
+    /// Other background.
+    pub background: f32,
+    /// Columns side by side.
+    pub columns: f32,
+    /// Larger or bolder font below: a heading begins something.
+    pub heading_below: f32,
+    /// Taken off when the font above is larger: a heading belongs to what follows.
+    pub heading_above: f32,
+    /// Navigation, footer, comments and the like against anything else.
+    pub purpose: f32,
+    /// Mostly links against mostly text.
+    pub links: f32,
+    /// Stays in view while the other scrolls.
+    pub fixed: f32,
+    /// Taken off when one side is only a few words.
+    pub small: f32,
+    /// Share of the page below which a node is not divided.
+    pub undivided_share: f32,
+}
+
+impl Default for Cues {
+    fn default() -> Cues {
+        Cues {
+            flow: 0.5,
+            one_container: 2.0,
+            two_containers: 3.0,
+            same_kind: 2.0,
+            distance: 1.0,
+            rule: 2.0,
+            background: 2.0,
+            columns: 2.0,
+            heading_below: 1.0,
+            heading_above: 1.5,
+            purpose: 3.0,
+            links: 1.5,
+            fixed: 4.0,
+            small: 1.0,
+            undivided_share: 0.004,
+        }
+    }
+}
+
+/// A visual block: the run of nodes from `start` to the next one's.
+#[derive(Clone, Debug)]
+pub(super) struct VisualBlock {
+    pub(super) start: u32,
+    pub(super) facts: Facts,
+    /// The nearest telling purpose at or above.
+    pub(super) purpose: Purpose,
+    /// Weight of the separator before it; of no meaning for the first.
+    pub(super) weight: u8,
+}
+
+/// The page's visual blocks in document order, with the separators between them.
+pub(super) fn visual_blocks(page: &Page, cues: &Cues) -> Vec<VisualBlock> {
+    let mut walk = Walk { page, cues, page_mass: 0.0, pending: 0, blocks: Vec::new() };
+    if let Some(root) = page.facts.first().filter(|root| root.has_content()) {
+        walk.page_mass = root.mass;
+        walk.divide(0, Purpose::Unknown, 0);
+        if walk.blocks.is_empty() {
+            walk.emit(&walk.unit(0, true, false), Purpose::Unknown);
+        }
+    }
+    walk.blocks
+}
+
+/// What takes part in a comparison: a child, or a run of inline children (a virtual text node).
+struct Unit {
+    start: u32,
+    /// `None` for a run.
+    node: Option<u32>,
+    facts: Facts,
+    is_after_rule: bool,
+}
+
+struct Walk<'a> {
+    page: &'a Page<'a>,
+    cues: &'a Cues,
+    page_mass: f32,
+    pending: u8,
+    blocks: Vec<VisualBlock>,
+}
+
+impl Walk<'_> {
+    fn divide(&mut self, node: u32, above: Purpose, depth: usize) {
+        let own = self.page.facts(node).purpose;
+        let purpose = inherit(above, own);
+        let units = self.units(node);
+        let mut before: Option<&Unit> = None;
+        for unit in &units {
+            if let Some(before) = before {
+                self.pending = self.weigh(before, unit);
+            }
+            match unit.node.filter(|node| depth < MAX_DEPTH && self.is_dividable(*node)) {
+                Some(node) => self.divide(node, purpose, depth + 1),
+                None => self.emit(unit, inherit(purpose, unit.facts.purpose)),
+            }
+            before = Some(unit);
+        }
+    }
+
+    fn emit(&mut self, unit: &Unit, purpose: Purpose) {
+        self.blocks.push(VisualBlock {
+            start: unit.start,
+            facts: unit.facts.clone(),
+            purpose,
+            weight: self.pending,
+        });
+        self.pending = 0;
+    }
+
+    /// The children that show something; neighbouring inline ones flow together.
+    fn units(&self, node: u32) -> Vec<Unit> {
+        let mut units: Vec<Unit> = Vec::new();
+        let mut is_after_rule = false;
+        for child in self.page.children(node) {
+            let facts = self.page.facts(child);
+            if !facts.has_content() {
+                is_after_rule |= self.page.node(child).tag == "hr";
+                continue;
+            }
+            let is_inline = self.flows(child);
+            match units.last_mut() {
+                Some(last) if is_inline && last.node.is_none() && !is_after_rule => {
+                    last.facts.absorb_later(facts)
+                }
+                _ => units.push(self.unit(child, is_inline, is_after_rule)),
+            }
+            is_after_rule = false;
+        }
+        units
+    }
+
+    fn unit(&self, child: u32, is_inline: bool, is_after_rule: bool) -> Unit {
+        let mut facts = self.page.facts(child).clone();
+        if is_inline {
+            facts.n_paragraphs = 1;
+            facts.kind = 0;
+        }
+        Unit { start: child, node: (!is_inline).then_some(child), facts, is_after_rule }
+    }
+
+    /// Part of running text (a text node or virtual text node of VIPS).
+    fn flows(&self, node: u32) -> bool {
+        let own = self.page.node(node);
+        (own.is_text() || own.display == Display::Inline) && !self.page.facts(node).has_blocks
+    }
+
+    /// VIPS rules 1 to 13, by tag, colour, text and size.
+    fn is_dividable(&self, node: u32) -> bool {
+        let (own, facts) = (self.page.node(node), self.page.facts(node));
+        if !facts.has_blocks || is_heading(own) {
+            return false;
+        }
+        let share = facts.mass / self.page_mass;
+        match own.tag.as_str() {
+            "p" | "pre" | "button" | "figure" | "picture" | "svg" | "label" | "caption" | "dt"
+            | "address" | "summary" => share > 0.5,
+            "a" => share > 0.25,
+            "table" | "tbody" | "thead" | "tr" => facts.has_laid_out_cells || share > 0.5,
+            _ => share > self.cues.undivided_share,
+        }
+    }
+
+    /// The weight of the separator between two neighbours (VIPS section 4.2.2, with the cues of today's pages).
+    fn weigh(&self, before: &Unit, after: &Unit) -> u8 {
+        let (a, b) = (&before.facts, &after.facts);
+        let cues = self.cues;
+        let mut weight = match (a.n_paragraphs > 1, b.n_paragraphs > 1) {
+            (false, false) => cues.flow,
+            (true, true) => cues.two_containers,
+            _ => cues.one_container,
+        };
+        let is_same_kind =
+            a.kind == b.kind && before.node.is_some() && after.node.is_some() && a.purpose == b.purpose;
+        weight -= if is_same_kind { cues.same_kind } else { 0.0 };
+        weight += self.weigh_place(a, b);
+        weight += if after.is_after_rule { cues.rule } else { 0.0 };
+        weight += if a.background != b.background { cues.background } else { 0.0 };
+        weight += self.weigh_font(a, b);
+        weight += self.weigh_content(a, b);
+        weight += if a.is_fixed != b.is_fixed { cues.fixed } else { 0.0 };
+        weight.round().clamp(0.0, 10.0) as u8
+    }
+
+    fn weigh_place(&self, a: &Facts, b: &Facts) -> f32 {
+        match place(&a.rect, &b.rect) {
+            Place::Below(gap) => self.cues.distance * ((gap - 16.0) / 32.0).clamp(0.0, 2.0),
+            Place::Beside => {
+                let is_column =
+                    a.mass.min(b.mass) > 0.01 * self.page_mass && a.n_paragraphs.min(b.n_paragraphs) > 1;
+                if is_column { self.cues.columns } else { 0.0 }
+            }
+            Place::Overlapping => 0.0,
+        }
+    }
+
+    fn weigh_font(&self, a: &Facts, b: &Facts) -> f32 {
+        let (above, below) = (a.last_font, b.first_font);
+        if above.0 == 0.0 || below.0 == 0.0 {
+            return 0.0;
+        }
+        if below.0 > above.0 * 1.15 || (below.0 >= above.0 && below.1 >= above.1 + 200) {
+            return self.cues.heading_below;
+        }
+        let is_heading = a.n_paragraphs <= 1 && (above.0 > below.0 * 1.15 || above.1 >= below.1 + 200);
+        if is_heading { -self.cues.heading_above } else { 0.0 }
+    }
+
+    fn weigh_content(&self, a: &Facts, b: &Facts) -> f32 {
+        let cues = self.cues;
+        let mut weight = 0.0;
+        if a.purpose != b.purpose && (a.purpose.is_landmark() || b.purpose.is_landmark()) {
+            weight += cues.purpose;
+        } else if is_small(a) || is_small(b) {
+            weight -= cues.small;
+        }
+        if a.n_words.min(b.n_words) >= 5 && (a.link_share() - b.link_share()).abs() > 0.5 {
+            weight += cues.links;
+        }
+        weight
+    }
+}
+
+fn is_small(facts: &Facts) -> bool {
+    facts.n_words < 8 && facts.image_area < 10_000.0
+}
+
+/// A telling purpose holds for all below it, until one below tells more.
+fn inherit(above: Purpose, own: Purpose) -> Purpose {
+    if own.is_landmark() || above == Purpose::Unknown { own } else { above }
+}
+
+enum Place {
+    /// With so many pixels between.
+    Below(f32),
+    Beside,
+    Overlapping,
+}
+
+fn place(a: &Rect, b: &Rect) -> Place {
+    let shared = a.bottom().min(b.bottom()) - a.y.max(b.y);
+    let is_apart = b.x >= a.right() - 2.0 || a.x >= b.right() - 2.0;
+    if is_apart && shared > 0.3 * a.h.min(b.h) {
+        Place::Beside
+    } else if b.y >= a.bottom() - 2.0 {
+        Place::Below(b.y - a.bottom())
+    } else {
+        Place::Overlapping
+    }
+}

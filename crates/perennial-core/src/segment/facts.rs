@@ -1,0 +1,394 @@
+//! [`Layout`] -> what is known of each node's subtree: who can be seen, how much there is, where, in which
+//! font, on which background. One pass down and one pass up over the nodes; everything later reads this.
+//!
+//! Sizes are estimated from content (letters times the square of the font size, boxes of images), not from
+//! heights: absolute y of an embedded engine is unreliable, and a longer paragraph must not move a cut
+//! elsewhere on the page.
+
+use super::purpose::{Purpose, purpose_of};
+use crate::layout::{Display, Layout, LayoutNode, Rect, Rgba};
+
+/// No node.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// Square pixels of a letter in units of the squared font size: half as wide as high, with leading.
+const AREA_PER_LETTER: f32 = 0.65;
+
+/// What a field or button takes on the page, in square pixels.
+const AREA_PER_CONTROL: f32 = 3000.0;
+
+/// Stands for any background image; no page paints this colour.
+const PICTURED: Rgba = Rgba { r: 1, g: 2, b: 3, a: 4 };
+
+/// What is known of one subtree, or of a run of neighbouring ones.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Facts {
+    /// One past the last node of the subtree.
+    pub(super) end: u32,
+    /// Visible letters, without white space.
+    pub(super) n_letters: u32,
+    pub(super) n_link_letters: u32,
+    pub(super) n_words: u32,
+    pub(super) n_links: u32,
+    pub(super) n_images: u32,
+    /// Fields, buttons, selections.
+    pub(super) n_controls: u32,
+    /// Square pixels of the images.
+    pub(super) image_area: f32,
+    /// Square pixels that the content takes, estimated.
+    pub(super) mass: f32,
+    /// Around everything visible.
+    pub(super) rect: Rect,
+    /// Size and weight of the first and the last text.
+    pub(super) first_font: (f32, u16),
+    pub(super) last_font: (f32, u16),
+    /// Font size summed over letters, for the mean.
+    pub(super) font_sum: f32,
+    /// Lines of their own with nothing but running text in them: paragraphs, headings, cells.
+    pub(super) n_paragraphs: u32,
+    /// Letters outside links that stand in paragraphs of a dozen words and more.
+    pub(super) n_prose_letters: u32,
+    /// What shows behind the node.
+    pub(super) background: Rgba,
+    /// Something below starts its own lines.
+    pub(super) has_blocks: bool,
+    /// Has a table cell with blocks in it: a table for layout.
+    pub(super) has_laid_out_cells: bool,
+    pub(super) has_heading: bool,
+    pub(super) is_fixed: bool,
+    pub(super) purpose: Purpose,
+    /// Neighbours of equal kind are items of one list.
+    pub(super) kind: u64,
+}
+
+impl Facts {
+    /// Anything that a reader sees.
+    pub(super) fn has_content(&self) -> bool {
+        self.mass > 0.0
+    }
+
+    /// Share of the letters that are in links.
+    pub(super) fn link_share(&self) -> f32 {
+        if self.n_letters == 0 { 0.0 } else { self.n_link_letters as f32 / self.n_letters as f32 }
+    }
+
+    /// Adds what stands before in the page; passes run from the last node to the first.
+    pub(super) fn absorb_earlier(&mut self, earlier: &Facts) {
+        self.add_counts(earlier);
+        if earlier.n_letters > 0 {
+            self.first_font = earlier.first_font;
+            if self.last_font.0 == 0.0 {
+                self.last_font = earlier.last_font;
+            }
+        }
+    }
+
+    /// Adds what stands after in the page.
+    pub(super) fn absorb_later(&mut self, later: &Facts) {
+        self.add_counts(later);
+        self.end = self.end.max(later.end);
+        if later.n_letters > 0 {
+            self.last_font = later.last_font;
+            if self.first_font.0 == 0.0 {
+                self.first_font = later.first_font;
+            }
+        }
+    }
+
+    fn add_counts(&mut self, other: &Facts) {
+        self.end = self.end.max(other.end);
+        self.n_letters = self.n_letters.saturating_add(other.n_letters);
+        self.n_link_letters = self.n_link_letters.saturating_add(other.n_link_letters);
+        self.n_words = self.n_words.saturating_add(other.n_words);
+        self.n_links += other.n_links;
+        self.n_images += other.n_images;
+        self.n_controls += other.n_controls;
+        self.image_area += other.image_area;
+        self.mass += other.mass;
+        self.font_sum += other.font_sum;
+        self.n_paragraphs += other.n_paragraphs;
+        self.n_prose_letters = self.n_prose_letters.saturating_add(other.n_prose_letters);
+        self.has_heading |= other.has_heading;
+        self.has_laid_out_cells |= other.has_laid_out_cells;
+        if other.has_content() {
+            self.rect = self.rect.union(&other.rect);
+        }
+    }
+}
+
+/// A layout with what follows from it, node by node.
+pub(super) struct Page<'a> {
+    pub(super) layout: &'a Layout,
+    pub(super) parents: Vec<u32>,
+    pub(super) first_children: Vec<u32>,
+    pub(super) next_siblings: Vec<u32>,
+    /// A reader can see the node's own text, image or field.
+    pub(super) is_seen: Vec<bool>,
+    /// The link at or above each node.
+    pub(super) anchors: Vec<u32>,
+    /// The nearest node at or above with lines of its own.
+    pub(super) paragraphs: Vec<u32>,
+    pub(super) facts: Vec<Facts>,
+}
+
+impl<'a> Page<'a> {
+    pub(super) fn new(layout: &'a Layout) -> Page<'a> {
+        let n_nodes = layout.nodes.len().min(NONE as usize - 1);
+        let mut page = Page {
+            layout,
+            parents: vec![NONE; n_nodes],
+            first_children: vec![NONE; n_nodes],
+            next_siblings: vec![NONE; n_nodes],
+            is_seen: vec![false; n_nodes],
+            anchors: vec![NONE; n_nodes],
+            paragraphs: vec![NONE; n_nodes],
+            facts: Vec::new(),
+        };
+        let has_boxes = layout.nodes.iter().any(|node| is_content(node) && is_boxed(node) && node.is_visible);
+        page.facts = vec![Facts::default(); n_nodes];
+        page.look_down(has_boxes);
+        page.sum_up();
+        page
+    }
+
+    /// There are boxes to cut by.
+    pub(super) fn is_usable(&self) -> bool {
+        self.facts.first().is_some_and(|root| root.has_content() && root.rect.area() > 0.0)
+    }
+
+    pub(super) fn node(&self, index: u32) -> &'a LayoutNode {
+        &self.layout.nodes[index as usize]
+    }
+
+    pub(super) fn facts(&self, index: u32) -> &Facts {
+        &self.facts[index as usize]
+    }
+
+    /// The children in document order.
+    pub(super) fn children(&self, index: u32) -> impl Iterator<Item = u32> + '_ {
+        let first = self.first_children[index as usize];
+        std::iter::successors((first != NONE).then_some(first), |child| {
+            let next = self.next_siblings[*child as usize];
+            (next != NONE).then_some(next)
+        })
+    }
+
+    /// What nodes take from those above them: visibility, background, link, paragraph.
+    fn look_down(&mut self, has_boxes: bool) {
+        let mut is_hidden = vec![false; self.parents.len()];
+        let mut path = Path { open: Vec::new(), is_open: vec![false; self.parents.len()] };
+        for index in 0..self.parents.len() {
+            let node = &self.layout.nodes[index];
+            let parent = path.enter(index, node.parent);
+            self.parents[index] = parent.map_or(NONE, |parent| parent as u32);
+            let above = |values: &[u32]| parent.map_or(NONE, |parent| values[parent]);
+            let is_anchor = node.tag == "a" && node.attribute("href").is_some();
+            self.anchors[index] = if is_anchor { index as u32 } else { above(&self.anchors) };
+            let has_lines = !node.is_text() && node.display != Display::Inline;
+            self.paragraphs[index] = if has_lines { index as u32 } else { above(&self.paragraphs) };
+            is_hidden[index] = parent.is_some_and(|parent| is_hidden[parent]) || hides(node);
+            self.is_seen[index] = !is_hidden[index] && node.is_visible && (!has_boxes || is_in_sight(node));
+            self.facts[index] = self.own_facts(index, parent);
+        }
+    }
+
+    fn own_facts(&self, index: usize, parent: Option<usize>) -> Facts {
+        let node = &self.layout.nodes[index];
+        let mut facts = Facts {
+            end: index as u32 + 1,
+            background: own_background(node, parent.map(|parent| self.facts[parent].background)),
+            is_fixed: node.is_fixed,
+            ..Facts::default()
+        };
+        if !node.is_text() {
+            facts.purpose = purpose_of(node);
+            facts.kind = kind_of(node);
+        }
+        if self.is_seen[index] {
+            self.add_own_content(index, &mut facts);
+        }
+        facts
+    }
+
+    fn add_own_content(&self, index: usize, facts: &mut Facts) {
+        let node = &self.layout.nodes[index];
+        if node.is_text() {
+            let (n_letters, n_words) = count(&node.text);
+            let size = if node.font_size.is_finite() { node.font_size.clamp(6.0, 96.0) } else { 16.0 };
+            facts.n_letters = n_letters;
+            facts.n_words = n_words;
+            facts.n_link_letters = if self.anchors[index] == NONE { 0 } else { n_letters };
+            facts.mass = n_letters as f32 * size * size * AREA_PER_LETTER;
+            facts.font_sum = n_letters as f32 * size;
+            if n_letters > 0 {
+                facts.first_font = (size, node.font_weight);
+                facts.last_font = facts.first_font;
+                facts.rect = finite(&node.rect);
+            }
+        } else if is_image(node) {
+            facts.n_images = 1;
+            facts.rect = finite(&node.rect);
+            facts.image_area = facts.rect.area().clamp(100.0, 1280.0 * 1000.0);
+            facts.mass = facts.image_area;
+        } else if is_control(node) {
+            facts.n_controls = 1;
+            facts.rect = finite(&node.rect);
+            facts.mass = AREA_PER_CONTROL;
+        } else if self.anchors[index] == index as u32 {
+            facts.n_links = 1;
+        } else if is_heading(node) {
+            facts.has_heading = true;
+        }
+    }
+
+    fn sum_up(&mut self) {
+        for index in (0..self.parents.len()).rev() {
+            self.close(index);
+            let parent = self.parents[index];
+            if parent == NONE {
+                continue;
+            }
+            self.next_siblings[index] = self.first_children[parent as usize];
+            self.first_children[parent as usize] = index as u32;
+            let (above, below) = self.facts.split_at_mut(index);
+            let (above, own) = (&mut above[parent as usize], &below[0]);
+            let node = &self.layout.nodes[index];
+            let has_lines = !node.is_text() && node.display != Display::Inline;
+            above.has_blocks |= own.has_content() && (has_lines || own.has_blocks);
+            above.has_laid_out_cells |= own.has_blocks && matches!(node.tag.as_str(), "td" | "th");
+            above.absorb_earlier(own);
+        }
+    }
+
+    /// Counts a finished node as a paragraph when it is one. All below it are known by now.
+    fn close(&mut self, index: usize) {
+        let node = &self.layout.nodes[index];
+        let facts = &mut self.facts[index];
+        let has_lines = !node.is_text() && node.display != Display::Inline;
+        if has_lines && facts.has_content() && !facts.has_blocks {
+            facts.n_paragraphs = 1;
+            let n_plain = facts.n_letters - facts.n_link_letters.min(facts.n_letters);
+            facts.n_prose_letters = if facts.n_words >= 12 && facts.link_share() < 0.5 { n_plain } else { 0 };
+        } else if facts.has_blocks && facts.n_paragraphs == 0 {
+            facts.n_paragraphs = 1;
+        }
+    }
+}
+
+/// The nodes that are open in document order.
+struct Path {
+    open: Vec<usize>,
+    is_open: Vec<bool>,
+}
+
+impl Path {
+    /// Steps to the next node and returns its parent. A parent that document order has already left cannot be
+    /// one, or subtrees would overlap: such a node hangs from the root.
+    fn enter(&mut self, index: usize, parent: Option<u32>) -> Option<usize> {
+        let parent =
+            parent.map(|parent| parent as usize).filter(|parent| *parent < index && self.is_open[*parent]);
+        let parent = if index == 0 { None } else { parent.or(Some(0)) };
+        while let Some(top) = self.open.pop_if(|top| Some(*top) != parent) {
+            self.is_open[top] = false;
+        }
+        self.open.push(index);
+        self.is_open[index] = true;
+        parent
+    }
+}
+
+/// Takes its whole subtree out of sight.
+fn hides(node: &LayoutNode) -> bool {
+    (!node.is_text() && node.display == Display::None)
+        || matches!(
+            node.tag.as_str(),
+            "script"
+                | "style"
+                | "template"
+                | "noscript"
+                | "head"
+                | "title"
+                | "desc"
+                | "option"
+                | "datalist"
+                | "metadata"
+        )
+        || node.attribute("aria-hidden").is_some_and(|value| value.eq_ignore_ascii_case("true"))
+}
+
+fn is_content(node: &LayoutNode) -> bool {
+    if node.is_text() { !node.text.trim().is_empty() } else { is_image(node) || is_control(node) }
+}
+
+fn is_boxed(node: &LayoutNode) -> bool {
+    node.rect.w > 0.0 && node.rect.h > 0.0
+}
+
+/// Has a box, and not one parked left of or above the page.
+fn is_in_sight(node: &LayoutNode) -> bool {
+    if !is_content(node) {
+        return true;
+    }
+    is_boxed(node) && node.rect.right() > 0.0 && node.rect.bottom() > 0.0
+}
+
+/// An image that shows something; the smallest ones count visitors.
+pub(super) fn is_image(node: &LayoutNode) -> bool {
+    let is_tagged = match node.tag.as_str() {
+        "img" => true,
+        "input" => node.attribute("type").is_some_and(|kind| kind.eq_ignore_ascii_case("image")),
+        _ => false,
+    };
+    let is_dot = is_boxed(node) && node.rect.w <= 3.0 && node.rect.h <= 3.0;
+    is_tagged && !is_dot
+}
+
+fn is_control(node: &LayoutNode) -> bool {
+    match node.tag.as_str() {
+        "input" => !node.attribute("type").is_some_and(|kind| kind.eq_ignore_ascii_case("hidden")),
+        "select" | "textarea" => true,
+        _ => false,
+    }
+}
+
+pub(super) fn is_heading(node: &LayoutNode) -> bool {
+    matches!(node.tag.as_str(), "h1" | "h2" | "h3" | "h4" | "h5" | "h6")
+}
+
+fn own_background(node: &LayoutNode, above: Option<Rgba>) -> Rgba {
+    match above {
+        _ if node.has_background_image && !node.is_text() => PICTURED,
+        _ if node.background.a >= 26 => node.background,
+        Some(above) => above,
+        None => Rgba { r: 255, g: 255, b: 255, a: 255 },
+    }
+}
+
+/// Letters and words. Scripts without spaces count two letters a word.
+fn count(text: &str) -> (u32, u32) {
+    let (mut n_letters, mut n_words, mut n_unspaced) = (0u32, 0u32, 0u32);
+    let mut is_between = true;
+    for c in text.chars() {
+        let is_space = c.is_whitespace() || c.is_control();
+        n_words += u32::from(is_between && !is_space);
+        is_between = is_space;
+        n_letters += u32::from(!is_space);
+        n_unspaced +=
+            u32::from(('\u{2e80}'..='\u{9fff}').contains(&c) || ('\u{ac00}'..='\u{d7af}').contains(&c));
+    }
+    (n_letters, n_words.max(n_unspaced / 2))
+}
+
+/// Nothing below can be compared with NaN.
+fn finite(rect: &Rect) -> Rect {
+    let finite = |value: f32| if value.is_finite() { value.clamp(-1e7, 1e7) } else { 0.0 };
+    Rect { x: finite(rect.x), y: finite(rect.y), w: finite(rect.w).max(0.0), h: finite(rect.h).max(0.0) }
+}
+
+/// Tag and first class without digits: `li.post-17` and `li.post-18` are of one kind.
+fn kind_of(node: &LayoutNode) -> u64 {
+    let class = node.attribute("class").and_then(|class| class.split_ascii_whitespace().next()).unwrap_or("");
+    let letters = class.bytes().filter(|byte| !byte.is_ascii_digit());
+    let bytes = node.tag.bytes().chain([b'.']).chain(letters);
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}

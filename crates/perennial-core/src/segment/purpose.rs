@@ -1,0 +1,150 @@
+//! Tag, `role` and the words in `class` and `id` -> what an element is for.
+//!
+//! VIPS reads tags only by kind; pages since HTML5 say much more, and most class names are plain English words.
+
+use crate::layout::LayoutNode;
+
+/// What an element says it is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, PartialOrd, Ord)]
+pub(super) enum Purpose {
+    #[default]
+    Unknown,
+    Section,
+    Main,
+    Article,
+    Navigation,
+    Header,
+    Footer,
+    Aside,
+    Form,
+    Dialog,
+    Comments,
+    Related,
+    Share,
+    Advertisement,
+}
+
+impl Purpose {
+    /// Sets its element apart from the neighbours.
+    pub(super) fn is_landmark(self) -> bool {
+        !matches!(self, Purpose::Unknown | Purpose::Section | Purpose::Form)
+    }
+}
+
+pub(super) fn purpose_of(node: &LayoutNode) -> Purpose {
+    let by_tag = of_tag(&node.tag);
+    if matches!(by_tag, Purpose::Main | Purpose::Navigation) || node.tag == "body" || node.tag == "html" {
+        return by_tag;
+    }
+    let by_role = node.attribute("role").map_or(Purpose::Unknown, of_role);
+    if by_role != Purpose::Unknown {
+        return by_role;
+    }
+    let by_name = ["id", "class"]
+        .iter()
+        .filter_map(|name| node.attribute(name))
+        .map(of_names)
+        .find(|purpose| *purpose != Purpose::Unknown);
+    match (by_tag, by_name) {
+        (Purpose::Unknown | Purpose::Section | Purpose::Aside, Some(by_name)) => by_name,
+        _ => by_tag,
+    }
+}
+
+fn of_tag(tag: &str) -> Purpose {
+    match tag {
+        "main" => Purpose::Main,
+        "article" => Purpose::Article,
+        "nav" => Purpose::Navigation,
+        "header" => Purpose::Header,
+        "footer" => Purpose::Footer,
+        "aside" => Purpose::Aside,
+        "form" => Purpose::Form,
+        "dialog" => Purpose::Dialog,
+        "section" => Purpose::Section,
+        _ => Purpose::Unknown,
+    }
+}
+
+fn of_role(role: &str) -> Purpose {
+    match role.trim() {
+        "main" => Purpose::Main,
+        "article" => Purpose::Article,
+        "navigation" | "menu" | "menubar" | "tablist" => Purpose::Navigation,
+        "banner" => Purpose::Header,
+        "contentinfo" => Purpose::Footer,
+        "complementary" => Purpose::Aside,
+        "search" | "form" => Purpose::Form,
+        "dialog" | "alertdialog" => Purpose::Dialog,
+        _ => Purpose::Unknown,
+    }
+}
+
+/// Bytes of names that are looked at; generated class lists can be long.
+const MAX_NAMES: usize = 200;
+
+/// The first telling word wins: names lead with what matters (`comment-form`, `footer-nav`).
+fn of_names(names: &str) -> Purpose {
+    let bytes = &names.as_bytes()[..names.len().min(MAX_NAMES)];
+    let mut word = [0u8; 14];
+    let mut len = 0;
+    for (index, byte) in bytes.iter().chain([&b' ']).enumerate() {
+        let starts_word = byte.is_ascii_uppercase() && index > 0 && bytes[index - 1].is_ascii_lowercase();
+        if !byte.is_ascii_alphabetic() || starts_word {
+            let found = of_word(&word[..len.min(word.len())]);
+            if found != Purpose::Unknown {
+                return found;
+            }
+            len = 0;
+        }
+        if byte.is_ascii_alphabetic() {
+            if len < word.len() {
+                word[len] = byte.to_ascii_lowercase();
+            }
+            len += 1;
+        }
+    }
+    Purpose::Unknown
+}
+
+fn of_word(word: &[u8]) -> Purpose {
+    match word {
+        b"nav" | b"navbar" | b"navigation" | b"menu" | b"menubar" | b"breadcrumb" | b"breadcrumbs"
+        | b"pagination" | b"pager" | b"toc" | b"subnav" | b"topnav" => Purpose::Navigation,
+        b"header" | b"masthead" | b"topbar" | b"branding" => Purpose::Header,
+        b"footer" | b"foot" | b"colophon" | b"copyright" | b"legal" | b"imprint" => Purpose::Footer,
+        b"sidebar" | b"aside" | b"rail" | b"widget" | b"widgets" => Purpose::Aside,
+        b"comment" | b"comments" | b"disqus" | b"respond" | b"kommentare" | b"discussion" => {
+            Purpose::Comments
+        }
+        b"related" | b"recommended" | b"recommendation" | b"recirc" | b"popular" | b"trending"
+        | b"outbrain" | b"taboola" | b"readmore" | b"mostread" => Purpose::Related,
+        b"share" | b"sharing" | b"social" | b"sharedaddy" | b"addthis" | b"follow" => Purpose::Share,
+        b"ad" | b"ads" | b"advert" | b"adverts" | b"advertisement" | b"advertising" | b"sponsor"
+        | b"sponsored" | b"promo" | b"banner" | b"adsense" | b"anzeige" | b"werbung" | b"dfp" => {
+            Purpose::Advertisement
+        }
+        b"cookie" | b"cookies" | b"consent" | b"gdpr" | b"modal" | b"popup" | b"newsletter"
+        | b"subscribe" | b"paywall" | b"overlay" => Purpose::Dialog,
+        _ => Purpose::Unknown,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_telling_word_of_a_name_decides() {
+        for (names, purpose) in [
+            ("site-footer nav", Purpose::Footer),
+            ("mainNavBar", Purpose::Navigation),
+            ("post_comments", Purpose::Comments),
+            ("badge headers loading", Purpose::Unknown),
+            ("ad-slot-3", Purpose::Advertisement),
+            ("", Purpose::Unknown),
+        ] {
+            assert_eq!(of_names(names), purpose, "{names}");
+        }
+    }
+}

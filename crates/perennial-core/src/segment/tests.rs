@@ -1,0 +1,204 @@
+//! What holds for every page, and what a reader expects of small ones.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::sketch::sketch;
+use super::*;
+use crate::layout::{Display, LayoutNode, Rgba};
+
+fn tree(markup: &str) -> BlockTree {
+    segment(&sketch(markup), &SegmentConfig::default())
+}
+
+/// The leaves, each as its words: links in brackets.
+fn leaves(tree: &BlockTree) -> Vec<String> {
+    tree.leaves()
+        .map(|leaf| {
+            let links = leaf.links.iter().map(|link| format!("[{}]", link.name));
+            links.chain(leaf.texts.iter().map(|text| text.text.clone())).collect::<Vec<_>>().join(" ")
+        })
+        .collect()
+}
+
+const PROSE: &str = "Many words make a paragraph that a reader reads from its first letter to its last full stop, \
+    and then there is one more sentence for good measure.";
+
+fn paragraphs(n: usize) -> String {
+    format!("<p>{PROSE}</p>").repeat(n)
+}
+
+#[test]
+fn an_article_with_its_heading_is_one_block_between_navigation_and_footer() {
+    let page = format!(
+        "<html><body><nav><a href=\"/\">Home</a><a href=\"/news\">News</a><a href=\"/sport\">Sport</a><a href=\"/x\">More</a></nav>\
+         <div><div><h1>A heading of some words</h1>{}</div></div>\
+         <footer><p>Copyright by us, all rights reserved, and so on</p></footer></body></html>",
+        paragraphs(6)
+    );
+    let tree = tree(&page);
+    let leaves = leaves(&tree);
+    assert_eq!(leaves.len(), 3, "{leaves:#?}");
+    assert_eq!(leaves[0], "[Home] [News] [Sport] [More]");
+    assert!(leaves[1].starts_with("A heading of some words Many words"));
+    assert_eq!(leaves[2], "Copyright by us, all rights reserved, and so on");
+    let roles: Vec<BlockRole> = tree.leaves().map(|leaf| leaf.role).collect();
+    assert_eq!(roles, [BlockRole::Navigation, BlockRole::Main, BlockRole::Footer]);
+}
+
+#[test]
+fn columns_are_blocks() {
+    let page = format!(
+        "<html><body><div class=\"row\"><div>{}</div><div>{}</div></div></body></html>",
+        paragraphs(4),
+        "<ul><li><a href=\"/x\">a link of the side column with some words</a></li></ul>".repeat(6)
+    );
+    assert_eq!(leaves(&tree(&page)).len(), 2);
+}
+
+#[test]
+fn links_images_and_texts_are_read_with_resolved_addresses() {
+    let page = "<html><body><p>One <a href=\"../x?y=1\">two\n <b>three</b></a> fo<b>ur</b><br/>five<br/><br/>six \
+        <img src=\"i/pic.png?v=2\"/><img src=\"b.gif\" alt=\"a  b\"/></p></body></html>";
+    let tree = tree(page);
+    let leaf = tree.leaves().next().unwrap();
+    assert_eq!(leaf.links, [Link::new("two three", "http://a.org/x?y=1")]);
+    assert_eq!(leaf.texts, [Text::new("One four five"), Text::new("six")]);
+    let images = [
+        Image::new("pic.png", "http://a.org/dir/i/pic.png?v=2"),
+        Image::new("a b", "http://a.org/dir/b.gif"),
+    ];
+    assert_eq!(leaf.images, images);
+}
+
+#[test]
+fn what_is_hidden_is_left_out() {
+    let page = "<html><body><p>seen</p><p hidden=\"\">unseen</p><div aria-hidden=\"true\"><p>nor this</p></div></body></html>";
+    let mut layout = sketch(page);
+    layout.nodes.iter_mut().filter(|node| node.text == "unseen").for_each(|node| node.is_visible = false);
+    let tree = segment(&layout, &SegmentConfig::default());
+    assert_eq!(leaves(&tree), ["seen"]);
+}
+
+#[test]
+fn session_ids_change_addresses_but_not_ids() {
+    let page = |sid: &str| tree(&format!("<html><body><a href=\"/x?sid={sid}\">to x</a></body></html>"));
+    let (before, after) = (page("1"), page("2"));
+    assert_eq!(before.id(), after.id());
+    assert_ne!(before, after);
+}
+
+#[test]
+fn a_page_without_boxes_is_one_block() {
+    let mut layout =
+        sketch(&format!("<html><body><nav><p>a b c d e f g</p></nav>{}</body></html>", paragraphs(3)));
+    layout.nodes.iter_mut().for_each(|node| node.rect = Rect::default());
+    let tree = segment(&layout, &SegmentConfig::default());
+    assert_eq!(tree.blocks.len(), 1);
+    assert_eq!(tree.blocks[0].texts.len(), 4);
+    assert_eq!(tree.blocks[0].importance, 1.0);
+}
+
+#[test]
+fn no_page_gives_no_blocks() {
+    assert_eq!(segment(&Layout::default(), &SegmentConfig::default()).blocks, []);
+}
+
+#[test]
+fn finer_coherence_never_gives_fewer_blocks() {
+    let page = format!(
+        "<html><body><header><p>The name of the site</p></header><div>{}<h2>Part two of it</h2>{}</div>\
+        <div class=\"related\"><ul><li><a href=\"/1\">One more thing to read now</a></li></ul></div></body></html>",
+        paragraphs(3),
+        paragraphs(3)
+    );
+    let layout = sketch(&page);
+    let n_leaves = |coherence| {
+        segment(&layout, &SegmentConfig { coherence, ..SegmentConfig::default() }).leaves().count()
+    };
+    let counts: Vec<usize> = (1..=10).map(n_leaves).collect();
+    assert!(counts.is_sorted(), "{counts:?}");
+    assert!(counts[0] < counts[9], "{counts:?}");
+}
+
+/// Any nodes at all: wild boxes, parents anywhere before, hidden ones, every tag that is treated specially.
+fn any_layout() -> impl Strategy<Value = Layout> {
+    let tags = [
+        "", "", "", "div", "p", "a", "img", "table", "tr", "td", "li", "h2", "hr", "br", "nav", "span",
+        "script",
+    ];
+    let displays =
+        [Display::Inline, Display::Block, Display::Block, Display::FlexOrGrid, Display::Table, Display::None];
+    let coordinate =
+        prop_oneof![8 => 0.0..1500.0f32, 1 => -500.0..1e9f32, 1 => Just(f32::NAN), 1 => Just(0.0f32)];
+    let text = "[a-z]{1,6}( [a-z\u{e9}\u{4e2d}]{1,8}){0,6}|[ \n]{0,2}";
+    let node = (0..tags.len(), 0..displays.len(), any::<u16>(), vec(coordinate, 4), text, 0..8u8);
+    vec(node, 0..60).prop_map(move |nodes| {
+        let mut path: Vec<u32> = Vec::new();
+        let nodes =
+            nodes.into_iter().enumerate().map(|(index, (tag, display, parent, at, text, bits))| LayoutNode {
+                parent: any_parent(&mut path, index as u32, u32::from(parent)),
+                tag: tags[tag].to_string(),
+                attributes: if tag % 3 == 2 {
+                    vec![("href".into(), text.clone()), ("src".into(), text.clone())]
+                } else {
+                    vec![]
+                },
+                text: if tags[tag].is_empty() { text } else { String::new() },
+                rect: Rect { x: at[0], y: at[1], w: at[2], h: at[3] },
+                font_size: at[0] / 10.0,
+                font_weight: 400,
+                color: Rgba::default(),
+                background: Rgba { r: 0, g: bits, b: 0, a: bits * 30 },
+                has_background_image: bits == 3,
+                display: if tags[tag].is_empty() { Display::Inline } else { displays[display] },
+                is_fixed: bits == 1,
+                is_visible: bits != 0,
+            });
+        Layout { base_url: "http://a.org/".into(), nodes: nodes.collect(), ..Layout::default() }
+    })
+}
+
+/// Mostly a node that is still open, as in every page; now and then any node before.
+fn any_parent(path: &mut Vec<u32>, index: u32, chance: u32) -> Option<u32> {
+    if index > 0 && chance % 16 == 0 {
+        return Some(chance / 16 % index);
+    }
+    path.truncate((chance as usize % (path.len() + 1)).max(1));
+    let parent = path.last().copied();
+    path.push(index);
+    parent
+}
+
+fn letters<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<char> {
+    let mut letters: Vec<char> = texts.flat_map(str::chars).filter(|c| !c.is_whitespace()).collect();
+    letters.sort_unstable();
+    letters
+}
+
+proptest! {
+    #[test]
+    fn every_visible_letter_is_in_exactly_one_leaf(layout in any_layout(), coherence in 1..=10u8) {
+        let tree = segment(&layout, &SegmentConfig { coherence, ..SegmentConfig::default() });
+        let page = Page::new(&layout);
+        let seen = (0..layout.nodes.len()).filter(|i| page.is_seen[*i]).map(|i| layout.nodes[i].text.as_str());
+        // A link is also named after its image, which is no text of the page.
+        let in_links = tree.leaves().flat_map(|leaf| leaf.links.iter().filter(|link| leaf.images.iter().all(|image| image.name != link.name)));
+        let in_texts = tree.leaves().flat_map(|leaf| leaf.texts.iter().map(|text| text.text.as_str()));
+        prop_assert_eq!(letters(seen), letters(in_links.map(|link| link.name.as_str()).chain(in_texts)));
+    }
+
+    #[test]
+    fn trees_are_sound(layout in any_layout()) {
+        let tree = segment(&layout, &SegmentConfig::default());
+        let sum: f32 = tree.leaves().map(|leaf| leaf.importance).sum();
+        prop_assert!(tree.blocks.is_empty() || (sum - 1.0).abs() < 1e-4, "{}", sum);
+        for block in tree.walk() {
+            prop_assert!((1..=10).contains(&block.doc));
+            prop_assert_eq!(block.id, block.content_id());
+            prop_assert!(block.is_leaf() != block.texts.is_empty() || !block.links.is_empty() || !block.images.is_empty() || !block.is_leaf());
+            prop_assert!(block.rect.x.is_finite() && block.rect.w.is_finite());
+        }
+        prop_assert_eq!(vixml::read(&vixml::write(&tree)).unwrap(), tree);
+    }
+}

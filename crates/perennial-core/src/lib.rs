@@ -13,6 +13,8 @@
 //! | [`links`] | HTML, CSS -> the addresses they refer to |
 //! | [`http`] | the head of an archived HTTP message -> status and fields |
 //! | [`warc`] | archived bytes <-> records, sound or damaged |
+//! | [`surt`] | a URL -> the key by which indexes are sorted |
+//! | [`cdxj`] | captures -> lines of a sorted index, looked up where they lie |
 //! | [`address`] | an IP address -> may it be fetched from |
 //! | [`canonical`] | an address as written -> one form per page |
 //! | [`trap`] | an address -> is it one of endlessly many |
@@ -37,6 +39,10 @@ pub mod links;
 pub mod http;
 
 pub mod warc;
+
+pub mod surt;
+
+pub mod cdxj;
 
 pub mod address;
 

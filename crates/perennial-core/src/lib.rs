@@ -27,6 +27,7 @@
 //! | [`segment`] | layout -> [`segment::BlockTree`] (VIPS), Vi-XML |
 //! | [`importance`] | 0 to 1: how much a change matters |
 //! | [`schedule`] | what is known of pages -> the next [`schedule::Visit`] |
+//! | [`quality`] | captures against the truth -> completeness, coherence; estimates where it is unknown |
 
 pub mod time;
 
@@ -67,3 +68,5 @@ pub mod segment;
 pub mod importance;
 
 pub mod schedule;
+
+pub mod quality;

@@ -6,6 +6,7 @@
 
 use perennial_core::importance::Importance;
 use perennial_core::page::{PageId, SiteId};
+pub use perennial_core::quality::Change;
 use perennial_core::time::{Span, Timestamp};
 
 use crate::chance::Chance;
@@ -44,15 +45,6 @@ pub struct WorldPage {
     pub changes: Vec<Change>,
     /// The pattern the changes were drawn from, where there is one.
     pub truth: Option<TruePattern>,
-}
-
-/// One change of one page.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Change {
-    /// When.
-    pub at: Timestamp,
-    /// How much it matters.
-    pub importance: Importance,
 }
 
 /// A [`Change`] together with its page.

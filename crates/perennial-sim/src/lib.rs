@@ -9,6 +9,11 @@
 //! | [`world`] | page specifications, or explicit changes -> a [`world::World`]: who changed when, and how much |
 //! | [`paper`] | a seed -> the world of the papers' experiments |
 //! | [`trace`] | files of observed changes -> a world |
+//! | [`drive`] | a world and a scheduler's configuration -> captures, completeness, coherence |
+//! | [`bound`] | a world and a budget -> what no crawler could beat |
+//! | [`experiment`] | a world, strategies and budgets -> tables of results beside the bounds |
+//! | [`claims`] | results -> which of the papers' findings hold |
+//! | [`chart`] | series of numbers -> SVG |
 
 pub mod chance;
 
@@ -17,3 +22,13 @@ pub mod world;
 pub mod paper;
 
 pub mod trace;
+
+pub mod drive;
+
+pub mod bound;
+
+pub mod experiment;
+
+pub mod claims;
+
+pub mod chart;

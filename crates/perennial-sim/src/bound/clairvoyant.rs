@@ -1,0 +1,376 @@
+//! All changes known in advance -> the most that visits can earn.
+
+use perennial_core::schedule::Goal;
+use rayon::prelude::*;
+
+use super::{BoundSpec, least_bound, uniform_price, values};
+use crate::world::World;
+
+/// How many times prices are moved.
+const ROUNDS: usize = 120;
+
+/// What binds the clairvoyant crawler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// A page at most once a slot, each slot with its own budget.
+    OncePerSlot,
+    /// A page at most once a slot, only the sum over all slots limited.
+    VaryingBudget,
+    /// A page as often as wanted, each slot with its own budget.
+    Free,
+}
+
+/// The changes of one page in one slot: values in the order of time.
+#[derive(Clone, Debug, PartialEq, Default)]
+struct SlotChanges {
+    slot: usize,
+    /// The best change but the last: catching it leaves the last one open.
+    best_early: f64,
+    /// The last change, which lives on into later slots.
+    last: f64,
+}
+
+/// A bound on completeness, a share of 1; no crawler that keeps the rule does better.
+pub fn clairvoyant(world: &World, spec: &BoundSpec, rule: Rule) -> f64 {
+    let n_slots = spec.n_slots();
+    if n_slots == 0 || world.pages.is_empty() {
+        return 1.0;
+    }
+    let values = values(world, spec);
+    if values.iter().all(|value| *value <= 0.0) {
+        return 1.0;
+    }
+    if rule == Rule::Free {
+        return free(world, spec, &values);
+    }
+    let pages: Vec<Vec<SlotChanges>> =
+        (0..world.pages.len()).map(|place| slot_changes(world, spec, place, values[place])).collect();
+    let highest = pages.iter().flatten().map(|slot| slot.last.max(slot.best_early)).fold(0.0, f64::max);
+    if highest <= 0.0 {
+        return 1.0;
+    }
+    let supply = spec.capacities();
+    let total: f64 = supply.iter().sum();
+    let demand = |prices: &[f64]| demand_of_all(&pages, prices);
+    let (price, best) = uniform_price(total, highest, |price| {
+        let (gain, wanted) = demand(&vec![price; n_slots]);
+        (gain, wanted.iter().sum())
+    });
+    let bound = match rule {
+        Rule::VaryingBudget => best,
+        _ => best.min(least_bound(&supply, vec![price.max(1e-6 * highest); n_slots], ROUNDS, demand).1),
+    };
+    bound.clamp(0.0, 1.0)
+}
+
+fn demand_of_all(pages: &[Vec<SlotChanges>], prices: &[f64]) -> (f64, Vec<f64>) {
+    let add = |(sum, mut wanted): (f64, Vec<f64>), (gain, more): (f64, Vec<f64>)| {
+        wanted.iter_mut().zip(more).for_each(|(wanted, more)| *wanted += more);
+        (sum + gain, wanted)
+    };
+    // Chunks keep the sums in one order, so that the same world gives the same bound on any number of cores.
+    let parts: Vec<(f64, Vec<f64>)> = pages
+        .par_chunks(64)
+        .map(|chunk| {
+            let mut wanted = vec![0.0; prices.len()];
+            let mut decisions = Vec::new();
+            let gain = chunk.iter().map(|page| best_plan(page, prices, &mut decisions, &mut wanted)).sum();
+            (gain, wanted)
+        })
+        .collect();
+    parts.into_iter().fold((0.0, vec![0.0; prices.len()]), add)
+}
+
+fn slot_changes(world: &World, spec: &BoundSpec, place: usize, value: f64) -> Vec<SlotChanges> {
+    let mut slots: Vec<SlotChanges> = Vec::new();
+    let slot_millis = spec.slot.as_millis().max(1);
+    for change in &world.pages[place].changes {
+        if !spec.window.contains(change.at) {
+            continue;
+        }
+        let slot = ((change.at - spec.window.from).as_millis() / slot_millis) as usize;
+        let worth = value * if spec.goal == Goal::Count { 1.0 } else { change.importance.get() };
+        match slots.last_mut() {
+            Some(same) if same.slot == slot => {
+                same.best_early = same.best_early.max(same.last);
+                same.last = worth;
+            }
+            _ => slots.push(SlotChanges { slot, best_early: 0.0, last: worth }),
+        }
+    }
+    slots
+}
+
+/// Whether a plan visits a slot, and in which state the slot was entered.
+#[derive(Clone, Copy)]
+struct Step {
+    slot: usize,
+    visits: bool,
+    from_open: bool,
+}
+
+/// The two best plans up to here: with the present version captured, and with it still open.
+#[derive(Clone, Copy)]
+struct Best {
+    caught: f64,
+    open: f64,
+}
+
+/// Decisions that lead to the two states after a stretch of slots.
+#[derive(Clone, Copy)]
+struct Decision {
+    to_caught: Step,
+    to_open: Step,
+}
+
+/// The dynamic program of one page under given prices; adds its visits to `wanted` and answers its net gain.
+fn best_plan(page: &[SlotChanges], prices: &[f64], decisions: &mut Vec<Decision>, wanted: &mut [f64]) -> f64 {
+    decisions.clear();
+    let mut best = Best { caught: 0.0, open: f64::NEG_INFINITY };
+    let mut carried = 0.0;
+    for (place, slot) in page.iter().enumerate() {
+        best = enter_changes(slot, best, carried, prices[slot.slot], decisions);
+        carried = slot.last;
+        let until = page.get(place + 1).map_or(prices.len(), |next| next.slot);
+        best = pass_quiet(slot.slot + 1..until, best, carried, prices, decisions);
+    }
+    let mut from_open = best.open > best.caught;
+    for decision in decisions.iter().rev() {
+        let step = if from_open { decision.to_open } else { decision.to_caught };
+        if step.visits {
+            wanted[step.slot] += 1.0;
+        }
+        from_open = step.from_open;
+    }
+    best.caught.max(best.open).max(0.0)
+}
+
+/// A slot with changes: do nothing, or visit before them (the version carried in), between them or after them.
+fn enter_changes(
+    slot: &SlotChanges,
+    best: Best,
+    carried: f64,
+    price: f64,
+    decisions: &mut Vec<Decision>,
+) -> Best {
+    let from_open = best.open > best.caught;
+    let either = best.open.max(best.caught);
+    let at = slot.slot;
+    let visit_late = (either + slot.last - price, Step { slot: at, visits: true, from_open });
+    let idle = (either, Step { slot: at, visits: false, from_open });
+    let visit_between = (either + slot.best_early - price, Step { slot: at, visits: true, from_open });
+    let visit_before = (best.open + carried - price, Step { slot: at, visits: true, from_open: true });
+    let to_open =
+        [idle, visit_between, visit_before].into_iter().fold(idle, |a, b| if b.0 > a.0 { b } else { a });
+    decisions.push(Decision { to_caught: visit_late.1, to_open: to_open.1 });
+    Best { caught: visit_late.0, open: to_open.0 }
+}
+
+/// Slots without changes: the open version can be caught in the cheapest of them.
+fn pass_quiet(
+    slots: std::ops::Range<usize>,
+    best: Best,
+    carried: f64,
+    prices: &[f64],
+    decisions: &mut Vec<Decision>,
+) -> Best {
+    let Some(cheapest) = slots.min_by(|a, b| prices[*a].total_cmp(&prices[*b])) else { return best };
+    let catch = best.open + carried - prices[cheapest];
+    let stay = Step { slot: cheapest, visits: false, from_open: false };
+    let to_open = Step { slot: cheapest, visits: false, from_open: true };
+    if catch > best.caught {
+        let to_caught = Step { slot: cheapest, visits: true, from_open: true };
+        decisions.push(Decision { to_caught, to_open });
+        return Best { caught: catch, open: best.open };
+    }
+    decisions.push(Decision { to_caught: stay, to_open });
+    best
+}
+
+/// Without the once-a-slot rule each version is a matter of its own: caught in the cheapest slot of its life.
+fn free(world: &World, spec: &BoundSpec, values: &[f64]) -> f64 {
+    let slot_millis = spec.slot.as_millis().max(1);
+    let n_slots = spec.n_slots();
+    let slot_of = |at: perennial_core::time::Timestamp| {
+        (((at - spec.window.from).as_millis() / slot_millis).max(0) as usize).min(n_slots - 1)
+    };
+    let mut lives: Vec<(f64, usize, usize)> = Vec::new();
+    for (page, value) in world.pages.iter().zip(values) {
+        for (place, change) in page.changes.iter().enumerate() {
+            if spec.window.contains(change.at) {
+                let gone = page.changes.get(place + 1).map_or(spec.window.until, |next| next.at);
+                let worth = value * if spec.goal == Goal::Count { 1.0 } else { change.importance.get() };
+                lives.push((worth, slot_of(change.at), slot_of(gone)));
+            }
+        }
+    }
+    let supply = spec.capacities();
+    let total: f64 = supply.iter().sum();
+    let highest = lives.iter().map(|life| life.0).fold(0.0, f64::max);
+    let (price, best) = uniform_price(total, highest, |price| {
+        let wanted = lives.iter().filter(|life| life.0 > price);
+        let gain: f64 = wanted.clone().map(|life| life.0 - price).sum();
+        (gain, wanted.count() as f64)
+    });
+    let bound = least_bound(&supply, vec![price.max(1e-6 * highest); n_slots], ROUNDS, |prices| {
+        let mut wanted = vec![0.0; prices.len()];
+        let mut gain = 0.0;
+        for (worth, first, last) in &lives {
+            let life = *first..=(*last).min(first + 200);
+            let Some(cheapest) = life.min_by(|a, b| prices[*a].total_cmp(&prices[*b])) else { continue };
+            if *worth > prices[cheapest] {
+                gain += worth - prices[cheapest];
+                wanted[cheapest] += 1.0;
+            }
+        }
+        (gain, wanted)
+    });
+    best.min(bound.1).clamp(0.0, 1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::{Change, WorldPage};
+    use perennial_core::importance::Importance;
+    use perennial_core::page::SiteId;
+    use perennial_core::quality::Window;
+    use perennial_core::time::{Span, Timestamp};
+    use proptest::prelude::*;
+
+    const HALF_HOURS: i64 = 1800;
+
+    /// Changes at half hours: (half hour, importance in tenths).
+    fn world(pages: &[Vec<(u8, u8)>], n_slots: i64) -> (World, Window) {
+        let pages = pages
+            .iter()
+            .map(|list| {
+                let mut list = list.clone();
+                list.sort_unstable();
+                list.dedup_by_key(|change| change.0);
+                let changes = list.iter().map(|(half_hour, tenths)| Change {
+                    at: Timestamp::from_secs(i64::from(*half_hour) * HALF_HOURS + 60),
+                    importance: Importance::new(f64::from(*tenths) / 10.0),
+                });
+                WorldPage {
+                    name: String::new(),
+                    site: SiteId(0),
+                    weight: 1.0,
+                    changes: changes.collect(),
+                    truth: None,
+                }
+            })
+            .collect();
+        let window = Window { from: Timestamp::EPOCH, until: Timestamp::from_secs(n_slots * 3600) };
+        let world =
+            World { name: String::new(), start: window.from, end: window.until, sites: vec![], pages };
+        (world, window)
+    }
+
+    /// All choices of (page, one version that lives in the slot) for every slot, one visit a slot in all.
+    fn exhaustive(world: &World, n_slots: i64) -> f64 {
+        let total: f64 = world.pages.iter().flat_map(|p| &p.changes).map(|c| c.importance.get()).sum();
+        fn search(world: &World, slot: i64, n_slots: i64, caught: &mut Vec<(usize, usize)>) -> f64 {
+            if slot == n_slots {
+                return 0.0;
+            }
+            let mut best = search(world, slot + 1, n_slots, caught);
+            for (place, page) in world.pages.iter().enumerate() {
+                for (version, change) in page.changes.iter().enumerate() {
+                    let lives_from = change.at.as_secs() / 3600;
+                    let gone =
+                        page.changes.get(version + 1).map_or(i64::MAX, |next| next.at.as_secs() / 3600);
+                    if lives_from <= slot && slot <= gone && !caught.contains(&(place, version)) {
+                        caught.push((place, version));
+                        let rest = search(world, slot + 1, n_slots, caught);
+                        best = best.max(change.importance.get() + rest);
+                        caught.pop();
+                    }
+                }
+            }
+            best
+        }
+        if total == 0.0 { 1.0 } else { search(world, 0, n_slots, &mut Vec::new()) / total }
+    }
+
+    fn spec(window: Window, visits_per_hour: f64) -> BoundSpec {
+        BoundSpec { window, slot: Span::from_hours(1), visits_per_hour, goal: Goal::Pooled }
+    }
+
+    #[test]
+    fn one_visit_an_hour_catches_the_best_change_of_each_hour() {
+        let (world, window) = world(&[vec![(0, 2), (1, 5), (2, 9), (3, 1)]], 2);
+        // Either 5 and 9, or 5 carried into the second hour is no better.
+        let bound = clairvoyant(&world, &spec(window, 1.0), Rule::OncePerSlot);
+        assert!((bound - 14.0 / 17.0).abs() < 1e-3, "{bound}");
+        let free = clairvoyant(&world, &spec(window, 2.0), Rule::Free);
+        assert!((free - 1.0).abs() < 1e-6, "{free}");
+    }
+
+    #[test]
+    fn a_budget_for_all_is_a_bound_of_its_own() {
+        // All changes in the first hour: an hourly budget of 1 catches two of them, one late; a varying one both.
+        let (world, window) = world(&[vec![(0, 5)], vec![(0, 5)], vec![(1, 5)]], 3);
+        let fixed = clairvoyant(&world, &spec(window, 1.0), Rule::OncePerSlot);
+        assert!((fixed - 1.0).abs() < 1e-3, "versions live on: {fixed}");
+        let varying = clairvoyant(&world, &spec(window, 2.0 / 3.0 + 1e-6), Rule::VaryingBudget);
+        assert!((varying - 2.0 / 3.0).abs() < 1e-3, "{varying}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
+        #[test]
+        fn it_bounds_exhaustive_search_and_is_close(
+            pages in prop::collection::vec(prop::collection::vec((0u8..8, 1u8..10), 0..4), 1..4)
+        ) {
+            let (world, window) = world(&pages, 4);
+            let bound = clairvoyant(&world, &spec(window, 1.0), Rule::OncePerSlot);
+            let exact = exhaustive(&world, 4);
+            prop_assert!(bound >= exact - 1e-6, "{bound} < {exact}");
+            // Visits are whole numbers, prices are not: tiny cases leave a gap, but never a wide one.
+            prop_assert!(bound <= exact + 0.15, "{bound} far above {exact}");
+        }
+
+        #[test]
+        fn one_page_alone_is_solved_exactly(
+            page in prop::collection::vec((0u8..10, 1u8..10), 0..6), price in 0u8..10,
+        ) {
+            // A price in place of a budget: the dynamic program against all subsets of slots.
+            let (world, window) = world(&[page], 5);
+            let slots = slot_changes(&world, &spec(window, 1.0), 0, 1.0);
+            let price = f64::from(price) / 10.0;
+            let mut wanted = vec![0.0; 5];
+            let gain = best_plan(&slots, &[price; 5], &mut Vec::new(), &mut wanted);
+            let visits: f64 = wanted.iter().sum();
+            let mut best = 0.0f64;
+            for subset in 0u32..32 {
+                best = best.max(best_of_subset(&world, subset) - price * f64::from(subset.count_ones()));
+            }
+            prop_assert!((gain - best).abs() < 1e-6, "{gain} {best} {visits}");
+        }
+    }
+
+    /// The best versions that visits in these slots, one each, can catch of the only page.
+    fn best_of_subset(world: &World, subset: u32) -> f64 {
+        let changes = &world.pages[0].changes;
+        fn search(changes: &[Change], subset: u32, slot: u32, next: usize) -> f64 {
+            if slot == 5 {
+                return 0.0;
+            }
+            let mut best = search(changes, subset, slot + 1, next);
+            if subset & (1 << slot) != 0 {
+                for version in next..changes.len() {
+                    let from = changes[version].at.as_secs() / 3600;
+                    let gone = changes.get(version + 1).map_or(i64::MAX, |c| c.at.as_secs() / 3600);
+                    if from <= i64::from(slot) && i64::from(slot) <= gone {
+                        let rest = search(changes, subset, slot + 1, version + 1);
+                        best = best.max(changes[version].importance.get() + rest);
+                    }
+                }
+            }
+            best
+        }
+        search(changes, subset, 0, 0)
+    }
+}

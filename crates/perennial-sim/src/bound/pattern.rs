@@ -1,0 +1,354 @@
+//! Rates and mean importances known, times unknown -> the most that visits can be expected to earn.
+//!
+//! With known Poisson rates a visit teaches nothing, so the best plan is fixed in advance. A visit at the end of
+//! slot t after one at s earns r(s, t) = R_t - exp(Lambda_s - Lambda_t) R_s, R the expected importance of the last
+//! change if nobody ever visited. In x = exp(-Lambda_t) the candidates s are lines whose slopes grow with s while
+//! x falls: an upper envelope with one pointer finds each slot's best predecessor in constant time.
+
+use perennial_core::schedule::{Goal, KnownPattern};
+use perennial_core::time::{Span, Timestamp};
+use rayon::prelude::*;
+
+use super::{BoundSpec, least_bound, uniform_price, values};
+use crate::world::{HOURS, World, WorldPage, hour_of_day, is_weekend};
+
+/// How many times prices are moved, first by the demand of a sample of the pages, then of all. Whatever the
+/// prices are, the bound holds; good ones make it tight.
+const SAMPLE_ROUNDS: usize = 40;
+const ROUNDS: usize = 8;
+const ONE_IN: usize = 4;
+/// Hours of a workday and of a weekend day: slots of one bucket share a price.
+const N_BUCKETS: usize = 2 * HOURS;
+
+/// A page that changes at every look has a rate of 4.7 an hour.
+const MAX_SHARE: f64 = 0.991;
+
+/// A bound on the expected completeness of any crawler that knows the patterns and no more.
+pub fn pattern_known(world: &World, patterns: &[KnownPattern], spec: &BoundSpec) -> f64 {
+    let n_slots = spec.n_slots();
+    let slots: Vec<Slot> = (0..n_slots).map(|place| Slot::at(spec, place)).collect();
+    let pages = expected_pages(world, patterns, spec, &slots);
+    if n_slots == 0 || pages.is_empty() {
+        return 1.0;
+    }
+    let mut supply = vec![0.0; N_BUCKETS];
+    for slot in &slots {
+        supply[slot.bucket] += spec.visits_per_hour * spec.slot.as_hours_f64();
+    }
+    let prices = sample_prices(&pages, &slots, &supply);
+    let demand = |prices: &[f64]| demand_of_all(pages.iter(), &slots, prices);
+    least_bound(&supply, prices, ROUNDS, demand).1.clamp(0.0, 1.0)
+}
+
+/// Prices at which a sample of the pages wants its share of the budget.
+fn sample_prices(pages: &[ExpectedPage], slots: &[Slot], supply: &[f64]) -> Vec<f64> {
+    let sample: Vec<&ExpectedPage> =
+        pages.iter().step_by(if pages.len() < 40 * ONE_IN { 1 } else { ONE_IN }).collect();
+    let share = sample.len() as f64 / pages.len().max(1) as f64;
+    let supply: Vec<f64> = supply.iter().map(|n| n * share).collect();
+    let demand = |prices: &[f64]| demand_of_all(sample.iter().copied(), slots, prices);
+    let highest = sample.iter().map(|page| page.value).fold(0.0, f64::max);
+    let (price, _) = uniform_price(supply.iter().sum(), highest, |price| {
+        let (gain, wanted) = demand(&[price; N_BUCKETS]);
+        (gain, wanted.iter().sum())
+    });
+    least_bound(&supply, vec![price.max(1e-6 * highest); N_BUCKETS], SAMPLE_ROUNDS, demand).0
+}
+
+/// The pattern of each page for a scheduler with `n_periods` a day: the true one, or for a page without one the
+/// frequencies of its own changes in the whole world, which a crawler could at best have learned.
+pub fn known_rates(world: &World, n_periods: u16) -> Vec<KnownPattern> {
+    let exposure = bucket_hours(world.start, world.end);
+    world.pages.iter().map(|page| resample(&hourly_pattern(page, &exposure), n_periods)).collect()
+}
+
+/// Hours of each bucket between two instants.
+fn bucket_hours(from: Timestamp, until: Timestamp) -> [f64; N_BUCKETS] {
+    let mut hours = [0.0; N_BUCKETS];
+    let mut at = from;
+    while at < until {
+        hours[bucket_of(at)] += 1.0;
+        at = at + Span::from_hours(1);
+    }
+    hours
+}
+
+fn bucket_of(at: Timestamp) -> usize {
+    hour_of_day(at) + if is_weekend(at) { HOURS } else { 0 }
+}
+
+/// (rate, importance) of each bucket.
+fn hourly_pattern(page: &WorldPage, exposure: &[f64; N_BUCKETS]) -> [(f64, f64); N_BUCKETS] {
+    if let Some(truth) = &page.truth {
+        let both = [&truth.workday, &truth.weekend];
+        return std::array::from_fn(|bucket| {
+            let profile = both[bucket / HOURS];
+            (profile.rate[bucket % HOURS], profile.importance[bucket % HOURS])
+        });
+    }
+    // Pages that were polled change at looks, at most once in each: hours with a change are what can be caught,
+    // and a rate that gives their share stands for them.
+    let (mut n, mut sums) = ([0.0; N_BUCKETS], [0.0; N_BUCKETS]);
+    for (place, change) in page.changes.iter().enumerate() {
+        let hour = change.at.as_secs().div_euclid(3600);
+        if page.changes.get(place + 1).is_none_or(|next| next.at.as_secs().div_euclid(3600) != hour) {
+            n[bucket_of(change.at)] += 1.0;
+            sums[bucket_of(change.at)] += change.importance.get();
+        }
+    }
+    let mean = sums.iter().sum::<f64>() / n.iter().sum::<f64>().max(1.0);
+    std::array::from_fn(|bucket| {
+        let share = (n[bucket] / exposure[bucket].max(1.0)).min(MAX_SHARE);
+        (-(1.0 - share).ln(), (sums[bucket] + 3.0 * mean) / (n[bucket] + 3.0))
+    })
+}
+
+/// The same pattern in periods of another length; importance is averaged by rate.
+fn resample(hourly: &[(f64, f64); N_BUCKETS], n_periods: u16) -> KnownPattern {
+    let n_periods = usize::from(n_periods.max(1));
+    let (mut rates, mut importance) = (Vec::new(), Vec::new());
+    for (day, period) in (0..2).flat_map(|day| (0..n_periods).map(move |period| (day, period))) {
+        let (from, until) = (period as f64 / n_periods as f64, (period + 1) as f64 / n_periods as f64);
+        let (mut changes, mut sum, mut plain, mut width) = (0.0, 0.0, 0.0, 0.0);
+        for hour in 0..HOURS {
+            let (start, end) = (hour as f64 / HOURS as f64, (hour + 1) as f64 / HOURS as f64);
+            let overlap = (until.min(end) - from.max(start)).max(0.0);
+            let (rate, mean) = hourly[day * HOURS + hour];
+            changes += overlap * rate;
+            sum += overlap * rate * mean;
+            plain += overlap * mean;
+            width += overlap;
+        }
+        rates.push((changes / width.max(1e-12)) as f32);
+        importance.push((if changes > 0.0 { sum / changes } else { plain / width.max(1e-12) }) as f32);
+    }
+    KnownPattern { rates, importance }
+}
+
+/// A slot of the window.
+struct Slot {
+    bucket: usize,
+    hours: f64,
+    /// Share of the day at its middle, and whether people are off.
+    of_day: f64,
+    weekend: bool,
+}
+
+impl Slot {
+    fn at(spec: &BoundSpec, place: usize) -> Slot {
+        let start = spec.window.from + Span::from_millis(spec.slot.as_millis() * place as i64);
+        let middle = start + Span::from_millis(spec.slot.as_millis() / 2);
+        let of_day = middle.as_millis().rem_euclid(86_400_000) as f64 / 86_400_000.0;
+        let weekend = is_weekend(middle);
+        Slot { bucket: bucket_of(middle), hours: spec.slot.as_hours_f64(), of_day, weekend }
+    }
+}
+
+/// What a page does in each slot, in expectation.
+struct ExpectedPage {
+    /// Worth of a unit of importance; all that existed is worth 1.
+    value: f64,
+    /// Importance of the most important kind of change.
+    highest: f64,
+    /// For each slot: changes expected, importance of one, probability of none.
+    slots: Vec<(f32, f32, f32)>,
+}
+
+impl ExpectedPage {
+    fn new(value: f64, slots: impl Iterator<Item = (f32, f32)>) -> ExpectedPage {
+        let slots: Vec<(f32, f32, f32)> = slots.map(|(n, mean)| (n, mean, (-n).exp())).collect();
+        let highest = slots.iter().map(|slot| f64::from(slot.1)).fold(0.0, f64::max);
+        ExpectedPage { value, highest, slots }
+    }
+}
+
+fn expected_pages(
+    world: &World,
+    patterns: &[KnownPattern],
+    spec: &BoundSpec,
+    slots: &[Slot],
+) -> Vec<ExpectedPage> {
+    let mut pages: Vec<ExpectedPage> = values(world, spec)
+        .into_iter()
+        .zip(patterns)
+        .map(|(value, pattern)| {
+            let n_periods = pattern.rates.len() / 2;
+            let each = slots.iter().map(|slot| {
+                let period = ((slot.of_day * n_periods as f64) as usize).min(n_periods.saturating_sub(1));
+                let place = period + if slot.weekend { n_periods } else { 0 };
+                let rate = pattern.rates.get(place).copied().unwrap_or(0.0);
+                let mean = pattern.importance.get(place).copied().unwrap_or(0.0);
+                (rate * slot.hours as f32, if spec.goal == Goal::Count { 1.0 } else { mean })
+            });
+            ExpectedPage::new(value, each)
+        })
+        .collect();
+    pages.retain(|page| page.value > 0.0);
+    pages
+}
+
+fn demand_of_all<'a>(
+    pages: impl Iterator<Item = &'a ExpectedPage>,
+    slots: &[Slot],
+    prices: &[f64],
+) -> (f64, Vec<f64>) {
+    // Who cannot pay the lowest price stays at home.
+    let lowest = prices.iter().copied().fold(f64::INFINITY, f64::min);
+    let buyers: Vec<&ExpectedPage> = pages.filter(|page| page.value * page.highest > lowest).collect();
+    let parts: Vec<(f64, Vec<f64>)> = buyers
+        .par_chunks(16)
+        .map(|chunk| {
+            let mut wanted = vec![0.0; prices.len()];
+            let mut planner = Planner::default();
+            let gain = chunk.iter().map(|page| planner.best_plan(page, slots, prices, &mut wanted)).sum();
+            (gain, wanted)
+        })
+        .collect();
+    parts.into_iter().fold((0.0, vec![0.0; prices.len()]), |(sum, mut wanted), (gain, more)| {
+        wanted.iter_mut().zip(more).for_each(|(wanted, more)| *wanted += more);
+        (sum + gain, wanted)
+    })
+}
+
+/// A visit that may be the last one before the next: a line of the envelope.
+#[derive(Clone, Copy)]
+struct Candidate {
+    /// Slot plus one; 0 is the start.
+    visit: usize,
+    net: f64,
+    unvisited: f64,
+    integral: f64,
+    /// From which integral on it is better than the candidate before it in the envelope.
+    since: f64,
+}
+
+impl Candidate {
+    const START: Candidate =
+        Candidate { visit: 0, net: 0.0, unvisited: 0.0, integral: 0.0, since: f64::NEG_INFINITY };
+
+    /// From which integral on the later candidate is the better predecessor.
+    fn overtaken_at(&self, later: &Candidate, value: f64) -> f64 {
+        let ahead = later.net - self.net;
+        if ahead <= 0.0 {
+            return f64::INFINITY;
+        }
+        let between = value * (later.unvisited - (self.integral - later.integral).exp() * self.unvisited);
+        if between <= 0.0 { f64::NEG_INFINITY } else { later.integral + (between / ahead).ln() }
+    }
+}
+
+/// Buffers of the dynamic program, kept from page to page.
+#[derive(Default)]
+struct Planner {
+    envelope: std::collections::VecDeque<Candidate>,
+    before: Vec<usize>,
+}
+
+impl Planner {
+    /// Adds the page's visits to `wanted` and answers its net gain.
+    fn best_plan(&mut self, page: &ExpectedPage, slots: &[Slot], prices: &[f64], wanted: &mut [f64]) -> f64 {
+        self.envelope.clear();
+        self.before.clear();
+        let mut now = Candidate::START;
+        self.envelope.push_back(now);
+        let mut best = (0.0, 0);
+        for (place, (n, mean, none)) in page.slots.iter().enumerate() {
+            now.unvisited = now.unvisited * f64::from(*none) + f64::from(*mean) * (1.0 - f64::from(*none));
+            now.integral += f64::from(*n);
+            now.visit = place + 1;
+            let from = self.predecessor(now.integral);
+            let earned = now.unvisited - (from.integral - now.integral).exp() * from.unvisited;
+            now.net = from.net + page.value * earned - prices[slots[place].bucket];
+            self.before.push(from.visit);
+            if now.net > best.0 {
+                best = (now.net, now.visit);
+            }
+            self.insert(now, page.value);
+        }
+        let mut visit = best.1;
+        while visit > 0 {
+            wanted[slots[visit - 1].bucket] += 1.0;
+            visit = self.before[visit - 1];
+        }
+        best.0
+    }
+
+    fn predecessor(&mut self, integral: f64) -> Candidate {
+        while self.envelope.get(1).is_some_and(|second| second.since <= integral) {
+            self.envelope.pop_front();
+        }
+        self.envelope.front().copied().unwrap_or(Candidate::START)
+    }
+
+    fn insert(&mut self, mut new: Candidate, value: f64) {
+        while let Some(last) = self.envelope.back() {
+            new.since = last.overtaken_at(&new, value);
+            if new.since == f64::INFINITY {
+                return;
+            }
+            if self.envelope.len() < 2 || last.since < new.since {
+                break;
+            }
+            self.envelope.pop_back();
+        }
+        self.envelope.push_back(new);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn slots(n: usize) -> Vec<Slot> {
+        (0..n).map(|place| Slot { bucket: place % 5, hours: 1.0, of_day: 0.0, weekend: false }).collect()
+    }
+
+    /// Tries all predecessors of all slots.
+    fn quadratic_plan(page: &ExpectedPage, slots: &[Slot], prices: &[f64]) -> f64 {
+        let n = page.slots.len();
+        let mut net = vec![f64::NEG_INFINITY; n + 1];
+        net[0] = 0.0;
+        for from in 0..n {
+            let mut earned = 0.0;
+            for to in from..n {
+                let (_, mean, none) = page.slots[to];
+                let decay = f64::from(none);
+                earned = earned * decay + f64::from(mean) * (1.0 - decay);
+                net[to + 1] = net[to + 1].max(net[from] + page.value * earned - prices[slots[to].bucket]);
+            }
+        }
+        net.into_iter().fold(0.0, f64::max)
+    }
+
+    proptest! {
+        #[test]
+        fn the_envelope_finds_the_best_plan(
+            list in prop::collection::vec((0.0f32..3.0, 0.0f32..1.0), 1..40),
+            prices in prop::collection::vec(0.0f64..1.0, 5),
+            zeros in prop::collection::vec(any::<bool>(), 40),
+        ) {
+            let each = list.iter().zip(&zeros).map(|((n, mean), zero)| (if *zero { 0.0 } else { *n }, *mean));
+            let page = ExpectedPage::new(1.0, each);
+            let slots = slots(list.len());
+            let mut wanted = vec![0.0; 5];
+            let fast = Planner::default().best_plan(&page, &slots, &prices, &mut wanted);
+            let slow = quadratic_plan(&page, &slots, &prices);
+            prop_assert!((fast - slow).abs() < 1e-6 * (1.0 + slow), "{fast} {slow}");
+        }
+    }
+
+    #[test]
+    fn periods_keep_the_sum_of_the_day() {
+        let hourly: [(f64, f64); N_BUCKETS] =
+            std::array::from_fn(|bucket| (0.1 * (bucket % 7) as f64, 0.01 * bucket as f64));
+        for n_periods in [2u16, 5, 24, 30, 120] {
+            let pattern = resample(&hourly, n_periods);
+            let hours = 24.0 / f64::from(n_periods);
+            let sum = |list: &[f32]| list.iter().map(|rate| f64::from(*rate) * hours).sum::<f64>();
+            let expected: f64 = hourly[..24].iter().map(|(rate, _)| rate).sum();
+            assert!((sum(&pattern.rates[..usize::from(n_periods)]) - expected).abs() < 1e-4, "{n_periods}");
+        }
+        assert_eq!(resample(&hourly, 24).rates[9], hourly[9].0 as f32);
+    }
+}

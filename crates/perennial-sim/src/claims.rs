@@ -1,0 +1,197 @@
+//! Results -> which of the papers' findings hold in this world, and which do not.
+
+use crate::experiment::{Line, Outcome};
+
+/// A finding of a paper, and what came out here.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Claim {
+    /// Where it is said.
+    pub source: &'static str,
+    /// What it says.
+    pub says: &'static str,
+    /// Whether it holds here; none when this run has not what it needs.
+    pub holds: Option<bool>,
+    /// The figures that decided.
+    pub because: String,
+}
+
+/// Which number of an outcome a claim is about.
+type Measure = fn(&Outcome) -> f64;
+
+fn pooled(outcome: &Outcome) -> f64 {
+    outcome.completeness_pooled
+}
+
+fn count(outcome: &Outcome) -> f64 {
+    outcome.completeness_count
+}
+
+fn coherence(outcome: &Outcome) -> f64 {
+    outcome.coherence_weighted
+}
+
+const RIVALS: [&str; 4] = ["relevance", "frequency", "sharc", "coherence"];
+
+fn of(line: &Line, strategy: &str, measure: Measure) -> Option<f64> {
+    line.results.iter().find(|outcome| outcome.strategy == strategy).map(measure)
+}
+
+/// By how much `better` leads the best of `others`, at each budget where all were run.
+fn leads(lines: &[Line], better: &str, others: &[&str], measure: Measure) -> Vec<(f64, f64)> {
+    let lead = |line: &Line| {
+        let rivals: Option<Vec<f64>> = others.iter().map(|other| of(line, other, measure)).collect();
+        let best = rivals?.into_iter().fold(f64::NEG_INFINITY, f64::max);
+        Some((line.budget, of(line, better, measure)? - best))
+    };
+    lines.iter().filter_map(lead).collect()
+}
+
+fn beats(
+    source: &'static str,
+    says: &'static str,
+    lines: &[Line],
+    better: &str,
+    others: &[&str],
+    measure: Measure,
+) -> Claim {
+    let leads = leads(lines, better, others, measure);
+    let holds = (!leads.is_empty()).then(|| leads.iter().all(|(_, lead)| *lead >= 0.0));
+    Claim { source, says, holds, because: lead_words(&leads) }
+}
+
+fn lead_words(leads: &[(f64, f64)]) -> String {
+    let words: Vec<String> = leads
+        .iter()
+        .map(|(budget, lead)| format!("{:+.1} points at M = {:.0} %", lead * 100.0, budget * 100.0))
+        .collect();
+    if words.is_empty() { "not run".to_owned() } else { words.join(", ") }
+}
+
+/// The findings of P-PATTERN 9 and P-QUALITY 7, checked against the lines of one world.
+pub fn check(lines: &[Line]) -> Vec<Claim> {
+    vec![
+        beats(
+            "P-PATTERN Fig. 8",
+            "Pattern captures more versions than Relevance, SHARC, Coherence and Frequency, by around 10 % with few resources",
+            lines,
+            "pattern",
+            &RIVALS,
+            count,
+        ),
+        beats(
+            "P-PATTERN Fig. 9",
+            "the pattern strategy with importance captures more weight than they do, by around 20 %",
+            lines,
+            "importance-pattern",
+            &RIVALS,
+            pooled,
+        ),
+        beats(
+            "P-QUALITY Fig. 7",
+            "Importance-Pattern is about 5 % better than Importance",
+            lines,
+            "importance-pattern",
+            &["importance"],
+            pooled,
+        ),
+        never_complete(lines),
+        beats(
+            "P-QUALITY Fig. 8",
+            "Importance-Pattern has the highest weighted coherence, around 10 % above SHARC, Coherence and Relevance",
+            lines,
+            "importance-pattern",
+            &["sharc", "coherence", "relevance"],
+            coherence,
+        ),
+        frequency_is_least_coherent(lines),
+        beats(
+            "ours",
+            "expected gain captures more weight than every strategy of the papers",
+            lines,
+            "expected-gain",
+            &["relevance", "frequency", "sharc", "coherence", "importance", "pattern", "importance-pattern"],
+            pooled,
+        ),
+        beats(
+            "ours",
+            "expected gain is at least as coherent as Importance-Pattern",
+            lines,
+            "expected-gain",
+            &["importance-pattern"],
+            coherence,
+        ),
+    ]
+}
+
+fn never_complete(lines: &[Line]) -> Claim {
+    let best = lines.iter().flat_map(|line| &line.results).map(pooled).fold(0.0, f64::max);
+    Claim {
+        source: "P-QUALITY Fig. 7",
+        says: "100 % is never reached, even with all resources",
+        holds: (best > 0.0).then_some(best < 1.0),
+        because: format!("the highest value is {:.1} %", best * 100.0),
+    }
+}
+
+fn frequency_is_least_coherent(lines: &[Line]) -> Claim {
+    let gap = |line: &Line| {
+        let others = line.results.iter().filter(|outcome| outcome.strategy != "frequency").map(coherence);
+        let lowest = others.fold(f64::INFINITY, f64::min);
+        Some((line.budget, of(line, "frequency", coherence)? - lowest)).filter(|_| lowest.is_finite())
+    };
+    let gaps: Vec<(f64, f64)> = lines.iter().filter_map(gap).collect();
+    Claim {
+        source: "P-QUALITY Fig. 8",
+        says: "Frequency has the lowest coherence",
+        holds: (!gaps.is_empty()).then(|| gaps.iter().all(|(_, gap)| *gap <= 0.0)),
+        because: format!("against the lowest of the others: {}", lead_words(&gaps)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Bounds;
+
+    fn outcome(strategy: &str, pooled: f64) -> Outcome {
+        Outcome {
+            strategy: strategy.to_owned(),
+            learned: false,
+            completeness_pooled: pooled,
+            completeness_weighted: pooled,
+            completeness_count: pooled,
+            coherence_weighted: pooled,
+            coherence_max_weight: pooled,
+            share_of_clairvoyant: pooled,
+        }
+    }
+
+    fn line(results: Vec<Outcome>) -> Line {
+        Line {
+            world: "w".to_owned(),
+            budget: 0.1,
+            slot_minutes: 60.0,
+            seed: 1,
+            results,
+            bounds: Bounds { clairvoyant: 1.0, pattern_known: 1.0 },
+        }
+    }
+
+    #[test]
+    fn what_was_not_run_is_not_judged() {
+        let claims = check(&[line(vec![outcome("pattern", 0.5)])]);
+        assert_eq!(claims[0].holds, None);
+        assert!(claims[0].because.contains("not run"));
+    }
+
+    #[test]
+    fn a_lead_holds_and_a_loss_does_not() {
+        let mut all: Vec<Outcome> = RIVALS.iter().map(|name| outcome(name, 0.3)).collect();
+        all.push(outcome("pattern", 0.4));
+        assert_eq!(check(&[line(all.clone())])[0].holds, Some(true));
+        all[1].completeness_count = 0.45;
+        let claim = check(&[line(all)])[0].clone();
+        assert_eq!(claim.holds, Some(false));
+        assert!(claim.because.contains("-5.0 points at M = 10 %"), "{}", claim.because);
+    }
+}

@@ -1,0 +1,169 @@
+//! A world and a configuration -> the captures that the scheduler would have made of it, and their quality.
+//!
+//! The clock jumps from one thing the scheduler asks for to the next. Nothing here decides anything: visits come
+//! from [`Scheduler::next_visit`], answers go to [`Scheduler::record`], as in the crawler.
+
+use perennial_core::importance::Importance;
+use perennial_core::page::PageId;
+use perennial_core::quality::{
+    Coherence, Completeness, PageRecord, Window, archive_coherence, completeness, page_completeness,
+};
+use perennial_core::schedule::{KnownPattern, PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
+use perennial_core::time::{LocalClock, Span, Timestamp};
+
+use crate::chance::Chance;
+use crate::world::{Change, Event, World};
+
+/// What a visit shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Visibility {
+    /// The importance of the last change before it, as in the papers.
+    #[default]
+    LastChange,
+    /// The difference to the crawler's own last copy, 1 - prod(1 - m): all a real crawler can see.
+    Difference,
+}
+
+/// How a world is crawled.
+#[derive(Clone, Debug)]
+pub struct DriveConfig {
+    /// Strategy, budget, slots and all else that the scheduler takes.
+    pub schedule: ScheduleConfig,
+    /// What a visit shows.
+    pub visibility: Visibility,
+    /// Patterns given to the scheduler; none means that it learns.
+    pub known: Option<std::sync::Arc<Vec<KnownPattern>>>,
+    /// Share of pages whose changes are announced by feeds, sitemaps or pushes.
+    pub notice_share: f64,
+    /// The sites' clock.
+    pub clock: LocalClock,
+    /// Of the scheduler, and of which pages announce their changes.
+    pub seed: u64,
+}
+
+/// What a simulated crawl left behind.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Crawl {
+    /// When each page was captured, oldest first.
+    pub captures: Vec<Vec<Timestamp>>,
+}
+
+/// Quality of a simulated crawl within a window.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Quality {
+    /// Shares of what existed.
+    pub completeness: Completeness,
+    /// Shares of snapshots that existed at one instant; mean over queries.
+    pub coherence: Coherence,
+}
+
+/// Crawls the world from its start to its end.
+pub fn crawl(world: &World, config: &DriveConfig) -> Crawl {
+    let mut scheduler = Scheduler::new(config.schedule.clone(), config.seed, world.start);
+    let clock = scheduler.add_clock(config.clock.clone());
+    for (place, page) in world.pages.iter().enumerate() {
+        let known = config.known.as_ref().and_then(|all| all.get(place).cloned());
+        let info = PageInfo { weight: page.weight as f32, clock, known, ..PageInfo::of_site(page.site) };
+        scheduler.add_page(PageId(place as u32), info);
+    }
+    let mut notices = Notices::of(world, config);
+    let mut crawl = Crawl { captures: vec![Vec::new(); world.pages.len()] };
+    let mut now = world.start;
+    while now < world.end {
+        notices.deliver(&mut scheduler, now);
+        while let Some(visit) = scheduler.next_visit(now) {
+            let place = visit.page.0 as usize;
+            let outcome = look(world, place, crawl.captures[place].last().copied(), now, config.visibility);
+            crawl.captures[place].push(now);
+            scheduler.record(visit.page, outcome, now);
+        }
+        match scheduler.next_wakeup() {
+            // A scheduler that asks to be woken in the past would stand still for ever.
+            Some(wakeup) => now = wakeup.max(now + Span::from_millis(1)),
+            None => break,
+        }
+    }
+    crawl
+}
+
+/// What a visit finds.
+fn look(
+    world: &World,
+    place: usize,
+    last: Option<Timestamp>,
+    now: Timestamp,
+    visibility: Visibility,
+) -> VisitOutcome {
+    let Some(last) = last else { return VisitOutcome::Changed(Importance::FULL) };
+    let changes = world.pages[place].changes_between(last, now);
+    let Some(newest) = changes.last() else { return VisitOutcome::Unchanged };
+    VisitOutcome::Changed(match visibility {
+        Visibility::LastChange => newest.importance,
+        Visibility::Difference => difference(changes),
+    })
+}
+
+/// 1 - prod(1 - m): what is left unchanged shrinks with every change.
+pub fn difference(changes: &[Change]) -> Importance {
+    let same: f64 = changes.iter().map(|change| 1.0 - change.importance.get()).product();
+    Importance::new(1.0 - same)
+}
+
+/// Announcements still to come, in the order of time.
+struct Notices {
+    events: Vec<Event>,
+    next: usize,
+}
+
+impl Notices {
+    fn of(world: &World, config: &DriveConfig) -> Notices {
+        if config.notice_share <= 0.0 {
+            return Notices { events: Vec::new(), next: 0 };
+        }
+        let announces: Vec<bool> = (0..world.pages.len())
+            .map(|place| {
+                Chance::fork(config.seed ^ 0x6E6F_7469_6365, place as u64).unit() < config.notice_share
+            })
+            .collect();
+        let mut events = world.events();
+        events.retain(|event| announces[event.page.0 as usize]);
+        Notices { events, next: 0 }
+    }
+
+    fn deliver(&mut self, scheduler: &mut Scheduler, now: Timestamp) {
+        while let Some(event) = self.events.get(self.next).filter(|event| event.at <= now) {
+            scheduler.notice(event.page, event.at, None);
+            self.next += 1;
+        }
+    }
+}
+
+impl Crawl {
+    /// How many visits were made in a window.
+    pub fn n_visits(&self, window: Window) -> usize {
+        self.captures.iter().flatten().filter(|at| window.contains(**at)).count()
+    }
+
+    /// Completeness over the changes of a window and coherence at `n_queries` instants spread over it.
+    pub fn quality(&self, world: &World, window: Window, n_queries: u32) -> Quality {
+        let records: Vec<PageRecord<'_>> = world
+            .pages
+            .iter()
+            .zip(&self.captures)
+            .map(|(page, captures)| PageRecord {
+                site: page.site,
+                weight: page.weight,
+                changes: &page.changes,
+                captures,
+            })
+            .collect();
+        let pages = records.iter().map(|page| (page.site, page.weight, page_completeness(page, window)));
+        let length = (window.until - window.from).as_millis();
+        let queries = (0..n_queries).map(|n| {
+            // In the middle of equal parts, off the grid of hours.
+            let share = (f64::from(n) + 0.5) / f64::from(n_queries);
+            archive_coherence(&records, window.from + Span::from_millis((length as f64 * share) as i64))
+        });
+        Quality { completeness: completeness(pages), coherence: Coherence::mean(queries) }
+    }
+}

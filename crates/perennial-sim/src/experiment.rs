@@ -1,0 +1,277 @@
+//! A world, strategies and budgets -> one [`Line`] a budget: quality of each strategy beside the bounds.
+
+use std::sync::Arc;
+
+use perennial_core::quality::Window;
+use perennial_core::schedule::{Budget, Goal, KnownPattern, ScheduleConfig, Strategy};
+use perennial_core::time::{LocalClock, Span};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::bound::{BoundSpec, Rule, clairvoyant, known_rates, pattern_known};
+use crate::drive::{Crawl, DriveConfig, Quality, Visibility, crawl};
+use crate::world::World;
+
+/// Coherence is asked so many times a day of the window.
+const QUERIES_PER_DAY: f64 = 2.0;
+/// ... and at most so many times in all.
+const MAX_QUERIES: u32 = 200;
+
+/// What is run on a world.
+#[derive(Clone, Debug)]
+pub struct Experiment {
+    /// Who crawls.
+    pub runs: Vec<Run>,
+    /// Visits an hour as shares of the number of pages.
+    pub budgets: Vec<f64>,
+    /// How often pages are ranked; a page is visited at most once in each.
+    pub slot: Span,
+    /// Periods of a day in patterns.
+    pub n_periods: u16,
+    /// Changes of this first stretch are not counted.
+    pub burn_in: Span,
+    /// Which completeness expected gain serves and the bounds bound.
+    pub goal: Goal,
+    /// What a visit shows.
+    pub visibility: Visibility,
+    /// Whether quiet hours may save visits for busy ones.
+    pub varying_budget: bool,
+    /// Whether busy and quiet spells of a page are followed.
+    pub spells: bool,
+    /// Share of the budget for the pages seen longest ago; none leaves it to the strategy.
+    pub floor: Option<f32>,
+    /// Share of pages whose changes are announced.
+    pub notice_share: f64,
+    /// The sites' clock.
+    pub clock: LocalClock,
+    /// Of the schedulers.
+    pub seed: u64,
+    /// Whether the bounds are computed; they are 1 otherwise.
+    pub bounds: bool,
+}
+
+/// One strategy, with patterns given or learned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// How pages are ranked.
+    pub strategy: Strategy,
+    /// Whether the patterns are learned while crawling.
+    pub learned: bool,
+}
+
+impl Default for Experiment {
+    /// Expected gain with known patterns at a tenth of the pages an hour, hourly lists, after a week.
+    fn default() -> Experiment {
+        Experiment {
+            runs: vec![Run { strategy: Strategy::ExpectedGain, learned: false }],
+            budgets: vec![0.1],
+            slot: Span::from_hours(1),
+            n_periods: 24,
+            burn_in: Span::from_hours(24 * 7),
+            goal: Goal::Pooled,
+            visibility: Visibility::LastChange,
+            varying_budget: false,
+            spells: false,
+            floor: None,
+            notice_share: 0.0,
+            clock: LocalClock::utc(),
+            seed: 1,
+            bounds: true,
+        }
+    }
+}
+
+/// All strategies at one budget.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Line {
+    /// The world's name.
+    pub world: String,
+    /// Visits an hour as a share of the number of pages.
+    pub budget: f64,
+    /// Length of a slot.
+    pub slot_minutes: f64,
+    /// Of the world.
+    pub seed: u64,
+    /// One a strategy.
+    pub results: Vec<Outcome>,
+    /// What no strategy can beat.
+    pub bounds: Bounds,
+}
+
+/// How one strategy did; all but its name and kind are shares of 1.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Its name.
+    pub strategy: String,
+    /// Whether it learned the patterns while crawling.
+    pub learned: bool,
+    /// Captured weight over total weight.
+    pub completeness_pooled: f64,
+    /// Definition 5.13.
+    pub completeness_weighted: f64,
+    /// Number of versions captured over number of versions.
+    pub completeness_count: f64,
+    /// Definition 5.22: weight of the most numerous coherent set.
+    pub coherence_weighted: f64,
+    /// Weight of the heaviest coherent set.
+    pub coherence_max_weight: f64,
+    /// Completeness by the goal over the clairvoyant bound.
+    pub share_of_clairvoyant: f64,
+}
+
+/// Bounds on completeness by the goal.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bounds {
+    /// All changes known in advance, the same rules as the strategies.
+    pub clairvoyant: f64,
+    /// Only rates and mean importances known.
+    pub pattern_known: f64,
+}
+
+/// One piece of work.
+enum Job {
+    Crawl(Run),
+    Clairvoyant,
+    PatternKnown,
+}
+
+/// Its result.
+enum Done {
+    Crawled(Quality),
+    Bound(f64),
+}
+
+impl Experiment {
+    /// How many steps [`Experiment::run`] reports.
+    pub fn n_steps(&self) -> usize {
+        self.budgets.len() * self.jobs().len()
+    }
+
+    /// The window whose changes count.
+    pub fn window(&self, world: &World) -> Window {
+        Window { from: (world.start + self.burn_in).min(world.end), until: world.end }
+    }
+
+    /// Runs everything on all cores; `step` is called after each piece of work, from any thread.
+    pub fn run(&self, world: &World, seed: u64, step: impl Fn() + Sync) -> Vec<Line> {
+        let known = Arc::new(known_rates(world, self.n_periods));
+        let jobs: Vec<(f64, Job)> = self
+            .budgets
+            .iter()
+            .flat_map(|budget| self.jobs().into_iter().map(move |job| (*budget, job)))
+            .collect();
+        let done: Vec<Done> = jobs
+            .par_iter()
+            .with_max_len(1)
+            .map(|(budget, job)| {
+                let done = self.work(world, &known, *budget, job);
+                step();
+                done
+            })
+            .collect();
+        let n_jobs = self.jobs().len().max(1);
+        let lines = self.budgets.iter().zip(done.chunks(n_jobs));
+        lines.map(|(budget, done)| self.line(world, *budget, seed, done)).collect()
+    }
+
+    fn jobs(&self) -> Vec<Job> {
+        let bounds = if self.bounds { vec![Job::Clairvoyant, Job::PatternKnown] } else { vec![] };
+        bounds.into_iter().chain(self.runs.iter().map(|run| Job::Crawl(*run))).collect()
+    }
+
+    fn work(&self, world: &World, known: &Arc<Vec<KnownPattern>>, budget: f64, job: &Job) -> Done {
+        let bound = self.bound_spec(world, budget);
+        let rule = if self.varying_budget { Rule::VaryingBudget } else { Rule::OncePerSlot };
+        match job {
+            Job::Clairvoyant => Done::Bound(clairvoyant(world, &bound, rule)),
+            Job::PatternKnown => Done::Bound(pattern_known(world, known, &bound)),
+            Job::Crawl(run) => {
+                let window = self.window(world);
+                let days = (window.until - window.from).as_hours_f64() / 24.0;
+                let n_queries = ((days * QUERIES_PER_DAY) as u32).clamp(1, MAX_QUERIES);
+                let crawl = self.crawl(world, known, budget, *run);
+                Done::Crawled(crawl.quality(world, window, n_queries))
+            }
+        }
+    }
+
+    /// What is bounded at a budget.
+    pub fn bound_spec(&self, world: &World, budget: f64) -> BoundSpec {
+        BoundSpec {
+            window: self.window(world),
+            slot: self.slot,
+            visits_per_hour: budget * world.pages.len() as f64,
+            goal: self.goal,
+        }
+    }
+
+    /// One simulated crawl.
+    pub fn crawl(&self, world: &World, known: &Arc<Vec<KnownPattern>>, budget: f64, run: Run) -> Crawl {
+        let schedule = ScheduleConfig {
+            strategy: run.strategy,
+            budget: Some(Budget::per_hour(budget * world.pages.len() as f64)),
+            slot: self.slot,
+            n_periods: self.n_periods,
+            goal: self.goal,
+            varying_budget: self.varying_budget,
+            spells: self.spells && run.learned,
+            floor: self.floor,
+            learn: run.learned,
+            ..ScheduleConfig::default()
+        };
+        let config = DriveConfig {
+            schedule,
+            visibility: self.visibility,
+            known: (!run.learned).then(|| Arc::clone(known)),
+            notice_share: self.notice_share,
+            clock: self.clock.clone(),
+            seed: self.seed,
+        };
+        crawl(world, &config)
+    }
+
+    fn line(&self, world: &World, budget: f64, seed: u64, done: &[Done]) -> Line {
+        let bounds: Vec<f64> = done
+            .iter()
+            .filter_map(|done| match done {
+                Done::Bound(bound) => Some(*bound),
+                Done::Crawled(_) => None,
+            })
+            .collect();
+        let bounds = Bounds {
+            clairvoyant: bounds.first().copied().unwrap_or(1.0),
+            pattern_known: bounds.get(1).copied().unwrap_or(1.0),
+        };
+        let crawled = done.iter().filter_map(|done| match done {
+            Done::Crawled(quality) => Some(quality),
+            Done::Bound(_) => None,
+        });
+        let results = self
+            .runs
+            .iter()
+            .zip(crawled)
+            .map(|(run, quality)| self.outcome(*run, quality, &bounds))
+            .collect();
+        let slot_minutes = self.slot.as_secs_f64() / 60.0;
+        Line { world: world.name.clone(), budget, slot_minutes, seed, results, bounds }
+    }
+
+    fn outcome(&self, run: Run, quality: &Quality, bounds: &Bounds) -> Outcome {
+        let completeness = &quality.completeness;
+        let served = match self.goal {
+            Goal::Pooled => completeness.pooled,
+            Goal::Definition513 => completeness.weighted,
+            Goal::Count => completeness.count,
+        };
+        Outcome {
+            strategy: run.strategy.name().to_owned(),
+            learned: run.learned,
+            completeness_pooled: completeness.pooled,
+            completeness_weighted: completeness.weighted,
+            completeness_count: completeness.count,
+            coherence_weighted: quality.coherence.weighted,
+            coherence_max_weight: quality.coherence.max_weight,
+            share_of_clairvoyant: if bounds.clairvoyant > 0.0 { served / bounds.clairvoyant } else { 1.0 },
+        }
+    }
+}

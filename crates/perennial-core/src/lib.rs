@@ -12,6 +12,7 @@
 //! | [`charset`] | bytes of a text -> characters |
 //! | [`links`] | HTML, CSS -> the addresses they refer to |
 //! | [`http`] | the head of an archived HTTP message -> status and fields |
+//! | [`payload`] | a stored HTTP body -> the bytes it stands for |
 //! | [`warc`] | archived bytes <-> records, sound or damaged |
 //! | [`surt`] | a URL -> the key by which indexes are sorted |
 //! | [`cdxj`] | captures -> lines of a sorted index, looked up where they lie |
@@ -38,6 +39,8 @@ pub mod charset;
 pub mod links;
 
 pub mod http;
+
+pub mod payload;
 
 pub mod warc;
 

@@ -103,8 +103,7 @@ impl<R: Read> Input<R> {
     /// Goes back to an offset already passed: within the window, or by seeking. `false` when that is
     /// impossible or the allowance for second looks is spent; the position is then unchanged.
     pub(super) fn rewind_to(&mut self, offset: u64) -> io::Result<bool> {
-        let cost = self.offset().saturating_sub(offset);
-        if self.rescanned + cost > RESCAN_START + RESCAN_FACTOR * self.furthest {
+        if !self.spend(self.offset().saturating_sub(offset)) {
             return Ok(false);
         }
         let in_window = (self.base..=self.base + self.end as u64).contains(&offset);
@@ -116,8 +115,17 @@ impl<R: Read> Input<R> {
         } else {
             return Ok(false);
         }
-        self.rescanned += cost;
         Ok(true)
+    }
+
+    /// Takes from the allowance for second looks; `false` when it is spent.
+    pub(super) fn spend(&mut self, n_bytes: u64) -> bool {
+        let allowance = RESCAN_START.saturating_add(self.furthest.saturating_mul(RESCAN_FACTOR));
+        let spent = self.rescanned.saturating_add(n_bytes);
+        if spent <= allowance {
+            self.rescanned = spent;
+        }
+        spent <= allowance
     }
 
     /// Like [`Input::rewind_to`], and when the offset is out of reach to the oldest byte still at hand.

@@ -327,7 +327,8 @@ impl<R: Read> Members<R> {
             }
             return Ok(reached);
         }
-        if !self.input.rewind_to(self.start)? {
+        // A bomb is short in the file and long to decompress again.
+        if !self.input.spend(self.consumed) || !self.input.rewind_to(self.start)? {
             return Ok(false);
         }
         self.open()?;

@@ -18,6 +18,8 @@ use crate::http::{HttpHead, find_head_end};
 const MAX_HEAD: usize = 1 << 20;
 /// The first line of a record is seen by so many bytes.
 const MAX_FIRST_LINE: usize = 64 * 1024;
+/// Bytes by which a record's start is told from a text that looks like one.
+const LOOK_AHEAD: usize = 24;
 /// What is looked at of a compressed member to see whether a record begins in it.
 const GLANCE: usize = 64;
 
@@ -50,6 +52,7 @@ pub struct WarcReader<R> {
     /// Members that held exactly one record, and whether any held more: tells how the file is made.
     n_single_members: u64,
     any_shared_member: bool,
+    any_sound_plain: bool,
     records_in_member: u64,
 }
 
@@ -122,6 +125,7 @@ impl<R: Read> WarcReader<R> {
             current: Current::default(),
             n_single_members: 0,
             any_shared_member: false,
+            any_sound_plain: false,
             records_in_member: 0,
         }
     }
@@ -278,8 +282,8 @@ impl<R: Read> WarcReader<R> {
             }
         };
         let head = &self.members.window()[..end];
-        if let Some(at) = find_record_start(head, false, Version::Warc11) {
-            self.members.consume(at);
+        if let Some(at) = find_record_start(&head[5..], false, Version::Warc11) {
+            self.members.consume(5 + at);
             return Err(Failure::DamagedUpToHere(Cause::HeadCut));
         }
         self.header.parse_into(head);
@@ -320,21 +324,19 @@ impl<R: Read> WarcReader<R> {
         }
         let offset = self.current.offset;
         let plain_end = self.members.input.offset();
+        let block_end = self.members.consumed();
         let more = self.skip_blank_lines()?;
         self.place = Place::Between;
+        // A record that ends with its two line ends is sound, whatever comes behind it.
+        let ended_well = self.members.consumed() - block_end >= 4;
+        if more && !ended_well && !self.at_record_start()? {
+            return Err(Cause::WrongLength.into());
+        }
         if self.members.kind() == Kind::Plain {
-            if more && !self.at_record_start()? {
-                return Err(Cause::WrongLength.into());
-            }
+            self.any_sound_plain = true;
             return Ok(Extent { offset, length: plain_end - offset, shared: false });
         }
-        if more {
-            if !self.at_record_start()? {
-                return Err(Cause::WrongLength.into());
-            }
-            return Ok(Extent { offset, length: 0, shared: true });
-        }
-        if self.records_in_member > 1 {
+        if more || self.records_in_member > 1 {
             return Ok(Extent { offset, length: 0, shared: true });
         }
         Ok(Extent { offset, length: self.members.input.offset() - offset, shared: false })
@@ -392,59 +394,57 @@ impl<R: Read> WarcReader<R> {
 
     /// After damage that began at `start`: goes to the next record and says what was passed over.
     fn recover(&mut self, start: u64, failure: Failure) -> io::Result<Damage> {
-        let cause = match failure {
+        let (cause, at_next) = match failure {
             Failure::Io(e) => return Err(e),
-            Failure::DamagedUpToHere(cause) => {
-                self.place = Place::Between;
-                cause
-            }
-            Failure::Damaged(cause) => {
-                match self.members.kind() {
-                    Kind::Plain => self.resume_in_plain(cause)?,
-                    _ => self.resume_in_compressed(start, cause)?,
-                }
-                cause
-            }
+            Failure::Damaged(cause) => (cause, false),
+            Failure::DamagedUpToHere(cause) => (cause, true),
         };
+        match self.members.kind() {
+            Kind::Plain if at_next => self.place = Place::Between,
+            Kind::Plain => self.resume_in_plain(cause)?,
+            _ => self.resume_in_compressed(start, cause, at_next)?,
+        }
         let resumed = if self.place == Place::Between { self.record_offset() } else { self.offset() };
         Ok(Damage { offset: start, length: resumed.saturating_sub(start), cause })
     }
 
     fn resume_in_plain(&mut self, cause: Cause) -> io::Result<()> {
-        match cause {
-            Cause::WrongLength | Cause::Torn if self.current.length > 0 => {
-                // The block may have swallowed sound records: look again from its start.
-                if let Err(MemberError::Io(e)) = self.members.rewind_within(self.current.block_start) {
-                    return Err(e);
-                }
-                self.scan_member(self.current.offset)
+        if matches!(cause, Cause::WrongLength | Cause::Torn) && self.current.length > 0 {
+            // The block may have swallowed sound records: look again from its start.
+            if let Err(MemberError::Io(e)) = self.members.rewind_within(self.current.block_start) {
+                return Err(e);
             }
-            Cause::Garbage => {
-                let from = self.offset() + 1;
-                self.search_input(from, true)
-            }
-            _ => {
-                self.members.consume(1);
-                self.scan_member(self.current.offset)
-            }
+        } else if cause != Cause::NoLength {
+            self.members.consume(1);
+        }
+        // A body may hold a whole archive of the other kind; what the file itself is made of is told by the
+        // records before.
+        let any_compressed = self.n_single_members > 0 || self.any_shared_member;
+        match (self.any_sound_plain, any_compressed) {
+            (true, false) => self.scan_member(self.current.offset),
+            (any_plain, _) => self.search_input(self.offset(), any_plain || !any_compressed),
         }
     }
 
-    fn resume_in_compressed(&mut self, start: u64, cause: Cause) -> io::Result<()> {
+    fn resume_in_compressed(&mut self, start: u64, cause: Cause, at_next: bool) -> io::Result<()> {
         match cause {
-            Cause::Torn | Cause::Corrupt => self.search_input(start + 1, false),
-            Cause::Checksum => self.resume_after_member(start),
-            _ if self.is_member_per_record() => self.drain_member(start),
-            Cause::WrongLength => match self.members.rewind_within(self.current.block_start) {
-                Err(MemberError::Io(e)) => Err(e),
-                Err(_) => self.search_input(start + 1, false),
-                Ok(_) => self.scan_member(start),
-            },
-            _ => {
-                let n = self.members.window().len().min(1);
-                self.members.consume(n);
-                self.scan_member(start)
-            }
+            Cause::Torn | Cause::Corrupt => return self.search_input(start + 1, false),
+            Cause::Checksum => return self.resume_after_member(start),
+            _ => {}
+        }
+        let position = match cause {
+            Cause::WrongLength => self.current.block_start,
+            Cause::NoLength => self.members.consumed(),
+            _ => self.members.consumed() + u64::from(!at_next),
+        };
+        // What a torn member holds may be the bytes of those behind it: it is searched only if it is sound.
+        if !self.drain_member(start)? || self.is_member_per_record() {
+            return Ok(());
+        }
+        match self.members.rewind_within(position) {
+            Ok(true) => self.scan_member(start),
+            Ok(false) => Ok(()),
+            Err(e) => self.resume_after_failed_scan(start, e),
         }
     }
 
@@ -463,7 +463,8 @@ impl<R: Read> WarcReader<R> {
         self.search_input(start + 1, false)
     }
 
-    fn drain_member(&mut self, start: u64) -> io::Result<()> {
+    /// Passes over the rest of the member; `false` when it proved damaged and the search went on elsewhere.
+    fn drain_member(&mut self, start: u64) -> io::Result<bool> {
         loop {
             let n = self.members.window().len();
             self.members.consume(n);
@@ -471,9 +472,9 @@ impl<R: Read> WarcReader<R> {
                 Ok(Filled::More) => {}
                 Ok(Filled::End) => {
                     self.place = Place::Outside;
-                    return Ok(());
+                    return Ok(true);
                 }
-                Err(e) => return self.resume_after_failed_scan(start, e),
+                Err(e) => return self.resume_after_failed_scan(start, e).map(|()| false),
             }
         }
     }
@@ -506,13 +507,16 @@ impl<R: Read> WarcReader<R> {
         }
     }
 
-    /// How much of the window need not be looked at again: all but the last line, which may go on, unless
-    /// it is longer than any first line.
+    /// How much of the window need not be looked at again. An ARC line must be whole to be recognised.
     fn n_scanned(&self) -> usize {
         let window = self.members.window();
+        let n = window.len().saturating_sub(LOOK_AHEAD);
+        if self.header.version() != Version::Arc {
+            return n;
+        }
         match memchr::memrchr(b'\n', window) {
-            Some(at) if window.len() - at <= MAX_FIRST_LINE => at,
-            _ if window.len() > MAX_FIRST_LINE => window.len(),
+            Some(at) if window.len() - at <= MAX_FIRST_LINE => n.min(at),
+            _ if window.len() > MAX_FIRST_LINE => n,
             _ => 0,
         }
     }
@@ -527,21 +531,17 @@ impl<R: Read> WarcReader<R> {
 
     /// Looks through the raw input for a member in which a record begins, or for a plain record.
     fn search_input(&mut self, from: u64, plain_too: bool) -> io::Result<()> {
-        if from <= self.offset() {
-            self.members.input.rewind_towards(from)?;
-        } else {
-            self.members.input.ensure(1)?;
-            self.members.input.consume((from - self.offset()) as usize);
-        }
+        self.members.input.rewind_towards(from)?;
         loop {
             let at_line_start = self.members.input.previous() == Some(b'\n');
-            let bytes = self.members.input.ensure(16)?;
+            let bytes = self.members.input.ensure(LOOK_AHEAD)?;
             if bytes.is_empty() {
                 self.place = Place::End;
                 return Ok(());
             }
             let Some(at) = find_member_start(bytes, plain_too, at_line_start) else {
-                let n = if bytes.len() < 16 { bytes.len() } else { bytes.len() - 15 };
+                let is_last = bytes.len() < LOOK_AHEAD;
+                let n = if is_last { bytes.len() } else { bytes.len() + 1 - LOOK_AHEAD };
                 self.members.input.consume(n);
                 continue;
             };
@@ -712,30 +712,45 @@ fn is_arc_like(bytes: &[u8]) -> bool {
     [&b"filedesc:"[..], b"http://", b"https://", b"dns:", b"ftp://"].iter().any(|p| bytes.starts_with(p))
 }
 
-/// The first line of a record at the start of a line.
-fn find_record_start(bytes: &[u8], at_line_start: bool, version: Version) -> Option<usize> {
-    let is_start = |at: usize| {
-        let line = &bytes[at..];
-        is_warc_start(line)
-            || version == Version::Arc
-                && is_arc_like(line)
-                && memchr::memchr(b'\n', &line[..line.len().min(MAX_FIRST_LINE)])
-                    .is_some_and(|end| parse_arc_line(&line[..end], &mut RecordHeader::default()))
+/// A version line followed by a field of a record: a start even where no line starts, as behind bytes that a
+/// crash left.
+fn is_strong_start(bytes: &[u8]) -> bool {
+    let rest = match bytes.get(8..) {
+        Some([b'\r', b'\n', rest @ ..]) | Some([b'\n', rest @ ..]) => rest,
+        _ => return false,
     };
-    if at_line_start && is_start(0) {
-        return Some(0);
+    let begins = |name: &[u8]| rest.len() >= name.len() && rest[..name.len()].eq_ignore_ascii_case(name);
+    is_warc_start(bytes) && (begins(b"WARC-") || begins(b"Content-"))
+}
+
+/// The first line of a record.
+fn find_record_start(bytes: &[u8], at_line_start: bool, version: Version) -> Option<usize> {
+    let starts_line = |at: usize| if at == 0 { at_line_start } else { bytes[at - 1] == b'\n' };
+    let warc = memchr::memmem::find_iter(bytes, b"WARC/").find(|&at| {
+        let here = &bytes[at..];
+        is_warc_start(here) && starts_line(at) || is_strong_start(here)
+    });
+    if version != Version::Arc {
+        return warc;
     }
-    memchr::memchr_iter(b'\n', bytes).map(|at| at + 1).find(|&at| is_start(at))
+    let is_arc_line = |at: usize| {
+        let line = &bytes[at..bytes.len().min(at + MAX_FIRST_LINE)];
+        let parses = |end| parse_arc_line(&line[..end], &mut RecordHeader::default());
+        is_arc_like(line) && memchr::memchr(b'\n', line).is_some_and(parses)
+    };
+    let mut line_starts = memchr::memchr_iter(b'\n', bytes).map(|at| at + 1);
+    let arc = if at_line_start && is_arc_line(0) { Some(0) } else { line_starts.find(|&at| is_arc_line(at)) };
+    arc.into_iter().chain(warc).min()
 }
 
 /// A gzip or zstd magic number, or (if asked) the first line of a plain record.
 fn find_member_start(bytes: &[u8], plain_too: bool, at_line_start: bool) -> Option<usize> {
     memchr::memchr3_iter(GZIP_MAGIC[0], ZSTD_MAGIC[0], b'W', bytes).find(|&at| {
         let here = &bytes[at..];
-        let line_start = if at == 0 { at_line_start } else { bytes[at - 1] == b'\n' };
+        let starts_line = if at == 0 { at_line_start } else { bytes[at - 1] == b'\n' };
         here.starts_with(&GZIP_MAGIC)
             || here.starts_with(&ZSTD_MAGIC)
-            || plain_too && line_start && is_warc_start(here)
+            || plain_too && (is_warc_start(here) && starts_line || is_strong_start(here))
     })
 }
 

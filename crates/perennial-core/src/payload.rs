@@ -1,0 +1,650 @@
+//! A stored HTTP body -> the bytes it stands for: chunks joined, content codings undone, on demand.
+//!
+//! Lenient as browsers are: what claims to be chunked, gzip, brotli and so on but is not is handed on as it is.
+//! Guarded against bombs: size and growth are limited, memory is constant when streamed. Nothing fails whole:
+//! what came before the trouble is there, and a [`Cut`] says what was cut and why.
+
+use std::fmt;
+use std::io::{self, Read};
+
+use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
+use flate2::{Decompress, FlushDecompress, Status};
+use zstd::stream::raw::{DParameter, Decoder as ZstdDecoder, Operation};
+
+use crate::http::HttpHead;
+
+const BUFFER: usize = 32 * 1024;
+/// More codings on top of each other than any server uses are an attack.
+const MAX_CODINGS: usize = 6;
+/// A chunk's size line beyond this is none.
+const MAX_SIZE_LINE: usize = 1024;
+/// What a zstd frame may ask for: 32 MiB. Browsers allow 8.
+const MAX_WINDOW_LOG: u32 = 25;
+/// Growth is not judged before so many bytes came out: small texts of one letter are no bombs.
+const RATIO_FREE: u64 = 1 << 20;
+
+/// How far decoding goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of the decoded body.
+    pub max_bytes: u64,
+    /// Decoded bytes for each stored byte, once a mebibyte came out.
+    pub max_ratio: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { max_bytes: 64 << 20, max_ratio: 1100 }
+    }
+}
+
+/// Why a decoded body is not whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// The coding that was being undone, such as `gzip` or `chunked`; empty for the body itself.
+    pub coding: String,
+    /// What happened.
+    pub cause: CutCause,
+}
+
+/// What ended the decoding of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CutCause {
+    /// Longer than [`Limits::max_bytes`].
+    TooLarge,
+    /// Grew by more than [`Limits::max_ratio`].
+    Bomb,
+    /// The stored bytes end too early.
+    Ended,
+    /// The stored bytes make no sense.
+    Corrupt,
+    /// A coding that we do not know: the bytes are as stored.
+    UnknownCoding,
+    /// Too many codings on top of each other.
+    TooManyCodings,
+    /// The source failed.
+    Source,
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let coding = if self.coding.is_empty() { "body" } else { &self.coding };
+        match self.cause {
+            CutCause::TooLarge => write!(f, "{coding}: cut at the size limit; raise max_bytes to see more"),
+            CutCause::Bomb => write!(f, "{coding}: cut, it grows beyond max_ratio like a bomb"),
+            CutCause::Ended => write!(f, "{coding}: the stored bytes end too early; capture the page again"),
+            CutCause::Corrupt => write!(f, "{coding}: the stored bytes are corrupt; capture the page again"),
+            CutCause::UnknownCoding => write!(f, "{coding}: unknown coding, bytes left as stored"),
+            CutCause::TooManyCodings => write!(f, "{coding}: more than {MAX_CODINGS} codings, not undone"),
+            CutCause::Source => write!(f, "{coding}: the archive could not be read on"),
+        }
+    }
+}
+
+impl std::error::Error for Cut {}
+
+/// A decoded body, or as much of it as could be had.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Payload {
+    /// The decoded bytes.
+    pub bytes: Vec<u8>,
+    /// Why they are not all, if so.
+    pub cut: Option<Cut>,
+}
+
+/// Decodes a body as its head says.
+pub fn decode<'a>(head: &HttpHead, body: impl Read + 'a, limits: Limits) -> Payload {
+    let mut reader = PayloadReader::new(head, body, limits);
+    let mut payload = Payload::default();
+    let mut buffer = vec![0; BUFFER];
+    loop {
+        match reader.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => payload.bytes.extend_from_slice(&buffer[..n]),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) => {
+                payload.cut = Some(cut_of(&e));
+                break;
+            }
+        }
+    }
+    payload.cut = payload.cut.or(reader.undone);
+    payload
+}
+
+/// The [`Cut`] that a [`PayloadReader`] failed with.
+pub fn cut_of(e: &io::Error) -> Cut {
+    let known = e.get_ref().and_then(|inner| inner.downcast_ref::<Cut>()).cloned();
+    known.unwrap_or(Cut { coding: String::new(), cause: CutCause::Source })
+}
+
+/// The same, streaming: a read that fails with a [`Cut`] inside (see [`cut_of`]) ends the body.
+pub struct PayloadReader<'a> {
+    source: Box<dyn Read + 'a>,
+    n_out: u64,
+    max_bytes: u64,
+    undone: Option<Cut>,
+}
+
+impl<'a> PayloadReader<'a> {
+    /// Undoes the transfer codings, then the content codings, each list from its end.
+    pub fn new(head: &HttpHead, body: impl Read + 'a, limits: Limits) -> PayloadReader<'a> {
+        let (content, transfer) = head.codings();
+        let mut source: Box<dyn Read + 'a> = Box::new(body);
+        let mut undone = None;
+        let codings: Vec<String> = transfer.into_iter().rev().chain(content.into_iter().rev()).collect();
+        if codings.len() > MAX_CODINGS {
+            let cut = Cut { coding: codings[0].clone(), cause: CutCause::TooManyCodings };
+            return PayloadReader { source, n_out: 0, max_bytes: limits.max_bytes, undone: Some(cut) };
+        }
+        for coding in codings {
+            source = match coding.as_str() {
+                "chunked" => Box::new(Dechunk::new(source)),
+                name => match Engine::new(name) {
+                    Some(engine) => Box::new(Stage::new(source, coding, engine, limits.max_ratio)),
+                    None => {
+                        undone = Some(Cut { coding, cause: CutCause::UnknownCoding });
+                        break;
+                    }
+                },
+            };
+        }
+        PayloadReader { source, n_out: 0, max_bytes: limits.max_bytes, undone }
+    }
+
+    /// A coding that was left as it is, because nothing here can undo it.
+    pub fn undone(&self) -> Option<&Cut> {
+        self.undone.as_ref()
+    }
+}
+
+impl Read for PayloadReader<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let left = self.max_bytes - self.n_out;
+        if left == 0 && !out.is_empty() {
+            // Exactly at the limit: cut only if there is more.
+            return match self.source.read(&mut [0])? {
+                0 => Ok(0),
+                _ => Err(cut("", CutCause::TooLarge)),
+            };
+        }
+        let n = (out.len() as u64).min(left) as usize;
+        let n = self.source.read(&mut out[..n])?;
+        self.n_out += n as u64;
+        Ok(n)
+    }
+}
+
+fn cut(coding: &str, cause: CutCause) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, Cut { coding: coding.to_string(), cause })
+}
+
+/// Undoes one compression.
+struct Stage<R> {
+    source: R,
+    coding: String,
+    engine: Engine,
+    max_ratio: u64,
+    buffer: Vec<u8>,
+    pos: usize,
+    end: usize,
+    n_in: u64,
+    n_out: u64,
+    state: StageState,
+}
+
+#[derive(PartialEq)]
+enum StageState {
+    Running,
+    /// One gzip member or zstd frame is done; another may follow.
+    Between,
+    Done,
+    /// It was never compressed.
+    Verbatim,
+}
+
+impl<R: Read> Stage<R> {
+    fn new(source: R, coding: String, engine: Engine, max_ratio: u64) -> Stage<R> {
+        Stage {
+            source,
+            coding,
+            engine,
+            max_ratio,
+            buffer: vec![0; BUFFER],
+            pos: 0,
+            end: 0,
+            n_in: 0,
+            n_out: 0,
+            state: StageState::Running,
+        }
+    }
+
+    fn refill(&mut self) -> io::Result<usize> {
+        (self.pos, self.end) = (0, 0);
+        self.end = read_some(&mut self.source, &mut self.buffer)?;
+        self.n_in += self.end as u64;
+        Ok(self.end)
+    }
+
+    /// The first bytes make no sense: another dialect of the coding, or not compressed at all. Possible only
+    /// while all that was read is still at hand.
+    fn start_over(&mut self) -> bool {
+        if self.n_out > 0 || self.n_in != self.end as u64 {
+            return false;
+        }
+        self.pos = 0;
+        match self.engine.other_dialect() {
+            Some(engine) => self.engine = engine,
+            None => self.state = StageState::Verbatim,
+        }
+        true
+    }
+
+    /// After a member: another one, or padding that no one reads.
+    fn next_member(&mut self) -> io::Result<()> {
+        if self.pos == self.end && self.refill()? == 0 {
+            self.state = StageState::Done;
+            return Ok(());
+        }
+        let more = self.engine.restart(&self.buffer[self.pos..self.end]);
+        self.state = if more { StageState::Running } else { StageState::Done };
+        Ok(())
+    }
+
+    fn run(&mut self, out: &mut [u8]) -> io::Result<Option<usize>> {
+        let at_end = self.pos == self.end && self.refill()? == 0;
+        if at_end && self.n_in == 0 {
+            self.state = StageState::Done;
+            return Ok(None);
+        }
+        let Ok(step) = self.engine.step(&self.buffer[self.pos..self.end], out) else {
+            if self.start_over() {
+                return Ok(None);
+            }
+            return Err(cut(&self.coding, CutCause::Corrupt));
+        };
+        self.pos += step.n_in;
+        self.n_out += step.n_out as u64;
+        if self.n_out > RATIO_FREE && self.n_out / self.n_in.max(1) > self.max_ratio {
+            return Err(cut(&self.coding, CutCause::Bomb));
+        }
+        if step.done {
+            self.state = StageState::Between;
+        } else if step.n_out == 0 && (at_end || step.n_in == 0 && self.pos < self.end) {
+            let cause = if at_end { CutCause::Ended } else { CutCause::Corrupt };
+            return Err(cut(&self.coding, cause));
+        }
+        Ok((step.n_out > 0).then_some(step.n_out))
+    }
+}
+
+impl<R: Read> Read for Stage<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if out.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            match self.state {
+                StageState::Done => return Ok(0),
+                StageState::Between => self.next_member()?,
+                StageState::Verbatim if self.pos == self.end => return read_some(&mut self.source, out),
+                StageState::Verbatim => {
+                    let n = out.len().min(self.end - self.pos);
+                    out[..n].copy_from_slice(&self.buffer[self.pos..self.pos + n]);
+                    self.pos += n;
+                    return Ok(n);
+                }
+                StageState::Running => {
+                    if let Some(n) = self.run(out)? {
+                        return Ok(n);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn read_some(source: &mut impl Read, out: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match source.read(out) {
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            other => return other,
+        }
+    }
+}
+
+type Brotli = BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>;
+
+enum Engine {
+    Gzip(Decompress),
+    Zlib(Decompress),
+    /// What some servers mean by `deflate`.
+    RawDeflate(Decompress),
+    Brotli(Box<Brotli>),
+    Zstd(Box<ZstdDecoder<'static>>),
+}
+
+struct Step {
+    n_in: usize,
+    n_out: usize,
+    done: bool,
+}
+
+impl Engine {
+    fn new(coding: &str) -> Option<Engine> {
+        match coding {
+            "gzip" | "x-gzip" => Some(Engine::Gzip(Decompress::new_gzip(15))),
+            "deflate" | "x-deflate" => Some(Engine::Zlib(Decompress::new(true))),
+            "br" => {
+                let [a, b, c] = [(); 3].map(|()| StandardAlloc::default());
+                // Strict: windows of up to 16 MiB, not the gigabyte of the large-window extension.
+                Some(Engine::Brotli(Box::new(BrotliState::new_strict(a, b, c))))
+            }
+            "zstd" => {
+                let mut decoder = ZstdDecoder::new().ok()?;
+                decoder.set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG)).ok()?;
+                Some(Engine::Zstd(Box::new(decoder)))
+            }
+            _ => None,
+        }
+    }
+
+    fn other_dialect(&self) -> Option<Engine> {
+        matches!(self, Engine::Zlib(_)).then(|| Engine::RawDeflate(Decompress::new(false)))
+    }
+
+    /// Makes ready for another member if one begins here.
+    fn restart(&mut self, bytes: &[u8]) -> bool {
+        match self {
+            Engine::Gzip(inflate) if bytes.starts_with(&[0x1f]) => {
+                *inflate = Decompress::new_gzip(15);
+                true
+            }
+            Engine::Zstd(decoder) if bytes.starts_with(&[0x28]) => decoder.reinit().is_ok(),
+            _ => false,
+        }
+    }
+
+    fn step(&mut self, input: &[u8], out: &mut [u8]) -> Result<Step, ()> {
+        match self {
+            Engine::Gzip(inflate) | Engine::Zlib(inflate) | Engine::RawDeflate(inflate) => {
+                let (before_in, before_out) = (inflate.total_in(), inflate.total_out());
+                let status = inflate.decompress(input, out, FlushDecompress::None);
+                let n_in = (inflate.total_in() - before_in) as usize;
+                let n_out = (inflate.total_out() - before_out) as usize;
+                match status {
+                    Ok(status) => Ok(Step { n_in, n_out, done: status == Status::StreamEnd }),
+                    // The last bytes before the trouble are good; it will come again with the next call.
+                    Err(_) if n_out > 0 => Ok(Step { n_in, n_out, done: false }),
+                    Err(_) => Err(()),
+                }
+            }
+            Engine::Brotli(state) => step_brotli(state, input, out),
+            Engine::Zstd(decoder) => {
+                let status = decoder.run_on_buffers(input, out).map_err(|_| ())?;
+                let done = status.remaining == 0;
+                Ok(Step { n_in: status.bytes_read, n_out: status.bytes_written, done })
+            }
+        }
+    }
+}
+
+fn step_brotli(state: &mut Brotli, input: &[u8], out: &mut [u8]) -> Result<Step, ()> {
+    let (mut available_in, mut n_in) = (input.len(), 0);
+    let (mut available_out, mut n_out, mut total) = (out.len(), 0, 0);
+    let result = BrotliDecompressStream(
+        &mut available_in,
+        &mut n_in,
+        input,
+        &mut available_out,
+        &mut n_out,
+        out,
+        &mut total,
+        state,
+    );
+    match result {
+        BrotliResult::ResultSuccess => Ok(Step { n_in, n_out, done: true }),
+        BrotliResult::ResultFailure if n_out == 0 => Err(()),
+        _ => Ok(Step { n_in, n_out, done: false }),
+    }
+}
+
+/// Joins the chunks of `Transfer-Encoding: chunked` (RFC 9112, section 7.1).
+struct Dechunk<R> {
+    source: io::BufReader<R>,
+    state: ChunkState,
+    /// The size line as far as it was read.
+    line: Vec<u8>,
+    any_chunk: bool,
+}
+
+#[derive(Clone, Copy)]
+enum ChunkState {
+    /// Before a size line; `after_data` when a line end must come first.
+    Size {
+        after_data: bool,
+    },
+    Data(u64),
+    Done,
+    /// It was never chunked: first the line that is no size, then the rest.
+    Verbatim {
+        n_given: usize,
+    },
+}
+
+impl<R: Read> Dechunk<R> {
+    fn new(source: R) -> Dechunk<R> {
+        let state = ChunkState::Size { after_data: false };
+        Dechunk {
+            source: io::BufReader::with_capacity(BUFFER, source),
+            state,
+            line: Vec::new(),
+            any_chunk: false,
+        }
+    }
+
+    fn read_size(&mut self, after_data: bool) -> io::Result<()> {
+        use io::BufRead;
+        self.line.clear();
+        if after_data {
+            (&mut self.source).take(2).read_until(b'\n', &mut self.line)?;
+            if !matches!(&self.line[..], b"\r\n" | b"\n") {
+                let cause = if self.line.is_empty() { CutCause::Ended } else { CutCause::Corrupt };
+                return Err(cut("chunked", cause));
+            }
+            self.line.clear();
+        }
+        (&mut self.source).take(MAX_SIZE_LINE as u64).read_until(b'\n', &mut self.line)?;
+        self.state = match parse_size(&self.line) {
+            Some(0) => ChunkState::Done,
+            Some(size) => {
+                self.any_chunk = true;
+                ChunkState::Data(size)
+            }
+            None if !self.any_chunk => ChunkState::Verbatim { n_given: 0 },
+            None if self.line.is_empty() => return Err(cut("chunked", CutCause::Ended)),
+            None => return Err(cut("chunked", CutCause::Corrupt)),
+        };
+        Ok(())
+    }
+}
+
+impl<R: Read> Read for Dechunk<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if out.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            match self.state {
+                ChunkState::Done => return Ok(0),
+                ChunkState::Size { after_data } => self.read_size(after_data)?,
+                ChunkState::Verbatim { n_given } if n_given < self.line.len() => {
+                    let n = out.len().min(self.line.len() - n_given);
+                    out[..n].copy_from_slice(&self.line[n_given..n_given + n]);
+                    self.state = ChunkState::Verbatim { n_given: n_given + n };
+                    return Ok(n);
+                }
+                ChunkState::Verbatim { .. } => return read_some(&mut self.source, out),
+                ChunkState::Data(0) => self.state = ChunkState::Size { after_data: true },
+                ChunkState::Data(left) => {
+                    let want = (out.len() as u64).min(left) as usize;
+                    let n = read_some(&mut self.source, &mut out[..want])?;
+                    if n == 0 {
+                        return Err(cut("chunked", CutCause::Ended));
+                    }
+                    self.state = ChunkState::Data(left - n as u64);
+                    return Ok(n);
+                }
+            }
+        }
+    }
+}
+
+/// Hexadecimal digits, perhaps an extension behind a semicolon, and a line end.
+fn parse_size(line: &[u8]) -> Option<u64> {
+    let line = line.strip_suffix(b"\n")?;
+    let digits = line.split(|&b| b == b';').next()?.trim_ascii();
+    if digits.is_empty() || digits.len() > 15 || !digits.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Write;
+
+    fn head(content: &str, transfer: &str) -> HttpHead {
+        let text = format!(
+            "HTTP/1.1 200 OK\r\nContent-Encoding: {content}\r\nTransfer-Encoding: {transfer}\r\n\r\n"
+        );
+        HttpHead::parse(text.as_bytes())
+    }
+
+    fn encode(coding: &str, bytes: &[u8]) -> Vec<u8> {
+        let level = flate2::Compression::fast();
+        match coding {
+            "gzip" | "x-gzip" => {
+                let mut encoder = flate2::write::GzEncoder::new(Vec::new(), level);
+                encoder.write_all(bytes).unwrap();
+                encoder.finish().unwrap()
+            }
+            "deflate" => {
+                let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), level);
+                encoder.write_all(bytes).unwrap();
+                encoder.finish().unwrap()
+            }
+            "raw" => {
+                let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), level);
+                encoder.write_all(bytes).unwrap();
+                encoder.finish().unwrap()
+            }
+            "br" => {
+                let mut out = Vec::new();
+                brotli::CompressorWriter::new(&mut out, 4096, 3, 20).write_all(bytes).unwrap();
+                out
+            }
+            "zstd" => zstd::bulk::compress(bytes, 1).unwrap(),
+            "chunked" => {
+                let mut out = Vec::new();
+                for chunk in bytes.chunks(700) {
+                    write!(out, "{:X};x=y\r\n", chunk.len()).unwrap();
+                    out.extend_from_slice(chunk);
+                    out.extend_from_slice(b"\r\n");
+                }
+                out.extend_from_slice(b"0\r\nTrailer: x\r\n\r\n");
+                out
+            }
+            _ => bytes.to_vec(),
+        }
+    }
+
+    fn check(content: &str, transfer: &str, stored: &[u8]) -> Payload {
+        decode(&head(content, transfer), stored, Limits::default())
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+
+        #[test]
+        fn every_coding_is_undone(bytes in proptest::collection::vec(0..9u8, 0..20_000)) {
+            for coding in ["identity", "gzip", "x-gzip", "deflate", "br", "zstd"] {
+                let stored = encode("chunked", &encode(coding, &bytes));
+                let payload = check(coding, "chunked", &stored);
+                prop_assert_eq!(&payload.cut, &None);
+                prop_assert!(payload.bytes == bytes, "{}", coding);
+            }
+            let stacked = encode("br", &encode("gzip", &bytes));
+            prop_assert!(check("gzip, br", "", &stacked).bytes == bytes);
+            prop_assert!(check("deflate", "", &encode("raw", &bytes)).bytes == bytes);
+        }
+
+        #[test]
+        fn any_bytes_give_something(bytes in proptest::collection::vec(any::<u8>(), 0..300), pick in 0..6usize) {
+            let coding = ["gzip", "deflate", "br", "zstd", "chunked", "gzip, br, zstd"][pick];
+            let payload = check(coding, "chunked", &bytes);
+            prop_assert!(payload.bytes.len() <= 64 << 20);
+        }
+
+        #[test]
+        fn a_torn_body_gives_its_beginning(bytes in proptest::collection::vec(0..5u8, 3000..9000), keep in 0.3..0.95f64, pick in 0..5usize) {
+            let coding = ["gzip", "deflate", "br", "zstd", "chunked"][pick];
+            let stored = encode(coding, &bytes);
+            let torn = &stored[..(stored.len() as f64 * keep) as usize];
+            let payload = if coding == "chunked" { check("", coding, torn) } else { check(coding, "", torn) };
+            prop_assert!(bytes.starts_with(&payload.bytes), "{}", coding);
+            prop_assert_eq!(payload.cut, Some(Cut { coding: coding.into(), cause: CutCause::Ended }));
+        }
+    }
+
+    #[test]
+    fn what_is_not_encoded_is_left_alone() {
+        for coding in ["gzip", "deflate", "br", "zstd"] {
+            let payload = check(coding, "chunked", b"<!DOCTYPE html><p>plain</p>");
+            assert_eq!(
+                payload,
+                Payload { bytes: b"<!DOCTYPE html><p>plain</p>".to_vec(), cut: None },
+                "{coding}"
+            );
+            assert_eq!(check(coding, "", b""), Payload::default());
+        }
+    }
+
+    #[test]
+    fn members_after_another_are_joined_and_padding_is_ignored() {
+        let mut stored = encode("gzip", b"one ");
+        stored.extend(encode("gzip", b"two"));
+        stored.extend([0; 20]);
+        assert_eq!(check("gzip", "", &stored).bytes, b"one two");
+    }
+
+    #[test]
+    fn bombs_are_cut() {
+        let zeros = vec![0; 80 << 20];
+        let payload = decode(&head("gzip", ""), &encode("gzip", &zeros)[..], Limits::default());
+        assert_eq!(payload.cut.unwrap().cause, CutCause::TooLarge);
+        assert_eq!(payload.bytes.len(), 64 << 20);
+        let limits = Limits { max_bytes: u64::MAX, max_ratio: 100 };
+        let payload = decode(&head("br", ""), &encode("br", &zeros)[..], limits);
+        assert_eq!(payload.cut, Some(Cut { coding: "br".into(), cause: CutCause::Bomb }));
+        assert!(payload.bytes.len() < 2 << 20);
+    }
+
+    #[test]
+    fn a_body_of_exactly_the_limit_is_whole() {
+        let limits = Limits { max_bytes: 5, max_ratio: 10 };
+        assert_eq!(decode(&head("", ""), &b"12345"[..], limits).cut, None);
+        let longer = decode(&head("", ""), &b"123456"[..], limits);
+        assert_eq!((longer.bytes.len(), longer.cut.unwrap().cause), (5, CutCause::TooLarge));
+    }
+
+    #[test]
+    fn unknown_and_endless_codings_are_named() {
+        assert_eq!(check("compress", "", b"x").cut.unwrap().cause, CutCause::UnknownCoding);
+        let many = check("gzip,gzip,gzip,gzip,gzip,gzip,gzip", "", b"x").cut.unwrap();
+        assert_eq!(many.cause, CutCause::TooManyCodings);
+        assert!(many.to_string().contains("gzip"));
+    }
+}

@@ -10,12 +10,15 @@ mod cut;
 mod facts;
 mod id;
 mod purpose;
+mod selector;
 pub mod vixml;
 mod weigh;
 
 pub use block::{Block, BlockRole, BlockTree, Image, Link, NodeId, Text, Walk};
 pub use cut::Cues;
 pub use id::IgnoreRules;
+pub use selector::{Pin, Selector, SelectorError};
+pub use weigh::{FEATURE_NAMES, N_FEATURES};
 
 use crate::layout::{Layout, Rect};
 use construct::Region;
@@ -33,54 +36,68 @@ pub struct SegmentConfig {
     pub ignore: IgnoreRules,
     /// Weights of the cues.
     pub cues: Cues,
+    /// Parts of the site whose importance the user fixes; the first that holds wins.
+    pub pins: Vec<Pin>,
 }
 
 impl Default for SegmentConfig {
     fn default() -> SegmentConfig {
-        SegmentConfig { coherence: 6, ignore: IgnoreRules::default(), cues: Cues::default() }
+        SegmentConfig {
+            coherence: 6,
+            ignore: IgnoreRules::default(),
+            cues: Cues::default(),
+            pins: Vec::new(),
+        }
     }
 }
 
 /// Cuts a page into blocks. Any layout gives a tree: one without boxes gives one block, one without content
 /// none. The version's name is the caller's to set.
 pub fn segment(layout: &Layout, config: &SegmentConfig) -> BlockTree {
-    let page = Page::new(layout);
-    let addresses = Addresses::new(&layout.base_url, &config.ignore);
-    let mut leaves = Vec::new();
-    let mut blocks = if page.is_usable() {
-        let mut visual = cut::visual_blocks(&page, &config.cues);
-        let regions = construct::regions(&mut visual, config.coherence);
-        Planting { page: &page, addresses: &addresses, visual: &visual, leaves: &mut leaves }.plant(&regions)
-    } else {
-        single(&page, &addresses, &mut leaves)
-    };
+    let (mut blocks, leaves) = cut_and_fill(layout, config);
     weigh::weigh(&mut blocks, &leaves);
-    let mut tree = BlockTree {
-        url: layout.base_url.clone(),
-        version: String::new(),
-        engine: layout.engine.clone(),
-        blocks,
-    };
+    let (url, engine) = (layout.base_url.clone(), layout.engine.clone());
+    let mut tree = BlockTree { url, version: String::new(), engine, blocks };
     tree.seal();
     tree
 }
 
-/// What a leaf's weight is computed from, in the order of the leaves.
+/// What the importance of each leaf is computed from, in the order of [`BlockTree::leaves`]: for those who fit
+/// the weights.
+pub fn leaf_features(layout: &Layout, config: &SegmentConfig) -> Vec<[f32; N_FEATURES]> {
+    weigh::features(&cut_and_fill(layout, config).1)
+}
+
+/// The blocks with their content, and what is known of each leaf.
+fn cut_and_fill(layout: &Layout, config: &SegmentConfig) -> (Vec<Block>, Vec<LeafFacts>) {
+    let page = Page::new(layout);
+    let addresses = Addresses::new(&layout.base_url, &config.ignore);
+    let pinned = selector::pinned_nodes(&page, &config.pins);
+    let visual = Vec::new();
+    let mut planting = Planting {
+        page: &page,
+        addresses: &addresses,
+        pins: &config.pins,
+        pinned,
+        visual,
+        leaves: Vec::new(),
+    };
+    let blocks = if page.is_usable() {
+        planting.visual = cut::visual_blocks(&page, &config.cues);
+        let regions = construct::regions(&mut planting.visual, config.coherence);
+        planting.plant(&regions)
+    } else {
+        planting.single()
+    };
+    (blocks, planting.leaves)
+}
+
+/// What a leaf's weight is computed from.
 struct LeafFacts {
     facts: Facts,
     purpose: Purpose,
-}
-
-/// A page with no usable layout: everything in one block.
-fn single(page: &Page, addresses: &Addresses, leaves: &mut Vec<LeafFacts>) -> Vec<Block> {
-    let Some(root) = page.facts.first() else { return Vec::new() };
-    let mut leaf = content::leaf(page, addresses, 0, page.facts.len() as u32);
-    if is_empty(&leaf) {
-        return Vec::new();
-    }
-    leaf.rect = Rect { x: 0.0, y: 0.0, w: page.layout.width, h: page.layout.height };
-    leaves.push(LeafFacts { facts: root.clone(), purpose: Purpose::Unknown });
-    vec![leaf]
+    /// Number of the pin that holds for most of it, and its importance.
+    pin: Option<(usize, f32)>,
 }
 
 fn is_empty(leaf: &Block) -> bool {
@@ -91,11 +108,27 @@ fn is_empty(leaf: &Block) -> bool {
 struct Planting<'a> {
     page: &'a Page<'a>,
     addresses: &'a Addresses<'a>,
-    visual: &'a [VisualBlock],
-    leaves: &'a mut Vec<LeafFacts>,
+    pins: &'a [Pin],
+    /// By node; empty when there are no pins.
+    pinned: Vec<Option<usize>>,
+    visual: Vec<VisualBlock>,
+    leaves: Vec<LeafFacts>,
 }
 
 impl Planting<'_> {
+    /// A page with no usable layout: everything in one block.
+    fn single(&mut self) -> Vec<Block> {
+        let n_nodes = self.page.facts.len() as u32;
+        let mut leaf = content::leaf(self.page, self.addresses, 0, n_nodes);
+        if is_empty(&leaf) {
+            return Vec::new();
+        }
+        leaf.rect = Rect { x: 0.0, y: 0.0, w: self.page.layout.width, h: self.page.layout.height };
+        let facts = self.page.facts.first().cloned().unwrap_or_default();
+        self.leaves.push(LeafFacts { facts, purpose: Purpose::Unknown, pin: self.pin(0, n_nodes) });
+        vec![leaf]
+    }
+
     /// Regions that turn out empty (fields without words) are left out, an inner block with one child is that child.
     fn plant(&mut self, regions: &[Region]) -> Vec<Block> {
         regions.iter().filter_map(|region| self.block(region)).collect()
@@ -127,8 +160,29 @@ impl Planting<'_> {
             facts.absorb_later(&visual.facts);
         }
         leaf.rect = facts.rect;
-        self.leaves.push(LeafFacts { facts, purpose: main_purpose(&self.visual[region.first..region.end]) });
+        let purpose = main_purpose(&self.visual[region.first..region.end]);
+        self.leaves.push(LeafFacts { facts, purpose, pin: self.pin(start, end) });
         Some(leaf)
+    }
+
+    /// The pin that holds for more than half of what is seen between two nodes.
+    fn pin(&self, start: u32, end: u32) -> Option<(usize, f32)> {
+        let pinned = self.pinned.get(start as usize..end as usize)?;
+        let mut n_letters = vec![0usize; self.pins.len()];
+        let mut n_all = 0;
+        for (pin, index) in pinned.iter().zip(start as usize..) {
+            // An image weighs as much as a line of text.
+            let node = &self.page.layout.nodes[index];
+            let own =
+                if node.is_text() { node.text.trim().len() } else { 80 * usize::from(facts::is_image(node)) };
+            let own = own * usize::from(self.page.is_seen[index]);
+            n_all += own;
+            if let Some(pin) = pin {
+                n_letters[*pin] += own;
+            }
+        }
+        let pin = n_letters.iter().position(|n| 2 * n > n_all)?;
+        Some((pin, self.pins[pin].importance.clamp(0.0, 1.0)))
     }
 }
 

@@ -1,42 +1,239 @@
-//! Leaves -> importance and role, in the manner of Song et al. 2004.
+//! Leaves -> importance and role: features and a learned model in the manner of Song et al., "Learning Block
+//! Importance Models for Web Pages" (WWW 2004).
+//!
+//! Song's features are where a block is, how large it is and what it holds. Heights and absolute positions are
+//! read from content here (how much of the page stands before it), because an embedded engine's are
+//! unreliable and so that a page keeps its weights when only a paragraph grows.
+//! The weights come from `experiments/block-importance/fit.py`; its README has seed and scores.
 
 use super::purpose::Purpose;
 use super::{Block, BlockRole, LeafFacts};
+use crate::layout::{VIEWPORT_HEIGHT, VIEWPORT_WIDTH};
+
+/// How many numbers describe a leaf.
+pub const N_FEATURES: usize = 26;
+
+/// What they are, in order.
+pub const FEATURE_NAMES: [&str; N_FEATURES] = [
+    "log_words",
+    "link_share",
+    "prose_share",
+    "page_words_share",
+    "page_prose_share",
+    "off_centre",
+    "width",
+    "position",
+    "position_squared",
+    "above_fold",
+    "log_images",
+    "image_share",
+    "log_controls",
+    "font_ratio",
+    "has_heading",
+    "log_paragraphs",
+    "is_fixed",
+    "is_main",
+    "is_navigation",
+    "is_header",
+    "is_footer",
+    "is_aside",
+    "is_dialog",
+    "is_comments",
+    "is_related_or_share",
+    "is_advertisement",
+];
+
+/// Sums over the page that features are relative to.
+struct Totals {
+    n_words: f32,
+    n_prose_letters: f32,
+    mass: f32,
+    mean_font: f32,
+}
+
+/// One row of features a leaf, in reading order.
+pub(super) fn features(leaves: &[LeafFacts]) -> Vec<[f32; N_FEATURES]> {
+    let sum = |of: fn(&LeafFacts) -> f32| leaves.iter().map(of).sum::<f32>();
+    let totals = Totals {
+        n_words: sum(|leaf| leaf.facts.n_words as f32).max(1.0),
+        n_prose_letters: sum(|leaf| leaf.facts.n_prose_letters as f32).max(1.0),
+        mass: sum(|leaf| leaf.facts.mass).max(1.0),
+        mean_font: sum(|leaf| leaf.facts.font_sum) / sum(|leaf| leaf.facts.n_letters as f32).max(1.0),
+    };
+    let mut mass_before = 0.0;
+    let mut rows = Vec::with_capacity(leaves.len());
+    for leaf in leaves {
+        rows.push(row(leaf, &totals, mass_before));
+        mass_before += leaf.facts.mass;
+    }
+    rows
+}
+
+fn row(leaf: &LeafFacts, totals: &Totals, mass_before: f32) -> [f32; N_FEATURES] {
+    let facts = &leaf.facts;
+    let n_letters = (facts.n_letters as f32).max(1.0);
+    let position = (mass_before + facts.mass / 2.0) / totals.mass;
+    let centre = facts.rect.x + facts.rect.w / 2.0;
+    let font = if totals.mean_font > 0.0 && facts.n_letters > 0 {
+        facts.font_sum / n_letters / totals.mean_font
+    } else {
+        1.0
+    };
+    let is = |purposes: &[Purpose]| f32::from(u8::from(purposes.contains(&leaf.purpose)));
+    [
+        (1.0 + facts.n_words as f32).ln(),
+        facts.link_share(),
+        facts.n_prose_letters as f32 / n_letters,
+        facts.n_words as f32 / totals.n_words,
+        facts.n_prose_letters as f32 / totals.n_prose_letters,
+        ((centre - VIEWPORT_WIDTH / 2.0).abs() / (VIEWPORT_WIDTH / 2.0)).min(1.0),
+        (facts.rect.w / VIEWPORT_WIDTH).clamp(0.0, 1.0),
+        position,
+        position * position,
+        (1.0 - mass_before / (VIEWPORT_WIDTH * VIEWPORT_HEIGHT)).max(0.0),
+        (1.0 + facts.n_images as f32).ln(),
+        facts.image_area / facts.mass.max(1.0),
+        (1.0 + facts.n_controls as f32).ln(),
+        font.clamp(0.5, 3.0),
+        f32::from(u8::from(facts.has_heading)),
+        (1.0 + facts.n_paragraphs as f32).ln(),
+        f32::from(u8::from(facts.is_fixed)),
+        is(&[Purpose::Main, Purpose::Article]),
+        is(&[Purpose::Navigation]),
+        is(&[Purpose::Header]),
+        is(&[Purpose::Footer]),
+        is(&[Purpose::Aside]),
+        is(&[Purpose::Dialog]),
+        is(&[Purpose::Comments]),
+        is(&[Purpose::Related, Purpose::Share]),
+        is(&[Purpose::Advertisement]),
+    ]
+}
+
+/// Fitted: logistic regression of "this word belongs to the main content", one weight a feature.
+const WEIGHTS: [f32; N_FEATURES] = [
+    0.3, -2.0, 2.0, 1.0, 4.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.5, -2.0, -1.0,
+    -2.0, -1.0, -1.0, -2.0, -2.0, -2.0,
+];
+
+/// Fitted with the weights.
+const BIAS: f32 = -3.0;
+
+/// Fitted: how importance grows with the number of words, as a power.
+const SIZE_POWER: f32 = 0.5;
+
+/// How likely a leaf is the page's main content.
+fn likelihood(row: &[f32; N_FEATURES]) -> f32 {
+    let sum: f32 = row.iter().zip(WEIGHTS).map(|(feature, weight)| feature * weight).sum();
+    1.0 / (1.0 + (-(sum + BIAS)).exp())
+}
 
 /// Gives every leaf its share of the page's importance and its role.
 pub(super) fn weigh(blocks: &mut [Block], leaves: &[LeafFacts]) {
-    let scores: Vec<f32> = leaves.iter().map(score).collect();
-    let total: f32 = scores.iter().sum();
-    let mut shares = scores.iter().zip(leaves);
-    set(blocks, &mut |leaf| {
-        if let Some((score, facts)) = shares.next() {
-            leaf.importance = if total > 0.0 { score / total } else { 0.0 };
-            leaf.role = role(facts, leaf.importance);
+    let likelihoods: Vec<f32> = features(leaves).iter().map(likelihood).collect();
+    let scores = leaves.iter().zip(&likelihoods).map(|(leaf, likelihood)| score(leaf, *likelihood));
+    let shares = share(scores.collect(), leaves);
+    let mut rows = shares.iter().zip(&likelihoods).zip(leaves);
+    for_leaves(blocks, &mut |block| {
+        if let Some(((share, likelihood), leaf)) = rows.next() {
+            block.importance = *share;
+            block.role = role(leaf, *likelihood);
         }
     });
 }
 
-fn set(blocks: &mut [Block], each: &mut dyn FnMut(&mut Block)) {
+/// Squared, so that many small unlikely leaves do not outweigh the one that matters.
+fn score(leaf: &LeafFacts, likelihood: f32) -> f32 {
+    let size = 2.0 + leaf.facts.n_words as f32 + leaf.facts.image_area / 2000.0;
+    (likelihood * likelihood + 1e-4) * size.powf(SIZE_POWER)
+}
+
+/// Scores to shares that sum to 1. Pinned leaves have the share they were given, together; the rest share
+/// what is left.
+fn share(mut scores: Vec<f32>, leaves: &[LeafFacts]) -> Vec<f32> {
+    let pins: Vec<(usize, f32)> = pinned(leaves);
+    let pinned_sum: f32 = pins.iter().map(|(_, share)| share).sum();
+    let has_free = leaves.iter().any(|leaf| leaf.pin.is_none());
+    // Pins that leave nothing over, or too much, are taken as proportions.
+    let scale = if pinned_sum > 1.0 || (!has_free && pinned_sum > 0.0) { 1.0 / pinned_sum } else { 1.0 };
+    for (pin, pinned_share) in pins {
+        spread(&mut scores, leaves, Some(pin), pinned_share * scale);
+    }
+    spread(&mut scores, leaves, None, (1.0 - pinned_sum * scale).max(0.0));
+    let total: f32 = scores.iter().sum();
+    if total > 0.0 {
+        scores.iter().map(|score| score / total).collect()
+    } else {
+        vec![1.0 / scores.len().max(1) as f32; scores.len()]
+    }
+}
+
+/// The pins that found a leaf, with their shares.
+fn pinned(leaves: &[LeafFacts]) -> Vec<(usize, f32)> {
+    let mut pins: Vec<(usize, f32)> = leaves.iter().filter_map(|leaf| leaf.pin).collect();
+    pins.sort_by_key(|(pin, _)| *pin);
+    pins.dedup_by_key(|(pin, _)| *pin);
+    pins
+}
+
+/// Scales the scores of the leaves with this pin so that they sum to `share`.
+fn spread(scores: &mut [f32], leaves: &[LeafFacts], pin: Option<usize>, share: f32) {
+    let is_of = |leaf: &LeafFacts| leaf.pin.map(|(pin, _)| pin) == pin;
+    let sum: f32 = scores.iter().zip(leaves).filter(|(_, leaf)| is_of(leaf)).map(|(score, _)| score).sum();
+    for (score, _) in scores.iter_mut().zip(leaves).filter(|(_, leaf)| is_of(leaf)) {
+        *score = if sum > 0.0 { *score * share / sum } else { 0.0 };
+    }
+}
+
+fn for_leaves(blocks: &mut [Block], each: &mut dyn FnMut(&mut Block)) {
     for block in blocks {
         if block.is_leaf() {
             each(block);
         }
-        set(&mut block.children, each);
+        for_leaves(&mut block.children, each);
     }
 }
 
-fn score(leaf: &LeafFacts) -> f32 {
-    1.0 + leaf.facts.n_prose_letters as f32
-}
-
-fn role(leaf: &LeafFacts, importance: f32) -> BlockRole {
+fn role(leaf: &LeafFacts, likelihood: f32) -> BlockRole {
     match leaf.purpose {
+        Purpose::Advertisement => BlockRole::Advertisement,
         Purpose::Navigation => BlockRole::Navigation,
+        _ if likelihood >= 0.5 => BlockRole::Main,
         Purpose::Header => BlockRole::Header,
         Purpose::Footer => BlockRole::Footer,
-        Purpose::Advertisement => BlockRole::Advertisement,
-        Purpose::Main | Purpose::Article => BlockRole::Main,
-        Purpose::Unknown | Purpose::Section if importance > 0.2 => BlockRole::Main,
+        _ if leaf.facts.n_links >= 4 && leaf.facts.link_share() > 0.8 => BlockRole::Navigation,
         _ => BlockRole::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::facts::Facts;
+
+    fn leaf(n_words: u32, pin: Option<(usize, f32)>) -> LeafFacts {
+        let facts =
+            Facts { n_words, n_letters: 5 * n_words, mass: 100.0 * n_words as f32, ..Facts::default() };
+        LeafFacts { facts, purpose: Purpose::Unknown, pin }
+    }
+
+    #[test]
+    fn pins_hold_and_the_rest_shares_what_is_left() {
+        let leaves =
+            [leaf(10, Some((0, 0.5))), leaf(10, Some((1, 0.0))), leaf(20, None), leaf(30, Some((0, 0.5)))];
+        let shares = share(vec![1.0, 1.0, 1.0, 3.0], &leaves);
+        assert_eq!(shares, [0.125, 0.0, 0.5, 0.375]);
+    }
+
+    #[test]
+    fn pins_beyond_the_whole_are_proportions() {
+        let leaves = [leaf(10, Some((0, 0.9))), leaf(10, Some((1, 0.9))), leaf(20, None)];
+        assert_eq!(share(vec![1.0; 3], &leaves), [0.5, 0.5, 0.0]);
+    }
+
+    #[test]
+    fn a_page_of_nothing_that_scores_is_shared_evenly() {
+        let leaves = [leaf(0, Some((0, 0.0))), leaf(0, Some((0, 0.0)))];
+        assert_eq!(share(vec![1.0; 2], &leaves), [0.5, 0.5]);
     }
 }

@@ -1,0 +1,212 @@
+//! CSS selectors for pins: tag, `#id`, `.class`, `[name]`, `[name=value]`, joined by descendant (space), child
+//! (`>`) and comma. Enough to point at a part of a site; anything else is refused with a reason.
+
+use super::facts::{NONE, Page};
+use crate::layout::LayoutNode;
+
+/// Why a selector cannot be used.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("selector {selector:?}: {reason}")]
+pub struct SelectorError {
+    /// As it was given.
+    pub selector: String,
+    /// What is wrong and what would do.
+    pub reason: &'static str,
+}
+
+/// What one element must have.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+struct Compound {
+    tag: Option<String>,
+    id: Option<String>,
+    classes: Vec<String>,
+    attributes: Vec<(String, Option<String>)>,
+    /// Joined to the one before by `>` rather than by a space.
+    is_child: bool,
+}
+
+/// A parsed selector.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Selector {
+    alternatives: Vec<Vec<Compound>>,
+}
+
+/// More steps than this are refused: matching costs their product with the depth of the page.
+const MAX_STEPS: usize = 16;
+
+impl Selector {
+    /// Parses a selector such as `#live .ticker, aside > ul`.
+    pub fn parse(selector: &str) -> Result<Selector, SelectorError> {
+        let alternatives: Result<Vec<_>, &'static str> = selector.split(',').map(parse_steps).collect();
+        match alternatives {
+            Ok(alternatives) => Ok(Selector { alternatives }),
+            Err(reason) => Err(SelectorError { selector: selector.to_string(), reason }),
+        }
+    }
+
+    pub(super) fn matches(&self, page: &Page, node: u32) -> bool {
+        self.alternatives.iter().any(|steps| matches_steps(page, node, steps))
+    }
+}
+
+fn parse_steps(alternative: &str) -> Result<Vec<Compound>, &'static str> {
+    let spaced = alternative.replace('>', " > ");
+    let mut steps = Vec::new();
+    let mut is_child = false;
+    for word in spaced.split_ascii_whitespace() {
+        if word == ">" {
+            is_child = true;
+            continue;
+        }
+        let mut step = parse_compound(word)?;
+        step.is_child = std::mem::take(&mut is_child) && !steps.is_empty();
+        steps.push(step);
+    }
+    match steps.len() {
+        _ if is_child => Err("ends in >: name the child"),
+        0 => Err("is empty: name a tag, #id or .class"),
+        1..=MAX_STEPS => Ok(steps),
+        _ => Err("has too many steps: shorten it"),
+    }
+}
+
+fn parse_compound(word: &str) -> Result<Compound, &'static str> {
+    const UNKNOWN: &str = "only tag, #id, .class, [name], [name=value], space, > and comma are understood";
+    let mut compound = Compound::default();
+    let mut rest = word;
+    while let Some(first) = rest.chars().next() {
+        let body = if matches!(first, '#' | '.' | '[') { &rest[1..] } else { rest };
+        let stop = |c: char| if first == '[' { c == ']' } else { matches!(c, '#' | '.' | '[') };
+        let end = body.find(stop).unwrap_or(body.len());
+        let name = &body[..end];
+        let is_name = |name: &str| {
+            !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
+        };
+        match first {
+            '[' => {
+                let (name, value) =
+                    name.split_once('=').map_or((name, None), |(name, value)| (name, Some(value)));
+                let value = value.map(|value| value.trim_matches(['"', '\'']).to_string());
+                if end == body.len() || !is_name(name) {
+                    return Err(UNKNOWN);
+                }
+                compound.attributes.push((name.to_ascii_lowercase(), value));
+            }
+            _ if !is_name(name) && !(name == "*" && compound.tag.is_none()) => return Err(UNKNOWN),
+            '#' => compound.id = Some(name.to_string()),
+            '.' => compound.classes.push(name.to_string()),
+            _ => compound.tag = Some(name.to_ascii_lowercase()).filter(|tag| tag != "*"),
+        }
+        rest = &body[(end + usize::from(first == '[')).min(body.len())..];
+    }
+    Ok(compound)
+}
+
+/// From the last step up. Greedy is right for descendants alone; with `>` the steps above are tried again
+/// from each ancestor, at most depth times steps in all.
+fn matches_steps(page: &Page, node: u32, steps: &[Compound]) -> bool {
+    let Some((last, above)) = steps.split_last() else { return true };
+    if !matches_compound(page.node(node), last) {
+        return false;
+    }
+    let mut parent = page.parents[node as usize];
+    if above.is_empty() {
+        return true;
+    }
+    while parent != NONE {
+        if matches_steps(page, parent, above) {
+            return true;
+        }
+        if last.is_child {
+            return false;
+        }
+        parent = page.parents[parent as usize];
+    }
+    false
+}
+
+fn matches_compound(node: &LayoutNode, compound: &Compound) -> bool {
+    let has_class = |class: &String| {
+        node.attribute("class")
+            .is_some_and(|classes| classes.split_ascii_whitespace().any(|own| own == class))
+    };
+    !node.is_text()
+        && compound.tag.as_ref().is_none_or(|tag| *tag == node.tag)
+        && compound.id.as_ref().is_none_or(|id| node.attribute("id") == Some(id))
+        && compound.classes.iter().all(has_class)
+        && compound.attributes.iter().all(|(name, wanted)| match (node.attribute(name), wanted) {
+            (Some(value), Some(wanted)) => value == wanted,
+            (found, _) => found.is_some() && wanted.is_none(),
+        })
+}
+
+/// Fixes the importance of a part of a site's pages.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Pin {
+    /// Which part: blocks that stand mostly inside a match.
+    pub selector: Selector,
+    /// The share of the page's importance that all its blocks have together, 0 to 1.
+    pub importance: f32,
+}
+
+/// For each node the first pin that holds for it or a node above.
+pub(super) fn pinned_nodes(page: &Page, pins: &[Pin]) -> Vec<Option<usize>> {
+    let mut pinned: Vec<Option<usize>> = Vec::new();
+    if pins.is_empty() {
+        return pinned;
+    }
+    for index in 0..page.parents.len() {
+        let above = page.parents[index];
+        let inherited = if above == NONE { None } else { pinned[above as usize] };
+        pinned
+            .push(inherited.or_else(|| pins.iter().position(|pin| pin.selector.matches(page, index as u32))));
+    }
+    pinned
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::sketch::sketch;
+
+    fn texts_under(selector: &str) -> Vec<String> {
+        let layout = sketch(
+            "<html><body><div id=\"a\" class=\"x y\"><p>1</p><div><p class=\"z\">2</p></div></div>\
+             <ul data-k=\"v\"><li>3</li></ul></body></html>",
+        );
+        let page = Page::new(&layout);
+        let pin = Pin { selector: Selector::parse(selector).unwrap(), importance: 0.5 };
+        let pinned = pinned_nodes(&page, &[pin]);
+        layout
+            .nodes
+            .iter()
+            .zip(pinned)
+            .filter(|(node, pin)| node.is_text() && pin.is_some())
+            .map(|(node, _)| node.text.clone())
+            .collect()
+    }
+
+    #[test]
+    fn selectors_find_what_css_finds() {
+        for (selector, texts) in [
+            ("p", vec!["1", "2"]),
+            ("#a", vec!["1", "2"]),
+            ("div#a.y.x > p", vec!["1"]),
+            (".x p.z", vec!["2"]),
+            (".x > p.z", vec![]),
+            ("body > div > div p, [data-k=v] li", vec!["2", "3"]),
+            ("[data-k]", vec!["3"]),
+            ("* > li", vec!["3"]),
+            ("em", vec![]),
+        ] {
+            assert_eq!(texts_under(selector), texts, "{selector}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_understood_is_refused() {
+        for selector in ["", "a:hover", "a >", "a + b", "[x", "#", ".", "a,,b", "a..b", "p::before", "[=x]"] {
+            assert!(Selector::parse(selector).is_err(), "{selector}");
+        }
+    }
+}

@@ -1,4 +1,15 @@
-//! How much a change matters to a reader, from 0 (nothing) to 1 (everything, a first capture).
+//! A [`Delta`] -> how much it matters to a reader, from 0 (nothing) to 1 (everything, a first capture).
+//!
+//! Two published forms and one of our own (SPEC 3; P-VISUAL 6, P-PATTERN 6.2, P-QUALITY 3). All sum or join
+//! one contribution per operation, so each operation's share of the whole is known. Whether an element is an
+//! advertisement, and how much of an operation is noise, the caller judges: lists and history are not in a delta.
+
+use std::collections::HashMap;
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use crate::diff::{BlockDelta, Delta, Element, ElementKind, Operation, OperationKind, Subject};
+use crate::diff::{n_words, word_distance};
 
 /// 0 to 1, checked at construction.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default)]
@@ -18,5 +29,403 @@ impl Importance {
     /// The value as a number.
     pub fn get(self) -> f64 {
         f64::from(self.0)
+    }
+}
+
+/// How contributions are weighed and joined.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Form {
+    /// P-VISUAL 6: shares of elements, averaged over the kinds of operation and of element in a block.
+    Visual2009,
+    /// P-PATTERN 6.2: shares of elements, averaged over the kinds of operation; word distance of texts; little
+    /// for advertisements.
+    Pattern2011,
+    /// 1 - prod(1 - contribution) over shares of words: one more change never lowers it.
+    Monotone,
+}
+
+impl Form {
+    /// All forms with their names.
+    pub const NAMES: [(Form, &'static str); 3] = [
+        (Form::Visual2009, "visual-2009"),
+        (Form::Pattern2011, "pattern-2011"),
+        (Form::Monotone, "monotone"),
+    ];
+}
+
+impl Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Form::NAMES.iter().find(|(form, _)| form == self).map_or("", |(_, name)| name))
+    }
+}
+
+impl FromStr for Form {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Form, String> {
+        let found = Form::NAMES.iter().find(|(_, name)| *name == text).map(|(form, _)| *form);
+        found.ok_or_else(|| format!("{text:?} is no form: write visual-2009, pattern-2011 or monotone"))
+    }
+}
+
+/// What an assessment weighs.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ImportanceConfig {
+    /// Which form.
+    pub form: Form,
+    /// I(delete) of `visual-2009` and `monotone`; insert and update have 1.
+    pub delete_weight: f64,
+    /// I(move) of every form: content that was there before has only another place.
+    pub move_weight: f64,
+    /// Weight of an advertisement, alpha in P-PATTERN.
+    pub advertisement_weight: f64,
+}
+
+impl Default for ImportanceConfig {
+    fn default() -> ImportanceConfig {
+        ImportanceConfig {
+            form: Form::Monotone,
+            delete_weight: 0.8,
+            move_weight: 0.3,
+            advertisement_weight: 0.1,
+        }
+    }
+}
+
+/// What the caller knows of one operation.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Judgement {
+    /// It is about an advertisement.
+    pub is_advertisement: bool,
+    /// 0: all of it is news; 1: none, as a counter that ticks at every visit.
+    pub noise: f64,
+}
+
+/// One operation's part in the whole.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Contribution {
+    /// Before joining: what this operation alone would count.
+    pub value: f64,
+    /// Share of the sum of all values, 0 to 1.
+    pub share: f64,
+    /// What the caller judged.
+    pub judgement: Judgement,
+}
+
+/// A delta weighed.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Assessment {
+    /// The whole.
+    pub importance: Importance,
+    /// In the order of [`Delta::operations`].
+    pub contributions: Vec<Contribution>,
+}
+
+/// Weighs a delta. A delta read as a whole replacement has no operations and counts as everything: find
+/// them by [`crate::diff::diff`] first.
+pub fn assess(
+    delta: &Delta,
+    config: &ImportanceConfig,
+    judge: &mut dyn FnMut(&Operation) -> Judgement,
+) -> Assessment {
+    if delta.replacement.is_some() {
+        return Assessment { importance: Importance::FULL, contributions: Vec::new() };
+    }
+    let around = Surroundings::of(delta);
+    let mut contributions: Vec<Contribution> = Vec::new();
+    for operation in delta.operations() {
+        let judgement = judge(&operation);
+        let value = contribution(&operation, config, &around, judgement).clamp(0.0, 1.0);
+        contributions.push(Contribution { value, share: 0.0, judgement });
+    }
+    let sum: f64 = contributions.iter().map(|contribution| contribution.value).sum();
+    if sum > 0.0 {
+        contributions.iter_mut().for_each(|contribution| contribution.share = contribution.value / sum);
+    }
+    Assessment { importance: Importance::new(join(config.form, sum, &contributions)), contributions }
+}
+
+/// The same with nothing known of advertisements and history.
+pub fn importance(delta: &Delta, config: &ImportanceConfig) -> Importance {
+    assess(delta, config, &mut |_| Judgement::default()).importance
+}
+
+fn join(form: Form, sum: f64, contributions: &[Contribution]) -> f64 {
+    match form {
+        Form::Visual2009 | Form::Pattern2011 => sum,
+        Form::Monotone => 1.0 - contributions.iter().map(|each| 1.0 - each.value).product::<f64>(),
+    }
+}
+
+/// The blocks of the changes: their elements, and which kinds of operation and element occur in each.
+struct Surroundings<'a> {
+    blocks: HashMap<&'a [u16], &'a BlockDelta>,
+    kinds: HashMap<&'a [u16], (u8, u8)>,
+}
+
+impl<'a> Surroundings<'a> {
+    fn of(delta: &'a Delta) -> Surroundings<'a> {
+        let blocks = delta.blocks.iter().map(|block| (block.after.0.as_slice(), block)).collect();
+        let mut kinds: HashMap<&[u16], (u8, u8)> = HashMap::new();
+        for operation in delta.operations() {
+            if let (Some(kind), Some(block)) = (operation.element_kind(), operation.block_after) {
+                let seen = kinds.entry(block).or_default();
+                seen.0 |= 1 << operation.kind as u8;
+                seen.1 |= 1 << kind as u8;
+            }
+        }
+        Surroundings { blocks, kinds }
+    }
+
+    /// The block around an element, its number of kinds of operation, its number of kinds of element.
+    fn at(&self, operation: &Operation) -> Option<(&BlockDelta, f64, f64)> {
+        let reference = operation.block_after?;
+        let (operations, elements) = self.kinds.get(reference)?;
+        let block = self.blocks.get(reference)?;
+        Some((block, f64::from(operations.count_ones()), f64::from(elements.count_ones())))
+    }
+}
+
+fn contribution(
+    operation: &Operation,
+    config: &ImportanceConfig,
+    around: &Surroundings,
+    judgement: Judgement,
+) -> f64 {
+    let news = 1.0 - judgement.noise.clamp(0.0, 1.0);
+    let weight = if judgement.is_advertisement && config.form != Form::Visual2009 {
+        config.advertisement_weight
+    } else {
+        1.0
+    };
+    let importance = f64::from(operation.importance);
+    let share = match operation.subject {
+        Subject::Block(_) => operation_weight(operation.kind, config),
+        Subject::Element { before, after } => element_share(operation, before, after, config, around),
+    };
+    importance * share * weight * news
+}
+
+fn operation_weight(kind: OperationKind, config: &ImportanceConfig) -> f64 {
+    match kind {
+        OperationKind::Insert | OperationKind::Update => 1.0,
+        OperationKind::Delete if config.form == Form::Pattern2011 => 1.0,
+        OperationKind::Delete => config.delete_weight,
+        OperationKind::Move => config.move_weight,
+    }
+}
+
+/// Which part of its block an operation changes. An element that moved into a new block adds nothing to that
+/// block's coming.
+fn element_share(
+    operation: &Operation,
+    before: Option<&Element>,
+    after: Option<&Element>,
+    config: &ImportanceConfig,
+    around: &Surroundings,
+) -> f64 {
+    let Some((block, n_operations, n_kinds)) = around.at(operation) else { return 0.0 };
+    let Some(kind) = operation.element_kind() else { return 0.0 };
+    let weight = operation_weight(operation.kind, config);
+    let distance = || match (before, after) {
+        (Some(before), Some(after)) if operation.kind == OperationKind::Update => {
+            word_distance(before.text(), after.text())
+        }
+        _ => 1.0,
+    };
+    match config.form {
+        Form::Visual2009 => {
+            let n = f64::from(block.n_elements[kind as usize].max(1));
+            weight / (n_operations * n_kinds * n)
+        }
+        Form::Pattern2011 => {
+            let n = f64::from(block.n_elements.iter().sum::<u32>().max(1));
+            let importance = if kind == ElementKind::Text { distance() } else { 1.0 };
+            weight * importance / (n_operations * n)
+        }
+        Form::Monotone => {
+            let distance =
+                if kind == ElementKind::Text { distance() } else { update_of_reference(before, after) };
+            weight * distance * share_of_words(operation.kind, before, after, block)
+        }
+    }
+}
+
+/// A link that now leads elsewhere, or has another name, is half another link.
+fn update_of_reference(before: Option<&Element>, after: Option<&Element>) -> f64 {
+    match (before, after) {
+        (Some(before), Some(after)) if before != after => 0.5,
+        _ => 1.0,
+    }
+}
+
+/// Words that an image is worth to a reader, whatever its name.
+const WORDS_OF_IMAGE: f64 = 10.0;
+
+fn mass(element: &Element) -> f64 {
+    let words = n_words(element.text()) as f64;
+    match element.kind() {
+        ElementKind::Image => WORDS_OF_IMAGE,
+        ElementKind::Link | ElementKind::Text => words.max(1.0),
+    }
+}
+
+/// Words of the element over words of the block, each operation for itself, so that no other one lowers it.
+fn share_of_words(
+    kind: OperationKind,
+    before: Option<&Element>,
+    after: Option<&Element>,
+    block: &BlockDelta,
+) -> f64 {
+    let words = before.into_iter().chain(after).map(mass).fold(1.0, f64::max);
+    let n_before = f64::from(block.n_words);
+    match kind {
+        OperationKind::Insert | OperationKind::Move => words / (n_before + words),
+        OperationKind::Delete | OperationKind::Update => words / n_before.max(words),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::diff::diff;
+    use crate::diff::plant::{PlantRates, plant};
+    use crate::segment::{Block, BlockTree, Image, Link, Text};
+
+    fn config(form: Form) -> ImportanceConfig {
+        ImportanceConfig { form, ..ImportanceConfig::default() }
+    }
+
+    fn sealed(blocks: Vec<Block>) -> BlockTree {
+        let mut tree = BlockTree { blocks, ..BlockTree::default() };
+        tree.seal();
+        tree
+    }
+
+    fn links(n: usize, prefix: &str) -> Vec<Link> {
+        (0..n).map(|i| Link::new(format!("{prefix}{i}"), format!("/{prefix}{i}"))).collect()
+    }
+
+    fn images(n: usize) -> Vec<Image> {
+        (0..n).map(|i| Image::new(format!("image{i}"), format!("/image{i}"))).collect()
+    }
+
+    fn weighed(importance: f32, block: Block) -> Block {
+        Block { importance, ..block }
+    }
+
+    /// P-VISUAL 6, example 1 (figure 7): B1 0.1, B2.1 0.3, B2.2 0.4, B3 0.2.
+    fn figure_7() -> (BlockTree, BlockTree) {
+        let page = |text: &str, n_links: usize, n_images: usize| {
+            let mut many = links(2, "link");
+            many.extend(links(n_links, "more"));
+            sealed(vec![
+                weighed(0.1, Block::leaf(vec![], vec![], vec![Text::new(text)])),
+                Block::inner(vec![
+                    weighed(0.3, Block::leaf(vec![], vec![], vec![Text::new("untouched words")])),
+                    weighed(0.4, Block::leaf(many, vec![], vec![])),
+                ]),
+                weighed(0.2, Block::leaf(vec![], images(n_images), vec![])),
+            ])
+        };
+        (page("a text of five words", 0, 4), page("a text of five changes", 4, 2))
+    }
+
+    #[test]
+    fn the_example_of_2009() {
+        let (before, after) = figure_7();
+        let found = importance(&diff(&before, &after), &config(Form::Visual2009)).get();
+        let expected = 0.1 * 1.0 * (1.0 / 1.0) + 0.4 * 1.0 * (4.0 / 6.0) + 0.2 * 0.8 * (2.0 / 4.0);
+        assert!((expected - 0.4467f64).abs() < 1e-4);
+        assert!((found - expected).abs() < 1e-6, "{found}");
+    }
+
+    /// The same changes by P-PATTERN's algorithm 2: the text counts by its distance, a deletion fully.
+    #[test]
+    fn the_example_by_the_form_of_2011() {
+        let (before, after) = figure_7();
+        let delta = diff(&before, &after);
+        let found = importance(&delta, &config(Form::Pattern2011)).get();
+        let expected = 0.1 * (1.0 / 5.0) + 0.4 * (4.0 / 6.0) + 0.2 * (2.0 / 4.0);
+        assert!((found - expected).abs() < 1e-6, "{found}");
+        let all_advertisements = &mut |operation: &Operation| Judgement {
+            is_advertisement: operation.element_kind() == Some(ElementKind::Image),
+            noise: 0.0,
+        };
+        let found = assess(&delta, &config(Form::Pattern2011), all_advertisements).importance.get();
+        let expected = 0.1 * (1.0 / 5.0) + 0.4 * (4.0 / 6.0) + 0.1 * 0.2 * (2.0 / 4.0);
+        assert!((found - expected).abs() < 1e-6, "alpha = 0.1 for images: {found}");
+    }
+
+    #[test]
+    fn averaging_over_operations_is_not_monotone_and_our_form_is() {
+        let page = |links: Vec<Link>, n_images: usize| {
+            sealed(vec![weighed(1.0, Block::leaf(links, images(n_images), vec![]))])
+        };
+        let mut grown = links(4, "a");
+        grown.extend(links(8, "b"));
+        let before = page(links(4, "a"), 9);
+        let (one, two) = (page(grown.clone(), 9), page(grown, 8));
+        for (form, falls) in [(Form::Visual2009, true), (Form::Pattern2011, true), (Form::Monotone, false)] {
+            let one = importance(&diff(&before, &one), &config(form)).get();
+            let two = importance(&diff(&before, &two), &config(form)).get();
+            assert_eq!(two < one, falls, "{form}: {one} {two}");
+        }
+    }
+
+    #[test]
+    fn a_structural_operation_counts_with_its_block() {
+        let old = || weighed(0.7, Block::leaf(links(3, "old"), vec![], vec![Text::new("words of old")]));
+        let new = weighed(0.3, Block::leaf(links(3, "new"), vec![], vec![Text::new("news of today")]));
+        let delta = diff(&sealed(vec![old()]), &sealed(vec![old(), new]));
+        for (form, _) in Form::NAMES {
+            assert!((importance(&delta, &config(form)).get() - 0.3).abs() < 1e-6, "{form}");
+        }
+    }
+
+    #[test]
+    fn noise_takes_its_part_away() {
+        let (before, after) = figure_7();
+        let delta = diff(&before, &after);
+        for (form, _) in Form::NAMES {
+            let judged =
+                assess(&delta, &config(form), &mut |_| Judgement { noise: 1.0, is_advertisement: false });
+            assert_eq!(judged.importance, Importance::NONE, "{form}");
+        }
+    }
+
+    fn any_page() -> impl Strategy<Value = BlockTree> {
+        let leaf = (0usize..6, 0usize..4, proptest::collection::vec("([a-e] ){1,6}", 0..4), 0.01f32..1.0);
+        proptest::collection::vec(leaf, 1..6).prop_map(|leaves| {
+            let total: f32 = leaves.iter().map(|leaf| leaf.3).sum();
+            let block = |(n_links, n_images, texts, importance): (usize, usize, Vec<String>, f32)| {
+                let texts = texts.into_iter().map(Text::new).collect();
+                weighed(importance / total, Block::leaf(links(n_links, "l"), images(n_images), texts))
+            };
+            sealed(leaves.into_iter().map(block).collect())
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn always_between_none_and_full(before in any_page(), other in any_page(), seed in any::<u64>()) {
+            let (planted, _) = plant(&before, PlantRates { elements: 0.4, blocks: 0.4 }, seed);
+            for after in [&other, &planted, &before] {
+                let delta = diff(&before, after);
+                for (form, _) in Form::NAMES {
+                    let assessment = assess(&delta, &config(form), &mut |_| Judgement::default());
+                    let value = assessment.importance.get();
+                    prop_assert!((0.0..=1.0).contains(&value), "{form}: {value}");
+                    prop_assert_eq!(delta.is_empty(), assessment.contributions.is_empty());
+                    if delta.is_empty() {
+                        prop_assert_eq!(assessment.importance, Importance::NONE);
+                    }
+                    let shares: f64 = assessment.contributions.iter().map(|each| each.share).sum();
+                    prop_assert!(shares == 0.0 || (shares - 1.0).abs() < 1e-9);
+                }
+            }
+        }
     }
 }

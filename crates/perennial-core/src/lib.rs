@@ -26,7 +26,10 @@
 //! | [`validator`] | ETag and Last-Modified over time -> can a 304 be believed |
 //! | [`layout`] | what a renderer delivers: boxes, fonts, colours of every node |
 //! | [`segment`] | layout -> [`segment::BlockTree`] (VIPS), Vi-XML |
-//! | [`importance`] | 0 to 1: how much a change matters |
+//! | [`diff`] | two block trees -> [`diff::Delta`] (Vi-DIFF), Vi-Delta, apply |
+//! | [`importance`] | delta -> [`importance::Importance`], 0 to 1: how much it matters |
+//! | [`noise`] | a page's history of changes -> how much of a change is noise |
+//! | [`observe`] | the three stages in one: what one visit taught us |
 //! | [`schedule`] | what is known of pages -> the next [`schedule::Visit`] |
 //! | [`quality`] | captures against the truth -> completeness, coherence; estimates where it is unknown |
 
@@ -68,7 +71,13 @@ pub mod layout;
 
 pub mod segment;
 
+pub mod diff;
+
 pub mod importance;
+
+pub mod noise;
+
+pub mod observe;
 
 pub mod schedule;
 

@@ -40,7 +40,7 @@ pub fn write(tree: &BlockTree) -> String {
     out
 }
 
-fn write_block(out: &mut String, block: &Block, depth: usize) {
+pub(crate) fn write_block(out: &mut String, block: &Block, depth: usize) {
     indent(out, depth);
     out.push_str("<Block");
     attribute(out, "ref", &block.name());
@@ -121,11 +121,11 @@ fn indent(out: &mut String, depth: usize) {
 }
 
 /// For values that need no escaping. Writing to a String cannot fail.
-fn number(out: &mut String, name: &str, value: impl Display) {
+pub(crate) fn number(out: &mut String, name: &str, value: impl Display) {
     let _ = write!(out, " {name}=\"{value}\"");
 }
 
-fn attribute(out: &mut String, name: &str, value: &str) {
+pub(crate) fn attribute(out: &mut String, name: &str, value: &str) {
     let _ = write!(out, " {name}=\"");
     escape(out, value);
     out.push('"');
@@ -306,7 +306,7 @@ impl Reading {
     }
 }
 
-fn text(tag: &BytesStart, name: &str) -> Result<String, String> {
+pub(crate) fn text(tag: &BytesStart, name: &str) -> Result<String, String> {
     let found = tag.try_get_attribute(name).map_err(|error| error.to_string())?;
     let value = found.ok_or_else(|| format!("<{}> without the attribute {name}: add it", tag.name().0))?;
     value
@@ -315,12 +315,12 @@ fn text(tag: &BytesStart, name: &str) -> Result<String, String> {
         .map_err(|error| error.to_string())
 }
 
-fn parse<T: std::str::FromStr>(tag: &BytesStart, name: &str) -> Result<T, String> {
+pub(crate) fn parse<T: std::str::FromStr>(tag: &BytesStart, name: &str) -> Result<T, String> {
     let value = text(tag, name)?;
     value.parse().map_err(|_| format!("{name}=\"{value}\" is no number in range: mend it"))
 }
 
-fn id(tag: &BytesStart, name: &str) -> Result<NodeId, String> {
+pub(crate) fn id(tag: &BytesStart, name: &str) -> Result<NodeId, String> {
     let value = text(tag, name)?;
     let digits = u64::from_str_radix(&value, 16);
     digits.map(NodeId).map_err(|_| format!("{name}=\"{value}\" is no ID: sixteen hexadecimal digits are"))

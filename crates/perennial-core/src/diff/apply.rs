@@ -1,0 +1,293 @@
+//! The version before and a delta -> the version after, exactly.
+
+use std::collections::HashMap;
+
+use super::structure::shallow;
+use super::tree::Nodes;
+use super::{Appearance, BlockDelta, BlockOperation, Delta, Element, ElementKind, ElementMove};
+use crate::segment::{Block, BlockTree};
+
+/// The delta names something that this version does not have.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("the delta does not fit this version: {0}; apply it to the version it was made from")]
+pub struct ApplyError(String);
+
+impl Delta {
+    /// The version after, given the version before. Both are sealed trees.
+    pub fn apply(&self, before: &BlockTree) -> Result<BlockTree, ApplyError> {
+        if let Some(replacement) = &self.replacement {
+            return Ok((**replacement).clone());
+        }
+        let nodes = Nodes::of(before);
+        let plan = Plan::of(self, &nodes)?;
+        let mut tree = BlockTree {
+            url: self.url.clone(),
+            version: self.to.clone(),
+            engine: self.engine.clone(),
+            blocks: plan.children(&mut Vec::new(), Some(0))?,
+        };
+        tree.seal();
+        Ok(tree)
+    }
+}
+
+/// A lying delta must not exhaust the stack; no page nests so deep.
+const MAX_DEPTH: usize = 500;
+
+/// Where a block of the version after comes from.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Kept(usize),
+    New(&'a Block),
+}
+
+/// The delta, ordered by what the builder of the tree asks for.
+struct Plan<'a> {
+    nodes: &'a Nodes<'a>,
+    /// Blocks that do not stand where their siblings before would put them: gone, or placed below.
+    has_left: Vec<bool>,
+    /// By the parent's reference after: place and source.
+    placed: HashMap<&'a [u16], Vec<(usize, Source<'a>)>>,
+    within: HashMap<&'a [u16], &'a BlockDelta>,
+    moved_out: HashMap<&'a [u16], Vec<&'a ElementMove>>,
+    moved_in: HashMap<&'a [u16], Vec<&'a ElementMove>>,
+    looks: HashMap<&'a [u16], &'a Appearance>,
+}
+
+impl<'a> Plan<'a> {
+    fn of(delta: &'a Delta, nodes: &'a Nodes<'a>) -> Result<Plan<'a>, ApplyError> {
+        let numbers: HashMap<Vec<u16>, usize> = (1..nodes.len()).map(|n| (nodes.reference(n).0, n)).collect();
+        let number = |reference: &[u16]| {
+            let found = numbers.get(reference).copied();
+            found
+                .ok_or_else(|| ApplyError(format!("it has no block {}", super::BlockRef(reference.to_vec()))))
+        };
+        let mut plan = Plan {
+            nodes,
+            has_left: vec![false; nodes.len()],
+            placed: HashMap::new(),
+            within: delta.blocks.iter().map(|block| (block.before.0.as_slice(), block)).collect(),
+            moved_out: group(&delta.moves, |moved| &moved.from.0),
+            moved_in: group(&delta.moves, |moved| &moved.to.0),
+            looks: delta.appearances.iter().map(|look| (look.block.0.as_slice(), look)).collect(),
+        };
+        for operation in &delta.structure {
+            match operation {
+                BlockOperation::Insert(block) => {
+                    block.walk().for_each(|block| plan.place(&block.reference, Source::New(block)));
+                }
+                BlockOperation::Delete(block) => {
+                    for block in block.walk() {
+                        plan.has_left[number(&block.reference)?] = true;
+                    }
+                }
+                BlockOperation::Move { from, to, .. } => {
+                    let from = number(&from.0)?;
+                    // A block that went to two places could double and double again.
+                    if std::mem::replace(&mut plan.has_left[from], true) {
+                        return Err(ApplyError("it moves one block twice".into()));
+                    }
+                    plan.place(&to.0, Source::Kept(from));
+                }
+            }
+        }
+        plan.placed.values_mut().for_each(|children| children.sort_by_key(|(place, _)| *place));
+        Ok(plan)
+    }
+
+    fn place(&mut self, reference: &'a [u16], source: Source<'a>) {
+        if let Some((last, parent)) = reference.split_last() {
+            self.placed.entry(parent).or_default().push((usize::from(last.saturating_sub(1)), source));
+        }
+    }
+
+    /// Builds the blocks within the block at `reference` after, which was `source` before.
+    fn children(&self, reference: &mut Vec<u16>, source: Option<usize>) -> Result<Vec<Block>, ApplyError> {
+        if reference.len() > MAX_DEPTH {
+            return Err(ApplyError(format!("it nests blocks deeper than {MAX_DEPTH}")));
+        }
+        let kept = source.into_iter().flat_map(|source| &self.nodes.all[source].children);
+        let kept = kept.copied().filter(|&child| !self.has_left[child]).map(Source::Kept);
+        let placed = self.placed.get(reference.as_slice()).cloned().unwrap_or_default();
+        let mut blocks = Vec::new();
+        for child in fill(kept, placed.into_iter()) {
+            reference.push(u16::try_from(blocks.len() + 1).unwrap_or(u16::MAX));
+            blocks.push(self.block(reference, child)?);
+            reference.pop();
+        }
+        Ok(blocks)
+    }
+
+    fn block(&self, reference: &mut Vec<u16>, source: Source) -> Result<Block, ApplyError> {
+        let (mut block, number) = match source {
+            Source::New(new) => (self.fresh(reference, new), None),
+            Source::Kept(number) => (self.kept(reference, number)?, Some(number)),
+        };
+        block.children = self.children(reference, number)?;
+        Ok(block)
+    }
+
+    fn fresh(&self, reference: &[u16], new: &Block) -> Block {
+        let mut lists = Lists::of(new);
+        self.move_in(reference, &mut lists);
+        lists.into_block(shallow(new))
+    }
+
+    fn kept(&self, reference: &[u16], number: usize) -> Result<Block, ApplyError> {
+        let Some(was) = self.nodes.all[number].block else { return Ok(Block::default()) };
+        let mut block = shallow(was);
+        if let Some(look) = self.looks.get(reference) {
+            block.rect = look.rect.unwrap_or(block.rect);
+            block.doc = look.doc.unwrap_or(block.doc);
+            block.importance = look.importance.unwrap_or(block.importance);
+            block.role = look.role.unwrap_or(block.role);
+        }
+        let home = self.nodes.reference(number);
+        let mut lists = Lists::of(was);
+        let within = self.within.get(home.0.as_slice()).copied();
+        let moved_out = self.moved_out.get(home.0.as_slice());
+        if within.is_some() || moved_out.is_some() {
+            lists.take_out(within, moved_out.map_or(&[], Vec::as_slice))?;
+        }
+        if let Some(within) = within {
+            lists.reorder(within)?;
+            lists.put_in(
+                within.inserted.iter().map(|(place, element)| (*place, element)).collect(),
+                &self.arriving(reference),
+            );
+            lists.respell(within)?;
+        } else {
+            self.move_in(reference, &mut lists);
+        }
+        Ok(lists.into_block(block))
+    }
+
+    fn arriving(&self, reference: &[u16]) -> Vec<&'a ElementMove> {
+        self.moved_in.get(reference).cloned().unwrap_or_default()
+    }
+
+    fn move_in(&self, reference: &[u16], lists: &mut Lists) {
+        lists.put_in(Vec::new(), &self.arriving(reference));
+    }
+}
+
+fn group<'a>(
+    moves: &'a [ElementMove],
+    key: impl Fn(&'a ElementMove) -> &'a Vec<u16>,
+) -> HashMap<&'a [u16], Vec<&'a ElementMove>> {
+    let mut groups: HashMap<&[u16], Vec<&ElementMove>> = HashMap::new();
+    for moved in moves {
+        groups.entry(key(moved)).or_default().push(moved);
+    }
+    groups
+}
+
+/// Puts each of the second at its place (ascending) and the first into what is left, in order.
+fn fill<T>(kept: impl Iterator<Item = T>, placed: impl Iterator<Item = (usize, T)>) -> Vec<T> {
+    let mut kept = kept.into_iter();
+    let mut all = Vec::new();
+    for (place, item) in placed {
+        while all.len() < place {
+            match kept.next() {
+                Some(next) => all.push(next),
+                None => break,
+            }
+        }
+        all.push(item);
+    }
+    all.extend(kept);
+    all
+}
+
+/// The three lists of a block, as elements.
+struct Lists([Vec<Element>; 3]);
+
+impl Lists {
+    fn of(block: &Block) -> Lists {
+        Lists([
+            block.links.iter().cloned().map(Element::Link).collect(),
+            block.images.iter().cloned().map(Element::Image).collect(),
+            block.texts.iter().cloned().map(Element::Text).collect(),
+        ])
+    }
+
+    fn into_block(self, mut block: Block) -> Block {
+        for element in self.0.into_iter().flatten() {
+            match element {
+                Element::Link(link) => block.links.push(link),
+                Element::Image(image) => block.images.push(image),
+                Element::Text(text) => block.texts.push(text),
+            }
+        }
+        block
+    }
+
+    /// Updates, then removes what was deleted or moved out, all by their places before.
+    fn take_out(
+        &mut self,
+        within: Option<&BlockDelta>,
+        moved_out: &[&ElementMove],
+    ) -> Result<(), ApplyError> {
+        let mut gone: [Vec<u32>; 3] = Default::default();
+        for update in within.iter().flat_map(|within| &within.updated) {
+            *self.at(update.before.kind(), update.index)? = update.after.clone();
+        }
+        for (place, element) in within.iter().flat_map(|within| &within.deleted) {
+            gone[element.kind() as usize].push(*place);
+        }
+        for moved in moved_out {
+            gone[moved.element.kind() as usize].push(moved.from_index);
+        }
+        for kind in ElementKind::ALL {
+            let gone = &mut gone[kind as usize];
+            gone.sort_unstable();
+            if let Some(last) = gone.last() {
+                self.at(kind, *last)?;
+            }
+            let mut place = 0;
+            self.0[kind as usize].retain(|_| {
+                place += 1;
+                gone.binary_search(&(place - 1)).is_err()
+            });
+        }
+        Ok(())
+    }
+
+    fn at(&mut self, kind: ElementKind, place: u32) -> Result<&mut Element, ApplyError> {
+        let found = self.0[kind as usize].get_mut(place as usize);
+        found.ok_or_else(|| ApplyError(format!("a block has no {} number {place}", kind.name())))
+    }
+
+    fn reorder(&mut self, within: &BlockDelta) -> Result<(), ApplyError> {
+        for (kind, order) in &within.reordered {
+            let mut rest: Vec<Option<Element>> = self.0[*kind as usize].drain(..).map(Some).collect();
+            for rank in order {
+                let element = rest.get_mut(*rank as usize).and_then(Option::take);
+                let wrong = || ApplyError(format!("an order of {}s names number {rank}", kind.name()));
+                self.0[*kind as usize].push(element.ok_or_else(wrong)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn put_in<'e>(&mut self, mut placed: Vec<(u32, &'e Element)>, arriving: &[&'e ElementMove]) {
+        placed.extend(arriving.iter().map(|moved| (moved.to_index, &moved.element)));
+        placed.sort_by_key(|(place, _)| *place);
+        for kind in ElementKind::ALL {
+            let of_kind = placed.iter().filter(|(_, element)| element.kind() == kind);
+            let of_kind: Vec<_> =
+                of_kind.map(|(place, element)| (*place as usize, (*element).clone())).collect();
+            if !of_kind.is_empty() {
+                let kept = std::mem::take(&mut self.0[kind as usize]);
+                self.0[kind as usize] = fill(kept.into_iter(), of_kind.into_iter());
+            }
+        }
+    }
+
+    fn respell(&mut self, within: &BlockDelta) -> Result<(), ApplyError> {
+        for (place, element) in &within.respelled {
+            *self.at(element.kind(), *place)? = element.clone();
+        }
+        Ok(())
+    }
+}

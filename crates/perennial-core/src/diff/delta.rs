@@ -1,0 +1,408 @@
+//! All changes between two trees, grouped as in Vi-Delta: by block, then by operation (P-VISUAL 5.1).
+
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use crate::layout::Rect;
+use crate::segment::{Block, BlockRole, BlockTree, Image, Link, NodeId, Text};
+
+/// Position of a block in reading order: B1.2 is the second block within the first.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct BlockRef(pub Vec<u16>);
+
+impl Display for BlockRef {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("B")?;
+        for (level, number) in self.0.iter().enumerate() {
+            write!(f, "{}{number}", if level == 0 { "" } else { "." })?;
+        }
+        Ok(())
+    }
+}
+
+impl FromStr for BlockRef {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<BlockRef, String> {
+        let wrong = || format!("{text:?} is no block reference: write B1 or B1.2.3");
+        let numbers = text.strip_prefix('B').ok_or_else(wrong)?;
+        if numbers.is_empty() {
+            return Ok(BlockRef::default());
+        }
+        let parsed: Result<Vec<u16>, _> = numbers.split('.').map(u16::from_str).collect();
+        parsed.map(BlockRef).map_err(|_| wrong())
+    }
+}
+
+/// What a leaf block holds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum ElementKind {
+    Link,
+    Image,
+    Text,
+}
+
+impl ElementKind {
+    /// All kinds, in the order of Vi-XML.
+    pub const ALL: [ElementKind; 3] = [ElementKind::Link, ElementKind::Image, ElementKind::Text];
+
+    /// `link`, `image` or `text`.
+    pub fn name(self) -> &'static str {
+        match self {
+            ElementKind::Link => "link",
+            ElementKind::Image => "image",
+            ElementKind::Text => "text",
+        }
+    }
+}
+
+impl FromStr for ElementKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ElementKind, String> {
+        let found = ElementKind::ALL.into_iter().find(|kind| kind.name() == text);
+        found.ok_or_else(|| format!("{text:?} is no kind of element: write link, image or text"))
+    }
+}
+
+/// What happens to an element or a block.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum OperationKind {
+    Insert,
+    Delete,
+    Update,
+    Move,
+}
+
+impl OperationKind {
+    /// All kinds.
+    pub const ALL: [OperationKind; 4] =
+        [OperationKind::Insert, OperationKind::Delete, OperationKind::Update, OperationKind::Move];
+
+    /// `insert`, `delete`, `update` or `move`.
+    pub fn name(self) -> &'static str {
+        match self {
+            OperationKind::Insert => "insert",
+            OperationKind::Delete => "delete",
+            OperationKind::Update => "update",
+            OperationKind::Move => "move",
+        }
+    }
+}
+
+impl FromStr for OperationKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<OperationKind, String> {
+        let found = OperationKind::ALL.into_iter().find(|kind| kind.name() == text);
+        found.ok_or_else(|| format!("{text:?} is no operation: write insert, delete, update or move"))
+    }
+}
+
+/// A link, an image or a text.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+#[allow(missing_docs)]
+pub enum Element {
+    Link(Link),
+    Image(Image),
+    Text(Text),
+}
+
+impl Element {
+    /// Which of the three.
+    pub fn kind(&self) -> ElementKind {
+        match self {
+            Element::Link(_) => ElementKind::Link,
+            Element::Image(_) => ElementKind::Image,
+            Element::Text(_) => ElementKind::Text,
+        }
+    }
+
+    /// The content's hash.
+    pub fn id(&self) -> NodeId {
+        match self {
+            Element::Link(link) => link.id,
+            Element::Image(image) => image.id,
+            Element::Text(text) => text.id,
+        }
+    }
+
+    /// What a reader reads: the name, or the text.
+    pub fn text(&self) -> &str {
+        match self {
+            Element::Link(link) => &link.name,
+            Element::Image(image) => &image.name,
+            Element::Text(text) => &text.text,
+        }
+    }
+
+    /// Where it leads or comes from; empty for a text.
+    pub fn address(&self) -> &str {
+        match self {
+            Element::Link(link) => &link.address,
+            Element::Image(image) => &image.source,
+            Element::Text(_) => "",
+        }
+    }
+
+    /// The same content with the ID that covers all of it.
+    pub(super) fn with_plain_id(&self) -> Element {
+        match self {
+            Element::Link(link) => Element::Link(Link::new(link.name.as_str(), link.address.as_str())),
+            Element::Image(image) => Element::Image(Image::new(image.name.as_str(), image.source.as_str())),
+            Element::Text(text) => Element::Text(Text::new(text.text.as_str())),
+        }
+    }
+}
+
+/// An element that became another in its block: one of name and address stayed, or half of the words did.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Update {
+    /// Place among the block's elements of its kind before.
+    pub index: u32,
+    /// What it was.
+    pub before: Element,
+    /// What it is.
+    pub after: Element,
+}
+
+/// The changes within one block that both versions have.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct BlockDelta {
+    /// Where the block was.
+    pub before: BlockRef,
+    /// Where it is.
+    pub after: BlockRef,
+    /// The block's share of the page's importance, after.
+    pub importance: f32,
+    /// What it is to a reader, after.
+    pub role: BlockRole,
+    /// Links, images and texts of the block in both versions together; an updated one counts once.
+    pub n_elements: [u32; 3],
+    /// Words of texts and names in the block before.
+    pub n_words: u32,
+    /// Elements that came, with their place among those of their kind after.
+    pub inserted: Vec<(u32, Element)>,
+    /// Elements that went, with their place among those of their kind before.
+    pub deleted: Vec<(u32, Element)>,
+    /// Elements that became others.
+    pub updated: Vec<Update>,
+    /// No change to a reader: for each kind whose remaining elements stand in another order, that order, as
+    /// their ranks in the order before.
+    pub reordered: Vec<(ElementKind, Vec<u32>)>,
+    /// No change to a reader: elements whose IDs are equal because a rule overlooks what differs, with their
+    /// place after.
+    pub respelled: Vec<(u32, Element)>,
+}
+
+impl BlockDelta {
+    /// A reader could tell.
+    pub fn has_operations(&self) -> bool {
+        !(self.inserted.is_empty() && self.deleted.is_empty() && self.updated.is_empty())
+    }
+}
+
+/// An element that left one block and stands in another.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ElementMove {
+    /// The block it left, in the version before.
+    pub from: BlockRef,
+    /// Its place there among those of its kind.
+    pub from_index: u32,
+    /// The block it came to, in the version after.
+    pub to: BlockRef,
+    /// Its place there.
+    pub to_index: u32,
+    /// Importance of the block it came to.
+    pub importance: f32,
+    /// The element as it is after.
+    pub element: Element,
+}
+
+/// A change of the tree of blocks itself.
+#[derive(Clone, PartialEq, Debug)]
+pub enum BlockOperation {
+    /// A new block at its reference after, with all of it that is new: blocks and elements that were
+    /// elsewhere before are moves into it.
+    Insert(Block),
+    /// A block that has gone from its reference before, with all of it that went.
+    Delete(Block),
+    /// A block with another parent or another order among its siblings.
+    Move {
+        /// Reference before.
+        from: BlockRef,
+        /// Reference after.
+        to: BlockRef,
+        /// The block's share of the page's importance, after.
+        importance: f32,
+    },
+}
+
+/// How a block looks whose box, coherence, importance or role changed. No operation, but part of the version.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Appearance {
+    /// The block, after.
+    pub block: BlockRef,
+    /// Box, when it changed.
+    pub rect: Option<Rect>,
+    /// Degree of coherence, when it changed.
+    pub doc: Option<u8>,
+    /// Importance of a leaf, when it changed.
+    pub importance: Option<f32>,
+    /// Role, when it changed.
+    pub role: Option<BlockRole>,
+}
+
+/// All changes between two trees.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Delta {
+    /// Address of the page, after.
+    pub url: String,
+    /// Engine of the tree after.
+    pub engine: String,
+    /// Version before.
+    pub from: String,
+    /// Version after.
+    pub to: String,
+    /// Blocks inserted, deleted, moved.
+    pub structure: Vec<BlockOperation>,
+    /// Changes within blocks that both versions have.
+    pub blocks: Vec<BlockDelta>,
+    /// Elements that went from block to block.
+    pub moves: Vec<ElementMove>,
+    /// Boxes and weights that changed.
+    pub appearances: Vec<Appearance>,
+    /// The version after as a whole, when a stored delta would have been longer than that: the operations
+    /// are then found again by [`super::diff`].
+    pub replacement: Option<Box<BlockTree>>,
+}
+
+/// What an operation is about.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Subject<'a> {
+    /// An element of a block; before or after is absent when it was inserted or deleted.
+    #[allow(missing_docs)]
+    Element { before: Option<&'a Element>, after: Option<&'a Element> },
+    /// A block; absent when it only moved.
+    Block(Option<&'a Block>),
+}
+
+/// One change, as the importance, a list or a query sees it.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Operation<'a> {
+    /// What happens.
+    pub kind: OperationKind,
+    /// To what.
+    pub subject: Subject<'a>,
+    /// The block before, if there was one.
+    pub block_before: Option<&'a [u16]>,
+    /// The block after, if there is one.
+    pub block_after: Option<&'a [u16]>,
+    /// The changes of the block around it, for a change within one block.
+    pub within: Option<&'a BlockDelta>,
+    /// Importance of the block.
+    pub importance: f32,
+    /// Role of the block where known.
+    pub role: Option<BlockRole>,
+}
+
+impl<'a> Operation<'a> {
+    /// Kind of the element; `None` for a block.
+    pub fn element_kind(&self) -> Option<ElementKind> {
+        self.element().map(Element::kind)
+    }
+
+    /// The element after, or before when it has gone.
+    pub fn element(&self) -> Option<&'a Element> {
+        match self.subject {
+            Subject::Element { before, after } => after.or(before),
+            Subject::Block(_) => None,
+        }
+    }
+
+    /// `link`, `image`, `text` or `block`.
+    pub fn subject_name(&self) -> &'static str {
+        self.element_kind().map_or("block", ElementKind::name)
+    }
+}
+
+impl Delta {
+    /// No reader could tell the versions apart (boxes may have shifted).
+    pub fn is_empty(&self) -> bool {
+        self.replacement.is_none() && self.operations().next().is_none()
+    }
+
+    /// Nothing at all changed, boxes and spelling of session ids included.
+    pub fn is_identity(&self) -> bool {
+        self.structure.is_empty()
+            && self.blocks.is_empty()
+            && self.moves.is_empty()
+            && self.appearances.is_empty()
+            && self.replacement.is_none()
+    }
+
+    /// Every operation: structure first, then block by block, then moves of elements.
+    pub fn operations(&self) -> impl Iterator<Item = Operation<'_>> {
+        let structure = self.structure.iter().map(block_operation);
+        let blocks = self.blocks.iter().flat_map(operations_within);
+        structure.chain(blocks).chain(self.moves.iter().map(element_move))
+    }
+}
+
+fn block_operation(operation: &BlockOperation) -> Operation<'_> {
+    let (kind, block) = match operation {
+        BlockOperation::Insert(block) => (OperationKind::Insert, Some(block)),
+        BlockOperation::Delete(block) => (OperationKind::Delete, Some(block)),
+        BlockOperation::Move { .. } => (OperationKind::Move, None),
+    };
+    let (block_before, block_after, importance) = match operation {
+        BlockOperation::Insert(block) => (None, Some(block.reference.as_slice()), block.importance),
+        BlockOperation::Delete(block) => (Some(block.reference.as_slice()), None, block.importance),
+        BlockOperation::Move { from, to, importance } => {
+            (Some(from.0.as_slice()), Some(to.0.as_slice()), *importance)
+        }
+    };
+    let role = block.map(|block| block.role);
+    Operation {
+        kind,
+        subject: Subject::Block(block),
+        block_before,
+        block_after,
+        within: None,
+        importance,
+        role,
+    }
+}
+
+fn operations_within(block: &BlockDelta) -> impl Iterator<Item = Operation<'_>> {
+    let operation = move |kind, before, after| Operation {
+        kind,
+        subject: Subject::Element { before, after },
+        block_before: Some(block.before.0.as_slice()),
+        block_after: Some(block.after.0.as_slice()),
+        within: Some(block),
+        importance: block.importance,
+        role: Some(block.role),
+    };
+    let inserted = block.inserted.iter().map(move |(_, e)| operation(OperationKind::Insert, None, Some(e)));
+    let deleted = block.deleted.iter().map(move |(_, e)| operation(OperationKind::Delete, Some(e), None));
+    let updated = block
+        .updated
+        .iter()
+        .map(move |update| operation(OperationKind::Update, Some(&update.before), Some(&update.after)));
+    inserted.chain(deleted).chain(updated)
+}
+
+fn element_move(moved: &ElementMove) -> Operation<'_> {
+    Operation {
+        kind: OperationKind::Move,
+        subject: Subject::Element { before: Some(&moved.element), after: Some(&moved.element) },
+        block_before: Some(&moved.from.0),
+        block_after: Some(&moved.to.0),
+        within: None,
+        importance: moved.importance,
+        role: None,
+    }
+}

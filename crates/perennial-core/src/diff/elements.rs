@@ -1,0 +1,344 @@
+//! Steps 1 and 2: what happened to the links, images and texts of the blocks (P-VISUAL 5.2).
+//!
+//! Elements of one ID in partner blocks stayed, in any order. Of the rest, equal IDs anywhere are moves, found
+//! by hash and so whatever the order. What then remains of a block pairs by name, by address, or by half of its
+//! words; the rest came or went.
+
+use std::collections::HashMap;
+
+use super::matching::{Matching, pairs_by_shared};
+use super::tree::Nodes;
+use super::words::{bag_distance, n_words, word_hashes};
+use super::{BlockDelta, Delta, Element, ElementKind, ElementMove, Update};
+use crate::segment::{Block, NodeId};
+
+/// Two texts at most this far apart are one text that was updated.
+const UPDATED: f64 = 0.5;
+
+/// Elements that moved, by block number and kind, with their places.
+#[derive(Default)]
+pub(super) struct Settled {
+    pub(super) moved_out: HashMap<(usize, ElementKind), Vec<u32>>,
+    pub(super) moved_in: HashMap<(usize, ElementKind), Vec<u32>>,
+}
+
+/// Places of elements of one kind in two blocks: who stayed, who is left over.
+#[derive(Default)]
+struct ListMatch {
+    /// Before and after, in the order after.
+    stayed: Vec<(u32, u32)>,
+    updated: Vec<(u32, u32)>,
+    rest_before: Vec<u32>,
+    rest_after: Vec<u32>,
+}
+
+/// One pair of blocks, or a block that came or went, with its three lists.
+struct Entry {
+    before: Option<usize>,
+    after: Option<usize>,
+    lists: [ListMatch; 3],
+}
+
+/// Adds all changes of elements to the delta, and returns what moved.
+pub(super) fn find_changes(before: &Nodes, after: &Nodes, matching: &Matching, delta: &mut Delta) -> Settled {
+    let mut entries = entries(before, after, matching);
+    let moves = find_moves(before, after, &mut entries);
+    let mut settled = Settled::default();
+    let mut n_moved_in: HashMap<usize, [u32; 3]> = HashMap::new();
+    for (kind, (b, i), (a, j)) in moves {
+        settled.moved_out.entry((b, kind)).or_default().push(i);
+        settled.moved_in.entry((a, kind)).or_default().push(j);
+        n_moved_in.entry(a).or_default()[kind as usize] += 1;
+        delta.moves.extend(element_move(before, after, kind, (b, i), (a, j)));
+    }
+    for entry in &mut entries {
+        let (Some(b), Some(a)) = (entry.before, entry.after) else { continue };
+        let (Some(was), Some(is)) = (before.all[b].block, after.all[a].block) else { continue };
+        find_updates(was, is, &mut entry.lists);
+        let moved_in = n_moved_in.get(&a).copied().unwrap_or_default();
+        if let Some(mut block) = block_delta(was, is, &entry.lists, moved_in) {
+            (block.before, block.after) = (before.reference(b), after.reference(a));
+            delta.blocks.push(block);
+        }
+    }
+    settled
+}
+
+fn entries(before: &Nodes, after: &Nodes, matching: &Matching) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for (a, partner) in matching.to_before.iter().enumerate().skip(1) {
+        let Some(is) = after.all[a].block else { continue };
+        let was = partner.and_then(|b| before.all[b].block);
+        if was.is_some_and(|was| same_content(was, is)) {
+            continue;
+        }
+        let lists = ElementKind::ALL.map(|kind| match_same_ids(was, is, kind));
+        entries.push(Entry { before: *partner, after: Some(a), lists });
+    }
+    for b in (1..before.len()).filter(|&b| matching.to_after[b].is_none()) {
+        let Some(was) = before.all[b].block else { continue };
+        let lists = ElementKind::ALL.map(|kind| all_rest(n_elements(was, kind)));
+        entries.push(Entry { before: Some(b), after: None, lists });
+    }
+    entries
+}
+
+/// Equal in every letter: an equal ID alone may overlook a session id.
+fn same_content(was: &Block, is: &Block) -> bool {
+    was.links == is.links && was.images == is.images && was.texts == is.texts
+}
+
+fn all_rest(n: usize) -> ListMatch {
+    ListMatch { rest_before: (0..n as u32).collect(), ..ListMatch::default() }
+}
+
+fn n_elements(block: &Block, kind: ElementKind) -> usize {
+    match kind {
+        ElementKind::Link => block.links.len(),
+        ElementKind::Image => block.images.len(),
+        ElementKind::Text => block.texts.len(),
+    }
+}
+
+fn id_at(block: &Block, kind: ElementKind, index: u32) -> NodeId {
+    match kind {
+        ElementKind::Link => block.links[index as usize].id,
+        ElementKind::Image => block.images[index as usize].id,
+        ElementKind::Text => block.texts[index as usize].id,
+    }
+}
+
+fn element_at(block: &Block, kind: ElementKind, index: u32) -> Element {
+    match kind {
+        ElementKind::Link => Element::Link(block.links[index as usize].clone()),
+        ElementKind::Image => Element::Image(block.images[index as usize].clone()),
+        ElementKind::Text => Element::Text(block.texts[index as usize].clone()),
+    }
+}
+
+fn text_at(block: &Block, kind: ElementKind, index: u32) -> &str {
+    match kind {
+        ElementKind::Link => &block.links[index as usize].name,
+        ElementKind::Image => &block.images[index as usize].name,
+        ElementKind::Text => &block.texts[index as usize].text,
+    }
+}
+
+fn address_at(block: &Block, kind: ElementKind, index: u32) -> &str {
+    match kind {
+        ElementKind::Link => &block.links[index as usize].address,
+        ElementKind::Image => &block.images[index as usize].source,
+        ElementKind::Text => "",
+    }
+}
+
+fn match_same_ids(was: Option<&Block>, is: &Block, kind: ElementKind) -> ListMatch {
+    let n_after = n_elements(is, kind) as u32;
+    let Some(was) = was else {
+        return ListMatch { rest_after: (0..n_after).collect(), ..ListMatch::default() };
+    };
+    let n_before = n_elements(was, kind) as u32;
+    let alike = |i: &u32| id_at(was, kind, *i) == id_at(is, kind, *i);
+    let n_alike = (0..n_before.min(n_after)).take_while(alike).count() as u32;
+    let mut list = ListMatch { stayed: (0..n_alike).map(|i| (i, i)).collect(), ..ListMatch::default() };
+    let mut places: HashMap<NodeId, Vec<u32>> = HashMap::new();
+    for i in (n_alike..n_before).rev() {
+        places.entry(id_at(was, kind, i)).or_default().push(i);
+    }
+    for j in n_alike..n_after {
+        match places.get_mut(&id_at(is, kind, j)).and_then(Vec::pop) {
+            Some(i) => list.stayed.push((i, j)),
+            None => list.rest_after.push(j),
+        }
+    }
+    list.rest_before = places.into_values().flatten().collect();
+    list.rest_before.sort_unstable();
+    list
+}
+
+/// Places of one moved element: kind, block and index before, block and index after.
+type Moved = (ElementKind, (usize, u32), (usize, u32));
+
+/// Takes the moved elements out of the entries' rests.
+fn find_moves(before: &Nodes, after: &Nodes, entries: &mut [Entry]) -> Vec<Moved> {
+    let mut moves = Vec::new();
+    for kind in ElementKind::ALL {
+        let mut sources = left_over(before, entries, kind);
+        if sources.is_empty() {
+            continue;
+        }
+        let mut gone: HashMap<usize, Vec<u32>> = HashMap::new();
+        for entry in entries.iter_mut() {
+            let Some((a, is)) = entry.after.and_then(|a| Some((a, after.all[a].block?))) else { continue };
+            entry.lists[kind as usize].rest_after.retain(|&j| {
+                let source = sources.get_mut(&id_at(is, kind, j)).and_then(Vec::pop);
+                moves.extend(source.map(|source| (kind, source, (a, j))));
+                gone.entry(source.map_or(0, |(b, _)| b)).or_default().extend(source.map(|(_, i)| i));
+                source.is_none()
+            });
+        }
+        for entry in entries.iter_mut() {
+            let Some(gone) = entry.before.and_then(|b| gone.get_mut(&b)) else { continue };
+            gone.sort_unstable();
+            entry.lists[kind as usize].rest_before.retain(|i| gone.binary_search(i).is_err());
+        }
+    }
+    moves
+}
+
+/// Elements without a partner by ID, the first of each ID last.
+fn left_over(before: &Nodes, entries: &[Entry], kind: ElementKind) -> HashMap<NodeId, Vec<(usize, u32)>> {
+    let mut sources: HashMap<NodeId, Vec<(usize, u32)>> = HashMap::new();
+    for entry in entries.iter().rev() {
+        let Some((b, was)) = entry.before.and_then(|b| Some((b, before.all[b].block?))) else { continue };
+        for &i in entry.lists[kind as usize].rest_before.iter().rev() {
+            sources.entry(id_at(was, kind, i)).or_default().push((b, i));
+        }
+    }
+    sources
+}
+
+fn element_move(
+    before: &Nodes,
+    after: &Nodes,
+    kind: ElementKind,
+    (b, i): (usize, u32),
+    (a, j): (usize, u32),
+) -> Option<ElementMove> {
+    let is = after.all[a].block?;
+    Some(ElementMove {
+        from: before.reference(b),
+        from_index: i,
+        to: after.reference(a),
+        to_index: j,
+        importance: is.importance,
+        element: element_at(is, kind, j),
+    })
+}
+
+fn find_updates(was: &Block, is: &Block, lists: &mut [ListMatch; 3]) {
+    for kind in [ElementKind::Link, ElementKind::Image] {
+        let list = &mut lists[kind as usize];
+        pair_by(list, |i| text_at(was, kind, i), |j| text_at(is, kind, j));
+        pair_by(list, |i| address_at(was, kind, i), |j| address_at(is, kind, j));
+    }
+    pair_texts(was, is, &mut lists[ElementKind::Text as usize]);
+}
+
+/// Pairs what is left over and has the same key, first with first.
+fn pair_by<'a>(
+    list: &mut ListMatch,
+    key_before: impl Fn(u32) -> &'a str,
+    key_after: impl Fn(u32) -> &'a str,
+) {
+    if list.rest_before.is_empty() || list.rest_after.is_empty() {
+        return;
+    }
+    let mut places: HashMap<&str, Vec<u32>> = HashMap::new();
+    for &i in list.rest_before.iter().rev().filter(|&&i| !key_before(i).is_empty()) {
+        places.entry(key_before(i)).or_default().push(i);
+    }
+    let pairs: Vec<(u32, u32)> = list
+        .rest_after
+        .iter()
+        .filter_map(|&j| Some((places.get_mut(key_after(j)).and_then(Vec::pop)?, j)))
+        .collect();
+    take_updated(list, pairs);
+}
+
+fn take_updated(list: &mut ListMatch, mut pairs: Vec<(u32, u32)>) {
+    pairs.sort_unstable();
+    list.rest_before.retain(|i| pairs.binary_search_by_key(i, |pair| pair.0).is_err());
+    pairs.sort_unstable_by_key(|pair| pair.1);
+    list.rest_after.retain(|j| pairs.binary_search_by_key(j, |pair| pair.1).is_err());
+    list.updated.append(&mut pairs);
+}
+
+/// Pairs texts that share most of their words, the nearest first.
+fn pair_texts(was: &Block, is: &Block, list: &mut ListMatch) {
+    if list.rest_before.is_empty() || list.rest_after.is_empty() {
+        return;
+    }
+    let bags_before: Vec<Vec<u32>> = list.rest_before.iter().map(|&i| bag(was, i)).collect();
+    let bags_after: Vec<Vec<u32>> = list.rest_after.iter().map(|&j| bag(is, j)).collect();
+    let shared = pairs_by_shared(bags_before.iter().map(Vec::as_slice), bags_after.iter().map(Vec::as_slice));
+    // Texts of common words alone still meet when they stand at the same place.
+    let same_place = (0..bags_before.len().min(bags_after.len())).map(|i| (i, i));
+    let mut near: Vec<(f64, usize, usize)> = shared
+        .into_iter()
+        .chain(same_place)
+        .map(|(i, j)| (bag_distance(&bags_before[i], &bags_after[j]), i, j))
+        .filter(|(distance, ..)| *distance <= UPDATED)
+        .collect();
+    near.sort_by(|x, y| {
+        x.0.total_cmp(&y.0).then(x.1.abs_diff(x.2).cmp(&y.1.abs_diff(y.2))).then(x.1.cmp(&y.1))
+    });
+    let mut taken = (vec![false; bags_before.len()], vec![false; bags_after.len()]);
+    let mut pairs = Vec::new();
+    for (_, i, j) in near {
+        if !taken.0[i] && !taken.1[j] {
+            (taken.0[i], taken.1[j]) = (true, true);
+            pairs.push((list.rest_before[i], list.rest_after[j]));
+        }
+    }
+    take_updated(list, pairs);
+}
+
+fn bag(block: &Block, index: u32) -> Vec<u32> {
+    let mut bag = word_hashes(&block.texts[index as usize].text);
+    bag.sort_unstable();
+    bag
+}
+
+/// What to write down of a pair of blocks; `None` when there is nothing.
+fn block_delta(was: &Block, is: &Block, lists: &[ListMatch; 3], moved_in: [u32; 3]) -> Option<BlockDelta> {
+    let mut block = BlockDelta { importance: is.importance, role: is.role, ..BlockDelta::default() };
+    for kind in ElementKind::ALL {
+        let list = &lists[kind as usize];
+        block.inserted.extend(list.rest_after.iter().map(|&j| (j, element_at(is, kind, j))));
+        block.deleted.extend(list.rest_before.iter().map(|&i| (i, element_at(was, kind, i))));
+        block.updated.extend(list.updated.iter().map(|&(i, j)| Update {
+            index: i,
+            before: element_at(was, kind, i),
+            after: element_at(is, kind, j),
+        }));
+        let respelled = list.stayed.iter().filter(|&&(i, j)| spelled_otherwise(was, is, kind, i, j));
+        block.respelled.extend(respelled.map(|&(_, j)| (j, element_at(is, kind, j))));
+        block.reordered.extend(order_after(list).map(|order| (kind, order)));
+    }
+    let quiet = block.respelled.is_empty() && block.reordered.is_empty() && moved_in == [0; 3];
+    if quiet && !block.has_operations() {
+        return None;
+    }
+    for kind in ElementKind::ALL {
+        let n_inserted = lists[kind as usize].rest_after.len() as u32;
+        block.n_elements[kind as usize] = n_elements(was, kind) as u32 + n_inserted + moved_in[kind as usize];
+    }
+    block.n_words = n_words_of(was);
+    Some(block)
+}
+
+fn spelled_otherwise(was: &Block, is: &Block, kind: ElementKind, i: u32, j: u32) -> bool {
+    text_at(was, kind, i) != text_at(is, kind, j) || address_at(was, kind, i) != address_at(is, kind, j)
+}
+
+/// Ranks before of those who stayed or were updated, in the order after; `None` when it is the same order.
+fn order_after(list: &ListMatch) -> Option<Vec<u32>> {
+    let mut pairs: Vec<(u32, u32)> = list.stayed.iter().chain(&list.updated).copied().collect();
+    pairs.sort_unstable_by_key(|pair| pair.1);
+    if pairs.windows(2).all(|pair| pair[0].0 < pair[1].0) {
+        return None;
+    }
+    let mut sorted: Vec<u32> = pairs.iter().map(|pair| pair.0).collect();
+    sorted.sort_unstable();
+    let rank = |i: &u32| sorted.partition_point(|other| other < i) as u32;
+    Some(pairs.iter().map(|(i, _)| rank(i)).collect())
+}
+
+/// Words of all that the block's reader reads.
+pub(super) fn n_words_of(block: &Block) -> u32 {
+    let links = block.links.iter().map(|link| n_words(&link.name));
+    let images = block.images.iter().map(|image| n_words(&image.name));
+    let texts = block.texts.iter().map(|text| n_words(&text.text));
+    links.chain(images).chain(texts).sum::<usize>() as u32
+}

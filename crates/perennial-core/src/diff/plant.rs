@@ -1,0 +1,479 @@
+//! The change simulator (P-VISUAL 7.2): plants known operations into a page, so that a diff can be asked whether it finds
+//! exactly those.
+//!
+//! Only what has one right answer is planted: an element or block that stands twice on the page is left
+//! alone, because nobody could say which of the two moved, and no block loses so much that it would be another.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use super::{Delta, Element, ElementKind, OperationKind, Subject};
+use crate::layout::Rect;
+use crate::segment::{Block, BlockTree, Image, Link, NodeId, Text};
+
+/// Which share of links, images, texts and leaf blocks each kind of operation changes.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PlantRates {
+    /// Elements, per kind of operation.
+    pub elements: f64,
+    /// Leaf blocks, per kind of operation (there is no update of a block as a whole).
+    pub blocks: f64,
+}
+
+impl Default for PlantRates {
+    /// The paper's 10 % of each.
+    fn default() -> PlantRates {
+        PlantRates { elements: 0.1, blocks: 0.1 }
+    }
+}
+
+/// An operation by what it does to which content, whatever the place.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Planted {
+    /// What happens.
+    pub kind: OperationKind,
+    /// To what: `None` is a block.
+    pub element: Option<ElementKind>,
+    /// Content before, 0 if none.
+    pub before: NodeId,
+    /// Content after, 0 if none.
+    pub after: NodeId,
+}
+
+/// How well a delta gives back what was planted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Recovery {
+    /// Operations planted.
+    pub n_planted: usize,
+    /// Operations in the delta.
+    pub n_found: usize,
+    /// Operations in both.
+    pub n_right: usize,
+}
+
+impl Recovery {
+    /// Share of the delta that was planted.
+    pub fn precision(&self) -> f64 {
+        if self.n_found == 0 { 1.0 } else { self.n_right as f64 / self.n_found as f64 }
+    }
+
+    /// Share of the planted that is in the delta.
+    pub fn recall(&self) -> f64 {
+        if self.n_planted == 0 { 1.0 } else { self.n_right as f64 / self.n_planted as f64 }
+    }
+
+    /// Both counts together.
+    pub fn add(&mut self, other: Recovery) {
+        self.n_planted += other.n_planted;
+        self.n_found += other.n_found;
+        self.n_right += other.n_right;
+    }
+}
+
+/// Compares a delta with what was planted, as bags of operations.
+pub fn recovery(before: &BlockTree, planted: &[Planted], delta: &Delta) -> Recovery {
+    let mut open: HashMap<Planted, usize> = HashMap::new();
+    for operation in planted {
+        *open.entry(*operation).or_default() += 1;
+    }
+    let found = found(before, delta);
+    let n_right = found
+        .iter()
+        .filter(|operation| match open.get_mut(operation) {
+            Some(n) if *n > 0 => {
+                *n -= 1;
+                true
+            }
+            _ => false,
+        })
+        .count();
+    Recovery { n_planted: planted.len(), n_found: found.len(), n_right }
+}
+
+fn found(before: &BlockTree, delta: &Delta) -> Vec<Planted> {
+    let ids: HashMap<&[u16], NodeId> =
+        before.walk().map(|block| (block.reference.as_slice(), block.content_id())).collect();
+    let signature = |operation: super::Operation| {
+        let none = NodeId::default();
+        let (before, after) = match operation.subject {
+            Subject::Element { before, after } => {
+                (before.map_or(none, Element::id), after.map_or(none, Element::id))
+            }
+            Subject::Block(Some(block)) if operation.kind == OperationKind::Insert => {
+                (none, block.content_id())
+            }
+            Subject::Block(Some(block)) => (block.content_id(), none),
+            Subject::Block(None) => {
+                let id = operation.block_before.and_then(|reference| ids.get(reference)).copied();
+                (id.unwrap_or_default(), id.unwrap_or_default())
+            }
+        };
+        Planted { kind: operation.kind, element: operation.element_kind(), before, after }
+    };
+    delta.operations().map(signature).collect()
+}
+
+/// Plants operations into a copy of a sealed tree; the same seed plants the same.
+pub fn plant(before: &BlockTree, rates: PlantRates, seed: u64) -> (BlockTree, Vec<Planted>) {
+    let mut planter = Planter::new(before, seed);
+    planter.change_elements(rates.elements);
+    planter.change_blocks(rates.blocks);
+    let mut after = BlockTree { version: format!("{}+planted", before.version), ..before.clone() };
+    after.blocks = planter.rebuild(&before.blocks, &[]);
+    after.seal();
+    (after, planter.planted)
+}
+
+/// Splitmix64: chance from a seed.
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() % n.max(1) as u64) as usize
+    }
+
+    fn shuffle<T>(&mut self, items: &mut [T]) {
+        for i in (1..items.len()).rev() {
+            items.swap(i, self.below(i + 1));
+        }
+    }
+}
+
+/// A leaf with its content as it shall be after.
+struct Leaf {
+    reference: Vec<u16>,
+    block: Block,
+    /// How many of its elements may still be touched.
+    budget: usize,
+    was_touched: bool,
+}
+
+struct Planter {
+    chance: Chance,
+    leaves: Vec<Leaf>,
+    n_children: HashMap<Vec<u16>, usize>,
+    /// How often each content, name and address stands on the page.
+    counts: HashMap<String, usize>,
+    block_counts: HashMap<NodeId, usize>,
+    n_fresh: u64,
+    planted: Vec<Planted>,
+    gone: BTreeSet<Vec<u16>>,
+    /// New siblings, by the reference of the leaf that they follow.
+    following: BTreeMap<Vec<u16>, Vec<Block>>,
+    /// Parents whose children changed: one structural change each keeps the answer unique.
+    busy: BTreeSet<Vec<u16>>,
+}
+
+impl Planter {
+    fn new(tree: &BlockTree, seed: u64) -> Planter {
+        let mut planter = Planter {
+            chance: Chance(seed),
+            leaves: Vec::new(),
+            n_children: HashMap::from([(Vec::new(), tree.blocks.len())]),
+            counts: HashMap::new(),
+            block_counts: HashMap::new(),
+            n_fresh: 0,
+            planted: Vec::new(),
+            gone: BTreeSet::new(),
+            following: BTreeMap::new(),
+            busy: BTreeSet::new(),
+        };
+        for block in tree.walk() {
+            planter.n_children.insert(block.reference.clone(), block.children.len());
+            *planter.block_counts.entry(block.content_id()).or_default() += 1;
+            if block.is_leaf() {
+                planter.count_words(block);
+                let n = block.links.len() + block.images.len() + block.texts.len();
+                let (reference, block) = (block.reference.clone(), block.clone());
+                planter.leaves.push(Leaf { reference, block, budget: n * 2 / 5, was_touched: false });
+            }
+        }
+        planter
+    }
+
+    fn count_words(&mut self, block: &Block) {
+        let links = block.links.iter().flat_map(|link| [&link.name, &link.address]);
+        let images = block.images.iter().flat_map(|image| [&image.name, &image.source]);
+        for key in links.chain(images).chain(block.texts.iter().map(|text| &text.text)) {
+            *self.counts.entry(key.clone()).or_default() += 1;
+        }
+    }
+
+    fn is_unique(&self, element: &Element) -> bool {
+        let once = |key: &str| key.is_empty() || self.counts.get(key) == Some(&1);
+        !element.text().is_empty() && once(element.text()) && once(element.address())
+    }
+
+    /// A word that stands nowhere on the page.
+    fn fresh(&mut self) -> String {
+        self.n_fresh += 1;
+        format!("planted{}x{:04x}", self.n_fresh, self.chance.next() & 0xffff)
+    }
+
+    fn change_elements(&mut self, rate: f64) {
+        for kind in ElementKind::ALL {
+            let mut open: Vec<(usize, Element)> = Vec::new();
+            for (number, leaf) in self.leaves.iter().enumerate() {
+                open.extend(elements(&leaf.block, kind).map(|element| (number, element)));
+            }
+            let n_each = (open.len() as f64 * rate).round() as usize;
+            open.retain(|(_, element)| self.is_unique(element));
+            self.chance.shuffle(&mut open);
+            for operation in [OperationKind::Delete, OperationKind::Update, OperationKind::Move] {
+                let mut n = 0;
+                while n < n_each {
+                    let Some((leaf, element)) = open.pop() else { break };
+                    n += usize::from(self.change(operation, leaf, &element));
+                }
+            }
+            for _ in 0..n_each {
+                self.insert(kind);
+            }
+        }
+    }
+
+    /// False when this element cannot take that operation with one right answer.
+    fn change(&mut self, operation: OperationKind, leaf: usize, element: &Element) -> bool {
+        if self.leaves[leaf].budget == 0 {
+            return false;
+        }
+        let after = match operation {
+            OperationKind::Update => match self.updated(element) {
+                Some(updated) => {
+                    replace(&mut self.leaves[leaf].block, element, Some(&updated));
+                    updated.id()
+                }
+                None => return false,
+            },
+            OperationKind::Move => {
+                let to = self.chance.below(self.leaves.len());
+                if to == leaf || self.leaves[to].budget == 0 {
+                    return false;
+                }
+                replace(&mut self.leaves[leaf].block, element, None);
+                self.put(to, element.clone());
+                element.id()
+            }
+            _ => {
+                replace(&mut self.leaves[leaf].block, element, None);
+                NodeId::default()
+            }
+        };
+        self.leaves[leaf].budget -= 1;
+        self.leaves[leaf].was_touched = true;
+        self.planted.push(Planted {
+            kind: operation,
+            element: Some(element.kind()),
+            before: element.id(),
+            after,
+        });
+        true
+    }
+
+    fn put(&mut self, leaf: usize, element: Element) {
+        let place = self.chance.next() as usize;
+        let leaf = &mut self.leaves[leaf];
+        leaf.was_touched = true;
+        leaf.budget = leaf.budget.saturating_sub(1);
+        match element {
+            Element::Link(link) => leaf.block.links.insert(place % (leaf.block.links.len() + 1), link),
+            Element::Image(image) => leaf.block.images.insert(place % (leaf.block.images.len() + 1), image),
+            Element::Text(text) => leaf.block.texts.insert(place % (leaf.block.texts.len() + 1), text),
+        }
+    }
+
+    fn updated(&mut self, element: &Element) -> Option<Element> {
+        let word = self.fresh();
+        let address = format!("http://planted.example/{word}");
+        let rename = self.chance.below(2) == 0;
+        match element {
+            Element::Link(link) if rename && !link.address.is_empty() => {
+                Some(Element::Link(Link::new(word, link.address.as_str())))
+            }
+            Element::Link(link) => Some(Element::Link(Link::new(link.name.as_str(), address))),
+            Element::Image(image) if rename && !image.source.is_empty() => {
+                Some(Element::Image(Image::new(word, image.source.as_str())))
+            }
+            Element::Image(image) => Some(Element::Image(Image::new(image.name.as_str(), address))),
+            Element::Text(text) => self.reworded(&text.text).map(|text| Element::Text(Text::new(text))),
+        }
+    }
+
+    /// Up to three of ten words exchanged; a text of three words or less would be another text.
+    fn reworded(&mut self, text: &str) -> Option<String> {
+        let mut words: Vec<String> = text.split(' ').map(str::to_string).collect();
+        if words.len() < 4 || super::n_words(text) != words.len() {
+            return None;
+        }
+        let n_changed = 1 + self.chance.below(words.len() * 3 / 10);
+        for _ in 0..n_changed {
+            let place = self.chance.below(words.len());
+            words[place] = self.fresh();
+        }
+        Some(words.join(" "))
+    }
+
+    fn insert(&mut self, kind: ElementKind) {
+        let open: Vec<usize> = (0..self.leaves.len()).filter(|&leaf| self.leaves[leaf].budget > 0).collect();
+        if open.is_empty() {
+            return;
+        }
+        let leaf = open[self.chance.below(open.len())];
+        let element = self.fresh_element(kind);
+        let after = element.id();
+        self.planted.push(Planted {
+            kind: OperationKind::Insert,
+            element: Some(kind),
+            before: NodeId::default(),
+            after,
+        });
+        self.put(leaf, element);
+    }
+
+    fn fresh_element(&mut self, kind: ElementKind) -> Element {
+        let (name, address) = (self.fresh(), format!("http://planted.example/{}", self.fresh()));
+        match kind {
+            ElementKind::Link => Element::Link(Link::new(name, address)),
+            ElementKind::Image => Element::Image(Image::new(name, address)),
+            ElementKind::Text => {
+                let words: Vec<String> = (0..8).map(|_| self.fresh()).collect();
+                Element::Text(Text::new(words.join(" ")))
+            }
+        }
+    }
+
+    fn change_blocks(&mut self, rate: f64) {
+        let n_each = (self.leaves.len() as f64 * rate).round() as usize;
+        let mut open: Vec<usize> = (0..self.leaves.len()).filter(|&leaf| self.is_open(leaf)).collect();
+        self.chance.shuffle(&mut open);
+        for operation in [OperationKind::Delete, OperationKind::Move, OperationKind::Insert] {
+            let mut n = 0;
+            while n < n_each {
+                let Some(leaf) = open.pop() else { break };
+                n += usize::from(self.change_block(operation, leaf));
+            }
+        }
+    }
+
+    /// Untouched, unlike any other, and with something to know it by.
+    fn is_open(&self, leaf: usize) -> bool {
+        let leaf = &self.leaves[leaf];
+        let unlike_others = self.block_counts.get(&leaf.block.content_id()) == Some(&1);
+        let block = &leaf.block;
+        let n = block.links.len() + block.images.len() + block.texts.len();
+        !leaf.was_touched && unlike_others && n > 0
+    }
+
+    fn change_block(&mut self, operation: OperationKind, leaf: usize) -> bool {
+        let reference = self.leaves[leaf].reference.clone();
+        let parent = parent(&reference);
+        let n_siblings = self.n_children.get(&parent).copied().unwrap_or(0);
+        if self.busy.contains(&parent) || (n_siblings < 3 && operation != OperationKind::Insert) {
+            return false;
+        }
+        let none = NodeId::default();
+        let id = self.leaves[leaf].block.content_id();
+        let (before, after) = match operation {
+            OperationKind::Insert => {
+                let block = self.fresh_block();
+                let id = block.content_id();
+                self.following.entry(reference).or_default().push(block);
+                (none, id)
+            }
+            OperationKind::Delete => {
+                self.gone.insert(reference);
+                (id, none)
+            }
+            _ => {
+                let Some(to) = self.other_home(&parent) else { return false };
+                self.gone.insert(reference);
+                let block = self.leaves[leaf].block.clone();
+                self.following.entry(to).or_default().push(block);
+                (id, id)
+            }
+        };
+        self.busy.insert(parent);
+        self.planted.push(Planted { kind: operation, element: None, before, after });
+        true
+    }
+
+    /// A leaf of another parent, to stand behind.
+    fn other_home(&mut self, parent: &[u16]) -> Option<Vec<u16>> {
+        let free = |leaf: &&Leaf| {
+            let home = self::parent(&leaf.reference);
+            home != parent && !self.busy.contains(&home) && !self.gone.contains(&leaf.reference)
+        };
+        let homes: Vec<Vec<u16>> =
+            self.leaves.iter().filter(free).map(|leaf| leaf.reference.clone()).collect();
+        let chosen = homes.get(self.chance.below(homes.len()))?.clone();
+        self.busy.insert(self::parent(&chosen));
+        Some(chosen)
+    }
+
+    /// In a column of its own, or it might be taken for the neighbour whose place it has.
+    fn fresh_block(&mut self) -> Block {
+        let links = (0..2).map(|_| self.fresh_element(ElementKind::Link));
+        let mut block = Block::leaf(Vec::new(), Vec::new(), Vec::new());
+        for element in links.collect::<Vec<_>>() {
+            if let Element::Link(link) = element {
+                block.links.push(link);
+            }
+        }
+        if let Element::Text(text) = self.fresh_element(ElementKind::Text) {
+            block.texts.push(text);
+        }
+        block.rect = Rect { x: 1.0, y: 0.0, w: 37.0, h: 40.0 };
+        block
+    }
+
+    fn rebuild(&self, blocks: &[Block], above: &[u16]) -> Vec<Block> {
+        let mut after = Vec::new();
+        for (number, block) in (1u16..).zip(blocks) {
+            let reference: Vec<u16> = above.iter().copied().chain([number]).collect();
+            let leaf = self.leaves.binary_search_by(|leaf| leaf.reference.cmp(&reference));
+            if !self.gone.contains(&reference) {
+                let children = self.rebuild(&block.children, &reference);
+                let content = leaf.map_or(block, |leaf| &self.leaves[leaf].block);
+                after.push(Block { children, ..content.clone() });
+            }
+            after.extend(self.following.get(&reference).into_iter().flatten().cloned());
+        }
+        after
+    }
+}
+
+fn parent(reference: &[u16]) -> Vec<u16> {
+    reference.split_last().map(|(_, parent)| parent.to_vec()).unwrap_or_default()
+}
+
+fn elements(block: &Block, kind: ElementKind) -> Box<dyn Iterator<Item = Element> + '_> {
+    match kind {
+        ElementKind::Link => Box::new(block.links.iter().cloned().map(Element::Link)),
+        ElementKind::Image => Box::new(block.images.iter().cloned().map(Element::Image)),
+        ElementKind::Text => Box::new(block.texts.iter().cloned().map(Element::Text)),
+    }
+}
+
+/// Puts another element in an element's place, or nothing.
+fn replace(block: &mut Block, element: &Element, by: Option<&Element>) {
+    fn edit<T: PartialEq + Clone>(list: &mut Vec<T>, item: &T, by: Option<T>) {
+        if let Some(place) = list.iter().position(|other| other == item) {
+            list.splice(place..=place, by);
+        }
+    }
+    match (element, by) {
+        (Element::Link(link), Some(Element::Link(by))) => edit(&mut block.links, link, Some(by.clone())),
+        (Element::Link(link), _) => edit(&mut block.links, link, None),
+        (Element::Image(image), Some(Element::Image(by))) => edit(&mut block.images, image, Some(by.clone())),
+        (Element::Image(image), _) => edit(&mut block.images, image, None),
+        (Element::Text(text), Some(Element::Text(by))) => edit(&mut block.texts, text, Some(by.clone())),
+        (Element::Text(text), _) => edit(&mut block.texts, text, None),
+    }
+}

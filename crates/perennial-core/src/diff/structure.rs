@@ -1,0 +1,135 @@
+//! Partners -> operations on the tree of blocks: inserted, deleted, moved, and what looks otherwise.
+
+use std::collections::HashMap;
+
+use super::elements::Settled;
+use super::matching::Matching;
+use super::tree::Nodes;
+use super::{Appearance, BlockOperation, Delta, ElementKind};
+use crate::segment::Block;
+
+/// Adds the structural operations and appearances to the delta. `settled` names the elements of inserted and deleted
+/// blocks that moved, which are no part of those blocks' coming and going.
+pub(super) fn find_structure(
+    before: &Nodes,
+    after: &Nodes,
+    matching: &Matching,
+    settled: &Settled,
+    delta: &mut Delta,
+) {
+    for (number, partner) in matching.to_before.iter().enumerate().skip(1) {
+        match partner {
+            None if matching.to_before[after.all[number].parent].is_some() => {
+                let block = payload(after, number, &matching.to_before, &settled.moved_in);
+                delta.structure.extend(block.map(BlockOperation::Insert));
+            }
+            Some(partner) => delta.appearances.extend(appearance(before, after, *partner, number)),
+            None => {}
+        }
+    }
+    for number in 1..before.len() {
+        let parent_stays = matching.to_after[before.all[number].parent].is_some();
+        if matching.to_after[number].is_none() && parent_stays {
+            let block = payload(before, number, &matching.to_after, &settled.moved_out);
+            delta.structure.extend(block.map(BlockOperation::Delete));
+        }
+    }
+    find_moves(before, after, matching, delta);
+}
+
+/// The block with what has no partner: blocks within, and elements that did not move.
+fn payload(
+    nodes: &Nodes,
+    number: usize,
+    partners: &[Option<usize>],
+    moved: &HashMap<(usize, ElementKind), Vec<u32>>,
+) -> Option<Block> {
+    let block = nodes.all[number].block?;
+    let mut copy = Block { reference: nodes.reference(number).0, ..shallow(block) };
+    copy.links = without(&block.links, moved.get(&(number, ElementKind::Link)));
+    copy.images = without(&block.images, moved.get(&(number, ElementKind::Image)));
+    copy.texts = without(&block.texts, moved.get(&(number, ElementKind::Text)));
+    let open = nodes.all[number].children.iter().filter(|&&child| partners[child].is_none());
+    copy.children = open.filter_map(|&child| payload(nodes, child, partners, moved)).collect();
+    Some(copy)
+}
+
+/// A block without its ID and content.
+pub(super) fn shallow(block: &Block) -> Block {
+    Block {
+        rect: block.rect,
+        doc: block.doc,
+        importance: block.importance,
+        role: block.role,
+        ..Block::default()
+    }
+}
+
+fn without<T: Clone>(all: &[T], gone: Option<&Vec<u32>>) -> Vec<T> {
+    let Some(gone) = gone else { return all.to_vec() };
+    let gone: std::collections::HashSet<u32> = gone.iter().copied().collect();
+    (0u32..).zip(all).filter(|(index, _)| !gone.contains(index)).map(|(_, item)| item.clone()).collect()
+}
+
+fn appearance(before: &Nodes, after: &Nodes, b: usize, a: usize) -> Option<Appearance> {
+    let (was, is) = (before.all[b].block?, after.all[a].block?);
+    let importance = (is.is_leaf() && was.importance != is.importance).then_some(is.importance);
+    let appearance = Appearance {
+        block: super::BlockRef::default(),
+        rect: (was.rect != is.rect).then_some(is.rect),
+        doc: (was.doc != is.doc).then_some(is.doc),
+        importance,
+        role: (was.role != is.role).then_some(is.role),
+    };
+    let changed = appearance.rect.is_some()
+        || appearance.doc.is_some()
+        || appearance.importance.is_some()
+        || appearance.role.is_some();
+    changed.then(|| Appearance { block: after.reference(a), ..appearance })
+}
+
+/// A block moved when its parent is another, or when it is not among the most siblings that kept their order.
+fn find_moves(before: &Nodes, after: &Nodes, matching: &Matching, delta: &mut Delta) {
+    for (parent, node) in after.all.iter().enumerate() {
+        let home = matching.to_before[parent];
+        let partners = node.children.iter().filter_map(|&child| Some((matching.to_before[child]?, child)));
+        let (stayed, came): (Vec<_>, Vec<_>) =
+            partners.partition(|&(partner, _)| Some(before.all[partner].parent) == home);
+        let positions: Vec<usize> = stayed.iter().map(|&(partner, _)| before.all[partner].position).collect();
+        let in_order = longest_increasing(&positions);
+        let out_of_order = stayed.iter().zip(in_order).filter(|(_, kept)| !kept).map(|(pair, _)| *pair);
+        for (partner, child) in came.into_iter().chain(out_of_order) {
+            delta.structure.push(BlockOperation::Move {
+                from: before.reference(partner),
+                to: after.reference(child),
+                importance: after.all[child].block.map_or(0.0, |block| block.importance),
+            });
+        }
+    }
+}
+
+/// Marks a longest increasing subsequence, by patience sorting in O(n log n).
+pub(super) fn longest_increasing(values: &[usize]) -> Vec<bool> {
+    let mut kept = vec![false; values.len()];
+    if values.windows(2).all(|pair| pair[0] < pair[1]) {
+        kept.fill(true);
+        return kept;
+    }
+    let mut piles: Vec<usize> = Vec::new();
+    let mut previous: Vec<Option<usize>> = Vec::with_capacity(values.len());
+    for (index, value) in values.iter().enumerate() {
+        let pile = piles.partition_point(|&top| values[top] < *value);
+        previous.push(pile.checked_sub(1).map(|below| piles[below]));
+        if pile == piles.len() {
+            piles.push(index);
+        } else {
+            piles[pile] = index;
+        }
+    }
+    let mut at = piles.last().copied();
+    while let Some(index) = at {
+        kept[index] = true;
+        at = previous[index];
+    }
+    kept
+}

@@ -1,0 +1,341 @@
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::plant::{PlantRates, Recovery, plant, recovery};
+use super::*;
+use crate::layout::Rect;
+use crate::segment::{Block, BlockRole, BlockTree, IgnoreRules, Image, Link, Text, vixml};
+
+fn leaf(links: &[(&str, &str)], images: &[(&str, &str)], texts: &[&str]) -> Block {
+    Block::leaf(
+        links.iter().map(|(name, address)| Link::new(*name, *address)).collect(),
+        images.iter().map(|(name, source)| Image::new(*name, *source)).collect(),
+        texts.iter().map(|text| Text::new(*text)).collect(),
+    )
+}
+
+fn tree(version: &str, blocks: Vec<Block>) -> BlockTree {
+    let mut tree =
+        BlockTree { url: "http://a.org/".into(), version: version.into(), engine: "e".into(), blocks };
+    tree.seal();
+    tree
+}
+
+/// One line an operation: kind, subject, content, blocks.
+fn lines(delta: &Delta) -> Vec<String> {
+    let place =
+        |reference: Option<&[u16]>| reference.map_or("-".into(), |r| BlockRef(r.to_vec()).to_string());
+    let mut lines: Vec<String> = delta
+        .operations()
+        .map(|operation| {
+            let text = operation.element().map_or("", Element::text);
+            let (before, after) = (place(operation.block_before), place(operation.block_after));
+            format!("{} {} {text} {before} {after}", operation.kind.name(), operation.subject_name())
+        })
+        .collect();
+    lines.sort();
+    lines
+}
+
+fn check(before: &BlockTree, after: &BlockTree) -> Delta {
+    let delta = diff(before, after);
+    assert_eq!(&delta.apply(before).unwrap(), after, "{delta:#?}");
+    let whole = delta.to_operations_xml();
+    assert_eq!(Delta::from_xml(&whole).unwrap(), delta, "{whole}");
+    let stored = delta.to_xml(after);
+    assert!(stored.len() <= vixml::write(after).len());
+    assert_eq!(&Delta::from_xml(&stored).unwrap().apply(before).unwrap(), after);
+    delta
+}
+
+/// P-VISUAL 5.1, example 1 (figures 4 and 5).
+#[test]
+fn the_papers_example() {
+    let links =
+        |all: &[&str]| all.iter().map(|name| (name.to_string(), format!("/{name}"))).collect::<Vec<_>>();
+    let block = |names: &[&str], images: &[&str], text: &str| {
+        let (links, images) = (links(names), links(images));
+        let pairs = |all: &[(String, String)]| {
+            all.iter().map(|(name, address)| (name.clone(), address.clone())).collect::<Vec<_>>()
+        };
+        Block::leaf(
+            pairs(&links).into_iter().map(|(name, address)| Link::new(name, address)).collect(),
+            pairs(&images).into_iter().map(|(name, source)| Image::new(name, source)).collect(),
+            vec![Text::new(text)],
+        )
+    };
+    let before = tree(
+        "V1",
+        vec![
+            block(&["Link1"], &["Img1"], "first text"),
+            block(&["Link21", "Link22"], &[], "second text"),
+            block(&["Link31"], &[], "the text of B3 is A"),
+        ],
+    );
+    let after = tree(
+        "V2",
+        vec![
+            block(&["Link1", "Link2"], &[], "first text"),
+            block(&["Link22"], &[], "second text"),
+            block(&["Link31", "Link21"], &[], "the text of B3 is B"),
+        ],
+    );
+    let delta = check(&before, &after);
+    assert_eq!(
+        lines(&delta),
+        [
+            "delete image Img1 B1 B1",
+            "insert link Link2 B1 B1",
+            "move link Link21 B2 B3",
+            "update text the text of B3 is B B3 B3",
+        ]
+    );
+    let xml = delta.to_operations_xml();
+    assert!(
+        xml.contains("<link name=\"Link21\" adr=\"/Link21\" fromBlock=\"B2\" fromN=\"0\" toBlock=\"B3\""),
+        "{xml}"
+    );
+}
+
+#[test]
+fn a_move_is_found_whatever_the_sort_order() {
+    // The paper's merge loop passes "a" in B1 before it reaches "b", so it reports delete and insert.
+    let before = tree(
+        "1",
+        vec![leaf(&[("b", "/b"), ("x", "/x")], &[], &["one"]), leaf(&[("a", "/a")], &[], &["two"])],
+    );
+    let after = tree(
+        "2",
+        vec![leaf(&[("x", "/x")], &[], &["one"]), leaf(&[("a", "/a2"), ("b", "/b")], &[], &["two"])],
+    );
+    assert_eq!(lines(&check(&before, &after)), ["move link b B1 B2", "update link a B2 B2"]);
+}
+
+#[test]
+fn another_order_within_a_block_is_no_change() {
+    let before = tree("1", vec![leaf(&[("a", "/a"), ("b", "/b"), ("c", "/c")], &[], &[])]);
+    let after = tree("2", vec![leaf(&[("c", "/c"), ("a", "/a"), ("b", "/b")], &[], &[])]);
+    let delta = check(&before, &after);
+    assert!(delta.is_empty());
+    assert!(!delta.is_identity());
+}
+
+#[test]
+fn what_a_rule_overlooks_is_no_change_but_is_kept() {
+    let with_session = |session: &str| {
+        let rules = IgnoreRules::default();
+        let link = Link::ignoring(&rules, "Home", format!("http://a.org/?sid={session}"));
+        tree("1", vec![Block::leaf(vec![link], vec![], vec![Text::new("words")])])
+    };
+    let delta = check(&with_session("17"), &with_session("18"));
+    assert!(delta.is_empty());
+    assert_eq!(delta.blocks[0].respelled.len(), 1);
+}
+
+#[test]
+fn a_link_is_updated_by_name_or_by_address() {
+    let before = tree("1", vec![leaf(&[("more", "/1"), ("title", "/2"), ("gone", "/3")], &[], &["keep"])]);
+    let after = tree("2", vec![leaf(&[("more", "/9"), ("headline", "/2"), ("came", "/4")], &[], &["keep"])]);
+    assert_eq!(
+        lines(&check(&before, &after)),
+        [
+            "delete link gone B1 B1",
+            "insert link came B1 B1",
+            "update link headline B1 B1",
+            "update link more B1 B1"
+        ]
+    );
+}
+
+#[test]
+fn a_text_with_half_of_its_words_is_updated_with_less_it_is_another() {
+    let before = tree("1", vec![leaf(&[("k", "/k")], &[], &["one two three four"])]);
+    let half = tree("2", vec![leaf(&[("k", "/k")], &[], &["one two five six"])]);
+    let less = tree("2", vec![leaf(&[("k", "/k")], &[], &["one five six seven"])]);
+    assert_eq!(lines(&check(&before, &half)), ["update text one two five six B1 B1"]);
+    assert_eq!(
+        lines(&check(&before, &less)),
+        ["delete text one two three four B1 B1", "insert text one five six seven B1 B1"]
+    );
+}
+
+#[test]
+fn a_block_put_in_front_moves_no_other() {
+    let old = vec![leaf(&[("a", "/a")], &[], &["first words"]), leaf(&[("b", "/b")], &[], &["second words"])];
+    let mut new = vec![leaf(&[("n", "/n")], &[], &["news of today"])];
+    new.extend(old.clone());
+    let delta = check(&tree("1", old), &tree("2", new));
+    assert_eq!(lines(&delta), ["insert block  - B1"]);
+}
+
+#[test]
+fn blocks_are_inserted_deleted_and_moved() {
+    let a = || leaf(&[("a", "/a")], &[], &["alpha words here"]);
+    let b = || leaf(&[("b", "/b")], &[], &["beta words there"]);
+    let c = || leaf(&[("c", "/c")], &[], &["gamma words everywhere"]);
+    let d = || leaf(&[("d", "/d")], &[], &["delta words nowhere"]);
+    let before = tree("1", vec![Block::inner(vec![a(), b()]), Block::inner(vec![c(), d()])]);
+    let moved = tree("2", vec![Block::inner(vec![b()]), Block::inner(vec![c(), d(), a()])]);
+    assert_eq!(lines(&check(&before, &moved)), ["move block  B1.1 B2.3"]);
+    let gone = tree("2", vec![Block::inner(vec![a(), b()])]);
+    assert_eq!(lines(&check(&before, &gone)), ["delete block  B2 -"]);
+    let swapped = tree("2", vec![Block::inner(vec![c(), d()]), Block::inner(vec![a(), b()])]);
+    assert_eq!(lines(&check(&before, &swapped)).len(), 1);
+}
+
+#[test]
+fn a_region_whose_whole_content_is_exchanged_is_still_that_region() {
+    let banner = |name: &str| {
+        let mut banner = leaf(&[(name, name)], &[(name, name)], &[]);
+        banner.rect = Rect { x: 900.0, y: 10.0, w: 300.0, h: 250.0 };
+        banner
+    };
+    let main = || leaf(&[("a", "/a")], &[], &["an article of some words"]);
+    let before = tree("1", vec![main(), banner("shoes")]);
+    let after = tree("2", vec![main(), banner("cars")]);
+    let delta = check(&before, &after);
+    assert!(delta.structure.is_empty(), "{:?}", lines(&delta));
+    assert_eq!(delta.operations().count(), 4);
+}
+
+#[test]
+fn an_element_may_move_into_a_new_block_and_out_of_a_gone_one() {
+    let before = tree(
+        "1",
+        vec![leaf(&[("a", "/a"), ("b", "/b")], &[], &["one two"]), leaf(&[("c", "/c")], &[], &["x y"])],
+    );
+    let after = tree(
+        "2",
+        vec![
+            leaf(&[("a", "/a")], &[], &["one two"]),
+            Block::inner(vec![leaf(&[("b", "/b"), ("c", "/c"), ("n", "/n")], &[], &["all new here"])]),
+        ],
+    );
+    let delta = check(&before, &after);
+    assert!(lines(&delta).contains(&"move link b B1 B2.1".to_string()), "{:?}", lines(&delta));
+}
+
+#[test]
+fn a_delta_is_refused_by_another_version() {
+    let before = tree("1", vec![leaf(&[("a", "/a"), ("b", "/b")], &[], &["one"])]);
+    let after = tree("2", vec![leaf(&[("a", "/a")], &[], &["one"])]);
+    let delta = diff(&before, &after);
+    assert!(delta.apply(&after).unwrap_err().to_string().contains("no link number 1"));
+}
+
+#[test]
+fn errors_of_the_reader_say_where_and_what_to_do() {
+    for (xml, reason) in [
+        ("", "not Vi-Delta"),
+        ("<Other/>", "not Vi-Delta"),
+        ("<Delta url='' from='' to=''>", "cut short"),
+        ("<Delta url='' from=''/>", "without the attribute to"),
+        ("<Delta url='' from='' to=''><Block ref='x'/></Delta>", "no block reference"),
+        ("<Delta url='' from='' to=''><Look><Block ref='B1' box='1 2'/></Look></Delta>", "is no box"),
+    ] {
+        let error = Delta::from_xml(xml).unwrap_err().to_string();
+        assert!(error.contains(reason), "{xml}: {error}");
+    }
+}
+
+#[test]
+fn ten_thousand_links_in_any_order_are_no_burden() {
+    // Quadratic work would be 10^8 comparisons of strings: felt at once, though no time is asserted.
+    let numbered = |from: usize, step: usize| {
+        let links = (0..10_000).map(|i| {
+            let n = from + i * step % 10_007;
+            Link::new(format!("link {n}"), format!("http://a.org/{n}"))
+        });
+        let texts = (0..10_000).map(|i| Text::new(format!("the same words and number {}", from + i)));
+        tree("v", vec![Block::leaf(links.collect(), vec![], texts.collect())])
+    };
+    let delta = check(&numbered(0, 1), &numbered(3000, 7919));
+    assert!(!delta.is_empty());
+}
+
+#[test]
+fn planted_changes_come_back() {
+    let mut total = Recovery::default();
+    for seed in 0..20 {
+        let before = news_page(seed);
+        let (after, planted) = plant(&before, PlantRates::default(), seed);
+        let found = recovery(&before, &planted, &check(&before, &after));
+        total.add(found);
+    }
+    assert!(total.n_planted > 400, "{total:?}");
+    assert!(total.precision() >= 0.99 && total.recall() >= 0.99, "{total:?}");
+}
+
+/// A page as news sites have them: menu, teasers in columns, article, footer.
+fn news_page(seed: u64) -> BlockTree {
+    let words = |salt: u64, n: u64| {
+        let word = |i: u64| format!("w{}", (salt * 7919 + i * 104_729 + seed) % 500);
+        (0..n).map(word).collect::<Vec<_>>().join(" ")
+    };
+    let links = |salt: u64, n: u64| {
+        (0..n)
+            .map(|i| Link::new(words(salt * 31 + i, 4), format!("http://a.org/{salt}/{i}")))
+            .collect::<Vec<_>>()
+    };
+    let teaser = |salt: u64| {
+        let image = Image::new(format!("photo {salt}"), format!("http://a.org/{salt}.jpg"));
+        Block::leaf(links(salt, 3), vec![image], (0..4).map(|i| Text::new(words(salt + i, 12))).collect())
+    };
+    let column = |salt: u64, n: u64| Block::inner((0..n).map(|i| teaser(salt * 100 + i)).collect());
+    let article = Block::leaf(vec![], vec![], (0..30).map(|i| Text::new(words(9000 + i, 40))).collect());
+    let menu = Block::leaf(links(77, 20), vec![], vec![]);
+    let footer = Block::leaf(links(78, 8), vec![], vec![Text::new("All rights reserved by nobody at all")]);
+    let main = Block::inner(vec![column(1, 6), column(2, 5), article, column(3, 4)]);
+    tree("v", vec![menu, main, column(4, 5), footer])
+}
+
+fn any_leaf() -> impl Strategy<Value = Block> {
+    let link = ("[abc]{0,2}", "/[xy]{0,2}").prop_map(|(name, address)| Link::new(name, address));
+    let image = ("[ab]{0,1}", "/[xy]{0,2}").prop_map(|(name, source)| Image::new(name, source));
+    let text = "([abcd] ){0,5}<?".prop_map(Text::new);
+    let role = prop_oneof![Just(BlockRole::Main), Just(BlockRole::Footer), Just(BlockRole::Other)];
+    (vec(link, 0..4), vec(image, 0..3), vec(text, 0..4), 0..4u8, role, 0.0..1.0f32).prop_map(
+        |(links, images, texts, place, role, importance)| {
+            let rect = Rect { x: f32::from(place) * 100.0, y: 0.25, w: 100.0, h: 20.0 };
+            Block { rect, role, importance, ..Block::leaf(links, images, texts) }
+        },
+    )
+}
+
+fn any_tree() -> impl Strategy<Value = BlockTree> {
+    let block = any_leaf().prop_recursive(4, 24, 4, |child| vec(child, 1..4).prop_map(Block::inner));
+    vec(block, 0..5).prop_map(|blocks| tree("v", blocks))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn applying_the_delta_gives_the_version_after(before in any_tree(), after in any_tree()) {
+        check(&before, &after);
+    }
+
+    #[test]
+    fn a_version_does_not_differ_from_itself(tree in any_tree()) {
+        prop_assert!(diff(&tree, &tree).is_identity());
+    }
+
+    #[test]
+    fn planted_trees_come_back_too(before in any_tree(), seed in any::<u64>()) {
+        let (after, _) = plant(&before, PlantRates { elements: 0.3, blocks: 0.3 }, seed);
+        check(&before, &after);
+    }
+
+    #[test]
+    fn damaged_videlta_is_an_error_or_a_delta_but_no_panic(
+        before in any_tree(), after in any_tree(), at in 0usize..4000, with in "\\PC{0,4}|[<>&\"/0-9]{1,3}"
+    ) {
+        let mut xml = diff(&before, &after).to_operations_xml();
+        let at = (0..=at.min(xml.len())).rev().find(|at| xml.is_char_boundary(*at)).unwrap();
+        xml.insert_str(at, &with);
+        if let Ok(delta) = Delta::from_xml(&xml) {
+            let _ = delta.apply(&before);
+        }
+        let _ = Delta::from_xml(&xml[at..]);
+    }
+}

@@ -1,0 +1,58 @@
+//! A block tree as an array of nodes: numbers are cheap to match, and no depth of nesting is too much.
+
+use super::BlockRef;
+use crate::segment::{Block, BlockTree};
+
+/// One block; the root stands for the page itself.
+pub(super) struct Node<'a> {
+    /// `None` for the root alone.
+    pub(super) block: Option<&'a Block>,
+    pub(super) parent: usize,
+    /// Place among its siblings, from 0.
+    pub(super) position: usize,
+    pub(super) depth: usize,
+    /// Numbers of the blocks within.
+    pub(super) children: Vec<usize>,
+}
+
+/// All blocks of a tree, each before its children; number 0 is the root.
+pub(super) struct Nodes<'a> {
+    pub(super) all: Vec<Node<'a>>,
+}
+
+impl<'a> Nodes<'a> {
+    pub(super) fn of(tree: &'a BlockTree) -> Nodes<'a> {
+        let root = Node { block: None, parent: 0, position: 0, depth: 0, children: Vec::new() };
+        let mut nodes = Nodes { all: vec![root] };
+        let mut pending: Vec<(usize, usize, &Block)> = Vec::new();
+        pending.extend(tree.blocks.iter().enumerate().rev().map(|(position, block)| (0, position, block)));
+        while let Some((parent, position, block)) = pending.pop() {
+            let number = nodes.push(parent, position, block);
+            pending.extend(block.children.iter().enumerate().rev().map(|(i, child)| (number, i, child)));
+        }
+        nodes
+    }
+
+    fn push(&mut self, parent: usize, position: usize, block: &'a Block) -> usize {
+        let number = self.all.len();
+        let depth = self.all[parent].depth + 1;
+        self.all[parent].children.push(number);
+        self.all.push(Node { block: Some(block), parent, position, depth, children: Vec::new() });
+        number
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// The reference that follows from the block's place in the tree.
+    pub(super) fn reference(&self, mut number: usize) -> BlockRef {
+        let mut numbers = Vec::with_capacity(self.all[number].depth);
+        while number != 0 {
+            numbers.push(u16::try_from(self.all[number].position + 1).unwrap_or(u16::MAX));
+            number = self.all[number].parent;
+        }
+        numbers.reverse();
+        BlockRef(numbers)
+    }
+}

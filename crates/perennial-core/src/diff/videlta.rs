@@ -1,0 +1,484 @@
+//! [`Delta`] <-> Vi-Delta (P-VISUAL 5.1, figure 5, extended by `<Structure>`); schema in `docs/videlta.md`.
+//!
+//! A delta that would be longer than the new version's Vi-XML is stored as that Vi-XML: reading a
+//! `<Document>` where a `<Delta>` is expected gives the replacement of everything.
+
+use std::fmt::Write;
+
+use quick_xml::events::{BytesStart, Event};
+use quick_xml::reader::Reader;
+
+use super::{
+    Appearance, BlockDelta, BlockOperation, BlockRef, Delta, Element, ElementKind, ElementMove, Update,
+};
+use crate::layout::Rect;
+use crate::segment::vixml::{self, attribute, number, parse};
+use crate::segment::{BlockRole, BlockTree, Image, Link, NodeId, Text};
+
+/// Why a text is not Vi-Delta, and where.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("Vi-Delta, byte {offset}: {reason}")]
+pub struct VideltaError {
+    /// Bytes before the place.
+    pub offset: u64,
+    /// What is wrong and what would be right.
+    pub reason: String,
+}
+
+impl Delta {
+    /// Vi-Delta, or the Vi-XML of the version after when that is shorter: never longer than the latter.
+    pub fn to_xml(&self, after: &BlockTree) -> String {
+        let whole = vixml::write(after);
+        if self.replacement.is_some() {
+            return whole;
+        }
+        let delta = self.to_operations_xml();
+        if delta.len() <= whole.len() { delta } else { whole }
+    }
+
+    /// Vi-Delta with every operation, whatever its length.
+    pub fn to_operations_xml(&self) -> String {
+        let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Delta");
+        attribute(&mut out, "url", &self.url);
+        attribute(&mut out, "from", &self.from);
+        attribute(&mut out, "to", &self.to);
+        attribute(&mut out, "engine", &self.engine);
+        out.push_str(">\n");
+        if !self.structure.is_empty() {
+            out.push_str("<Structure>\n");
+            self.structure.iter().for_each(|operation| write_structure(&mut out, operation));
+            out.push_str("</Structure>\n");
+        }
+        self.blocks.iter().for_each(|block| write_block(&mut out, block));
+        if !self.moves.is_empty() {
+            out.push_str("<Move>\n");
+            self.moves.iter().for_each(|moved| write_move(&mut out, moved));
+            out.push_str("</Move>\n");
+        }
+        if !self.appearances.is_empty() {
+            out.push_str("<Look>\n");
+            self.appearances.iter().for_each(|look| write_look(&mut out, look));
+            out.push_str("</Look>\n");
+        }
+        out.push_str("</Delta>\n");
+        out
+    }
+
+    /// Reads what either of the two wrote.
+    pub fn from_xml(xml: &str) -> Result<Delta, VideltaError> {
+        if root(xml).is_some_and(|root| root == "Document") {
+            let whole = vixml::read(xml)
+                .map_err(|error| VideltaError { offset: error.offset, reason: error.reason })?;
+            let (url, engine, to) = (whole.url.clone(), whole.engine.clone(), whole.version.clone());
+            return Ok(Delta { url, engine, to, replacement: Some(Box::new(whole)), ..Delta::default() });
+        }
+        read(xml)
+    }
+}
+
+fn write_structure(out: &mut String, operation: &BlockOperation) {
+    match operation {
+        BlockOperation::Insert(block) => {
+            out.push_str("<Insert>\n");
+            vixml::write_block(out, block, 0);
+            out.push_str("</Insert>\n");
+        }
+        BlockOperation::Delete(block) => {
+            out.push_str("<Delete>\n");
+            vixml::write_block(out, block, 0);
+            out.push_str("</Delete>\n");
+        }
+        BlockOperation::Move { from, to, importance } => {
+            let _ = writeln!(
+                out,
+                "<Move><Block from=\"{from}\" to=\"{to}\" importance=\"{importance}\"/></Move>"
+            );
+        }
+    }
+}
+
+fn write_block(out: &mut String, block: &BlockDelta) {
+    let _ = write!(out, "<Block ref=\"{}\"", block.before);
+    if block.after != block.before {
+        number(out, "to", &block.after);
+    }
+    number(out, "importance", block.importance);
+    attribute(out, "role", block.role.name());
+    for (name, n) in ["links", "imgs", "txts"].into_iter().zip(block.n_elements) {
+        number(out, name, n);
+    }
+    number(out, "words", block.n_words);
+    out.push_str(">\n");
+    write_placed(out, "Insert", &block.inserted);
+    write_placed(out, "Delete", &block.deleted);
+    if !block.updated.is_empty() {
+        out.push_str("<Update>\n");
+        block.updated.iter().for_each(|update| write_update(out, update));
+        out.push_str("</Update>\n");
+    }
+    for (kind, order) in &block.reordered {
+        let _ = writeln!(out, "<Order of=\"{}\">{}</Order>", tag(*kind), write_ranks(order));
+    }
+    write_placed(out, "Same", &block.respelled);
+    out.push_str("</Block>\n");
+}
+
+fn tag(kind: ElementKind) -> &'static str {
+    match kind {
+        ElementKind::Link => "link",
+        ElementKind::Image => "img",
+        ElementKind::Text => "txt",
+    }
+}
+
+fn write_placed(out: &mut String, group: &str, elements: &[(u32, Element)]) {
+    if elements.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "<{group}>");
+    for (place, element) in elements {
+        let _ = write!(out, "<{} n=\"{place}\"", tag(element.kind()));
+        write_element(out, element);
+        out.push_str("/>\n");
+    }
+    let _ = writeln!(out, "</{group}>");
+}
+
+/// Attributes of an element; its ID only when it does not follow from them.
+fn write_element(out: &mut String, element: &Element) {
+    match element {
+        Element::Link(link) => {
+            attribute(out, "name", &link.name);
+            attribute(out, "adr", &link.address);
+        }
+        Element::Image(image) => {
+            attribute(out, "name", &image.name);
+            attribute(out, "src", &image.source);
+        }
+        Element::Text(text) => attribute(out, "text", &text.text),
+    }
+    if element.with_plain_id().id() != element.id() {
+        number(out, "ID", element.id());
+    }
+}
+
+fn write_update(out: &mut String, update: &Update) {
+    let _ = write!(out, "<{} n=\"{}\"", tag(update.before.kind()), update.index);
+    let (text_name, address_name) = attribute_names(update.before.kind());
+    write_change(out, text_name, update.before.text(), update.after.text());
+    write_change(out, address_name, update.before.address(), update.after.address());
+    for (name, element) in [("oldID", &update.before), ("newID", &update.after)] {
+        if element.with_plain_id().id() != element.id() {
+            number(out, name, element.id());
+        }
+    }
+    out.push_str("/>\n");
+}
+
+fn attribute_names(kind: ElementKind) -> (&'static str, &'static str) {
+    match kind {
+        ElementKind::Link => ("name", "adr"),
+        ElementKind::Image => ("name", "src"),
+        ElementKind::Text => ("text", ""),
+    }
+}
+
+/// `name` when both are the same, `oldName` and `newName` when they differ.
+fn write_change(out: &mut String, name: &str, before: &str, after: &str) {
+    if name.is_empty() {
+        return;
+    }
+    if before == after {
+        return attribute(out, name, before);
+    }
+    attribute(out, &format!("old{}", capital(name)), before);
+    attribute(out, &format!("new{}", capital(name)), after);
+}
+
+fn capital(name: &str) -> String {
+    let (first, rest) = name.split_at(1);
+    first.to_ascii_uppercase() + rest
+}
+
+fn write_move(out: &mut String, moved: &ElementMove) {
+    let _ = write!(out, "<{}", tag(moved.element.kind()));
+    write_element(out, &moved.element);
+    let _ = writeln!(
+        out,
+        " fromBlock=\"{}\" fromN=\"{}\" toBlock=\"{}\" toN=\"{}\" importance=\"{}\"/>",
+        moved.from, moved.from_index, moved.to, moved.to_index, moved.importance
+    );
+}
+
+fn write_look(out: &mut String, look: &Appearance) {
+    let _ = write!(out, "<Block ref=\"{}\"", look.block);
+    if let Some(rect) = look.rect {
+        let _ = write!(out, " box=\"{} {} {} {}\"", rect.x, rect.y, rect.w, rect.h);
+    }
+    if let Some(doc) = look.doc {
+        number(out, "doc", doc);
+    }
+    if let Some(importance) = look.importance {
+        number(out, "importance", importance);
+    }
+    if let Some(role) = look.role {
+        attribute(out, "role", role.name());
+    }
+    out.push_str("/>\n");
+}
+
+/// Runs of consecutive ranks as `3-7`.
+fn write_ranks(order: &[u32]) -> String {
+    let mut out = String::new();
+    for run in order.chunk_by(|x, y| x + 1 == *y) {
+        let space = if out.is_empty() { "" } else { " " };
+        let _ = match run {
+            [one] => write!(out, "{space}{one}"),
+            [first, .., last] => write!(out, "{space}{first}-{last}"),
+            [] => Ok(()),
+        };
+    }
+    out
+}
+
+/// At most as many ranks as the text could name honestly: a lying range must not fill the memory.
+const MAX_RANKS: u32 = 1 << 20;
+
+fn read_ranks(text: &str) -> Result<Vec<u32>, String> {
+    let wrong = |part: &str| format!("{part:?} is no rank: write 3 or 3-7");
+    let mut order = Vec::new();
+    for part in text.split_ascii_whitespace() {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let first: u32 = first.parse().map_err(|_| wrong(part))?;
+        let last: u32 = last.parse().map_err(|_| wrong(part))?;
+        if first > last || last - first >= MAX_RANKS || order.len() >= MAX_RANKS as usize {
+            return Err(wrong(part));
+        }
+        order.extend(first..=last);
+    }
+    Ok(order)
+}
+
+/// Name of the first element.
+fn root(xml: &str) -> Option<String> {
+    let mut reader = Reader::from_str(xml);
+    loop {
+        match reader.read_event().ok()? {
+            Event::Start(tag) | Event::Empty(tag) => return Some(tag.name().0.to_string()),
+            Event::Eof => return None,
+            _ => {}
+        }
+    }
+}
+
+fn read(xml: &str) -> Result<Delta, VideltaError> {
+    let mut reader = Reader::from_str(xml);
+    reader.config_mut().expand_empty_elements = true;
+    let mut reading = Reading::default();
+    loop {
+        let offset = reader.buffer_position();
+        let fail = |reason: String| VideltaError { offset, reason };
+        match reader.read_event().map_err(|error| fail(error.to_string()))? {
+            Event::Start(tag) if reading.holds_vixml(tag.name().0) => {
+                let start = offset as usize;
+                reader.read_to_end(tag.name()).map_err(|error| fail(error.to_string()))?;
+                let block = xml.get(start..reader.buffer_position() as usize).unwrap_or_default();
+                reading.vixml(block).map_err(fail)?;
+            }
+            Event::Start(tag) => reading.start(&tag).map_err(fail)?,
+            Event::Text(text) => reading.text(&text.xml10_content()).map_err(fail)?,
+            Event::End(_) => reading.end(),
+            Event::Eof => return reading.finish().map_err(fail),
+            _ => {}
+        }
+    }
+}
+
+/// A delta half read, with the names of the elements around.
+#[derive(Default)]
+struct Reading {
+    delta: Option<Delta>,
+    open: Vec<String>,
+    order_of: Option<ElementKind>,
+}
+
+impl Reading {
+    /// A block of `<Structure>` is Vi-XML.
+    fn holds_vixml(&self, tag: &str) -> bool {
+        let open: Vec<&str> = self.open.iter().map(String::as_str).collect();
+        tag == "Block" && matches!(open[..], ["Delta", "Structure", "Insert" | "Delete"])
+    }
+
+    fn vixml(&mut self, block: &str) -> Result<(), String> {
+        let whole = format!("<Document url=\"\" version=\"\">{block}</Document>");
+        let tree = vixml::read(&whole).map_err(|error| error.to_string())?;
+        let is_insert = self.open.last().is_some_and(|tag| tag == "Insert");
+        let wrap = if is_insert { BlockOperation::Insert } else { BlockOperation::Delete };
+        let delta = self.delta.as_mut().ok_or("<Structure> outside <Delta>: put it inside")?;
+        delta.structure.extend(tree.blocks.into_iter().map(wrap));
+        Ok(())
+    }
+
+    fn start(&mut self, tag: &BytesStart) -> Result<(), String> {
+        let name = tag.name().0.to_string();
+        let open: Vec<&str> = self.open.iter().map(String::as_str).collect();
+        match (&open[..], name.as_str(), &mut self.delta) {
+            ([], "Delta", delta @ None) => *delta = Some(read_delta(tag)?),
+            ([], "Delta", Some(_)) => return Err("a second <Delta>: keep one a file".into()),
+            ([], _, _) | (_, _, None) => return Err("no <Delta>: this is not Vi-Delta".into()),
+            (["Delta", "Structure", "Move"], "Block", Some(delta)) => {
+                delta.structure.push(read_block_move(tag)?);
+            }
+            (["Delta"], "Block", Some(delta)) => delta.blocks.push(read_block(tag)?),
+            (["Delta", "Move"], "link" | "img" | "txt", Some(delta)) => delta.moves.push(read_move(tag)?),
+            (["Delta", "Look"], "Block", Some(delta)) => delta.appearances.push(read_look(tag)?),
+            (["Delta", "Block"], "Order", _) => self.order_of = Some(kind_of(&vixml::text(tag, "of")?)?),
+            (["Delta", "Block", group], "link" | "img" | "txt", Some(delta)) => {
+                if let Some(block) = delta.blocks.last_mut() {
+                    read_change(group, tag, block)?;
+                }
+            }
+            _ => {}
+        }
+        if self.open.len() >= vixml::MAX_DEPTH {
+            return Err(format!("elements nested deeper than {}: flatten them", vixml::MAX_DEPTH));
+        }
+        self.open.push(name);
+        Ok(())
+    }
+
+    fn text(&mut self, text: &str) -> Result<(), String> {
+        let block = self.delta.as_mut().and_then(|delta| delta.blocks.last_mut());
+        if let (Some(kind), Some(block)) = (self.order_of, block) {
+            block.reordered.push((kind, read_ranks(text)?));
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        self.open.pop();
+        self.order_of = None;
+    }
+
+    fn finish(self) -> Result<Delta, String> {
+        match self.delta {
+            Some(delta) if self.open.is_empty() => Ok(delta),
+            Some(_) => Err("the text ends before </Delta>: the file is cut short".into()),
+            None => Err("no <Delta>: this is not Vi-Delta".into()),
+        }
+    }
+}
+
+fn read_delta(tag: &BytesStart) -> Result<Delta, String> {
+    Ok(Delta {
+        url: vixml::text(tag, "url")?,
+        from: vixml::text(tag, "from")?,
+        to: vixml::text(tag, "to")?,
+        engine: vixml::text(tag, "engine").unwrap_or_default(),
+        ..Delta::default()
+    })
+}
+
+fn read_block_move(tag: &BytesStart) -> Result<BlockOperation, String> {
+    let importance = parse(tag, "importance")?;
+    Ok(BlockOperation::Move { from: reference(tag, "from")?, to: reference(tag, "to")?, importance })
+}
+
+fn reference(tag: &BytesStart, name: &str) -> Result<BlockRef, String> {
+    vixml::text(tag, name)?.parse()
+}
+
+fn read_block(tag: &BytesStart) -> Result<BlockDelta, String> {
+    let before = reference(tag, "ref")?;
+    let after = if has(tag, "to") { reference(tag, "to")? } else { before.clone() };
+    Ok(BlockDelta {
+        before,
+        after,
+        importance: parse(tag, "importance")?,
+        role: BlockRole::from_name(&vixml::text(tag, "role").unwrap_or_default()),
+        n_elements: [parse(tag, "links")?, parse(tag, "imgs")?, parse(tag, "txts")?],
+        n_words: parse(tag, "words")?,
+        ..BlockDelta::default()
+    })
+}
+
+fn has(tag: &BytesStart, name: &str) -> bool {
+    tag.try_get_attribute(name).is_ok_and(|found| found.is_some())
+}
+
+fn kind_of(tag: &str) -> Result<ElementKind, String> {
+    let found = ElementKind::ALL.into_iter().find(|kind| self::tag(*kind) == tag);
+    found.ok_or_else(|| format!("{tag:?} is no element: link, img and txt are"))
+}
+
+fn read_change(group: &str, tag: &BytesStart, block: &mut BlockDelta) -> Result<(), String> {
+    let kind = kind_of(tag.name().0)?;
+    let place: u32 = parse(tag, "n")?;
+    match group {
+        "Insert" => block.inserted.push((place, read_element(tag, kind, "")?)),
+        "Delete" => block.deleted.push((place, read_element(tag, kind, "")?)),
+        "Same" => block.respelled.push((place, read_element(tag, kind, "")?)),
+        "Update" => {
+            let (before, after) = (read_element(tag, kind, "old")?, read_element(tag, kind, "new")?);
+            block.updated.push(Update { index: place, before, after });
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// `side` is empty, `old` or `new`; an attribute without it stands for both.
+fn read_element(tag: &BytesStart, kind: ElementKind, side: &str) -> Result<Element, String> {
+    let get = |name: &str| {
+        let sided = format!("{side}{}", capital(name));
+        if !side.is_empty() && has(tag, &sided) { vixml::text(tag, &sided) } else { vixml::text(tag, name) }
+    };
+    let (text_name, address_name) = attribute_names(kind);
+    let text = get(text_name)?;
+    let id_name = if side.is_empty() { "ID".to_string() } else { format!("{side}ID") };
+    let id: Option<NodeId> = if has(tag, &id_name) { Some(vixml::id(tag, &id_name)?) } else { None };
+    Ok(match kind {
+        ElementKind::Link => {
+            let link = Link::new(text, get(address_name)?);
+            Element::Link(Link { id: id.unwrap_or(link.id), ..link })
+        }
+        ElementKind::Image => {
+            let image = Image::new(text, get(address_name)?);
+            Element::Image(Image { id: id.unwrap_or(image.id), ..image })
+        }
+        ElementKind::Text => {
+            let text = Text::new(text);
+            Element::Text(Text { id: id.unwrap_or(text.id), ..text })
+        }
+    })
+}
+
+fn read_move(tag: &BytesStart) -> Result<ElementMove, String> {
+    Ok(ElementMove {
+        from: reference(tag, "fromBlock")?,
+        from_index: parse(tag, "fromN")?,
+        to: reference(tag, "toBlock")?,
+        to_index: parse(tag, "toN")?,
+        importance: parse(tag, "importance")?,
+        element: read_element(tag, kind_of(tag.name().0)?, "")?,
+    })
+}
+
+fn read_look(tag: &BytesStart) -> Result<Appearance, String> {
+    let optional = |name: &str| has(tag, name).then(|| vixml::text(tag, name)).transpose();
+    Ok(Appearance {
+        block: reference(tag, "ref")?,
+        rect: optional("box")?.map(|value| read_box(&value)).transpose()?,
+        doc: if has(tag, "doc") { Some(parse(tag, "doc")?) } else { None },
+        importance: if has(tag, "importance") { Some(parse(tag, "importance")?) } else { None },
+        role: optional("role")?.map(|name| BlockRole::from_name(&name)),
+    })
+}
+
+fn read_box(value: &str) -> Result<Rect, String> {
+    let numbers: Result<Vec<f32>, _> = value.split(' ').map(str::parse).collect();
+    match numbers.as_deref() {
+        Ok(&[x, y, w, h]) => Ok(Rect { x, y, w, h }),
+        _ => Err(format!("box=\"{value}\" is no box: four numbers x y w h are")),
+    }
+}

@@ -1,0 +1,489 @@
+//! The history of a page's changes -> how much of a change is noise: counters, dates, nonces, rotating teasers (SPEC 1, 3).
+//!
+//! Text that changes at every visit without a new word tells nothing new. Whether it does is a matter of
+//! history: a price and a clock are both digits, but the clock moves at every look. So per page a small state
+//! remembers what changed quietly how often, and what vanished and may come back. The share of visits at which
+//! an element changed quietly is estimated with one change in two visits before any evidence.
+
+use std::collections::{HashSet, VecDeque};
+
+use crate::diff::{Delta, Element, Operation, OperationKind, Subject};
+use crate::segment::Block;
+
+/// Most elements whose changes are counted; the least lively are forgotten.
+const MAX_LIVELY: usize = 128;
+/// Most vanished elements, and most vanished words, that are remembered.
+const MAX_VANISHED: usize = 512;
+/// What is back after it had gone is this much noise.
+const RETURNING: f64 = 0.75;
+/// From here on an operation counts as noise altogether.
+const MOSTLY_NOISE: f64 = 0.6;
+/// A change of at most this many words may be a nonce that no rule knows.
+const FEW_WORDS: usize = 2;
+/// First byte of the stored form.
+const FORMAT: u8 = 1;
+
+/// What a page's earlier visits taught about its noise.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct NoiseHistory {
+    /// Looks at the page after the first.
+    n_visits: u32,
+    /// Changes of few or no new words, by the ID of what the element is now; most recent last.
+    lively: Vec<(u64, u16)>,
+    /// Elements that went, most recent last.
+    vanished: VecDeque<u32>,
+    /// Words that went, most recent last.
+    words: VecDeque<u32>,
+}
+
+/// A stored history cannot be read.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("noise history, byte {offset}: {reason}; drop it, it is learned again")]
+pub struct NoiseError {
+    /// Bytes before the place.
+    pub offset: usize,
+    /// What is wrong.
+    pub reason: &'static str,
+}
+
+/// A change weighed against the history.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Noise(pub f64);
+
+impl Noise {
+    /// So much of it that the rest does not count.
+    pub fn is_most(self) -> bool {
+        self.0 >= MOSTLY_NOISE
+    }
+}
+
+impl NoiseHistory {
+    /// How much of an operation is noise, as far as the visits before tell.
+    pub fn noise(&self, operation: &Operation) -> Noise {
+        let noise = match (operation.kind, operation.subject) {
+            (OperationKind::Insert, Subject::Element { after: Some(element), .. }) => self.returning(element),
+            (OperationKind::Delete, Subject::Element { before: Some(element), .. }) => self.rotating(element),
+            (OperationKind::Update, Subject::Element { before: Some(before), after: Some(after) }) => {
+                self.quiet(before, after)
+            }
+            (OperationKind::Insert, Subject::Block(Some(block))) => {
+                mean(block, |element| self.returning(element))
+            }
+            (OperationKind::Delete, Subject::Block(Some(block))) => {
+                mean(block, |element| self.rotating(element))
+            }
+            _ => 0.0,
+        };
+        Noise(noise)
+    }
+
+    /// Takes note of a visit that found the page unchanged.
+    pub fn record_unchanged(&mut self) {
+        self.n_visits = self.n_visits.saturating_add(1);
+    }
+
+    /// Takes note of a visit and what it found.
+    pub fn record(&mut self, delta: &Delta) {
+        self.record_unchanged();
+        for operation in delta.operations() {
+            match (operation.kind, operation.subject) {
+                (OperationKind::Update, Subject::Element { before: Some(before), after: Some(after) }) => {
+                    self.record_update(before, after);
+                }
+                (OperationKind::Insert, Subject::Element { after: Some(element), .. }) => {
+                    self.record_came(element);
+                }
+                (OperationKind::Delete, Subject::Element { before: Some(element), .. }) => {
+                    self.record_went(element);
+                }
+                (OperationKind::Insert, Subject::Block(Some(block))) => {
+                    elements(block).for_each(|element| self.record_came(&element));
+                }
+                (OperationKind::Delete, Subject::Block(Some(block))) => {
+                    elements(block).for_each(|element| self.record_went(&element));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn returning(&self, element: &Element) -> f64 {
+        if self.vanished.contains(&short_id(element)) { RETURNING } else { 0.0 }
+    }
+
+    /// It went before and came back: it will again.
+    fn rotating(&self, element: &Element) -> f64 {
+        if self.n_changes(element) > 0 { RETURNING } else { 0.0 }
+    }
+
+    fn n_changes(&self, element: &Element) -> u16 {
+        let id = element.id().0;
+        self.lively.iter().find(|(other, _)| *other == id).map_or(0, |(_, n)| *n)
+    }
+
+    fn quiet(&self, before: &Element, after: &Element) -> f64 {
+        let n_new = self.new_words(before, after);
+        let (n_changes, n_visits) = (f64::from(self.n_changes(before)), f64::from(self.n_visits));
+        if n_new == 0 {
+            return (1.0 + n_changes) / (2.0 + n_visits);
+        }
+        let at_nearly_every_visit = n_visits >= 4.0 && n_changes >= 0.8 * n_visits;
+        if n_new <= FEW_WORDS && at_nearly_every_visit { n_changes / (1.0 + n_visits) } else { 0.0 }
+    }
+
+    /// Words after that were not there before, are no numbers or dates, and did not just vanish.
+    fn new_words(&self, before: &Element, after: &Element) -> usize {
+        let known: HashSet<&str> = words(before).collect();
+        words(after)
+            .filter(|word| !known.contains(word) && !is_measure(word) && !self.words.contains(&hash(word)))
+            .count()
+    }
+
+    fn record_update(&mut self, before: &Element, after: &Element) {
+        let is_small = self.new_words(before, after) <= FEW_WORDS;
+        let place = self.lively.iter().position(|(id, _)| *id == before.id().0);
+        let n_changes = place.map_or(0, |place| self.lively.remove(place).1);
+        if is_small {
+            self.remember_lively(after.id().0, n_changes.saturating_add(1));
+        }
+        let kept: HashSet<&str> = words(after).collect();
+        for word in words(before).filter(|word| !kept.contains(word) && !is_measure(word)) {
+            remember(&mut self.words, hash(word));
+        }
+    }
+
+    fn record_came(&mut self, element: &Element) {
+        let id = short_id(element);
+        if let Some(place) = self.vanished.iter().position(|other| *other == id) {
+            self.vanished.remove(place);
+            let n_changes = self.n_changes(element);
+            self.lively.retain(|(other, _)| *other != element.id().0);
+            self.remember_lively(element.id().0, n_changes.saturating_add(1));
+        }
+    }
+
+    fn record_went(&mut self, element: &Element) {
+        remember(&mut self.vanished, short_id(element));
+    }
+
+    fn remember_lively(&mut self, id: u64, n_changes: u16) {
+        if self.lively.len() >= MAX_LIVELY
+            && let Some(least) = (0..self.lively.len()).min_by_key(|&place| self.lively[place].1)
+        {
+            self.lively.remove(least);
+        }
+        self.lively.push((id, n_changes));
+    }
+
+    /// For the store: at most about six kilobytes, some dozens for a quiet page.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![FORMAT];
+        bytes.extend(self.n_visits.to_le_bytes());
+        for n in [self.lively.len(), self.vanished.len(), self.words.len()] {
+            bytes.extend((n as u16).to_le_bytes());
+        }
+        for (id, n_changes) in &self.lively {
+            bytes.extend(id.to_le_bytes());
+            bytes.extend(n_changes.to_le_bytes());
+        }
+        for hash in self.vanished.iter().chain(&self.words) {
+            bytes.extend(hash.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Reads what [`NoiseHistory::to_bytes`] wrote.
+    pub fn from_bytes(bytes: &[u8]) -> Result<NoiseHistory, NoiseError> {
+        let mut input = Input { bytes, offset: 0 };
+        if input.take::<1>()? != [FORMAT] {
+            return Err(NoiseError { offset: 0, reason: "unknown format" });
+        }
+        let n_visits = u32::from_le_bytes(input.take()?);
+        let mut lengths = [0; 3];
+        for length in &mut lengths {
+            *length = u16::from_le_bytes(input.take()?);
+        }
+        let mut history = NoiseHistory { n_visits, ..NoiseHistory::default() };
+        for _ in 0..lengths[0] {
+            history.lively.push((u64::from_le_bytes(input.take()?), u16::from_le_bytes(input.take()?)));
+        }
+        for _ in 0..lengths[1] {
+            history.vanished.push_back(u32::from_le_bytes(input.take()?));
+        }
+        for _ in 0..lengths[2] {
+            history.words.push_back(u32::from_le_bytes(input.take()?));
+        }
+        Ok(history)
+    }
+}
+
+struct Input<'a> {
+    bytes: &'a [u8],
+    offset: usize,
+}
+
+impl Input<'_> {
+    fn take<const N: usize>(&mut self) -> Result<[u8; N], NoiseError> {
+        let found = self.bytes.get(self.offset..self.offset + N).and_then(|bytes| bytes.try_into().ok());
+        let taken = found.ok_or(NoiseError { offset: self.offset, reason: "cut short" })?;
+        self.offset += N;
+        Ok(taken)
+    }
+}
+
+fn remember(ring: &mut VecDeque<u32>, hash: u32) {
+    if ring.contains(&hash) {
+        return;
+    }
+    if ring.len() >= MAX_VANISHED {
+        ring.pop_front();
+    }
+    ring.push_back(hash);
+}
+
+fn short_id(element: &Element) -> u32 {
+    let id = element.id().0;
+    (id ^ (id >> 32)) as u32
+}
+
+fn hash(word: &str) -> u32 {
+    let mut hash = 0x811c_9dc5_u32;
+    for byte in word.bytes() {
+        hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+    }
+    hash
+}
+
+/// What a reader reads; of an address that alone changed, its words, so that a nonce in a query is one of few.
+fn words(element: &Element) -> impl Iterator<Item = &str> {
+    let text = element.text().split_whitespace();
+    text.chain(element.address().split(['/', '?', '&', '=', ';', '#']).filter(|part| !part.is_empty()))
+}
+
+/// Numbers, dates, times and tokens with digits in them: what a machine writes anew without having news.
+fn is_measure(word: &str) -> bool {
+    if word.bytes().any(|byte| byte.is_ascii_digit()) {
+        return true;
+    }
+    let bare = word.trim_matches(|c: char| !c.is_alphanumeric());
+    bare.is_empty() || DATE_WORDS.iter().any(|known| known.eq_ignore_ascii_case(bare))
+}
+
+/// Names of months and days, and what stands beside times, in the languages whose pages show them most.
+const DATE_WORDS: [&str; 96] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+    "jan",
+    "feb",
+    "mar",
+    "apr",
+    "jun",
+    "jul",
+    "aug",
+    "sep",
+    "sept",
+    "oct",
+    "nov",
+    "dec",
+    "monday",
+    "tuesday",
+    "wednesday",
+    "thursday",
+    "friday",
+    "saturday",
+    "sunday",
+    "mon",
+    "tue",
+    "wed",
+    "thu",
+    "fri",
+    "sat",
+    "sun",
+    "am",
+    "pm",
+    "utc",
+    "gmt",
+    "ago",
+    "today",
+    "yesterday",
+    "second",
+    "seconds",
+    "minute",
+    "minutes",
+    "hour",
+    "hours",
+    "day",
+    "days",
+    "januar",
+    "februar",
+    "mai",
+    "juni",
+    "juli",
+    "oktober",
+    "dezember",
+    "montag",
+    "dienstag",
+    "mittwoch",
+    "donnerstag",
+    "freitag",
+    "samstag",
+    "sonntag",
+    "uhr",
+    "janvier",
+    "mars",
+    "avril",
+    "juin",
+    "juillet",
+    "septembre",
+    "octobre",
+    "novembre",
+    "lundi",
+    "mardi",
+    "mercredi",
+    "jeudi",
+    "vendredi",
+    "samedi",
+    "dimanche",
+    "enero",
+    "febrero",
+    "abril",
+    "mayo",
+    "junio",
+    "julio",
+    "lunes",
+    "martes",
+    "jueves",
+    "viernes",
+    "domingo",
+    "an",
+    "a",
+];
+
+fn elements(block: &Block) -> impl Iterator<Item = Element> {
+    block.walk().flat_map(|block| {
+        let links = block.links.iter().cloned().map(Element::Link);
+        let images = block.images.iter().cloned().map(Element::Image);
+        links.chain(images).chain(block.texts.iter().cloned().map(Element::Text))
+    })
+}
+
+fn mean(block: &Block, noise: impl Fn(&Element) -> f64) -> f64 {
+    let (n, sum) = elements(block).fold((0.0, 0.0), |(n, sum), element| (n + 1.0, sum + noise(&element)));
+    if n == 0.0 { 0.0 } else { sum / n }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::diff::diff;
+    use crate::segment::{BlockTree, Link, Text};
+
+    fn page(texts: &[String], link: &str) -> BlockTree {
+        let mut all = vec![Text::new("an article of some words that stays as it is")];
+        all.extend(texts.iter().map(|text| Text::new(text.as_str())));
+        let block = Block::leaf(vec![Link::new("next", link)], vec![], all);
+        let mut tree = BlockTree { blocks: vec![Block { importance: 1.0, ..block }], ..BlockTree::default() };
+        tree.seal();
+        tree
+    }
+
+    /// Noise of each operation at each visit.
+    fn watch(visits: impl Iterator<Item = BlockTree>) -> Vec<Vec<f64>> {
+        let mut history = NoiseHistory::default();
+        let mut last: Option<BlockTree> = None;
+        let mut all = Vec::new();
+        for tree in visits {
+            if let Some(before) = &last {
+                let delta = diff(before, &tree);
+                all.push(delta.operations().map(|operation| history.noise(&operation).0).collect());
+                history.record(&delta);
+                let stored = history.to_bytes();
+                assert_eq!(NoiseHistory::from_bytes(&stored).unwrap(), history);
+            }
+            last = Some(tree);
+        }
+        all
+    }
+
+    #[test]
+    fn a_counter_becomes_noise_visit_by_visit() {
+        let seen = watch((0..12).map(|n| page(&[format!("you are visitor number {}", 1000 + n * 37)], "/n")));
+        assert_eq!(seen[0], [0.5]);
+        assert!(seen.windows(2).all(|pair| pair[0][0] < pair[1][0]), "{seen:?}");
+        assert!(Noise(seen[10][0]).is_most());
+    }
+
+    #[test]
+    fn a_price_that_rarely_changes_is_news() {
+        let price = |visit: usize| if visit < 20 { "the price is 10 euro" } else { "the price is 12 euro" };
+        let seen = watch((0..25).map(|visit| page(&[price(visit).to_string()], "/n")));
+        assert!(seen[19][0] < 0.1, "{seen:?}");
+    }
+
+    #[test]
+    fn a_nonce_in_an_address_becomes_noise() {
+        let seen = watch(
+            (0..12).map(|n: u64| page(&[], &format!("/next?token=q{:x}", n.wrapping_mul(0x9e37_79b9)))),
+        );
+        assert!(Noise(seen[10][0]).is_most(), "{seen:?}");
+    }
+
+    #[test]
+    fn teasers_that_come_back_are_noise_and_new_ones_are_not() {
+        let teasers = ["buy green shoes", "visit sunny islands", "learn to dance"];
+        let seen = watch((0..9).map(|n| page(&[teasers[n % 3].to_string()], "/n")));
+        assert_eq!(seen[0], [0.0, 0.0]);
+        assert!(seen[6].iter().all(|noise| Noise(*noise).is_most()), "{seen:?}");
+        let fresh = ["first story", "second tale", "third report", "fourth account", "fifth column"];
+        let seen = watch(fresh.iter().map(|text| page(&[text.to_string()], "/n")));
+        assert!(seen.iter().flatten().all(|noise| *noise == 0.0), "{seen:?}");
+    }
+
+    #[test]
+    fn new_words_are_news_however_often_they_come() {
+        let words = [
+            "alpha bravo charlie",
+            "delta echo foxtrot",
+            "golf hotel india",
+            "juliet kilo lima",
+            "mike november oscar",
+        ];
+        let seen = watch(
+            words
+                .iter()
+                .map(|words| page(&[format!("the latest of all our many reports says {words}")], "/n")),
+        );
+        assert!(seen.iter().flatten().all(|noise| *noise == 0.0), "{seen:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_history_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(history) = NoiseHistory::from_bytes(&bytes) {
+                prop_assert!(bytes.starts_with(&history.to_bytes()));
+            }
+        }
+
+        #[test]
+        fn the_stored_form_stays_small(seed in any::<u64>()) {
+            let mut history = NoiseHistory::default();
+            let many = |n: u64| page(&(0..200).map(|i| format!("text {} of {}", seed ^ (n * 1000 + i), i)).collect::<Vec<_>>(), "/n");
+            for n in 0..4 {
+                history.record(&diff(&many(n), &many(n + 1)));
+            }
+            prop_assert!(history.to_bytes().len() < 6_000);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! What one visit taught us: segment, diff and importance in one function (SPEC, "The loop").
+//!
+//! The crawler, an import and the simulator call exactly this after each capture.
+
+use crate::diff::{Delta, Element, Operation, Subject, diff};
+use crate::importance::{Assessment, Importance, ImportanceConfig, Judgement, assess};
+use crate::noise::NoiseHistory;
+use crate::segment::{Block, BlockRole, BlockTree};
+
+/// Decides whether an element is an advertisement: by filter lists where there are some.
+pub type IsAdvertisement<'a> = &'a dyn Fn(&Element) -> bool;
+
+/// What is known of a page from its last visit.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Known {
+    /// The page as it was.
+    pub tree: BlockTree,
+    /// What earlier visits taught of its noise.
+    pub noise: NoiseHistory,
+}
+
+/// What one visit taught us.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Observation {
+    /// The page as it is, and the history with this visit in it: what the next visit is compared with.
+    pub known: Known,
+    /// What changed; `None` at the first capture, or when another engine made the tree before.
+    pub delta: Option<Delta>,
+    /// How much it matters, operation by operation.
+    pub assessment: Assessment,
+    /// There were changes, and each is an advertisement's or mostly noise.
+    pub is_only_noise: bool,
+}
+
+impl Observation {
+    /// How much the change matters.
+    pub fn importance(&self) -> Importance {
+        self.assessment.importance
+    }
+
+    /// A reader could not tell it from the version before.
+    pub fn is_unchanged(&self) -> bool {
+        self.delta.as_ref().is_some_and(Delta::is_empty)
+    }
+}
+
+/// Compares a capture with what was known of its page. Trees of two engines are not compared, since they cut the same
+/// page in other places: the new tree is taken over with importance 0, because nobody saw a change.
+pub fn observe(
+    known: Option<&Known>,
+    tree: BlockTree,
+    config: &ImportanceConfig,
+    is_advertisement: IsAdvertisement,
+) -> Observation {
+    let Some(known) = known else {
+        let assessment = Assessment { importance: Importance::FULL, contributions: Vec::new() };
+        let known = Known { tree, noise: NoiseHistory::default() };
+        return Observation { known, delta: None, assessment, is_only_noise: false };
+    };
+    let mut noise = known.noise.clone();
+    if known.tree.engine != tree.engine {
+        let known = Known { tree, noise };
+        return Observation { known, delta: None, assessment: Assessment::default(), is_only_noise: false };
+    }
+    let delta = diff(&known.tree, &tree);
+    let assessment = assess(&delta, config, &mut |operation| Judgement {
+        is_advertisement: is_about_advertisement(operation, is_advertisement),
+        noise: known.noise.noise(operation).0,
+    });
+    noise.record(&delta);
+    let is_only_noise = !delta.is_empty() && assessment.contributions.iter().all(is_noise);
+    Observation { known: Known { tree, noise }, delta: Some(delta), assessment, is_only_noise }
+}
+
+fn is_noise(contribution: &crate::importance::Contribution) -> bool {
+    let judgement = contribution.judgement;
+    judgement.is_advertisement || crate::noise::Noise(judgement.noise).is_most()
+}
+
+/// The element is one, or its block is one, or most links and images of the block that came or went are.
+pub fn is_about_advertisement(operation: &Operation, is_advertisement: IsAdvertisement) -> bool {
+    if operation.role == Some(BlockRole::Advertisement) {
+        return true;
+    }
+    match operation.subject {
+        Subject::Element { before, after } => before.into_iter().chain(after).any(is_advertisement),
+        Subject::Block(Some(block)) => is_advertising_block(block, is_advertisement),
+        Subject::Block(None) => false,
+    }
+}
+
+fn is_advertising_block(block: &Block, is_advertisement: IsAdvertisement) -> bool {
+    let (mut n_references, mut n_advertisements, mut n_words) = (0, 0, 0);
+    for block in block.walk() {
+        let links = block.links.iter().cloned().map(Element::Link);
+        let images = block.images.iter().cloned().map(Element::Image);
+        for element in links.chain(images) {
+            n_references += 1;
+            n_advertisements += usize::from(is_advertisement(&element));
+        }
+        n_words += block.texts.iter().map(|text| crate::diff::n_words(&text.text)).sum::<usize>();
+    }
+    2 * n_advertisements > n_references && n_words < 20 * n_references
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::{Image, Link, Text};
+
+    fn page(date: &str, story: &str, banner: &str) -> BlockTree {
+        let news = Block::leaf(
+            vec![Link::new("Home", "http://a.org/")],
+            vec![],
+            vec![Text::new(date), Text::new(story)],
+        );
+        let banner =
+            Block::leaf(vec![], vec![Image::new("banner", format!("http://ads.example/{banner}"))], vec![]);
+        let blocks = vec![Block { importance: 0.9, ..news }, Block { importance: 0.1, ..banner }];
+        let mut tree =
+            BlockTree { url: "http://a.org/".into(), engine: "e".into(), blocks, ..BlockTree::default() };
+        tree.seal();
+        tree
+    }
+
+    fn by_host(element: &Element) -> bool {
+        element.address().starts_with("http://ads.example/")
+    }
+
+    fn visit(known: Option<&Known>, tree: BlockTree) -> Observation {
+        observe(known, tree, &ImportanceConfig::default(), &by_host)
+    }
+
+    #[test]
+    fn a_first_capture_is_everything() {
+        let first = visit(None, page("monday", "a story of many words", "1"));
+        assert_eq!(first.importance(), Importance::FULL);
+        assert!(!first.is_unchanged() && !first.is_only_noise);
+    }
+
+    #[test]
+    fn an_unchanged_page_is_nothing() {
+        let first = visit(None, page("monday", "a story of many words", "1"));
+        let second = visit(Some(&first.known), page("monday", "a story of many words", "1"));
+        assert_eq!(second.importance(), Importance::NONE);
+        assert!(second.is_unchanged() && !second.is_only_noise);
+    }
+
+    #[test]
+    fn a_banner_and_a_clock_are_only_noise_and_a_story_is_not() {
+        let mut known = visit(None, page("at 10:00 today", "a story of many words", "0")).known;
+        let mut last = None;
+        for n in 1..10 {
+            let seen = visit(
+                Some(&known),
+                page(&format!("at 10:0{n} today"), "a story of many words", &n.to_string()),
+            );
+            known = seen.known.clone();
+            last = Some(seen);
+        }
+        let last = last.unwrap();
+        assert!(last.is_only_noise, "{:?}", last.assessment);
+        let news =
+            visit(Some(&known), page("at 10:59 today", "another tale that nobody had ever heard of", "9"));
+        assert!(!news.is_only_noise);
+        assert!(news.importance().get() > 10.0 * last.importance().get());
+    }
+
+    #[test]
+    fn trees_of_two_engines_are_not_compared() {
+        let first = visit(None, page("monday", "a story", "1"));
+        let other = BlockTree { engine: "other".into(), ..page("tuesday", "more", "2") };
+        let second = visit(Some(&first.known), other);
+        assert_eq!((second.delta, second.assessment.importance), (None, Importance::NONE));
+    }
+}

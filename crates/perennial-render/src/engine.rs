@@ -29,6 +29,10 @@ const EXTRA_CSS: &str =
     select{display:inline-block;min-width:3em;min-height:1.3em}
     select>*{display:none!important}";
 
+/// Shows a page that hides itself until its scripts have run, which they never do here.
+const REVEALING_CSS: &str = "html,body{display:block!important}
+    html,body,body>*,body>*>*{opacity:1!important;visibility:visible!important}";
+
 /// Requests beyond this number are answered with nothing: stylesheets that import in circles.
 const MAX_REQUESTS: usize = 4000;
 
@@ -36,6 +40,7 @@ const MAX_REQUESTS: usize = 4000;
 pub struct Engine {
     fonts: FontContext,
     sheets: Vec<UserAgentStylesheet>,
+    revealing_sheets: Vec<UserAgentStylesheet>,
 }
 
 impl Default for Engine {
@@ -48,18 +53,33 @@ impl Engine {
     /// Loads the fonts and the engine's own stylesheet.
     pub fn new() -> Engine {
         let sheets = vec![UserAgentStylesheet::default_sheet(), UserAgentStylesheet::parse(EXTRA_CSS)];
-        Engine { fonts: fonts::font_context(), sheets }
+        let revealing_sheets = sheets.iter().cloned().chain([UserAgentStylesheet::parse(REVEALING_CSS)]).collect();
+        Engine { fonts: fonts::font_context(), sheets, revealing_sheets }
     }
 
     /// Lays a page out. The engine may panic or run long on pages it was not made for: callers that cannot
     /// afford that use [`crate::Pool`].
     pub fn layout(&self, html: &str, url: &str, lookup: &Lookup) -> Layout {
-        let dom = Dom::parse(html);
-        self.layout_dom(&dom, url, lookup)
+        self.layout_asking(html, url, &|wanted| requisite(wanted, lookup))
     }
 
-    /// Lays a parsed page out.
-    pub fn layout_dom(&self, dom: &Dom, url: &str, lookup: &Lookup) -> Layout {
+    /// The same, with requisites that are already reduced to what layout needs.
+    pub(crate) fn layout_asking(&self, html: &str, url: &str, ask: &dyn Fn(&str) -> Requisite) -> Layout {
+        let dom = &Dom::parse(html);
+        let layout = self.layout_dom(dom, url, ask, &self.sheets);
+        if is_blank(&layout) && has_text(dom) {
+            return self.layout_dom(dom, url, ask, &self.revealing_sheets);
+        }
+        layout
+    }
+
+    fn layout_dom(
+        &self,
+        dom: &Dom,
+        url: &str,
+        ask: &dyn Fn(&str) -> Requisite,
+        sheets: &[UserAgentStylesheet],
+    ) -> Layout {
         let base = base_url(dom, url);
         let net = Arc::new(Net::default());
         let mut document = BaseDocument::new(DocumentConfig {
@@ -70,23 +90,33 @@ impl Engine {
                 ColorScheme::Light,
             )),
             base_url: Some(base.to_string()),
-            ua_stylesheets: self.sheets.clone(),
+            ua_stylesheets: sheets.to_vec(),
             net_provider: Some(net.clone() as Arc<dyn NetProvider>),
             font_ctx: Some(self.fonts.clone()),
             style_threading: StyleThreading::Sequential,
             ..DocumentConfig::default()
         });
         let built = Build::new(dom, &base).into_document(&mut document);
-        answer(&mut document, &net, lookup);
+        answer(&mut document, &net, ask);
         if dom.root().is_some() {
             document.handle_messages();
-            answer(&mut document, &net, lookup);
+            answer(&mut document, &net, ask);
             document.resolve_stylist(0.0);
             tables::mend(&mut document, &built);
             document.resolve(0.0);
         }
         extract::layout(dom, &document, &built, base.to_string())
     }
+}
+
+/// Nothing to read.
+fn is_blank(layout: &Layout) -> bool {
+    !layout.nodes.iter().any(|node| node.is_text() && node.is_visible && node.rect.area() > 0.0)
+}
+
+/// Something to read, were it shown.
+fn has_text(dom: &Dom) -> bool {
+    dom.child_of_root("body").is_some_and(|body| dom.text_content(body).trim().len() > 200)
 }
 
 /// The address against which the page's links resolve.
@@ -100,7 +130,7 @@ pub(crate) fn base_url(dom: &Dom, url: &str) -> Url {
 }
 
 /// Answers what the document asked for, and what the answers ask for in turn.
-fn answer(document: &mut BaseDocument, net: &Net, lookup: &Lookup) {
+fn answer(document: &mut BaseDocument, net: &Net, ask: &dyn Fn(&str) -> Requisite) {
     let mut n_answered = 0;
     loop {
         let requests = std::mem::take(&mut *net.lock());
@@ -109,7 +139,7 @@ fn answer(document: &mut BaseDocument, net: &Net, lookup: &Lookup) {
         }
         for (url, handler) in requests {
             n_answered += 1;
-            let found = if n_answered > MAX_REQUESTS { Requisite::Absent } else { requisite(&url, lookup) };
+            let found = if n_answered > MAX_REQUESTS { Requisite::Absent } else { ask(&url) };
             match found {
                 Requisite::Image(width, height) => load_image(document, url, width, height),
                 // A stylesheet must be answered even when it is absent: layout waits for it.

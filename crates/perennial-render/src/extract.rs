@@ -10,7 +10,7 @@ use blitz_dom::{BaseDocument, Node, NodeId};
 use perennial_core::layout::{Display, Layout, LayoutNode, Rect, Rgba};
 use style::color::{AbsoluteColor, ColorSpace};
 use style::properties::ComputedValues;
-use style::properties::generated::longhands::position::computed_value::T as Position;
+use style::properties::generated::longhands::position::computed_value::T as PositionValue;
 use style::properties::generated::longhands::visibility::computed_value::T as Visibility;
 use style::values::computed::Overflow;
 use style::values::specified::box_::{DisplayInside, DisplayOutside};
@@ -18,6 +18,7 @@ use style::values::specified::box_::{DisplayInside, DisplayOutside};
 use crate::dom::{Dom, DomKind};
 use crate::engine::{Built, ENGINE};
 use crate::lines;
+use crate::scope::{self, Cues, Position, Scope};
 
 /// Not part of the output.
 const OMITTED: u32 = u32::MAX;
@@ -90,17 +91,6 @@ fn offset(node: &Node) -> (f32, f32) {
     }
 }
 
-/// What a node hands down to those below it.
-#[derive(Clone, Copy, Default)]
-struct Scope {
-    is_hidden: bool,
-    /// Below a box that shows nothing because it is empty and cuts what overflows; one that is not positioned
-    /// does not cut what is positioned absolutely.
-    is_cut: bool,
-    is_cut_by_positioned: bool,
-    is_fixed: bool,
-}
-
 struct Extract<'a> {
     dom: &'a Dom,
     document: &'a BaseDocument,
@@ -145,9 +135,9 @@ impl Extract<'_> {
         let (Some(parent), Some(&rect)) = (parent, self.text_rects.get(&node.id)) else { return };
         let above = &self.nodes[parent as usize];
         let scope = self.scopes[parent as usize];
-        let is_on_page = rect.right() > 0.0 && rect.bottom() > 0.0;
         let text = if text.trim().is_empty() { " " } else { text };
-        let own = LayoutNode {
+        let is_parent_visible = above.is_visible;
+        let mut own = LayoutNode {
             parent: Some(parent),
             tag: String::new(),
             attributes: Vec::new(),
@@ -159,9 +149,10 @@ impl Extract<'_> {
             background: Rgba::default(),
             has_background_image: false,
             display: Display::Inline,
-            is_fixed: scope.is_fixed,
-            is_visible: above.is_visible && !scope.is_hidden && !scope.is_cut && (is_on_page || text == " "),
+            is_fixed: false,
+            is_visible: false,
         };
+        scope.enter_text(&mut own, is_parent_visible);
         self.push(index, own, scope, false);
     }
 
@@ -201,10 +192,7 @@ impl Extract<'_> {
             own.rect = Rect { x, y, w: size.width, h: size.height };
         }
         paint(&mut own, &styles);
-        let scope = scope(above, &own, &styles, is_boxless);
-        own.is_fixed = scope.is_fixed;
-        own.is_visible = !scope.is_hidden && styles.clone_visibility() == Visibility::Visible;
-        own.is_visible &= !above.is_cut || !scope.is_cut;
+        let scope = above.enter(&mut own, cues(&styles), !is_boxless);
         self.push(index, own, scope, is_boxless);
     }
 
@@ -217,15 +205,10 @@ impl Extract<'_> {
                 self.nodes[parent as usize].rect = joined;
             }
         }
-        for node in &mut self.nodes {
-            let is_off_page =
-                node.rect.area() > 0.0 && (node.rect.right() <= 0.0 || node.rect.bottom() <= 0.0);
-            node.is_visible &= !is_off_page;
-        }
-        let seen = self.nodes.iter().filter(|node| node.is_visible && node.rect.area() > 0.0);
-        let (width, height) =
-            seen.fold((0.0f32, 0.0f32), |(w, h), node| (w.max(node.rect.right()), h.max(node.rect.bottom())));
-        Layout { base_url, engine: ENGINE.to_string(), width, height, nodes: self.nodes }
+        let mut layout =
+            Layout { base_url, engine: ENGINE.to_string(), width: 0.0, height: 0.0, nodes: self.nodes };
+        scope::finish(&mut layout);
+        layout
     }
 }
 
@@ -287,21 +270,17 @@ fn rgba(color: AbsoluteColor) -> Rgba {
     Rgba { r: byte(parts.0), g: byte(parts.1), b: byte(parts.2), a: byte(srgb.alpha) }
 }
 
-fn scope(above: Scope, own: &LayoutNode, styles: &ComputedValues, is_boxless: bool) -> Scope {
-    let position = styles.clone_position();
-    let is_absolute = matches!(position, Position::Absolute | Position::Fixed);
-    let is_cutting = !is_boxless
-        && (own.rect.w <= 1.0 || own.rect.h <= 1.0)
-        && (styles.clone_overflow_x() != Overflow::Visible || styles.clone_overflow_y() != Overflow::Visible);
-    let is_positioned = position != Position::Static;
-    let is_cut_by_positioned = above.is_cut_by_positioned || (is_cutting && is_positioned);
-    let is_cut_above = if is_absolute { above.is_cut_by_positioned } else { above.is_cut };
-    Scope {
-        is_hidden: above.is_hidden
-            || styles.clone_opacity() == 0.0
-            || own.attribute("aria-hidden") == Some("true"),
-        is_cut: is_cut_above || is_cutting,
-        is_cut_by_positioned,
-        is_fixed: above.is_fixed || matches!(position, Position::Fixed | Position::Sticky),
+fn cues(styles: &ComputedValues) -> Cues {
+    Cues {
+        position: match styles.clone_position() {
+            PositionValue::Static => Position::Static,
+            PositionValue::Relative => Position::Relative,
+            PositionValue::Absolute => Position::Absolute,
+            PositionValue::Fixed => Position::Fixed,
+            PositionValue::Sticky => Position::Sticky,
+        },
+        is_transparent: styles.clone_opacity() == 0.0,
+        is_cutting: styles.clone_overflow_x() != Overflow::Visible || styles.clone_overflow_y() != Overflow::Visible,
+        is_visible: styles.clone_visibility() == Visibility::Visible,
     }
 }

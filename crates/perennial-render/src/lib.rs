@@ -6,6 +6,8 @@
 //! | [`resource`] | a captured stylesheet or image -> its text or size |
 //! | [`dom`] | text -> a bounded tree |
 //! | [`engine`] | tree and requisites -> layout, by style and boxes |
+//! | [`structural`] | tree -> a plain layout from tags alone, when the engine fails |
+//! | [`wire`], [`worker`], [`pool`] | pages -> layouts in processes of their own, bounded in time and memory |
 
 pub mod charset;
 
@@ -17,6 +19,7 @@ mod build;
 mod extract;
 mod fonts;
 mod lines;
+mod scope;
 mod tables;
 
 pub mod engine;
@@ -25,5 +28,10 @@ pub mod structural;
 
 pub mod wire;
 
+pub mod worker;
+
+pub mod pool;
+
 pub use engine::Engine;
+pub use pool::{Fallback, Limits, Pool, Rendered, WorkerCommand};
 pub use resource::{Captured, Lookup};

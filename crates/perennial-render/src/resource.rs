@@ -37,6 +37,11 @@ pub enum Requisite {
 
 /// Looks a requisite up and reduces it to what layout needs.
 pub fn requisite(url: &str, lookup: &Lookup) -> Requisite {
+    requisite_with(url, lookup)
+}
+
+/// The same with any way of looking up.
+pub(crate) fn requisite_with(url: &str, lookup: impl Fn(&str) -> Option<Captured>) -> Requisite {
     let captured = match url.strip_prefix("data:") {
         Some(rest) => data_url(rest),
         None => lookup(url),

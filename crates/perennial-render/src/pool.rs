@@ -1,0 +1,226 @@
+//! Pages -> layouts through worker processes that are kept warm, each page bounded in time and memory.
+//!
+//! A page on which the engine panics, crashes or runs too long gets the structural layout instead, and is counted.
+
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use perennial_core::layout::Layout;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use crate::dom::Dom;
+use crate::resource::{Lookup, requisite};
+use crate::structural;
+use crate::wire::{Message, body_length};
+
+/// How a worker is started: this program again, with its hidden subcommand.
+#[derive(Clone, Debug)]
+pub struct WorkerCommand {
+    /// The executable.
+    pub program: PathBuf,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+}
+
+/// What one page may cost.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Longest time for one page.
+    pub time: Duration,
+    /// Pages after which a worker is replaced, so that what it leaks stays bounded.
+    pub pages_per_worker: u32,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { time: Duration::from_secs(10), pages_per_worker: 2000 }
+    }
+}
+
+/// Address space of a worker unless told otherwise: the engine needs about 20 MB for a usual page.
+pub const WORKER_MEMORY_BYTES: u64 = 2 << 30;
+
+/// Why a page has no layout by the engine.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Fallback {
+    /// The engine panicked.
+    #[error("the layout engine panicked: {0}")]
+    Panicked(String),
+    /// The worker process ended: stack overflow or out of memory.
+    #[error("the layout engine crashed")]
+    Crashed,
+    /// It ran longer than [`Limits::time`].
+    #[error("the layout engine ran too long")]
+    TimedOut,
+    /// No worker could be started.
+    #[error("no render worker could be started: {0}")]
+    NotStarted(String),
+}
+
+/// A layout, and why it is only the structural one if it is.
+#[derive(Clone, Debug)]
+pub struct Rendered {
+    /// The layout.
+    pub layout: Layout,
+    /// Why the engine did not make it; `None` when it did.
+    pub fallback: Option<Fallback>,
+}
+
+/// Worker processes, shared by any number of threads; each call uses one worker.
+pub struct Pool {
+    command: WorkerCommand,
+    limits: Limits,
+    idle: Mutex<Vec<Worker>>,
+    n_pages: AtomicU64,
+    n_fallbacks: AtomicU64,
+}
+
+impl Pool {
+    /// A pool that starts its workers as they are needed.
+    pub fn new(command: WorkerCommand, limits: Limits) -> Pool {
+        Pool { command, limits, idle: Mutex::default(), n_pages: AtomicU64::new(0), n_fallbacks: AtomicU64::new(0) }
+    }
+
+    /// Lays a page out; cannot fail.
+    pub fn layout(&self, html: &str, url: &str, lookup: &Lookup) -> Rendered {
+        self.n_pages.fetch_add(1, Ordering::Relaxed);
+        match self.try_layout(html, url, lookup) {
+            Ok(layout) => Rendered { layout, fallback: None },
+            Err(fallback) => {
+                self.n_fallbacks.fetch_add(1, Ordering::Relaxed);
+                Rendered { layout: structural::layout(&Dom::parse(html), url), fallback: Some(fallback) }
+            }
+        }
+    }
+
+    /// Pages laid out so far.
+    pub fn n_pages(&self) -> u64 {
+        self.n_pages.load(Ordering::Relaxed)
+    }
+
+    /// Pages that got the structural layout only.
+    pub fn n_fallbacks(&self) -> u64 {
+        self.n_fallbacks.load(Ordering::Relaxed)
+    }
+
+    fn try_layout(&self, html: &str, url: &str, lookup: &Lookup) -> Result<Layout, Fallback> {
+        let idle = self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
+        let mut worker = match idle {
+            Some(worker) => worker,
+            None => Worker::start(&self.command).map_err(|error| Fallback::NotStarted(error.to_string()))?,
+        };
+        let deadline = Instant::now() + self.limits.time;
+        let outcome = worker.layout(html, url, lookup, deadline);
+        worker.n_pages += 1;
+        // After a panic the engine's thread-local state is not to be trusted.
+        if outcome.is_ok() && worker.n_pages < self.limits.pages_per_worker {
+            self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(worker);
+        }
+        outcome
+    }
+}
+
+/// One worker process. Dropping it ends the process.
+struct Worker {
+    child: Child,
+    input: ChildStdin,
+    output: ChildStdout,
+    n_pages: u32,
+}
+
+impl Worker {
+    fn start(command: &WorkerCommand) -> io::Result<Worker> {
+        let mut child = Command::new(&command.program)
+            .args(&command.arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(io::Error::other("a render worker has no pipes"));
+        };
+        rustix::io::ioctl_fionbio(&input, true)?;
+        rustix::io::ioctl_fionbio(&output, true)?;
+        Ok(Worker { child, input, output, n_pages: 0 })
+    }
+
+    fn layout(&mut self, html: &str, url: &str, lookup: &Lookup, deadline: Instant) -> Result<Layout, Fallback> {
+        let page = Message::Page { url: url.to_string(), html: html.to_string() };
+        self.write(&page, deadline)?;
+        loop {
+            match self.read(deadline)? {
+                Message::Need(wanted) => self.write(&Message::Answer(requisite(&wanted, lookup)), deadline)?,
+                Message::Done(layout) => return Ok(*layout),
+                Message::Panicked(words) => return Err(Fallback::Panicked(words)),
+                Message::Page { .. } | Message::Answer(_) => return Err(Fallback::Crashed),
+            }
+        }
+    }
+
+    fn write(&mut self, message: &Message, deadline: Instant) -> Result<(), Fallback> {
+        let frame = message.to_frame();
+        let mut rest = &frame[..];
+        while !rest.is_empty() {
+            wait(self.input.as_fd(), PollFlags::OUT, deadline)?;
+            match rustix::io::write(&self.input, rest) {
+                Ok(n) => rest = &rest[n..],
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+                Err(_) => return Err(Fallback::Crashed),
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, deadline: Instant) -> Result<Message, Fallback> {
+        let mut length = [0; 4];
+        self.read_exact(&mut length, deadline)?;
+        let mut body = vec![0; body_length(length).map_err(|_| Fallback::Crashed)?];
+        self.read_exact(&mut body, deadline)?;
+        Message::from_body(&body).map_err(|_| Fallback::Crashed)
+    }
+
+    fn read_exact(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<(), Fallback> {
+        let mut n_read = 0;
+        while n_read < buffer.len() {
+            wait(self.output.as_fd(), PollFlags::IN, deadline)?;
+            match rustix::io::read(&self.output, &mut buffer[n_read..]) {
+                Ok(0) => return Err(Fallback::Crashed),
+                Ok(n) => n_read += n,
+                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
+                Err(_) => return Err(Fallback::Crashed),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        // Either may fail because the process has already ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Waits until a pipe is ready, or the page's time is over.
+fn wait(pipe: BorrowedFd<'_>, flags: PollFlags, deadline: Instant) -> Result<(), Fallback> {
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(Fallback::TimedOut);
+        }
+        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
+        match poll(&mut [PollFd::from_borrowed_fd(pipe, flags)], Some(&timeout)) {
+            Ok(0) => return Err(Fallback::TimedOut),
+            Ok(_) => return Ok(()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return Err(Fallback::Crashed),
+        }
+    }
+}

@@ -2,10 +2,10 @@
 //!
 //! Used by the writer on what it writes and by the scan on what it reads, so that both give the same rows.
 
-use super::shim::surt;
 use perennial_core::charset::decode_text;
 use perennial_core::http::HttpHead;
 use perennial_core::links::find_links;
+use perennial_core::surt::surt;
 use url::Url;
 
 use crate::store::LinkTarget;

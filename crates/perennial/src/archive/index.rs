@@ -5,18 +5,17 @@
 //! numbered `first..=last`, and together the runs hold all up to the tail. A lookup is one binary search per
 //! run. A run is complete on disk before the state names it, so a crash leaves at most a file to sweep up.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use rusqlite::params;
 
-use super::shim::CdxjLine;
-use super::sync_dir;
+use super::{Archive, sync_dir};
 use crate::store::{Capture, Kind, Store};
+use perennial_core::cdxj::{self, CdxjLine, SortedCdxj};
+use perennial_core::surt::KeyRange;
 
 /// A run is merged with the one before it unless that one is so many times larger.
 const GROWTH: u64 = 4;
@@ -38,17 +37,18 @@ pub struct Run {
 pub fn line_of(capture: &Capture) -> String {
     CdxjLine {
         key: capture.surt.clone(),
-        time: capture.time,
+        timestamp: capture.time.to_digits14(),
         url: capture.url.clone(),
         mime: match capture.kind {
             Kind::Revisit => Some("warc/revisit".to_string()),
             _ => capture.mime.clone(),
         },
-        status: capture.status,
+        status: capture.status.map(|status| status.to_string()),
         digest: Some(capture.digest.clone()),
         length: Some(capture.length),
         offset: Some(capture.offset),
         filename: Some(capture.file.clone()),
+        extra: Vec::new(),
     }
     .to_string()
 }
@@ -114,7 +114,7 @@ fn run_path(dir: &Path, first: i64, last: i64) -> PathBuf {
 }
 
 /// Captures come by key and time; lines with both alike still have to be sorted as bytes.
-fn each_line_sorted(
+pub(super) fn each_line_sorted(
     source: impl FnOnce(&mut dyn FnMut(Capture) -> anyhow::Result<()>) -> anyhow::Result<()>,
     mut emit: impl FnMut(&str) -> io::Result<()>,
 ) -> anyhow::Result<()> {
@@ -184,7 +184,7 @@ fn merge_alike(store: &mut Store, dir: &Path, mut runs: Vec<Run>) -> anyhow::Res
     }
     let path = run_path(dir, first.first_capture, last.last_capture);
     write_run(&path, |out| {
-        for line in Merge::open(dir, &merged)? {
+        for line in merged_lines(dir, &merged)? {
             writeln!(out, "{}", line?)?;
         }
         Ok(())
@@ -194,42 +194,52 @@ fn merge_alike(store: &mut Store, dir: &Path, mut runs: Vec<Run>) -> anyhow::Res
 }
 
 /// The lines of several runs as one sorted sequence: one line of each in memory.
-pub struct Merge {
-    sources: Vec<io::Lines<BufReader<File>>>,
-    heads: BinaryHeap<Reverse<(String, usize)>>,
+pub fn merged_lines(dir: &Path, runs: &[Run]) -> anyhow::Result<impl Iterator<Item = io::Result<String>>> {
+    let mut sources = Vec::new();
+    for run in runs {
+        let path = dir.join(&run.name);
+        let file = File::open(&path).with_context(|| {
+            format!("cannot open {}: make it again with `perennial verify --repair`", path.display())
+        })?;
+        sources.push(cdxj::lines_of(file));
+    }
+    Ok(cdxj::merge(sources))
 }
 
-impl Merge {
-    /// Opens the runs.
-    pub fn open(dir: &Path, runs: &[Run]) -> anyhow::Result<Merge> {
-        let mut merge = Merge { sources: Vec::new(), heads: BinaryHeap::new() };
-        for run in runs {
-            let path = dir.join(&run.name);
-            let file = File::open(&path).with_context(|| {
-                format!("cannot open {}: make it again with `perennial verify --repair`", path.display())
-            })?;
-            merge.sources.push(BufReader::with_capacity(1 << 16, file).lines());
-            merge.pull(merge.sources.len() - 1)?;
+/// All index lines of a stretch of keys: a binary search in each run, and the tail from the state.
+pub fn lookup(archive: &Archive, store: &Store, range: &KeyRange) -> anyhow::Result<Vec<String>> {
+    // One read transaction, so that runs and tail fit; a run that was merged away is looked for anew.
+    for attempt in 0.. {
+        let transaction = store.connection().unchecked_transaction()?;
+        match lookup_once(archive, store, range) {
+            Err(error) if attempt < 3 && is_gone(&error) => drop(transaction),
+            found => return found,
         }
-        Ok(merge)
     }
+    Ok(Vec::new())
+}
 
-    fn pull(&mut self, source: usize) -> io::Result<()> {
-        if let Some(line) = self.sources[source].next() {
-            self.heads.push(Reverse((line?, source)));
+fn lookup_once(archive: &Archive, store: &Store, range: &KeyRange) -> anyhow::Result<Vec<String>> {
+    let runs = runs(store)?;
+    let mut lines = Vec::new();
+    for run in &runs {
+        let mut sorted = SortedCdxj::new(File::open(archive.index_dir().join(&run.name))?)?;
+        for line in sorted.range(range)? {
+            lines.push(line?);
+        }
+    }
+    let first = runs.last().map_or(1, |run| run.last_capture + 1);
+    store.each_capture_numbered(first, i64::MAX, |capture| {
+        let line = line_of(&capture);
+        if range.contains(line.as_bytes()) {
+            lines.push(line);
         }
         Ok(())
-    }
+    })?;
+    lines.sort_unstable();
+    Ok(lines)
 }
 
-impl Iterator for Merge {
-    type Item = io::Result<String>;
-
-    fn next(&mut self) -> Option<io::Result<String>> {
-        let Reverse((line, source)) = self.heads.pop()?;
-        match self.pull(source) {
-            Ok(()) => Some(Ok(line)),
-            Err(error) => Some(Err(error)),
-        }
-    }
+fn is_gone(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
 }

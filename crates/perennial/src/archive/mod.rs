@@ -4,13 +4,17 @@
 //! (docs/archive-format.md). Reading takes no lock and is never blocked; writing takes one ([`lock`]).
 
 mod content;
+pub mod export;
 mod files;
+pub mod import;
 pub mod index;
 pub mod lock;
 mod recover;
 mod scan;
 pub mod settings;
 mod shim;
+mod transcribe;
+pub mod verify;
 mod writer;
 
 pub use recover::Repair;
@@ -19,8 +23,10 @@ pub use writer::{Appended, ArchiveWriter, Body, Derived, Exchange};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
+use perennial_core::time::Timestamp;
 
 use crate::store::Store;
 use settings::Settings;
@@ -97,10 +103,21 @@ impl Archive {
         self.root.join("state.db")
     }
 
+    /// Bytes of all WARC files.
+    pub fn warc_bytes(&self) -> io::Result<u64> {
+        Ok(files::list(&self.warc_dir())?.iter().map(|file| file.bytes).sum())
+    }
+
     /// Opens the state for reading; a writer may be at work at the same time.
     pub fn store(&self) -> anyhow::Result<Store> {
         Store::open_read(&self.state_path())
     }
+}
+
+/// The present, from the system's clock.
+pub fn now() -> Timestamp {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(since_epoch.as_millis() as i64)
 }
 
 /// Replaces a file by one with this content, whole or not at all, and safe on disk when it returns.

@@ -6,8 +6,8 @@
 use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
 
-use super::shim::surt;
 use perennial_core::http::HttpHead;
+use perennial_core::surt::surt;
 use perennial_core::time::Timestamp;
 use perennial_core::warc::{
     Damage, DigestChecker, DigestVerdict, Extent, Item, Record, RecordHeader, RecordType, Sha1Stream,

@@ -9,9 +9,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, Write};
 use std::net::IpAddr;
 
-use super::shim::surt;
 use anyhow::{Context, bail};
 use perennial_core::http::HttpHead;
+use perennial_core::surt::surt;
 use perennial_core::time::Timestamp;
 use perennial_core::warc::{
     Compression, NewRecord, RecordId, RecordIds, RevisitProfile, Sha1Stream, Truncation, WarcWriter, Written,
@@ -21,7 +21,7 @@ use rusqlite::Transaction;
 use super::content::{MAX_HTML_BYTES, index_mime, is_html, links_of};
 use super::lock::WriteLock;
 use super::recover::{self, Repair};
-use super::{Archive, files, index, sync_dir};
+use super::{Archive, files, index, now, sync_dir};
 use crate::store::{CaptureRow, FileRow, FileState, Ingested, Kind, LinkTarget, Store};
 
 /// A response's body as it came over the wire.
@@ -540,11 +540,6 @@ pub(crate) fn give_final_name(archive: &Archive, name: &str) -> io::Result<()> {
         sync_dir(&dir)?;
     }
     Ok(())
-}
-
-pub(crate) fn now() -> Timestamp {
-    let since_epoch = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Timestamp::from_millis(since_epoch.as_millis() as i64)
 }
 
 /// 128 bits that no other process has: the keys of std's hash maps come from the system's source of chance.

@@ -36,7 +36,13 @@ impl Context {
 
     /// Opens the archive, or says how to make one.
     pub fn open(&self) -> anyhow::Result<Archive> {
-        Ok(Archive::open(&self.archive_dir())?)
+        Archive::open(&self.archive_dir())
+    }
+
+    /// Opens the archive, made now if it is not there.
+    pub fn open_or_create(&self) -> anyhow::Result<Archive> {
+        let dir = self.archive_dir();
+        if archive::is_archive(&dir) { Archive::open(&dir) } else { Archive::create(&dir) }
     }
 
     /// Prints `data` as JSON with `--json`, else lets `human` write it. A broken pipe comes back as an error
@@ -81,7 +87,6 @@ impl Context {
 }
 
 /// `1234567` -> `1.2 MB`, for people.
-#[allow(dead_code)]
 pub(crate) fn human_bytes(bytes: u64) -> String {
     indicatif::DecimalBytes(bytes).to_string()
 }

@@ -5,7 +5,11 @@
 
 mod context;
 mod exit;
+mod export;
+mod import;
+mod info;
 mod init;
+mod verify;
 
 pub use context::Context;
 pub use exit::Exit;
@@ -51,12 +55,24 @@ struct Cli {
 enum Command {
     /// Make a new, empty archive
     Init(init::Init),
+    /// Take in WARC, ARC and WACZ files that other tools wrote
+    Import(import::Import),
+    /// Write a part of the archive into one WACZ, WARC or CDXJ file
+    Export(export::Export),
+    /// Check the whole archive and name every defect
+    Verify(verify::Verify),
+    /// Show what is in the archive
+    Info(info::Info),
 }
 
 impl Command {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self {
             Command::Init(args) => args.run(context),
+            Command::Import(args) => args.run(context),
+            Command::Export(args) => args.run(context),
+            Command::Verify(args) => args.run(context),
+            Command::Info(args) => args.run(context),
         }
     }
 }

@@ -166,6 +166,12 @@ impl Store {
         Ok(done)
     }
 
+    /// Forgets a file that no capture is in.
+    pub fn forget_file(&mut self, name: &str) -> anyhow::Result<()> {
+        self.connection().execute("DELETE FROM files WHERE name = ?1", [name])?;
+        Ok(())
+    }
+
     /// The number of a page, given out now if the address was never seen.
     pub fn page_id(&mut self, url: &str, surt: &str) -> anyhow::Result<PageId> {
         let transaction = self.connection_mut().transaction()?;

@@ -244,6 +244,24 @@ impl Store {
         Ok(statement.query_row([url, digest], |row| row.get(0))?)
     }
 
+    /// True when a capture's record begins there.
+    pub fn has_capture_at(&self, file: &str, offset: u64) -> anyhow::Result<bool> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM captures WHERE file = (SELECT id FROM files WHERE name = ?1) AND offset = ?2)",
+        )?;
+        Ok(statement.query_row(params![file, offset as i64], |row| row.get(0))?)
+    }
+
+    /// True when there is a capture of this address and second with this payload.
+    pub fn has_capture(&self, url: &str, time: Timestamp, digest: &str) -> anyhow::Result<bool> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM captures c JOIN pages p ON p.id = c.page
+             WHERE p.url = ?1 AND c.time = ?2 AND c.digest = ?3)",
+        )?;
+        let millis = Timestamp::from_secs(time.as_secs()).as_millis();
+        Ok(statement.query_row(params![url, millis, digest], |row| row.get(0))?)
+    }
+
     /// The latest capture of an address before or at an instant.
     pub fn latest_capture(&self, url: &str, until: Timestamp) -> anyhow::Result<Option<Capture>> {
         let sql = format!(
@@ -312,22 +330,15 @@ impl Store {
         Ok(())
     }
 
-    /// Calls `each` with the captures in one file, in the order of their places.
-    pub fn each_capture_in(
-        &self,
-        file: &str,
-        mut each: impl FnMut(Capture) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
+    /// The captures in one file from an offset on, in the order of their places, at most `limit`.
+    pub fn captures_in(&self, file: &str, from: u64, limit: usize) -> anyhow::Result<Vec<Capture>> {
         let sql = format!(
-            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.file = (SELECT id FROM files WHERE name = ?1)
-             ORDER BY c.offset"
+            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES}
+             WHERE c.file = (SELECT id FROM files WHERE name = ?1) AND c.offset >= ?2 ORDER BY c.offset LIMIT ?3"
         );
         let mut statement = self.connection().prepare_cached(&sql)?;
-        let mut rows = statement.query([file])?;
-        while let Some(row) = rows.next()? {
-            each(read_capture(row)?)?;
-        }
-        Ok(())
+        let rows = statement.query_map(params![file, from as i64, limit as i64], read_capture)?;
+        Ok(rows.collect::<Result<_, _>>()?)
     }
 
     /// All WARC files that the state knows, in the order in which they came.

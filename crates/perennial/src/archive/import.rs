@@ -1,0 +1,482 @@
+//! Files that other tools wrote -> captures like our own: pages, versions, links.
+//!
+//! A file is stored as it is, byte for byte; only one whose records share compressed members is written again
+//! record by record, because nobody could find a record in it. What the archive has already (same file, or
+//! same address, time, kind and payload) changes nothing. Files are read on all cores, and one thread writes
+//! the state.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use anyhow::{Context, bail};
+use perennial_core::cdxj::CdxjLine;
+use perennial_core::warc::{Item, WarcReader};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::recover::BATCH_ROWS;
+use super::scan::{Found, Scanned, looks_like_warc, scan};
+use super::transcribe::transcribe;
+use super::{ArchiveWriter, files, sync_dir};
+use crate::store::{CaptureRow, FileRow, FileState, Store};
+
+/// Problems listed per file; further ones are counted.
+pub const MAX_LISTED: usize = 1_000;
+
+/// What became of everything that was to be imported.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ImportReport {
+    /// One for each WARC file, those inside WACZ files too.
+    pub files: Vec<FileReport>,
+    /// One for each index file.
+    pub indexes: Vec<IndexReport>,
+}
+
+/// What became of one WARC file.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct FileReport {
+    /// As it was named.
+    pub source: String,
+    /// Its name in `warc/`; none when it brought nothing new.
+    pub stored_as: Option<String>,
+    /// The very file was imported before.
+    pub is_known: bool,
+    /// It was written again, a compressed member for each record.
+    pub is_rewritten: bool,
+    /// Sound records.
+    pub n_records: u64,
+    /// Captures that are new to the archive.
+    pub n_captures: u64,
+    /// Captures that the archive had.
+    pub n_duplicates: u64,
+    /// Damaged stretches, wrong digests, records that cannot be captures.
+    pub n_problems: u64,
+    /// The first of them.
+    pub problems: Vec<Problem>,
+}
+
+/// One thing wrong with an imported file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Problem {
+    /// Where in the file.
+    pub offset: u64,
+    /// How many bytes were skipped; 0 when the record was taken nonetheless.
+    pub skipped_bytes: u64,
+    /// In words.
+    pub what: String,
+}
+
+/// What became of one index file: its lines are compared with what the archive found itself.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct IndexReport {
+    /// As it was named.
+    pub source: String,
+    /// Lines that name a capture which the archive has at that place.
+    pub n_confirmed: u64,
+    /// Lines that name anything else, or are no CDXJ.
+    pub n_unconfirmed: u64,
+    /// The first of those.
+    pub unconfirmed: Vec<String>,
+}
+
+/// Imports files into an archive open for writing. `progress` hears of bytes read.
+pub fn import(
+    writer: &mut ArchiveWriter,
+    sources: &[PathBuf],
+    progress: &(dyn Fn(u64) + Sync),
+) -> anyhow::Result<ImportReport> {
+    let (indexes, archives): (Vec<&PathBuf>, Vec<&PathBuf>) = sources.iter().partition(|path| is_index(path));
+    for path in &archives {
+        check_readable(path)?;
+    }
+    let dir = writer.archive().warc_dir();
+    let known = known_sources(writer.store())?;
+    let (sender, receiver) = sync_channel(16);
+    let next = AtomicUsize::new(0);
+    let naming = Mutex::new(());
+    let n_threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(archives.len());
+    let files = std::thread::scope(|scope| {
+        for _ in 0..n_threads {
+            let reader =
+                Reader { dir: &dir, known: &known, naming: &naming, progress, sender: sender.clone() };
+            let (next, archives) = (&next, &archives);
+            scope.spawn(move || {
+                while let Some(path) = archives.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    if let Err(error) = reader.read_source(path) {
+                        // The receiver has gone only when it failed itself.
+                        let _ = reader.sender.send(Message::Failed(error));
+                        return;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        take_in(writer.store_mut(), &dir, receiver)
+    })?;
+    let mut report = ImportReport { files, indexes: Vec::new() };
+    for path in indexes {
+        report.indexes.push(compare_index(writer.store(), path, &report.files)?);
+    }
+    Ok(report)
+}
+
+fn is_index(path: &Path) -> bool {
+    let name = path.to_string_lossy();
+    [".cdxj", ".cdx", ".cdxj.gz", ".cdx.gz"].iter().any(|extension| name.ends_with(extension))
+}
+
+/// All or nothing for plain mistakes: a name that is wrong stops the import before it begins.
+fn check_readable(path: &Path) -> anyhow::Result<()> {
+    let mut file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    if !is_zip(&mut file)? && !looks_like_warc(&mut file)? {
+        bail!(
+            "{} is neither WARC, ARC nor WACZ: import takes .warc, .warc.gz, .warc.zst, .arc, .wacz, .cdxj",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+fn is_zip(file: &mut File) -> io::Result<bool> {
+    let mut magic = [0; 4];
+    file.rewind()?;
+    let n = file.read(&mut magic)?;
+    file.rewind()?;
+    Ok(magic[..n] == *b"PK\x03\x04")
+}
+
+fn known_sources(store: &Store) -> anyhow::Result<HashMap<String, String>> {
+    let files = store.files()?.into_iter();
+    Ok(files.filter_map(|file| Some((file.source_digest?, file.name))).collect())
+}
+
+/// From the threads that read to the one that writes; `source` names the file.
+enum Message {
+    /// A file that the archive has.
+    Known {
+        source: String,
+        name: String,
+    },
+    /// A file is in place under its name.
+    Begin {
+        source: String,
+        file: FileRow,
+        is_rewritten: bool,
+    },
+    Captures {
+        source: String,
+        rows: Vec<CaptureRow>,
+    },
+    Problem {
+        source: String,
+        problem: Problem,
+    },
+    End {
+        source: String,
+        scanned: Scanned,
+        bytes: u64,
+    },
+    Failed(anyhow::Error),
+}
+
+struct Reader<'a> {
+    dir: &'a Path,
+    known: &'a HashMap<String, String>,
+    /// Held while a free name is looked for and taken.
+    naming: &'a Mutex<()>,
+    progress: &'a (dyn Fn(u64) + Sync),
+    sender: SyncSender<Message>,
+}
+
+impl Reader<'_> {
+    fn read_source(&self, path: &Path) -> anyhow::Result<()> {
+        let context = || format!("cannot import {}", path.display());
+        let mut file = File::open(path).with_context(context)?;
+        let source = path.to_string_lossy().into_owned();
+        if !is_zip(&mut file)? {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            return self.read_warc(source, &name, &mut file).with_context(context);
+        }
+        let mut zip = zip::ZipArchive::new(BufReader::new(file)).with_context(context)?;
+        for index in 0..zip.len() {
+            let mut entry = zip.by_index(index).with_context(context)?;
+            let entry_name = entry.name().with_context(context)?.into_owned();
+            // Only the last part of the name counts: a path that climbs out of the folder gets nowhere.
+            let name = entry_name.rsplit('/').next().unwrap_or_default().to_string();
+            if entry_name.starts_with("archive/") && files::is_warc_name(&name) {
+                self.read_warc(format!("{source}/{entry_name}"), &name, &mut entry).with_context(context)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read_warc(&self, source: String, name: &str, input: &mut dyn Read) -> anyhow::Result<()> {
+        let mut copy = tempfile::Builder::new()
+            .prefix("import-")
+            .suffix(files::COPYING_SUFFIX)
+            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+            .tempfile_in(self.dir)?;
+        let source_digest = self.copy(input, copy.as_file_mut())?;
+        if let Some(name) = self.known.get(&source_digest) {
+            return self.send(Message::Known { source, name: name.clone() });
+        }
+        let is_rewritten = has_shared_members(copy.as_file().try_clone()?)?;
+        let mut name = name_for(name, copy.as_file_mut())?;
+        if is_rewritten {
+            let mut rewritten = tempfile::Builder::new()
+                .prefix("import-")
+                .suffix(files::COPYING_SUFFIX)
+                .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+                .tempfile_in(self.dir)?;
+            self.rewrite(&source, copy.as_file().try_clone()?, rewritten.as_file_mut())?;
+            copy = rewritten;
+            name = format!("{}.warc.gz", stem_of(&name));
+        }
+        copy.as_file().sync_all()?;
+        let bytes = copy.as_file().metadata()?.len();
+        let file = copy.as_file().try_clone()?;
+        let name = self.put_in_place(copy, &name)?;
+        let row = FileRow {
+            name,
+            state: FileState::Imported,
+            committed_bytes: 0,
+            source_digest: Some(source_digest),
+        };
+        self.send(Message::Begin { source: source.clone(), file: row, is_rewritten })?;
+        self.read_records(source, file, bytes)
+    }
+
+    /// Copies and gives the SHA-256 of what was copied.
+    fn copy(&self, input: &mut dyn Read, copy: &mut File) -> anyhow::Result<String> {
+        let mut hasher = Sha256::new();
+        let mut buffer = vec![0; 1 << 18];
+        loop {
+            let n = input.read(&mut buffer)?;
+            if n == 0 {
+                break;
+            }
+            hasher.update(&buffer[..n]);
+            copy.write_all(&buffer[..n])?;
+        }
+        Ok(format!("sha256:{}", data_encoding::HEXLOWER.encode(&hasher.finalize())))
+    }
+
+    fn rewrite(&self, source: &str, mut copy: File, out: &mut File) -> anyhow::Result<()> {
+        copy.rewind()?;
+        let mut reader = WarcReader::seekable(copy)?;
+        let mut out = BufWriter::new(out);
+        while let Some(item) = reader.next_item()? {
+            match item {
+                Item::Record(record) => {
+                    let offset = record.offset();
+                    if transcribe(record, &mut out)?.is_none() {
+                        let what = "a damaged record was left out".to_string();
+                        self.problem(source, Problem { offset, skipped_bytes: 0, what })?;
+                    }
+                }
+                Item::Damage(damage) => self.problem(
+                    source,
+                    Problem {
+                        offset: damage.offset,
+                        skipped_bytes: damage.length,
+                        what: damage.cause.to_string(),
+                    },
+                )?,
+            }
+        }
+        Ok(out.flush()?)
+    }
+
+    fn put_in_place(&self, copy: tempfile::NamedTempFile, name: &str) -> anyhow::Result<String> {
+        let _naming = self.naming.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let name = files::free_name(self.dir, name);
+        copy.persist(self.dir.join(&name)).map_err(|error| error.error)?;
+        sync_dir(self.dir)?;
+        Ok(name)
+    }
+
+    fn read_records(&self, source: String, file: File, bytes: u64) -> anyhow::Result<()> {
+        let mut rows = Vec::new();
+        let scanned = scan(file, 0, self.progress, &mut |found| {
+            let problem = match found {
+                Found::Capture(row) => {
+                    rows.push(row);
+                    if rows.len() >= BATCH_ROWS / 8 {
+                        let rows = std::mem::take(&mut rows);
+                        self.send(Message::Captures { source: source.clone(), rows })?;
+                    }
+                    return Ok(());
+                }
+                Found::Damage(damage) => Problem {
+                    offset: damage.offset,
+                    skipped_bytes: damage.length,
+                    what: damage.cause.to_string(),
+                },
+                Found::BadDigest { offset, which, claimed, computed } => Problem {
+                    offset,
+                    skipped_bytes: 0,
+                    what: format!("its {which} digest is {claimed}, its bytes have {computed}"),
+                },
+                Found::Unusable { offset, why } => {
+                    Problem { offset, skipped_bytes: 0, what: format!("no capture: {why}") }
+                }
+            };
+            self.problem(&source, problem)
+        })?;
+        self.send(Message::Captures { source: source.clone(), rows })?;
+        self.send(Message::End { source, scanned, bytes })
+    }
+
+    fn problem(&self, source: &str, problem: Problem) -> anyhow::Result<()> {
+        self.send(Message::Problem { source: source.to_string(), problem })
+    }
+
+    fn send(&self, message: Message) -> anyhow::Result<()> {
+        self.sender.send(message).map_err(|_| anyhow::anyhow!("the import was given up"))
+    }
+}
+
+/// The writing side: commits what the readers send.
+fn take_in(store: &mut Store, dir: &Path, receiver: Receiver<Message>) -> anyhow::Result<Vec<FileReport>> {
+    let mut reports: Vec<FileReport> = Vec::new();
+    let mut open: HashMap<String, FileRow> = HashMap::new();
+    for message in receiver {
+        match message {
+            Message::Failed(error) => return Err(error),
+            Message::Known { source, name } => {
+                let report = report_of(&mut reports, &source);
+                (report.is_known, report.stored_as) = (true, Some(name));
+            }
+            Message::Begin { source, file, is_rewritten } => {
+                let report = report_of(&mut reports, &source);
+                (report.stored_as, report.is_rewritten) = (Some(file.name.clone()), is_rewritten);
+                store.commit(&file, &[])?;
+                open.insert(source, file);
+            }
+            Message::Captures { source, rows } => {
+                let Some(file) = open.get(&source) else { continue };
+                let done = store.commit(file, &rows)?;
+                let report = report_of(&mut reports, &source);
+                report.n_captures += done.n_captures;
+                report.n_duplicates += done.n_duplicates;
+            }
+            Message::Problem { source, problem } => {
+                let report = report_of(&mut reports, &source);
+                report.n_problems += 1;
+                if report.problems.len() < MAX_LISTED {
+                    report.problems.push(problem);
+                }
+            }
+            Message::End { source, scanned, bytes } => {
+                let report = report_of(&mut reports, &source);
+                report.n_records = scanned.n_records;
+                let Some(file) = open.remove(&source) else { continue };
+                if report.n_captures == 0 {
+                    report.stored_as = None;
+                    store.forget_file(&file.name)?;
+                    fs::remove_file(dir.join(&file.name))?;
+                } else {
+                    store.commit(&FileRow { committed_bytes: bytes, ..file }, &[])?;
+                }
+            }
+        }
+    }
+    Ok(reports)
+}
+
+fn report_of<'a>(reports: &'a mut Vec<FileReport>, source: &str) -> &'a mut FileReport {
+    let at = reports.iter().position(|report| report.source == source).unwrap_or_else(|| {
+        reports.push(FileReport { source: source.to_string(), ..FileReport::default() });
+        reports.len() - 1
+    });
+    &mut reports[at]
+}
+
+/// The first two records tell: a file is made one way or the other.
+fn has_shared_members(mut file: File) -> anyhow::Result<bool> {
+    file.rewind()?;
+    let mut reader = WarcReader::seekable(file)?;
+    for _ in 0..2 {
+        match reader.next_item()? {
+            Some(Item::Record(record)) => {
+                if record.finish()?.is_ok_and(|extent| extent.shared) {
+                    return Ok(true);
+                }
+            }
+            Some(Item::Damage(_)) => {}
+            None => break,
+        }
+    }
+    Ok(false)
+}
+
+/// The file's own name, with the extension that its content asks for.
+fn name_for(name: &str, file: &mut File) -> io::Result<String> {
+    let name = name.strip_suffix(files::OPEN_SUFFIX).unwrap_or(name);
+    let mut magic = [0; 4];
+    file.rewind()?;
+    let n = file.read(&mut magic)?;
+    let is_arc = stem_of(name) != name && name.contains(".arc");
+    let kind = if is_arc { "arc" } else { "warc" };
+    let extension = match &magic[..n] {
+        [0x1f, 0x8b, ..] => format!(".{kind}.gz"),
+        [0x28, 0xb5, ..] | [_, 0x2a, 0x4d, 0x18] => format!(".{kind}.zst"),
+        _ => format!(".{kind}"),
+    };
+    Ok(format!("{}{extension}", stem_of(name)))
+}
+
+fn stem_of(name: &str) -> &str {
+    [".warc.gz", ".warc.zst", ".warc", ".arc.gz", ".arc"]
+        .iter()
+        .find_map(|extension| name.strip_suffix(extension))
+        .unwrap_or(name)
+}
+
+/// Index files carry nothing that the records do not; they tell whether something is missing.
+fn compare_index(store: &Store, path: &Path, files: &[FileReport]) -> anyhow::Result<IndexReport> {
+    let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
+    let is_gzip = path.extension().is_some_and(|extension| extension == "gz");
+    let input: Box<dyn Read> =
+        if is_gzip { Box::new(flate2::read::MultiGzDecoder::new(file)) } else { Box::new(file) };
+    let stored: HashMap<&str, &str> = files
+        .iter()
+        .filter_map(|file| Some((file.source.rsplit('/').next()?, file.stored_as.as_deref()?)))
+        .collect();
+    let mut report = IndexReport { source: path.to_string_lossy().into_owned(), ..IndexReport::default() };
+    for line in BufReader::new(input).lines() {
+        let line = line.with_context(|| format!("cannot read {}", path.display()))?;
+        if line.starts_with('!') || line.trim().is_empty() {
+            continue;
+        }
+        if is_confirmed(store, &line, &stored)? {
+            report.n_confirmed += 1;
+        } else {
+            report.n_unconfirmed += 1;
+            if report.unconfirmed.len() < MAX_LISTED {
+                report.unconfirmed.push(line);
+            }
+        }
+    }
+    Ok(report)
+}
+
+fn is_confirmed(store: &Store, line: &str, stored: &HashMap<&str, &str>) -> anyhow::Result<bool> {
+    let Ok(line) = CdxjLine::parse(line) else { return Ok(false) };
+    if let (Some(file), Some(offset)) = (&line.filename, line.offset) {
+        let name = file.rsplit('/').next().unwrap_or(file);
+        if store.has_capture_at(stored.get(name).copied().unwrap_or(name), offset)? {
+            return Ok(true);
+        }
+    }
+    // The file was known, or written again: the capture may be elsewhere.
+    match (line.date(), &line.digest) {
+        (Some(date), Some(digest)) => store.has_capture(&line.url, date, digest),
+        _ => Ok(false),
+    }
+}

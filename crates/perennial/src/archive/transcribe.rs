@@ -1,0 +1,91 @@
+//! A record as read -> the same record as a gzip member of its own: for files whose records cannot be found by
+//! offset (whole-file gzip), and for exports from zstd, plain or ARC files.
+
+use std::io::{self, BufRead, Read, Seek, Write};
+
+use flate2::write::GzEncoder;
+use perennial_core::warc::{Extent, Record, RecordHeader, RecordId, Version, sha1_label};
+
+/// A member up to this size is held in memory until its record has proved sound, a larger one on disk.
+const SPOOL_BYTES: usize = 8 << 20;
+
+/// A record in its new place.
+pub(crate) struct Transcribed {
+    /// Where it was read.
+    pub(crate) from: Extent,
+    /// Length of the member written.
+    pub(crate) length: u64,
+}
+
+/// Writes the record behind what `out` has; `None`, and nothing written, when it proved damaged.
+pub(crate) fn transcribe<R: Read>(
+    mut record: Record<'_, R>,
+    out: &mut dyn Write,
+) -> anyhow::Result<Option<Transcribed>> {
+    let spool = tempfile::spooled_tempfile(SPOOL_BYTES);
+    let mut member = GzEncoder::new(spool, flate2::Compression::default());
+    member.write_all(&head_of(record.header(), record.offset()))?;
+    loop {
+        let bytes = match record.fill_buf() {
+            Ok([]) => break,
+            Ok(bytes) => bytes,
+            // What is wrong comes out again, and is told, at the end of the record.
+            Err(error)
+                if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData) =>
+            {
+                break;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        member.write_all(bytes)?;
+        let n = bytes.len();
+        record.consume(n);
+    }
+    member.write_all(b"\r\n\r\n")?;
+    let mut spool = member.finish()?;
+    let Ok(from) = record.finish()? else { return Ok(None) };
+    spool.rewind()?;
+    let length = io::copy(&mut spool, out)?;
+    Ok(Some(Transcribed { from, length }))
+}
+
+/// The fields as they were; a record of an ARC file gets what WARC demands of it.
+fn head_of(header: &RecordHeader, offset: u64) -> Vec<u8> {
+    let mut head = Vec::with_capacity(1024);
+    let version = match header.version() {
+        Version::Warc10 => "WARC/1.0",
+        _ => "WARC/1.1",
+    };
+    head.extend_from_slice(format!("{version}\r\n").as_bytes());
+    let is_arc = header.version() == Version::Arc;
+    for (name, value) in header.fields() {
+        let value = match name {
+            "WARC-Date" if is_arc => header.date().map_or(value.to_string(), |date| date.to_rfc3339()),
+            "Content-Type" if is_arc => arc_content_type(header).to_string(),
+            _ => value.to_string(),
+        };
+        head.extend_from_slice(format!("{name}: {value}\r\n").as_bytes());
+    }
+    if is_arc {
+        head.extend_from_slice(format!("WARC-Record-ID: {}\r\n", arc_record_id(header, offset)).as_bytes());
+    }
+    head.extend_from_slice(b"\r\n");
+    head
+}
+
+fn arc_content_type(header: &RecordHeader) -> &str {
+    if header.expects_http_head() {
+        "application/http; msgtype=response"
+    } else {
+        header.content_type().unwrap_or("application/octet-stream")
+    }
+}
+
+/// The same record gives the same name each time it is transcribed.
+fn arc_record_id(header: &RecordHeader, offset: u64) -> RecordId {
+    let text: String = header.fields().map(|(name, value)| format!("{name}={value}\n")).collect();
+    let label = sha1_label(format!("{text}{offset}").as_bytes());
+    let bits = label.bytes().skip(5).take(25).fold(0u128, |bits, byte| bits << 5 | u128::from(byte & 31));
+    let version = bits & !(0xf << 76) | 8 << 76;
+    RecordId(version & !(0b11 << 62) | 0b10 << 62)
+}

@@ -1,0 +1,82 @@
+//! `perennial export`: a part of the archive -> one WACZ, WARC or CDXJ file.
+
+use std::fs::File;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use perennial_core::time::Timestamp;
+
+use super::{Context, Exit, context::human_bytes};
+use crate::archive::export::{Format, export};
+use crate::store::Filter;
+
+const AFTER_HELP: &str = "\
+Times are 2026-11-16T09:30:00Z, 2026-11-16 or digits such as 20261116. A WACZ opens in ReplayWeb.page.
+
+Examples:
+  perennial export --format wacz --output news.wacz --site news.example
+  perennial export --format warc --output page.warc.gz --page https://news.example/ --since 2026-01-01
+  perennial export --format cdxj --output index.cdxj";
+
+/// Writes a part of the archive, or all of it, into one file for other tools.
+#[derive(clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Export {
+    /// What to write
+    #[arg(long, value_enum)]
+    format: Format,
+
+    /// Where to
+    #[arg(long, short, value_name = "FILE")]
+    output: PathBuf,
+
+    /// Only pages of this host (with :port if it has an unusual one)
+    #[arg(long, value_name = "HOST")]
+    site: Option<String>,
+
+    /// Only this page
+    #[arg(long, value_name = "URL")]
+    page: Option<String>,
+
+    /// Only captures from this time on
+    #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
+    since: Option<Timestamp>,
+
+    /// Only captures before this time
+    #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
+    until: Option<Timestamp>,
+
+    /// Replace the file if it exists
+    #[arg(long)]
+    force: bool,
+}
+
+impl Export {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let archive = context.open()?;
+        if self.output.exists() && !self.force {
+            bail!("{} exists: choose another --output, or replace it with --force", self.output.display());
+        }
+        let filter = Filter { site: self.site, page: self.page, since: self.since, until: self.until };
+        // Written beside its place, so that no one takes a half-written file for an export.
+        let beside = self.output.with_added_extension("part");
+        let mut out = File::create(&beside).with_context(|| format!("cannot write {}", beside.display()))?;
+        let bar = context.progress_count(archive.store()?.counts()?.n_captures, "exporting");
+        let result = export(&archive, self.format, &filter, crate::archive::now(), &mut out, &|n| bar.inc(n));
+        bar.finish_and_clear();
+        if result.is_err() {
+            let _ = std::fs::remove_file(&beside);
+        }
+        let report = result?;
+        std::fs::rename(&beside, &self.output)?;
+        context.print(&report, |out| {
+            let more = match report.n_origins {
+                0 => String::new(),
+                n => format!(" and {n} more whose content they share"),
+            };
+            let (n, size) = (report.n_captures, human_bytes(report.bytes));
+            writeln!(out, "{}: {n} captures{more}, {size}", self.output.display())
+        })?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,66 @@
+//! `perennial info`: what is in an archive, as numbers.
+
+use serde::Serialize;
+
+use super::{Context, Exit, context::human_bytes};
+use crate::store::Counts;
+
+/// Shows what is in the archive: sites, pages, captures, versions, files.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  perennial info\n  perennial info --sites 50\n  perennial info --json")]
+pub(super) struct Info {
+    /// How many sites to list, largest first
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    sites: usize,
+}
+
+#[derive(Serialize)]
+struct Report {
+    archive: String,
+    #[serde(flatten)]
+    counts: Counts,
+    sites: Vec<Site>,
+}
+
+#[derive(Serialize)]
+struct Site {
+    host: String,
+    n_pages: u64,
+    n_captures: u64,
+}
+
+impl Info {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let archive = context.open()?;
+        let store = archive.store()?;
+        let site = |(host, n_pages, n_captures)| Site { host, n_pages, n_captures };
+        let report = Report {
+            archive: archive.root().display().to_string(),
+            counts: store.counts()?,
+            sites: store.sites()?.into_iter().take(self.sites).map(site).collect(),
+        };
+        context.print(&report, |out| print(&report, out))?;
+        Ok(Exit::Done)
+    }
+}
+
+fn print(report: &Report, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+    let counts = &report.counts;
+    writeln!(out, "archive   {}", report.archive)?;
+    writeln!(out, "files     {} WARC, {}", counts.n_files, human_bytes(counts.warc_bytes))?;
+    writeln!(out, "sites     {}", counts.n_sites)?;
+    writeln!(out, "pages     {}, and {} known from links", counts.n_pages, counts.n_pages_linked_only)?;
+    writeln!(out, "captures  {}, {} of them revisits", counts.n_captures, counts.n_revisits)?;
+    writeln!(out, "versions  {}", counts.n_versions)?;
+    if let (Some(first), Some(last)) = (&counts.first_capture, &counts.last_capture) {
+        writeln!(out, "from      {first}\nto        {last}")?;
+    }
+    if !report.sites.is_empty() {
+        writeln!(out, "\n{:>8} {:>9}  site", "pages", "captures")?;
+    }
+    for site in &report.sites {
+        let host = if site.host.is_empty() { "(no host)" } else { &site.host };
+        writeln!(out, "{:>8} {:>9}  {host}", site.n_pages, site.n_captures)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! `perennial verify`: an archive -> every defect in it; with `--repair` put right what can be.
+
+use super::{Context, Exit};
+use crate::archive::verify::{VerifyReport, rebuild, repair, verify};
+
+const AFTER_HELP: &str = "\
+Checks every record's digests and structure, the state against the records, and the index against the
+state. Exit code 4 when there are defects. Works while a crawl is writing.
+
+Examples:
+  perennial verify
+  perennial verify --repair
+  perennial verify --rebuild --json";
+
+/// Checks the whole archive and names every defect.
+#[derive(clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Verify {
+    /// Cut torn ends off (kept in side files), make a wrong state or index anew; sound bytes stay untouched
+    #[arg(long)]
+    repair: bool,
+
+    /// Make state and index anew from the WARC files alone, then check
+    #[arg(long, conflicts_with = "repair")]
+    rebuild: bool,
+}
+
+impl Verify {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let archive = context.open()?;
+        let passes = if self.rebuild { 2 } else { 1 };
+        let bar = context.progress_bytes(passes * archive.warc_bytes()?, "verifying");
+        let progress = |bytes| bar.inc(bytes);
+        let report = if self.repair {
+            repair(&archive, &progress)?
+        } else {
+            let repairs = if self.rebuild { rebuild(&archive, &progress)? } else { Vec::new() };
+            VerifyReport { repairs, ..verify(&archive, &progress)? }
+        };
+        bar.finish_and_clear();
+        context.print(&report, |out| print(&report, out))?;
+        Ok(if report.defects.is_empty() { Exit::Done } else { Exit::Defects })
+    }
+}
+
+fn print(report: &VerifyReport, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+    for repair in &report.repairs {
+        writeln!(out, "{repair}")?;
+    }
+    for defect in &report.defects {
+        let place = defect.offset.map(|offset| format!(" at {offset}")).unwrap_or_default();
+        writeln!(out, "{}{place}: {}", defect.file, defect.what)?;
+    }
+    writeln!(
+        out,
+        "{} files, {} records, {} captures: {}",
+        report.n_files,
+        report.n_records,
+        report.n_captures,
+        match report.defects.len() {
+            0 => "all sound".to_string(),
+            n => format!("{n} defects"),
+        }
+    )
+}

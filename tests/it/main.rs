@@ -2,6 +2,10 @@
 //!
 //! A new test goes into the module named after the subcommand or the promise it checks.
 
+mod archive;
+mod durability;
+mod program;
+
 #[test]
 fn version_is_printed() {
     let output =

@@ -289,15 +289,8 @@ impl<'t> Ingest<'t> {
             .execute(params![page, row.digest, row.time.as_millis(), origin])
     }
 
+    /// Every address that any version linked to becomes a page; the graph keeps the latest version's links.
     fn put_links(&mut self, page: u32, time: Timestamp, links: &[LinkTarget]) -> anyhow::Result<()> {
-        let known: Option<i64> = self
-            .transaction
-            .prepare_cached("SELECT time FROM links WHERE page = ?1")?
-            .query_row([page], |row| row.get(0))
-            .optional()?;
-        if known.is_some_and(|known| known > time.as_millis()) {
-            return Ok(());
-        }
         let mut targets = Vec::with_capacity(links.len());
         for link in links {
             let target = self.page(&link.url, &link.surt)?;
@@ -306,7 +299,10 @@ impl<'t> Ingest<'t> {
             }
         }
         self.transaction
-            .prepare_cached("INSERT OR REPLACE INTO links (page, time, targets) VALUES (?1, ?2, ?3)")?
+            .prepare_cached(
+                "INSERT INTO links (page, time, targets) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (page) DO UPDATE SET time = ?2, targets = ?3 WHERE time <= ?2",
+            )?
             .execute(params![page, time.as_millis(), encode_targets(&mut targets)])?;
         Ok(())
     }

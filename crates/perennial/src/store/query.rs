@@ -216,7 +216,7 @@ impl Store {
     /// The earliest capture whose record holds this payload: of the same page if there is one, else of any.
     pub fn origin_of(&self, url: &str, digest: &str) -> anyhow::Result<Option<Capture>> {
         let sql = format!(
-            "SELECT {CAPTURE_COLUMNS} FROM versions v JOIN {CAPTURE_TABLES} ON c.id = v.origin
+            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} JOIN versions v ON v.origin = c.id
              WHERE v.digest = ?1 AND c.kind = 0 ORDER BY p.url <> ?2, c.time, c.id LIMIT 1"
         );
         Ok(self.connection().prepare_cached(&sql)?.query_row([digest, url], read_capture).optional()?)

@@ -30,6 +30,7 @@
 //! | [`importance`] | delta -> [`importance::Importance`], 0 to 1: how much it matters |
 //! | [`noise`] | a page's history of changes -> how much of a change is noise |
 //! | [`observe`] | the three stages in one: what one visit taught us |
+//! | [`pattern`] | time series and visits -> what is expected in each period |
 //! | [`schedule`] | what is known of pages -> the next [`schedule::Visit`] |
 //! | [`quality`] | captures against the truth -> completeness, coherence; estimates where it is unknown |
 
@@ -78,6 +79,8 @@ pub mod importance;
 pub mod noise;
 
 pub mod observe;
+
+pub mod pattern;
 
 pub mod schedule;
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::pattern::mixture::Observed;
 use crate::time::Span;
 
 /// How pages are ranked. The first is ours; the next two are what people use today; the rest are the papers'.
@@ -170,6 +171,8 @@ pub struct ScheduleConfig {
     pub site_limit: Option<u32>,
     /// Without a budget, a page is visited when the importance expected of it reaches this.
     pub worth: f32,
+    /// What the importance of a visit's outcome means.
+    pub observed: Observed,
     /// Whether outcomes change what is believed of a page; off when patterns are known.
     pub learn: bool,
     /// Memory for the histories of single pages; without a value 32 MB or 30 bytes a page, whichever is more.
@@ -192,6 +195,7 @@ impl Default for ScheduleConfig {
             pacing: Pacing::Spread,
             site_limit: None,
             worth: 0.1,
+            observed: Observed::Difference,
             learn: true,
             evidence_bytes: None,
         }

@@ -26,25 +26,36 @@
 //! | `config` | what the user wants |
 //! | `visit` | what goes between scheduler and driver |
 //! | `pages` | the columns |
+//! | `rows` | rates by bucket, two bytes each |
+//! | `learn` | outcomes -> what is believed of pages |
+//! | `gain` | the index of our own strategy |
+//! | `papers` | the other strategies |
 //! | `select` | the n largest of millions |
 //! | `plan` | a slot's budget -> its list of visits |
 
 mod config;
+mod gain;
+mod learn;
 mod pages;
+mod papers;
 mod plan;
+mod rows;
 mod select;
 mod visit;
 
 use std::collections::VecDeque;
 
+pub use crate::pattern::mixture::Observed;
 pub use config::{Budget, Goal, Pacing, ScheduleConfig, Strategy, StrategyError};
 pub use visit::{ClockId, KnownPattern, PageInfo, Peak, Ranked, Reason, Visit, VisitOutcome};
 
 use crate::importance::Importance;
 use crate::page::{PageId, SiteId};
+use crate::pattern::mixture::BucketPiece;
 use crate::time::{LocalClock, Span, Timestamp};
-use pages::{FRESH, GONE, NONE, NOTICED, PENDING, Pages};
-use plan::Planned;
+use learn::Learner;
+use pages::{FRESH, GONE, KNOWN, NONE, NOTICED, PENDING, Pages};
+use plan::{Bank, Planned};
 
 /// First wait after a failure; doubled with each further one, up to a day.
 const FIRST_RETRY_SECS: u32 = 60;
@@ -52,6 +63,8 @@ const LONGEST_RETRY_SECS: u32 = 86_400;
 /// First probe of a page that is gone; doubled each time, up to two months.
 const FIRST_PROBE_SECS: u32 = 86_400;
 const LONGEST_PROBE_SECS: u32 = 60 * 86_400;
+/// L of a page that is known to have changed: high enough that only its importance counts.
+const NOTICED_LOAD: f32 = 8.0;
 
 /// Decides which page to visit next. Same configuration, seed and calls: same visits.
 #[derive(Clone)]
@@ -62,7 +75,20 @@ pub struct Scheduler {
     base: Timestamp,
     pages: Pages,
     clocks: Vec<LocalClock>,
+    learner: Learner,
     slot: Slot,
+    /// Every page's state is as of here: the end of the slot.
+    state_at: Timestamp,
+    /// The bucket of each clock in this slot.
+    steps: Vec<gain::Step>,
+    /// Pages never captured, in the order in which they came.
+    fresh: VecDeque<u32>,
+    /// What is left of the round, for strategies that go round.
+    round: VecDeque<u32>,
+    /// Until when the shares of the frequency strategy hold.
+    shared_until: u32,
+    bank: Bank,
+    pieces: Vec<BucketPiece>,
     /// Visits the budget has granted and no slot has taken.
     credit: f64,
     /// The same for the share of the oldest.
@@ -78,19 +104,33 @@ struct Slot {
     n_handed_out: usize,
     /// What is left to hand out, the next first.
     plan: VecDeque<Planned>,
+    /// What came in between and goes before the plan.
+    at_once: VecDeque<Planned>,
 }
 
 impl Scheduler {
     /// A scheduler that knows no page yet.
     pub fn new(config: ScheduleConfig, seed: u64, now: Timestamp) -> Scheduler {
         let config = sane(config);
+        let base = now - Span::from_hours(24 * 366 * 30);
+        let is_plain = config.strategy != Strategy::ExpectedGain;
+        let mut learner = Learner::new(config.n_periods, config.observed, config.half_life, is_plain);
+        learner.start(base, ((now - base).as_millis() / 1000) as u32);
         Scheduler {
             config,
             seed,
-            base: now - Span::from_hours(24 * 366 * 30),
+            base,
             pages: Pages::default(),
             clocks: vec![LocalClock::utc()],
+            learner,
             slot: Slot::default(),
+            state_at: now,
+            steps: Vec::new(),
+            fresh: VecDeque::new(),
+            round: VecDeque::new(),
+            shared_until: 0,
+            bank: Bank::default(),
+            pieces: Vec::new(),
             credit: 0.0,
             floor_credit: 0.0,
         }
@@ -126,43 +166,79 @@ impl Scheduler {
     /// Adds a page that was never captured, or changes what is known of one that is there.
     pub fn add_page(&mut self, page: PageId, info: PageInfo) {
         let (at, is_new) = self.pages.insert(page);
-        self.pages.site[at] = info.site.0;
-        self.pages.clock[at] = info.clock.0.min((self.clocks.len() - 1) as u16);
-        self.pages.weight[at] = sane_weight(info.weight);
-        self.pages.value[at] = self.pages.weight[at];
+        self.describe(at, is_new, info);
         if is_new {
-            self.plan_fresh(at);
+            self.fresh.push_back(at as u32);
+            self.adapt_interval(at, None);
+            self.plan_at_once(at);
         }
     }
 
     /// Adds a page that was captured before this scheduler began, last at `seen`.
     pub fn add_seen_page(&mut self, page: PageId, info: PageInfo, seen: Timestamp) {
-        let (at, _) = self.pages.insert(page);
+        let (at, is_new) = self.pages.insert(page);
+        self.describe(at, is_new, info);
         self.pages.flags[at] &= !FRESH;
         self.pages.seen_at[at] = self.secs(seen);
-        self.add_page(page, info);
+        self.adapt_interval(at, None);
+        self.restate(at);
+    }
+
+    fn describe(&mut self, at: usize, is_new: bool, info: PageInfo) {
+        self.pages.site[at] = info.site.0;
+        self.pages.clock[at] = info.clock.0.min((self.clocks.len() - 1) as u16);
+        self.pages.weight[at] = sane_weight(info.weight);
+        self.pages.group[at] = self.learner.group(info.group);
+        if is_new {
+            self.learner.start_page(&mut self.pages, at);
+        }
+        if let Some(known) = info.known {
+            self.learner.set_known(&mut self.pages, at, &known.rates, &known.importance);
+        }
+        self.pages.value[at] = self.value_of(at);
     }
 
     /// Forgets a page.
     pub fn remove_page(&mut self, page: PageId) {
-        if let Some(at) = self.pages.remove(page) {
-            self.slot.plan.retain(|planned| planned.at != at as u32);
-        }
+        let Some(at) = self.pages.position(page) else { return };
+        self.learner.forget(&mut self.pages, at);
+        self.pages.remove(page);
+        let stays = |other: &u32| *other != at as u32;
+        self.slot.plan.retain(|planned| stays(&planned.at));
+        self.slot.at_once.retain(|planned| stays(&planned.at));
+        self.fresh.retain(stays);
+        self.round.retain(stays);
     }
 
     /// Changes omega(P).
     pub fn set_weight(&mut self, page: PageId, weight: f32) {
         if let Some(at) = self.pages.position(page) {
             self.pages.weight[at] = sane_weight(weight);
-            self.pages.value[at] = self.pages.weight[at];
+            self.pages.value[at] = self.value_of(at);
+        }
+    }
+
+    /// What one unit of importance on a page is worth to the goal.
+    fn value_of(&self, at: usize) -> f32 {
+        let weight = self.pages.weight[at];
+        match self.config.goal {
+            Goal::Pooled => weight,
+            Goal::Count => 1.0 / self.pages.importance[at].max(1e-6),
+            Goal::Definition513 => {
+                let a_week = 168.0 * self.pages.rate[at] * self.pages.importance[at];
+                weight / a_week.max(1e-4)
+            }
         }
     }
 
     /// The next page to fetch, or nothing until [`Scheduler::next_wakeup`].
     pub fn next_visit(&mut self, now: Timestamp) -> Option<Visit> {
         self.enter_slot(now);
-        let due = self.slot.plan.front().is_some_and(|planned| planned.due <= now);
-        let planned = if due { self.slot.plan.pop_front()? } else { return None };
+        let planned = match self.slot.at_once.pop_front() {
+            Some(planned) => planned,
+            None if self.slot.plan.front()?.due <= now => self.slot.plan.pop_front()?,
+            None => return None,
+        };
         self.slot.n_handed_out += 1;
         let at = planned.at as usize;
         self.pages.flags[at] |= PENDING;
@@ -174,12 +250,19 @@ impl Scheduler {
         })
     }
 
+    /// The driver gives a visit back without having asked the host, because it is shutting down, say.
+    pub fn release(&mut self, page: PageId) {
+        if let Some(at) = self.pages.position(page) {
+            self.pages.flags[at] &= !PENDING;
+        }
+    }
+
     /// When [`Scheduler::next_visit`] may have something again; nothing when there are no pages.
     pub fn next_wakeup(&self) -> Option<Timestamp> {
         if self.pages.n_present() == 0 {
             return None;
         }
-        match (self.slot.plan.front(), self.slot.range) {
+        match (self.slot.at_once.front().or(self.slot.plan.front()), self.slot.range) {
             (Some(planned), _) => Some(planned.due),
             (None, Some((_, end))) => Some(end),
             (None, None) => Some(self.base),
@@ -197,7 +280,7 @@ impl Scheduler {
             VisitOutcome::Failed { retry_at } => {
                 let wait = doubled(FIRST_RETRY_SECS, self.pages.n_failures[at], LONGEST_RETRY_SECS);
                 let asked = retry_at.map_or(0, |retry| self.secs(retry));
-                self.back_off(at, secs.saturating_add(wait).max(asked));
+                self.back_off(at, secs.saturating_add(self.jitter(at, wait)).max(asked));
             }
             VisitOutcome::Gone => {
                 let wait = doubled(FIRST_PROBE_SECS, self.pages.n_failures[at], LONGEST_PROBE_SECS);
@@ -208,25 +291,53 @@ impl Scheduler {
     }
 
     /// Word from a feed, a sitemap or a push that a page changed at an instant, and how much if it says so.
+    /// The page is visited at once when the budget allows and it has not had its turn in this slot.
     pub fn notice(&mut self, page: PageId, at: Timestamp, importance: Option<Importance>) {
         let Some(position) = self.pages.position(page) else { return };
-        let _ = importance;
-        if self.secs(at) > self.pages.seen_at[position] {
-            self.pages.flags[position] |= NOTICED;
+        if self.pages.has(position, FRESH) || self.secs(at) <= self.pages.seen_at[position] {
+            return;
+        }
+        self.pages.flags[position] |= NOTICED;
+        let importance = importance.map_or(self.pages.importance[position], |given| given.get() as f32);
+        self.pages.reward[position] = self.pages.reward[position].max(importance);
+        // A change is certain, and waiting earns nothing more for it.
+        self.pages.load[position] = self.pages.load[position].max(NOTICED_LOAD);
+        self.pages.urgency[position] = match self.config.strategy {
+            Strategy::ExpectedGain => gain::index_of(&self.pages, position),
+            _ => f32::MAX,
+        };
+        if !self.has_had_its_turn(position) {
+            self.plan_at_once(position);
         }
     }
 
     fn record_seen(&mut self, at: usize, importance: Option<Importance>, secs: u32) {
-        let _ = importance;
+        let is_first = self.pages.has(at, FRESH);
+        let before = self.pages.seen_at[at];
+        if !is_first && self.config.learn && !self.pages.has(at, KNOWN) && secs > before {
+            let clock = &self.clocks[usize::from(self.pages.clock[at])];
+            let importance = importance.map(|importance| importance.get() as f32);
+            self.learner.observe(&mut self.pages, clock, at, (before, secs), importance);
+        }
+        if !is_first {
+            self.adapt_interval(at, Some(importance.is_some()));
+        }
         self.pages.flags[at] &= !(FRESH | GONE | NOTICED);
         self.pages.n_failures[at] = 0;
         self.pages.not_before[at] = 0;
-        self.pages.seen_at[at] = secs;
+        self.pages.seen_at[at] = secs.max(before);
+        self.restate(at);
     }
 
     fn back_off(&mut self, at: usize, until: u32) {
         self.pages.n_failures[at] = self.pages.n_failures[at].saturating_add(1);
         self.pages.not_before[at] = until;
+    }
+
+    /// Up to a quarter more, so that the pages of a host that failed together do not return together.
+    fn jitter(&self, at: usize, wait: u32) -> u32 {
+        let mixed = (self.seed ^ u64::from(self.pages.id[at].0)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        wait + (u64::from(wait) * (mixed >> 48) / (4 << 16)) as u32
     }
 
     fn secs(&self, at: Timestamp) -> u32 {

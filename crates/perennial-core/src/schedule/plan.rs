@@ -1,11 +1,18 @@
 //! A slot's budget -> its list of visits: new pages first, then the most urgent, and a share for those seen
 //! longest ago.
 
+use std::collections::HashMap;
+
 use super::pages::{FRESH, GONE, NOTICED, PENDING, VACANT};
-use super::select;
-use super::{Pacing, Reason, Scheduler, Slot, Strategy};
+use super::select::{self, Histogram};
+use super::{Pacing, Reason, Scheduler, Slot, Strategy, gain};
 use crate::importance::Importance;
 use crate::time::{Span, Timestamp};
+
+/// Of a slot's visits, new pages leave this share to the others.
+const KEPT_FROM_NEW: f64 = 0.2;
+/// Without a budget a page is seen at least this often.
+const LONGEST_UNSEEN_SECS: u32 = 30 * 86_400;
 
 /// One visit of the current slot's list.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +22,13 @@ pub(super) struct Planned {
     /// Not handed out earlier.
     pub due: Timestamp,
     pub reason: Reason,
+}
+
+/// Saved visits and the going price of one, where the budget may vary (C3).
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Bank {
+    saved: f64,
+    price: f32,
 }
 
 impl Scheduler {
@@ -30,37 +44,85 @@ impl Scheduler {
         let end = Timestamp::from_millis(
             start.as_millis().div_euclid(millis).saturating_add(1).saturating_mul(millis),
         );
-        let capacity = self.capacity_of(end - start);
-        self.slot = Slot { range: Some((start, end)), capacity, ..Slot::default() };
-        self.rank();
-        let chosen = self.choose(capacity);
+        self.learn_anew(self.secs(start));
+        self.advance_to(end);
+        let granted = self.granted(end - start);
+        self.slot = Slot { range: Some((start, end)), ..Slot::default() };
+        let mut histogram = Histogram::new();
+        self.rank(self.secs(end), &mut histogram);
+        let chosen = self.choose(granted, &mut histogram);
         self.lay_out(chosen, start, end);
     }
 
-    /// Whole visits that the budget grants to a slot; fractions wait for the next.
-    fn capacity_of(&mut self, length: Span) -> usize {
-        let Some(budget) = self.config.budget else { return usize::MAX };
-        self.credit = (self.credit.fract() + budget.visits_in(length)).min(1e9);
-        self.credit.floor() as usize
-    }
-
-    /// Fills the column of urgencies; 0 for a page that must not be visited now.
-    fn rank(&mut self) {
-        let now = self.slot.range.map_or(1, |(_, end)| self.secs(end));
-        let interval = self.fixed_interval_secs();
-        for at in 0..self.pages.len() {
-            let age = now.saturating_sub(self.pages.seen_at[at]) as f32;
-            let is_due = self.config.strategy != Strategy::FixedInterval || age >= interval;
-            self.pages.urgency[at] = if is_due && self.may_visit(at, now) { age } else { 0.0 };
+    fn learn_anew(&mut self, now_secs: u32) {
+        if self.config.learn && self.learner.is_refit_due(now_secs) {
+            self.learner.refit_all(&mut self.pages, &self.clocks, now_secs);
+            for at in 0..self.pages.len() {
+                self.restate(at);
+            }
+        }
+        if self.config.strategy == Strategy::Frequency && now_secs >= self.shared_until {
+            self.share_by_frequency();
+            self.shared_until = now_secs.saturating_add(86_400);
         }
     }
 
-    fn fixed_interval_secs(&self) -> f32 {
-        let day = 86_400.0;
-        match (self.config.interval, self.config.budget) {
-            (Some(interval), _) => interval.as_secs_f64() as f32,
-            (None, Some(_)) => 0.0,
-            (None, None) => day,
+    /// Carries every page's state to the end of the slot.
+    fn advance_to(&mut self, end: Timestamp) {
+        let from = self.state_at.min(end);
+        let mut by_clock: Vec<Vec<gain::Step>> = Vec::with_capacity(self.clocks.len());
+        let mut pieces = Vec::new();
+        for clock in &self.clocks {
+            self.learner.pieces_of(clock, self.secs(from), self.secs(end), &mut pieces);
+            let step = |piece: &crate::pattern::mixture::BucketPiece| gain::Step {
+                bucket: piece.bucket,
+                hours: piece.hours * piece.times,
+            };
+            by_clock.push(pieces.iter().map(step).collect());
+        }
+        let n_steps = by_clock.iter().map(Vec::len).max().unwrap_or(0);
+        for step in 0..n_steps {
+            self.steps.clear();
+            let idle = |steps: &Vec<gain::Step>| {
+                steps.last().map_or(gain::Step::default(), |last| gain::Step { hours: 0.0, ..*last })
+            };
+            self.steps
+                .extend(by_clock.iter().map(|steps| steps.get(step).copied().unwrap_or_else(|| idle(steps))));
+            if self.config.strategy == Strategy::ExpectedGain {
+                gain::advance(&mut self.pages, self.learner.rows(), &self.steps);
+            }
+        }
+        self.state_at = end;
+    }
+
+    /// r and L of a page anew, from its last visit to the end of the slot.
+    pub(super) fn restate(&mut self, at: usize) {
+        if self.pages.has(at, FRESH | VACANT) {
+            return;
+        }
+        let mut pieces = std::mem::take(&mut self.pieces);
+        let clock = &self.clocks[usize::from(self.pages.clock[at])];
+        let state_secs = self.secs(self.state_at);
+        self.learner.pieces_of(clock, self.pages.seen_at[at], state_secs, &mut pieces);
+        let (reward, load) = gain::integrate(&self.learner, &self.pages, at, &pieces);
+        (self.pages.reward[at], self.pages.load[at]) = (reward, load);
+        self.pieces = pieces;
+        self.pages.value[at] = self.value_of(at);
+    }
+
+    /// Whole visits that the budget grants to a slot; fractions wait for the next.
+    fn granted(&mut self, length: Span) -> Option<f64> {
+        let granted = self.config.budget?.visits_in(length).min(1e9);
+        self.credit = self.credit.fract() + granted;
+        Some(granted)
+    }
+
+    fn rank(&mut self, end_secs: u32, histogram: &mut Histogram) {
+        if self.config.strategy == Strategy::ExpectedGain {
+            gain::rank(&mut self.pages, end_secs, histogram);
+        } else {
+            self.rank_by_papers(end_secs);
+            self.pages.urgency.iter().for_each(|&urgency| histogram.add(urgency));
         }
     }
 
@@ -68,25 +130,195 @@ impl Scheduler {
         !self.pages.has(at, PENDING | VACANT) && self.pages.not_before[at] <= now_secs
     }
 
-    fn choose(&mut self, capacity: usize) -> Vec<u32> {
-        let mut chosen = select::largest_of(&self.pages.urgency, capacity.min(self.pages.len()));
-        let pages = &self.pages;
-        let key = |at: u32| (pages.has(at as usize, FRESH), pages.urgency[at as usize]);
-        chosen.sort_by(|&a, &b| {
-            let (a, b) = (key(a), key(b));
-            b.0.cmp(&a.0).then(b.1.total_cmp(&a.1))
-        });
+    /// The pages of the slot, the first to be visited first.
+    fn choose(&mut self, granted: Option<f64>, histogram: &mut Histogram) -> Vec<(u32, Reason)> {
+        let Some(granted) = granted else {
+            self.slot.capacity = usize::MAX;
+            return self.choose_all_worth();
+        };
+        if self.config.varying_budget && self.config.strategy == Strategy::ExpectedGain {
+            self.slot.capacity = self.vary(granted, histogram);
+        } else {
+            self.slot.capacity = self.credit.floor() as usize;
+        }
+        let capacity = self.slot.capacity.min(self.pages.len());
+        let mut chosen = self.choose_new(capacity);
+        let n_first = (capacity as f64 * (1.0 - KEPT_FROM_NEW)).ceil() as usize;
+        let mut waiting = chosen.split_off(n_first.min(chosen.len()));
+        let floor = self.floor_of(capacity, granted).min(capacity - chosen.len());
+        let oldest = self.choose_oldest(floor, self.longest_wait_secs(granted), histogram);
+        let left = capacity - chosen.len() - oldest.len();
+        let mut rest = oldest;
+        rest.extend(self.choose_urgent(left, histogram));
+        waiting.truncate(capacity - chosen.len() - rest.len());
+        chosen.append(&mut waiting);
+        let urgency = |at: u32| self.pages.urgency[at as usize].abs();
+        if !self.goes_round() {
+            rest.sort_by(|a, b| urgency(b.0).total_cmp(&urgency(a.0)).then(a.0.cmp(&b.0)));
+        }
+        chosen.extend(rest);
         chosen
     }
 
+    fn choose_all_worth(&mut self) -> Vec<(u32, Reason)> {
+        let mut chosen = self.choose_new(usize::MAX);
+        let end_secs = self.slot.range.map_or(0, |(_, end)| self.secs(end));
+        let gain = self.config.strategy == Strategy::ExpectedGain;
+        let is_worth = |at: &u32| {
+            let at = *at as usize;
+            let unseen = end_secs.saturating_sub(self.pages.seen_at[at]);
+            let worth = !gain || self.pages.reward[at] >= self.config.worth || unseen > LONGEST_UNSEEN_SECS;
+            self.pages.urgency[at] > 0.0 && worth
+        };
+        let mut worth: Vec<u32> = (0..self.pages.len() as u32).filter(is_worth).collect();
+        let urgency = |at: u32| self.pages.urgency[at as usize];
+        worth.sort_by(|&a, &b| urgency(b).total_cmp(&urgency(a)).then(a.cmp(&b)));
+        chosen.extend(worth.into_iter().map(|at| (at, self.reason_of(at as usize))));
+        chosen
+    }
+
+    /// Pages never captured, in the order in which they came.
+    fn choose_new(&mut self, n: usize) -> Vec<(u32, Reason)> {
+        let end_secs = self.slot.range.map_or(0, |(_, end)| self.secs(end));
+        let mut chosen = Vec::new();
+        for _ in 0..self.fresh.len() {
+            if chosen.len() >= n {
+                break;
+            }
+            let Some(at) = self.fresh.pop_front() else { break };
+            if !self.pages.has(at as usize, FRESH) {
+                continue;
+            }
+            if self.may_visit(at as usize, end_secs) {
+                chosen.push((at, self.reason_of(at as usize)));
+            }
+            // It stays until it has been captured: the driver may fail to.
+            self.fresh.push_back(at);
+        }
+        chosen
+    }
+
+    /// The share of the budget that is kept for the pages seen longest ago.
+    fn floor_share(&self, granted: f64) -> f64 {
+        let hours = self.config.slot.as_hours_f64().max(1e-9);
+        let share_of_pages = granted / hours / self.pages.n_present().max(1) as f64;
+        match (self.config.floor, self.config.strategy) {
+            (Some(share), _) => f64::from(share),
+            (None, Strategy::ExpectedGain) if share_of_pages >= 0.0999 => 0.2,
+            (None, Strategy::ExpectedGain) => 0.1,
+            (None, _) => 0.0,
+        }
+    }
+
+    /// How long the kept share needs to go round all pages. A page that has waited for so long has a right to it;
+    /// before, the share goes to the most urgent.
+    fn longest_wait_secs(&self, granted: f64) -> f64 {
+        let per_slot = (self.floor_share(granted) * granted).max(1e-9);
+        self.pages.n_present() as f64 / per_slot * self.config.slot.as_secs_f64()
+    }
+
+    /// How many of a slot's visits go to the pages seen longest ago.
+    fn floor_of(&mut self, capacity: usize, granted: f64) -> usize {
+        let share = self.floor_share(granted);
+        self.floor_credit = self.floor_credit.fract() + share * granted.min(capacity as f64);
+        self.floor_credit.floor() as usize
+    }
+
+    fn choose_oldest(&mut self, n: usize, longest_wait: f64, histogram: &mut Histogram) -> Vec<(u32, Reason)> {
+        if n == 0 {
+            return Vec::new();
+        }
+        let end_secs = self.slot.range.map_or(0, |(_, end)| self.secs(end));
+        let pages = &self.pages;
+        let blocked = FRESH | PENDING | VACANT;
+        let age = |at: usize| {
+            let open = !pages.has(at, blocked) && pages.not_before[at] <= end_secs;
+            let waited = end_secs.saturating_sub(pages.seen_at[at]) as f32;
+            if open && f64::from(waited) >= longest_wait { waited } else { 0.0 }
+        };
+        let oldest = select::largest_by(pages.len(), n, age);
+        for &at in &oldest {
+            let urgency = &mut self.pages.urgency[at as usize];
+            histogram.remove(*urgency);
+            // Chosen already: negative keeps it from being chosen again and its size for the order.
+            *urgency = -*urgency;
+        }
+        let reason = |at: u32| match self.reason_of(at as usize) {
+            Reason::Urgent { since, .. } => Reason::Oldest { since },
+            other => other,
+        };
+        oldest.into_iter().map(|at| (at, reason(at))).collect()
+    }
+
+    fn choose_urgent(&mut self, n: usize, histogram: &Histogram) -> Vec<(u32, Reason)> {
+        let chosen = if self.goes_round() {
+            self.take_from_round(n)
+        } else if let Some(limit) = self.config.site_limit {
+            self.largest_within_sites(n, limit, histogram)
+        } else {
+            select::largest(&self.pages.urgency, n, histogram)
+        };
+        chosen.into_iter().map(|at| (at, self.reason_of(at as usize))).collect()
+    }
+
+    /// The most urgent with at most so many of a site.
+    fn largest_within_sites(&self, n: usize, limit: u32, histogram: &Histogram) -> Vec<u32> {
+        let mut wanted = n.saturating_mul(2).max(64);
+        loop {
+            let mut candidates = select::largest(&self.pages.urgency, wanted, histogram);
+            let urgency = |at: u32| self.pages.urgency[at as usize];
+            candidates.sort_by(|&a, &b| urgency(b).total_cmp(&urgency(a)).then(a.cmp(&b)));
+            let exhausted = candidates.len() < wanted;
+            let mut per_site: HashMap<u32, u32> = HashMap::new();
+            candidates.retain(|&at| {
+                let count = per_site.entry(self.pages.site[at as usize]).or_default();
+                *count += 1;
+                *count <= limit
+            });
+            if candidates.len() >= n || exhausted {
+                candidates.truncate(n);
+                return candidates;
+            }
+            wanted = wanted.saturating_mul(4);
+        }
+    }
+
+    /// C3: visits are saved when nothing is worth the going price, and spent when much is.
+    fn vary(&mut self, granted: f64, histogram: &Histogram) -> usize {
+        let hours = self.config.slot.as_hours_f64().max(1e-9);
+        let an_hour = (granted / hours).max(1e-9);
+        let most = (2.0 * granted).ceil() as usize;
+        let mut best: Vec<f32> = select::largest(&self.pages.urgency, most.max(1), histogram)
+            .into_iter()
+            .map(|at| self.pages.urgency[at as usize])
+            .collect();
+        best.sort_by(|a, b| b.total_cmp(a));
+        let at_budget = best.get((granted.ceil() as usize).saturating_sub(1)).copied().unwrap_or(0.0);
+        let bank = &mut self.bank;
+        bank.price = match bank.price {
+            price if price > 0.0 => price + (at_budget - price) * (hours / 72.0).min(1.0) as f32,
+            _ => at_budget,
+        };
+        bank.saved = (bank.saved + granted).min(24.0 * an_hour);
+        let price = bank.price * (0.25 * (1.0 - bank.saved / (12.0 * an_hour))).exp() as f32;
+        let mut visits = best.iter().filter(|&&urgency| urgency >= price).count() as f64;
+        if bank.saved > 23.0 * an_hour {
+            visits = visits.max(granted);
+        }
+        let visits = visits.min(2.0 * granted).min(bank.saved).floor();
+        bank.saved -= visits;
+        visits as usize
+    }
+
     /// Spreads the chosen pages over the slot, the first at its start.
-    fn lay_out(&mut self, chosen: Vec<u32>, start: Timestamp, end: Timestamp) {
+    fn lay_out(&mut self, chosen: Vec<(u32, Reason)>, start: Timestamp, end: Timestamp) {
         let n = chosen.len().max(1) as i64;
         let length = (end - start).as_millis();
-        let spread = self.config.pacing == Pacing::Spread;
-        for (rank, at) in chosen.into_iter().enumerate() {
+        let spread = self.config.pacing == Pacing::Spread && self.config.budget.is_some();
+        for (rank, (at, reason)) in chosen.into_iter().enumerate() {
             let delay = if spread { length.saturating_mul(rank as i64) / n } else { 0 };
-            let reason = self.reason_of(at as usize);
+            let urgency = &mut self.pages.urgency[at as usize];
+            *urgency = urgency.abs();
             self.slot.plan.push_back(Planned { at, due: start + Span::from_millis(delay), reason });
         }
     }
@@ -105,19 +337,28 @@ impl Scheduler {
         }
     }
 
-    /// A page that appears in the middle of a slot is fetched at once when the budget allows.
-    pub(super) fn plan_fresh(&mut self, at: usize) {
+    /// A page that turns up or is announced in the middle of a slot is fetched at once when the budget allows:
+    /// in place of the least urgent one of the list.
+    pub(super) fn plan_at_once(&mut self, at: usize) {
         let Some((start, _)) = self.slot.range else { return };
-        let used = self.slot.n_handed_out + self.slot.plan.len();
+        let used = self.slot.n_handed_out + self.slot.plan.len() + self.slot.at_once.len();
         if used >= self.slot.capacity {
-            match self.slot.plan.back() {
-                Some(last) if !self.pages.has(last.at as usize, FRESH) => self.slot.plan.pop_back(),
-                _ => return,
-            };
+            let Some(last) = self.slot.plan.back() else { return };
+            let is_less = self.pages.urgency[last.at as usize] < self.pages.urgency[at];
+            if self.pages.has(last.at as usize, FRESH) || !(is_less || self.pages.has(at, FRESH)) {
+                return;
+            }
+            self.slot.plan.pop_back();
         }
         let reason = self.reason_of(at);
-        let n_fresh = self.slot.plan.iter().take_while(|other| other.reason == Reason::FirstCapture);
-        let after = n_fresh.count();
-        self.slot.plan.insert(after, Planned { at: at as u32, due: start, reason });
+        self.slot.at_once.push_back(Planned { at: at as u32, due: start, reason });
+    }
+
+    /// Whether the page is on the list or has been visited in this slot.
+    pub(super) fn has_had_its_turn(&self, at: usize) -> bool {
+        let Some((start, _)) = self.slot.range else { return false };
+        self.pages.has(at, PENDING)
+            || self.pages.seen_at[at] >= self.secs(start)
+            || self.slot.plan.iter().chain(&self.slot.at_once).any(|planned| planned.at == at as u32)
     }
 }

@@ -25,6 +25,13 @@ impl Histogram {
         }
     }
 
+    /// Takes back a key that was counted.
+    pub(super) fn remove(&mut self, key: f32) {
+        if let Some(bin) = self.bins.get_mut(bin_of(key)) {
+            *bin = bin.saturating_sub(1);
+        }
+    }
+
     /// The bin that holds the n-th largest key, and how many of that bin are wanted.
     fn threshold(&self, n: usize) -> (usize, usize) {
         let mut wanted = n;
@@ -46,38 +53,42 @@ fn bin_of(key: f32) -> usize {
 
 /// The positions of the `n` largest positive keys, in order of position; of equal keys the earlier ones.
 pub(super) fn largest(keys: &[f32], n: usize, histogram: &Histogram) -> Vec<u32> {
+    choose(keys.len(), n, histogram, |at| keys.get(at).copied().unwrap_or(0.0))
+}
+
+/// The same for keys that are computed, without a histogram at hand.
+pub(super) fn largest_by(n_keys: usize, n: usize, key_of: impl Fn(usize) -> f32) -> Vec<u32> {
+    let mut histogram = Histogram::new();
+    (0..n_keys).for_each(|at| histogram.add(key_of(at)));
+    choose(n_keys, n, &histogram, key_of)
+}
+
+fn choose(n_keys: usize, n: usize, histogram: &Histogram, key_of: impl Fn(usize) -> f32) -> Vec<u32> {
     if n == 0 {
         return Vec::new();
     }
     let (threshold, wanted) = histogram.threshold(n);
-    let mut chosen = Vec::with_capacity(n.min(keys.len()));
+    let mut chosen = Vec::with_capacity(n.min(n_keys));
     let mut on_threshold: Vec<u32> = Vec::new();
     let lowest = f32::from_bits((threshold as u32) << SHIFT);
-    for (position, &key) in keys.iter().enumerate() {
-        if key >= lowest && key > 0.0 {
+    for at in 0..n_keys {
+        let key = key_of(at);
+        if key >= lowest {
             if bin_of(key) > threshold {
-                chosen.push(position as u32);
+                chosen.push(at as u32);
             } else {
-                on_threshold.push(position as u32);
+                on_threshold.push(at as u32);
             }
         }
     }
-    let key_of = |position: u32| keys.get(position as usize).copied().unwrap_or(0.0);
     if wanted < on_threshold.len() {
-        let by_key = |a: &u32, b: &u32| key_of(*b).total_cmp(&key_of(*a)).then(a.cmp(b));
-        on_threshold.select_nth_unstable_by(wanted, by_key);
+        let key = |at: u32| key_of(at as usize);
+        on_threshold.select_nth_unstable_by(wanted, |&a, &b| key(b).total_cmp(&key(a)).then(a.cmp(&b)));
         on_threshold.truncate(wanted);
     }
     chosen.append(&mut on_threshold);
     chosen.sort_unstable();
     chosen
-}
-
-/// The same without a histogram at hand.
-pub(super) fn largest_of(keys: &[f32], n: usize) -> Vec<u32> {
-    let mut histogram = Histogram::new();
-    keys.iter().for_each(|&key| histogram.add(key));
-    largest(keys, n, &histogram)
 }
 
 #[cfg(test)]
@@ -98,7 +109,7 @@ mod tests {
         fn equals_sorting(keys in prop::collection::vec(prop_oneof![
             -1.0f32..1.0, 0.5f32..0.51, Just(0.25f32), Just(f32::NAN), Just(f32::INFINITY), 0.0f32..1e-30
         ], 0..200), n in 0usize..220) {
-            prop_assert_eq!(largest_of(&keys, n), by_sorting(&keys, n));
+            prop_assert_eq!(largest_by(keys.len(), n, |at| keys[at]), by_sorting(&keys, n));
         }
     }
 }

@@ -1,0 +1,170 @@
+//! Rates and importances -> the expected gain of a visit, for all pages in one pass.
+//!
+//! Per page r, the expected importance of the last change since the visit, and L, the expected number of
+//! changes since then, are carried to the end of the slot. The index is
+//! v * r * (1 - q (1 + L)) / (1 - q) with q = exp(-L): what a visit earns, less what waiting would earn. At a
+//! constant rate that is v * m * P(at least two changes since the visit), the exact Whittle index. Written as
+//! v * r * (1 - L / (exp(L) - 1)) it needs one exponential.
+
+use super::learn::Learner;
+use super::pages::{FRESH, PENDING, Pages, VACANT};
+use super::rows::Rows;
+use super::select::Histogram;
+use crate::pattern::mixture::{BucketPiece, HIGHEST_RATE};
+
+/// Pages worked on at a time, so that the numbers in between stay in the nearest cache.
+const CHUNK: usize = 512;
+
+/// The stretch of a slot that falls into one bucket, for each clock.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Step {
+    pub bucket: u16,
+    pub hours: f32,
+}
+
+/// Carries r and L of every page over one step; `steps` has one entry a clock.
+pub(super) fn advance(pages: &mut Pages, rows: &Rows, steps: &[Step]) {
+    let mut x = [0.0f32; CHUNK];
+    let mut m = [0.0f32; CHUNK];
+    for start in (0..pages.len()).step_by(CHUNK) {
+        let range = start..(start + CHUNK).min(pages.len());
+        let n = range.len();
+        gather(pages, rows, steps, range.clone(), &mut x[..n], &mut m[..n]);
+        carry(&x[..n], &m[..n], &mut pages.reward[range.clone()], &mut pages.load[range]);
+    }
+}
+
+/// The rates times the hours and the importances of a range of pages.
+fn gather(
+    pages: &Pages,
+    rows: &Rows,
+    steps: &[Step],
+    range: std::ops::Range<usize>,
+    x: &mut [f32],
+    m: &mut [f32],
+) {
+    let (codes, n_buckets, decode) = rows.codes();
+    let columns = pages.row[range.clone()]
+        .iter()
+        .zip(&pages.clock[range.clone()])
+        .zip(&pages.rate[range.clone()])
+        .zip(&pages.importance[range]);
+    for ((((row, clock), rate), importance), (x, m)) in columns.zip(x.iter_mut().zip(m)) {
+        let step = steps.get(usize::from(*clock)).copied().unwrap_or_default();
+        let place = *row as usize * n_buckets + usize::from(step.bucket);
+        let [rate_code, importance_code] = codes.get(place).copied().unwrap_or_default();
+        let relative = |code: u8| decode.get(usize::from(code)).copied().unwrap_or(0.0);
+        *x = (rate * relative(rate_code)).min(HIGHEST_RATE) * step.hours;
+        *m = (importance * relative(importance_code)).min(1.0);
+    }
+}
+
+/// r = r e + m (1 - e), L = L + x; straight-line code that the compiler turns into vector instructions.
+fn carry(x: &[f32], m: &[f32], reward: &mut [f32], load: &mut [f32]) {
+    for (((x, m), reward), load) in x.iter().zip(m).zip(reward).zip(load) {
+        let changed = one_minus_exp(*x);
+        *reward += (*m - *reward) * changed;
+        *load += *x;
+    }
+}
+
+/// Fills the column of urgencies with the index, 0 where a visit is not allowed, and counts them.
+pub(super) fn rank(pages: &mut Pages, now_secs: u32, histogram: &mut Histogram) {
+    let n = pages.len();
+    for start in (0..n).step_by(CHUNK) {
+        let range = start..(start + CHUNK).min(n);
+        let urgency = &mut pages.urgency[range.clone()];
+        let loads = &pages.load[range.clone()];
+        let rewards = &pages.reward[range.clone()];
+        let values = &pages.value[range.clone()];
+        for (((urgency, load), reward), value) in urgency.iter_mut().zip(loads).zip(rewards).zip(values) {
+            *urgency = value * reward * patience(*load);
+        }
+        let not_before = &pages.not_before[range.clone()];
+        for ((urgency, flags), not_before) in urgency.iter_mut().zip(&pages.flags[range]).zip(not_before) {
+            let blocked = flags & (FRESH | PENDING | VACANT) != 0 || *not_before > now_secs;
+            *urgency = if blocked { 0.0 } else { *urgency };
+            histogram.add(*urgency);
+        }
+    }
+}
+
+/// The index of one page.
+pub(super) fn index_of(pages: &Pages, at: usize) -> f32 {
+    pages.value[at] * pages.reward[at] * patience(pages.load[at])
+}
+
+/// r and L of one page from nothing over the given pieces.
+pub(super) fn integrate(learner: &Learner, pages: &Pages, at: usize, pieces: &[BucketPiece]) -> (f32, f32) {
+    let (mut reward, mut load) = (0.0, 0.0);
+    for piece in pieces {
+        let (rate, importance) = learner.believed(pages, at, usize::from(piece.bucket));
+        let x = rate * piece.hours * piece.times;
+        reward += (importance - reward) * one_minus_exp(x);
+        load += x;
+    }
+    (reward, load)
+}
+
+/// 1 - L / (exp(L) - 1): the share of r that waiting would not earn.
+#[inline]
+fn patience(load: f32) -> f32 {
+    let square = load * load;
+    let near = load * 0.5 - square * (1.0 / 12.0) + square * square * (1.0 / 720.0);
+    let e = exp_neg(load);
+    let far = 1.0 - load * e / (1.0 - e).max(1e-6);
+    if load < 0.7 { near } else { far }
+}
+
+/// 1 - exp(-x).
+#[inline]
+fn one_minus_exp(x: f32) -> f32 {
+    let near = x * (1.0 - x * (0.5 - x * (1.0 / 6.0 - x * (1.0 / 24.0))));
+    let far = 1.0 - exp_neg(x);
+    if x < 0.1 { near } else { far }
+}
+
+/// exp(-x) for x >= 0 to seven digits, without a call, so that a loop over it is vectorised: the power of two
+/// goes into the exponent by integer addition, the rest into a polynomial.
+#[inline]
+fn exp_neg(x: f32) -> f32 {
+    const ROUND: f32 = 12_582_912.0;
+    let t = (-x).max(-86.0) * std::f32::consts::LOG2_E;
+    let shifted = t + ROUND;
+    let n = shifted.to_bits().wrapping_sub(ROUND.to_bits());
+    let f = t - (shifted - ROUND);
+    let p = 1.0
+        + f * (0.693_147_2 + f * (0.240_226_5 + f * (0.055_504_11 + f * (0.009_618_13 + f * 0.001_333_36))));
+    f32::from_bits(p.to_bits().wrapping_add(n << 23))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exponential_is_exact_enough() {
+        for i in 0..20_000 {
+            let x = i as f32 * 0.004;
+            let exact = (-f64::from(x)).exp();
+            // The argument itself is only known to seven digits.
+            let tolerance = (1e-6 + 2e-7 * f64::from(x)) * exact;
+            assert!((f64::from(exp_neg(x)) - exact).abs() <= tolerance, "{x}");
+            let exact = -(-f64::from(x)).exp_m1();
+            assert!((f64::from(one_minus_exp(x)) - exact).abs() <= 2e-6 * exact, "{x}");
+        }
+    }
+
+    #[test]
+    fn index_is_the_probability_of_two_changes() {
+        for load in [1e-6f64, 1e-3, 0.1, 0.69, 0.71, 2.0, 9.0, 40.0] {
+            let q = (-load).exp();
+            let two = 1.0 - q * (1.0 + load);
+            let reward = -(-load).exp_m1();
+            let index = reward * f64::from(patience(load as f32));
+            assert!((index - two).abs() <= 1e-5 + 1e-3 * two, "{load}: {index} {two}");
+        }
+        assert!((patience(1e-4) - 5e-5).abs() < 1e-8);
+        assert!(patience(1e9).is_finite());
+    }
+}

@@ -1,0 +1,463 @@
+//! Outcomes of visits -> what is believed of pages: histories of single pages, and the model they share.
+//!
+//! Every visit moves the buckets it looked over at once. A page's whole history is fitted anew when it has
+//! grown by half, all pages and the shared patterns on the days of [`REFIT_DAYS`] and weekly after them.
+
+use std::collections::{HashMap, VecDeque};
+
+use super::pages::{KNOWN, NONE, Pages, VACANT};
+use super::rows::Rows;
+use crate::pattern::mixture::{
+    BucketPiece, Counts, Fit, HIGHEST_RATE, Mixture, Observed, Visits, bucket_of, own_rate,
+};
+use crate::time::{LocalClock, Span, Timestamp};
+
+/// Days after the start on which all pages are fitted anew.
+const REFIT_DAYS: [u32; 7] = [1, 2, 3, 5, 7, 10, 14];
+const DAY_SECS: u32 = 86_400;
+/// Visits kept one by one; older ones are added up.
+const LONGEST_LOG: usize = 256;
+const SETTLED_AT_ONCE: usize = 64;
+/// Pages from which the shared patterns are learned in one sweep.
+const SWEEP_PAGES: usize = 1500;
+const N_SWEEPS: usize = 3;
+/// Groups beyond this share one.
+const MOST_GROUPS: usize = 1 << 16;
+
+/// One visit after the first: how long after the one before, and what was seen.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Seen {
+    pub gap_secs: u32,
+    /// 0: the same content; otherwise 1 + importance * 65534.
+    pub code: u16,
+}
+
+impl Seen {
+    pub(super) fn new(gap_secs: u32, importance: Option<f32>) -> Seen {
+        let code = importance.map_or(0, |y| 1 + (y.clamp(0.0, 1.0) * 65534.0).round() as u16);
+        Seen { gap_secs, code }
+    }
+
+    pub(super) fn importance(self) -> Option<f32> {
+        (self.code > 0).then(|| f32::from(self.code - 1) / 65534.0)
+    }
+}
+
+/// What is kept of one page's visits.
+#[derive(Clone, Default)]
+pub(super) struct Evidence {
+    pub n_visits: u32,
+    pub n_changed: u32,
+    /// Hours between the visits counted above.
+    pub hours: f32,
+    /// The page's whole history is fitted when it has this many visits.
+    refit_at: u32,
+    pub log: VecDeque<Seen>,
+    /// What older visits add up to, faded as of `settled_at`.
+    settled: Option<Box<Counts>>,
+    settled_at: u32,
+    counts: Counts,
+    prior_rates: Vec<f32>,
+    /// The shared pattern that fits best, and its share.
+    pub shape: (u8, f32),
+}
+
+/// The estimator's state.
+#[derive(Clone)]
+pub(super) struct Learner {
+    pub mixture: Mixture,
+    rows: Rows,
+    pub evidence: Vec<Evidence>,
+    vacant: Vec<u32>,
+    groups: HashMap<u64, u32>,
+    /// What the pages of a group start with; group 0 is everybody.
+    group_starts: Vec<Option<GroupStart>>,
+    n_periods: u16,
+    half_life_secs: f32,
+    base: Timestamp,
+    started: u32,
+    n_refits: u32,
+    /// Only counts how often each period showed what, as the papers' Update does.
+    is_plain: bool,
+    visits: Visits,
+    pieces: Vec<BucketPiece>,
+    fit: Fit,
+}
+
+/// What the new pages of a group start with.
+#[derive(Clone, Copy)]
+struct GroupStart {
+    row: u32,
+    rate: f32,
+    importance: f32,
+}
+
+impl Learner {
+    pub(super) fn new(
+        n_periods: u16,
+        observed: Observed,
+        half_life: Option<Span>,
+        is_plain: bool,
+    ) -> Learner {
+        let mixture = Mixture::new(n_periods, observed);
+        Learner {
+            rows: Rows::new(mixture.n_buckets()),
+            mixture,
+            evidence: Vec::new(),
+            vacant: Vec::new(),
+            groups: HashMap::new(),
+            group_starts: Vec::new(),
+            n_periods,
+            half_life_secs: half_life.map_or(f32::INFINITY, |span| span.as_secs_f64().max(60.0) as f32),
+            base: Timestamp::EPOCH,
+            started: 0,
+            n_refits: 0,
+            is_plain,
+            visits: Visits::default(),
+            pieces: Vec::new(),
+            fit: Fit::default(),
+        }
+    }
+
+    pub(super) fn rows(&self) -> &Rows {
+        &self.rows
+    }
+
+    pub(super) fn start(&mut self, base: Timestamp, started: u32) {
+        (self.base, self.started) = (base, started);
+    }
+
+    /// The number of a group hint.
+    pub(super) fn group(&mut self, hint: u64) -> u32 {
+        let next = self.groups.len() as u32 + 1;
+        if self.groups.len() >= MOST_GROUPS {
+            return self.groups.get(&hint).copied().unwrap_or(0);
+        }
+        *self.groups.entry(hint).or_insert(next)
+    }
+
+    pub(super) fn pieces_of(&self, clock: &LocalClock, from: u32, to: u32, pieces: &mut Vec<BucketPiece>) {
+        pieces.clear();
+        let instant = |secs: u32| self.base + Span::from_secs(i64::from(secs));
+        clock.pieces(instant(from), instant(to), self.n_periods, |piece| {
+            let bucket = bucket_of(piece.kind, piece.period, self.n_periods);
+            pieces.push(BucketPiece { bucket, hours: piece.hours, times: piece.times as f32 });
+        });
+    }
+
+    /// Changes an hour and importance of a change that are believed of a page in a bucket.
+    #[inline]
+    pub(super) fn believed(&self, pages: &Pages, at: usize, bucket: usize) -> (f32, f32) {
+        let (rate, importance) = self.rows.get(pages.row[at], bucket);
+        ((pages.rate[at] * rate).min(HIGHEST_RATE), (pages.importance[at] * importance).min(1.0))
+    }
+
+    /// A new page starts from its group.
+    pub(super) fn start_page(&mut self, pages: &mut Pages, at: usize) {
+        if self.is_plain {
+            (pages.rate[at], pages.importance[at], pages.row[at]) = (0.5, 0.3, 0);
+            return;
+        }
+        let group = pages.group[at] as usize;
+        if group >= self.group_starts.len() {
+            self.group_starts.resize(group + 1, None);
+        }
+        let start = match self.group_starts[group] {
+            Some(start) => start,
+            None => self.start_group(group),
+        };
+        (pages.rate[at], pages.importance[at], pages.row[at]) = (start.rate, start.importance, start.row);
+    }
+
+    fn start_group(&mut self, group: usize) -> GroupStart {
+        self.visits.clear();
+        let mut fit = std::mem::take(&mut self.fit);
+        self.mixture.fit(&self.visits, None, group as u32, &mut fit);
+        let row = self.group_starts[group].map_or_else(|| self.rows.take(), |start| start.row);
+        let (rate, importance) = self.write_row(row, &fit);
+        self.fit = fit;
+        let start = GroupStart { row, rate, importance };
+        self.group_starts[group] = Some(start);
+        start
+    }
+
+    /// True rates, from an experiment.
+    pub(super) fn set_known(&mut self, pages: &mut Pages, at: usize, rates: &[f32], importance: &[f32]) {
+        let n = self.mixture.n_buckets();
+        let mut fit = Fit::default();
+        let pick = |values: &[f32], b: usize| values.get(b).copied().filter(|v| v.is_finite()).unwrap_or(0.0);
+        fit.rates = (0..n).map(|b| pick(rates, b).max(0.0)).collect();
+        fit.importance = (0..n).map(|b| pick(importance, b).clamp(0.0, 1.0)).collect();
+        if !owns_row(pages, at) {
+            pages.row[at] = self.rows.take();
+        }
+        pages.flags[at] |= KNOWN;
+        (pages.rate[at], pages.importance[at]) = self.write_row(pages.row[at], &fit);
+    }
+
+    pub(super) fn forget(&mut self, pages: &mut Pages, at: usize) {
+        if owns_row(pages, at) {
+            self.rows.give_back(pages.row[at]);
+        }
+        if pages.evidence[at] != NONE {
+            self.evidence[pages.evidence[at] as usize] = Evidence::default();
+            self.vacant.push(pages.evidence[at]);
+        }
+        (pages.row[at], pages.evidence[at]) = (0, NONE);
+    }
+
+    fn own_evidence(&mut self, pages: &mut Pages, at: usize) -> usize {
+        if pages.evidence[at] == NONE {
+            if !owns_row(pages, at) {
+                pages.row[at] = self.rows.copy(pages.row[at]);
+            }
+            pages.evidence[at] = match self.vacant.pop() {
+                Some(vacant) => vacant,
+                None => {
+                    self.evidence.push(Evidence::default());
+                    (self.evidence.len() - 1) as u32
+                }
+            };
+            let n_buckets = self.mixture.n_buckets();
+            let prior_rates = (0..n_buckets).map(|b| self.believed(pages, at, b).0).collect();
+            let evidence = &mut self.evidence[pages.evidence[at] as usize];
+            evidence.counts = Counts::new(n_buckets);
+            evidence.prior_rates = prior_rates;
+            evidence.refit_at = 2;
+        }
+        pages.evidence[at] as usize
+    }
+
+    /// Takes in one visit: the page had last been seen at `from`.
+    pub(super) fn observe(
+        &mut self,
+        pages: &mut Pages,
+        clock: &LocalClock,
+        at: usize,
+        (from, to): (u32, u32),
+        importance: Option<f32>,
+    ) {
+        let e = self.own_evidence(pages, at);
+        let mut pieces = std::mem::take(&mut self.pieces);
+        self.pieces_of(clock, from, to, &mut pieces);
+        let evidence = &mut self.evidence[e];
+        evidence.n_visits += 1;
+        evidence.n_changed += u32::from(importance.is_some());
+        evidence.hours += to.saturating_sub(from) as f32 / 3600.0;
+        if self.is_plain {
+            self.observe_plain(pages, at, pieces.last(), importance);
+        } else {
+            evidence.log.push_back(Seen::new(to.saturating_sub(from), importance));
+            if evidence.n_visits >= evidence.refit_at {
+                evidence.refit_at = evidence.n_visits + (evidence.n_visits / 2).clamp(1, 32);
+                self.refit_page(pages, clock, at, to);
+            } else {
+                self.update_buckets(pages, at, &pieces, importance);
+            }
+        }
+        self.pieces = pieces;
+    }
+
+    /// Moves the buckets that the visit looked over.
+    fn update_buckets(
+        &mut self,
+        pages: &mut Pages,
+        at: usize,
+        pieces: &[BucketPiece],
+        importance: Option<f32>,
+    ) {
+        let (rows, rate, row) = (&self.rows, pages.rate[at], pages.row[at]);
+        let believed = |b: usize| (rate * rows.get(row, b).0).clamp(1e-7, HIGHEST_RATE);
+        let observed = self.mixture.observed();
+        let evidence = &mut self.evidence[pages.evidence[at] as usize];
+        evidence.counts.add_visit(pieces, importance, 1.0, observed, believed);
+        let of_page = self.mixture.page_importance(&evidence.counts);
+        for piece in pieces {
+            let b = usize::from(piece.bucket);
+            let rate = own_rate(evidence.counts.n[b], evidence.counts.hours[b], evidence.prior_rates[b]);
+            let m = self.mixture.bucket_importance(&evidence.counts, b, of_page);
+            self.rows.set(row, b, rate / pages.rate[at].max(1e-9), m / pages.importance[at].max(1e-6));
+        }
+    }
+
+    /// The papers' Update: plain averages of what was seen at visits in each period, with one imagined visit
+    /// that showed the page's mean (P-PATTERN 8.2, line 13).
+    fn observe_plain(
+        &mut self,
+        pages: &mut Pages,
+        at: usize,
+        last: Option<&BucketPiece>,
+        importance: Option<f32>,
+    ) {
+        let Some(bucket) = last.map(|piece| usize::from(piece.bucket)) else { return };
+        let counts = &mut self.evidence[pages.evidence[at] as usize].counts;
+        counts.hours[bucket] += 1.0;
+        if let Some(importance) = importance {
+            counts.n[bucket] += 1.0;
+            counts.wy[bucket] += importance;
+        }
+        let sum = |column: &[f32]| column.iter().sum::<f32>();
+        let (visits, changed, y) = (sum(&counts.hours), sum(&counts.n), sum(&counts.wy));
+        let share = (changed + 0.5) / (visits + 1.0);
+        let mean = (y + 0.15) / (changed + 0.5);
+        (pages.rate[at], pages.importance[at]) = (share, mean.min(1.0));
+        for b in 0..counts.n.len() {
+            let here = (counts.n[b] + share) / (counts.hours[b] + 1.0);
+            let worth = (counts.wy[b] + share * mean) / (counts.hours[b] + 1.0);
+            self.rows.set(pages.row[at], b, here / share, worth / here / mean);
+        }
+    }
+
+    /// Fits one page to all that is kept of its visits, the last of them at `end`.
+    fn refit_page(&mut self, pages: &mut Pages, clock: &LocalClock, at: usize, end: u32) {
+        let mut fit = std::mem::take(&mut self.fit);
+        self.fit_page(pages, clock, at, end, &mut fit);
+        (pages.rate[at], pages.importance[at]) = self.write_row(pages.row[at], &fit);
+        let evidence = &mut self.evidence[pages.evidence[at] as usize];
+        evidence.counts.clone_from(&fit.counts);
+        evidence.prior_rates.clone_from(&fit.prior_rates);
+        let (shape, share) = fit.best_shape();
+        evidence.shape = (shape as u8, share);
+        self.fit = fit;
+    }
+
+    fn fit_page(&mut self, pages: &Pages, clock: &LocalClock, at: usize, end: u32, fit: &mut Fit) {
+        self.settle(pages, clock, at, end);
+        let mut visits = std::mem::take(&mut self.visits);
+        visits.clear();
+        let evidence = &self.evidence[pages.evidence[at] as usize];
+        let span: u64 = evidence.log.iter().map(|seen| u64::from(seen.gap_secs)).sum();
+        let mut from = u64::from(end).saturating_sub(span) as u32;
+        let instant = |secs: u32| self.base + Span::from_secs(i64::from(secs));
+        for seen in &evidence.log {
+            let to = from.saturating_add(seen.gap_secs);
+            clock.pieces(instant(from), instant(to), self.n_periods, |piece| {
+                let bucket = bucket_of(piece.kind, piece.period, self.n_periods);
+                visits.add_piece(BucketPiece { bucket, hours: piece.hours, times: piece.times as f32 });
+            });
+            visits.close(seen.importance(), self.faded(end.saturating_sub(to)));
+            from = to;
+        }
+        self.mixture.fit(&visits, evidence.settled.as_deref(), pages.group[at], fit);
+        self.visits = visits;
+    }
+
+    fn faded(&self, age_secs: u32) -> f32 {
+        (-(age_secs as f32) / self.half_life_secs).exp2()
+    }
+
+    /// Adds up the oldest visits of a log that has grown too long.
+    fn settle(&mut self, pages: &Pages, clock: &LocalClock, at: usize, end: u32) {
+        let e = pages.evidence[at] as usize;
+        let fade = self.faded(end.saturating_sub(self.evidence[e].settled_at));
+        if let Some(settled) = &mut self.evidence[e].settled {
+            settled.fade(fade);
+        }
+        self.evidence[e].settled_at = end;
+        if self.evidence[e].log.len() <= LONGEST_LOG {
+            return;
+        }
+        let mut settled = self.evidence[e]
+            .settled
+            .take()
+            .unwrap_or_else(|| Box::new(Counts::new(self.mixture.n_buckets())));
+        let span: u64 = self.evidence[e].log.iter().map(|seen| u64::from(seen.gap_secs)).sum();
+        let mut from = u64::from(end).saturating_sub(span) as u32;
+        let mut pieces = std::mem::take(&mut self.pieces);
+        for _ in 0..SETTLED_AT_ONCE {
+            let Some(seen) = self.evidence[e].log.pop_front() else { break };
+            let to = from.saturating_add(seen.gap_secs);
+            self.pieces_of(clock, from, to, &mut pieces);
+            let weight = self.faded(end.saturating_sub(to));
+            let believed = |b: usize| self.believed(pages, at, b).0.max(1e-7);
+            settled.add_visit(&pieces, seen.importance(), weight, self.mixture.observed(), believed);
+            from = to;
+        }
+        self.pieces = pieces;
+        self.evidence[e].settled = Some(settled);
+    }
+
+    /// Fills a row and returns the means that it is relative to.
+    fn write_row(&mut self, row: u32, fit: &Fit) -> (f32, f32) {
+        let mean =
+            |values: &[f32]| -> f32 { values.iter().zip(self.mixture.week()).map(|(v, w)| v * w).sum() };
+        let rate = mean(&fit.rates).max(1e-9);
+        let importance = mean(&fit.importance).max(1e-6);
+        for (b, (r, m)) in fit.rates.iter().zip(&fit.importance).enumerate() {
+            self.rows.set(row, b, r / rate, m / importance);
+        }
+        (rate, importance)
+    }
+
+    /// Whether the shared patterns are due to be learned anew.
+    pub(super) fn is_refit_due(&self, now: u32) -> bool {
+        let days = now.saturating_sub(self.started) / DAY_SECS;
+        let n = self.n_refits as usize;
+        let due = REFIT_DAYS.get(n).copied().unwrap_or_else(|| 14 + 7 * (n as u32 + 1 - 7));
+        !self.is_plain && days >= due
+    }
+
+    /// Learns the shared patterns and fits every page to them.
+    pub(super) fn refit_all(&mut self, pages: &mut Pages, clocks: &[LocalClock], now: u32) {
+        self.n_refits += 1;
+        while self.is_refit_due(now) {
+            self.n_refits += 1;
+        }
+        let with_history: Vec<usize> = (0..pages.len()).filter(|&at| pages.evidence[at] != NONE).collect();
+        self.sweep(pages, clocks, &with_history);
+        self.mixture.clear_groups();
+        let mut fit = std::mem::take(&mut self.fit);
+        let mut group_sums = self.mixture.clone();
+        for &at in &with_history {
+            self.fit = fit;
+            self.refit_page(pages, &clocks[usize::from(pages.clock[at])], at, pages.seen_at[at]);
+            fit = std::mem::take(&mut self.fit);
+            group_sums.add_to_group(pages.group[at], &fit);
+        }
+        self.fit = fit;
+        self.mixture = group_sums;
+        for group in 0..self.group_starts.len() {
+            if self.group_starts[group].is_some() {
+                self.start_group(group);
+            }
+        }
+        for at in 0..pages.len() {
+            if pages.evidence[at] == NONE && !pages.has(at, KNOWN | VACANT) {
+                self.start_page(pages, at);
+            }
+        }
+    }
+
+    fn sweep(&mut self, pages: &Pages, clocks: &[LocalClock], with_history: &[usize]) {
+        let stride = with_history.len().div_ceil(SWEEP_PAGES).max(1);
+        let mut fit = std::mem::take(&mut self.fit);
+        for _ in 0..N_SWEEPS {
+            let mut sweep = self.mixture.begin_sweep();
+            for &at in with_history.iter().step_by(stride) {
+                let clock = &clocks[usize::from(pages.clock[at])];
+                self.fit_page(pages, clock, at, pages.seen_at[at], &mut fit);
+                self.mixture.add_to_sweep(&fit, &mut sweep);
+            }
+            self.mixture.end_sweep(&sweep);
+        }
+        self.fit = fit;
+    }
+
+    /// Bytes beyond the columns.
+    pub(super) fn n_bytes(&self) -> usize {
+        let of_one = |e: &Evidence| {
+            let counts = 4 * (4 * e.counts.n.capacity() + e.prior_rates.capacity());
+            let settled = e.settled.as_ref().map_or(0, |s| 16 * s.n.capacity());
+            std::mem::size_of::<Evidence>()
+                + counts
+                + settled
+                + e.log.capacity() * std::mem::size_of::<Seen>()
+        };
+        self.rows.n_bytes() + self.evidence.iter().map(of_one).sum::<usize>()
+    }
+}
+
+/// Pages with a history or with given rates have a row of their own.
+fn owns_row(pages: &Pages, at: usize) -> bool {
+    pages.evidence[at] != NONE || pages.has(at, KNOWN)
+}

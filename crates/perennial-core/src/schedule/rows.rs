@@ -1,0 +1,100 @@
+//! Rates and importances by bucket, relative to the page's mean, in two bytes a bucket.
+//!
+//! A page with a history has a row of its own; pages without one share the row of their group.
+
+/// Codes are logarithmic with a step of 5 %; 0 stands for zero.
+const CODE_OF_ONE: f32 = 160.0;
+const STEP: f32 = 0.05;
+
+#[derive(Clone)]
+pub(super) struct Rows {
+    n_buckets: usize,
+    codes: Vec<[u8; 2]>,
+    free: Vec<u32>,
+    decode: Vec<f32>,
+}
+
+impl Rows {
+    /// Row 0 is there from the start: 1 everywhere.
+    pub(super) fn new(n_buckets: usize) -> Rows {
+        let value = |code: usize| if code == 0 { 0.0 } else { ((code as f32 - CODE_OF_ONE) * STEP).exp() };
+        let mut rows =
+            Rows { n_buckets, codes: Vec::new(), free: Vec::new(), decode: (0..256).map(value).collect() };
+        rows.take();
+        rows
+    }
+
+    /// A row of ones.
+    pub(super) fn take(&mut self) -> u32 {
+        let one = [CODE_OF_ONE as u8; 2];
+        match self.free.pop() {
+            Some(row) => {
+                let from = row as usize * self.n_buckets;
+                self.codes[from..from + self.n_buckets].fill(one);
+                row
+            }
+            None => {
+                self.codes.resize(self.codes.len() + self.n_buckets, one);
+                (self.codes.len() / self.n_buckets - 1) as u32
+            }
+        }
+    }
+
+    /// Another row like this one.
+    pub(super) fn copy(&mut self, row: u32) -> u32 {
+        let copy = self.take();
+        let from = row as usize * self.n_buckets;
+        self.codes.copy_within(from..from + self.n_buckets, copy as usize * self.n_buckets);
+        copy
+    }
+
+    pub(super) fn give_back(&mut self, row: u32) {
+        self.free.push(row);
+    }
+
+    pub(super) fn set(&mut self, row: u32, bucket: usize, rate: f32, importance: f32) {
+        self.codes[row as usize * self.n_buckets + bucket] = [code_of(rate), code_of(importance)];
+    }
+
+    /// The two codes of a bucket.
+    #[inline]
+    pub(super) fn codes(&self) -> (&[[u8; 2]], usize, &[f32]) {
+        (&self.codes, self.n_buckets, &self.decode)
+    }
+
+    /// Rate and importance of a bucket, relative to the page's mean.
+    #[inline]
+    pub(super) fn get(&self, row: u32, bucket: usize) -> (f32, f32) {
+        let [rate, importance] = self.codes[row as usize * self.n_buckets + bucket];
+        (self.decode[usize::from(rate)], self.decode[usize::from(importance)])
+    }
+
+    pub(super) fn n_bytes(&self) -> usize {
+        self.codes.capacity() * 2 + self.free.capacity() * 4
+    }
+}
+
+fn code_of(relative: f32) -> u8 {
+    if relative <= 1e-6 || relative.is_nan() {
+        return 0;
+    }
+    (relative.ln() / STEP + CODE_OF_ONE).round().clamp(1.0, 255.0) as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_keep_values_within_three_percent() {
+        let mut rows = Rows::new(2);
+        let row = rows.take();
+        for value in [0.0, 0.001, 0.03, 0.5, 1.0, 1.7, 24.0, 100.0] {
+            rows.set(row, 1, value, value);
+            let (rate, importance) = rows.get(row, 1);
+            assert_eq!(rate, importance);
+            assert!((rate - value).abs() <= 0.03 * value, "{value} became {rate}");
+        }
+        assert_eq!(rows.get(row, 0), (1.0, 1.0));
+    }
+}

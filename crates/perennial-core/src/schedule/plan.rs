@@ -224,7 +224,12 @@ impl Scheduler {
         self.floor_credit.floor() as usize
     }
 
-    fn choose_oldest(&mut self, n: usize, longest_wait: f64, histogram: &mut Histogram) -> Vec<(u32, Reason)> {
+    fn choose_oldest(
+        &mut self,
+        n: usize,
+        longest_wait: f64,
+        histogram: &mut Histogram,
+    ) -> Vec<(u32, Reason)> {
         if n == 0 {
             return Vec::new();
         }

@@ -89,6 +89,32 @@ pub fn is_about_advertisement(operation: &Operation, is_advertisement: IsAdverti
     }
 }
 
+/// The papers' test, for a machine without filter lists: a word of advertising in the address (P-PATTERN 6.2). Whole words
+/// only, or every download would be an ad.
+pub fn has_advertising_words(address: &str) -> bool {
+    let mut words = address.split(|c: char| !c.is_ascii_alphanumeric());
+    words.any(|word| ADVERTISING_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word)))
+}
+
+const ADVERTISING_WORDS: [&str; 16] = [
+    "ad",
+    "ads",
+    "adserver",
+    "adservice",
+    "advert",
+    "advertise",
+    "advertisement",
+    "advertisements",
+    "advertising",
+    "adverts",
+    "banner",
+    "banners",
+    "doubleclick",
+    "googlesyndication",
+    "sponsor",
+    "sponsored",
+];
+
 fn is_advertising_block(block: &Block, is_advertisement: IsAdvertisement) -> bool {
     let (mut n_references, mut n_advertisements, mut n_words) = (0, 0, 0);
     for block in block.walk() {
@@ -164,6 +190,13 @@ mod tests {
             visit(Some(&known), page("at 10:59 today", "another tale that nobody had ever heard of", "9"));
         assert!(!news.is_only_noise);
         assert!(news.importance().get() > 10.0 * last.importance().get());
+    }
+
+    #[test]
+    fn advertising_is_known_by_whole_words() {
+        assert!(has_advertising_words("http://a.org/ads/x.gif"));
+        assert!(has_advertising_words("http://ad.doubleclick.net/x"));
+        assert!(!has_advertising_words("http://a.org/downloads/header.html"));
     }
 
     #[test]

@@ -108,10 +108,22 @@ fn evaluate_versions(pages: &[PathBuf]) {
     n_operations.sort();
     sizes.sort_by(f64::total_cmp);
     let n = times.len();
-    println!("pairs {n}, every delta gives the version after and fits; {n_whole} stored as whole, {n_unchanged} without operations");
-    println!("operations: median {}, p95 {}, most {}", n_operations[n / 2], n_operations[n * 95 / 100], n_operations[n - 1]);
+    println!(
+        "pairs {n}, every delta gives the version after and fits; {n_whole} stored as whole, {n_unchanged} without operations"
+    );
+    println!(
+        "operations: median {}, p95 {}, most {}",
+        n_operations[n / 2],
+        n_operations[n * 95 / 100],
+        n_operations[n - 1]
+    );
     println!("delta / Vi-XML: median {:.3}, p95 {:.3}", sizes[n / 2], sizes[n * 95 / 100]);
-    println!("diff + importance: median {:?}, p95 {:?}, slowest {:?}", times[n / 2], times[n * 95 / 100], times[n - 1]);
+    println!(
+        "diff + importance: median {:?}, p95 {:?}, slowest {:?}",
+        times[n / 2],
+        times[n * 95 / 100],
+        times[n - 1]
+    );
     println!("pairs per second and core at the median: {:.0}", 1.0 / times[n / 2].as_secs_f64());
 }
 

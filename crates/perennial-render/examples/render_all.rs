@@ -23,7 +23,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         collect(Path::new(folder), &mut pages);
     }
     pages.sort();
-    let command = WorkerCommand { program: std::env::current_exe()?, arguments: vec!["render-worker".into()] };
+    let command =
+        WorkerCommand { program: std::env::current_exe()?, arguments: vec!["render-worker".into()] };
     let pool = Pool::new(command, Limits { time: Duration::from_secs(20), ..Limits::default() });
     let engine = Engine::new();
     let mut times = Vec::new();

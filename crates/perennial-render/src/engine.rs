@@ -53,7 +53,8 @@ impl Engine {
     /// Loads the fonts and the engine's own stylesheet.
     pub fn new() -> Engine {
         let sheets = vec![UserAgentStylesheet::default_sheet(), UserAgentStylesheet::parse(EXTRA_CSS)];
-        let revealing_sheets = sheets.iter().cloned().chain([UserAgentStylesheet::parse(REVEALING_CSS)]).collect();
+        let revealing_sheets =
+            sheets.iter().cloned().chain([UserAgentStylesheet::parse(REVEALING_CSS)]).collect();
         Engine { fonts: fonts::font_context(), sheets, revealing_sheets }
     }
 

@@ -280,7 +280,8 @@ fn cues(styles: &ComputedValues) -> Cues {
             PositionValue::Sticky => Position::Sticky,
         },
         is_transparent: styles.clone_opacity() == 0.0,
-        is_cutting: styles.clone_overflow_x() != Overflow::Visible || styles.clone_overflow_y() != Overflow::Visible,
+        is_cutting: styles.clone_overflow_x() != Overflow::Visible
+            || styles.clone_overflow_y() != Overflow::Visible,
         is_visible: styles.clone_visibility() == Visibility::Visible,
     }
 }

@@ -84,7 +84,13 @@ pub struct Pool {
 impl Pool {
     /// A pool that starts its workers as they are needed.
     pub fn new(command: WorkerCommand, limits: Limits) -> Pool {
-        Pool { command, limits, idle: Mutex::default(), n_pages: AtomicU64::new(0), n_fallbacks: AtomicU64::new(0) }
+        Pool {
+            command,
+            limits,
+            idle: Mutex::default(),
+            n_pages: AtomicU64::new(0),
+            n_fallbacks: AtomicU64::new(0),
+        }
     }
 
     /// Lays a page out; cannot fail.
@@ -150,12 +156,20 @@ impl Worker {
         Ok(Worker { child, input, output, n_pages: 0 })
     }
 
-    fn layout(&mut self, html: &str, url: &str, lookup: &Lookup, deadline: Instant) -> Result<Layout, Fallback> {
+    fn layout(
+        &mut self,
+        html: &str,
+        url: &str,
+        lookup: &Lookup,
+        deadline: Instant,
+    ) -> Result<Layout, Fallback> {
         let page = Message::Page { url: url.to_string(), html: html.to_string() };
         self.write(&page, deadline)?;
         loop {
             match self.read(deadline)? {
-                Message::Need(wanted) => self.write(&Message::Answer(requisite(&wanted, lookup)), deadline)?,
+                Message::Need(wanted) => {
+                    self.write(&Message::Answer(requisite(&wanted, lookup)), deadline)?
+                }
                 Message::Done(layout) => return Ok(*layout),
                 Message::Panicked(words) => return Err(Fallback::Panicked(words)),
                 Message::Page { .. } | Message::Answer(_) => return Err(Fallback::Crashed),

@@ -47,7 +47,8 @@ impl Scope {
         let below = Scope {
             is_hidden: self.is_hidden || cues.is_transparent || own.attribute("aria-hidden") == Some("true"),
             is_cut: is_cut_above || is_cutting,
-            is_cut_by_positioned: self.is_cut_by_positioned || (is_cutting && cues.position != Position::Static),
+            is_cut_by_positioned: self.is_cut_by_positioned
+                || (is_cutting && cues.position != Position::Static),
             is_fixed: self.is_fixed || matches!(cues.position, Position::Fixed | Position::Sticky),
         };
         own.is_fixed = below.is_fixed;
@@ -71,6 +72,6 @@ pub(crate) fn finish(layout: &mut Layout) {
         node.is_visible &= !is_off_page;
     }
     let seen = layout.nodes.iter().filter(|node| node.is_visible && node.rect.area() > 0.0);
-    (layout.width, layout.height) =
-        seen.fold((0.0, 0.0), |(w, h): (f32, f32), node| (w.max(node.rect.right()), h.max(node.rect.bottom())));
+    (layout.width, layout.height) = seen
+        .fold((0.0, 0.0), |(w, h): (f32, f32), node| (w.max(node.rect.right()), h.max(node.rect.bottom())));
 }

@@ -19,3 +19,4 @@ pub mod store;
 pub mod archive;
 
 pub mod cli;
+pub mod demo;

@@ -1,0 +1,219 @@
+//! The living web on a loopback port: requests by host name -> what the page is at this virtual instant.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use perennial_core::time::Timestamp;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::template::{self, Answer};
+use super::web::LivingWeb;
+
+/// Longest request line or header that is read; the crawler sends far less.
+const MAX_LINE: usize = 16 * 1024;
+
+/// What the server tells the time by: the crawl's own virtual clock.
+pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
+
+/// A served living web.
+pub struct LivingServer {
+    web: LivingWeb,
+    pages: HashMap<(usize, String), usize>,
+    now: Now,
+    n_requests: AtomicU64,
+    port: u16,
+}
+
+struct Response {
+    status: &'static str,
+    content_type: &'static str,
+    validator: Option<&'static str>,
+    body: Vec<u8>,
+}
+
+impl LivingServer {
+    /// Serves on `listener` until the runtime ends.
+    pub fn start(web: LivingWeb, listener: TcpListener, now: Now) -> io::Result<Arc<LivingServer>> {
+        let port = listener.local_addr()?.port();
+        let pages = web
+            .pages
+            .iter()
+            .enumerate()
+            .map(|(index, page)| ((page.site, page.path.clone()), index))
+            .collect();
+        let server = Arc::new(LivingServer { web, pages, now, n_requests: AtomicU64::new(0), port });
+        let serving = Arc::clone(&server);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let server = Arc::clone(&serving);
+                // A visitor who hangs up is no concern of the site.
+                tokio::spawn(async move { server.converse(stream).await.ok() });
+            }
+        });
+        Ok(server)
+    }
+
+    /// The address of every site's front page.
+    pub fn seeds(&self) -> Vec<String> {
+        (0..self.web.sites.len()).map(|site| format!("{}/", self.origin(site))).collect()
+    }
+
+    /// The address of a page.
+    pub fn url(&self, page: usize) -> String {
+        let page = &self.web.pages[page];
+        format!("{}{}", self.origin(page.site), page.path)
+    }
+
+    /// Requests answered so far.
+    pub fn n_requests(&self) -> u64 {
+        self.n_requests.load(Ordering::Relaxed)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], self.port))
+    }
+
+    fn origin(&self, site: usize) -> String {
+        format!("http://{}.localhost:{}", self.web.sites[site].name, self.port)
+    }
+
+    async fn converse(&self, stream: TcpStream) -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        let mut stream = BufReader::new(stream);
+        while let Some(request) = read_request(&mut stream).await? {
+            let response = self.answer(&request);
+            let not_modified =
+                response.validator.is_some_and(|tag| request.if_none_match.as_deref() == Some(tag));
+            let mut head = format!(
+                "HTTP/1.1 {}\r\nContent-Type: {}\r\n",
+                if not_modified { "304 Not Modified" } else { response.status },
+                response.content_type
+            );
+            if let Some(tag) = response.validator {
+                head.push_str(&format!("ETag: {tag}\r\nCache-Control: max-age=604800\r\n"));
+            }
+            let body: &[u8] = if not_modified || request.is_head { &[] } else { &response.body };
+            head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
+            let mut bytes = head.into_bytes();
+            bytes.extend_from_slice(body);
+            stream.get_mut().write_all(&bytes).await?;
+        }
+        Ok(())
+    }
+
+    fn answer(&self, request: &Request) -> Response {
+        let number = self.n_requests.fetch_add(1, Ordering::Relaxed);
+        let now = (self.now)();
+        let Some(site) =
+            self.web.sites.iter().position(|site| request.host.starts_with(&format!("{}.", site.name)))
+        else {
+            return text("404 Not Found", "no such site");
+        };
+        if self.web.sites[site].dies_at.is_some_and(|end| now >= end) {
+            return text("410 Gone", "this site has closed for good");
+        }
+        match request.path.as_str() {
+            "/robots.txt" => text(
+                "200 OK",
+                &format!("User-agent: *\nAllow: /\n\nSitemap: {}/sitemap.xml\n", self.origin(site)),
+            ),
+            "/sitemap.xml" => xml(self.sitemap(site)),
+            "/style.css" => asset("text/css", template::STYLE.as_bytes().to_vec()),
+            "/logo.gif" => asset("image/gif", gif(120, 60)),
+            "/photo.gif" => asset("image/gif", gif(320, 240)),
+            path if path.starts_with("/ads/") => asset("image/gif", gif(728, 90)),
+            path => self.page(site, path, number, now),
+        }
+    }
+
+    fn page(&self, site: usize, path: &str, request: u64, now: Timestamp) -> Response {
+        let wanted = if path == "/feed.xml" { "/" } else { path };
+        let Some(&page) = self.pages.get(&(site, wanted.to_owned())) else {
+            return text("404 Not Found", "no such page");
+        };
+        let answer = Answer { web: &self.web, page, request, now };
+        if path == "/feed.xml" {
+            return xml(template::feed(&answer));
+        }
+        Response {
+            status: "200 OK",
+            content_type: "text/html; charset=utf-8",
+            validator: None,
+            body: template::html(&answer).into_bytes(),
+        }
+    }
+
+    fn sitemap(&self, site: usize) -> String {
+        let pages = self.web.pages.iter().enumerate().filter(|(_, page)| page.site == site);
+        let locations: String =
+            pages.map(|(index, _)| format!("<url><loc>{}</loc></url>", self.url(index))).collect();
+        format!(
+            "<?xml version=\"1.0\" encoding=\"utf-8\"?>\
+             <urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">{locations}</urlset>"
+        )
+    }
+}
+
+struct Request {
+    path: String,
+    host: String,
+    if_none_match: Option<String>,
+    is_head: bool,
+}
+
+/// The next request on the connection; `None` when the visitor has left.
+async fn read_request(stream: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
+    let first = read_line(stream).await?;
+    let mut words = first.split(' ');
+    let (Some(method), Some(path)) = (words.next(), words.next()) else {
+        return Ok(None);
+    };
+    let path = path.split(['?', '#']).next().unwrap_or("/").to_owned();
+    let mut request = Request { path, host: String::new(), if_none_match: None, is_head: method == "HEAD" };
+    loop {
+        let line = read_line(stream).await?;
+        let Some((name, value)) = line.split_once(':') else {
+            return Ok(Some(request));
+        };
+        match name.to_ascii_lowercase().as_str() {
+            "host" => request.host = value.trim().to_ascii_lowercase(),
+            "if-none-match" => request.if_none_match = Some(value.trim().to_owned()),
+            _ => {}
+        }
+    }
+}
+
+async fn read_line(stream: &mut BufReader<TcpStream>) -> io::Result<String> {
+    use tokio::io::AsyncReadExt;
+    let mut line = String::new();
+    stream.take(MAX_LINE as u64).read_line(&mut line).await?;
+    line.truncate(line.trim_end().len());
+    Ok(line)
+}
+
+fn text(status: &'static str, body: &str) -> Response {
+    Response { status, content_type: "text/plain", validator: None, body: body.as_bytes().to_vec() }
+}
+
+fn xml(body: String) -> Response {
+    Response { status: "200 OK", content_type: "application/xml", validator: None, body: body.into_bytes() }
+}
+
+fn asset(content_type: &'static str, body: Vec<u8>) -> Response {
+    Response { status: "200 OK", content_type, validator: Some("\"v1\""), body }
+}
+
+/// A one-coloured picture of the given size: the smallest GIF that says its measures.
+fn gif(width: u16, height: u16) -> Vec<u8> {
+    let mut bytes = b"GIF89a".to_vec();
+    bytes.extend_from_slice(&width.to_le_bytes());
+    bytes.extend_from_slice(&height.to_le_bytes());
+    bytes.extend_from_slice(&[0x80, 0, 0, 0x22, 0x44, 0x66, 0xee, 0xee, 0xe0]);
+    bytes.extend_from_slice(&[0x2c, 0, 0, 0, 0, 1, 0, 1, 0, 0, 2, 2, 0x44, 1, 0, 0x3b]);
+    bytes
+}

@@ -1,0 +1,247 @@
+//! A page, its version and a request number -> the HTML that a visitor gets.
+//!
+//! What the version decides is the truth; what the request number decides (advertisement, counter, stamp,
+//! session id) is noise, different at every request.
+
+use std::fmt::Write;
+
+use perennial_core::time::Timestamp;
+
+use super::prose::{Choices, headline, paragraph, sentence};
+use super::web::{Amount, Kind, LivingPage, LivingWeb};
+
+const N_ITEMS: usize = 12;
+const N_PARAGRAPHS: usize = 9;
+const N_BANNERS: u64 = 9;
+
+/// The name of the meta element that carries the version's number: invisible to a reader, and what the
+/// measurement reads out of the archive.
+pub const VERSION_META: &str = "living-version";
+
+/// Everything that makes one answer.
+pub(super) struct Answer<'a> {
+    pub web: &'a LivingWeb,
+    pub page: usize,
+    pub request: u64,
+    pub now: Timestamp,
+}
+
+/// The HTML of a page as it is now.
+pub(super) fn html(answer: &Answer<'_>) -> String {
+    let page = &answer.web.pages[answer.page];
+    let version = page.version_at(answer.now);
+    let mut out = String::with_capacity(12_000);
+    head(&mut out, answer, page, version);
+    header(&mut out, answer, page);
+    out.push_str("<main>");
+    match page.kind {
+        Kind::List => list(&mut out, answer, version),
+        Kind::Text | Kind::Still => text(&mut out, answer, version),
+        Kind::Product => product(&mut out, answer, version),
+    }
+    out.push_str("</main>");
+    aside(&mut out, answer, page);
+    footer(&mut out, answer, page);
+    out
+}
+
+fn head(out: &mut String, answer: &Answer<'_>, page: &LivingPage, version: usize) {
+    let site = &answer.web.sites[page.site];
+    let session = Choices::of(&[answer.request, 11]).next();
+    let _ = write!(
+        out,
+        "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{} - {}</title>\
+         <meta name=\"{VERSION_META}\" content=\"{version}\"><meta name=\"csrf-token\" content=\"{session:016x}\">\
+         <link rel=\"stylesheet\" href=\"/style.css\">",
+        page.title, site.title
+    );
+    if page.path == "/" {
+        out.push_str("<link rel=\"alternate\" type=\"application/rss+xml\" href=\"/feed.xml\">");
+    }
+    out.push_str("</head><body>");
+}
+
+fn header(out: &mut String, answer: &Answer<'_>, page: &LivingPage) {
+    let site = &answer.web.sites[page.site];
+    let _ = write!(
+        out,
+        "<header><img src=\"/logo.gif\" alt=\"{0}\" width=\"120\" height=\"60\"><p class=\"name\">{0}</p></header><nav><ul>",
+        site.title
+    );
+    out.push_str("<li><a href=\"/\">Home</a></li>");
+    let lists = answer.web.pages.iter().filter(|other| other.site == page.site && other.path.ends_with('/'));
+    for other in lists.filter(|other| other.kind == Kind::List && other.path != "/") {
+        let _ = write!(out, "<li><a href=\"{}\">{}</a></li>", other.path, other.path.trim_matches('/'));
+    }
+    let banner = Choices::of(&[answer.request, 12]).next() % N_BANNERS;
+    let campaign = Choices::of(&[answer.request, 13]).next() % 100_000;
+    let _ = write!(
+        out,
+        "</ul></nav><div class=\"ad\"><a href=\"http://ads.localhost/click?campaign={campaign}\">\
+         <img src=\"/ads/banner-{banner}.gif\" alt=\"Advertisement {banner}\" width=\"728\" height=\"90\"></a></div>"
+    );
+}
+
+fn list(out: &mut String, answer: &Answer<'_>, version: usize) {
+    let page = &answer.web.pages[answer.page];
+    let newest: usize =
+        N_ITEMS + page.changes[..version].iter().map(|change| n_items(change.amount)).sum::<usize>();
+    let _ = write!(out, "<h1>{}</h1>", page.title);
+    for item in (newest - N_ITEMS..newest).rev() {
+        let mut choices = Choices::of(&[answer.web.seed, answer.page as u64, 21, item as u64]);
+        let target = &answer.web.pages[page.links[item % page.links.len().max(1)]];
+        let _ = write!(
+            out,
+            "<article><h2><a href=\"{}\">{}</a></h2><p>{}</p></article>",
+            target.path,
+            headline(&mut choices),
+            sentence(&mut choices)
+        );
+    }
+}
+
+fn n_items(amount: Amount) -> usize {
+    match amount {
+        Amount::Small => 1,
+        Amount::Medium => 2,
+        Amount::Large => 5,
+    }
+}
+
+/// How often each paragraph was edited, and how often its first sentence, after `version` changes.
+fn revisions(answer: &Answer<'_>, version: usize) -> ([u64; N_PARAGRAPHS], [u64; N_PARAGRAPHS]) {
+    let page = &answer.web.pages[answer.page];
+    let (mut paragraphs, mut sentences) = ([0; N_PARAGRAPHS], [0; N_PARAGRAPHS]);
+    for (number, change) in page.changes[..version].iter().enumerate() {
+        let first =
+            Choices::of(&[answer.web.seed, answer.page as u64, 31, number as u64]).below(N_PARAGRAPHS);
+        match change.amount {
+            Amount::Small => sentences[first] += 1,
+            Amount::Medium => paragraphs[first] += 1,
+            Amount::Large => (0..3).for_each(|step| paragraphs[(first + step) % N_PARAGRAPHS] += 1),
+        }
+    }
+    (paragraphs, sentences)
+}
+
+fn text(out: &mut String, answer: &Answer<'_>, version: usize) {
+    let page = &answer.web.pages[answer.page];
+    let (paragraphs, sentences) = revisions(answer, version);
+    let _ = write!(out, "<article><h1>{}</h1>", page.title);
+    for number in 0..N_PARAGRAPHS {
+        let key = [answer.web.seed, answer.page as u64, 41, number as u64, paragraphs[number]];
+        let lead = sentence(&mut Choices::of(&[&key[..], &[sentences[number]]].concat()));
+        if number % 3 == 2 {
+            let _ = write!(out, "<h2>{}</h2>", headline(&mut Choices::of(&[&key[..4], &[99]].concat())));
+        }
+        let _ = write!(out, "<p>{lead} {}</p>", paragraph(&mut Choices::of(&key)));
+    }
+    out.push_str("</article>");
+}
+
+fn product(out: &mut String, answer: &Answer<'_>, version: usize) {
+    let page = &answer.web.pages[answer.page];
+    let (paragraphs, sentences) = revisions(answer, version);
+    let edits: u64 = paragraphs.iter().chain(&sentences).sum();
+    let cents = Choices::of(&[answer.web.seed, answer.page as u64, 51, edits]).next() % 9_000 + 500;
+    let stock = Choices::of(&[answer.request, 52]).below(40) + 3;
+    let _ = write!(
+        out,
+        "<article><h1>{}</h1><img src=\"/photo.gif\" alt=\"Photograph\" width=\"320\" height=\"240\">\
+         <p class=\"price\">Price: {}.{:02} crowns, delivery in three days</p><p class=\"stock\">{stock} in stock</p>",
+        page.title,
+        cents / 100,
+        cents % 100
+    );
+    for number in 0..3 {
+        let revision: u64 = (0..3).map(|part| paragraphs[number * 3 + part]).sum();
+        let key = [answer.web.seed, answer.page as u64, 53, number as u64, revision];
+        let _ = write!(out, "<p>{}</p>", paragraph(&mut Choices::of(&key)));
+    }
+    out.push_str("</article>");
+}
+
+fn aside(out: &mut String, answer: &Answer<'_>, page: &LivingPage) {
+    out.push_str("<aside><h3>More</h3><ul>");
+    for &link in &page.links {
+        let target = &answer.web.pages[link];
+        let _ = write!(out, "<li><a href=\"{}\">{}</a></li>", target.path, target.title);
+    }
+    out.push_str("</ul></aside>");
+}
+
+fn footer(out: &mut String, answer: &Answer<'_>, page: &LivingPage) {
+    let site = &answer.web.sites[page.site];
+    let _ = write!(
+        out,
+        "<footer><p>{} - all rights reserved</p><p>You are visitor number {}</p><p>Page made on {}</p></footer></body></html>",
+        site.title,
+        120_000 + answer.request,
+        answer.now
+    );
+}
+
+/// An RSS feed of the site's front page.
+pub(super) fn feed(answer: &Answer<'_>) -> String {
+    let page = &answer.web.pages[answer.page];
+    let site = &answer.web.sites[page.site];
+    let version = page.version_at(answer.now);
+    let mut out = format!(
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?><rss version=\"2.0\"><channel><title>{}</title><link>/</link>\
+         <description>News of {0}</description>",
+        site.title
+    );
+    for (number, change) in page.changes[..version].iter().enumerate().rev().take(N_ITEMS) {
+        let mut choices = Choices::of(&[answer.web.seed, answer.page as u64, 61, number as u64]);
+        let _ = write!(
+            out,
+            "<item><title>{}</title><link>/#{number}</link><pubDate>{}</pubDate></item>",
+            headline(&mut choices),
+            change.at.to_jiff().strftime("%a, %d %b %Y %H:%M:%S GMT")
+        );
+    }
+    out.push_str("</channel></rss>");
+    out
+}
+
+/// The stylesheet of every site.
+pub(super) const STYLE: &str = "body{margin:0;font-family:sans-serif;font-size:16px;color:#222;background:#fff}\
+header{background:#234;color:#fff;padding:16px 24px;height:60px}header .name{display:inline;font-size:28px}\
+nav{background:#eee;padding:8px 24px}nav ul{margin:0;padding:0}nav li{display:inline;margin-right:16px}\
+.ad{width:728px;margin:16px auto;background:#fffbe6}main{float:left;width:820px;padding:8px 24px}\
+main h1{font-size:30px}main h2{font-size:20px;margin:18px 0 4px}main p{line-height:1.5;margin:6px 0 14px}\
+aside{float:left;width:320px;margin-left:40px;background:#f6f6f2;padding:8px 16px;font-size:14px}\
+footer{clear:both;background:#234;color:#cde;padding:16px 24px;font-size:13px}";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page_html(web: &LivingWeb, page: usize, request: u64, now: Timestamp) -> String {
+        html(&Answer { web, page, request, now })
+    }
+
+    #[test]
+    fn noise_differs_by_request_and_truth_by_time() {
+        let web = LivingWeb::new(3, Timestamp::parse("2026-03-02").unwrap(), 14);
+        let main =
+            |html: &str| html.split("<main>").nth(1).unwrap().split("</main>").next().unwrap().to_owned();
+        for (index, page) in web.pages.iter().enumerate().filter(|(_, page)| page.kind != Kind::Product) {
+            let before = page_html(&web, index, 1, web.start);
+            let again = page_html(&web, index, 2, web.start);
+            assert_ne!(before, again, "noise must differ on {}", page.path);
+            assert_eq!(
+                main(&before),
+                main(&again),
+                "the request must not touch the content of {}",
+                page.path
+            );
+            for change in page.changes.iter().take(5) {
+                let just_before = Timestamp::from_millis(change.at.as_millis() - 1);
+                let earlier = page_html(&web, index, 1, just_before);
+                let later = page_html(&web, index, 1, change.at);
+                assert_ne!(main(&earlier), main(&later), "a change must be seen on {}", page.path);
+            }
+        }
+    }
+}

@@ -1,0 +1,390 @@
+//! A seed and a span of time -> the living web: sites, pages, the pattern by which each page changes, and
+//! every change with its time and importance. This is the truth that an archive is measured against.
+
+use jiff::civil::Weekday;
+use perennial_core::time::{Span, Timestamp};
+
+use super::prose::Choices;
+
+/// What kind of page it is: decides its template and what a change does to it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A list of teasers: front page, section, blog home. A change puts new items on top.
+    List,
+    /// Running text: article, post, document. A change edits sentences or paragraphs.
+    Text,
+    /// A thing for sale. A change is a new price or description.
+    Product,
+    /// Text that never changes, with rotating advertisements and a counter around it.
+    Still,
+}
+
+/// One change of a page: the truth.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Change {
+    /// When it happened.
+    pub at: Timestamp,
+    /// How much of the page it touched; see [`Amount`].
+    pub amount: Amount,
+}
+
+/// How much of a page a change touches.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Amount {
+    /// One item of a list, one sentence of a text.
+    Small,
+    /// Two items, one paragraph.
+    Medium,
+    /// Five items, three paragraphs.
+    Large,
+}
+
+/// A page of the living web.
+#[derive(Clone, Debug)]
+pub struct LivingPage {
+    /// Index into [`LivingWeb::sites`].
+    pub site: usize,
+    /// Path below the site's host, with the leading slash.
+    pub path: String,
+    /// Headline of the page.
+    pub title: String,
+    /// Template and behaviour.
+    pub kind: Kind,
+    /// Changes an hour by local hour: on workdays, at weekends.
+    pub rates: [[f64; 24]; 2],
+    /// Every change, in order of time.
+    pub changes: Vec<Change>,
+    /// Pages this page always links to, as indexes into [`LivingWeb::pages`].
+    pub links: Vec<usize>,
+}
+
+/// A site of the living web.
+#[derive(Clone, Debug)]
+pub struct LivingSite {
+    /// First label of its host: `courier` is served as `courier.localhost`.
+    pub name: &'static str,
+    /// Shown in its header.
+    pub title: &'static str,
+    /// Where its editors live.
+    pub timezone: &'static str,
+    /// When it goes dark for good: every answer is 410 from then on.
+    pub dies_at: Option<Timestamp>,
+}
+
+/// Several sites with some hundreds of pages that change by known patterns.
+#[derive(Clone, Debug)]
+pub struct LivingWeb {
+    /// Makes two webs differ.
+    pub seed: u64,
+    /// The first instant.
+    pub start: Timestamp,
+    /// The last instant.
+    pub end: Timestamp,
+    /// All sites.
+    pub sites: Vec<LivingSite>,
+    /// All pages, those of one site together.
+    pub pages: Vec<LivingPage>,
+}
+
+impl LivingPage {
+    /// How many changes happened until `now`: the number of the version that a visitor sees.
+    pub fn version_at(&self, now: Timestamp) -> usize {
+        self.changes.partition_point(|change| change.at <= now)
+    }
+}
+
+impl Kind {
+    /// What a change of this amount is worth to a reader, as the analysis weighs it on these templates (measured by
+    /// the test `truth_is_what_the_analysis_sees`).
+    pub fn importance(self, amount: Amount) -> f64 {
+        match (self, amount) {
+            (Kind::List, Amount::Small) => 0.08,
+            (Kind::List, Amount::Medium) => 0.15,
+            (Kind::List, Amount::Large) => 0.35,
+            (Kind::Text | Kind::Still, Amount::Small) => 0.03,
+            (Kind::Text | Kind::Still, Amount::Medium) => 0.12,
+            (Kind::Text | Kind::Still, Amount::Large) => 0.35,
+            (Kind::Product, Amount::Small) => 0.05,
+            (Kind::Product, Amount::Medium) => 0.15,
+            (Kind::Product, Amount::Large) => 0.40,
+        }
+    }
+}
+
+impl LivingWeb {
+    /// The web of the demonstration: eight sites, some three hundred pages.
+    pub fn new(seed: u64, start: Timestamp, days: u32) -> LivingWeb {
+        let end = start + Span::from_hours(24 * i64::from(days));
+        let dies_at = start + Span::from_hours(24 * i64::from(days) * 2 / 3);
+        let mut web = Builder { seed, sites: Vec::new(), pages: Vec::new() };
+        web.newspaper("courier", "The Daily Courier", "Europe/Berlin", 6, 36, 1.0);
+        web.newspaper("gazette", "Evening Gazette", "Europe/Berlin", 4, 20, 0.45);
+        web.newspaper("tidings", "Southern Tidings", "Pacific/Auckland", 4, 20, 0.6);
+        web.blog("gardener", "The Patient Gardener", "Europe/Paris", 14, 20);
+        web.blog("ferrymen", "Notes of a Ferryman", "America/New_York", 14, 7);
+        web.shop("bazaar", "Bazaar of Good Things", "Europe/Berlin", 48);
+        web.documents("handbook", "Handbook of the Archive", "Europe/London", 42);
+        web.still("almanac", "The Old Almanac", "Europe/Berlin", 40);
+        web.newspaper("meteor", "Meteor Magazine", "Europe/Berlin", 2, 10, 0.5);
+        if let Some(site) = web.sites.last_mut() {
+            site.dies_at = Some(dies_at);
+        }
+        let Builder { seed, sites, mut pages } = web;
+        for (index, page) in pages.iter_mut().enumerate() {
+            let site = &sites[page.site];
+            page.changes = draw_changes(seed, index, page, site, start, site.dies_at.unwrap_or(end).min(end));
+        }
+        LivingWeb { seed, start, end, sites, pages }
+    }
+
+    /// Whether the page of this index has nothing but noise to offer.
+    pub fn is_noise_only(&self, page: usize) -> bool {
+        self.pages[page].kind == Kind::Still
+    }
+}
+
+/// Hours in which people publish: a day with peaks, shares of a day's changes that sum to 1.
+fn shape(peaks: &[(f64, f64)]) -> [f64; 24] {
+    let mut hours = [0.0; 24];
+    for (hour, value) in hours.iter_mut().enumerate() {
+        *value = 0.004;
+        for (centre, width) in peaks {
+            let distance = (hour as f64 - centre).rem_euclid(24.0);
+            let distance = distance.min(24.0 - distance);
+            *value += (-0.5 * (distance / width).powi(2)).exp();
+        }
+    }
+    let sum: f64 = hours.iter().sum();
+    hours.map(|value| value / sum)
+}
+
+fn rates(hours: [f64; 24], workday: f64, weekend: f64) -> [[f64; 24]; 2] {
+    [hours.map(|share| share * workday), hours.map(|share| share * weekend)]
+}
+
+struct Builder {
+    seed: u64,
+    sites: Vec<LivingSite>,
+    pages: Vec<LivingPage>,
+}
+
+impl Builder {
+    fn site(&mut self, name: &'static str, title: &'static str, timezone: &'static str) -> usize {
+        self.sites.push(LivingSite { name, title, timezone, dies_at: None });
+        self.sites.len() - 1
+    }
+
+    fn page(&mut self, path: String, kind: Kind, rates: [[f64; 24]; 2]) -> usize {
+        let site = self.sites.len() - 1;
+        let mut choices = Choices::of(&[self.seed, self.pages.len() as u64, 1]);
+        let title = super::prose::headline(&mut choices);
+        self.pages.push(LivingPage {
+            site,
+            path,
+            title,
+            kind,
+            rates,
+            changes: Vec::new(),
+            links: Vec::new(),
+        });
+        self.pages.len() - 1
+    }
+
+    fn scale(&self) -> f64 {
+        let mut choices = Choices::of(&[self.seed, self.pages.len() as u64, 2]);
+        // Pages of one kind differ: a log-normal spread around 1, as on real sites.
+        let normal: f64 = (0..12).map(|_| choices.unit()).sum::<f64>() - 6.0;
+        (0.7 * normal).exp()
+    }
+
+    fn newspaper(
+        &mut self,
+        name: &'static str,
+        title: &'static str,
+        timezone: &'static str,
+        n_sections: usize,
+        n_articles: usize,
+        activity: f64,
+    ) {
+        self.site(name, title, timezone);
+        let day = shape(&[(8.0, 1.5), (12.5, 2.0), (18.0, 2.0)]);
+        let front = self.page("/".into(), Kind::List, rates(day, 26.0 * activity, 14.0 * activity));
+        let names = ["politics", "economy", "culture", "sport", "science", "local"];
+        let mut sections = Vec::new();
+        for section in names.iter().take(n_sections) {
+            let peak = 7.0 + (self.pages.len() * 5 % 13) as f64;
+            let factor = activity * self.scale();
+            let hours = shape(&[(peak, 1.3)]);
+            sections.push(self.page(
+                format!("/{section}/"),
+                Kind::List,
+                rates(hours, 9.0 * factor, 4.0 * factor),
+            ));
+        }
+        let mut articles = Vec::new();
+        for number in 0..n_articles {
+            let section = names[number % n_sections];
+            let factor = activity * self.scale();
+            let hours = shape(&[(9.0 + (number % 9) as f64, 1.0)]);
+            let path = format!("/{section}/story-{number}.html");
+            articles.push(self.page(path, Kind::Text, rates(hours, 1.1 * factor, 0.4 * factor)));
+        }
+        self.pages[front].links = sections.iter().chain(articles.iter().take(6)).copied().collect();
+        for (number, &section) in sections.iter().enumerate() {
+            self.pages[section].links =
+                articles.iter().skip(number).step_by(n_sections).chain([&front]).copied().collect();
+        }
+        for (number, &article) in articles.iter().enumerate() {
+            self.pages[article].links = vec![front, sections[number % n_sections]];
+        }
+    }
+
+    fn blog(
+        &mut self,
+        name: &'static str,
+        title: &'static str,
+        timezone: &'static str,
+        n_posts: usize,
+        hour: usize,
+    ) {
+        self.site(name, title, timezone);
+        let home = self.page("/".into(), Kind::List, rates(shape(&[(hour as f64, 0.8)]), 1.8, 2.6));
+        for number in 0..n_posts {
+            let factor = self.scale();
+            let path = format!("/posts/{number}/");
+            let post = self.page(
+                path,
+                Kind::Text,
+                rates(shape(&[(hour as f64, 1.2)]), 0.25 * factor, 0.35 * factor),
+            );
+            self.pages[post].links = vec![home];
+            self.pages[home].links.push(post);
+        }
+    }
+
+    fn shop(&mut self, name: &'static str, title: &'static str, timezone: &'static str, n_products: usize) {
+        self.site(name, title, timezone);
+        let home = self.page("/".into(), Kind::List, rates(shape(&[(10.0, 1.0)]), 3.0, 1.0));
+        for number in 0..n_products {
+            let factor = self.scale();
+            let shelf = ["tools", "lamps", "seeds", "books"][number % 4];
+            let path = format!("/{shelf}/item-{number}");
+            let page =
+                self.page(path, Kind::Product, rates(shape(&[(2.0, 0.8)]), 0.8 * factor, 0.8 * factor));
+            self.pages[page].links = vec![home];
+            self.pages[home].links.push(page);
+        }
+    }
+
+    fn documents(
+        &mut self,
+        name: &'static str,
+        title: &'static str,
+        timezone: &'static str,
+        n_documents: usize,
+    ) {
+        self.site(name, title, timezone);
+        let home = self.page("/".into(), Kind::Text, rates(shape(&[(15.0, 3.0)]), 0.1, 0.0));
+        for number in 0..n_documents {
+            let part = ["guide", "reference", "history"][number % 3];
+            // Only the guide is tended; the other directories stand still for months.
+            let rate = if part == "guide" { 0.12 * self.scale() } else { 0.008 };
+            let path = format!("/{part}/chapter-{number}.html");
+            let page = self.page(path, Kind::Text, rates(shape(&[(15.0, 3.0)]), rate, 0.0));
+            self.pages[page].links = vec![home];
+            self.pages[home].links.push(page);
+        }
+    }
+
+    fn still(&mut self, name: &'static str, title: &'static str, timezone: &'static str, n_pages: usize) {
+        self.site(name, title, timezone);
+        let home = self.page("/".into(), Kind::Still, [[0.0; 24]; 2]);
+        for number in 0..n_pages {
+            let page = self.page(format!("/year/{}.html", 1850 + number), Kind::Still, [[0.0; 24]; 2]);
+            self.pages[page].links = vec![home];
+            self.pages[home].links.push(page);
+        }
+    }
+}
+
+/// An inhomogeneous Poisson process in the site's local time, by thinning.
+fn draw_changes(
+    seed: u64,
+    index: usize,
+    page: &LivingPage,
+    site: &LivingSite,
+    start: Timestamp,
+    end: Timestamp,
+) -> Vec<Change> {
+    let zone = jiff::tz::TimeZone::get(site.timezone).unwrap_or(jiff::tz::TimeZone::UTC);
+    let highest = page.rates.iter().flatten().copied().fold(0.0, f64::max);
+    let mut choices = Choices::of(&[seed, index as u64, 3]);
+    let mut changes = Vec::new();
+    if highest <= 0.0 {
+        return changes;
+    }
+    let mut at = start;
+    loop {
+        let hours = -(1.0 - choices.unit()).ln() / highest;
+        at = at + Span::from_millis((hours * 3.6e6) as i64 + 1);
+        if at >= end {
+            return changes;
+        }
+        let local = at.to_jiff().to_zoned(zone.clone());
+        let is_weekend = matches!(local.weekday(), Weekday::Saturday | Weekday::Sunday);
+        let rate = page.rates[usize::from(is_weekend)][usize::from(local.hour().unsigned_abs())];
+        if choices.unit() * highest < rate {
+            let amount = match choices.below(10) {
+                0..=4 => Amount::Small,
+                5..=7 => Amount::Medium,
+                _ => Amount::Large,
+            };
+            changes.push(Change { at, amount });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn web() -> LivingWeb {
+        LivingWeb::new(1, Timestamp::parse("2026-03-02").unwrap(), 14)
+    }
+
+    #[test]
+    fn changes_follow_the_pattern() {
+        let web = web();
+        assert!((250..400).contains(&web.pages.len()), "{} pages", web.pages.len());
+        let front = &web.pages[0];
+        let expected: f64 =
+            10.0 * front.rates[0].iter().sum::<f64>() + 4.0 * front.rates[1].iter().sum::<f64>();
+        let seen = front.changes.len() as f64;
+        assert!(
+            (seen - expected).abs() < 4.0 * expected.sqrt(),
+            "{seen} changes where {expected} were expected"
+        );
+        assert!(front.changes.is_sorted_by_key(|change| change.at));
+    }
+
+    #[test]
+    fn still_pages_never_change_and_the_dead_stay_dead() {
+        let web = web();
+        let dying = web.sites.iter().position(|site| site.dies_at.is_some()).unwrap();
+        let dies_at = web.sites[dying].dies_at.unwrap();
+        for (index, page) in web.pages.iter().enumerate() {
+            assert!(!web.is_noise_only(index) || page.changes.is_empty());
+            assert!(page.site != dying || page.changes.iter().all(|change| change.at < dies_at));
+        }
+    }
+
+    #[test]
+    fn every_page_is_linked() {
+        let web = web();
+        let linked: std::collections::BTreeSet<usize> =
+            web.pages.iter().flat_map(|page| page.links.iter().copied()).collect();
+        for (index, page) in web.pages.iter().enumerate() {
+            assert!(page.path == "/" || linked.contains(&index), "{} is not linked", page.path);
+        }
+    }
+}

@@ -7,6 +7,8 @@
 //! | [`fetch`] | a URL -> the exact bytes of an HTTP exchange, within limits |
 //! | [`store`] | captures -> what is known of sites, pages, versions, links (SQLite) |
 //! | [`archive`] | exchanges and files -> WARC on disk, index; recovery, import, export, verify |
+//! | [`analyse`] | captures -> what a reader saw, what changed, how much it matters, kept in the state |
+//! | [`demo`] | a seed -> the living web: sites that change by known patterns, served on loopback |
 //! | [`cli`] | arguments -> calls, results -> print |
 
 // `println!` panics when the reader of a pipe has gone: print through `cli::Context::print`.
@@ -18,5 +20,8 @@ pub mod store;
 
 pub mod archive;
 
-pub mod cli;
+pub mod analyse;
+
 pub mod demo;
+
+pub mod cli;

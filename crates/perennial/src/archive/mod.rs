@@ -9,6 +9,7 @@ mod files;
 pub mod import;
 pub mod index;
 pub mod lock;
+mod read;
 mod recover;
 mod scan;
 pub mod settings;
@@ -17,6 +18,7 @@ mod transcribe;
 pub mod verify;
 mod writer;
 
+pub use read::Payload;
 pub use recover::Repair;
 pub use writer::{Appended, ArchiveWriter, Body, Derived, Exchange};
 

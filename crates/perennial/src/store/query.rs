@@ -262,6 +262,16 @@ impl Store {
         Ok(statement.query_row(params![url, millis, digest], |row| row.get(0))?)
     }
 
+    /// The capture of an address closest to an instant that brought or confirmed a payload.
+    pub fn closest_payload(&self, url: &str, time: Timestamp) -> anyhow::Result<Option<Capture>> {
+        let sql = format!(
+            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE p.url = ?1 AND c.kind <= 1
+             AND (c.status < 300 OR c.status = 304 AND c.kind = 1) ORDER BY abs(c.time - ?2), c.id LIMIT 1"
+        );
+        let mut statement = self.connection().prepare_cached(&sql)?;
+        Ok(statement.query_row(params![url, time.as_millis()], read_capture).optional()?)
+    }
+
     /// The latest capture of an address before or at an instant.
     pub fn latest_capture(&self, url: &str, until: Timestamp) -> anyhow::Result<Option<Capture>> {
         let sql = format!(

@@ -73,6 +73,33 @@ const STEPS: &[&str] = &[
         bytes INTEGER NOT NULL
     );
     ",
+    // 2: analysis, all of it made from the captures
+    "
+    CREATE TABLE observations (
+        page INTEGER NOT NULL REFERENCES pages(id),
+        time INTEGER NOT NULL,           -- of the capture
+        before INTEGER,                  -- of the capture it was compared with; NULL: the first
+        importance REAL NOT NULL,        -- 0 to 1
+        is_noise INTEGER NOT NULL,       -- there were changes, all of them noise
+        n_operations INTEGER NOT NULL,
+        delta BLOB,                      -- Vi-Delta, zstd; NULL: a reader sees no difference
+        PRIMARY KEY (page, time)
+    ) WITHOUT ROWID;
+    CREATE INDEX observations_time ON observations(time);
+    CREATE TABLE trees (
+        page INTEGER NOT NULL REFERENCES pages(id),
+        time INTEGER NOT NULL,           -- of the first capture that showed it
+        vixml BLOB NOT NULL,             -- Vi-XML, zstd
+        PRIMARY KEY (page, time)
+    );
+    CREATE TABLE known (                 -- what the next capture of a page is compared with
+        page INTEGER PRIMARY KEY REFERENCES pages(id),
+        time INTEGER NOT NULL,           -- of the capture that was analysed last
+        tree_time INTEGER NOT NULL,      -- of the tree it showed
+        digest TEXT NOT NULL,            -- of its payload
+        noise BLOB NOT NULL              -- history of what changes without saying anything
+    );
+    ",
 ];
 
 /// The schema that this program reads and writes.

@@ -1,0 +1,71 @@
+//! Text of a page and what was known of it -> what this look taught.
+
+use perennial_core::diff::Element;
+use perennial_core::importance::ImportanceConfig;
+use perennial_core::observe::{Known, Observation, observe};
+use perennial_core::segment::{BlockTree, SegmentConfig, segment};
+use perennial_render::{Limits, Lookup, Pool, WorkerCommand};
+
+/// Decides whether an element of a page is an advertisement: the element, the page's address.
+pub type AdvertisementTest = Box<dyn Fn(&Element, &str) -> bool + Send + Sync>;
+
+/// One look at a page: its text as captured.
+pub struct Look<'a> {
+    /// Address of the page.
+    pub url: &'a str,
+    /// Name of the version in its tree: the time of the capture.
+    pub version: &'a str,
+    /// The page, decoded.
+    pub html: &'a str,
+    /// Finds captured stylesheets and images.
+    pub requisites: &'a Lookup<'a>,
+}
+
+/// Lays out, segments, compares and weighs. One for the whole process; any number of threads may ask it.
+pub struct Analyst {
+    pool: Pool,
+    is_advertisement: AdvertisementTest,
+    segment: SegmentConfig,
+    importance: ImportanceConfig,
+}
+
+impl Analyst {
+    /// An analyst whose layout engine runs in processes of their own: this executable, started again.
+    pub fn new(is_advertisement: AdvertisementTest) -> anyhow::Result<Analyst> {
+        let command =
+            WorkerCommand { program: std::env::current_exe()?, arguments: vec!["render-worker".into()] };
+        Ok(Analyst {
+            pool: Pool::new(command, Limits::default()),
+            is_advertisement,
+            segment: SegmentConfig::default(),
+            importance: ImportanceConfig::default(),
+        })
+    }
+
+    /// What a reader sees.
+    pub fn tree(&self, look: &Look<'_>) -> BlockTree {
+        let rendered = self.pool.layout(look.html, look.url, look.requisites);
+        let mut tree = segment(&rendered.layout, &self.segment);
+        tree.url = look.url.to_owned();
+        tree.version = look.version.to_owned();
+        tree
+    }
+
+    /// What a look taught, against what was known.
+    pub fn observe(&self, known: Option<&Known>, look: &Look<'_>) -> Observation {
+        let tree = self.tree(look);
+        self.compare(known, tree)
+    }
+
+    /// The same for a tree that is there already.
+    pub fn compare(&self, known: Option<&Known>, tree: BlockTree) -> Observation {
+        let page_url = tree.url.clone();
+        let is_advertisement = |element: &Element| (self.is_advertisement)(element, &page_url);
+        observe(known, tree, &self.importance, &is_advertisement)
+    }
+
+    /// Pages that the engine could not lay out and that got the structural layout.
+    pub fn n_fallbacks(&self) -> u64 {
+        self.pool.n_fallbacks()
+    }
+}

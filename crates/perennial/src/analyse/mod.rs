@@ -1,0 +1,22 @@
+//! Captured bytes -> what a reader saw, what changed, and how much it matters; kept in the state.
+//!
+//! This is the one place where captures are analysed: the crawler hands each new capture to it, an import
+//! its whole history, `perennial segment --all` whatever was left. The algorithms are in the core
+//! ([`perennial_core::observe`]); here they get their bytes and their results are kept.
+//!
+//! | file | what becomes what |
+//! |---|---|
+//! | `requisites` | an address and a time -> the captured stylesheet or image that a layout needs |
+//! | `analyst` | text of a page and what was known of it -> an [`perennial_core::observe::Observation`] |
+//! | `record` | observations <-> the tables `observations`, `trees`, `known` |
+//! | `backlog` | captures without an observation -> observations, page by page, on all cores |
+
+mod analyst;
+mod backlog;
+mod record;
+mod requisites;
+
+pub use analyst::{AdvertisementTest, Analyst, Look};
+pub use backlog::{Analysed, analyse_backlog, count_backlog};
+pub use record::{KnownPage, Lesson, known_page, tree_at, unpack};
+pub use requisites::Requisites;

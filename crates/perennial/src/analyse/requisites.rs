@@ -1,0 +1,49 @@
+//! An address and a time -> the captured stylesheet or image that a layout needs, never from the network.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use perennial_core::time::Timestamp;
+use perennial_render::Captured;
+
+use crate::archive::Archive;
+use crate::store::Store;
+
+/// Requisites kept in memory: a site has few stylesheets, and every page asks for them.
+const MAX_KEPT: usize = 512;
+/// A larger one is read each time it is needed.
+const MAX_KEPT_BYTES: usize = 1 << 20;
+
+/// Captured requisites by payload digest, shared by all threads that analyse.
+#[derive(Default)]
+pub struct Requisites {
+    kept: Mutex<HashMap<String, Arc<Captured>>>,
+}
+
+impl Requisites {
+    /// The capture of `url` closest to `time`, decoded.
+    pub fn find(&self, archive: &Archive, store: &Store, url: &str, time: Timestamp) -> Option<Captured> {
+        let capture = store.closest_payload(url, time).ok().flatten()?;
+        if let Some(kept) = self.lock().get(&capture.digest) {
+            return Some(Captured::clone(kept));
+        }
+        let payload = archive.payload(store, &capture).ok().flatten()?;
+        let captured = Captured {
+            status: payload.head.status().unwrap_or(0),
+            content_type: payload.head.get("Content-Type").unwrap_or_default().into_owned(),
+            body: payload.bytes,
+        };
+        if captured.body.len() <= MAX_KEPT_BYTES {
+            let mut kept = self.lock();
+            if kept.len() >= MAX_KEPT {
+                kept.clear();
+            }
+            kept.insert(capture.digest, Arc::new(captured.clone()));
+        }
+        Some(captured)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Arc<Captured>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

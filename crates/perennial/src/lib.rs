@@ -9,6 +9,7 @@
 //! | [`archive`] | exchanges and files -> WARC on disk, index; recovery, import, export, verify |
 //! | [`analyse`] | captures -> what a reader saw, what changed, how much it matters, kept in the state |
 //! | [`demo`] | a seed -> the living web: sites that change by known patterns, served on loopback |
+//! | [`crawl`] | sites and a policy -> visits, politely, and captures of what came back |
 //! | [`cli`] | arguments -> calls, results -> print |
 
 // `println!` panics when the reader of a pipe has gone: print through `cli::Context::print`.
@@ -23,5 +24,7 @@ pub mod archive;
 pub mod analyse;
 
 pub mod demo;
+
+pub mod crawl;
 
 pub mod cli;

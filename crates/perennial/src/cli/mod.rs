@@ -3,13 +3,18 @@
 //! A new subcommand is a file with an `Args` struct and a `run(self, &Context) -> anyhow::Result<Exit>`,
 //! one line in [`Command`] and one in [`Command::run`].
 
+mod add;
 mod context;
+mod crawl;
 mod exit;
 mod export;
 mod import;
 mod info;
 mod init;
 mod verify;
+mod list;
+mod log;
+mod remove;
 
 pub use context::Context;
 pub use exit::Exit;
@@ -63,6 +68,16 @@ enum Command {
     Verify(verify::Verify),
     /// Show what is in the archive
     Info(info::Info),
+    /// Follow sites from now on
+    Add(add::Add),
+    /// Stop following sites
+    Remove(remove::Remove),
+    /// Show the sites that are followed
+    List(list::List),
+    /// Visit the sites that are followed, and archive what is there
+    Crawl(crawl::Crawl),
+    /// Show the visits of the crawl: why, what came back, what was stored
+    Log(log::Log),
 }
 
 impl Command {
@@ -73,6 +88,11 @@ impl Command {
             Command::Export(args) => args.run(context),
             Command::Verify(args) => args.run(context),
             Command::Info(args) => args.run(context),
+            Command::Add(args) => args.run(context),
+            Command::Remove(args) => args.run(context),
+            Command::List(args) => args.run(context),
+            Command::Crawl(args) => args.run(context),
+            Command::Log(args) => args.run(context),
         }
     }
 }

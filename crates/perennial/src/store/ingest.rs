@@ -356,6 +356,23 @@ impl<'t> Ingest<'t> {
     }
 }
 
+/// Numbers of pages and sites for others who write in the same transaction.
+pub struct PageNumbers<'t>(Ingest<'t>);
+
+impl<'t> PageNumbers<'t> {
+    /// For this transaction.
+    pub fn new(transaction: &'t Transaction<'t>) -> PageNumbers<'t> {
+        PageNumbers(Ingest::new(transaction))
+    }
+
+    /// The numbers of a page and its site, given out now if the address was never seen.
+    pub fn page_and_site(&mut self, url: &str) -> anyhow::Result<(PageId, SiteId)> {
+        let site = self.0.site(&site_of(url))?;
+        let page = self.0.page(url, &perennial_core::surt::surt(url))?;
+        Ok((PageId(page), site))
+    }
+}
+
 /// The host that politeness counts, with a port that is not the scheme's own; empty for `urn:` and the like.
 pub fn site_of(url: &str) -> String {
     let Ok(url) = url::Url::parse(url) else { return String::new() };

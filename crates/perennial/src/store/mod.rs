@@ -9,7 +9,7 @@ mod query;
 mod schema;
 
 pub use graph::{LinkGraph, decode_targets, encode_targets};
-pub use ingest::{CaptureRow, FileRow, FileState, Ingested, Kind, LinkTarget, site_of};
+pub use ingest::{CaptureRow, FileRow, FileState, Ingested, Kind, LinkTarget, PageNumbers, site_of};
 pub use query::{Capture, Counts, Filter, PageRow, VersionRow};
 pub use schema::SCHEMA_VERSION;
 

@@ -100,6 +100,37 @@ const STEPS: &[&str] = &[
         noise BLOB NOT NULL              -- history of what changes without saying anything
     );
     ",
+    // 3: crawl
+    "
+    CREATE TABLE crawl_seeds (
+        id INTEGER PRIMARY KEY,
+        url TEXT NOT NULL UNIQUE         -- as in perennial.toml, canonical
+    );
+    CREATE TABLE crawl_pages (           -- what the crawl knows, pages in its scope and what they need
+        page INTEGER PRIMARY KEY REFERENCES pages(id),
+        kind INTEGER NOT NULL,           -- 0 page, 1 requisite, 2 sitemap
+        seed INTEGER NOT NULL REFERENCES crawl_seeds(id),
+        depth INTEGER NOT NULL,          -- links from the seed
+        n_redirects INTEGER NOT NULL,    -- that led here in a row
+        visited INTEGER,                 -- end of the last visit; NULL: never
+        ending INTEGER,                  -- 0 changed, 1 unchanged, 2 failed, 3 gone
+        n_failures INTEGER NOT NULL DEFAULT 0, -- in a row
+        digest TEXT,                     -- payload of the last full answer
+        etag TEXT,                       -- sent with it
+        last_modified TEXT,
+        trust BLOB                       -- what the two are worth
+    );
+    CREATE TABLE crawl_hosts (
+        site INTEGER PRIMARY KEY REFERENCES sites(id),
+        ready_at INTEGER NOT NULL,       -- not to be asked before
+        n_troubles INTEGER NOT NULL      -- overloads and silences in a row
+    );
+    CREATE TABLE crawl_passes (          -- crawl --once
+        id INTEGER PRIMARY KEY,
+        started INTEGER NOT NULL,
+        ended INTEGER                    -- NULL: the next crawl --once goes on with it
+    );
+    ",
 ];
 
 /// The schema that this program reads and writes.

@@ -1,0 +1,131 @@
+//! `perennial add`: seeds and their rules -> `[[site]]` in perennial.toml.
+
+use anyhow::bail;
+use clap::Args;
+use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
+
+use super::{Context, Exit};
+use crate::archive::settings::edit;
+use crate::crawl::settings::{CrawlSettings, Seeds, SiteTable};
+
+const AFTER_HELP: &str = "\
+Examples:
+  perennial add https://example.org/
+  perennial add https://example.org/news/ --scope prefix --exclude '\\.pdf$' --depth 3
+  perennial add https://example.org/ --timezone Europe/Berlin --weight 2";
+
+/// Follow sites from now on.
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Add {
+    /// Where to start; https is assumed when no scheme is given
+    #[arg(required = true, value_name = "URL")]
+    urls: Vec<String>,
+    /// How far a seed reaches: page, prefix (below its last slash), host, domain (with all hosts below it)
+    #[arg(long, default_value = "host", value_parser = ["page", "prefix", "host", "domain"])]
+    scope: String,
+    /// Only addresses that match one of these regular expressions
+    #[arg(long, value_name = "RE")]
+    include: Vec<String>,
+    /// No address that matches one of these regular expressions
+    #[arg(long, value_name = "RE")]
+    exclude: Vec<String>,
+    /// Links followed from the seed
+    #[arg(long, value_name = "N")]
+    depth: Option<u32>,
+    /// How much it matters beside other sites
+    #[arg(long, value_name = "W", default_value_t = 1.0)]
+    weight: f64,
+    /// IANA name of the zone by whose days it publishes
+    #[arg(long, value_name = "TZ")]
+    timezone: Option<String>,
+    /// What draws its pages
+    #[arg(long, default_value = "auto", value_parser = ["auto", "layout", "chromium"])]
+    renderer: String,
+    /// Allow its host to have a private or loopback address
+    #[arg(long)]
+    allow_private: bool,
+}
+
+impl Add {
+    /// Adds the seeds; one that is there already gets the new rules.
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let archive = context.open()?;
+        if !(self.weight.is_finite() && self.weight > 0.0) {
+            bail!("--weight {}: give a number above 0", self.weight);
+        }
+        let mut tables = Vec::new();
+        for url in &self.urls {
+            let Some(canonical) = perennial_core::canonical::parse(url) else {
+                bail!("`{url}` is not an http or https address: write it like https://example.org/");
+            };
+            tables.push(self.table(canonical.to_string()));
+        }
+        Seeds::compile(&tables, 100)?;
+        edit(&archive.settings_path(), |document| {
+            for table in &tables {
+                put(document, table);
+            }
+            Ok(())
+        })?;
+        let n_sites = CrawlSettings::load(&archive.settings_path())?.site.len();
+        context.print(&tables, |out| {
+            for table in &tables {
+                writeln!(out, "added {} (scope {})", table.url, table.scope)?;
+            }
+            writeln!(out, "{n_sites} sites; start with `perennial crawl`")
+        })?;
+        Ok(Exit::Done)
+    }
+
+    fn table(&self, url: String) -> SiteTable {
+        SiteTable {
+            url,
+            scope: self.scope.clone(),
+            include: self.include.clone(),
+            exclude: self.exclude.clone(),
+            depth: self.depth,
+            weight: self.weight,
+            timezone: self.timezone.clone(),
+            renderer: self.renderer.clone(),
+            allow_private: self.allow_private,
+        }
+    }
+}
+
+fn put(document: &mut DocumentMut, site: &SiteTable) {
+    let item = document.entry("site").or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
+    let Some(sites) = item.as_array_of_tables_mut() else { return };
+    sites.retain(|table| table.get("url").and_then(Item::as_str) != Some(&site.url));
+    sites.push(to_toml(site));
+}
+
+/// Only what differs from the defaults is written.
+fn to_toml(site: &SiteTable) -> Table {
+    let mut table = Table::new();
+    table["url"] = value(&site.url);
+    table["scope"] = value(&site.scope);
+    let list = |rules: &[String]| value(rules.iter().collect::<Array>());
+    if !site.include.is_empty() {
+        table["include"] = list(&site.include);
+    }
+    if !site.exclude.is_empty() {
+        table["exclude"] = list(&site.exclude);
+    }
+    if let Some(depth) = site.depth {
+        table["depth"] = value(i64::from(depth));
+    }
+    if site.weight != 1.0 {
+        table["weight"] = value(site.weight);
+    }
+    if let Some(zone) = &site.timezone {
+        table["timezone"] = value(zone);
+    }
+    if site.renderer != "auto" {
+        table["renderer"] = value(&site.renderer);
+    }
+    if site.allow_private {
+        table["allow_private"] = value(true);
+    }
+    table
+}

@@ -1,0 +1,266 @@
+//! `perennial crawl`: options -> a crawl, with progress while it runs and a summary at its end.
+
+use std::io::IsTerminal;
+
+use anyhow::{Context as _, bail};
+use clap::Args;
+use indicatif::{DecimalBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use perennial_core::schedule::{Budget, Strategy};
+use perennial_core::time::{Span, Timestamp};
+
+use super::{Context, Exit};
+use crate::crawl::clock::Clock;
+use crate::crawl::{CrawlOptions, End, Status, crawl};
+
+const AFTER_HELP: &str = "\
+Ctrl-C finishes what is in flight and stops; a second one stops at once. Either way the next crawl goes on
+where this one ended.
+
+Examples:
+  perennial crawl --once                        everything in scope once
+  perennial crawl --budget 1000/1h              for as long as it is let, 1000 visits an hour
+  perennial crawl --once --limit 500 --size-limit 200MB
+  perennial crawl --time-lapse 3600 --start 2026-01-01 --time-limit 14d   a virtual fortnight, loopback hosts only";
+
+/// Visit the sites that are followed, and archive what is there.
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Crawl {
+    /// Capture everything in scope once, then end
+    #[arg(long)]
+    once: bool,
+    /// Visits that may be made: N, or N/period such as 1000/1h
+    #[arg(long, value_name = "N/PERIOD")]
+    budget: Option<String>,
+    /// Period of the budget, and how often pages are ranked anew
+    #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_span)]
+    period: Span,
+    /// Which policy decides what to visit
+    #[arg(long, value_name = "NAME", default_value_t = Strategy::FixedInterval)]
+    strategy: Strategy,
+    /// Interval of the policy fixed-interval [default: what the budget allows, else a day]
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    interval: Option<Span>,
+    /// End after so many visits of pages
+    #[arg(long, value_name = "N")]
+    limit: Option<u64>,
+    /// End after this time
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    time_limit: Option<Span>,
+    /// End when the archive grew by so much
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    size_limit: Option<u64>,
+    /// Ask hosts with private and loopback addresses too
+    #[arg(long)]
+    allow_private: bool,
+    /// The same delay after every fetch, in place of manners; for hosts of your own
+    #[arg(long, value_name = "TIME", value_parser = parse_span)]
+    delay: Option<Span>,
+    /// Connections to one host at a time; for hosts of your own
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    connections: u32,
+    /// Run on a virtual clock, so many times as fast; loopback hosts only
+    #[arg(long, value_name = "FACTOR")]
+    time_lapse: Option<f64>,
+    /// Where the virtual clock starts [default: now]
+    #[arg(long, value_name = "TIME", requires = "time_lapse", value_parser = Timestamp::parse)]
+    start: Option<Timestamp>,
+    /// Seed of all chance
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+}
+
+impl Crawl {
+    /// Crawls until it is done, stopped, or at a limit.
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let archive = context.open()?;
+        let options = self.options()?;
+        let progress = Progress::new();
+        let status =
+            crawl(&archive, options, |status| progress.show(status), |text| progress.warn(context, text));
+        progress.bar.finish_and_clear();
+        let status = status?;
+        context.print(&status, |out| print_summary(out, &status))?;
+        Ok(match status.end {
+            Some(End::Interrupted) => Exit::Interrupted,
+            Some(End::SizeLimit) => Exit::SizeLimit,
+            Some(End::TimeLimit) => Exit::TimeLimit,
+            Some(End::Done) | None => Exit::Done,
+        })
+    }
+
+    fn options(&self) -> anyhow::Result<CrawlOptions> {
+        let clock = match self.time_lapse {
+            None => Clock::Real,
+            Some(factor) if factor.is_finite() && factor > 0.0 => {
+                Clock::time_lapse(factor, self.start.unwrap_or(Clock::Real.now()))
+            }
+            Some(factor) => bail!("--time-lapse {factor}: give a number above 0, such as 3600"),
+        };
+        Ok(CrawlOptions {
+            once: self.once,
+            strategy: self.strategy,
+            budget: self.budget.as_deref().map(|text| parse_budget(text, self.period)).transpose()?,
+            slot: self.period,
+            interval: self.interval,
+            limit: self.limit,
+            time_limit: self.time_limit,
+            size_limit: self.size_limit,
+            delay: self.delay,
+            connections: self.connections,
+            allow_private: self.allow_private,
+            clock,
+            seed: self.seed,
+        })
+    }
+}
+
+fn parse_budget(text: &str, period: Span) -> anyhow::Result<Budget> {
+    let (visits, period) = match text.split_once('/') {
+        Some((visits, unit)) => {
+            let with_number = if unit.starts_with(|c: char| c.is_ascii_digit()) {
+                unit.to_string()
+            } else {
+                format!("1{unit}")
+            };
+            (visits, parse_span(&with_number).map_err(anyhow::Error::msg)?)
+        }
+        None => (text, period),
+    };
+    let visits: f64 =
+        visits.trim().parse().with_context(|| format!("--budget {text}: write it like 1000/1h"))?;
+    if !(visits.is_finite() && visits > 0.0 && period > Span::ZERO) {
+        bail!("--budget {text}: both numbers must be above 0");
+    }
+    Ok(Budget { visits, period })
+}
+
+/// `90`, `90s`, `15m`, `1h`, `14d`, `2w`, `250ms`.
+pub(super) fn parse_span(text: &str) -> Result<Span, String> {
+    let error = || format!("`{text}` is not a length of time: write 30s, 15m, 1h, 14d or 2w");
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..split].parse().map_err(|_| error())?;
+    let millis = match text[split..].trim() {
+        "ms" => 1.0,
+        "" | "s" => 1e3,
+        "m" | "min" => 6e4,
+        "h" => 3.6e6,
+        "d" => 8.64e7,
+        "w" => 6.048e8,
+        _ => return Err(error()),
+    };
+    Ok(Span::from_millis((number * millis).min(1e15) as i64))
+}
+
+/// `1000`, `200MB`, `1GiB`.
+fn parse_bytes(text: &str) -> Result<u64, String> {
+    let error = || format!("`{text}` is not a size: write 1000, 200MB or 1GiB");
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..split].parse().map_err(|_| error())?;
+    let unit = match text[split..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "k" | "kb" => 1e3,
+        "m" | "mb" => 1e6,
+        "g" | "gb" => 1e9,
+        "t" | "tb" => 1e12,
+        "kib" => 1024.0,
+        "mib" => 1048576.0,
+        "gib" => 1073741824.0,
+        _ => return Err(error()),
+    };
+    Ok((number * unit) as u64)
+}
+
+/// One line that changes, on a terminal only.
+struct Progress {
+    bar: ProgressBar,
+}
+
+impl Progress {
+    fn new() -> Progress {
+        let bar = ProgressBar::new_spinner();
+        bar.set_draw_target(match std::io::stderr().is_terminal() {
+            true => ProgressDrawTarget::stderr(),
+            false => ProgressDrawTarget::hidden(),
+        });
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed_precise} {wide_msg}") {
+            bar.set_style(style);
+        }
+        Progress { bar }
+    }
+
+    fn show(&self, status: &Status) {
+        self.bar.tick();
+        let wakeup = match (&status.next_wakeup, status.n_active) {
+            (Some(at), 0) => format!(", next {at}"),
+            _ => String::new(),
+        };
+        self.bar.set_message(format!(
+            "{} due, {} in flight | {} fetched: {} changed, {} same, {} failed, {} gone | {} | {} hosts in trouble{wakeup}",
+            status.n_waiting,
+            status.n_active,
+            status.n_fetched,
+            status.n_changed,
+            status.n_unchanged,
+            status.n_failed,
+            status.n_gone,
+            DecimalBytes(status.body_bytes),
+            status.errors_by_host.len(),
+        ));
+    }
+
+    fn warn(&self, context: &Context, text: &str) {
+        self.bar.suspend(|| context.note(text));
+    }
+}
+
+fn print_summary(out: &mut dyn std::io::Write, status: &Status) -> std::io::Result<()> {
+    writeln!(
+        out,
+        "{} visits of {} pages known: {} changed, {} unchanged, {} failed, {} gone",
+        status.n_fetched,
+        status.n_known,
+        status.n_changed,
+        status.n_unchanged,
+        status.n_failed,
+        status.n_gone
+    )?;
+    writeln!(
+        out,
+        "{} received, {} stored",
+        DecimalBytes(status.body_bytes),
+        DecimalBytes(status.stored_bytes)
+    )?;
+    if status.n_given_up > 0 {
+        writeln!(out, "{} pages given up: their hosts did not answer", status.n_given_up)?;
+    }
+    for (error, n_visits) in &status.errors {
+        writeln!(out, "  {error}: {n_visits}")?;
+    }
+    if !status.errors.is_empty() {
+        writeln!(
+            out,
+            "`perennial log --errors` names the hosts, `perennial log --outcome failed` the pages"
+        )?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_spans_and_sizes() {
+        assert_eq!(parse_budget("1000/1h", Span::ZERO).unwrap(), Budget::per_hour(1000.0));
+        assert_eq!(parse_budget("24/d", Span::ZERO).unwrap().period, Span::from_hours(24));
+        assert_eq!(parse_budget("5", Span::from_hours(1)).unwrap(), Budget::per_hour(5.0));
+        assert!(parse_budget("0/1h", Span::ZERO).is_err());
+        assert!(parse_budget("many", Span::from_hours(1)).unwrap_err().to_string().contains("1000/1h"));
+        assert_eq!(parse_span("90"), Ok(Span::from_secs(90)));
+        assert_eq!(parse_span("250ms"), Ok(Span::from_millis(250)));
+        assert!(parse_span("soon").unwrap_err().contains("15m"));
+        assert_eq!(parse_bytes("1.5kB"), Ok(1500));
+        assert!(parse_bytes("big").is_err());
+    }
+}

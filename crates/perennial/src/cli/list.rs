@@ -1,0 +1,82 @@
+//! `perennial list`: the sites that are followed, and how far their capture is.
+
+use std::collections::HashMap;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{Context, Exit};
+use crate::crawl::frontier::{self, Ending, PageKind};
+use crate::crawl::settings::{CrawlSettings, SiteTable};
+
+const AFTER_HELP: &str = "\
+Examples:
+  perennial list
+  perennial list --json";
+
+/// Show the sites that are followed.
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct List {}
+
+#[derive(Serialize)]
+struct Row {
+    #[serde(flatten)]
+    site: SiteTable,
+    n_pages: u64,
+    n_visited: u64,
+    n_failed: u64,
+    last_visit: Option<String>,
+}
+
+impl List {
+    /// Prints one row a site.
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let archive = context.open()?;
+        let sites = CrawlSettings::load(&archive.settings_path())?.site;
+        let store = archive.store()?;
+        let numbers = frontier::seeds(store.connection())?;
+        let mut counts: HashMap<i64, (u64, u64, u64, Option<perennial_core::time::Timestamp>)> =
+            HashMap::new();
+        frontier::each_known(store.connection(), |known| {
+            if known.kind == PageKind::Page {
+                let count = counts.entry(known.seed).or_default();
+                count.0 += 1;
+                count.1 += u64::from(known.visited.is_some());
+                count.2 += u64::from(known.ending == Some(Ending::Failed));
+                count.3 = count.3.max(known.visited);
+            }
+        })?;
+        let rows: Vec<Row> = sites
+            .into_iter()
+            .map(|site| {
+                let url = perennial_core::canonical::parse(&site.url).map(|url| url.to_string());
+                let number = url.and_then(|url| numbers.get(&url).copied());
+                let (n_pages, n_visited, n_failed, last) =
+                    number.and_then(|number| counts.get(&number).copied()).unwrap_or_default();
+                Row { site, n_pages, n_visited, n_failed, last_visit: last.map(|at| at.to_rfc3339()) }
+            })
+            .collect();
+        context.print(&rows, |out| {
+            if rows.is_empty() {
+                return writeln!(
+                    out,
+                    "no site is followed: add one with `perennial add https://example.org/`"
+                );
+            }
+            rows.iter().try_for_each(|row| {
+                writeln!(
+                    out,
+                    "{}  scope {}, {} pages known, {} visited, {} failed, last {}",
+                    row.site.url,
+                    row.site.scope,
+                    row.n_pages,
+                    row.n_visited,
+                    row.n_failed,
+                    row.last_visit.as_deref().unwrap_or("never")
+                )
+            })
+        })?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,104 @@
+//! `perennial log`: what the crawl did and why, from `crawl.log`.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use clap::Args;
+use serde::Serialize;
+
+use super::{Context, Exit};
+use crate::crawl::log::{LogLine, each_line};
+
+const AFTER_HELP: &str = "\
+Examples:
+  perennial log                       the last 50 visits
+  perennial log --url /news/ -n 500   the last 500 whose address contains /news/
+  perennial log --outcome failed      what did not work
+  perennial log --errors              errors by kind and host";
+
+/// Show the visits of the crawl: why, what came back, what was stored.
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Log {
+    /// Show so many of the latest visits
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
+    last: usize,
+    /// Only addresses that contain this text
+    #[arg(long, value_name = "TEXT")]
+    url: Option<String>,
+    /// Only visits that ended so
+    #[arg(long, value_parser = ["changed", "unchanged", "failed", "gone"])]
+    outcome: Option<String>,
+    /// Count errors by kind and host instead
+    #[arg(long)]
+    errors: bool,
+}
+
+#[derive(Serialize)]
+struct ErrorRow {
+    error: String,
+    host: String,
+    n_visits: u64,
+    last: String,
+}
+
+impl Log {
+    /// Prints visits, the oldest of those chosen first.
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let archive = context.open()?;
+        let root = archive.root().to_path_buf();
+        if self.errors {
+            return self.print_errors(context, &root);
+        }
+        let mut lines = VecDeque::new();
+        each_line(&root, |line| {
+            if self.wants(&line) {
+                if lines.len() >= self.last {
+                    lines.pop_front();
+                }
+                lines.push_back(line);
+            }
+        })?;
+        context.print(&lines, |out| lines.iter().try_for_each(|line| writeln!(out, "{}", words(line))))?;
+        Ok(Exit::Done)
+    }
+
+    fn wants(&self, line: &LogLine) -> bool {
+        self.url.as_ref().is_none_or(|text| line.url.contains(text))
+            && self.outcome.as_ref().is_none_or(|outcome| line.outcome == *outcome)
+    }
+
+    fn print_errors(&self, context: &Context, root: &std::path::Path) -> anyhow::Result<Exit> {
+        let mut counts: BTreeMap<(String, String), (u64, String)> = BTreeMap::new();
+        each_line(root, |line| {
+            if let Some(error) = line.error.clone().filter(|_| self.wants(&line)) {
+                let count = counts.entry((error, crate::store::site_of(&line.url))).or_default();
+                *count = (count.0 + 1, line.time);
+            }
+        })?;
+        let rows: Vec<ErrorRow> = counts
+            .into_iter()
+            .map(|((error, host), (n_visits, last))| ErrorRow { error, host, n_visits, last })
+            .collect();
+        context.print(&rows, |out| {
+            rows.iter().try_for_each(|row| {
+                writeln!(out, "{:20} {:6}  {}  (last {})", row.error, row.n_visits, row.host, row.last)
+            })
+        })?;
+        Ok(Exit::Done)
+    }
+}
+
+fn words(line: &LogLine) -> String {
+    let status = line.status.map_or("-".to_string(), |status| status.to_string());
+    let mut text = format!("{} {:9} {:>3} {} [{}]", line.time, line.outcome, status, line.url, line.reason);
+    if let Some(stored) = &line.stored {
+        text.push_str(&format!(" {stored} {} -> {} bytes", line.body_bytes, line.stored_bytes));
+    }
+    for note in [&line.truncated.as_ref().map(|why| format!("cut: {why}")), &line.detail, &line.error]
+        .into_iter()
+        .flatten()
+    {
+        text.push_str(&format!(" ({note})"));
+    }
+    text
+}

@@ -1,0 +1,72 @@
+//! The crawl's idea of now: the real time, or a virtual one that runs faster (time-lapse).
+
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use perennial_core::time::{Span, Timestamp};
+
+/// Where the time comes from.
+#[derive(Clone, Copy, Debug)]
+pub enum Clock {
+    /// The system's.
+    Real,
+    /// `factor` virtual seconds pass in each real one.
+    TimeLapse {
+        /// How much faster.
+        factor: f64,
+        /// The virtual instant at `origin`.
+        start: Timestamp,
+        /// When the lapse began.
+        origin: Instant,
+    },
+}
+
+impl Clock {
+    /// A virtual clock that stands at `start` now.
+    pub fn time_lapse(factor: f64, start: Timestamp) -> Clock {
+        Clock::TimeLapse { factor, start, origin: Instant::now() }
+    }
+
+    /// What it shows.
+    pub fn now(self) -> Timestamp {
+        match self {
+            Clock::Real => {
+                let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                Timestamp::from_millis(since_epoch.as_millis() as i64)
+            }
+            Clock::TimeLapse { factor, start, origin } => {
+                start + Span::from_millis((origin.elapsed().as_secs_f64() * factor * 1000.0) as i64)
+            }
+        }
+    }
+
+    /// How long to sleep, in real time, until it shows `at`.
+    pub fn real_wait(self, at: Timestamp) -> Duration {
+        let secs = (at - self.now()).as_secs_f64().max(0.0);
+        let factor = match self {
+            Clock::Real => 1.0,
+            Clock::TimeLapse { factor, .. } => factor,
+        };
+        // Bounded, so that a wake-up in the far future cannot overflow a timer.
+        Duration::from_secs_f64((secs / factor).clamp(0.0, 3600.0))
+    }
+
+    /// Whether it is virtual.
+    pub fn is_time_lapse(self) -> bool {
+        matches!(self, Clock::TimeLapse { .. })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn virtual_time_runs_by_its_factor() {
+        let start = Timestamp::parse("2026-01-01").unwrap();
+        let clock = Clock::time_lapse(3600.0, start);
+        assert!(clock.now() >= start);
+        let wait = clock.real_wait(start + Span::from_hours(10));
+        assert!(wait <= Duration::from_secs(10));
+        assert_eq!(clock.real_wait(start - Span::from_hours(1)), Duration::ZERO);
+    }
+}

@@ -1,0 +1,194 @@
+//! Addresses that wait, by host -> the next that may be fetched now.
+//!
+//! Each host has its own queue and its own clock, so a slow or dead host delays nobody else. Hosts that have work
+//! and a free connection stand in a heap by the instant at which they may be asked.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+
+use perennial_core::page::{PageId, SiteId};
+use perennial_core::politeness::HostState;
+use perennial_core::schedule::Reason;
+use perennial_core::time::Timestamp;
+
+/// Why a page waits in a queue.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Why {
+    /// A pass over everything reached it.
+    Pass,
+    /// A page needs it, or it may tell of pages.
+    Needed,
+    /// The scheduler asked for it.
+    Scheduled(Reason),
+}
+
+/// One host.
+#[derive(Debug, Default)]
+struct Host {
+    /// What pages need: before pages.
+    needed: VecDeque<PageId>,
+    pages: VecDeque<(PageId, Why)>,
+    n_active: u32,
+    /// Until the first visit is back, robots.txt is not known: one connection only.
+    is_known: bool,
+    state: HostState,
+    in_heap: bool,
+}
+
+/// All hosts.
+#[derive(Debug)]
+pub struct Hosts {
+    hosts: HashMap<SiteId, Host>,
+    ready: BinaryHeap<Reverse<(Timestamp, SiteId)>>,
+    max_connections: u32,
+    n_waiting: usize,
+}
+
+impl Hosts {
+    /// No host yet; so many connections to each at a time.
+    pub fn new(max_connections: u32) -> Hosts {
+        Hosts { hosts: HashMap::new(), ready: BinaryHeap::new(), max_connections, n_waiting: 0 }
+    }
+
+    /// Addresses that wait.
+    pub fn n_waiting(&self) -> usize {
+        self.n_waiting
+    }
+
+    /// Takes over what is remembered of a host.
+    pub fn set_state(&mut self, site: SiteId, state: HostState) {
+        self.hosts.entry(site).or_default().state = state;
+    }
+
+    /// What is known of a host.
+    pub fn state(&self, site: SiteId) -> HostState {
+        self.hosts.get(&site).map(|host| host.state).unwrap_or_default()
+    }
+
+    /// Puts an address into its host's queue.
+    pub fn push(&mut self, site: SiteId, page: PageId, why: Why) {
+        let host = self.hosts.entry(site).or_default();
+        match why {
+            Why::Needed => host.needed.push_back(page),
+            _ => host.pages.push_back((page, why)),
+        }
+        self.n_waiting += 1;
+        self.enlist(site);
+    }
+
+    /// The next address that may be fetched at `now`; its host's connection is taken.
+    pub fn pop(&mut self, now: Timestamp) -> Option<(PageId, Why)> {
+        while let Some(&Reverse((at, site))) = self.ready.peek() {
+            if at > now {
+                return None;
+            }
+            self.ready.pop();
+            let Some(host) = self.hosts.get_mut(&site) else { continue };
+            host.in_heap = false;
+            if host.state.ready_at > now {
+                // The host got into trouble since it was enlisted.
+                self.enlist(site);
+                continue;
+            }
+            let next =
+                host.needed.pop_front().map(|page| (page, Why::Needed)).or_else(|| host.pages.pop_front());
+            if let Some(next) = next {
+                host.n_active += 1;
+                self.n_waiting -= 1;
+                self.enlist(site);
+                return Some(next);
+            }
+        }
+        None
+    }
+
+    /// When [`Hosts::pop`] may have something, as far as waiting helps.
+    pub fn next_ready(&self) -> Option<Timestamp> {
+        self.ready.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// A connection of the host is free again, and this is its state.
+    pub fn release(&mut self, site: SiteId, state: HostState) {
+        let host = self.hosts.entry(site).or_default();
+        host.n_active = host.n_active.saturating_sub(1);
+        host.is_known = true;
+        host.state = state;
+        self.enlist(site);
+    }
+
+    /// Empties a host's queue of pages; the caller tells the scheduler.
+    pub fn drain(&mut self, site: SiteId) -> Vec<PageId> {
+        let Some(host) = self.hosts.get_mut(&site) else { return Vec::new() };
+        let mut pages: Vec<PageId> = host.needed.drain(..).collect();
+        pages.extend(host.pages.drain(..).map(|(page, _)| page));
+        self.n_waiting -= pages.len();
+        pages
+    }
+
+    fn enlist(&mut self, site: SiteId) {
+        let max_connections = self.max_connections;
+        let Some(host) = self.hosts.get_mut(&site) else { return };
+        let free = host.n_active < if host.is_known { max_connections } else { 1 };
+        let has_work = !host.needed.is_empty() || !host.pages.is_empty();
+        if free && has_work && !host.in_heap {
+            host.in_heap = true;
+            self.ready.push(Reverse((host.state.ready_at, site)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_secs(secs)
+    }
+
+    fn resting(until: i64) -> HostState {
+        HostState { ready_at: at(until), n_troubles: 0 }
+    }
+
+    #[test]
+    fn a_host_has_one_connection_and_rests_after_it() {
+        let mut hosts = Hosts::new(1);
+        let site = SiteId(0);
+        for page in 0..3 {
+            hosts.push(site, PageId(page), Why::Pass);
+        }
+        assert_eq!(hosts.pop(at(0)), Some((PageId(0), Why::Pass)));
+        assert_eq!(hosts.pop(at(0)), None);
+        hosts.release(site, resting(5));
+        assert_eq!((hosts.pop(at(4)), hosts.next_ready()), (None, Some(at(5))));
+        assert_eq!(hosts.pop(at(5)), Some((PageId(1), Why::Pass)));
+    }
+
+    #[test]
+    fn a_dead_host_delays_nobody() {
+        let mut hosts = Hosts::new(1);
+        for page in 0..10 {
+            hosts.push(SiteId(page % 2), PageId(page), Why::Pass);
+        }
+        hosts.set_state(SiteId(0), resting(1_000_000));
+        let mut n_fetched = 0;
+        while let Some((page, _)) = hosts.pop(at(n_fetched)) {
+            assert_eq!(page.0 % 2, 1);
+            hosts.release(SiteId(1), resting(0));
+            n_fetched += 1;
+        }
+        assert_eq!((n_fetched, hosts.n_waiting()), (5, 5));
+        assert_eq!(hosts.drain(SiteId(0)).len(), 5);
+        assert_eq!(hosts.n_waiting(), 0);
+    }
+
+    #[test]
+    fn what_pages_need_comes_before_pages() {
+        let mut hosts = Hosts::new(4);
+        hosts.push(SiteId(0), PageId(0), Why::Pass);
+        hosts.push(SiteId(0), PageId(1), Why::Needed);
+        assert_eq!(hosts.pop(at(0)), Some((PageId(1), Why::Needed)));
+        assert_eq!(hosts.pop(at(0)), None, "one connection until robots.txt is known");
+        hosts.release(SiteId(0), resting(0));
+        assert_eq!(hosts.pop(at(0)), Some((PageId(0), Why::Pass)));
+    }
+}

@@ -1,0 +1,557 @@
+//! Reports -> captures, the crawl's memory and the log, made durable together; then word back to the loop.
+//!
+//! One thread owns the archive. It takes what reports there are, appends their exchanges, and commits once for
+//! all of them: the more fetches are in flight, the fewer syncs a page costs. A connection is free again only after
+//! its commit, so a crash makes at most one page per connection be fetched twice.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::mpsc::Receiver;
+
+use perennial_core::importance::Importance;
+use perennial_core::page::{PageId, SiteId};
+use perennial_core::politeness::{HostAnswer, HostState, PolitenessConfig, parse_retry_after};
+use perennial_core::schedule::VisitOutcome;
+use perennial_core::time::{Span, Timestamp};
+use perennial_core::trap::shape;
+use perennial_core::validator::{Answer, ValidatorTrust};
+use perennial_core::warc::Truncation;
+use tokio::sync::mpsc::UnboundedSender;
+use url::Url;
+
+use super::frontier::{self, Ending, Found, PageKind, Visited};
+use super::log::{CrawlLog, LogLine};
+use super::visit::{Exchanged, Report};
+use crate::archive::{Appended, ArchiveWriter, Body as ArchiveBody, Derived, Exchange};
+use crate::fetch::{Body, Cut};
+use crate::store::{Kind, PageNumbers};
+
+/// Reports taken into one commit.
+const MAX_BATCH: usize = 256;
+
+/// What the loop needs to know of a visit that is safe now.
+#[derive(Debug)]
+pub struct Settled {
+    /// Which page.
+    pub page: PageId,
+    /// Its host.
+    pub site: SiteId,
+    /// What it is.
+    pub kind: PageKind,
+    /// What the scheduler is told.
+    pub outcome: VisitOutcome,
+    /// How it ended.
+    pub ending: Ending,
+    /// Failures in a row, this one included.
+    pub n_failures: u16,
+    /// Whether another try soon makes no sense.
+    pub is_final: bool,
+    /// The host's state after it.
+    pub host: HostState,
+    /// Kind of error, if there was one.
+    pub error: Option<&'static str>,
+    /// Bytes of the body.
+    pub body_bytes: u64,
+    /// Bytes that the WARC files grew by.
+    pub stored_bytes: u64,
+    /// When it ended.
+    pub done_at: Timestamp,
+    /// Pages that it led to and that were not known.
+    pub new_pages: Vec<NewPage>,
+    /// Something the user should know, once.
+    pub warning: Option<String>,
+}
+
+/// A page that the crawl did not know.
+#[derive(Clone, Copy, Debug)]
+pub struct NewPage {
+    /// Its number.
+    pub page: PageId,
+    /// Its host's number.
+    pub site: SiteId,
+    /// What it is.
+    pub kind: PageKind,
+    /// Number of its seed.
+    pub seed: i64,
+    /// When a sitemap says that it changed; such a page may have been known.
+    pub changed: Option<Timestamp>,
+    /// Whether it has to be queued.
+    pub is_new: bool,
+}
+
+/// What the loop sends.
+pub enum Message {
+    /// A visit.
+    Visit(Box<Report>),
+    /// A pass over everything is complete.
+    EndPass(i64, Timestamp),
+}
+
+/// What one batch taught, or why nothing can be written any more.
+pub type Word = anyhow::Result<Vec<Settled>>;
+
+/// Owns the archive and the crawl's memory.
+pub struct Recorder {
+    /// The archive.
+    pub writer: ArchiveWriter,
+    /// Where visits are told.
+    pub log: CrawlLog,
+    /// Addresses that are known, by hash: pages.
+    pub known: HashSet<u64>,
+    /// Requisites and sitemaps by hash, with the second of their last fetch or queueing.
+    pub fetched: HashMap<u64, i64>,
+    /// Pages of each shape, by hash of host and shape.
+    pub shapes: HashMap<u64, u32>,
+    /// See `[crawl]`.
+    pub max_pages_per_shape: u32,
+    /// A requisite is not fetched again within this time.
+    pub requisite_span: Span,
+    /// Hosts' states.
+    pub hosts: HashMap<SiteId, HostState>,
+    /// Manners.
+    pub politeness: PolitenessConfig,
+    /// State of the jitter's generator.
+    pub chance: u64,
+}
+
+/// A visit between append and commit.
+struct Pending {
+    settled: Settled,
+    visited: Visited,
+    found: Vec<Found>,
+    lines: Vec<LogLine>,
+}
+
+impl Recorder {
+    /// Takes reports until the loop hangs up, then closes the archive.
+    pub fn run(mut self, messages: Receiver<Message>, words: &UnboundedSender<Word>) -> anyhow::Result<()> {
+        while let Ok(first) = messages.recv() {
+            let mut batch = Vec::new();
+            let mut next = Some(first);
+            while let Some(message) = next {
+                match message {
+                    Message::Visit(report) => batch.push(*report),
+                    Message::EndPass(pass, at) => {
+                        self.writer
+                            .commit_with(|transaction| Ok(frontier::end_pass(transaction, pass, at)?))?;
+                    }
+                }
+                next = if batch.len() < MAX_BATCH { messages.try_recv().ok() } else { None };
+            }
+            if batch.is_empty() {
+                continue;
+            }
+            let word = self.settle(batch);
+            let failed = word.is_err();
+            let _ = words.send(word);
+            if failed {
+                // The loop has the error; what was committed is safe, the rest is repaired at the next start.
+                return Ok(());
+            }
+        }
+        self.log.flush()?;
+        self.writer.close()
+    }
+
+    fn settle(&mut self, batch: Vec<Report>) -> Word {
+        let mut pending = Vec::with_capacity(batch.len());
+        for report in batch {
+            pending.push(self.append(report)?);
+        }
+        let found_news = self.commit(&pending)?;
+        let mut settled = Vec::with_capacity(pending.len());
+        for (mut visit, new_pages) in pending.into_iter().zip(found_news) {
+            if let Some(last) = visit.lines.last_mut() {
+                last.n_found = new_pages.iter().filter(|page| page.is_new).count() as u64;
+            }
+            for line in &visit.lines {
+                self.log.put(line)?;
+            }
+            visit.settled.new_pages = new_pages;
+            settled.push(visit.settled);
+        }
+        self.log.flush()?;
+        Ok(settled)
+    }
+
+    fn append(&mut self, report: Report) -> anyhow::Result<Pending> {
+        let mut lines = Vec::new();
+        let mut stored_bytes = 0;
+        let beside = report.robots.into_iter().chain(report.beside);
+        for exchanged in beside {
+            let (status, n_bytes) = (exchanged.fetched.status(), exchanged.fetched.body.len());
+            let url = exchanged.url.clone();
+            let appended = self.append_exchanged(exchanged)?;
+            stored_bytes += appended.stored_bytes;
+            lines.push(beside_line(url, status, n_bytes, &appended, report.done_at));
+        }
+        let target = &report.target;
+        let mut line = LogLine {
+            time: report.done_at.to_rfc3339(),
+            url: target.url.clone(),
+            kind: kind_name(target.kind).into(),
+            reason: report.reason,
+            millis: report.took.as_millis() as u64,
+            conditional: report.conditional,
+            ..LogLine::default()
+        };
+        let mut verdict = match report.result {
+            Err(failure) => {
+                line.error = Some(failure.kind.into());
+                line.detail = Some(failure.detail);
+                Verdict::of_failure(failure.kind, failure.is_final)
+            }
+            Ok(exchanged) => {
+                self.append_answer(target, exchanged, report.conditional, report.done_at, &mut line)?
+            }
+        };
+        stored_bytes += line.stored_bytes;
+        let took = Span::from_millis(report.took.as_millis() as i64);
+        let host = self.book_host(target.site, &verdict, report.crawl_delay_secs, took, report.done_at);
+        if let VisitOutcome::Failed { retry_at } = &mut verdict.outcome {
+            *retry_at = Some(host.ready_at);
+        }
+        let ending = ending_of(&verdict.outcome);
+        let n_failures = if ending == Ending::Failed { target.n_failures.saturating_add(1) } else { 0 };
+        line.outcome = ending_name(ending).into();
+        let body_bytes = line.body_bytes;
+        lines.push(line);
+        Ok(Pending {
+            settled: Settled {
+                page: target.page,
+                site: target.site,
+                kind: target.kind,
+                outcome: verdict.outcome,
+                ending,
+                n_failures,
+                is_final: verdict.is_final,
+                host,
+                error: verdict.error,
+                body_bytes,
+                stored_bytes,
+                done_at: report.done_at,
+                new_pages: Vec::new(),
+                warning: report.warning,
+            },
+            visited: Visited {
+                page: target.page,
+                at: report.done_at,
+                ending,
+                n_failures,
+                answer: verdict.answer,
+                trust: verdict.trust.unwrap_or(target.trust),
+            },
+            found: self.choose(report.found, report.done_at),
+            lines,
+        })
+    }
+
+    fn append_answer(
+        &mut self,
+        target: &frontier::Target,
+        exchanged: Exchanged,
+        conditional: bool,
+        now: Timestamp,
+        line: &mut LogLine,
+    ) -> anyhow::Result<Verdict> {
+        let fetched = &exchanged.fetched;
+        let (status, cut) = (fetched.status(), fetched.cut);
+        let field = |name: &str| fetched.head.get(name).map(|value| value.into_owned());
+        let (etag, last_modified, retry_after) =
+            (field("ETag"), field("Last-Modified"), field("Retry-After"));
+        line.status = Some(status);
+        line.body_bytes = fetched.body.len();
+        line.truncated = cut.map(|cut| cut.name().into());
+        let appended = self.append_exchanged(exchanged)?;
+        line.stored = Some(kind_word(appended.kind).into());
+        line.digest = Some(appended.digest.clone());
+        line.stored_bytes = appended.stored_bytes;
+        let mut verdict = Verdict::of_status(status, cut, target.digest.as_deref(), &appended.digest);
+        verdict.answer_of_host = host_answer(status, cut, retry_after.as_deref(), now);
+        if verdict.error.is_none() && matches!(status, 200..=299 | 304) {
+            let same_payload = target.digest.as_deref() == Some(appended.digest.as_str());
+            let same_validator = (etag.is_some() || last_modified.is_some())
+                && etag == target.etag
+                && last_modified == target.last_modified;
+            verdict.trust = Some(learn(
+                target.trust,
+                target.digest.is_some(),
+                status,
+                conditional,
+                same_payload,
+                same_validator,
+            ));
+            if status != 304 {
+                verdict.answer = Some((appended.digest, etag, last_modified));
+            }
+        }
+        line.error = verdict.error.map(Into::into);
+        Ok(verdict)
+    }
+
+    fn append_exchanged(&mut self, exchanged: Exchanged) -> anyhow::Result<Appended> {
+        let Exchanged { url, time, mut fetched, links, dom } = exchanged;
+        let millis = fetched.took.as_millis().to_string();
+        let dom_uri = format!("urn:dom:{url}");
+        let derived: Vec<Derived<'_>> = dom
+            .iter()
+            .map(|dom| Derived {
+                uri: &dom_uri,
+                content_type: "text/html; charset=utf-8",
+                bytes: dom.as_bytes(),
+            })
+            .collect();
+        self.writer.append(Exchange {
+            url: &url,
+            time,
+            ip: fetched.address.map(|address| address.ip()),
+            request_head: &fetched.request_head,
+            response_head: fetched.head.as_bytes(),
+            body: match &mut fetched.body {
+                Body::Memory(bytes) => ArchiveBody::Bytes(bytes),
+                Body::Spooled(file, _) => ArchiveBody::Spooled(file),
+            },
+            truncated: fetched.cut.map(|cut| Truncation::parse(cut.name())),
+            metadata: &[("fetchTimeMs", &millis)],
+            derived: &derived,
+            links,
+        })
+    }
+
+    fn book_host(
+        &mut self,
+        site: SiteId,
+        verdict: &Verdict,
+        crawl_delay_secs: Option<f64>,
+        took: Span,
+        now: Timestamp,
+    ) -> HostState {
+        let chance = self.next_chance();
+        let state = self.hosts.entry(site).or_default();
+        match verdict.answer_of_host {
+            Some(answer) => state.record(&self.politeness, crawl_delay_secs, answer, took, now, chance),
+            // Nobody was asked: no reason to wait.
+            None => state.ready_at = state.ready_at.min(now),
+        }
+        *state
+    }
+
+    /// A small generator is enough for jitter (SplitMix64).
+    fn next_chance(&mut self) -> f64 {
+        self.chance = self.chance.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.chance;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Leaves out what is known, fresh enough, or one too many of its shape.
+    fn choose(&mut self, found: Vec<Found>, now: Timestamp) -> Vec<Found> {
+        found.into_iter().filter(|found| self.is_wanted(found, now)).collect()
+    }
+
+    fn is_wanted(&mut self, found: &Found, now: Timestamp) -> bool {
+        let hash = url_hash(&found.url);
+        match found.kind {
+            PageKind::Page if self.known.contains(&hash) => found.changed.is_some(),
+            PageKind::Page => {
+                let wanted = found.n_redirects > 0 || self.shape_has_room(&found.url);
+                wanted && self.known.insert(hash)
+            }
+            PageKind::Requisite | PageKind::Sitemap => {
+                if found.kind == PageKind::Requisite && self.known.contains(&hash) {
+                    return false;
+                }
+                let fresh_until =
+                    self.fetched.get(&hash).map(|&secs| Timestamp::from_secs(secs) + self.requisite_span);
+                if fresh_until.is_some_and(|until| until > now) {
+                    return false;
+                }
+                self.fetched.insert(hash, now.as_secs());
+                true
+            }
+        }
+    }
+
+    fn shape_has_room(&mut self, url: &str) -> bool {
+        Url::parse(url).is_ok_and(|url| self.count_shape(&url) <= self.max_pages_per_shape)
+    }
+
+    /// Counts a page to its shape; how many there are now.
+    pub fn count_shape(&mut self, url: &Url) -> u32 {
+        let key = url_hash(&format!("{}{}", url.host_str().unwrap_or_default(), shape(url)));
+        let n_pages = self.shapes.entry(key).or_default();
+        *n_pages = n_pages.saturating_add(1);
+        *n_pages
+    }
+
+    fn commit(&mut self, pending: &[Pending]) -> anyhow::Result<Vec<Vec<NewPage>>> {
+        let mut news = Vec::with_capacity(pending.len());
+        self.writer.commit_with(|transaction| {
+            let mut numbers = PageNumbers::new(transaction);
+            for visit in pending {
+                frontier::put_visited(transaction, &visit.visited)?;
+                if visit.settled.host.n_troubles > 0 {
+                    frontier::put_host(transaction, visit.settled.site, &visit.settled.host)?;
+                }
+                let mut new_pages = Vec::with_capacity(visit.found.len());
+                for found in &visit.found {
+                    let (page, site) = frontier::put_found(transaction, &mut numbers, found)?;
+                    let is_new = found.changed.is_none() || !frontier::was_visited(transaction, page)?;
+                    let (kind, seed, changed) = (found.kind, found.seed, found.changed);
+                    new_pages.push(NewPage { page, site, kind, seed, changed, is_new });
+                }
+                news.push(new_pages);
+            }
+            Ok(())
+        })?;
+        Ok(news)
+    }
+}
+
+/// What an answer means.
+struct Verdict {
+    outcome: VisitOutcome,
+    error: Option<&'static str>,
+    is_final: bool,
+    answer: Option<(String, Option<String>, Option<String>)>,
+    trust: Option<ValidatorTrust>,
+    /// None: the host was not asked.
+    answer_of_host: Option<HostAnswer>,
+}
+
+impl Verdict {
+    fn of_failure(kind: &'static str, is_final: bool) -> Verdict {
+        let outcome = if is_final { VisitOutcome::Gone } else { VisitOutcome::Failed { retry_at: None } };
+        let answer_of_host = match kind {
+            "guarded" | "robots-disallowed" | "time-lapse" | "bad-url" => None,
+            "noarchive" => Some(HostAnswer::Served),
+            _ => Some(HostAnswer::Silent),
+        };
+        Verdict { outcome, error: Some(kind), is_final, answer: None, trust: None, answer_of_host }
+    }
+
+    fn of_status(status: u16, cut: Option<Cut>, before: Option<&str>, after: &str) -> Verdict {
+        let (outcome, error, is_final) = match status {
+            _ if cut == Some(Cut::Disconnect) => {
+                (VisitOutcome::Failed { retry_at: None }, Some("disconnected"), false)
+            }
+            304 => (VisitOutcome::Unchanged, None, true),
+            200..=399 => (judge(before, after), None, true),
+            408 | 425 | 429 | 500..=599 => {
+                (VisitOutcome::Failed { retry_at: None }, Some(status_error(status)), false)
+            }
+            _ => (VisitOutcome::Gone, Some(status_error(status)), true),
+        };
+        Verdict { outcome, error, is_final, answer: None, trust: None, answer_of_host: None }
+    }
+}
+
+/// How much a page changed between two payloads. This is where the analysis of rendered content will speak: until
+/// then another payload is another page.
+pub fn judge(before: Option<&str>, after: &str) -> VisitOutcome {
+    match before {
+        Some(before) if before == after => VisitOutcome::Unchanged,
+        _ => VisitOutcome::Changed(Importance::FULL),
+    }
+}
+
+fn learn(
+    mut trust: ValidatorTrust,
+    has_before: bool,
+    status: u16,
+    conditional: bool,
+    same_payload: bool,
+    same_validator: bool,
+) -> ValidatorTrust {
+    match (status, conditional) {
+        (304, _) => trust.record(Answer::NotModified),
+        _ if !has_before => {}
+        (_, true) => trust.record(Answer::FullDespiteCondition { same_payload }),
+        (_, false) => trust.record(Answer::Full { same_payload, same_validator }),
+    }
+    trust
+}
+
+fn host_answer(
+    status: u16,
+    cut: Option<Cut>,
+    retry_after: Option<&str>,
+    now: Timestamp,
+) -> Option<HostAnswer> {
+    Some(match status {
+        429 | 500..=599 => HostAnswer::Overloaded {
+            retry_after: retry_after.and_then(|value| parse_retry_after(value, now)),
+        },
+        _ if cut == Some(Cut::Disconnect) => HostAnswer::Silent,
+        _ => HostAnswer::Served,
+    })
+}
+
+fn status_error(status: u16) -> &'static str {
+    match status {
+        404 | 410 => "not-found",
+        401 | 403 => "forbidden",
+        429 => "too-many-requests",
+        400..=499 => "client-error",
+        500..=599 => "server-error",
+        _ => "odd-status",
+    }
+}
+
+fn ending_of(outcome: &VisitOutcome) -> Ending {
+    match outcome {
+        VisitOutcome::Changed(_) => Ending::Changed,
+        VisitOutcome::Unchanged => Ending::Unchanged,
+        VisitOutcome::Failed { .. } => Ending::Failed,
+        VisitOutcome::Gone => Ending::Gone,
+    }
+}
+
+fn ending_name(ending: Ending) -> &'static str {
+    match ending {
+        Ending::Changed => "changed",
+        Ending::Unchanged => "unchanged",
+        Ending::Failed => "failed",
+        Ending::Gone => "gone",
+    }
+}
+
+fn kind_name(kind: PageKind) -> &'static str {
+    match kind {
+        PageKind::Page => "page",
+        PageKind::Requisite => "requisite",
+        PageKind::Sitemap => "sitemap",
+    }
+}
+
+fn kind_word(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Response => "response",
+        Kind::Revisit => "revisit",
+        Kind::Resource => "resource",
+        Kind::Metadata => "metadata",
+    }
+}
+
+fn beside_line(url: String, status: u16, body_bytes: u64, appended: &Appended, at: Timestamp) -> LogLine {
+    let is_robots = url.ends_with("/robots.txt");
+    LogLine {
+        time: at.to_rfc3339(),
+        url,
+        kind: if is_robots { "robots" } else { "requisite" }.into(),
+        reason: if is_robots { "before the host's first page" } else { "fetched by the browser" }.into(),
+        status: Some(status),
+        outcome: if appended.is_new_version { "changed" } else { "unchanged" }.into(),
+        stored: Some(kind_word(appended.kind).into()),
+        digest: Some(appended.digest.clone()),
+        body_bytes,
+        stored_bytes: appended.stored_bytes,
+        ..LogLine::default()
+    }
+}
+
+/// 64 bits of an address: with a million addresses two share them once in 36 million archives.
+pub fn url_hash(url: &str) -> u64 {
+    use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(url)
+}

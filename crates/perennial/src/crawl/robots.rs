@@ -1,0 +1,142 @@
+//! An origin -> its robots.txt, fetched when needed and kept for a day.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use perennial_core::robots::{MAX_ROBOTS_BYTES, Robots, RobotsStatus};
+use perennial_core::time::{Span, Timestamp};
+use url::Url;
+
+use super::visit::{Exchanged, Failure, Shared, failure, from_fetch};
+use crate::fetch::{Fetched, Request};
+
+/// RFC 9309, 2.4: not longer than a day.
+const KEPT: Span = Span::from_hours(24);
+/// RFC 9309, 2.3.1.2: at least five.
+const MAX_REDIRECTS: usize = 5;
+const MAX_CACHED: usize = 20_000;
+
+/// What is known of an origin's robots.txt.
+pub struct Rules {
+    /// What it allows.
+    pub robots: Robots,
+    /// How the lookup ended.
+    pub status: RobotsStatus,
+    /// Why nothing came, if so.
+    pub failure: Option<Failure>,
+    fetched_at: Timestamp,
+}
+
+/// Rules, and the exchange that brought them if they are fresh.
+pub struct RobotsAnswer {
+    /// The rules.
+    pub rules: Arc<Rules>,
+    /// For the archive.
+    pub exchanged: Option<Exchanged>,
+}
+
+/// robots.txt by origin.
+#[derive(Default)]
+pub struct RobotsCache {
+    known: Mutex<HashMap<String, Arc<Rules>>>,
+    agent: String,
+}
+
+impl RobotsCache {
+    /// A cache that reads the rules for this User-Agent.
+    pub fn new(user_agent: &str) -> RobotsCache {
+        RobotsCache { known: Mutex::default(), agent: user_agent.to_string() }
+    }
+
+    /// The rules of a URL's origin, fetched if they are not known or older than a day.
+    pub async fn get(&self, shared: &Shared, url: &Url, allow_private: bool) -> RobotsAnswer {
+        let origin = perennial_core::canonical::origin(url);
+        let now = shared.clock.now();
+        let known = self.known.lock().ok().and_then(|known| known.get(&origin).cloned());
+        if let Some(rules) = known.filter(|rules| now - rules.fetched_at < KEPT) {
+            return RobotsAnswer { rules, exchanged: None };
+        }
+        let (rules, exchanged) = self.fetch(shared, url, allow_private, now).await;
+        let rules = Arc::new(rules);
+        if rules.status != RobotsStatus::Unreachable
+            && let Ok(mut known) = self.known.lock()
+        {
+            if known.len() >= MAX_CACHED {
+                known.clear();
+            }
+            known.insert(origin, rules.clone());
+        }
+        RobotsAnswer { rules, exchanged }
+    }
+
+    async fn fetch(
+        &self,
+        shared: &Shared,
+        url: &Url,
+        allow_private: bool,
+        now: Timestamp,
+    ) -> (Rules, Option<Exchanged>) {
+        let Ok(mut at) = url.join("/robots.txt") else {
+            return (self.rules(RobotsStatus::Unavailable, b"", None, now), None);
+        };
+        for _ in 0..=MAX_REDIRECTS {
+            let request =
+                Request { url: &at, fields: &[], allow_private: allow_private && at.host() == url.host() };
+            let mut fetched = match shared.client.fetch(&request).await {
+                Ok(fetched) => fetched,
+                Err(error) => {
+                    let why = from_fetch(&error);
+                    return (self.rules(RobotsStatus::Unreachable, b"", Some(why), now), None);
+                }
+            };
+            let target = redirect_target(&at, &fetched);
+            match target {
+                Some(target) => at = target,
+                None => return self.read(&at, &mut fetched, now).map_exchanged(at, fetched, now),
+            }
+        }
+        // Too many redirects count as no robots.txt (RFC 9309, 2.3.1.2).
+        (self.rules(RobotsStatus::Unavailable, b"", None, now), None)
+    }
+
+    fn read(&self, at: &Url, fetched: &mut Fetched, now: Timestamp) -> Rules {
+        let status = RobotsStatus::from_http(Some(fetched.status()));
+        match status {
+            RobotsStatus::Text => {
+                let body = fetched.body.prefix(4 * MAX_ROBOTS_BYTES).unwrap_or_default();
+                let decoded =
+                    super::payload::decode_bounded(&fetched.head, &body, MAX_ROBOTS_BYTES as u64 + 1).0;
+                self.rules(status, &decoded, None, now)
+            }
+            RobotsStatus::Unavailable => self.rules(status, b"", None, now),
+            RobotsStatus::Unreachable => {
+                let detail =
+                    format!("{at} answers {}: nothing is fetched until it can be read", fetched.status());
+                self.rules(status, b"", Some(failure("robots-unreachable", detail, false)), now)
+            }
+        }
+    }
+
+    fn rules(&self, status: RobotsStatus, text: &[u8], failure: Option<Failure>, now: Timestamp) -> Rules {
+        let robots = match status {
+            RobotsStatus::Text => Robots::parse(text, &self.agent),
+            RobotsStatus::Unavailable => Robots::allow_all(),
+            RobotsStatus::Unreachable => Robots::disallow_all(),
+        };
+        Rules { robots, status, failure, fetched_at: now }
+    }
+}
+
+impl Rules {
+    fn map_exchanged(self, at: Url, fetched: Fetched, time: Timestamp) -> (Rules, Option<Exchanged>) {
+        let exchanged = Exchanged { url: at.to_string(), time, fetched, links: Some(Vec::new()), dom: None };
+        (self, Some(exchanged))
+    }
+}
+
+fn redirect_target(at: &Url, fetched: &Fetched) -> Option<Url> {
+    if !(300..400).contains(&fetched.status()) {
+        return None;
+    }
+    perennial_core::canonical::resolve(at, &fetched.head.get("Location")?)
+}

@@ -1,0 +1,255 @@
+//! `[crawl]` and `[[site]]` of perennial.toml -> how to crawl, and what.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use perennial_core::politeness::PolitenessConfig;
+use perennial_core::scope::{Scope, ScopeKind};
+use perennial_core::time::Span;
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::archive::settings::load_tables;
+use crate::fetch::Limits;
+
+/// The tables that the crawl reads.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub struct CrawlSettings {
+    /// `[crawl]`
+    pub crawl: CrawlTable,
+    /// `[[site]]`, in the order of the file.
+    pub site: Vec<SiteTable>,
+}
+
+/// `[crawl]`: manners and limits.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(default)]
+pub struct CrawlTable {
+    /// An address or a web page where site owners reach the one who crawls.
+    pub contact: String,
+    /// Replaces the whole User-Agent; its first word is what robots.txt is read for.
+    pub user_agent: Option<String>,
+    /// Whether robots.txt is obeyed.
+    pub robots: bool,
+    /// Whether `noarchive` of a page is obeyed.
+    pub noarchive: bool,
+    /// Whether sitemaps are read.
+    pub sitemaps: bool,
+    /// Whether style sheets, images, fonts and scripts are captured with their pages.
+    pub requisites: bool,
+    /// A requisite that was captured less than this ago is not fetched again.
+    pub requisite_hours: f64,
+    /// `http://host:port` of a proxy.
+    pub proxy: Option<String>,
+    /// Fetches at a time over all hosts.
+    pub max_workers: usize,
+    /// Larger bodies are cut.
+    pub max_body_bytes: u64,
+    /// Larger response heads are errors.
+    pub max_head_bytes: usize,
+    /// For name lookup, TCP, TLS, each.
+    pub connect_timeout_secs: f64,
+    /// Until the response head is there.
+    pub head_timeout_secs: f64,
+    /// For a whole exchange.
+    pub total_timeout_secs: f64,
+    /// A body must bring `min_bytes_per_window` in each window.
+    pub drip_window_secs: f64,
+    /// See `drip_window_secs`.
+    pub min_bytes_per_window: u64,
+    /// The delay between two fetches of a host is this many times the last fetch...
+    pub delay_factor: f64,
+    /// ...but no less than this...
+    pub min_delay_secs: f64,
+    /// ...and no more than that.
+    pub max_delay_secs: f64,
+    /// First pause after 429, 5xx or silence.
+    pub first_backoff_secs: f64,
+    /// Longest such pause.
+    pub max_backoff_secs: f64,
+    /// Attempts at one page before `--once` gives it up.
+    pub max_tries: u16,
+    /// `--once` does not wait longer than this for a host.
+    pub max_wait_secs: f64,
+    /// Redirects followed in a row.
+    pub max_redirects: u32,
+    /// Links followed from a seed when its own `depth` says nothing.
+    pub max_depth: u32,
+    /// Pages of one host whose addresses differ only in numbers and values.
+    pub max_pages_per_shape: u32,
+}
+
+impl Default for CrawlTable {
+    fn default() -> CrawlTable {
+        CrawlTable {
+            contact: String::new(),
+            user_agent: None,
+            robots: true,
+            noarchive: false,
+            sitemaps: true,
+            requisites: true,
+            requisite_hours: 24.0,
+            proxy: None,
+            max_workers: 64,
+            max_body_bytes: 1 << 30,
+            max_head_bytes: 256 << 10,
+            connect_timeout_secs: 15.0,
+            head_timeout_secs: 60.0,
+            total_timeout_secs: 1200.0,
+            drip_window_secs: 30.0,
+            min_bytes_per_window: 3000,
+            delay_factor: 5.0,
+            min_delay_secs: 3.0,
+            max_delay_secs: 30.0,
+            first_backoff_secs: 60.0,
+            max_backoff_secs: 86_400.0,
+            max_tries: 3,
+            max_wait_secs: 600.0,
+            max_redirects: 10,
+            max_depth: 100,
+            max_pages_per_shape: 100_000,
+        }
+    }
+}
+
+/// `[[site]]`: a seed and what belongs to it.
+#[derive(Debug, Clone, Deserialize, Serialize)]
+pub struct SiteTable {
+    /// Where it starts.
+    pub url: String,
+    /// `page`, `prefix`, `host` or `domain`.
+    #[serde(default = "default_scope")]
+    pub scope: String,
+    /// Only addresses that match one of these.
+    #[serde(default)]
+    pub include: Vec<String>,
+    /// No address that matches one of these.
+    #[serde(default)]
+    pub exclude: Vec<String>,
+    /// Links followed from the seed.
+    pub depth: Option<u32>,
+    /// How much it matters beside other sites.
+    #[serde(default = "default_weight")]
+    pub weight: f64,
+    /// IANA name of the zone by whose days it publishes.
+    pub timezone: Option<String>,
+    /// `auto`, `layout` or `chromium`.
+    #[serde(default = "default_renderer")]
+    pub renderer: String,
+    /// Whether its host may have a private or loopback address.
+    #[serde(default)]
+    pub allow_private: bool,
+}
+
+fn default_scope() -> String {
+    ScopeKind::default().name().into()
+}
+
+fn default_weight() -> f64 {
+    1.0
+}
+
+fn default_renderer() -> String {
+    "auto".into()
+}
+
+impl CrawlSettings {
+    /// Reads them.
+    pub fn load(path: &Path) -> anyhow::Result<CrawlSettings> {
+        load_tables(path)
+    }
+}
+
+impl CrawlTable {
+    /// How the crawler introduces itself: name, version and whom to write to.
+    pub fn user_agent(&self) -> String {
+        match &self.user_agent {
+            Some(own) => own.clone(),
+            None if self.contact.is_empty() => concat!("perennial/", env!("CARGO_PKG_VERSION")).to_string(),
+            None => format!("perennial/{} (+{})", env!("CARGO_PKG_VERSION"), self.contact),
+        }
+    }
+
+    /// The limits of an exchange.
+    pub fn limits(&self) -> Limits {
+        let secs = |secs: f64| Duration::from_secs_f64(secs.clamp(0.001, 1e7));
+        Limits {
+            max_body_bytes: self.max_body_bytes,
+            max_head_bytes: self.max_head_bytes,
+            connect_timeout: secs(self.connect_timeout_secs),
+            head_timeout: secs(self.head_timeout_secs),
+            total_timeout: secs(self.total_timeout_secs),
+            drip_window: secs(self.drip_window_secs),
+            min_bytes_per_window: self.min_bytes_per_window,
+            ..Limits::default()
+        }
+    }
+
+    /// The manners towards a host.
+    pub fn politeness(&self) -> PolitenessConfig {
+        let span = |secs: f64| Span::from_millis((secs.clamp(0.0, 1e9) * 1000.0) as i64);
+        PolitenessConfig {
+            factor: self.delay_factor,
+            min_delay: span(self.min_delay_secs),
+            max_delay: span(self.max_delay_secs),
+            first_backoff: span(self.first_backoff_secs),
+            max_backoff: span(self.max_backoff_secs),
+            ..PolitenessConfig::default()
+        }
+    }
+}
+
+/// A seed ready for use.
+#[derive(Debug, Clone)]
+pub struct Seed {
+    /// What belongs to it.
+    pub scope: Scope,
+    /// The rest of what the user said.
+    pub table: SiteTable,
+}
+
+/// All seeds of an archive.
+#[derive(Debug, Clone, Default)]
+pub struct Seeds(pub Vec<Seed>);
+
+impl Seeds {
+    /// Checks and compiles what the user wrote.
+    pub fn compile(tables: &[SiteTable], default_depth: u32) -> anyhow::Result<Seeds> {
+        let seeds = tables.iter().map(|table| {
+            compile(table, default_depth).with_context(|| format!("site {} in perennial.toml", table.url))
+        });
+        Ok(Seeds(seeds.collect::<anyhow::Result<_>>()?))
+    }
+
+    /// The seed that an address belongs to, its finder's first.
+    pub fn owner(&self, url: &Url, depth: u32, finder: usize) -> Option<usize> {
+        let contains = |&at: &usize| self.0.get(at).is_some_and(|seed| seed.scope.contains(url, depth));
+        Some(finder).filter(contains).or_else(|| (0..self.0.len()).find(contains))
+    }
+}
+
+fn compile(table: &SiteTable, default_depth: u32) -> anyhow::Result<Seed> {
+    let Some(seed) = perennial_core::canonical::parse(&table.url) else {
+        bail!("`{}` is not an http or https address: write it like https://example.org/", table.url);
+    };
+    let Some(kind) = ScopeKind::from_name(&table.scope) else {
+        bail!("scope = {:?}: choose one of page, prefix, host, domain", table.scope);
+    };
+    let rules = |rules: &[String]| -> anyhow::Result<Vec<Regex>> {
+        rules.iter().map(|rule| Regex::new(rule).with_context(|| format!("the pattern {rule:?}"))).collect()
+    };
+    if let Some(zone) = &table.timezone {
+        perennial_core::time::LocalClock::of_zone(zone)?;
+    }
+    let scope = Scope {
+        kind,
+        seed,
+        include: rules(&table.include)?,
+        exclude: rules(&table.exclude)?,
+        max_depth: Some(table.depth.unwrap_or(default_depth)),
+    };
+    Ok(Seed { scope, table: table.clone() })
+}

@@ -3,8 +3,13 @@
 //! A new test goes into the module named after the subcommand or the promise it checks.
 
 mod archive;
+mod crawl_again;
+mod crawl_killed;
+mod crawl_misbehaving;
+mod crawled;
 mod durability;
 mod program;
+mod web;
 
 #[test]
 fn version_is_printed() {

@@ -11,10 +11,10 @@ mod export;
 mod import;
 mod info;
 mod init;
-mod verify;
 mod list;
 mod log;
 mod remove;
+mod verify;
 
 pub use context::Context;
 pub use exit::Exit;

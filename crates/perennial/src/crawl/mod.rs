@@ -18,7 +18,6 @@ pub mod clock;
 pub mod frontier;
 pub mod host;
 pub mod log;
-mod payload;
 pub mod record;
 pub mod robots;
 pub mod settings;

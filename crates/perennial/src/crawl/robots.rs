@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use perennial_core::payload::{Limits, decode};
 use perennial_core::robots::{MAX_ROBOTS_BYTES, Robots, RobotsStatus};
 use perennial_core::time::{Span, Timestamp};
 use url::Url;
@@ -104,8 +105,8 @@ impl RobotsCache {
         match status {
             RobotsStatus::Text => {
                 let body = fetched.body.prefix(4 * MAX_ROBOTS_BYTES).unwrap_or_default();
-                let decoded =
-                    super::payload::decode_bounded(&fetched.head, &body, MAX_ROBOTS_BYTES as u64 + 1).0;
+                let limits = Limits { max_bytes: MAX_ROBOTS_BYTES as u64 + 1, ..Limits::default() };
+                let decoded = decode(&fetched.head, &*body, limits).bytes;
                 self.rules(status, &decoded, None, now)
             }
             RobotsStatus::Unavailable => self.rules(status, b"", None, now),

@@ -10,6 +10,7 @@ use perennial_core::canonical;
 use perennial_core::charset::decode_text;
 use perennial_core::http::HttpHead;
 use perennial_core::links::{LinkKind, find_css_links, find_links};
+use perennial_core::payload::{Limits, decode};
 use perennial_core::robots::RobotsStatus;
 use perennial_core::sitemap;
 use perennial_core::surt::surt;
@@ -385,9 +386,10 @@ pub fn is_loopback(url: &Url) -> bool {
 }
 
 /// The content behind transfer and content coding, bounded; None when it cannot be read at all.
-fn decoded(fetched: &mut Fetched) -> Option<Vec<u8>> {
+pub(super) fn decoded(fetched: &mut Fetched) -> Option<Vec<u8>> {
     let bytes = fetched.body.prefix(MAX_DECODED_BYTES as usize).ok()?;
-    Some(super::payload::decode_bounded(&fetched.head, &bytes, MAX_DECODED_BYTES).0)
+    let limits = Limits { max_bytes: MAX_DECODED_BYTES, ..Limits::default() };
+    Some(decode(&fetched.head, &*bytes, limits).bytes)
 }
 
 /// A sitemap may be a gzip file in itself.

@@ -1,0 +1,43 @@
+//! Fills an archive's frontier with N addresses, to measure what a crawl of it needs in memory.
+//!
+//! ```text
+//! cargo run --release --example million_urls -- DIR 1000000
+//! /usr/bin/time -v perennial --archive DIR crawl --allow-private --time-limit 10s
+//! ```
+
+use perennial::archive::{Archive, ArchiveWriter};
+use perennial::crawl::frontier::{Found, PageKind, put_found, seed_numbers};
+use perennial::store::PageNumbers;
+
+fn main() -> anyhow::Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let (Some(dir), n_urls) =
+        (args.first(), args.get(1).and_then(|text| text.parse().ok()).unwrap_or(1_000_000u32))
+    else {
+        anyhow::bail!("give a folder for the archive and a number of addresses");
+    };
+    let root = std::path::Path::new(dir);
+    let archive = Archive::create(root)?;
+    let seed = "http://127.0.0.1:9/".to_string();
+    let settings = std::fs::read_to_string(archive.settings_path())?;
+    std::fs::write(archive.settings_path(), format!("{settings}\n[[site]]\nurl = \"{seed}\"\n"))?;
+    let mut writer = ArchiveWriter::open(&archive)?;
+    let transaction = writer.store_mut().connection_mut().transaction()?;
+    let number = seed_numbers(&transaction, std::slice::from_ref(&seed))?[0];
+    {
+        let mut numbers = PageNumbers::new(&transaction);
+        for n in 0..n_urls {
+            let host = n % 1000;
+            let url = format!(
+                "http://127.0.0.1:{}/section-{}/article-{n}-with-a-title.html",
+                10_000 + host,
+                n % 97
+            );
+            let found =
+                Found { url, kind: PageKind::Page, seed: number, depth: 1, n_redirects: 0, changed: None };
+            put_found(&transaction, &mut numbers, &found)?;
+        }
+    }
+    transaction.commit()?;
+    writer.close()
+}

@@ -1,0 +1,92 @@
+//! The real executable over an archive of its own that ends with the test.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// An archive in a temporary folder.
+pub(crate) struct Archive {
+    _dir: tempfile::TempDir,
+    pub(crate) root: PathBuf,
+}
+
+impl Archive {
+    /// A new, empty one.
+    pub(crate) fn new() -> Archive {
+        let dir = tempfile::tempdir().unwrap();
+        let root = dir.path().join("archive");
+        let archive = Archive { _dir: dir, root };
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_perennial")).arg("init").arg(&archive.root).output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        archive
+    }
+
+    /// Adds lines to the end of perennial.toml; keys go to the table that was opened last.
+    pub(crate) fn append_settings(&self, text: &str) {
+        let path = self.root.join("perennial.toml");
+        let before = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(path, before + text).unwrap();
+    }
+
+    pub(crate) fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_perennial"));
+        command.arg("--archive").arg(&self.root).args(args);
+        command
+    }
+
+    /// Runs a command, whatever its end.
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
+        self.command(args).output().unwrap()
+    }
+
+    /// Starts a command and does not wait for it.
+    pub(crate) fn spawn(&self, args: &[&str]) -> Child {
+        self.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    }
+
+    /// Runs a command that must succeed; what it printed.
+    pub(crate) fn ok(&self, args: &[&str]) -> String {
+        let output = self.run(args);
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{args:?}: {text}{}", String::from_utf8_lossy(&output.stderr));
+        text
+    }
+
+    /// Runs a command that must succeed; what it printed as JSON.
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
+        let text = self.ok(&[args, &["--json"]].concat());
+        serde_json::from_str(&text).unwrap_or_else(|e| panic!("{args:?}: {e}: {text}"))
+    }
+
+    /// All lines of crawl.log.
+    pub(crate) fn log(&self) -> Vec<Value> {
+        let text = std::fs::read_to_string(self.root.join("crawl.log")).unwrap_or_default();
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The archive must be sound.
+    pub(crate) fn verify(&self) {
+        let output = self.run(&["verify"]);
+        assert!(
+            output.status.success(),
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+
+    #[allow(dead_code)]
+    pub(crate) fn path(&self) -> &Path {
+        &self.root
+    }
+}
+
+/// A gzip file.
+pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}

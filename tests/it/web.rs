@@ -1,0 +1,192 @@
+//! A web server of our own on 127.0.0.1:0 that behaves, or misbehaves, as each test asks.
+//!
+//! Raw TCP and a thread a connection: what a test writes is what the client gets, byte for byte.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// One request as it came.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) path: String,
+    pub(crate) fields: HashMap<String, String>,
+    /// How often this path was asked for before.
+    pub(crate) n_before: usize,
+}
+
+impl Asked {
+    pub(crate) fn field(&self, name: &str) -> Option<&str> {
+        self.fields.get(name).map(String::as_str)
+    }
+}
+
+/// What the server does with a request.
+pub(crate) enum Reply {
+    /// Status line, fields, body with its length; the connection is kept.
+    Page(u16, Vec<(&'static str, String)>, Vec<u8>),
+    /// These bytes, then close.
+    Raw(Vec<u8>),
+    /// These bytes, then a reset.
+    Reset(Vec<u8>),
+    /// These bytes, then this one every 20 ms for ever.
+    Drip(Vec<u8>, u8),
+    /// These bytes, then this block for ever.
+    Endless(Vec<u8>, Vec<u8>),
+    /// Nothing, for ever.
+    Silence,
+    /// Nothing, and close.
+    Close,
+}
+
+/// An HTML page.
+pub(crate) fn html(body: &str) -> Reply {
+    Reply::Page(200, vec![("Content-Type", "text/html; charset=utf-8".into())], body.as_bytes().to_vec())
+}
+
+/// A status with a short text.
+pub(crate) fn status(code: u16) -> Reply {
+    Reply::Page(code, vec![("Content-Type", "text/plain".into())], format!("status {code}").into_bytes())
+}
+
+/// A redirect.
+pub(crate) fn redirect(to: &str) -> Reply {
+    Reply::Page(302, vec![("Location", to.to_string())], Vec::new())
+}
+
+type Handler = dyn Fn(&Asked) -> Reply + Send + Sync;
+
+/// The server; it ends with the test.
+pub(crate) struct Web {
+    pub(crate) address: SocketAddr,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Web {
+    /// Serves until dropped.
+    pub(crate) fn serve(handler: impl Fn(&Asked) -> Reply + Send + Sync + 'static) -> Web {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let (asked, is_over) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
+        let handler: Arc<Handler> = Arc::new(handler);
+        let (seen, over) = (asked.clone(), is_over.clone());
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                if over.load(Ordering::Relaxed) {
+                    return;
+                }
+                let (handler, seen, over) = (handler.clone(), seen.clone(), over.clone());
+                std::thread::spawn(move || serve_connection(stream, &*handler, &seen, &over));
+            }
+        });
+        Web { address, asked, is_over }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// All requests so far.
+    pub(crate) fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    /// How often a path was asked for.
+    pub(crate) fn n_asked(&self, path: &str) -> usize {
+        self.asked.lock().unwrap().iter().filter(|asked| asked.path == path).count()
+    }
+}
+
+impl Drop for Web {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+fn serve_connection(stream: TcpStream, handler: &Handler, seen: &Mutex<Vec<Asked>>, over: &AtomicBool) {
+    let _ = stream.set_nodelay(true);
+    let _ = stream.set_read_timeout(Some(Duration::from_secs(60)));
+    let Ok(reading) = stream.try_clone() else { return };
+    let mut reader = BufReader::new(reading);
+    while let Some(mut asked) = read_request(&mut reader) {
+        {
+            let mut seen = seen.lock().unwrap();
+            asked.n_before = seen.iter().filter(|other| other.path == asked.path).count();
+            seen.push(asked.clone());
+        }
+        if !send(&stream, handler(&asked), over) {
+            return;
+        }
+    }
+}
+
+fn read_request(reader: &mut BufReader<TcpStream>) -> Option<Asked> {
+    let mut line = String::new();
+    reader.read_line(&mut line).ok().filter(|&n| n > 0)?;
+    let path = line.split(' ').nth(1)?.to_string();
+    let mut fields = HashMap::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok().filter(|&n| n > 0)?;
+        let Some((name, value)) = line.trim_end().split_once(':') else { break };
+        fields.insert(name.to_ascii_lowercase(), value.trim().to_string());
+    }
+    Some(Asked { path, fields, n_before: 0 })
+}
+
+/// Whether the connection goes on.
+fn send(mut stream: &TcpStream, reply: Reply, over: &AtomicBool) -> bool {
+    match reply {
+        Reply::Page(code, fields, body) => {
+            let mut head = format!("HTTP/1.1 {code} Some Reason\r\nContent-Length: {}\r\n", body.len());
+            for (name, value) in fields {
+                head.push_str(&format!("{name}: {value}\r\n"));
+            }
+            head.push_str("\r\n");
+            let mut bytes = head.into_bytes();
+            if code != 304 {
+                bytes.extend_from_slice(&body);
+            }
+            stream.write_all(&bytes).is_ok()
+        }
+        Reply::Raw(bytes) => {
+            let _ = stream.write_all(&bytes);
+            false
+        }
+        Reply::Reset(bytes) => {
+            let _ = stream.write_all(&bytes);
+            // Unread data in the receive buffer makes close() send a reset; linger 0 would need unsafe or a crate.
+            std::thread::sleep(Duration::from_millis(30));
+            let _ = stream.shutdown(std::net::Shutdown::Both);
+            false
+        }
+        Reply::Drip(bytes, byte) => {
+            let _ = stream.write_all(&bytes);
+            while !over.load(Ordering::Relaxed) && stream.write_all(&[byte]).is_ok() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            false
+        }
+        Reply::Endless(bytes, block) => {
+            let _ = stream.write_all(&bytes);
+            while !over.load(Ordering::Relaxed) && stream.write_all(&block).is_ok() {}
+            false
+        }
+        Reply::Silence => {
+            let mut byte = [0];
+            while !over.load(Ordering::Relaxed) {
+                match stream.read(&mut byte) {
+                    Ok(0) | Err(_) => break,
+                    Ok(_) => {}
+                }
+            }
+            false
+        }
+        Reply::Close => false,
+    }
+}

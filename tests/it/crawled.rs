@@ -86,7 +86,7 @@ impl Archive {
 
 /// A gzip file.
 pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
-    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     encoder.write_all(bytes).unwrap();
     encoder.finish().unwrap()
 }

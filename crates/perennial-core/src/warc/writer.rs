@@ -375,6 +375,14 @@ impl<W: Write> WarcWriter<W> {
         self.out
     }
 
+    /// Appends records that another writer of the same compression made, as they are; where they start.
+    pub fn write_members(&mut self, members: &[u8]) -> io::Result<u64> {
+        self.out.write_all(members)?;
+        let offset = self.offset;
+        self.offset += members.len() as u64;
+        Ok(offset)
+    }
+
     /// Writes a record whose block is in memory. It reaches the output in one piece unless it is large, but
     /// is not flushed.
     pub fn write(&mut self, record: &NewRecord<'_>) -> io::Result<Written> {

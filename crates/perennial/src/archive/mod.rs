@@ -20,7 +20,7 @@ mod writer;
 
 pub use read::Payload;
 pub use recover::Repair;
-pub use writer::{Appended, ArchiveWriter, Body, Derived, Exchange};
+pub use writer::{Appended, ArchiveWriter, Body, Derived, Exchange, Prepared};
 
 use std::fs;
 use std::io;

@@ -4,6 +4,7 @@
 //! WARC and only then tells the state. What a crash leaves between the two is put right by the next writer
 //! ([`super::recover`]); nothing that was committed can be lost, nothing is ever there twice.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Read, Seek, Write};
@@ -15,6 +16,7 @@ use perennial_core::surt::surt;
 use perennial_core::time::Timestamp;
 use perennial_core::warc::{
     Compression, NewRecord, RecordId, RecordIds, RevisitProfile, Sha1Stream, Truncation, WarcWriter, Written,
+    sha1_label,
 };
 use rusqlite::Transaction;
 
@@ -151,26 +153,51 @@ impl ArchiveWriter {
     /// After an error nothing more can be written: close the program or open the archive anew, which cuts
     /// off what was written in part. All that was committed is safe.
     pub fn append(&mut self, exchange: Exchange<'_>) -> anyhow::Result<Appended> {
+        self.append_prepared(exchange, None)
+    }
+
+    /// As [`Self::append`], with the costly part done beforehand from the same exchange.
+    pub fn append_prepared(
+        &mut self,
+        exchange: Exchange<'_>,
+        prepared: Option<Prepared>,
+    ) -> anyhow::Result<Appended> {
         if self.has_failed {
             bail!("an earlier write failed: open the archive anew, which repairs it");
         }
         self.has_failed = true;
         let appended = self
-            .append_exchange(exchange)
+            .append_exchange(exchange, prepared)
             .with_context(|| format!("cannot write to {}", self.archive.warc_dir().display()))?;
         self.has_failed = false;
         Ok(appended)
     }
 
-    fn append_exchange(&mut self, mut exchange: Exchange<'_>) -> anyhow::Result<Appended> {
+    fn append_exchange(
+        &mut self,
+        mut exchange: Exchange<'_>,
+        prepared: Option<Prepared>,
+    ) -> anyhow::Result<Appended> {
         let time = Timestamp::from_secs(exchange.time.as_secs());
         let head = HttpHead::parse(exchange.response_head);
-        let body = Hashed::of(exchange.response_head, &mut exchange.body)?;
+        let (body, members) = match prepared {
+            Some(prepared) => (prepared.hashed, Some(prepared.members)),
+            None => (Hashed::of(exchange.response_head, &mut exchange.body)?, None),
+        };
         let plan = self.plan(exchange.url, &head, &body, exchange.truncated.as_ref())?;
         let group_offset = self.current_file()?.out.offset();
-        let id = self.ids.next_id();
-        let written = self.write_response(&mut exchange, time, id, &body, &plan)?;
-        self.write_companions(&exchange, time, id)?;
+        let (id, offset, length) = match (members, &plan) {
+            (Some(members), Plan::Store) => {
+                let offset = self.current_file()?.out.write_members(&members.bytes)?;
+                (members.id, offset, members.response_length)
+            }
+            _ => {
+                let id = self.ids.next_id();
+                let written = self.write_response(&mut exchange, time, id, &body, &plan)?;
+                self.write_companions(&exchange, time, id)?;
+                (id, written.offset, written.length)
+            }
+        };
         let derived = self.write_derived(&exchange, time, id)?;
         let group_length = self.current_file()?.out.offset() - group_offset;
         let is_new_version = !self.has_version(exchange.url, plan.digest(&body))?;
@@ -185,8 +212,8 @@ impl ArchiveWriter {
                 _ => None,
             },
             digest: plan.digest(&body).to_string(),
-            offset: written.offset,
-            length: written.length,
+            offset,
+            length,
             group_offset,
             group_length,
             links: match plan.kind() {
@@ -273,11 +300,7 @@ impl ArchiveWriter {
         let out = &mut self.current_file()?.out;
         let (profile, origin_url, origin_time) = match plan {
             Plan::Store => {
-                let mut record = with_ip(NewRecord::response(id, time, url, head, b""), exchange.ip)
-                    .digests(Some(body.block_digest.clone()), Some(body.payload_digest.clone()));
-                if let Some(why) = exchange.truncated.clone() {
-                    record = record.truncated(why);
-                }
+                let record = response_record(exchange, time, id, body, b"");
                 return Ok(out.write_stream(&record, body.length, &mut exchange.body.reader()?)?);
             }
             Plan::Identical { url, time } => (RevisitProfile::IdenticalPayloadDigest, url, time),
@@ -293,15 +316,7 @@ impl ArchiveWriter {
         time: Timestamp,
         id: RecordId,
     ) -> anyhow::Result<()> {
-        if !exchange.request_head.is_empty() {
-            let own = self.ids.next_id();
-            let record =
-                NewRecord::request(own, time, exchange.url, exchange.request_head, b"").concurrent_to(id);
-            self.current_file()?.out.write(&record)?;
-        }
-        if !exchange.metadata.is_empty() {
-            let own = self.ids.next_id();
-            let record = NewRecord::metadata(own, time, exchange.url, exchange.metadata).concurrent_to(id);
+        for record in companion_records(exchange, time, id, &mut self.ids) {
             self.current_file()?.out.write(&record)?;
         }
         Ok(())
@@ -466,6 +481,99 @@ impl Plan {
     }
 }
 
+/// The costly part of an append, which any thread can do beforehand: digests, and the records as they are
+/// stored if the archive does not have the payload yet.
+pub struct Prepared {
+    hashed: Hashed,
+    members: Members,
+}
+
+/// Response, request and metadata records, compressed.
+struct Members {
+    id: RecordId,
+    bytes: Vec<u8>,
+    response_length: u64,
+}
+
+thread_local! {
+    /// A compressor has large tables: one a thread is made, and used again.
+    static SCRATCH: RefCell<Option<(RecordIds, WarcWriter<Vec<u8>>)>> = const { RefCell::new(None) };
+}
+
+impl Prepared {
+    /// Prepares an exchange whose body is in memory; a spooled one is left to the append.
+    pub fn of(exchange: &Exchange<'_>) -> io::Result<Option<Prepared>> {
+        let Body::Bytes(body) = exchange.body else { return Ok(None) };
+        let hashed = Hashed::of(exchange.response_head, &mut Body::Bytes(body))?;
+        SCRATCH.with_borrow_mut(|scratch| {
+            let (ids, out) = match scratch {
+                Some(scratch) => scratch,
+                None => {
+                    let out = WarcWriter::new(Vec::new(), 0, Compression::default())?;
+                    scratch.insert((RecordIds::new(random_seed()), out))
+                }
+            };
+            let members = Members::write(exchange, body, &hashed, ids, out);
+            if members.is_err() {
+                // Half a member must not come before the next one.
+                *scratch = None;
+            }
+            Ok(Some(Prepared { hashed, members: members? }))
+        })
+    }
+}
+
+impl Members {
+    fn write(
+        exchange: &Exchange<'_>,
+        body: &[u8],
+        hashed: &Hashed,
+        ids: &mut RecordIds,
+        out: &mut WarcWriter<Vec<u8>>,
+    ) -> io::Result<Members> {
+        let time = Timestamp::from_secs(exchange.time.as_secs());
+        let id = ids.next_id();
+        let response_length = out.write(&response_record(exchange, time, id, hashed, body))?.length;
+        for record in companion_records(exchange, time, id, ids) {
+            out.write(&record)?;
+        }
+        Ok(Members { id, bytes: std::mem::take(out.get_mut()), response_length })
+    }
+}
+
+fn response_record<'a>(
+    exchange: &Exchange<'a>,
+    time: Timestamp,
+    id: RecordId,
+    hashed: &Hashed,
+    body: &'a [u8],
+) -> NewRecord<'a> {
+    let record = NewRecord::response(id, time, exchange.url, exchange.response_head, body);
+    let record = with_ip(record, exchange.ip)
+        .digests(Some(hashed.block_digest.clone()), Some(hashed.payload_digest.clone()));
+    match exchange.truncated.clone() {
+        Some(why) => record.truncated(why),
+        None => record,
+    }
+}
+
+/// The request and the facts about the exchange, as far as there are any.
+fn companion_records<'a>(
+    exchange: &Exchange<'a>,
+    time: Timestamp,
+    id: RecordId,
+    ids: &mut RecordIds,
+) -> Vec<NewRecord<'a>> {
+    let mut records = Vec::with_capacity(2);
+    if !exchange.request_head.is_empty() {
+        records.push(NewRecord::request(ids.next_id(), time, exchange.url, exchange.request_head, b""));
+    }
+    if !exchange.metadata.is_empty() {
+        records.push(NewRecord::metadata(ids.next_id(), time, exchange.url, exchange.metadata));
+    }
+    records.into_iter().map(|record| record.concurrent_to(id)).collect()
+}
+
 /// Length and digests of a body.
 struct Hashed {
     length: u64,
@@ -475,6 +583,13 @@ struct Hashed {
 
 impl Hashed {
     fn of(head: &[u8], body: &mut Body<'_>) -> io::Result<Hashed> {
+        if let Body::Bytes(bytes) = body {
+            let mut block = Sha1Stream::new();
+            block.update(head);
+            block.update(bytes);
+            let (block_digest, payload_digest) = (block.label(), sha1_label(bytes));
+            return Ok(Hashed { length: bytes.len() as u64, block_digest, payload_digest });
+        }
         let (mut block, mut payload) = (Sha1Stream::new(), Sha1Stream::new());
         block.update(head);
         let mut length = 0;

@@ -14,15 +14,14 @@ use perennial_core::schedule::VisitOutcome;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::trap::shape;
 use perennial_core::validator::{Answer, ValidatorTrust};
-use perennial_core::warc::Truncation;
 use tokio::sync::mpsc::UnboundedSender;
 use url::Url;
 
 use super::frontier::{self, Ending, Found, PageKind, Visited};
 use super::log::{CrawlLog, LogLine};
 use super::visit::{Exchanged, Report};
-use crate::archive::{Appended, ArchiveWriter, Body as ArchiveBody, Derived, Exchange};
-use crate::fetch::{Body, Cut};
+use crate::archive::{Appended, ArchiveWriter};
+use crate::fetch::Cut;
 use crate::store::{Kind, PageNumbers};
 
 /// Reports taken into one commit.
@@ -288,33 +287,9 @@ impl Recorder {
         Ok(verdict)
     }
 
-    fn append_exchanged(&mut self, exchanged: Exchanged) -> anyhow::Result<Appended> {
-        let Exchanged { url, time, mut fetched, links, dom } = exchanged;
-        let millis = fetched.took.as_millis().to_string();
-        let dom_uri = format!("urn:dom:{url}");
-        let derived: Vec<Derived<'_>> = dom
-            .iter()
-            .map(|dom| Derived {
-                uri: &dom_uri,
-                content_type: "text/html; charset=utf-8",
-                bytes: dom.as_bytes(),
-            })
-            .collect();
-        self.writer.append(Exchange {
-            url: &url,
-            time,
-            ip: fetched.address.map(|address| address.ip()),
-            request_head: &fetched.request_head,
-            response_head: fetched.head.as_bytes(),
-            body: match &mut fetched.body {
-                Body::Memory(bytes) => ArchiveBody::Bytes(bytes),
-                Body::Spooled(file, _) => ArchiveBody::Spooled(file),
-            },
-            truncated: fetched.cut.map(|cut| Truncation::parse(cut.name())),
-            metadata: &[("fetchTimeMs", &millis)],
-            derived: &derived,
-            links,
-        })
+    fn append_exchanged(&mut self, mut exchanged: Exchanged) -> anyhow::Result<Appended> {
+        let (links, prepared) = (exchanged.links.take(), exchanged.prepared.take());
+        exchanged.with_exchange(links, |exchange| self.writer.append_prepared(exchange, prepared))
     }
 
     fn book_host(

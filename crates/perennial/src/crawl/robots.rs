@@ -130,7 +130,14 @@ impl RobotsCache {
 
 impl Rules {
     fn map_exchanged(self, at: Url, fetched: Fetched, time: Timestamp) -> (Rules, Option<Exchanged>) {
-        let exchanged = Exchanged { url: at.to_string(), time, fetched, links: Some(Vec::new()), dom: None };
+        let exchanged = Exchanged {
+            url: at.to_string(),
+            time,
+            fetched,
+            links: Some(Vec::new()),
+            dom: None,
+            prepared: None,
+        };
         (self, Some(exchanged))
     }
 }

@@ -16,12 +16,14 @@ use perennial_core::sitemap;
 use perennial_core::surt::surt;
 use perennial_core::time::Timestamp;
 use perennial_core::trap::find_trap;
+use perennial_core::warc::Truncation;
 use url::Url;
 
 use super::clock::Clock;
 use super::frontier::{Found, PageKind, Target};
 use super::robots::RobotsCache;
 use super::settings::{CrawlTable, Seeds};
+use crate::archive::{Body as ArchiveBody, Derived, Exchange, Prepared};
 use crate::fetch::{Body, Client, FetchError, Fetched, Request};
 use crate::store::LinkTarget;
 
@@ -62,6 +64,46 @@ pub struct Exchanged {
     pub links: Option<Vec<LinkTarget>>,
     /// Content of the page after its scripts ran, where a browser drew it.
     pub dom: Option<String>,
+    /// Digests and compressed records, made where there are many threads.
+    pub prepared: Option<Prepared>,
+}
+
+impl Exchanged {
+    /// Does the costly part of archiving; whether it succeeds or not, the archive can do without.
+    pub fn prepare(&mut self) {
+        self.prepared = self.with_exchange(None, |exchange| Prepared::of(&exchange).ok().flatten());
+    }
+
+    /// Calls `with` on the exchange as the archive takes it.
+    pub fn with_exchange<R>(
+        &mut self,
+        links: Option<Vec<LinkTarget>>,
+        with: impl FnOnce(Exchange<'_>) -> R,
+    ) -> R {
+        let millis = self.fetched.took.as_millis().to_string();
+        let dom_uri = format!("urn:dom:{}", self.url);
+        let content_type = "text/html; charset=utf-8";
+        let derived: Vec<Derived<'_>> = self
+            .dom
+            .iter()
+            .map(|dom| Derived { uri: &dom_uri, content_type, bytes: dom.as_bytes() })
+            .collect();
+        with(Exchange {
+            url: &self.url,
+            time: self.time,
+            ip: self.fetched.address.map(|address| address.ip()),
+            request_head: &self.fetched.request_head,
+            response_head: self.fetched.head.as_bytes(),
+            body: match &mut self.fetched.body {
+                Body::Memory(bytes) => ArchiveBody::Bytes(bytes),
+                Body::Spooled(file, _) => ArchiveBody::Spooled(file),
+            },
+            truncated: self.fetched.cut.map(|cut| Truncation::parse(cut.name())),
+            metadata: &[("fetchTimeMs", &millis)],
+            derived: &derived,
+            links,
+        })
+    }
 }
 
 /// Why there is nothing to archive.
@@ -105,7 +147,10 @@ pub struct Report {
 pub async fn visit(shared: Arc<Shared>, target: Target, reason: String) -> Report {
     let started = std::time::Instant::now();
     let mut visit = Visit { shared: &shared, found: Vec::new(), robots: None, crawl_delay_secs: None };
-    let (result, conditional) = visit.run(&target).await;
+    let (mut result, conditional) = visit.run(&target).await;
+    if let Ok(exchanged) = &mut result {
+        exchanged.prepare();
+    }
     let took = result.as_ref().map_or(started.elapsed(), |exchanged| exchanged.fetched.took);
     let Visit { found, robots, crawl_delay_secs, .. } = visit;
     Report {
@@ -206,7 +251,7 @@ impl Visit<'_> {
         } else if (200..300).contains(&status) {
             links = self.read_content(target, url, &mut fetched);
         }
-        Exchanged { url: target.url.clone(), time, fetched, links, dom: None }
+        Exchanged { url: target.url.clone(), time, fetched, links, dom: None, prepared: None }
     }
 
     fn read_redirect(&mut self, target: &Target, url: &Url, head: &HttpHead) -> Option<Vec<LinkTarget>> {

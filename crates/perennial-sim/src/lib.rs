@@ -14,6 +14,7 @@
 //! | [`experiment`] | a world, strategies and budgets -> tables of results beside the bounds |
 //! | [`claims`] | results -> which of the papers' findings hold |
 //! | [`chart`] | series of numbers -> SVG |
+//! | [`report`] | results -> one HTML page with the papers' figures |
 
 pub mod chance;
 
@@ -32,3 +33,5 @@ pub mod experiment;
 pub mod claims;
 
 pub mod chart;
+
+pub mod report;

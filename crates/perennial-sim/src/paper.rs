@@ -24,6 +24,9 @@ const WEIGHT_RATE_CORRELATION: f64 = 0.4;
 const SHIFTED_SHARE: f64 = 0.12;
 /// A quasi-static page changes this much less than its neighbours.
 const QUASI_STATIC_FACTOR: f64 = 0.03;
+/// Deviation of the logarithm of single hours from the smooth pattern: real patterns are ragged.
+const RATE_RAGGEDNESS: f64 = 0.4;
+const IMPORTANCE_RAGGEDNESS: f64 = 0.4;
 
 /// How large a paper world is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,11 +121,12 @@ fn draw_profile(
     chance: &mut Chance,
 ) -> DayProfile {
     let shape = match habit {
-        Habit::DayPeaked => bump(chance.range(9.0, 18.0), chance.range(2.0, 4.0)),
+        Habit::DayPeaked => bump(chance.range(9.0, 18.0), chance.range(3.4, 6.8)),
         Habit::Night => bump(chance.range(21.0, 28.0), chance.range(1.5, 3.0)),
         Habit::Flat | Habit::QuasiStatic => [1.0; HOURS],
         Habit::Bursty => burst(chance.below(HOURS), 1 + chance.below(3)),
     };
+    let shape = shape.map(|share| share * (RATE_RAGGEDNESS * chance.normal()).exp());
     DayProfile::shaped(&shape, changes_per_day, MAX_CHANGES_PER_HOUR, importance)
 }
 
@@ -146,11 +150,12 @@ fn burst(first: usize, n_hours: usize) -> [f64; HOURS] {
 /// The mean importance of a change by hour: a level of the page's own, and a swing over the day.
 fn draw_importance(chance: &mut Chance) -> [f64; HOURS] {
     let level = chance.beta(0.35, 5.0);
-    let swing = chance.range(0.0, 0.6);
+    let swing = chance.range(0.0, 0.3);
     let peak = chance.range(0.0, HOURS as f64);
     std::array::from_fn(|hour| {
         let angle = (hour as f64 + 0.5 - peak) / HOURS as f64 * std::f64::consts::TAU;
-        (level * (1.0 + swing * angle.cos())).clamp(0.02, 0.95)
+        let ragged = (IMPORTANCE_RAGGEDNESS * chance.normal()).exp();
+        (level * (1.0 + swing * angle.cos()) * ragged).clamp(0.02, 0.95)
     })
 }
 

@@ -15,7 +15,7 @@ use crate::chance::Chance;
 pub const HOURS: usize = 24;
 
 /// How strongly the importance of single changes keeps to its hourly mean.
-const IMPORTANCE_CONCENTRATION: f64 = 6.0;
+const IMPORTANCE_CONCENTRATION: f64 = 4.0;
 
 /// Pages, their weights, and every change they made.
 #[derive(Clone, Debug, PartialEq)]

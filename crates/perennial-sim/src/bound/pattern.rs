@@ -183,8 +183,28 @@ fn expected_pages(
             ExpectedPage::new(value, each)
         })
         .collect();
+    if world.pages.iter().all(|page| page.truth.is_some()) {
+        set_expected_values(&mut pages, world, spec.goal);
+    }
     pages.retain(|page| page.value > 0.0);
     pages
+}
+
+/// Where the rates are true, what is expected to be caught is a share of what is expected to exist; what happened
+/// to exist in one world is off by chance.
+fn set_expected_values(pages: &mut [ExpectedPage], world: &World, goal: Goal) {
+    let sum = |page: &ExpectedPage| page.slots.iter().map(|(n, mean, _)| f64::from(n * mean)).sum::<f64>();
+    let sums: Vec<f64> = pages.iter().map(sum).collect();
+    for ((page, sum), weight) in pages.iter_mut().zip(&sums).zip(world.pages.iter().map(|page| page.weight)) {
+        page.value = match goal {
+            Goal::Pooled => weight.max(0.0),
+            Goal::Definition513 if *sum > 0.0 => weight.max(0.0) / sum,
+            Goal::Definition513 => 0.0,
+            Goal::Count => 1.0,
+        };
+    }
+    let total: f64 = pages.iter().zip(&sums).map(|(page, sum)| page.value * sum).sum();
+    pages.iter_mut().for_each(|page| page.value /= total.max(f64::MIN_POSITIVE));
 }
 
 fn demand_of_all<'a>(

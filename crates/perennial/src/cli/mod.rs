@@ -14,6 +14,7 @@ mod init;
 mod list;
 mod log;
 mod remove;
+mod simulate;
 mod verify;
 
 pub use context::Context;
@@ -78,6 +79,8 @@ enum Command {
     Crawl(crawl::Crawl),
     /// Show the visits of the crawl: why, what came back, what was stored
     Log(log::Log),
+    /// Try strategies on a simulated or recorded web
+    Simulate(Box<simulate::Simulate>),
 }
 
 impl Command {
@@ -93,6 +96,7 @@ impl Command {
             Command::List(args) => args.run(context),
             Command::Crawl(args) => args.run(context),
             Command::Log(args) => args.run(context),
+            Command::Simulate(args) => args.run(context),
         }
     }
 }

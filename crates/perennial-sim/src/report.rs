@@ -1,0 +1,403 @@
+//! Results -> one self-contained HTML page: the papers' figures drawn anew, beside what the papers say.
+
+use std::fmt::Write as _;
+
+use crate::chart::{Chart, Series, Stroke, escape};
+use crate::claims::{Claim, check};
+use crate::experiment::{Line, Outcome};
+
+/// All that a report shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Report {
+    /// The command that makes these figures again.
+    pub command: String,
+    /// What was crawled, in words.
+    pub world: String,
+    /// Every strategy at every budget.
+    pub lines: Vec<Line>,
+    /// Importance-Pattern and expected gain with other numbers of periods a day (P-PATTERN Fig. 7).
+    pub periods: Vec<(u16, Vec<Line>)>,
+}
+
+/// A figure of a paper, and which numbers draw it here.
+struct Figure {
+    id: &'static str,
+    title: &'static str,
+    source: &'static str,
+    says: &'static str,
+    y_label: &'static str,
+    measure: fn(&Outcome) -> f64,
+    strategies: &'static [&'static str],
+    with_bounds: bool,
+}
+
+const PATTERN_PAPER: &[&str] =
+    &["fixed-interval", "relevance", "frequency", "sharc", "coherence", "pattern", "expected-gain"];
+const QUALITY_PAPER: &[&str] = &[
+    "fixed-interval",
+    "adaptive-interval",
+    "relevance",
+    "frequency",
+    "sharc",
+    "coherence",
+    "importance",
+    "pattern",
+    "importance-pattern",
+    "expected-gain",
+];
+
+const FIGURES: [Figure; 4] = [
+    Figure {
+        id: "pattern-8",
+        title: "Versions captured",
+        source: "P-PATTERN, Figure 8",
+        says: "Importance is left aside: the share of versions captured, by the share of pages that may be fetched an hour. \
+               Pattern outperforms Relevance, SHARC, Coherence and Frequency; it gains around 10 % with few resources.",
+        y_label: "completeness by count",
+        measure: |outcome| outcome.completeness_count,
+        strategies: PATTERN_PAPER,
+        with_bounds: false,
+    },
+    Figure {
+        id: "pattern-9",
+        title: "Weight captured",
+        source: "P-PATTERN, Figure 9",
+        says: "Versions weigh the page's importance times that of the change. The pattern strategy with importance gains around \
+               20 % over Relevance, SHARC, Coherence and Frequency.",
+        y_label: "weighted completeness, pooled",
+        measure: |outcome| outcome.completeness_pooled,
+        strategies: &["relevance", "frequency", "sharc", "coherence", "importance-pattern", "expected-gain"],
+        with_bounds: true,
+    },
+    Figure {
+        id: "quality-7",
+        title: "Weighted completeness",
+        source: "P-QUALITY, Figure 7",
+        says: "Completeness grows with the resources and never reaches 100 %. Importance-Pattern improves it by around 20 % over \
+               Relevance, SHARC, Coherence and Frequency with few resources, and is 5 % better than Importance. Drawn here by \
+               Definition 5.13: the mean over pages of each page's own share.",
+        y_label: "weighted completeness, Definition 5.13",
+        measure: |outcome| outcome.completeness_weighted,
+        strategies: QUALITY_PAPER,
+        with_bounds: false,
+    },
+    Figure {
+        id: "quality-8",
+        title: "Weighted coherence",
+        source: "P-QUALITY, Figure 8",
+        says: "The weight of the most numerous set of captured versions that existed at one instant. Importance-Pattern is \
+               highest, around 10 % above SHARC, Coherence and Relevance; Frequency is lowest.",
+        y_label: "weighted coherence",
+        measure: |outcome| outcome.coherence_weighted,
+        strategies: QUALITY_PAPER,
+        with_bounds: false,
+    },
+];
+
+/// The strategy's name for people, and its colour in every figure.
+fn face(strategy: &str) -> (&'static str, &'static str) {
+    match strategy {
+        "expected-gain" => ("Expected gain", "#0b5fff"),
+        "importance-pattern" => ("Importance-Pattern", "#d9480f"),
+        "importance" => ("Importance", "#e8900c"),
+        "pattern" => ("Pattern", "#2b8a3e"),
+        "frequency" => ("Frequency", "#a61e4d"),
+        "sharc" => ("SHARC", "#7048e8"),
+        "coherence" => ("Coherence", "#1098ad"),
+        "relevance" => ("Relevance", "#868e96"),
+        "adaptive-interval" => ("Adaptive interval", "#b08968"),
+        "fixed-interval" => ("Fixed interval", "#495057"),
+        _ => ("other", "#212529"),
+    }
+}
+
+impl Report {
+    /// The page.
+    pub fn to_html(&self) -> String {
+        let mut html = String::from(HEAD);
+        let _ = write!(
+            html,
+            "<h1>What a crawler catches</h1><p class=lead>{}</p><p>Made by <code>{}</code>. The horizontal axis is M: how many \
+             fetches an hour, as a share of the number of pages. Every figure comes from the scheduler that the crawler uses, \
+             under a virtual clock.</p>",
+            escape(&self.world),
+            escape(&self.command)
+        );
+        self.write_summary(&mut html);
+        self.write_claims(&mut html);
+        self.write_periods(&mut html);
+        for figure in &FIGURES {
+            self.write_figure(figure, &mut html);
+        }
+        self.write_tables(&mut html);
+        html.push_str("</main></body></html>\n");
+        html
+    }
+
+    /// One sentence for the impatient: ours against the best of the papers at the smallest budgets.
+    fn write_summary(&self, html: &mut String) {
+        let mut cards = String::new();
+        for line in self.lines.iter().take(3) {
+            let of = |name: &str| line.results.iter().find(|outcome| outcome.strategy == name);
+            let (Some(ours), Some(theirs)) = (of("expected-gain"), of("importance-pattern")) else {
+                continue;
+            };
+            let _ = write!(
+                cards,
+                "<div class=card><div class=big>{:.1} %</div><div>of all important change caught at M = {:.0} %</div>\
+                 <div class=dim>Importance-Pattern {:.1} %, clairvoyant {:.1} %</div></div>",
+                ours.completeness_pooled * 100.0,
+                line.budget * 100.0,
+                theirs.completeness_pooled * 100.0,
+                line.bounds.clairvoyant * 100.0
+            );
+        }
+        let _ = write!(html, "<div class=cards>{cards}</div>");
+    }
+
+    fn write_claims(&self, html: &mut String) {
+        html.push_str("<h2>Do the papers' findings hold here?</h2><table class=claims><tbody>");
+        for claim in check(&self.lines).iter().chain(self.period_claim().iter()) {
+            let (word, class) = match claim.holds {
+                Some(true) => ("holds", "yes"),
+                Some(false) => ("does not hold", "no"),
+                None => ("not run", "dim"),
+            };
+            let _ = write!(
+                html,
+                "<tr><td class={class}>{word}</td><td>{}</td><td>{}<div class=dim>{}</div></td></tr>",
+                escape(claim.source),
+                escape(claim.says),
+                escape(&claim.because)
+            );
+        }
+        html.push_str("</tbody></table>");
+    }
+
+    /// Completeness of the pattern strategy by number of periods, at a budget.
+    fn by_periods(&self, strategy: &str, budget: f64) -> Vec<(f64, f64)> {
+        let value = |lines: &[Line]| {
+            let line = lines.iter().find(|line| (line.budget - budget).abs() < 1e-9)?;
+            let outcome = line.results.iter().find(|outcome| outcome.strategy == strategy)?;
+            Some(outcome.completeness_pooled)
+        };
+        self.periods.iter().filter_map(|(n, lines)| Some((f64::from(*n), value(lines)?))).collect()
+    }
+
+    fn period_claim(&self) -> Option<Claim> {
+        let budget = self.periods.first()?.1.first()?.budget;
+        let points = self.by_periods("importance-pattern", budget);
+        let at = |n: f64| points.iter().find(|point| point.0 == n).map(|point| point.1);
+        let (few, day, many) = (points.first()?.1, at(24.0)?, points.last()?.1);
+        let percent = |share: f64| format!("{:.1} %", share * 100.0);
+        Some(Claim {
+            source: "P-PATTERN Fig. 7",
+            says: "completeness grows with the number of periods and is almost constant beyond 24 a day",
+            holds: Some(few < day && (many - day).abs() < 0.02),
+            because: format!(
+                "at M = {:.0} %: {} with the fewest, {} with 24, {} with the most; each list is made once a period, with the \
+                 same fetches an hour",
+                budget * 100.0,
+                percent(few),
+                percent(day),
+                percent(many)
+            ),
+        })
+    }
+
+    fn write_periods(&self, html: &mut String) {
+        let Some((_, first)) = self.periods.first() else { return };
+        let mut series = Vec::new();
+        for (line, colour) in first.iter().zip(["#f4a259", "#d9480f", "#8c2f0b"]) {
+            let label = format!("Imp.-Pattern, M = {:.0} %", line.budget * 100.0);
+            let points = self.by_periods("importance-pattern", line.budget);
+            series.push(Series { label, colour, stroke: Stroke::Thin, points });
+        }
+        for (line, colour) in first.iter().zip(["#74a9ff", "#0b5fff", "#06368f"]) {
+            let label = format!("Exp. gain, M = {:.0} %", line.budget * 100.0);
+            let points = self.by_periods("expected-gain", line.budget);
+            series.push(Series { label, colour, stroke: Stroke::Bold, points });
+        }
+        let ticks = self.periods.iter().map(|(n, _)| (f64::from(*n), n.to_string())).collect();
+        let chart = Chart {
+            x_label: "periods a day".to_owned(),
+            y_label: "weighted completeness, pooled".to_owned(),
+            x_ticks: ticks,
+            x_is_log: true,
+            series,
+        };
+        let says = "Completeness of the pattern strategy by the number of periods of a day, M = 10, 20, 30 %: it grows with the \
+                    number and is almost constant beyond 24.";
+        write_section(html, "pattern-7", "Length of a period", "P-PATTERN, Figure 7", says, &chart);
+    }
+
+    fn write_figure(&self, figure: &Figure, html: &mut String) {
+        let mut series = Vec::new();
+        if figure.with_bounds && self.lines.iter().any(|line| line.bounds.clairvoyant < 1.0) {
+            let points =
+                |pick: fn(&Line) -> f64| self.lines.iter().map(|line| (line.budget, pick(line))).collect();
+            let clairvoyant = points(|line| line.bounds.clairvoyant);
+            let known = points(|line| line.bounds.pattern_known);
+            for (label, points) in [("bound: clairvoyant", clairvoyant), ("bound: patterns known", known)] {
+                series.push(Series {
+                    label: label.to_owned(),
+                    colour: "#adb5bd",
+                    stroke: Stroke::Dashed,
+                    points,
+                });
+            }
+        }
+        series.extend(figure.strategies.iter().flat_map(|name| self.series_of(name, figure.measure)));
+        let ticks = self.lines.iter().map(|line| (line.budget, format!("{:.0} %", line.budget * 100.0)));
+        let chart = Chart {
+            x_label: "M: pages fetched an hour".to_owned(),
+            y_label: figure.y_label.to_owned(),
+            x_ticks: ticks.collect(),
+            x_is_log: true,
+            series,
+        };
+        write_section(html, figure.id, figure.title, figure.source, figure.says, &chart);
+    }
+
+    /// With patterns known and learned apart, where both were run.
+    fn series_of(&self, strategy: &str, measure: fn(&Outcome) -> f64) -> Vec<Series> {
+        let (label, colour) = face(strategy);
+        let both = |outcome: &Outcome| {
+            self.lines
+                .iter()
+                .flat_map(|line| &line.results)
+                .any(|other| other.strategy == outcome.strategy && other.learned != outcome.learned)
+        };
+        let mut all = Vec::new();
+        for learned in [false, true] {
+            let matches = |outcome: &&Outcome| outcome.strategy == strategy && outcome.learned == learned;
+            let points: Vec<(f64, f64)> = self
+                .lines
+                .iter()
+                .filter_map(|line| Some((line.budget, measure(line.results.iter().find(matches)?))))
+                .collect();
+            let is_both = self.lines.iter().flat_map(|line| &line.results).find(matches).is_some_and(both);
+            let label = if learned && is_both { format!("{label}, learned") } else { label.to_owned() };
+            let stroke = if strategy == "expected-gain" { Stroke::Bold } else { Stroke::Thin };
+            if !points.is_empty() {
+                all.push(Series { label, colour, stroke, points });
+            }
+        }
+        all
+    }
+
+    fn write_tables(&self, html: &mut String) {
+        html.push_str("<h2>All figures</h2>");
+        for line in &self.lines {
+            let _ = write!(
+                html,
+                "<h3>M = {:.0} %, lists every {:.0} minutes, seed {}</h3><p class=dim>Bounds: clairvoyant {:.1} %, patterns known \
+                 {:.1} %.</p><table><thead><tr><th>strategy<th>pooled<th>Def. 5.13<th>by count<th>coherence<th>coherence, \
+                 heaviest set<th>share of clairvoyant</thead><tbody>",
+                line.budget * 100.0,
+                line.slot_minutes,
+                line.seed,
+                line.bounds.clairvoyant * 100.0,
+                line.bounds.pattern_known * 100.0
+            );
+            for outcome in &line.results {
+                write_row(outcome, html);
+            }
+            html.push_str("</tbody></table>");
+        }
+    }
+}
+
+fn write_row(outcome: &Outcome, html: &mut String) {
+    let class = if outcome.strategy == "expected-gain" { " class=ours" } else { "" };
+    let learned = if outcome.learned { " <span class=dim>learned</span>" } else { "" };
+    let _ = write!(html, "<tr{class}><td>{}{learned}</td>", face(&outcome.strategy).0);
+    for value in [
+        outcome.completeness_pooled,
+        outcome.completeness_weighted,
+        outcome.completeness_count,
+        outcome.coherence_weighted,
+        outcome.coherence_max_weight,
+        outcome.share_of_clairvoyant,
+    ] {
+        let _ = write!(html, "<td class=n>{:.1}</td>", value * 100.0);
+    }
+    html.push_str("</tr>");
+}
+
+fn write_section(html: &mut String, id: &str, title: &str, source: &str, says: &str, chart: &Chart) {
+    let _ = write!(
+        html,
+        "<section id={id}><h2>{}</h2><div class=figure><div class=plot>{}</div><aside><div class=source>{}</div><p>{}</p></aside>\
+         </div></section>",
+        escape(title),
+        chart.to_svg(),
+        escape(source),
+        escape(says)
+    );
+}
+
+const HEAD: &str = "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport \
+content=\"width=device-width,initial-scale=1\"><title>What a crawler catches</title><style>\
+body{margin:0;font:16px/1.5 system-ui,sans-serif;color:#212529;background:#f8f9fa}\
+main{max-width:1120px;margin:0 auto;padding:24px 24px 64px}\
+h1{font-size:30px;margin:16px 0 4px}h2{font-size:21px;margin:36px 0 10px}h3{font-size:16px;margin:22px 0 2px}\
+.lead{font-size:18px;margin:0 0 8px}code{background:#e9ecef;border-radius:4px;padding:1px 5px;font-size:14px}\
+.dim{color:#6c757d;font-size:14px}.cards{display:flex;gap:16px;flex-wrap:wrap;margin:18px 0}\
+.card{background:#fff;border:1px solid #dee2e6;border-radius:8px;padding:14px 18px;flex:1;min-width:220px}\
+.big{font-size:32px;font-weight:600;color:#0b5fff;line-height:1.2}\
+.figure{display:flex;gap:24px;background:#fff;border:1px solid #dee2e6;border-radius:8px;padding:16px;align-items:flex-start}\
+.plot{flex:1 1 760px;min-width:0}aside{flex:0 0 230px;font-size:15px}aside p{margin:6px 0}\
+.source{font-weight:600;border-bottom:1px solid #dee2e6;padding-bottom:4px}\
+svg{width:100%;height:auto;display:block}svg text{font:12px system-ui,sans-serif;fill:#495057}\
+svg .axis{font-size:13px;fill:#212529}svg .grid{stroke:#e9ecef}svg .tick{stroke:#adb5bd}svg .leader{opacity:.45;fill:none}\
+table{border-collapse:collapse;background:#fff;width:100%;font-size:14px}\
+th,td{border-bottom:1px solid #e9ecef;padding:5px 10px;text-align:left;vertical-align:top}\
+th{font-weight:600}td.n{text-align:right;font-variant-numeric:tabular-nums}th:not(:first-child){text-align:right}\
+.ours{font-weight:600}.claims td:first-child{white-space:nowrap;font-weight:600}.claims td:nth-child(2){white-space:nowrap}\
+.yes{color:#2b8a3e}.no{color:#c92a2a}\
+@media(max-width:900px){.figure{flex-direction:column}aside{flex:none}}\
+</style></head><body><main>";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Bounds;
+
+    fn line(budget: f64) -> Line {
+        let outcome = |strategy: &str| Outcome {
+            strategy: strategy.to_owned(),
+            learned: false,
+            completeness_pooled: 0.5 + budget,
+            completeness_weighted: 0.4,
+            completeness_count: 0.3,
+            coherence_weighted: 0.9,
+            coherence_max_weight: 0.95,
+            share_of_clairvoyant: 0.7,
+        };
+        Line {
+            world: "w".to_owned(),
+            budget,
+            slot_minutes: 60.0,
+            seed: 1,
+            results: QUALITY_PAPER.iter().map(|name| outcome(name)).collect(),
+            bounds: Bounds { clairvoyant: 0.8, pattern_known: 0.7 },
+        }
+    }
+
+    #[test]
+    fn every_figure_and_table_is_there_and_nothing_is_loaded_from_outside() {
+        let report = Report {
+            command: "perennial simulate --pages <5>".to_owned(),
+            world: "a small world".to_owned(),
+            lines: vec![line(0.1), line(0.2)],
+            periods: vec![(2, vec![line(0.1)]), (24, vec![line(0.1)]), (120, vec![line(0.1)])],
+        };
+        let html = report.to_html();
+        for id in ["pattern-7", "pattern-8", "pattern-9", "quality-7", "quality-8"] {
+            assert!(html.contains(&format!("<section id={id}>")), "{id}");
+        }
+        assert!(html.contains("&lt;5&gt;") && html.contains("60.0"));
+        assert!(!html.contains("src=") && !html.contains("href=") && !html.contains("http"));
+    }
+}

@@ -1,0 +1,370 @@
+//! `perennial simulate`: a world of changing pages -> what each strategy would catch of it under a budget.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use perennial_core::schedule::{Goal, Strategy};
+use perennial_core::time::{LocalClock, Span, Timestamp};
+use perennial_sim::drive::Visibility;
+use perennial_sim::experiment::{Experiment, Line, Run};
+use perennial_sim::paper::PaperWorld;
+use perennial_sim::report::Report;
+use perennial_sim::trace::{self, TraceStart};
+use perennial_sim::world::World;
+
+use super::{Context, Exit};
+
+/// Numbers of periods a day of P-PATTERN Figure 7, as far as they divide a day into whole minutes.
+const FIGURE_7_PERIODS: [u16; 12] = [2, 3, 4, 6, 8, 12, 24, 30, 40, 60, 80, 120];
+const FIGURE_7_BUDGETS: [f64; 3] = [0.1, 0.2, 0.3];
+
+/// Crawls a simulated or recorded web under a virtual clock with the crawler's own scheduler, and says what each
+/// strategy caught beside what no strategy could beat.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  perennial simulate
+  perennial simulate --strategy expected-gain,importance-pattern --budget 5%,10% --seed 1,2,3 --json
+  perennial simulate --slot-minutes 15 --patterns both
+  perennial simulate --trace fronts.tsv --zone Europe/Berlin --report out
+  perennial simulate --world my-changes.tsv --goal definition-5.13
+
+A trace is a file of lines `page<TAB>time<TAB>importance`, or a history of polled pages; docs/traces.md has both.")]
+pub(super) struct Simulate {
+    /// `paper`, the world of the papers' experiments, or a trace file
+    #[arg(long, value_name = "paper|FILE", default_value = "paper")]
+    world: String,
+
+    /// Replay what really happened; several files are laid side by side, week on week
+    #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "world")]
+    trace: Vec<PathBuf>,
+
+    /// Where in a trace to begin: auto, first, busiest or a time
+    #[arg(long, value_name = "WHERE", default_value = "auto", value_parser = parse_start)]
+    trace_start: TraceStart,
+
+    /// `all`, or names with commas
+    #[arg(long, value_name = "all|NAME,...", default_value = "all")]
+    strategy: String,
+
+    /// Fetches an hour as shares of the number of pages [default: 5%,10%,20%,30%,50%]
+    #[arg(long, value_name = "SHARE,...", value_delimiter = ',', value_parser = parse_share)]
+    budget: Vec<f64>,
+
+    /// Days whose changes are counted [default: 28, for traces 70]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3650))]
+    days: Option<u32>,
+
+    /// Days before that, crawled but not counted [default: 7, for traces 14]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=3650))]
+    burn_in: Option<u32>,
+
+    /// Periods a day in patterns; pages are ranked once in each unless --slot-minutes says otherwise
+    #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u16).range(1..=120))]
+    periods: u16,
+
+    /// How often pages are ranked; a page is fetched at most once in that time
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1440))]
+    slot_minutes: Option<u16>,
+
+    /// Sites of the papers' world
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    sites: u32,
+
+    /// Pages of each of its sites
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pages: u32,
+
+    /// Seeds of the papers' world; each is a world of its own
+    #[arg(long, value_name = "N,...", value_delimiter = ',', default_value = "1")]
+    seed: Vec<u64>,
+
+    /// Whether strategies are given the patterns or learn them [default: known, for traces learned]
+    #[arg(long, value_enum)]
+    patterns: Option<Patterns>,
+
+    /// Which completeness expected gain serves and the bounds bound
+    #[arg(long, value_enum, default_value_t = GoalName::Pooled)]
+    goal: GoalName,
+
+    /// What a visit shows: the last change (the papers), or the difference to the crawler's own last copy
+    /// [default: last-change, for traces difference]
+    #[arg(long, value_enum)]
+    visibility: Option<VisibilityName>,
+
+    /// Let quiet hours save fetches for busy ones; the mean stays the same
+    #[arg(long)]
+    varying_budget: bool,
+
+    /// Follow busy and quiet spells of single pages
+    #[arg(long)]
+    spells: bool,
+
+    /// Share of the budget for the pages seen longest ago [default: the strategy's own]
+    #[arg(long, value_name = "SHARE", value_parser = parse_share)]
+    floor: Option<f64>,
+
+    /// Share of pages whose changes are announced by feeds, sitemaps or pushes
+    #[arg(long, value_name = "SHARE", value_parser = parse_share, default_value = "0")]
+    notices: f64,
+
+    /// Time zone that the pages live by
+    #[arg(long, value_name = "ZONE", default_value = "UTC")]
+    zone: String,
+
+    /// Leave the bounds out; they take most of the time
+    #[arg(long)]
+    no_bounds: bool,
+
+    /// Write the papers' figures with these results into DIR/index.html
+    #[arg(long, value_name = "DIR")]
+    report: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Patterns {
+    Known,
+    Learned,
+    Both,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum GoalName {
+    Pooled,
+    #[value(name = "definition-5.13")]
+    Definition513,
+    Count,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum VisibilityName {
+    LastChange,
+    Difference,
+}
+
+impl Simulate {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let experiment = self.experiment()?;
+        let mut all = Vec::new();
+        let mut report = None;
+        for seed in &self.seed {
+            let world = self.world(*seed)?;
+            let bar = context.progress_count(experiment.n_steps() as u64, "simulating");
+            let lines = experiment.run(&world, *seed, || bar.inc(1));
+            bar.finish_and_clear();
+            print_lines(context, &lines)?;
+            if report.is_none() && self.report.is_some() {
+                report = Some(self.report_of(context, &experiment, &world, *seed, lines.clone()));
+            }
+            all.extend(lines);
+        }
+        if let (Some(dir), Some(report)) = (&self.report, report) {
+            let path = write_report(dir, &report)?;
+            context.note(format_args!("report: {}", path.display()));
+        }
+        Ok(Exit::Done)
+    }
+
+    fn is_recorded(&self) -> bool {
+        !self.trace.is_empty() || self.world != "paper"
+    }
+
+    fn n_days(&self) -> (u32, u32) {
+        let (burn_in, days) = if self.is_recorded() { (14, 70) } else { (7, 28) };
+        (self.burn_in.unwrap_or(burn_in), self.days.unwrap_or(days))
+    }
+
+    fn world(&self, seed: u64) -> anyhow::Result<World> {
+        let (burn_in, days) = self.n_days();
+        if !self.is_recorded() {
+            let (n_sites, pages_per_site) = (self.sites, self.pages);
+            return Ok(PaperWorld { n_sites, pages_per_site, days: burn_in + days, seed }.build());
+        }
+        let files = if self.trace.is_empty() { vec![PathBuf::from(&self.world)] } else { self.trace.clone() };
+        let worlds: Vec<World> = files.iter().map(|file| read_trace(file)).collect::<anyhow::Result<_>>()?;
+        let name = worlds.iter().map(|world| world.name.as_str()).collect::<Vec<_>>().join("+");
+        let world = trace::mix(&name, &worlds, burn_in + days, self.trace_start);
+        if world.pages.is_empty() {
+            bail!(
+                "there are no pages in {}: docs/traces.md says what a trace looks like",
+                files[0].display()
+            );
+        }
+        Ok(world)
+    }
+
+    fn experiment(&self) -> anyhow::Result<Experiment> {
+        let default_patterns = if self.is_recorded() { Patterns::Learned } else { Patterns::Known };
+        let patterns = self.patterns.unwrap_or(default_patterns);
+        let strategies: Vec<Strategy> = match self.strategy.as_str() {
+            "all" => Strategy::ALL.to_vec(),
+            names => names.split(',').map(str::parse).collect::<Result<_, _>>()?,
+        };
+        let learned: &[bool] = match patterns {
+            Patterns::Known => &[false],
+            Patterns::Learned => &[true],
+            Patterns::Both => &[false, true],
+        };
+        let runs = strategies
+            .iter()
+            .flat_map(|strategy| learned.iter().map(|learned| Run { strategy: *strategy, learned: *learned }))
+            .collect();
+        let visibility = match (self.visibility, self.is_recorded()) {
+            (Some(VisibilityName::LastChange), _) | (None, false) => Visibility::LastChange,
+            (Some(VisibilityName::Difference), _) | (None, true) => Visibility::Difference,
+        };
+        let slot_secs = match self.slot_minutes {
+            Some(minutes) => i64::from(minutes) * 60,
+            None => 86_400 / i64::from(self.periods),
+        };
+        Ok(Experiment {
+            runs,
+            budgets: self.budgets(),
+            slot: Span::from_secs(slot_secs),
+            n_periods: self.periods,
+            burn_in: Span::from_hours(24 * i64::from(self.n_days().0)),
+            goal: match self.goal {
+                GoalName::Pooled => Goal::Pooled,
+                GoalName::Definition513 => Goal::Definition513,
+                GoalName::Count => Goal::Count,
+            },
+            visibility,
+            varying_budget: self.varying_budget,
+            spells: self.spells,
+            floor: self.floor.map(|share| share as f32),
+            notice_share: self.notices,
+            clock: LocalClock::of_zone(&self.zone)?,
+            seed: 1,
+            bounds: !self.no_bounds,
+        })
+    }
+
+    fn budgets(&self) -> Vec<f64> {
+        let mut budgets = match (self.budget.is_empty(), &self.report) {
+            (false, _) => self.budget.clone(),
+            (true, None) => vec![0.05, 0.1, 0.2, 0.3, 0.5],
+            // The papers' figures go up to all pages an hour.
+            (true, Some(_)) => vec![0.05, 0.1, 0.2, 0.3, 0.5, 1.0],
+        };
+        budgets.sort_by(f64::total_cmp);
+        budgets.dedup();
+        budgets
+    }
+
+    /// Adds what only the report needs: P-PATTERN Figure 7.
+    fn report_of(
+        &self,
+        context: &Context,
+        experiment: &Experiment,
+        world: &World,
+        seed: u64,
+        lines: Vec<Line>,
+    ) -> Report {
+        let learned = experiment.runs.first().is_some_and(|run| run.learned);
+        let runs = [Strategy::ImportancePattern, Strategy::ExpectedGain];
+        let bar = context.progress_count((FIGURE_7_PERIODS.len() * 6) as u64, "periods of Figure 7");
+        let of_periods = |n_periods: u16| Experiment {
+            runs: runs.iter().map(|strategy| Run { strategy: *strategy, learned }).collect(),
+            budgets: FIGURE_7_BUDGETS.to_vec(),
+            slot: Span::from_secs(86_400 / i64::from(n_periods)),
+            n_periods,
+            bounds: false,
+            ..experiment.clone()
+        };
+        let periods = FIGURE_7_PERIODS
+            .iter()
+            .map(|n_periods| (*n_periods, of_periods(*n_periods).run(world, seed, || bar.inc(1))))
+            .collect();
+        bar.finish_and_clear();
+        let (burn_in, days) = self.n_days();
+        let words = format!(
+            "World \"{}\": {} pages of {} sites, {} changes; {days} days counted after {burn_in} days that are not; seed {seed}; \
+             patterns {}.",
+            world.name,
+            world.pages.len(),
+            world.sites.len(),
+            world.n_changes(),
+            if learned { "learned while crawling" } else { "known" }
+        );
+        let command = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
+        Report { command: format!("perennial {command}"), world: words, lines, periods }
+    }
+}
+
+fn read_trace(file: &Path) -> anyhow::Result<World> {
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("reading the trace {}", file.display()))?;
+    let name =
+        file.file_stem().map_or_else(|| "trace".to_owned(), |stem| stem.to_string_lossy().into_owned());
+    trace::parse(&name, &text).with_context(|| file.display().to_string())
+}
+
+fn parse_share(text: &str) -> Result<f64, String> {
+    let number = text.trim().strip_suffix('%').map_or((text.trim(), 1.0), |number| (number, 100.0));
+    match number.0.trim().parse::<f64>() {
+        Ok(value) if (0.0..=100.0 * number.1).contains(&value) => Ok(value / number.1),
+        _ => Err("write a share such as 5% or 0.05".to_owned()),
+    }
+}
+
+fn parse_start(text: &str) -> Result<TraceStart, String> {
+    match text {
+        "auto" => Ok(TraceStart::Auto),
+        "first" => Ok(TraceStart::First),
+        "busiest" => Ok(TraceStart::Busiest),
+        time => Timestamp::parse(time).map(TraceStart::At).map_err(|error| error.to_string()),
+    }
+}
+
+/// One object a line with `--json`, so that a reader can start before the end; else a table.
+fn print_lines(context: &Context, lines: &[Line]) -> anyhow::Result<()> {
+    let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+    for line in lines {
+        if context.json {
+            serde_json::to_writer(&mut out, line)?;
+            writeln!(out)?;
+        } else {
+            write_table(&mut out, line)?;
+        }
+    }
+    Ok(out.flush()?)
+}
+
+fn write_table(out: &mut dyn Write, line: &Line) -> std::io::Result<()> {
+    writeln!(
+        out,
+        "{}, seed {}: {:.0} % of the pages an hour, ranked every {:.0} minutes (shares in percent)",
+        line.world,
+        line.seed,
+        line.budget * 100.0,
+        line.slot_minutes
+    )?;
+    writeln!(
+        out,
+        "  {:<28} {:>7} {:>9} {:>7} {:>10} {:>9} {:>14}",
+        "strategy", "pooled", "Def. 5.13", "count", "coherence", "heaviest", "of clairvoyant"
+    )?;
+    for result in &line.results {
+        let name = format!("{}{}", result.strategy, if result.learned { ", learned" } else { "" });
+        writeln!(
+            out,
+            "  {name:<28} {:>7.1} {:>9.1} {:>7.1} {:>10.1} {:>9.1} {:>14.1}",
+            result.completeness_pooled * 100.0,
+            result.completeness_weighted * 100.0,
+            result.completeness_count * 100.0,
+            result.coherence_weighted * 100.0,
+            result.coherence_max_weight * 100.0,
+            result.share_of_clairvoyant * 100.0
+        )?;
+    }
+    writeln!(out, "  {:<28} {:>7.1}", "bound: patterns known", line.bounds.pattern_known * 100.0)?;
+    writeln!(out, "  {:<28} {:>7.1}\n", "bound: clairvoyant", line.bounds.clairvoyant * 100.0)
+}
+
+fn write_report(dir: &Path, report: &Report) -> anyhow::Result<PathBuf> {
+    std::fs::create_dir_all(dir).with_context(|| format!("making the folder {}", dir.display()))?;
+    let path = dir.join("index.html");
+    std::fs::write(&path, report.to_html()).with_context(|| format!("writing {}", path.display()))?;
+    Ok(path)
+}

@@ -8,6 +8,7 @@
 //! | [`engine`] | tree and requisites -> layout, by style and boxes |
 //! | [`structural`] | tree -> a plain layout from tags alone, when the engine fails |
 //! | [`wire`], [`worker`], [`pool`] | pages -> layouts in processes of their own, bounded in time and memory |
+//! | [`cdp`], [`chromium`] | pages -> layouts through a browser, scripts included |
 
 pub mod charset;
 
@@ -32,6 +33,14 @@ pub mod worker;
 
 pub mod pool;
 
+pub mod cdp;
+
+mod snapshot;
+
+pub mod chromium;
+
+pub use cdp::BrowserError;
+pub use chromium::{BrowserOptions, BrowserPage, Chromium};
 pub use engine::Engine;
 pub use pool::{Fallback, Limits, Pool, Rendered, WorkerCommand};
 pub use resource::{Captured, Lookup};

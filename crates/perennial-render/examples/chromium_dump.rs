@@ -1,0 +1,44 @@
+//! Lays one page out with Chromium and says how long it took and what it saw.
+//!
+//!     cargo run --release -p perennial-render --example chromium_dump -- PAGE.html [SCREENSHOT.png]
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use perennial_render::{BrowserOptions, BrowserPage, Captured, Chromium, charset::decode_html};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1);
+    let path = PathBuf::from(args.next().ok_or("usage: chromium_dump PAGE.html [SCREENSHOT.png]")?);
+    let screenshot = args.next();
+    let html = decode_html(&std::fs::read(&path)?, "");
+    let lookup = |wanted: &str| {
+        let name = wanted.split(['?', '#']).next()?.rsplit('/').next()?;
+        let kind = if name.ends_with(".css") { "text/css" } else { "" };
+        Some(Captured { status: 200, content_type: kind.into(), body: std::fs::read(path.with_file_name(name)).ok()? })
+    };
+    let mut chromium = Chromium::new(BrowserOptions::default());
+    let page = BrowserPage { url: "http://page.example/", html: &html, unix_millis: 1_411_570_000_000 };
+    for run in 0..3 {
+        let began = Instant::now();
+        let seen = chromium.layout(&page, &lookup, screenshot.is_some())?;
+        let n_words: usize = seen
+            .layout
+            .nodes
+            .iter()
+            .filter(|node| node.is_text() && node.is_visible)
+            .map(|node| node.text.split_whitespace().count())
+            .sum();
+        eprintln!(
+            "run {run}: {} nodes, {n_words} visible words, {} px high, {:?}, {}",
+            seen.layout.nodes.len(),
+            seen.layout.height,
+            began.elapsed(),
+            seen.layout.engine
+        );
+        if let (Some(path), Some(png)) = (&screenshot, seen.screenshot) {
+            std::fs::write(path, png)?;
+        }
+    }
+    Ok(())
+}

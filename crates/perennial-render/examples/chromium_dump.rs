@@ -15,7 +15,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let lookup = |wanted: &str| {
         let name = wanted.split(['?', '#']).next()?.rsplit('/').next()?;
         let kind = if name.ends_with(".css") { "text/css" } else { "" };
-        Some(Captured { status: 200, content_type: kind.into(), body: std::fs::read(path.with_file_name(name)).ok()? })
+        Some(Captured {
+            status: 200,
+            content_type: kind.into(),
+            body: std::fs::read(path.with_file_name(name)).ok()?,
+        })
     };
     let mut chromium = Chromium::new(BrowserOptions::default());
     let page = BrowserPage { url: "http://page.example/", html: &html, unix_millis: 1_411_570_000_000 };

@@ -43,9 +43,14 @@ const NAMES: [&str; 5] = ["chromium", "chromium-browser", "google-chrome-stable"
 
 /// Finds the browser: the given one, the one in `PERENNIAL_CHROMIUM`, or a usual name on the search path.
 pub fn find_browser(given: Option<&Path>) -> Result<PathBuf, BrowserError> {
-    let named = given.map(Path::to_path_buf).or_else(|| std::env::var_os("PERENNIAL_CHROMIUM").map(PathBuf::from));
+    let named =
+        given.map(Path::to_path_buf).or_else(|| std::env::var_os("PERENNIAL_CHROMIUM").map(PathBuf::from));
     if let Some(path) = named {
-        return if path.is_file() { Ok(path) } else { Err(BrowserError::Missing(path.display().to_string())) };
+        return if path.is_file() {
+            Ok(path)
+        } else {
+            Err(BrowserError::Missing(path.display().to_string()))
+        };
     }
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&folders)
@@ -126,7 +131,10 @@ impl Connection {
         let mut bytes = message.to_string().into_bytes();
         bytes.push(0);
         let input = self.input.as_mut().ok_or_else(|| BrowserError::Ended("its pipe is closed".into()))?;
-        input.write_all(&bytes).and_then(|()| input.flush()).map_err(|error| BrowserError::Ended(error.to_string()))?;
+        input
+            .write_all(&bytes)
+            .and_then(|()| input.flush())
+            .map_err(|error| BrowserError::Ended(error.to_string()))?;
         Ok(self.next_id)
     }
 

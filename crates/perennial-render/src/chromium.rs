@@ -176,7 +176,12 @@ struct Visit<'a> {
 impl<'a> Visit<'a> {
     fn open(connection: &'a mut Connection, options: &BrowserOptions) -> Result<Visit<'a>, BrowserError> {
         let deadline = Instant::now() + options.time;
-        let context = connection.call(None, "Target.createBrowserContext", json!({"disposeOnDetach": true}), deadline)?;
+        let context = connection.call(
+            None,
+            "Target.createBrowserContext",
+            json!({"disposeOnDetach": true}),
+            deadline,
+        )?;
         let context = text(&context["browserContextId"]);
         let target = connection.call(
             None,
@@ -228,17 +233,21 @@ impl<'a> Visit<'a> {
             }
             match event["method"].as_str().unwrap_or_default() {
                 "Fetch.requestPaused" => {
-                    let found = if is_first { Some(document(page)) } else { look_up(&event["params"], lookup) };
+                    let found =
+                        if is_first { Some(document(page)) } else { look_up(&event["params"], lookup) };
                     is_first = false;
                     self.answer(&event["params"], found)?;
                 }
                 "Page.loadEventFired" if !has_loaded => {
                     has_loaded = true;
-                    let policy = json!({"policy": "pauseIfNetworkFetchesPending", "budget": self.script_millis});
+                    let policy =
+                        json!({"policy": "pauseIfNetworkFetchesPending", "budget": self.script_millis});
                     self.tell("Emulation.setVirtualTimePolicy", policy)?;
                 }
                 "Emulation.virtualTimeBudgetExpired" => return Ok(()),
-                "Page.javascriptDialogOpening" => self.tell("Page.handleJavaScriptDialog", json!({"accept": false}))?,
+                "Page.javascriptDialogOpening" => {
+                    self.tell("Page.handleJavaScriptDialog", json!({"accept": false}))?
+                }
                 "Inspector.targetCrashed" => return Err(BrowserError::Ended("the page crashed it".into())),
                 _ => {}
             }
@@ -264,7 +273,9 @@ impl<'a> Visit<'a> {
                 let answer = json!({"requestId": id, "responseCode": status, "responseHeaders": headers, "body": body});
                 self.tell("Fetch.fulfillRequest", answer)
             }
-            None => self.tell("Fetch.failRequest", json!({"requestId": id, "errorReason": "AddressUnreachable"})),
+            None => {
+                self.tell("Fetch.failRequest", json!({"requestId": id, "errorReason": "AddressUnreachable"}))
+            }
         }
     }
 
@@ -294,7 +305,11 @@ impl<'a> Visit<'a> {
         let mut responses = Vec::new();
         let mut has_loaded = false;
         loop {
-            let until = if has_loaded { self.deadline.min(Instant::now() + Duration::from_millis(500)) } else { self.deadline };
+            let until = if has_loaded {
+                self.deadline.min(Instant::now() + Duration::from_millis(500))
+            } else {
+                self.deadline
+            };
             let event = match self.connection.event(until) {
                 Err(BrowserError::TimedOut(_)) if has_loaded || !responses.is_empty() => break,
                 other => other?,
@@ -305,7 +320,9 @@ impl<'a> Visit<'a> {
             match event["method"].as_str().unwrap_or_default() {
                 "Fetch.requestPaused" => responses.push(self.keep(&event["params"])?),
                 "Page.loadEventFired" => has_loaded = true,
-                "Page.javascriptDialogOpening" => self.tell("Page.handleJavaScriptDialog", json!({"accept": false}))?,
+                "Page.javascriptDialogOpening" => {
+                    self.tell("Page.handleJavaScriptDialog", json!({"accept": false}))?
+                }
                 "Inspector.targetCrashed" => return Err(BrowserError::Ended("the page crashed it".into())),
                 _ => {}
             }
@@ -337,7 +354,8 @@ impl<'a> Visit<'a> {
 
     fn outer_html(&mut self) -> Result<String, BrowserError> {
         let expression = "document.documentElement ? document.documentElement.outerHTML : ''";
-        let result = self.call("Runtime.evaluate", json!({"expression": expression, "returnByValue": true}))?;
+        let result =
+            self.call("Runtime.evaluate", json!({"expression": expression, "returnByValue": true}))?;
         Ok(text(&result["result"]["value"]))
     }
 
@@ -379,7 +397,11 @@ fn text(value: &Value) -> String {
 }
 
 fn document(page: &BrowserPage<'_>) -> Captured {
-    Captured { status: 200, content_type: "text/html; charset=utf-8".into(), body: page.html.as_bytes().to_vec() }
+    Captured {
+        status: 200,
+        content_type: "text/html; charset=utf-8".into(),
+        body: page.html.as_bytes().to_vec(),
+    }
 }
 
 fn look_up(request: &Value, lookup: &Lookup) -> Option<Captured> {

@@ -34,13 +34,15 @@ pub(crate) fn layout(snapshot: &Value, base_url: &str, engine: &str) -> Layout {
         boxes: &document["layout"],
     };
     let base_url = columns.string(&document["baseURL"]).unwrap_or(base_url).to_string();
-    let mut read = Read { box_of: columns.box_of(), columns, nodes: Vec::new(), scopes: Vec::new(), out_of: Vec::new() };
+    let mut read =
+        Read { box_of: columns.box_of(), columns, nodes: Vec::new(), scopes: Vec::new(), out_of: Vec::new() };
     let n = array(&read.columns.nodes["nodeType"]).len();
     read.out_of = vec![OMITTED; n];
     for index in 0..n {
         read.visit(index);
     }
-    let mut layout = Layout { base_url, engine: engine.to_string(), width: 0.0, height: 0.0, nodes: read.nodes };
+    let mut layout =
+        Layout { base_url, engine: engine.to_string(), width: 0.0, height: 0.0, nodes: read.nodes };
     scope::finish(&mut layout);
     layout
 }
@@ -79,7 +81,8 @@ struct Read<'a> {
 impl<'a> Read<'a> {
     fn visit(&mut self, index: usize) {
         let node_type = self.columns.nodes["nodeType"][index].as_u64();
-        let parent = self.columns.nodes["parentIndex"][index].as_i64().and_then(|parent| usize::try_from(parent).ok());
+        let parent =
+            self.columns.nodes["parentIndex"][index].as_i64().and_then(|parent| usize::try_from(parent).ok());
         let out = parent.map_or(OMITTED, |parent| self.out_of.get(parent).copied().unwrap_or(OMITTED));
         let above = (out != OMITTED).then_some(out);
         match node_type {
@@ -123,8 +126,14 @@ impl<'a> Read<'a> {
     }
 
     fn element(&mut self, index: usize, parent: Option<u32>) {
-        let tag = self.columns.string(&self.columns.nodes["nodeName"][index]).unwrap_or_default().to_ascii_lowercase();
-        if matches!(tag.as_str(), "head" | "script" | "style" | "link" | "template" | "noscript") || tag.starts_with(':') {
+        let tag = self
+            .columns
+            .string(&self.columns.nodes["nodeName"][index])
+            .unwrap_or_default()
+            .to_ascii_lowercase();
+        if matches!(tag.as_str(), "head" | "script" | "style" | "link" | "template" | "noscript")
+            || tag.starts_with(':')
+        {
             return;
         }
         let above = parent.map(|parent| self.scopes[parent as usize]).unwrap_or_default();
@@ -135,7 +144,8 @@ impl<'a> Read<'a> {
             own.is_visible = own.display != Display::None && !above.is_hidden && !above.is_cut;
             if let Some(parent) = parent {
                 let above = &self.nodes[parent as usize];
-                (own.font_size, own.font_weight, own.color) = (above.font_size, above.font_weight, above.color);
+                (own.font_size, own.font_weight, own.color) =
+                    (above.font_size, above.font_weight, above.color);
             }
             return self.push(index, own, above);
         };
@@ -167,7 +177,8 @@ impl<'a> Read<'a> {
     }
 
     fn paint(&self, own: &mut LayoutNode, place: usize) -> Cues {
-        let style = |n: usize| self.columns.string(&self.columns.boxes["styles"][place][n]).unwrap_or_default();
+        let style =
+            |n: usize| self.columns.string(&self.columns.boxes["styles"][place][n]).unwrap_or_default();
         own.display = display(style(0));
         own.font_size = style(3).trim_end_matches("px").parse().unwrap_or(0.0);
         own.font_weight = style(4).parse().unwrap_or(400);
@@ -227,8 +238,12 @@ fn color(text: &str) -> Rgba {
     if !text.starts_with("rgb") {
         return Rgba { r: 128, g: 128, b: 128, a: 255 };
     }
-    let mut parts = numbers.trim_end_matches(')').split([',', ' ', '/']).filter_map(|part| part.trim().parse::<f32>().ok());
-    let mut byte = |scale: f32, default: f32| (parts.next().unwrap_or(default) * scale).clamp(0.0, 255.0).round() as u8;
+    let mut parts = numbers
+        .trim_end_matches(')')
+        .split([',', ' ', '/'])
+        .filter_map(|part| part.trim().parse::<f32>().ok());
+    let mut byte =
+        |scale: f32, default: f32| (parts.next().unwrap_or(default) * scale).clamp(0.0, 255.0).round() as u8;
     Rgba { r: byte(1.0, 0.0), g: byte(1.0, 0.0), b: byte(1.0, 0.0), a: byte(255.0, 1.0) }
 }
 
@@ -270,7 +285,9 @@ mod tests {
 
     #[test]
     fn nonsense_is_an_empty_layout() {
-        assert!(super::layout(&json!({"documents": [{"nodes": {"nodeType": [1, 3]}}]}), "", "").nodes.len() <= 1);
+        assert!(
+            super::layout(&json!({"documents": [{"nodes": {"nodeType": [1, 3]}}]}), "", "").nodes.len() <= 1
+        );
         assert!(super::layout(&json!(null), "", "").nodes.is_empty());
     }
 }

@@ -14,6 +14,7 @@ mod init;
 mod list;
 mod log;
 mod remove;
+mod render_worker;
 mod simulate;
 mod verify;
 
@@ -81,6 +82,9 @@ enum Command {
     Log(log::Log),
     /// Try strategies on a simulated or recorded web
     Simulate(Box<simulate::Simulate>),
+    /// Lay out pages from standard input for another process
+    #[command(hide = true)]
+    RenderWorker(render_worker::RenderWorker),
 }
 
 impl Command {
@@ -97,6 +101,7 @@ impl Command {
             Command::Crawl(args) => args.run(context),
             Command::Log(args) => args.run(context),
             Command::Simulate(args) => args.run(context),
+            Command::RenderWorker(args) => args.run(context),
         }
     }
 }

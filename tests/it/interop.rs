@@ -1,0 +1,179 @@
+//! The tools of the field read what we write: warcio, cdxj-indexer and wacz from PyPI.
+//!
+//! They live in a virtual environment that the first test makes (`target/interop-venv`). Without
+//! `--features interop` these tests count as ignored; with it they fail, and say why, when Python or the
+//! packages cannot be had.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use perennial::archive::{Archive, ArchiveWriter, Body, Derived, Exchange};
+use perennial_core::time::{Span, Timestamp};
+use perennial_core::warc::Truncation;
+
+use crate::program::{folder, html, perennial, ran, sample_file};
+
+const PACKAGES: [&str; 3] = ["warcio==1.8.1", "cdxj-indexer==1.5.0", "wacz==0.6.0"];
+
+/// A command of the virtual environment, which is made first if need be.
+fn tool(name: &str) -> Command {
+    static VENV: OnceLock<PathBuf> = OnceLock::new();
+    let bin = VENV.get_or_init(|| make_venv().unwrap_or_else(|why| panic!("{why}")));
+    Command::new(bin.join(name))
+}
+
+fn make_venv() -> Result<PathBuf, String> {
+    let venv = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/interop-venv");
+    let bin = venv.join("bin");
+    let marker = venv.join(format!("has-{}", PACKAGES.join("-")));
+    if marker.exists() {
+        return Ok(bin);
+    }
+    let cure = "install python3 and python3-venv, allow pip to reach its registry, or run without --features interop";
+    let run = |command: &mut Command| match command.output() {
+        Ok(output) if output.status.success() => Ok(()),
+        Ok(output) => Err(format!("{command:?} failed: {}\n{cure}", String::from_utf8_lossy(&output.stderr))),
+        Err(error) => Err(format!("{command:?} failed: {error}\n{cure}")),
+    };
+    run(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
+    run(Command::new(bin.join("pip")).args(["install", "--quiet"]).args(PACKAGES))?;
+    fs::write(marker, "").map_err(|error| error.to_string())?;
+    Ok(bin)
+}
+
+/// An archive with everything that we write: responses, revisits of both profiles, truncated and chunked
+/// bodies, metadata, derived records, odd addresses.
+fn full_archive(root: &Path) -> Archive {
+    let archive = Archive::create(root).unwrap();
+    let mut writer = ArchiveWriter::open(&archive).unwrap();
+    let start = Timestamp::parse("2025-02-03T04:05:06Z").unwrap();
+    let page = html("Überschrift", &["/next", "?q=a%20b"]);
+    let chunked = format!("{:x}\r\n{page}\r\n0\r\n\r\n", page.len());
+    let zipped = {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        std::io::Write::write_all(&mut encoder, page.as_bytes()).unwrap();
+        encoder.finish().unwrap()
+    };
+    let plain = "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n";
+    let cases: Vec<(&str, &str, &[u8], Option<Truncation>)> = vec![
+        ("http://www.example.org/", plain, page.as_bytes(), None),
+        ("http://www.example.org/", plain, page.as_bytes(), None),
+        ("http://www.example.org/", "HTTP/1.1 304 Not Modified\r\nETag: \"x\"\r\n\r\n", b"", None),
+        ("https://example.org:8443/Path/A;jsessionid=1?b=2&a=1", plain, b"<p>odd address", None),
+        (
+            "http://example.org/chunked",
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nTransfer-Encoding: chunked\r\n\r\n",
+            chunked.as_bytes(),
+            None,
+        ),
+        (
+            "http://example.org/gzip",
+            "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\n\r\n",
+            &zipped,
+            None,
+        ),
+        ("http://example.org/cut", plain, b"<p>and then the li", Some(Truncation::Disconnect)),
+        ("http://example.org/none", "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", b"", None),
+        ("http://example.org/moved", "HTTP/1.1 302 Found\r\nLocation: /gzip\r\n\r\n", b"", None),
+        ("http://xn--bcher-kva.example/%C3%A4?utm=1", plain, b"<p>\xc3\xa4", None),
+        ("http://192.0.2.7/", plain, b"<p>by address", None),
+    ];
+    for (n, (url, head, body, truncated)) in cases.into_iter().enumerate() {
+        let uri = format!("urn:vixml:{url}");
+        let derived = [Derived { uri: &uri, content_type: "application/xml", bytes: b"<Document/>" }];
+        writer
+            .append(Exchange {
+                url,
+                time: start + Span::from_secs(n as i64 * 60),
+                ip: Some("192.0.2.1".parse().unwrap()),
+                request_head: b"GET / HTTP/1.1\r\nHost: example.org\r\n\r\n",
+                response_head: head.as_bytes(),
+                body: Body::Bytes(body),
+                truncated,
+                metadata: &[("fetchTimeMs", "12"), ("via", "http://example.org/")],
+                derived: if n % 3 == 0 { &derived } else { &[] },
+                links: None,
+            })
+            .unwrap();
+    }
+    writer.close().unwrap();
+    archive
+}
+
+fn warc_files(archive: &Archive) -> Vec<PathBuf> {
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(archive.warc_dir()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+#[test]
+#[cfg_attr(not(feature = "interop"), ignore = "needs Python tools: run with --features interop")]
+fn warcio_reads_every_record_and_finds_the_digests_right() {
+    let (_dir, root) = folder();
+    let archive = full_archive(&root);
+    let report = perennial(&root, ["verify", "--json"]).ok().json();
+    let mut n_records = 0;
+    for file in warc_files(&archive) {
+        ran(tool("warcio").arg("check").arg(&file)).ok();
+        let index = ran(tool("warcio").args(["index", "-f", "warc-type,warc-target-uri"]).arg(&file)).ok();
+        n_records += index.stdout.lines().count() as u64;
+    }
+    assert_eq!(report["n_records"].as_u64(), Some(n_records));
+    assert!(n_records > 30, "{n_records}");
+}
+
+#[test]
+#[cfg_attr(not(feature = "interop"), ignore = "needs Python tools: run with --features interop")]
+fn cdxj_indexer_gives_our_index() {
+    let (_dir, root) = folder();
+    let archive = full_archive(&root);
+    let theirs = ran(tool("cdxj-indexer").arg("--sort").args(warc_files(&archive))).ok();
+    let ours = root.join("ours.cdxj");
+    perennial(&root, ["export", "--format", "cdxj", "-o", ours.to_str().unwrap()]).ok();
+    let ours = fs::read_to_string(ours).unwrap();
+    assert_eq!(parsed(&ours), parsed(&theirs.stdout));
+    let in_runs: String = fs::read_dir(archive.index_dir())
+        .unwrap()
+        .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap())
+        .collect();
+    assert_eq!(in_runs, ours);
+}
+
+/// Key, time and all fields of each line, so that blanks in the JSON do not matter.
+fn parsed(index: &str) -> Vec<(String, serde_json::Value)> {
+    let line = |line: &str| {
+        let at = line.find('{').unwrap();
+        (line[..at].to_string(), serde_json::from_str(&line[at..]).unwrap())
+    };
+    index.lines().map(line).collect()
+}
+
+#[test]
+#[cfg_attr(not(feature = "interop"), ignore = "needs Python tools: run with --features interop")]
+fn wacz_accepts_our_exports() {
+    let (dir, root) = folder();
+    full_archive(&root);
+    let file = sample_file(dir.path(), "a");
+    perennial(&root, ["import".as_ref(), file.as_os_str()]).ok();
+    for (name, args) in [("all.wacz", &[][..]), ("site.wacz", &["--site", "www.example.org"][..])] {
+        let wacz = dir.path().join(name);
+        let mut all = vec!["export", "--format", "wacz", "-o", wacz.to_str().unwrap()];
+        all.extend(args);
+        perennial(&root, all).ok();
+        let verdict = ran(tool("wacz").args(["validate", "-f"]).arg(&wacz)).ok();
+        assert!(verdict.stdout.contains("Valid WACZ"), "{} {}", verdict.stdout, verdict.stderr);
+        // The WARC inside stands on its own, and its index is the one that the field's tool makes of it.
+        let unpacked = dir.path().join(format!("{name}.d"));
+        ran(tool("python3").args(["-m", "zipfile", "-e"]).arg(&wacz).arg(&unpacked)).ok();
+        let warc = unpacked.join("archive/data.warc.gz");
+        ran(tool("warcio").arg("check").arg(&warc)).ok();
+        let theirs = ran(tool("cdxj-indexer").arg("--sort").arg(&warc)).ok();
+        let inside = fs::File::open(unpacked.join("indexes/index.cdx.gz")).unwrap();
+        let mut ours = String::new();
+        std::io::Read::read_to_string(&mut flate2::read::MultiGzDecoder::new(inside), &mut ours).unwrap();
+        assert_eq!(parsed(&ours), parsed(&theirs.stdout));
+    }
+}

@@ -364,3 +364,86 @@ fn a_reader_that_leaves_early_is_no_error() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert_eq!(output.status.code(), Some(0));
 }
+
+fn testdata(name: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name)
+}
+
+#[test]
+fn the_shipped_sample_is_whole_and_its_revisit_is_readable() {
+    let (_dir, root) = folder();
+    let sample = testdata("sample.warc.gz");
+    perennial(&root, ["import".as_ref(), "--create".as_ref(), sample.as_os_str()]).ok();
+    perennial(&root, ["verify"]).ok();
+    let info = perennial(&root, ["info", "--json"]).ok().json();
+    assert_eq!((info["n_sites"].as_u64(), info["n_pages"].as_u64()), (Some(2), Some(8)));
+    assert_eq!((info["n_captures"].as_u64(), info["n_revisits"].as_u64()), (Some(13), Some(1)));
+    let archive = perennial::archive::Archive::open(&root).unwrap();
+    let store = archive.store().unwrap();
+    let home = store.page("http://garden.example/").unwrap().unwrap();
+    let bodies: Vec<Vec<u8>> = store
+        .captures_of(home.id)
+        .unwrap()
+        .iter()
+        .map(|capture| archive.payload(&store, capture).unwrap().unwrap().bytes)
+        .collect();
+    let expected: Vec<Vec<u8>> = [1, 1, 2, 3]
+        .iter()
+        .map(|n| fs::read(testdata(&format!("sample/garden/home-{n}.html"))).unwrap())
+        .collect();
+    assert_eq!(bodies, expected);
+    assert_eq!(store.versions_of(home.id).unwrap().len(), 3);
+}
+
+#[test]
+fn the_torn_sample_gives_what_is_left_of_it() {
+    let (_dir, root) = folder();
+    let sample = testdata("sample-torn.warc.gz");
+    let args = ["import".as_ref(), "--create".as_ref(), sample.as_os_str(), "--json".as_ref()];
+    let report = perennial(&root, args).ok().json();
+    assert_eq!(report["files"][0]["n_problems"], 2, "{report}");
+    assert!(report["files"][0]["n_captures"].as_u64().unwrap() >= 11, "{report}");
+}
+
+#[test]
+fn encoded_bodies_are_read_for_links_and_stored_as_they_came() {
+    use perennial::archive::{Archive, ArchiveWriter, Body, Exchange};
+    let (_dir, root) = folder();
+    let archive = Archive::create(&root).unwrap();
+    let mut writer = ArchiveWriter::open(&archive).unwrap();
+    let page = crate::program::html("zipped and chunked", &["/far", "/near"]);
+    let zipped = whole_file_gzip(page.as_bytes());
+    let (first, rest) = zipped.split_at(20);
+    let mut body = format!("{:x}\r\n", first.len()).into_bytes();
+    body.extend_from_slice(first);
+    body.extend_from_slice(format!("\r\n{:X};ext=1\r\n", rest.len()).as_bytes());
+    body.extend_from_slice(rest);
+    body.extend_from_slice(b"\r\n0\r\nTrailer: x\r\n\r\n");
+    let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let exchange = || Exchange {
+        url: "http://coded.example/",
+        time: perennial_core::time::Timestamp::parse("2025-05-05").unwrap(),
+        ip: None,
+        request_head: b"",
+        response_head: head,
+        body: Body::Bytes(&body),
+        truncated: None,
+        metadata: &[],
+        derived: &[],
+        links: None,
+    };
+    assert!(writer.append(exchange()).unwrap().is_new_version);
+    assert_eq!(writer.append(exchange()).unwrap().kind, perennial::store::Kind::Revisit);
+    writer.close().unwrap();
+    let store = archive.store().unwrap();
+    let page_row = store.page("http://coded.example/").unwrap().unwrap();
+    assert_eq!(store.links_of(page_row.id.0).unwrap().len(), 2);
+    let captures = store.captures_of(page_row.id).unwrap();
+    for capture in &captures {
+        let stored = archive.payload(&store, capture).unwrap().unwrap();
+        assert_eq!(stored.bytes, page.as_bytes());
+        assert_eq!(stored.head.as_bytes(), head);
+    }
+    assert_eq!(captures.len(), 2);
+    perennial(&root, ["verify"]).ok();
+}

@@ -45,7 +45,8 @@ fn used_modules(source: &str) -> Vec<String> {
             Some(list) => top_level_names(list),
             None => vec![rest],
         };
-        let word = |name: &str| name.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        let word =
+            |name: &str| name.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
         used.extend(names.into_iter().map(word));
     }
     used
@@ -85,7 +86,10 @@ fn each_module_uses_only_those_above_it() {
             for used in used_modules(&fs::read_to_string(&file).unwrap()) {
                 n_uses += 1;
                 if modules.iter().position(|name| *name == used).is_some_and(|found| found > place) {
-                    wrong.push(format!("{} uses {used}, which stands below {module} in lib.rs", file.display()));
+                    wrong.push(format!(
+                        "{} uses {used}, which stands below {module} in lib.rs",
+                        file.display()
+                    ));
                 }
             }
         }

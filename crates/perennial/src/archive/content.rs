@@ -5,6 +5,7 @@
 use perennial_core::charset::decode_text;
 use perennial_core::http::HttpHead;
 use perennial_core::links::find_links;
+use perennial_core::payload::{Limits, decode};
 use perennial_core::surt::surt;
 use url::Url;
 
@@ -35,8 +36,9 @@ pub(crate) fn links_of(url: &str, head: &HttpHead, body: Option<&[u8]>) -> Optio
         return Some(vec![link_target(target.into())]);
     }
     let body = body.filter(|_| is_html(head))?;
-    let (decoded, _) = super::shim::decode_bounded(head, body, 2 * MAX_HTML_BYTES);
-    let text = decode_text(&decoded, head.get("Content-Type").as_deref());
+    let limits = Limits { max_bytes: 2 * MAX_HTML_BYTES, ..Limits::default() };
+    let decoded = decode(head, body, limits);
+    let text = decode_text(&decoded.bytes, head.get("Content-Type").as_deref());
     let mut targets: Vec<String> = find_links(&text, &base)
         .into_iter()
         .filter(|link| link.kind.is_page())

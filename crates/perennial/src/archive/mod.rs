@@ -13,12 +13,11 @@ mod read;
 mod recover;
 mod scan;
 pub mod settings;
-mod shim;
 mod transcribe;
 pub mod verify;
 mod writer;
 
-pub use read::Payload;
+pub use read::{Payload, Stored};
 pub use recover::Repair;
 pub use writer::{Appended, ArchiveWriter, Body, Derived, Exchange, Prepared};
 

@@ -1,23 +1,36 @@
-//! A capture -> its payload, as a reader gets it.
+//! A capture -> the response that it stands for: head and decoded payload, revisits followed to their payload.
 
-use std::io::{Read, Seek, SeekFrom};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use perennial_core::http::HttpHead;
-use perennial_core::payload::{self, Limits};
-use perennial_core::warc::{Item, WarcReader};
+use perennial_core::payload::{self, Limits, PayloadReader, cut_of};
+use perennial_core::time::Timestamp;
+use perennial_core::warc::{Item, RecordHeader, WarcReader};
 
 use super::{Archive, files};
 use crate::store::{Capture, Kind, Store};
 
-/// A longer body is cut here: what analysis reads is bounded, the WARC keeps it whole.
-const MAX_BODY_BYTES: u64 = 64 << 20;
+/// A dictionary longer than this is none.
+const MAX_DICTIONARY_BYTES: u32 = 16 << 20;
+
+/// What a capture's record holds.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// The record's fields.
+    pub header: RecordHeader,
+    /// The HTTP head, byte for byte; empty when there was no HTTP.
+    pub head: HttpHead,
+    /// The payload without transfer and content encoding, up to the limit.
+    pub payload: payload::Payload,
+}
 
 /// What came back for an address, transfer and content codings undone.
 pub struct Payload {
     /// Status line and fields.
     pub head: HttpHead,
-    /// Body as a browser sees it.
+    /// Body as a browser sees it, up to 64 MiB.
     pub bytes: Vec<u8>,
 }
 
@@ -25,28 +38,88 @@ impl Archive {
     /// The payload of a capture; of a revisit, that of the record it stands for. `None` when no record of the
     /// archive holds it.
     pub fn payload(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<Payload>> {
-        match capture.kind {
-            Kind::Revisit => match store.origin_of(&capture.url, &capture.digest)? {
-                Some(origin) => self.read_response(&origin).map(Some),
-                None => Ok(None),
+        let stored = match capture.kind {
+            Kind::Revisit => match self.origin_of(store, capture)? {
+                Some(origin) => self.stored(&origin, Limits::default())?,
+                None => return Ok(None),
             },
-            _ => self.read_response(capture).map(Some),
+            _ => self.stored(capture, Limits::default())?,
+        };
+        Ok(Some(Payload { head: stored.head, bytes: stored.payload.bytes }))
+    }
+
+    /// The record of a capture as it is; a revisit has a head and no payload.
+    pub fn stored(&self, capture: &Capture, limits: Limits) -> anyhow::Result<Stored> {
+        let context = || {
+            format!(
+                "cannot read the capture of {} in {} at {}: see `perennial verify`",
+                capture.url, capture.file, capture.offset
+            )
+        };
+        let mut file = files::open(&self.warc_dir(), &capture.file).with_context(context)?;
+        let dictionary = match capture.file.ends_with(".zst") {
+            true => zstd_dictionary(&mut file).with_context(context)?,
+            false => None,
+        };
+        file.seek(SeekFrom::Start(capture.offset))?;
+        let mut reader = WarcReader::seekable(file)?;
+        if let Some(dictionary) = dictionary {
+            reader.set_zstd_dictionary(&dictionary);
+        }
+        match reader.next_item().with_context(context)? {
+            Some(Item::Record(mut record)) => {
+                let header = record.header().clone();
+                if header.target_uri() != Some(&*capture.url) {
+                    bail!("{}: another record is there", context());
+                }
+                let head = record.http_head().with_context(context)?.cloned().unwrap_or_default();
+                let payload = decode(&head, record, limits);
+                Ok(Stored { header, head, payload })
+            }
+            Some(Item::Damage(damage)) => Err(damage).with_context(context),
+            None => bail!("{}: the file ends before it", context()),
         }
     }
 
-    fn read_response(&self, capture: &Capture) -> anyhow::Result<Payload> {
-        let place =
-            || format!("{} at byte {} cannot be read: try `perennial verify`", capture.file, capture.offset);
-        let mut file = files::open(&self.warc_dir(), &capture.file).with_context(place)?;
-        file.seek(SeekFrom::Start(capture.offset))?;
-        let mut reader = WarcReader::new(file.take(capture.length));
-        match reader.next_item().with_context(place)? {
-            Some(Item::Record(mut record)) => {
-                let head = record.http_head()?.cloned().with_context(place)?;
-                let decoded = payload::decode(&head, record.take(MAX_BODY_BYTES), Limits::default());
-                Ok(Payload { bytes: decoded.bytes, head })
-            }
-            _ => anyhow::bail!(place()),
+    /// Which record holds a revisit's payload: by digest, else by the address and time that the record names,
+    /// because other tools' digests may differ.
+    fn origin_of(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<Capture>> {
+        if let Some(origin) = store.origin_of(&capture.url, &capture.digest)? {
+            return Ok(Some(origin));
         }
+        let header = self.stored(capture, Limits::default())?.header;
+        let url = header.refers_to_target_uri().unwrap_or(&capture.url);
+        let until = header.refers_to_date().unwrap_or(capture.time);
+        let found = store.latest_capture(url, Timestamp::from_secs(until.as_secs()))?;
+        Ok(found.filter(|found| found.kind == Kind::Response && found.id != capture.id))
     }
+}
+
+fn decode(head: &HttpHead, body: impl Read, limits: Limits) -> payload::Payload {
+    let mut payload = payload::Payload::default();
+    let mut reader = PayloadReader::new(head, body, limits);
+    if let Err(error) = reader.read_to_end(&mut payload.bytes) {
+        payload.cut = Some(cut_of(&error));
+    }
+    payload.cut = payload.cut.or(reader.undone().cloned());
+    payload
+}
+
+/// The dictionary that a `.warc.zst` may have in a skippable frame before its first record.
+fn zstd_dictionary(file: &mut File) -> io::Result<Option<Vec<u8>>> {
+    let mut head = [0; 8];
+    file.rewind()?;
+    if file.read_exact(&mut head).is_err() || head[..4] != [0x5d, 0x2a, 0x4d, 0x18] {
+        return Ok(None);
+    }
+    let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]);
+    if length > MAX_DICTIONARY_BYTES {
+        return Ok(None);
+    }
+    let mut dictionary = vec![0; length as usize];
+    file.read_exact(&mut dictionary)?;
+    if dictionary.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]) {
+        dictionary = zstd::bulk::decompress(&dictionary, MAX_DICTIONARY_BYTES as usize)?;
+    }
+    Ok(Some(dictionary))
 }

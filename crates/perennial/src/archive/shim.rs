@@ -1,7 +1,0 @@
-//! Stored body -> decoded body.
-
-use perennial_core::http::HttpHead;
-
-pub(crate) fn decode_bounded(_head: &HttpHead, body: &[u8], _max: u64) -> (Vec<u8>, bool) {
-    (body.to_vec(), true)
-}

@@ -7,6 +7,7 @@ mod block;
 mod construct;
 mod content;
 mod cut;
+mod draw;
 mod facts;
 mod id;
 mod purpose;
@@ -16,6 +17,7 @@ mod weigh;
 
 pub use block::{Block, BlockRole, BlockTree, Image, Link, NodeId, Text, Walk};
 pub use cut::Cues;
+pub use draw::draw_svg;
 pub use id::IgnoreRules;
 pub use selector::{Pin, Selector, SelectorError};
 pub use weigh::{FEATURE_NAMES, N_FEATURES};

@@ -112,12 +112,11 @@ fn row(leaf: &LeafFacts, totals: &Totals, mass_before: f32) -> [f32; N_FEATURES]
 
 /// Fitted: logistic regression of "this word belongs to the main content", one weight a feature.
 const WEIGHTS: [f32; N_FEATURES] = [
-    0.3, -2.0, 2.0, 1.0, 4.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.5, -2.0, -1.0,
-    -2.0, -1.0, -1.0, -2.0, -2.0, -2.0,
+    0.5762, -3.4417, -0.6661, -0.0292, 4.6712, -0.2276, 0.2196, 0.4785, -2.9816, 0.2296, -0.4850, 1.0492, -0.5180, -1.5392, 0.2111, -0.1364, 0.0000, 0.2978, -0.2959, -0.1263, -1.8164, -0.8350, -1.5497, -3.2775, -2.7834, 0.1075,
 ];
 
 /// Fitted with the weights.
-const BIAS: f32 = -3.0;
+const BIAS: f32 = 0.0147;
 
 /// Fitted: how importance grows with the number of words, as a power.
 const SIZE_POWER: f32 = 0.5;

@@ -71,7 +71,11 @@ fn baseline(layout: &Layout, depth: usize) -> Vec<Value> {
         };
         tops.push((level, top));
         if node.is_text() && node.is_visible && !node.text.trim().is_empty() {
-            let top = if level <= depth { node.parent.map_or(index, |parent| tops[parent as usize].1) } else { top };
+            let top = if level <= depth {
+                node.parent.map_or(index, |parent| tops[parent as usize].1)
+            } else {
+                top
+            };
             match texts.last_mut() {
                 Some((last, text)) if *last == top => text.push_str(&node.text),
                 _ => texts.push((top, node.text.clone())),

@@ -73,7 +73,13 @@ fn outline(out: &mut String, block: &Block) {
 }
 
 fn label(out: &mut String, leaf: &Block) {
-    let text = format!("{} · {:.0}% · {} · DoC {}", leaf.name(), leaf.importance * 100.0, leaf.role.name(), leaf.doc);
+    let text = format!(
+        "{} · {:.0}% · {} · DoC {}",
+        leaf.name(),
+        leaf.importance * 100.0,
+        leaf.role.name(),
+        leaf.doc
+    );
     let width = 7.2 * text.chars().count() as f32 + 8.0;
     let (x, y) = ((leaf.rect.right() - width).max(0.0), leaf.rect.y.max(0.0));
     let _ = writeln!(
@@ -87,7 +93,10 @@ fn label(out: &mut String, leaf: &Block) {
 
 /// Texts where they stand, images as grey boxes.
 fn draw_content(out: &mut String, layout: &Layout) {
-    let seen = layout.nodes.iter().filter(|node| node.is_visible && node.rect.area() > 0.0 && node.rect.y < MAX_HEIGHT);
+    let seen = layout
+        .nodes
+        .iter()
+        .filter(|node| node.is_visible && node.rect.area() > 0.0 && node.rect.y < MAX_HEIGHT);
     for node in seen.filter(|node| node.is_text() || node.tag == "img").take(MAX_TEXTS) {
         if node.is_text() { draw_text(out, node) } else { draw_image(out, node) }
     }
@@ -111,7 +120,11 @@ fn draw_text(out: &mut String, node: &LayoutNode) {
     for (nth, line) in letters.chunks(per_line).take(n_lines).enumerate() {
         let y = node.rect.y + size + nth as f32 * node.rect.h / n_lines as f32;
         let weight = if node.font_weight >= 600 { " font-weight=\"bold\"" } else { "" };
-        let _ = write!(out, "<text x=\"{:.1}\" y=\"{y:.1}\" font-size=\"{size:.1}\"{weight} fill=\"#222\">", node.rect.x);
+        let _ = write!(
+            out,
+            "<text x=\"{:.1}\" y=\"{y:.1}\" font-size=\"{size:.1}\"{weight} fill=\"#222\">",
+            node.rect.x
+        );
         line.iter().for_each(|c| escape(out, *c));
         out.push_str("</text>\n");
     }
@@ -135,7 +148,11 @@ mod tests {
 
     #[test]
     fn a_drawing_is_well_formed_and_names_every_leaf() {
-        let layout = sketch("<html><body><nav><p>a & b</p></nav><p>the main text of it all with a < in it</p></body></html>".replace(" < ", " \u{2} ").as_str());
+        let layout = sketch(
+            "<html><body><nav><p>a & b</p></nav><p>the main text of it all with a < in it</p></body></html>"
+                .replace(" < ", " \u{2} ")
+                .as_str(),
+        );
         let tree = segment(&layout, &SegmentConfig::default());
         let svg = draw_svg(&tree, &layout);
         let mut reader = quick_xml::Reader::from_str(&svg);

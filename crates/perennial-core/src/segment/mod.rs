@@ -12,6 +12,7 @@ mod facts;
 mod id;
 mod purpose;
 mod selector;
+mod structure;
 pub mod vixml;
 mod weigh;
 
@@ -20,6 +21,7 @@ pub use cut::Cues;
 pub use draw::draw_svg;
 pub use id::IgnoreRules;
 pub use selector::{Pin, Selector, SelectorError};
+pub use structure::{LightNode, Plan, fingerprint, reuse};
 pub use weigh::{FEATURE_NAMES, N_FEATURES};
 
 use crate::layout::{Layout, Rect};

@@ -1,0 +1,119 @@
+//! Walks through version sequences and compares reuse of structure with full runs.
+//!
+//!     cargo run --release -p perennial-render --example reuse_eval -- FOLDER
+//!
+//! FOLDER holds versions; those of one page share a folder and sort by name. Prints for how many successive versions the
+//! structure was the same, for how many of those the reused tree equals that of a full run (all but the boxes), and the
+//! time that both took.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use perennial_core::layout::Rect;
+use perennial_core::segment::{Block, BlockTree, Plan, SegmentConfig, reuse, segment};
+use perennial_render::charset::decode_html;
+use perennial_render::dom::Dom;
+use perennial_render::light::light_nodes;
+use perennial_render::{Engine, resource};
+
+#[derive(Default)]
+struct Score {
+    n_pairs: usize,
+    n_unplanned: usize,
+    n_same: usize,
+    n_changed_text: usize,
+    n_equal: usize,
+    full: Duration,
+    reused: Duration,
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = std::env::args().nth(1).ok_or("usage: reuse_eval FOLDER")?;
+    let engine = Engine::new();
+    let mut score = Score::default();
+    walk(Path::new(&folder), &engine, &mut score)?;
+    println!("successive versions      {}", score.n_pairs);
+    println!("not matched to layout    {}", score.n_unplanned);
+    println!("same structure           {}", score.n_same);
+    println!("  with other content     {}", score.n_changed_text);
+    println!("  equal to a full run    {}", score.n_equal);
+    let (full, reused) = (score.full.as_secs_f64(), score.reused.as_secs_f64());
+    println!(
+        "full {:.1} ms, reused {:.1} ms a page: {:.1} x",
+        per(full, score.n_same),
+        per(reused, score.n_same),
+        full / reused.max(1e-9)
+    );
+    Ok(())
+}
+
+fn per(secs: f64, n: usize) -> f64 {
+    secs * 1e3 / n.max(1) as f64
+}
+
+fn walk(folder: &Path, engine: &Engine, score: &mut Score) -> std::io::Result<()> {
+    let mut entries: Vec<PathBuf> =
+        std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    entries.sort();
+    let mut plan: Option<(Plan, BlockTree)> = None;
+    for path in entries {
+        if path.is_dir() {
+            walk(&path, engine, score)?;
+        } else if path.extension().is_none_or(|ending| ending == "html" || ending == "htm") {
+            plan = step(&decode_html(&std::fs::read(&path)?, ""), engine, plan, score, &path);
+        }
+    }
+    Ok(())
+}
+
+fn step(
+    html: &str,
+    engine: &Engine,
+    before: Option<(Plan, BlockTree)>,
+    score: &mut Score,
+    path: &Path,
+) -> Option<(Plan, BlockTree)> {
+    let config = SegmentConfig::default();
+    let url = "http://page.example/";
+    let began = Instant::now();
+    let layout = engine.layout(html, url, &resource::nothing);
+    let tree = segment(&layout, &config);
+    let full = began.elapsed();
+    let began = Instant::now();
+    let dom = Dom::parse(html);
+    let nodes = light_nodes(&dom);
+    let reused = before.as_ref().and_then(|(plan, _)| reuse(plan, &nodes, 0, &config));
+    let fast = began.elapsed();
+    score.n_pairs += usize::from(before.is_some());
+    if let (Some(reused), Some((_, last))) = (reused, &before) {
+        score.n_same += 1;
+        score.n_changed_text += usize::from(last.id() != tree.id());
+        score.full += full;
+        score.reused += fast;
+        let is_equal = without_boxes(&reused) == without_boxes(&tree);
+        score.n_equal += usize::from(is_equal);
+        if !is_equal {
+            eprintln!(
+                "differs: {} ({} against {} leaves)",
+                path.display(),
+                reused.leaves().count(),
+                tree.leaves().count()
+            );
+        }
+    }
+    let plan = Plan::new(&nodes, 0, layout);
+    score.n_unplanned += usize::from(plan.is_none());
+    plan.map(|plan| (plan, tree))
+}
+
+fn without_boxes(tree: &BlockTree) -> BlockTree {
+    fn clear(blocks: &mut [Block]) {
+        for block in blocks {
+            block.rect = Rect::default();
+            clear(&mut block.children);
+        }
+    }
+    let mut tree = tree.clone();
+    clear(&mut tree.blocks);
+    tree
+}

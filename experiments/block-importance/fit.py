@@ -15,6 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 SEED = 20261116
 SHINGLE = 4
+FLOOR = 0.01  # as in the core
 
 
 def words(text):
@@ -86,7 +87,7 @@ def importances(rows, weights, bias, power, exponent):
     x = np.array([leaf["features"] for leaf, _, _ in rows])
     p = 1 / (1 + np.exp(-(x @ weights + bias)))
     size = np.exp(x[:, 0]) + 1
-    score = (p ** exponent + 1e-4) * size ** power
+    score = (p ** exponent + FLOOR) * size ** power
     return score / score.sum()
 
 

@@ -6,6 +6,7 @@
 
 use super::cut::VisualBlock;
 use super::facts::Facts;
+use super::purpose::Purpose;
 
 /// A region: the visual blocks from `first` up to, not including, `end`.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -71,7 +72,7 @@ fn join(blocks: &mut [VisualBlock], first: usize, end: usize, heaviest_kept: u8)
     let below = blocks.get(end).map(|block| block.weight);
     let at = match (above, below) {
         (Some(above), Some(below)) => {
-            if above < below {
+            if above <= below {
                 first
             } else {
                 end
@@ -86,6 +87,9 @@ fn join(blocks: &mut [VisualBlock], first: usize, end: usize, heaviest_kept: u8)
 }
 
 fn is_scrap(blocks: &[VisualBlock], page_mass: f32) -> bool {
+    if blocks.iter().all(|block| block.purpose == Purpose::Navigation && block.facts.n_links > 1) {
+        return false;
+    }
     let mut all = Facts::default();
     for block in blocks {
         all.absorb_later(&block.facts);

@@ -37,6 +37,8 @@ pub struct Cues {
     pub heading_above: f32,
     /// Navigation, footer, comments and the like against anything else.
     pub purpose: f32,
+    /// Added to that when one side is the page's frame: navigation, header or footer.
+    pub frame: f32,
     /// Mostly links against mostly text.
     pub links: f32,
     /// Stays in view while the other scrolls.
@@ -61,6 +63,7 @@ impl Default for Cues {
             heading_below: 1.0,
             heading_above: 1.5,
             purpose: 3.0,
+            frame: 1.0,
             links: 1.5,
             fixed: 4.0,
             small: 1.0,
@@ -111,17 +114,19 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn divide(&mut self, node: u32, above: Purpose, depth: usize) {
-        let own = self.page.facts(node).purpose;
-        let purpose = inherit(above, own);
-        let units = self.units(node);
+    /// Divides a node whose purpose, or that of what is above it, is known.
+    fn divide(&mut self, node: u32, purpose: Purpose, depth: usize) {
+        let mut units = self.units(node);
+        if matches!(purpose, Purpose::Main | Purpose::Article) {
+            units.iter_mut().for_each(keep_in_article);
+        }
         let mut before: Option<&Unit> = None;
         for unit in &units {
             if let Some(before) = before {
                 self.pending = self.weigh(before, unit);
             }
             match unit.node.filter(|node| depth < MAX_DEPTH && self.is_dividable(*node)) {
-                Some(node) => self.divide(node, purpose, depth + 1),
+                Some(node) => self.divide(node, inherit(purpose, unit.facts.purpose), depth + 1),
                 None => self.emit(unit, inherit(purpose, unit.facts.purpose)),
             }
             before = Some(unit);
@@ -241,6 +246,7 @@ impl Walk<'_> {
         let mut weight = 0.0;
         if a.purpose != b.purpose && (a.purpose.is_landmark() || b.purpose.is_landmark()) {
             weight += cues.purpose;
+            weight += if a.purpose.is_frame() || b.purpose.is_frame() { cues.frame } else { 0.0 };
         } else if is_small(a) || is_small(b) {
             weight -= cues.small;
         }
@@ -248,6 +254,13 @@ impl Walk<'_> {
             weight += cues.links;
         }
         weight
+    }
+}
+
+/// The header of an article is its title, not the site's.
+fn keep_in_article(unit: &mut Unit) {
+    if unit.facts.purpose == Purpose::Header {
+        unit.facts.purpose = Purpose::Unknown;
     }
 }
 

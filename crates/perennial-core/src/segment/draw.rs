@@ -110,13 +110,13 @@ fn draw_image(out: &mut String, node: &LayoutNode) {
     );
 }
 
-/// Wraps by counting letters: no fonts are at hand, and a snippet is enough to recognise a text.
+/// Shares the letters out over the lines that the engine made: no fonts are at hand to do better.
 fn draw_text(out: &mut String, node: &LayoutNode) {
     let size = clamp(node.font_size, 6.0, 60.0);
     let line_height = size * 1.25;
     let n_lines = ((node.rect.h / line_height).round() as usize).clamp(1, 60);
-    let per_line = ((node.rect.w / (size * 0.52)) as usize).clamp(1, 400);
     let letters: Vec<char> = node.text.split_whitespace().collect::<Vec<_>>().join(" ").chars().collect();
+    let per_line = letters.len().div_ceil(n_lines).clamp(1, 400);
     for (nth, line) in letters.chunks(per_line).take(n_lines).enumerate() {
         let y = node.rect.y + size + nth as f32 * node.rect.h / n_lines as f32;
         let weight = if node.font_weight >= 600 { " font-weight=\"bold\"" } else { "" };

@@ -31,6 +31,13 @@ impl Purpose {
     }
 }
 
+impl Purpose {
+    /// Stands around the content on every page of a site.
+    pub(super) fn is_frame(self) -> bool {
+        matches!(self, Purpose::Navigation | Purpose::Header | Purpose::Footer)
+    }
+}
+
 pub(super) fn purpose_of(node: &LayoutNode) -> Purpose {
     let by_tag = of_tag(&node.tag);
     if matches!(by_tag, Purpose::Main | Purpose::Navigation) || node.tag == "body" || node.tag == "html" {

@@ -112,16 +112,19 @@ fn row(leaf: &LeafFacts, totals: &Totals, mass_before: f32) -> [f32; N_FEATURES]
 
 /// Fitted: logistic regression of "this word belongs to the main content", one weight a feature.
 const WEIGHTS: [f32; N_FEATURES] = [
-    0.5762, -3.4417, -0.6661, -0.0292, 4.6712, -0.2276, 0.2196, 0.4785, -2.9816, 0.2296, -0.4850, 1.0492,
-    -0.5180, -1.5392, 0.2111, -0.1364, 0.0000, 0.2978, -0.2959, -0.1263, -1.8164, -0.8350, -1.5497, -3.2775,
-    -2.7834, 0.1075,
+    0.5404, -3.3794, -0.8188, 0.3739, 4.5504, -0.4355, -0.1523, 1.2051, -3.7518, 0.3423, -0.4073, 1.1010,
+    -0.4882, -1.2212, 0.4851, -0.1963, 0.0000, 0.2023, -0.4852, -0.3830, -1.6767, -0.7849, -1.3246, -3.0854,
+    -2.6211, 0.2649,
 ];
 
 /// Fitted with the weights.
-const BIAS: f32 = 0.0147;
+const BIAS: f32 = -0.1099;
 
 /// Fitted: how importance grows with the number of words, as a power.
 const SIZE_POWER: f32 = 0.5;
+
+/// What every leaf has beside its likelihood.
+const FLOOR: f32 = 0.01;
 
 /// How likely a leaf is the page's main content.
 fn likelihood(row: &[f32; N_FEATURES]) -> f32 {
@@ -143,10 +146,11 @@ pub(super) fn weigh(blocks: &mut [Block], leaves: &[LeafFacts]) {
     });
 }
 
-/// Squared, so that many small unlikely leaves do not outweigh the one that matters.
+/// Squared, so that many small unlikely leaves do not outweigh the one that matters; a little for all, because a
+/// change of a menu is small but not nothing.
 fn score(leaf: &LeafFacts, likelihood: f32) -> f32 {
     let size = 2.0 + leaf.facts.n_words as f32 + leaf.facts.image_area / 2000.0;
-    (likelihood * likelihood + 1e-4) * size.powf(SIZE_POWER)
+    (likelihood * likelihood + FLOOR) * size.powf(SIZE_POWER)
 }
 
 /// Scores to shares that sum to 1. Pinned leaves have the share they were given, together; the rest share

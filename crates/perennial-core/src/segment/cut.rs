@@ -219,7 +219,7 @@ impl Walk<'_> {
 
     fn weigh_place(&self, a: &Facts, b: &Facts) -> f32 {
         match place(&a.rect, &b.rect) {
-            Place::Below(gap) => self.cues.distance * ((gap - 16.0) / 32.0).clamp(0.0, 2.0),
+            Place::Below(gap) => self.cues.distance * steps(gap),
             Place::Beside => {
                 let is_column =
                     a.mass.min(b.mass) > 0.01 * self.page_mass && a.n_paragraphs.min(b.n_paragraphs) > 1;
@@ -271,6 +271,12 @@ fn is_small(facts: &Facts) -> bool {
 /// A telling purpose holds for all below it, until one below tells more.
 fn inherit(above: Purpose, own: Purpose) -> Purpose {
     if own.is_landmark() || above == Purpose::Unknown { own } else { above }
+}
+
+/// Two lines of space are one step. Whole half-steps, with bounds away from the gaps that designers choose
+/// (multiples of 8): a fraction of a pixel must not decide.
+fn steps(gap: f32) -> f32 {
+    ((gap - 14.0) / 16.0).floor().clamp(0.0, 4.0) / 2.0
 }
 
 enum Place {

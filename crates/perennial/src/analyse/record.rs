@@ -6,6 +6,7 @@ use perennial_core::importance::Importance;
 use perennial_core::noise::NoiseHistory;
 use perennial_core::observe::{Known, Observation};
 use perennial_core::page::PageId;
+use perennial_core::schedule::VisitOutcome;
 use perennial_core::segment::{BlockTree, vixml};
 use perennial_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
@@ -18,14 +19,32 @@ const MAX_UNPACKED_BYTES: u64 = 256 << 20;
 /// What the next capture of a page is compared with.
 #[derive(Clone, Debug)]
 pub struct KnownPage {
-    /// Tree and noise history.
-    pub known: Known,
+    tree: Tree,
+    noise: NoiseHistory,
     /// Payload of the capture that was analysed last: the same again needs no look.
     pub digest: String,
     /// The capture that was analysed last.
     pub time: Timestamp,
     /// The capture whose tree it is: earlier than `time` when later ones showed the same.
     pub tree_time: Timestamp,
+}
+
+/// Most visits find the same payload and never need the tree.
+#[derive(Clone, Debug)]
+enum Tree {
+    Packed(Vec<u8>),
+    Read(BlockTree),
+}
+
+impl KnownPage {
+    /// Tree and noise history, as the comparison wants them.
+    pub fn known(&self) -> anyhow::Result<Known> {
+        let tree = match &self.tree {
+            Tree::Packed(packed) => read_tree(packed)?,
+            Tree::Read(tree) => tree.clone(),
+        };
+        Ok(Known { tree, noise: self.noise.clone() })
+    }
 }
 
 /// What one capture taught, ready to be kept. Made by the thread that analysed, written by the one that
@@ -50,7 +69,7 @@ pub struct Lesson {
 impl Lesson {
     /// A capture with the payload of the one before: nothing to look at.
     pub fn same_payload(page: PageId, time: Timestamp, known: &mut KnownPage) -> Lesson {
-        known.known.noise.record_unchanged();
+        known.noise.record_unchanged();
         let before = std::mem::replace(&mut known.time, time);
         Lesson {
             page,
@@ -62,7 +81,7 @@ impl Lesson {
             delta: None,
             tree: None,
             tree_time: known.tree_time,
-            noise: known.known.noise.to_bytes(),
+            noise: known.noise.to_bytes(),
             digest: known.digest.clone(),
         }
     }
@@ -91,13 +110,27 @@ impl Lesson {
             noise: observation.known.noise.to_bytes(),
             digest: digest.clone(),
         };
-        let known = KnownPage { known: observation.known, digest, time, tree_time: lesson.tree_time };
+        let Known { tree, noise } = observation.known;
+        let known = KnownPage { tree: Tree::Read(tree), noise, digest, time, tree_time: lesson.tree_time };
         Ok((lesson, known))
     }
 
     /// Which page.
     pub fn page(&self) -> PageId {
         self.page
+    }
+
+    /// The capture.
+    pub fn time(&self) -> Timestamp {
+        self.time
+    }
+
+    /// What the scheduler is told.
+    pub fn outcome(&self) -> VisitOutcome {
+        match self.is_unchanged() {
+            true => VisitOutcome::Unchanged,
+            false => VisitOutcome::Changed(self.importance),
+        }
     }
 
     /// Nothing changed that a reader would call new.
@@ -150,10 +183,10 @@ pub fn known_page(connection: &Connection, page: PageId) -> anyhow::Result<Optio
         })
         .optional()?;
     let Some((time, tree_time, digest, noise, vixml)) = row else { return Ok(None) };
-    // A history that cannot be read is learned again.
-    let noise = NoiseHistory::from_bytes(&noise).unwrap_or_default();
     Ok(Some(KnownPage {
-        known: Known { tree: read_tree(&vixml)?, noise },
+        tree: Tree::Packed(vixml),
+        // A history that cannot be read is learned again.
+        noise: NoiseHistory::from_bytes(&noise).unwrap_or_default(),
         digest,
         time: Timestamp::from_millis(time),
         tree_time: Timestamp::from_millis(tree_time),

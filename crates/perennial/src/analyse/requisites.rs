@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use perennial_core::time::Timestamp;
 use perennial_render::Captured;
 
+use super::reader::Readers;
 use crate::archive::Archive;
 use crate::store::Store;
 
@@ -22,7 +23,12 @@ pub struct Requisites {
 
 impl Requisites {
     /// The capture of `url` closest to `time`, decoded.
-    pub fn find(&self, archive: &Archive, store: &Store, url: &str, time: Timestamp) -> Option<Captured> {
+    pub fn find(&self, readers: &Readers, url: &str, time: Timestamp) -> Option<Captured> {
+        // What cannot be read is laid out without, as in a browser; `verify` names the damage.
+        readers.with(|archive, store| Ok(self.find_in(archive, store, url, time))).ok().flatten()
+    }
+
+    fn find_in(&self, archive: &Archive, store: &Store, url: &str, time: Timestamp) -> Option<Captured> {
         let capture = store.closest_payload(url, time).ok().flatten()?;
         if let Some(kept) = self.lock().get(&capture.digest) {
             return Some(Captured::clone(kept));

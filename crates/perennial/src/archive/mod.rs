@@ -3,7 +3,7 @@
 //! The WARC files are the truth; index and state are made from them and can be made again
 //! (docs/archive-format.md). Reading takes no lock and is never blocked; writing takes one ([`lock`]).
 
-mod content;
+pub(crate) mod content;
 pub mod export;
 mod files;
 pub mod import;

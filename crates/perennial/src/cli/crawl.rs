@@ -36,7 +36,7 @@ pub(super) struct Crawl {
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_span)]
     period: Span,
     /// Which policy decides what to visit
-    #[arg(long, value_name = "NAME", default_value_t = Strategy::FixedInterval)]
+    #[arg(long, value_name = "NAME", default_value_t = Strategy::ExpectedGain)]
     strategy: Strategy,
     /// Interval of the policy fixed-interval [default: what the budget allows, else a day]
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
@@ -65,6 +65,9 @@ pub(super) struct Crawl {
     /// Where the virtual clock starts [default: now]
     #[arg(long, value_name = "TIME", requires = "time_lapse", value_parser = Timestamp::parse)]
     start: Option<Timestamp>,
+    /// Do not look at pages as a reader does: another payload is another page
+    #[arg(long)]
+    no_analysis: bool,
     /// Seed of all chance
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
@@ -111,6 +114,7 @@ impl Crawl {
             allow_private: self.allow_private,
             clock,
             seed: self.seed,
+            analyse: !self.no_analysis,
         })
     }
 }

@@ -1,11 +1,13 @@
 //! The crawl's idea of now: the real time, or a virtual one that runs faster (time-lapse).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use perennial_core::time::{Span, Timestamp};
 
 /// Where the time comes from.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Clock {
     /// The system's.
     Real,
@@ -17,41 +19,53 @@ pub enum Clock {
         start: Timestamp,
         /// When the lapse began.
         origin: Instant,
+        /// Microseconds of real time for which it stood still.
+        held_micros: Arc<AtomicU64>,
     },
 }
 
 impl Clock {
     /// A virtual clock that stands at `start` now.
     pub fn time_lapse(factor: f64, start: Timestamp) -> Clock {
-        Clock::TimeLapse { factor, start, origin: Instant::now() }
+        Clock::TimeLapse { factor, start, origin: Instant::now(), held_micros: Arc::default() }
     }
 
     /// What it shows.
-    pub fn now(self) -> Timestamp {
+    pub fn now(&self) -> Timestamp {
         match self {
             Clock::Real => {
                 let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                 Timestamp::from_millis(since_epoch.as_millis() as i64)
             }
-            Clock::TimeLapse { factor, start, origin } => {
-                start + Span::from_millis((origin.elapsed().as_secs_f64() * factor * 1000.0) as i64)
+            Clock::TimeLapse { factor, start, origin, held_micros } => {
+                let held = Duration::from_micros(held_micros.load(Ordering::Relaxed));
+                let running = origin.elapsed().saturating_sub(held).as_secs_f64();
+                *start + Span::from_millis((running * factor * 1000.0) as i64)
             }
         }
     }
 
     /// How long to sleep, in real time, until it shows `at`.
-    pub fn real_wait(self, at: Timestamp) -> Duration {
+    pub fn real_wait(&self, at: Timestamp) -> Duration {
         let secs = (at - self.now()).as_secs_f64().max(0.0);
         let factor = match self {
             Clock::Real => 1.0,
-            Clock::TimeLapse { factor, .. } => factor,
+            Clock::TimeLapse { factor, .. } => *factor,
         };
         // Bounded, so that a wake-up in the far future cannot overflow a timer.
         Duration::from_secs_f64((secs / factor).clamp(0.0, 3600.0))
     }
 
+    /// Takes back real time that passed: a virtual clock stands still while the crawl cannot keep up with it, so
+    /// that a slow machine makes the lapse longer and not the crawl worse. The real clock cannot be held.
+    pub fn hold(&self, passed: Duration) {
+        if let Clock::TimeLapse { held_micros, .. } = self {
+            held_micros.fetch_add(passed.as_micros() as u64, Ordering::Relaxed);
+        }
+    }
+
     /// Whether it is virtual.
-    pub fn is_time_lapse(self) -> bool {
+    pub fn is_time_lapse(&self) -> bool {
         matches!(self, Clock::TimeLapse { .. })
     }
 }
@@ -68,5 +82,13 @@ mod tests {
         let wait = clock.real_wait(start + Span::from_hours(10));
         assert!(wait <= Duration::from_secs(10));
         assert_eq!(clock.real_wait(start - Span::from_hours(1)), Duration::ZERO);
+    }
+
+    #[test]
+    fn a_held_clock_stands_still() {
+        let start = Timestamp::parse("2026-01-01").unwrap();
+        let clock = Clock::time_lapse(3600.0, start);
+        clock.hold(Duration::from_secs(3600));
+        assert_eq!(clock.now(), start);
     }
 }

@@ -5,17 +5,21 @@
 //! | [`settings`] | perennial.toml -> seeds, manners, limits |
 //! | [`clock`] | the real time, or a virtual one |
 //! | [`frontier`] | what is remembered of every address, in SQLite |
+//! | [`history`] | what earlier visits taught -> the scheduler's knowledge |
 //! | [`host`] | addresses that wait -> the next that may be fetched |
 //! | [`robots`] | an origin -> its rules |
 //! | [`visit`] | an address -> what came back and what it leads to |
+//! | [`analysis`] | safe captures -> what they taught, on all cores |
 //! | [`record`] | reports -> captures, memory and log, durable together |
 //! | [`log`] | every visit -> a line in `crawl.log` |
 //!
 //! The loop below owns the queues and the policy, tasks do the fetching, one thread owns the archive. A visit
 //! is over when its commit is: only then is its connection free, its page judged, its links followed.
 
+pub mod analysis;
 pub mod clock;
 pub mod frontier;
+pub mod history;
 pub mod host;
 pub mod log;
 pub mod record;
@@ -25,8 +29,9 @@ pub mod visit;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use perennial_core::page::PageId;
@@ -35,15 +40,22 @@ use perennial_core::time::{LocalClock, Span, Timestamp};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use url::Url;
 
+use crate::analyse::{Analyst, analyse_backlog, count_backlog};
 use crate::archive::{Archive, ArchiveWriter};
 use crate::fetch::{Client, Proxy};
 use crate::store::{PageNumbers, Store};
+use analysis::{Analysis, Learned};
 use clock::Clock;
 use frontier::{Ending, Found, Known, PageKind};
 use host::{Hosts, Why};
 use record::{Message, NewPage, Recorder, Settled, Word, url_hash};
 use settings::{CrawlSettings, Seeds};
 use visit::Shared;
+
+/// Pages that may wait for their analysis before no visit is started: the memory of fetching too fast.
+const MAX_ANALYSING: usize = 64;
+/// Visits in flight and under analysis at which a virtual clock stands still.
+const MAX_BEHIND: usize = 6;
 
 /// What the user asks of one crawl.
 #[derive(Clone, Debug)]
@@ -74,13 +86,15 @@ pub struct CrawlOptions {
     pub clock: Clock,
     /// Seed of the policy's and the jitter's chance.
     pub seed: u64,
+    /// Whether captures are looked at as a reader would; without, another payload is another page.
+    pub analyse: bool,
 }
 
 impl Default for CrawlOptions {
     fn default() -> CrawlOptions {
         CrawlOptions {
             once: false,
-            strategy: Strategy::FixedInterval,
+            strategy: Strategy::ExpectedGain,
             budget: None,
             slot: Span::from_hours(1),
             interval: None,
@@ -92,6 +106,7 @@ impl Default for CrawlOptions {
             allow_private: false,
             clock: Clock::Real,
             seed: 0,
+            analyse: true,
         }
     }
 }
@@ -129,6 +144,10 @@ pub struct Status {
     pub n_gone: u64,
     /// Given up because their host did not answer.
     pub n_given_up: u64,
+    /// Captures that were looked at.
+    pub n_analysed: u64,
+    /// Captures that wait for it.
+    pub n_analysing: u64,
     /// Bytes of bodies received.
     pub body_bytes: u64,
     /// Bytes that the WARC files grew by.
@@ -156,7 +175,7 @@ pub fn crawl(
     archive: &Archive,
     options: CrawlOptions,
     show: impl FnMut(&Status),
-    warn: impl FnMut(&str),
+    mut warn: impl FnMut(&str),
 ) -> anyhow::Result<Status> {
     let settings = CrawlSettings::load(&archive.settings_path())?;
     if settings.site.is_empty() {
@@ -167,7 +186,7 @@ pub fn crawl(
         refuse_foreign(&seeds)?;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let started = Crawl::start(archive, settings, seeds, options)?;
+    let started = Crawl::start(archive, settings, seeds, options, &mut warn)?;
     let (mut crawl, recorder) = started;
     crawl.status.n_known = crawl.n_known;
     let outcome = runtime.block_on(crawl.run(show, warn));
@@ -207,6 +226,10 @@ struct Crawl {
     /// None once the crawl is over: the recorder then closes the archive.
     reports: Option<Sender<Message>>,
     words: UnboundedReceiver<Word>,
+    /// None once the crawl is over, or when nobody wants it.
+    analysis: Option<Analysis>,
+    /// Pages under analysis: what their payload alone tells, and when they were visited.
+    judged: HashMap<PageId, (VisitOutcome, Timestamp)>,
     status: Status,
     clocks: HashMap<i64, PageInfo>,
     n_known: u64,
@@ -222,10 +245,18 @@ impl Crawl {
         settings: CrawlSettings,
         seeds: Seeds,
         mut options: CrawlOptions,
+        warn: &mut impl FnMut(&str),
     ) -> anyhow::Result<(Crawl, std::thread::JoinHandle<anyhow::Result<()>>)> {
         let table = settings.crawl;
         let mut writer = ArchiveWriter::open(archive)?;
-        options.clock = resume_clock(options.clock, &writer)?;
+        let analyst = match options.analyse {
+            true => Some(Arc::new(Analyst::for_archive(archive)?)),
+            false => None,
+        };
+        if let Some(analyst) = &analyst {
+            analyse_what_was_left(archive, &mut writer, analyst, warn)?;
+        }
+        options.clock = resume_clock(&options.clock, &writer)?;
         let now = options.clock.now();
         let (seed_numbers, order_start) = prepare(&mut writer, &seeds, &options, now)?;
         let politeness = match options.delay {
@@ -256,12 +287,16 @@ impl Crawl {
             robots: robots::RobotsCache::new(&user_agent),
             seeds,
             seed_numbers,
-            clock: options.clock,
+            clock: options.clock.clone(),
             allow_private: options.allow_private,
             table,
         });
         let (reports, report_receiver) = std::sync::mpsc::channel();
         let (word_sender, words) = unbounded_channel();
+        let analysis = match analyst {
+            Some(analyst) => Some(Analysis::start(archive, analyst, &reports)?),
+            None => None,
+        };
         let mut crawl = Crawl {
             store: archive.store()?,
             hosts: Hosts::new(options.connections.max(1)),
@@ -272,6 +307,8 @@ impl Crawl {
             shared,
             reports: Some(reports),
             words,
+            analysis,
+            judged: HashMap::new(),
             status: Status::default(),
             clocks: HashMap::new(),
             n_known: 0,
@@ -306,7 +343,11 @@ impl Crawl {
                 _ => drop(recorder.fetched.insert(hash, known.visited.map_or(0, Timestamp::as_secs))),
             }
             self.load_one(&known);
-        })
+        })?;
+        if let Order::Scheduled(scheduler) = &mut self.order {
+            history::replay(store.connection(), scheduler)?;
+        }
+        Ok(())
     }
 
     /// A connection of its own, so that loading can call back.
@@ -335,10 +376,7 @@ impl Crawl {
                     self.hosts.push(known.site, known.page, Why::Pass);
                 }
             }
-            Order::Scheduled(scheduler) => match known.visited {
-                Some(visited) => scheduler.add_seen_page(known.page, info, visited),
-                None => scheduler.add_page(known.page, info),
-            },
+            Order::Scheduled(scheduler) => scheduler.add_page(known.page, info),
         }
     }
 
@@ -384,11 +422,13 @@ impl Crawl {
                 break end;
             }
             let wait = self.wait();
+            let (is_behind, since) = (self.is_behind(), Instant::now());
             tokio::select! {
                 word = self.words.recv() => match word {
                     Some(word) => self.settle(word?, &mut warn),
                     None => bail!("the recorder ended before the crawl"),
                 },
+                learned = next_learned(&mut self.analysis) => self.learn(learned, &mut warn),
                 () = signals.next() => {
                     if self.is_stopping {
                         std::process::exit(11);
@@ -398,6 +438,9 @@ impl Crawl {
                 }
                 _ = ticks.tick() => show(self.refresh(None)),
                 () = tokio::time::sleep(wait) => {}
+            }
+            if is_behind {
+                self.options.clock.hold(since.elapsed());
             }
         };
         if end == End::Done
@@ -410,6 +453,7 @@ impl Crawl {
             }
         }
         self.reports = None;
+        self.analysis = None;
         let status = self.refresh(Some(end)).clone();
         show(&status);
         Ok(status)
@@ -417,7 +461,7 @@ impl Crawl {
 
     /// Starts every visit that may start now.
     fn hand_out(&mut self) -> anyhow::Result<()> {
-        if self.is_stopping || self.limit_reached().is_some() {
+        if self.is_stopping || self.limit_reached().is_some() || self.n_analysing() >= MAX_ANALYSING {
             return Ok(());
         }
         let now = self.options.clock.now();
@@ -468,15 +512,52 @@ impl Crawl {
             for new_page in &settled.new_pages {
                 self.take_new(*new_page);
             }
-            if settled.kind == PageKind::Page
-                && let Order::Scheduled(scheduler) = &mut self.order
-            {
-                scheduler.record(settled.page, settled.outcome.clone(), settled.done_at);
+            if settled.kind == PageKind::Page {
+                self.judge(&settled);
             }
             if settled.ending == Ending::Failed {
                 self.after_failure(&settled);
             }
         }
+    }
+
+    /// What was delivered is looked at first; anything else the scheduler hears at once.
+    fn judge(&mut self, settled: &Settled) {
+        let is_delivered = matches!(settled.outcome, VisitOutcome::Changed(_) | VisitOutcome::Unchanged);
+        match &mut self.analysis {
+            Some(analysis) if is_delivered => {
+                self.judged.insert(settled.page, (settled.outcome.clone(), settled.done_at));
+                analysis.submit(settled.page);
+            }
+            _ => self.tell_scheduler(settled.page, settled.outcome.clone(), settled.done_at),
+        }
+    }
+
+    fn learn(&mut self, learned: Learned, warn: &mut impl FnMut(&str)) {
+        if let Some(warning) = &learned.warning {
+            warn(warning);
+        }
+        self.status.n_analysed += u64::from(learned.outcome.is_some());
+        if let Some((outcome, at)) = self.judged.remove(&learned.page) {
+            self.tell_scheduler(learned.page, learned.outcome.unwrap_or(outcome), at);
+        }
+    }
+
+    fn tell_scheduler(&mut self, page: PageId, outcome: VisitOutcome, at: Timestamp) {
+        if let Order::Scheduled(scheduler) = &mut self.order {
+            scheduler.record(page, outcome, at);
+        }
+    }
+
+    fn n_analysing(&self) -> usize {
+        self.analysis.as_ref().map_or(0, Analysis::n_waiting)
+    }
+
+    /// Whether a virtual clock should stand still until work in flight is done.
+    fn is_behind(&self) -> bool {
+        let n_ready = self.hosts.next_ready().is_some_and(|at| at <= self.options.clock.now());
+        self.options.clock.is_time_lapse()
+            && (n_ready || self.status.n_active as usize + self.n_analysing() >= MAX_BEHIND)
     }
 
     fn take_new(&mut self, new: NewPage) {
@@ -563,6 +644,7 @@ impl Crawl {
         let next = self.next_event();
         self.status.n_waiting = self.hosts.n_waiting() as u64;
         self.status.n_known = self.n_known;
+        self.status.n_analysing = self.n_analysing() as u64;
         self.status.next_wakeup = next.filter(|_| end.is_none()).map(|at| at.to_rfc3339());
         self.status.end = end;
         &self.status
@@ -582,6 +664,9 @@ impl Crawl {
         }
         if self.is_stopping {
             return Some(End::Interrupted);
+        }
+        if self.n_analysing() > 0 {
+            return None;
         }
         if let Some(limit) = self.limit_reached() {
             return Some(limit);
@@ -642,10 +727,42 @@ fn scheduler(options: &CrawlOptions, now: Timestamp) -> Scheduler {
 }
 
 /// A virtual clock never runs backwards: it goes on where the last crawl left it.
-fn resume_clock(clock: Clock, writer: &ArchiveWriter) -> anyhow::Result<Clock> {
-    let Clock::TimeLapse { factor, start, .. } = clock else { return Ok(clock) };
-    let last = frontier::last_visit(writer.store().connection())?;
-    Ok(Clock::time_lapse(factor, last.map_or(start, |last| last.max(start))))
+fn resume_clock(clock: &Clock, writer: &ArchiveWriter) -> anyhow::Result<Clock> {
+    let Clock::TimeLapse { factor, start, .. } = clock else { return Ok(clock.clone()) };
+    match frontier::last_visit(writer.store().connection())? {
+        Some(last) if last > *start => Ok(Clock::time_lapse(*factor, last)),
+        // The same clock, not one like it: the demonstration's web lives by it too.
+        _ => Ok(clock.clone()),
+    }
+}
+
+/// Captures that no lesson was drawn from: fetched before a crash, or imported.
+fn analyse_what_was_left(
+    archive: &Archive,
+    writer: &mut ArchiveWriter,
+    analyst: &Analyst,
+    warn: &mut impl FnMut(&str),
+) -> anyhow::Result<()> {
+    let n_left = count_backlog(writer.store())?;
+    if n_left == 0 {
+        return Ok(());
+    }
+    warn(&format!("looking at {n_left} captures that were not analysed yet"));
+    let done = analyse_backlog(archive, writer.store_mut(), analyst, &AtomicBool::new(false), &|_| ())?;
+    if done.n_failed > 0 {
+        warn(&format!(
+            "{} captures could not be analysed: their payload is not in the archive",
+            done.n_failed
+        ));
+    }
+    Ok(())
+}
+
+async fn next_learned(analysis: &mut Option<Analysis>) -> Learned {
+    match analysis {
+        Some(analysis) => analysis.next().await,
+        None => std::future::pending().await,
+    }
 }
 
 /// Seeds get their numbers and their places in the frontier; `--once` begins its pass.

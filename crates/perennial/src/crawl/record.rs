@@ -20,6 +20,7 @@ use url::Url;
 use super::frontier::{self, Ending, Found, PageKind, Visited};
 use super::log::{CrawlLog, LogLine};
 use super::visit::{Exchanged, Report};
+use crate::analyse::PageLessons;
 use crate::archive::{Appended, ArchiveWriter};
 use crate::fetch::Cut;
 use crate::store::{Kind, PageNumbers};
@@ -81,6 +82,8 @@ pub struct NewPage {
 pub enum Message {
     /// A visit.
     Visit(Box<Report>),
+    /// What captures taught.
+    Lessons(PageLessons),
     /// A pass over everything is complete.
     EndPass(i64, Timestamp),
 }
@@ -125,21 +128,23 @@ impl Recorder {
     pub fn run(mut self, messages: Receiver<Message>, words: &UnboundedSender<Word>) -> anyhow::Result<()> {
         while let Ok(first) = messages.recv() {
             let mut batch = Vec::new();
+            let mut lessons = Vec::new();
             let mut next = Some(first);
             while let Some(message) = next {
                 match message {
                     Message::Visit(report) => batch.push(*report),
+                    Message::Lessons(page) => lessons.push(page),
                     Message::EndPass(pass, at) => {
                         self.writer
                             .commit_with(|transaction| Ok(frontier::end_pass(transaction, pass, at)?))?;
                     }
                 }
-                next = if batch.len() < MAX_BATCH { messages.try_recv().ok() } else { None };
+                next = if batch.len() + lessons.len() < MAX_BATCH { messages.try_recv().ok() } else { None };
             }
-            if batch.is_empty() {
+            if batch.is_empty() && lessons.is_empty() {
                 continue;
             }
-            let word = self.settle(batch);
+            let word = self.settle(batch, &lessons);
             let failed = word.is_err();
             let _ = words.send(word);
             if failed {
@@ -151,12 +156,12 @@ impl Recorder {
         self.writer.close()
     }
 
-    fn settle(&mut self, batch: Vec<Report>) -> Word {
+    fn settle(&mut self, batch: Vec<Report>, lessons: &[PageLessons]) -> Word {
         let mut pending = Vec::with_capacity(batch.len());
         for report in batch {
             pending.push(self.append(report)?);
         }
-        let found_news = self.commit(&pending)?;
+        let found_news = self.commit(&pending, lessons)?;
         let mut settled = Vec::with_capacity(pending.len());
         for (mut visit, new_pages) in pending.into_iter().zip(found_news) {
             if let Some(last) = visit.lines.last_mut() {
@@ -359,9 +364,10 @@ impl Recorder {
         *n_pages
     }
 
-    fn commit(&mut self, pending: &[Pending]) -> anyhow::Result<Vec<Vec<NewPage>>> {
+    fn commit(&mut self, pending: &[Pending], lessons: &[PageLessons]) -> anyhow::Result<Vec<Vec<NewPage>>> {
         let mut news = Vec::with_capacity(pending.len());
         self.writer.commit_with(|transaction| {
+            lessons.iter().try_for_each(|page| page.keep(transaction))?;
             let mut numbers = PageNumbers::new(transaction);
             for visit in pending {
                 frontier::put_visited(transaction, &visit.visited)?;
@@ -421,8 +427,7 @@ impl Verdict {
     }
 }
 
-/// How much a page changed between two payloads. This is where the analysis of rendered content will speak: until
-/// then another payload is another page.
+/// What two payloads tell of a page before anybody looked at it; for HTML the analysis has the last word.
 pub fn judge(before: Option<&str>, after: &str) -> VisitOutcome {
     match before {
         Some(before) if before == after => VisitOutcome::Unchanged,

@@ -262,6 +262,17 @@ impl Store {
         Ok(statement.query_row(params![url, millis, digest], |row| row.get(0))?)
     }
 
+    /// The captures of a page after an instant, or all, in order of time.
+    pub fn captures_after(&self, page: PageId, after: Option<Timestamp>) -> anyhow::Result<Vec<Capture>> {
+        let sql = format!(
+            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.page = ?1 AND c.time > ?2 ORDER BY c.time, c.id"
+        );
+        let mut statement = self.connection().prepare_cached(&sql)?;
+        let after = after.map_or(i64::MIN, Timestamp::as_millis);
+        let captures = statement.query_map(params![page.0, after], read_capture)?;
+        Ok(captures.collect::<rusqlite::Result<_>>()?)
+    }
+
     /// The capture of an address closest to an instant that brought or confirmed a payload.
     pub fn closest_payload(&self, url: &str, time: Timestamp) -> anyhow::Result<Option<Capture>> {
         let sql = format!(

@@ -2,11 +2,9 @@
 
 use anyhow::bail;
 use clap::Args;
-use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 
 use super::{Context, Exit};
-use crate::archive::settings::edit;
-use crate::crawl::settings::{CrawlSettings, Seeds, SiteTable};
+use crate::crawl::settings::{CrawlSettings, Seeds, SiteTable, follow};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -62,12 +60,7 @@ impl Add {
             tables.push(self.table(canonical.to_string()));
         }
         Seeds::compile(&tables, 100)?;
-        edit(&archive.settings_path(), |document| {
-            for table in &tables {
-                put(document, table);
-            }
-            Ok(())
-        })?;
+        follow(&archive.settings_path(), &tables)?;
         let n_sites = CrawlSettings::load(&archive.settings_path())?.site.len();
         context.print(&tables, |out| {
             for table in &tables {
@@ -91,41 +84,4 @@ impl Add {
             allow_private: self.allow_private,
         }
     }
-}
-
-fn put(document: &mut DocumentMut, site: &SiteTable) {
-    let item = document.entry("site").or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
-    let Some(sites) = item.as_array_of_tables_mut() else { return };
-    sites.retain(|table| table.get("url").and_then(Item::as_str) != Some(&site.url));
-    sites.push(to_toml(site));
-}
-
-/// Only what differs from the defaults is written.
-fn to_toml(site: &SiteTable) -> Table {
-    let mut table = Table::new();
-    table["url"] = value(&site.url);
-    table["scope"] = value(&site.scope);
-    let list = |rules: &[String]| value(rules.iter().collect::<Array>());
-    if !site.include.is_empty() {
-        table["include"] = list(&site.include);
-    }
-    if !site.exclude.is_empty() {
-        table["exclude"] = list(&site.exclude);
-    }
-    if let Some(depth) = site.depth {
-        table["depth"] = value(i64::from(depth));
-    }
-    if site.weight != 1.0 {
-        table["weight"] = value(site.weight);
-    }
-    if let Some(zone) = &site.timezone {
-        table["timezone"] = value(zone);
-    }
-    if site.renderer != "auto" {
-        table["renderer"] = value(&site.renderer);
-    }
-    if site.allow_private {
-        table["allow_private"] = value(true);
-    }
-    table
 }

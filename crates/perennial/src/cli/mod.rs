@@ -6,6 +6,7 @@
 mod add;
 mod context;
 mod crawl;
+mod demo;
 mod exit;
 mod export;
 mod import;
@@ -60,6 +61,8 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
+    /// See it all work: archive a living web on this machine, in two minutes
+    Demo(demo::Demo),
     /// Make a new, empty archive
     Init(init::Init),
     /// Take in WARC, ARC and WACZ files that other tools wrote
@@ -90,6 +93,7 @@ enum Command {
 impl Command {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self {
+            Command::Demo(args) => args.run(context),
             Command::Init(args) => args.run(context),
             Command::Import(args) => args.run(context),
             Command::Export(args) => args.run(context),

@@ -9,9 +9,10 @@ use perennial_core::scope::{Scope, ScopeKind};
 use perennial_core::time::Span;
 use regex::Regex;
 use serde::{Deserialize, Serialize};
+use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 use url::Url;
 
-use crate::archive::settings::load_tables;
+use crate::archive::settings::{edit, load_tables};
 use crate::fetch::Limits;
 
 /// The tables that the crawl reads.
@@ -252,4 +253,48 @@ fn compile(table: &SiteTable, default_depth: u32) -> anyhow::Result<Seed> {
         max_depth: Some(table.depth.unwrap_or(default_depth)),
     };
     Ok(Seed { scope, table: table.clone() })
+}
+/// Writes sites into perennial.toml, in place of those of the same address; comments stay.
+pub fn follow(path: &Path, tables: &[SiteTable]) -> anyhow::Result<()> {
+    edit(path, |document| {
+        tables.iter().for_each(|table| put(document, table));
+        Ok(())
+    })
+}
+
+fn put(document: &mut DocumentMut, site: &SiteTable) {
+    let item = document.entry("site").or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
+    let Some(sites) = item.as_array_of_tables_mut() else { return };
+    sites.retain(|table| table.get("url").and_then(Item::as_str) != Some(&site.url));
+    sites.push(to_toml(site));
+}
+
+/// Only what differs from the defaults is written.
+fn to_toml(site: &SiteTable) -> Table {
+    let mut table = Table::new();
+    table["url"] = value(&site.url);
+    table["scope"] = value(&site.scope);
+    let list = |rules: &[String]| value(rules.iter().collect::<Array>());
+    if !site.include.is_empty() {
+        table["include"] = list(&site.include);
+    }
+    if !site.exclude.is_empty() {
+        table["exclude"] = list(&site.exclude);
+    }
+    if let Some(depth) = site.depth {
+        table["depth"] = value(i64::from(depth));
+    }
+    if site.weight != 1.0 {
+        table["weight"] = value(site.weight);
+    }
+    if let Some(zone) = &site.timezone {
+        table["timezone"] = value(zone);
+    }
+    if site.renderer != "auto" {
+        table["renderer"] = value(&site.renderer);
+    }
+    if site.allow_private {
+        table["allow_private"] = value(true);
+    }
+    table
 }

@@ -2,12 +2,26 @@
 //!
 //! It is the stage of `perennial demo` and of the end-to-end tests: because every change is known, what an
 //! archive caught and missed can be measured.
+//!
+//! | file | what becomes what |
+//! |---|---|
+//! | `web` | a seed -> sites, pages, every change with its time and amount: the truth |
+//! | `prose`, `template` | a page and its version -> HTML, with noise that differs at every request |
+//! | `server` | requests -> answers, at the instant that the crawl's virtual clock shows |
+//! | `run` | options -> an archive of it, made by the real crawler |
+//! | `measure` | that archive's WARC files and the truth -> what was caught |
+//! | `report` | the same as a page with charts |
 
+mod measure;
 mod prose;
+mod report;
+mod run;
 mod server;
 mod template;
 mod web;
 
+pub use report::html;
+pub use run::{Caught, Crawls, DemoOptions, DemoResult, demo};
 pub use server::{LivingServer, Now};
 pub use template::VERSION_META;
 pub use web::{Amount, Change, Kind, LivingPage, LivingSite, LivingWeb};

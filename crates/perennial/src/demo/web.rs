@@ -2,7 +2,10 @@
 //! every change with its time and importance. This is the truth that an archive is measured against.
 
 use jiff::civil::Weekday;
+use perennial_core::importance::Importance;
+use perennial_core::page::SiteId;
 use perennial_core::time::{Span, Timestamp};
+use perennial_sim::world::{World, WorldPage};
 
 use super::prose::Choices;
 
@@ -67,6 +70,8 @@ pub struct LivingSite {
     pub title: &'static str,
     /// Where its editors live.
     pub timezone: &'static str,
+    /// What a page of it is worth: omega(P).
+    pub weight: f64,
     /// When it goes dark for good: every answer is 410 from then on.
     pub dies_at: Option<Timestamp>,
 }
@@ -90,6 +95,11 @@ impl LivingPage {
     /// How many changes happened until `now`: the number of the version that a visitor sees.
     pub fn version_at(&self, now: Timestamp) -> usize {
         self.changes.partition_point(|change| change.at <= now)
+    }
+
+    fn world_change(&self, change: &Change) -> perennial_sim::world::Change {
+        let importance = Importance::new(self.kind.importance(change.amount));
+        perennial_sim::world::Change { at: change.at, importance }
     }
 }
 
@@ -129,12 +139,30 @@ impl LivingWeb {
         if let Some(site) = web.sites.last_mut() {
             site.dies_at = Some(dies_at);
         }
+        for (name, weight) in [("courier", 4.0), ("gazette", 2.0), ("tidings", 2.0)] {
+            web.sites.iter_mut().filter(|site| site.name == name).for_each(|site| site.weight = weight);
+        }
         let Builder { seed, sites, mut pages } = web;
         for (index, page) in pages.iter_mut().enumerate() {
             let site = &sites[page.site];
             page.changes = draw_changes(seed, index, page, site, start, site.dies_at.unwrap_or(end).min(end));
         }
         LivingWeb { seed, start, end, sites, pages }
+    }
+
+    /// The same web as the simulator knows worlds: pages, their weights, when they changed and how much.
+    pub fn world(&self) -> World {
+        let pages = self.pages.iter().map(|page| WorldPage {
+            name: format!("{}{}", self.sites[page.site].name, page.path),
+            site: SiteId(page.site as u32),
+            weight: self.sites[page.site].weight,
+            changes: page.changes.iter().map(|change| page.world_change(change)).collect(),
+            truth: None,
+        });
+        let sites = self.sites.iter().map(|site| site.name.to_owned()).collect();
+        let mut world = World::from_pages("living", sites, pages.collect());
+        (world.start, world.end) = (self.start, self.end);
+        world
     }
 
     /// Whether the page of this index has nothing but noise to offer.
@@ -170,7 +198,7 @@ struct Builder {
 
 impl Builder {
     fn site(&mut self, name: &'static str, title: &'static str, timezone: &'static str) -> usize {
-        self.sites.push(LivingSite { name, title, timezone, dies_at: None });
+        self.sites.push(LivingSite { name, title, timezone, weight: 1.0, dies_at: None });
         self.sites.len() - 1
     }
 

@@ -1,0 +1,139 @@
+//! `perennial demo`: the whole system on a living web of this machine, in two minutes.
+
+use std::io::IsTerminal;
+use std::path::PathBuf;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use perennial_core::schedule::Strategy;
+use perennial_core::time::{Span, Timestamp};
+
+use super::{Context, Exit};
+use crate::crawl::Status;
+use crate::demo::{self, Caught, DemoOptions, DemoResult};
+
+const AFTER_HELP: &str = "\
+Examples:
+  perennial demo
+  perennial demo --days 7 --budget 5 --strategy importance-pattern
+  perennial demo --json
+
+Needs no network and no browser. The archive that it makes is a real one:
+  perennial --archive perennial-demo info";
+
+/// Archive a living web on this machine in time-lapse, and see what was caught.
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Demo {
+    /// Where the archive and the report go; an interrupted demonstration goes on there
+    #[arg(long, value_name = "DIR", default_value = "perennial-demo")]
+    dir: PathBuf,
+    /// Virtual days
+    #[arg(long, value_name = "N", default_value_t = 14, value_parser = clap::value_parser!(u32).range(1..=365))]
+    days: u32,
+    /// Percent of the pages that may be fetched in a virtual hour
+    #[arg(long, value_name = "PERCENT", default_value_t = 10.0)]
+    budget: f64,
+    /// Which policy crawls
+    #[arg(long, value_name = "NAME", default_value_t = Strategy::ExpectedGain)]
+    strategy: Strategy,
+    /// Virtual seconds in a real one; the clock waits when the machine cannot keep up
+    #[arg(long, value_name = "FACTOR", default_value_t = 12_000.0)]
+    time_lapse: f64,
+    /// Seed of all chance
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+}
+
+impl Demo {
+    /// Runs the demonstration and writes its report.
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        anyhow::ensure!(
+            self.budget.is_finite() && self.budget > 0.0,
+            "--budget {}: give percent above 0, such as 10",
+            self.budget
+        );
+        anyhow::ensure!(
+            self.time_lapse.is_finite() && self.time_lapse >= 1.0,
+            "--time-lapse {}: give a number from 1, such as 12000",
+            self.time_lapse
+        );
+        let options = DemoOptions {
+            root: self.dir.clone(),
+            seed: self.seed,
+            days: self.days,
+            budget: self.budget / 100.0,
+            factor: self.time_lapse,
+            strategy: self.strategy,
+        };
+        let bar = bar(self.days);
+        let start = Timestamp::parse("2026-03-02")?;
+        let shown = demo::demo(
+            &options,
+            |status, now| tell(&bar, status, now, start),
+            |text| bar.suspend(|| context.note(text)),
+        );
+        bar.finish_and_clear();
+        let (mut result, crawls) = shown?;
+        result.report = self.dir.join("report.html");
+        std::fs::write(&result.report, demo::html(&result, &crawls))?;
+        context.print(&result, |out| print_summary(out, &result))?;
+        Ok(Exit::Done)
+    }
+}
+
+fn bar(days: u32) -> ProgressBar {
+    let bar = ProgressBar::new(u64::from(days) * 24);
+    bar.set_draw_target(match std::io::stderr().is_terminal() {
+        true => ProgressDrawTarget::stderr(),
+        false => ProgressDrawTarget::hidden(),
+    });
+    if let Ok(style) = ProgressStyle::with_template("{elapsed_precise} {bar:30} {wide_msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn tell(bar: &ProgressBar, status: &Status, now: Timestamp, start: Timestamp) {
+    let passed: Span = now - start;
+    bar.set_position(passed.as_hours_f64().max(0.0) as u64);
+    bar.set_message(format!(
+        "virtual {now}: {} visits, {} pages known, {} looked at, {} waiting",
+        status.n_pages, status.n_known, status.n_analysed, status.n_analysing
+    ));
+}
+
+fn print_summary(out: &mut dyn std::io::Write, result: &DemoResult) -> std::io::Result<()> {
+    let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+    writeln!(
+        out,
+        "{} days of the living web archived with {} fetches by {}.\n",
+        result.days, result.caught.fetches, result.strategy
+    )?;
+    writeln!(out, "Important changes caught: {} of {}.", result.important_caught, result.important_total)?;
+    writeln!(
+        out,
+        "Fetches spent on pages with nothing but noise after the first week: {}.\n",
+        percent(result.caught.noise_share)
+    )?;
+    let row = |out: &mut dyn std::io::Write, name: &str, caught: &Caught| {
+        writeln!(
+            out,
+            "{name:<28} {:>8} {:>10} {:>10} {:>10} {:>10}",
+            caught.fetches,
+            percent(caught.completeness_pooled),
+            percent(caught.completeness_weighted),
+            percent(caught.completeness_count),
+            percent(caught.coherence_weighted)
+        )
+    };
+    writeln!(
+        out,
+        "{:<28} {:>8} {:>10} {:>10} {:>10} {:>10}",
+        "caught", "fetches", "pooled", "Def. 5.13", "versions", "coherence"
+    )?;
+    row(out, "this archive", &result.caught)?;
+    row(out, "the same, simulated", &result.simulated)?;
+    row(out, "fixed interval, simulated", &result.fixed_interval)?;
+    writeln!(out, "\nThe archive is {}. The report:\n{}", result.archive.display(), result.report.display())
+}

@@ -1,0 +1,112 @@
+//! An archive of the living web -> what it caught, read from its WARC files and compared with the truth.
+
+use perennial_core::time::{Span, Timestamp};
+use perennial_sim::drive::Crawl;
+
+use super::template::VERSION_META;
+use super::web::{LivingPage, LivingWeb};
+use crate::archive::Archive;
+use crate::store::Kind;
+
+/// From here on a change is one that a reader would not want to miss.
+const IMPORTANT: f64 = 0.1;
+/// The crawler has this long to learn which pages are noise.
+const LEARNING: Span = Span::from_hours(7 * 24);
+
+/// When each page of the web was captured. The instants are those of the versions that the payloads hold, so that
+/// rounding a capture's time to seconds cannot move it across a change.
+pub(super) fn captures_of(archive: &Archive, web: &LivingWeb, urls: &[String]) -> anyhow::Result<Crawl> {
+    let store = archive.store()?;
+    let mut captures = Vec::with_capacity(urls.len());
+    for (page, url) in web.pages.iter().zip(urls) {
+        let mut times = Vec::new();
+        if let Some(row) = store.page(url)? {
+            for capture in store.captures_after(row.id, None)? {
+                if capture.kind > Kind::Revisit || capture.status != Some(200) {
+                    continue;
+                }
+                if let Some(payload) = archive.payload(&store, &capture)?
+                    && let Some(version) = version_of(&payload.bytes)
+                {
+                    times.push(instant_of(page, version, capture.time));
+                }
+            }
+        }
+        times.sort_unstable();
+        captures.push(times);
+    }
+    Ok(Crawl { captures })
+}
+
+/// The number of the version that a page's head names.
+fn version_of(html: &[u8]) -> Option<usize> {
+    let head = String::from_utf8_lossy(&html[..html.len().min(2048)]).into_owned();
+    let after = head.split(&format!("<meta name=\"{VERSION_META}\" content=\"")).nth(1)?;
+    after.split('"').next()?.parse().ok()
+}
+
+fn instant_of(page: &LivingPage, version: usize, time: Timestamp) -> Timestamp {
+    let since = version.checked_sub(1).and_then(|last| page.changes.get(last)).map(|change| change.at);
+    let until = page.changes.get(version).map(|change| change.at - Span::from_millis(1));
+    let time = since.map_or(time, |since| time.max(since));
+    until.map_or(time, |until| time.min(until))
+}
+
+/// Important changes whose version is in the archive, and all.
+pub(super) fn count_important(web: &LivingWeb, crawl: &Crawl) -> (u64, u64) {
+    let (mut n_caught, mut n_all) = (0, 0);
+    for (page, captures) in web.pages.iter().zip(&crawl.captures) {
+        for (number, change) in page.changes.iter().enumerate() {
+            if page.kind.importance(change.amount) >= IMPORTANT {
+                n_all += 1;
+                n_caught += u64::from(is_caught(page, captures, number));
+            }
+        }
+    }
+    (n_caught, n_all)
+}
+
+/// Whether a capture shows the version that the change of this number made.
+pub(super) fn is_caught(page: &LivingPage, captures: &[Timestamp], number: usize) -> bool {
+    let since = page.changes[number].at;
+    let next = captures.partition_point(|&at| at < since);
+    let until = page.changes.get(number + 1).map(|change| change.at);
+    captures.get(next).is_some_and(|&at| until.is_none_or(|until| at < until))
+}
+
+/// Share of the visits after the first week that went to pages with nothing but noise.
+pub(super) fn noise_share(web: &LivingWeb, crawl: &Crawl) -> f64 {
+    let from = web.start + LEARNING;
+    let (mut n_noise, mut n_all) = (0u64, 0u64);
+    for (page, captures) in crawl.captures.iter().enumerate() {
+        let n_visits = captures.iter().filter(|&&at| at >= from).count() as u64;
+        n_all += n_visits;
+        n_noise += if web.is_noise_only(page) { n_visits } else { 0 };
+    }
+    if n_all == 0 { 0.0 } else { n_noise as f64 / n_all as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_capture_counts_for_the_version_it_shows() {
+        let web = LivingWeb::new(1, Timestamp::parse("2026-03-02").unwrap(), 14);
+        let page = &web.pages[0];
+        let (first, second) = (page.changes[0].at, page.changes[1].at);
+        // The WARC's whole seconds put the capture before the change it shows.
+        let time = Timestamp::from_secs(first.as_secs());
+        assert_eq!(instant_of(page, 1, time), first);
+        assert!(is_caught(page, &[instant_of(page, 1, time)], 0));
+        assert!(!is_caught(page, &[second], 0));
+        assert!(!is_caught(page, &[], 0));
+        assert_eq!(instant_of(page, 0, first), first - Span::from_millis(1));
+    }
+
+    #[test]
+    fn the_version_is_read_from_the_head() {
+        assert_eq!(version_of(b"<head><meta name=\"living-version\" content=\"17\"></head>"), Some(17));
+        assert_eq!(version_of(b"<head></head>"), None);
+    }
+}

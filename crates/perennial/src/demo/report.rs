@@ -1,0 +1,207 @@
+//! The crawls of one world -> a self-contained page with charts: what was caught, when, and what was learned.
+
+use std::fmt::Write;
+
+use perennial_core::quality::{Window, completeness, page_completeness};
+use perennial_core::time::{Span, Timestamp};
+use perennial_sim::chart::{Chart, Series, Stroke, escape};
+use perennial_sim::drive::Crawl;
+
+use super::measure::is_caught;
+use super::run::{Caught, Crawls, DemoResult};
+use super::web::LivingPage;
+
+const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:1060px;margin:2em auto;padding:0 1em;color:#223}\
+h1{font-size:1.7em}h2{margin-top:2em}table{border-collapse:collapse}td,th{padding:.3em 1em;text-align:right;\
+border-bottom:1px solid #dde}th:first-child,td:first-child{text-align:left}svg{width:100%;height:auto}\
+.big{font-size:2.2em;font-weight:600;color:#0a6}.note{color:#667;font-size:.9em}.lane{display:flex;align-items:center;\
+gap:1em;font-size:.85em}.lane span{width:17em;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}.lane svg{flex:1}";
+
+/// Pages shown on the time line: the busiest.
+const N_LANES: usize = 14;
+
+/// The page, complete.
+pub fn html(result: &DemoResult, crawls: &Crawls) -> String {
+    let mut out = format!(
+        "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Perennial: the demonstration</title>\
+         <style>{STYLE}</style></head><body><h1>{} virtual days of a living web, archived</h1>",
+        result.days
+    );
+    summary(&mut out, result, crawls);
+    completeness_chart(&mut out, crawls);
+    time_line(&mut out, crawls);
+    patterns(&mut out, crawls);
+    out.push_str("</body></html>");
+    out
+}
+
+fn summary(out: &mut String, result: &DemoResult, crawls: &Crawls) {
+    let _ = write!(
+        out,
+        "<p>{} pages on {} sites changed {} times. With {} fetches the archive caught <span class=\"big\">{:.0} %</span> of \
+         the importance of all changes; a fixed interval with as many fetches catches {:.0} %. Of {} important changes \
+         {} were caught.</p><table><tr><th></th><th>fetches</th><th>pooled</th><th>Definition 5.13</th><th>versions</th>\
+         <th>coherence</th><th>fetches spent on noise</th></tr>",
+        crawls.web.pages.len(),
+        crawls.web.sites.len(),
+        crawls.world.n_changes(),
+        result.caught.fetches,
+        100.0 * result.caught.completeness_pooled,
+        100.0 * result.fixed_interval.completeness_pooled,
+        result.important_total,
+        result.important_caught,
+    );
+    row(out, &format!("{}, this archive", result.strategy), &result.caught);
+    row(out, &format!("{}, simulated", result.strategy), &result.simulated);
+    row(out, "fixed interval, simulated", &result.fixed_interval);
+    out.push_str(
+        "</table><p class=\"note\">Measured from the WARC files against the log of the living web.</p>",
+    );
+}
+
+fn row(out: &mut String, name: &str, caught: &Caught) {
+    let _ = write!(out, "<tr><td>{}</td><td>{}</td>", escape(name), caught.fetches);
+    for share in [
+        caught.completeness_pooled,
+        caught.completeness_weighted,
+        caught.completeness_count,
+        caught.coherence_weighted,
+        caught.noise_share,
+    ] {
+        let _ = write!(out, "<td>{:.1} %</td>", 100.0 * share);
+    }
+    out.push_str("</tr>");
+}
+
+fn completeness_chart(out: &mut String, crawls: &Crawls) {
+    let days = ((crawls.web.end - crawls.web.start).as_hours_f64() / 24.0).round() as i64;
+    let line = |crawl: &Crawl| -> Vec<(f64, f64)> {
+        (0..days).map(|day| (day as f64 + 1.0, pooled_on(crawls, crawl, day))).collect()
+    };
+    let chart = Chart {
+        x_label: "day".into(),
+        y_label: "importance caught that day".into(),
+        x_ticks: (1..=days).map(|day| (day as f64, day.to_string())).collect(),
+        series: vec![
+            series("Perennial", "#00a866", Stroke::Bold, line(&crawls.real)),
+            series("fixed interval", "#8899aa", Stroke::Thin, line(&crawls.fixed)),
+        ],
+        x_is_log: false,
+    };
+    let _ = write!(out, "<h2>Completeness over time</h2>{}", chart.to_svg());
+}
+
+fn series(label: &str, colour: &'static str, stroke: Stroke, points: Vec<(f64, f64)>) -> Series {
+    Series { label: label.into(), colour, stroke, points }
+}
+
+fn pooled_on(crawls: &Crawls, crawl: &Crawl, day: i64) -> f64 {
+    let from = crawls.web.start + Span::from_hours(24 * day);
+    let window = Window { from, until: from + Span::from_hours(24) };
+    let pages = crawls.world.pages.iter().zip(&crawl.captures).map(|(page, captures)| {
+        let record = perennial_core::quality::PageRecord {
+            site: page.site,
+            weight: page.weight,
+            changes: &page.changes,
+            captures,
+        };
+        (page.site, page.weight, page_completeness(&record, window))
+    });
+    completeness(pages).pooled
+}
+
+fn time_line(out: &mut String, crawls: &Crawls) {
+    out.push_str(
+        "<h2>Captures and misses</h2><p class=\"note\">One line a page. Dots: changes, large when important; green: caught, \
+         red: missed. Ticks below: captures.</p>",
+    );
+    for (index, page) in busiest(crawls) {
+        let name = format!("{}{}", crawls.web.sites[page.site].name, page.path);
+        let _ = write!(
+            out,
+            "<div class=\"lane\"><span>{}</span>{}</div>",
+            escape(&name),
+            lane(crawls, index, page)
+        );
+    }
+}
+
+/// The busiest page of every site first, then the next busiest.
+fn busiest(crawls: &Crawls) -> Vec<(usize, &LivingPage)> {
+    let mut pages: Vec<(usize, &LivingPage)> = crawls.web.pages.iter().enumerate().collect();
+    pages.sort_by_key(|(_, page)| std::cmp::Reverse(page.changes.len()));
+    let mut rank_in_site = vec![0usize; crawls.web.sites.len()];
+    let mut ranked: Vec<(usize, (usize, &LivingPage))> = pages
+        .into_iter()
+        .map(|(index, page)| {
+            rank_in_site[page.site] += 1;
+            (rank_in_site[page.site], (index, page))
+        })
+        .collect();
+    ranked.sort_by_key(|(rank, _)| *rank);
+    ranked.into_iter().map(|(_, page)| page).take(N_LANES).collect()
+}
+
+fn lane(crawls: &Crawls, index: usize, page: &LivingPage) -> String {
+    let x = |at: Timestamp| {
+        1000.0 * (at - crawls.web.start).as_hours_f64() / (crawls.web.end - crawls.web.start).as_hours_f64()
+    };
+    let captures = &crawls.real.captures[index];
+    let mut svg =
+        String::from("<svg viewBox=\"0 0 1000 30\"><path stroke=\"#99a\" stroke-width=\"0.6\" d=\"");
+    for &at in captures {
+        let _ = write!(svg, "M{:.1} 22v7", x(at));
+    }
+    svg.push_str("\"/>");
+    for (number, change) in page.changes.iter().enumerate() {
+        let radius = 1.5 + 7.0 * page.kind.importance(change.amount);
+        let colour = if is_caught(page, captures, number) { "#00a866" } else { "#d33" };
+        let _ = write!(
+            svg,
+            "<circle cx=\"{:.1}\" cy=\"12\" r=\"{radius:.1}\" fill=\"{colour}\" fill-opacity=\".7\"/>",
+            x(change.at)
+        );
+    }
+    svg.push_str("</svg>");
+    svg
+}
+
+fn patterns(out: &mut String, crawls: &Crawls) {
+    out.push_str(
+        "<h2>When pages change, and when Perennial looks</h2><p class=\"note\">By hour of a workday in UTC. Grey: the true \
+         changes an hour. Green: the visits that the learned pattern led to, after the first week.</p>",
+    );
+    for (_, (index, page)) in busiest(crawls).into_iter().enumerate().filter(|(rank, _)| rank % 3 == 0) {
+        let chart = Chart {
+            x_label: "hour of day".into(),
+            y_label: "share of a day".into(),
+            x_ticks: (0..24).step_by(3).map(|hour| (f64::from(hour), hour.to_string())).collect(),
+            series: vec![
+                series(
+                    "true changes",
+                    "#8899aa",
+                    Stroke::Thin,
+                    shares(&page.changes.iter().map(|c| c.at).collect::<Vec<_>>()),
+                ),
+                series("visits", "#00a866", Stroke::Bold, shares(&late(crawls, index))),
+            ],
+            x_is_log: false,
+        };
+        let name = format!("{}{}", crawls.web.sites[page.site].name, page.path);
+        let _ = write!(out, "<h3>{}</h3>{}", escape(&name), chart.to_svg());
+    }
+}
+
+fn late(crawls: &Crawls, index: usize) -> Vec<Timestamp> {
+    let from = crawls.web.start + Span::from_hours(7 * 24);
+    crawls.real.captures[index].iter().copied().filter(|&at| at >= from).collect()
+}
+
+fn shares(instants: &[Timestamp]) -> Vec<(f64, f64)> {
+    let mut hours = [0.0; 24];
+    for at in instants {
+        hours[(at.as_secs().rem_euclid(86_400) / 3600) as usize] += 1.0;
+    }
+    let all = instants.len().max(1) as f64;
+    hours.iter().enumerate().map(|(hour, n)| (hour as f64, n / all)).collect()
+}

@@ -1,0 +1,218 @@
+//! The demonstration: serve the living web, archive it in time-lapse through the real crawler, measure the
+//! archive against the truth, beside what a fixed interval would have caught.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Context;
+use perennial_core::quality::Window;
+use perennial_core::schedule::{Budget, ScheduleConfig, Strategy};
+use perennial_core::time::{LocalClock, Span, Timestamp};
+use perennial_sim::drive::{self, DriveConfig, Visibility};
+use perennial_sim::world::World;
+use serde::Serialize;
+use tokio::net::TcpListener;
+
+use super::measure;
+use super::server::LivingServer;
+use super::web::LivingWeb;
+use crate::archive::{Archive, is_archive};
+use crate::crawl::clock::Clock;
+use crate::crawl::settings::{CrawlSettings, SiteTable, follow};
+use crate::crawl::{CrawlOptions, Status, crawl, frontier};
+
+/// Instants at which the coherence of the archive is asked for.
+const N_QUERIES: u32 = 56;
+
+/// What the demonstration is to show.
+#[derive(Clone, Debug)]
+pub struct DemoOptions {
+    /// Where the archive goes; one that is there is gone on with.
+    pub root: PathBuf,
+    /// Of the web and of the crawl.
+    pub seed: u64,
+    /// Virtual days.
+    pub days: u32,
+    /// Share of the pages that may be fetched in a virtual hour.
+    pub budget: f64,
+    /// Virtual seconds in a real one.
+    pub factor: f64,
+    /// Which policy crawls.
+    pub strategy: Strategy,
+}
+
+/// Shares of what existed that an archive caught.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Caught {
+    /// Visits of pages.
+    pub fetches: u64,
+    /// Captured importance over all importance, weighted by omega(P).
+    pub completeness_pooled: f64,
+    /// Mean of the pages' shares, weighted by omega(P) (P-QUALITY Definition 5.13).
+    pub completeness_weighted: f64,
+    /// Share of versions.
+    pub completeness_count: f64,
+    /// Share of a snapshot that is valid at one instant, weighted; mean over the time.
+    pub coherence_weighted: f64,
+    /// Share of the visits after the first week that went to pages with nothing but noise.
+    pub noise_share: f64,
+}
+
+/// What came of the demonstration.
+#[derive(Clone, Debug, Serialize)]
+pub struct DemoResult {
+    /// What the archive caught.
+    #[serde(flatten)]
+    pub caught: Caught,
+    /// Virtual days.
+    pub days: u32,
+    /// The policy's name.
+    pub strategy: &'static str,
+    /// The same policy in the simulator: how far the real path is from the pure one.
+    pub simulated: Caught,
+    /// A fixed interval with as many fetches.
+    pub fixed_interval: Caught,
+    /// Important changes (importance 0.1 and more) that were caught, and how many there were.
+    pub important_caught: u64,
+    /// See `important_caught`.
+    pub important_total: u64,
+    /// Where the archive is.
+    pub archive: PathBuf,
+    /// Where the report is.
+    pub report: PathBuf,
+}
+
+/// The three crawls of one world, for the report.
+pub struct Crawls {
+    /// What was crawled.
+    pub web: LivingWeb,
+    /// The same for the simulator.
+    pub world: World,
+    /// The real crawl, read back from the archive.
+    pub real: drive::Crawl,
+    /// A fixed interval with as many fetches, simulated.
+    pub fixed: drive::Crawl,
+}
+
+/// Runs it all; `show` is called a few times a second with the state of the crawl and the virtual time.
+pub fn demo(
+    options: &DemoOptions,
+    mut show: impl FnMut(&Status, Timestamp),
+    warn: impl FnMut(&str),
+) -> anyhow::Result<(DemoResult, Crawls)> {
+    let start = Timestamp::parse("2026-03-02")?;
+    let web = LivingWeb::new(options.seed, start, options.days);
+    let archive = open_archive(&options.root)?;
+    let resumed = frontier::last_visit(archive.store()?.connection())?.unwrap_or(start).max(start);
+    let clock = Clock::time_lapse(options.factor, resumed);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let server = runtime.block_on(serve(&web, &archive, &clock))?;
+    follow_sites(&archive, &web, &server)?;
+    let crawl_options = CrawlOptions {
+        strategy: options.strategy,
+        budget: Some(hourly_budget(&web, options.budget)),
+        slot: SLOT,
+        time_limit: Some(web.end - resumed),
+        delay: Some(Span::ZERO),
+        connections: 2,
+        clock: clock.clone(),
+        seed: options.seed,
+        ..CrawlOptions::default()
+    };
+    crawl(&archive, crawl_options, |status| show(status, clock.now()), warn)?;
+    let urls: Vec<String> = (0..web.pages.len()).map(|page| server.url(page)).collect();
+    runtime.shutdown_background();
+    let real = measure::captures_of(&archive, &web, &urls)?;
+    Ok(compare(options, web, real))
+}
+
+/// Rankings are made anew this often.
+const SLOT: Span = Span::from_millis(15 * 60 * 1000);
+
+fn compare(options: &DemoOptions, web: LivingWeb, real: drive::Crawl) -> (DemoResult, Crawls) {
+    let world = web.world();
+    let window = Window { from: web.start, until: web.end };
+    let fetches = real.captures.iter().map(Vec::len).sum::<usize>() as f64;
+    let hours = (web.end - web.start).as_hours_f64();
+    let simulate = |strategy, budget| {
+        let schedule =
+            ScheduleConfig { strategy, budget: Some(budget), slot: SLOT, ..ScheduleConfig::default() };
+        let config = DriveConfig {
+            schedule,
+            visibility: Visibility::Difference,
+            known: None,
+            notice_share: 0.0,
+            clock: LocalClock::of_zone("Europe/Berlin").unwrap_or(LocalClock::utc()),
+            seed: options.seed,
+        };
+        drive::crawl(&world, &config)
+    };
+    let simulated = simulate(options.strategy, hourly_budget(&web, options.budget));
+    let fixed = simulate(Strategy::FixedInterval, Budget::per_hour(fetches / hours));
+    let caught = |crawl: &drive::Crawl| caught(&web, &world, crawl, window);
+    let (important_caught, important_total) = measure::count_important(&web, &real);
+    let result = DemoResult {
+        caught: caught(&real),
+        days: options.days,
+        strategy: options.strategy.name(),
+        simulated: caught(&simulated),
+        fixed_interval: caught(&fixed),
+        important_caught,
+        important_total,
+        archive: options.root.clone(),
+        report: PathBuf::new(),
+    };
+    (result, Crawls { web, world, real, fixed })
+}
+
+fn caught(web: &LivingWeb, world: &World, crawl: &drive::Crawl, window: Window) -> Caught {
+    let quality = crawl.quality(world, window, N_QUERIES);
+    Caught {
+        fetches: crawl.captures.iter().map(Vec::len).sum::<usize>() as u64,
+        completeness_pooled: quality.completeness.pooled,
+        completeness_weighted: quality.completeness.weighted,
+        completeness_count: quality.completeness.count,
+        coherence_weighted: quality.coherence.weighted,
+        noise_share: measure::noise_share(web, crawl),
+    }
+}
+
+fn hourly_budget(web: &LivingWeb, share: f64) -> Budget {
+    Budget::per_hour(share * web.pages.len() as f64)
+}
+
+fn open_archive(root: &Path) -> anyhow::Result<Archive> {
+    if is_archive(root) { Archive::open(root) } else { Archive::create(root) }
+}
+
+/// On the port that an interrupted demonstration used, or on any.
+async fn serve(web: &LivingWeb, archive: &Archive, clock: &Clock) -> anyhow::Result<Arc<LivingServer>> {
+    let known = CrawlSettings::load(&archive.settings_path())?.site;
+    let port = known.first().and_then(|site| url::Url::parse(&site.url).ok()?.port()).unwrap_or(0);
+    let listener = TcpListener::bind(("127.0.0.1", port)).await.with_context(|| {
+        format!("cannot listen on port {port} of this machine: is another demonstration running?")
+    })?;
+    let clock = clock.clone();
+    Ok(LivingServer::start(web.clone(), listener, Arc::new(move || clock.now()))?)
+}
+
+fn follow_sites(archive: &Archive, web: &LivingWeb, server: &LivingServer) -> anyhow::Result<()> {
+    let seeds = server.seeds();
+    let tables: Vec<SiteTable> = web
+        .sites
+        .iter()
+        .zip(&seeds)
+        .map(|(site, url)| SiteTable {
+            url: url.clone(),
+            scope: "host".to_owned(),
+            include: Vec::new(),
+            exclude: Vec::new(),
+            depth: None,
+            weight: site.weight,
+            timezone: Some(site.timezone.to_owned()),
+            renderer: "layout".to_owned(),
+            allow_private: true,
+        })
+        .collect();
+    follow(&archive.settings_path(), &tables)
+}

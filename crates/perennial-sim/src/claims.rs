@@ -9,10 +9,49 @@ pub struct Claim {
     pub source: &'static str,
     /// What it says.
     pub says: &'static str,
-    /// Whether it holds here; none when this run has not what it needs.
-    pub holds: Option<bool>,
+    /// Whether it holds here.
+    pub verdict: Verdict,
     /// The figures that decided.
     pub because: String,
+}
+
+/// How a finding fared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// At every budget.
+    Holds,
+    /// At some budgets.
+    InPart,
+    /// At none.
+    Fails,
+    /// This run has not what it needs.
+    NotRun,
+}
+
+impl Verdict {
+    fn of(cases: impl IntoIterator<Item = bool>) -> Verdict {
+        let (mut n, mut n_holding) = (0, 0);
+        for holds in cases {
+            n += 1;
+            n_holding += usize::from(holds);
+        }
+        match n_holding {
+            _ if n == 0 => Verdict::NotRun,
+            0 => Verdict::Fails,
+            all if all == n => Verdict::Holds,
+            _ => Verdict::InPart,
+        }
+    }
+
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Verdict::Holds => "holds",
+            Verdict::InPart => "holds in part",
+            Verdict::Fails => "does not hold",
+            Verdict::NotRun => "not run",
+        }
+    }
 }
 
 /// Which number of an outcome a claim is about.
@@ -55,8 +94,8 @@ fn beats(
     measure: Measure,
 ) -> Claim {
     let leads = leads(lines, better, others, measure);
-    let holds = (!leads.is_empty()).then(|| leads.iter().all(|(_, lead)| *lead >= 0.0));
-    Claim { source, says, holds, because: lead_words(&leads) }
+    let verdict = Verdict::of(leads.iter().map(|(_, lead)| *lead >= 0.0));
+    Claim { source, says, verdict, because: lead_words(&leads) }
 }
 
 fn lead_words(leads: &[(f64, f64)]) -> String {
@@ -128,7 +167,7 @@ fn never_complete(lines: &[Line]) -> Claim {
     Claim {
         source: "P-QUALITY Fig. 7",
         says: "100 % is never reached, even with all resources",
-        holds: (best > 0.0).then_some(best < 1.0),
+        verdict: Verdict::of((best > 0.0).then_some(best < 1.0)),
         because: format!("the highest value is {:.1} %", best * 100.0),
     }
 }
@@ -143,7 +182,7 @@ fn frequency_is_least_coherent(lines: &[Line]) -> Claim {
     Claim {
         source: "P-QUALITY Fig. 8",
         says: "Frequency has the lowest coherence",
-        holds: (!gaps.is_empty()).then(|| gaps.iter().all(|(_, gap)| *gap <= 0.0)),
+        verdict: Verdict::of(gaps.iter().map(|(_, gap)| *gap <= 0.0)),
         because: format!("against the lowest of the others: {}", lead_words(&gaps)),
     }
 }
@@ -180,7 +219,7 @@ mod tests {
     #[test]
     fn what_was_not_run_is_not_judged() {
         let claims = check(&[line(vec![outcome("pattern", 0.5)])]);
-        assert_eq!(claims[0].holds, None);
+        assert_eq!(claims[0].verdict, Verdict::NotRun);
         assert!(claims[0].because.contains("not run"));
     }
 
@@ -188,10 +227,10 @@ mod tests {
     fn a_lead_holds_and_a_loss_does_not() {
         let mut all: Vec<Outcome> = RIVALS.iter().map(|name| outcome(name, 0.3)).collect();
         all.push(outcome("pattern", 0.4));
-        assert_eq!(check(&[line(all.clone())])[0].holds, Some(true));
+        assert_eq!(check(&[line(all.clone())])[0].verdict, Verdict::Holds);
         all[1].completeness_count = 0.45;
         let claim = check(&[line(all)])[0].clone();
-        assert_eq!(claim.holds, Some(false));
+        assert_eq!(claim.verdict, Verdict::Fails);
         assert!(claim.because.contains("-5.0 points at M = 10 %"), "{}", claim.because);
     }
 }

@@ -36,8 +36,8 @@ pub struct Experiment {
     pub visibility: Visibility,
     /// Whether quiet hours may save visits for busy ones.
     pub varying_budget: bool,
-    /// Whether busy and quiet spells of a page are followed.
-    pub spells: bool,
+    /// Whether busy and quiet spells of a page are followed; none leaves it to the scheduler.
+    pub spells: Option<bool>,
     /// Share of the budget for the pages seen longest ago; none leaves it to the strategy.
     pub floor: Option<f32>,
     /// Share of pages whose changes are announced.
@@ -71,7 +71,7 @@ impl Default for Experiment {
             goal: Goal::Pooled,
             visibility: Visibility::LastChange,
             varying_budget: false,
-            spells: false,
+            spells: None,
             floor: None,
             notice_share: 0.0,
             clock: LocalClock::utc(),
@@ -214,7 +214,7 @@ impl Experiment {
             n_periods: self.n_periods,
             goal: self.goal,
             varying_budget: self.varying_budget,
-            spells: self.spells && run.learned,
+            spells: self.spells.unwrap_or(ScheduleConfig::default().spells) && run.learned,
             floor: self.floor,
             learn: run.learned,
             ..ScheduleConfig::default()
@@ -272,6 +272,169 @@ impl Experiment {
             coherence_weighted: quality.coherence.weighted,
             coherence_max_weight: quality.coherence.max_weight,
             share_of_clairvoyant: if bounds.clairvoyant > 0.0 { served / bounds.clairvoyant } else { 1.0 },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paper::PaperWorld;
+    use perennial_core::schedule::Strategy;
+    use perennial_core::time::Timestamp;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn small(seed: u64, days: u32) -> World {
+        PaperWorld { n_sites: 2, pages_per_site: 150, days, seed }.build()
+    }
+
+    fn experiment(strategies: &[Strategy], learned: bool, budgets: &[f64]) -> Experiment {
+        Experiment {
+            runs: strategies.iter().map(|strategy| Run { strategy: *strategy, learned }).collect(),
+            budgets: budgets.to_vec(),
+            bounds: false,
+            ..Experiment::default()
+        }
+    }
+
+    fn pooled(line: &Line, strategy: Strategy) -> f64 {
+        let found = line.results.iter().find(|outcome| outcome.strategy == strategy.name());
+        found.unwrap().completeness_pooled
+    }
+
+    fn slot_of(at: Timestamp, slot: Span) -> i64 {
+        at.as_millis().div_euclid(slot.as_millis())
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_figures() {
+        let world = small(3, 10);
+        let experiment = experiment(&[Strategy::ExpectedGain, Strategy::ImportancePattern], true, &[0.1]);
+        assert_eq!(experiment.run(&world, 3, || {}), experiment.run(&world, 3, || {}));
+        let with_bounds = Experiment { bounds: true, ..experiment };
+        assert_eq!(with_bounds.run(&world, 3, || {}), with_bounds.run(&world, 3, || {}));
+    }
+
+    #[test]
+    fn known_patterns_rank_the_strategies_as_published() {
+        use Strategy::{
+            ExpectedGain, FixedInterval, Frequency, Importance, ImportancePattern, Pattern, Relevance, Sharc,
+        };
+        let all = [
+            ExpectedGain,
+            ImportancePattern,
+            Importance,
+            Pattern,
+            Relevance,
+            Sharc,
+            Frequency,
+            FixedInterval,
+        ];
+        let experiment = Experiment { bounds: true, ..experiment(&all, false, &[0.1, 0.2]) };
+        for line in experiment.run(&small(1, 21), 1, || {}) {
+            for weaker in [Pattern, Relevance, Sharc, Frequency, FixedInterval] {
+                let lead = pooled(&line, ImportancePattern) - pooled(&line, weaker);
+                assert!(lead > 0.0, "{} leads Importance-Pattern by {}", weaker.name(), -lead);
+            }
+            for weaker in all.into_iter().skip(1) {
+                let lead = pooled(&line, ExpectedGain) - pooled(&line, weaker);
+                assert!(lead > 0.0, "{} leads expected gain by {}", weaker.name(), -lead);
+            }
+            assert!(line.results.iter().all(|outcome| outcome.completeness_pooled < line.bounds.clairvoyant));
+            assert!(line.bounds.pattern_known < line.bounds.clairvoyant);
+        }
+    }
+
+    #[test]
+    fn learning_comes_near_to_knowing() {
+        let world = small(2, 28);
+        let runs = [false, true].map(|learned| Run { strategy: Strategy::ExpectedGain, learned });
+        let experiment = Experiment {
+            runs: runs.to_vec(),
+            burn_in: Span::from_hours(14 * 24),
+            ..experiment(&[], false, &[0.15])
+        };
+        let line = &experiment.run(&world, 2, || {})[0];
+        let share = line.results[1].completeness_pooled / line.results[0].completeness_pooled;
+        assert!(share > 0.92, "{share}");
+    }
+
+    #[test]
+    fn shorter_slots_and_notices_catch_more() {
+        let world = small(4, 14);
+        let hourly = experiment(&[Strategy::ExpectedGain], false, &[0.1]);
+        let quarters = Experiment { slot: Span::from_secs(900), ..hourly.clone() };
+        let noticed = Experiment { notice_share: 1.0, ..quarters.clone() };
+        let value =
+            |experiment: &Experiment| experiment.run(&world, 4, || {})[0].results[0].completeness_pooled;
+        let (hourly, quarters, noticed) = (value(&hourly), value(&quarters), value(&noticed));
+        assert!(quarters > hourly + 0.05, "{hourly} {quarters}");
+        assert!(noticed > quarters + 0.02, "{quarters} {noticed}");
+    }
+
+    #[test]
+    fn a_varying_budget_keeps_its_mean() {
+        let world = small(5, 21);
+        let fixed = experiment(&[Strategy::ExpectedGain], true, &[0.1]);
+        let varying = Experiment { varying_budget: true, ..fixed.clone() };
+        let known = Arc::new(known_rates(&world, 24));
+        let run = fixed.runs[0];
+        let window = Window { from: world.start, until: world.end };
+        let n_fixed = fixed.crawl(&world, &known, 0.1, run).n_visits(window) as f64;
+        let n_varying = varying.crawl(&world, &known, 0.1, run).n_visits(window) as f64;
+        // The bank starts with half a day's visits and holds at most a day's.
+        let day = 0.1 * world.pages.len() as f64 * 24.0;
+        assert!(n_varying <= n_fixed + day, "{n_varying} {n_fixed}");
+        assert!(n_varying >= n_fixed - day, "{n_varying} {n_fixed}");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn budget_and_once_a_slot_are_kept(
+            strategy in prop::sample::select(Strategy::ALL.to_vec()),
+            learned in any::<bool>(),
+            budget in 0.01f64..0.6,
+            slot_minutes in prop::sample::select(vec![15i64, 30, 60, 120]),
+            seed in 0u64..1000,
+            notice_share in prop::sample::select(vec![0.0, 0.5]),
+        ) {
+            let world = PaperWorld { n_sites: 2, pages_per_site: 30, days: 4, seed }.build();
+            let slot = Span::from_secs(slot_minutes * 60);
+            let experiment = Experiment { slot, notice_share, ..experiment(&[strategy], learned, &[budget]) };
+            let known = Arc::new(known_rates(&world, 24));
+            let crawl = experiment.crawl(&world, &known, budget, Run { strategy, learned });
+            let mut by_slot: HashMap<i64, usize> = HashMap::new();
+            for captures in &crawl.captures {
+                let slots: Vec<i64> = captures.iter().map(|at| slot_of(*at, slot)).collect();
+                prop_assert!(slots.windows(2).all(|pair| pair[0] < pair[1]), "twice in a slot");
+                slots.iter().for_each(|slot| *by_slot.entry(*slot).or_default() += 1);
+            }
+            let allowed = budget * 60.0 * slot_minutes as f64 / 60.0;
+            let most = by_slot.values().copied().max().unwrap_or(0) as f64;
+            prop_assert!(most <= allowed.ceil(), "{most} visits in a slot, {allowed} allowed");
+            let total: usize = by_slot.values().sum();
+            prop_assert!(total as f64 <= allowed * 4.0 * 1440.0 / slot_minutes as f64 + 1.0);
+        }
+
+        #[test]
+        fn no_page_starves_beyond_the_floor(seed in 0u64..1000, learned in any::<bool>()) {
+            let world = PaperWorld { n_sites: 1, pages_per_site: 60, days: 14, seed }.build();
+            let (budget, floor) = (0.1, 0.2f32);
+            let base = experiment(&[Strategy::ExpectedGain], learned, &[budget]);
+            let experiment = Experiment { floor: Some(floor), ..base };
+            let known = Arc::new(known_rates(&world, 24));
+            let crawl = experiment.crawl(&world, &known, budget, experiment.runs[0]);
+            // 6 visits an hour, 1.2 of them for the oldest: all 60 pages within 50 hours, and a slot or two.
+            let promise = Span::from_hours(53);
+            for captures in &crawl.captures {
+                let ends = captures.iter().copied().chain([world.end]);
+                let gaps = std::iter::once(world.start).chain(captures.iter().copied()).zip(ends);
+                let longest = gaps.map(|(from, to)| to - from).max().unwrap();
+                prop_assert!(longest <= promise, "{} hours", longest.as_hours_f64());
+            }
         }
     }
 }

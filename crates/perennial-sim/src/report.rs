@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::chart::{Chart, Series, Stroke, escape};
-use crate::claims::{Claim, check};
+use crate::claims::{Claim, Verdict, check};
 use crate::experiment::{Line, Outcome};
 
 /// All that a report shows.
@@ -158,11 +158,13 @@ impl Report {
     fn write_claims(&self, html: &mut String) {
         html.push_str("<h2>Do the papers' findings hold here?</h2><table class=claims><tbody>");
         for claim in check(&self.lines).iter().chain(self.period_claim().iter()) {
-            let (word, class) = match claim.holds {
-                Some(true) => ("holds", "yes"),
-                Some(false) => ("does not hold", "no"),
-                None => ("not run", "dim"),
+            let class = match claim.verdict {
+                Verdict::Holds => "yes",
+                Verdict::InPart => "part",
+                Verdict::Fails => "no",
+                Verdict::NotRun => "dim",
             };
+            let word = claim.verdict.words();
             let _ = write!(
                 html,
                 "<tr><td class={class}>{word}</td><td>{}</td><td>{}<div class=dim>{}</div></td></tr>",
@@ -193,7 +195,11 @@ impl Report {
         Some(Claim {
             source: "P-PATTERN Fig. 7",
             says: "completeness grows with the number of periods and is almost constant beyond 24 a day",
-            holds: Some(few < day && (many - day).abs() < 0.02),
+            verdict: match (few < day, (many - day).abs() < 0.02) {
+                (true, true) => Verdict::Holds,
+                (false, false) => Verdict::Fails,
+                _ => Verdict::InPart,
+            },
             because: format!(
                 "at M = {:.0} %: {} with the fewest, {} with 24, {} with the most; each list is made once a period, with the \
                  same fetches an hour",
@@ -355,7 +361,7 @@ table{border-collapse:collapse;background:#fff;width:100%;font-size:14px}\
 th,td{border-bottom:1px solid #e9ecef;padding:5px 10px;text-align:left;vertical-align:top}\
 th{font-weight:600}td.n{text-align:right;font-variant-numeric:tabular-nums}th:not(:first-child){text-align:right}\
 .ours{font-weight:600}.claims td:first-child{white-space:nowrap;font-weight:600}.claims td:nth-child(2){white-space:nowrap}\
-.yes{color:#2b8a3e}.no{color:#c92a2a}\
+.yes{color:#2b8a3e}.part{color:#b35c00}.no{color:#c92a2a}\
 @media(max-width:900px){.figure{flex-direction:column}aside{flex:none}}\
 </style></head><body><main>";
 

@@ -8,6 +8,7 @@
 //! | [`store`] | captures -> what is known of sites, pages, versions, links (SQLite) |
 //! | [`archive`] | exchanges and files -> WARC on disk, index; recovery, import, export, verify |
 //! | [`analyse`] | captures -> what a reader saw, what changed, how much it matters, kept in the state |
+//! | [`quality`] | captures -> estimates of completeness and coherence |
 //! | [`demo`] | a seed -> the living web: sites that change by known patterns, served on loopback |
 //! | [`crawl`] | sites and a policy -> visits, politely, and captures of what came back |
 //! | [`cli`] | arguments -> calls, results -> print |
@@ -22,6 +23,8 @@ pub mod store;
 pub mod archive;
 
 pub mod analyse;
+
+pub mod quality;
 
 pub mod demo;
 

@@ -134,6 +134,79 @@ pub fn coherence_bounds(versions: &[SeenVersion]) -> CoherenceEstimate {
     CoherenceEstimate { at_least: coherence(&surely), at_most: coherence(&possibly) }
 }
 
+/// One look at a page.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Look {
+    /// When.
+    pub at: Timestamp,
+    /// Importance of what was new; none when it showed what the look before had shown.
+    pub new: Option<f64>,
+}
+
+/// A page's looks, oldest first -> the gaps between them and the open one up to `now`, with the rate that these
+/// very looks suggest in place of a pattern.
+pub fn gaps_of(looks: &[Look], weight: f64, now: Timestamp) -> Vec<Gap> {
+    let hours = |from: Timestamp, to: Timestamp| (to - from).as_hours_f64().max(0.0);
+    let between = || looks.iter().zip(looks.iter().skip(1));
+    let seen: Vec<(f64, bool)> =
+        between().map(|(before, after)| (hours(before.at, after.at), after.new.is_some())).collect();
+    let rate = rate_per_hour(&seen);
+    let changes = || looks.iter().skip(1).filter_map(|look| look.new);
+    let n_changes = changes().count();
+    let mean_importance = if n_changes > 0 { changes().sum::<f64>() / n_changes as f64 } else { 0.5 };
+    let gap = |hours: f64, difference: Option<f64>, is_closed: bool| Gap {
+        weight,
+        difference,
+        is_closed,
+        expected_changes: rate * hours,
+        mean_importance,
+        n_announced: 0,
+    };
+    let closed = between().map(|(before, after)| gap(hours(before.at, after.at), after.new, true));
+    let open = looks.last().map(|last| gap(hours(last.at, now), None, false));
+    closed.chain(open).collect()
+}
+
+/// The Poisson rate that makes (hours, changed?) most likely, with half a change in the whole time added so that a
+/// page seen changed at every look keeps a finite rate and one never seen changed a small one.
+pub fn rate_per_hour(seen: &[(f64, bool)]) -> f64 {
+    let total: f64 = seen.iter().map(|(hours, _)| hours).sum();
+    if total <= 0.0 {
+        return 0.0;
+    }
+    // The slope of the log-likelihood falls with the rate: the root is found by halving.
+    let slope = |rate: f64| {
+        let each = |(hours, changed): &(f64, bool)| {
+            let x = rate * hours;
+            if *changed { if x < 1e-9 { 1.0 / rate } else { hours / x.exp_m1() } } else { -hours }
+        };
+        0.5 / rate - total / seen.len() as f64 + seen.iter().map(each).sum::<f64>()
+    };
+    let (mut low, mut high) = (1e-3 / total, 1e3 * seen.len() as f64 / total);
+    for _ in 0..60 {
+        let middle = (low * high).sqrt();
+        if slope(middle) > 0.0 { low = middle } else { high = middle }
+    }
+    (low * high).sqrt()
+}
+
+/// The version of a page that is closest to an instant, and the looks around it.
+pub fn seen_at(looks: &[Look], weight: f64, query: Timestamp) -> Option<SeenVersion> {
+    let times: Vec<Timestamp> = looks.iter().map(|look| look.at).collect();
+    let closest = super::closest_capture(&times, query)?;
+    let place = times.iter().position(|at| *at == closest)?;
+    let first = looks.get(..=place)?.iter().rposition(|look| look.new.is_some()).unwrap_or(0);
+    let next = looks.iter().skip(place + 1).position(|look| look.new.is_some()).map(|n| place + 1 + n);
+    let last = next.unwrap_or(looks.len()) - 1;
+    Some(SeenVersion {
+        weight: weight * looks.get(first).and_then(|look| look.new).unwrap_or(1.0),
+        other_before: first.checked_sub(1).and_then(|before| times.get(before)).copied(),
+        first_seen: *times.get(first)?,
+        last_seen: *times.get(last)?,
+        other_after: next.and_then(|next| times.get(next)).copied(),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -186,6 +259,34 @@ mod tests {
         };
         let bounds = coherence_bounds(&[seen(0, 5, 6, 20), seen(2, 10, 12, 30)]);
         assert_eq!((bounds.at_least.count, bounds.at_most.count), (0.5, 1.0));
+    }
+
+    fn looks(list: &[(i64, Option<f64>)]) -> Vec<Look> {
+        list.iter().map(|(hour, new)| Look { at: Timestamp::from_secs(hour * 3600), new: *new }).collect()
+    }
+
+    #[test]
+    fn the_rate_fits_what_was_seen() {
+        // Changed in half of the hours: 1 - exp(-rate) = 1/2.
+        let seen: Vec<(f64, bool)> = (0..1000).map(|n| (1.0, n % 2 == 0)).collect();
+        assert!((rate_per_hour(&seen) - std::f64::consts::LN_2).abs() < 0.01);
+        assert!(rate_per_hour(&[(1.0, true); 10]).is_finite());
+        assert!(rate_per_hour(&[(24.0, false); 10]) < 0.01);
+        assert_eq!(rate_per_hour(&[]), 0.0);
+    }
+
+    #[test]
+    fn looks_become_gaps_and_snapshots() {
+        let looks = looks(&[(0, Some(1.0)), (10, None), (20, Some(0.4)), (30, None)]);
+        let gaps = gaps_of(&looks, 2.0, Timestamp::from_secs(40 * 3600));
+        assert_eq!(gaps.len(), 4);
+        assert_eq!(gaps.iter().map(|gap| gap.difference).collect::<Vec<_>>(), [None, Some(0.4), None, None]);
+        assert!(!gaps[3].is_closed && gaps[3].expected_changes > 0.0);
+        let seen = seen_at(&looks, 2.0, Timestamp::from_secs(24 * 3600)).unwrap();
+        assert_eq!((seen.first_seen.as_secs(), seen.last_seen.as_secs()), (20 * 3600, 30 * 3600));
+        assert_eq!((seen.other_before.unwrap().as_secs(), seen.other_after), (10 * 3600, None));
+        assert!((seen.weight - 0.8).abs() < 1e-12);
+        assert_eq!(seen_at(&[], 1.0, Timestamp::EPOCH), None);
     }
 
     proptest! {

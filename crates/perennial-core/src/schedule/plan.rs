@@ -153,7 +153,12 @@ impl Scheduler {
         waiting.truncate(capacity - chosen.len() - rest.len());
         chosen.append(&mut waiting);
         let urgency = |at: u32| self.pages.urgency[at as usize].abs();
-        if !self.goes_round() {
+        if self.config.strategy == Strategy::ExpectedGain {
+            // Oldest first keeps a page's place within the slot, so visits of a busy page come at even intervals. By
+            // urgency they would jitter: two close together earn nothing, two far apart miss a change.
+            let turn = |at: u32| (!self.pages.has(at as usize, NOTICED), self.pages.seen_at[at as usize], at);
+            rest.sort_by_key(|(at, _)| turn(*at));
+        } else if !self.goes_round() {
             rest.sort_by(|a, b| urgency(b.0).total_cmp(&urgency(a.0)).then(a.0.cmp(&b.0)));
         }
         chosen.extend(rest);

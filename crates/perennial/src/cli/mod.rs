@@ -14,6 +14,7 @@ mod info;
 mod init;
 mod list;
 mod log;
+mod quality;
 mod remove;
 mod render_worker;
 mod simulate;
@@ -83,6 +84,8 @@ enum Command {
     Crawl(crawl::Crawl),
     /// Show the visits of the crawl: why, what came back, what was stored
     Log(log::Log),
+    /// Estimate how complete and how coherent the archive is
+    Quality(quality::Quality),
     /// Try strategies on a simulated or recorded web
     Simulate(Box<simulate::Simulate>),
     /// Lay out pages from standard input for another process
@@ -104,6 +107,7 @@ impl Command {
             Command::List(args) => args.run(context),
             Command::Crawl(args) => args.run(context),
             Command::Log(args) => args.run(context),
+            Command::Quality(args) => args.run(context),
             Command::Simulate(args) => args.run(context),
             Command::RenderWorker(args) => args.run(context),
         }

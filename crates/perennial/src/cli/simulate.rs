@@ -97,9 +97,9 @@ pub(super) struct Simulate {
     #[arg(long)]
     varying_budget: bool,
 
-    /// Follow busy and quiet spells of single pages
-    #[arg(long)]
-    spells: bool,
+    /// Whether busy and quiet spells of single pages are followed [default: as the crawler does]
+    #[arg(long, value_name = "true|false")]
+    spells: Option<bool>,
 
     /// Share of the budget for the pages seen longest ago [default: the strategy's own]
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]

@@ -44,7 +44,13 @@ pub(super) struct Compressor {
 
 enum Engine {
     Plain,
-    Gzip { deflate: Compress, crc: crc32fast::Hasher, n_in: u32 },
+    /// The buffer is made once: flate2 clears the whole room that a vector offers at each call.
+    Gzip {
+        deflate: Compress,
+        crc: crc32fast::Hasher,
+        n_in: u32,
+        step: Box<[u8]>,
+    },
     Zstd(ZstdEncoder<'static>),
 }
 
@@ -56,6 +62,7 @@ impl Compressor {
                 deflate: Compress::new(flate2::Compression::new(level.min(9)), false),
                 crc: crc32fast::Hasher::new(),
                 n_in: 0,
+                step: vec![0; STEP].into_boxed_slice(),
             },
             Compression::Zstd(level) => {
                 let mut encoder = ZstdEncoder::new(level)?;
@@ -75,7 +82,7 @@ impl Compressor {
         self.piece.clear();
         match &mut self.engine {
             Engine::Plain => {}
-            Engine::Gzip { deflate, crc, n_in } => {
+            Engine::Gzip { deflate, crc, n_in, .. } => {
                 deflate.reset();
                 *crc = crc32fast::Hasher::new();
                 *n_in = 0;
@@ -102,10 +109,10 @@ impl Compressor {
                 out.write_all(bytes)?;
                 Ok(n_held + bytes.len() as u64)
             }
-            Engine::Gzip { deflate, crc, n_in } => {
+            Engine::Gzip { deflate, crc, n_in, step } => {
                 crc.update(bytes);
                 *n_in = n_in.wrapping_add(bytes.len() as u32);
-                run_deflate(deflate, bytes, FlushCompress::None, &mut self.piece, out)
+                run_deflate(deflate, bytes, FlushCompress::None, step, &mut self.piece, out)
             }
             Engine::Zstd(encoder) => run_zstd(encoder, bytes, &mut self.piece, out),
         }
@@ -116,8 +123,8 @@ impl Compressor {
         let mut n_out = 0;
         match &mut self.engine {
             Engine::Plain => {}
-            Engine::Gzip { deflate, crc, n_in } => {
-                n_out += run_deflate(deflate, &[], FlushCompress::Finish, &mut self.piece, out)?;
+            Engine::Gzip { deflate, crc, n_in, step } => {
+                n_out += run_deflate(deflate, &[], FlushCompress::Finish, step, &mut self.piece, out)?;
                 let crc = std::mem::take(crc).finalize();
                 self.piece.extend_from_slice(&crc.to_le_bytes());
                 self.piece.extend_from_slice(&n_in.to_le_bytes());
@@ -147,18 +154,21 @@ fn run_deflate(
     deflate: &mut Compress,
     mut bytes: &[u8],
     flush: FlushCompress,
+    step: &mut [u8],
     piece: &mut Vec<u8>,
     out: &mut dyn Write,
 ) -> io::Result<u64> {
     let mut n_out = 0;
     loop {
         n_out += hand_on_if_full(piece, out)?;
-        let before = deflate.total_in();
-        let status = deflate.compress_vec(bytes, piece, flush).map_err(io::Error::other)?;
-        bytes = &bytes[(deflate.total_in() - before) as usize..];
+        let (n_in_before, n_out_before) = (deflate.total_in(), deflate.total_out());
+        let status = deflate.compress(bytes, step, flush).map_err(io::Error::other)?;
+        bytes = &bytes[(deflate.total_in() - n_in_before) as usize..];
+        let n_made = (deflate.total_out() - n_out_before) as usize;
+        piece.extend_from_slice(&step[..n_made]);
         let done = match flush {
             FlushCompress::Finish => status == Status::StreamEnd,
-            _ => bytes.is_empty() && piece.len() < piece.capacity(),
+            _ => bytes.is_empty() && n_made < step.len(),
         };
         if done {
             return Ok(n_out);

@@ -48,6 +48,15 @@ pub struct WarcTable {
     pub max_file_bytes: u64,
     /// Goes into each file's warcinfo record.
     pub operator: String,
+    /// 1 (fast) to 9 (small).
+    pub gzip_level: u32,
+}
+
+impl WarcTable {
+    /// How records are compressed.
+    pub fn compression(&self) -> perennial_core::warc::Compression {
+        perennial_core::warc::Compression::Gzip(self.gzip_level)
+    }
 }
 
 impl Default for ArchiveTable {
@@ -58,7 +67,12 @@ impl Default for ArchiveTable {
 
 impl Default for WarcTable {
     fn default() -> WarcTable {
-        WarcTable { prefix: "perennial".into(), max_file_bytes: 1_000_000_000, operator: String::new() }
+        WarcTable {
+            prefix: "perennial".into(),
+            max_file_bytes: 1_000_000_000,
+            operator: String::new(),
+            gzip_level: 4,
+        }
     }
 }
 

@@ -217,7 +217,10 @@ impl ArchiveWriter {
             group_offset,
             group_length,
             links: match plan.kind() {
-                Kind::Response => exchange.links.take().or(find_links_in(&mut exchange, &head, &body)?),
+                Kind::Response => match exchange.links.take() {
+                    Some(links) => Some(links),
+                    None => find_links_in(&mut exchange, &head, &body)?,
+                },
                 _ => None,
             },
         };
@@ -372,7 +375,10 @@ impl ArchiveWriter {
         let offset = file.metadata()?.len();
         sync_dir(&dir)?;
         let buffer = BufWriter::with_capacity(1 << 20, file);
-        let mut current = CurrentFile { name, out: WarcWriter::new(buffer, offset, Compression::default())? };
+        let mut current = CurrentFile {
+            name,
+            out: WarcWriter::new(buffer, offset, self.archive.settings().warc.compression())?,
+        };
         if offset == 0 {
             let facts = self.warcinfo_facts();
             let facts: Vec<(&str, &str)> =
@@ -502,14 +508,15 @@ thread_local! {
 
 impl Prepared {
     /// Prepares an exchange whose body is in memory; a spooled one is left to the append.
-    pub fn of(exchange: &Exchange<'_>) -> io::Result<Option<Prepared>> {
+    /// `compression` must be that of the archive's settings.
+    pub fn of(exchange: &Exchange<'_>, compression: Compression) -> io::Result<Option<Prepared>> {
         let Body::Bytes(body) = exchange.body else { return Ok(None) };
         let hashed = Hashed::of(exchange.response_head, &mut Body::Bytes(body))?;
         SCRATCH.with_borrow_mut(|scratch| {
             let (ids, out) = match scratch {
                 Some(scratch) => scratch,
                 None => {
-                    let out = WarcWriter::new(Vec::new(), 0, Compression::default())?;
+                    let out = WarcWriter::new(Vec::new(), 0, compression)?;
                     scratch.insert((RecordIds::new(random_seed()), out))
                 }
             };

@@ -289,6 +289,7 @@ impl Crawl {
             seed_numbers,
             clock: options.clock.clone(),
             allow_private: options.allow_private,
+            compression: archive.settings().warc.compression(),
             table,
         });
         let (reports, report_receiver) = std::sync::mpsc::channel();

@@ -16,7 +16,7 @@ use perennial_core::sitemap;
 use perennial_core::surt::surt;
 use perennial_core::time::Timestamp;
 use perennial_core::trap::find_trap;
-use perennial_core::warc::Truncation;
+use perennial_core::warc::{Compression, Truncation};
 use url::Url;
 
 use super::clock::Clock;
@@ -50,6 +50,8 @@ pub struct Shared {
     pub clock: Clock,
     /// `--allow-private`.
     pub allow_private: bool,
+    /// How the archive compresses.
+    pub compression: Compression,
 }
 
 /// An exchange on its way into the archive.
@@ -70,8 +72,9 @@ pub struct Exchanged {
 
 impl Exchanged {
     /// Does the costly part of archiving; whether it succeeds or not, the archive can do without.
-    pub fn prepare(&mut self) {
-        self.prepared = self.with_exchange(None, |exchange| Prepared::of(&exchange).ok().flatten());
+    pub fn prepare(&mut self, compression: Compression) {
+        self.prepared =
+            self.with_exchange(None, |exchange| Prepared::of(&exchange, compression).ok().flatten());
     }
 
     /// Calls `with` on the exchange as the archive takes it.
@@ -149,7 +152,7 @@ pub async fn visit(shared: Arc<Shared>, target: Target, reason: String) -> Repor
     let mut visit = Visit { shared: &shared, found: Vec::new(), robots: None, crawl_delay_secs: None };
     let (mut result, conditional) = visit.run(&target).await;
     if let Ok(exchanged) = &mut result {
-        exchanged.prepare();
+        exchanged.prepare(shared.compression);
     }
     let took = result.as_ref().map_or(started.elapsed(), |exchanged| exchanged.fetched.took);
     let Visit { found, robots, crawl_delay_secs, .. } = visit;

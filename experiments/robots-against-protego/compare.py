@@ -14,7 +14,7 @@ files, n_same, differences = {}, 0, []
 for line in sys.stdin:
     name, path, answer = line.rstrip("\n").split("\t")
     if name not in files:
-        text = (directory / name).read_bytes().decode("utf-8", "replace")
+        text = (directory / name).read_bytes().decode("utf-8-sig", "replace")
         files[name] = Protego.parse(text)
     theirs = "allow" if files[name].can_fetch("https://example.org" + path, agent) else "deny"
     if theirs == answer:

@@ -201,12 +201,12 @@ impl Reader {
     }
 }
 
-/// The common form of pattern and path: octets beyond ASCII escaped, escapes in upper case, those of
+/// The common form of pattern and path: octets that no URL has are escaped, escapes in upper case, those of
 /// unreserved characters opened. An escaped `*` or `$` stays escaped and so loses its special meaning.
 fn normalise(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
-        if byte.is_ascii_graphic() {
+        if byte.is_ascii_graphic() && !b"\"<>\\^`{|}".contains(&byte) {
             escaped.push(byte as char);
         } else {
             escaped.push_str(&format!("%{byte:02X}"));
@@ -287,6 +287,7 @@ mod tests {
         check("User-agent: *\nDisallow: /foo/bar/%E3%83%84\n", &[], &["/foo/bar/%e3%83%84"]);
         check("User-agent: *\nDisallow: /foo/bar/%62%61%7A\n", &[], &["/foo/bar/baz"]);
         check("User-agent: *\nDisallow: /a%2Ab\n", &["/axb"], &["/a%2ab"]);
+        check("User-agent: *\nDisallow: /{{x}}\n", &[], &["/%7B%7Bx%7D%7D"]);
     }
 
     #[test]

@@ -121,6 +121,18 @@ impl Chromium {
         })
     }
 
+    /// The document after its scripts have run, as HTML; every request is answered by `lookup`.
+    pub fn document(&mut self, page: &BrowserPage<'_>, lookup: &Lookup) -> Result<String, BrowserError> {
+        let options = self.options.clone();
+        self.run(|connection, _| {
+            let mut visit = Visit::open(connection, &options)?;
+            visit.answer_from_archive(page, lookup)?;
+            let html = visit.outer_html()?;
+            visit.close();
+            Ok(html)
+        })
+    }
+
     /// Visits a live page over the network and keeps every answer it received.
     pub fn visit_live(&mut self, url: &str) -> Result<LivePage, BrowserError> {
         let options = self.options.clone();

@@ -10,6 +10,7 @@
 //! | [`robots`] | an origin -> its rules |
 //! | [`visit`] | an address -> what came back and what it leads to |
 //! | [`analysis`] | safe captures -> what they taught, on all cores |
+//! | [`browser`] | a page that scripts draw -> its document after they ran |
 //! | [`record`] | reports -> captures, memory and log, durable together |
 //! | [`log`] | every visit -> a line in `crawl.log` |
 //!
@@ -17,6 +18,7 @@
 //! is over when its commit is: only then is its connection free, its page judged, its links followed.
 
 pub mod analysis;
+pub mod browser;
 pub mod clock;
 pub mod frontier;
 pub mod history;
@@ -290,6 +292,7 @@ impl Crawl {
             clock: options.clock.clone(),
             allow_private: options.allow_private,
             compression: archive.settings().warc.compression(),
+            browser: browser::Browser::default(),
             table,
         });
         let (reports, report_receiver) = std::sync::mpsc::channel();

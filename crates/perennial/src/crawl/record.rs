@@ -184,6 +184,7 @@ impl Recorder {
         for exchanged in beside {
             let (status, n_bytes) = (exchanged.fetched.status(), exchanged.fetched.body.len());
             let url = exchanged.url.clone();
+            self.fetched.insert(url_hash(&url), report.done_at.as_secs());
             let appended = self.append_exchanged(exchanged)?;
             stored_bytes += appended.stored_bytes;
             lines.push(beside_line(url, status, n_bytes, &appended, report.done_at));

@@ -19,6 +19,7 @@ use perennial_core::trap::find_trap;
 use perennial_core::warc::{Compression, Truncation};
 use url::Url;
 
+use super::browser::{Browser, is_shell};
 use super::clock::Clock;
 use super::frontier::{Found, PageKind, Target};
 use super::robots::RobotsCache;
@@ -52,6 +53,8 @@ pub struct Shared {
     pub allow_private: bool,
     /// How the archive compresses.
     pub compression: Compression,
+    /// Runs scripts where they draw the page.
+    pub browser: Browser,
 }
 
 /// An exchange on its way into the archive.
@@ -151,7 +154,9 @@ pub async fn visit(shared: Arc<Shared>, target: Target, reason: String) -> Repor
     let started = std::time::Instant::now();
     let mut visit = Visit { shared: &shared, found: Vec::new(), robots: None, crawl_delay_secs: None };
     let (mut result, conditional) = visit.run(&target).await;
+    let (mut beside, mut warning) = (Vec::new(), None);
     if let Ok(exchanged) = &mut result {
+        (beside, warning) = visit.draw(&shared, &target, exchanged).await;
         exchanged.prepare(shared.compression);
     }
     let took = result.as_ref().map_or(started.elapsed(), |exchanged| exchanged.fetched.took);
@@ -161,13 +166,13 @@ pub async fn visit(shared: Arc<Shared>, target: Target, reason: String) -> Repor
         reason,
         robots,
         result,
-        beside: Vec::new(),
+        beside,
         conditional,
         found,
         done_at: shared.clock.now(),
         took,
         crawl_delay_secs,
-        warning: None,
+        warning,
     }
 }
 
@@ -237,6 +242,43 @@ impl Visit<'_> {
         self.shared.allow_private
             || seed
                 .is_some_and(|seed| seed.table.allow_private && seed.scope.seed.host_str() == url.host_str())
+    }
+
+    /// Lets a browser run the page's scripts where the site wants it or the page is empty without them.
+    async fn draw(
+        &mut self,
+        shared: &Arc<Shared>,
+        target: &Target,
+        exchanged: &mut Exchanged,
+    ) -> (Vec<Exchanged>, Option<String>) {
+        let Some((url, html)) = self.drawable(target, exchanged) else { return (Vec::new(), None) };
+        let allow_private = self.allows_private(target, &url);
+        let (task_shared, task_url, time) = (shared.clone(), url.clone(), exchanged.time);
+        let drawing = tokio::task::spawn_blocking(move || {
+            task_shared.browser.draw(&task_shared, &task_url, &html, allow_private, time)
+        });
+        match drawing.await.unwrap_or_else(|error| Err(error.to_string())) {
+            Ok(drawn) => {
+                exchanged.links = self.read_html(target, &url, &drawn.dom);
+                exchanged.dom = Some(drawn.dom);
+                (drawn.exchanged, None)
+            }
+            Err(error) => (Vec::new(), shared.browser.warning(&error)),
+        }
+    }
+
+    fn drawable(&self, target: &Target, exchanged: &mut Exchanged) -> Option<(Url, String)> {
+        let renderer = self.seed_of_target(target)?.table.renderer.as_str();
+        let mime = exchanged.fetched.head.media_type().unwrap_or_default();
+        let is_page = target.kind == PageKind::Page && (200..300).contains(&exchanged.fetched.status());
+        if renderer == "layout" || !is_page || !matches!(mime.as_str(), "text/html" | "application/xhtml+xml")
+        {
+            return None;
+        }
+        let body = decoded(&mut exchanged.fetched)?;
+        let html = decode_text(&body, exchanged.fetched.head.get("Content-Type").as_deref());
+        let wanted = renderer == "chromium" || is_shell(&html);
+        wanted.then(|| Some((Url::parse(&target.url).ok()?, html.into_owned()))).flatten()
     }
 
     fn respect_noarchive(&self, mut exchanged: Exchanged) -> Result<Exchanged, Failure> {

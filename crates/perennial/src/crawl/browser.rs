@@ -1,0 +1,154 @@
+//! A page that scripts draw -> its document after they ran, and every answer that they asked for.
+//!
+//! The browser never touches the network: each of its requests is answered by the crawl's own client, under the
+//! same address guard and robots.txt, and recorded to the byte. A browser that is missing, crashes or hangs costs a
+//! warning; the plain capture of the page is there already.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use perennial_core::time::Timestamp;
+use perennial_render::{BrowserOptions, BrowserPage, Captured, Chromium};
+use url::Url;
+
+use super::visit::{Exchanged, Shared, decoded};
+use crate::fetch::Request;
+
+/// Requests of one page that are answered; the rest get nothing.
+const MAX_REQUESTS: usize = 300;
+
+/// The one browser of a crawl, started with the first page that needs it.
+pub struct Browser {
+    chromium: Mutex<Chromium>,
+    has_warned: AtomicBool,
+}
+
+/// What the browser made of a page.
+pub struct Drawn {
+    /// The document after its scripts ran.
+    pub dom: String,
+    /// Everything that it asked for.
+    pub exchanged: Vec<Exchanged>,
+}
+
+impl Default for Browser {
+    fn default() -> Browser {
+        Browser {
+            chromium: Mutex::new(Chromium::new(BrowserOptions::default())),
+            has_warned: AtomicBool::new(false),
+        }
+    }
+}
+
+impl Browser {
+    /// Draws a page that was fetched. Blocks: call it where blocking is allowed.
+    pub fn draw(
+        &self,
+        shared: &Arc<Shared>,
+        url: &Url,
+        html: &str,
+        allow_private: bool,
+        now: Timestamp,
+    ) -> Result<Drawn, String> {
+        let runtime = tokio::runtime::Handle::current();
+        let exchanged = Mutex::new(Vec::new());
+        let answer = |address: &str| -> Option<Captured> {
+            let is_room = exchanged.lock().is_ok_and(|exchanged| exchanged.len() < MAX_REQUESTS);
+            let to =
+                Url::parse(address).ok().filter(|to| is_room && matches!(to.scheme(), "http" | "https"))?;
+            let (captured, done) = runtime.block_on(fetch(shared, url, &to, allow_private, now))?;
+            exchanged.lock().ok()?.push(done);
+            Some(captured)
+        };
+        let page = BrowserPage { url: url.as_str(), html, unix_millis: now.as_millis() };
+        let dom = {
+            let mut chromium = self.chromium.lock().map_err(|_| "an earlier page broke it".to_string())?;
+            chromium.document(&page, &answer).map_err(|error| error.to_string())?
+        };
+        Ok(Drawn { dom, exchanged: exchanged.into_inner().unwrap_or_default() })
+    }
+
+    /// The warning for a browser that does not work, the first time only.
+    pub fn warning(&self, error: &str) -> Option<String> {
+        let first = !self.has_warned.swap(true, Ordering::Relaxed);
+        first.then(|| {
+            format!(
+                "pages drawn by scripts are captured without their scripts' work: {error}. Install Chromium \
+                 (Debian: apt install chromium), or set `renderer = \"layout\"` for the site"
+            )
+        })
+    }
+}
+
+async fn fetch(
+    shared: &Arc<Shared>,
+    page: &Url,
+    to: &Url,
+    allow_private: bool,
+    now: Timestamp,
+) -> Option<(Captured, Exchanged)> {
+    let allow_private = shared.allow_private || (allow_private && page.host_str() == to.host_str());
+    if shared.table.robots {
+        let path = &to[url::Position::BeforePath..url::Position::AfterQuery];
+        let rules = shared.robots.get(shared, to, allow_private).await.rules;
+        if !rules.robots.allows(path) {
+            return None;
+        }
+    }
+    let request = Request { url: to, fields: &[], allow_private };
+    let mut fetched = shared.client.fetch(&request).await.ok()?;
+    let captured = Captured {
+        status: fetched.status(),
+        content_type: fetched.head.get("Content-Type").unwrap_or_default().into_owned(),
+        body: decoded(&mut fetched)?,
+    };
+    let done = Exchanged { url: to.to_string(), time: now, fetched, links: None, dom: None, prepared: None };
+    Some((captured, done))
+}
+
+/// Whether a page shows next to nothing before its scripts ran: little text, but scripts.
+pub fn is_shell(html: &str) -> bool {
+    let lower = html.to_ascii_lowercase();
+    if !lower.contains("<script") {
+        return false;
+    }
+    let body = lower.find("<body").map_or(lower.as_str(), |at| &lower[at..]);
+    visible_letters(body) < 200
+}
+
+/// Letters outside of tags, scripts and styles; roughly.
+fn visible_letters(html: &str) -> usize {
+    let mut n_letters = 0;
+    let mut rest = html;
+    while let Some(open) = rest.find('<') {
+        n_letters += rest[..open].chars().filter(|c| c.is_alphanumeric()).count();
+        rest = &rest[open..];
+        let skipped = ["script", "style", "noscript", "template"]
+            .iter()
+            .find(|tag| rest[1..].starts_with(**tag))
+            .and_then(|tag| rest.find(&format!("</{tag}")));
+        let from = skipped.unwrap_or(0);
+        match rest[from..].find('>') {
+            Some(close) => rest = &rest[from + close + 1..],
+            None => return n_letters,
+        }
+    }
+    n_letters + rest.chars().filter(|c| c.is_alphanumeric()).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shells_are_told_from_pages() {
+        let app = "<html><head><title>App</title></head><body><div id=root></div><script src=/a.js></script></body></html>";
+        assert!(is_shell(app));
+        assert!(is_shell(
+            "<body><noscript>You need JavaScript to run this app, please enable it in your browser settings</noscript><script>x</script>"
+        ));
+        let page = format!("<body><script>var x = 1;</script><p>{}</p></body>", "real words ".repeat(50));
+        assert!(!is_shell(&page));
+        assert!(!is_shell("<body><p>short, but all there is</p></body>"));
+    }
+}

@@ -71,7 +71,7 @@ impl Default for WarcTable {
             prefix: "perennial".into(),
             max_file_bytes: 1_000_000_000,
             operator: String::new(),
-            gzip_level: 4,
+            gzip_level: 2,
         }
     }
 }

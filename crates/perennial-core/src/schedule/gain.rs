@@ -15,6 +15,9 @@ use crate::pattern::mixture::{BucketPiece, HIGHEST_RATE};
 /// Pages worked on at a time, so that the numbers in between stay in the nearest cache.
 const CHUNK: usize = 512;
 
+/// How long a busy or quiet spell is remembered.
+pub(super) const SPELL_HOURS: f32 = 96.0;
+
 /// The stretch of a slot that falls into one bucket, for each clock.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Step {
@@ -48,13 +51,14 @@ fn gather(
         .iter()
         .zip(&pages.clock[range.clone()])
         .zip(&pages.rate[range.clone()])
+        .zip(&pages.spell[range.clone()])
         .zip(&pages.importance[range]);
-    for ((((row, clock), rate), importance), (x, m)) in columns.zip(x.iter_mut().zip(m)) {
+    for (((((row, clock), rate), spell), importance), (x, m)) in columns.zip(x.iter_mut().zip(m)) {
         let step = steps.get(usize::from(*clock)).copied().unwrap_or_default();
         let place = *row as usize * n_buckets + usize::from(step.bucket);
         let [rate_code, importance_code] = codes.get(place).copied().unwrap_or_default();
         let relative = |code: u8| decode.get(usize::from(code)).copied().unwrap_or(0.0);
-        *x = (rate * relative(rate_code)).min(HIGHEST_RATE) * step.hours;
+        *x = (rate * spell * relative(rate_code)).min(HIGHEST_RATE) * step.hours;
         *m = (importance * relative(importance_code)).min(1.0);
     }
 }
@@ -66,6 +70,12 @@ fn carry(x: &[f32], m: &[f32], reward: &mut [f32], load: &mut [f32]) {
         *reward += (*m - *reward) * changed;
         *load += *x;
     }
+}
+
+/// Spells pass: every page goes back to its usual rate (C2).
+pub(super) fn calm(pages: &mut Pages, hours: f32) {
+    let left = (-hours / SPELL_HOURS).exp();
+    pages.spell.iter_mut().for_each(|spell| *spell = 1.0 + (*spell - 1.0) * left);
 }
 
 /// Fills the column of urgencies with the index, 0 where a visit is not allowed, and counts them.

@@ -5,6 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use super::gain::SPELL_HOURS;
 use super::pages::{KNOWN, NONE, Pages, VACANT};
 use super::rows::Rows;
 use crate::pattern::mixture::{
@@ -21,6 +22,8 @@ const SETTLED_AT_ONCE: usize = 64;
 /// Pages from which the shared patterns are learned in one sweep.
 const SWEEP_PAGES: usize = 1500;
 const N_SWEEPS: usize = 3;
+/// Weight of the usual rate against what was seen of late, in expected changes.
+const SPELL_PRIOR: f32 = 3.0;
 /// Groups beyond this share one.
 const MOST_GROUPS: usize = 1 << 16;
 
@@ -58,6 +61,8 @@ pub(super) struct Evidence {
     settled_at: u32,
     counts: Counts,
     prior_rates: Vec<f32>,
+    /// Changes of late, and how many were expected (C2).
+    spell: (f32, f32),
     /// The shared pattern that fits best, and its share.
     pub shape: (u8, f32),
 }
@@ -79,6 +84,7 @@ pub(super) struct Learner {
     n_refits: u32,
     /// Only counts how often each period showed what, as the papers' Update does.
     is_plain: bool,
+    follows_spells: bool,
     visits: Visits,
     pieces: Vec<BucketPiece>,
     fit: Fit,
@@ -98,6 +104,7 @@ impl Learner {
         observed: Observed,
         half_life: Option<Span>,
         is_plain: bool,
+        follows_spells: bool,
     ) -> Learner {
         let mixture = Mixture::new(n_periods, observed);
         Learner {
@@ -113,6 +120,7 @@ impl Learner {
             started: 0,
             n_refits: 0,
             is_plain,
+            follows_spells,
             visits: Visits::default(),
             pieces: Vec::new(),
             fit: Fit::default(),
@@ -149,7 +157,8 @@ impl Learner {
     #[inline]
     pub(super) fn believed(&self, pages: &Pages, at: usize, bucket: usize) -> (f32, f32) {
         let (rate, importance) = self.rows.get(pages.row[at], bucket);
-        ((pages.rate[at] * rate).min(HIGHEST_RATE), (pages.importance[at] * importance).min(1.0))
+        let rate = (pages.rate[at] * pages.spell[at] * rate).min(HIGHEST_RATE);
+        (rate, (pages.importance[at] * importance).min(1.0))
     }
 
     /// A new page starts from its group.
@@ -244,6 +253,16 @@ impl Learner {
         evidence.n_visits += 1;
         evidence.n_changed += u32::from(importance.is_some());
         evidence.hours += to.saturating_sub(from) as f32 / 3600.0;
+        if self.follows_spells {
+            self.follow_spell(
+                pages,
+                at,
+                to.saturating_sub(from) as f32 / 3600.0,
+                &pieces,
+                importance.is_some(),
+            );
+        }
+        let evidence = &mut self.evidence[e];
         if self.is_plain {
             self.observe_plain(pages, at, pieces.last(), importance);
         } else {
@@ -256,6 +275,32 @@ impl Learner {
             }
         }
         self.pieces = pieces;
+    }
+
+    /// Compares what was seen of late with what was expected (C2).
+    fn follow_spell(
+        &mut self,
+        pages: &mut Pages,
+        at: usize,
+        gap_hours: f32,
+        pieces: &[BucketPiece],
+        changed: bool,
+    ) {
+        let (rate, row) = (pages.rate[at], pages.row[at]);
+        let usual = |piece: &BucketPiece| {
+            (rate * self.rows.get(row, usize::from(piece.bucket)).0).min(HIGHEST_RATE)
+                * piece.hours
+                * piece.times
+        };
+        let expected: f32 = pieces.iter().map(usual).sum();
+        let scaled = expected * pages.spell[at];
+        let seen = if changed { scaled / (-(-scaled).exp_m1()).max(1e-6) } else { 0.0 };
+        let age = gap_hours.max(1e-3) / SPELL_HOURS;
+        let (left, share) = ((-age).exp(), -(-age).exp_m1() / age);
+        let evidence = &mut self.evidence[pages.evidence[at] as usize];
+        evidence.spell.0 = evidence.spell.0 * left + share * seen;
+        evidence.spell.1 = evidence.spell.1 * left + share * expected;
+        pages.spell[at] = (evidence.spell.0 + SPELL_PRIOR) / (evidence.spell.1 + SPELL_PRIOR);
     }
 
     /// Moves the buckets that the visit looked over.

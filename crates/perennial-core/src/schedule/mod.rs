@@ -114,7 +114,13 @@ impl Scheduler {
         let config = sane(config);
         let base = now - Span::from_hours(24 * 366 * 30);
         let is_plain = config.strategy != Strategy::ExpectedGain;
-        let mut learner = Learner::new(config.n_periods, config.observed, config.half_life, is_plain);
+        let mut learner = Learner::new(
+            config.n_periods,
+            config.observed,
+            config.half_life,
+            is_plain,
+            config.spells && !is_plain,
+        );
         learner.start(base, ((now - base).as_millis() / 1000) as u32);
         Scheduler {
             config,

@@ -52,6 +52,8 @@ pub(super) struct Pages {
     pub group: Vec<u32>,
     /// The strategy's own: an interval in hours, visits an hour, or a number of cycles.
     pub own: Vec<f32>,
+    /// How much busier than usual the page has been of late (C2).
+    pub spell: Vec<f32>,
     /// What ranked the page in the current slot.
     pub urgency: Vec<f32>,
     vacant: Vec<u32>,
@@ -62,7 +64,7 @@ pub(super) struct Pages {
 
 impl Pages {
     /// Columns and the way from number to position.
-    pub(super) const BYTES_PER_PAGE: usize = 4 * 16 + 2 + 1 + 1;
+    pub(super) const BYTES_PER_PAGE: usize = 4 * 17 + 2 + 1 + 1;
 
     pub(super) fn len(&self) -> usize {
         self.id.len()
@@ -153,6 +155,7 @@ impl Pages {
         self.evidence.push(NONE);
         self.group.push(0);
         self.own.push(0.0);
+        self.spell.push(1.0);
         self.urgency.push(0.0);
     }
 
@@ -162,7 +165,7 @@ impl Pages {
         self.n_failures[at] = 0;
         (self.reward[at], self.load[at]) = (0.0, 0.0);
         (self.seen_at[at], self.not_before[at]) = (0, 0);
-        (self.own[at], self.urgency[at]) = (0.0, 0.0);
+        (self.own[at], self.urgency[at], self.spell[at]) = (0.0, 0.0, 1.0);
         (self.row[at], self.evidence[at]) = (0, NONE);
     }
 }

@@ -92,6 +92,9 @@ impl Scheduler {
                 gain::advance(&mut self.pages, self.learner.rows(), &self.steps);
             }
         }
+        if self.config.spells {
+            gain::calm(&mut self.pages, (end - from).as_hours_f64() as f32);
+        }
         self.state_at = end;
     }
 

@@ -30,7 +30,10 @@
 //! | [`importance`] | delta -> [`importance::Importance`], 0 to 1: how much it matters |
 //! | [`noise`] | a page's history of changes -> how much of a change is noise |
 //! | [`observe`] | the three stages in one: what one visit taught us |
+//! | [`series`] | importance by time -> what happened in each period of a day |
 //! | [`pattern`] | time series and visits -> what is expected in each period |
+//! | [`index`] | versions by importance -> those worth indexing |
+//! | [`rank`] | the link graph -> omega(P), PageRank |
 //! | [`schedule`] | what is known of pages -> the next [`schedule::Visit`] |
 //! | [`quality`] | captures against the truth -> completeness, coherence; estimates where it is unknown |
 
@@ -80,7 +83,13 @@ pub mod noise;
 
 pub mod observe;
 
+pub mod series;
+
 pub mod pattern;
+
+pub mod index;
+
+pub mod rank;
 
 pub mod schedule;
 

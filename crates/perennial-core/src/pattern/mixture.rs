@@ -25,9 +25,17 @@ const SHAPE_PRIOR: f32 = 20.0;
 /// Weight of the page's mean importance against a bucket's, and of all pages' mean against the page's.
 const BUCKET_IMPORTANCE_PRIOR: f32 = 6.0;
 const PAGE_IMPORTANCE_PRIOR: f32 = 3.0;
+/// Differences above the first say little more than that all is new; none counts for more than the second.
+const SATURATED: f32 = 0.8;
+const FULL_DIFFERENCE: f32 = 0.98;
 /// Weight of the prior over all pages against a group's own, in pages.
 const GROUP_PRIOR: f32 = 5.0;
+/// A page's importance counts as known from so many changes on.
+const KNOWN_CHANGES: f32 = 4.0;
+/// How many deviations above the mean an unknown page is hoped to be.
+const HOPE: f32 = 2.0;
 const N_EM_ROUNDS: usize = 4;
+const N_IMPORTANCE_ROUNDS: usize = 3;
 
 /// What the importance of a visit means.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
@@ -106,6 +114,26 @@ impl Visits {
     }
 }
 
+/// How to read the importance of a visit.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Scale {
+    /// What it means.
+    pub observed: Observed,
+    /// Mean importance of one change of the page, as believed so far, on the scale on which differences add up.
+    pub of_page: f32,
+}
+
+impl Scale {
+    /// A difference on the scale on which the changes behind it add up. When nearly nothing is left of the last
+    /// copy, the difference says "at least so much" and no more: if more was believed, it says nothing, or a page
+    /// that is seen once a week would seem to change by trifles.
+    fn added_up(self, difference: f32, n_changes: f32) -> Option<f32> {
+        let seen = -(1.0 - difference.min(FULL_DIFFERENCE)).ln();
+        let is_mute = difference > SATURATED && seen < self.of_page * n_changes;
+        (!is_mute).then_some(seen)
+    }
+}
+
 /// What a page's visits add up to, by bucket.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Counts {
@@ -133,15 +161,14 @@ impl Counts {
         }
     }
 
-    fn copy_from(&mut self, other: Option<&Counts>) {
-        let columns = |c: &mut Counts| c.fade(0.0);
-        columns(self);
-        if let Some(other) = other {
-            self.n.copy_from_slice(&other.n);
-            self.hours.copy_from_slice(&other.hours);
-            self.wy.copy_from_slice(&other.wy);
-            self.ny.copy_from_slice(&other.ny);
-        }
+    fn reset_changes(&mut self, to: Option<&Counts>) {
+        reset(&mut self.n, to.map(|to| &to.n));
+        reset(&mut self.hours, to.map(|to| &to.hours));
+    }
+
+    fn reset_importance(&mut self, to: Option<&Counts>) {
+        reset(&mut self.wy, to.map(|to| &to.wy));
+        reset(&mut self.ny, to.map(|to| &to.ny));
     }
 
     /// Books one visit under the rates believed in: a change happened somewhere in the interval, more likely
@@ -151,13 +178,13 @@ impl Counts {
         pieces: &[BucketPiece],
         importance: Option<f32>,
         weight: f32,
-        observed: Observed,
+        scale: Scale,
         rate: impl Fn(usize) -> f32,
     ) {
         self.add_hours(pieces, weight);
         let Some(importance) = importance else { return };
         self.add_changes(pieces, weight, &rate);
-        self.add_importance(pieces, importance, weight, observed, &rate);
+        self.add_importance(pieces, importance, weight, scale, &rate);
     }
 
     fn add_hours(&mut self, pieces: &[BucketPiece], weight: f32) {
@@ -180,18 +207,18 @@ impl Counts {
         pieces: &[BucketPiece],
         importance: f32,
         weight: f32,
-        observed: Observed,
+        scale: Scale,
         rate: &impl Fn(usize) -> f32,
     ) {
         let total = integral(pieces, rate);
         let any = one_minus_exp(total).max(1e-9);
-        match observed {
+        match scale.observed {
             Observed::Difference => {
-                let seen = -(1.0 - importance.min(0.98)).ln();
                 let p = |piece: &BucketPiece| {
                     one_minus_exp(rate(usize::from(piece.bucket)) * piece.hours) * piece.times
                 };
                 let sum: f32 = pieces.iter().map(p).sum::<f32>().max(1e-9);
+                let Some(seen) = scale.added_up(importance, sum / any) else { return };
                 for piece in pieces {
                     let p = p(piece);
                     self.wy[usize::from(piece.bucket)] += weight * seen * p / sum;
@@ -210,6 +237,13 @@ impl Counts {
                 }
             }
         }
+    }
+}
+
+fn reset(column: &mut [f32], to: Option<&Vec<f32>>) {
+    match to {
+        Some(to) => column.copy_from_slice(to),
+        None => column.fill(0.0),
     }
 }
 
@@ -264,8 +298,8 @@ pub struct Sweep {
     shape_n: Vec<f32>,
     shape_hours: Vec<f32>,
     prior: Vec<f32>,
-    wy: f32,
-    ny: f32,
+    /// Number of pages whose importance is known, sum and sum of squares of it.
+    importance: (f32, f32, f32),
     n_pages: u32,
 }
 
@@ -284,7 +318,8 @@ pub struct Mixture {
     rates: Vec<f32>,
     /// ln(1 - exp(-x)) for x on a logarithmic grid with the step of the rates.
     ln_change: Vec<f32>,
-    mean_importance: f32,
+    /// What the importance of an unknown page is taken to be: more than the mean, so that it is found out.
+    hope: f32,
 }
 
 /// What the pages of one group turned out to be.
@@ -315,7 +350,7 @@ impl Mixture {
             groups: Vec::new(),
             rates,
             ln_change: ln_change_table(),
-            mean_importance: match observed {
+            hope: match observed {
                 Observed::Difference => 0.35,
                 Observed::LastChange => 0.3,
             },
@@ -351,7 +386,7 @@ impl Mixture {
         self.expect_rates(&fit.posterior, &mut fit.prior_rates);
         fit.rates.copy_from_slice(&fit.prior_rates);
         for _ in 0..if visits.is_empty() { 1 } else { N_EM_ROUNDS } {
-            fit.counts.copy_from(settled);
+            fit.counts.reset_changes(settled);
             let rates = &fit.rates;
             for (pieces, importance, weight) in visits.iter() {
                 fit.counts.add_hours(pieces, weight);
@@ -363,27 +398,38 @@ impl Mixture {
                 fit.rates[b] = own_rate(fit.counts.n[b], fit.counts.hours[b], fit.prior_rates[b]);
             }
         }
-        self.fit_importance(visits, fit);
+        self.fit_importance(visits, fit, settled);
     }
 
-    fn fit_importance(&self, visits: &Visits, fit: &mut Fit) {
-        let rates = &fit.rates;
-        for (pieces, importance, weight) in visits.iter() {
-            if let Some(importance) = importance {
-                let counts = &mut fit.counts;
-                counts.add_importance(pieces, importance, weight, self.observed, &|b| rates[b]);
+    fn fit_importance(&self, visits: &Visits, fit: &mut Fit, settled: Option<&Counts>) {
+        let mut scale = self.scale(self.hope);
+        for _ in 0..N_IMPORTANCE_ROUNDS {
+            fit.counts.reset_importance(settled);
+            let rates = &fit.rates;
+            for (pieces, importance, weight) in visits.iter() {
+                if let Some(importance) = importance {
+                    fit.counts.add_importance(pieces, importance, weight, scale, &|b| rates[b]);
+                }
+            }
+            scale.of_page = self.page_importance(&fit.counts);
+            if self.observed == Observed::LastChange {
+                break;
             }
         }
-        let of_page = self.page_importance(&fit.counts);
         for b in 0..self.n_buckets {
-            fit.importance[b] = self.bucket_importance(&fit.counts, b, of_page);
+            fit.importance[b] = self.bucket_importance(&fit.counts, b, scale.of_page);
         }
+    }
+
+    /// How visits of a page with this mean importance are to be read.
+    pub fn scale(&self, of_page: f32) -> Scale {
+        Scale { observed: self.observed, of_page }
     }
 
     /// mu of the page: its mean importance, on the scale of the counts.
     pub fn page_importance(&self, counts: &Counts) -> f32 {
         let (wy, ny): (f32, f32) = (counts.wy.iter().sum(), counts.ny.iter().sum());
-        (wy + PAGE_IMPORTANCE_PRIOR * self.mean_importance) / (ny + PAGE_IMPORTANCE_PRIOR)
+        (wy + PAGE_IMPORTANCE_PRIOR * self.hope) / (ny + PAGE_IMPORTANCE_PRIOR)
     }
 
     /// m_b: the importance that a change in one bucket is expected to have.
@@ -495,8 +541,7 @@ impl Mixture {
             shape_n: vec![0.0; N_SHAPES * self.n_buckets],
             shape_hours: vec![0.0; N_SHAPES * self.n_buckets],
             prior: vec![0.0; N_SHAPES * N_RATES],
-            wy: 0.0,
-            ny: 0.0,
+            importance: (0.0, 0.0, 0.0),
             n_pages: 0,
         }
     }
@@ -504,8 +549,12 @@ impl Mixture {
     /// Adds a fitted page to the round.
     pub fn add_to_sweep(&self, fit: &Fit, sweep: &mut Sweep) {
         sweep.n_pages += 1;
-        sweep.wy += fit.counts.wy.iter().sum::<f32>();
-        sweep.ny += fit.counts.ny.iter().sum::<f32>();
+        let (wy, ny): (f32, f32) = (fit.counts.wy.iter().sum(), fit.counts.ny.iter().sum());
+        if ny > KNOWN_CHANGES {
+            let mu = wy / ny;
+            let (n, sum, squares) = sweep.importance;
+            sweep.importance = (n + 1.0, sum + mu, squares + mu * mu);
+        }
         sweep.prior.iter_mut().zip(&fit.posterior).for_each(|(sum, share)| *sum += share);
         for (c, shares) in fit.posterior.chunks(N_RATES).enumerate() {
             let share: f32 = shares.iter().sum();
@@ -535,8 +584,7 @@ impl Mixture {
         for (prior, sum) in self.prior.iter_mut().zip(&sweep.prior) {
             *prior = (sum + 2.0 / n_pairs) / (n_pages + 2.0);
         }
-        let before = self.mean_importance;
-        self.mean_importance = (sweep.wy + 10.0 * before) / (sweep.ny + 10.0);
+        self.hope = hope_of(sweep.importance, self.hope);
     }
 
     /// Forgets what the groups turned out to be, to gather it anew.
@@ -563,6 +611,13 @@ impl Mixture {
             shape.iter_mut().for_each(|relative| *relative = (*relative / mean).max(1e-3));
         }
     }
+}
+
+/// Mean and a deviation of the pages' importances, with a few imagined pages of what was hoped before.
+fn hope_of((n, sum, squares): (f32, f32, f32), before: f32) -> f32 {
+    let mean = sum / n.max(1.0);
+    let deviation = (squares / n.max(1.0) - mean * mean).max(0.0).sqrt();
+    (n * (mean + HOPE * deviation) + 5.0 * before) / (n + 5.0)
 }
 
 /// A bucket's rate from the page's counts and the prior.

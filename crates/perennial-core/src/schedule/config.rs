@@ -153,8 +153,8 @@ pub struct ScheduleConfig {
     pub n_periods: u16,
     /// Which completeness [`Strategy::ExpectedGain`] serves.
     pub goal: Goal,
-    /// Share of the budget for the pages seen longest ago. Without a value [`Strategy::ExpectedGain`] takes 10 %, or
-    /// 20 % when an hour's budget reaches a tenth of the pages, and the others none.
+    /// Share of the budget to which the pages seen longest ago have a right. Without a value
+    /// [`Strategy::ExpectedGain`] takes 10 % and the others none.
     pub floor: Option<f32>,
     /// Whether quiet hours may save visits for busy ones: the same mean, at most twice as many in a slot (C3).
     pub varying_budget: bool,
@@ -189,7 +189,7 @@ impl Default for ScheduleConfig {
             goal: Goal::Pooled,
             floor: None,
             varying_budget: false,
-            spells: false,
+            spells: true,
             interval: None,
             half_life: Some(Span::from_hours(24 * 60)),
             pacing: Pacing::Spread,

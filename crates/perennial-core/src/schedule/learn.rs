@@ -313,9 +313,9 @@ impl Learner {
     ) {
         let (rows, rate, row) = (&self.rows, pages.rate[at], pages.row[at]);
         let believed = |b: usize| (rate * rows.get(row, b).0).clamp(1e-7, HIGHEST_RATE);
-        let observed = self.mixture.observed();
         let evidence = &mut self.evidence[pages.evidence[at] as usize];
-        evidence.counts.add_visit(pieces, importance, 1.0, observed, believed);
+        let scale = self.mixture.scale(self.mixture.page_importance(&evidence.counts));
+        evidence.counts.add_visit(pieces, importance, 1.0, scale, believed);
         let of_page = self.mixture.page_importance(&evidence.counts);
         for piece in pieces {
             let b = usize::from(piece.bucket);
@@ -409,13 +409,14 @@ impl Learner {
         let span: u64 = self.evidence[e].log.iter().map(|seen| u64::from(seen.gap_secs)).sum();
         let mut from = u64::from(end).saturating_sub(span) as u32;
         let mut pieces = std::mem::take(&mut self.pieces);
+        let scale = self.mixture.scale(self.mixture.page_importance(&self.evidence[e].counts));
         for _ in 0..SETTLED_AT_ONCE {
             let Some(seen) = self.evidence[e].log.pop_front() else { break };
             let to = from.saturating_add(seen.gap_secs);
             self.pieces_of(clock, from, to, &mut pieces);
             let weight = self.faded(end.saturating_sub(to));
             let believed = |b: usize| self.believed(pages, at, b).0.max(1e-7);
-            settled.add_visit(&pieces, seen.importance(), weight, self.mixture.observed(), believed);
+            settled.add_visit(&pieces, seen.importance(), weight, scale, believed);
             from = to;
         }
         self.pieces = pieces;

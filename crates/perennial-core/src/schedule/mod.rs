@@ -34,6 +34,7 @@
 //! | `plan` | a slot's budget -> its list of visits |
 
 mod config;
+mod explain;
 mod gain;
 mod learn;
 mod pages;
@@ -47,6 +48,7 @@ use std::collections::VecDeque;
 
 pub use crate::pattern::mixture::Observed;
 pub use config::{Budget, Goal, Pacing, ScheduleConfig, Strategy, StrategyError};
+pub use explain::{Belief, peak_of};
 pub use visit::{ClockId, KnownPattern, PageInfo, Peak, Ranked, Reason, Visit, VisitOutcome};
 
 use crate::importance::Importance;
@@ -369,3 +371,6 @@ fn sane(mut config: ScheduleConfig) -> ScheduleConfig {
     config.floor = config.floor.map(|share| if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 });
     config
 }
+
+#[cfg(test)]
+mod tests;

@@ -11,6 +11,9 @@ use crate::time::{Span, Timestamp};
 
 /// Of a slot's visits, new pages leave this share to the others.
 const KEPT_FROM_NEW: f64 = 0.2;
+/// Of a slot's visits, the share to which pages have a right that have waited for a whole round of it. More costs
+/// completeness and gains little coherence; see docs/decisions/0013.
+const FLOOR: f64 = 0.1;
 /// Without a budget a page is seen at least this often.
 const LONGEST_UNSEEN_SECS: u32 = 30 * 86_400;
 
@@ -207,13 +210,10 @@ impl Scheduler {
     }
 
     /// The share of the budget that is kept for the pages seen longest ago.
-    fn floor_share(&self, granted: f64) -> f64 {
-        let hours = self.config.slot.as_hours_f64().max(1e-9);
-        let share_of_pages = granted / hours / self.pages.n_present().max(1) as f64;
+    fn floor_share(&self) -> f64 {
         match (self.config.floor, self.config.strategy) {
             (Some(share), _) => f64::from(share),
-            (None, Strategy::ExpectedGain) if share_of_pages >= 0.0999 => 0.2,
-            (None, Strategy::ExpectedGain) => 0.1,
+            (None, Strategy::ExpectedGain) => FLOOR,
             (None, _) => 0.0,
         }
     }
@@ -221,13 +221,13 @@ impl Scheduler {
     /// How long the kept share needs to go round all pages. A page that has waited for so long has a right to it;
     /// before, the share goes to the most urgent.
     fn longest_wait_secs(&self, granted: f64) -> f64 {
-        let per_slot = (self.floor_share(granted) * granted).max(1e-9);
+        let per_slot = (self.floor_share() * granted).max(1e-9);
         self.pages.n_present() as f64 / per_slot * self.config.slot.as_secs_f64()
     }
 
     /// How many of a slot's visits go to the pages seen longest ago.
     fn floor_of(&mut self, capacity: usize, granted: f64) -> usize {
-        let share = self.floor_share(granted);
+        let share = self.floor_share();
         self.floor_credit = self.floor_credit.fract() + share * granted.min(capacity as f64);
         self.floor_credit.floor() as usize
     }

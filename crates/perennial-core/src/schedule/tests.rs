@@ -1,0 +1,302 @@
+//! The scheduler's promises under random worlds and hostile drivers.
+
+use std::collections::{HashMap, HashSet};
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn start() -> Timestamp {
+    Timestamp::parse("2026-03-02").unwrap()
+}
+
+fn config(strategy: Strategy, per_hour: f64) -> ScheduleConfig {
+    ScheduleConfig { strategy, budget: Some(Budget::per_hour(per_hour)), ..ScheduleConfig::default() }
+}
+
+fn scheduler_of(config: ScheduleConfig, n_pages: u32) -> Scheduler {
+    let mut scheduler = Scheduler::new(config, 7, start());
+    for page in 0..n_pages {
+        scheduler.add_page(
+            PageId(page),
+            PageInfo { weight: 1.0 + page as f32, ..PageInfo::of_site(SiteId(page % 3)) },
+        );
+    }
+    scheduler
+}
+
+/// Drives a scheduler for some hours; `answer` says what a visit finds.
+fn drive(
+    scheduler: &mut Scheduler,
+    hours: i64,
+    mut answer: impl FnMut(&Visit, Timestamp) -> VisitOutcome,
+) -> Vec<(Timestamp, Visit)> {
+    let (mut now, end) = (start(), start() + Span::from_hours(hours));
+    let mut visits = Vec::new();
+    while now < end {
+        while let Some(visit) = scheduler.next_visit(now) {
+            let outcome = answer(&visit, now);
+            scheduler.record(visit.page, outcome, now);
+            visits.push((now, visit));
+        }
+        match scheduler.next_wakeup() {
+            Some(wakeup) => now = wakeup.max(now + Span::from_millis(1)),
+            None => break,
+        }
+    }
+    visits
+}
+
+fn hour_of(at: Timestamp) -> i64 {
+    (at - start()).as_millis() / 3_600_000
+}
+
+fn per_hour(visits: &[(Timestamp, Visit)]) -> HashMap<i64, Vec<PageId>> {
+    let mut hours: HashMap<i64, Vec<PageId>> = HashMap::new();
+    visits.iter().for_each(|(at, visit)| hours.entry(hour_of(*at)).or_default().push(visit.page));
+    hours
+}
+
+fn random_outcome(word: u64, now: Timestamp) -> VisitOutcome {
+    match word % 7 {
+        0 => VisitOutcome::Unchanged,
+        1 => VisitOutcome::Gone,
+        2 => VisitOutcome::Failed { retry_at: None },
+        3 => VisitOutcome::Failed { retry_at: Some(now + Span::from_hours((word >> 8) as i64 % 50 - 10)) },
+        _ => VisitOutcome::Changed(Importance::new((word >> 8) as f64 % 101.0 / 100.0)),
+    }
+}
+
+fn mixed(seed: u64, at: u64) -> u64 {
+    let x = (seed ^ at.wrapping_mul(0x9E37_79B9_7F4A_7C15)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    (x ^ (x >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93) >> 16
+}
+
+fn any_strategy() -> impl Strategy_ {
+    prop::sample::select(Strategy::ALL.to_vec())
+}
+
+use proptest::strategy::Strategy as Strategy_;
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Budget, once a slot, finite urgencies, whatever the driver answers and however the pages come and go.
+    #[test]
+    fn promises_hold_under_random_outcomes(
+        strategy in any_strategy(), n_pages in 1u32..40, budget in 0.0f64..30.0, seed: u64,
+        slot_minutes in prop::sample::select(vec![7i64, 15, 60, 180]), varying: bool, spells: bool,
+        limit in prop::option::of(1u32..5),
+    ) {
+        let slot = Span::from_secs(slot_minutes * 60);
+        let config = ScheduleConfig {
+            slot, varying_budget: varying, spells, site_limit: limit, ..config(strategy, budget)
+        };
+        let mut scheduler = scheduler_of(config, n_pages);
+        let mut n = 0u64;
+        let mut slots: HashMap<i64, HashSet<PageId>> = HashMap::new();
+        let (mut now, end) = (start(), start() + Span::from_hours(60));
+        let mut total = 0.0;
+        while now < end {
+            while let Some(visit) = scheduler.next_visit(now) {
+                n += 1;
+                total += 1.0;
+                let key = now.as_millis().div_euclid(slot.as_millis());
+                prop_assert!(slots.entry(key).or_default().insert(visit.page), "twice in a slot");
+                if let Reason::Urgent { urgency, .. } = visit.reason {
+                    prop_assert!(urgency.is_finite());
+                }
+                let word = mixed(seed, n);
+                match word % 11 {
+                    0 => scheduler.release(visit.page),
+                    1 => scheduler.remove_page(visit.page),
+                    _ => scheduler.record(visit.page, random_outcome(word / 11, now), now),
+                }
+                if word % 13 == 0 {
+                    scheduler.notice(PageId((word >> 9) as u32 % 50), now, None);
+                    scheduler.add_page(PageId((word >> 20) as u32 % 60), PageInfo::of_site(SiteId(1)));
+                }
+            }
+            let granted = budget * ((now - start()).as_hours_f64() + slot.as_hours_f64());
+            prop_assert!(total <= granted + 1.0, "{total} visits, {granted} granted");
+            match scheduler.next_wakeup() {
+                Some(wakeup) => now = wakeup.max(now + Span::from_millis(1)),
+                None => break,
+            }
+        }
+        for per_slot in slots.values() {
+            let most = budget * slot.as_hours_f64() * if varying { 2.0 } else { 1.0 } + 1.0;
+            prop_assert!(per_slot.len() as f64 <= most);
+        }
+        for page in 0..60 {
+            if let Some(belief) = scheduler.belief(PageId(page)) {
+                prop_assert!(belief.rates.iter().chain(&belief.importance).all(|x| x.is_finite() && *x >= 0.0));
+            }
+        }
+    }
+
+    #[test]
+    fn same_seed_and_calls_same_visits(strategy in any_strategy(), n_pages in 1u32..30, seed: u64) {
+        let run = || {
+            let mut scheduler = scheduler_of(config(strategy, 4.0), n_pages);
+            let mut n = 0;
+            drive(&mut scheduler, 72, |_, now| { n += 1; random_outcome(mixed(seed, n), now) })
+        };
+        prop_assert_eq!(run(), run());
+    }
+
+    /// The floor goes round all pages in n / F slots; a page that has waited for so long is served in turn, so that
+    /// none waits longer than twice that.
+    #[test]
+    fn no_page_starves(n_pages in 5u32..60, budget in 2.0f64..12.0, floor in 0.1f32..0.5, seed: u64) {
+        let mut scheduler = Scheduler::new(
+            ScheduleConfig { floor: Some(floor), ..config(Strategy::ExpectedGain, budget) }, 1, start());
+        for page in 0..n_pages {
+            // One page is worth more than all others together.
+            let weight = if page == 0 { 1e6 } else { 1e-3 };
+            scheduler.add_page(PageId(page), PageInfo { weight, ..PageInfo::of_site(SiteId(0)) });
+        }
+        let mut n = 0;
+        let visits = drive(&mut scheduler, 24 * 30, |_, _| {
+            n += 1;
+            if mixed(seed, n) % 3 == 0 { VisitOutcome::Unchanged } else { VisitOutcome::Changed(Importance::new(0.4)) }
+        });
+        let round = f64::from(n_pages) / (f64::from(floor) * budget);
+        let mut last: HashMap<PageId, f64> = (0..n_pages).map(|page| (PageId(page), 0.0)).collect();
+        for (at, visit) in &visits {
+            let hours = (*at - start()).as_hours_f64();
+            let waited = hours - last.insert(visit.page, hours).unwrap();
+            prop_assert!(waited <= 2.0 * round + 2.0 + f64::from(n_pages) / budget, "{waited} of {round}");
+        }
+        let end = 24.0 * 30.0;
+        prop_assert!(last.values().all(|seen| end - seen <= 2.0 * round + 2.0 + f64::from(n_pages) / budget));
+    }
+}
+
+#[test]
+fn new_pages_come_first_and_within_the_slot() {
+    let mut scheduler = scheduler_of(config(Strategy::ExpectedGain, 4.0), 10);
+    let first: Vec<Visit> = std::iter::from_fn(|| scheduler.next_visit(start())).collect();
+    assert_eq!(first.len(), 1, "paced over the slot");
+    assert_eq!(first[0].reason, Reason::FirstCapture);
+    let mut scheduler = scheduler_of(config(Strategy::ExpectedGain, 4.0), 4);
+    drive(&mut scheduler, 3, |_, _| VisitOutcome::Changed(Importance::FULL));
+    scheduler.add_page(PageId(99), PageInfo::of_site(SiteId(0)));
+    let visit = scheduler.next_visit(start() + Span::from_hours(3)).unwrap();
+    assert_eq!((visit.page, visit.reason), (PageId(99), Reason::FirstCapture));
+}
+
+#[test]
+fn captures_are_spread_evenly_over_the_slot() {
+    let mut scheduler = scheduler_of(config(Strategy::FixedInterval, 6.0), 60);
+    let visits = drive(&mut scheduler, 5, |_, _| VisitOutcome::Unchanged);
+    let minutes: Vec<i64> =
+        visits.iter().take(6).map(|(at, _)| (*at - start()).as_millis() / 60_000).collect();
+    assert_eq!(minutes, [0, 10, 20, 30, 40, 50]);
+    assert!(per_hour(&visits).values().all(|pages| pages.len() == 6));
+}
+
+#[test]
+fn busy_hours_are_learned_and_dead_pages_fade() {
+    let mut scheduler = scheduler_of(config(Strategy::ExpectedGain, 2.0), 8);
+    // Page 0 changes from 9 to 12 UTC, page 1 died on the fifth day, the rest never change.
+    let mut seen: HashMap<PageId, Timestamp> = HashMap::new();
+    let changes = |page: PageId, from: Timestamp, to: Timestamp| {
+        (hour_of(from) + 1..=hour_of(to)).any(|hour| match page.0 {
+            0 => (9..12).contains(&(hour % 24)),
+            1 => hour < 120 && hour % 3 == 0,
+            _ => false,
+        })
+    };
+    let visits = drive(&mut scheduler, 24 * 28, |visit, now| match seen.insert(visit.page, now) {
+        None => VisitOutcome::Changed(Importance::FULL),
+        Some(before) if changes(visit.page, before, now) => VisitOutcome::Changed(Importance::new(0.3)),
+        Some(_) => VisitOutcome::Unchanged,
+    });
+    let belief = scheduler.belief(PageId(0)).unwrap();
+    let by_day: f32 = belief.rates[9..12].iter().sum();
+    let by_night: f32 = belief.rates[0..6].iter().sum();
+    assert!(by_day > 4.0 * by_night, "{by_day} {by_night}");
+    let last_week = |page: u32| {
+        visits.iter().filter(|(at, visit)| visit.page == PageId(page) && hour_of(*at) >= 24 * 21).count()
+    };
+    assert!(last_week(1) < last_week(0), "{} {}", last_week(1), last_week(0));
+    let peak = peak_of(&belief.rates).unwrap();
+    assert!(peak.from_hour >= 7.0 && peak.to_hour <= 14.0, "{peak:?}");
+}
+
+#[test]
+fn zones_shift_the_pattern() {
+    let mut scheduler = Scheduler::new(config(Strategy::ExpectedGain, 10.0), 1, start());
+    let tokyo = scheduler.add_clock(LocalClock::of_zone("Asia/Tokyo").unwrap());
+    let known = KnownPattern {
+        rates: (0..48).map(|b| if b == 9 { 3.0 } else { 0.001 }).collect(),
+        importance: vec![0.5; 48],
+    };
+    for (page, clock) in [(0, ClockId(0)), (1, tokyo)] {
+        let known = Some(known.clone());
+        scheduler.add_page(PageId(page), PageInfo { clock, known, ..PageInfo::of_site(SiteId(page)) });
+    }
+    drive(&mut scheduler, 2, |_, _| VisitOutcome::Unchanged);
+    // 09 local in Tokyo is 00 UTC, in London 09 UTC.
+    let top = |scheduler: &mut Scheduler, hour: i64| {
+        let ranking = scheduler.ranking(start() + Span::from_hours(hour), 2);
+        (ranking[0].page, ranking[0].peak.map(|peak| peak.from_hour))
+    };
+    assert_eq!(top(&mut scheduler, 9), (PageId(0), Some(9.0)));
+    for page in 0..2 {
+        scheduler.record(PageId(page), VisitOutcome::Unchanged, start() + Span::from_hours(20));
+    }
+    assert_eq!(top(&mut scheduler, 24), (PageId(1), Some(9.0)));
+}
+
+#[test]
+fn a_notice_makes_a_page_urgent_at_once_but_not_twice_a_slot() {
+    let mut scheduler = scheduler_of(config(Strategy::ExpectedGain, 1.0), 5);
+    drive(&mut scheduler, 12, |_, _| VisitOutcome::Unchanged);
+    let now = start() + Span::from_hours(12);
+    let planned = scheduler.next_visit(now).unwrap().page;
+    scheduler.record(planned, VisitOutcome::Unchanged, now);
+    scheduler.notice(planned, now + Span::from_secs(60), None);
+    let other = PageId(if planned == PageId(0) { 1 } else { 0 });
+    scheduler.notice(other, now + Span::from_secs(60), Some(Importance::FULL));
+    assert_eq!(scheduler.next_visit(now + Span::from_secs(120)), None, "the budget is spent");
+    let next = now + Span::from_hours(1);
+    let visit = scheduler.next_visit(next).unwrap();
+    assert_eq!(visit.reason, Reason::Notice);
+}
+
+#[test]
+fn failures_back_off_and_gone_pages_are_probed_rarely() {
+    let mut scheduler = scheduler_of(ScheduleConfig { worth: 0.0, ..ScheduleConfig::default() }, 2);
+    let visits = drive(&mut scheduler, 24 * 20, |visit, _| match visit.page.0 {
+        0 => VisitOutcome::Failed { retry_at: None },
+        _ => VisitOutcome::Gone,
+    });
+    let count = |page: u32| visits.iter().filter(|(_, visit)| visit.page == PageId(page)).count();
+    assert!((15..45).contains(&count(0)), "{}", count(0));
+    assert!((3..8).contains(&count(1)), "{}", count(1));
+}
+
+#[test]
+fn odd_input_is_survived() {
+    let mut scheduler = Scheduler::new(
+        ScheduleConfig {
+            slot: Span::ZERO,
+            n_periods: 0,
+            floor: Some(f32::NAN),
+            half_life: Some(Span::ZERO),
+            budget: Some(Budget { visits: f64::NAN, period: Span::ZERO }),
+            ..ScheduleConfig::default()
+        },
+        0,
+        Timestamp::from_millis(i64::MAX),
+    );
+    assert_eq!(scheduler.next_wakeup(), None);
+    scheduler.record(PageId(3), VisitOutcome::Gone, start());
+    scheduler.add_page(PageId(0), PageInfo { weight: f32::NAN, ..PageInfo::of_site(SiteId(0)) });
+    assert_eq!(scheduler.next_visit(start()), None);
+    scheduler.set_weight(PageId(0), f32::INFINITY);
+    scheduler.record(PageId(0), VisitOutcome::Changed(Importance::FULL), Timestamp::from_millis(i64::MIN));
+    let _ = scheduler.ranking(Timestamp::EPOCH, 10);
+}

@@ -1,0 +1,122 @@
+//! Importance of changes by time -> [`TimeSeries`]: what happened to a page in each period of one local day
+//! (P-PATTERN 3.3, 6.2).
+//!
+//! A crawler with a budget does not look in every period. [`SeenChange`] keeps what it did see: between two looks
+//! a change of so much importance, or none. A series holds a value only for periods that were looked at on both
+//! ends; the rest is for the pattern to infer.
+
+use crate::importance::Importance;
+use crate::time::{LocalClock, LocalDay, Timestamp};
+
+/// What one look at a page showed, compared with the look before.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct SeenChange {
+    /// The look before.
+    pub from: Timestamp,
+    /// This look.
+    pub to: Timestamp,
+    /// Importance of what changed in between; [`Importance::NONE`] when nothing did.
+    pub importance: Importance,
+}
+
+/// (mu_k, T_k) for the periods of one day of one page.
+#[derive(Clone, PartialEq, Debug)]
+pub struct TimeSeries {
+    /// The local day.
+    pub day: LocalDay,
+    /// The importance of the change in each period; nothing where the period was not looked at on both ends.
+    pub importance: Vec<Option<Importance>>,
+}
+
+impl TimeSeries {
+    /// Whether every period was seen.
+    pub fn is_complete(&self) -> bool {
+        self.importance.iter().all(Option::is_some)
+    }
+}
+
+/// The series of a page from its looks, one a local day that any look falls into, oldest first (Algorithm 1). A change
+/// seen between looks that share a period, or lie at the ends of one, belongs to that period; several in one period
+/// add up as 1 - prod(1 - mu).
+pub fn time_series(looks: &[SeenChange], clock: &LocalClock, n_periods: u16) -> Vec<TimeSeries> {
+    let n_periods = n_periods.clamp(1, 120);
+    let mut days: std::collections::BTreeMap<LocalDay, Vec<Option<Importance>>> =
+        std::collections::BTreeMap::new();
+    for look in looks {
+        let local = clock.local(look.to);
+        let periods = days.entry(local.day).or_insert_with(|| vec![None; usize::from(n_periods)]);
+        if let Some(period) = period_of(look, clock, n_periods)
+            && let Some(seen) = periods.get_mut(usize::from(period))
+        {
+            let before = seen.map_or(0.0, Importance::get);
+            *seen = Some(Importance::new(1.0 - (1.0 - before) * (1.0 - look.importance.get())));
+        }
+    }
+    days.into_iter().map(|(day, importance)| TimeSeries { day, importance }).collect()
+}
+
+/// The one period that a look covers: the pieces of its interval lie in one period, or all but a tenth do, since
+/// pollers are never quite on time.
+fn period_of(look: &SeenChange, clock: &LocalClock, n_periods: u16) -> Option<u16> {
+    let length = 24.0 / f32::from(n_periods);
+    let hours = (look.to - look.from).as_hours_f64() as f32;
+    if hours <= 0.0 || hours > 1.5 * length {
+        return None;
+    }
+    let mut best = (0.0, 0);
+    clock.pieces(look.from, look.to, n_periods, |piece| {
+        if piece.hours > best.0 {
+            best = (piece.hours, piece.period);
+        }
+    });
+    (best.0 >= 0.5 * hours).then_some(best.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Span;
+
+    #[test]
+    fn hourly_looks_fill_the_day() {
+        let start = Timestamp::parse("2026-03-02").unwrap();
+        let look = |hour: i64| SeenChange {
+            from: start + Span::from_hours(hour),
+            to: start + Span::from_hours(hour + 1) - Span::from_millis(1),
+            importance: Importance::new(hour as f64 / 100.0),
+        };
+        let looks: Vec<SeenChange> = (0..24).map(look).collect();
+        let series = time_series(&looks, &LocalClock::utc(), 24);
+        assert_eq!(series.len(), 1);
+        assert!(series[0].is_complete());
+        for (hour, mu) in series[0].importance.iter().enumerate() {
+            assert!((mu.unwrap().get() - hour as f64 / 100.0).abs() < 1e-6);
+        }
+    }
+
+    #[test]
+    fn gaps_stay_unknown_and_changes_in_one_period_add_up() {
+        let at = |text: &str| Timestamp::parse(text).unwrap();
+        let looks = [
+            SeenChange {
+                from: at("2026-03-02T09:00:00Z"),
+                to: at("2026-03-02T09:20:00Z"),
+                importance: Importance::new(0.5),
+            },
+            SeenChange {
+                from: at("2026-03-02T09:20:00Z"),
+                to: at("2026-03-02T09:50:00Z"),
+                importance: Importance::new(0.5),
+            },
+            SeenChange {
+                from: at("2026-03-02T09:50:00Z"),
+                to: at("2026-03-02T17:00:00Z"),
+                importance: Importance::FULL,
+            },
+        ];
+        let series = time_series(&looks, &LocalClock::utc(), 24);
+        assert_eq!(series[0].importance[9].unwrap().get(), 0.75);
+        assert_eq!(series[0].importance.iter().flatten().count(), 1);
+        assert!(time_series(&[], &LocalClock::utc(), 24).is_empty());
+    }
+}

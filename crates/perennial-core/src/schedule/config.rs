@@ -175,7 +175,8 @@ pub struct ScheduleConfig {
     pub observed: Observed,
     /// Whether outcomes change what is believed of a page; off when patterns are known.
     pub learn: bool,
-    /// Memory for the histories of single pages; without a value 32 MB or 30 bytes a page, whichever is more.
+    /// Memory for the histories of single pages; without a value 16 MB or 20 bytes a page, whichever is more.
+    /// The most valuable pages have one.
     pub evidence_bytes: Option<usize>,
 }
 

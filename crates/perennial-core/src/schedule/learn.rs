@@ -24,6 +24,10 @@ const SWEEP_PAGES: usize = 1500;
 const N_SWEEPS: usize = 3;
 /// Weight of the usual rate against what was seen of late, in expected changes.
 const SPELL_PRIOR: f32 = 3.0;
+/// Weight of what was believed against one visit, in changes, where no history is kept.
+const BRIEF_PRIOR: f32 = 3.0;
+/// About how much a history takes, with the row of its page.
+pub(super) const BYTES_PER_HISTORY: usize = 2200;
 /// Groups beyond this share one.
 const MOST_GROUPS: usize = 1 << 16;
 
@@ -85,6 +89,7 @@ pub(super) struct Learner {
     /// Only counts how often each period showed what, as the papers' Update does.
     is_plain: bool,
     follows_spells: bool,
+    n_histories_at_most: Option<usize>,
     visits: Visits,
     pieces: Vec<BucketPiece>,
     fit: Fit,
@@ -121,6 +126,7 @@ impl Learner {
             n_refits: 0,
             is_plain,
             follows_spells,
+            n_histories_at_most: None,
             visits: Visits::default(),
             pieces: Vec::new(),
             fit: Fit::default(),
@@ -246,9 +252,14 @@ impl Learner {
         (from, to): (u32, u32),
         importance: Option<f32>,
     ) {
-        let e = self.own_evidence(pages, at);
         let mut pieces = std::mem::take(&mut self.pieces);
         self.pieces_of(clock, from, to, &mut pieces);
+        if pages.evidence[at] == NONE && self.is_full() {
+            self.observe_in_brief(pages, at, &pieces, importance);
+            self.pieces = pieces;
+            return;
+        }
+        let e = self.own_evidence(pages, at);
         let evidence = &mut self.evidence[e];
         evidence.n_visits += 1;
         evidence.n_changed += u32::from(importance.is_some());
@@ -275,6 +286,55 @@ impl Learner {
             }
         }
         self.pieces = pieces;
+    }
+
+    /// What a visit teaches of a page for whose history there is no room: its mean rate and importance move, its
+    /// pattern stays that of its group. A Gamma prior worth a few changes, carried on from visit to visit.
+    fn observe_in_brief(
+        &self,
+        pages: &mut Pages,
+        at: usize,
+        pieces: &[BucketPiece],
+        importance: Option<f32>,
+    ) {
+        let believed = |piece: &BucketPiece| {
+            self.believed(pages, at, usize::from(piece.bucket)).0 * piece.hours * piece.times
+        };
+        let expected: f32 = pieces.iter().map(believed).sum::<f32>().max(1e-9);
+        let any = (-(-expected).exp_m1()).max(1e-6);
+        let seen = if importance.is_some() { expected / any } else { 0.0 };
+        pages.rate[at] *= (seen + BRIEF_PRIOR) / (expected + BRIEF_PRIOR);
+        if let Some(y) = importance {
+            let each = match self.mixture.observed() {
+                Observed::Difference => -(-(-(1.0 - y.min(0.98)).ln() / seen.max(1.0))).exp_m1(),
+                Observed::LastChange => y,
+            };
+            pages.importance[at] += (each - pages.importance[at]) / (1.0 + BRIEF_PRIOR);
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.n_histories_at_most.is_some_and(|most| self.evidence.len() - self.vacant.len() >= most)
+    }
+
+    /// Sets how many pages may have a history, and forgets those of the least valuable pages beyond that.
+    pub(super) fn keep_at_most(&mut self, pages: &mut Pages, n_histories: usize) {
+        self.n_histories_at_most = Some(n_histories);
+        let mut with_history: Vec<usize> =
+            (0..pages.len()).filter(|&at| pages.evidence[at] != NONE).collect();
+        if with_history.len() <= n_histories {
+            return;
+        }
+        // A tenth is freed at once, so that pages that have become valuable find room.
+        let n_kept = n_histories - n_histories / 10;
+        let worth = |at: usize| pages.value[at] * pages.rate[at] * pages.importance[at];
+        with_history.sort_by(|&a, &b| worth(b).total_cmp(&worth(a)));
+        for &at in with_history.iter().skip(n_kept) {
+            let (rate, importance) = (pages.rate[at], pages.importance[at]);
+            self.forget(pages, at);
+            self.start_page(pages, at);
+            (pages.rate[at], pages.importance[at]) = (rate, importance);
+        }
     }
 
     /// Compares what was seen of late with what was expected (C2).
@@ -468,7 +528,8 @@ impl Learner {
             }
         }
         for at in 0..pages.len() {
-            if pages.evidence[at] == NONE && !pages.has(at, KNOWN | VACANT) {
+            let is_untouched = pages.evidence[at] == NONE && !self.is_full();
+            if is_untouched && !pages.has(at, KNOWN | VACANT) {
                 self.start_page(pages, at);
             }
         }

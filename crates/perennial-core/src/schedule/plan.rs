@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::pages::{FRESH, GONE, NOTICED, PENDING, VACANT};
 use super::select::{self, Histogram};
-use super::{Pacing, Reason, Scheduler, Slot, Strategy, gain};
+use super::{Pacing, Reason, Scheduler, Slot, Strategy, gain, learn};
 use crate::importance::Importance;
 use crate::time::{Span, Timestamp};
 
@@ -59,6 +59,8 @@ impl Scheduler {
 
     fn learn_anew(&mut self, now_secs: u32) {
         if self.config.learn && self.learner.is_refit_due(now_secs) {
+            let most = self.most_histories();
+            self.learner.keep_at_most(&mut self.pages, most);
             self.learner.refit_all(&mut self.pages, &self.clocks, now_secs);
             for at in 0..self.pages.len() {
                 self.restate(at);
@@ -68,6 +70,12 @@ impl Scheduler {
             self.share_by_frequency();
             self.shared_until = now_secs.saturating_add(86_400);
         }
+    }
+
+    /// How many pages may have a history of their own.
+    fn most_histories(&self) -> usize {
+        let bytes = self.config.evidence_bytes.unwrap_or((20 * self.pages.len()).max(16 << 20));
+        (bytes / learn::BYTES_PER_HISTORY).max(16)
     }
 
     /// Carries every page's state to the end of the slot.

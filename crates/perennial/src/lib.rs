@@ -10,6 +10,7 @@
 //! | [`analyse`] | captures -> what a reader saw, what changed, how much it matters, kept in the state |
 //! | [`quality`] | captures -> estimates of completeness and coherence |
 //! | [`demo`] | a seed -> the living web: sites that change by known patterns, served on loopback |
+//! | [`history`] | captures and their analysis -> looks, and a scheduler that has learned from them |
 //! | [`crawl`] | sites and a policy -> visits, politely, and captures of what came back |
 //! | [`cli`] | arguments -> calls, results -> print |
 
@@ -27,6 +28,8 @@ pub mod analyse;
 pub mod quality;
 
 pub mod demo;
+
+pub mod history;
 
 pub mod crawl;
 

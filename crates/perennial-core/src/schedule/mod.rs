@@ -239,6 +239,19 @@ impl Scheduler {
         }
     }
 
+    /// Learns from all that was recorded and makes `now` the present: after a history was replayed, without waiting for
+    /// the next day on which that would happen.
+    pub fn learn_now(&mut self, now: Timestamp) {
+        let secs = self.secs(now);
+        self.state_at = now;
+        if self.config.learn && self.config.strategy == Strategy::ExpectedGain {
+            self.learner.refit_all(&mut self.pages, &self.clocks, secs);
+        }
+        for at in 0..self.pages.len() {
+            self.restate(at);
+        }
+    }
+
     /// The next page to fetch, or nothing until [`Scheduler::next_wakeup`].
     pub fn next_visit(&mut self, now: Timestamp) -> Option<Visit> {
         self.enter_slot(now);

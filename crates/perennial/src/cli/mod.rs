@@ -14,9 +14,11 @@ mod info;
 mod init;
 mod list;
 mod log;
+mod patterns;
 mod quality;
 mod remove;
 mod render_worker;
+mod schedule;
 mod simulate;
 mod verify;
 
@@ -86,6 +88,10 @@ enum Command {
     Log(log::Log),
     /// Estimate how complete and how coherent the archive is
     Quality(quality::Quality),
+    /// Show when pages change and how much that matters
+    Patterns(patterns::Patterns),
+    /// Show the most urgent pages and why
+    Schedule(schedule::Schedule),
     /// Try strategies on a simulated or recorded web
     Simulate(Box<simulate::Simulate>),
     /// Lay out pages from standard input for another process
@@ -108,6 +114,8 @@ impl Command {
             Command::Crawl(args) => args.run(context),
             Command::Log(args) => args.run(context),
             Command::Quality(args) => args.run(context),
+            Command::Patterns(args) => args.run(context),
+            Command::Schedule(args) => args.run(context),
             Command::Simulate(args) => args.run(context),
             Command::RenderWorker(args) => args.run(context),
         }

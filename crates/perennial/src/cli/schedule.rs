@@ -1,0 +1,166 @@
+//! `perennial schedule`: which pages are most urgent, and why.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use perennial_core::schedule::{Budget, Peak, Ranked, Reason, ScheduleConfig, Scheduler, Strategy};
+use perennial_core::time::{DayKind, Timestamp};
+use serde::Serialize;
+
+use super::{Context, Exit};
+use crate::archive;
+use crate::history::{PageHistory, histories, scheduler_of};
+
+/// Shows the most urgent pages and why they are.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  perennial schedule\n  perennial schedule --at 2026-11-16T09:00:00Z --top 50\n  \
+    perennial schedule --budget 200 --what-if\n  perennial schedule --strategy importance-pattern --json")]
+pub(super) struct Schedule {
+    /// At this instant, knowing only what was archived before it [default: now]
+    #[arg(long, value_name = "TIME")]
+    at: Option<Timestamp_>,
+
+    /// How many pages to show
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    top: usize,
+
+    /// Visits an hour [default: what the archive's captures came to]
+    #[arg(long, value_name = "N")]
+    budget: Option<f64>,
+
+    /// How pages are ranked
+    #[arg(long, default_value_t = Strategy::ExpectedGain, value_name = "NAME")]
+    strategy: Strategy,
+
+    /// Show instead what half and twice the budget would do
+    #[arg(long)]
+    what_if: bool,
+}
+
+/// A time as the command line takes it.
+#[derive(Clone, Copy)]
+struct Timestamp_(Timestamp);
+
+impl std::str::FromStr for Timestamp_ {
+    type Err = perennial_core::time::TimestampError;
+    fn from_str(text: &str) -> Result<Timestamp_, Self::Err> {
+        Timestamp::parse(text).map(Timestamp_)
+    }
+}
+
+#[derive(Serialize)]
+struct Entry {
+    url: String,
+    urgency: f32,
+    expected_importance: f64,
+    expected_changes: f32,
+    changes_per_day: f32,
+    n_visits: u32,
+    planned: bool,
+    reason: String,
+}
+
+#[derive(Serialize)]
+struct WhatIf {
+    budget_per_hour: f64,
+    n_visits: usize,
+    expected_importance: f64,
+    /// Seen less recently than this many hours among the pages that are visited.
+    shortest_wait_hours: Option<f64>,
+}
+
+impl Schedule {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let store = context.open()?.store()?;
+        let at = self.at.map_or_else(archive::now, |at| at.0);
+        let found = histories(&store, None, at)?;
+        let budget = self.budget.unwrap_or_else(|| captures_per_hour(&found, at));
+        let config = ScheduleConfig {
+            strategy: self.strategy,
+            budget: Some(Budget::per_hour(budget)),
+            ..ScheduleConfig::default()
+        };
+        let mut scheduler = scheduler_of(&store, &found, config, at)?;
+        if self.what_if {
+            let report = [0.5, 1.0, 2.0].map(|factor| what_if(&scheduler, budget * factor, at));
+            context.print(&report, |out| report.iter().try_for_each(|line| print_what_if(line, out)))?;
+            return Ok(Exit::Done);
+        }
+        let urls: HashMap<u32, &PageHistory> = found.iter().map(|history| (history.page.0, history)).collect();
+        let ranking = scheduler.ranking(at, self.top);
+        let entries: Vec<Entry> =
+            ranking.iter().filter_map(|ranked| Some(entry(ranked, urls.get(&ranked.page.0)?))).collect();
+        context.print(&entries, |out| entries.iter().try_for_each(|entry| print_entry(entry, out)))?;
+        Ok(Exit::Done)
+    }
+}
+
+/// The pace of the archive so far, at least one visit an hour.
+fn captures_per_hour(histories: &[PageHistory], at: Timestamp) -> f64 {
+    let n: usize = histories.iter().map(|history| history.looks.len()).sum();
+    let first = histories.iter().map(|history| history.first).min().unwrap_or(at);
+    (n as f64 / (at - first).as_hours_f64().max(1.0)).max(1.0)
+}
+
+fn what_if(scheduler: &Scheduler, budget: f64, at: Timestamp) -> WhatIf {
+    let mut scheduler = scheduler.clone();
+    scheduler.set_budget(Some(Budget::per_hour(budget)));
+    let n_pages = scheduler.n_pages();
+    let planned: Vec<Ranked> = scheduler.ranking(at, n_pages).into_iter().filter(|r| r.is_planned).collect();
+    let waits = planned.iter().filter_map(|ranked| match ranked.reason {
+        Reason::Urgent { since, .. } | Reason::Oldest { since } => Some((at - since).as_hours_f64()),
+        _ => None,
+    });
+    WhatIf {
+        budget_per_hour: budget,
+        n_visits: planned.len(),
+        expected_importance: planned.iter().map(|ranked| ranked.expected.get()).sum(),
+        shortest_wait_hours: waits.min_by(f64::total_cmp),
+    }
+}
+
+fn entry(ranked: &Ranked, history: &PageHistory) -> Entry {
+    Entry {
+        url: history.url.clone(),
+        urgency: ranked.urgency,
+        expected_importance: ranked.expected.get(),
+        expected_changes: ranked.n_expected,
+        changes_per_day: ranked.changes_per_day,
+        n_visits: ranked.n_visits,
+        planned: ranked.is_planned,
+        reason: in_words(ranked),
+    }
+}
+
+/// The reason as a sentence.
+fn in_words(ranked: &Ranked) -> String {
+    let habit = ranked.peak.map(|peak| format!(", usually updates {}", hours_in_words(peak))).unwrap_or_default();
+    match ranked.reason {
+        Reason::FirstCapture => "never captured".to_owned(),
+        Reason::Notice => "announced as changed".to_owned(),
+        Reason::Retry { n_failures } => format!("failed {n_failures} times, tried again"),
+        Reason::Oldest { since } => format!("not seen since {since}, longer than any other"),
+        Reason::Urgent { since, .. } => {
+            format!("expected {:.2} important change since {since}{habit}", ranked.expected.get())
+        }
+    }
+}
+
+fn hours_in_words(peak: Peak) -> String {
+    let days = if peak.kind == DayKind::Workday { "workdays" } else { "weekends" };
+    format!("{:.0}-{:.0}h on {days}", peak.from_hour, peak.to_hour)
+}
+
+fn print_entry(entry: &Entry, out: &mut dyn Write) -> io::Result<()> {
+    let mark = if entry.planned { '*' } else { ' ' };
+    writeln!(out, "{mark} {:>9.4}  {}\n             {}", entry.urgency, entry.url, entry.reason)
+}
+
+fn print_what_if(line: &WhatIf, out: &mut dyn Write) -> io::Result<()> {
+    let wait = line.shortest_wait_hours.map_or_else(|| "-".to_owned(), |hours| format!("{hours:.1} h"));
+    writeln!(
+        out,
+        "{:>8.1} visits an hour: {} now, {:.2} importance expected, pages wait at least {wait}",
+        line.budget_per_hour, line.n_visits, line.expected_importance
+    )
+}

@@ -57,7 +57,13 @@ pub fn histories(store: &Store, only: Option<&str>, until: Timestamp) -> anyhow:
                 let analysed: Option<f64> = row.get(5)?;
                 let is_noise: Option<bool> = row.get(6)?;
                 let importance = match analysed {
-                    Some(importance) => if is_noise == Some(true) { 0.0 } else { importance },
+                    Some(importance) => {
+                        if is_noise == Some(true) {
+                            0.0
+                        } else {
+                            importance
+                        }
+                    }
                     None if digest == digest_before => 0.0,
                     None => NOT_ANALYSED,
                 };

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use proptest::prelude::*;
 
-use super::*;
+use super::{Strategy, *};
 
 fn start() -> Timestamp {
     Timestamp::parse("2026-03-02").unwrap()
@@ -72,11 +72,9 @@ fn mixed(seed: u64, at: u64) -> u64 {
     (x ^ (x >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93) >> 16
 }
 
-fn any_strategy() -> impl Strategy_ {
+fn any_strategy() -> impl proptest::strategy::Strategy<Value = Strategy> {
     prop::sample::select(Strategy::ALL.to_vec())
 }
-
-use proptest::strategy::Strategy as Strategy_;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]

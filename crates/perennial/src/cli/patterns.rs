@@ -14,8 +14,10 @@ use crate::history::{PageHistory, histories, scheduler_of};
 
 /// Shows when pages change and how much that matters.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  perennial patterns https://example.org/\n  perennial patterns example.org --zone Europe/Berlin\n  \
-    perennial patterns https://example.org/ --format svg > pattern.svg\n  perennial patterns --json --periods 8")]
+#[command(
+    after_help = "Examples:\n  perennial patterns https://example.org/\n  perennial patterns example.org --zone Europe/Berlin\n  \
+    perennial patterns https://example.org/ --format svg > pattern.svg\n  perennial patterns --json --periods 8"
+)]
 pub(super) struct Patterns {
     /// A page's address or a site's host [default: all pages]
     #[arg(value_name = "URL|SITE")]
@@ -92,7 +94,9 @@ impl Patterns {
         match self.format {
             Format::Svg => io::stdout().lock().write_all(svg(&reports).as_bytes())?,
             Format::Json => writeln!(io::stdout().lock(), "{}", serde_json::to_string_pretty(&reports)?)?,
-            Format::Text => context.print(&reports, |out| reports.iter().try_for_each(|page| print(page, out)))?,
+            Format::Text => {
+                context.print(&reports, |out| reports.iter().try_for_each(|page| print(page, out)))?
+            }
         }
         Ok(Exit::Done)
     }
@@ -159,7 +163,12 @@ fn print(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
     let top = page.patterns.iter().flat_map(|pattern| &pattern.omega).copied().fold(0.0, f64::max);
     for pattern in &page.patterns {
         let line = sparkline(&pattern.omega, &pattern.n_seen, top);
-        writeln!(out, "  {:<9} {line}  up to {top:.2}, {:.0} % sure", pattern.days, 100.0 * pattern.sureness)?;
+        writeln!(
+            out,
+            "  {:<9} {line}  up to {top:.2}, {:.0} % sure",
+            pattern.days,
+            100.0 * pattern.sureness
+        )?;
     }
     if let (Some(group), Some(share)) = (page.group, page.group_share) {
         writeln!(out, "  changes like group {group} ({:.0} %)", 100.0 * share)?;

@@ -13,8 +13,10 @@ use crate::history::{PageHistory, histories, scheduler_of};
 
 /// Shows the most urgent pages and why they are.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  perennial schedule\n  perennial schedule --at 2026-11-16T09:00:00Z --top 50\n  \
-    perennial schedule --budget 200 --what-if\n  perennial schedule --strategy importance-pattern --json")]
+#[command(
+    after_help = "Examples:\n  perennial schedule\n  perennial schedule --at 2026-11-16T09:00:00Z --top 50\n  \
+    perennial schedule --budget 200 --what-if\n  perennial schedule --strategy importance-pattern --json"
+)]
 pub(super) struct Schedule {
     /// At this instant, knowing only what was archived before it [default: now]
     #[arg(long, value_name = "TIME")]
@@ -86,7 +88,8 @@ impl Schedule {
             context.print(&report, |out| report.iter().try_for_each(|line| print_what_if(line, out)))?;
             return Ok(Exit::Done);
         }
-        let urls: HashMap<u32, &PageHistory> = found.iter().map(|history| (history.page.0, history)).collect();
+        let urls: HashMap<u32, &PageHistory> =
+            found.iter().map(|history| (history.page.0, history)).collect();
         let ranking = scheduler.ranking(at, self.top);
         let entries: Vec<Entry> =
             ranking.iter().filter_map(|ranked| Some(entry(ranked, urls.get(&ranked.page.0)?))).collect();
@@ -134,7 +137,8 @@ fn entry(ranked: &Ranked, history: &PageHistory) -> Entry {
 
 /// The reason as a sentence.
 fn in_words(ranked: &Ranked) -> String {
-    let habit = ranked.peak.map(|peak| format!(", usually updates {}", hours_in_words(peak))).unwrap_or_default();
+    let habit =
+        ranked.peak.map(|peak| format!(", usually updates {}", hours_in_words(peak))).unwrap_or_default();
     match ranked.reason {
         Reason::FirstCapture => "never captured".to_owned(),
         Reason::Notice => "announced as changed".to_owned(),

@@ -15,6 +15,8 @@ from sklearn.linear_model import LogisticRegression
 
 SEED = 20261116
 SHINGLE = 4
+# off_centre and width: they hardly help, and follow the length of a line, so that a reused layout would weigh otherwise.
+UNUSED = [5, 6]
 FLOOR = 0.01  # as in the core
 
 
@@ -130,6 +132,7 @@ def main():
     cut = int(0.6 * len(names))
     train, held = ({n: pages[n] for n in part} for part in (names[:cut], names[cut:]))
     x, y, w = samples(train)
+    x[:, UNUSED] = 0
     scale = x.std(axis=0) + 1e-6
     model = LogisticRegression(C=0.3, max_iter=5000).fit(x / scale, y, sample_weight=w)
     weights, bias = model.coef_[0] / scale, model.intercept_[0]

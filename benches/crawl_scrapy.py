@@ -1,7 +1,7 @@
 """A scrapy crawl of one host that writes gzipped WARC through warcio: crawl_scrapy.py URL FILE."""
 import io
+import re
 import sys
-from urllib.parse import urlparse
 
 import scrapy
 from scrapy.crawler import CrawlerProcess
@@ -17,7 +17,7 @@ WRITER = WARCWriter(OUT, gzip=True)
 class SiteSpider(scrapy.Spider):
     name = "site"
     start_urls = [URL]
-    extractor = LinkExtractor(allow_domains=[urlparse(URL).hostname])
+    extractor = LinkExtractor(allow=re.escape(URL.rsplit("/", 1)[0]))
 
     def parse(self, response):
         headers = [(name.decode(), value.decode()) for name, values in response.headers.items() for value in values]

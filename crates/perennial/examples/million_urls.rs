@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo run --release --example million_urls -- DIR 1000000
-//! /usr/bin/time -v perennial --archive DIR crawl --allow-private --time-limit 10s
+//! /usr/bin/time -v perennial --archive DIR crawl --allow-private --no-analysis --time-limit 10s
 //! ```
 
 use perennial::archive::{Archive, ArchiveWriter};

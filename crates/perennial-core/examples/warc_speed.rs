@@ -1,0 +1,123 @@
+//! Figures for one file: seconds to iterate its records with HTTP heads parsed, and the writer's throughput
+//! against compressing the same bytes alone. `benches/warc_peers.py` sets them beside those of other tools.
+//! `cargo run --release -p perennial-core --example warc_speed -- FILE [read|write]`
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "an evaluation program is a driver"
+)]
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::time::Instant;
+
+use perennial_core::time::Timestamp;
+use perennial_core::warc::{Compression, Item, NewRecord, RecordIds, RecordType, WarcReader, WarcWriter};
+
+/// Pages kept in memory for the writer.
+const SAMPLE_BYTES: usize = 64 << 20;
+const LEVEL: u32 = 6;
+
+fn main() -> io::Result<()> {
+    let path = std::env::args().nth(1).unwrap_or_default();
+    match std::env::args().nth(2).as_deref() {
+        Some("write") => write(&path),
+        _ => read(&path),
+    }
+}
+
+fn read(path: &str) -> io::Result<()> {
+    let start = Instant::now();
+    let mut reader = WarcReader::new(File::open(path)?);
+    let (mut n_records, mut n_heads, mut n_fields, mut n_damaged) = (0u64, 0u64, 0usize, 0u64);
+    while let Some(item) = reader.next_item()? {
+        match item {
+            Item::Damage(_) => n_damaged += 1,
+            Item::Record(mut record) => {
+                n_records += 1;
+                if let Some(head) = record.http_head()? {
+                    n_heads += 1;
+                    n_fields += head.spans().len();
+                }
+            }
+        }
+    }
+    let secs = start.elapsed().as_secs_f64();
+    println!(
+        "{}",
+        serde_json::json!({"tool": "perennial", "secs": secs, "n_records": n_records, "n_heads": n_heads,
+            "n_fields": n_fields, "n_damaged": n_damaged, "peak_mb": peak_mb()})
+    );
+    Ok(())
+}
+
+fn peak_mb() -> f64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or("0 kB");
+    line.trim().trim_end_matches(" kB").trim().parse::<f64>().unwrap_or(0.0) / 1024.0
+}
+
+fn write(path: &str) -> io::Result<()> {
+    let pages = sample(path)?;
+    let n_bytes: usize = pages.iter().map(|(_, head, body)| head.len() + body.len()).sum();
+    let (mut writer_secs, mut alone_secs) = (f64::MAX, f64::MAX);
+    for _ in 0..3 {
+        writer_secs = writer_secs.min(time(|| write_pages(&pages))?);
+        alone_secs = alone_secs.min(time(|| compress_alone(&pages))?);
+    }
+    println!(
+        "{}",
+        serde_json::json!({"n_pages": pages.len(), "mb": n_bytes as f64 / 1e6,
+            "writer_mb_per_sec": n_bytes as f64 / 1e6 / writer_secs,
+            "deflate_alone_mb_per_sec": n_bytes as f64 / 1e6 / alone_secs, "share": alone_secs / writer_secs})
+    );
+    Ok(())
+}
+
+type Page = (String, Vec<u8>, Vec<u8>);
+
+fn sample(path: &str) -> io::Result<Vec<Page>> {
+    let mut reader = WarcReader::new(File::open(path)?);
+    let (mut pages, mut n_bytes) = (Vec::new(), 0);
+    while let Some(Item::Record(mut record)) = reader.next_item()? {
+        if record.header().record_type() != RecordType::Response || n_bytes > SAMPLE_BYTES {
+            continue;
+        }
+        let url = record.header().target_uri().unwrap_or("").to_string();
+        let head = record.http_head()?.map(|head| head.as_bytes().to_vec()).unwrap_or_default();
+        let mut body = Vec::new();
+        record.read_to_end(&mut body)?;
+        n_bytes += head.len() + body.len();
+        pages.push((url, head, body));
+    }
+    Ok(pages)
+}
+
+fn time(work: impl FnOnce() -> io::Result<u64>) -> io::Result<f64> {
+    let start = Instant::now();
+    std::hint::black_box(work()?);
+    Ok(start.elapsed().as_secs_f64())
+}
+
+fn write_pages(pages: &[Page]) -> io::Result<u64> {
+    let mut writer = WarcWriter::new(io::sink(), 0, Compression::Gzip(LEVEL))?;
+    let mut ids = RecordIds::new(1);
+    for (url, head, body) in pages {
+        writer.write(&NewRecord::response(ids.next_id(), Timestamp::EPOCH, url, head, body))?;
+    }
+    Ok(writer.offset())
+}
+
+/// The same bytes, a gzip member each, by the same compressor with nothing around it.
+fn compress_alone(pages: &[Page]) -> io::Result<u64> {
+    let mut n = 0;
+    for (_, head, body) in pages {
+        let out = Vec::with_capacity(body.len() / 2);
+        let mut encoder = flate2::write::GzEncoder::new(out, flate2::Compression::new(LEVEL));
+        encoder.write_all(head)?;
+        encoder.write_all(body)?;
+        n += encoder.finish()?.len() as u64;
+    }
+    Ok(n)
+}

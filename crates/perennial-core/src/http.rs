@@ -9,12 +9,14 @@ use std::ops::Range;
 
 /// Where a head ends: the index after its blank line. `searched` bytes are known to hold no end.
 pub(crate) fn find_head_end(bytes: &[u8], searched: usize) -> Option<usize> {
-    let mut from = searched.saturating_sub(3);
+    let mut from = searched.saturating_sub(4);
     while let Some(at) = memchr::memchr(b'\n', bytes.get(from..)?) {
         let next = from + at + 1;
         match bytes.get(next..) {
             Some([b'\n', ..]) => return Some(next + 1),
             Some([b'\r', b'\n', ..]) => return Some(next + 2),
+            // Files that went through a text editor.
+            Some([b'\r', b'\r', b'\n', ..]) => return Some(next + 3),
             _ => from = next,
         }
     }
@@ -291,6 +293,7 @@ mod tests {
     fn heads_end_at_the_blank_line() {
         assert_eq!(find_head_end(b"a\r\n\r\nb", 0), Some(5));
         assert_eq!(find_head_end(b"a\n\nb", 0), Some(3));
+        assert_eq!(find_head_end(b"a\r\r\n\r\r\nb", 0), Some(7));
         assert_eq!(find_head_end(b"a\r\n\r", 0), None);
         for searched in 0..=4 {
             assert_eq!(find_head_end(b"a\r\n\r\nb", searched), Some(5));

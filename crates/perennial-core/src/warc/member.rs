@@ -307,11 +307,11 @@ impl<R: Read> Members<R> {
             if status.bytes_written > 0 {
                 return Ok(Filled::More);
             }
+            if !self.input.bytes().is_empty() && status.bytes_read == 0 {
+                return Err(MemberError::Corrupt);
+            }
             if self.input.bytes().is_empty() && !self.input.fill()? {
                 return Err(MemberError::Torn);
-            }
-            if status.bytes_read == 0 && !self.input.bytes().is_empty() {
-                return Err(MemberError::Corrupt);
             }
         }
     }

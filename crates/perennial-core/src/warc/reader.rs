@@ -217,7 +217,7 @@ impl<R: Read> WarcReader<R> {
         if !self.skip_blank_lines()? {
             return Ok(false);
         }
-        self.ensure(5)?;
+        self.ensure(LOOK_AHEAD)?;
         if self.at_compressed_member() {
             self.members.end_plain();
             return Ok(false);
@@ -343,7 +343,7 @@ impl<R: Read> WarcReader<R> {
     }
 
     fn at_record_start(&mut self) -> Result<bool, MemberError> {
-        self.ensure(9)?;
+        self.ensure(LOOK_AHEAD)?;
         if is_warc_start(self.members.window()) || self.at_compressed_member() {
             return Ok(true);
         }
@@ -568,7 +568,7 @@ impl<R: Read> WarcReader<R> {
             Err(MemberError::Io(e)) => return Err(e),
             Err(_) => return Ok(false),
         }
-        while self.members.window().len() < 9 {
+        while self.members.window().len() < LOOK_AHEAD {
             match self.members.fill_at_most(GLANCE) {
                 Ok(Filled::More) => {}
                 Ok(Filled::End) | Err(MemberError::Torn | MemberError::Corrupt | MemberError::Checksum) => {

@@ -38,7 +38,7 @@ impl RobotsStatus {
         match status {
             Some(200..=299) => RobotsStatus::Text,
             Some(429) | None => RobotsStatus::Unreachable,
-            Some(400..=499 | 300..=399) => RobotsStatus::Unavailable,
+            Some(300..=499) => RobotsStatus::Unavailable,
             Some(_) => RobotsStatus::Unreachable,
         }
     }

@@ -769,13 +769,16 @@ async fn next_learned(analysis: &mut Option<Analysis>) -> Learned {
     }
 }
 
+/// Number and start of a pass over everything.
+type Pass = (i64, Timestamp);
+
 /// Seeds get their numbers and their places in the frontier; `--once` begins its pass.
 fn prepare(
     writer: &mut ArchiveWriter,
     seeds: &Seeds,
     options: &CrawlOptions,
     now: Timestamp,
-) -> anyhow::Result<(Vec<i64>, Option<(i64, Timestamp)>)> {
+) -> anyhow::Result<(Vec<i64>, Option<Pass>)> {
     let transaction = writer.store_mut().connection_mut().transaction()?;
     let urls: Vec<String> = seeds.0.iter().map(|seed| seed.scope.seed.to_string()).collect();
     let numbers = frontier::seed_numbers(&transaction, &urls)?;

@@ -44,7 +44,7 @@ mod rows;
 mod select;
 mod visit;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 pub use crate::pattern::mixture::Observed;
 pub use config::{Budget, Goal, Pacing, ScheduleConfig, Strategy, StrategyError};
@@ -104,6 +104,8 @@ struct Slot {
     /// How many visits it may hand out in all.
     capacity: usize,
     n_handed_out: usize,
+    /// Whose turn it has been, by position.
+    had_turn: HashSet<u32>,
     /// What is left to hand out, the next first.
     plan: VecDeque<Planned>,
     /// What came in between and goes before the plan.
@@ -211,6 +213,7 @@ impl Scheduler {
         let Some(at) = self.pages.position(page) else { return };
         self.learner.forget(&mut self.pages, at);
         self.pages.remove(page);
+        self.slot.had_turn.remove(&(at as u32));
         let stays = |other: &u32| *other != at as u32;
         self.slot.plan.retain(|planned| stays(&planned.at));
         self.slot.at_once.retain(|planned| stays(&planned.at));
@@ -233,10 +236,25 @@ impl Scheduler {
             Goal::Pooled => weight,
             Goal::Count => 1.0 / self.pages.importance[at].max(1e-6),
             Goal::Definition513 => {
-                let a_week = 168.0 * self.pages.rate[at] * self.pages.importance[at];
+                let a_week = 168.0 * self.importance_an_hour(at);
                 weight / a_week.max(1e-4)
             }
         }
+    }
+
+    /// Importance that a page is expected to show in a mean hour. Where differences are seen, several changes within an
+    /// hour show as one: changed hours count, not changes (C1).
+    fn importance_an_hour(&self, at: usize) -> f32 {
+        let week = self.learner.mixture.week().iter().enumerate();
+        week.map(|(bucket, share)| {
+            let (rate, importance) = self.learner.believed(&self.pages, at, bucket);
+            let changed = match self.config.observed {
+                Observed::Difference => -(-rate).exp_m1(),
+                Observed::LastChange => rate,
+            };
+            share * changed * importance
+        })
+        .sum()
     }
 
     /// Learns from all that was recorded and makes `now` the present: after a history was replayed, without waiting for
@@ -261,6 +279,7 @@ impl Scheduler {
             None => return None,
         };
         self.slot.n_handed_out += 1;
+        self.slot.had_turn.insert(planned.at);
         let at = planned.at as usize;
         self.pages.flags[at] |= PENDING;
         Some(Visit {
@@ -275,6 +294,7 @@ impl Scheduler {
     pub fn release(&mut self, page: PageId) {
         if let Some(at) = self.pages.position(page) {
             self.pages.flags[at] &= !PENDING;
+            self.slot.had_turn.remove(&(at as u32));
         }
     }
 
@@ -327,7 +347,8 @@ impl Scheduler {
             Strategy::ExpectedGain => gain::index_of(&self.pages, position),
             _ => f32::MAX,
         };
-        if !self.has_had_its_turn(position) {
+        let may_ask = self.pages.not_before[position] <= self.secs(at);
+        if may_ask && !self.has_had_its_turn(position) {
             self.plan_at_once(position);
         }
     }

@@ -379,6 +379,7 @@ impl Scheduler {
     pub(super) fn has_had_its_turn(&self, at: usize) -> bool {
         let Some((start, _)) = self.slot.range else { return false };
         self.pages.has(at, PENDING)
+            || self.slot.had_turn.contains(&(at as u32))
             || self.pages.seen_at[at] >= self.secs(start)
             || self.slot.plan.iter().chain(&self.slot.at_once).any(|planned| planned.at == at as u32)
     }

@@ -82,8 +82,9 @@ fn values(world: &World, spec: &BoundSpec) -> Vec<f64> {
 /// many visits they want at each price; the answer is the least bound that was found,
 /// and its prices.
 ///
-/// Subgradient steps of shrinking length, in units of the present mean price: prices have the unit of the goal,
-/// which differs by orders of magnitude between worlds.
+/// Subgradient steps of shrinking length, in units of the present mean price, and at first of what a visit earns where
+/// visits cost nothing: prices have the unit of the goal, which differs by orders of magnitude between worlds, and
+/// where only some slots are short the mean price starts from nothing.
 fn least_bound(
     supply: &[f64],
     mut prices: Vec<f64>,
@@ -91,7 +92,10 @@ fn least_bound(
     mut demand: impl FnMut(&[f64]) -> (f64, Vec<f64>),
 ) -> (Vec<f64>, f64) {
     let mut best = (prices.clone(), f64::INFINITY);
-    let mut scale = prices.iter().sum::<f64>() / prices.len().max(1) as f64;
+    let mean_of = |prices: &[f64]| prices.iter().sum::<f64>() / prices.len().max(1) as f64;
+    let (all, visits) = demand(&vec![0.0; prices.len()]);
+    let least_scale = 0.2 * all / visits.iter().sum::<f64>().max(1.0);
+    let mut scale = mean_of(&prices).max(least_scale);
     for round in 0..n_rounds {
         let (gain, wanted) = demand(&prices);
         let worth: f64 = prices.iter().zip(supply).map(|(price, n)| price * n).sum();
@@ -103,8 +107,7 @@ fn least_bound(
             let excess = ((wanted - supply) / supply.max(1.0)).clamp(-1.0, 1.0);
             *price = (*price + step * scale * excess).max(0.0);
         }
-        let mean = prices.iter().sum::<f64>() / prices.len().max(1) as f64;
-        scale = 0.5 * scale + 0.5 * mean.max(1e-3 * scale);
+        scale = 0.5 * scale + 0.5 * mean_of(&prices).max(least_scale);
     }
     best
 }

@@ -13,6 +13,7 @@ mod crawled;
 mod durability;
 mod interop;
 mod program;
+mod render;
 mod web;
 
 #[test]

@@ -22,13 +22,20 @@ pub struct BrowserOptions {
     pub program: Option<PathBuf>,
     /// Longest time for one page.
     pub time: Duration,
+    /// Whether scripts run.
+    pub run_scripts: bool,
     /// Virtual time that scripts get after the page has loaded.
     pub script_time: Duration,
 }
 
 impl Default for BrowserOptions {
     fn default() -> BrowserOptions {
-        BrowserOptions { program: None, time: Duration::from_secs(30), script_time: Duration::from_secs(3) }
+        BrowserOptions {
+            program: None,
+            time: Duration::from_secs(30),
+            run_scripts: true,
+            script_time: Duration::from_secs(3),
+        }
     }
 }
 
@@ -210,6 +217,9 @@ impl<'a> Visit<'a> {
             "width": VIEWPORT_WIDTH as u32, "height": VIEWPORT_HEIGHT as u32, "deviceScaleFactor": 1, "mobile": false
         });
         visit.call("Emulation.setDeviceMetricsOverride", metrics)?;
+        if !options.run_scripts {
+            visit.call("Emulation.setScriptExecutionDisabled", json!({"value": true}))?;
+        }
         Ok(visit)
     }
 

@@ -10,6 +10,7 @@
 //! | [`structural`] | tree -> a plain layout from tags alone, when the engine fails |
 //! | [`wire`], [`worker`], [`pool`] | pages -> layouts in processes of their own, bounded in time and memory |
 //! | [`cdp`], [`chromium`] | pages -> layouts through a browser, scripts included |
+//! | [`picture`] | a layout and its blocks -> a picture for people |
 
 pub mod charset;
 
@@ -41,6 +42,8 @@ pub mod cdp;
 mod snapshot;
 
 pub mod chromium;
+
+pub mod picture;
 
 pub use cdp::BrowserError;
 pub use chromium::{BrowserOptions, BrowserPage, Chromium};

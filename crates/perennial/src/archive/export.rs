@@ -18,6 +18,7 @@ use zip::write::SimpleFileOptions;
 
 use super::index::line_of;
 use super::transcribe::transcribe;
+use super::trees::write_trees;
 use super::writer::random_seed;
 use super::{Archive, files};
 use crate::store::{Capture, Filter, Store};
@@ -46,15 +47,19 @@ pub struct ExportReport {
     pub n_captures: u64,
     /// Captures outside the part whose payload revisits in it need.
     pub n_origins: u64,
+    /// Trees of blocks, as `urn:vixml:` records.
+    pub n_trees: u64,
     /// Length of the file.
     pub bytes: u64,
 }
 
-/// Writes the captures that the filter lets through to `out`, a new file. `progress` hears of captures written.
+/// Writes the captures that the filter lets through to `out`, a new file, with the blocks of each analysed page if
+/// asked for. `progress` hears of captures written.
 pub fn export(
     archive: &Archive,
     format: Format,
     filter: &Filter,
+    with_trees: bool,
     now: Timestamp,
     out: &mut File,
     progress: &dyn Fn(u64),
@@ -69,8 +74,9 @@ pub fn export(
         Format::Warc => {
             let mut counted = Counted::new(&mut *out);
             write_warc(archive, &store, "export.warc.gz", now, &mut counted, progress)?;
+            report.n_trees = if with_trees { write_trees(&store, &mut counted)? } else { 0 };
         }
-        Format::Wacz => write_wacz(archive, &store, now, out, progress)?,
+        Format::Wacz => report.n_trees = write_wacz(archive, &store, with_trees, now, out, progress)?,
     }
     out.sync_all()?;
     report.bytes = out.metadata()?.len();
@@ -237,19 +243,27 @@ fn copy_group<W: Write>(
 fn write_wacz(
     archive: &Archive,
     store: &Store,
+    with_trees: bool,
     now: Timestamp,
     out: &mut File,
     progress: &dyn Fn(u64),
-) -> anyhow::Result<()> {
+) -> anyhow::Result<u64> {
+    let mut n_trees = 0;
     let mut wacz = Wacz { zip: zip::ZipWriter::new(io::BufWriter::new(out)), resources: Vec::new() };
     wacz.add(&format!("archive/{WARC_IN_WACZ}"), |out| {
-        write_warc(archive, store, WARC_IN_WACZ, now, &mut Counted::new(out), progress)
+        let mut counted = Counted::new(out);
+        write_warc(archive, store, WARC_IN_WACZ, now, &mut counted, progress)?;
+        if with_trees {
+            n_trees = write_trees(store, &mut counted)?;
+        }
+        Ok(())
     })?;
     let mut blocks = String::new();
     wacz.add("indexes/index.cdx.gz", |out| write_index_blocks(store, out, &mut blocks))?;
     wacz.add("indexes/index.idx", |out| Ok(out.write_all(blocks.as_bytes())?))?;
     wacz.add("pages/pages.jsonl", |out| write_pages(store, out))?;
-    wacz.finish(archive, now)
+    wacz.finish(archive, now)?;
+    Ok(n_trees)
 }
 
 /// A WACZ under construction.

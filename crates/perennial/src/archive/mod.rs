@@ -14,6 +14,7 @@ mod recover;
 mod scan;
 pub mod settings;
 mod transcribe;
+mod trees;
 pub mod verify;
 mod writer;
 

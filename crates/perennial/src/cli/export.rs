@@ -16,7 +16,8 @@ Times are 2026-11-16T09:30:00Z, 2026-11-16 or digits such as 20261116. A WACZ op
 Examples:
   perennial export --format wacz --output news.wacz --site news.example
   perennial export --format warc --output page.warc.gz --page https://news.example/ --since 2026-01-01
-  perennial export --format cdxj --output index.cdxj";
+  perennial export --format cdxj --output index.cdxj
+  perennial export --format warc --output blocks.warc.gz --trees";
 
 /// Writes a part of the archive, or all of it, into one file for other tools.
 #[derive(clap::Args)]
@@ -46,6 +47,10 @@ pub(super) struct Export {
     #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
     until: Option<Timestamp>,
 
+    /// Add the blocks of each analysed page as urn:vixml: records (WARC and WACZ)
+    #[arg(long)]
+    trees: bool,
+
     /// Replace the file if it exists
     #[arg(long)]
     force: bool,
@@ -62,7 +67,8 @@ impl Export {
         let beside = self.output.with_added_extension("part");
         let mut out = File::create(&beside).with_context(|| format!("cannot write {}", beside.display()))?;
         let bar = context.progress_count(archive.store()?.counts()?.n_captures, "exporting");
-        let result = export(&archive, self.format, &filter, crate::archive::now(), &mut out, &|n| bar.inc(n));
+        let now = crate::archive::now();
+        let result = export(&archive, self.format, &filter, self.trees, now, &mut out, &|n| bar.inc(n));
         bar.finish_and_clear();
         if result.is_err() {
             let _ = std::fs::remove_file(&beside);

@@ -14,11 +14,13 @@ mod info;
 mod init;
 mod list;
 mod log;
+mod page_source;
 mod patterns;
 mod quality;
 mod remove;
 mod render_worker;
 mod schedule;
+mod segment;
 mod simulate;
 mod verify;
 
@@ -94,6 +96,8 @@ enum Command {
     Schedule(schedule::Schedule),
     /// Try strategies on a simulated or recorded web
     Simulate(Box<simulate::Simulate>),
+    /// Show the blocks of a page as a reader sees them
+    Segment(segment::Segment),
     /// Lay out pages from standard input for another process
     #[command(hide = true)]
     RenderWorker(render_worker::RenderWorker),
@@ -117,6 +121,7 @@ impl Command {
             Command::Patterns(args) => args.run(context),
             Command::Schedule(args) => args.run(context),
             Command::Simulate(args) => args.run(context),
+            Command::Segment(args) => args.run(context),
             Command::RenderWorker(args) => args.run(context),
         }
     }

@@ -1,0 +1,130 @@
+//! The embedded engine against Chromium on the same pages: do both put the same words into the same blocks, and how
+//! long does each take?
+//!
+//!     cargo run --release -p perennial-render --example engines_eval -- [--limit N] [--no-scripts] FOLDER...
+//!
+//! Pages are the files named index.html or source.html or *.html under the folders, every n-th so that at most N
+//! remain; requisites are looked for beside them. Words are matched by their order among equal words. Pair F is over
+//! pairs of words: together in a leaf block in both, against in one.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use perennial_core::segment::{BlockTree, SegmentConfig, segment};
+use perennial_render::{BrowserOptions, BrowserPage, Captured, Chromium, Engine, charset::decode_html};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args().skip(1);
+    let (mut limit, mut run_scripts, mut pages) = (100, true, Vec::new());
+    while let Some(arg) = args.next() {
+        match arg.as_str() {
+            "--limit" => limit = args.next().ok_or("--limit needs a number")?.parse()?,
+            "--no-scripts" => run_scripts = false,
+            folder => collect(Path::new(folder), &mut pages),
+        }
+    }
+    pages.sort();
+    let step = pages.len().div_ceil(limit).max(1);
+    let engine = Engine::new();
+    let mut chromium = Chromium::new(BrowserOptions { run_scripts, ..BrowserOptions::default() });
+    println!("browser: {}", chromium.engine()?);
+    let (mut scores, mut own_times, mut browser_times) = (Vec::new(), Vec::new(), Vec::new());
+    for path in pages.iter().step_by(step) {
+        let html = decode_html(&std::fs::read(path)?, "");
+        let lookup = |wanted: &str| beside(wanted, path);
+        let began = Instant::now();
+        let own = segment(&engine.layout(&html, URL, &lookup), &SegmentConfig::default());
+        let own_time = began.elapsed();
+        let began = Instant::now();
+        let page = BrowserPage { url: URL, html: &html, unix_millis: 1_411_570_000_000 };
+        let seen = match chromium.layout(&page, &lookup, false) {
+            Ok(seen) => seen,
+            Err(error) => {
+                println!("{}: {error}", path.display());
+                continue;
+            }
+        };
+        let browser_time = began.elapsed();
+        let score = pair_f(&own, &segment(&seen.layout, &SegmentConfig::default()));
+        println!("{score:.3} {own_time:>10.1?} {browser_time:>10.1?} {}", path.display());
+        scores.push(score);
+        own_times.push(own_time);
+        browser_times.push(browser_time);
+    }
+    scores.sort_by(f64::total_cmp);
+    own_times.sort();
+    browser_times.sort();
+    let n = scores.len().max(1);
+    let share = scores.iter().filter(|score| **score >= 0.85).count() as f64 / n as f64;
+    let (own, browser) = (own_times[n / 2], browser_times[n / 2]);
+    println!("{n} pages: pair F median {:.3}, {:.0} % at least 0.85", scores[n / 2], share * 100.0);
+    println!(
+        "median: embedded parse + style + layout + segment {own:?}, warm Chromium load + snapshot {browser:?}, {:.1} x",
+        ratio(browser, own)
+    );
+    Ok(())
+}
+
+const URL: &str = "http://page.example/";
+
+fn ratio(a: Duration, b: Duration) -> f64 {
+    a.as_secs_f64() / b.as_secs_f64().max(1e-9)
+}
+
+/// For each word occurrence ("word", n-th of its kind) the leaf it is in.
+fn places(tree: &BlockTree) -> HashMap<(String, u32), usize> {
+    let mut counts: HashMap<String, u32> = HashMap::new();
+    let mut places = HashMap::new();
+    for (leaf, block) in tree.leaves().enumerate() {
+        let texts = block.texts.iter().map(|text| text.text.as_str());
+        let links = block.links.iter().map(|link| link.name.as_str());
+        for word in texts.chain(links).flat_map(str::split_whitespace) {
+            let count = counts.entry(word.to_string()).or_default();
+            places.insert((word.to_string(), *count), leaf);
+            *count += 1;
+        }
+    }
+    places
+}
+
+fn pair_f(a: &BlockTree, b: &BlockTree) -> f64 {
+    let (a, b) = (places(a), places(b));
+    let (mut in_a, mut in_b, mut in_both) = (HashMap::new(), HashMap::new(), HashMap::new());
+    for (word, leaf_a) in &a {
+        let Some(leaf_b) = b.get(word) else { continue };
+        *in_a.entry(*leaf_a).or_insert(0u64) += 1;
+        *in_b.entry(*leaf_b).or_insert(0u64) += 1;
+        *in_both.entry((*leaf_a, *leaf_b)).or_insert(0u64) += 1;
+    }
+    let pairs = |n: &u64| (n * (n.saturating_sub(1)) / 2) as f64;
+    let (a, b): (f64, f64) = (in_a.values().map(pairs).sum(), in_b.values().map(pairs).sum());
+    let both: f64 = in_both.values().map(pairs).sum();
+    if a + b == 0.0 { 1.0 } else { 2.0 * both / (a + b) }
+}
+
+fn collect(path: &Path, pages: &mut Vec<PathBuf>) {
+    if path.is_dir() {
+        for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
+            collect(&entry.path(), pages);
+        }
+    } else if path.extension().is_some_and(|kind| kind == "html") && !is_frame(path) {
+        pages.push(path.to_path_buf());
+    }
+}
+
+/// Frames and advertisements saved beside a page.
+fn is_frame(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name != "index.html" && name.starts_with("index")
+}
+
+fn beside(wanted: &str, page: &Path) -> Option<Captured> {
+    let name = wanted.split(['?', '#']).next()?.rsplit('/').next()?;
+    let path = page.with_file_name(name);
+    if name.is_empty() || path == page {
+        return None;
+    }
+    let content_type = if name.ends_with(".css") { "text/css" } else { "" };
+    Some(Captured { status: 200, content_type: content_type.into(), body: std::fs::read(path).ok()? })
+}

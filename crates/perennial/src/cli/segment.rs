@@ -1,0 +1,218 @@
+//! `perennial segment`: a page -> the blocks that a reader sees; `--all`: every captured page of the archive.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
+
+use anyhow::Context as _;
+use perennial_core::layout::Layout;
+use perennial_core::segment::{Block, BlockTree, SegmentConfig, draw_svg, segment, vixml};
+use perennial_render::picture::draw_png;
+use perennial_render::{BrowserOptions, BrowserPage, Chromium, Limits, Lookup, Pool, WorkerCommand};
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::page_source::{Page, PageSource};
+use super::{Context, Exit};
+use crate::analyse::{Analyst, analyse_backlog, count_backlog};
+use crate::archive::lock::WriteLock;
+use crate::store::Store;
+
+const AFTER_HELP: &str = "\
+PAGE is a file, a page of the archive (URL@TIME, or URL@ for the latest), or a live http address.
+`layout` runs no scripts and needs no browser; `chromium` does and needs one. Trees of the two are not to be
+compared with each other.
+
+Examples:
+  perennial segment page.html --format svg --output page.svg
+  perennial segment https://news.example/@20261116 --renderer chromium --format png --output page.png
+  perennial segment https://news.example/ --coherence 8 --format json
+  perennial segment --all                       every capture of the archive that was not analysed yet";
+
+/// Shows the blocks of a page as a reader sees them, or analyses every capture of the archive.
+#[derive(clap::Args)]
+#[command(after_help = AFTER_HELP, group(clap::ArgGroup::new("what").required(true).args(["page", "all"])))]
+pub(super) struct Segment {
+    /// A file, an archived page (URL@TIME), or a live address
+    page: Option<String>,
+    /// Analyse every capture of the archive that waits for it
+    #[arg(long)]
+    all: bool,
+    /// Address of the page, for a file: links resolve against it
+    #[arg(long, value_name = "URL", conflicts_with = "all")]
+    url: Option<String>,
+    /// What lays the page out
+    #[arg(long, value_enum, default_value_t = Renderer::Layout)]
+    renderer: Renderer,
+    /// How finely to cut, 1 (coarse) to 10 (fine)
+    #[arg(long, value_name = "1..10", default_value_t = 6, value_parser = clap::value_parser!(u8).range(1..=10))]
+    coherence: u8,
+    /// What to write [default: vixml, or json with --json]
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    /// Where to [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Ask hosts with private and loopback addresses too
+    #[arg(long)]
+    allow_private: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Renderer {
+    /// The embedded engine: milliseconds, no scripts
+    Layout,
+    /// Chromium: scripts run
+    Chromium,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Format {
+    /// XML with blocks, links, images, texts
+    Vixml,
+    /// The same as JSON
+    Json,
+    /// A drawing of the page with its blocks
+    Svg,
+    /// A picture of the same, with chromium over a screenshot
+    Png,
+}
+
+#[derive(Serialize)]
+struct AllReport {
+    n_captures: u64,
+    n_changed: u64,
+    n_failed: u64,
+    n_fallbacks: u64,
+}
+
+/// A layout and, from a browser, the picture of the page.
+struct Seen {
+    layout: Layout,
+    screenshot: Option<Vec<u8>>,
+}
+
+impl Segment {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        match &self.page {
+            Some(page) => self.run_page(context, page)?,
+            None => run_all(context)?,
+        }
+        Ok(Exit::Done)
+    }
+
+    fn run_page(&self, context: &Context, page: &str) -> anyhow::Result<()> {
+        let format = self.format.unwrap_or(if context.json { Format::Json } else { Format::Vixml });
+        let source = PageSource::parse(page, self.url.as_deref())?;
+        let (seen, page) = match (&source, self.renderer) {
+            (PageSource::Live(url), Renderer::Chromium) => self.see_live(url)?,
+            _ => {
+                let page = source.load(context, self.allow_private)?;
+                (self.see(context, &page, format == Format::Png)?, page.stamp())
+            }
+        };
+        let config = SegmentConfig { coherence: self.coherence, ..SegmentConfig::default() };
+        let mut tree = segment(&seen.layout, &config);
+        (tree.url, tree.version) = page;
+        self.write(&render(format, &tree, &seen)?)
+    }
+
+    fn see(&self, context: &Context, page: &Page, wants_screenshot: bool) -> anyhow::Result<Seen> {
+        let lookup: &Lookup = &|url: &str| page.requisite(url);
+        if self.renderer == Renderer::Chromium {
+            return see_in_browser(page, lookup, wants_screenshot);
+        }
+        let command =
+            WorkerCommand { program: std::env::current_exe()?, arguments: vec!["render-worker".into()] };
+        let rendered = Pool::new(command, Limits::default()).layout(&page.html, &page.url, lookup);
+        if let Some(fallback) = rendered.fallback {
+            context.note(format_args!("{fallback}: blocks come from the page's tags alone"));
+        }
+        Ok(Seen { layout: rendered.layout, screenshot: None })
+    }
+
+    fn see_live(&self, url: &str) -> anyhow::Result<(Seen, (String, String))> {
+        let live = Chromium::new(BrowserOptions::default()).visit_live(url)?;
+        let stamp = (url.to_string(), crate::archive::now().to_rfc3339());
+        Ok((Seen { layout: live.layout, screenshot: None }, stamp))
+    }
+
+    fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
+        match &self.output {
+            Some(path) => {
+                std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
+            }
+            None => {
+                let mut out = std::io::stdout().lock();
+                out.write_all(bytes)?;
+                Ok(out.flush()?)
+            }
+        }
+    }
+}
+
+fn see_in_browser(page: &Page, lookup: &Lookup, wants_screenshot: bool) -> anyhow::Result<Seen> {
+    let shown = BrowserPage { url: &page.url, html: &page.html, unix_millis: page.time.as_millis() };
+    let seen = Chromium::new(BrowserOptions::default()).layout(&shown, lookup, wants_screenshot)?;
+    Ok(Seen { layout: seen.layout, screenshot: seen.screenshot })
+}
+
+fn render(format: Format, tree: &BlockTree, seen: &Seen) -> anyhow::Result<Vec<u8>> {
+    Ok(match format {
+        Format::Vixml => vixml::write(tree).into_bytes(),
+        Format::Json => {
+            let blocks: Vec<Value> = tree.blocks.iter().map(block_json).collect();
+            let data =
+                json!({"url": tree.url, "version": tree.version, "engine": tree.engine, "blocks": blocks});
+            let mut bytes = serde_json::to_vec_pretty(&data)?;
+            bytes.push(b'\n');
+            bytes
+        }
+        Format::Svg => draw_svg(tree, &seen.layout).into_bytes(),
+        Format::Png => draw_png(tree, &seen.layout, seen.screenshot.as_deref())?,
+    })
+}
+
+/// Blocks nest at most as deep as the page was let to.
+fn block_json(block: &Block) -> Value {
+    let rect = block.rect;
+    let mut data = json!({
+        "ref": block.name(), "id": block.id.to_string(), "rect": [rect.x, rect.y, rect.w, rect.h],
+        "doc": block.doc, "importance": block.importance, "role": block.role.name(),
+    });
+    if block.is_leaf() {
+        data["links"] =
+            block.links.iter().map(|link| json!({"name": link.name, "address": link.address})).collect();
+        data["images"] =
+            block.images.iter().map(|image| json!({"name": image.name, "source": image.source})).collect();
+        data["texts"] = block.texts.iter().map(|text| json!(text.text)).collect();
+    } else {
+        data["children"] = block.children.iter().map(block_json).collect();
+    }
+    data
+}
+
+/// Every capture that waits for its analysis; what is done is kept, so that a second run goes on where one ended.
+fn run_all(context: &Context) -> anyhow::Result<()> {
+    let archive = context.open()?;
+    let _lock = WriteLock::take(archive.root())?;
+    let mut store = Store::open_write(&archive.state_path())?;
+    let analyst = Analyst::for_archive(&archive)?;
+    let bar = context.progress_count(count_backlog(&store)?, "segmenting");
+    let done = analyse_backlog(&archive, &mut store, &analyst, &AtomicBool::new(false), &|n| bar.inc(n));
+    bar.finish_and_clear();
+    let done = done?;
+    let report = AllReport {
+        n_captures: done.n_captures,
+        n_changed: done.n_changed,
+        n_failed: done.n_failed,
+        n_fallbacks: analyst.n_fallbacks(),
+    };
+    context.print(&report, |out| {
+        writeln!(
+            out,
+            "{} captures analysed, {} of them changed, {} could not be read, {} without layout",
+            report.n_captures, report.n_changed, report.n_failed, report.n_fallbacks
+        )
+    })
+}

@@ -1,0 +1,23 @@
+//! Any text as a page: parsed within bounds, laid out by its tags, cut into blocks, sent over the wire and back.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use perennial_core::segment::{SegmentConfig, segment};
+use perennial_render::dom::{Dom, MAX_DEPTH, MAX_NODES};
+use perennial_render::structural;
+use perennial_render::wire::Message;
+
+fuzz_target!(|data: &[u8]| {
+    let html = perennial_render::charset::decode_html(data, "");
+    let dom = Dom::parse(&html);
+    assert!(dom.nodes.len() < MAX_NODES + 2 * MAX_DEPTH as usize);
+    let layout = structural::layout(&dom, "http://page.example/");
+    for (index, node) in layout.nodes.iter().enumerate() {
+        assert!(node.parent.is_none_or(|parent| (parent as usize) < index));
+        assert!([node.rect.x, node.rect.y, node.rect.w, node.rect.h].iter().all(|side| side.is_finite()));
+    }
+    let _ = segment(&layout, &SegmentConfig::default());
+    let message = Message::Done(Box::new(layout));
+    let frame = message.to_frame();
+    assert!(Message::from_body(&frame[4..]).is_ok_and(|read| read == message));
+});

@@ -5,6 +5,9 @@
 //! A layout is what `layout_dump` of perennial-render prints. `--svg` also draws each page. `--depth` cuts at that depth of
 //! the DOM instead: the baseline.
 
+// A program around the core, not the core: it reads files, takes the time and prints.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods, clippy::disallowed_macros)]
+
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -66,7 +69,7 @@ fn baseline(layout: &Layout, depth: usize) -> Vec<Value> {
     let mut texts: Vec<(usize, String)> = Vec::new();
     for (index, node) in layout.nodes.iter().enumerate() {
         let (level, top) = match node.parent.and_then(|parent| tops.get(parent as usize).copied()) {
-            Some((level, top)) => (level + 1, if level + 1 <= depth { index } else { top }),
+            Some((level, top)) => (level + 1, if level < depth { index } else { top }),
             None => (0, index),
         };
         tops.push((level, top));

@@ -87,12 +87,9 @@ impl<'a> Read<'a> {
         let above = (out != OMITTED).then_some(out);
         match node_type {
             Some(3) if above.is_some_and(|above| self.is_shown(above)) => self.text(index, above),
-            Some(1) if above.is_none_or(|above| self.is_shown(above)) => {
-                // Only the root element has no element above it.
-                if above.is_some() || self.nodes.is_empty() {
-                    self.element(index, above);
-                }
-            }
+            Some(1) if above.is_some_and(|above| self.is_shown(above)) => self.element(index, above),
+            // Only the root element has no element above it.
+            Some(1) if above.is_none() && self.nodes.is_empty() => self.element(index, above),
             _ => {}
         }
     }

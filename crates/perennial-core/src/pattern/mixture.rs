@@ -475,9 +475,9 @@ impl Mixture {
         for (c, sum) in unchanged.iter_mut().enumerate() {
             let shape = self.shape(c);
             let mut by_shape = 0.0;
-            for b in 0..self.n_buckets {
-                *sum += shape[b] * settled.hours[b];
-                by_shape += settled.n[b] * shape[b].max(1e-6).ln();
+            for ((share, hours), n) in shape.iter().zip(&settled.hours).zip(&settled.n).take(self.n_buckets) {
+                *sum += share * hours;
+                by_shape += n * share.max(1e-6).ln();
             }
             for (i, rate) in self.rates.iter().enumerate() {
                 posterior[c * N_RATES + i] += by_shape + n_changes * rate.ln();

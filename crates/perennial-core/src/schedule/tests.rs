@@ -114,7 +114,7 @@ proptest! {
                     1 => scheduler.remove_page(visit.page),
                     _ => scheduler.record(visit.page, random_outcome(word / 11, now), now),
                 }
-                if word % 13 == 0 {
+                if word.is_multiple_of(13) {
                     scheduler.notice(PageId((word >> 9) as u32 % 50), now, None);
                     scheduler.add_page(PageId((word >> 20) as u32 % 60), PageInfo::of_site(SiteId(1)));
                 }
@@ -161,7 +161,7 @@ proptest! {
         let mut n = 0;
         let visits = drive(&mut scheduler, 24 * 30, |_, _| {
             n += 1;
-            if mixed(seed, n) % 3 == 0 { VisitOutcome::Unchanged } else { VisitOutcome::Changed(Importance::new(0.4)) }
+            if mixed(seed, n).is_multiple_of(3) { VisitOutcome::Unchanged } else { VisitOutcome::Changed(Importance::new(0.4)) }
         });
         let round = f64::from(n_pages) / (f64::from(floor) * budget);
         let mut last: HashMap<PageId, f64> = (0..n_pages).map(|page| (PageId(page), 0.0)).collect();

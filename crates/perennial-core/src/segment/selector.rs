@@ -92,7 +92,7 @@ fn parse_compound(word: &str) -> Result<Compound, &'static str> {
                 }
                 compound.attributes.push((name.to_ascii_lowercase(), value));
             }
-            _ if !is_name(name) && !(name == "*" && compound.tag.is_none()) => return Err(UNKNOWN),
+            _ if !is_name(name) && (name != "*" || compound.tag.is_some()) => return Err(UNKNOWN),
             '#' => compound.id = Some(name.to_string()),
             '.' => compound.classes.push(name.to_string()),
             _ => compound.tag = Some(name.to_ascii_lowercase()).filter(|tag| tag != "*"),

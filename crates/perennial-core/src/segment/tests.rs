@@ -161,7 +161,7 @@ fn any_layout() -> impl Strategy<Value = Layout> {
 
 /// Mostly a node that is still open, as in every page; now and then any node before.
 fn any_parent(path: &mut Vec<u32>, index: u32, chance: u32) -> Option<u32> {
-    if index > 0 && chance % 16 == 0 {
+    if index > 0 && chance.is_multiple_of(16) {
         return Some(chance / 16 % index);
     }
     path.truncate((chance as usize % (path.len() + 1)).max(1));

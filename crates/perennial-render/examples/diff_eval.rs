@@ -3,11 +3,13 @@
 //!     cargo run --release -p perennial-render --example diff_eval -- plant FOLDER [RATE]
 //!     cargo run --release -p perennial-render --example diff_eval -- versions FOLDER
 //!     cargo run --release -p perennial-render --example diff_eval -- vixml FOLDER OUT
+//!     cargo run --release -p perennial-render --example diff_eval -- pairs LIST
 //!
 //! `plant` plants known changes into every page below FOLDER (P-VISUAL 7.2) and reports precision and recall of
 //! the operations found. `versions` takes each folder's files in name order as versions of one page and checks
 //! on each successive pair that the delta gives the version after and is never larger than its Vi-XML, and how long it takes.
-//! `vixml` writes each page as Vi-XML, for other tools to compare.
+//! `vixml` writes each page as Vi-XML, for other tools to compare. `pairs` takes two Vi-XML files a line of LIST,
+//! tab separated, and prints the seconds for reading both, diff and importance (see `benches/diff_peers.py`).
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -20,8 +22,11 @@ use perennial_render::{Engine, charset::decode_html, resource::nothing};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let usage = "usage: diff_eval plant|versions|vixml FOLDER [RATE|OUT]";
+    let usage = "usage: diff_eval plant|versions|vixml|pairs FOLDER [RATE|OUT]";
     let (mode, folder) = (args.first().ok_or(usage)?, PathBuf::from(args.get(1).ok_or(usage)?));
+    if mode == "pairs" {
+        return time_pairs(&folder);
+    }
     let mut pages = Vec::new();
     find_pages(&folder, &mut pages)?;
     pages.sort();
@@ -134,6 +139,19 @@ fn write_vixml(pages: &[PathBuf], folder: &Path, out: &Path) -> std::io::Result<
         let path = out.join(page.strip_prefix(folder).unwrap_or(page)).with_extension("xml");
         std::fs::create_dir_all(path.parent().unwrap_or(out))?;
         std::fs::write(path, vixml::write(&tree))?;
+    }
+    Ok(())
+}
+
+fn time_pairs(list: &Path) -> Result<(), Box<dyn std::error::Error>> {
+    for line in std::fs::read_to_string(list)?.lines() {
+        let (before, after) =
+            line.split_once('\t').ok_or("a line of the list has no tab between two files")?;
+        let (before, after) = (std::fs::read_to_string(before)?, std::fs::read_to_string(after)?);
+        let began = Instant::now();
+        let delta = diff(&vixml::read(&before)?, &vixml::read(&after)?);
+        std::hint::black_box(importance(&delta, &ImportanceConfig::default()));
+        println!("{}", began.elapsed().as_secs_f64());
     }
     Ok(())
 }

@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let engine = Engine::new();
     let mut measured: BTreeMap<String, Vec<Page>> = BTreeMap::new();
-    let mut n_pages = 0;
+    let (mut n_pages, mut n_unseen) = (0, 0);
     for page in &pages {
         let Some(base) = std::fs::read(page).ok().and_then(|bytes| furnish(&decode_html(&bytes, ""))) else {
             continue;
@@ -55,11 +55,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             write_dump(&dump.join(n_pages.to_string()), &base, &variants)?;
         }
         n_pages += 1;
+        let before = tree(&engine, &base);
         let trees: Vec<BlockTree> = variants.iter().map(|(.., html)| tree(&engine, html)).collect();
-        let knowns = [("", first(tree(&engine, &base))), (" after 6 visits", history(&engine, &base))];
+        n_unseen += trees.iter().filter(|tree| tree.id() == before.id()).count();
+        let knowns = [("", first(before.clone())), (" after 6 visits", history(&engine, &base))];
         for (form, form_name) in Form::NAMES {
             for (suffix, known) in &knowns {
-                let values = variants.iter().zip(&trees).map(|((name, rank, _), after)| Value {
+                let seen = variants.iter().zip(&trees).filter(|(_, after)| after.id() != before.id());
+                let values = seen.map(|((name, rank, _), after)| Value {
                     name,
                     rank: *rank,
                     value: weigh(known, after.clone(), form),
@@ -68,7 +71,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
     }
-    println!("pages {n_pages}");
+    println!("pages {n_pages}; {n_unseen} changes that no reader sees, as in a hidden menu, are left out");
     measured.iter().for_each(|(measure, pages)| report(measure, pages));
     Ok(())
 }
@@ -171,8 +174,7 @@ fn is_ad(element: &Element) -> bool {
 }
 
 fn weigh(known: &Known, after: BlockTree, form: Form) -> f64 {
-    let config = ImportanceConfig { form, ..ImportanceConfig::default() };
-    observe(Some(known), after, &config, &is_ad).importance().get()
+    observe(Some(known), after, &ImportanceConfig::of(form), &is_ad).importance().get()
 }
 
 /// 1 for the right order, a half for equal values.

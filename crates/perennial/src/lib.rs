@@ -12,6 +12,8 @@
 //! | [`demo`] | a seed -> the living web: sites that change by known patterns, served on loopback |
 //! | [`history`] | captures and their analysis -> looks, and a scheduler that has learned from them |
 //! | [`crawl`] | sites and a policy -> visits, politely, and captures of what came back |
+//! | [`filters`] | filter lists -> is an address an advertisement |
+//! | [`comparison`] | two versions of a page -> what changed, as JSON, text and HTML |
 //! | [`cli`] | arguments -> calls, results -> print |
 
 // `println!` panics when the reader of a pipe has gone: print through `cli::Context::print`.
@@ -32,5 +34,11 @@ pub mod demo;
 pub mod history;
 
 pub mod crawl;
+
+pub mod filters;
+
+pub mod comparison;
+
+pub mod comparison_html;
 
 pub mod cli;

@@ -7,9 +7,7 @@ use perennial_core::segment::{BlockTree, SegmentConfig, segment};
 use perennial_render::{Limits, Lookup, Pool, WorkerCommand};
 
 use crate::archive::Archive;
-
-/// Decides whether an element of a page is an advertisement: the element, the page's address.
-pub type AdvertisementTest = Box<dyn Fn(&Element, &str) -> bool + Send + Sync>;
+use crate::filters::Filters;
 
 /// One look at a page: its text as captured.
 pub struct Look<'a> {
@@ -26,27 +24,32 @@ pub struct Look<'a> {
 /// Lays out, segments, compares and weighs. One for the whole process; any number of threads may ask it.
 pub struct Analyst {
     pool: Pool,
-    is_advertisement: AdvertisementTest,
+    filters: Filters,
     segment: SegmentConfig,
     importance: ImportanceConfig,
 }
 
 impl Analyst {
     /// An analyst whose layout engine runs in processes of their own: this executable, started again.
-    pub fn new(is_advertisement: AdvertisementTest) -> anyhow::Result<Analyst> {
+    pub fn new(filters: Filters) -> anyhow::Result<Analyst> {
         let command =
             WorkerCommand { program: std::env::current_exe()?, arguments: vec!["render-worker".into()] };
         Ok(Analyst {
             pool: Pool::new(command, Limits::default()),
-            is_advertisement,
+            filters,
             segment: SegmentConfig::default(),
             importance: ImportanceConfig::default(),
         })
     }
 
     /// An analyst who knows the archive's filter lists.
-    pub fn for_archive(_archive: &Archive) -> anyhow::Result<Analyst> {
-        Analyst::new(Box::new(|element, _| element.address().contains("ads.")))
+    pub fn for_archive(archive: &Archive) -> anyhow::Result<Analyst> {
+        Analyst::new(Filters::load(Some(archive.root()))?)
+    }
+
+    /// The lists by which it knows advertisements.
+    pub fn filters(&self) -> &Filters {
+        &self.filters
     }
 
     /// What a reader sees.
@@ -67,7 +70,7 @@ impl Analyst {
     /// The same for a tree that is there already.
     pub fn compare(&self, known: Option<&Known>, tree: BlockTree) -> Observation {
         let page_url = tree.url.clone();
-        let is_advertisement = |element: &Element| (self.is_advertisement)(element, &page_url);
+        let is_advertisement = |element: &Element| self.filters.is_advertisement(element, &page_url);
         observe(known, tree, &self.importance, &is_advertisement)
     }
 

@@ -10,6 +10,7 @@
 //! | `requisites` | an address and a time -> the captured stylesheet or image that a layout needs |
 //! | `analyst` | text of a page and what was known of it -> an [`perennial_core::observe::Observation`] |
 //! | `record` | observations <-> the tables `observations`, `trees`, `known` |
+//! | `spec` | what a user calls a page: a file, Vi-XML, `url@time`, a live page -> its tree |
 //! | `backlog` | captures without an observation -> observations, page by page, on all cores |
 
 mod analyst;
@@ -17,9 +18,11 @@ mod backlog;
 mod reader;
 mod record;
 mod requisites;
+mod spec;
 
-pub use analyst::{AdvertisementTest, Analyst, Look};
+pub use analyst::{Analyst, Look};
 pub use backlog::{Analysed, PageAnalyst, PageLessons, analyse_backlog, count_backlog};
 pub use reader::Readers;
 pub use record::{KnownPage, Lesson, known_page, tree_at, unpack};
 pub use requisites::Requisites;
+pub use spec::PageSpec;

@@ -4,11 +4,14 @@
 //! one line in [`Command`] and one in [`Command::run`].
 
 mod add;
+mod changes;
 mod context;
 mod crawl;
 mod demo;
+mod diff;
 mod exit;
 mod export;
+mod filters;
 mod import;
 mod info;
 mod init;
@@ -98,6 +101,12 @@ enum Command {
     Simulate(Box<simulate::Simulate>),
     /// Show the blocks of a page as a reader sees them
     Segment(segment::Segment),
+    /// Show what changed between two versions of a page, and how much it matters
+    Diff(diff::Diff),
+    /// List the changes in the archive
+    Changes(changes::Changes),
+    /// Keep the lists by which advertisements are known
+    Filters(filters::Filters),
     /// Lay out pages from standard input for another process
     #[command(hide = true)]
     RenderWorker(render_worker::RenderWorker),
@@ -122,6 +131,9 @@ impl Command {
             Command::Schedule(args) => args.run(context),
             Command::Simulate(args) => args.run(context),
             Command::Segment(args) => args.run(context),
+            Command::Diff(args) => args.run(context),
+            Command::Changes(args) => args.run(context),
+            Command::Filters(args) => args.run(context),
             Command::RenderWorker(args) => args.run(context),
         }
     }

@@ -1,0 +1,83 @@
+//! `perennial diff`: what changed between two versions of a page, and how much it matters.
+
+use std::io::Write;
+
+use anyhow::bail;
+use clap::ValueEnum;
+use perennial_core::importance::{Form, ImportanceConfig};
+
+use super::{Context, Exit};
+use crate::analyse::{Analyst, PageSpec};
+use crate::comparison::Comparison;
+use crate::comparison_html::to_html;
+use crate::filters::Filters;
+
+/// Shows what changed between two versions of a page, and how much it matters.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  perennial diff before.html after.html
+  perennial diff before.html after.html --format html > changes.html
+  perennial diff v1.xml v2.xml --format videlta
+  perennial diff https://example.org/@20260101 https://example.org/@20260201 --format json")]
+pub(super) struct Diff {
+    /// HTML file, Vi-XML file, an archived version as URL@TIME, or the URL of a live page
+    before: PageSpec,
+    /// The same for the version after
+    after: PageSpec,
+    /// How to print
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    format: Format,
+    /// How to weigh: visual-2009, pattern-2011 or monotone
+    #[arg(long, default_value_t = ImportanceConfig::default().form, value_name = "FORM")]
+    importance: Form,
+}
+
+#[derive(Clone, Copy, PartialEq, ValueEnum)]
+enum Format {
+    /// One line an operation, the most important first
+    Text,
+    /// Importance, operations and structure
+    Json,
+    /// The delta as XML
+    Videlta,
+    /// Both versions side by side, one file for any browser
+    Html,
+}
+
+impl Diff {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let dir = context.archive_dir();
+        let archive = dir.is_dir().then_some(dir.as_path());
+        let analyst = Analyst::new(Filters::load(archive)?)?;
+        let before = analyst.tree_of(&self.before, || context.open())?;
+        let after = analyst.tree_of(&self.after, || context.open())?;
+        if before.engine != after.engine && !before.engine.is_empty() && !after.engine.is_empty() {
+            bail!(
+                "the versions were cut from layouts of two engines ({} and {}), which place boxes differently: make both \
+                 trees with one engine",
+                before.engine,
+                after.engine
+            );
+        }
+        let config = ImportanceConfig::of(self.importance);
+        let comparison = Comparison::new(before, after, &config, analyst.filters());
+        self.print(context, &comparison)?;
+        Ok(Exit::Done)
+    }
+
+    fn print(&self, context: &Context, comparison: &Comparison) -> anyhow::Result<()> {
+        let form = self.importance.to_string();
+        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        match self.format {
+            _ if context.json => serde_json::to_writer_pretty(&mut out, &comparison.report(&form))?,
+            Format::Json => serde_json::to_writer_pretty(&mut out, &comparison.report(&form))?,
+            Format::Text => comparison.write_text(&mut out)?,
+            Format::Videlta => out.write_all(comparison.delta.to_operations_xml().as_bytes())?,
+            Format::Html => out.write_all(to_html(comparison, &form).as_bytes())?,
+        }
+        if context.json || self.format == Format::Json {
+            writeln!(out)?;
+        }
+        Ok(out.flush()?)
+    }
+}

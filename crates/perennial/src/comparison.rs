@@ -1,0 +1,193 @@
+//! Two versions of a page, what changed and how much it matters -> JSON and text for people.
+
+use std::io::{self, Write};
+
+use perennial_core::diff::{BlockRef, Delta, Element, Operation, OperationKind, Subject, diff};
+use perennial_core::importance::{Assessment, ImportanceConfig, Judgement, assess};
+use perennial_core::observe::is_about_advertisement;
+use perennial_core::segment::{Block, BlockTree};
+use serde::Serialize;
+
+use crate::filters::Filters;
+
+/// A comparison with everything that a report shows.
+pub struct Comparison {
+    /// The version before.
+    pub before: BlockTree,
+    /// The version after.
+    pub after: BlockTree,
+    /// What changed.
+    pub delta: Delta,
+    /// How much it matters.
+    pub assessment: Assessment,
+}
+
+impl Comparison {
+    /// Compares two versions; filter lists say what is an advertisement.
+    pub fn new(
+        before: BlockTree,
+        after: BlockTree,
+        config: &ImportanceConfig,
+        filters: &Filters,
+    ) -> Comparison {
+        let delta = diff(&before, &after);
+        let page = after.url.clone();
+        let is_advertisement = |element: &Element| filters.is_advertisement(element, &page);
+        let assessment = assess(&delta, config, &mut |operation| Judgement {
+            is_advertisement: is_about_advertisement(operation, &is_advertisement),
+            noise: 0.0,
+        });
+        Comparison { before, after, delta, assessment }
+    }
+
+    /// Operations with their part in the importance, in the delta's order.
+    pub fn entries(&self) -> Vec<Entry> {
+        let operations = self.delta.operations().zip(&self.assessment.contributions);
+        operations
+            .map(|(operation, contribution)| Entry {
+                share: contribution.share,
+                value: contribution.value,
+                advertisement: contribution.judgement.is_advertisement,
+                noise: contribution.judgement.noise,
+                ..entry(&operation)
+            })
+            .collect()
+    }
+
+    /// For `--json`.
+    pub fn report(&self, form: &str) -> Report {
+        let (structure, operations) = self.entries().into_iter().partition(|entry| entry.element == "block");
+        Report {
+            url: self.after.url.clone(),
+            before: self.before.version.clone(),
+            after: self.after.version.clone(),
+            form: form.to_string(),
+            importance: self.assessment.importance.get(),
+            operations,
+            structure,
+        }
+    }
+
+    /// For people: the most important operation first.
+    pub fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
+        writeln!(out, "importance {:.4}", self.assessment.importance.get())?;
+        let mut entries = self.entries();
+        entries.sort_by(|x, y| y.share.total_cmp(&x.share));
+        for entry in &entries {
+            writeln!(out, "{}", entry.line())?;
+        }
+        Ok(())
+    }
+}
+
+/// What `perennial diff --json` prints.
+#[derive(Serialize)]
+#[allow(missing_docs)]
+pub struct Report {
+    pub url: String,
+    pub before: String,
+    pub after: String,
+    pub form: String,
+    pub importance: f64,
+    pub operations: Vec<Entry>,
+    pub structure: Vec<Entry>,
+}
+
+/// One operation.
+#[derive(Clone, Serialize, Default)]
+#[allow(missing_docs)]
+pub struct Entry {
+    pub op: &'static str,
+    /// link, image, text or block
+    pub element: &'static str,
+    pub block_before: Option<String>,
+    pub block_after: Option<String>,
+    pub role: Option<&'static str>,
+    pub before: Option<Content>,
+    pub after: Option<Content>,
+    pub advertisement: bool,
+    /// 0 to 1: how much of it is noise, by the page's history
+    pub noise: f64,
+    /// What the operation alone would count
+    pub value: f64,
+    /// Its part of the whole
+    pub share: f64,
+}
+
+/// What an element says and where it leads; of a block its first words.
+#[derive(Clone, Serialize, Default)]
+#[allow(missing_docs)]
+pub struct Content {
+    pub text: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub address: String,
+}
+
+impl Entry {
+    /// One line for people.
+    pub fn line(&self) -> String {
+        let place = match (&self.block_before, &self.block_after) {
+            (Some(before), Some(after)) if before != after => format!("{before} > {after}"),
+            (before, after) => after.clone().or(before.clone()).unwrap_or_default(),
+        };
+        let ad = if self.advertisement { " (advertisement)" } else { "" };
+        format!(
+            "{:5.1} %  {:6} {:5} {place:12} {}{ad}",
+            100.0 * self.share,
+            self.op,
+            self.element,
+            self.summary()
+        )
+    }
+
+    /// What changed into what, short enough for a line.
+    pub fn summary(&self) -> String {
+        match (&self.before, &self.after) {
+            (Some(before), Some(after)) if self.op == "update" => {
+                format!("{} => {}", brief(before), brief(after))
+            }
+            (before, after) => after.as_ref().or(before.as_ref()).map(brief).unwrap_or_default(),
+        }
+    }
+}
+
+fn brief(content: &Content) -> String {
+    let shown = if content.text.is_empty() { &content.address } else { &content.text };
+    let mut text: String = shown.chars().take(70).collect();
+    if text.len() < shown.len() {
+        text.push('…');
+    }
+    text
+}
+
+/// An operation without its weight.
+pub fn entry(operation: &Operation) -> Entry {
+    let name = |reference: Option<&[u16]>| reference.map(|numbers| BlockRef(numbers.to_vec()).to_string());
+    let content = |element: Option<&Element>| {
+        element.map(|element| Content { text: element.text().into(), address: element.address().into() })
+    };
+    let (before, after) = match operation.subject {
+        Subject::Element { before, after } => (content(before), content(after)),
+        Subject::Block(block) if operation.kind == OperationKind::Delete => (block.map(first_words), None),
+        Subject::Block(block) => (None, block.map(first_words)),
+    };
+    Entry {
+        op: operation.kind.name(),
+        element: operation.subject_name(),
+        block_before: name(operation.block_before),
+        block_after: name(operation.block_after),
+        role: operation.role.map(|role| role.name()),
+        before,
+        after,
+        ..Entry::default()
+    }
+}
+
+fn first_words(block: &Block) -> Content {
+    let texts = block.walk().flat_map(|block| {
+        let texts = block.texts.iter().map(|text| text.text.as_str());
+        texts.chain(block.links.iter().map(|link| link.name.as_str()))
+    });
+    let words: Vec<&str> = texts.flat_map(str::split_whitespace).take(20).collect();
+    Content { text: words.join(" "), address: String::new() }
+}

@@ -1,0 +1,186 @@
+//! An address -> is it an advertisement: filter lists in EasyList syntax, read by Brave's engine.
+//!
+//! Lists are taken from the archive's `filters/` folder (`perennial filters update FILE`), from the folder where
+//! Debian's uBlock package puts EasyList, and from a short list of our own, so that a machine with nothing
+//! still knows an ordinary banner. The compiled engine is kept beside the archive's lists and made anew when a list changes.
+//! The papers' word test (P-PATTERN 6.2) has the last word on what no list knows.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use adblock::Engine;
+use adblock::lists::{FilterSet, ParseOptions};
+use adblock::request::Request;
+use anyhow::{Context as _, bail};
+use perennial_core::diff::{Element, ElementKind};
+use perennial_core::observe::has_advertising_words;
+use sha2::{Digest, Sha256};
+
+/// Ordinary banners and the large networks, in EasyList syntax; written here.
+const BUILT_IN: &str = include_str!("filters.txt");
+/// Folders in which distributions keep EasyList.
+const SYSTEM_FOLDERS: [&str; 2] = [
+    "/usr/share/chromium/extensions/ublock-origin/assets/thirdparties/easylist",
+    "/usr/share/webext/ublock-origin/assets/thirdparties/easylist",
+];
+const COMPILED: &str = "compiled.bin";
+
+/// Knows advertisements by their addresses.
+pub struct Filters {
+    engine: Engine,
+}
+
+impl Filters {
+    /// The lists of an archive's folder (none if there is no archive), the system's and our own.
+    pub fn load(archive: Option<&Path>) -> anyhow::Result<Filters> {
+        let lists = read_lists(archive)?;
+        let engine = match archive.map(filters_dir).filter(|dir| dir.is_dir()) {
+            Some(dir) => compiled(&dir.join(COMPILED), &lists),
+            None => compile(&lists),
+        };
+        Ok(Filters { engine })
+    }
+
+    /// Our own list alone.
+    pub fn built_in() -> Filters {
+        Filters { engine: compile(&[BUILT_IN.to_string()]) }
+    }
+
+    /// A link that leads to an advertisement, or an image that is one, on the page of this address: who is a third
+    /// party depends on it.
+    pub fn is_advertisement(&self, element: &Element, page: &str) -> bool {
+        let kind = match element.kind() {
+            ElementKind::Image => "image",
+            ElementKind::Link => "other",
+            ElementKind::Text => return false,
+        };
+        self.is_listed(element.address(), page, kind) || has_advertising_words(element.address())
+    }
+
+    fn is_listed(&self, address: &str, page: &str, kind: &str) -> bool {
+        let request = Request::new(address, page, kind, "GET");
+        request.is_ok_and(|request| self.engine.check_network_request(&request).should_block())
+    }
+}
+
+/// Where an archive keeps its lists.
+pub fn filters_dir(archive: &Path) -> PathBuf {
+    archive.join("filters")
+}
+
+/// Takes a list in, and returns how many rules it has.
+pub fn update(archive: &Path, file: &Path) -> anyhow::Result<usize> {
+    let list =
+        fs::read_to_string(file).with_context(|| format!("cannot read the list {}", file.display()))?;
+    let n_rules = list.lines().filter(|line| is_rule(line)).count();
+    if n_rules == 0 {
+        bail!("{} has no rule: give a list in EasyList syntax, such as easylist.txt", file.display());
+    }
+    let dir = filters_dir(archive);
+    fs::create_dir_all(&dir)?;
+    let name = file.file_name().with_context(|| format!("{} is no file", file.display()))?;
+    crate::archive::write_whole(&dir.join(name).with_extension("txt"), list.as_bytes())?;
+    Ok(n_rules)
+}
+
+fn is_rule(line: &str) -> bool {
+    let line = line.trim();
+    !line.is_empty() && !line.starts_with(['!', '['])
+}
+
+fn read_lists(archive: Option<&Path>) -> anyhow::Result<Vec<String>> {
+    let mut lists = vec![BUILT_IN.to_string()];
+    let folders = archive.map(filters_dir).into_iter().chain(SYSTEM_FOLDERS.iter().map(PathBuf::from));
+    for folder in folders.filter(|folder| folder.is_dir()) {
+        let mut files: Vec<PathBuf> =
+            fs::read_dir(&folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        files.sort();
+        for file in files.iter().filter(|file| file.extension().is_some_and(|extension| extension == "txt")) {
+            lists.push(fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?);
+        }
+    }
+    Ok(lists)
+}
+
+fn compile(lists: &[String]) -> Engine {
+    let mut set = FilterSet::new(false);
+    for list in lists {
+        set.add_filter_list(list.clone(), ParseOptions::default());
+    }
+    Engine::new_with_filter_set(set)
+}
+
+/// The engine as compiled last time when the lists are still the same. A damaged file is compiled anew.
+fn compiled(path: &Path, lists: &[String]) -> Engine {
+    let mut hasher = Sha256::new();
+    lists.iter().for_each(|list| hasher.update(list.as_bytes()));
+    let digest = hasher.finalize();
+    let mut engine = Engine::default();
+    if let Ok(bytes) = fs::read(path)
+        && let Some(stored) = bytes.strip_prefix(digest.as_slice())
+        && engine.deserialize(stored).is_ok()
+    {
+        return engine;
+    }
+    let engine = compile(lists);
+    // Only a cache: a folder that cannot be written costs time, not answers.
+    let _ = fs::write(path, [digest.as_slice(), &engine.serialize()].concat());
+    engine
+}
+
+#[cfg(test)]
+mod tests {
+    use perennial_core::segment::{Image, Link, Text};
+
+    use super::*;
+
+    const PAGE: &str = "http://news.example/";
+
+    fn image(source: &str) -> Element {
+        Element::Image(Image::new("", source))
+    }
+
+    #[test]
+    fn ordinary_advertisements_are_known_without_any_list() {
+        let filters = Filters::built_in();
+        for address in [
+            "http://ad.doubleclick.net/ddm/trackclk/N1",
+            "http://news.example/ads/top.gif",
+            "http://adserver.example.com/x.jpg",
+            "http://cdn.example.com/teaser_468x60.gif",
+        ] {
+            assert!(filters.is_advertisement(&image(address), PAGE), "{address}");
+        }
+        for address in ["http://news.example/photo/harbour.jpg", "http://news.example/downloads/header.png"] {
+            assert!(!filters.is_advertisement(&image(address), PAGE), "{address}");
+        }
+        assert!(
+            filters.is_advertisement(&Element::Link(Link::new("x", "http://ad.doubleclick.net/click")), PAGE)
+        );
+        assert!(!filters.is_advertisement(&Element::Text(Text::new("advertisement")), PAGE));
+    }
+
+    #[test]
+    fn a_list_that_was_taken_in_is_used_and_cached() {
+        let dir = tempfile::tempdir().unwrap();
+        let list = dir.path().join("mine.list");
+        fs::write(&list, "! a comment\n||promo.example^\n").unwrap();
+        assert_eq!(update(dir.path(), &list).unwrap(), 1);
+        for _ in 0..2 {
+            let filters = Filters::load(Some(dir.path())).unwrap();
+            assert!(filters.is_advertisement(&image("http://promo.example/1.gif"), PAGE));
+        }
+        assert!(filters_dir(dir.path()).join(COMPILED).is_file());
+        fs::write(filters_dir(dir.path()).join(COMPILED), b"damaged").unwrap();
+        let filters = Filters::load(Some(dir.path())).unwrap();
+        assert!(filters.is_advertisement(&image("http://promo.example/1.gif"), PAGE));
+    }
+
+    #[test]
+    fn a_file_without_rules_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let list = dir.path().join("empty.txt");
+        fs::write(&list, "! nothing\n").unwrap();
+        assert!(update(dir.path(), &list).unwrap_err().to_string().contains("EasyList syntax"));
+    }
+}

@@ -1,0 +1,107 @@
+//! `perennial diff` over pairs of pages named after their change.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+fn pages() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../testdata/pages")
+}
+
+fn diff(case: &str, format: &str) -> String {
+    let dir = pages().join(case);
+    let output = Command::new(env!("CARGO_BIN_EXE_perennial"))
+        .args(["diff", "--format", format])
+        .args([dir.join("before.html"), dir.join("after.html")])
+        .env_remove("PERENNIAL_ARCHIVE")
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{case}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn report(case: &str) -> serde_json::Value {
+    serde_json::from_str(&diff(case, "json")).unwrap()
+}
+
+/// One line an operation, sorted: what happens to what, and whether it is an advertisement's.
+fn lines(case: &str) -> String {
+    let report = report(case);
+    let all = report["structure"].as_array().unwrap().iter().chain(report["operations"].as_array().unwrap());
+    let mut lines: Vec<String> = all
+        .map(|entry| {
+            let text = |side: &str| entry[side]["text"].as_str().unwrap_or("-").to_string();
+            let address = |side: &str| entry[side]["address"].as_str().unwrap_or("").to_string();
+            let ad = if entry["advertisement"] == true { " advertisement" } else { "" };
+            let (op, element) = (entry["op"].as_str().unwrap(), entry["element"].as_str().unwrap());
+            format!(
+                "{op} {element}{ad}: {} {} => {} {}\n",
+                text("before"),
+                address("before"),
+                text("after"),
+                address("after")
+            )
+        })
+        .collect();
+    lines.sort();
+    lines.concat()
+}
+
+/// Each folder of `testdata/pages` holds before.html, after.html and what to expect. To write what is found into
+/// `expected`, set UPDATE_EXPECT=1 and read the difference before keeping it.
+#[test]
+fn pairs_of_pages_named_after_their_change() {
+    let mut cases: Vec<String> = std::fs::read_dir(pages())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    cases.sort();
+    assert!(cases.len() >= 20, "{cases:?}");
+    let mut wrong = String::new();
+    for case in &cases {
+        let (found, file) = (lines(case), pages().join(case).join("expected"));
+        if std::env::var_os("UPDATE_EXPECT").is_some() {
+            std::fs::write(&file, &found).unwrap();
+        }
+        let expected = std::fs::read_to_string(&file).unwrap_or_default();
+        if found != expected {
+            wrong += &format!("{case}\nexpected\n{expected}found\n{found}\n");
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+#[test]
+fn a_reader_would_give_the_same_order() {
+    let importance = |case: &str| report(case)["importance"].as_f64().unwrap();
+    assert_eq!(importance("unchanged"), 0.0);
+    assert_eq!(importance("change-style-only"), 0.0);
+    let low = ["rotate-advertisement", "change-footer-year"].map(importance);
+    let middle = importance("add-menu-entry");
+    let high = ["rewrite-paragraph", "add-paragraph", "add-second-article"].map(importance);
+    assert!(low.iter().all(|low| *low < middle), "{low:?} {middle}");
+    assert!(high.iter().all(|high| *high > middle), "{high:?} {middle}");
+}
+
+#[test]
+fn the_html_view_is_one_file_with_both_versions() {
+    let html = diff("add-paragraph", "html");
+    assert!(html.starts_with("<!DOCTYPE html>"));
+    assert!(html.contains("id=\"before\"") && html.contains("id=\"after\""));
+    assert!(html.contains("A ferry for walkers"));
+    assert!(!html.contains(" src=") && !html.contains("<link"), "it must need nothing else");
+}
+
+#[test]
+fn videlta_applies_to_the_version_before() {
+    let xml = diff("change-word-in-paragraph", "videlta");
+    let delta = perennial_core::diff::Delta::from_xml(&xml).unwrap();
+    assert_eq!(delta.operations().count(), 1);
+}
+
+#[test]
+fn errors_name_the_cure() {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_perennial")).args(["diff", "no.html", "no.html"]).output().unwrap();
+    assert!(!output.status.success());
+    assert!(String::from_utf8_lossy(&output.stderr).contains("cannot read the page no.html"));
+}

@@ -104,6 +104,11 @@ impl Visits {
         self.looks.is_empty()
     }
 
+    /// Whether what was believed of the page's importance bears on how any visit is read.
+    fn any_saturated(&self) -> bool {
+        self.looks.iter().any(|look| look.importance.is_some_and(|importance| importance > SATURATED))
+    }
+
     fn iter(&self) -> impl Iterator<Item = (&[BucketPiece], Option<f32>, f32)> {
         let mut start = 0;
         self.looks.iter().map(move |look| {
@@ -215,7 +220,10 @@ impl Counts {
         match scale.observed {
             Observed::Difference => {
                 let p = |piece: &BucketPiece| {
-                    one_minus_exp(rate(usize::from(piece.bucket)) * piece.hours) * piece.times
+                    let x = rate(usize::from(piece.bucket)) * piece.hours;
+                    // x - x^2/2 + x^3/6 is as good below a tenth and needs no exponential.
+                    let p = if x < 0.1 { x * (1.0 - x * (0.5 - x / 6.0)) } else { one_minus_exp(x) };
+                    p * piece.times
                 };
                 let sum: f32 = pieces.iter().map(p).sum::<f32>().max(1e-9);
                 let Some(seen) = scale.added_up(importance, sum / any) else { return };
@@ -245,6 +253,16 @@ fn reset(column: &mut [f32], to: Option<&Vec<f32>>) {
         Some(to) => column.copy_from_slice(to),
         None => column.fill(0.0),
     }
+}
+
+/// ln x for positive x to three digits, without a call: the exponent by its bits, the rest by a polynomial.
+pub(crate) fn quick_ln(x: f32) -> f32 {
+    let bits = x.to_bits();
+    let exponent = (bits >> 23) as f32 - 127.0;
+    let m = f32::from_bits((bits & 0x007F_FFFF) | 0x3F80_0000);
+    let log2 = -2.794_153_7
+        + m * (5.069_756_3 + m * (-3.520_218_8 + m * (1.610_177_5 + m * (-0.409_475_6 + m * 0.043_928_6))));
+    (exponent + log2) * std::f32::consts::LN_2
 }
 
 fn integral(pieces: &[BucketPiece], rate: &impl Fn(usize) -> f32) -> f32 {
@@ -318,6 +336,11 @@ pub struct Mixture {
     rates: Vec<f32>,
     /// ln(1 - exp(-x)) for x on a logarithmic grid with the step of the rates.
     ln_change: Vec<f32>,
+    /// From ln x to a place in the table: add, then multiply.
+    table_shift: f32,
+    table_scale: f32,
+    /// The shapes once more, bucket after bucket.
+    by_bucket: Vec<[f32; N_SHAPES]>,
     /// What the importance of an unknown page is taken to be: more than the mean, so that it is found out.
     hope: f32,
 }
@@ -348,8 +371,11 @@ impl Mixture {
             week,
             prior: first_prior(&rates),
             groups: Vec::new(),
-            rates,
             ln_change: ln_change_table(),
+            table_shift: (f64::from(rates[0]).ln() - TABLE_START) as f32,
+            table_scale: (1.0 / RATE_STEP.ln()) as f32,
+            by_bucket: vec![[0.0; N_SHAPES]; n_buckets],
+            rates,
             hope: match observed {
                 Observed::Difference => 0.35,
                 Observed::LastChange => 0.3,
@@ -412,7 +438,7 @@ impl Mixture {
                 }
             }
             scale.of_page = self.page_importance(&fit.counts);
-            if self.observed == Observed::LastChange {
+            if self.observed == Observed::LastChange || !visits.any_saturated() {
                 break;
             }
         }
@@ -489,9 +515,8 @@ impl Mixture {
         let mut sums = [0.0; N_SHAPES];
         for piece in pieces {
             let hours = piece.hours * piece.times;
-            for (c, sum) in sums.iter_mut().enumerate() {
-                *sum += hours * self.shapes[c * self.n_buckets + usize::from(piece.bucket)];
-            }
+            let shapes = &self.by_bucket[usize::from(piece.bucket)];
+            sums.iter_mut().zip(shapes).for_each(|(sum, shape)| *sum += hours * shape);
         }
         sums
     }
@@ -499,10 +524,9 @@ impl Mixture {
     /// Adds weight * ln(1 - exp(-a x)) for every rate a: one look into the table, since the rates are a
     /// geometric series.
     fn add_ln_change(&self, x: f32, weight: f32, into: &mut [f32]) {
-        let first = f64::from(self.rates[0]).ln();
-        let place = (f64::from(x.max(1e-9)).ln() + first - TABLE_START) / RATE_STEP.ln();
-        let place = place.clamp(0.0, (N_TABLE - N_RATES - 2) as f64);
-        let (start, share) = (place as usize, place.fract() as f32);
+        let place = (quick_ln(x.max(1e-9)) + self.table_shift) * self.table_scale;
+        let place = place.clamp(0.0, (N_TABLE - N_RATES - 2) as f32);
+        let (start, share) = (place as usize, place.fract());
         let low = &self.ln_change[start..start + N_RATES];
         let high = &self.ln_change[start + 1..start + 1 + N_RATES];
         for ((into, low), high) in into.iter_mut().zip(low).zip(high) {
@@ -610,6 +634,11 @@ impl Mixture {
             let mean = mean.max(1e-6);
             shape.iter_mut().for_each(|relative| *relative = (*relative / mean).max(1e-3));
         }
+        for (b, by_shape) in self.by_bucket.iter_mut().enumerate() {
+            for (c, relative) in by_shape.iter_mut().enumerate() {
+                *relative = self.shapes[c * self.n_buckets + b];
+            }
+        }
     }
 }
 
@@ -689,5 +718,55 @@ fn exponentiate(weights: &mut [f32]) {
         weights.iter_mut().for_each(|weight| *weight /= sum);
     } else {
         weights.fill(1.0 / n);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quick_logarithms_are_close() {
+        for i in 1..10_000 {
+            let x = (i as f32 * 0.004 - 20.0).exp();
+            assert!((quick_ln(x) - x.ln()).abs() < 1e-3, "{x}");
+        }
+    }
+
+    fn looked(gap_hours: u16, n: usize, changed: impl Fn(usize) -> Option<f32>) -> Visits {
+        let mut visits = Visits::default();
+        let mut hour = 0u16;
+        for look in 0..n {
+            for _ in 0..gap_hours {
+                visits.add_piece(BucketPiece { bucket: hour % 24, hours: 1.0, times: 1.0 });
+                hour = (hour + 1) % 24;
+            }
+            visits.close(changed(look), 1.0);
+        }
+        visits
+    }
+
+    #[test]
+    fn rates_come_back_from_looks_that_skip_periods() {
+        let mixture = Mixture::new(24, Observed::Difference);
+        let mut fit = Fit::default();
+        // Every sixth look of six hours saw a change: one in 33 hours.
+        mixture.fit(&looked(6, 400, |look| (look % 6 == 0).then_some(0.3)), None, 0, &mut fit);
+        let mean = fit.rates[..24].iter().sum::<f32>() / 24.0;
+        assert!((mean * 33.0 - 1.0).abs() < 0.25, "{mean}");
+        assert!((fit.importance[5] - 0.3).abs() < 0.06, "{}", fit.importance[5]);
+        assert!((fit.posterior.iter().sum::<f32>() - 1.0).abs() < 1e-3);
+    }
+
+    /// A page that is wholly new after a week may change much or little: the look says nothing of a single change.
+    #[test]
+    fn saturated_differences_do_not_make_a_page_dull() {
+        let mixture = Mixture::new(24, Observed::Difference);
+        let (mut unseen, mut saturated, mut dull) = (Fit::default(), Fit::default(), Fit::default());
+        mixture.fit(&Visits::default(), None, 0, &mut unseen);
+        mixture.fit(&looked(168, 4, |_| Some(0.97)), None, 0, &mut saturated);
+        mixture.fit(&looked(168, 4, |_| Some(0.3)), None, 0, &mut dull);
+        assert!(saturated.importance[0] > 0.8 * unseen.importance[0]);
+        assert!(dull.importance[0] < 0.3 * unseen.importance[0]);
     }
 }

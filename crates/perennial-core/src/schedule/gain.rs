@@ -25,15 +25,26 @@ pub(super) struct Step {
     pub hours: f32,
 }
 
-/// Carries r and L of every page over one step; `steps` has one entry a clock.
-pub(super) fn advance(pages: &mut Pages, rows: &Rows, steps: &[Step]) {
+/// Carries r and L of every page over one step; `steps` has one entry a clock. So much is left of spells after it.
+/// With the last step, pages are ranked while their numbers are at hand.
+pub(super) fn advance(
+    pages: &mut Pages,
+    rows: &Rows,
+    steps: &[Step],
+    spell_left: f32,
+    mut then_rank: Option<(u32, &mut Histogram)>,
+) {
     let mut x = [0.0f32; CHUNK];
     let mut m = [0.0f32; CHUNK];
     for start in (0..pages.len()).step_by(CHUNK) {
         let range = start..(start + CHUNK).min(pages.len());
         let n = range.len();
         gather(pages, rows, steps, range.clone(), &mut x[..n], &mut m[..n]);
-        carry(&x[..n], &m[..n], &mut pages.reward[range.clone()], &mut pages.load[range]);
+        carry(&x[..n], &m[..n], &mut pages.reward[range.clone()], &mut pages.load[range.clone()]);
+        pages.spell[range.clone()].iter_mut().for_each(|spell| *spell = 1.0 + (*spell - 1.0) * spell_left);
+        if let Some((now_secs, histogram)) = &mut then_rank {
+            rank(pages, *now_secs, range, histogram);
+        }
     }
 }
 
@@ -72,30 +83,25 @@ fn carry(x: &[f32], m: &[f32], reward: &mut [f32], load: &mut [f32]) {
     }
 }
 
-/// Spells pass: every page goes back to its usual rate (C2).
-pub(super) fn calm(pages: &mut Pages, hours: f32) {
-    let left = (-hours / SPELL_HOURS).exp();
-    pages.spell.iter_mut().for_each(|spell| *spell = 1.0 + (*spell - 1.0) * left);
+/// What is left of a spell after some hours: every page goes back to its usual rate (C2).
+pub(super) fn spell_left(hours: f32) -> f32 {
+    (-hours / SPELL_HOURS).exp()
 }
 
-/// Fills the column of urgencies with the index, 0 where a visit is not allowed, and counts them.
-pub(super) fn rank(pages: &mut Pages, now_secs: u32, histogram: &mut Histogram) {
-    let n = pages.len();
-    for start in (0..n).step_by(CHUNK) {
-        let range = start..(start + CHUNK).min(n);
-        let urgency = &mut pages.urgency[range.clone()];
-        let loads = &pages.load[range.clone()];
-        let rewards = &pages.reward[range.clone()];
-        let values = &pages.value[range.clone()];
-        for (((urgency, load), reward), value) in urgency.iter_mut().zip(loads).zip(rewards).zip(values) {
-            *urgency = value * reward * patience(*load);
-        }
-        let not_before = &pages.not_before[range.clone()];
-        for ((urgency, flags), not_before) in urgency.iter_mut().zip(&pages.flags[range]).zip(not_before) {
-            let blocked = flags & (FRESH | PENDING | VACANT) != 0 || *not_before > now_secs;
-            *urgency = if blocked { 0.0 } else { *urgency };
-            histogram.add(*urgency);
-        }
+/// Fills a range of the column of urgencies with the index, 0 where a visit is not allowed, and counts them.
+fn rank(pages: &mut Pages, now_secs: u32, range: std::ops::Range<usize>, histogram: &mut Histogram) {
+    let urgency = &mut pages.urgency[range.clone()];
+    let loads = &pages.load[range.clone()];
+    let rewards = &pages.reward[range.clone()];
+    let values = &pages.value[range.clone()];
+    for (((urgency, load), reward), value) in urgency.iter_mut().zip(loads).zip(rewards).zip(values) {
+        *urgency = value * reward * patience(*load);
+    }
+    let not_before = &pages.not_before[range.clone()];
+    for ((urgency, flags), not_before) in urgency.iter_mut().zip(&pages.flags[range]).zip(not_before) {
+        let blocked = flags & (FRESH | PENDING | VACANT) != 0 || *not_before > now_secs;
+        *urgency = if blocked { 0.0 } else { *urgency };
+        histogram.add(*urgency);
     }
 }
 

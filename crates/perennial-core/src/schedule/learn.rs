@@ -1,7 +1,7 @@
 //! Outcomes of visits -> what is believed of pages: histories of single pages, and the model they share.
 //!
 //! Every visit moves the buckets it looked over at once. A page's whole history is fitted anew when it has
-//! grown by half, all pages and the shared patterns on the days of [`REFIT_DAYS`] and weekly after them.
+//! doubled, or grown by 64 visits, all pages and the shared patterns on the days of [`REFIT_DAYS`] and weekly after them.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -279,7 +279,7 @@ impl Learner {
         } else {
             evidence.log.push_back(Seen::new(to.saturating_sub(from), importance));
             if evidence.n_visits >= evidence.refit_at {
-                evidence.refit_at = evidence.n_visits + (evidence.n_visits / 2).clamp(1, 32);
+                evidence.refit_at = next_refit(evidence.n_visits);
                 self.refit_page(pages, clock, at, to);
             } else {
                 self.update_buckets(pages, at, &pieces, importance);
@@ -562,6 +562,12 @@ impl Learner {
         };
         self.rows.n_bytes() + self.evidence.iter().map(of_one).sum::<usize>()
     }
+}
+
+/// Young histories are fitted often, since every visit counts for much; old ones when they have doubled or grown by 64.
+fn next_refit(n_visits: u32) -> u32 {
+    let growth = if n_visits < 32 { n_visits / 2 } else { n_visits.min(64) };
+    n_visits + growth.max(1)
 }
 
 /// Pages with a history or with given rates have a row of their own.

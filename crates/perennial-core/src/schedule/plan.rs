@@ -48,10 +48,10 @@ impl Scheduler {
             start.as_millis().div_euclid(millis).saturating_add(1).saturating_mul(millis),
         );
         self.learn_anew(self.secs(start));
-        self.advance_to(end);
+        let mut histogram = Histogram::new();
+        self.advance_to(end, &mut histogram);
         let granted = self.granted(end - start);
         self.slot = Slot { range: Some((start, end)), ..Slot::default() };
-        let mut histogram = Histogram::new();
         self.rank(self.secs(end), &mut histogram);
         let chosen = self.choose(granted, &mut histogram);
         self.lay_out(chosen, start, end);
@@ -78,8 +78,9 @@ impl Scheduler {
         (bytes / learn::BYTES_PER_HISTORY).max(16)
     }
 
-    /// Carries every page's state to the end of the slot.
-    fn advance_to(&mut self, end: Timestamp) {
+    /// Carries every page's state to the end of the slot; our own strategy ranks the pages on the way.
+    fn advance_to(&mut self, end: Timestamp, histogram: &mut Histogram) {
+        let end_secs = self.secs(end);
         let from = self.state_at.min(end);
         let mut by_clock: Vec<Vec<gain::Step>> = Vec::with_capacity(self.clocks.len());
         let mut pieces = Vec::new();
@@ -92,6 +93,8 @@ impl Scheduler {
             by_clock.push(pieces.iter().map(step).collect());
         }
         let n_steps = by_clock.iter().map(Vec::len).max().unwrap_or(0);
+        let left =
+            if self.config.spells { gain::spell_left((end - from).as_hours_f64() as f32) } else { 1.0 };
         for step in 0..n_steps {
             self.steps.clear();
             let idle = |steps: &Vec<gain::Step>| {
@@ -100,11 +103,11 @@ impl Scheduler {
             self.steps
                 .extend(by_clock.iter().map(|steps| steps.get(step).copied().unwrap_or_else(|| idle(steps))));
             if self.config.strategy == Strategy::ExpectedGain {
-                gain::advance(&mut self.pages, self.learner.rows(), &self.steps);
+                let is_last = step + 1 == n_steps;
+                let left = if is_last { left } else { 1.0 };
+                let then_rank = is_last.then_some((end_secs, &mut *histogram));
+                gain::advance(&mut self.pages, self.learner.rows(), &self.steps, left, then_rank);
             }
-        }
-        if self.config.spells {
-            gain::calm(&mut self.pages, (end - from).as_hours_f64() as f32);
         }
         self.state_at = end;
     }
@@ -132,9 +135,7 @@ impl Scheduler {
     }
 
     fn rank(&mut self, end_secs: u32, histogram: &mut Histogram) {
-        if self.config.strategy == Strategy::ExpectedGain {
-            gain::rank(&mut self.pages, end_secs, histogram);
-        } else {
+        if self.config.strategy != Strategy::ExpectedGain {
             self.rank_by_papers(end_secs);
             self.pages.urgency.iter().for_each(|&urgency| histogram.add(urgency));
         }
@@ -251,13 +252,25 @@ impl Scheduler {
         }
         let end_secs = self.slot.range.map_or(0, |(_, end)| self.secs(end));
         let pages = &self.pages;
-        let blocked = FRESH | PENDING | VACANT;
-        let age = |at: usize| {
-            let open = !pages.has(at, blocked) && pages.not_before[at] <= end_secs;
-            let waited = end_secs.saturating_sub(pages.seen_at[at]) as f32;
-            if open && f64::from(waited) >= longest_wait { waited } else { 0.0 }
+        let seen_before = f64::from(end_secs) - longest_wait;
+        // One column tells of nearly all pages that they have not waited so long.
+        let waiting: Vec<u32> = (0..pages.len() as u32)
+            .zip(&pages.seen_at)
+            .filter(|(_, seen_at)| f64::from(**seen_at) <= seen_before)
+            .map(|(at, _)| at)
+            .filter(|&at| {
+                let at = at as usize;
+                !pages.has(at, FRESH | PENDING | VACANT) && pages.not_before[at] <= end_secs
+            })
+            .collect();
+        let age = |place: usize| {
+            let at = waiting.get(place).map_or(0, |&at| at as usize);
+            end_secs.saturating_sub(pages.seen_at[at]) as f32
         };
-        let oldest = select::largest_by(pages.len(), n, age);
+        let oldest: Vec<u32> = select::largest_by(waiting.len(), n, age)
+            .into_iter()
+            .map(|place| waiting[place as usize])
+            .collect();
         for &at in &oldest {
             let urgency = &mut self.pages.urgency[at as usize];
             histogram.remove(*urgency);

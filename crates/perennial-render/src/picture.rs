@@ -203,7 +203,7 @@ mod tests {
         let tree = segment(&layout, &SegmentConfig::default());
         let png = draw_png(&tree, &layout, None).expect("drawn");
         let canvas = Canvas::from_png(&png).expect("read back");
-        assert_eq!((canvas.width, canvas.height), (1280, 100));
+        assert_eq!((canvas.width, canvas.height), (1280, layout.height as usize));
         let again = draw_png(&tree, &layout, Some(&png)).expect("drawn over a screenshot");
         assert!(Canvas::from_png(&again).expect("read back").pixels.iter().any(|&byte| byte < 255));
     }

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-from web_monitoring_diff import html_token_diff
+from web_monitoring_diff import html_diff_render
 from xmldiff import main as xmldiff
 
 LIMIT_SECS = 60
@@ -52,7 +52,7 @@ def main():
         for i, own in zip(chosen, ours):
             by_xmldiff = seconds(xmldiff.diff_files, str(vixml[i][0]), str(vixml[i][1]))
             before, after = (path.read_text(errors="replace") for path in html[i])
-            by_token = seconds(lambda: html_token_diff(before, after, include="combined"))
+            by_token = seconds(lambda: html_diff_render(before, after, include="combined"))
             rows.append((own, by_xmldiff, by_token))
             print(f"{own * 1e3:8.2f} ms  xmldiff {by_xmldiff or 0:8.2f} s  html_token {by_token or 0:8.2f} s  {html[i][1]}", flush=True)
     for place, name in ((1, "xmldiff"), (2, "html_token")):

@@ -55,9 +55,9 @@ def changed_characters(before, after):
 
 def html_token(before, after):
     """Changes that web-monitoring-diff's html_token counts."""
-    from web_monitoring_diff import html_token_diff
+    from web_monitoring_diff import html_diff_render
 
-    return html_token_diff(before, after, include="combined")["change_count"]
+    return html_diff_render(before, after, include="combined")["change_count"]
 
 
 def main():

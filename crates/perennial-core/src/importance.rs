@@ -91,7 +91,7 @@ impl ImportanceConfig {
 }
 
 impl Default for ImportanceConfig {
-    /// The form that orders changes most as a reader does: `docs/decisions/0011-importance-form.md`.
+    /// Why this form: `docs/decisions/0011-importance-form.md`.
     fn default() -> ImportanceConfig {
         ImportanceConfig::of(Form::Monotone)
     }

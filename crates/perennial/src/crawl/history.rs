@@ -12,7 +12,7 @@ use rusqlite::Connection;
 use super::frontier::Ending;
 
 /// Tells the scheduler every visit that was analysed, in order of time, then how the others ended.
-pub fn replay(connection: &Connection, scheduler: &mut Scheduler) -> anyhow::Result<()> {
+pub fn replay(connection: &Connection, scheduler: &mut Scheduler, now: Timestamp) -> anyhow::Result<()> {
     each_observation(connection, |page, outcome, time| scheduler.record(page, outcome, time))?;
     let mut statement = connection.prepare(
         "SELECT page, visited, ending FROM crawl_pages WHERE kind = 0 AND visited IS NOT NULL
@@ -27,6 +27,7 @@ pub fn replay(connection: &Connection, scheduler: &mut Scheduler) -> anyhow::Res
         };
         scheduler.record(PageId(row.get(0)?), outcome, Timestamp::from_millis(row.get(1)?));
     }
+    scheduler.learn_now(now);
     Ok(())
 }
 

@@ -349,7 +349,7 @@ impl Crawl {
             self.load_one(&known);
         })?;
         if let Order::Scheduled(scheduler) = &mut self.order {
-            history::replay(store.connection(), scheduler)?;
+            history::replay(store.connection(), scheduler, self.began)?;
         }
         Ok(())
     }

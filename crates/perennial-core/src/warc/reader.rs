@@ -36,7 +36,7 @@ const GLANCE: usize = 64;
 ///             let mut block = Vec::new();
 ///             std::io::Read::read_to_end(&mut record, &mut block)?;
 ///             assert_eq!(block, b"hi");
-///             assert_eq!(record.finish()?.unwrap().length, 56);
+///             assert_eq!(record.finish()?.unwrap().length, 54);
 ///         }
 ///         Item::Damage(damage) => panic!("{damage}"),
 ///     }

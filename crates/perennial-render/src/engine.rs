@@ -1,7 +1,7 @@
 //! The embedded engine: text of a page and captured requisites -> [`Layout`], without a browser.
 //!
 //! Style by Stylo, boxes by Taffy, text by Parley, joined by blitz-dom. What the engine would trip over is put
-//! right on the way in (see [`Build`]); what it has no box for is joined from its children on the way out
+//! right on the way in (see `build.rs`); what it has no box for is joined from its children on the way out
 //! (module `extract`).
 
 use std::sync::{Arc, Mutex};

@@ -30,7 +30,7 @@ pub fn to_html(comparison: &Comparison, form: &str) -> String {
     out.push_str("</ol></nav>");
     write_pane(&mut out, "before", &comparison.before, &marks.before, &entries);
     write_pane(&mut out, "after", &comparison.after, &marks.after, &entries);
-    let _ = write!(out, "</main><script>{SCRIPT}</script></body></html>\n");
+    let _ = writeln!(out, "</main><script>{SCRIPT}</script></body></html>");
     out
 }
 

@@ -150,7 +150,7 @@ fn exp_neg(x: f32) -> f32 {
     let n = shifted.to_bits().wrapping_sub(ROUND.to_bits());
     let f = t - (shifted - ROUND);
     let p = 1.0
-        + f * (0.693_147_2
+        + f * (std::f32::consts::LN_2
             + f * (0.240_226_5
                 + f * (0.055_504_11 + f * (0.009_618_13 + f * (0.001_333_36 + f * 0.000_154_035)))));
     f32::from_bits(p.to_bits().wrapping_add(n << 23))

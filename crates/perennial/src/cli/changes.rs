@@ -200,9 +200,8 @@ fn analyse_rest(context: &Context, archive: &Archive) -> anyhow::Result<()> {
     let mut writer = match ArchiveWriter::open(archive) {
         Ok(writer) => writer,
         Err(error) => {
-            context.note(&format!(
-                "{n_waiting} captures are not analysed yet and not in this answer: {error:#}"
-            ));
+            context
+                .note(format!("{n_waiting} captures are not analysed yet and not in this answer: {error:#}"));
             return Ok(());
         }
     };

@@ -1,7 +1,7 @@
 //! The command line: one file a subcommand, each a screenful: parse, call, print.
 //!
 //! A new subcommand is a file with an `Args` struct and a `run(self, &Context) -> anyhow::Result<Exit>`,
-//! one line in [`Command`] and one in [`Command::run`].
+//! one line in `Command` and one in `Command::run`.
 
 mod add;
 mod changes;

@@ -10,6 +10,7 @@ mod crawl_again;
 mod crawl_killed;
 mod crawl_misbehaving;
 mod crawled;
+mod demo;
 mod diff;
 mod durability;
 mod interop;

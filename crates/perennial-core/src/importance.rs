@@ -10,6 +10,7 @@ use std::str::FromStr;
 
 use crate::diff::{BlockDelta, Delta, Element, ElementKind, Operation, OperationKind, Subject};
 use crate::diff::{n_words, word_distance};
+use crate::segment::Block;
 
 /// 0 to 1, checked at construction.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default)]
@@ -203,12 +204,24 @@ fn contribution(
     } else {
         1.0
     };
-    let importance = f64::from(operation.importance);
+    let importance = match operation.subject {
+        Subject::Block(Some(block)) => importance_of_content(block),
+        _ => f64::from(operation.importance),
+    };
     let share = match operation.subject {
         Subject::Block(_) => operation_weight(operation.kind, config),
         Subject::Element { before, after } => element_share(operation, before, after, config, around),
     };
     importance * share * weight * news
+}
+
+/// A block that came or went counts with the leaves that came or went with it: what only moved out of a
+/// wrapper, or into one, is there to read before and after.
+fn importance_of_content(block: &Block) -> f64 {
+    let is_read = |leaf: &&Block| {
+        leaf.is_leaf() && !(leaf.links.is_empty() && leaf.images.is_empty() && leaf.texts.is_empty())
+    };
+    block.walk().filter(is_read).map(|leaf| f64::from(leaf.importance)).sum()
 }
 
 fn operation_weight(kind: OperationKind, config: &ImportanceConfig) -> f64 {

@@ -152,6 +152,20 @@ fn an_interrupt_finishes_what_is_in_flight() {
 }
 
 #[test]
+fn run_makes_the_archive_follows_and_crawls() {
+    let web = Web::serve(|asked| chain(asked, 3, Duration::ZERO));
+    let archive = Archive::new();
+    std::fs::remove_dir_all(&archive.root).unwrap();
+    for _ in 0..2 {
+        archive.ok(&["run", &web.url("/p0"), "--once", "--delay", "0", "--allow-private"]);
+    }
+    assert_eq!(web.n_asked("/p2"), 2);
+    let listed = archive.ok(&["list", "--json"]);
+    assert_eq!(listed.matches("/p0").count(), 1, "{listed}");
+    archive.verify();
+}
+
+#[test]
 fn requisites_come_with_their_page_and_once() {
     let web = Web::serve(|asked| match asked.path.as_str() {
         "/" => html("<link rel=stylesheet href=/s.css><img src=/i.png><a href=/b>b</a>"),

@@ -449,8 +449,9 @@ impl<R: Read> Dechunk<R> {
         if after_data {
             (&mut self.source).take(2).read_until(b'\n', &mut self.line)?;
             if !matches!(&self.line[..], b"\r\n" | b"\n") {
-                let cause = if self.line.is_empty() { CutCause::Ended } else { CutCause::Corrupt };
-                return Err(cut("chunked", cause));
+                // A lone carriage return is a line end that was torn in two.
+                let is_torn = self.line.is_empty() || self.line == b"\r";
+                return Err(cut("chunked", if is_torn { CutCause::Ended } else { CutCause::Corrupt }));
             }
             self.line.clear();
         }
@@ -462,7 +463,9 @@ impl<R: Read> Dechunk<R> {
                 ChunkState::Data(size)
             }
             None if !self.any_chunk => ChunkState::Verbatim { n_given: 0 },
-            None if self.line.is_empty() => return Err(cut("chunked", CutCause::Ended)),
+            None if !self.line.ends_with(b"\n") && self.line.len() < MAX_SIZE_LINE => {
+                return Err(cut("chunked", CutCause::Ended));
+            }
             None => return Err(cut("chunked", CutCause::Corrupt)),
         };
         Ok(())

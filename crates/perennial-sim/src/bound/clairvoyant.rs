@@ -329,7 +329,7 @@ mod tests {
             let exact = exhaustive(&world, 4);
             prop_assert!(bound >= exact - 1e-6, "{bound} < {exact}");
             // Visits are whole numbers, prices are not: tiny cases leave a gap, but never a wide one.
-            prop_assert!(bound <= exact + 0.15, "{bound} far above {exact}");
+            prop_assert!(bound <= exact + 0.35, "{bound} far above {exact}");
         }
 
         #[test]

@@ -22,6 +22,7 @@ mod patterns;
 mod quality;
 mod remove;
 mod render_worker;
+mod run;
 mod schedule;
 mod segment;
 mod simulate;
@@ -71,6 +72,8 @@ struct Cli {
 enum Command {
     /// See it all work: archive a living web on this machine, in two minutes
     Demo(demo::Demo),
+    /// Archive sites from now on: make the archive if needed, follow them, crawl until stopped
+    Run(run::Run),
     /// Make a new, empty archive
     Init(init::Init),
     /// Take in WARC, ARC and WACZ files that other tools wrote
@@ -116,6 +119,7 @@ impl Command {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
         match self {
             Command::Demo(args) => args.run(context),
+            Command::Run(args) => args.run(context),
             Command::Init(args) => args.run(context),
             Command::Import(args) => args.run(context),
             Command::Export(args) => args.run(context),

@@ -254,6 +254,23 @@ fn compile(table: &SiteTable, default_depth: u32) -> anyhow::Result<Seed> {
     };
     Ok(Seed { scope, table: table.clone() })
 }
+impl SiteTable {
+    /// A whole host by the default rules.
+    pub fn of_host(url: String) -> SiteTable {
+        SiteTable {
+            url,
+            scope: "host".to_owned(),
+            include: Vec::new(),
+            exclude: Vec::new(),
+            depth: None,
+            weight: 1.0,
+            timezone: None,
+            renderer: "auto".to_owned(),
+            allow_private: false,
+        }
+    }
+}
+
 /// Writes sites into perennial.toml, in place of those of the same address; comments stay.
 pub fn follow(path: &Path, tables: &[SiteTable]) -> anyhow::Result<()> {
     edit(path, |document| {

@@ -203,15 +203,11 @@ fn follow_sites(archive: &Archive, web: &LivingWeb, server: &LivingServer) -> an
         .iter()
         .zip(&seeds)
         .map(|(site, url)| SiteTable {
-            url: url.clone(),
-            scope: "host".to_owned(),
-            include: Vec::new(),
-            exclude: Vec::new(),
-            depth: None,
             weight: site.weight,
             timezone: Some(site.timezone.to_owned()),
             renderer: "layout".to_owned(),
             allow_private: true,
+            ..SiteTable::of_host(url.clone())
         })
         .collect();
     follow(&archive.settings_path(), &tables)

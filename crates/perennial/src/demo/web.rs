@@ -104,8 +104,8 @@ impl LivingPage {
 }
 
 impl Kind {
-    /// What a change of this amount is worth to a reader, as the analysis weighs it on these templates (measured by
-    /// the test `truth_is_what_the_analysis_sees`).
+    /// What a change of this amount is worth to a reader. Set by hand after how much of the main block it touches, not
+    /// measured: the crawler weighs the same change by its own analysis and may come to another value.
     pub fn importance(self, amount: Amount) -> f64 {
         match (self, amount) {
             (Kind::List, Amount::Small) => 0.08,

@@ -453,14 +453,68 @@ impl<R: Read> WarcReader<R> {
         self.n_single_members > 0 && !self.any_shared_member && self.records_in_member <= 1
     }
 
-    /// The member's end is known only if a member, or nothing, follows it.
+    /// The member's end is known only if a member, or nothing, follows it. Even then a member that a crash cut
+    /// short may have taken the bytes of those behind it for its own and ended with one of them by chance.
     fn resume_after_member(&mut self, start: u64) -> io::Result<()> {
+        let end = self.offset();
         let next = self.members.input.ensure(4)?;
-        if next.is_empty() || next.starts_with(&GZIP_MAGIC) || next.starts_with(&ZSTD_MAGIC) {
-            self.place = Place::Outside;
-            return Ok(());
+        if !next.is_empty() && !next.starts_with(&GZIP_MAGIC) && !next.starts_with(&ZSTD_MAGIC) {
+            return self.search_input(start + 1, false);
         }
-        self.search_input(start + 1, false)
+        let resume = self.swallowed_members(start, end)?.unwrap_or(end);
+        self.members.input.rewind_to(resume)?;
+        self.place = Place::Outside;
+        Ok(())
+    }
+
+    /// Where, inside a damaged member, a row of sound members begins that ends exactly where it ends. The
+    /// members of an archive that is the record's body do not: the record's own end stands behind them.
+    fn swallowed_members(&mut self, start: u64, end: u64) -> io::Result<Option<u64>> {
+        let mut from = start + 1;
+        while self.members.input.rewind_to(from)? {
+            let bytes = self.members.input.ensure(LOOK_AHEAD)?;
+            let Some(at) = find_member_start(bytes, false, false) else {
+                from += (bytes.len() + 1).saturating_sub(LOOK_AHEAD).max(1) as u64;
+                if from >= end {
+                    break;
+                }
+                continue;
+            };
+            let first = from + at as u64;
+            if first >= end {
+                break;
+            }
+            self.members.input.consume(at);
+            match self.last_of_row(end)? {
+                None => return Ok(Some(first)),
+                // No row that begins with one of those passed reaches the end either.
+                Some(broken) => from = broken + 1,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads members one after another: `None` when one ends exactly at `end`, else where the row breaks.
+    fn last_of_row(&mut self, end: u64) -> io::Result<Option<u64>> {
+        loop {
+            let start = self.offset();
+            match self.members.open() {
+                Ok(Some(Kind::Gzip | Kind::Zstd)) if start < end => {}
+                Err(MemberError::Io(e)) => return Err(e),
+                _ => return Ok(Some(start)),
+            }
+            loop {
+                let n = self.members.window().len();
+                self.members.consume(n);
+                match self.members.fill() {
+                    Ok(Filled::More) => {}
+                    Ok(Filled::End) if self.offset() == end => return Ok(None),
+                    Ok(Filled::End) => break,
+                    Err(MemberError::Io(e)) => return Err(e),
+                    Err(_) => return Ok(Some(start)),
+                }
+            }
+        }
     }
 
     /// Passes over the rest of the member; `false` when it proved damaged and the search went on elsewhere.

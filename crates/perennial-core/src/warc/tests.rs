@@ -275,12 +275,27 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// All records but one came through sound and in order; that one may have.
+/// All records but one came through sound and in order; that one may have. In a plain file a record whose
+/// length ends by chance where another record ends has that record in its block: then its digest must say so.
 fn expect_all_but(names: &[String], hit: usize, seen: &[Seen]) -> Result<(), TestCaseError> {
     let sound = sound_ids(seen);
     let mut others = names.to_vec();
     let lost = others.remove(hit);
     let rest: Vec<String> = sound.iter().filter(|id| names.contains(id) && **id != lost).cloned().collect();
+    let swallowed = names_in_block_of(&lost, seen);
+    others.retain(|id| !swallowed.contains(id));
     prop_assert_eq!(rest, others, "hit {}: {:?}", hit, seen);
     Ok(())
+}
+
+/// The records that are in the block of another one of which the digest is wrong.
+fn names_in_block_of(id: &str, seen: &[Seen]) -> Vec<String> {
+    let is_it = |s: &&Seen| matches!(s, Seen::Record { id: other, .. } if other == id);
+    let Some(Seen::Record { fields, block, .. }) = seen.iter().find(is_it) else { return Vec::new() };
+    if fields.iter().any(|(n, v)| n == "WARC-Block-Digest" && *v == sha1_label(block)) {
+        return Vec::new();
+    }
+    let text = String::from_utf8_lossy(block);
+    let ids = text.split("WARC-Record-ID: ").skip(1);
+    ids.filter_map(|rest| rest.lines().next()).map(str::to_string).collect()
 }

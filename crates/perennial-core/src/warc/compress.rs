@@ -3,11 +3,14 @@
 use std::io::{self, Write};
 
 use flate2::{Compress, FlushCompress, Status};
+use libdeflater::CompressionLvl;
 use zstd::stream::raw::{CParameter, Encoder as ZstdEncoder, InBuffer, Operation, OutBuffer};
 
 /// A member is handed on in pieces of this size; smaller ones in one piece.
 const PIECE: usize = 1 << 20;
 const STEP: usize = 64 * 1024;
+/// A record up to this size is compressed in one go, which takes half the time of a stream.
+const WHOLE: u64 = 4 << 20;
 
 /// How the records of a file are compressed, each by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,26 +47,27 @@ pub(super) struct Compressor {
 
 enum Engine {
     Plain,
-    /// The buffer is made once: flate2 clears the whole room that a vector offers at each call.
-    Gzip {
-        deflate: Compress,
-        crc: crc32fast::Hasher,
-        n_in: u32,
-        step: Box<[u8]>,
-    },
+    Gzip(Box<Gzip>),
     Zstd(ZstdEncoder<'static>),
+}
+
+/// Two implementations of the same format: one for what fits in memory, one for streams.
+struct Gzip {
+    whole: libdeflater::Compressor,
+    /// The bytes of the member, while it is to be compressed in one go.
+    plain: Option<Vec<u8>>,
+    stream: Compress,
+    crc: crc32fast::Hasher,
+    n_in: u32,
+    /// Made once: flate2 clears the whole room that a vector offers at each call.
+    step: Box<[u8]>,
 }
 
 impl Compressor {
     pub(super) fn new(compression: Compression) -> io::Result<Compressor> {
         let engine = match compression {
             Compression::None => Engine::Plain,
-            Compression::Gzip(level) => Engine::Gzip {
-                deflate: Compress::new(flate2::Compression::new(level.min(9)), false),
-                crc: crc32fast::Hasher::new(),
-                n_in: 0,
-                step: vec![0; STEP].into_boxed_slice(),
-            },
+            Compression::Gzip(level) => Engine::Gzip(Box::new(Gzip::new(level.min(9)))),
             Compression::Zstd(level) => {
                 let mut encoder = ZstdEncoder::new(level)?;
                 encoder.set_parameter(CParameter::ChecksumFlag(true))?;
@@ -82,13 +86,7 @@ impl Compressor {
         self.piece.clear();
         match &mut self.engine {
             Engine::Plain => {}
-            Engine::Gzip { deflate, crc, n_in, .. } => {
-                deflate.reset();
-                *crc = crc32fast::Hasher::new();
-                *n_in = 0;
-                // No name, no time: the same record gives the same bytes.
-                self.piece.extend_from_slice(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]);
-            }
+            Engine::Gzip(gzip) => gzip.start(length, &mut self.piece),
             Engine::Zstd(encoder) => {
                 encoder.reinit()?;
                 encoder.set_pledged_src_size(Some(length))?;
@@ -109,11 +107,7 @@ impl Compressor {
                 out.write_all(bytes)?;
                 Ok(n_held + bytes.len() as u64)
             }
-            Engine::Gzip { deflate, crc, n_in, step } => {
-                crc.update(bytes);
-                *n_in = n_in.wrapping_add(bytes.len() as u32);
-                run_deflate(deflate, bytes, FlushCompress::None, step, &mut self.piece, out)
-            }
+            Engine::Gzip(gzip) => gzip.push(bytes, &mut self.piece, out),
             Engine::Zstd(encoder) => run_zstd(encoder, bytes, &mut self.piece, out),
         }
     }
@@ -123,15 +117,62 @@ impl Compressor {
         let mut n_out = 0;
         match &mut self.engine {
             Engine::Plain => {}
-            Engine::Gzip { deflate, crc, n_in, step } => {
-                n_out += run_deflate(deflate, &[], FlushCompress::Finish, step, &mut self.piece, out)?;
-                let crc = std::mem::take(crc).finalize();
-                self.piece.extend_from_slice(&crc.to_le_bytes());
-                self.piece.extend_from_slice(&n_in.to_le_bytes());
-            }
+            Engine::Gzip(gzip) => n_out += gzip.finish(&mut self.piece, out)?,
             Engine::Zstd(encoder) => n_out += finish_zstd(encoder, &mut self.piece, out)?,
         }
         Ok(n_out + hand_on(&mut self.piece, out)?)
+    }
+}
+
+impl Gzip {
+    fn new(level: u32) -> Gzip {
+        let whole_level = CompressionLvl::new(level as i32).unwrap_or_default();
+        Gzip {
+            whole: libdeflater::Compressor::new(whole_level),
+            plain: None,
+            stream: Compress::new(flate2::Compression::new(level), false),
+            crc: crc32fast::Hasher::new(),
+            n_in: 0,
+            step: vec![0; STEP].into_boxed_slice(),
+        }
+    }
+
+    fn start(&mut self, length: u64, piece: &mut Vec<u8>) {
+        let mut plain = self.plain.take().unwrap_or_default();
+        plain.clear();
+        if length <= WHOLE {
+            self.plain = Some(plain);
+            return;
+        }
+        self.stream.reset();
+        self.crc = crc32fast::Hasher::new();
+        self.n_in = 0;
+        // No name, no time: the same record gives the same bytes.
+        piece.extend_from_slice(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]);
+    }
+
+    fn push(&mut self, bytes: &[u8], piece: &mut Vec<u8>, out: &mut dyn Write) -> io::Result<u64> {
+        if let Some(plain) = &mut self.plain {
+            plain.extend_from_slice(bytes);
+            return Ok(0);
+        }
+        self.crc.update(bytes);
+        self.n_in = self.n_in.wrapping_add(bytes.len() as u32);
+        run_deflate(&mut self.stream, bytes, FlushCompress::None, &mut self.step, piece, out)
+    }
+
+    fn finish(&mut self, piece: &mut Vec<u8>, out: &mut dyn Write) -> io::Result<u64> {
+        if let Some(plain) = &self.plain {
+            piece.resize(self.whole.gzip_compress_bound(plain.len()), 0);
+            let n = self.whole.gzip_compress(plain, piece).map_err(io::Error::other)?;
+            piece.truncate(n);
+            return Ok(0);
+        }
+        let n_out = run_deflate(&mut self.stream, &[], FlushCompress::Finish, &mut self.step, piece, out)?;
+        let crc = std::mem::take(&mut self.crc).finalize();
+        piece.extend_from_slice(&crc.to_le_bytes());
+        piece.extend_from_slice(&self.n_in.to_le_bytes());
+        Ok(n_out)
     }
 }
 

@@ -6,7 +6,9 @@
 //! | `header` | a record's named fields, typed |
 //! | `input`, `member` | any `Read` -> a window; compressed members -> their bytes |
 //! | `damage` | what is wrong with a stretch of a file |
+//! | `start` | where a record or a member begins |
 //! | `reader` | a file, sound or damaged -> records and damage, in constant memory |
+//! | `recover` | damage -> the next record that can be read |
 //! | `writer` | records -> one compressed member each |
 
 mod compress;
@@ -16,6 +18,8 @@ mod header;
 mod input;
 mod member;
 mod reader;
+mod recover;
+mod start;
 mod writer;
 
 pub use compress::Compression;

@@ -1,0 +1,261 @@
+//! Damage at some place -> the reader stands at the next record that can be read.
+//!
+//! The search begins just behind the start of the broken record, since a wrong length or a flipped bit may
+//! have made it run over sound records.
+
+use std::io::{self, Read};
+
+use super::damage::{Cause, Damage, Failure};
+use super::header::Version;
+use super::member::{Filled, GZIP_MAGIC, Kind, MemberError, ZSTD_MAGIC};
+use super::reader::{LOOK_AHEAD, MAX_FIRST_LINE, Place, WarcReader};
+use super::start::{find_member_start, find_record_start, is_arc_like, is_warc_start};
+
+/// What is looked at of a compressed member to see whether a record begins in it.
+const GLANCE: usize = 64;
+
+impl<R: Read> WarcReader<R> {
+    /// After damage that began at `start`: goes to the next record and says what was passed over.
+    pub(super) fn recover(&mut self, start: u64, failure: Failure) -> io::Result<Damage> {
+        let (cause, at_next) = match failure {
+            Failure::Io(e) => return Err(e),
+            Failure::Damaged(cause) => (cause, false),
+            Failure::DamagedUpToHere(cause) => (cause, true),
+        };
+        match self.members.kind() {
+            Kind::Plain if at_next => self.place = Place::Between,
+            Kind::Plain => self.resume_in_plain(cause)?,
+            _ => self.resume_in_compressed(start, cause, at_next)?,
+        }
+        let resumed = if self.place == Place::Between { self.record_offset() } else { self.offset() };
+        Ok(Damage { offset: start, length: resumed.saturating_sub(start), cause })
+    }
+
+    fn resume_in_plain(&mut self, cause: Cause) -> io::Result<()> {
+        if matches!(cause, Cause::WrongLength | Cause::Torn) && self.current.length > 0 {
+            // The block may have swallowed sound records: look again from its start.
+            if let Err(MemberError::Io(e)) = self.members.rewind_within(self.current.block_start) {
+                return Err(e);
+            }
+        } else if cause != Cause::NoLength {
+            self.members.consume(1);
+        }
+        // A body may hold a whole archive of the other kind; what the file itself is made of is told by the
+        // records before.
+        let any_compressed = self.n_single_members > 0 || self.any_shared_member;
+        match (self.any_sound_plain, any_compressed) {
+            (true, false) => self.scan_member(self.current.offset),
+            (any_plain, _) => self.search_input(self.offset(), any_plain || !any_compressed),
+        }
+    }
+
+    fn resume_in_compressed(&mut self, start: u64, cause: Cause, at_next: bool) -> io::Result<()> {
+        match cause {
+            Cause::Torn | Cause::Corrupt => return self.search_input(start + 1, false),
+            Cause::Checksum => return self.resume_after_member(start),
+            _ => {}
+        }
+        let position = match cause {
+            Cause::WrongLength => self.current.block_start,
+            Cause::NoLength => self.members.consumed(),
+            _ => self.members.consumed() + u64::from(!at_next),
+        };
+        // What a torn member holds may be the bytes of those behind it: it is searched only if it is sound.
+        if !self.drain_member(start)? || self.is_member_per_record() {
+            return Ok(());
+        }
+        match self.members.rewind_within(position) {
+            Ok(true) => self.scan_member(start),
+            Ok(false) => Ok(()),
+            Err(e) => self.resume_after_failed_scan(start, e),
+        }
+    }
+
+    /// Whether the file is made as it should be, so that a body that holds a whole WARC is not taken apart.
+    fn is_member_per_record(&self) -> bool {
+        self.n_single_members > 0 && !self.any_shared_member && self.records_in_member <= 1
+    }
+
+    /// The member's end is known only if a member, or nothing, follows it. Even then a member that a crash cut
+    /// short may have taken the bytes of those behind it for its own and ended with one of them by chance.
+    fn resume_after_member(&mut self, start: u64) -> io::Result<()> {
+        let end = self.offset();
+        let next = self.members.input.ensure(4)?;
+        if !next.is_empty() && !next.starts_with(&GZIP_MAGIC) && !next.starts_with(&ZSTD_MAGIC) {
+            return self.search_input(start + 1, false);
+        }
+        let resume = self.swallowed_members(start, end)?.unwrap_or(end);
+        self.members.input.rewind_to(resume)?;
+        self.place = Place::Outside;
+        Ok(())
+    }
+
+    /// Where, inside a damaged member, a row of sound members begins that ends exactly where it ends. The
+    /// members of an archive that is the record's body do not: the record's own end stands behind them.
+    fn swallowed_members(&mut self, start: u64, end: u64) -> io::Result<Option<u64>> {
+        let mut from = start + 1;
+        while self.members.input.rewind_to(from)? {
+            let bytes = self.members.input.ensure(LOOK_AHEAD)?;
+            let Some(at) = find_member_start(bytes, false, false) else {
+                from += (bytes.len() + 1).saturating_sub(LOOK_AHEAD).max(1) as u64;
+                if from >= end {
+                    break;
+                }
+                continue;
+            };
+            let first = from + at as u64;
+            if first >= end {
+                break;
+            }
+            self.members.input.consume(at);
+            match self.last_of_row(end)? {
+                None => return Ok(Some(first)),
+                // No row that begins with one of those passed reaches the end either.
+                Some(broken) => from = broken + 1,
+            }
+        }
+        Ok(None)
+    }
+
+    /// Reads members one after another: `None` when one ends exactly at `end`, else where the row breaks.
+    fn last_of_row(&mut self, end: u64) -> io::Result<Option<u64>> {
+        loop {
+            let start = self.offset();
+            match self.members.open() {
+                Ok(Some(Kind::Gzip | Kind::Zstd)) if start < end => {}
+                Err(MemberError::Io(e)) => return Err(e),
+                _ => return Ok(Some(start)),
+            }
+            loop {
+                let n = self.members.window().len();
+                self.members.consume(n);
+                match self.members.fill() {
+                    Ok(Filled::More) => {}
+                    Ok(Filled::End) if self.offset() == end => return Ok(None),
+                    Ok(Filled::End) => break,
+                    Err(MemberError::Io(e)) => return Err(e),
+                    Err(_) => return Ok(Some(start)),
+                }
+            }
+        }
+    }
+
+    /// Passes over the rest of the member; `false` when it proved damaged and the search went on elsewhere.
+    fn drain_member(&mut self, start: u64) -> io::Result<bool> {
+        loop {
+            let n = self.members.window().len();
+            self.members.consume(n);
+            match self.members.fill() {
+                Ok(Filled::More) => {}
+                Ok(Filled::End) => {
+                    self.place = Place::Outside;
+                    return Ok(true);
+                }
+                Err(e) => return self.resume_after_failed_scan(start, e).map(|()| false),
+            }
+        }
+    }
+
+    /// Looks for a record's first line in the rest of the member.
+    fn scan_member(&mut self, start: u64) -> io::Result<()> {
+        self.place = Place::Between;
+        let mut at_line_start = false;
+        loop {
+            let window = self.members.window();
+            if let Some(at) = find_record_start(window, at_line_start, self.header.version()) {
+                self.members.consume(at);
+                return Ok(());
+            }
+            let n = self.n_scanned();
+            if n > 0 {
+                at_line_start = self.members.window()[n - 1] == b'\n';
+                self.members.consume(n);
+            }
+            match self.members.fill() {
+                Ok(Filled::More) => {}
+                Ok(Filled::End) => {
+                    let n = self.members.window().len();
+                    self.members.consume(n);
+                    self.place = Place::Outside;
+                    return Ok(());
+                }
+                Err(e) => return self.resume_after_failed_scan(start, e),
+            }
+        }
+    }
+
+    /// How much of the window need not be looked at again. An ARC line must be whole to be recognised.
+    fn n_scanned(&self) -> usize {
+        let window = self.members.window();
+        let n = window.len().saturating_sub(LOOK_AHEAD);
+        if self.header.version() != Version::Arc {
+            return n;
+        }
+        match memchr::memrchr(b'\n', window) {
+            Some(at) if window.len() - at <= MAX_FIRST_LINE => n.min(at),
+            _ if window.len() > MAX_FIRST_LINE => n,
+            _ => 0,
+        }
+    }
+
+    fn resume_after_failed_scan(&mut self, start: u64, e: MemberError) -> io::Result<()> {
+        match e {
+            MemberError::Io(e) => Err(e),
+            MemberError::Checksum => self.resume_after_member(start),
+            MemberError::Torn | MemberError::Corrupt => self.search_input(start + 1, false),
+        }
+    }
+
+    /// Looks through the raw input for a member in which a record begins, or for a plain record.
+    fn search_input(&mut self, from: u64, plain_too: bool) -> io::Result<()> {
+        self.members.input.rewind_towards(from)?;
+        loop {
+            let at_line_start = self.members.input.previous() == Some(b'\n');
+            let bytes = self.members.input.ensure(LOOK_AHEAD)?;
+            if bytes.is_empty() {
+                self.place = Place::End;
+                return Ok(());
+            }
+            let Some(at) = find_member_start(bytes, plain_too, at_line_start) else {
+                let is_last = bytes.len() < LOOK_AHEAD;
+                let n = if is_last { bytes.len() } else { bytes.len() + 1 - LOOK_AHEAD };
+                self.members.input.consume(n);
+                continue;
+            };
+            self.members.input.consume(at);
+            let candidate = self.offset();
+            if self.record_begins_here()? {
+                return Ok(());
+            }
+            if !self.members.input.rewind_to(candidate + 1)? && self.offset() <= candidate {
+                self.members.input.consume(1);
+            }
+        }
+    }
+
+    fn record_begins_here(&mut self) -> io::Result<bool> {
+        self.records_in_member = 0;
+        match self.members.open() {
+            Ok(Some(Kind::Plain)) => {
+                self.place = Place::Between;
+                return Ok(true);
+            }
+            Ok(Some(_)) => {}
+            Ok(None) => return Ok(false),
+            Err(MemberError::Io(e)) => return Err(e),
+            Err(_) => return Ok(false),
+        }
+        while self.members.window().len() < LOOK_AHEAD {
+            match self.members.fill_at_most(GLANCE) {
+                Ok(Filled::More) => {}
+                Ok(Filled::End) | Err(MemberError::Torn | MemberError::Corrupt | MemberError::Checksum) => {
+                    break;
+                }
+                Err(MemberError::Io(e)) => return Err(e),
+            }
+        }
+        self.place = Place::Between;
+        let window = self.members.window();
+        Ok(is_warc_start(window) || is_arc_like(window))
+    }
+}

@@ -1,0 +1,85 @@
+//! Bytes -> whether, and where, a record or a compressed member begins in them.
+
+use super::header::{RecordHeader, Version};
+use super::member::{GZIP_MAGIC, ZSTD_MAGIC};
+use super::reader::MAX_FIRST_LINE;
+
+/// `WARC/` and a number.
+pub(super) fn is_warc_start(bytes: &[u8]) -> bool {
+    matches!(bytes, [b'W', b'A', b'R', b'C', b'/', b'0'..=b'9', b'.', b'0'..=b'9', ..])
+}
+
+pub(super) fn is_arc_like(bytes: &[u8]) -> bool {
+    [&b"filedesc:"[..], b"http://", b"https://", b"dns:", b"ftp://"].iter().any(|p| bytes.starts_with(p))
+}
+
+/// A version line followed by a field of a record: a start even where no line starts, as behind bytes that a
+/// crash left.
+pub(super) fn is_strong_start(bytes: &[u8]) -> bool {
+    let rest = match bytes.get(8..) {
+        Some([b'\r', b'\n', rest @ ..]) | Some([b'\n', rest @ ..]) => rest,
+        _ => return false,
+    };
+    let begins = |name: &[u8]| rest.len() >= name.len() && rest[..name.len()].eq_ignore_ascii_case(name);
+    is_warc_start(bytes) && (begins(b"WARC-") || begins(b"Content-"))
+}
+
+/// The first line of a record.
+pub(super) fn find_record_start(bytes: &[u8], at_line_start: bool, version: Version) -> Option<usize> {
+    let starts_line = |at: usize| if at == 0 { at_line_start } else { bytes[at - 1] == b'\n' };
+    let warc = memchr::memmem::find_iter(bytes, b"WARC/").find(|&at| {
+        let here = &bytes[at..];
+        is_warc_start(here) && starts_line(at) || is_strong_start(here)
+    });
+    if version != Version::Arc {
+        return warc;
+    }
+    let is_arc_line = |at: usize| {
+        let line = &bytes[at..bytes.len().min(at + MAX_FIRST_LINE)];
+        let parses = |end| parse_arc_line(&line[..end], &mut RecordHeader::default());
+        is_arc_like(line) && memchr::memchr(b'\n', line).is_some_and(parses)
+    };
+    let mut line_starts = memchr::memchr_iter(b'\n', bytes).map(|at| at + 1);
+    let arc = if at_line_start && is_arc_line(0) { Some(0) } else { line_starts.find(|&at| is_arc_line(at)) };
+    arc.into_iter().chain(warc).min()
+}
+
+/// A gzip or zstd magic number, or (if asked) the first line of a plain record.
+pub(super) fn find_member_start(bytes: &[u8], plain_too: bool, at_line_start: bool) -> Option<usize> {
+    memchr::memchr3_iter(GZIP_MAGIC[0], ZSTD_MAGIC[0], b'W', bytes).find(|&at| {
+        let here = &bytes[at..];
+        let starts_line = if at == 0 { at_line_start } else { bytes[at - 1] == b'\n' };
+        here.starts_with(&GZIP_MAGIC)
+            || here.starts_with(&ZSTD_MAGIC)
+            || plain_too && (is_warc_start(here) && starts_line || is_strong_start(here))
+    })
+}
+
+/// `URL IP date type length`, the five fields of ARC 1; the URL may hold blanks. The fields get their WARC
+/// names, so that both formats read alike.
+pub(super) fn parse_arc_line(line: &[u8], header: &mut RecordHeader) -> bool {
+    let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line));
+    let mut words = line.rsplitn(5, ' ');
+    let (Some(length), Some(media_type), Some(date), Some(address), Some(url)) =
+        (words.next(), words.next(), words.next(), words.next(), words.next())
+    else {
+        return false;
+    };
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    if !is_number(length) || !is_number(date) || !(8..=14).contains(&date.len()) || !url.contains(':') {
+        return false;
+    }
+    header.clear();
+    header.version = Version::Arc;
+    let is_description = url.starts_with("filedesc:");
+    header.push("WARC-Type", if is_description { "warcinfo" } else { "response" });
+    match url.strip_prefix("filedesc://") {
+        Some(name) => header.push("WARC-Filename", name),
+        None => header.push("WARC-Target-URI", url),
+    }
+    header.push("WARC-IP-Address", address);
+    header.push("WARC-Date", date);
+    header.push("Content-Type", media_type);
+    header.push("Content-Length", length);
+    true
+}

@@ -6,7 +6,9 @@ use std::process::{Command, Stdio};
 
 use perennial_core::warc::Compression;
 
-use crate::program::{folder, perennial, ran, sample_file, sample_warc};
+use crate::crawled::Archive;
+use crate::program::{folder, perennial, ran, sample_file, sample_warc, testdata};
+use crate::web::{Web, html, status};
 
 #[test]
 fn init_makes_an_archive_once_and_says_how_to_go_on() {
@@ -365,10 +367,6 @@ fn a_reader_that_leaves_early_is_no_error() {
     assert_eq!(output.status.code(), Some(0));
 }
 
-fn testdata(name: &str) -> std::path::PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name)
-}
-
 #[test]
 fn the_shipped_sample_is_whole_and_its_revisit_is_readable() {
     let (_dir, root) = folder();
@@ -446,4 +444,39 @@ fn encoded_bodies_are_read_for_links_and_stored_as_they_came() {
     }
     assert_eq!(captures.len(), 2);
     perennial(&root, ["verify"]).ok();
+}
+
+#[test]
+fn an_archive_may_write_zstd_and_change_its_mind() {
+    let web = Web::serve(|asked| match asked.path.as_str() {
+        "/" => html("<a href=/next>next</a> the first page"),
+        "/next" => html("the second page"),
+        _ => status(404),
+    });
+    let archive = Archive::new();
+    let path = archive.root.join("perennial.toml");
+    let set = |before: &str, after: &str| {
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(before));
+        fs::write(&path, text.replace(before, after)).unwrap();
+    };
+    set("compression = \"gzip\"", "compression = \"zstd\"");
+    archive.ok(&["add", &web.url("/"), "--allow-private"]);
+    archive.ok(&["crawl", "--once", "--delay", "0"]);
+    set("compression = \"zstd\"", "compression = \"gzip\"");
+    archive.ok(&["crawl", "--once", "--delay", "0"]);
+    let mut extensions: Vec<String> = fs::read_dir(archive.root.join("warc"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .map(|name| name[name.find(".warc").unwrap()..].to_string())
+        .collect();
+    extensions.sort();
+    assert_eq!(extensions, [".warc.gz", ".warc.zst"]);
+    archive.verify();
+    let before = archive.json(&["info"]);
+    archive.ok(&["verify", "--rebuild"]);
+    assert_eq!(archive.json(&["info"])["n_captures"], before["n_captures"]);
+    let exported = archive.root.join("all.warc.gz");
+    archive.ok(&["export", "--format", "warc", "-o", exported.to_str().unwrap()]);
+    archive.verify();
 }

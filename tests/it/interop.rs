@@ -165,7 +165,8 @@ fn wacz_accepts_our_exports() {
         perennial(&root, all).ok();
         let verdict = ran(tool("wacz").args(["validate", "-f"]).arg(&wacz)).ok();
         assert!(verdict.stdout.contains("the passed WACZ is valid"), "{} {}", verdict.stdout, verdict.stderr);
-        // The WARC inside stands on its own, and its index is the one that the field's tool makes of it.
+        // The WARC inside stands on its own, and its index is the one that the field's tool makes of it, but for
+        // answers 304: players would show them as empty pages.
         let unpacked = dir.path().join(format!("{name}.d"));
         ran(tool("python3").args(["-m", "zipfile", "-e"]).arg(&wacz).arg(&unpacked)).ok();
         let warc = unpacked.join("archive/data.warc.gz");
@@ -174,6 +175,8 @@ fn wacz_accepts_our_exports() {
         let inside = fs::File::open(unpacked.join("indexes/index.cdx.gz")).unwrap();
         let mut ours = String::new();
         std::io::Read::read_to_string(&mut flate2::read::MultiGzDecoder::new(inside), &mut ours).unwrap();
-        assert_eq!(parsed(&ours), parsed(&theirs.stdout));
+        let is_shown = |line: &&str| !line.contains("\"status\": \"304\"");
+        let theirs: Vec<&str> = theirs.stdout.lines().filter(is_shown).collect();
+        assert_eq!(parsed(&ours), parsed(&theirs.join("\n")));
     }
 }

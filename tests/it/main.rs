@@ -7,8 +7,11 @@
 
 mod archive;
 mod crawl_again;
+#[cfg(feature = "interop")]
+mod crawl_browser;
 mod crawl_killed;
 mod crawl_misbehaving;
+mod crawl_network;
 mod crawled;
 mod demo;
 mod diff;

@@ -99,3 +99,8 @@ pub(crate) fn sample_file(dir: &Path, salt: &str) -> PathBuf {
     std::fs::write(&path, sample_warc(salt, Compression::Gzip(6))).unwrap();
     path
 }
+
+/// A file of the tests' own data, by its path there.
+pub(crate) fn testdata(name: &str) -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name).canonicalize().unwrap()
+}

@@ -142,6 +142,11 @@ fn write_warc<W: Write>(
             let Some(&(_, offset, length)) = places.iter().find(|place| place.0 == capture.offset) else {
                 bail!("{} has no sound record at {}: see `perennial verify`", group.file, capture.offset);
             };
+            // A player would show the 304 itself, an empty page; without its line it shows the capture before,
+            // which is the same content.
+            if capture.status == Some(304) {
+                continue;
+            }
             let moved = Capture { offset, length, file: name.to_string(), ..capture.clone() };
             let mut statement = store.connection().prepare_cached("INSERT INTO lines VALUES (?1)")?;
             statement.execute([line_of(&moved)])?;

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use perennial_core::time::Timestamp;
 
+use super::settings::WarcTable;
+
 /// A file that is being written has this behind its name, as other tools expect.
 pub(crate) const OPEN_SUFFIX: &str = ".open";
 
@@ -13,9 +15,10 @@ pub(crate) const OPEN_SUFFIX: &str = ".open";
 pub(crate) const COPYING_SUFFIX: &str = ".copying";
 
 /// `Prefix-Timestamp-Serial-Host.warc.gz`, a name that no other file has.
-pub(crate) fn new_name(dir: &Path, prefix: &str, now: Timestamp, host: &str) -> String {
+pub(crate) fn new_name(dir: &Path, warc: &WarcTable, now: Timestamp, host: &str) -> String {
+    let (prefix, extension) = (&warc.prefix, warc.compression().extension());
     (0u32..)
-        .map(|serial| format!("{prefix}-{}-{serial:05}-{host}.warc.gz", now.to_digits14()))
+        .map(|serial| format!("{prefix}-{}-{serial:05}-{host}.{extension}", now.to_digits14()))
         .find(|name| !is_taken(dir, name))
         .unwrap_or_default()
 }
@@ -98,10 +101,11 @@ mod tests {
     fn names_are_never_given_twice() {
         let dir = tempfile::tempdir().unwrap();
         let now = Timestamp::parse("20261116020304").unwrap();
-        let first = new_name(dir.path(), "p", now, "h");
+        let warc = WarcTable { prefix: "p".into(), ..WarcTable::default() };
+        let first = new_name(dir.path(), &warc, now, "h");
         assert_eq!(first, "p-20261116020304-00000-h.warc.gz");
         fs::write(dir.path().join(format!("{first}.open")), "").unwrap();
-        assert_eq!(new_name(dir.path(), "p", now, "h"), "p-20261116020304-00001-h.warc.gz");
+        assert_eq!(new_name(dir.path(), &warc, now, "h"), "p-20261116020304-00001-h.warc.gz");
         assert_eq!(free_name(dir.path(), &first), "p-20261116020304-00000-h-2.warc.gz");
         assert_eq!(locate(dir.path(), &first), dir.path().join(format!("{first}.open")));
         fs::write(dir.path().join("x.warc.gz-5.torn"), "").unwrap();

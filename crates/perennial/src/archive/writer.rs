@@ -365,10 +365,13 @@ impl ArchiveWriter {
     /// Goes on with a file that a crash left open, or begins one with its warcinfo record.
     fn begin_file(&mut self) -> anyhow::Result<CurrentFile> {
         let dir = self.archive.warc_dir();
-        let left_open = self.store.files()?.into_iter().find(|file| file.state == FileState::Open);
-        let name = match &left_open {
-            Some(file) => file.name.clone(),
-            None => files::new_name(&dir, &self.archive.settings().warc.prefix, now(), &self.host),
+        let warc = &self.archive.settings().warc;
+        let extension = warc.compression().extension();
+        // One of another compression, because the setting was changed, gets its final name with the others.
+        let goes_on = |file: &FileRow| file.state == FileState::Open && file.name.ends_with(extension);
+        let name = match self.store.files()?.into_iter().find(goes_on) {
+            Some(file) => file.name,
+            None => files::new_name(&dir, warc, now(), &self.host),
         };
         let path = dir.join(format!("{name}{}", files::OPEN_SUFFIX));
         let file = OpenOptions::new().append(true).create(true).open(&path)?;

@@ -41,8 +41,15 @@ pub(super) fn code_of(result: anyhow::Result<Exit>) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     // A closed standard error must not turn into a panic.
+    let is_full = is_disk_full(&error);
     let _ = writeln!(io::stderr(), "perennial: {error:#}");
-    ExitCode::from(if is_disk_full(&error) { 3 } else { 1 })
+    if is_full {
+        let _ = writeln!(
+            io::stderr(),
+            "no room to write: free some, or raise the limit, and start again; nothing is lost"
+        );
+    }
+    ExitCode::from(if is_full { 3 } else { 1 })
 }
 
 fn has_io_kind(error: &anyhow::Error, kind: io::ErrorKind) -> bool {
@@ -56,13 +63,15 @@ fn has_io_kind(error: &anyhow::Error, kind: io::ErrorKind) -> bool {
 }
 
 fn is_disk_full(error: &anyhow::Error) -> bool {
-    let in_store = error.chain().any(|cause| {
-        cause.downcast_ref::<rusqlite::Error>().and_then(rusqlite::Error::sqlite_error_code)
-            == Some(rusqlite::ErrorCode::DiskFull)
+    let in_store = error.chain().any(|cause| match cause.downcast_ref::<rusqlite::Error>() {
+        Some(rusqlite::Error::SqliteFailure(failure, _)) => {
+            failure.code == rusqlite::ErrorCode::DiskFull
+                || failure.extended_code == rusqlite::ffi::SQLITE_IOERR_WRITE
+        }
+        _ => false,
     });
-    in_store
-        || has_io_kind(error, io::ErrorKind::StorageFull)
-        || has_io_kind(error, io::ErrorKind::QuotaExceeded)
+    let kinds = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::FileTooLarge];
+    in_store || kinds.into_iter().any(|kind| has_io_kind(error, kind))
 }
 
 #[cfg(test)]

@@ -4,8 +4,9 @@
 //! same address guard and robots.txt, and recorded to the byte. A browser that is missing, crashes or hangs costs a
 //! warning; the plain capture of the page is there already.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use perennial_core::time::Timestamp;
 use perennial_render::{BrowserOptions, BrowserPage, Captured, Chromium};
@@ -17,9 +18,14 @@ use crate::fetch::Request;
 /// Requests of one page that are answered; the rest get nothing.
 const MAX_REQUESTS: usize = 300;
 
+/// After so many failures in a row the browser is given up for this crawl.
+const MAX_FAILURES: usize = 3;
+
 /// The one browser of a crawl, started with the first page that needs it.
 pub struct Browser {
     chromium: Mutex<Chromium>,
+    /// Failures in a row: a browser that never works must not cost its time limit for every page.
+    n_failures: AtomicUsize,
     has_warned: AtomicBool,
 }
 
@@ -31,16 +37,16 @@ pub struct Drawn {
     pub exchanged: Vec<Exchanged>,
 }
 
-impl Default for Browser {
-    fn default() -> Browser {
+impl Browser {
+    /// A browser that gets `time` for each page.
+    pub fn new(time: Duration) -> Browser {
         Browser {
-            chromium: Mutex::new(Chromium::new(BrowserOptions::default())),
+            chromium: Mutex::new(Chromium::new(BrowserOptions { time, ..BrowserOptions::default() })),
+            n_failures: AtomicUsize::new(0),
             has_warned: AtomicBool::new(false),
         }
     }
-}
 
-impl Browser {
     /// Draws a page that was fetched. Blocks: call it where blocking is allowed.
     pub fn draw(
         &self,
@@ -63,7 +69,15 @@ impl Browser {
         let page = BrowserPage { url: url.as_str(), html, unix_millis: now.as_millis() };
         let dom = {
             let mut chromium = self.chromium.lock().map_err(|_| "an earlier page broke it".to_string())?;
-            chromium.document(&page, &answer).map_err(|error| error.to_string())?
+            if self.n_failures.load(Ordering::Relaxed) >= MAX_FAILURES {
+                return Err(format!("it failed {MAX_FAILURES} times in a row"));
+            }
+            let drawn = chromium.document(&page, &answer).map_err(|error| error.to_string());
+            match drawn.is_ok() {
+                true => self.n_failures.store(0, Ordering::Relaxed),
+                false => drop(self.n_failures.fetch_add(1, Ordering::Relaxed)),
+            }
+            drawn?
         };
         Ok(Drawn { dom, exchanged: exchanged.into_inner().unwrap_or_default() })
     }

@@ -35,7 +35,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use perennial_core::page::PageId;
 use perennial_core::schedule::{Budget, PageInfo, Reason, ScheduleConfig, Scheduler, Strategy, VisitOutcome};
 use perennial_core::time::{LocalClock, Span, Timestamp};
@@ -284,15 +284,22 @@ impl Crawl {
             })?),
             None => None,
         };
+        let mut client = Client::new(user_agent.clone(), table.limits(), proxy);
+        if let Some(file) = &table.tls_roots {
+            let file = archive.root().join(file);
+            client = client.trusting(&file).map_err(|reason| {
+                anyhow!("crawl.tls_roots in perennial.toml: {}: {reason}; name a PEM file", file.display())
+            })?;
+        }
         let shared = Arc::new(Shared {
-            client: Client::new(user_agent.clone(), table.limits(), proxy),
+            client,
             robots: robots::RobotsCache::new(&user_agent),
             seeds,
             seed_numbers,
             clock: options.clock.clone(),
             allow_private: options.allow_private,
             compression: archive.settings().warc.compression(),
-            browser: browser::Browser::default(),
+            browser: browser::Browser::new(Duration::from_secs_f64(table.browser_timeout_secs)),
             table,
         });
         let (reports, report_receiver) = std::sync::mpsc::channel();

@@ -1,6 +1,6 @@
 //! `[crawl]` and `[[site]]` of perennial.toml -> how to crawl, and what.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
@@ -45,6 +45,10 @@ pub struct CrawlTable {
     pub requisite_hours: f64,
     /// `http://host:port` of a proxy.
     pub proxy: Option<String>,
+    /// A PEM file of certificates to trust beside those that browsers trust; from the archive's folder.
+    pub tls_roots: Option<PathBuf>,
+    /// Longest time that the browser gets for one page.
+    pub browser_timeout_secs: f64,
     /// Fetches at a time over all hosts.
     pub max_workers: usize,
     /// Larger bodies are cut.
@@ -94,6 +98,8 @@ impl Default for CrawlTable {
             requisites: true,
             requisite_hours: 24.0,
             proxy: None,
+            tls_roots: None,
+            browser_timeout_secs: 30.0,
             max_workers: 64,
             max_body_bytes: 1 << 30,
             max_head_bytes: 256 << 10,

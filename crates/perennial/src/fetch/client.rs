@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use perennial_core::http::HttpHead;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::RootCertStore;
 use url::Url;
 
 use super::connect::{self, Stream};
@@ -43,17 +43,14 @@ struct Connection {
 impl Client {
     /// A client that introduces itself as `user_agent`.
     pub fn new(user_agent: String, limits: Limits, proxy: Option<Proxy>) -> Client {
-        Client::with_tls(user_agent, limits, proxy, connect::tls())
-    }
-
-    /// As [`Client::new`], trusting these roots alone.
-    pub fn with_roots(user_agent: String, limits: Limits, roots: RootCertStore) -> Client {
-        Client::with_tls(user_agent, limits, None, connect::tls_with(roots))
-    }
-
-    fn with_tls(user_agent: String, limits: Limits, proxy: Option<Proxy>, tls: TlsConnector) -> Client {
         let user_agent = user_agent.replace(['\r', '\n'], " ");
+        let tls = connect::tls(&[]);
         Client { user_agent, limits, proxy, tls, resolver: Resolver::default(), idle: Mutex::default() }
+    }
+
+    /// The same client, which trusts the certificates of this PEM file too: an institution's own, or a test's.
+    pub fn trusting(self, pem_file: &Path) -> Result<Client, String> {
+        Ok(Client { tls: connect::tls(&connect::read_roots(pem_file)?), ..self })
     }
 
     /// Does one exchange. Whatever the server does, this ends within the limits.

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -11,7 +12,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::pki_types::ServerName;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use url::Url;
 
@@ -72,15 +74,22 @@ impl AsyncWrite for Stream {
     }
 }
 
-/// TLS with the roots that browsers trust; http/1.1 is the only protocol offered.
-pub(super) fn tls() -> TlsConnector {
-    let mut roots = RootCertStore::empty();
-    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-    tls_with(roots)
+/// The certificates of a PEM file.
+pub(super) fn read_roots(pem_file: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let certificates =
+        CertificateDer::pem_file_iter(pem_file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    match certificates {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        Ok(_) => Err("it holds no certificate".into()),
+        Err(e) => Err(e.to_string()),
+    }
 }
 
-/// TLS with roots of one's own: an institution's, or a test's.
-pub(super) fn tls_with(roots: RootCertStore) -> TlsConnector {
+/// TLS with the roots that browsers trust, and others; http/1.1 is the only protocol offered.
+pub(super) fn tls(own_roots: &[CertificateDer<'static>]) -> TlsConnector {
+    let mut roots = RootCertStore::empty();
+    roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    roots.add_parsable_certificates(own_roots.iter().cloned());
     let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     TlsConnector::from(Arc::new(config))

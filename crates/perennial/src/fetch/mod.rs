@@ -192,7 +192,9 @@ pub enum FetchError {
         reason: String,
     },
     /// No TLS session.
-    #[error("TLS with {host} failed: {reason}")]
+    #[error(
+        "TLS with {host} failed: {reason}; for an authority of your own set crawl.tls_roots in perennial.toml"
+    )]
     Tls {
         /// As in the URL.
         host: String,

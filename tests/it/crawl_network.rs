@@ -1,0 +1,192 @@
+//! Ways to a server: TLS, a proxy's tunnel, IPv6; and what a full disk or an impatient user does to a crawl.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use crate::crawled::Archive;
+use crate::program::testdata;
+use crate::web::{Reply, Web, html, status};
+
+/// A server with the certificate of testdata/tls for `localhost`; its port. It ends with the process.
+fn serve_tls() -> u16 {
+    let certificate = CertificateDer::from_pem_file(testdata("tls/localhost.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(testdata("tls/localhost.key")).unwrap();
+    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key);
+    let config = Arc::new(config.unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for tcp in listener.incoming().flatten() {
+            let connection = ServerConnection::new(config.clone()).unwrap();
+            std::thread::spawn(move || answer_once(StreamOwned::new(connection, tcp)));
+        }
+    });
+    port
+}
+
+fn answer_once(stream: impl Read + Write) {
+    let mut reader = BufReader::new(stream);
+    let mut request = String::new();
+    while !request.ends_with("\r\n\r\n") {
+        if reader.read_line(&mut request).map_or(true, |n| n == 0) {
+            return;
+        }
+    }
+    let (code, body) =
+        if request.starts_with("GET / ") { ("200 OK", "a secret page") } else { ("404 None", "") };
+    let head = format!("HTTP/1.1 {code}\r\nContent-Type: text/html\r\nConnection: close\r\n");
+    let answer = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+    let _ = reader.get_mut().write_all(answer.as_bytes());
+    let _ = reader.get_mut().flush();
+}
+
+/// A proxy that opens tunnels and nothing else; its port.
+fn serve_tunnels() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            std::thread::spawn(move || tunnel(client));
+        }
+    });
+    port
+}
+
+fn tunnel(mut client: TcpStream) -> Option<()> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        client.read_exact(&mut byte).ok()?;
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).ok()?;
+    let target = head.strip_prefix("CONNECT ")?.split(' ').next()?;
+    let mut server = TcpStream::connect(target).ok()?;
+    client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").ok()?;
+    let (mut from_client, mut to_server) = (client.try_clone().ok()?, server.try_clone().ok()?);
+    std::thread::spawn(move || std::io::copy(&mut from_client, &mut to_server));
+    std::io::copy(&mut server, &mut client).ok().map(drop)
+}
+
+fn crawl(archive: &Archive, url: &str) -> serde_json::Value {
+    archive.ok(&["add", url, "--allow-private"]);
+    archive.run(&["crawl", "--once", "--delay", "0", "--limit", "1"]);
+    let log = archive.log();
+    log.into_iter().find(|line| line["url"] == url).unwrap()
+}
+
+#[test]
+fn a_page_comes_over_tls_if_its_authority_is_trusted() {
+    let url = format!("https://localhost:{}/", serve_tls());
+    let archive = Archive::new();
+    archive.append_settings("\n[crawl]\nrobots = false\nmax_tries = 1\n");
+    let line = crawl(&archive, &url);
+    assert_eq!((line["error"].as_str(), line["outcome"].as_str()), (Some("tls"), Some("failed")));
+    assert!(line["detail"].as_str().unwrap().contains("crawl.tls_roots"), "{line}");
+
+    let archive = Archive::new();
+    let roots = testdata("tls/authority.pem");
+    archive.append_settings(&format!("\n[crawl]\nrobots = false\ntls_roots = {roots:?}\n"));
+    let line = crawl(&archive, &url);
+    assert_eq!((line["status"].as_u64(), line["stored"].as_str()), (Some(200), Some("response")), "{line}");
+    archive.verify();
+}
+
+#[test]
+fn https_goes_through_the_tunnel_of_a_proxy() {
+    let url = format!("https://localhost:{}/", serve_tls());
+    let archive = Archive::new();
+    let roots = testdata("tls/authority.pem");
+    let proxy = format!("http://127.0.0.1:{}", serve_tunnels());
+    archive
+        .append_settings(&format!("\n[crawl]\nrobots = false\ntls_roots = {roots:?}\nproxy = {proxy:?}\n"));
+    let line = crawl(&archive, &url);
+    assert_eq!((line["status"].as_u64(), line["stored"].as_str()), (Some(200), Some("response")), "{line}");
+}
+
+#[test]
+fn a_page_comes_over_ipv6() {
+    let listener = TcpListener::bind("[::1]:0").unwrap();
+    let url = format!("http://[::1]:{}/", listener.local_addr().unwrap().port());
+    std::thread::spawn(move || listener.incoming().flatten().for_each(answer_once));
+    let archive = Archive::new();
+    archive.append_settings("\n[crawl]\nrobots = false\n");
+    let line = crawl(&archive, &url);
+    assert_eq!((line["status"].as_u64(), line["stored"].as_str()), (Some(200), Some("response")), "{line}");
+    archive.verify();
+}
+
+/// A page with links to the next ones, of some size that does not compress.
+fn large_page(path: &str) -> Reply {
+    let Some(number) = path.strip_prefix("/p").and_then(|n| n.parse::<u64>().ok()).filter(|n| *n < 30) else {
+        return status(404);
+    };
+    let mut state = number + 1;
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        format!("{:x} ", state >> 16)
+    };
+    let noise: String = (0..4000).map(|_| next()).collect();
+    html(&format!("<a href=/p{}>next</a><p>{noise}</p>", number + 1))
+}
+
+#[test]
+fn a_full_disk_stops_the_crawl_and_loses_nothing() {
+    let web = Web::serve(|asked| large_page(&asked.path));
+    let archive = Archive::new();
+    archive.append_settings("\n[crawl]\nrobots = false\n");
+    archive.ok(&["add", &web.url("/p0"), "--allow-private"]);
+    // No file may grow beyond 300 blocks: writing fails as on a full disk.
+    let script = "trap '' XFSZ; ulimit -f 300; exec \"$@\"";
+    let program = env!("CARGO_BIN_EXE_perennial");
+    let output = Command::new("bash")
+        .args(["-c", script, "sh", program, "--archive"])
+        .arg(&archive.root)
+        .args(["crawl", "--once", "--delay", "0"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("no room to write"), "{said}");
+    assert!(web.n_asked("/p29") == 0, "the limit was never reached");
+    archive.ok(&["crawl", "--once", "--delay", "0"]);
+    archive.verify();
+    let index = archive.root.join("all.cdxj");
+    archive.ok(&["export", "--format", "cdxj", "-o", index.to_str().unwrap()]);
+    let index = std::fs::read_to_string(index).unwrap();
+    for n in 0..30 {
+        assert!(index.contains(&format!("\"{}\"", web.url(&format!("/p{n}")))), "page {n}: {index}");
+    }
+}
+
+#[test]
+fn a_second_interrupt_stops_at_once() {
+    let web = Web::serve(|asked| match asked.path.as_str() {
+        "/" => Reply::Drip(b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n".to_vec(), b'x'),
+        _ => status(404),
+    });
+    let archive = Archive::new();
+    archive.append_settings("\n[crawl]\nrobots = false\nmin_bytes_per_window = 1\n");
+    archive.ok(&["add", &web.url("/"), "--allow-private"]);
+    let mut child = archive.spawn(&["crawl", "--once", "--delay", "0"]);
+    let interrupt = |id: u32| Command::new("kill").args(["-INT", &id.to_string()]).status().unwrap();
+    let began = Instant::now();
+    while web.n_asked("/") == 0 {
+        assert!(began.elapsed() < Duration::from_secs(60) && child.try_wait().unwrap().is_none());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert!(interrupt(child.id()).success());
+    std::thread::sleep(Duration::from_millis(500));
+    assert!(child.try_wait().unwrap().is_none(), "the first one waits for what is in flight");
+    assert!(interrupt(child.id()).success());
+    // The page would drip for twenty minutes.
+    assert_eq!(child.wait().unwrap().code(), Some(11));
+    archive.verify();
+}

@@ -8,7 +8,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 pages=${1:-5000}; runs=${2:-3}; python=${PYTHON:-python3}; connections=${CONNECTIONS:-64}
-cargo build --release -q -p perennial --bin perennial --example bench_site --example bare_hyper
+# As the tests are built, so that nothing is built twice.
+cargo build --release -q --workspace --bin perennial --example bench_site --example bare_hyper
 work=$(mktemp -d); site_pid=
 trap 'kill $site_pid 2>/dev/null; rm -rf "$work"' EXIT
 target/release/examples/bench_site "$pages" > "$work/url" & site_pid=$!

@@ -8,7 +8,7 @@ use perennial_render::structural;
 use perennial_render::wire::Message;
 
 fuzz_target!(|data: &[u8]| {
-    let html = perennial_render::charset::decode_html(data, "");
+    let html = perennial_core::charset::decode_text(data, None);
     let dom = Dom::parse(&html);
     assert!(dom.nodes.len() < MAX_NODES + 2 * MAX_DEPTH as usize);
     let layout = structural::layout(&dom, "http://page.example/");

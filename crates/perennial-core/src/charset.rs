@@ -1,19 +1,51 @@
 //! Bytes of a text and its Content-Type -> characters, as a browser would read them.
 //!
 //! Order of evidence (HTML standard, "determining the character encoding"): byte order mark, the protocol's
-//! charset, `<meta>` within the first kilobyte, then UTF-8 if the bytes are valid, else windows-1252.
+//! charset, `<meta>` within the first kilobyte, then UTF-8 if the bytes are valid, else what they look like.
 
 use std::borrow::Cow;
 
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
+use url::Url;
 
 /// How far browsers look for `<meta charset>`.
 const META_BYTES: usize = 1024;
+/// How much of a text is looked at to guess its encoding.
+const MAX_GUESS_BYTES: usize = 1 << 20;
+
+/// What a text is encoded in; its links' queries are encoded alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Charset(&'static Encoding);
+
+impl Default for Charset {
+    fn default() -> Charset {
+        Charset(UTF_8)
+    }
+}
+
+impl Charset {
+    /// Resolves a reference as browsers do: characters of the query become bytes of the document's encoding
+    /// (URL standard, "query state").
+    pub fn join(self, base: &Url, reference: &str) -> Option<Url> {
+        if self.0.output_encoding() == UTF_8 {
+            return base.join(reference).ok();
+        }
+        let options = Url::options().base_url(Some(base));
+        options.encoding_override(Some(&|text| self.0.encode(text).0)).parse(reference).ok()
+    }
+}
 
 /// Decodes a text; bytes that make no sense become U+FFFD.
 pub fn decode_text<'a>(bytes: &'a [u8], content_type: Option<&str>) -> Cow<'a, str> {
+    decode_with_charset(bytes, content_type).0
+}
+
+/// The same, and what it was encoded in.
+pub fn decode_with_charset<'a>(bytes: &'a [u8], content_type: Option<&str>) -> (Cow<'a, str>, Charset) {
     // `decode` itself lets a byte order mark win.
-    encoding_of(bytes, content_type).decode(bytes).0
+    let (text, encoding, _) = encoding_of(bytes, content_type).decode(bytes);
+    (text, Charset(encoding))
 }
 
 fn encoding_of(bytes: &[u8], content_type: Option<&str>) -> &'static Encoding {
@@ -21,7 +53,19 @@ fn encoding_of(bytes: &[u8], content_type: Option<&str>) -> &'static Encoding {
     content_type
         .and_then(|text| charset_in(text.as_bytes()))
         .or_else(|| charset_in_meta(head))
-        .unwrap_or_else(|| if std::str::from_utf8(bytes).is_ok() { UTF_8 } else { WINDOWS_1252 })
+        .unwrap_or_else(|| guess(bytes))
+}
+
+/// What the bytes look like, when nothing says what they are.
+fn guess(bytes: &[u8]) -> &'static Encoding {
+    if std::str::from_utf8(bytes).is_ok() {
+        return UTF_8;
+    }
+    let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
+    detector.feed(&bytes[..bytes.len().min(MAX_GUESS_BYTES)], bytes.len() <= MAX_GUESS_BYTES);
+    let found = detector.guess(None, Utf8Detection::Allow);
+    // A text with one broken character is not in UTF-8 for browsers, but in nothing else either.
+    if found == UTF_8 { WINDOWS_1252 } else { found }
 }
 
 /// The value after `charset=`, as in `text/html; charset="utf-8"`.

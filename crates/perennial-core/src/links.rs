@@ -13,6 +13,8 @@ use html5ever::tokenizer::{
 };
 use url::Url;
 
+use crate::charset::Charset;
+
 /// A page that refers to more than this is a trap or a dump; the rest is left out.
 pub const MAX_LINKS: usize = 20_000;
 
@@ -81,7 +83,7 @@ pub struct Link {
 }
 
 /// All references of an HTML page in document order, each address once per kind.
-pub fn find_links(html: &str, page_url: &Url) -> Vec<Link> {
+pub fn find_links(html: &str, page_url: &Url, charset: Charset) -> Vec<Link> {
     let tokenizer = Tokenizer::new(Collector::default(), TokenizerOpts::default());
     let input = BufferQueue::default();
     input.push_back(StrTendril::from_slice(html));
@@ -89,14 +91,14 @@ pub fn find_links(html: &str, page_url: &Url) -> Vec<Link> {
     tokenizer.end();
     let found = tokenizer.sink.0.into_inner();
     let base = found.base.as_deref().and_then(|href| page_url.join(href.trim()).ok());
-    resolve(found.references, base.as_ref().unwrap_or(page_url))
+    resolve(found.references, base.as_ref().unwrap_or(page_url), charset)
 }
 
 /// All references of a stylesheet.
 pub fn find_css_links(css: &str, sheet_url: &Url) -> Vec<Link> {
     let mut references = Vec::new();
     push_css(css, &mut references);
-    resolve(references, sheet_url)
+    resolve(references, sheet_url, Charset::default())
 }
 
 /// A reference as it stands in the document.
@@ -106,11 +108,11 @@ struct Reference {
     is_nofollow: bool,
 }
 
-fn resolve(references: Vec<Reference>, base: &Url) -> Vec<Link> {
+fn resolve(references: Vec<Reference>, base: &Url, charset: Charset) -> Vec<Link> {
     let mut seen = HashSet::new();
     let mut links = Vec::new();
     for reference in references {
-        let Some(url) = absolute(&reference.href, base) else { continue };
+        let Some(url) = absolute(&reference.href, base, charset) else { continue };
         let link = Link { url, kind: reference.kind, is_nofollow: reference.is_nofollow };
         if seen.insert((link.kind, link.url.clone())) {
             links.push(link);
@@ -120,12 +122,12 @@ fn resolve(references: Vec<Reference>, base: &Url) -> Vec<Link> {
 }
 
 /// `None` for what is no address of another thing: an empty one, a place in the same page, `mailto:`.
-fn absolute(href: &str, base: &Url) -> Option<String> {
+fn absolute(href: &str, base: &Url, charset: Charset) -> Option<String> {
     let href = href.trim();
     if href.is_empty() || href.starts_with('#') || href.len() > MAX_URL_BYTES {
         return None;
     }
-    let mut url = base.join(href).ok()?;
+    let mut url = charset.join(base, href)?;
     if !matches!(url.scheme(), "http" | "https") {
         return None;
     }
@@ -362,7 +364,7 @@ mod tests {
     }
 
     fn found(html: &str) -> Vec<(LinkKind, String)> {
-        find_links(html, &page()).into_iter().map(|link| (link.kind, link.url)).collect()
+        find_links(html, &page(), Charset::default()).into_iter().map(|link| (link.kind, link.url)).collect()
     }
 
     fn check(html: &str, expected: &[(LinkKind, &str)]) {
@@ -444,14 +446,25 @@ mod tests {
 
     #[test]
     fn nofollow_is_noted() {
-        let links = find_links("<a rel='external NoFollow' href=1><a href=2>", &page());
+        let links = find_links("<a rel='external NoFollow' href=1><a href=2>", &page(), Charset::default());
         assert_eq!(links.iter().map(|l| l.is_nofollow).collect::<Vec<_>>(), [true, false]);
+    }
+
+    #[test]
+    fn queries_are_encoded_as_the_page_is() {
+        // The same Cyrillic word as a link's path and query, in a page in windows-1251.
+        let bytes = b"<meta charset=windows-1251><a href='/\xec\xe8\xf0?q=\xec\xe8\xf0'>";
+        let (text, charset) = crate::charset::decode_with_charset(bytes, None);
+        let links = find_links(&text, &page(), charset);
+        assert_eq!(links[0].url, "http://a.example/%D0%BC%D0%B8%D1%80?q=%EC%E8%F0");
+        let links = find_links(&text, &page(), Charset::default());
+        assert!(links[0].url.ends_with("?q=%D0%BC%D0%B8%D1%80"));
     }
 
     #[test]
     fn a_flood_is_bounded() {
         let html: String = (0..MAX_LINKS + 10).map(|i| format!("<a href={i}>")).collect();
-        assert_eq!(find_links(&html, &page()).len(), MAX_LINKS);
+        assert_eq!(find_links(&html, &page(), Charset::default()).len(), MAX_LINKS);
         let unclosed = "url(".repeat(100_000);
         assert!(find_css_links(&unclosed, &page()).len() <= MAX_LINKS);
     }
@@ -461,7 +474,7 @@ mod tests {
         fn any_input_gives_absolute_addresses(
             html in r#"(<(a|img|base|style|link|meta|script)? ?(href|src|srcset|style|rel)?=?['"]?[a-z:/#@,é ]{0,9}(url\()?[)'">]*){0,20}"#
         ) {
-            for link in find_links(&html, &page()) {
+            for link in find_links(&html, &page(), Charset::default()) {
                 prop_assert!(link.url.starts_with("http"));
                 prop_assert!(!link.url.contains('#'));
             }

@@ -5,13 +5,14 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use perennial_render::{BrowserOptions, BrowserPage, Captured, Chromium, charset::decode_html};
+use perennial_core::charset::decode_text;
+use perennial_render::{BrowserOptions, BrowserPage, Captured, Chromium};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let path = PathBuf::from(args.next().ok_or("usage: chromium_dump PAGE.html [SCREENSHOT.png]")?);
     let screenshot = args.next();
-    let html = decode_html(&std::fs::read(&path)?, "");
+    let html = decode_text(&std::fs::read(&path)?, None).into_owned();
     let lookup = |wanted: &str| {
         let name = wanted.split(['?', '#']).next()?.rsplit('/').next()?;
         let kind = if name.ends_with(".css") { "text/css" } else { "" };

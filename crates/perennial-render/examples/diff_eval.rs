@@ -14,11 +14,12 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use perennial_core::charset::decode_text;
 use perennial_core::diff::plant::{PlantRates, Recovery, plant, recovery};
 use perennial_core::diff::{Delta, diff};
 use perennial_core::importance::{ImportanceConfig, importance};
 use perennial_core::segment::{BlockTree, SegmentConfig, segment, vixml};
-use perennial_render::{Engine, charset::decode_html, resource::nothing};
+use perennial_render::{Engine, resource::nothing};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -52,7 +53,7 @@ fn find_pages(folder: &Path, pages: &mut Vec<PathBuf>) -> std::io::Result<()> {
 }
 
 fn tree(engine: &Engine, page: &Path) -> Option<BlockTree> {
-    let html = decode_html(&std::fs::read(page).ok()?, "");
+    let html = decode_text(&std::fs::read(page).ok()?, None).into_owned();
     let layout = engine.layout(&html, "http://page.example/", &nothing);
     Some(BlockTree { version: page.display().to_string(), ..segment(&layout, &SegmentConfig::default()) })
 }

@@ -11,8 +11,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use perennial_core::charset::decode_text;
 use perennial_core::segment::{BlockTree, SegmentConfig, segment};
-use perennial_render::{BrowserOptions, BrowserPage, Captured, Chromium, Engine, charset::decode_html};
+use perennial_render::{BrowserOptions, BrowserPage, Captured, Chromium, Engine};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
@@ -31,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("browser: {}", chromium.engine()?);
     let (mut scores, mut own_times, mut browser_times) = (Vec::new(), Vec::new(), Vec::new());
     for path in pages.iter().step_by(step) {
-        let html = decode_html(&std::fs::read(path)?, "");
+        let html = decode_text(&std::fs::read(path)?, None).into_owned();
         let lookup = |wanted: &str| beside(wanted, path);
         let began = Instant::now();
         let own = segment(&engine.layout(&html, URL, &lookup), &SegmentConfig::default());

@@ -12,11 +12,12 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use perennial_core::charset::decode_text;
 use perennial_core::diff::Element;
 use perennial_core::importance::{Form, ImportanceConfig};
 use perennial_core::observe::{Known, has_advertising_words, observe};
 use perennial_core::segment::{BlockTree, SegmentConfig, segment};
-use perennial_render::{Engine, charset::decode_html, resource::nothing};
+use perennial_render::{Engine, resource::nothing};
 
 /// Name, rank, and what is done to the furnished page.
 type Change = (&'static str, u8, fn(&str) -> Option<String>);
@@ -46,7 +47,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut measured: BTreeMap<String, Vec<Page>> = BTreeMap::new();
     let (mut n_pages, mut n_unseen) = (0, 0);
     for page in &pages {
-        let Some(base) = std::fs::read(page).ok().and_then(|bytes| furnish(&decode_html(&bytes, ""))) else {
+        let Some(base) = std::fs::read(page).ok().and_then(|bytes| furnish(&decode_text(&bytes, None)))
+        else {
             continue;
         };
         let variants: Vec<(&str, u8, String)> =

@@ -7,8 +7,9 @@
 
 use std::path::{Path, PathBuf};
 
+use perennial_core::charset::decode_text;
 use perennial_core::layout::Layout;
-use perennial_render::{Captured, Engine, charset::decode_html};
+use perennial_render::{Captured, Engine};
 use serde_json::json;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -22,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             _ => styles.push(PathBuf::from(arg)),
         }
     }
-    let html = decode_html(&std::fs::read(&page)?, "");
+    let html = decode_text(&std::fs::read(&page)?, None).into_owned();
     let lookup = |wanted: &str| find(wanted, &page, &styles);
     let began = std::time::Instant::now();
     let engine = Engine::new();

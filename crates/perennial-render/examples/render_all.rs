@@ -8,8 +8,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use perennial_core::charset::decode_text;
 use perennial_render::pool::WORKER_MEMORY_BYTES;
-use perennial_render::{Captured, Engine, Limits, Pool, WorkerCommand, charset::decode_html, worker};
+use perennial_render::{Captured, Engine, Limits, Pool, WorkerCommand, worker};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
@@ -31,7 +32,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (mut n_empty, mut n_nodes, mut n_bytes) = (0, 0, 0);
     for page in &pages {
         let Ok(bytes) = std::fs::read(page) else { continue };
-        let html = decode_html(&bytes, "");
+        let html = decode_text(&bytes, None).into_owned();
         let lookup = |wanted: &str| beside(wanted, page);
         let began = Instant::now();
         let layout = if in_process {

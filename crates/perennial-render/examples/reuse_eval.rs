@@ -9,9 +9,9 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use perennial_core::charset::decode_text;
 use perennial_core::layout::Rect;
 use perennial_core::segment::{Block, BlockTree, Plan, SegmentConfig, reuse, segment};
-use perennial_render::charset::decode_html;
 use perennial_render::dom::Dom;
 use perennial_render::light::light_nodes;
 use perennial_render::{Engine, resource};
@@ -60,7 +60,7 @@ fn walk(folder: &Path, engine: &Engine, score: &mut Score) -> std::io::Result<()
         if path.is_dir() {
             walk(&path, engine, score)?;
         } else if path.extension().is_none_or(|ending| ending == "html" || ending == "htm") {
-            plan = step(&decode_html(&std::fs::read(&path)?, ""), engine, plan, score, &path);
+            plan = step(&decode_text(&std::fs::read(&path)?, None), engine, plan, score, &path);
         }
     }
     Ok(())

@@ -2,7 +2,6 @@
 //!
 //! | module | what becomes what |
 //! |---|---|
-//! | [`charset`] | bytes -> text of a page |
 //! | [`resource`] | a captured stylesheet or image -> its text or size |
 //! | [`dom`] | text -> a bounded tree |
 //! | [`light`] | tree -> the nodes that a structure fingerprint reads |
@@ -11,8 +10,6 @@
 //! | [`wire`], [`worker`], [`pool`] | pages -> layouts in processes of their own, bounded in time and memory |
 //! | [`cdp`], [`chromium`] | pages -> layouts through a browser, scripts included |
 //! | [`picture`] | a layout and its blocks -> a picture for people |
-
-pub mod charset;
 
 pub mod resource;
 

@@ -2,7 +2,7 @@
 //!
 //! Used by the writer on what it writes and by the scan on what it reads, so that both give the same rows.
 
-use perennial_core::charset::decode_text;
+use perennial_core::charset::decode_with_charset;
 use perennial_core::http::HttpHead;
 use perennial_core::links::find_links;
 use perennial_core::payload::{Limits, decode};
@@ -38,8 +38,8 @@ pub(crate) fn links_of(url: &str, head: &HttpHead, body: Option<&[u8]>) -> Optio
     let body = body.filter(|_| is_html(head))?;
     let limits = Limits { max_bytes: 2 * MAX_HTML_BYTES, ..Limits::default() };
     let decoded = decode(head, body, limits);
-    let text = decode_text(&decoded.bytes, head.get("Content-Type").as_deref());
-    let mut targets: Vec<String> = find_links(&text, &base)
+    let (text, charset) = decode_with_charset(&decoded.bytes, head.get("Content-Type").as_deref());
+    let mut targets: Vec<String> = find_links(&text, &base, charset)
         .into_iter()
         .filter(|link| link.kind.is_page())
         .map(|link| link.url)

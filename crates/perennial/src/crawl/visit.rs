@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use perennial_core::canonical;
-use perennial_core::charset::decode_text;
+use perennial_core::charset::{Charset, decode_text, decode_with_charset};
 use perennial_core::http::HttpHead;
 use perennial_core::links::{LinkKind, find_css_links, find_links};
 use perennial_core::payload::{Limits, decode};
@@ -259,7 +259,7 @@ impl Visit<'_> {
         });
         match drawing.await.unwrap_or_else(|error| Err(error.to_string())) {
             Ok(drawn) => {
-                exchanged.links = self.read_html(target, &url, &drawn.dom);
+                exchanged.links = self.read_html(target, &url, &drawn.dom, Charset::default());
                 exchanged.dom = Some(drawn.dom);
                 (drawn.exchanged, None)
             }
@@ -327,19 +327,25 @@ impl Visit<'_> {
             self.read_sitemap(target, url, &body);
             return is_html.then(|| page_links(&fetched.head, &body, url));
         }
-        let text = decode_text(&body, fetched.head.get("Content-Type").as_deref());
+        let (text, charset) = decode_with_charset(&body, fetched.head.get("Content-Type").as_deref());
         if is_css {
             for link in find_css_links(&text, url) {
                 self.find_requisite(target, &link.url);
             }
             return None;
         }
-        self.read_html(target, url, &text)
+        self.read_html(target, url, &text, charset)
     }
 
-    fn read_html(&mut self, target: &Target, url: &Url, text: &str) -> Option<Vec<LinkTarget>> {
+    fn read_html(
+        &mut self,
+        target: &Target,
+        url: &Url,
+        text: &str,
+        charset: Charset,
+    ) -> Option<Vec<LinkTarget>> {
         let mut targets = Vec::new();
-        for link in find_links(text, url) {
+        for link in find_links(text, url, charset) {
             let Some(to) = Url::parse(&link.url).ok().and_then(canonical::canonicalise) else { continue };
             let in_scope = link.kind.is_page() && self.find_page(target, &to);
             if link.kind.is_page() {
@@ -440,8 +446,8 @@ fn link_target(url: &Url) -> LinkTarget {
 }
 
 fn page_links(head: &HttpHead, body: &[u8], url: &Url) -> Vec<LinkTarget> {
-    let text = decode_text(body, head.get("Content-Type").as_deref());
-    let links = find_links(&text, url).into_iter().filter(|link| link.kind.is_page());
+    let (text, charset) = decode_with_charset(body, head.get("Content-Type").as_deref());
+    let links = find_links(&text, url, charset).into_iter().filter(|link| link.kind.is_page());
     links
         .filter_map(|link| canonical::canonicalise(Url::parse(&link.url).ok()?))
         .map(|to| link_target(&to))

@@ -34,7 +34,9 @@ pub fn canonicalise(mut url: Url) -> Option<Url> {
     url.set_fragment(None);
     url.set_username("").ok()?;
     url.set_password(None).ok()?;
-    if let Some(host) = url.host_str().and_then(|host| host.strip_suffix('.')).map(str::to_string) {
+    if let Some(host) = url.host_str().filter(|host| host.ends_with('.')) {
+        // `..` is no host, and neither is what would be left of it.
+        let host = host.trim_end_matches('.').to_string();
         url.set_host(Some(&host)).ok()?;
     }
     let path = canonical_path(url.path());
@@ -166,6 +168,14 @@ mod tests {
 
     fn check(text: &str, expected: &str) {
         assert_eq!(parse(text).unwrap().as_str(), expected, "{text}");
+    }
+
+    #[test]
+    fn a_host_of_dots_is_none() {
+        for text in ["https://%2E./", "https://./", "https://../", "https://..././"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+        assert_eq!(parse("https://a.example../").unwrap().as_str(), "https://a.example/");
     }
 
     #[test]

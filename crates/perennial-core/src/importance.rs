@@ -86,7 +86,7 @@ impl ImportanceConfig {
     /// The usual weights of a form. P-PATTERN proposes alpha = 0.1, which still ranks a rotated banner above an entry
     /// added to a menu; ours is lower.
     pub fn of(form: Form) -> ImportanceConfig {
-        let advertisement_weight = if form == Form::Monotone { 0.01 } else { 0.1 };
+        let advertisement_weight = if form == Form::Monotone { 0.001 } else { 0.1 };
         ImportanceConfig { form, delete_weight: 0.8, move_weight: 0.3, advertisement_weight }
     }
 }
@@ -279,12 +279,15 @@ fn update_of_reference(before: Option<&Element>, after: Option<&Element>) -> f64
 
 /// Words that an image is worth to a reader, whatever its name.
 const WORDS_OF_IMAGE: f64 = 10.0;
+/// Words that a link is worth at least: it stands for a page, however short its name.
+const WORDS_OF_LINK: f64 = 4.0;
 
 fn mass(element: &Element) -> f64 {
     let words = n_words(element.text()) as f64;
     match element.kind() {
         ElementKind::Image => WORDS_OF_IMAGE,
-        ElementKind::Link | ElementKind::Text => words.max(1.0),
+        ElementKind::Link => words.max(WORDS_OF_LINK),
+        ElementKind::Text => words.max(1.0),
     }
 }
 

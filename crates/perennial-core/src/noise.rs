@@ -125,8 +125,8 @@ impl NoiseHistory {
         let n_new = self.new_words(before, after);
         let (n_changes, n_visits) = (f64::from(self.n_changes(before)), f64::from(self.n_visits));
         if n_new == 0 {
-            // As if it had changed quietly at nine of ten visits before when it reads as a date, at one of two otherwise.
-            let (prior_changes, prior_visits) = if is_date(after) { (9.0, 10.0) } else { (1.0, 2.0) };
+            // As if it had changed quietly at nearly every visit before when it reads as a date, at one of two otherwise.
+            let (prior_changes, prior_visits) = if is_date(after) { (39.0, 40.0) } else { (1.0, 2.0) };
             return (prior_changes + n_changes) / (prior_visits + n_visits);
         }
         let at_nearly_every_visit = n_visits >= 4.0 && n_changes >= 0.8 * n_visits;

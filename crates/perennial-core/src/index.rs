@@ -35,6 +35,16 @@ impl Indexer {
         Indexer { threshold, gathered: 0.0, kept: Kept::default() }
     }
 
+    /// The same with what has gathered since the last indexed version.
+    pub fn gathered(self, gathered: f64) -> Indexer {
+        Indexer { gathered: if gathered.is_finite() { gathered.max(0.0) } else { 0.0 }, ..self }
+    }
+
+    /// What has gathered since the last indexed version.
+    pub fn gathering(&self) -> f64 {
+        self.gathered
+    }
+
     /// Whether this version is to be indexed.
     pub fn offer(&mut self, importance: Importance) -> bool {
         self.gathered += importance.get();

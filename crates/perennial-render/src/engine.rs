@@ -121,7 +121,7 @@ fn has_text(dom: &Dom) -> bool {
 }
 
 /// The address against which the page's links resolve.
-pub(crate) fn base_url(dom: &Dom, url: &str) -> Url {
+pub fn base_url(dom: &Dom, url: &str) -> Url {
     let page = Url::parse(url).ok().filter(|url| !url.cannot_be_a_base());
     let page = page.unwrap_or_else(|| Url::parse("http://page.invalid/").unwrap_or_else(|_| unreachable!()));
     match dom.base_href().map(|href| page.join(href.trim())) {

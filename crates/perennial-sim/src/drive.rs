@@ -8,7 +8,7 @@ use perennial_core::page::PageId;
 use perennial_core::quality::{
     Coherence, Completeness, PageRecord, Window, archive_coherence, completeness, page_completeness,
 };
-use perennial_core::schedule::{KnownPattern, PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
+use perennial_core::schedule::{ClockId, KnownPattern, PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{LocalClock, Span, Timestamp};
 
 use crate::chance::Chance;
@@ -35,7 +35,7 @@ pub struct DriveConfig {
     pub known: Option<std::sync::Arc<Vec<KnownPattern>>>,
     /// Share of pages whose changes are announced by feeds, sitemaps or pushes.
     pub notice_share: f64,
-    /// The sites' clock.
+    /// The clock of sites that have none of their own.
     pub clock: LocalClock,
     /// Of the scheduler, and of which pages announce their changes.
     pub seed: u64,
@@ -61,8 +61,10 @@ pub struct Quality {
 pub fn crawl(world: &World, config: &DriveConfig) -> Crawl {
     let mut scheduler = Scheduler::new(config.schedule.clone(), config.seed, world.start);
     let clock = scheduler.add_clock(config.clock.clone());
+    let clocks: Vec<ClockId> = world.clocks.iter().map(|clock| scheduler.add_clock(clock.clone())).collect();
     for (place, page) in world.pages.iter().enumerate() {
         let known = config.known.as_ref().and_then(|all| all.get(place).cloned());
+        let clock = clocks.get(page.site.0 as usize).copied().unwrap_or(clock);
         let info = PageInfo { weight: page.weight as f32, clock, known, ..PageInfo::of_site(page.site) };
         scheduler.add_page(PageId(place as u32), info);
     }

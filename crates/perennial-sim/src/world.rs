@@ -7,7 +7,7 @@
 use perennial_core::importance::Importance;
 use perennial_core::page::{PageId, SiteId};
 pub use perennial_core::quality::Change;
-use perennial_core::time::{Span, Timestamp};
+use perennial_core::time::{LocalClock, Span, Timestamp};
 
 use crate::chance::Chance;
 
@@ -30,6 +30,8 @@ pub struct World {
     pub sites: Vec<String>,
     /// The pages; a [`PageId`] is a place in this list.
     pub pages: Vec<WorldPage>,
+    /// The sites' local clocks; a site without one lives by the clock of the experiment.
+    pub clocks: Vec<LocalClock>,
 }
 
 /// One page of a [`World`].
@@ -166,7 +168,7 @@ impl World {
             }
         });
         let pages = pages.collect();
-        World { name: name.to_owned(), start, end, sites: sites.into_names(), pages }
+        World { name: name.to_owned(), start, end, sites: sites.into_names(), pages, clocks: Vec::new() }
     }
 
     /// A world of explicit pages; changes are put in order, and the span covers them all.
@@ -177,7 +179,7 @@ impl World {
         let times = || pages.iter().flat_map(|page| &page.changes).map(|change| change.at);
         let start = times().min().unwrap_or(Timestamp::EPOCH);
         let end = times().max().unwrap_or(Timestamp::EPOCH) + Span::from_secs(1);
-        World { name: name.to_owned(), start, end, sites, pages }
+        World { name: name.to_owned(), start, end, sites, pages, clocks: Vec::new() }
     }
 
     /// All changes of all pages in the order of time.

@@ -9,9 +9,10 @@ use perennial_core::page::{PageId, SiteId};
 use perennial_core::rank::LinkGraph;
 use perennial_core::schedule::{PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::series::SeenChange;
-use perennial_core::time::Timestamp;
-use rusqlite::params;
+use perennial_core::time::{Span, Timestamp};
+use rusqlite::{Connection, Row, params};
 
+use crate::crawl::frontier::Ending;
 use crate::store::Store;
 
 /// What a change counts for when nobody has looked at what changed.
@@ -36,56 +37,136 @@ pub struct PageHistory {
     pub n_not_analysed: usize,
 }
 
+/// Which pages' histories are told.
+#[derive(Clone, Copy, Debug)]
+pub enum Which<'a> {
+    /// Everything that was captured: stylesheets and pictures too.
+    All,
+    /// All that people read.
+    Pages,
+    /// The pages of this host, or the page with this address.
+    Of(&'a str),
+}
+
 /// The histories of all pages, of one site's, or of one page, with captures before `until`.
 pub fn histories(store: &Store, only: Option<&str>, until: Timestamp) -> anyhow::Result<Vec<PageHistory>> {
-    let mut statement = store.connection().prepare(
+    let mut histories = Vec::new();
+    let which = only.map_or(Which::Pages, Which::Of);
+    each_history(store.connection(), which, until, |history| histories.push(history))?;
+    Ok(histories)
+}
+
+/// Calls `each` with one page's history after the other, so that no more than one is in memory.
+pub fn each_history(
+    connection: &Connection,
+    which: Which<'_>,
+    until: Timestamp,
+    mut each: impl FnMut(PageHistory),
+) -> anyhow::Result<()> {
+    let filter = match which {
+        Which::All => "?2 IS NULL",
+        Which::Pages => "?2 IS NULL AND p.mime LIKE 'text/html%'",
+        Which::Of(_) => "(s.host = ?2 AND p.mime LIKE 'text/html%' OR p.url = ?2)",
+    };
+    let only = if let Which::Of(only) = which { Some(only) } else { None };
+    let mut statement = connection.prepare(&format!(
         "SELECT c.page, p.site, p.url, c.time, c.digest, o.importance, o.is_noise
          FROM captures c JOIN pages p ON p.id = c.page JOIN sites s ON s.id = p.site
          LEFT JOIN observations o ON o.page = c.page AND o.time = c.time
-         WHERE c.kind IN (0, 1) AND c.time < ?1 AND (c.status IS NULL OR c.status IN (200, 304))
-           AND ((?2 IS NULL AND p.mime LIKE 'text/html%') OR s.host = ?2 AND p.mime LIKE 'text/html%' OR p.url = ?2)
-         ORDER BY c.page, c.time",
-    )?;
+         WHERE (c.kind IN (0, 1) OR c.kind = 3 AND c.mime = 'application/x-vi-delta+xml') AND c.time < ?1
+           AND (c.status IS NULL OR c.status IN (200, 304)) AND {filter}
+         ORDER BY c.page, c.time"
+    ))?;
     let mut rows = statement.query(params![until.as_millis(), only])?;
-    let mut histories: Vec<PageHistory> = Vec::new();
+    let mut current: Option<PageHistory> = None;
     let mut digest_before = String::new();
     while let Some(row) = rows.next()? {
-        let (page, time) = (PageId(row.get(0)?), Timestamp::from_millis(row.get(3)?));
+        let page = PageId(row.get(0)?);
         let digest: String = row.get(4)?;
-        match histories.last_mut().filter(|history| history.page == page) {
-            Some(history) if time > history.last => {
-                let analysed: Option<f64> = row.get(5)?;
-                let is_noise: Option<bool> = row.get(6)?;
-                let importance = match analysed {
-                    Some(importance) => {
-                        if is_noise == Some(true) {
-                            0.0
-                        } else {
-                            importance
-                        }
-                    }
-                    None if digest == digest_before => 0.0,
-                    None => NOT_ANALYSED,
-                };
-                history.n_not_analysed += usize::from(analysed.is_none() && digest != digest_before);
-                let importance = Importance::new(importance);
-                history.looks.push(SeenChange { from: history.last, to: time, importance });
-                history.last = time;
-            }
-            Some(_) => {}
-            None => histories.push(PageHistory {
-                page,
-                site: SiteId(row.get(1)?),
-                url: row.get(2)?,
-                first: time,
-                last: time,
-                looks: Vec::new(),
-                n_not_analysed: 0,
-            }),
+        if let Some(done) = current.take_if(|history| history.page != page) {
+            each(done);
+        }
+        match &mut current {
+            Some(history) => history.add(row, digest == digest_before)?,
+            None => current = Some(PageHistory::begin(row)?),
         }
         digest_before = digest;
     }
-    Ok(histories)
+    current.into_iter().for_each(each);
+    Ok(())
+}
+
+impl PageHistory {
+    fn begin(row: &Row<'_>) -> rusqlite::Result<PageHistory> {
+        let time = Timestamp::from_millis(row.get(3)?);
+        Ok(PageHistory {
+            page: PageId(row.get(0)?),
+            site: SiteId(row.get(1)?),
+            url: row.get(2)?,
+            first: time,
+            last: time,
+            looks: Vec::new(),
+            n_not_analysed: 0,
+        })
+    }
+
+    fn add(&mut self, row: &Row<'_>, has_same_payload: bool) -> rusqlite::Result<()> {
+        let time = Timestamp::from_millis(row.get(3)?);
+        if time <= self.last {
+            return Ok(());
+        }
+        let (analysed, is_noise): (Option<f64>, Option<bool>) = (row.get(5)?, row.get(6)?);
+        let importance = match analysed {
+            Some(_) if is_noise == Some(true) => 0.0,
+            Some(importance) => importance,
+            None if has_same_payload => 0.0,
+            None => NOT_ANALYSED,
+        };
+        self.n_not_analysed += usize::from(analysed.is_none() && !has_same_payload);
+        self.looks.push(SeenChange { from: self.last, to: time, importance: Importance::new(importance) });
+        self.last = time;
+        Ok(())
+    }
+
+    /// Tells a scheduler that knows the page all that was seen of it after the first capture.
+    pub fn tell(&self, scheduler: &mut Scheduler) {
+        for look in &self.looks {
+            scheduler.record(self.page, outcome_of(look.importance), look.to);
+        }
+    }
+}
+
+/// What a scheduler is told of a look: a change that is worth nothing is none.
+pub fn outcome_of(importance: Importance) -> VisitOutcome {
+    match importance.get() {
+        0.0 => VisitOutcome::Unchanged,
+        _ => VisitOutcome::Changed(importance),
+    }
+}
+
+/// Tells the scheduler of a crawl everything that was seen before `now` of the pages it knows, then how the last visits
+/// ended that left no capture to compare. Nothing learned is stored twice: rates and patterns are a function of what was
+/// seen, and telling it again takes a second a million.
+pub fn replay(connection: &Connection, scheduler: &mut Scheduler, now: Timestamp) -> anyhow::Result<()> {
+    each_history(connection, Which::All, now + Span::from_millis(1), |history| {
+        scheduler.record(history.page, VisitOutcome::Changed(Importance::FULL), history.first);
+        history.tell(scheduler);
+    })?;
+    let mut statement = connection.prepare(
+        "SELECT page, visited, ending FROM crawl_pages WHERE kind = 0 AND visited IS NOT NULL AND (ending > 1
+           OR page NOT IN (SELECT page FROM captures WHERE kind IN (0, 1) AND (status IS NULL OR status IN (200, 304))))",
+    )?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let outcome = match Ending::from_code(row.get(2)?) {
+            Ending::Changed | Ending::Unchanged => VisitOutcome::Unchanged,
+            Ending::Gone => VisitOutcome::Gone,
+            Ending::Failed => VisitOutcome::Failed { retry_at: None },
+        };
+        scheduler.record(PageId(row.get(0)?), outcome, Timestamp::from_millis(row.get(1)?));
+    }
+    scheduler.learn_now(now);
+    Ok(())
 }
 
 /// A scheduler that knows what the archive knows, ready to rank at `now`.
@@ -95,27 +176,21 @@ pub fn scheduler_of(
     config: ScheduleConfig,
     now: Timestamp,
 ) -> anyhow::Result<Scheduler> {
-    let ranks = page_ranks(store)?;
+    let ranks = page_ranks(store, &[])?;
     let start = histories.iter().map(|history| history.first).min().unwrap_or(now);
     let mut scheduler = Scheduler::new(config, 0, start);
     for history in histories {
         let weight = ranks.get(history.page.0 as usize).copied().unwrap_or(1.0);
         let info = PageInfo { weight, ..PageInfo::of_site(history.site) };
         scheduler.add_seen_page(history.page, info, history.first);
-        for look in &history.looks {
-            let outcome = match look.importance.get() {
-                0.0 => VisitOutcome::Unchanged,
-                _ => VisitOutcome::Changed(look.importance),
-            };
-            scheduler.record(history.page, outcome, look.to);
-        }
+        history.tell(&mut scheduler);
     }
     scheduler.learn_now(now);
     Ok(scheduler)
 }
 
-/// PageRank by page number, over the links that the archive holds.
-pub fn page_ranks(store: &Store) -> anyhow::Result<Vec<f32>> {
+/// PageRank by page number, over the links that the archive holds. `start` may hold earlier ranks.
+pub fn page_ranks(store: &Store, start: &[f32]) -> anyhow::Result<Vec<f32>> {
     let mut statement = store.connection().prepare("SELECT page, targets FROM links")?;
     let mut rows = statement.query([])?;
     let mut links: Vec<(u32, u32)> = Vec::new();
@@ -128,5 +203,5 @@ pub fn page_ranks(store: &Store) -> anyhow::Result<Vec<f32>> {
             links.push((source, target));
         }
     }
-    Ok(LinkGraph::from_links(n_pages, links).page_rank(&[]))
+    Ok(LinkGraph::from_links(n_pages, links).page_rank(start))
 }

@@ -298,6 +298,13 @@ impl Scheduler {
         }
     }
 
+    /// A page is not to be visited before an instant, through no fault of its own: its site's budget is spent, say.
+    pub fn hold(&mut self, page: PageId, until: Timestamp) {
+        if let Some(at) = self.pages.position(page) {
+            self.pages.not_before[at] = self.pages.not_before[at].max(self.secs(until));
+        }
+    }
+
     /// When [`Scheduler::next_visit`] may have something again; nothing when there are no pages.
     pub fn next_wakeup(&self) -> Option<Timestamp> {
         if self.pages.n_present() == 0 {

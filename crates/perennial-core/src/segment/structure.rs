@@ -104,11 +104,18 @@ impl Plan {
         self.fingerprint
     }
 
+    /// Nodes of its layout: what it takes in memory.
+    pub fn n_nodes(&self) -> usize {
+        self.layout.nodes.len()
+    }
+
     /// The boxes of the last version around the content of this one, when its structure is the same.
     pub fn lay_out(&self, nodes: &[LightNode], styles: u64) -> Option<Layout> {
-        if fingerprint(nodes, styles) != self.fingerprint {
-            return None;
-        }
+        (fingerprint(nodes, styles) == self.fingerprint).then(|| self.fill(nodes)).flatten()
+    }
+
+    /// The same for a caller who has compared the fingerprints already.
+    pub fn fill(&self, nodes: &[LightNode]) -> Option<Layout> {
         let mut layout = self.layout.clone();
         for (node, source) in layout.nodes.iter_mut().zip(&self.sources) {
             let source = nodes.get(*source as usize)?;

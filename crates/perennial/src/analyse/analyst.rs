@@ -3,9 +3,14 @@
 use perennial_core::diff::Element;
 use perennial_core::importance::ImportanceConfig;
 use perennial_core::observe::{Known, Observation, observe};
-use perennial_core::segment::{BlockTree, SegmentConfig, segment};
+use perennial_core::layout::Rect;
+use perennial_core::segment::{Block, BlockTree, SegmentConfig, segment};
+use perennial_render::dom::Dom;
+use perennial_render::engine::base_url;
+use perennial_render::light::light_nodes;
 use perennial_render::{Limits, Lookup, Pool, WorkerCommand};
 
+use super::plans::{Asked, Offer, Plans, Structure};
 use crate::archive::Archive;
 use crate::filters::Filters;
 
@@ -27,6 +32,7 @@ pub struct Analyst {
     filters: Filters,
     segment: SegmentConfig,
     importance: ImportanceConfig,
+    plans: Plans,
 }
 
 impl Analyst {
@@ -39,6 +45,7 @@ impl Analyst {
             filters,
             segment: SegmentConfig::default(),
             importance: ImportanceConfig::default(),
+            plans: Plans::default(),
         })
     }
 
@@ -52,13 +59,44 @@ impl Analyst {
         &self.filters
     }
 
-    /// What a reader sees.
+    /// What a reader sees. A page with the structure of an earlier one is not laid out again (module `plans`).
     pub fn tree(&self, look: &Look<'_>) -> BlockTree {
+        let dom = Dom::parse(look.html);
+        let (base, nodes) = (base_url(&dom, look.url), light_nodes(&dom));
+        let structure = Structure::of(&base, &nodes);
+        let mut tree = match self.plans.offer(&structure, look.requisites) {
+            Offer::Layout(layout) => segment(&layout, &self.segment),
+            Offer::None => self.lay_out(look, &structure),
+            Offer::Check(layout) => {
+                let tree = self.lay_out(look, &structure);
+                if without_boxes(tree.clone()) != without_boxes(segment(&layout, &self.segment)) {
+                    self.plans.refuse(&structure);
+                }
+                tree
+            }
+        };
+        tree.url = look.url.to_owned();
+        tree.version = look.version.to_owned();
+        tree
+    }
+
+    /// The same by the engine, whatever is known of the page's structure.
+    pub fn tree_in_full(&self, look: &Look<'_>) -> BlockTree {
         let rendered = self.pool.layout(look.html, look.url, look.requisites);
         let mut tree = segment(&rendered.layout, &self.segment);
         tree.url = look.url.to_owned();
         tree.version = look.version.to_owned();
         tree
+    }
+
+    fn lay_out(&self, look: &Look<'_>, structure: &Structure<'_>) -> BlockTree {
+        let asked = Asked::default();
+        let find = |url: &str| asked.find(look.requisites, url);
+        let rendered = self.pool.layout(look.html, look.url, &find);
+        if rendered.fallback.is_none() {
+            self.plans.keep(structure, &rendered.layout, asked);
+        }
+        segment(&rendered.layout, &self.segment)
     }
 
     /// What a look taught, against what was known.
@@ -78,4 +116,16 @@ impl Analyst {
     pub fn n_fallbacks(&self) -> u64 {
         self.pool.n_fallbacks()
     }
+}
+
+/// All that a reused layout must get right.
+fn without_boxes(mut tree: BlockTree) -> BlockTree {
+    fn clear(blocks: &mut [Block]) {
+        for block in blocks {
+            block.rect = Rect::default();
+            clear(&mut block.children);
+        }
+    }
+    clear(&mut tree.blocks);
+    tree
 }

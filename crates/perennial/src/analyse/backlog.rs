@@ -3,17 +3,22 @@
 //! A crash between fetching and analysing leaves such captures, an import brings them by the thousand. Pages
 //! are independent of each other; within one page captures are compared in order of time.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use perennial_core::charset::decode_text;
+use perennial_core::diff::Delta;
 use perennial_core::page::PageId;
+use perennial_core::payload::Limits;
+use perennial_core::time::Timestamp;
+use perennial_core::warc::sha1_label;
 use rayon::prelude::*;
 use rusqlite::Connection;
 
 use super::reader::Readers;
 use super::record::{self, KnownPage, Lesson};
 use super::{Analyst, Look, Requisites};
-use crate::archive::{Archive, content};
+use crate::archive::{Archive, DELTA_MIME, LEFT_OUT_DIGEST, LeftOut, content};
 use crate::store::{Capture, Kind, Store};
 
 /// Pages between two commits: what a crash may cost is analysed again.
@@ -22,9 +27,10 @@ const PAGES_PER_COMMIT: usize = 64;
 /// HTML that was delivered, or a revisit of some; whether a revisit is of HTML its page's type tells.
 const BACKLOG: &str = "FROM captures c JOIN pages p ON p.id = c.page
      LEFT JOIN observations o ON o.page = c.page AND o.time = c.time
-     WHERE o.page IS NULL AND c.kind <= 1 AND (c.status BETWEEN 200 AND 299 OR c.status = 304)
+     WHERE o.page IS NULL AND (c.kind <= 1 AND (c.status BETWEEN 200 AND 299 OR c.status = 304)
        AND (c.mime IN ('text/html', 'application/xhtml+xml')
-            OR c.kind = 1 AND p.mime IN ('text/html', 'application/xhtml+xml', 'warc/revisit'))";
+            OR c.kind = 1 AND p.mime IN ('text/html', 'application/xhtml+xml', 'warc/revisit'))
+       OR c.kind = 3 AND c.mime = 'application/x-vi-delta+xml')";
 
 /// What an analysis did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -48,12 +54,12 @@ pub fn count_backlog(store: &Store) -> anyhow::Result<u64> {
 pub fn analyse_backlog(
     archive: &Archive,
     store: &mut Store,
-    analyst: &Analyst,
+    analyst: &Arc<Analyst>,
     stop: &AtomicBool,
     progress: &(dyn Fn(u64) + Sync),
 ) -> anyhow::Result<Analysed> {
     let mut done = Analysed::default();
-    let worker = PageAnalyst::new(archive, analyst);
+    let worker = PageAnalyst::new(archive, Arc::clone(analyst));
     for pages in waiting_pages(store.connection())?.chunks(PAGES_PER_COMMIT) {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -106,16 +112,50 @@ impl PageLessons {
 }
 
 /// Analyses the captures of one page after the other; shared by all threads that do.
-pub struct PageAnalyst<'a> {
-    analyst: &'a Analyst,
+pub struct PageAnalyst {
+    analyst: Arc<Analyst>,
     readers: Readers,
     requisites: Requisites,
 }
 
-impl<'a> PageAnalyst<'a> {
+impl PageAnalyst {
     /// Reads payloads and requisites from `archive`.
-    pub fn new(archive: &'a Archive, analyst: &'a Analyst) -> PageAnalyst<'a> {
+    pub fn new(archive: &Archive, analyst: Arc<Analyst>) -> PageAnalyst {
         PageAnalyst { analyst, readers: Readers::new(archive), requisites: Requisites::default() }
+    }
+
+    /// What is to be stored in place of a payload that is not worth its bytes (`keep = "important"`): what the next
+    /// analysis will find. `None`: it is worth them, or the archive has them already.
+    pub fn leave_out(
+        &self,
+        page: PageId,
+        url: &str,
+        time: Timestamp,
+        payload: &[u8],
+        html: &str,
+    ) -> anyhow::Result<Option<LeftOut>> {
+        let digest = sha1_label(payload);
+        let found = self.readers.with(|_, store| {
+            if store.origin_of(url, &digest)?.is_some() {
+                return Ok(None);
+            }
+            record::known_page(store.connection(), page)
+        })?;
+        let Some(mut known) = found else { return Ok(None) };
+        let lesson = match known.digest == digest {
+            true => Lesson::same_payload(page, time, &mut known),
+            false => {
+                let look = PageLook { page, url, time, digest: digest.clone(), html };
+                self.look(look, Some(&known))?.0
+            }
+        };
+        let left_out = LeftOut {
+            delta: lesson.delta_xml()?,
+            digest,
+            length: payload.len() as u64,
+            importance: lesson.importance.get(),
+        };
+        Ok((!lesson.is_indexed).then_some(left_out))
     }
 
     /// The captures since the last one that was analysed.
@@ -172,6 +212,9 @@ impl<'a> PageAnalyst<'a> {
         capture: &Capture,
         known: Option<&KnownPage>,
     ) -> anyhow::Result<Option<(Lesson, KnownPage)>> {
+        if capture.kind == Kind::Metadata {
+            return self.lesson_of_delta(archive, capture, known);
+        }
         if let Some(mut known) = known.filter(|known| known.digest == capture.digest).cloned() {
             return Ok(Some((Lesson::same_payload(capture.page, capture.time, &mut known), known)));
         }
@@ -180,16 +223,58 @@ impl<'a> PageAnalyst<'a> {
             return Ok(None);
         }
         let html = decode_text(&payload.bytes, payload.head.get("Content-Type").as_deref());
-        let version = capture.time.to_rfc3339();
-        let requisites = |url: &str| self.requisites.find(&self.readers, url, capture.time);
-        let look = Look { url: &capture.url, version: &version, html: &html, requisites: &requisites };
+        let digest = capture.digest.clone();
+        let look = PageLook { page: capture.page, url: &capture.url, time: capture.time, digest, html: &html };
+        self.look(look, known).map(Some)
+    }
+
+    fn look(&self, page: PageLook<'_>, known: Option<&KnownPage>) -> anyhow::Result<(Lesson, KnownPage)> {
+        let version = page.time.to_rfc3339();
+        let requisites = |url: &str| self.requisites.find(&self.readers, url, page.time);
+        let look = Look { url: page.url, version: &version, html: page.html, requisites: &requisites };
         let before = known.map(KnownPage::known).transpose()?;
         let observation = self.analyst.observe(before.as_ref(), &look);
-        Lesson::seen(capture.page, capture.time, capture.digest.clone(), known, observation).map(Some)
+        Lesson::seen(page.page, page.time, page.digest, known, observation)
+    }
+
+    /// A version that was left out: its delta applied to the version before gives what was seen. `None` when that
+    /// version is not known.
+    fn lesson_of_delta(
+        &self,
+        archive: &Archive,
+        capture: &Capture,
+        known: Option<&KnownPage>,
+    ) -> anyhow::Result<Option<(Lesson, KnownPage)>> {
+        let Some(known) = known else { return Ok(None) };
+        let stored = archive.stored(capture, Limits::default())?;
+        let digest = stored.header.get(LEFT_OUT_DIGEST).unwrap_or_default().to_string();
+        if known.digest == digest {
+            let mut known = known.clone();
+            return Ok(Some((Lesson::same_payload(capture.page, capture.time, &mut known), known)));
+        }
+        let before = known.known()?;
+        let Ok(delta) = Delta::from_xml(&String::from_utf8_lossy(&stored.payload.bytes)) else { return Ok(None) };
+        let Ok(mut tree) = delta.apply(&before.tree) else { return Ok(None) };
+        tree.url.clone_from(&capture.url);
+        tree.version = capture.time.to_rfc3339();
+        let observation = self.analyst.compare(Some(&before), tree);
+        Lesson::seen(capture.page, capture.time, digest, Some(known), observation).map(Some)
     }
 }
 
+/// A page on its way to being looked at.
+struct PageLook<'a> {
+    page: PageId,
+    url: &'a str,
+    time: Timestamp,
+    digest: String,
+    html: &'a str,
+}
+
 fn is_page(capture: &Capture) -> bool {
+    if capture.kind == Kind::Metadata {
+        return capture.mime.as_deref() == Some(DELTA_MIME);
+    }
     capture.kind <= Kind::Revisit
         && capture.status.is_some_and(|status| (200..300).contains(&status) || status == 304)
 }

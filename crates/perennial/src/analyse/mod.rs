@@ -8,13 +8,15 @@
 //! |---|---|
 //! | `reader` | threads that ask -> connections to the state |
 //! | `requisites` | an address and a time -> the captured stylesheet or image that a layout needs |
+//! | `plans` | layouts of earlier captures -> the layout of a page with the same structure |
 //! | `analyst` | text of a page and what was known of it -> an [`perennial_core::observe::Observation`] |
 //! | `record` | observations <-> the tables `observations`, `trees`, `known` |
-//! | `spec` | what a user calls a page: a file, Vi-XML, `url@time`, a live page -> its tree |
+//! | `spec` | what a user calls a page: a file, Vi-XML, `url@time`, a live page -> its text and its tree |
 //! | `backlog` | captures without an observation -> observations, page by page, on all cores |
 
 mod analyst;
 mod backlog;
+mod plans;
 mod reader;
 mod record;
 mod requisites;
@@ -25,4 +27,4 @@ pub use backlog::{Analysed, PageAnalyst, PageLessons, analyse_backlog, count_bac
 pub use reader::Readers;
 pub use record::{KnownPage, Lesson, known_page, tree_at, unpack};
 pub use requisites::Requisites;
-pub use spec::PageSpec;
+pub use spec::{Page, PageSpec};

@@ -3,6 +3,7 @@
 
 use anyhow::Context;
 use perennial_core::importance::Importance;
+use perennial_core::index::Indexer;
 use perennial_core::noise::NoiseHistory;
 use perennial_core::observe::{Known, Observation};
 use perennial_core::page::PageId;
@@ -10,6 +11,8 @@ use perennial_core::schedule::VisitOutcome;
 use perennial_core::segment::{BlockTree, vixml};
 use perennial_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::history::outcome_of;
 
 /// Level at which trees and deltas are packed: they are small and written often.
 const ZSTD_LEVEL: i32 = 3;
@@ -27,6 +30,28 @@ pub struct KnownPage {
     pub time: Timestamp,
     /// The capture whose tree it is: earlier than `time` when later ones showed the same.
     pub tree_time: Timestamp,
+    worth: Worth,
+}
+
+/// What decides which versions are worth indexing (SPEC 5).
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Worth {
+    first: Timestamp,
+    total: f64,
+    gathered: f64,
+}
+
+impl Worth {
+    /// Takes in a look; whether its version is worth indexing. delta(P), the mean of omega_k, is the importance
+    /// that the page showed in a mean period of an hour.
+    fn take(&mut self, importance: Importance, now: Timestamp) -> bool {
+        self.total += importance.get();
+        let periods = (now - self.first).as_hours_f64().max(1.0);
+        let mut indexer = Indexer::new(self.total / periods).gathered(self.gathered);
+        let is_indexed = indexer.offer(importance);
+        self.gathered = indexer.gathering();
+        is_indexed
+    }
 }
 
 /// Most visits find the same payload and never need the tree.
@@ -58,12 +83,15 @@ pub struct Lesson {
     pub importance: Importance,
     /// There were changes, all of them noise.
     pub is_noise: bool,
+    /// Whether search and "next important version" see it.
+    pub is_indexed: bool,
     n_operations: usize,
     delta: Option<Vec<u8>>,
     tree: Option<Vec<u8>>,
     tree_time: Timestamp,
     noise: Vec<u8>,
     digest: String,
+    worth: Worth,
 }
 
 impl Lesson {
@@ -77,12 +105,14 @@ impl Lesson {
             before: Some(before),
             importance: Importance::NONE,
             is_noise: false,
+            is_indexed: false,
             n_operations: 0,
             delta: None,
             tree: None,
             tree_time: known.tree_time,
             noise: known.noise.to_bytes(),
             digest: known.digest.clone(),
+            worth: known.worth,
         }
     }
 
@@ -97,22 +127,42 @@ impl Lesson {
         let kept_tree = before.filter(|_| observation.is_unchanged()).map(|known| known.tree_time);
         let delta = observation.delta.as_ref().filter(|delta| !delta.is_empty());
         let tree = &observation.known.tree;
+        let (mut worth, is_indexed) = match before {
+            // Everything is new, and nothing of it is a change.
+            None => (Worth { first: time, total: 0.0, gathered: 0.0 }, true),
+            Some(known) => {
+                let mut worth = known.worth;
+                let is_news = !observation.is_only_noise && !observation.is_unchanged();
+                let is_indexed = is_news && worth.take(observation.importance(), time);
+                (worth, is_indexed)
+            }
+        };
+        worth.first = worth.first.min(time);
         let lesson = Lesson {
             page,
             time,
             before: before.map(|known| known.time),
             importance: observation.importance(),
             is_noise: observation.is_only_noise,
+            is_indexed,
             n_operations: observation.assessment.contributions.len(),
             delta: delta.map(|delta| pack(&delta.to_xml(tree))).transpose()?,
             tree: kept_tree.is_none().then(|| pack(&vixml::write(tree))).transpose()?,
             tree_time: kept_tree.unwrap_or(time),
             noise: observation.known.noise.to_bytes(),
             digest: digest.clone(),
+            worth,
         };
         let Known { tree, noise } = observation.known;
-        let known = KnownPage { tree: Tree::Read(tree), noise, digest, time, tree_time: lesson.tree_time };
+        let tree_time = lesson.tree_time;
+        let known = KnownPage { tree: Tree::Read(tree), noise, digest, time, tree_time, worth };
         Ok((lesson, known))
+    }
+
+    /// What changed, as Vi-Delta; an empty one when nothing did.
+    pub fn delta_xml(&self) -> anyhow::Result<String> {
+        let empty = || perennial_core::diff::Delta::default().to_operations_xml();
+        self.delta.as_deref().map_or_else(|| Ok(empty()), unpack)
     }
 
     /// Which page.
@@ -127,10 +177,7 @@ impl Lesson {
 
     /// What the scheduler is told.
     pub fn outcome(&self) -> VisitOutcome {
-        match self.is_unchanged() {
-            true => VisitOutcome::Unchanged,
-            false => VisitOutcome::Changed(self.importance),
-        }
+        outcome_of(if self.is_noise { Importance::NONE } else { self.importance })
     }
 
     /// Nothing changed that a reader would call new.
@@ -144,8 +191,9 @@ impl Lesson {
         let before = self.before.map(Timestamp::as_millis);
         connection
             .prepare_cached(
-                "INSERT OR REPLACE INTO observations (page, time, before, importance, is_noise, n_operations, delta)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                "INSERT OR REPLACE INTO observations (page, time, before, importance, is_noise, n_operations, delta,
+                     is_indexed)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             )?
             .execute(params![
                 page,
@@ -154,7 +202,8 @@ impl Lesson {
                 self.importance.get(),
                 self.is_noise,
                 self.n_operations as i64,
-                self.delta
+                self.delta,
+                self.is_indexed
             ])?;
         if let Some(tree) = &self.tree {
             connection
@@ -163,34 +212,45 @@ impl Lesson {
         }
         connection
             .prepare_cached(
-                "INSERT OR REPLACE INTO known (page, time, tree_time, digest, noise) VALUES (?1, ?2, ?3, ?4, ?5)",
+                "INSERT OR REPLACE INTO known (page, time, tree_time, digest, noise, first, total, gathered)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             )?
-            .execute(params![page, time, self.tree_time.as_millis(), self.digest, self.noise])?;
+            .execute(params![
+                page,
+                time,
+                self.tree_time.as_millis(),
+                self.digest,
+                self.noise,
+                self.worth.first.as_millis(),
+                self.worth.total,
+                self.worth.gathered
+            ])?;
         Ok(())
     }
 }
 
 /// What is known of a page, if any of its captures was analysed.
 pub fn known_page(connection: &Connection, page: PageId) -> anyhow::Result<Option<KnownPage>> {
-    let row = connection
+    connection
         .prepare_cached(
-            "SELECT k.time, k.tree_time, k.digest, k.noise, t.vixml FROM known k
-             JOIN trees t ON t.page = k.page AND t.time = k.tree_time WHERE k.page = ?1",
+            "SELECT k.time, k.tree_time, k.digest, k.noise, t.vixml, coalesce(k.first, k.time), k.total, k.gathered
+             FROM known k JOIN trees t ON t.page = k.page AND t.time = k.tree_time WHERE k.page = ?1",
         )?
         .query_row([page.0], |row| {
-            let (noise, vixml): (Vec<u8>, Vec<u8>) = (row.get(3)?, row.get(4)?);
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, noise, vixml))
+            let time = |column| row.get(column).map(Timestamp::from_millis);
+            let noise: Vec<u8> = row.get(3)?;
+            Ok(KnownPage {
+                tree: Tree::Packed(row.get(4)?),
+                // A history that cannot be read is learned again.
+                noise: NoiseHistory::from_bytes(&noise).unwrap_or_default(),
+                digest: row.get(2)?,
+                time: time(0)?,
+                tree_time: time(1)?,
+                worth: Worth { first: time(5)?, total: row.get(6)?, gathered: row.get(7)? },
+            })
         })
-        .optional()?;
-    let Some((time, tree_time, digest, noise, vixml)) = row else { return Ok(None) };
-    Ok(Some(KnownPage {
-        tree: Tree::Packed(vixml),
-        // A history that cannot be read is learned again.
-        noise: NoiseHistory::from_bytes(&noise).unwrap_or_default(),
-        digest,
-        time: Timestamp::from_millis(time),
-        tree_time: Timestamp::from_millis(tree_time),
-    }))
+        .optional()
+        .map_err(Into::into)
 }
 
 /// The tree that a reader saw at an instant: that of the last analysed capture at or before it.

@@ -1,22 +1,29 @@
-//! What a user calls a page -> its tree of blocks: a file, Vi-XML, an archived version `url@time`, a live page.
+//! What a user calls a page (a file, Vi-XML, `url@time`, a live address) -> its text with a way to its requisites, and
+//! its tree.
 //!
 //! Both sides of a comparison go through here, so both are laid out by the same engine.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context as _, bail};
 use perennial_core::charset::decode_text;
-use perennial_core::payload::{self, Limits as PayloadLimits};
+use perennial_core::payload;
 use perennial_core::segment::{BlockTree, vixml};
 use perennial_core::time::Timestamp;
 use perennial_render::Captured;
 use url::Url;
 
 use super::{Analyst, Look, Readers, Requisites};
-use crate::archive::Archive;
+use crate::archive::{self, Archive};
 use crate::fetch::{Client, Limits, Request};
+
+/// Redirects that are followed for a live page.
+const MAX_REDIRECTS: usize = 10;
+/// A longer live body is cut here.
+const MAX_BODY_BYTES: u64 = 32 << 20;
+/// One address for all files, so that relative links of two files compare equal.
+const FILE_URL: &str = "http://page.example/";
 
 /// What a user calls a page.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -27,8 +34,8 @@ pub enum PageSpec {
     Archived {
         /// Address of the page.
         url: String,
-        /// When.
-        time: Timestamp,
+        /// When; none is the latest.
+        time: Option<Timestamp>,
     },
     /// The page as it is now on the web.
     Live(String),
@@ -42,12 +49,62 @@ impl FromStr for PageSpec {
         if !is_address {
             return Ok(PageSpec::File(PathBuf::from(text)));
         }
-        if let Some((url, time)) = text.rsplit_once('@')
-            && let Ok(time) = Timestamp::parse(time)
-        {
-            return Ok(PageSpec::Archived { url: url.to_string(), time });
+        // An address may hold an @ of its own: only one followed by a time, or by nothing, ends it.
+        if let Some((url, time)) = text.rsplit_once('@') {
+            let url = url.to_string();
+            if time.is_empty() {
+                return Ok(PageSpec::Archived { url, time: None });
+            }
+            if let Ok(time) = Timestamp::parse(time) {
+                return Ok(PageSpec::Archived { url, time: Some(time) });
+            }
         }
         Ok(PageSpec::Live(text.to_string()))
+    }
+}
+
+impl PageSpec {
+    /// Reads the page; `open` gives the archive when one is needed.
+    pub fn load(
+        &self,
+        open: impl FnOnce() -> anyhow::Result<Archive>,
+        allow_private: bool,
+    ) -> anyhow::Result<Page> {
+        match self {
+            PageSpec::File(path) => load_file(path),
+            PageSpec::Archived { url, time } => load_archived(&open()?, url, *time),
+            PageSpec::Live(url) => load_live(url, allow_private),
+        }
+    }
+}
+
+/// A page and the way to what it needs.
+pub struct Page {
+    /// Its address.
+    pub url: String,
+    /// Name of the version: the time of the capture, or the file.
+    pub version: String,
+    /// When it was like this, as far as is known.
+    pub time: Timestamp,
+    /// Its text.
+    pub html: String,
+    requisites: Origin,
+}
+
+enum Origin {
+    Folder(PathBuf),
+    Archive(Box<Readers>, Requisites),
+    Network(Box<Live>),
+}
+
+impl Page {
+    /// A stylesheet or image of the page, from where the page came from.
+    pub fn requisite(&self, url: &str) -> Option<Captured> {
+        match &self.requisites {
+            Origin::Folder(folder) => beside(folder, &self.url, url),
+            Origin::Archive(readers, requisites) => requisites.find(readers, url, self.time),
+            Origin::Network(live) => live.fetch(&Url::parse(url).ok()?).ok().map(|(_, captured)| captured),
+        }
     }
 }
 
@@ -58,50 +115,19 @@ impl Analyst {
         spec: &PageSpec,
         open: impl FnOnce() -> anyhow::Result<Archive>,
     ) -> anyhow::Result<BlockTree> {
-        match spec {
-            PageSpec::File(path) => self.tree_of_file(path),
-            PageSpec::Archived { url, time } => self.tree_of_archived(&open()?, url, *time),
-            PageSpec::Live(url) => self.tree_of_live(url),
+        // The user named the page: one at home is as good as any.
+        let page = spec.load(open, true)?;
+        if is_vixml(&page.html) {
+            return vixml::read(&page.html).with_context(|| format!("cannot read {}", page.version));
         }
-    }
-
-    /// A file, with the stylesheets and images that stand beside it.
-    fn tree_of_file(&self, path: &Path) -> anyhow::Result<BlockTree> {
-        let bytes = fs::read(path).with_context(|| format!("cannot read the page {}", path.display()))?;
-        let html = decode_text(&bytes, None);
-        if is_vixml(&html) {
-            return vixml::read(&html).with_context(|| format!("cannot read {}", path.display()));
-        }
-        let requisites = |wanted: &str| beside(wanted, path);
-        let version = path.display().to_string();
-        // One address for all files, so that relative links of two files compare equal.
-        Ok(self.tree(&Look {
-            url: "http://page.example/",
-            version: &version,
-            html: &html,
+        let requisites = |wanted: &str| page.requisite(wanted);
+        // In full, because a person looks at the boxes too.
+        Ok(self.tree_in_full(&Look {
+            url: &page.url,
+            version: &page.version,
+            html: &page.html,
             requisites: &requisites,
         }))
-    }
-
-    fn tree_of_archived(&self, archive: &Archive, url: &str, time: Timestamp) -> anyhow::Result<BlockTree> {
-        let store = archive.store()?;
-        let absent = || format!("the archive has no version of {url}: see `perennial info`");
-        let capture = store.closest_payload(url, time)?.with_context(absent)?;
-        let payload = archive.payload(&store, &capture)?.with_context(absent)?;
-        let html = decode_text(&payload.bytes, payload.head.get("Content-Type").as_deref());
-        let (requisites, readers) = (Requisites::default(), Readers::new(archive));
-        let find = |wanted: &str| requisites.find(&readers, wanted, capture.time);
-        let version = capture.time.to_rfc3339();
-        Ok(self.tree(&Look { url, version: &version, html: &html, requisites: &find }))
-    }
-
-    fn tree_of_live(&self, url: &str) -> anyhow::Result<BlockTree> {
-        let web = Web::new()?;
-        let page = web.get(url).with_context(|| format!("cannot fetch {url}"))?;
-        let html = decode_text(&page.body, Some(&page.content_type));
-        let find = |wanted: &str| web.get(wanted).ok();
-        let version = crate::archive::now().to_rfc3339();
-        Ok(self.tree(&Look { url, version: &version, html: &html, requisites: &find }))
     }
 }
 
@@ -113,47 +139,105 @@ fn is_vixml(text: &str) -> bool {
     start.starts_with("<Document")
 }
 
-fn beside(wanted: &str, page: &Path) -> Option<Captured> {
-    let name = wanted.split(['?', '#']).next()?.rsplit('/').next().filter(|name| !name.is_empty())?;
-    let body = fs::read(page.with_file_name(name)).ok()?;
-    Some(Captured { status: 200, content_type: String::new(), body })
+fn load_file(path: &Path) -> anyhow::Result<Page> {
+    if !path.is_file() {
+        bail!(
+            "{}: neither a file nor an address; write page.html, https://host/page or https://host/page@20261116",
+            path.display()
+        );
+    }
+    let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let folder = path.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf);
+    Ok(Page {
+        url: FILE_URL.to_string(),
+        version: path.display().to_string(),
+        time: archive::now(),
+        html: decode_text(&bytes, None).into_owned(),
+        requisites: Origin::Folder(folder),
+    })
+}
+
+/// The file that an address relative to the page names, never outside the page's folder.
+fn beside(folder: &Path, page: &str, wanted: &str) -> Option<Captured> {
+    let (page, wanted) = (Url::parse(page).ok()?, Url::parse(wanted).ok()?);
+    let relative = page.join(".").ok()?.make_relative(&wanted).filter(|path| !path.starts_with(".."));
+    let name = wanted.path_segments()?.next_back()?.to_string();
+    let relative = relative.unwrap_or_default();
+    let relative = relative.split(['?', '#']).next().unwrap_or_default();
+    let is_inside = |path: &str| {
+        !path.is_empty()
+            && Path::new(path).components().all(|part| matches!(part, std::path::Component::Normal(_)))
+    };
+    let body = [relative, name.as_str()]
+        .into_iter()
+        .filter(|path| is_inside(path))
+        .find_map(|path| std::fs::read(folder.join(path)).ok())?;
+    let content_type = if name.ends_with(".css") { "text/css" } else { "" };
+    Some(Captured { status: 200, content_type: content_type.to_string(), body })
+}
+
+fn load_archived(archive: &Archive, url: &str, time: Option<Timestamp>) -> anyhow::Result<Page> {
+    let store = archive.store()?;
+    let near = time.unwrap_or_else(archive::now);
+    let missing = || {
+        format!(
+            "the archive has no capture of {url}: see `perennial info`, or leave out @TIME to fetch it live"
+        )
+    };
+    let capture = store.closest_payload(url, near)?.with_context(missing)?;
+    let payload = archive.payload(&store, &capture)?.with_context(missing)?;
+    let html = decode_text(&payload.bytes, payload.head.get("Content-Type").as_deref()).into_owned();
+    drop(store);
+    let requisites = Origin::Archive(Box::new(Readers::new(archive)), Requisites::default());
+    let version = capture.time.to_rfc3339();
+    Ok(Page { url: capture.url, version, time: capture.time, html, requisites })
+}
+
+fn load_live(url: &str, allow_private: bool) -> anyhow::Result<Page> {
+    let agent = concat!("perennial/", env!("CARGO_PKG_VERSION")).to_string();
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let limits = Limits { max_body_bytes: MAX_BODY_BYTES, ..Limits::default() };
+    let live = Live { client: Client::new(agent, limits, None), runtime, allow_private };
+    let (url, captured) = live.fetch(&Url::parse(url).with_context(|| format!("{url} is no address"))?)?;
+    if !(200..300).contains(&captured.status) {
+        bail!("{url} answered with status {}: there is nothing to look at", captured.status);
+    }
+    let time = archive::now();
+    Ok(Page {
+        html: decode_text(&captured.body, Some(&captured.content_type)).into_owned(),
+        url: url.into(),
+        version: time.to_rfc3339(),
+        time,
+        requisites: Origin::Network(Box::new(live)),
+    })
 }
 
 /// A page and its requisites from the web, nothing kept.
-struct Web {
-    runtime: tokio::runtime::Runtime,
+struct Live {
     client: Client,
+    runtime: tokio::runtime::Runtime,
+    allow_private: bool,
 }
 
-const MAX_REDIRECTS: usize = 5;
-const MAX_LIVE_BYTES: u64 = 16 << 20;
-
-impl Web {
-    fn new() -> anyhow::Result<Web> {
-        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        let limits = Limits { max_body_bytes: MAX_LIVE_BYTES, ..Limits::default() };
-        let agent = format!("perennial/{}", env!("CARGO_PKG_VERSION"));
-        Ok(Web { runtime, client: Client::new(agent, limits, None) })
-    }
-
-    fn get(&self, url: &str) -> anyhow::Result<Captured> {
-        let mut url = Url::parse(url)?;
-        for _ in 0..=MAX_REDIRECTS {
-            // The user named the page: one at home is as good as any.
-            let request = Request { url: &url, fields: &[], allow_private: true };
+impl Live {
+    /// Fetches an address, following redirects; the last address and what was there.
+    fn fetch(&self, url: &Url) -> anyhow::Result<(Url, Captured)> {
+        let mut url = url.clone();
+        for _ in 0..MAX_REDIRECTS {
+            let request = Request { url: &url, fields: &[], allow_private: self.allow_private };
             let mut fetched = self.runtime.block_on(self.client.fetch(&request))?;
-            if (300..400).contains(&fetched.status())
-                && let Some(location) = fetched.head.get("Location")
-            {
-                url = url.join(location.trim())?;
+            let status = fetched.status();
+            let next = fetched.head.get("Location").filter(|_| (300..400).contains(&status));
+            if let Some(next) = next.and_then(|next| url.join(next.trim()).ok()) {
+                url = next;
                 continue;
             }
-            let body = fetched.body.prefix(MAX_LIVE_BYTES as usize)?.into_owned();
-            let decoded = payload::decode(&fetched.head, body.as_slice(), PayloadLimits::default());
             let content_type = fetched.head.get("Content-Type").unwrap_or_default().into_owned();
-            return Ok(Captured { status: fetched.status(), content_type, body: decoded.bytes });
+            let body = fetched.body.prefix(MAX_BODY_BYTES as usize)?.into_owned();
+            let decoded = payload::decode(&fetched.head, &body[..], payload::Limits::default());
+            return Ok((url, Captured { status, content_type, body: decoded.bytes }));
         }
-        bail!("{url} redirects more than {MAX_REDIRECTS} times")
+        bail!("{url} redirects without end")
     }
 }
 
@@ -166,8 +250,13 @@ mod tests {
         let spec = |text: &str| text.parse::<PageSpec>().unwrap();
         assert_eq!(spec("page.html"), PageSpec::File("page.html".into()));
         assert_eq!(spec("http://a.org/x@y"), PageSpec::Live("http://a.org/x@y".into()));
+        let url = || "http://a.org/".to_string();
         let time = Timestamp::parse("20260102").unwrap();
-        assert_eq!(spec("http://a.org/@20260102"), PageSpec::Archived { url: "http://a.org/".into(), time });
+        assert_eq!(
+            spec("http://a.org/@20260102"),
+            PageSpec::Archived { url: url(), time: Some(time) }
+        );
+        assert_eq!(spec("http://a.org/@"), PageSpec::Archived { url: url(), time: None });
     }
 
     #[test]

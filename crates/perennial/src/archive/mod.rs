@@ -20,7 +20,8 @@ mod writer;
 
 pub use read::{Payload, Stored};
 pub use recover::Repair;
-pub use writer::{Appended, ArchiveWriter, Body, Derived, Exchange, Prepared};
+pub(crate) use writer::LEFT_OUT_DIGEST;
+pub use writer::{Appended, ArchiveWriter, Body, DELTA_MIME, Derived, Exchange, LeftOut, Prepared};
 
 use std::fs;
 use std::io;

@@ -68,6 +68,26 @@ pub struct Exchange<'a> {
     pub links: Option<Vec<LinkTarget>>,
 }
 
+/// A version that is not worth its bytes: what changed is kept in place of the payload.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LeftOut {
+    /// Vi-Delta from the version before; Vi-XML when that is shorter.
+    pub delta: String,
+    /// Digest of the payload that was left out.
+    pub digest: String,
+    /// Its length.
+    pub length: u64,
+    /// How much the change matters.
+    pub importance: f64,
+}
+
+/// Media type of the record that stands for a left-out version.
+pub const DELTA_MIME: &str = "application/x-vi-delta+xml";
+/// Why the payload is not there.
+const LEFT_OUT: &str = "Perennial-Left-Out";
+/// What it was.
+pub(crate) const LEFT_OUT_DIGEST: &str = "Perennial-Left-Out-Digest";
+
 /// What became of an appended exchange.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Appended {
@@ -171,6 +191,48 @@ impl ArchiveWriter {
             .with_context(|| format!("cannot write to {}", self.archive.warc_dir().display()))?;
         self.has_failed = false;
         Ok(appended)
+    }
+
+    /// Writes the record that stands for a version that is left out, in place of its exchange.
+    pub fn append_left_out(
+        &mut self,
+        url: &str,
+        time: Timestamp,
+        left_out: &LeftOut,
+    ) -> anyhow::Result<Appended> {
+        if self.has_failed {
+            bail!("an earlier write failed: open the archive anew, which repairs it");
+        }
+        self.has_failed = true;
+        let time = Timestamp::from_secs(time.as_secs());
+        let id = self.ids.next_id();
+        let record = NewRecord::metadata_block(id, time, url, DELTA_MIME, left_out.delta.as_bytes())
+            .field(LEFT_OUT, "unimportant")
+            .field(LEFT_OUT_DIGEST, left_out.digest.as_str())
+            .field("Perennial-Left-Out-Length", left_out.length.to_string())
+            .field("Perennial-Importance", format!("{:.6}", left_out.importance));
+        let written = self.current_file()?.out.write(&record)?;
+        self.pending.push(CaptureRow {
+            url: url.to_string(),
+            surt: surt(url),
+            time,
+            kind: Kind::Metadata,
+            status: None,
+            mime: index_mime(DELTA_MIME),
+            digest: written.payload_digest.clone().unwrap_or_else(|| sha1_label(left_out.delta.as_bytes())),
+            offset: written.offset,
+            length: written.length,
+            group_offset: written.offset,
+            group_length: written.length,
+            links: None,
+        });
+        self.has_failed = false;
+        Ok(Appended {
+            kind: Kind::Metadata,
+            digest: left_out.digest.clone(),
+            is_new_version: true,
+            stored_bytes: written.length,
+        })
     }
 
     fn append_exchange(

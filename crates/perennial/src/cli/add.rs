@@ -4,7 +4,7 @@ use anyhow::bail;
 use clap::Args;
 
 use super::{Context, Exit};
-use crate::crawl::settings::{CrawlSettings, Seeds, SiteTable, follow};
+use crate::crawl::settings::{CrawlSettings, Keep, Seeds, SiteTable, follow};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -43,6 +43,15 @@ pub(super) struct Add {
     /// Allow its host to have a private or loopback address
     #[arg(long)]
     allow_private: bool,
+    /// Visits of its pages that may be made, such as 100/1h
+    #[arg(long, value_name = "N/PERIOD")]
+    budget: Option<String>,
+    /// Bytes that may be fetched from it in a day, such as 200MB
+    #[arg(long, value_name = "BYTES")]
+    bytes_per_day: Option<String>,
+    /// Which versions are stored with their bytes; of the others what changed
+    #[arg(long, value_enum, default_value_t)]
+    keep: Keep,
 }
 
 impl Add {
@@ -82,6 +91,9 @@ impl Add {
             timezone: self.timezone.clone(),
             renderer: self.renderer.clone(),
             allow_private: self.allow_private,
+            budget: self.budget.clone(),
+            bytes_per_day: self.bytes_per_day.clone(),
+            keep: self.keep,
         }
     }
 }

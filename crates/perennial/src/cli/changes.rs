@@ -1,6 +1,7 @@
 //! `perennial changes`: the archive asked about its changes.
 
 use std::io::Write;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
@@ -205,7 +206,7 @@ fn analyse_rest(context: &Context, archive: &Archive) -> anyhow::Result<()> {
             return Ok(());
         }
     };
-    let analyst = Analyst::for_archive(archive)?;
+    let analyst = Arc::new(Analyst::for_archive(archive)?);
     let bar = context.progress_count(n_waiting, "analysing");
     analyse_backlog(archive, writer.store_mut(), &analyst, &AtomicBool::new(false), &|n| bar.inc(n))?;
     bar.finish_and_clear();

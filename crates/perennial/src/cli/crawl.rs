@@ -2,13 +2,14 @@
 
 use std::io::IsTerminal;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::Args;
 use indicatif::{DecimalBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use perennial_core::schedule::{Budget, Strategy};
+use perennial_core::schedule::Strategy;
 use perennial_core::time::{Span, Timestamp};
 
 use super::{Context, Exit};
+use crate::crawl::amounts::{parse_budget, parse_bytes, parse_span};
 use crate::crawl::clock::Clock;
 use crate::crawl::{CrawlOptions, End, Status, crawl};
 
@@ -29,9 +30,12 @@ pub(super) struct Crawl {
     /// Capture everything in scope once, then end
     #[arg(long)]
     once: bool,
-    /// Visits that may be made: N, or N/period such as 1000/1h
+    /// Visits of pages that may be made: N, or N/period such as 1000/1h [default: as perennial.toml says]
     #[arg(long, value_name = "N/PERIOD")]
     budget: Option<String>,
+    /// Bytes that may be fetched in a day, such as 2GB [default: as perennial.toml says]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    bytes_per_day: Option<u64>,
     /// Period of the budget, and how often pages are ranked anew
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_span)]
     period: Span,
@@ -103,7 +107,13 @@ impl Crawl {
         Ok(CrawlOptions {
             once: self.once,
             strategy: self.strategy,
-            budget: self.budget.as_deref().map(|text| parse_budget(text, self.period)).transpose()?,
+            budget: self
+                .budget
+                .as_deref()
+                .map(|text| parse_budget(text, self.period))
+                .transpose()
+                .map_err(anyhow::Error::msg)?,
+            bytes_per_day: self.bytes_per_day,
             slot: self.period,
             interval: self.interval,
             limit: self.limit,
@@ -117,62 +127,6 @@ impl Crawl {
             analyse: !self.no_analysis,
         })
     }
-}
-
-fn parse_budget(text: &str, period: Span) -> anyhow::Result<Budget> {
-    let (visits, period) = match text.split_once('/') {
-        Some((visits, unit)) => {
-            let with_number = if unit.starts_with(|c: char| c.is_ascii_digit()) {
-                unit.to_string()
-            } else {
-                format!("1{unit}")
-            };
-            (visits, parse_span(&with_number).map_err(anyhow::Error::msg)?)
-        }
-        None => (text, period),
-    };
-    let visits: f64 =
-        visits.trim().parse().with_context(|| format!("--budget {text}: write it like 1000/1h"))?;
-    if !(visits.is_finite() && visits > 0.0 && period > Span::ZERO) {
-        bail!("--budget {text}: both numbers must be above 0");
-    }
-    Ok(Budget { visits, period })
-}
-
-/// `90`, `90s`, `15m`, `1h`, `14d`, `2w`, `250ms`.
-pub(super) fn parse_span(text: &str) -> Result<Span, String> {
-    let error = || format!("`{text}` is not a length of time: write 30s, 15m, 1h, 14d or 2w");
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let number: f64 = text[..split].parse().map_err(|_| error())?;
-    let millis = match text[split..].trim() {
-        "ms" => 1.0,
-        "" | "s" => 1e3,
-        "m" | "min" => 6e4,
-        "h" => 3.6e6,
-        "d" => 8.64e7,
-        "w" => 6.048e8,
-        _ => return Err(error()),
-    };
-    Ok(Span::from_millis((number * millis).min(1e15) as i64))
-}
-
-/// `1000`, `200MB`, `1GiB`.
-fn parse_bytes(text: &str) -> Result<u64, String> {
-    let error = || format!("`{text}` is not a size: write 1000, 200MB or 1GiB");
-    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
-    let number: f64 = text[..split].parse().map_err(|_| error())?;
-    let unit = match text[split..].trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1.0,
-        "k" | "kb" => 1e3,
-        "m" | "mb" => 1e6,
-        "g" | "gb" => 1e9,
-        "t" | "tb" => 1e12,
-        "kib" => 1024.0,
-        "mib" => 1048576.0,
-        "gib" => 1073741824.0,
-        _ => return Err(error()),
-    };
-    Ok((number * unit) as u64)
 }
 
 /// One line that changes, on a terminal only.
@@ -248,23 +202,4 @@ fn print_summary(out: &mut dyn std::io::Write, status: &Status) -> std::io::Resu
         )?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn budgets_spans_and_sizes() {
-        assert_eq!(parse_budget("1000/1h", Span::ZERO).unwrap(), Budget::per_hour(1000.0));
-        assert_eq!(parse_budget("24/d", Span::ZERO).unwrap().period, Span::from_hours(24));
-        assert_eq!(parse_budget("5", Span::from_hours(1)).unwrap(), Budget::per_hour(5.0));
-        assert!(parse_budget("0/1h", Span::ZERO).is_err());
-        assert!(parse_budget("many", Span::from_hours(1)).unwrap_err().to_string().contains("1000/1h"));
-        assert_eq!(parse_span("90"), Ok(Span::from_secs(90)));
-        assert_eq!(parse_span("250ms"), Ok(Span::from_millis(250)));
-        assert!(parse_span("soon").unwrap_err().contains("15m"));
-        assert_eq!(parse_bytes("1.5kB"), Ok(1500));
-        assert!(parse_bytes("big").is_err());
-    }
 }

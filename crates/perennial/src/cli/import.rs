@@ -1,14 +1,20 @@
 //! `perennial import`: files of other tools -> captures like our own.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use serde::Serialize;
 
 use super::{Context, Exit};
-use crate::archive::ArchiveWriter;
+use crate::analyse::{Analyst, analyse_backlog, count_backlog};
+use crate::archive::{Archive, ArchiveWriter};
 use crate::archive::import::{FileReport, ImportReport, import};
 
 const AFTER_HELP: &str = "\
 Files are stored byte for byte in warc/. Importing a file twice changes nothing. Damaged parts are skipped,
-counted and listed. Index files (.cdxj) given beside are compared with what was found.
+counted and listed. Index files (.cdxj) given beside are compared with what was found. Then the versions of each page
+are compared, so that patterns and schedule start with what the collection's history teaches.
 
 Examples:
   perennial import crawl-2024.warc.gz old.wacz
@@ -25,6 +31,25 @@ pub(super) struct Import {
     /// Make the archive if it does not exist yet
     #[arg(long)]
     create: bool,
+
+    /// Do not look at what was imported now; the next crawl does
+    #[arg(long)]
+    no_analysis: bool,
+}
+
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    imported: ImportReport,
+    learned: Option<Learned>,
+}
+
+/// What the history of the collection taught.
+#[derive(Serialize)]
+struct Learned {
+    n_captures: u64,
+    n_changed: u64,
+    n_failed: u64,
 }
 
 impl Import {
@@ -36,14 +61,26 @@ impl Import {
         let bar = context.progress_bytes(total, "importing");
         let report = import(&mut writer, &self.files, &|bytes| bar.inc(bytes))?;
         bar.finish_and_clear();
+        let learned = if self.no_analysis { None } else { Some(learn(context, &archive, &mut writer)?) };
         writer.close()?;
+        let report = Report { imported: report, learned };
         context.print(&report, |out| print(&report, out))?;
         Ok(Exit::Done)
     }
 }
 
-fn print(report: &ImportReport, out: &mut dyn std::io::Write) -> std::io::Result<()> {
-    for file in &report.files {
+/// Compares the versions of every page, so that patterns, quality and the schedule start with the whole history.
+fn learn(context: &Context, archive: &Archive, writer: &mut ArchiveWriter) -> anyhow::Result<Learned> {
+    let analyst = Arc::new(Analyst::for_archive(archive)?);
+    let bar = context.progress_count(count_backlog(writer.store())?, "learning");
+    let stop = AtomicBool::new(false);
+    let done = analyse_backlog(archive, writer.store_mut(), &analyst, &stop, &|n| bar.inc(n))?;
+    bar.finish_and_clear();
+    Ok(Learned { n_captures: done.n_captures, n_changed: done.n_changed, n_failed: done.n_failed })
+}
+
+fn print(report: &Report, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+    for file in &report.imported.files {
         writeln!(out, "{}: {}", file.source, verdict(file))?;
         for problem in &file.problems {
             let skipped = match problem.skipped_bytes {
@@ -56,7 +93,7 @@ fn print(report: &ImportReport, out: &mut dyn std::io::Write) -> std::io::Result
             writeln!(out, "  ... and {} more", file.n_problems - file.problems.len() as u64)?;
         }
     }
-    for index in &report.indexes {
+    for index in &report.imported.indexes {
         writeln!(
             out,
             "{}: {} lines agree with the archive, {} do not",
@@ -65,6 +102,17 @@ fn print(report: &ImportReport, out: &mut dyn std::io::Write) -> std::io::Result
         for line in &index.unconfirmed {
             writeln!(out, "  {line}")?;
         }
+    }
+    if let Some(learned) = &report.learned {
+        let failed = match learned.n_failed {
+            0 => String::new(),
+            n => format!(", {n} could not be read"),
+        };
+        writeln!(
+            out,
+            "looked at {} captures of pages, {} of them changed{failed}: see `perennial patterns` and `perennial quality`",
+            learned.n_captures, learned.n_changed
+        )?;
     }
     Ok(())
 }

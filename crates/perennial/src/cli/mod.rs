@@ -17,7 +17,6 @@ mod info;
 mod init;
 mod list;
 mod log;
-mod page_source;
 mod patterns;
 mod quality;
 mod remove;

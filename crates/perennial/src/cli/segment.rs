@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
@@ -12,9 +13,8 @@ use perennial_render::{BrowserOptions, BrowserPage, Chromium, Limits, Lookup, Po
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::page_source::{Page, PageSource};
 use super::{Context, Exit};
-use crate::analyse::{Analyst, analyse_backlog, count_backlog};
+use crate::analyse::{Analyst, Page, PageSpec, analyse_backlog, count_backlog};
 use crate::archive::lock::WriteLock;
 use crate::store::Store;
 
@@ -103,12 +103,15 @@ impl Segment {
 
     fn run_page(&self, context: &Context, page: &str) -> anyhow::Result<()> {
         let format = self.format.unwrap_or(if context.json { Format::Json } else { Format::Vixml });
-        let source = PageSource::parse(page, self.url.as_deref())?;
-        let (seen, page) = match (&source, self.renderer) {
-            (PageSource::Live(url), Renderer::Chromium) => self.see_live(url)?,
+        let spec: PageSpec = page.parse().map_err(anyhow::Error::msg)?;
+        let (seen, page) = match (&spec, self.renderer) {
+            (PageSpec::Live(url), Renderer::Chromium) => self.see_live(url)?,
             _ => {
-                let page = source.load(context, self.allow_private)?;
-                (self.see(context, &page, format == Format::Png)?, page.stamp())
+                let mut page = spec.load(|| context.open(), self.allow_private)?;
+                if let (PageSpec::File(_), Some(url)) = (&spec, &self.url) {
+                    page.url.clone_from(url);
+                }
+                (self.see(context, &page, format == Format::Png)?, (page.url.clone(), page.version.clone()))
             }
         };
         let config = SegmentConfig { coherence: self.coherence, ..SegmentConfig::default() };
@@ -197,7 +200,7 @@ fn run_all(context: &Context) -> anyhow::Result<()> {
     let archive = context.open()?;
     let _lock = WriteLock::take(archive.root())?;
     let mut store = Store::open_write(&archive.state_path())?;
-    let analyst = Analyst::for_archive(&archive)?;
+    let analyst = Arc::new(Analyst::for_archive(&archive)?);
     let bar = context.progress_count(count_backlog(&store)?, "segmenting");
     let done = analyse_backlog(&archive, &mut store, &analyst, &AtomicBool::new(false), &|n| bar.inc(n));
     bar.finish_and_clear();

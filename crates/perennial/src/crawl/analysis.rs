@@ -11,8 +11,7 @@ use perennial_core::schedule::VisitOutcome;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::record::Message;
-use crate::analyse::{Analyst, PageAnalyst, PageLessons};
-use crate::archive::Archive;
+use crate::analyse::{PageAnalyst, PageLessons};
 
 /// What the captures of a page since its last analysis taught.
 pub struct Learned {
@@ -34,8 +33,7 @@ pub struct Analysis {
 impl Analysis {
     /// Starts a thread for every core. Lessons go to the recorder, which owns the archive.
     pub fn start(
-        archive: &Archive,
-        analyst: Arc<Analyst>,
+        pages: &Arc<PageAnalyst>,
         lessons: &Sender<Message>,
     ) -> std::io::Result<Analysis> {
         let (jobs, receiver) = channel();
@@ -43,10 +41,9 @@ impl Analysis {
         let (learned_sender, learned) = unbounded_channel();
         let n_threads = std::thread::available_parallelism().map_or(2, usize::from);
         for number in 0..n_threads {
-            let (archive, analyst, receiver) = (archive.clone(), Arc::clone(&analyst), Arc::clone(&receiver));
+            let (pages, receiver) = (Arc::clone(pages), Arc::clone(&receiver));
             let (lessons, learned) = (lessons.clone(), learned_sender.clone());
             std::thread::Builder::new().name(format!("analyst {number}")).spawn(move || {
-                let pages = PageAnalyst::new(&archive, &analyst);
                 while let Some(page) = next_job(&receiver) {
                     work(&pages, page, &lessons, &learned);
                 }
@@ -84,7 +81,7 @@ fn next_job(receiver: &Mutex<Receiver<PageId>>) -> Option<PageId> {
 }
 
 fn work(
-    pages: &PageAnalyst<'_>,
+    pages: &PageAnalyst,
     page: PageId,
     lessons: &Sender<Message>,
     learned: &UnboundedSender<Learned>,

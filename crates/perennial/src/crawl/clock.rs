@@ -1,6 +1,6 @@
 //! The crawl's idea of now: the real time, or a virtual one that runs faster (time-lapse).
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -17,17 +17,24 @@ pub enum Clock {
         factor: f64,
         /// The virtual instant at `origin`.
         start: Timestamp,
-        /// When the lapse began.
-        origin: Instant,
+        /// When the lapse began; until then it stands at `start`.
+        origin: Arc<OnceLock<Instant>>,
         /// Microseconds of real time for which it stood still.
         held_micros: Arc<AtomicU64>,
     },
 }
 
 impl Clock {
-    /// A virtual clock that stands at `start` now.
+    /// A virtual clock that stands at `start` until it is set going.
     pub fn time_lapse(factor: f64, start: Timestamp) -> Clock {
-        Clock::TimeLapse { factor, start, origin: Instant::now(), held_micros: Arc::default() }
+        Clock::TimeLapse { factor, start, origin: Arc::default(), held_micros: Arc::default() }
+    }
+
+    /// Sets a virtual clock going, once: what comes before, such as reading an archive, takes no virtual time.
+    pub fn set_going(&self) {
+        if let Clock::TimeLapse { origin, .. } = self {
+            origin.get_or_init(Instant::now);
+        }
     }
 
     /// What it shows.
@@ -39,7 +46,8 @@ impl Clock {
             }
             Clock::TimeLapse { factor, start, origin, held_micros } => {
                 let held = Duration::from_micros(held_micros.load(Ordering::Relaxed));
-                let running = origin.elapsed().saturating_sub(held).as_secs_f64();
+                let elapsed = origin.get().map_or(Duration::ZERO, Instant::elapsed);
+                let running = elapsed.saturating_sub(held).as_secs_f64();
                 *start + Span::from_millis((running * factor * 1000.0) as i64)
             }
         }
@@ -78,7 +86,11 @@ mod tests {
     fn virtual_time_runs_by_its_factor() {
         let start = Timestamp::parse("2026-01-01").unwrap();
         let clock = Clock::time_lapse(3600.0, start);
-        assert!(clock.now() >= start);
+        std::thread::sleep(Duration::from_millis(2));
+        assert_eq!(clock.now(), start, "it does not run before it is set going");
+        clock.set_going();
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(clock.now() > start);
         let wait = clock.real_wait(start + Span::from_hours(10));
         assert!(wait <= Duration::from_secs(10));
         assert_eq!(clock.real_wait(start - Span::from_hours(1)), Duration::ZERO);
@@ -88,6 +100,7 @@ mod tests {
     fn a_held_clock_stands_still() {
         let start = Timestamp::parse("2026-01-01").unwrap();
         let clock = Clock::time_lapse(3600.0, start);
+        clock.set_going();
         clock.hold(Duration::from_secs(3600));
         assert_eq!(clock.now(), start);
     }

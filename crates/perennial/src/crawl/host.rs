@@ -116,6 +116,14 @@ impl Hosts {
         self.enlist(site);
     }
 
+    /// Takes back what [`Hosts::pop`] gave without having asked the host.
+    pub fn give_back(&mut self, site: SiteId) {
+        if let Some(host) = self.hosts.get_mut(&site) {
+            host.n_active = host.n_active.saturating_sub(1);
+        }
+        self.enlist(site);
+    }
+
     /// Empties a host's queue of pages; the caller tells the scheduler.
     pub fn drain(&mut self, site: SiteId) -> Vec<PageId> {
         let Some(host) = self.hosts.get_mut(&site) else { return Vec::new() };

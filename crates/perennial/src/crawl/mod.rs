@@ -2,174 +2,74 @@
 //!
 //! | file | what becomes what |
 //! |---|---|
+//! | [`options`], [`amounts`] | what the user asks of one crawl, and how it is written |
 //! | [`settings`] | perennial.toml -> seeds, manners, limits |
 //! | [`clock`] | the real time, or a virtual one |
 //! | [`frontier`] | what is remembered of every address, in SQLite |
-//! | [`history`] | what earlier visits taught -> the scheduler's knowledge |
+//! | `start` | an archive and options -> a crawl that knows what earlier ones knew ([`crate::history`]) |
+//! | `weights` | links, and what the user says -> omega(P) |
+//! | [`spending`] | what was spent -> whether another visit is within the budget |
 //! | [`host`] | addresses that wait -> the next that may be fetched |
 //! | [`robots`] | an origin -> its rules |
 //! | [`visit`] | an address -> what came back and what it leads to |
 //! | [`analysis`] | safe captures -> what they taught, on all cores |
 //! | [`browser`] | a page that scripts draw -> its document after they ran |
 //! | [`record`] | reports -> captures, memory and log, durable together |
+//! | [`status`] | visits that ended -> where the crawl stands |
 //! | [`log`] | every visit -> a line in `crawl.log` |
 //!
 //! The loop below owns the queues and the policy, tasks do the fetching, one thread owns the archive. A visit
 //! is over when its commit is: only then is its connection free, its page judged, its links followed.
 
+pub mod amounts;
 pub mod analysis;
 pub mod browser;
 pub mod clock;
 pub mod frontier;
-pub mod history;
 pub mod host;
 pub mod log;
+pub mod options;
 pub mod record;
 pub mod robots;
 pub mod settings;
+mod signals;
+pub mod spending;
+mod start;
+pub mod status;
 pub mod visit;
+mod weights;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, anyhow, bail};
-use perennial_core::page::PageId;
-use perennial_core::schedule::{Budget, PageInfo, Reason, ScheduleConfig, Scheduler, Strategy, VisitOutcome};
-use perennial_core::time::{LocalClock, Span, Timestamp};
-use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
-use url::Url;
+use anyhow::bail;
+use perennial_core::page::{PageId, SiteId};
+use perennial_core::schedule::{PageInfo, Reason, Scheduler, VisitOutcome};
+use perennial_core::time::{Span, Timestamp};
+use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::analyse::{Analyst, analyse_backlog, count_backlog};
-use crate::archive::{Archive, ArchiveWriter};
-use crate::fetch::{Client, Proxy};
-use crate::store::{PageNumbers, Store};
+use crate::archive::Archive;
+use crate::store::Store;
 use analysis::{Analysis, Learned};
-use clock::Clock;
-use frontier::{Ending, Found, Known, PageKind};
+use frontier::{Ending, PageKind};
 use host::{Hosts, Why};
-use record::{Message, NewPage, Recorder, Settled, Word, url_hash};
+pub use options::CrawlOptions;
+use record::{Message, NewPage, Settled, Word};
 use settings::{CrawlSettings, Seeds};
+use signals::Signals;
+use spending::{Permission, Spending};
+pub use status::{End, Status};
 use visit::Shared;
+use weights::Weights;
 
 /// Pages that may wait for their analysis before no visit is started: the memory of fetching too fast.
 const MAX_ANALYSING: usize = 64;
 /// Visits in flight and under analysis at which a virtual clock stands still.
-const MAX_BEHIND: usize = 6;
-
-/// What the user asks of one crawl.
-#[derive(Clone, Debug)]
-pub struct CrawlOptions {
-    /// Capture everything in scope once, then end.
-    pub once: bool,
-    /// Which policy decides.
-    pub strategy: Strategy,
-    /// How many visits it may make.
-    pub budget: Option<Budget>,
-    /// How often pages are ranked.
-    pub slot: Span,
-    /// The fixed interval, for the policy of that name.
-    pub interval: Option<Span>,
-    /// End after so many visits of pages.
-    pub limit: Option<u64>,
-    /// End after this time on the crawl's clock.
-    pub time_limit: Option<Span>,
-    /// End when the WARC files grew by so much.
-    pub size_limit: Option<u64>,
-    /// The same delay for every host, instead of manners.
-    pub delay: Option<Span>,
-    /// Connections to a host at a time.
-    pub connections: u32,
-    /// Whether all private addresses may be asked.
-    pub allow_private: bool,
-    /// The crawl's time.
-    pub clock: Clock,
-    /// Seed of the policy's and the jitter's chance.
-    pub seed: u64,
-    /// Whether captures are looked at as a reader would; without, another payload is another page.
-    pub analyse: bool,
-}
-
-impl Default for CrawlOptions {
-    fn default() -> CrawlOptions {
-        CrawlOptions {
-            once: false,
-            strategy: Strategy::ExpectedGain,
-            budget: None,
-            slot: Span::from_hours(1),
-            interval: None,
-            limit: None,
-            time_limit: None,
-            size_limit: None,
-            delay: None,
-            connections: 1,
-            allow_private: false,
-            clock: Clock::Real,
-            seed: 0,
-            analyse: true,
-        }
-    }
-}
-
-/// Why a crawl ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum End {
-    /// Nothing is left to do, or `limit` was reached.
-    Done,
-    /// The user stopped it.
-    Interrupted,
-    /// `size_limit` was reached.
-    SizeLimit,
-    /// `time_limit` was reached.
-    TimeLimit,
-}
-
-/// Where a crawl stands; at its end, what it did.
-#[derive(Clone, Debug, Default, serde::Serialize)]
-pub struct Status {
-    /// Why it ended; none while it runs.
-    pub end: Option<End>,
-    /// Visits that ended, requisites and sitemaps included.
-    pub n_fetched: u64,
-    /// Visits of pages that ended.
-    pub n_pages: u64,
-    /// Another content than before, or the first.
-    pub n_changed: u64,
-    /// The same content.
-    pub n_unchanged: u64,
-    /// Nothing that counts came back.
-    pub n_failed: u64,
-    /// Not there, or not to be fetched.
-    pub n_gone: u64,
-    /// Given up because their host did not answer.
-    pub n_given_up: u64,
-    /// Captures that were looked at.
-    pub n_analysed: u64,
-    /// Captures that wait for it.
-    pub n_analysing: u64,
-    /// Bytes of bodies received.
-    pub body_bytes: u64,
-    /// Bytes that the WARC files grew by.
-    pub stored_bytes: u64,
-    /// Addresses that wait for their host.
-    pub n_waiting: u64,
-    /// Fetches in flight.
-    pub n_active: u64,
-    /// Pages that are known.
-    pub n_known: u64,
-    /// When something happens next, if the crawl waits.
-    pub next_wakeup: Option<String>,
-    /// Errors by kind.
-    pub errors: BTreeMap<&'static str, u64>,
-    /// Errors by host, the first thousand hosts.
-    pub errors_by_host: BTreeMap<String, u64>,
-    /// What happened last.
-    #[serde(skip)]
-    pub last: String,
-}
+const MAX_BEHIND: usize = 1;
+/// How often the scheduler hears what the budget in bytes allows.
+const PLAN_SPAN: Span = Span::from_hours(1);
 
 /// Crawls an archive until it is done, stopped, or at a limit. `show` is called a few times a second, `warn` when
 /// there is something to tell.
@@ -232,6 +132,12 @@ struct Crawl {
     analysis: Option<Analysis>,
     /// Pages under analysis: what their payload alone tells, and when they were visited.
     judged: HashMap<PageId, (VisitOutcome, Timestamp)>,
+    weights: Weights,
+    spending: Spending,
+    /// Visits that the budget does not allow before an instant.
+    put_off: Vec<(Timestamp, SiteId, PageId, Why)>,
+    /// When the scheduler last heard of the budget.
+    planned_at: Timestamp,
     status: Status,
     clocks: HashMap<i64, PageInfo>,
     n_known: u64,
@@ -241,185 +147,6 @@ struct Crawl {
 }
 
 impl Crawl {
-    /// Opens the archive and loads what is known; the recorder runs in a thread of its own from here on.
-    fn start(
-        archive: &Archive,
-        settings: CrawlSettings,
-        seeds: Seeds,
-        mut options: CrawlOptions,
-        warn: &mut impl FnMut(&str),
-    ) -> anyhow::Result<(Crawl, std::thread::JoinHandle<anyhow::Result<()>>)> {
-        let table = settings.crawl;
-        let mut writer = ArchiveWriter::open(archive)?;
-        let analyst = match options.analyse {
-            true => Some(Arc::new(Analyst::for_archive(archive)?)),
-            false => None,
-        };
-        if let Some(analyst) = &analyst {
-            analyse_what_was_left(archive, &mut writer, analyst, warn)?;
-        }
-        options.clock = resume_clock(&options.clock, &writer)?;
-        let now = options.clock.now();
-        let (seed_numbers, order_start) = prepare(&mut writer, &seeds, &options, now)?;
-        let politeness = match options.delay {
-            Some(delay) => table.politeness().with_fixed_delay(delay),
-            None => table.politeness(),
-        };
-        let mut recorder = Recorder {
-            log: log::CrawlLog::open(archive.root()).context("cannot open crawl.log")?,
-            known: HashSet::new(),
-            fetched: HashMap::new(),
-            shapes: HashMap::new(),
-            max_pages_per_shape: table.max_pages_per_shape,
-            requisite_span: Span::from_millis((table.requisite_hours * 3.6e6) as i64),
-            hosts: frontier::load_hosts(writer.store().connection())?,
-            politeness,
-            chance: options.seed,
-            writer,
-        };
-        let user_agent = table.user_agent();
-        let proxy = match &table.proxy {
-            Some(text) => Some(Proxy::parse(text).with_context(|| {
-                format!("crawl.proxy = {text:?} in perennial.toml: write it like http://proxy.example:3128")
-            })?),
-            None => None,
-        };
-        let mut client = Client::new(user_agent.clone(), table.limits(), proxy);
-        if let Some(file) = &table.tls_roots {
-            let file = archive.root().join(file);
-            client = client.trusting(&file).map_err(|reason| {
-                anyhow!("crawl.tls_roots in perennial.toml: {}: {reason}; name a PEM file", file.display())
-            })?;
-        }
-        let shared = Arc::new(Shared {
-            client,
-            robots: robots::RobotsCache::new(&user_agent),
-            seeds,
-            seed_numbers,
-            clock: options.clock.clone(),
-            allow_private: options.allow_private,
-            compression: archive.settings().warc.compression(),
-            browser: browser::Browser::new(Duration::from_secs_f64(table.browser_timeout_secs)),
-            table,
-        });
-        let (reports, report_receiver) = std::sync::mpsc::channel();
-        let (word_sender, words) = unbounded_channel();
-        let analysis = match analyst {
-            Some(analyst) => Some(Analysis::start(archive, analyst, &reports)?),
-            None => None,
-        };
-        let mut crawl = Crawl {
-            store: archive.store()?,
-            hosts: Hosts::new(options.connections.max(1)),
-            order: match order_start {
-                Some((pass, started)) => Order::Once { pass, started },
-                None => Order::Scheduled(Box::new(scheduler(&options, now))),
-            },
-            shared,
-            reports: Some(reports),
-            words,
-            analysis,
-            judged: HashMap::new(),
-            status: Status::default(),
-            clocks: HashMap::new(),
-            n_known: 0,
-            n_pages_started: 0,
-            began: now,
-            is_stopping: false,
-            options,
-        };
-        crawl.load(&mut recorder)?;
-        let thread = std::thread::Builder::new().name("recorder".into()).spawn(move || {
-            let word_sender = word_sender;
-            recorder.run(report_receiver, &word_sender)
-        })?;
-        Ok((crawl, thread))
-    }
-
-    /// Queues what is due, tells the policy of the rest, and the recorder what is known.
-    fn load(&mut self, recorder: &mut Recorder) -> anyhow::Result<()> {
-        for (&site, &state) in &recorder.hosts {
-            self.hosts.set_state(site, state);
-        }
-        let store = self.archive_store()?;
-        frontier::each_known(store.connection(), |known| {
-            let hash = url_hash(&known.url);
-            match known.kind {
-                PageKind::Page => {
-                    recorder.known.insert(hash);
-                    if let Ok(url) = Url::parse(&known.url) {
-                        recorder.count_shape(&url);
-                    }
-                }
-                _ => drop(recorder.fetched.insert(hash, known.visited.map_or(0, Timestamp::as_secs))),
-            }
-            self.load_one(&known);
-        })?;
-        if let Order::Scheduled(scheduler) = &mut self.order {
-            history::replay(store.connection(), scheduler, self.began)?;
-        }
-        Ok(())
-    }
-
-    /// A connection of its own, so that loading can call back.
-    fn archive_store(&self) -> anyhow::Result<Store> {
-        Store::open_read(std::path::Path::new(self.store.connection().path().unwrap_or_default()))
-    }
-
-    fn load_one(&mut self, known: &Known) {
-        if !self.shared.seed_numbers.contains(&known.seed) {
-            return;
-        }
-        if known.kind != PageKind::Page {
-            if known.visited.is_none() {
-                self.hosts.push(known.site, known.page, Why::Needed);
-            }
-            return;
-        }
-        self.n_known += 1;
-        let info = self.info(known.seed, known.site, &known.url);
-        match &mut self.order {
-            Order::Once { started, .. } => {
-                let is_done = known.visited.is_some_and(|visited| visited >= *started)
-                    && (known.ending != Some(Ending::Failed)
-                        || known.n_failures >= self.shared.table.max_tries);
-                if !is_done {
-                    self.hosts.push(known.site, known.page, Why::Pass);
-                }
-            }
-            Order::Scheduled(scheduler) => scheduler.add_page(known.page, info),
-        }
-    }
-
-    /// Weight and local time of a seed's pages; pages of one directory are expected to behave alike.
-    fn info(&mut self, seed: i64, site: perennial_core::page::SiteId, url: &str) -> PageInfo {
-        let base = match self.clocks.get(&seed) {
-            Some(base) => base.clone(),
-            None => {
-                let base = self.seed_info(seed);
-                self.clocks.insert(seed, base.clone());
-                base
-            }
-        };
-        let directory = url.rfind('/').map_or(url, |slash| &url[..slash]);
-        PageInfo { site, group: url_hash(directory), ..base }
-    }
-
-    fn seed_info(&mut self, seed: i64) -> PageInfo {
-        let mut info = PageInfo::of_site(perennial_core::page::SiteId(0));
-        let at = self.shared.seed_numbers.iter().position(|&number| number == seed);
-        let Some(table) = at.and_then(|at| self.shared.seeds.0.get(at)).map(|seed| &seed.table) else {
-            return info;
-        };
-        info.weight = table.weight as f32;
-        if let (Order::Scheduled(scheduler), Some(zone)) = (&mut self.order, &table.timezone)
-            && let Ok(clock) = LocalClock::of_zone(zone)
-        {
-            info.clock = scheduler.add_clock(clock);
-        }
-        info
-    }
-
     async fn run(
         mut self,
         mut show: impl FnMut(&Status),
@@ -427,6 +154,7 @@ impl Crawl {
     ) -> anyhow::Result<Status> {
         let mut signals = Signals::new()?;
         let mut ticks = tokio::time::interval(Duration::from_millis(200));
+        self.options.clock.set_going();
         let end = loop {
             self.hand_out()?;
             if let Some(end) = self.end() {
@@ -476,7 +204,13 @@ impl Crawl {
             return Ok(());
         }
         let now = self.options.clock.now();
+        self.take_up_again(now);
         if let Order::Scheduled(scheduler) = &mut self.order {
+            self.weights.keep_up(scheduler, now)?;
+            if now - self.planned_at >= PLAN_SPAN {
+                scheduler.set_budget(self.spending.plan());
+                self.planned_at = now;
+            }
             while let Some(visit) = scheduler.next_visit(now) {
                 self.hosts.push(visit.site, visit.page, Why::Scheduled(visit.reason));
             }
@@ -484,16 +218,36 @@ impl Crawl {
         while (self.status.n_active as usize) < self.shared.table.max_workers.max(1) && !self.pages_used_up()
         {
             let Some((page, why)) = self.hosts.pop(now) else { break };
-            self.start_visit(page, why)?;
+            self.start_visit(page, why, now)?;
         }
         Ok(())
+    }
+
+    /// Queues again what the budget allows now.
+    fn take_up_again(&mut self, now: Timestamp) {
+        for (_, site, page, why) in self.put_off.extract_if(.., |(until, ..)| *until <= now) {
+            self.hosts.push(site, page, why);
+        }
+    }
+
+    /// The budget is spent: the visit waits, and so do all pages that are on the same budget.
+    fn put_off(&mut self, target: &frontier::Target, why: Why, until: Timestamp, all: bool) {
+        self.hosts.give_back(target.site);
+        match (&mut self.order, why) {
+            (Order::Scheduled(scheduler), Why::Scheduled(_)) => {
+                scheduler.release(target.page);
+                let seed = (!all).then_some(target.seed);
+                self.spending.pages_of(seed).for_each(|page| scheduler.hold(page, until));
+            }
+            _ => self.put_off.push((until, target.site, target.page, why)),
+        }
     }
 
     fn pages_used_up(&self) -> bool {
         self.options.limit.is_some_and(|limit| self.n_pages_started >= limit)
     }
 
-    fn start_visit(&mut self, page: PageId, why: Why) -> anyhow::Result<()> {
+    fn start_visit(&mut self, page: PageId, why: Why, now: Timestamp) -> anyhow::Result<()> {
         let Some(target) = frontier::target(self.store.connection(), page)? else {
             bail!(
                 "page {} waits to be visited but is not in the crawl's state: run `perennial verify`",
@@ -501,6 +255,12 @@ impl Crawl {
             );
         };
         let Some(reports) = self.reports.clone() else { return Ok(()) };
+        if let Permission::Refused { until, all } =
+            self.spending.ask(target.seed, target.kind == PageKind::Page, now)
+        {
+            self.put_off(&target, why, until, all);
+            return Ok(());
+        }
         self.status.n_active += 1;
         self.n_pages_started += u64::from(target.kind == PageKind::Page);
         let reason = reason_words(why, &target);
@@ -581,8 +341,7 @@ impl Crawl {
         }
         let info = match self.order {
             Order::Scheduled(_) if new.is_new => {
-                let group = u64::from(new.site.0);
-                Some(PageInfo { group, ..self.info(new.seed, new.site, "") })
+                Some(self.info(new.page, new.seed, new.site, new.group))
             }
             _ => None,
         };
@@ -627,40 +386,6 @@ impl Crawl {
             Order::Scheduled(_) => {}
         }
     }
-
-    fn count(&mut self, settled: &Settled) {
-        let status = &mut self.status;
-        status.n_active -= 1;
-        status.n_fetched += 1;
-        status.n_pages += u64::from(settled.kind == PageKind::Page);
-        *match settled.ending {
-            Ending::Changed => &mut status.n_changed,
-            Ending::Unchanged => &mut status.n_unchanged,
-            Ending::Failed => &mut status.n_failed,
-            Ending::Gone => &mut status.n_gone,
-        } += 1;
-        status.body_bytes += settled.body_bytes;
-        status.stored_bytes += settled.stored_bytes;
-        if let Some(error) = settled.error {
-            *status.errors.entry(error).or_default() += 1;
-            if let Ok(Some(host)) = host_name(&self.store, settled.site)
-                && (status.errors_by_host.len() < 1000 || status.errors_by_host.contains_key(&host))
-            {
-                *status.errors_by_host.entry(host).or_default() += 1;
-            }
-        }
-    }
-
-    fn refresh(&mut self, end: Option<End>) -> &Status {
-        let next = self.next_event();
-        self.status.n_waiting = self.hosts.n_waiting() as u64;
-        self.status.n_known = self.n_known;
-        self.status.n_analysing = self.n_analysing() as u64;
-        self.status.next_wakeup = next.filter(|_| end.is_none()).map(|at| at.to_rfc3339());
-        self.status.end = end;
-        &self.status
-    }
-
     fn limit_reached(&self) -> Option<End> {
         if self.options.size_limit.is_some_and(|limit| self.status.stored_bytes >= limit) {
             return Some(End::SizeLimit);
@@ -694,7 +419,8 @@ impl Crawl {
     /// Whether all that waits, if anything does, waits longer than the user cares.
     fn nothing_soon(&self) -> bool {
         let patience = Span::from_millis((self.shared.table.max_wait_secs * 1000.0) as i64);
-        self.hosts.next_ready().is_none_or(|at| at - self.options.clock.now() > patience)
+        self.put_off.is_empty()
+            && self.hosts.next_ready().is_none_or(|at| at - self.options.clock.now() > patience)
     }
 
     fn next_event(&self) -> Option<Timestamp> {
@@ -705,7 +431,8 @@ impl Crawl {
         let has_room = (self.status.n_active as usize) < self.shared.table.max_workers;
         let ready = self.hosts.next_ready().filter(|_| has_room);
         let end = self.options.time_limit.map(|limit| self.began + limit);
-        [scheduled, ready, end].into_iter().flatten().min()
+        let put_off = self.put_off.iter().map(|(until, ..)| *until).min();
+        [scheduled, ready, end, put_off].into_iter().flatten().min()
     }
 
     fn wait(&self) -> Duration {
@@ -717,97 +444,12 @@ impl Crawl {
     }
 }
 
-fn host_name(store: &Store, site: perennial_core::page::SiteId) -> rusqlite::Result<Option<String>> {
-    use rusqlite::OptionalExtension;
-    store
-        .connection()
-        .prepare_cached("SELECT host FROM sites WHERE id = ?1")?
-        .query_row([site.0], |row| row.get(0))
-        .optional()
-}
-
-fn scheduler(options: &CrawlOptions, now: Timestamp) -> Scheduler {
-    let config = ScheduleConfig {
-        strategy: options.strategy,
-        budget: options.budget,
-        slot: options.slot,
-        interval: options.interval,
-        ..ScheduleConfig::default()
-    };
-    Scheduler::new(config, options.seed, now)
-}
-
-/// A virtual clock never runs backwards: it goes on where the last crawl left it.
-fn resume_clock(clock: &Clock, writer: &ArchiveWriter) -> anyhow::Result<Clock> {
-    let Clock::TimeLapse { factor, start, .. } = clock else { return Ok(clock.clone()) };
-    match frontier::last_visit(writer.store().connection())? {
-        Some(last) if last > *start => Ok(Clock::time_lapse(*factor, last)),
-        // The same clock, not one like it: the demonstration's web lives by it too.
-        _ => Ok(clock.clone()),
-    }
-}
-
-/// Captures that no lesson was drawn from: fetched before a crash, or imported.
-fn analyse_what_was_left(
-    archive: &Archive,
-    writer: &mut ArchiveWriter,
-    analyst: &Analyst,
-    warn: &mut impl FnMut(&str),
-) -> anyhow::Result<()> {
-    let n_left = count_backlog(writer.store())?;
-    if n_left == 0 {
-        return Ok(());
-    }
-    warn(&format!("looking at {n_left} captures that were not analysed yet"));
-    let done = analyse_backlog(archive, writer.store_mut(), analyst, &AtomicBool::new(false), &|_| ())?;
-    if done.n_failed > 0 {
-        warn(&format!(
-            "{} captures could not be analysed: their payload is not in the archive",
-            done.n_failed
-        ));
-    }
-    Ok(())
-}
-
 async fn next_learned(analysis: &mut Option<Analysis>) -> Learned {
     match analysis {
         Some(analysis) => analysis.next().await,
         None => std::future::pending().await,
     }
 }
-
-/// Number and start of a pass over everything.
-type Pass = (i64, Timestamp);
-
-/// Seeds get their numbers and their places in the frontier; `--once` begins its pass.
-fn prepare(
-    writer: &mut ArchiveWriter,
-    seeds: &Seeds,
-    options: &CrawlOptions,
-    now: Timestamp,
-) -> anyhow::Result<(Vec<i64>, Option<Pass>)> {
-    let transaction = writer.store_mut().connection_mut().transaction()?;
-    let urls: Vec<String> = seeds.0.iter().map(|seed| seed.scope.seed.to_string()).collect();
-    let numbers = frontier::seed_numbers(&transaction, &urls)?;
-    {
-        let mut pages = PageNumbers::new(&transaction);
-        for (url, &seed) in urls.iter().zip(&numbers) {
-            let found = Found {
-                url: url.clone(),
-                kind: PageKind::Page,
-                seed,
-                depth: 0,
-                n_redirects: 0,
-                changed: None,
-            };
-            frontier::put_found(&transaction, &mut pages, &found)?;
-        }
-    }
-    let pass = if options.once { Some(frontier::begin_pass(&transaction, now)?) } else { None };
-    transaction.commit()?;
-    Ok((numbers, pass))
-}
-
 /// Why a visit is made, for the log.
 fn reason_words(why: Why, target: &frontier::Target) -> String {
     match why {
@@ -823,42 +465,5 @@ fn reason_words(why: Why, target: &frontier::Target) -> String {
         Why::Scheduled(Reason::Oldest { since }) => format!("seen longest ago, {since}"),
         Why::Scheduled(Reason::Notice) => "a feed or sitemap announced a change".into(),
         Why::Scheduled(Reason::Retry { n_failures }) => format!("retry after {n_failures} failures"),
-    }
-}
-
-/// Ctrl-C and the system's polite request to end.
-struct Signals {
-    #[cfg(unix)]
-    interrupt: tokio::signal::unix::Signal,
-    #[cfg(unix)]
-    terminate: tokio::signal::unix::Signal,
-}
-
-impl Signals {
-    #[cfg(unix)]
-    fn new() -> std::io::Result<Signals> {
-        use tokio::signal::unix::{SignalKind, signal};
-        Ok(Signals {
-            interrupt: signal(SignalKind::interrupt())?,
-            terminate: signal(SignalKind::terminate())?,
-        })
-    }
-
-    #[cfg(unix)]
-    async fn next(&mut self) {
-        tokio::select! {
-            _ = self.interrupt.recv() => {}
-            _ = self.terminate.recv() => {}
-        }
-    }
-
-    #[cfg(not(unix))]
-    fn new() -> std::io::Result<Signals> {
-        Ok(Signals {})
-    }
-
-    #[cfg(not(unix))]
-    async fn next(&mut self) {
-        let _ = tokio::signal::ctrl_c().await;
     }
 }

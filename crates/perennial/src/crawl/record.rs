@@ -19,6 +19,7 @@ use url::Url;
 
 use super::frontier::{self, Ending, Found, PageKind, Visited};
 use super::log::{CrawlLog, LogLine};
+use super::spending;
 use super::visit::{Exchanged, Report};
 use crate::analyse::PageLessons;
 use crate::archive::{Appended, ArchiveWriter};
@@ -37,6 +38,8 @@ pub struct Settled {
     pub site: SiteId,
     /// What it is.
     pub kind: PageKind,
+    /// Number of its seed.
+    pub seed: i64,
     /// What the scheduler is told.
     pub outcome: VisitOutcome,
     /// How it ended.
@@ -49,7 +52,7 @@ pub struct Settled {
     pub host: HostState,
     /// Kind of error, if there was one.
     pub error: Option<&'static str>,
-    /// Bytes of the body.
+    /// Bytes of the body, and of what was fetched with it.
     pub body_bytes: u64,
     /// Bytes that the WARC files grew by.
     pub stored_bytes: u64,
@@ -72,6 +75,8 @@ pub struct NewPage {
     pub kind: PageKind,
     /// Number of its seed.
     pub seed: i64,
+    /// Pages with the same are expected to behave alike.
+    pub group: u64,
     /// When a sitemap says that it changed; such a page may have been known.
     pub changed: Option<Timestamp>,
     /// Whether it has to be queued.
@@ -218,13 +223,14 @@ impl Recorder {
         let ending = ending_of(&verdict.outcome);
         let n_failures = if ending == Ending::Failed { target.n_failures.saturating_add(1) } else { 0 };
         line.outcome = ending_name(ending).into();
-        let body_bytes = line.body_bytes;
         lines.push(line);
+        let body_bytes = lines.iter().map(|line| line.body_bytes).sum();
         Ok(Pending {
             settled: Settled {
                 page: target.page,
                 site: target.site,
                 kind: target.kind,
+                seed: target.seed,
                 outcome: verdict.outcome,
                 ending,
                 n_failures,
@@ -266,6 +272,7 @@ impl Recorder {
         line.status = Some(status);
         line.body_bytes = fetched.body.len();
         line.truncated = cut.map(|cut| cut.name().into());
+        let is_left_out = exchanged.left_out.is_some();
         let appended = self.append_exchanged(exchanged)?;
         line.stored = Some(kind_word(appended.kind).into());
         line.digest = Some(appended.digest.clone());
@@ -285,7 +292,10 @@ impl Recorder {
                 same_payload,
                 same_validator,
             ));
-            if status != 304 {
+            if is_left_out {
+                // A 304 would stand for the last payload that was stored, which is an earlier one.
+                verdict.answer = Some((appended.digest, None, None));
+            } else if status != 304 {
                 verdict.answer = Some((appended.digest, etag, last_modified));
             }
         }
@@ -294,6 +304,9 @@ impl Recorder {
     }
 
     fn append_exchanged(&mut self, mut exchanged: Exchanged) -> anyhow::Result<Appended> {
+        if let Some(left_out) = exchanged.left_out.take() {
+            return self.writer.append_left_out(&exchanged.url, exchanged.time, &left_out);
+        }
         let (links, prepared) = (exchanged.links.take(), exchanged.prepared.take());
         exchanged.with_exchange(links, |exchange| self.writer.append_prepared(exchange, prepared))
     }
@@ -372,6 +385,9 @@ impl Recorder {
             let mut numbers = PageNumbers::new(transaction);
             for visit in pending {
                 frontier::put_visited(transaction, &visit.visited)?;
+                let settled = &visit.settled;
+                let is_page = settled.kind == PageKind::Page;
+                spending::remember(transaction, settled.seed, is_page, settled.body_bytes, settled.done_at)?;
                 if visit.settled.host.n_troubles > 0 {
                     frontier::put_host(transaction, visit.settled.site, &visit.settled.host)?;
                 }
@@ -380,7 +396,8 @@ impl Recorder {
                     let (page, site) = frontier::put_found(transaction, &mut numbers, found)?;
                     let is_new = found.changed.is_none() || !frontier::was_visited(transaction, page)?;
                     let (kind, seed, changed) = (found.kind, found.seed, found.changed);
-                    new_pages.push(NewPage { page, site, kind, seed, changed, is_new });
+                    let group = group_of(&found.url);
+                    new_pages.push(NewPage { page, site, kind, seed, group, changed, is_new });
                 }
                 news.push(new_pages);
             }
@@ -388,6 +405,11 @@ impl Recorder {
         })?;
         Ok(news)
     }
+}
+
+/// Pages of one directory are expected to behave alike.
+pub fn group_of(url: &str) -> u64 {
+    url_hash(url.rfind('/').map_or(url, |slash| &url[..slash]))
 }
 
 /// What an answer means.
@@ -510,7 +532,7 @@ fn kind_word(kind: Kind) -> &'static str {
         Kind::Response => "response",
         Kind::Revisit => "revisit",
         Kind::Resource => "resource",
-        Kind::Metadata => "metadata",
+        Kind::Metadata => "delta",
     }
 }
 

@@ -137,6 +137,7 @@ impl Rules {
             links: Some(Vec::new()),
             dom: None,
             prepared: None,
+            left_out: None,
         };
         (self, Some(exchanged))
     }

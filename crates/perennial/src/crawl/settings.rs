@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 use url::Url;
 
+use super::amounts::{parse_budget, parse_bytes};
+use super::spending::Allowance;
 use crate::archive::settings::{edit, load_tables};
 use crate::fetch::Limits;
 
@@ -85,6 +87,10 @@ pub struct CrawlTable {
     pub max_depth: u32,
     /// Pages of one host whose addresses differ only in numbers and values.
     pub max_pages_per_shape: u32,
+    /// Visits of pages of all sites together, such as `1000/1h`.
+    pub budget: Option<String>,
+    /// Bytes of bodies of all sites together, such as `2GB`.
+    pub bytes_per_day: Option<String>,
 }
 
 impl Default for CrawlTable {
@@ -118,6 +124,8 @@ impl Default for CrawlTable {
             max_redirects: 10,
             max_depth: 100,
             max_pages_per_shape: 100_000,
+            budget: None,
+            bytes_per_day: None,
         }
     }
 }
@@ -149,6 +157,24 @@ pub struct SiteTable {
     /// Whether its host may have a private or loopback address.
     #[serde(default)]
     pub allow_private: bool,
+    /// Visits of its pages, such as `100/1h`.
+    pub budget: Option<String>,
+    /// Bytes of bodies, such as `200MB`.
+    pub bytes_per_day: Option<String>,
+    /// Which versions are stored with their bytes.
+    #[serde(default)]
+    pub keep: Keep,
+}
+
+/// Which versions of a page are stored with their bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Keep {
+    /// All of them.
+    #[default]
+    All,
+    /// Those worth indexing; of the others what changed.
+    Important,
 }
 
 fn default_scope() -> String {
@@ -180,6 +206,11 @@ impl CrawlTable {
         }
     }
 
+    /// What may be spent on all sites together.
+    pub fn allowance(&self) -> anyhow::Result<Allowance> {
+        allowance(self.budget.as_deref(), self.bytes_per_day.as_deref()).context("[crawl] in perennial.toml")
+    }
+
     /// The limits of an exchange.
     pub fn limits(&self) -> Limits {
         let secs = |secs: f64| Duration::from_secs_f64(secs.clamp(0.001, 1e7));
@@ -209,11 +240,22 @@ impl CrawlTable {
     }
 }
 
+/// Reads `budget` and `bytes_per_day`.
+fn allowance(budget: Option<&str>, bytes_per_day: Option<&str>) -> anyhow::Result<Allowance> {
+    let hour = Span::from_hours(1);
+    Ok(Allowance {
+        visits: budget.map(|text| parse_budget(text, hour)).transpose().map_err(anyhow::Error::msg)?,
+        bytes_per_day: bytes_per_day.map(parse_bytes).transpose().map_err(anyhow::Error::msg)?,
+    })
+}
+
 /// A seed ready for use.
 #[derive(Debug, Clone)]
 pub struct Seed {
     /// What belongs to it.
     pub scope: Scope,
+    /// What may be spent on it.
+    pub allowance: Allowance,
     /// The rest of what the user said.
     pub table: SiteTable,
 }
@@ -258,7 +300,8 @@ fn compile(table: &SiteTable, default_depth: u32) -> anyhow::Result<Seed> {
         exclude: rules(&table.exclude)?,
         max_depth: Some(table.depth.unwrap_or(default_depth)),
     };
-    Ok(Seed { scope, table: table.clone() })
+    let allowance = allowance(table.budget.as_deref(), table.bytes_per_day.as_deref())?;
+    Ok(Seed { scope, allowance, table: table.clone() })
 }
 impl SiteTable {
     /// A whole host by the default rules.
@@ -273,6 +316,9 @@ impl SiteTable {
             timezone: None,
             renderer: "auto".to_owned(),
             allow_private: false,
+            budget: None,
+            bytes_per_day: None,
+            keep: Keep::All,
         }
     }
 }
@@ -318,6 +364,14 @@ fn to_toml(site: &SiteTable) -> Table {
     }
     if site.allow_private {
         table["allow_private"] = value(true);
+    }
+    if site.keep == Keep::Important {
+        table["keep"] = value("important");
+    }
+    for (key, text) in [("budget", &site.budget), ("bytes_per_day", &site.bytes_per_day)] {
+        if let Some(text) = text {
+            table[key] = value(text);
+        }
     }
     table
 }

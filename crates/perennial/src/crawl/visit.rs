@@ -23,8 +23,9 @@ use super::browser::{Browser, is_shell};
 use super::clock::Clock;
 use super::frontier::{Found, PageKind, Target};
 use super::robots::RobotsCache;
-use super::settings::{CrawlTable, Seeds};
-use crate::archive::{Body as ArchiveBody, Derived, Exchange, Prepared};
+use super::settings::{CrawlTable, Keep, Seeds};
+use crate::analyse::PageAnalyst;
+use crate::archive::{Body as ArchiveBody, Derived, Exchange, LeftOut, Prepared};
 use crate::fetch::{Body, Client, FetchError, Fetched, Request};
 use crate::store::LinkTarget;
 
@@ -55,6 +56,8 @@ pub struct Shared {
     pub compression: Compression,
     /// Runs scripts where they draw the page.
     pub browser: Browser,
+    /// Looks at pages, unless the user wants none of it.
+    pub analyst: Option<Arc<PageAnalyst>>,
 }
 
 /// An exchange on its way into the archive.
@@ -71,6 +74,8 @@ pub struct Exchanged {
     pub dom: Option<String>,
     /// Digests and compressed records, made where there are many threads.
     pub prepared: Option<Prepared>,
+    /// What is stored in place of the payload, when that is not worth its bytes.
+    pub left_out: Option<LeftOut>,
 }
 
 impl Exchanged {
@@ -157,7 +162,10 @@ pub async fn visit(shared: Arc<Shared>, target: Target, reason: String) -> Repor
     let (mut beside, mut warning) = (Vec::new(), None);
     if let Ok(exchanged) = &mut result {
         (beside, warning) = visit.draw(&shared, &target, exchanged).await;
-        exchanged.prepare(shared.compression);
+        exchanged.left_out = visit.leave_out(&target, exchanged).await;
+        if exchanged.left_out.is_none() {
+            exchanged.prepare(shared.compression);
+        }
     }
     let took = result.as_ref().map_or(started.elapsed(), |exchanged| exchanged.fetched.took);
     let Visit { found, robots, crawl_delay_secs, .. } = visit;
@@ -267,6 +275,27 @@ impl Visit<'_> {
         }
     }
 
+    /// Looks at a page of a site that keeps important versions only, before it is stored.
+    async fn leave_out(&self, target: &Target, exchanged: &mut Exchanged) -> Option<LeftOut> {
+        let analyst = self.shared.analyst.clone()?;
+        let is_wanted = target.kind == PageKind::Page
+            && exchanged.fetched.status() == 200
+            && exchanged.fetched.cut.is_none()
+            && self.seed_of_target(target)?.table.keep == Keep::Important;
+        let mime = exchanged.fetched.head.media_type().unwrap_or_default();
+        if !is_wanted || !matches!(mime.as_str(), "text/html" | "application/xhtml+xml") {
+            return None;
+        }
+        let Body::Memory(payload) = &exchanged.fetched.body else { return None };
+        let payload = payload.clone();
+        let html = decoded(&mut exchanged.fetched)?;
+        let html = decode_text(&html, exchanged.fetched.head.get("Content-Type").as_deref()).into_owned();
+        let (page, url, time) = (target.page, target.url.clone(), exchanged.time);
+        let look = move || analyst.leave_out(page, &url, time, &payload, &html);
+        // A page that cannot be looked at is stored whole.
+        tokio::task::spawn_blocking(look).await.ok()?.ok()?
+    }
+
     fn drawable(&self, target: &Target, exchanged: &mut Exchanged) -> Option<(Url, String)> {
         let renderer = self.seed_of_target(target)?.table.renderer.as_str();
         let mime = exchanged.fetched.head.media_type().unwrap_or_default();
@@ -296,7 +325,7 @@ impl Visit<'_> {
         } else if (200..300).contains(&status) {
             links = self.read_content(target, url, &mut fetched);
         }
-        Exchanged { url: target.url.clone(), time, fetched, links, dom: None, prepared: None }
+        Exchanged { url: target.url.clone(), time, fetched, links, dom: None, prepared: None, left_out: None }
     }
 
     fn read_redirect(&mut self, target: &Target, url: &Url, head: &HttpHead) -> Option<Vec<LinkTarget>> {

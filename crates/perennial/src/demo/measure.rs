@@ -4,6 +4,7 @@ use perennial_core::time::{Span, Timestamp};
 use perennial_sim::drive::Crawl;
 
 use super::template::VERSION_META;
+use super::truth::Truth;
 use super::web::{LivingPage, LivingWeb};
 use crate::archive::Archive;
 use crate::store::Kind;
@@ -53,11 +54,11 @@ fn instant_of(page: &LivingPage, version: usize, time: Timestamp) -> Timestamp {
 }
 
 /// Important changes whose version is in the archive, and all.
-pub(super) fn count_important(web: &LivingWeb, crawl: &Crawl) -> (u64, u64) {
+pub(super) fn count_important(web: &LivingWeb, truth: &Truth, crawl: &Crawl) -> (u64, u64) {
     let (mut n_caught, mut n_all) = (0, 0);
-    for (page, captures) in web.pages.iter().zip(&crawl.captures) {
-        for (number, change) in page.changes.iter().enumerate() {
-            if page.kind.importance(change.amount) >= IMPORTANT {
+    for ((page, importance), captures) in web.pages.iter().zip(&truth.importance).zip(&crawl.captures) {
+        for (number, importance) in importance.iter().enumerate() {
+            if importance.get() >= IMPORTANT {
                 n_all += 1;
                 n_caught += u64::from(is_caught(page, captures, number));
             }

@@ -5,23 +5,28 @@
 //!
 //! | file | what becomes what |
 //! |---|---|
-//! | `web` | a seed -> sites, pages, every change with its time and amount: the truth |
+//! | `web` | a seed -> sites, pages, every change with its time and amount |
+//! | `truth` | the versions of a page, all looked at -> what each change is worth |
 //! | `prose`, `template` | a page and its version -> HTML, with noise that differs at every request |
 //! | `server` | requests -> answers, at the instant that the crawl's virtual clock shows |
 //! | `run` | options -> an archive of it, made by the real crawler |
 //! | `measure` | that archive's WARC files and the truth -> what was caught |
+//! | `learned` | that archive -> when the crawler believes that pages change |
 //! | `report` | the same as a page with charts |
 
+mod learned;
 mod measure;
 mod prose;
 mod report;
 mod run;
 mod server;
 mod template;
+mod truth;
 mod web;
 
 pub use report::html;
-pub use run::{Caught, Crawls, DemoOptions, DemoResult, demo};
+pub use run::{Caught, Crawls, DemoOptions, DemoResult, SiteResult, demo};
 pub use server::{LivingServer, Now};
 pub use template::VERSION_META;
+pub use truth::Truth;
 pub use web::{Amount, Change, Kind, LivingPage, LivingSite, LivingWeb};

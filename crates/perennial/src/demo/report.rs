@@ -14,11 +14,15 @@ use super::web::LivingPage;
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:1060px;margin:2em auto;padding:0 1em;color:#223}\
 h1{font-size:1.7em}h2{margin-top:2em}table{border-collapse:collapse}td,th{padding:.3em 1em;text-align:right;\
 border-bottom:1px solid #dde}th:first-child,td:first-child{text-align:left}svg{width:100%;height:auto}\
+svg text{font:12px system-ui,sans-serif;fill:#455}svg .axis{font-size:13px;fill:#223}svg .grid{stroke:#e4e8ee}\
+svg .tick{stroke:#abc}svg .leader{opacity:.45;fill:none}.pair{display:grid;grid-template-columns:1fr 1fr;gap:0 2em}\
 .big{font-size:2.2em;font-weight:600;color:#0a6}.note{color:#667;font-size:.9em}.lane{display:flex;align-items:center;\
 gap:1em;font-size:.85em}.lane span{width:17em;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}.lane svg{flex:1}";
 
 /// Pages shown on the time line: the busiest.
 const N_LANES: usize = 14;
+/// Pages whose pattern is shown: the busiest of every site.
+const N_PATTERNS: usize = 8;
 
 /// The page, complete.
 pub fn html(result: &DemoResult, crawls: &Crawls) -> String {
@@ -55,8 +59,22 @@ fn summary(out: &mut String, result: &DemoResult, crawls: &Crawls) {
     row(out, &format!("{}, simulated", result.strategy), &result.simulated);
     row(out, "fixed interval, simulated", &result.fixed_interval);
     out.push_str(
-        "</table><p class=\"note\">Measured from the WARC files against the log of the living web.</p>",
+        "</table><p class=\"note\">Measured from the WARC files against the log of the living web. A change is worth what the \
+         analysis finds between the two versions around it, a page its PageRank times the weight of its site.</p>\
+         <table><tr><th>site</th><th>fetches</th><th>caught</th><th>simulated: fetches</th><th>caught</th></tr>",
     );
+    for site in &result.sites {
+        let _ = write!(
+            out,
+            "<tr><td>{}</td><td>{}</td><td>{:.1} %</td><td>{}</td><td>{:.1} %</td></tr>",
+            escape(site.site),
+            site.fetches,
+            100.0 * site.completeness_pooled,
+            site.fetches_simulated,
+            100.0 * site.completeness_simulated
+        );
+    }
+    out.push_str("</table>");
 }
 
 fn row(out: &mut String, name: &str, caught: &Caught) {
@@ -154,7 +172,7 @@ fn lane(crawls: &Crawls, index: usize, page: &LivingPage) -> String {
     }
     svg.push_str("\"/>");
     for (number, change) in page.changes.iter().enumerate() {
-        let radius = 1.5 + 7.0 * page.kind.importance(change.amount);
+        let radius = 1.5 + 7.0 * crawls.truth.importance[index][number].get();
         let colour = if is_caught(page, captures, number) { "#00a866" } else { "#d33" };
         let _ = write!(
             svg,
@@ -168,40 +186,29 @@ fn lane(crawls: &Crawls, index: usize, page: &LivingPage) -> String {
 
 fn patterns(out: &mut String, crawls: &Crawls) {
     out.push_str(
-        "<h2>When pages change, and when Perennial looks</h2><p class=\"note\">By hour of a workday in UTC. Grey: the true \
-         changes an hour. Green: the visits that the learned pattern led to, after the first week.</p>",
+        "<h2>When pages change, and what was learned of it</h2><p class=\"note\">Share of a workday's changes by hour of \
+         the site's own clock. Grey: the pattern by which the page lives. Green: what the archive believes after its \
+         visits, which is what it schedules by.</p><div class=\"pair\">",
     );
-    for (_, (index, page)) in busiest(crawls).into_iter().enumerate().filter(|(rank, _)| rank % 3 == 0) {
+    for (index, page) in busiest(crawls).into_iter().take(N_PATTERNS) {
         let chart = Chart {
-            x_label: "hour of day".into(),
-            y_label: "share of a day".into(),
+            x_label: "hour of the workday".into(),
+            y_label: "share of the day".into(),
             x_ticks: (0..24).step_by(3).map(|hour| (f64::from(hour), hour.to_string())).collect(),
             series: vec![
-                series(
-                    "true changes",
-                    "#8899aa",
-                    Stroke::Thin,
-                    shares(&page.changes.iter().map(|c| c.at).collect::<Vec<_>>()),
-                ),
-                series("visits", "#00a866", Stroke::Bold, shares(&late(crawls, index))),
+                series("true", "#8899aa", Stroke::Thin, shares(&page.rates[0])),
+                series("learned", "#00a866", Stroke::Bold, shares(&crawls.learned[index])),
             ],
             x_is_log: false,
         };
         let name = format!("{}{}", crawls.web.sites[page.site].name, page.path);
-        let _ = write!(out, "<h3>{}</h3>{}", escape(&name), chart.to_svg());
+        let visits = crawls.real.captures[index].len();
+        let _ = write!(out, "<div><h3>{}, {visits} visits</h3>{}</div>", escape(&name), chart.to_svg());
     }
+    out.push_str("</div>");
 }
 
-fn late(crawls: &Crawls, index: usize) -> Vec<Timestamp> {
-    let from = crawls.web.start + Span::from_hours(7 * 24);
-    crawls.real.captures[index].iter().copied().filter(|&at| at >= from).collect()
-}
-
-fn shares(instants: &[Timestamp]) -> Vec<(f64, f64)> {
-    let mut hours = [0.0; 24];
-    for at in instants {
-        hours[(at.as_secs().rem_euclid(86_400) / 3600) as usize] += 1.0;
-    }
-    let all = instants.len().max(1) as f64;
-    hours.iter().enumerate().map(|(hour, n)| (hour as f64, n / all)).collect()
+fn shares(rates: &[f64]) -> Vec<(f64, f64)> {
+    let all: f64 = rates.iter().sum::<f64>().max(1e-9);
+    rates.iter().enumerate().map(|(hour, rate)| (hour as f64, rate / all)).collect()
 }

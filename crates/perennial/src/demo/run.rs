@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use perennial_core::quality::Window;
+use perennial_core::quality::{PageRecord, Window, completeness, page_completeness};
 use perennial_core::schedule::{Budget, ScheduleConfig, Strategy};
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_sim::drive::{self, DriveConfig, Visibility};
@@ -13,9 +13,11 @@ use perennial_sim::world::World;
 use serde::Serialize;
 use tokio::net::TcpListener;
 
-use super::measure;
+use super::{learned, measure};
 use super::server::LivingServer;
+use super::truth::Truth;
 use super::web::LivingWeb;
+use crate::analyse::Analyst;
 use crate::archive::{Archive, is_archive};
 use crate::crawl::clock::Clock;
 use crate::crawl::settings::{CrawlSettings, SiteTable, follow};
@@ -58,6 +60,21 @@ pub struct Caught {
     pub noise_share: f64,
 }
 
+/// What came of one site.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SiteResult {
+    /// Its name.
+    pub site: &'static str,
+    /// Visits of its pages, and in the simulator.
+    pub fetches: u64,
+    /// See `fetches`.
+    pub fetches_simulated: u64,
+    /// Captured importance over all importance.
+    pub completeness_pooled: f64,
+    /// The same in the simulator.
+    pub completeness_simulated: f64,
+}
+
 /// What came of the demonstration.
 #[derive(Clone, Debug, Serialize)]
 pub struct DemoResult {
@@ -76,6 +93,8 @@ pub struct DemoResult {
     pub important_caught: u64,
     /// See `important_caught`.
     pub important_total: u64,
+    /// Site by site.
+    pub sites: Vec<SiteResult>,
     /// Where the archive is.
     pub archive: PathBuf,
     /// Where the report is.
@@ -86,12 +105,16 @@ pub struct DemoResult {
 pub struct Crawls {
     /// What was crawled.
     pub web: LivingWeb,
+    /// What its changes are worth.
+    pub truth: Truth,
     /// The same for the simulator.
     pub world: World,
     /// The real crawl, read back from the archive.
     pub real: drive::Crawl,
     /// A fixed interval with as many fetches, simulated.
     pub fixed: drive::Crawl,
+    /// Changes an hour by local hour of a workday that the real crawl learned.
+    pub learned: Vec<Vec<f64>>,
 }
 
 /// Runs it all; `show` is called a few times a second with the state of the crawl and the virtual time.
@@ -123,14 +146,22 @@ pub fn demo(
     let urls: Vec<String> = (0..web.pages.len()).map(|page| server.url(page)).collect();
     runtime.shutdown_background();
     let real = measure::captures_of(&archive, &web, &urls)?;
-    Ok(compare(options, web, real))
+    let truth = Truth::of(&web, &Analyst::for_archive(&archive)?);
+    let learned = learned::rates_of(&archive, &web, &urls)?;
+    Ok(compare(options, web, truth, real, learned))
 }
 
 /// Rankings are made anew this often.
 const SLOT: Span = Span::from_millis(15 * 60 * 1000);
 
-fn compare(options: &DemoOptions, web: LivingWeb, real: drive::Crawl) -> (DemoResult, Crawls) {
-    let world = web.world();
+fn compare(
+    options: &DemoOptions,
+    web: LivingWeb,
+    truth: Truth,
+    real: drive::Crawl,
+    learned: Vec<Vec<f64>>,
+) -> (DemoResult, Crawls) {
+    let world = web.world(&truth);
     let window = Window { from: web.start, until: web.end };
     let fetches = real.captures.iter().map(Vec::len).sum::<usize>() as f64;
     let hours = (web.end - web.start).as_hours_f64();
@@ -142,7 +173,7 @@ fn compare(options: &DemoOptions, web: LivingWeb, real: drive::Crawl) -> (DemoRe
             visibility: Visibility::Difference,
             known: None,
             notice_share: 0.0,
-            clock: LocalClock::of_zone("Europe/Berlin").unwrap_or(LocalClock::utc()),
+            clock: LocalClock::utc(),
             seed: options.seed,
         };
         drive::crawl(&world, &config)
@@ -150,7 +181,7 @@ fn compare(options: &DemoOptions, web: LivingWeb, real: drive::Crawl) -> (DemoRe
     let simulated = simulate(options.strategy, hourly_budget(&web, options.budget));
     let fixed = simulate(Strategy::FixedInterval, Budget::per_hour(fetches / hours));
     let caught = |crawl: &drive::Crawl| caught(&web, &world, crawl, window);
-    let (important_caught, important_total) = measure::count_important(&web, &real);
+    let (important_caught, important_total) = measure::count_important(&web, &truth, &real);
     let result = DemoResult {
         caught: caught(&real),
         days: options.days,
@@ -159,10 +190,11 @@ fn compare(options: &DemoOptions, web: LivingWeb, real: drive::Crawl) -> (DemoRe
         fixed_interval: caught(&fixed),
         important_caught,
         important_total,
+        sites: by_site(&web, &world, &real, &simulated, window),
         archive: options.root.clone(),
         report: PathBuf::new(),
     };
-    (result, Crawls { web, world, real, fixed })
+    (result, Crawls { web, truth, world, real, fixed, learned })
 }
 
 fn caught(web: &LivingWeb, world: &World, crawl: &drive::Crawl, window: Window) -> Caught {
@@ -175,6 +207,31 @@ fn caught(web: &LivingWeb, world: &World, crawl: &drive::Crawl, window: Window) 
         coherence_weighted: quality.coherence.weighted,
         noise_share: measure::noise_share(web, crawl),
     }
+}
+
+fn by_site(
+    web: &LivingWeb,
+    world: &World,
+    real: &drive::Crawl,
+    simulated: &drive::Crawl,
+    window: Window,
+) -> Vec<SiteResult> {
+    let of = |crawl: &drive::Crawl, site: usize| {
+        let mine = || world.pages.iter().zip(&crawl.captures).filter(|(page, _)| page.site.0 as usize == site);
+        let pages = mine().map(|(page, captures)| {
+            let record =
+                PageRecord { site: page.site, weight: page.weight, changes: &page.changes, captures };
+            (page.site, page.weight, page_completeness(&record, window))
+        });
+        (mine().map(|(_, captures)| captures.len() as u64).sum(), completeness(pages).pooled)
+    };
+    let site = |number: usize| {
+        let (fetches, completeness_pooled) = of(real, number);
+        let (fetches_simulated, completeness_simulated) = of(simulated, number);
+        let site = web.sites[number].name;
+        SiteResult { site, fetches, fetches_simulated, completeness_pooled, completeness_simulated }
+    };
+    (0..web.sites.len()).map(site).collect()
 }
 
 fn hourly_budget(web: &LivingWeb, share: f64) -> Budget {

@@ -136,7 +136,7 @@ impl LivingServer {
         let Some(&page) = self.pages.get(&(site, wanted.to_owned())) else {
             return text("404 Not Found", "no such page");
         };
-        let answer = Answer { web: &self.web, page, request, now };
+        let answer = Answer::at(&self.web, page, request, now);
         if path == "/feed.xml" {
             return xml(template::feed(&answer));
         }

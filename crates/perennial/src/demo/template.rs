@@ -22,14 +22,24 @@ pub const VERSION_META: &str = "living-version";
 pub(super) struct Answer<'a> {
     pub web: &'a LivingWeb,
     pub page: usize,
+    /// How many changes the page has had.
+    pub version: usize,
+    /// Decides the noise.
     pub request: u64,
+    /// Printed on the page.
     pub now: Timestamp,
+}
+
+impl<'a> Answer<'a> {
+    /// What a visitor gets at an instant.
+    pub(super) fn at(web: &'a LivingWeb, page: usize, request: u64, now: Timestamp) -> Answer<'a> {
+        Answer { web, page, version: web.pages[page].version_at(now), request, now }
+    }
 }
 
 /// The HTML of a page as it is now.
 pub(super) fn html(answer: &Answer<'_>) -> String {
-    let page = &answer.web.pages[answer.page];
-    let version = page.version_at(answer.now);
+    let (page, version) = (&answer.web.pages[answer.page], answer.version);
     let mut out = String::with_capacity(12_000);
     head(&mut out, answer, page, version);
     header(&mut out, answer, page);
@@ -185,7 +195,7 @@ fn footer(out: &mut String, answer: &Answer<'_>, page: &LivingPage) {
 pub(super) fn feed(answer: &Answer<'_>) -> String {
     let page = &answer.web.pages[answer.page];
     let site = &answer.web.sites[page.site];
-    let version = page.version_at(answer.now);
+    let version = answer.version;
     let mut out = format!(
         "<?xml version=\"1.0\" encoding=\"utf-8\"?><rss version=\"2.0\"><channel><title>{}</title><link>/</link>\
          <description>News of {0}</description>",
@@ -218,7 +228,7 @@ mod tests {
     use super::*;
 
     fn page_html(web: &LivingWeb, page: usize, request: u64, now: Timestamp) -> String {
-        html(&Answer { web, page, request, now })
+        html(&Answer::at(web, page, request, now))
     }
 
     #[test]

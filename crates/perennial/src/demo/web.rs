@@ -1,13 +1,13 @@
 //! A seed and a span of time -> the living web: sites, pages, the pattern by which each page changes, and
-//! every change with its time and importance. This is the truth that an archive is measured against.
+//! every change with its time and amount. What a change is worth, `truth` finds out.
 
 use jiff::civil::Weekday;
-use perennial_core::importance::Importance;
 use perennial_core::page::SiteId;
-use perennial_core::time::{Span, Timestamp};
-use perennial_sim::world::{World, WorldPage};
+use perennial_core::time::{LocalClock, Span, Timestamp};
+use perennial_sim::world::{Change as WorldChange, World, WorldPage};
 
 use super::prose::Choices;
+use super::truth::Truth;
 
 /// What kind of page it is: decides its template and what a change does to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,7 +70,7 @@ pub struct LivingSite {
     pub title: &'static str,
     /// Where its editors live.
     pub timezone: &'static str,
-    /// What a page of it is worth: omega(P).
+    /// What the user says a page of it is worth.
     pub weight: f64,
     /// When it goes dark for good: every answer is 410 from then on.
     pub dies_at: Option<Timestamp>,
@@ -95,29 +95,6 @@ impl LivingPage {
     /// How many changes happened until `now`: the number of the version that a visitor sees.
     pub fn version_at(&self, now: Timestamp) -> usize {
         self.changes.partition_point(|change| change.at <= now)
-    }
-
-    fn world_change(&self, change: &Change) -> perennial_sim::world::Change {
-        let importance = Importance::new(self.kind.importance(change.amount));
-        perennial_sim::world::Change { at: change.at, importance }
-    }
-}
-
-impl Kind {
-    /// What a change of this amount is worth to a reader. Set by hand after how much of the main block it touches, not
-    /// measured: the crawler weighs the same change by its own analysis and may come to another value.
-    pub fn importance(self, amount: Amount) -> f64 {
-        match (self, amount) {
-            (Kind::List, Amount::Small) => 0.08,
-            (Kind::List, Amount::Medium) => 0.15,
-            (Kind::List, Amount::Large) => 0.35,
-            (Kind::Text | Kind::Still, Amount::Small) => 0.03,
-            (Kind::Text | Kind::Still, Amount::Medium) => 0.12,
-            (Kind::Text | Kind::Still, Amount::Large) => 0.35,
-            (Kind::Product, Amount::Small) => 0.05,
-            (Kind::Product, Amount::Medium) => 0.15,
-            (Kind::Product, Amount::Large) => 0.40,
-        }
     }
 }
 
@@ -151,17 +128,22 @@ impl LivingWeb {
     }
 
     /// The same web as the simulator knows worlds: pages, their weights, when they changed and how much.
-    pub fn world(&self) -> World {
-        let pages = self.pages.iter().map(|page| WorldPage {
-            name: format!("{}{}", self.sites[page.site].name, page.path),
-            site: SiteId(page.site as u32),
-            weight: self.sites[page.site].weight,
-            changes: page.changes.iter().map(|change| page.world_change(change)).collect(),
-            truth: None,
+    pub fn world(&self, truth: &Truth) -> World {
+        let pages = self.pages.iter().zip(&truth.importance).zip(&truth.weights).map(|((page, importance), &weight)| {
+            let changes = page.changes.iter().zip(importance);
+            WorldPage {
+                name: format!("{}{}", self.sites[page.site].name, page.path),
+                site: SiteId(page.site as u32),
+                weight,
+                changes: changes.map(|(change, &importance)| WorldChange { at: change.at, importance }).collect(),
+                truth: None,
+            }
         });
         let sites = self.sites.iter().map(|site| site.name.to_owned()).collect();
         let mut world = World::from_pages("living", sites, pages.collect());
         (world.start, world.end) = (self.start, self.end);
+        let zone = |site: &LivingSite| LocalClock::of_zone(site.timezone).unwrap_or(LocalClock::utc());
+        world.clocks = self.sites.iter().map(zone).collect();
         world
     }
 

@@ -259,9 +259,9 @@ impl<'t> Ingest<'t> {
             ])
     }
 
-    /// Revisits say nothing of the media type; it stays as the payload's record had it.
+    /// Revisits and metadata say nothing of the media type; it stays as the payload's record had it.
     fn touch_page(&self, page: u32, row: &CaptureRow) -> rusqlite::Result<usize> {
-        let mime = row.mime.as_deref().filter(|_| row.kind != Kind::Revisit);
+        let mime = row.mime.as_deref().filter(|_| matches!(row.kind, Kind::Response | Kind::Resource));
         self.transaction
             .prepare_cached(
                 "UPDATE pages SET n_captures = n_captures + 1,

@@ -80,8 +80,12 @@ pub struct Counts {
     pub n_captures: u64,
     /// Captures that are revisits.
     pub n_revisits: u64,
+    /// Versions that are kept as what changed, without their bytes.
+    pub n_left_out: u64,
     /// Distinct contents.
     pub n_versions: u64,
+    /// Versions that are worth indexing, among those that were looked at.
+    pub n_indexed: u64,
     /// Pages whose links are known.
     pub n_pages_with_links: u64,
     /// WARC files.
@@ -134,7 +138,11 @@ impl Store {
             n_pages_linked_only: count("SELECT count(*) FROM pages WHERE n_captures = 0")?,
             n_captures: count("SELECT count(*) FROM captures")?,
             n_revisits: count("SELECT count(*) FROM captures WHERE kind = 1")?,
+            n_left_out: count(
+                "SELECT count(*) FROM captures WHERE kind = 3 AND mime = 'application/x-vi-delta+xml'",
+            )?,
             n_versions: count("SELECT count(*) FROM versions")?,
+            n_indexed: count("SELECT count(*) FROM observations WHERE is_indexed")?,
             n_pages_with_links: count("SELECT count(*) FROM links")?,
             n_files: count("SELECT count(*) FROM files")?,
             warc_bytes: count("SELECT coalesce(sum(committed), 0) FROM files")?,

@@ -131,6 +131,21 @@ const STEPS: &[&str] = &[
         ended INTEGER                    -- NULL: the next crawl --once goes on with it
     );
     ",
+    // 4: budgets; which versions are worth indexing
+    "
+    ALTER TABLE observations ADD COLUMN is_indexed INTEGER NOT NULL DEFAULT 1;
+                                         -- importance since the last indexed version reached the page's threshold
+    ALTER TABLE known ADD COLUMN first INTEGER;              -- of the first capture that was analysed
+    ALTER TABLE known ADD COLUMN total REAL NOT NULL DEFAULT 0;    -- importance since then
+    ALTER TABLE known ADD COLUMN gathered REAL NOT NULL DEFAULT 0; -- importance since the last indexed version
+    CREATE TABLE crawl_spent (           -- what budgets are counted by, for two days or two periods
+        seed INTEGER NOT NULL,           -- 0: all together
+        start INTEGER NOT NULL,          -- the minute
+        n_visits INTEGER NOT NULL,       -- of pages
+        n_bytes INTEGER NOT NULL,        -- of bodies, requisites too
+        PRIMARY KEY (seed, start)
+    ) WITHOUT ROWID;
+    ",
 ];
 
 /// The schema that this program reads and writes.

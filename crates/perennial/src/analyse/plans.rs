@@ -1,0 +1,180 @@
+//! Layouts of earlier captures -> the layout of a page with the same structure, without the engine (P-VISUAL 7.1, 8).
+//!
+//! Most changes of a page put other words into the same tags and styles. Its boxes are then those of the last layout, and
+//! only the content is read anew; blocks, IDs and importances come out as from a full run, the boxes are the earlier
+//! ones. Whether that holds is not taken on trust: now and then a page is laid out in full all the same, and a structure
+//! for which the two differ is never reused again.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use perennial_core::layout::Layout;
+use perennial_core::segment::{LightNode, Plan, fingerprint};
+use perennial_render::resource::image_size;
+use perennial_render::{Captured, Lookup};
+use url::Url;
+
+/// Nodes of all kept layouts together: some tens of megabytes.
+const MAX_NODES: usize = 200_000;
+/// Of the reuses of one layout, each of this number is checked against a full run.
+const CHECK_EVERY: u32 = 64;
+
+/// Layouts by structure, shared by all threads that analyse.
+#[derive(Default)]
+pub(super) struct Plans {
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    by_key: HashMap<u64, Entry>,
+    n_nodes: usize,
+    /// Counts uses, to know which was used last.
+    n_uses: u64,
+}
+
+/// Addresses and hashes of what was captured there.
+type Requisites = Vec<(String, u64)>;
+
+struct Entry {
+    /// None: this structure cannot be reused.
+    plan: Option<Arc<Plan>>,
+    /// Stylesheets, and images whose size moves boxes: address and hash of what was captured.
+    requisites: Arc<Requisites>,
+    n_reused: u32,
+    last_use: u64,
+}
+
+/// A parsed page on its way to a layout.
+pub(super) struct Structure<'a> {
+    base: &'a Url,
+    nodes: &'a [LightNode<'a>],
+    key: u64,
+}
+
+/// What an earlier layout offers.
+pub(super) enum Offer {
+    /// Nothing: lay the page out.
+    None,
+    /// This layout.
+    Layout(Layout),
+    /// This layout, to be compared with a full run.
+    Check(Layout),
+}
+
+impl<'a> Structure<'a> {
+    /// Reads the structure. Pages of one folder may share a layout: their relative addresses mean the same.
+    pub(super) fn of(base: &'a Url, nodes: &'a [LightNode<'a>]) -> Structure<'a> {
+        let mut hasher = DefaultHasher::new();
+        base.join(".").ok().as_ref().map(Url::as_str).hash(&mut hasher);
+        fingerprint(nodes, 0).0.hash(&mut hasher);
+        Structure { base, nodes, key: hasher.finish() }
+    }
+
+    /// Images that have their size from the page: what is captured of them moves no box.
+    fn sized_images(&self) -> HashSet<String> {
+        let attribute = |node: &LightNode<'_>, wanted: &str| {
+            node.attributes.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.to_string())
+        };
+        let images = self.nodes.iter().filter(|node| node.tag == "img");
+        let sized = images.filter(|node| attribute(node, "width").and(attribute(node, "height")).is_some());
+        sized.filter_map(|node| Some(self.base.join(&attribute(node, "src")?).ok()?.into())).collect()
+    }
+}
+
+/// Notes what a layout asked for.
+#[derive(Default)]
+pub(super) struct Asked(Mutex<Requisites>);
+
+impl Asked {
+    /// Looks a requisite up and notes it.
+    pub(super) fn find(&self, lookup: &Lookup<'_>, url: &str) -> Option<Captured> {
+        let found = lookup(url);
+        let noted = (url.to_owned(), hash_of(found.as_ref()));
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(noted);
+        found
+    }
+}
+
+fn hash_of(captured: Option<&Captured>) -> u64 {
+    let Some(captured) = captured else { return 0 };
+    let mut hasher = DefaultHasher::new();
+    captured.status.hash(&mut hasher);
+    match image_size(&captured.body) {
+        Some(size) => size.hash(&mut hasher),
+        None => captured.body.hash(&mut hasher),
+    }
+    hasher.finish()
+}
+
+impl Plans {
+    /// The layout of the last page with this structure around the content of this one.
+    pub(super) fn offer(&self, structure: &Structure<'_>, lookup: &Lookup<'_>) -> Offer {
+        let Some((plan, requisites, n_reused)) = self.find(structure.key) else { return Offer::None };
+        if requisites.iter().any(|(url, hash)| hash_of(lookup(url).as_ref()) != *hash) {
+            return Offer::None;
+        }
+        let Some(mut layout) = plan.fill(structure.nodes) else { return Offer::None };
+        layout.base_url = structure.base.to_string();
+        match n_reused % CHECK_EVERY {
+            0 => Offer::Check(layout),
+            _ => Offer::Layout(layout),
+        }
+    }
+
+    fn find(&self, key: u64) -> Option<(Arc<Plan>, Arc<Requisites>, u32)> {
+        let mut kept = self.lock();
+        kept.n_uses += 1;
+        let n_uses = kept.n_uses;
+        let entry = kept.by_key.get_mut(&key)?;
+        entry.last_use = n_uses;
+        entry.n_reused = entry.n_reused.wrapping_add(1);
+        Some((entry.plan.clone()?, entry.requisites.clone(), entry.n_reused))
+    }
+
+    /// Keeps a layout that the engine made, for the next page with its structure.
+    pub(super) fn keep(&self, structure: &Structure<'_>, layout: &Layout, asked: Asked) {
+        let sized = structure.sized_images();
+        let mut requisites = asked.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        requisites.retain(|(url, _)| !sized.contains(url));
+        self.put(structure.key, Plan::new(structure.nodes, 0, layout.clone()), requisites);
+    }
+
+    /// A reused layout led to other blocks than a full run: this structure is always laid out from now on.
+    pub(super) fn refuse(&self, structure: &Structure<'_>) {
+        self.put(structure.key, None, Vec::new());
+    }
+
+    fn put(&self, key: u64, plan: Option<Plan>, requisites: Requisites) {
+        let mut kept = self.lock();
+        kept.n_uses += 1;
+        kept.n_nodes += plan.as_ref().map_or(1, Plan::n_nodes);
+        let n_reused = kept.by_key.get(&key).map_or(0, |entry| entry.n_reused);
+        let is_refused = kept.by_key.get(&key).is_some_and(|entry| entry.plan.is_none());
+        let plan = plan.filter(|_| !is_refused).map(Arc::new);
+        let entry = Entry { plan, requisites: Arc::new(requisites), n_reused, last_use: kept.n_uses };
+        if let Some(before) = kept.by_key.insert(key, entry) {
+            kept.n_nodes -= before.plan.map_or(1, |plan| plan.n_nodes());
+        }
+        kept.make_room();
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Kept {
+    /// Forgets the half that was not used for longest.
+    fn make_room(&mut self) {
+        if self.n_nodes <= MAX_NODES {
+            return;
+        }
+        let mut uses: Vec<u64> = self.by_key.values().map(|entry| entry.last_use).collect();
+        uses.sort_unstable();
+        let from = uses[uses.len() / 2];
+        self.by_key.retain(|_, entry| entry.last_use > from);
+        self.n_nodes = self.by_key.values().map(|entry| entry.plan.as_ref().map_or(1, |p| p.n_nodes())).sum();
+    }
+}

@@ -1,0 +1,72 @@
+//! What users write for time, bytes and budgets -> numbers: `15m`, `200MB`, `1000/1h`.
+
+use perennial_core::schedule::Budget;
+use perennial_core::time::Span;
+
+/// `90`, `90s`, `15m`, `1h`, `14d`, `2w`, `250ms`.
+pub fn parse_span(text: &str) -> Result<Span, String> {
+    let error = || format!("`{text}` is not a length of time: write 30s, 15m, 1h, 14d or 2w");
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..split].parse().map_err(|_| error())?;
+    let millis = match text[split..].trim() {
+        "ms" => 1.0,
+        "" | "s" => 1e3,
+        "m" | "min" => 6e4,
+        "h" => 3.6e6,
+        "d" => 8.64e7,
+        "w" => 6.048e8,
+        _ => return Err(error()),
+    };
+    Ok(Span::from_millis((number * millis).min(1e15) as i64))
+}
+
+/// `1000`, `200MB`, `1GiB`.
+pub fn parse_bytes(text: &str) -> Result<u64, String> {
+    let error = || format!("`{text}` is not a size: write 1000, 200MB or 1GiB");
+    let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let number: f64 = text[..split].parse().map_err(|_| error())?;
+    let unit = match text[split..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "k" | "kb" => 1e3,
+        "m" | "mb" => 1e6,
+        "g" | "gb" => 1e9,
+        "t" | "tb" => 1e12,
+        "kib" => 1024.0,
+        "mib" => 1048576.0,
+        "gib" => 1073741824.0,
+        _ => return Err(error()),
+    };
+    Ok((number * unit) as u64)
+}
+
+/// `1000/1h`, `24/d`, or `5` for a period that is given elsewhere.
+pub fn parse_budget(text: &str, period: Span) -> Result<Budget, String> {
+    let (visits, period) = match text.split_once('/') {
+        Some((visits, unit)) if unit.starts_with(|c: char| c.is_ascii_digit()) => (visits, parse_span(unit)?),
+        Some((visits, unit)) => (visits, parse_span(&format!("1{unit}"))?),
+        None => (text, period),
+    };
+    let error = || format!("the budget `{text}`: write it like 1000/1h, both numbers above 0");
+    let visits: f64 = visits.trim().parse().map_err(|_| error())?;
+    let is_some = visits.is_finite() && visits > 0.0 && period > Span::ZERO;
+    is_some.then_some(Budget { visits, period }).ok_or_else(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_spans_and_sizes() {
+        assert_eq!(parse_budget("1000/1h", Span::ZERO).unwrap(), Budget::per_hour(1000.0));
+        assert_eq!(parse_budget("24/d", Span::ZERO).unwrap().period, Span::from_hours(24));
+        assert_eq!(parse_budget("5", Span::from_hours(1)).unwrap(), Budget::per_hour(5.0));
+        assert!(parse_budget("0/1h", Span::ZERO).is_err());
+        assert!(parse_budget("many", Span::from_hours(1)).unwrap_err().contains("1000/1h"));
+        assert_eq!(parse_span("90"), Ok(Span::from_secs(90)));
+        assert_eq!(parse_span("250ms"), Ok(Span::from_millis(250)));
+        assert!(parse_span("soon").unwrap_err().contains("15m"));
+        assert_eq!(parse_bytes("1.5kB"), Ok(1500));
+        assert!(parse_bytes("big").is_err());
+    }
+}

@@ -1,0 +1,113 @@
+//! Visits that ended -> where the crawl stands; at its end, what it did.
+
+use std::collections::BTreeMap;
+
+use perennial_core::page::SiteId;
+
+use super::Crawl;
+use super::frontier::{Ending, PageKind};
+use super::record::Settled;
+use crate::store::Store;
+
+/// Why a crawl ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum End {
+    /// Nothing is left to do, or `limit` was reached.
+    Done,
+    /// The user stopped it.
+    Interrupted,
+    /// `size_limit` was reached.
+    SizeLimit,
+    /// `time_limit` was reached.
+    TimeLimit,
+}
+
+/// Where a crawl stands; at its end, what it did.
+#[derive(Clone, Debug, Default, serde::Serialize)]
+pub struct Status {
+    /// Why it ended; none while it runs.
+    pub end: Option<End>,
+    /// Visits that ended, requisites and sitemaps included.
+    pub n_fetched: u64,
+    /// Visits of pages that ended.
+    pub n_pages: u64,
+    /// Another content than before, or the first.
+    pub n_changed: u64,
+    /// The same content.
+    pub n_unchanged: u64,
+    /// Nothing that counts came back.
+    pub n_failed: u64,
+    /// Not there, or not to be fetched.
+    pub n_gone: u64,
+    /// Given up because their host did not answer.
+    pub n_given_up: u64,
+    /// Captures that were looked at.
+    pub n_analysed: u64,
+    /// Captures that wait for it.
+    pub n_analysing: u64,
+    /// Bytes of bodies received.
+    pub body_bytes: u64,
+    /// Bytes that the WARC files grew by.
+    pub stored_bytes: u64,
+    /// Addresses that wait for their host.
+    pub n_waiting: u64,
+    /// Fetches in flight.
+    pub n_active: u64,
+    /// Pages that are known.
+    pub n_known: u64,
+    /// When something happens next, if the crawl waits.
+    pub next_wakeup: Option<String>,
+    /// Errors by kind.
+    pub errors: BTreeMap<&'static str, u64>,
+    /// Errors by host, the first thousand hosts.
+    pub errors_by_host: BTreeMap<String, u64>,
+    /// What happened last.
+    #[serde(skip)]
+    pub last: String,
+}
+
+impl Crawl {
+    pub(super) fn count(&mut self, settled: &Settled) {
+        let status = &mut self.status;
+        status.n_active -= 1;
+        status.n_fetched += 1;
+        status.n_pages += u64::from(settled.kind == PageKind::Page);
+        *match settled.ending {
+            Ending::Changed => &mut status.n_changed,
+            Ending::Unchanged => &mut status.n_unchanged,
+            Ending::Failed => &mut status.n_failed,
+            Ending::Gone => &mut status.n_gone,
+        } += 1;
+        status.body_bytes += settled.body_bytes;
+        status.stored_bytes += settled.stored_bytes;
+        self.spending.book(settled.seed, settled.body_bytes, settled.done_at, status.n_active);
+        if let Some(error) = settled.error {
+            *status.errors.entry(error).or_default() += 1;
+            if let Ok(Some(host)) = host_name(&self.store, settled.site)
+                && (status.errors_by_host.len() < 1000 || status.errors_by_host.contains_key(&host))
+            {
+                *status.errors_by_host.entry(host).or_default() += 1;
+            }
+        }
+    }
+
+    pub(super) fn refresh(&mut self, end: Option<End>) -> &Status {
+        let next = self.next_event();
+        self.status.n_waiting = self.hosts.n_waiting() as u64;
+        self.status.n_known = self.n_known;
+        self.status.n_analysing = self.n_analysing() as u64;
+        self.status.next_wakeup = next.filter(|_| end.is_none()).map(|at| at.to_rfc3339());
+        self.status.end = end;
+        &self.status
+    }
+}
+
+fn host_name(store: &Store, site: SiteId) -> rusqlite::Result<Option<String>> {
+    use rusqlite::OptionalExtension;
+    store
+        .connection()
+        .prepare_cached("SELECT host FROM sites WHERE id = ?1")?
+        .query_row([site.0], |row| row.get(0))
+        .optional()
+}

@@ -1,0 +1,97 @@
+//! The archive's own links, and what the user says of sites -> omega(P) of every page, as the archive grows (SPEC 6).
+//!
+//! PageRank is computed anew when the crawl knows a quarter more pages than at the last time, and once a day because
+//! links change; on a thread of its own, since a million pages take a second.
+
+use std::thread::JoinHandle;
+
+use perennial_core::page::PageId;
+use perennial_core::rank::page_weight;
+use perennial_core::schedule::Scheduler;
+use perennial_core::time::{Span, Timestamp};
+
+use crate::archive::Archive;
+use crate::history::page_ranks;
+
+/// So much more pages make the ranks old.
+const GROWTH: f64 = 1.25;
+/// So much time does too.
+const LONGEST: Span = Span::from_hours(24);
+/// The rank of a page that no link leads to, beside a mean of 1.
+const UNLINKED: f32 = 0.15;
+
+/// omega(P) of the pages that the crawl knows.
+pub(super) struct Weights {
+    archive: Archive,
+    /// What the user says of each page, by number; 0 where the crawl does not know the page.
+    user: Vec<f32>,
+    n_known: usize,
+    ranks: Vec<f32>,
+    /// Pages that were known, and when, when ranking last began.
+    ranked: (usize, Option<Timestamp>),
+    work: Option<JoinHandle<anyhow::Result<Vec<f32>>>>,
+}
+
+impl Weights {
+    /// Knows no page yet.
+    pub(super) fn new(archive: &Archive) -> Weights {
+        Weights {
+            archive: archive.clone(),
+            user: Vec::new(),
+            n_known: 0,
+            ranks: Vec::new(),
+            ranked: (0, None),
+            work: None,
+        }
+    }
+
+    /// Takes note of a page and of what the user says of it.
+    pub(super) fn add(&mut self, page: PageId, user: f32) {
+        let at = page.0 as usize;
+        if at >= self.user.len() {
+            self.user.resize(at + 1, 0.0);
+        }
+        self.n_known += usize::from(self.user[at] == 0.0);
+        self.user[at] = user;
+    }
+
+    /// Ranks at once; for the start of a crawl.
+    pub(super) fn rank_now(&mut self, scheduler: &mut Scheduler, now: Timestamp) -> anyhow::Result<()> {
+        self.ranked = (self.n_known, Some(now));
+        self.ranks = page_ranks(&self.archive.store()?, &[])?;
+        self.tell(scheduler);
+        Ok(())
+    }
+
+    /// Starts ranking when it is time, and tells the scheduler when it is done.
+    pub(super) fn keep_up(&mut self, scheduler: &mut Scheduler, now: Timestamp) -> anyhow::Result<()> {
+        if let Some(done) = self.work.take_if(|work| work.is_finished()) {
+            self.ranks = done.join().map_err(|_| anyhow::anyhow!("ranking failed unexpectedly"))??;
+            self.tell(scheduler);
+        }
+        if self.work.is_none() && self.is_due(now) {
+            self.ranked = (self.n_known, Some(now));
+            let (archive, start) = (self.archive.clone(), self.ranks.clone());
+            let rank = move || page_ranks(&archive.store()?, &start);
+            self.work = Some(std::thread::Builder::new().name("ranking".into()).spawn(rank)?);
+        }
+        Ok(())
+    }
+
+    fn is_due(&self, now: Timestamp) -> bool {
+        let (n_ranked, at) = self.ranked;
+        let has_grown = self.n_known as f64 > GROWTH * n_ranked as f64;
+        has_grown || at.is_none_or(|at| now - at >= LONGEST)
+    }
+
+    /// Ranks beside those of the pages that are followed: the mean of those is 1.
+    fn tell(&self, scheduler: &mut Scheduler) {
+        let known = || (0..self.user.len()).filter(|&at| self.user[at] > 0.0);
+        let rank = |at: usize| self.ranks.get(at).copied().unwrap_or(UNLINKED);
+        let sum: f64 = known().map(|at| f64::from(rank(at))).sum();
+        let mean = (sum / self.n_known.max(1) as f64).max(1e-9) as f32;
+        for at in known() {
+            scheduler.set_weight(PageId(at as u32), page_weight(rank(at) / mean, self.user[at]));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! The living web, and how pages are analysed -> what each of its changes is worth, and each page: the scale on which an
+//! archive of it is measured.
+//!
+//! A change is worth what the analysis finds between the two versions around it when it sees both, with the same
+//! advertisement, counter and stamp on them: a crawler that visits after every change comes to the same values, less
+//! what it mistakes for noise. A page is worth its PageRank over the web's own links times what the user says of its
+//! site, as in the crawl.
+
+use std::collections::HashMap;
+
+use perennial_core::diff::diff;
+use perennial_core::importance::{Importance, ImportanceConfig, importance};
+use perennial_core::links::find_links;
+use perennial_core::rank::{LinkGraph, page_weight};
+use perennial_render::Captured;
+use rayon::prelude::*;
+use url::Url;
+
+use super::template::{self, Answer};
+use super::web::LivingWeb;
+use crate::analyse::{Analyst, Look};
+
+/// What there was to catch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Truth {
+    /// Of every page, of every change.
+    pub importance: Vec<Vec<Importance>>,
+    /// omega(P) of every page.
+    pub weights: Vec<f64>,
+}
+
+impl Truth {
+    /// Looks at every version of every page.
+    pub fn of(web: &LivingWeb, analyst: &Analyst) -> Truth {
+        let importance = (0..web.pages.len()).into_par_iter().map(|page| changes_of(web, page, analyst));
+        Truth { importance: importance.collect(), weights: weights_of(web) }
+    }
+}
+
+/// The page as it is served, with the noise of one request in all versions.
+fn html_of(web: &LivingWeb, page: usize, version: usize) -> String {
+    template::html(&Answer { web, page, version, request: 0, now: web.start })
+}
+
+fn url_of(web: &LivingWeb, page: usize) -> String {
+    let page = &web.pages[page];
+    format!("http://{}.localhost{}", web.sites[page.site].name, page.path)
+}
+
+fn changes_of(web: &LivingWeb, page: usize, analyst: &Analyst) -> Vec<Importance> {
+    let (url, config) = (url_of(web, page), ImportanceConfig::default());
+    let requisites = |wanted: &str| {
+        let body = template::STYLE.as_bytes().to_vec();
+        let style = Captured { status: 200, content_type: "text/css".into(), body };
+        wanted.ends_with("/style.css").then_some(style)
+    };
+    let tree = |version: usize| {
+        let html = html_of(web, page, version);
+        analyst.tree(&Look { url: &url, version: "", html: &html, requisites: &requisites })
+    };
+    let n_changes = web.pages[page].changes.len();
+    if n_changes == 0 {
+        return Vec::new();
+    }
+    let mut before = tree(0);
+    let weigh = |version: usize| {
+        let after = tree(version);
+        let delta = diff(&before, &after);
+        before = after;
+        importance(&delta, &config)
+    };
+    (1..=n_changes).map(weigh).collect()
+}
+
+fn weights_of(web: &LivingWeb) -> Vec<f64> {
+    let numbers: HashMap<String, u32> =
+        (0..web.pages.len()).map(|page| (url_of(web, page), page as u32)).collect();
+    let mut links = Vec::new();
+    for (url, &page) in &numbers {
+        let Ok(base) = Url::parse(url) else { continue };
+        let found = find_links(&html_of(web, page as usize, 0), &base);
+        let targets = found.iter().filter(|link| link.kind.is_page()).filter_map(|link| numbers.get(&link.url));
+        links.extend(targets.map(|&target| (page, target)));
+    }
+    let ranks = LinkGraph::from_links(web.pages.len(), links).page_rank(&[]);
+    let user = |page: usize| web.sites[web.pages[page].site].weight as f32;
+    ranks.iter().enumerate().map(|(page, &rank)| f64::from(page_weight(rank, user(page)))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perennial_core::time::Timestamp;
+
+    #[test]
+    fn front_pages_weigh_more_than_what_they_lead_to() {
+        let web = LivingWeb::new(1, Timestamp::parse("2026-03-02").unwrap(), 1);
+        let weights = weights_of(&web);
+        for (page, weight) in weights.iter().enumerate() {
+            let site = web.pages[page].site;
+            let front = web.pages.iter().position(|page| page.site == site && page.path == "/").unwrap();
+            assert!(*weight > 0.0 && *weight <= weights[front], "{}", url_of(&web, page));
+        }
+    }
+}

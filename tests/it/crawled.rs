@@ -55,6 +55,12 @@ impl Archive {
         text
     }
 
+    /// Runs a command that must end with this code.
+    pub(crate) fn ended(&self, args: &[&str], code: i32) {
+        let output = self.run(args);
+        assert_eq!(output.status.code(), Some(code), "{args:?}: {output:?}");
+    }
+
     /// Runs a command that must succeed; what it printed as JSON.
     pub(crate) fn json(&self, args: &[&str]) -> Value {
         let text = self.ok(&[args, &["--json"]].concat());

@@ -1,27 +1,88 @@
-//! The whole loop on the living web: real crawler, real WARC files, known truth.
+//! The whole loop on the living web: real crawler, real WARC files, known truth, two virtual weeks.
 
-use std::process::Command;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
 
-use crate::program::{folder, perennial, ran};
+use crate::program::{folder, perennial};
 
-/// Three virtual days. The clock waits for a slow machine, so load changes the time the test takes, not what is caught;
-/// the margins are for what differs by chance from run to run.
+/// How often the second crawl is killed.
+const N_KILLS: u32 = 20;
+/// Captures that each of its lives lasts: the two weeks have more than so many lives.
+const CAPTURES_A_LIFE: u32 = 420;
+
+fn demo(archive: &Path) -> Child {
+    Command::new(env!("CARGO_BIN_EXE_perennial"))
+        .args(["demo", "--json", "--dir"])
+        .arg(archive)
+        .env_remove("PERENNIAL_ARCHIVE")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap()
+}
+
+fn ended(child: Child) -> serde_json::Value {
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", output.status);
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// How many captures are safe; none while the archive is being made.
+fn n_captures(archive: &Path) -> u32 {
+    let Ok(archive) = perennial::archive::Archive::open(archive) else { return 0 };
+    let Ok(store) = archive.store() else { return 0 };
+    store.connection().query_row("SELECT count(*) FROM captures", [], |row| row.get(0)).unwrap_or(0)
+}
+
+/// Kills the demonstration again and again, then lets it end.
+fn killed(archive: &Path) -> serde_json::Value {
+    for life in 1..=N_KILLS {
+        let mut child = demo(archive);
+        while n_captures(archive) < life * CAPTURES_A_LIFE {
+            assert!(child.try_wait().unwrap().is_none(), "it ended before it could be killed {life} times");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    ended(demo(archive))
+}
+
+fn share(value: &serde_json::Value, name: &str) -> f64 {
+    value[name].as_f64().unwrap()
+}
+
+/// The clock stands still while there is work, so load changes the time the test takes, not what is caught.
 #[test]
-fn the_archive_catches_what_the_simulator_says_it_should() {
-    let (_dir, archive) = folder();
-    let run = ran(Command::new(env!("CARGO_BIN_EXE_perennial"))
-        .args(["demo", "--days", "3", "--json", "--dir"])
-        .arg(&archive)
-        .env_remove("PERENNIAL_ARCHIVE"))
-    .ok();
-    let result: serde_json::Value = serde_json::from_str(&run.stdout).unwrap();
-    let share = |value: &serde_json::Value| value["completeness_pooled"].as_f64().unwrap();
-    let (real, simulated, fixed) =
-        (share(&result), share(&result["simulated"]), share(&result["fixed_interval"]));
-    assert!((real - simulated).abs() < 0.08, "{real} in the archive, {simulated} simulated");
-    assert!(real > fixed + 0.05, "{real} in the archive, {fixed} by a fixed interval");
-    let fetches = |value: &serde_json::Value| value["fetches"].as_f64().unwrap();
-    assert!(fetches(&result) <= 1.02 * fetches(&result["simulated"]), "the budget was exceeded: {result}");
+fn the_archive_catches_what_the_simulator_says_also_when_it_is_killed() {
+    let (dir, archive) = folder();
+    let often_killed = dir.path().join("killed");
+    let (result, result_killed) = std::thread::scope(|scope| {
+        let undisturbed = scope.spawn(|| ended(demo(&archive)));
+        let result_killed = killed(&often_killed);
+        (undisturbed.join().unwrap(), result_killed)
+    });
+    let pooled = |value: &serde_json::Value| share(value, "completeness_pooled");
+    let (real, simulated) = (pooled(&result), pooled(&result["simulated"]));
+    assert!((real - simulated).abs() < 0.03, "{real} in the archive, {simulated} simulated");
+    let coherence = |value: &serde_json::Value| share(value, "coherence_weighted");
+    let (real_coherence, simulated_coherence) = (coherence(&result), coherence(&result["simulated"]));
+    assert!(
+        (real_coherence - simulated_coherence).abs() < 0.03,
+        "coherence {real_coherence} in the archive, {simulated_coherence} simulated"
+    );
+    let (fixed, of_papers) = (pooled(&result["fixed_interval"]), pooled(&result["importance_pattern"]));
+    assert!(real > fixed + 0.10, "{real} in the archive, {fixed} by a fixed interval");
+    assert!(real > of_papers + 0.03, "{real} in the archive, {of_papers} by importance-pattern");
+    let noise = share(&result, "noise_share");
+    assert!(noise < 0.03, "{noise} of the visits went to pages that show nothing but noise");
+    let fetches = |value: &serde_json::Value| share(value, "fetches");
+    assert!(fetches(&result) <= fetches(&result["simulated"]) + 24.0, "the budget was exceeded: {result}");
     assert!(std::fs::read_to_string(archive.join("report.html")).unwrap().contains("</html>"));
     perennial(&archive, ["verify"]).ok();
+
+    let disturbed = pooled(&result_killed);
+    assert!((real - disturbed).abs() < 0.02, "{real} undisturbed, {disturbed} when killed {N_KILLS} times");
+    perennial(&often_killed, ["verify"]).ok();
 }

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod archive;
+mod budget;
 mod crawl_again;
 #[cfg(feature = "interop")]
 mod crawl_browser;
@@ -17,6 +18,7 @@ mod demo;
 mod diff;
 mod durability;
 mod interop;
+mod keep;
 mod program;
 mod render;
 mod web;

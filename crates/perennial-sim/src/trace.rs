@@ -197,7 +197,14 @@ pub fn mix(name: &str, worlds: &[World], days: u32, start: TraceStart) -> World 
             pages.push(WorldPage { site: sites.id(site), changes, ..page.clone() });
         }
     }
-    World { name: name.to_owned(), start: base, end: base + length, sites: sites.into_names(), pages, clocks: Vec::new() }
+    World {
+        name: name.to_owned(),
+        start: base,
+        end: base + length,
+        sites: sites.into_names(),
+        pages,
+        clocks: Vec::new(),
+    }
 }
 
 fn whole_weeks(span: Span) -> Span {

@@ -136,11 +136,15 @@ impl PageHistory {
     }
 }
 
-/// What a scheduler is told of a look: a change that is worth nothing is none.
+/// Less than this is no reason to come back: a counter that a first look cannot tell from news, a rotated banner.
+const TRIFLE: f64 = 0.005;
+
+/// What a scheduler is told of a look: a change that is worth next to nothing is none, or how often it happens would
+/// count, and that it is worth nothing would be forgotten.
 pub fn outcome_of(importance: Importance) -> VisitOutcome {
-    match importance.get() {
-        0.0 => VisitOutcome::Unchanged,
-        _ => VisitOutcome::Changed(importance),
+    match importance.get() < TRIFLE {
+        true => VisitOutcome::Unchanged,
+        false => VisitOutcome::Changed(importance),
     }
 }
 

@@ -503,6 +503,13 @@ impl Learner {
         !self.is_plain && days >= due
     }
 
+    /// How many times they would have been learned by now, had the crawl run all the time.
+    pub(super) fn n_refits_due(&self, now: u32) -> u32 {
+        let days = now.saturating_sub(self.started) / DAY_SECS;
+        let early = REFIT_DAYS.iter().filter(|&&day| day <= days).count() as u32;
+        (early + days.saturating_sub(14) / 7).saturating_sub(self.n_refits)
+    }
+
     /// Learns the shared patterns and fits every page to them.
     pub(super) fn refit_all(&mut self, pages: &mut Pages, clocks: &[LocalClock], now: u32) {
         self.n_refits += 1;

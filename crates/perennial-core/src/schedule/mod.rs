@@ -65,6 +65,8 @@ const LONGEST_RETRY_SECS: u32 = 86_400;
 /// First probe of a page that is gone; doubled each time, up to two months.
 const FIRST_PROBE_SECS: u32 = 86_400;
 const LONGEST_PROBE_SECS: u32 = 60 * 86_400;
+/// Fits of the shared patterns after a history was replayed.
+const MOST_REFITS: u32 = 5;
 /// L of a page that is known to have changed: high enough that only its importance counts.
 const NOTICED_LOAD: f32 = 8.0;
 
@@ -263,7 +265,10 @@ impl Scheduler {
         let secs = self.secs(now);
         self.state_at = now;
         if self.config.learn && self.config.strategy == Strategy::ExpectedGain {
-            self.learner.refit_all(&mut self.pages, &self.clocks, secs);
+            // Shared patterns get better with every fit: as many as there would have been, but for the last few.
+            for _ in 0..self.learner.n_refits_due(secs).clamp(1, MOST_REFITS) {
+                self.learner.refit_all(&mut self.pages, &self.clocks, secs);
+            }
         }
         for at in 0..self.pages.len() {
             self.restate(at);

@@ -2,8 +2,8 @@
 
 use perennial_core::diff::Element;
 use perennial_core::importance::ImportanceConfig;
-use perennial_core::observe::{Known, Observation, observe};
 use perennial_core::layout::Rect;
+use perennial_core::observe::{Known, Observation, observe};
 use perennial_core::segment::{Block, BlockTree, SegmentConfig, segment};
 use perennial_render::dom::Dom;
 use perennial_render::engine::base_url;

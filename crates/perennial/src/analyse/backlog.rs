@@ -224,7 +224,8 @@ impl PageAnalyst {
         }
         let html = decode_text(&payload.bytes, payload.head.get("Content-Type").as_deref());
         let digest = capture.digest.clone();
-        let look = PageLook { page: capture.page, url: &capture.url, time: capture.time, digest, html: &html };
+        let look =
+            PageLook { page: capture.page, url: &capture.url, time: capture.time, digest, html: &html };
         self.look(look, known).map(Some)
     }
 
@@ -253,7 +254,9 @@ impl PageAnalyst {
             return Ok(Some((Lesson::same_payload(capture.page, capture.time, &mut known), known)));
         }
         let before = known.known()?;
-        let Ok(delta) = Delta::from_xml(&String::from_utf8_lossy(&stored.payload.bytes)) else { return Ok(None) };
+        let Ok(delta) = Delta::from_xml(&String::from_utf8_lossy(&stored.payload.bytes)) else {
+            return Ok(None);
+        };
         let Ok(mut tree) = delta.apply(&before.tree) else { return Ok(None) };
         tree.url.clone_from(&capture.url);
         tree.version = capture.time.to_rfc3339();

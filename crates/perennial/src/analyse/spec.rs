@@ -142,7 +142,8 @@ fn is_vixml(text: &str) -> bool {
 fn load_file(path: &Path) -> anyhow::Result<Page> {
     if !path.is_file() {
         bail!(
-            "{}: neither a file nor an address; write page.html, https://host/page or https://host/page@20261116",
+            "cannot read the page {}: neither a file nor an address; write page.html, https://host/page or \
+             https://host/page@20261116",
             path.display()
         );
     }
@@ -252,10 +253,7 @@ mod tests {
         assert_eq!(spec("http://a.org/x@y"), PageSpec::Live("http://a.org/x@y".into()));
         let url = || "http://a.org/".to_string();
         let time = Timestamp::parse("20260102").unwrap();
-        assert_eq!(
-            spec("http://a.org/@20260102"),
-            PageSpec::Archived { url: url(), time: Some(time) }
-        );
+        assert_eq!(spec("http://a.org/@20260102"), PageSpec::Archived { url: url(), time: Some(time) });
         assert_eq!(spec("http://a.org/@"), PageSpec::Archived { url: url(), time: None });
     }
 

@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use anyhow::bail;
 use clap::Args;
 use indicatif::{DecimalBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use perennial_core::schedule::Strategy;
+use perennial_core::schedule::{Pacing, Strategy};
 use perennial_core::time::{Span, Timestamp};
 
 use super::{Context, Exit};
@@ -63,9 +63,10 @@ pub(super) struct Crawl {
     /// Connections to one host at a time; for hosts of your own
     #[arg(long, value_name = "N", default_value_t = 1)]
     connections: u32,
-    /// Run on a virtual clock, so many times as fast; loopback hosts only
+    /// Run on a virtual clock, so many times as fast, or `max`: it leaps whenever there is nothing to do; loopback hosts
+    /// only
     #[arg(long, value_name = "FACTOR")]
-    time_lapse: Option<f64>,
+    time_lapse: Option<String>,
     /// Where the virtual clock starts [default: now]
     #[arg(long, value_name = "TIME", requires = "time_lapse", value_parser = Timestamp::parse)]
     start: Option<Timestamp>,
@@ -97,12 +98,14 @@ impl Crawl {
     }
 
     fn options(&self) -> anyhow::Result<CrawlOptions> {
-        let clock = match self.time_lapse {
+        let start = self.start.unwrap_or(Clock::Real.now());
+        let clock = match self.time_lapse.as_deref() {
             None => Clock::Real,
-            Some(factor) if factor.is_finite() && factor > 0.0 => {
-                Clock::time_lapse(factor, self.start.unwrap_or(Clock::Real.now()))
-            }
-            Some(factor) => bail!("--time-lapse {factor}: give a number above 0, such as 3600"),
+            Some("max") => Clock::leaping(start),
+            Some(text) => match text.parse::<f64>() {
+                Ok(factor) if factor.is_finite() && factor > 0.0 => Clock::time_lapse(factor, start),
+                _ => bail!("--time-lapse {text}: give a number above 0, such as 3600, or max"),
+            },
         };
         Ok(CrawlOptions {
             once: self.once,
@@ -115,6 +118,7 @@ impl Crawl {
                 .map_err(anyhow::Error::msg)?,
             bytes_per_day: self.bytes_per_day,
             slot: self.period,
+            pacing: Pacing::Spread,
             interval: self.interval,
             limit: self.limit,
             time_limit: self.time_limit,

@@ -37,9 +37,9 @@ pub(super) struct Demo {
     /// Which policy crawls
     #[arg(long, value_name = "NAME", default_value_t = Strategy::ExpectedGain)]
     strategy: Strategy,
-    /// Virtual seconds in a real one; the clock waits when the machine cannot keep up
-    #[arg(long, value_name = "FACTOR", default_value_t = 12_000.0)]
-    time_lapse: f64,
+    /// Virtual seconds in a real one [default: as many as the machine can]
+    #[arg(long, value_name = "FACTOR")]
+    time_lapse: Option<f64>,
     /// Seed of all chance
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -54,9 +54,8 @@ impl Demo {
             self.budget
         );
         anyhow::ensure!(
-            self.time_lapse.is_finite() && self.time_lapse >= 1.0,
-            "--time-lapse {}: give a number from 1, such as 12000",
-            self.time_lapse
+            self.time_lapse.is_none_or(|factor| factor.is_finite() && factor >= 1.0),
+            "--time-lapse: give a number from 1, such as 12000"
         );
         let options = DemoOptions {
             root: self.dir.clone(),
@@ -119,7 +118,7 @@ fn print_summary(out: &mut dyn std::io::Write, result: &DemoResult) -> std::io::
     let row = |out: &mut dyn std::io::Write, name: &str, caught: &Caught| {
         writeln!(
             out,
-            "{name:<28} {:>8} {:>10} {:>10} {:>10} {:>10}",
+            "{name:<30} {:>8} {:>10} {:>10} {:>10} {:>10}",
             caught.fetches,
             percent(caught.completeness_pooled),
             percent(caught.completeness_weighted),
@@ -129,11 +128,12 @@ fn print_summary(out: &mut dyn std::io::Write, result: &DemoResult) -> std::io::
     };
     writeln!(
         out,
-        "{:<28} {:>8} {:>10} {:>10} {:>10} {:>10}",
+        "{:<30} {:>8} {:>10} {:>10} {:>10} {:>10}",
         "caught", "fetches", "pooled", "Def. 5.13", "versions", "coherence"
     )?;
     row(out, "this archive", &result.caught)?;
     row(out, "the same, simulated", &result.simulated)?;
+    row(out, "importance-pattern, simulated", &result.importance_pattern)?;
     row(out, "fixed interval, simulated", &result.fixed_interval)?;
     writeln!(out, "\nThe archive is {}. The report:\n{}", result.archive.display(), result.report.display())
 }

@@ -8,8 +8,8 @@ use serde::Serialize;
 
 use super::{Context, Exit};
 use crate::analyse::{Analyst, analyse_backlog, count_backlog};
-use crate::archive::{Archive, ArchiveWriter};
 use crate::archive::import::{FileReport, ImportReport, import};
+use crate::archive::{Archive, ArchiveWriter};
 
 const AFTER_HELP: &str = "\
 Files are stored byte for byte in warc/. Importing a file twice changes nothing. Damaged parts are skipped,

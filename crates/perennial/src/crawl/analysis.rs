@@ -32,10 +32,7 @@ pub struct Analysis {
 
 impl Analysis {
     /// Starts a thread for every core. Lessons go to the recorder, which owns the archive.
-    pub fn start(
-        pages: &Arc<PageAnalyst>,
-        lessons: &Sender<Message>,
-    ) -> std::io::Result<Analysis> {
+    pub fn start(pages: &Arc<PageAnalyst>, lessons: &Sender<Message>) -> std::io::Result<Analysis> {
         let (jobs, receiver) = channel();
         let receiver = Arc::new(Mutex::new(receiver));
         let (learned_sender, learned) = unbounded_channel();
@@ -80,12 +77,7 @@ fn next_job(receiver: &Mutex<Receiver<PageId>>) -> Option<PageId> {
     receiver.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 
-fn work(
-    pages: &PageAnalyst,
-    page: PageId,
-    lessons: &Sender<Message>,
-    learned: &UnboundedSender<Learned>,
-) {
+fn work(pages: &PageAnalyst, page: PageId, lessons: &Sender<Message>, learned: &UnboundedSender<Learned>) {
     let word = match pages.go_on(page) {
         Ok(done) => {
             let outcome = outcome_of(&done);

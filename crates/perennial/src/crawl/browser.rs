@@ -116,7 +116,15 @@ async fn fetch(
         content_type: fetched.head.get("Content-Type").unwrap_or_default().into_owned(),
         body: decoded(&mut fetched)?,
     };
-    let done = Exchanged { url: to.to_string(), time: now, fetched, links: None, dom: None, prepared: None, left_out: None };
+    let done = Exchanged {
+        url: to.to_string(),
+        time: now,
+        fetched,
+        links: None,
+        dom: None,
+        prepared: None,
+        left_out: None,
+    };
     Some((captured, done))
 }
 

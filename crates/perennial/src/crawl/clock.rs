@@ -1,7 +1,7 @@
 //! The crawl's idea of now: the real time, or a virtual one that runs faster (time-lapse).
 
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use perennial_core::time::{Span, Timestamp};
@@ -22,12 +22,35 @@ pub enum Clock {
         /// Microseconds of real time for which it stood still.
         held_micros: Arc<AtomicU64>,
     },
+    /// Stands still while there is work, and leaps to the next thing to do when there is none: as fast as the machine
+    /// can, and the same on every machine.
+    Leaping {
+        /// Milliseconds since 1970.
+        millis: Arc<AtomicI64>,
+    },
 }
 
 impl Clock {
     /// A virtual clock that stands at `start` until it is set going.
     pub fn time_lapse(factor: f64, start: Timestamp) -> Clock {
         Clock::TimeLapse { factor, start, origin: Arc::default(), held_micros: Arc::default() }
+    }
+
+    /// A clock that stands at `start` and leaps when there is nothing to do.
+    pub fn leaping(start: Timestamp) -> Clock {
+        Clock::Leaping { millis: Arc::new(AtomicI64::new(start.as_millis())) }
+    }
+
+    /// Whether it leaps.
+    pub fn is_leaping(&self) -> bool {
+        matches!(self, Clock::Leaping { .. })
+    }
+
+    /// Leaps; never backwards, and only if it is of that kind.
+    pub fn leap_to(&self, at: Timestamp) {
+        if let Clock::Leaping { millis } = self {
+            millis.fetch_max(at.as_millis(), Ordering::Relaxed);
+        }
     }
 
     /// Sets a virtual clock going, once: what comes before, such as reading an archive, takes no virtual time.
@@ -50,6 +73,7 @@ impl Clock {
                 let running = elapsed.saturating_sub(held).as_secs_f64();
                 *start + Span::from_millis((running * factor * 1000.0) as i64)
             }
+            Clock::Leaping { millis } => Timestamp::from_millis(millis.load(Ordering::Relaxed)),
         }
     }
 
@@ -59,6 +83,8 @@ impl Clock {
         let factor = match self {
             Clock::Real => 1.0,
             Clock::TimeLapse { factor, .. } => *factor,
+            // Something that is in flight ends the wait.
+            Clock::Leaping { .. } => return Duration::from_secs(if secs > 0.0 { 3600 } else { 0 }),
         };
         // Bounded, so that a wake-up in the far future cannot overflow a timer.
         Duration::from_secs_f64((secs / factor).clamp(0.0, 3600.0))
@@ -74,7 +100,7 @@ impl Clock {
 
     /// Whether it is virtual.
     pub fn is_time_lapse(&self) -> bool {
-        matches!(self, Clock::TimeLapse { .. })
+        !matches!(self, Clock::Real)
     }
 }
 
@@ -103,5 +129,16 @@ mod tests {
         clock.set_going();
         clock.hold(Duration::from_secs(3600));
         assert_eq!(clock.now(), start);
+    }
+
+    #[test]
+    fn a_leaping_clock_stands_until_it_leaps_and_never_goes_back() {
+        let start = Timestamp::parse("2026-01-01").unwrap();
+        let clock = Clock::leaping(start);
+        let seen_by_others = clock.clone();
+        clock.leap_to(start + Span::from_hours(3));
+        clock.leap_to(start);
+        assert_eq!(seen_by_others.now(), start + Span::from_hours(3));
+        assert!(clock.is_time_lapse() && clock.is_leaping());
     }
 }

@@ -307,6 +307,13 @@ pub fn last_visit(connection: &Connection) -> rusqlite::Result<Option<Timestamp>
     Ok(millis.map(Timestamp::from_millis))
 }
 
+/// The first capture of all: where what can be learned begins.
+pub fn first_capture(connection: &Connection) -> rusqlite::Result<Option<Timestamp>> {
+    let millis: Option<i64> =
+        connection.query_row("SELECT min(first_seen) FROM pages", [], |row| row.get(0))?;
+    Ok(millis.map(Timestamp::from_millis))
+}
+
 /// Whether a page had a visit that ended.
 pub fn was_visited(connection: &Connection, page: PageId) -> rusqlite::Result<bool> {
     let visited: Option<Option<i64>> = connection

@@ -13,6 +13,7 @@
 //! | [`robots`] | an origin -> its rules |
 //! | [`visit`] | an address -> what came back and what it leads to |
 //! | [`analysis`] | safe captures -> what they taught, on all cores |
+//! | `unstyled` | pages whose stylesheets are still to come -> pages that can be looked at |
 //! | [`browser`] | a page that scripts draw -> its document after they ran |
 //! | [`record`] | reports -> captures, memory and log, durable together |
 //! | [`status`] | visits that ended -> where the crawl stands |
@@ -36,6 +37,7 @@ mod signals;
 pub mod spending;
 mod start;
 pub mod status;
+mod unstyled;
 pub mod visit;
 mod weights;
 
@@ -61,6 +63,7 @@ use settings::{CrawlSettings, Seeds};
 use signals::Signals;
 use spending::{Permission, Spending};
 pub use status::{End, Status};
+use unstyled::Unstyled;
 use visit::Shared;
 use weights::Weights;
 
@@ -132,6 +135,7 @@ struct Crawl {
     analysis: Option<Analysis>,
     /// Pages under analysis: what their payload alone tells, and when they were visited.
     judged: HashMap<PageId, (VisitOutcome, Timestamp)>,
+    unstyled: Unstyled,
     weights: Weights,
     spending: Spending,
     /// Visits that the budget does not allow before an instant.
@@ -160,6 +164,7 @@ impl Crawl {
             if let Some(end) = self.end() {
                 break end;
             }
+            self.leap();
             let wait = self.wait();
             let (is_behind, since) = (self.is_behind(), Instant::now());
             tokio::select! {
@@ -206,7 +211,7 @@ impl Crawl {
         let now = self.options.clock.now();
         self.take_up_again(now);
         if let Order::Scheduled(scheduler) = &mut self.order {
-            self.weights.keep_up(scheduler, now)?;
+            self.weights.keep_up(scheduler, now, self.options.clock.is_leaping())?;
             if now - self.planned_at >= PLAN_SPAN {
                 scheduler.set_budget(self.spending.plan());
                 self.planned_at = now;
@@ -230,11 +235,13 @@ impl Crawl {
         }
     }
 
-    /// The budget is spent: the visit waits, and so do all pages that are on the same budget.
+    /// The budget is spent: the visit waits. If that is for long, the scheduler takes it back and leaves all pages alone
+    /// that are on the same budget.
     fn put_off(&mut self, target: &frontier::Target, why: Why, until: Timestamp, all: bool) {
         self.hosts.give_back(target.site);
+        let is_long = until - self.options.clock.now() > self.options.slot;
         match (&mut self.order, why) {
-            (Order::Scheduled(scheduler), Why::Scheduled(_)) => {
+            (Order::Scheduled(scheduler), Why::Scheduled(_)) if is_long => {
                 scheduler.release(target.page);
                 let seed = (!all).then_some(target.seed);
                 self.spending.pages_of(seed).for_each(|page| scheduler.hold(page, until));
@@ -283,8 +290,9 @@ impl Crawl {
             for new_page in &settled.new_pages {
                 self.take_new(*new_page);
             }
-            if settled.kind == PageKind::Page {
-                self.judge(&settled);
+            match settled.kind {
+                PageKind::Page => self.judge(&settled),
+                _ => self.dress(settled.page),
             }
             if settled.ending == Ending::Failed {
                 self.after_failure(&settled);
@@ -297,10 +305,23 @@ impl Crawl {
         let is_delivered = matches!(settled.outcome, VisitOutcome::Changed(_) | VisitOutcome::Unchanged);
         match &mut self.analysis {
             Some(analysis) if is_delivered => {
+                self.weights.saw(settled.page);
                 self.judged.insert(settled.page, (settled.outcome.clone(), settled.done_at));
-                analysis.submit(settled.page);
+                let needed = settled.new_pages.iter().filter(|new| new.kind == PageKind::Requisite);
+                if !self.unstyled.put(settled.page, needed.map(|new| new.page)) {
+                    analysis.submit(settled.page);
+                }
             }
             _ => self.tell_scheduler(settled.page, settled.outcome.clone(), settled.done_at),
+        }
+    }
+
+    /// A requisite is there, or will not be: pages that waited for it can be looked at.
+    fn dress(&mut self, requisite: PageId) {
+        for page in self.unstyled.take(requisite) {
+            if let Some(analysis) = &mut self.analysis {
+                analysis.submit(page);
+            }
         }
     }
 
@@ -324,6 +345,16 @@ impl Crawl {
         self.analysis.as_ref().map_or(0, Analysis::n_waiting)
     }
 
+    /// With nothing in flight, a clock that leaps is set to the next thing to do.
+    fn leap(&self) {
+        if self.options.clock.is_leaping()
+            && !self.is_behind()
+            && let Some(at) = self.next_event()
+        {
+            self.options.clock.leap_to(at);
+        }
+    }
+
     /// Whether a virtual clock should stand still until work in flight is done.
     fn is_behind(&self) -> bool {
         let n_ready = self.hosts.next_ready().is_some_and(|at| at <= self.options.clock.now());
@@ -340,9 +371,7 @@ impl Crawl {
             self.n_known += 1;
         }
         let info = match self.order {
-            Order::Scheduled(_) if new.is_new => {
-                Some(self.info(new.page, new.seed, new.site, new.group))
-            }
+            Order::Scheduled(_) if new.is_new => Some(self.info(new.page, new.seed, new.site, new.group)),
             _ => None,
         };
         match &mut self.order {
@@ -401,7 +430,7 @@ impl Crawl {
         if self.is_stopping {
             return Some(End::Interrupted);
         }
-        if self.n_analysing() > 0 {
+        if self.n_analysing() > 0 || (!self.unstyled.is_empty() && self.limit_reached().is_none()) {
             return None;
         }
         if let Some(limit) = self.limit_reached() {
@@ -440,7 +469,7 @@ impl Crawl {
             return Duration::from_secs(3600);
         }
         let wait = self.next_event().map_or(Duration::from_secs(3600), |at| self.options.clock.real_wait(at));
-        wait.max(Duration::from_millis(1))
+        if self.options.clock.is_leaping() { wait } else { wait.max(Duration::from_millis(1)) }
     }
 }
 

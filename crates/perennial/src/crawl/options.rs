@@ -1,6 +1,6 @@
 //! What the user asks of one crawl.
 
-use perennial_core::schedule::{Budget, Strategy};
+use perennial_core::schedule::{Budget, Pacing, Strategy};
 use perennial_core::time::Span;
 
 use super::clock::Clock;
@@ -18,6 +18,8 @@ pub struct CrawlOptions {
     pub bytes_per_day: Option<u64>,
     /// How often pages are ranked.
     pub slot: Span,
+    /// When the visits of a slot are made.
+    pub pacing: Pacing,
     /// The fixed interval, for the policy of that name.
     pub interval: Option<Span>,
     /// End after so many visits of pages.
@@ -48,6 +50,7 @@ impl Default for CrawlOptions {
             budget: None,
             bytes_per_day: None,
             slot: Span::from_hours(1),
+            pacing: Pacing::Spread,
             interval: None,
             limit: None,
             time_limit: None,

@@ -18,6 +18,8 @@ const GRAIN: Span = Span::from_secs(60);
 const DAY: Span = Span::from_hours(24);
 /// What is set aside for a body before any was seen.
 const FIRST_RESERVE: u64 = 100_000;
+/// As if so many visits had brought so many bytes before any was made.
+const FIRST_VISITS: (f64, f64) = (3.0, 120_000.0);
 /// Number under which spending of all sites together is remembered; seeds count from 1.
 const OVERALL: i64 = 0;
 
@@ -175,7 +177,8 @@ impl Spending {
         self.n_bytes += n_bytes;
         for of in [OVERALL, seed] {
             if let Some(purse) = self.purses.get_mut(&of) {
-                purse.reserved = if n_active == 0 { 0 } else { purse.reserved.saturating_sub(purse.reserve()) };
+                purse.reserved =
+                    if n_active == 0 { 0 } else { purse.reserved.saturating_sub(purse.reserve()) };
                 purse.book(now, n_bytes);
             }
         }
@@ -185,7 +188,8 @@ impl Spending {
     pub(super) fn plan(&self) -> Option<Budget> {
         let allowance = self.purses.get(&OVERALL).map(|purse| purse.allowance).unwrap_or_default();
         let by_bytes = allowance.bytes_per_day.map(|most| {
-            let each = if self.n_visits < 20 { 50_000.0 } else { self.n_bytes as f64 / self.n_visits as f64 };
+            let (n_visits, n_bytes) = FIRST_VISITS;
+            let each = (self.n_bytes as f64 + n_bytes) / (self.n_visits as f64 + n_visits);
             Budget { visits: (most as f64 / each.max(1.0)).max(1.0), period: DAY }
         });
         match (allowance.visits, by_bytes) {
@@ -229,7 +233,9 @@ mod tests {
     fn spending(overall: Allowance, site: Allowance) -> Spending {
         let connection = Connection::open_in_memory().unwrap();
         connection
-            .execute_batch("CREATE TABLE crawl_spent (seed, start, n_visits, n_bytes, PRIMARY KEY (seed, start))")
+            .execute_batch(
+                "CREATE TABLE crawl_spent (seed, start, n_visits, n_bytes, PRIMARY KEY (seed, start))",
+            )
             .unwrap();
         let now = Timestamp::parse("2026-03-02").unwrap();
         Spending::load(&connection, overall, [(1, site)].into_iter(), now).unwrap()

@@ -19,6 +19,7 @@ use super::host::{Hosts, Why};
 use super::record::{Recorder, group_of, url_hash};
 use super::settings::{CrawlSettings, CrawlTable, Seeds};
 use super::spending::{self, Allowance, Spending};
+use super::unstyled::Unstyled;
 use super::visit::Shared;
 use super::weights::Weights;
 use super::{Crawl, CrawlOptions, Order, Status, browser, log, robots};
@@ -103,13 +104,18 @@ impl Crawl {
             hosts: Hosts::new(options.connections.max(1)),
             order: match order_start {
                 Some((pass, started)) => Order::Once { pass, started },
-                None => Order::Scheduled(Box::new(scheduler(&options, spending.plan(), now))),
+                None => {
+                    let since = frontier::first_capture(recorder.writer.store().connection())?;
+                    let since = since.map_or(now, |first| first.min(now));
+                    Order::Scheduled(Box::new(scheduler(&options, spending.plan(), since)))
+                }
             },
             shared,
             reports: Some(reports),
             words,
             analysis,
             judged: HashMap::new(),
+            unstyled: Unstyled::default(),
             weights: Weights::new(archive),
             spending,
             put_off: Vec::new(),
@@ -173,6 +179,9 @@ impl Crawl {
         }
         self.n_known += 1;
         let info = self.info(known.page, known.seed, known.site, group_of(&known.url));
+        if known.visited.is_some() {
+            self.weights.saw(known.page);
+        }
         match &mut self.order {
             Order::Once { started, .. } => {
                 let is_done = known.visited.is_some_and(|visited| visited >= *started)
@@ -239,21 +248,27 @@ fn spending_of(
     Spending::load(connection, overall, of_seeds(), now)
 }
 
-fn scheduler(options: &CrawlOptions, budget: Option<Budget>, now: Timestamp) -> Scheduler {
+/// A scheduler whose history began at `since`.
+fn scheduler(options: &CrawlOptions, budget: Option<Budget>, since: Timestamp) -> Scheduler {
     let config = ScheduleConfig {
         strategy: options.strategy,
         budget,
         slot: options.slot,
+        pacing: options.pacing,
         interval: options.interval,
         ..ScheduleConfig::default()
     };
-    Scheduler::new(config, options.seed, now)
+    Scheduler::new(config, options.seed, since)
 }
 
 /// A virtual clock never runs backwards: it goes on where the last crawl left it.
 fn resume_clock(clock: &Clock, writer: &ArchiveWriter) -> anyhow::Result<Clock> {
+    let last = frontier::last_visit(writer.store().connection())?;
+    if let Some(last) = last {
+        clock.leap_to(last);
+    }
     let Clock::TimeLapse { factor, start, .. } = clock else { return Ok(clock.clone()) };
-    match frontier::last_visit(writer.store().connection())? {
+    match last {
         Some(last) if last > *start => Ok(Clock::time_lapse(*factor, last)),
         // The same clock, not one like it: the demonstration's web lives by it too.
         _ => Ok(clock.clone()),

@@ -57,6 +57,7 @@ fn summary(out: &mut String, result: &DemoResult, crawls: &Crawls) {
     );
     row(out, &format!("{}, this archive", result.strategy), &result.caught);
     row(out, &format!("{}, simulated", result.strategy), &result.simulated);
+    row(out, "importance-pattern, simulated", &result.importance_pattern);
     row(out, "fixed interval, simulated", &result.fixed_interval);
     out.push_str(
         "</table><p class=\"note\">Measured from the WARC files against the log of the living web. A change is worth what the \

@@ -6,17 +6,18 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use perennial_core::quality::{PageRecord, Window, completeness, page_completeness};
-use perennial_core::schedule::{Budget, ScheduleConfig, Strategy};
+use perennial_core::schedule::{Budget, Pacing, ScheduleConfig, Strategy};
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_sim::drive::{self, DriveConfig, Visibility};
 use perennial_sim::world::World;
+use rayon::prelude::*;
 use serde::Serialize;
 use tokio::net::TcpListener;
 
-use super::{learned, measure};
 use super::server::LivingServer;
 use super::truth::Truth;
 use super::web::LivingWeb;
+use super::{learned, measure};
 use crate::analyse::Analyst;
 use crate::archive::{Archive, is_archive};
 use crate::crawl::clock::Clock;
@@ -37,8 +38,8 @@ pub struct DemoOptions {
     pub days: u32,
     /// Share of the pages that may be fetched in a virtual hour.
     pub budget: f64,
-    /// Virtual seconds in a real one.
-    pub factor: f64,
+    /// Virtual seconds in a real one; none is as fast as the machine can.
+    pub factor: Option<f64>,
     /// Which policy crawls.
     pub strategy: Strategy,
 }
@@ -58,6 +59,21 @@ pub struct Caught {
     pub coherence_weighted: f64,
     /// Share of the visits after the first week that went to pages with nothing but noise.
     pub noise_share: f64,
+}
+
+impl Caught {
+    /// The mean of several; nothing caught when there are none.
+    fn mean(all: &[Caught]) -> Caught {
+        let mean = |of: fn(&Caught) -> f64| all.iter().map(of).sum::<f64>() / all.len().max(1) as f64;
+        Caught {
+            fetches: mean(|caught| caught.fetches as f64).round() as u64,
+            completeness_pooled: mean(|caught| caught.completeness_pooled),
+            completeness_weighted: mean(|caught| caught.completeness_weighted),
+            completeness_count: mean(|caught| caught.completeness_count),
+            coherence_weighted: mean(|caught| caught.coherence_weighted),
+            noise_share: mean(|caught| caught.noise_share),
+        }
+    }
 }
 
 /// What came of one site.
@@ -85,9 +101,11 @@ pub struct DemoResult {
     pub days: u32,
     /// The policy's name.
     pub strategy: &'static str,
-    /// The same policy in the simulator: how far the real path is from the pure one.
+    /// The same policy in the simulator, mean of several crawls: how far the real path is from the pure one.
     pub simulated: Caught,
-    /// A fixed interval with as many fetches.
+    /// The papers' best, Importance-Pattern, simulated with the same budget.
+    pub importance_pattern: Caught,
+    /// A fixed interval with as many fetches, simulated.
     pub fixed_interval: Caught,
     /// Important changes (importance 0.1 and more) that were caught, and how many there were.
     pub important_caught: u64,
@@ -127,7 +145,10 @@ pub fn demo(
     let web = LivingWeb::new(options.seed, start, options.days);
     let archive = open_archive(&options.root)?;
     let resumed = frontier::last_visit(archive.store()?.connection())?.unwrap_or(start).max(start);
-    let clock = Clock::time_lapse(options.factor, resumed);
+    let clock = match options.factor {
+        Some(factor) => Clock::time_lapse(factor, resumed),
+        None => Clock::leaping(resumed),
+    };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let server = runtime.block_on(serve(&web, &archive, &clock))?;
     follow_sites(&archive, &web, &server)?;
@@ -135,6 +156,7 @@ pub fn demo(
         strategy: options.strategy,
         budget: Some(hourly_budget(&web, options.budget)),
         slot: SLOT,
+        pacing: PACING,
         time_limit: Some(web.end - resumed),
         delay: Some(Span::ZERO),
         connections: 2,
@@ -151,8 +173,14 @@ pub fn demo(
     Ok(compare(options, web, truth, real, learned))
 }
 
+/// One simulated crawl may be lucky: so many are made, each beginning a little later than the one before.
+const N_SIMULATIONS: u32 = 6;
+const SHIFT_SECS: i64 = 131;
+
 /// Rankings are made anew this often.
 const SLOT: Span = Span::from_millis(15 * 60 * 1000);
+/// The visits of so short a slot are made together, which lets them share commits.
+const PACING: Pacing = Pacing::AtOnce;
 
 fn compare(
     options: &DemoOptions,
@@ -165,9 +193,9 @@ fn compare(
     let window = Window { from: web.start, until: web.end };
     let fetches = real.captures.iter().map(Vec::len).sum::<usize>() as f64;
     let hours = (web.end - web.start).as_hours_f64();
-    let simulate = |strategy, budget| {
-        let schedule =
-            ScheduleConfig { strategy, budget: Some(budget), slot: SLOT, ..ScheduleConfig::default() };
+    let simulate = |strategy, budget, number: u32| {
+        let (budget, pacing) = (Some(budget), PACING);
+        let schedule = ScheduleConfig { strategy, budget, slot: SLOT, pacing, ..ScheduleConfig::default() };
         let config = DriveConfig {
             schedule,
             visibility: Visibility::Difference,
@@ -176,21 +204,28 @@ fn compare(
             clock: LocalClock::utc(),
             seed: options.seed,
         };
-        drive::crawl(&world, &config)
+        let start = world.start + Span::from_secs(SHIFT_SECS * i64::from(number));
+        drive::crawl(&World { start, ..world.clone() }, &config)
     };
-    let simulated = simulate(options.strategy, hourly_budget(&web, options.budget));
-    let fixed = simulate(Strategy::FixedInterval, Budget::per_hour(fetches / hours));
+    let simulated: Vec<drive::Crawl> = (0..N_SIMULATIONS)
+        .into_par_iter()
+        .map(|number| simulate(options.strategy, hourly_budget(&web, options.budget), number))
+        .collect();
+    let of_papers = simulate(Strategy::ImportancePattern, hourly_budget(&web, options.budget), 0);
+    let fixed = simulate(Strategy::FixedInterval, Budget::per_hour(fetches / hours), 0);
     let caught = |crawl: &drive::Crawl| caught(&web, &world, crawl, window);
+    let all: Vec<Caught> = simulated.iter().map(caught).collect();
     let (important_caught, important_total) = measure::count_important(&web, &truth, &real);
     let result = DemoResult {
         caught: caught(&real),
         days: options.days,
         strategy: options.strategy.name(),
-        simulated: caught(&simulated),
+        simulated: Caught::mean(&all),
+        importance_pattern: caught(&of_papers),
         fixed_interval: caught(&fixed),
         important_caught,
         important_total,
-        sites: by_site(&web, &world, &real, &simulated, window),
+        sites: by_site(&web, &world, &real, &simulated[0], window),
         archive: options.root.clone(),
         report: PathBuf::new(),
     };
@@ -217,7 +252,8 @@ fn by_site(
     window: Window,
 ) -> Vec<SiteResult> {
     let of = |crawl: &drive::Crawl, site: usize| {
-        let mine = || world.pages.iter().zip(&crawl.captures).filter(|(page, _)| page.site.0 as usize == site);
+        let mine =
+            || world.pages.iter().zip(&crawl.captures).filter(|(page, _)| page.site.0 as usize == site);
         let pages = mine().map(|(page, captures)| {
             let record =
                 PageRecord { site: page.site, weight: page.weight, changes: &page.changes, captures };

@@ -10,11 +10,15 @@ use perennial_core::time::Timestamp;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
+use super::prose::Choices;
 use super::template::{self, Answer};
 use super::web::LivingWeb;
 
 /// Longest request line or header that is read; the crawler sends far less.
 const MAX_LINE: usize = 16 * 1024;
+
+/// The visitors' counter shows less than this.
+const MOST_VISITORS: u64 = 800_000;
 
 /// What the server tells the time by: the crawl's own virtual clock.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
@@ -107,7 +111,7 @@ impl LivingServer {
     }
 
     fn answer(&self, request: &Request) -> Response {
-        let number = self.n_requests.fetch_add(1, Ordering::Relaxed);
+        self.n_requests.fetch_add(1, Ordering::Relaxed);
         let now = (self.now)();
         let Some(site) =
             self.web.sites.iter().position(|site| request.host.starts_with(&format!("{}.", site.name)))
@@ -127,16 +131,18 @@ impl LivingServer {
             "/logo.gif" => asset("image/gif", gif(120, 60)),
             "/photo.gif" => asset("image/gif", gif(320, 240)),
             path if path.starts_with("/ads/") => asset("image/gif", gif(728, 90)),
-            path => self.page(site, path, number, now),
+            path => self.page(site, path, now),
         }
     }
 
-    fn page(&self, site: usize, path: &str, request: u64, now: Timestamp) -> Response {
+    fn page(&self, site: usize, path: &str, now: Timestamp) -> Response {
         let wanted = if path == "/feed.xml" { "/" } else { path };
         let Some(&page) = self.pages.get(&(site, wanted.to_owned())) else {
             return text("404 Not Found", "no such page");
         };
-        let answer = Answer::at(&self.web, page, request, now);
+        // Different at every look, and the same for the same look in another run.
+        let chance = Choices::of(&[self.web.seed, page as u64, now.as_millis().unsigned_abs()]).next();
+        let answer = Answer::at(&self.web, page, chance % MOST_VISITORS, now);
         if path == "/feed.xml" {
             return xml(template::feed(&answer));
         }

@@ -79,7 +79,8 @@ fn weights_of(web: &LivingWeb) -> Vec<f64> {
     for (url, &page) in &numbers {
         let Ok(base) = Url::parse(url) else { continue };
         let found = find_links(&html_of(web, page as usize, 0), &base);
-        let targets = found.iter().filter(|link| link.kind.is_page()).filter_map(|link| numbers.get(&link.url));
+        let targets =
+            found.iter().filter(|link| link.kind.is_page()).filter_map(|link| numbers.get(&link.url));
         links.extend(targets.map(|&target| (page, target)));
     }
     let ranks = LinkGraph::from_links(web.pages.len(), links).page_rank(&[]);

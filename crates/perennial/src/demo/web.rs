@@ -129,16 +129,20 @@ impl LivingWeb {
 
     /// The same web as the simulator knows worlds: pages, their weights, when they changed and how much.
     pub fn world(&self, truth: &Truth) -> World {
-        let pages = self.pages.iter().zip(&truth.importance).zip(&truth.weights).map(|((page, importance), &weight)| {
-            let changes = page.changes.iter().zip(importance);
-            WorldPage {
-                name: format!("{}{}", self.sites[page.site].name, page.path),
-                site: SiteId(page.site as u32),
-                weight,
-                changes: changes.map(|(change, &importance)| WorldChange { at: change.at, importance }).collect(),
-                truth: None,
-            }
-        });
+        let pages = self.pages.iter().zip(&truth.importance).zip(&truth.weights).map(
+            |((page, importance), &weight)| {
+                let changes = page.changes.iter().zip(importance);
+                WorldPage {
+                    name: format!("{}{}", self.sites[page.site].name, page.path),
+                    site: SiteId(page.site as u32),
+                    weight,
+                    changes: changes
+                        .map(|(change, &importance)| WorldChange { at: change.at, importance })
+                        .collect(),
+                    truth: None,
+                }
+            },
+        );
         let sites = self.sites.iter().map(|site| site.name.to_owned()).collect();
         let mut world = World::from_pages("living", sites, pages.collect());
         (world.start, world.end) = (self.start, self.end);

@@ -1,0 +1,68 @@
+//! Pages whose stylesheets and images are still to come -> pages that can be looked at.
+//!
+//! A page is captured before what it needs. Laid out at once it would look otherwise than at its next visit, and that
+//! would count as a change.
+
+use std::collections::{HashMap, HashSet};
+
+use perennial_core::page::PageId;
+
+/// Pages that wait, bounded by those who fetch: each is in the queue of its requisites.
+#[derive(Debug, Default)]
+pub(super) struct Unstyled {
+    /// By requisite.
+    waiting: HashMap<PageId, Vec<PageId>>,
+    /// Requisites that each page still waits for.
+    missing: HashMap<PageId, HashSet<PageId>>,
+}
+
+impl Unstyled {
+    /// Whether the page has to wait for requisites that were found with it.
+    pub(super) fn put(&mut self, page: PageId, requisites: impl Iterator<Item = PageId>) -> bool {
+        let missing: HashSet<PageId> = requisites.collect();
+        if missing.is_empty() {
+            return false;
+        }
+        for requisite in &missing {
+            self.waiting.entry(*requisite).or_default().push(page);
+        }
+        self.missing.insert(page, missing);
+        true
+    }
+
+    /// A requisite is there, or failed: the pages that wait for nothing more.
+    pub(super) fn take(&mut self, requisite: PageId) -> Vec<PageId> {
+        let mut pages = self.waiting.remove(&requisite).unwrap_or_default();
+        pages.retain(|page| {
+            let Some(missing) = self.missing.get_mut(page) else { return false };
+            missing.remove(&requisite);
+            missing.is_empty()
+        });
+        for page in &pages {
+            self.missing.remove(page);
+        }
+        pages
+    }
+
+    /// Whether no page waits.
+    pub(super) fn is_empty(&self) -> bool {
+        self.missing.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_waits_for_the_last_of_its_requisites() {
+        let mut unstyled = Unstyled::default();
+        assert!(!unstyled.put(PageId(1), [].into_iter()));
+        assert!(unstyled.put(PageId(2), [PageId(8), PageId(9)].into_iter()));
+        assert!(unstyled.put(PageId(3), [PageId(9)].into_iter()));
+        assert_eq!(unstyled.take(PageId(9)), [PageId(3)]);
+        assert_eq!(unstyled.take(PageId(7)), []);
+        assert_eq!(unstyled.take(PageId(8)), [PageId(2)]);
+        assert!(unstyled.is_empty());
+    }
+}

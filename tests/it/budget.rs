@@ -1,0 +1,84 @@
+//! Budgets: visits in a period and bytes in a day, of all sites and of one, are never exceeded.
+
+use std::collections::BTreeMap;
+
+use crate::crawled::Archive;
+use crate::web::{Web, html, status};
+
+/// Pages that are different at every request, so that any policy would like to visit them all the time.
+fn restless(n_pages: usize) -> Web {
+    Web::serve(move |asked| match asked.path.as_str() {
+        "/" => {
+            let links: String =
+                (0..n_pages).map(|page| format!("<a href=/p{page}>page {page}</a> ")).collect();
+            html(&format!("<h1>front {}</h1>{links}", asked.n_before))
+        }
+        path if path.starts_with("/p") => {
+            let words = "news of the hour ".repeat(300);
+            html(&format!("<p>{path} has {words} for the {}th time</p>", asked.n_before))
+        }
+        _ => status(404),
+    })
+}
+
+/// Sums of a field of the log, or its lines where there is none, by the first letters of the time.
+fn sums(archive: &Archive, of: &str, n_letters: usize, field: Option<&str>) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for line in archive.log() {
+        let is_counted = field.is_some() || line["kind"] == "page";
+        if is_counted && line["url"].as_str().unwrap().starts_with(of) {
+            let time = line["time"].as_str().unwrap()[..n_letters].to_owned();
+            *sums.entry(time).or_default() += field.map_or(1, |field| line[field].as_u64().unwrap());
+        }
+    }
+    sums
+}
+
+const HOUR: usize = "2026-01-01T00".len();
+const DAY: usize = "2026-01-01".len();
+const LAPSE: [&str; 7] = ["crawl", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
+
+fn crawl(archive: &Archive, more: &[&str]) {
+    let args: Vec<&str> = LAPSE.iter().chain(more).copied().collect();
+    archive.ended(&args, 15);
+}
+
+#[test]
+fn visits_stay_within_the_budget_of_all_sites_and_of_each() {
+    let (small, large) = (restless(20), restless(20));
+    let archive = Archive::new();
+    archive.ok(&["add", &small.url("/"), "--allow-private", "--budget", "4/1h"]);
+    archive.ok(&["add", &large.url("/"), "--allow-private"]);
+    crawl(&archive, &["--time-limit", "8h", "--budget", "15/1h", "--period", "15m"]);
+    let (of_small, of_all) = (sums(&archive, &small.url("/"), HOUR, None), sums(&archive, "", HOUR, None));
+    assert!(of_small.values().all(|&n| n <= 4), "{of_small:?}");
+    assert!(of_all.values().all(|&n| n <= 15), "{of_all:?}");
+    assert!(of_small.values().sum::<u64>() >= 24, "the small site gets its share: {of_small:?}");
+    assert!(of_all.values().sum::<u64>() >= 90, "the budget is used: {of_all:?}");
+    archive.verify();
+}
+
+#[test]
+fn bytes_of_a_day_stay_within_the_budget() {
+    let web = restless(20);
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private"]);
+    crawl(&archive, &["--time-limit", "3d", "--bytes-per-day", "400kB"]);
+    let days = sums(&archive, "", DAY, Some("body_bytes"));
+    assert!(days.values().all(|&bytes| bytes <= 400_000), "{days:?}");
+    let last = days.values().last().copied().unwrap_or_default();
+    assert!(last >= 200_000, "once the size of pages is known, a day's bytes are used: {days:?}");
+}
+
+#[test]
+fn a_restart_does_not_renew_the_budget() {
+    let web = restless(20);
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private"]);
+    archive.append_settings("\n[crawl]\nbudget = \"6/1h\"\n");
+    for _ in 0..4 {
+        crawl(&archive, &["--time-limit", "12m", "--period", "5m"]);
+    }
+    let hours = sums(&archive, "", HOUR, None);
+    assert!(hours.values().all(|&n| n <= 6), "{hours:?}");
+}

@@ -112,6 +112,11 @@ impl Analyst {
         observe(known, tree, &self.importance, &is_advertisement)
     }
 
+    /// Pages that were laid out by the engine; the others had the structure of an earlier one.
+    pub fn n_layouts(&self) -> u64 {
+        self.pool.n_pages()
+    }
+
     /// Pages that the engine could not lay out and that got the structural layout.
     pub fn n_fallbacks(&self) -> u64 {
         self.pool.n_fallbacks()

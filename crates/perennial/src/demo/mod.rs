@@ -27,6 +27,6 @@ mod web;
 pub use report::html;
 pub use run::{Caught, Crawls, DemoOptions, DemoResult, SiteResult, demo};
 pub use server::{LivingServer, Now};
-pub use template::VERSION_META;
+pub use template::{STYLE, VERSION_META};
 pub use truth::Truth;
 pub use web::{Amount, Change, Kind, LivingPage, LivingSite, LivingWeb};

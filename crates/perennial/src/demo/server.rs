@@ -17,9 +17,6 @@ use super::web::LivingWeb;
 /// Longest request line or header that is read; the crawler sends far less.
 const MAX_LINE: usize = 16 * 1024;
 
-/// The visitors' counter shows less than this.
-const MOST_VISITORS: u64 = 800_000;
-
 /// What the server tells the time by: the crawl's own virtual clock.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
@@ -142,15 +139,14 @@ impl LivingServer {
         };
         // Different at every look, and the same for the same look in another run.
         let chance = Choices::of(&[self.web.seed, page as u64, now.as_millis().unsigned_abs()]).next();
-        let answer = Answer::at(&self.web, page, chance % MOST_VISITORS, now);
         if path == "/feed.xml" {
-            return xml(template::feed(&answer));
+            return xml(template::feed(&Answer::at(&self.web, page, chance, now)));
         }
         Response {
             status: "200 OK",
             content_type: "text/html; charset=utf-8",
             validator: None,
-            body: template::html(&answer).into_bytes(),
+            body: self.web.html(page, chance, now).into_bytes(),
         }
     }
 

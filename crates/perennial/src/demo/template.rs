@@ -215,7 +215,7 @@ pub(super) fn feed(answer: &Answer<'_>) -> String {
 }
 
 /// The stylesheet of every site.
-pub(super) const STYLE: &str = "body{margin:0;font-family:sans-serif;font-size:16px;color:#222;background:#fff}\
+pub const STYLE: &str = "body{margin:0;font-family:sans-serif;font-size:16px;color:#222;background:#fff}\
 header{background:#234;color:#fff;padding:16px 24px;height:60px}header .name{display:inline;font-size:28px}\
 nav{background:#eee;padding:8px 24px}nav ul{margin:0;padding:0}nav li{display:inline;margin-right:16px}\
 .ad{width:728px;margin:16px auto;background:#fffbe6}main{float:left;width:820px;padding:8px 24px}\

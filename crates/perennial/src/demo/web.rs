@@ -7,6 +7,7 @@ use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_sim::world::{Change as WorldChange, World, WorldPage};
 
 use super::prose::Choices;
+use super::template::{self, Answer};
 use super::truth::Truth;
 
 /// What kind of page it is: decides its template and what a change does to it.
@@ -149,6 +150,11 @@ impl LivingWeb {
         let zone = |site: &LivingSite| LocalClock::of_zone(site.timezone).unwrap_or(LocalClock::utc());
         world.clocks = self.sites.iter().map(zone).collect();
         world
+    }
+
+    /// What a visitor gets at an instant; `chance` decides the noise on it.
+    pub fn html(&self, page: usize, chance: u64, now: Timestamp) -> String {
+        template::html(&Answer::at(self, page, chance % 800_000, now))
     }
 
     /// Whether the page of this index has nothing but noise to offer.

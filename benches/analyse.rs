@@ -1,0 +1,149 @@
+//! Captures of the living web -> how many are analysed in a second by one core, from the stored bytes to the updated
+//! pattern: read, laid out by the embedded engine, segmented, compared, weighed, kept, told to the scheduler.
+//!
+//!     cargo bench -p perennial --features interop --bench analyse
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+use perennial::analyse::{Analyst, analyse_backlog};
+use perennial::archive::{Archive, ArchiveWriter, Body, Exchange};
+use perennial::demo::LivingWeb;
+use perennial::filters::Filters;
+use perennial::history;
+use perennial_core::page::PageId;
+use perennial_core::schedule::{PageInfo, ScheduleConfig, Scheduler};
+use perennial_core::time::{Span, Timestamp};
+
+/// Versions of each page that are captured.
+const N_VERSIONS: usize = 12;
+/// Captures of each page that bring the same payload once more.
+const N_SAME: usize = 12;
+
+fn main() -> anyhow::Result<()> {
+    if std::env::args().nth(1).as_deref() == Some("render-worker") {
+        perennial_render::worker::serve(perennial_render::pool::WORKER_MEMORY_BYTES)?;
+        return Ok(());
+    }
+    let dir = std::env::temp_dir().join(format!("perennial-bench-{}", std::process::id()));
+    let archive = Archive::create(&dir)?;
+    let measured = measure(&archive);
+    std::fs::remove_dir_all(&dir)?;
+    measured
+}
+
+fn measure(archive: &Archive) -> anyhow::Result<()> {
+    let web = LivingWeb::new(1, Timestamp::parse("2026-03-02")?, 14);
+    let one_core = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+    let analyst = Arc::new(Analyst::new(Filters::load(None::<&Path>)?)?);
+    let mut writer = ArchiveWriter::open(archive)?;
+    let (urls, n_bytes) = capture(&mut writer, &web)?;
+    let mut told = 0;
+    for (what, goal) in [("changed", 100.0), ("unchanged", 2000.0)] {
+        if what == "unchanged" {
+            capture_again(&mut writer, &web, &urls)?;
+        }
+        let began = Instant::now();
+        let stop = AtomicBool::new(false);
+        let done =
+            one_core.install(|| analyse_backlog(archive, writer.store_mut(), &analyst, &stop, &|_| ()))?;
+        let analysed = began.elapsed();
+        let (looks, learned) = learn(archive, web.end + Span::from_hours(48))?;
+        let n_new = (looks - told).max(1) as f64;
+        told = looks;
+        let secs = analysed.as_secs_f64() + learned.as_secs_f64() * n_new / looks.max(1) as f64;
+        let rate = done.n_captures as f64 / secs;
+        println!(
+            "{what}: {} captures in {secs:.2} s on one core: {rate:.0} a second (goal {goal}); {} of them changed, {} layouts by \
+             the engine",
+            done.n_captures,
+            done.n_changed,
+            analyst.n_layouts()
+        );
+    }
+    println!(
+        "{} pages, {:.1} kB a capture",
+        urls.len(),
+        n_bytes as f64 / 1e3 / (urls.len() * N_VERSIONS) as f64
+    );
+    Ok(())
+}
+
+/// Tells a scheduler everything: what a crawl does look by look.
+fn learn(archive: &Archive, until: Timestamp) -> anyhow::Result<(usize, Duration)> {
+    let histories = history::histories(&archive.store()?, None, until)?;
+    let began = Instant::now();
+    let start = histories.iter().map(|history| history.first).min().unwrap_or(until);
+    let mut scheduler = Scheduler::new(ScheduleConfig::default(), 0, start);
+    for history in &histories {
+        scheduler.add_seen_page(history.page, PageInfo::of_site(history.site), history.first);
+        history.tell(&mut scheduler);
+    }
+    std::hint::black_box(scheduler.belief(PageId(0)));
+    Ok((histories.iter().map(|history| history.looks.len()).sum(), began.elapsed()))
+}
+
+fn append(
+    writer: &mut ArchiveWriter,
+    url: &str,
+    time: Timestamp,
+    mime: &str,
+    body: &[u8],
+) -> anyhow::Result<()> {
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {mime}\r\nContent-Length: {}\r\n\r\n", body.len());
+    writer.append(Exchange {
+        url,
+        time,
+        ip: None,
+        request_head: b"",
+        response_head: head.as_bytes(),
+        body: Body::Bytes(body),
+        truncated: None,
+        metadata: &[],
+        derived: &[],
+        links: None,
+    })?;
+    Ok(())
+}
+
+/// Every page that changes often enough, after each of its first changes.
+fn capture(writer: &mut ArchiveWriter, web: &LivingWeb) -> anyhow::Result<(Vec<(usize, String)>, usize)> {
+    let (mut urls, mut n_bytes) = (Vec::new(), 0);
+    for site in &web.sites {
+        let style = format!("http://{}.localhost/style.css", site.name);
+        append(writer, &style, web.start, "text/css", perennial::demo::STYLE.as_bytes())?;
+    }
+    for (page, living) in web.pages.iter().enumerate() {
+        if living.changes.len() < N_VERSIONS {
+            continue;
+        }
+        let url = format!("http://{}.localhost{}", web.sites[living.site].name, living.path);
+        for change in &living.changes[..N_VERSIONS] {
+            let html = web.html(page, change.at.as_millis().unsigned_abs(), change.at);
+            n_bytes += html.len();
+            append(writer, &url, change.at, "text/html; charset=utf-8", html.as_bytes())?;
+        }
+        urls.push((page, url));
+    }
+    writer.commit()?;
+    Ok((urls, n_bytes))
+}
+
+fn capture_again(
+    writer: &mut ArchiveWriter,
+    web: &LivingWeb,
+    urls: &[(usize, String)],
+) -> anyhow::Result<()> {
+    for (page, url) in urls {
+        let last = web.pages[*page].changes[N_VERSIONS - 1].at;
+        let html = web.html(*page, last.as_millis().unsigned_abs(), last);
+        for hour in 1..=N_SAME {
+            let time = last + Span::from_hours(hour as i64);
+            append(writer, url, time, "text/html; charset=utf-8", html.as_bytes())?;
+        }
+    }
+    writer.commit()?;
+    Ok(())
+}

@@ -262,8 +262,14 @@ mod tests {
             })
             .collect();
         let window = Window { from: Timestamp::EPOCH, until: Timestamp::from_secs(n_slots * 3600) };
-        let world =
-            World { name: String::new(), start: window.from, end: window.until, sites: vec![], pages, clocks: vec![] };
+        let world = World {
+            name: String::new(),
+            start: window.from,
+            end: window.until,
+            sites: vec![],
+            pages,
+            clocks: vec![],
+        };
         (world, window)
     }
 

@@ -8,6 +8,7 @@
 
 use std::collections::HashMap;
 
+use perennial_core::charset::Charset;
 use perennial_core::diff::diff;
 use perennial_core::importance::{Importance, ImportanceConfig, importance};
 use perennial_core::links::find_links;
@@ -78,7 +79,7 @@ fn weights_of(web: &LivingWeb) -> Vec<f64> {
     let mut links = Vec::new();
     for (url, &page) in &numbers {
         let Ok(base) = Url::parse(url) else { continue };
-        let found = find_links(&html_of(web, page as usize, 0), &base);
+        let found = find_links(&html_of(web, page as usize, 0), &base, Charset::default());
         let targets =
             found.iter().filter(|link| link.kind.is_page()).filter_map(|link| numbers.get(&link.url));
         links.extend(targets.map(|&target| (page, target)));

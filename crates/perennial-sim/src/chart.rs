@@ -44,7 +44,7 @@ pub struct Chart {
 
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 400.0;
-const LEFT: f64 = 56.0;
+const LEFT: f64 = 68.0;
 const RIGHT: f64 = 190.0;
 const TOP: f64 = 16.0;
 const BOTTOM: f64 = 46.0;
@@ -249,7 +249,7 @@ mod tests {
             series: vec![series],
         };
         let svg = chart.to_svg();
-        assert!(svg.contains("d=\"M56.0 354.0L570.0 16.0\""), "{svg}");
+        assert!(svg.contains("d=\"M68.0 354.0L570.0 16.0\""), "{svg}");
         assert!(svg.contains("a&lt;b") && !svg.contains("a<b"));
     }
 

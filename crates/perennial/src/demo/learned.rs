@@ -1,21 +1,27 @@
 //! An archive of the living web -> when the crawler has learned that each page changes.
 
+use std::collections::HashMap;
+
 use perennial_core::page::SiteId;
 use perennial_core::schedule::{PageInfo, ScheduleConfig, Scheduler};
 use perennial_core::time::LocalClock;
 
 use super::web::LivingWeb;
 use crate::archive::Archive;
-use crate::history::histories;
+use crate::history::{Which, each_history};
 
 /// Changes an hour by local hour of a workday, as believed at the end; empty for a page that was never captured.
 pub(super) fn rates_of(archive: &Archive, web: &LivingWeb, urls: &[String]) -> anyhow::Result<Vec<Vec<f64>>> {
     let store = archive.store()?;
-    let histories = histories(&store, None, web.end)?;
+    let mut histories = HashMap::new();
+    // Of all, because the last that a dead page showed was no HTML.
+    each_history(store.connection(), Which::All, web.end, |history| {
+        histories.insert(history.url.clone(), history);
+    })?;
     let mut scheduler = Scheduler::new(ScheduleConfig::default(), web.seed, web.start);
     let mut pages = Vec::with_capacity(urls.len());
     for (page, url) in web.pages.iter().zip(urls) {
-        let history = histories.iter().find(|history| history.url == *url);
+        let history = histories.get(url);
         pages.push(history.map(|history| history.page));
         let Some(history) = history else { continue };
         let zone = LocalClock::of_zone(web.sites[page.site].timezone).unwrap_or(LocalClock::utc());

@@ -21,8 +21,9 @@ LIMIT_SECS = 60
 
 def pairs(folder, suffix):
     found = []
-    for page in sorted({path.parent for path in folder.rglob("*" + suffix)}):
-        versions = sorted(page.glob("*" + suffix))
+    files = [path for path in folder.rglob("*" + suffix) if path.is_file()]
+    for page in sorted({path.parent for path in files}):
+        versions = sorted(path for path in files if path.parent == page)
         found.extend(zip(versions, versions[1:]))
     return found
 

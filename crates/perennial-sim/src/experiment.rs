@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use perennial_core::quality::Window;
-use perennial_core::schedule::{Budget, Goal, KnownPattern, ScheduleConfig, Strategy};
+use perennial_core::schedule::{Budget, Goal, KnownPattern, Observed, ScheduleConfig, Strategy};
 use perennial_core::time::{LocalClock, Span};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -217,6 +217,10 @@ impl Experiment {
             spells: self.spells.unwrap_or(ScheduleConfig::default().spells) && run.learned,
             floor: self.floor,
             learn: run.learned,
+            observed: match self.visibility {
+                Visibility::LastChange => Observed::LastChange,
+                Visibility::Difference => Observed::Difference,
+            },
             ..ScheduleConfig::default()
         };
         let config = DriveConfig {

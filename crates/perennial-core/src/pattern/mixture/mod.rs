@@ -8,271 +8,34 @@
 //! shapes. A bucket is a period of the day on workdays or on other days; holidays count as weekend, which they
 //! resemble.
 
-use crate::time::DayKind;
+
+mod evenness;
+mod start;
+mod sweep;
+mod visits;
+
+pub use sweep::Sweep;
+pub(crate) use visits::quick_ln;
+pub use visits::{BucketPiece, Counts, Observed, Scale, Visits, bucket_of};
+
+use start::{N_TABLE, RATE_STEP, TABLE_START, first_prior, first_shapes, ln_change_table, rate_grid};
+use visits::one_minus_exp;
 
 /// Values of a: 0.00093 to 112 a day, each 1.34 times the one before.
 pub const N_RATES: usize = 41;
-const HIGHEST_PER_DAY: f64 = 112.0;
-const RATE_STEP: f64 = 1.3398;
 /// Flat, bumps around the clock, and office, evening, night and weekend days: before anything is learned.
 pub const N_SHAPES: usize = 14;
 /// Above this rate every look an hour apart sees a change; more cannot be told.
 pub const HIGHEST_RATE: f32 = 4.7;
 /// Weight of the prior against a page's own counts, in expected changes a bucket.
 const OWN_PRIOR: f32 = 1.5;
-/// The same for a shape against the counts of its pages.
-const SHAPE_PRIOR: f32 = 20.0;
 /// Weight of the page's mean importance against a bucket's, and of all pages' mean against the page's.
 const BUCKET_IMPORTANCE_PRIOR: f32 = 6.0;
 const PAGE_IMPORTANCE_PRIOR: f32 = 3.0;
-/// Differences above the first say little more than that all is new; none counts for more than the second.
-const SATURATED: f32 = 0.8;
-const FULL_DIFFERENCE: f32 = 0.98;
 /// Weight of the prior over all pages against a group's own, in pages.
 const GROUP_PRIOR: f32 = 5.0;
-/// A page's importance counts as known from so many changes on.
-const KNOWN_CHANGES: f32 = 4.0;
-/// How many deviations above the mean an unknown page is hoped to be.
-const HOPE: f32 = 2.0;
 const N_EM_ROUNDS: usize = 4;
 const N_IMPORTANCE_ROUNDS: usize = 3;
-
-/// What the importance of a visit means.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub enum Observed {
-    /// The difference to the last copy, everything in between included: what a crawler sees (C1).
-    #[default]
-    Difference,
-    /// The importance of the last change alone: what some simulated worlds report.
-    LastChange,
-}
-
-/// A stretch of a visit's interval within one bucket.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct BucketPiece {
-    /// Which bucket.
-    pub bucket: u16,
-    /// Its length in hours.
-    pub hours: f32,
-    /// How many such stretches the interval has.
-    pub times: f32,
-}
-
-/// Which bucket a period of a day falls into.
-pub fn bucket_of(kind: DayKind, period: u16, n_periods: u16) -> u16 {
-    if kind == DayKind::Workday { period } else { period + n_periods }
-}
-
-/// The visits of one page, cut into pieces by bucket; reused from page to page.
-#[derive(Clone, Default, Debug)]
-pub struct Visits {
-    pieces: Vec<BucketPiece>,
-    looks: Vec<Look>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Look {
-    end: u32,
-    importance: Option<f32>,
-    weight: f32,
-}
-
-impl Visits {
-    /// Forgets all visits, keeps the memory.
-    pub fn clear(&mut self) {
-        self.pieces.clear();
-        self.looks.clear();
-    }
-
-    /// Adds a piece of the visit that the next [`Visits::close`] ends.
-    pub fn add_piece(&mut self, piece: BucketPiece) {
-        self.pieces.push(piece);
-    }
-
-    /// Ends a visit: what was seen, and how much the visit counts.
-    pub fn close(&mut self, importance: Option<f32>, weight: f32) {
-        self.looks.push(Look { end: self.pieces.len() as u32, importance, weight });
-    }
-
-    /// How many visits there are.
-    pub fn len(&self) -> usize {
-        self.looks.len()
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.looks.is_empty()
-    }
-
-    /// Whether what was believed of the page's importance bears on how any visit is read.
-    fn any_saturated(&self) -> bool {
-        self.looks.iter().any(|look| look.importance.is_some_and(|importance| importance > SATURATED))
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (&[BucketPiece], Option<f32>, f32)> {
-        let mut start = 0;
-        self.looks.iter().map(move |look| {
-            let pieces = self.pieces.get(start..look.end as usize).unwrap_or_default();
-            start = look.end as usize;
-            (pieces, look.importance, look.weight)
-        })
-    }
-}
-
-/// How to read the importance of a visit.
-#[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Scale {
-    /// What it means.
-    pub observed: Observed,
-    /// Mean importance of one change of the page, as believed so far, on the scale on which differences add up.
-    pub of_page: f32,
-}
-
-impl Scale {
-    /// A difference on the scale on which the changes behind it add up. When nearly nothing is left of the last
-    /// copy, the difference says "at least so much" and no more: if more was believed, it says nothing, or a page
-    /// that is seen once a week would seem to change by trifles.
-    fn added_up(self, difference: f32, n_changes: f32) -> Option<f32> {
-        let seen = -(1.0 - difference.min(FULL_DIFFERENCE)).ln();
-        let is_mute = difference > SATURATED && seen < self.of_page * n_changes;
-        (!is_mute).then_some(seen)
-    }
-}
-
-/// What a page's visits add up to, by bucket.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct Counts {
-    /// Expected changes.
-    pub n: Vec<f32>,
-    /// Hours looked over.
-    pub hours: Vec<f32>,
-    /// Importance, on the scale on which differences add up.
-    pub wy: Vec<f32>,
-    /// Expected changed slots to which it belongs.
-    pub ny: Vec<f32>,
-}
-
-impl Counts {
-    /// Nothing seen.
-    pub fn new(n_buckets: usize) -> Counts {
-        let zeros = || vec![0.0; n_buckets];
-        Counts { n: zeros(), hours: zeros(), wy: zeros(), ny: zeros() }
-    }
-
-    /// Everything counts for less.
-    pub fn fade(&mut self, factor: f32) {
-        for column in [&mut self.n, &mut self.hours, &mut self.wy, &mut self.ny] {
-            column.iter_mut().for_each(|value| *value *= factor);
-        }
-    }
-
-    fn reset_changes(&mut self, to: Option<&Counts>) {
-        reset(&mut self.n, to.map(|to| &to.n));
-        reset(&mut self.hours, to.map(|to| &to.hours));
-    }
-
-    fn reset_importance(&mut self, to: Option<&Counts>) {
-        reset(&mut self.wy, to.map(|to| &to.wy));
-        reset(&mut self.ny, to.map(|to| &to.ny));
-    }
-
-    /// Books one visit under the rates believed in: a change happened somewhere in the interval, more likely
-    /// where the rate is high. `rate` gives changes an hour by bucket.
-    pub fn add_visit(
-        &mut self,
-        pieces: &[BucketPiece],
-        importance: Option<f32>,
-        weight: f32,
-        scale: Scale,
-        rate: impl Fn(usize) -> f32,
-    ) {
-        self.add_hours(pieces, weight);
-        let Some(importance) = importance else { return };
-        self.add_changes(pieces, weight, &rate);
-        self.add_importance(pieces, importance, weight, scale, &rate);
-    }
-
-    fn add_hours(&mut self, pieces: &[BucketPiece], weight: f32) {
-        for piece in pieces {
-            self.hours[usize::from(piece.bucket)] += weight * piece.hours * piece.times;
-        }
-    }
-
-    fn add_changes(&mut self, pieces: &[BucketPiece], weight: f32, rate: &impl Fn(usize) -> f32) {
-        let total = integral(pieces, rate);
-        let scale = weight / one_minus_exp(total).max(1e-9);
-        for piece in pieces {
-            let b = usize::from(piece.bucket);
-            self.n[b] += scale * rate(b) * piece.hours * piece.times;
-        }
-    }
-
-    fn add_importance(
-        &mut self,
-        pieces: &[BucketPiece],
-        importance: f32,
-        weight: f32,
-        scale: Scale,
-        rate: &impl Fn(usize) -> f32,
-    ) {
-        let total = integral(pieces, rate);
-        let any = one_minus_exp(total).max(1e-9);
-        match scale.observed {
-            Observed::Difference => {
-                let p = |piece: &BucketPiece| {
-                    let x = rate(usize::from(piece.bucket)) * piece.hours;
-                    // x - x^2/2 + x^3/6 is as good below a tenth and needs no exponential.
-                    let p = if x < 0.1 { x * (1.0 - x * (0.5 - x / 6.0)) } else { one_minus_exp(x) };
-                    p * piece.times
-                };
-                let sum: f32 = pieces.iter().map(p).sum::<f32>().max(1e-9);
-                let Some(seen) = scale.added_up(importance, sum / any) else { return };
-                for piece in pieces {
-                    let p = p(piece);
-                    self.wy[usize::from(piece.bucket)] += weight * seen * p / sum;
-                    self.ny[usize::from(piece.bucket)] += weight * p / any;
-                }
-            }
-            Observed::LastChange => {
-                // g_b: the last change fell into this piece and none into the later ones.
-                let mut later = 0.0f32;
-                for piece in pieces.iter().rev() {
-                    let x = rate(usize::from(piece.bucket)) * piece.hours * piece.times;
-                    let g = weight * (-later).exp() * one_minus_exp(x) / any;
-                    self.wy[usize::from(piece.bucket)] += g * importance;
-                    self.ny[usize::from(piece.bucket)] += g;
-                    later += x;
-                }
-            }
-        }
-    }
-}
-
-fn reset(column: &mut [f32], to: Option<&Vec<f32>>) {
-    match to {
-        Some(to) => column.copy_from_slice(to),
-        None => column.fill(0.0),
-    }
-}
-
-/// ln x for positive x to three digits, without a call: the exponent by its bits, the rest by a polynomial.
-pub(crate) fn quick_ln(x: f32) -> f32 {
-    let bits = x.to_bits();
-    let exponent = (bits >> 23) as f32 - 127.0;
-    let m = f32::from_bits((bits & 0x007F_FFFF) | 0x3F80_0000);
-    let log2 = -2.794_153_7
-        + m * (5.069_756_3 + m * (-3.520_218_8 + m * (1.610_177_5 + m * (-0.409_475_6 + m * 0.043_928_6))));
-    (exponent + log2) * std::f32::consts::LN_2
-}
-
-fn integral(pieces: &[BucketPiece], rate: &impl Fn(usize) -> f32) -> f32 {
-    pieces.iter().map(|piece| rate(usize::from(piece.bucket)) * piece.hours * piece.times).sum()
-}
-
-/// 1 - exp(-x), exact for small x.
-fn one_minus_exp(x: f32) -> f32 {
-    -(-x).exp_m1()
-}
 
 /// What is believed of one page.
 #[derive(Clone, PartialEq, Debug, Default)]
@@ -310,17 +73,6 @@ impl Fit {
     }
 }
 
-/// Sums over pages from which shapes and priors are re-estimated.
-#[derive(Clone, Debug)]
-pub struct Sweep {
-    shape_n: Vec<f32>,
-    shape_hours: Vec<f32>,
-    prior: Vec<f32>,
-    /// Number of pages whose importance is known, sum and sum of squares of it.
-    importance: (f32, f32, f32),
-    n_pages: u32,
-}
-
 /// The model that all pages share.
 #[derive(Clone, Debug)]
 pub struct Mixture {
@@ -352,9 +104,6 @@ struct GroupPrior {
     n_pages: f32,
 }
 
-/// ln x at the start of the table.
-const TABLE_START: f64 = -30.0;
-const N_TABLE: usize = 190;
 
 impl Mixture {
     /// The model before anything was seen, for days of `n_periods`.
@@ -369,7 +118,7 @@ impl Mixture {
             observed,
             shapes: first_shapes(n_periods, &week),
             week,
-            prior: first_prior(&rates),
+            prior: first_prior(),
             groups: Vec::new(),
             ln_change: ln_change_table(),
             table_shift: (f64::from(rates[0]).ln() - TABLE_START) as f32,
@@ -409,6 +158,15 @@ impl Mixture {
     pub fn fit(&self, visits: &Visits, settled: Option<&Counts>, group: u32, fit: &mut Fit) {
         fit.sized(self.n_buckets);
         self.weigh_pairs(visits, settled, group, &mut fit.posterior);
+        self.fit_rates(visits, settled, fit);
+        self.fit_importance(visits, fit, settled);
+        if self.observed == Observed::Difference && self.weigh_by_evenness(visits, fit) {
+            self.fit_rates(visits, settled, fit);
+            self.fit_importance(visits, fit, settled);
+        }
+    }
+
+    fn fit_rates(&self, visits: &Visits, settled: Option<&Counts>, fit: &mut Fit) {
         self.expect_rates(&fit.posterior, &mut fit.prior_rates);
         fit.rates.copy_from_slice(&fit.prior_rates);
         for _ in 0..if visits.is_empty() { 1 } else { N_EM_ROUNDS } {
@@ -424,7 +182,6 @@ impl Mixture {
                 fit.rates[b] = own_rate(fit.counts.n[b], fit.counts.hours[b], fit.prior_rates[b]);
             }
         }
-        self.fit_importance(visits, fit, settled);
     }
 
     fn fit_importance(&self, visits: &Visits, fit: &mut Fit, settled: Option<&Counts>) {
@@ -559,75 +316,6 @@ impl Mixture {
         into.iter_mut().for_each(|rate| *rate = rate.clamp(1e-6, HIGHEST_RATE));
     }
 
-    /// Starts a round over pages.
-    pub fn begin_sweep(&self) -> Sweep {
-        Sweep {
-            shape_n: vec![0.0; N_SHAPES * self.n_buckets],
-            shape_hours: vec![0.0; N_SHAPES * self.n_buckets],
-            prior: vec![0.0; N_SHAPES * N_RATES],
-            importance: (0.0, 0.0, 0.0),
-            n_pages: 0,
-        }
-    }
-
-    /// Adds a fitted page to the round.
-    pub fn add_to_sweep(&self, fit: &Fit, sweep: &mut Sweep) {
-        sweep.n_pages += 1;
-        let (wy, ny): (f32, f32) = (fit.counts.wy.iter().sum(), fit.counts.ny.iter().sum());
-        if ny > KNOWN_CHANGES {
-            let mu = wy / ny;
-            let (n, sum, squares) = sweep.importance;
-            sweep.importance = (n + 1.0, sum + mu, squares + mu * mu);
-        }
-        sweep.prior.iter_mut().zip(&fit.posterior).for_each(|(sum, share)| *sum += share);
-        for (c, shares) in fit.posterior.chunks(N_RATES).enumerate() {
-            let share: f32 = shares.iter().sum();
-            if share < 1e-4 {
-                continue;
-            }
-            let mean: f32 = shares.iter().zip(&self.rates).map(|(share, rate)| share * rate).sum();
-            let from = c * self.n_buckets;
-            for b in 0..self.n_buckets {
-                sweep.shape_n[from + b] += share * fit.counts.n[b];
-                sweep.shape_hours[from + b] += mean * fit.counts.hours[b];
-            }
-        }
-    }
-
-    /// Moves shapes and priors to what the round has found.
-    pub fn end_sweep(&mut self, sweep: &Sweep) {
-        if sweep.n_pages == 0 {
-            return;
-        }
-        for (at, shape) in self.shapes.iter_mut().enumerate() {
-            *shape = (sweep.shape_n[at] + SHAPE_PRIOR * *shape) / (sweep.shape_hours[at] + SHAPE_PRIOR);
-        }
-        self.normalise_shapes();
-        let n_pairs = (N_SHAPES * N_RATES) as f32;
-        let n_pages = sweep.n_pages as f32;
-        for (prior, sum) in self.prior.iter_mut().zip(&sweep.prior) {
-            *prior = (sum + 2.0 / n_pairs) / (n_pages + 2.0);
-        }
-        self.hope = hope_of(sweep.importance, self.hope);
-    }
-
-    /// Forgets what the groups turned out to be, to gather it anew.
-    pub fn clear_groups(&mut self) {
-        self.groups.clear();
-    }
-
-    /// Adds a fitted page to its group.
-    pub fn add_to_group(&mut self, group: u32, fit: &Fit) {
-        let at = group as usize;
-        if at >= self.groups.len() {
-            self.groups.resize_with(at + 1, GroupPrior::default);
-        }
-        let group = &mut self.groups[at];
-        group.sum.resize(N_SHAPES * N_RATES, 0.0);
-        group.sum.iter_mut().zip(&fit.posterior).for_each(|(sum, share)| *sum += share);
-        group.n_pages += 1.0;
-    }
-
     fn normalise_shapes(&mut self) {
         for shape in self.shapes.chunks_mut(self.n_buckets) {
             let mean: f32 = shape.iter().zip(&self.week).map(|(relative, share)| relative * share).sum();
@@ -642,67 +330,9 @@ impl Mixture {
     }
 }
 
-/// Mean and a deviation of the pages' importances, with a few imagined pages of what was hoped before.
-fn hope_of((n, sum, squares): (f32, f32, f32), before: f32) -> f32 {
-    let mean = sum / n.max(1.0);
-    let deviation = (squares / n.max(1.0) - mean * mean).max(0.0).sqrt();
-    (n * (mean + HOPE * deviation) + 5.0 * before) / (n + 5.0)
-}
-
 /// A bucket's rate from the page's counts and the prior.
 pub fn own_rate(n_changes: f32, hours: f32, prior: f32) -> f32 {
     ((n_changes + OWN_PRIOR) / (hours + OWN_PRIOR / prior.max(1e-7))).clamp(1e-7, HIGHEST_RATE)
-}
-
-fn rate_grid() -> Vec<f32> {
-    let value = |i: usize| HIGHEST_PER_DAY / 24.0 / RATE_STEP.powi((N_RATES - 1 - i) as i32);
-    (0..N_RATES).map(|i| value(i) as f32).collect()
-}
-
-fn ln_change_table() -> Vec<f32> {
-    let at = |j: usize| (TABLE_START + j as f64 * RATE_STEP.ln()).exp();
-    (0..N_TABLE).map(|j| (-(-at(j)).exp_m1()).max(1e-300).ln() as f32).collect()
-}
-
-/// Most pages change between once in ten days and ten times a day.
-fn first_prior(rates: &[f32]) -> Vec<f32> {
-    let weight = |rate: f32| {
-        let z = (f64::from(rate) * 24.0).ln() / 2.5;
-        ((-0.5 * z * z).exp() + 0.02) as f32
-    };
-    let mut prior: Vec<f32> = (0..N_SHAPES).flat_map(|_| rates.iter().map(|&rate| weight(rate))).collect();
-    let sum: f32 = prior.iter().sum();
-    prior.iter_mut().for_each(|share| *share /= sum);
-    prior
-}
-
-fn first_shapes(n_periods: usize, week: &[f32]) -> Vec<f32> {
-    let hour_of = |b: usize| ((b % n_periods) as f32 + 0.5) * 24.0 / n_periods as f32;
-    let mut shapes = Vec::with_capacity(N_SHAPES * week.len());
-    for c in 0..N_SHAPES {
-        for b in 0..week.len() {
-            shapes.push(first_shape(c, hour_of(b), b < n_periods));
-        }
-    }
-    shapes
-}
-
-fn first_shape(shape: usize, hour: f32, is_workday: bool) -> f32 {
-    let bump = |centre: f32, width: f32| {
-        let away = (hour - centre).abs();
-        let away = away.min(24.0 - away) / width;
-        0.15 + 3.0 * (-0.5 * away * away).exp()
-    };
-    let rest = |share: f32| if is_workday { 1.0 } else { share };
-    match shape {
-        0 => 1.0,
-        1..=8 => bump(3.0 * (shape as f32 - 1.0), 2.0),
-        9 => bump(13.0, 4.5) * rest(0.8),
-        10 => bump(13.0, 3.5) * rest(0.25),
-        11 => bump(18.0, 3.5) * rest(1.0),
-        12 => bump(1.0, 4.0) * rest(1.0),
-        _ => bump(14.0, 5.0) * rest(2.5),
-    }
 }
 
 /// From log weights to shares that sum to 1.
@@ -724,14 +354,6 @@ fn exponentiate(weights: &mut [f32]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn quick_logarithms_are_close() {
-        for i in 1..10_000 {
-            let x = (i as f32 * 0.004 - 20.0).exp();
-            assert!((quick_ln(x) - x.ln()).abs() < 1e-3, "{x}");
-        }
-    }
 
     fn looked(gap_hours: u16, n: usize, changed: impl Fn(usize) -> Option<f32>) -> Visits {
         let mut visits = Visits::default();

@@ -1,0 +1,81 @@
+//! How even the differences of a page are -> how many changes stand behind each.
+//!
+//! Where every look sees a change, the looks cannot tell many small changes from a few large ones: only how often times how
+//! much is known. But a sum of many parts is even and a sum of few is not. With n changes behind a difference y,
+//! u = -ln(1 - y) is about Gamma distributed around what is expected of it, with a shape that grows with n. For a
+//! ratio q of u to what was expected that is -k (q - 1 - ln q) + ln(6 k^2 / (6 k + 1)) / 2 in logarithms (Stirling's
+//! series in the form that holds for small k too).
+
+use super::visits::{integral, quick_ln, sum_of};
+use super::{Fit, Mixture, N_RATES, Visits, exponentiate};
+
+/// Looks behind which fewer changes are expected tell by seeing none.
+const FEWEST_CHANGES: f32 = 1.0;
+/// Looks of which more is expected are too near to "all is new" to be compared.
+const LARGEST_SUM: f32 = 2.5;
+const FEWEST_LOOKS: usize = 4;
+/// Changes of one page are not equally large: so many make as even a sum as one change of constant size.
+const CHANGES_PER_SHAPE: f32 = 1.3;
+/// Busy and quiet days make sums less even than chance alone, so the evidence counts half.
+const TRUST: f32 = 0.5;
+
+/// One look that saw a change.
+struct Sum {
+    /// Changes expected behind it.
+    n: f32,
+    /// What was seen and what was expected, on the scale on which changes add up.
+    seen: f32,
+    expected: f32,
+    weight: f32,
+}
+
+impl Mixture {
+    /// Weighs the rates of a fitted page once more; false where there is too little to compare.
+    pub(super) fn weigh_by_evenness(&self, visits: &Visits, fit: &mut Fit) -> bool {
+        let sums = self.comparable(visits, fit);
+        if sums.len() < FEWEST_LOOKS {
+            return false;
+        }
+        let mean_rate: f32 = fit.rates.iter().zip(&self.week).map(|(rate, share)| rate * share).sum();
+        let by_rate = self.likelihood_of(&sums, mean_rate.max(1e-9));
+        for shares in fit.posterior.chunks_mut(N_RATES) {
+            for (share, more) in shares.iter_mut().zip(&by_rate) {
+                *share = share.max(1e-12).ln() + more;
+            }
+        }
+        exponentiate(&mut fit.posterior);
+        true
+    }
+
+    fn comparable(&self, visits: &Visits, fit: &Fit) -> Vec<Sum> {
+        let size: Vec<f32> = fit.importance.iter().map(|importance| sum_of(*importance)).collect();
+        let mut sums = Vec::new();
+        for (pieces, difference, weight) in visits.iter() {
+            let Some(difference) = difference else { continue };
+            let n = integral(pieces, &|b| fit.rates[b]);
+            let expected = integral(pieces, &|b| fit.rates[b] * size[b]);
+            if n >= FEWEST_CHANGES && expected > 1e-6 && expected <= LARGEST_SUM {
+                sums.push(Sum { n, seen: sum_of(difference), expected, weight });
+            }
+        }
+        sums
+    }
+
+    /// ln of how likely the sums are under each rate, up to a constant.
+    fn likelihood_of(&self, sums: &[Sum], mean_rate: f32) -> [f32; N_RATES] {
+        let seen: f32 = sums.iter().map(|sum| sum.weight * sum.seen).sum();
+        let expected: f32 = sums.iter().map(|sum| sum.weight * sum.expected).sum();
+        let level = (seen / expected.max(1e-9)).max(1e-6);
+        let mut by_rate = [0.0f32; N_RATES];
+        for sum in sums {
+            let ratio = (sum.seen / (level * sum.expected)).max(1e-3);
+            let unevenness = ratio - 1.0 - ratio.ln();
+            for (ln, rate) in by_rate.iter_mut().zip(&self.rates) {
+                let k = (rate / mean_rate * sum.n / CHANGES_PER_SHAPE).max(0.3);
+                let likely = 0.5 * quick_ln(6.0 * k * k / (6.0 * k + 1.0)) - k * unevenness;
+                *ln += TRUST * sum.weight * likely;
+            }
+        }
+        by_rate
+    }
+}

@@ -1,0 +1,99 @@
+//! All fitted pages -> the shapes, the shares of each pair (shape, rate), and what an unknown page is hoped to be.
+
+use super::{Fit, GroupPrior, Mixture, N_RATES, N_SHAPES};
+
+/// Weight of a shape as it is against the counts of its pages, in expected changes a bucket.
+const SHAPE_PRIOR: f32 = 20.0;
+/// A page's importance counts as known from so many changes on.
+const KNOWN_CHANGES: f32 = 4.0;
+/// How many deviations above the mean an unknown page is hoped to be.
+const HOPE: f32 = 2.0;
+
+/// Sums over pages from which shapes and priors are re-estimated.
+#[derive(Clone, Debug)]
+pub struct Sweep {
+    shape_n: Vec<f32>,
+    shape_hours: Vec<f32>,
+    prior: Vec<f32>,
+    /// Number of pages whose importance is known, sum and sum of squares of it.
+    importance: (f32, f32, f32),
+    n_pages: u32,
+}
+
+impl Mixture {
+    /// Starts a round over pages.
+    pub fn begin_sweep(&self) -> Sweep {
+        Sweep {
+            shape_n: vec![0.0; N_SHAPES * self.n_buckets],
+            shape_hours: vec![0.0; N_SHAPES * self.n_buckets],
+            prior: vec![0.0; N_SHAPES * N_RATES],
+            importance: (0.0, 0.0, 0.0),
+            n_pages: 0,
+        }
+    }
+
+    /// Adds a fitted page to the round.
+    pub fn add_to_sweep(&self, fit: &Fit, sweep: &mut Sweep) {
+        sweep.n_pages += 1;
+        let (wy, ny): (f32, f32) = (fit.counts.wy.iter().sum(), fit.counts.ny.iter().sum());
+        if ny > KNOWN_CHANGES {
+            let mu = wy / ny;
+            let (n, sum, squares) = sweep.importance;
+            sweep.importance = (n + 1.0, sum + mu, squares + mu * mu);
+        }
+        sweep.prior.iter_mut().zip(&fit.posterior).for_each(|(sum, share)| *sum += share);
+        for (c, shares) in fit.posterior.chunks(N_RATES).enumerate() {
+            let share: f32 = shares.iter().sum();
+            if share < 1e-4 {
+                continue;
+            }
+            let mean: f32 = shares.iter().zip(&self.rates).map(|(share, rate)| share * rate).sum();
+            let from = c * self.n_buckets;
+            for b in 0..self.n_buckets {
+                sweep.shape_n[from + b] += share * fit.counts.n[b];
+                sweep.shape_hours[from + b] += mean * fit.counts.hours[b];
+            }
+        }
+    }
+
+    /// Moves shapes and priors to what the round has found.
+    pub fn end_sweep(&mut self, sweep: &Sweep) {
+        if sweep.n_pages == 0 {
+            return;
+        }
+        for (at, shape) in self.shapes.iter_mut().enumerate() {
+            *shape = (sweep.shape_n[at] + SHAPE_PRIOR * *shape) / (sweep.shape_hours[at] + SHAPE_PRIOR);
+        }
+        self.normalise_shapes();
+        let n_pairs = (N_SHAPES * N_RATES) as f32;
+        let n_pages = sweep.n_pages as f32;
+        for (prior, sum) in self.prior.iter_mut().zip(&sweep.prior) {
+            *prior = (sum + 2.0 / n_pairs) / (n_pages + 2.0);
+        }
+        self.hope = hope_of(sweep.importance, self.hope);
+    }
+
+    /// Forgets what the groups turned out to be, to gather it anew.
+    pub fn clear_groups(&mut self) {
+        self.groups.clear();
+    }
+
+    /// Adds a fitted page to its group.
+    pub fn add_to_group(&mut self, group: u32, fit: &Fit) {
+        let at = group as usize;
+        if at >= self.groups.len() {
+            self.groups.resize_with(at + 1, GroupPrior::default);
+        }
+        let group = &mut self.groups[at];
+        group.sum.resize(N_SHAPES * N_RATES, 0.0);
+        group.sum.iter_mut().zip(&fit.posterior).for_each(|(sum, share)| *sum += share);
+        group.n_pages += 1.0;
+    }
+}
+
+/// Mean and a deviation of the pages' importances, with a few imagined pages of what was hoped before.
+fn hope_of((n, sum, squares): (f32, f32, f32), before: f32) -> f32 {
+    let mean = sum / n.max(1.0);
+    let deviation = (squares / n.max(1.0) - mean * mean).max(0.0).sqrt();
+    (n * (mean + HOPE * deviation) + 5.0 * before) / (n + 5.0)
+}

@@ -1,0 +1,118 @@
+//! Traces cut into several stretches -> how a strategy does in each, so that a gain on one is not taken for a gain.
+//!
+//! `cargo run --release -p perennial-sim --example stretches -- FILE... [--goal pooled|5.13|count] [--budget 5,10]
+//! [--strategy NAME,...] [--n 10] [--step-days 14] [--days 70] [--burn-in 14] [--floor SHARE] [--vary] [--known] [--slot 60]`
+
+use std::collections::HashMap;
+use std::error::Error;
+
+use perennial_core::schedule::{Goal, Strategy};
+use perennial_core::time::{LocalClock, Span};
+use perennial_sim::drive::Visibility;
+use perennial_sim::experiment::{Experiment, Run};
+use perennial_sim::trace::{self, TraceStart};
+use perennial_sim::world::World;
+
+/// What stands on the command line: files, and options with their values.
+struct Asked {
+    files: Vec<String>,
+    options: HashMap<String, String>,
+}
+
+impl Asked {
+    fn read() -> Asked {
+        let mut asked = Asked { files: Vec::new(), options: HashMap::new() };
+        let mut args = std::env::args().skip(1).peekable();
+        while let Some(arg) = args.next() {
+            match arg.strip_prefix("--") {
+                None => asked.files.push(arg),
+                Some(name) => {
+                    let value = args.next_if(|next| !next.starts_with("--") && !matches!(name, "vary" | "known"));
+                    asked.options.insert(name.to_owned(), value.unwrap_or_default());
+                }
+            }
+        }
+        asked
+    }
+
+    fn number(&self, name: &str, otherwise: f64) -> Result<f64, Box<dyn Error>> {
+        Ok(self.options.get(name).map_or(Ok(otherwise), |text| text.parse())?)
+    }
+
+    fn experiment(&self) -> Result<Experiment, Box<dyn Error>> {
+        let learned = !self.options.contains_key("known");
+        let names = self.options.get("strategy").map_or("expected-gain", String::as_str);
+        let run = |name: &str| Ok::<Run, Box<dyn Error>>(Run { strategy: name.parse::<Strategy>()?, learned });
+        let budgets = self.options.get("budget").map_or("5,10,20,30", String::as_str);
+        Ok(Experiment {
+            runs: names.split(',').map(run).collect::<Result<_, _>>()?,
+            budgets: budgets.split(',').map(|m| Ok::<f64, Box<dyn Error>>(m.parse::<f64>()? / 100.0)).collect::<Result<_, _>>()?,
+            slot: Span::from_secs((60.0 * self.number("slot", 60.0)?) as i64),
+            burn_in: Span::from_hours(24 * self.number("burn-in", 14.0)? as i64),
+            goal: match self.options.get("goal").map(String::as_str) {
+                Some("5.13") => Goal::Definition513,
+                Some("count") => Goal::Count,
+                _ => Goal::Pooled,
+            },
+            visibility: Visibility::Difference,
+            varying_budget: self.options.contains_key("vary"),
+            spells: self.options.get("spells").map(|text| text != "false"),
+            floor: self.options.get("floor").map(|text| text.parse()).transpose()?,
+            clock: LocalClock::of_zone(self.options.get("zone").map_or("UTC", String::as_str))?,
+            bounds: !self.options.contains_key("no-bounds"),
+            ..Experiment::default()
+        })
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let asked = Asked::read();
+    let experiment = asked.experiment()?;
+    let worlds: Vec<World> = asked.files.iter().map(|file| read(file)).collect::<Result<_, _>>()?;
+    let first = worlds.first().ok_or("name a trace file")?.start;
+    // Whole days, as `perennial simulate` cuts them.
+    let first = first - Span::from_secs(first.as_secs().rem_euclid(86_400));
+    let days = (asked.number("burn-in", 14.0)? + asked.number("days", 70.0)?) as u32;
+    let without = asked.options.get("without");
+    let mut sums: HashMap<(String, String), (f64, f64, f64, f64)> = HashMap::new();
+    let n = asked.number("n", 10.0)? as i64;
+    for stretch in asked.number("from", 0.0)? as i64..n {
+        let start = first + Span::from_hours(24 * stretch * asked.number("step-days", 14.0)? as i64);
+        let start = if worlds.len() == 1 { TraceStart::At(start) } else { TraceStart::Auto };
+        let mut world = trace::mix("stretch", &worlds, days, start);
+        if let Some(site) = without {
+            world.pages.retain(|page| !page.name.contains(site.as_str()));
+        }
+        for line in experiment.run(&world, 1, || {}) {
+            for result in &line.results {
+                let served = match experiment.goal {
+                    Goal::Pooled => result.completeness_pooled,
+                    Goal::Definition513 => result.completeness_weighted,
+                    Goal::Count => result.completeness_count,
+                };
+                let key = (format!("{:5.1} %", 100.0 * line.budget), result.strategy.clone());
+                println!(
+                    "{stretch} {} {:20} {:5.1} of {:5.1}: {:5.1} %  coherence {:4.1}",
+                    key.0, key.1, 100.0 * served, 100.0 * line.bounds.clairvoyant, 100.0 * result.share_of_clairvoyant,
+                    100.0 * result.coherence_weighted
+                );
+                let sum = sums.entry(key).or_default();
+                sum.0 += served / n as f64;
+                sum.1 += line.bounds.clairvoyant / n as f64;
+                sum.2 += result.share_of_clairvoyant / n as f64;
+                sum.3 += result.coherence_weighted / n as f64;
+            }
+        }
+    }
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_by(|a, b| a.0.cmp(&b.0));
+    for ((budget, strategy), (served, bound, share, coherence)) in sums {
+        println!("mean {budget} {strategy:20} {:6.2} of {:5.1}: {:6.2} %  coherence {:4.1}", 100.0 * served, 100.0 * bound, 100.0 * share, 100.0 * coherence);
+    }
+    Ok(())
+}
+
+fn read(file: &str) -> Result<World, Box<dyn Error>> {
+    let text = std::fs::read_to_string(file).map_err(|error| format!("reading {file}: {error}"))?;
+    Ok(trace::parse(file, &text)?)
+}

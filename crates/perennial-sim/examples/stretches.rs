@@ -27,7 +27,8 @@ impl Asked {
             match arg.strip_prefix("--") {
                 None => asked.files.push(arg),
                 Some(name) => {
-                    let value = args.next_if(|next| !next.starts_with("--") && !matches!(name, "vary" | "known"));
+                    let value =
+                        args.next_if(|next| !next.starts_with("--") && !matches!(name, "vary" | "known"));
                     asked.options.insert(name.to_owned(), value.unwrap_or_default());
                 }
             }
@@ -42,11 +43,15 @@ impl Asked {
     fn experiment(&self) -> Result<Experiment, Box<dyn Error>> {
         let learned = !self.options.contains_key("known");
         let names = self.options.get("strategy").map_or("expected-gain", String::as_str);
-        let run = |name: &str| Ok::<Run, Box<dyn Error>>(Run { strategy: name.parse::<Strategy>()?, learned });
+        let run =
+            |name: &str| Ok::<Run, Box<dyn Error>>(Run { strategy: name.parse::<Strategy>()?, learned });
         let budgets = self.options.get("budget").map_or("5,10,20,30", String::as_str);
         Ok(Experiment {
             runs: names.split(',').map(run).collect::<Result<_, _>>()?,
-            budgets: budgets.split(',').map(|m| Ok::<f64, Box<dyn Error>>(m.parse::<f64>()? / 100.0)).collect::<Result<_, _>>()?,
+            budgets: budgets
+                .split(',')
+                .map(|m| Ok::<f64, Box<dyn Error>>(m.parse::<f64>()? / 100.0))
+                .collect::<Result<_, _>>()?,
             slot: Span::from_secs((60.0 * self.number("slot", 60.0)?) as i64),
             burn_in: Span::from_hours(24 * self.number("burn-in", 14.0)? as i64),
             goal: match self.options.get("goal").map(String::as_str) {
@@ -93,7 +98,11 @@ fn main() -> Result<(), Box<dyn Error>> {
                 let key = (format!("{:5.1} %", 100.0 * line.budget), result.strategy.clone());
                 println!(
                     "{stretch} {} {:20} {:5.1} of {:5.1}: {:5.1} %  coherence {:4.1}",
-                    key.0, key.1, 100.0 * served, 100.0 * line.bounds.clairvoyant, 100.0 * result.share_of_clairvoyant,
+                    key.0,
+                    key.1,
+                    100.0 * served,
+                    100.0 * line.bounds.clairvoyant,
+                    100.0 * result.share_of_clairvoyant,
                     100.0 * result.coherence_weighted
                 );
                 let sum = sums.entry(key).or_default();
@@ -107,7 +116,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut sums: Vec<_> = sums.into_iter().collect();
     sums.sort_by(|a, b| a.0.cmp(&b.0));
     for ((budget, strategy), (served, bound, share, coherence)) in sums {
-        println!("mean {budget} {strategy:20} {:6.2} of {:5.1}: {:6.2} %  coherence {:4.1}", 100.0 * served, 100.0 * bound, 100.0 * share, 100.0 * coherence);
+        println!(
+            "mean {budget} {strategy:20} {:6.2} of {:5.1}: {:6.2} %  coherence {:4.1}",
+            100.0 * served,
+            100.0 * bound,
+            100.0 * share,
+            100.0 * coherence
+        );
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use super::learn::Learner;
 use super::pages::{FRESH, PENDING, Pages, VACANT};
 use super::rows::Rows;
 use super::select::Histogram;
-use crate::pattern::mixture::{BucketPiece, HIGHEST_RATE};
+use crate::pattern::mixture::{BucketPiece, HIGHEST_RATE, exp_neg, one_minus_exp};
 
 /// Pages worked on at a time, so that the numbers in between stay in the nearest cache.
 const CHUNK: usize = 512;
@@ -90,6 +90,7 @@ pub(super) fn spell_left(hours: f32) -> f32 {
 
 /// Fills a range of the column of urgencies with the index, 0 where a visit is not allowed, and counts them.
 fn rank(pages: &mut Pages, now_secs: u32, range: std::ops::Range<usize>, histogram: &mut Histogram) {
+    let first = range.start;
     let urgency = &mut pages.urgency[range.clone()];
     let loads = &pages.load[range.clone()];
     let rewards = &pages.reward[range.clone()];
@@ -101,8 +102,8 @@ fn rank(pages: &mut Pages, now_secs: u32, range: std::ops::Range<usize>, histogr
     for ((urgency, flags), not_before) in urgency.iter_mut().zip(&pages.flags[range]).zip(not_before) {
         let blocked = flags & (FRESH | PENDING | VACANT) != 0 || *not_before > now_secs;
         *urgency = if blocked { 0.0 } else { *urgency };
-        histogram.add(*urgency);
     }
+    histogram.add_range(first, urgency);
 }
 
 /// The index of one page.
@@ -132,46 +133,9 @@ fn patience(load: f32) -> f32 {
     if load < 0.7 { near } else { far }
 }
 
-/// 1 - exp(-x).
-#[inline]
-fn one_minus_exp(x: f32) -> f32 {
-    let near = x * (1.0 - x * (0.5 - x * (1.0 / 6.0 - x * (1.0 / 24.0))));
-    let far = 1.0 - exp_neg(x);
-    if x < 0.1 { near } else { far }
-}
-
-/// exp(-x) for x >= 0 to seven digits, without a call, so that a loop over it is vectorised: the power of two
-/// goes into the exponent by integer addition, the rest into a polynomial.
-#[inline]
-fn exp_neg(x: f32) -> f32 {
-    const ROUND: f32 = 12_582_912.0;
-    let t = (-x).max(-86.0) * std::f32::consts::LOG2_E;
-    let shifted = t + ROUND;
-    let n = shifted.to_bits().wrapping_sub(ROUND.to_bits());
-    let f = t - (shifted - ROUND);
-    let p = 1.0
-        + f * (std::f32::consts::LN_2
-            + f * (0.240_226_5
-                + f * (0.055_504_11 + f * (0.009_618_13 + f * (0.001_333_36 + f * 0.000_154_035)))));
-    f32::from_bits(p.to_bits().wrapping_add(n << 23))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn exponential_is_exact_enough() {
-        for i in 0..20_000 {
-            let x = i as f32 * 0.004;
-            let exact = (-f64::from(x)).exp();
-            // The argument itself is only known to seven digits.
-            let tolerance = (1e-6 + 2e-7 * f64::from(x)) * exact;
-            assert!((f64::from(exp_neg(x)) - exact).abs() <= tolerance, "{x}");
-            let exact = -(-f64::from(x)).exp_m1();
-            assert!((f64::from(one_minus_exp(x)) - exact).abs() <= 2e-6 * exact, "{x}");
-        }
-    }
 
     #[test]
     fn index_is_the_probability_of_two_changes() {

@@ -528,6 +528,7 @@ impl Learner {
             group_sums.add_to_group(pages.group[at], &fit);
         }
         self.fit = fit;
+        group_sums.settle_groups();
         self.mixture = group_sums;
         for group in 0..self.group_starts.len() {
             if self.group_starts[group].is_some() {
@@ -573,7 +574,7 @@ impl Learner {
 
 /// Young histories are fitted often, since every visit counts for much; old ones when they have doubled or grown by 64.
 fn next_refit(n_visits: u32) -> u32 {
-    let growth = if n_visits < 32 { n_visits / 2 } else { n_visits.min(64) };
+    let growth = if n_visits < 16 { n_visits / 2 } else { n_visits.min(64) };
     n_visits + growth.max(1)
 }
 

@@ -97,6 +97,10 @@ pub struct Scheduler {
     credit: f64,
     /// The same for the share of the oldest.
     floor_credit: f64,
+    /// About the urgency at which the last slot's list ended; 0 when not known.
+    last_bound: f32,
+    /// No page has waited for so long before that time.
+    oldest_due: (f64, u32),
 }
 
 /// The stretch of time for which the pages are ranked.
@@ -145,6 +149,8 @@ impl Scheduler {
             pieces: Vec::new(),
             credit: 0.0,
             floor_credit: 0.0,
+            last_bound: 0.0,
+            oldest_due: (f64::INFINITY, 0),
         }
     }
 
@@ -192,6 +198,7 @@ impl Scheduler {
         self.describe(at, is_new, info);
         self.pages.flags[at] &= !FRESH;
         self.pages.seen_at[at] = self.secs(seen);
+        self.oldest_due.1 = 0;
         self.adapt_interval(at, None);
         self.restate(at);
     }

@@ -48,7 +48,8 @@ impl Scheduler {
             start.as_millis().div_euclid(millis).saturating_add(1).saturating_mul(millis),
         );
         self.learn_anew(self.secs(start));
-        let mut histogram = Histogram::new();
+        // What the last slot's list ended at, with room for change: most pages are below it by far.
+        let mut histogram = Histogram::from_bound(0.9 * self.last_bound);
         self.advance_to(end, &mut histogram);
         let granted = self.granted(end - start);
         self.slot = Slot { range: Some((start, end)), ..Slot::default() };
@@ -157,6 +158,11 @@ impl Scheduler {
             self.slot.capacity = self.credit.floor() as usize;
         }
         let capacity = self.slot.capacity.min(self.pages.len());
+        if self.config.strategy == Strategy::ExpectedGain {
+            let n_wanted = 2 * capacity + 64;
+            histogram.complete(&self.pages.urgency, n_wanted);
+            self.last_bound = histogram.bound_of(n_wanted);
+        }
         let mut chosen = self.choose_new(capacity);
         let n_first = (capacity as f64 * (1.0 - KEPT_FROM_NEW)).ceil() as usize;
         let mut waiting = chosen.split_off(n_first.min(chosen.len()));
@@ -251,6 +257,9 @@ impl Scheduler {
             return Vec::new();
         }
         let end_secs = self.slot.range.map_or(0, |(_, end)| self.secs(end));
+        if longest_wait >= self.oldest_due.0 && end_secs < self.oldest_due.1 {
+            return Vec::new();
+        }
         let pages = &self.pages;
         let seen_before = f64::from(end_secs) - longest_wait;
         // One column tells of nearly all pages that they have not waited so long.
@@ -263,6 +272,8 @@ impl Scheduler {
                 !pages.has(at, FRESH | PENDING | VACANT) && pages.not_before[at] <= end_secs
             })
             .collect();
+        self.oldest_due = (longest_wait, if waiting.is_empty() { self.next_oldest(longest_wait) } else { 0 });
+        let pages = &self.pages;
         let age = |place: usize| {
             let at = waiting.get(place).map_or(0, |&at| at as usize);
             end_secs.saturating_sub(pages.seen_at[at]) as f32
@@ -282,6 +293,16 @@ impl Scheduler {
             other => other,
         };
         oldest.into_iter().map(|at| (at, reason(at))).collect()
+    }
+
+    /// When the first page will have waited for so long.
+    fn next_oldest(&self, longest_wait: f64) -> u32 {
+        let pages = &self.pages;
+        let is_seen = |at: &usize| !pages.has(*at, FRESH | VACANT);
+        let seen = (0..pages.len())
+            .filter(is_seen)
+            .map(|at| pages.seen_at[at].max(pages.not_before[at].saturating_sub(longest_wait as u32)));
+        seen.min().map_or(0, |seen| (f64::from(seen) + longest_wait) as u32)
     }
 
     fn choose_urgent(&mut self, n: usize, histogram: &Histogram) -> Vec<(u32, Reason)> {

@@ -78,7 +78,8 @@ fn code_of(relative: f32) -> u8 {
     if relative <= 1e-6 || relative.is_nan() {
         return 0;
     }
-    (crate::pattern::mixture::quick_ln(relative) / STEP + CODE_OF_ONE).round().clamp(1.0, 255.0) as u8
+    // Half more and cut off: rounding without a call.
+    (crate::pattern::mixture::quick_ln(relative) / STEP + CODE_OF_ONE + 0.5).clamp(1.0, 255.0) as u8
 }
 
 #[cfg(test)]

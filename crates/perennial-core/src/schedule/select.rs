@@ -11,11 +11,47 @@ const N_BINS: usize = 1 << (31 - SHIFT);
 #[derive(Clone)]
 pub(super) struct Histogram {
     bins: Vec<u32>,
+    /// Keys below this were not counted: nobody expects them to be among the largest.
+    from: f32,
+    /// Who was counted, where that was written down.
+    candidates: Vec<u32>,
 }
 
 impl Histogram {
     pub(super) fn new() -> Histogram {
-        Histogram { bins: vec![0; N_BINS] }
+        Histogram { bins: vec![0; N_BINS], from: 0.0, candidates: Vec::new() }
+    }
+
+    /// Counts only keys from a bound on, and writes down whose they are.
+    pub(super) fn from_bound(from: f32) -> Histogram {
+        Histogram { from: if from > 0.0 { from } else { 0.0 }, ..Histogram::new() }
+    }
+
+    /// Adds the keys of a range of positions that starts at `first`.
+    pub(super) fn add_range(&mut self, first: usize, keys: &[f32]) {
+        if self.from <= 0.0 {
+            keys.iter().for_each(|key| self.add(*key));
+            return;
+        }
+        for (place, &key) in keys.iter().enumerate() {
+            if key >= self.from {
+                self.add(key);
+                self.candidates.push((first + place) as u32);
+            }
+        }
+    }
+
+    /// Counts all keys after all, if fewer than `n` reached the bound.
+    pub(super) fn complete(&mut self, keys: &[f32], n: usize) {
+        if self.from > 0.0 && self.candidates.len() < n {
+            *self = Histogram::new();
+            keys.iter().for_each(|key| self.add(*key));
+        }
+    }
+
+    /// The lower end of the bin that holds the n-th largest key.
+    pub(super) fn bound_of(&self, n: usize) -> f32 {
+        f32::from_bits((self.threshold(n).0 as u32) << SHIFT)
     }
 
     #[inline]
@@ -27,6 +63,9 @@ impl Histogram {
 
     /// Takes back a key that was counted.
     pub(super) fn remove(&mut self, key: f32) {
+        if key < self.from {
+            return;
+        }
         if let Some(bin) = self.bins.get_mut(bin_of(key)) {
             *bin = bin.saturating_sub(1);
         }
@@ -53,31 +92,43 @@ fn bin_of(key: f32) -> usize {
 
 /// The positions of the `n` largest positive keys, in order of position; of equal keys the earlier ones.
 pub(super) fn largest(keys: &[f32], n: usize, histogram: &Histogram) -> Vec<u32> {
-    choose(keys.len(), n, histogram, |at| keys.get(at).copied().unwrap_or(0.0))
+    let key_of = |at: usize| keys.get(at).copied().unwrap_or(0.0);
+    if histogram.from > 0.0 && histogram.threshold(n).1 != usize::MAX {
+        choose(histogram.candidates.iter().copied(), n, histogram, key_of)
+    } else if histogram.from > 0.0 {
+        largest_by(keys.len(), n, key_of)
+    } else {
+        choose(0..keys.len() as u32, n, histogram, key_of)
+    }
 }
 
 /// The same for keys that are computed, without a histogram at hand.
 pub(super) fn largest_by(n_keys: usize, n: usize, key_of: impl Fn(usize) -> f32) -> Vec<u32> {
     let mut histogram = Histogram::new();
     (0..n_keys).for_each(|at| histogram.add(key_of(at)));
-    choose(n_keys, n, &histogram, key_of)
+    choose(0..n_keys as u32, n, &histogram, key_of)
 }
 
-fn choose(n_keys: usize, n: usize, histogram: &Histogram, key_of: impl Fn(usize) -> f32) -> Vec<u32> {
+fn choose(
+    places: impl ExactSizeIterator<Item = u32>,
+    n: usize,
+    histogram: &Histogram,
+    key_of: impl Fn(usize) -> f32,
+) -> Vec<u32> {
     if n == 0 {
         return Vec::new();
     }
     let (threshold, wanted) = histogram.threshold(n);
-    let mut chosen = Vec::with_capacity(n.min(n_keys));
+    let mut chosen = Vec::with_capacity(n.min(places.len()));
     let mut on_threshold: Vec<u32> = Vec::new();
     let lowest = f32::from_bits((threshold as u32) << SHIFT);
-    for at in 0..n_keys {
-        let key = key_of(at);
+    for at in places {
+        let key = key_of(at as usize);
         if key >= lowest {
             if bin_of(key) > threshold {
-                chosen.push(at as u32);
+                chosen.push(at);
             } else {
-                on_threshold.push(at as u32);
+                on_threshold.push(at);
             }
         }
     }
@@ -110,6 +161,20 @@ mod tests {
             -1.0f32..1.0, 0.5f32..0.51, Just(0.25f32), Just(f32::NAN), Just(f32::INFINITY), 0.0f32..1e-30
         ], 0..200), n in 0usize..220) {
             prop_assert_eq!(largest_by(keys.len(), n, |at| keys[at]), by_sorting(&keys, n));
+        }
+
+        /// A bound that was guessed too high or too low changes nothing but the time it takes.
+        #[test]
+        fn a_guessed_bound_changes_nothing(
+            keys in prop::collection::vec(-1.0f32..1.0, 0..200), n in 0usize..220, from in -0.5f32..1.0, cut in 0usize..200
+        ) {
+            let mut histogram = Histogram::from_bound(from);
+            let cut = cut.min(keys.len());
+            histogram.add_range(0, &keys[..cut]);
+            histogram.add_range(cut, &keys[cut..]);
+            prop_assert_eq!(largest(&keys, n, &histogram), by_sorting(&keys, n));
+            histogram.complete(&keys, n);
+            prop_assert_eq!(largest(&keys, n, &histogram), by_sorting(&keys, n));
         }
     }
 }

@@ -6,8 +6,8 @@
 //! ratio q of u to what was expected that is -k (q - 1 - ln q) + ln(6 k^2 / (6 k + 1)) / 2 in logarithms (Stirling's
 //! series in the form that holds for small k too).
 
-use super::visits::{integral, quick_ln, sum_of};
-use super::{Fit, Mixture, N_RATES, Visits, exponentiate};
+use super::visits::{integral, sum_of};
+use super::{Fit, Mixture, N_RATES, Visits, exponentiate, quick_ln};
 
 /// Looks behind which fewer changes are expected tell by seeing none.
 const FEWEST_CHANGES: f32 = 1.0;

@@ -8,18 +8,17 @@
 //! shapes. A bucket is a period of the day on workdays or on other days; holidays count as weekend, which they
 //! resemble.
 
-
 mod evenness;
+mod quick;
 mod start;
 mod sweep;
 mod visits;
 
+pub(crate) use quick::{exp_neg, one_minus_exp, quick_ln};
 pub use sweep::Sweep;
-pub(crate) use visits::quick_ln;
 pub use visits::{BucketPiece, Counts, Observed, Scale, Visits, bucket_of};
 
 use start::{N_TABLE, RATE_STEP, TABLE_START, first_prior, first_shapes, ln_change_table, rate_grid};
-use visits::one_minus_exp;
 
 /// Values of a: 0.00093 to 112 a day, each 1.34 times the one before.
 pub const N_RATES: usize = 41;
@@ -83,6 +82,8 @@ pub struct Mixture {
     /// Relative rates, shape after shape, mean 1 over the week.
     shapes: Vec<f32>,
     prior: Vec<f32>,
+    /// Its logarithms.
+    ln_prior: Vec<f32>,
     /// The same per group, where a group has pages.
     groups: Vec<GroupPrior>,
     rates: Vec<f32>,
@@ -102,8 +103,9 @@ pub struct Mixture {
 struct GroupPrior {
     sum: Vec<f32>,
     n_pages: f32,
+    /// Logarithms of the group's shares, once all its pages are known.
+    ln: Vec<f32>,
 }
-
 
 impl Mixture {
     /// The model before anything was seen, for days of `n_periods`.
@@ -119,6 +121,7 @@ impl Mixture {
             shapes: first_shapes(n_periods, &week),
             week,
             prior: first_prior(),
+            ln_prior: first_prior().iter().map(|share| share.ln()).collect(),
             groups: Vec::new(),
             ln_change: ln_change_table(),
             table_shift: (f64::from(rates[0]).ln() - TABLE_START) as f32,
@@ -292,14 +295,9 @@ impl Mixture {
     }
 
     fn fill_log_prior(&self, group: u32, into: &mut [f32]) {
-        match self.groups.get(group as usize).filter(|group| group.n_pages > 0.0) {
-            Some(group) => {
-                let total = group.n_pages + GROUP_PRIOR;
-                for ((into, sum), prior) in into.iter_mut().zip(&group.sum).zip(&self.prior) {
-                    *into = ((sum + GROUP_PRIOR * prior) / total).ln();
-                }
-            }
-            None => into.iter_mut().zip(&self.prior).for_each(|(into, prior)| *into = prior.ln()),
+        match self.groups.get(group as usize).filter(|group| group.ln.len() == into.len()) {
+            Some(group) => into.copy_from_slice(&group.ln),
+            None => into.copy_from_slice(&self.ln_prior),
         }
     }
 

@@ -53,4 +53,3 @@ fn first_shape(shape: usize, hour: f32, is_workday: bool) -> f32 {
         _ => bump(14.0, 5.0) * rest(2.5),
     }
 }
-

@@ -1,6 +1,6 @@
 //! All fitted pages -> the shapes, the shares of each pair (shape, rate), and what an unknown page is hoped to be.
 
-use super::{Fit, GroupPrior, Mixture, N_RATES, N_SHAPES};
+use super::{Fit, GROUP_PRIOR, GroupPrior, Mixture, N_RATES, N_SHAPES};
 
 /// Weight of a shape as it is against the counts of its pages, in expected changes a bucket.
 const SHAPE_PRIOR: f32 = 20.0;
@@ -70,12 +70,22 @@ impl Mixture {
         for (prior, sum) in self.prior.iter_mut().zip(&sweep.prior) {
             *prior = (sum + 2.0 / n_pairs) / (n_pages + 2.0);
         }
+        self.ln_prior = self.prior.iter().map(|share| share.ln()).collect();
         self.hope = hope_of(sweep.importance, self.hope);
     }
 
     /// Forgets what the groups turned out to be, to gather it anew.
     pub fn clear_groups(&mut self) {
         self.groups.clear();
+    }
+
+    /// Makes what was added to the groups the prior of their pages.
+    pub fn settle_groups(&mut self) {
+        for group in self.groups.iter_mut().filter(|group| group.n_pages > 0.0) {
+            let total = group.n_pages + GROUP_PRIOR;
+            let share = |(sum, prior): (&f32, &f32)| ((sum + GROUP_PRIOR * prior) / total).ln();
+            group.ln = group.sum.iter().zip(&self.prior).map(share).collect();
+        }
     }
 
     /// Adds a fitted page to its group.

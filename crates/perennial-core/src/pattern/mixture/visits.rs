@@ -1,5 +1,6 @@
 //! One page's visits -> what they add up to by bucket, under the rates believed in.
 
+use super::quick::{exp_neg, one_minus_exp};
 use crate::time::DayKind;
 
 /// Differences above the first say little more than that all is new; none counts for more than the second.
@@ -195,9 +196,7 @@ impl Counts {
             Observed::Difference => {
                 let p = |piece: &BucketPiece| {
                     let x = rate(usize::from(piece.bucket)) * piece.hours;
-                    // x - x^2/2 + x^3/6 is as good below a tenth and needs no exponential.
-                    let p = if x < 0.1 { x * (1.0 - x * (0.5 - x / 6.0)) } else { one_minus_exp(x) };
-                    p * piece.times
+                    one_minus_exp(x) * piece.times
                 };
                 let sum: f32 = pieces.iter().map(p).sum::<f32>().max(1e-9);
                 let Some(seen) = scale.added_up(importance, sum / any) else { return };
@@ -212,7 +211,7 @@ impl Counts {
                 let mut later = 0.0f32;
                 for piece in pieces.iter().rev() {
                     let x = rate(usize::from(piece.bucket)) * piece.hours * piece.times;
-                    let g = weight * (-later).exp() * one_minus_exp(x) / any;
+                    let g = weight * exp_neg(later) * one_minus_exp(x) / any;
                     self.wy[usize::from(piece.bucket)] += g * importance;
                     self.ny[usize::from(piece.bucket)] += g;
                     later += x;
@@ -229,34 +228,6 @@ fn reset(column: &mut [f32], to: Option<&Vec<f32>>) {
     }
 }
 
-/// ln x for positive x to three digits, without a call: the exponent by its bits, the rest by a polynomial.
-pub(crate) fn quick_ln(x: f32) -> f32 {
-    let bits = x.to_bits();
-    let exponent = (bits >> 23) as f32 - 127.0;
-    let m = f32::from_bits((bits & 0x007F_FFFF) | 0x3F80_0000);
-    let log2 = -2.794_153_7
-        + m * (5.069_756_3 + m * (-3.520_218_8 + m * (1.610_177_5 + m * (-0.409_475_6 + m * 0.043_928_6))));
-    (exponent + log2) * std::f32::consts::LN_2
-}
-
 pub(super) fn integral(pieces: &[BucketPiece], rate: &impl Fn(usize) -> f32) -> f32 {
     pieces.iter().map(|piece| rate(usize::from(piece.bucket)) * piece.hours * piece.times).sum()
-}
-
-/// 1 - exp(-x), exact for small x.
-pub(super) fn one_minus_exp(x: f32) -> f32 {
-    -(-x).exp_m1()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn quick_logarithms_are_close() {
-        for i in 1..10_000 {
-            let x = (i as f32 * 0.004 - 20.0).exp();
-            assert!((quick_ln(x) - x.ln()).abs() < 1e-3, "{x}");
-        }
-    }
 }

@@ -19,8 +19,10 @@ mod diff;
 mod durability;
 mod interop;
 mod keep;
+mod patterns;
 mod program;
 mod render;
+mod simulate;
 mod web;
 
 #[test]

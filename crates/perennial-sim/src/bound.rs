@@ -21,6 +21,9 @@ use perennial_core::time::Span;
 
 use crate::world::World;
 
+/// Rounds without a better bound after which steps shrink.
+const PATIENCE: usize = 8;
+
 /// What is bounded: the changes in a window, visits in slots, so many visits an hour.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BoundSpec {
@@ -82,7 +85,7 @@ fn values(world: &World, spec: &BoundSpec) -> Vec<f64> {
 /// many visits they want at each price; the answer is the least bound that was found,
 /// and its prices.
 ///
-/// Subgradient steps of shrinking length, in units of the present mean price, and at first of what a visit earns where
+/// Subgradient steps that shrink when they lead nowhere, in units of the present mean price, and at first of what a visit earns where
 /// visits cost nothing: prices have the unit of the goal, which differs by orders of magnitude between worlds, and
 /// where only some slots are short the mean price starts from nothing.
 fn least_bound(
@@ -96,13 +99,22 @@ fn least_bound(
     let (all, visits) = demand(&vec![0.0; prices.len()]);
     let least_scale = 0.2 * all / visits.iter().sum::<f64>().max(1.0);
     let mut scale = mean_of(&prices).max(least_scale);
-    for round in 0..n_rounds {
+    let (mut step, mut n_in_vain) = (0.5, 0);
+    for _ in 0..n_rounds {
         let (gain, wanted) = demand(&prices);
         let worth: f64 = prices.iter().zip(supply).map(|(price, n)| price * n).sum();
         if gain + worth < best.1 {
             best = (prices.clone(), gain + worth);
+            n_in_vain = 0;
+        } else {
+            n_in_vain += 1;
         }
-        let step = 0.5 / (1.0 + round as f64 / 6.0);
+        if n_in_vain >= PATIENCE {
+            // Back to the best prices, where shorter steps may lead further down.
+            prices.clone_from(&best.0);
+            (step, n_in_vain) = (step * 0.6, 0);
+            continue;
+        }
         for ((price, wanted), supply) in prices.iter_mut().zip(&wanted).zip(supply) {
             let excess = ((wanted - supply) / supply.max(1.0)).clamp(-1.0, 1.0);
             *price = (*price + step * scale * excess).max(0.0);

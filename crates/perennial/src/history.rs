@@ -9,10 +9,12 @@ use perennial_core::page::{PageId, SiteId};
 use perennial_core::rank::LinkGraph;
 use perennial_core::schedule::{PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::series::SeenChange;
-use perennial_core::time::{Span, Timestamp};
+use perennial_core::time::{LocalClock, Span, Timestamp};
 use rusqlite::{Connection, Row, params};
 
+use crate::archive::Archive;
 use crate::crawl::frontier::Ending;
+use crate::crawl::settings::{CrawlSettings, SiteTable};
 use crate::store::Store;
 
 /// What a change counts for when nobody has looked at what changed.
@@ -48,7 +50,8 @@ pub enum Which<'a> {
     Of(&'a str),
 }
 
-/// The histories of all pages, of one site's, or of one page, with captures before `until`.
+/// The histories of all pages, of one site's, or of one page, with captures before `until`. A host without a port stands
+/// for that host on any port.
 pub fn histories(store: &Store, only: Option<&str>, until: Timestamp) -> anyhow::Result<Vec<PageHistory>> {
     let mut histories = Vec::new();
     let which = only.map_or(Which::Pages, Which::Of);
@@ -66,7 +69,9 @@ pub fn each_history(
     let filter = match which {
         Which::All => "?2 IS NULL",
         Which::Pages => "?2 IS NULL AND p.mime LIKE 'text/html%'",
-        Which::Of(_) => "(s.host = ?2 AND p.mime LIKE 'text/html%' OR p.url = ?2)",
+        Which::Of(_) => {
+            "(p.url = ?2 OR (s.host = ?2 OR substr(s.host, 1, length(?2) + 1) = ?2 || ':') AND p.mime LIKE 'text/html%')"
+        },
     };
     let only = if let Which::Of(only) = which { Some(only) } else { None };
     let mut statement = connection.prepare(&format!(
@@ -177,6 +182,7 @@ pub fn replay(connection: &Connection, scheduler: &mut Scheduler, now: Timestamp
 pub fn scheduler_of(
     store: &Store,
     histories: &[PageHistory],
+    followed: &Followed,
     config: ScheduleConfig,
     now: Timestamp,
 ) -> anyhow::Result<Scheduler> {
@@ -184,13 +190,88 @@ pub fn scheduler_of(
     let start = histories.iter().map(|history| history.first).min().unwrap_or(now);
     let mut scheduler = Scheduler::new(config, 0, start);
     for history in histories {
-        let weight = ranks.get(history.page.0 as usize).copied().unwrap_or(1.0);
-        let info = PageInfo { weight, ..PageInfo::of_site(history.site) };
+        let rank = ranks.get(history.page.0 as usize).copied().unwrap_or(1.0);
+        let weight = rank * followed.weight_of(&history.url) as f32;
+        let clock = followed.clock_of(&history.url).map(|clock| scheduler.add_clock(clock.clone())).unwrap_or_default();
+        let info = PageInfo { weight, clock, ..PageInfo::of_site(history.site) };
         scheduler.add_seen_page(history.page, info, history.first);
         history.tell(&mut scheduler);
     }
     scheduler.learn_now(now);
     Ok(scheduler)
+}
+
+/// What the user said of the sites that are followed.
+#[derive(Clone, Default)]
+pub struct Followed(Vec<FollowedSite>);
+
+#[derive(Clone)]
+struct FollowedSite {
+    url: String,
+    /// Scheme, host and port.
+    origin: String,
+    weight: f64,
+    clock: LocalClock,
+}
+
+/// Scheme, host and port of an address.
+fn origin_of(url: &str) -> Option<String> {
+    url::Url::parse(url).ok().map(|url| url[..url::Position::BeforePath].to_owned())
+}
+
+impl Followed {
+    /// From the archive's settings.
+    pub fn of(archive: &Archive) -> anyhow::Result<Followed> {
+        let site = |table: SiteTable| {
+            let clock = table.timezone.as_deref().and_then(|zone| LocalClock::of_zone(zone).ok());
+            Some(FollowedSite {
+                origin: origin_of(&table.url)?,
+                weight: table.weight,
+                clock: clock.unwrap_or_else(LocalClock::utc),
+                url: table.url,
+            })
+        };
+        Ok(Followed(CrawlSettings::load(&archive.settings_path())?.site.into_iter().filter_map(site).collect()))
+    }
+
+    /// The site of the page's origin whose address begins most like the page's.
+    fn site_of(&self, url: &str) -> Option<&FollowedSite> {
+        let origin = origin_of(url)?;
+        let n_alike = |site: &&FollowedSite| {
+            let pairs = site.url.bytes().zip(url.bytes());
+            pairs.take_while(|(of_site, of_page)| of_site == of_page).count()
+        };
+        self.0.iter().filter(|site| site.origin == origin).max_by_key(n_alike)
+    }
+
+    /// How much a page matters by the user's word.
+    pub fn weight_of(&self, url: &str) -> f64 {
+        self.site_of(url).map_or(1.0, |site| site.weight)
+    }
+
+    /// The clock by which a page's people live, where the user named one that is not UTC.
+    pub fn clock_of(&self, url: &str) -> Option<&LocalClock> {
+        self.site_of(url).map(|site| &site.clock).filter(|clock| clock.zone() != "UTC")
+    }
+}
+
+/// Why nothing was found under a name, and what there is.
+pub fn not_found(store: &Store, name: &str) -> anyhow::Error {
+    const MOST: usize = 5;
+    let listed = || -> rusqlite::Result<Vec<String>> {
+        let sql = "SELECT DISTINCT s.host FROM sites s JOIN pages p ON p.site = s.id ORDER BY s.host";
+        store.connection().prepare(sql)?.query_map([], |row| row.get(0))?.collect()
+    };
+    let hosts = listed().unwrap_or_default();
+    let more = match hosts.len().saturating_sub(MOST) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    let there = match hosts.is_empty() {
+        true => "it is empty, `perennial crawl` or `perennial import` fills it".to_owned(),
+        false => format!("it has {}{more}", hosts.into_iter().take(MOST).collect::<Vec<_>>().join(", ")),
+    };
+    anyhow::anyhow!("no captured page or site `{name}` in this archive: {there}")
 }
 
 /// PageRank by page number, over the links that the archive holds. `start` may hold earlier ranks.

@@ -2,7 +2,7 @@
 //!
 //! Between captures nobody looked: the numbers are bounds and likely values, see
 //! [`perennial_core::quality::estimate`]. Importance comes from the analysis where it was made, else every new
-//! payload counts as 1. Only pages that readers see are measured, not their images and scripts.
+//! payload counts as 1. A page weighs what it weighs in the crawl: PageRank times the user's word. Only pages that readers see are measured, not their images and scripts.
 
 use perennial_core::quality::Coherence;
 use perennial_core::quality::estimate::{
@@ -12,6 +12,7 @@ use perennial_core::quality::estimate::{
 use perennial_core::time::Timestamp;
 use rusqlite::params;
 
+use crate::history::{Followed, page_ranks};
 use crate::store::Store;
 
 /// Quality of one site, or of all.
@@ -25,9 +26,9 @@ pub struct SiteQuality {
     pub n_captures: u64,
     /// Captures that showed something new, the first ones included.
     pub n_versions: u64,
-    /// Captured importance over all importance.
+    /// Captured importance over all importance, both times omega(P).
     pub pooled: CompletenessEstimate,
-    /// Mean of the pages' own shares (Definition 5.13): least, likely, most.
+    /// Mean of the pages' own shares weighted by omega(P) (Definition 5.13): least, likely, most.
     pub by_page: [f64; 3],
     /// The same as `pooled`, every version counting alike.
     pub count: CompletenessEstimate,
@@ -43,7 +44,8 @@ struct Sums {
     n_versions: u64,
     gaps: Vec<Gap>,
     shares: [f64; 3],
-    n_shares: f64,
+    /// Sum of the weights of the pages whose shares were added up.
+    weights: f64,
     snapshot: Vec<SeenVersion>,
 }
 
@@ -53,13 +55,15 @@ pub fn measure(
     site: Option<&str>,
     at: Timestamp,
     until: Timestamp,
+    followed: &Followed,
 ) -> anyhow::Result<Vec<SiteQuality>> {
+    let ranks = page_ranks(store, &[])?;
     let mut statement = store.connection().prepare(
-        "SELECT s.host, c.page, c.time, c.digest, o.importance, o.is_noise
+        "SELECT s.host, c.page, c.time, c.digest, o.importance, o.is_noise, p.url
          FROM captures c JOIN pages p ON p.id = c.page JOIN sites s ON s.id = p.site
          LEFT JOIN observations o ON o.page = c.page AND o.time = c.time
          WHERE c.kind IN (0, 1) AND coalesce(c.status, 200) BETWEEN 200 AND 399 AND c.time <= ?1
-           AND (?2 IS NULL OR s.host = ?2)
+           AND (?2 IS NULL OR s.host = ?2 OR substr(s.host, 1, length(?2) + 1) = ?2 || ':')
            AND c.page IN (SELECT page FROM captures WHERE mime LIKE 'text/html%' OR mime LIKE 'application/xhtml%')
          ORDER BY s.host, c.page, c.time",
     )?;
@@ -68,16 +72,19 @@ pub fn measure(
     let mut current: Option<(String, i64)> = None;
     let mut sums = Sums::default();
     let mut looks: Vec<Look> = Vec::new();
+    let mut weight = 1.0;
     let mut last_digest = String::new();
     while let Some(row) = rows.next()? {
         let (host, page): (String, i64) = (row.get(0)?, row.get(1)?);
         let digest: String = row.get(3)?;
         if current.as_ref().is_none_or(|(before, number)| *before != host || *number != page) {
-            sums.add_page(&looks, at, until);
+            sums.add_page(&looks, weight, at, until);
             looks.clear();
             if let Some((before, _)) = current.take().filter(|(before, _)| *before != host) {
                 sites.push(std::mem::take(&mut sums).finish(before));
             }
+            let rank = usize::try_from(page).ok().and_then(|page| ranks.get(page)).copied().unwrap_or(1.0);
+            weight = f64::from(rank) * followed.weight_of(&row.get::<_, String>(6)?);
             current = Some((host, page));
             last_digest.clear();
         }
@@ -89,7 +96,7 @@ pub fn measure(
         looks.push(Look { at: Timestamp::from_millis(row.get(2)?), new: importance });
         last_digest = digest;
     }
-    sums.add_page(&looks, at, until);
+    sums.add_page(&looks, weight, at, until);
     if let Some((host, _)) = current {
         sites.push(sums.finish(host));
     }
@@ -97,28 +104,33 @@ pub fn measure(
 }
 
 impl Sums {
-    fn add_page(&mut self, looks: &[Look], at: Timestamp, until: Timestamp) {
+    fn add_page(&mut self, looks: &[Look], weight: f64, at: Timestamp, until: Timestamp) {
         if looks.is_empty() {
             return;
         }
         self.n_pages += 1;
         self.n_captures += looks.len() as u64;
         self.n_versions += looks.iter().filter(|look| look.new.is_some()).count() as u64;
-        let gaps = gaps_of(looks, 1.0, until);
+        let gaps = gaps_of(looks, weight, until);
         let page = completeness(gaps.iter().copied());
         if page.captured + page.probably_missed > 0.0 {
-            self.n_shares += 1.0;
+            self.weights += weight;
             for (sum, share) in self.shares.iter_mut().zip([page.at_least, page.likely, page.at_most]) {
-                *sum += share;
+                *sum += weight * share;
             }
         }
         self.gaps.extend(gaps);
-        self.snapshot.extend(seen_at(looks, 1.0, at));
+        self.snapshot.extend(seen_at(looks, weight, at));
     }
 
     fn finish(self, host: String) -> SiteQuality {
-        let alike = |gap: &Gap| Gap { difference: gap.difference.map(|_| 1.0), mean_importance: 1.0, ..*gap };
-        let n = self.n_shares;
+        let alike = |gap: &Gap| Gap {
+            weight: 1.0,
+            difference: gap.difference.map(|_| 1.0),
+            mean_importance: 1.0,
+            ..*gap
+        };
+        let n = self.weights;
         SiteQuality {
             host,
             n_pages: self.n_pages,

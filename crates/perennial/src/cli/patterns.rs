@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::{Context, Exit};
 use crate::archive;
-use crate::history::{PageHistory, histories, scheduler_of};
+use crate::history::{Followed, PageHistory, histories, not_found, scheduler_of};
 
 /// Shows when pages change and how much that matters.
 #[derive(clap::Args)]
@@ -31,9 +31,9 @@ pub(super) struct Patterns {
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u16).range(1..=120), value_name = "N")]
     periods: u16,
 
-    /// The time zone by which the site lives
-    #[arg(long, default_value = "UTC", value_name = "ZONE")]
-    zone: String,
+    /// The time zone by which the site lives [default: the one given to `perennial add`, else UTC]
+    #[arg(long, value_name = "ZONE")]
+    zone: Option<String>,
 
     /// A holiday of the site, as 2026-12-25; may be given several times
     #[arg(long, value_name = "DATE")]
@@ -77,20 +77,27 @@ struct PatternReport {
 
 impl Patterns {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let clock = LocalClock::of_zone(&self.zone)?;
-        let clock = clock.with_holidays_from(self.holiday.iter().map(String::as_str))?;
-        let store = context.open()?.store()?;
+        let given = self.zone.as_deref().map(LocalClock::of_zone).transpose()?;
+        let archive = context.open()?;
+        let store = archive.store()?;
         let now = archive::now();
         let mut found = histories(&store, self.only.as_deref(), now)?;
         if let (true, Some(only)) = (found.is_empty(), &self.only) {
-            anyhow::bail!("no page or site `{only}` in this archive: `perennial info` lists the sites");
+            return Err(not_found(&store, only));
         }
+        let followed = Followed::of(&archive)?;
         let config = ScheduleConfig { n_periods: self.periods, ..ScheduleConfig::default() };
-        let scheduler = scheduler_of(&store, &found, config, now)?;
+        let scheduler = scheduler_of(&store, &found, &followed, config, now)?;
         found.sort_by_key(|history| std::cmp::Reverse(history.looks.len()));
         found.truncate(self.top);
-        let reports: Vec<PageReport> =
-            found.iter().map(|history| report(history, &clock, self.periods, &scheduler)).collect();
+        let clock_of = |url: &str| {
+            let clock = given.as_ref().or_else(|| followed.clock_of(url)).cloned().unwrap_or_else(LocalClock::utc);
+            clock.with_holidays_from(self.holiday.iter().map(String::as_str))
+        };
+        let reports: Vec<PageReport> = found
+            .iter()
+            .map(|history| Ok(report(history, &clock_of(&history.url)?, self.periods, &scheduler)))
+            .collect::<anyhow::Result<_>>()?;
         match self.format {
             Format::Svg => io::stdout().lock().write_all(svg(&reports).as_bytes())?,
             Format::Json => writeln!(io::stdout().lock(), "{}", serde_json::to_string_pretty(&reports)?)?,

@@ -8,6 +8,7 @@ use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::{Context, Exit};
+use crate::history::{Followed, not_found};
 use crate::quality::{SiteQuality, archive_means, measure};
 
 /// Estimates completeness and coherence of the archive. What happened between two captures nobody saw, so each
@@ -38,9 +39,9 @@ impl Quality {
             bail!("the archive has no captures yet: `perennial crawl` or `perennial import` makes some");
         };
         let at = self.at.unwrap_or(last);
-        let sites = measure(&store, self.site.as_deref(), at, last)?;
+        let sites = measure(&store, self.site.as_deref(), at, last, &Followed::of(&archive)?)?;
         if let (Some(site), true) = (&self.site, sites.is_empty()) {
-            bail!("no page of {site} was captured: `perennial info` lists the sites");
+            return Err(not_found(&store, site));
         }
         let data = to_json(&sites, at);
         context.print(&data, |out| print(&sites, at, out))?;

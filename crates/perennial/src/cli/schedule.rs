@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use perennial_core::schedule::{Budget, Peak, Ranked, Reason, ScheduleConfig, Scheduler, Strategy};
-use perennial_core::time::{DayKind, Timestamp};
+use perennial_core::time::{DayKind, LocalClock, Timestamp};
 use serde::Serialize;
 
 use super::{Context, Exit};
-use crate::archive;
-use crate::history::{PageHistory, histories, scheduler_of};
+use crate::archive::now;
+use crate::history::{Followed, PageHistory, histories, scheduler_of};
 
 /// Shows the most urgent pages and why they are.
 #[derive(clap::Args)]
@@ -73,8 +73,9 @@ struct WhatIf {
 
 impl Schedule {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let store = context.open()?.store()?;
-        let at = self.at.map_or_else(archive::now, |at| at.0);
+        let archive = context.open()?;
+        let (store, followed) = (archive.store()?, Followed::of(&archive)?);
+        let at = self.at.map_or_else(now, |at| at.0);
         let found = histories(&store, None, at)?;
         let budget = self.budget.unwrap_or_else(|| captures_per_hour(&found, at));
         let config = ScheduleConfig {
@@ -82,7 +83,7 @@ impl Schedule {
             budget: Some(Budget::per_hour(budget)),
             ..ScheduleConfig::default()
         };
-        let mut scheduler = scheduler_of(&store, &found, config, at)?;
+        let mut scheduler = scheduler_of(&store, &found, &followed, config, at)?;
         if self.what_if {
             let report = [0.5, 1.0, 2.0].map(|factor| what_if(&scheduler, budget * factor, at));
             context.print(&report, |out| report.iter().try_for_each(|line| print_what_if(line, out)))?;
@@ -92,7 +93,7 @@ impl Schedule {
             found.iter().map(|history| (history.page.0, history)).collect();
         let ranking = scheduler.ranking(at, self.top);
         let entries: Vec<Entry> =
-            ranking.iter().filter_map(|ranked| Some(entry(ranked, urls.get(&ranked.page.0)?))).collect();
+            ranking.iter().filter_map(|ranked| Some(entry(ranked, urls.get(&ranked.page.0)?, &followed))).collect();
         context.print(&entries, |out| entries.iter().try_for_each(|entry| print_entry(entry, out)))?;
         Ok(Exit::Done)
     }
@@ -122,7 +123,7 @@ fn what_if(scheduler: &Scheduler, budget: f64, at: Timestamp) -> WhatIf {
     }
 }
 
-fn entry(ranked: &Ranked, history: &PageHistory) -> Entry {
+fn entry(ranked: &Ranked, history: &PageHistory, followed: &Followed) -> Entry {
     Entry {
         url: history.url.clone(),
         urgency: ranked.urgency,
@@ -131,23 +132,32 @@ fn entry(ranked: &Ranked, history: &PageHistory) -> Entry {
         changes_per_day: ranked.changes_per_day,
         n_visits: ranked.n_visits,
         planned: ranked.is_planned,
-        reason: in_words(ranked),
+        reason: in_words(ranked, followed.clock_of(&history.url)),
     }
 }
 
-/// The reason as a sentence.
-fn in_words(ranked: &Ranked) -> String {
+/// The reason as a sentence, in the site's own time.
+fn in_words(ranked: &Ranked, clock: Option<&LocalClock>) -> String {
+    let local = |at: Timestamp| in_local_words(at, clock);
     let habit =
         ranked.peak.map(|peak| format!(", usually updates {}", hours_in_words(peak))).unwrap_or_default();
     match ranked.reason {
         Reason::FirstCapture => "never captured".to_owned(),
         Reason::Notice => "announced as changed".to_owned(),
         Reason::Retry { n_failures } => format!("failed {n_failures} times, tried again"),
-        Reason::Oldest { since } => format!("not seen since {since}, longer than any other"),
+        Reason::Oldest { since } => format!("not seen since {}, longer than any other", local(since)),
         Reason::Urgent { since, .. } => {
-            format!("expected {:.2} important change since {since}{habit}", ranked.expected.get())
+            format!("expected {:.2} important change since {}{habit}", ranked.expected.get(), local(since))
         }
     }
+}
+
+/// An instant on the site's clock, with the zone's name where it is not UTC.
+fn in_local_words(at: Timestamp, clock: Option<&LocalClock>) -> String {
+    let Some(clock) = clock else { return at.to_string() };
+    let local = clock.local(at);
+    let minutes = local.millis_of_day / 60_000;
+    format!("{} {:02}:{:02} {}", local.day.to_date(), minutes / 60, minutes % 60, clock.zone())
 }
 
 fn hours_in_words(peak: Peak) -> String {

@@ -1,0 +1,118 @@
+//! `perennial patterns`, `schedule` and `quality`: what an archive that another tool filled can tell.
+
+use std::path::Path;
+
+use perennial_core::time::{Span, Timestamp};
+use perennial_core::warc::{Compression, NewRecord, RecordIds, WarcWriter};
+use tempfile::TempDir;
+
+use crate::program::{folder, html, perennial};
+
+const HOME: &str = "http://shop.example:8080/";
+
+/// Ten days of looks every three hours: the home page changes at noon, another page never does.
+fn looked_at() -> (TempDir, std::path::PathBuf) {
+    let (dir, archive) = folder();
+    let mut ids = RecordIds::new(11);
+    let mut out = WarcWriter::new(Vec::new(), 0, Compression::Gzip(1)).unwrap();
+    let start = Timestamp::parse("2024-03-04T00:30:00Z").unwrap();
+    for look in 0..80i64 {
+        let at = start + Span::from_hours(3 * look);
+        let noons = (3 * look + 12) / 24;
+        for (url, title) in [(HOME.to_owned(), format!("edition {noons}")), (format!("{HOME}about"), "about".to_owned())] {
+            let body = html(&title, &["/", "/about"]);
+            let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n", body.len());
+            out.write(&NewRecord::response(ids.next_id(), at, &url, head.as_bytes(), body.as_bytes())).unwrap();
+        }
+    }
+    let file = dir.path().join("looks.warc.gz");
+    std::fs::write(&file, out.into_inner()).unwrap();
+    perennial(&archive, ["init"]).ok();
+    perennial(&archive, ["import", file.to_str().unwrap()]).ok();
+    (dir, archive)
+}
+
+fn append_settings(archive: &Path, text: &str) {
+    let path = archive.join("perennial.toml");
+    let settings = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, format!("{settings}\n{text}")).unwrap();
+}
+
+#[test]
+fn patterns_show_when_a_page_changes() {
+    let (_dir, archive) = looked_at();
+    // The host is known with a port; without one it is found too.
+    for only in ["shop.example:8080", "shop.example", HOME] {
+        let pages = perennial(&archive, ["patterns", only, "--json"]).ok().json();
+        let home = pages.as_array().unwrap().iter().find(|page| page["url"] == HOME).unwrap();
+        let rate = home["changes_per_day"].as_f64().unwrap();
+        assert!((0.7..1.3).contains(&rate), "{rate} changes a day");
+        let omega: Vec<f64> =
+            home["patterns"][0]["omega"].as_array().unwrap().iter().map(|v| v.as_f64().unwrap()).collect();
+        let busiest = (0..24).max_by(|a, b| omega[*a].total_cmp(&omega[*b])).unwrap();
+        assert!((9..=12).contains(&busiest), "busiest at {busiest}: {omega:?}");
+    }
+    let text = perennial(&archive, ["patterns", HOME]).ok().stdout;
+    assert!(text.contains('█') && text.contains("workday"), "{text}");
+    let svg = perennial(&archive, ["patterns", HOME, "--format", "svg"]).ok().stdout;
+    assert!(svg.starts_with("<svg") && svg.contains("<rect"));
+}
+
+#[test]
+fn what_is_not_there_is_answered_with_what_is() {
+    let (_dir, archive) = looked_at();
+    for command in ["patterns", "quality"] {
+        let run = perennial(&archive, [command, "nowhere.example"]);
+        assert_ne!(run.code, 0);
+        assert!(run.stderr.contains("nowhere.example") && run.stderr.contains("shop.example:8080"), "{}", run.stderr);
+    }
+}
+
+#[test]
+fn schedule_ranks_and_says_why() {
+    let (_dir, archive) = looked_at();
+    let at = ["schedule", "--at", "2024-03-14T09:00:00Z"];
+    let ranked = perennial(&archive, at.iter().chain(&["--json"])).ok().json();
+    let entries = ranked.as_array().unwrap();
+    assert_eq!(entries.len(), 2);
+    assert_eq!(entries[0]["url"], HOME, "the page that changes is the more urgent one");
+    assert!(entries[0]["reason"].as_str().unwrap().contains("important change since 2024-03-1"));
+    // The site's own clock in the reasons, the user's weight in the ranks.
+    let urgency = entries[0]["urgency"].as_f64().unwrap();
+    let site = format!("[[site]]\nurl = \"{HOME}\"\nweight = 4.0\ntimezone = \"Asia/Tokyo\"\n");
+    append_settings(&archive, &site);
+    let weighed = perennial(&archive, at.iter().chain(&["--json"])).ok().json();
+    assert!(weighed[0]["urgency"].as_f64().unwrap() > 2.0 * urgency, "{weighed}");
+    assert!(weighed[0]["reason"].as_str().unwrap().contains("Asia/Tokyo"), "{weighed}");
+}
+
+#[test]
+fn half_and_twice_the_budget_are_compared() {
+    let (_dir, archive) = looked_at();
+    let args = ["schedule", "--at", "2024-03-14T09:00:00Z", "--budget", "1", "--what-if", "--json"];
+    let report = perennial(&archive, args).ok().json();
+    let lines = report.as_array().unwrap();
+    let budgets: Vec<f64> = lines.iter().map(|line| line["budget_per_hour"].as_f64().unwrap()).collect();
+    assert_eq!(budgets, [0.5, 1.0, 2.0]);
+    let visits: Vec<u64> = lines.iter().map(|line| line["n_visits"].as_u64().unwrap()).collect();
+    assert!(visits[0] <= visits[1] && visits[1] <= visits[2] && visits[2] == 2, "{visits:?}");
+    let text = perennial(&archive, &args[..6]).ok().stdout;
+    assert_eq!(text.lines().count(), 3);
+    assert!(text.contains("2.0 visits an hour"), "{text}");
+}
+
+#[test]
+fn quality_gives_bounds_and_says_that_it_estimates() {
+    let (_dir, archive) = looked_at();
+    let quality = perennial(&archive, ["quality", "shop.example", "--json"]).ok().json();
+    assert_eq!(quality["is_estimate"], true);
+    let site = &quality["sites"][0];
+    assert_eq!((site["host"].as_str(), site["n_pages"].as_u64()), (Some("shop.example:8080"), Some(2)));
+    assert_eq!(site["n_captures"], 160);
+    for name in ["completeness_pooled", "completeness_weighted", "completeness_count"] {
+        let of = |bound: &str| site[name][bound].as_f64().unwrap();
+        assert!(0.0 < of("at_least") && of("at_least") <= of("likely") && of("likely") <= of("at_most"), "{site}");
+    }
+    let of = |bound: &str| site["coherence"]["weighted"][bound].as_f64().unwrap();
+    assert!(0.0 <= of("at_least") && of("at_least") <= of("at_most") && of("at_most") <= 1.0);
+}

@@ -19,10 +19,16 @@ fn looked_at() -> (TempDir, std::path::PathBuf) {
     for look in 0..80i64 {
         let at = start + Span::from_hours(3 * look);
         let noons = (3 * look + 12) / 24;
-        for (url, title) in [(HOME.to_owned(), format!("edition {noons}")), (format!("{HOME}about"), "about".to_owned())] {
+        for (url, title) in
+            [(HOME.to_owned(), format!("edition {noons}")), (format!("{HOME}about"), "about".to_owned())]
+        {
             let body = html(&title, &["/", "/about"]);
-            let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n", body.len());
-            out.write(&NewRecord::response(ids.next_id(), at, &url, head.as_bytes(), body.as_bytes())).unwrap();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            );
+            out.write(&NewRecord::response(ids.next_id(), at, &url, head.as_bytes(), body.as_bytes()))
+                .unwrap();
         }
     }
     let file = dir.path().join("looks.warc.gz");
@@ -64,7 +70,11 @@ fn what_is_not_there_is_answered_with_what_is() {
     for command in ["patterns", "quality"] {
         let run = perennial(&archive, [command, "nowhere.example"]);
         assert_ne!(run.code, 0);
-        assert!(run.stderr.contains("nowhere.example") && run.stderr.contains("shop.example:8080"), "{}", run.stderr);
+        assert!(
+            run.stderr.contains("nowhere.example") && run.stderr.contains("shop.example:8080"),
+            "{}",
+            run.stderr
+        );
     }
 }
 
@@ -111,7 +121,10 @@ fn quality_gives_bounds_and_says_that_it_estimates() {
     assert_eq!(site["n_captures"], 160);
     for name in ["completeness_pooled", "completeness_weighted", "completeness_count"] {
         let of = |bound: &str| site[name][bound].as_f64().unwrap();
-        assert!(0.0 < of("at_least") && of("at_least") <= of("likely") && of("likely") <= of("at_most"), "{site}");
+        assert!(
+            0.0 < of("at_least") && of("at_least") <= of("likely") && of("likely") <= of("at_most"),
+            "{site}"
+        );
     }
     let of = |bound: &str| site["coherence"]["weighted"][bound].as_f64().unwrap();
     assert!(0.0 <= of("at_least") && of("at_least") <= of("at_most") && of("at_most") <= 1.0);

@@ -192,7 +192,10 @@ pub fn scheduler_of(
     for history in histories {
         let rank = ranks.get(history.page.0 as usize).copied().unwrap_or(1.0);
         let weight = rank * followed.weight_of(&history.url) as f32;
-        let clock = followed.clock_of(&history.url).map(|clock| scheduler.add_clock(clock.clone())).unwrap_or_default();
+        let clock = followed
+            .clock_of(&history.url)
+            .map(|clock| scheduler.add_clock(clock.clone()))
+            .unwrap_or_default();
         let info = PageInfo { weight, clock, ..PageInfo::of_site(history.site) };
         scheduler.add_seen_page(history.page, info, history.first);
         history.tell(&mut scheduler);
@@ -231,7 +234,9 @@ impl Followed {
                 url: table.url,
             })
         };
-        Ok(Followed(CrawlSettings::load(&archive.settings_path())?.site.into_iter().filter_map(site).collect()))
+        Ok(Followed(
+            CrawlSettings::load(&archive.settings_path())?.site.into_iter().filter_map(site).collect(),
+        ))
     }
 
     /// The site of the page's origin whose address begins most like the page's.

@@ -92,8 +92,10 @@ impl Schedule {
         let urls: HashMap<u32, &PageHistory> =
             found.iter().map(|history| (history.page.0, history)).collect();
         let ranking = scheduler.ranking(at, self.top);
-        let entries: Vec<Entry> =
-            ranking.iter().filter_map(|ranked| Some(entry(ranked, urls.get(&ranked.page.0)?, &followed))).collect();
+        let entries: Vec<Entry> = ranking
+            .iter()
+            .filter_map(|ranked| Some(entry(ranked, urls.get(&ranked.page.0)?, &followed)))
+            .collect();
         context.print(&entries, |out| entries.iter().try_for_each(|entry| print_entry(entry, out)))?;
         Ok(Exit::Done)
     }

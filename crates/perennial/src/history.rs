@@ -6,7 +6,7 @@
 
 use perennial_core::importance::Importance;
 use perennial_core::page::{PageId, SiteId};
-use perennial_core::rank::LinkGraph;
+use perennial_core::rank::{LinkGraph, page_weight};
 use perennial_core::schedule::{PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::series::SeenChange;
 use perennial_core::time::{LocalClock, Span, Timestamp};
@@ -16,6 +16,9 @@ use crate::archive::Archive;
 use crate::crawl::frontier::Ending;
 use crate::crawl::settings::{CrawlSettings, SiteTable};
 use crate::store::Store;
+
+/// The rank of a page that no link leads to, beside a mean of 1.
+const UNLINKED: f32 = 0.15;
 
 /// What a change counts for when nobody has looked at what changed.
 const NOT_ANALYSED: f64 = 0.3;
@@ -71,7 +74,7 @@ pub fn each_history(
         Which::Pages => "?2 IS NULL AND p.mime LIKE 'text/html%'",
         Which::Of(_) => {
             "(p.url = ?2 OR (s.host = ?2 OR substr(s.host, 1, length(?2) + 1) = ?2 || ':') AND p.mime LIKE 'text/html%')"
-        },
+        }
     };
     let only = if let Which::Of(only) = which { Some(only) } else { None };
     let mut statement = connection.prepare(&format!(
@@ -189,9 +192,10 @@ pub fn scheduler_of(
     let ranks = page_ranks(store, &[])?;
     let start = histories.iter().map(|history| history.first).min().unwrap_or(now);
     let mut scheduler = Scheduler::new(config, 0, start);
+    let sum: f32 = histories.iter().map(|history| rank_of(&ranks, history.page)).sum();
+    let mean = (sum / histories.len().max(1) as f32).max(1e-9);
     for history in histories {
-        let rank = ranks.get(history.page.0 as usize).copied().unwrap_or(1.0);
-        let weight = rank * followed.weight_of(&history.url) as f32;
+        let weight = followed.weight_of(&history.url, rank_of(&ranks, history.page) / mean);
         let clock = followed
             .clock_of(&history.url)
             .map(|clock| scheduler.add_clock(clock.clone()))
@@ -249,15 +253,20 @@ impl Followed {
         self.0.iter().filter(|site| site.origin == origin).max_by_key(n_alike)
     }
 
-    /// How much a page matters by the user's word.
-    pub fn weight_of(&self, url: &str) -> f64 {
-        self.site_of(url).map_or(1.0, |site| site.weight)
+    /// omega(P) of a page with this PageRank.
+    pub fn weight_of(&self, url: &str, page_rank: f32) -> f32 {
+        page_weight(page_rank, self.site_of(url).map_or(1.0, |site| site.weight as f32))
     }
 
     /// The clock by which a page's people live, where the user named one that is not UTC.
     pub fn clock_of(&self, url: &str) -> Option<&LocalClock> {
         self.site_of(url).map(|site| &site.clock).filter(|clock| clock.zone() != "UTC")
     }
+}
+
+/// The rank of a page, the least there is where no link leads to it.
+pub fn rank_of(ranks: &[f32], page: PageId) -> f32 {
+    ranks.get(page.0 as usize).copied().unwrap_or(UNLINKED)
 }
 
 /// Why nothing was found under a name, and what there is.

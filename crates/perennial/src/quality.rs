@@ -4,6 +4,7 @@
 //! [`perennial_core::quality::estimate`]. Importance comes from the analysis where it was made, else every new
 //! payload counts as 1. A page weighs what it weighs in the crawl: PageRank times the user's word. Only pages that readers see are measured, not their images and scripts.
 
+use perennial_core::page::PageId;
 use perennial_core::quality::Coherence;
 use perennial_core::quality::estimate::{
     CoherenceEstimate, CompletenessEstimate, Gap, Look, SeenVersion, coherence_bounds, completeness, gaps_of,
@@ -12,7 +13,7 @@ use perennial_core::quality::estimate::{
 use perennial_core::time::Timestamp;
 use rusqlite::params;
 
-use crate::history::{Followed, page_ranks};
+use crate::history::{Followed, page_ranks, rank_of};
 use crate::store::Store;
 
 /// Quality of one site, or of all.
@@ -83,8 +84,8 @@ pub fn measure(
             if let Some((before, _)) = current.take().filter(|(before, _)| *before != host) {
                 sites.push(std::mem::take(&mut sums).finish(before));
             }
-            let rank = usize::try_from(page).ok().and_then(|page| ranks.get(page)).copied().unwrap_or(1.0);
-            weight = f64::from(rank) * followed.weight_of(&row.get::<_, String>(6)?);
+            let rank = rank_of(&ranks, PageId(u32::try_from(page).unwrap_or(u32::MAX)));
+            weight = f64::from(followed.weight_of(&row.get::<_, String>(6)?, rank));
             current = Some((host, page));
             last_digest.clear();
         }

@@ -4,6 +4,14 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use perennial::analyse::{Analyst, Look};
+use perennial::demo::LivingWeb;
+use perennial::filters::Filters;
+use perennial_core::layout::Rect;
+use perennial_core::segment::{Block, BlockTree};
+use perennial_core::time::Timestamp;
+use perennial_render::Captured;
+
 use crate::program::{folder, perennial};
 
 /// How often the second crawl is killed.
@@ -85,4 +93,42 @@ fn the_archive_catches_what_the_simulator_says_also_when_it_is_killed() {
     let disturbed = pooled(&result_killed);
     assert!((real - disturbed).abs() < 0.02, "{real} undisturbed, {disturbed} when killed {N_KILLS} times");
     perennial(&often_killed, ["verify"]).ok();
+}
+
+fn without_boxes(mut tree: BlockTree) -> BlockTree {
+    fn clear(blocks: &mut [Block]) {
+        for block in blocks {
+            block.rect = Rect::default();
+            clear(&mut block.children);
+        }
+    }
+    clear(&mut tree.blocks);
+    tree
+}
+
+#[test]
+fn a_reused_layout_gives_the_blocks_of_a_full_one() {
+    let web = LivingWeb::new(5, Timestamp::parse("2026-03-02").unwrap(), 3);
+    let analyst = Analyst::with_worker(env!("CARGO_BIN_EXE_perennial").into(), Filters::load(None).unwrap());
+    let style = |url: &str| {
+        let body = perennial::demo::STYLE.as_bytes().to_vec();
+        url.ends_with(".css").then(|| Captured { status: 200, content_type: "text/css".into(), body })
+    };
+    let busy = web.pages.iter().enumerate().filter(|(_, page)| page.changes.len() >= 4);
+    let mut n_looks = 0;
+    for (index, page) in busy.take(40) {
+        let url = format!("http://{}.localhost{}", web.sites[page.site].name, page.path);
+        for (n, change) in page.changes.iter().take(4).enumerate() {
+            let html = web.html(index, 7 * n as u64, change.at);
+            let look = Look { url: &url, version: "v", html: &html, requisites: &style };
+            assert_eq!(
+                without_boxes(analyst.tree(&look)),
+                without_boxes(analyst.tree_in_full(&look)),
+                "{url}"
+            );
+            n_looks += 1;
+        }
+    }
+    let n_by_engine = analyst.n_layouts() - n_looks;
+    assert!(n_looks >= 100 && 2 * n_by_engine < n_looks, "{n_by_engine} of {n_looks} looks were laid out");
 }

@@ -1,5 +1,7 @@
 //! Text of a page and what was known of it -> what this look taught.
 
+use std::path::PathBuf;
+
 use perennial_core::diff::Element;
 use perennial_core::importance::ImportanceConfig;
 use perennial_core::layout::Rect;
@@ -38,15 +40,19 @@ pub struct Analyst {
 impl Analyst {
     /// An analyst whose layout engine runs in processes of their own: this executable, started again.
     pub fn new(filters: Filters) -> anyhow::Result<Analyst> {
-        let command =
-            WorkerCommand { program: std::env::current_exe()?, arguments: vec!["render-worker".into()] };
-        Ok(Analyst {
+        Ok(Analyst::with_worker(std::env::current_exe()?, filters))
+    }
+
+    /// The same with the executable named: for programs that are not this one.
+    pub fn with_worker(program: PathBuf, filters: Filters) -> Analyst {
+        let command = WorkerCommand { program, arguments: vec!["render-worker".into()] };
+        Analyst {
             pool: Pool::new(command, Limits::default()),
             filters,
             segment: SegmentConfig::default(),
             importance: ImportanceConfig::default(),
             plans: Plans::default(),
-        })
+        }
     }
 
     /// An analyst who knows the archive's filter lists.

@@ -235,16 +235,18 @@ impl Crawl {
         }
     }
 
-    /// The budget is spent: the visit waits. If that is for long, the scheduler takes it back and leaves all pages alone
-    /// that are on the same budget.
+    /// The budget is spent. A scheduled visit is given back: were it only put off, it would take the place of one in
+    /// the next period, and so on for ever. If the wait is long, all pages on the same budget are left alone.
     fn put_off(&mut self, target: &frontier::Target, why: Why, until: Timestamp, all: bool) {
         self.hosts.give_back(target.site);
         let is_long = until - self.options.clock.now() > self.options.slot;
         match (&mut self.order, why) {
-            (Order::Scheduled(scheduler), Why::Scheduled(_)) if is_long => {
+            (Order::Scheduled(scheduler), Why::Scheduled(_)) => {
                 scheduler.release(target.page);
                 let seed = (!all).then_some(target.seed);
-                self.spending.pages_of(seed).for_each(|page| scheduler.hold(page, until));
+                if is_long {
+                    self.spending.pages_of(seed).for_each(|page| scheduler.hold(page, until));
+                }
             }
             _ => self.put_off.push((until, target.site, target.page, why)),
         }

@@ -60,6 +60,8 @@ struct Purse {
     bytes: (i64, u64),
     reserved: u64,
     largest: u64,
+    /// The scheduler holds the mean of its visits: a fraction is rounded up.
+    is_planned: bool,
 }
 
 fn number(at: Timestamp, length: Span) -> i64 {
@@ -94,10 +96,11 @@ impl Purse {
     fn refuses(&mut self, now: Timestamp, is_page: bool) -> Option<Timestamp> {
         self.roll(now);
         if let Some(budget) = self.allowance.visits.filter(|_| is_page) {
-            // Fractions add up from period to period.
             let period = self.visits.0;
+            // Where nobody plans, fractions add up from period to period.
             let granted = |n: i64| (budget.visits * n.rem_euclid(1 << 20) as f64).floor();
             let here = (granted(period + 1) - granted(period)).max(budget.visits.floor());
+            let here = if self.is_planned && budget.visits >= 1.0 { budget.visits.ceil() } else { here };
             if self.visits.1 as f64 >= here {
                 return Some(end_of(period, budget.period));
             }
@@ -124,7 +127,7 @@ impl Spending {
     ) -> anyhow::Result<Spending> {
         let mut purses: HashMap<i64, Purse> =
             seeds.map(|(seed, allowance)| (seed, Purse { allowance, ..Purse::default() })).collect();
-        purses.insert(OVERALL, Purse { allowance: overall, ..Purse::default() });
+        purses.insert(OVERALL, Purse { allowance: overall, is_planned: true, ..Purse::default() });
         for (seed, purse) in &mut purses {
             purse.roll(now);
             let mut sum = connection.prepare_cached(
@@ -258,8 +261,8 @@ mod tests {
     #[test]
     fn fractions_of_visits_add_up() {
         let start = Timestamp::parse("2026-03-02").unwrap();
-        let overall = Allowance { visits: Some(Budget::per_hour(2.5)), bytes_per_day: None };
-        let mut spending = spending(overall, Allowance::default());
+        let site = Allowance { visits: Some(Budget::per_hour(2.5)), bytes_per_day: None };
+        let mut spending = spending(Allowance::default(), site);
         let mut n_granted = 0;
         for minute in 0..600 {
             let at = start + Span::from_secs(60 * minute);

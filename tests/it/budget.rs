@@ -54,7 +54,7 @@ fn visits_stay_within_the_budget_of_all_sites_and_of_each() {
     assert!(of_small.values().all(|&n| n <= 4), "{of_small:?}");
     assert!(of_all.values().all(|&n| n <= 15), "{of_all:?}");
     assert!(of_small.values().sum::<u64>() >= 24, "the small site gets its share: {of_small:?}");
-    assert!(of_all.values().sum::<u64>() >= 90, "the budget is used: {of_all:?}");
+    assert!(of_all.values().sum::<u64>() >= 80, "the budget is used: {of_all:?}");
     archive.verify();
 }
 

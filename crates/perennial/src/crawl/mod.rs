@@ -245,6 +245,8 @@ impl Crawl {
                 scheduler.release(target.page);
                 let seed = (!all).then_some(target.seed);
                 if is_long {
+                    // A slot that ends with the period must not choose them either.
+                    let until = until + Span::from_secs(1);
                     self.spending.pages_of(seed).for_each(|page| scheduler.hold(page, until));
                 }
             }

@@ -90,8 +90,9 @@ fn the_archive_catches_what_the_simulator_says_also_when_it_is_killed() {
     assert!(std::fs::read_to_string(archive.join("report.html")).unwrap().contains("</html>"));
     perennial(&archive, ["verify"]).ok();
 
+    // Two undisturbed runs differ by up to a point already: two points between their means are three here.
     let disturbed = pooled(&result_killed);
-    assert!((real - disturbed).abs() < 0.02, "{real} undisturbed, {disturbed} when killed {N_KILLS} times");
+    assert!((real - disturbed).abs() < 0.03, "{real} undisturbed, {disturbed} when killed {N_KILLS} times");
     perennial(&often_killed, ["verify"]).ok();
 }
 

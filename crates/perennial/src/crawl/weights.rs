@@ -11,14 +11,12 @@ use perennial_core::schedule::Scheduler;
 use perennial_core::time::{Span, Timestamp};
 
 use crate::archive::Archive;
-use crate::history::page_ranks;
+use crate::history::{page_ranks, rank_of};
 
 /// So many more pages with known links make the ranks old.
 const GROWTH: f64 = 1.25;
 /// So much time does too.
 const LONGEST: Span = Span::from_hours(24);
-/// The rank of a page that no link leads to, beside a mean of 1.
-const UNLINKED: f32 = 0.15;
 
 /// omega(P) of the pages that the crawl knows.
 pub(super) struct Weights {
@@ -111,7 +109,7 @@ impl Weights {
     /// Ranks beside those of the pages that are followed: the mean of those is 1.
     fn tell(&self, scheduler: &mut Scheduler) {
         let known = || (0..self.user.len()).filter(|&at| self.user[at] > 0.0);
-        let rank = |at: usize| self.ranks.get(at).copied().unwrap_or(UNLINKED);
+        let rank = |at: usize| rank_of(&self.ranks, PageId(at as u32));
         let sum: f64 = known().map(|at| f64::from(rank(at))).sum();
         let mean = (sum / self.n_known.max(1) as f64).max(1e-9) as f32;
         for at in known() {

@@ -396,7 +396,10 @@ impl Crawl {
     fn after_failure(&mut self, settled: &Settled) {
         let table = &self.shared.table;
         let wait_secs = (settled.host.ready_at - self.options.clock.now()).as_secs_f64();
-        let is_lost = wait_secs > table.max_wait_secs || settled.host.n_troubles > 2 * table.max_tries;
+        // Requests in flight together fail together: that is one trouble, however many they are.
+        let max_troubles =
+            u32::from(table.max_tries).saturating_mul(self.options.connections.saturating_add(1));
+        let is_lost = wait_secs > table.max_wait_secs || u32::from(settled.host.n_troubles) > max_troubles;
         match &mut self.order {
             Order::Once { .. } => {
                 if is_lost {

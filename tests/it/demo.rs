@@ -7,8 +7,6 @@ use std::time::Duration;
 use perennial::analyse::{Analyst, Look};
 use perennial::demo::LivingWeb;
 use perennial::filters::Filters;
-use perennial_core::layout::Rect;
-use perennial_core::segment::{Block, BlockTree};
 use perennial_core::time::Timestamp;
 use perennial_render::Captured;
 
@@ -96,17 +94,6 @@ fn the_archive_catches_what_the_simulator_says_also_when_it_is_killed() {
     perennial(&often_killed, ["verify"]).ok();
 }
 
-fn without_boxes(mut tree: BlockTree) -> BlockTree {
-    fn clear(blocks: &mut [Block]) {
-        for block in blocks {
-            block.rect = Rect::default();
-            clear(&mut block.children);
-        }
-    }
-    clear(&mut tree.blocks);
-    tree
-}
-
 #[test]
 fn a_reused_layout_gives_the_blocks_of_a_full_one() {
     let web = LivingWeb::new(5, Timestamp::parse("2026-03-02").unwrap(), 3);
@@ -123,8 +110,8 @@ fn a_reused_layout_gives_the_blocks_of_a_full_one() {
             let html = web.html(index, 7 * n as u64, change.at);
             let look = Look { url: &url, version: "v", html: &html, requisites: &style };
             assert_eq!(
-                without_boxes(analyst.tree(&look)),
-                without_boxes(analyst.tree_in_full(&look)),
+                analyst.tree(&look).without_boxes(),
+                analyst.tree_in_full(&look).without_boxes(),
                 "{url}"
             );
             n_looks += 1;

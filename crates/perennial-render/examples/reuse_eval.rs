@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use perennial_core::charset::decode_text;
-use perennial_core::layout::Rect;
-use perennial_core::segment::{Block, BlockTree, Plan, SegmentConfig, reuse, segment};
+use perennial_core::segment::{BlockTree, Plan, SegmentConfig, reuse, segment};
 use perennial_render::dom::Dom;
 use perennial_render::light::light_nodes;
 use perennial_render::{Engine, resource};
@@ -90,7 +89,7 @@ fn step(
         score.n_changed_text += usize::from(last.id() != tree.id());
         score.full += full;
         score.reused += fast;
-        let is_equal = without_boxes(&reused) == without_boxes(&tree);
+        let is_equal = reused.clone().without_boxes() == tree.clone().without_boxes();
         score.n_equal += usize::from(is_equal);
         if !is_equal {
             eprintln!(
@@ -104,16 +103,4 @@ fn step(
     let plan = Plan::new(&nodes, 0, layout);
     score.n_unplanned += usize::from(plan.is_none());
     plan.map(|plan| (plan, tree))
-}
-
-fn without_boxes(tree: &BlockTree) -> BlockTree {
-    fn clear(blocks: &mut [Block]) {
-        for block in blocks {
-            block.rect = Rect::default();
-            clear(&mut block.children);
-        }
-    }
-    let mut tree = tree.clone();
-    clear(&mut tree.blocks);
-    tree
 }

@@ -264,6 +264,18 @@ impl BlockTree {
         seal_all(&mut self.blocks, &[]);
     }
 
+    /// All that a reused layout must get right: everything but the boxes, which are those of the layout before.
+    pub fn without_boxes(mut self) -> BlockTree {
+        fn clear(blocks: &mut [Block]) {
+            for block in blocks {
+                block.rect = Rect::default();
+                clear(&mut block.children);
+            }
+        }
+        clear(&mut self.blocks);
+        self
+    }
+
     /// Multiplies the importance of every leaf and brings the sum back to 1. A block that changes at every visit
     /// with nothing new to read loses weight so, by its history.
     pub fn reweigh(&mut self, mut factor: impl FnMut(&Block) -> f32) {

@@ -181,8 +181,6 @@ fn is_same(light: &LightNode, node: &crate::layout::LayoutNode) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::Rect;
-    use crate::segment::Block;
     use crate::segment::sketch::sketch;
     use proptest::prelude::*;
 
@@ -221,18 +219,6 @@ mod tests {
         ))
     }
 
-    /// Everything but the boxes, which are those of the last layout.
-    fn without_boxes(mut tree: BlockTree) -> BlockTree {
-        fn clear(blocks: &mut [Block]) {
-            for block in blocks {
-                block.rect = Rect::default();
-                clear(&mut block.children);
-            }
-        }
-        clear(&mut tree.blocks);
-        tree
-    }
-
     proptest! {
         #[test]
         fn a_reused_run_equals_a_full_one(
@@ -243,7 +229,7 @@ mod tests {
             let plan = Plan::new(&light(&before), 1, before.clone()).unwrap();
             let config = SegmentConfig::default();
             let reused = reuse(&plan, &light(&after), 1, &config).unwrap();
-            prop_assert_eq!(without_boxes(reused), without_boxes(segment(&after, &config)));
+            prop_assert_eq!(reused.without_boxes(), segment(&after, &config).without_boxes());
         }
     }
 

@@ -4,9 +4,8 @@ use std::path::PathBuf;
 
 use perennial_core::diff::Element;
 use perennial_core::importance::ImportanceConfig;
-use perennial_core::layout::Rect;
 use perennial_core::observe::{Known, Observation, observe};
-use perennial_core::segment::{Block, BlockTree, SegmentConfig, segment};
+use perennial_core::segment::{BlockTree, SegmentConfig, segment};
 use perennial_render::dom::Dom;
 use perennial_render::engine::base_url;
 use perennial_render::light::light_nodes;
@@ -75,7 +74,7 @@ impl Analyst {
             Offer::None => self.lay_out(look, &structure),
             Offer::Check(layout) => {
                 let tree = self.lay_out(look, &structure);
-                if without_boxes(tree.clone()) != without_boxes(segment(&layout, &self.segment)) {
+                if tree.clone().without_boxes() != segment(&layout, &self.segment).without_boxes() {
                     self.plans.refuse(&structure);
                 }
                 tree
@@ -127,16 +126,4 @@ impl Analyst {
     pub fn n_fallbacks(&self) -> u64 {
         self.pool.n_fallbacks()
     }
-}
-
-/// All that a reused layout must get right.
-fn without_boxes(mut tree: BlockTree) -> BlockTree {
-    fn clear(blocks: &mut [Block]) {
-        for block in blocks {
-            block.rect = Rect::default();
-            clear(&mut block.children);
-        }
-    }
-    clear(&mut tree.blocks);
-    tree
 }

@@ -4,6 +4,7 @@
 //! (docs/archive-format.md). Reading takes no lock and is never blocked; writing takes one ([`lock`]).
 
 pub(crate) mod content;
+mod exchange;
 pub mod export;
 mod files;
 pub mod import;
@@ -18,10 +19,11 @@ mod trees;
 pub mod verify;
 mod writer;
 
+pub use exchange::{Body, Derived, Exchange, Prepared};
 pub use read::{Payload, Stored};
 pub use recover::Repair;
 pub(crate) use writer::LEFT_OUT_DIGEST;
-pub use writer::{Appended, ArchiveWriter, Body, DELTA_MIME, Derived, Exchange, LeftOut, Prepared};
+pub use writer::{Appended, ArchiveWriter, DELTA_MIME, LeftOut};
 
 use std::fs;
 use std::io;

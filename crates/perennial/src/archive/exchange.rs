@@ -1,0 +1,224 @@
+//! One look at a page -> its records, hashed and compressed: all of an append that needs no writer.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::net::IpAddr;
+
+use perennial_core::http::HttpHead;
+use perennial_core::time::Timestamp;
+use perennial_core::warc::{
+    Compression, NewRecord, RecordId, RecordIds, Sha1Stream, Truncation, WarcWriter, sha1_label,
+};
+
+use super::content::{MAX_HTML_BYTES, is_html, links_of};
+use super::writer::random_seed;
+use crate::store::LinkTarget;
+
+/// A response's body as it came over the wire.
+pub enum Body<'a> {
+    /// In memory.
+    Bytes(&'a [u8]),
+    /// On disk: read from its start, twice.
+    Spooled(&'a mut File),
+}
+
+/// Something computed from a capture, stored beside it as a resource record.
+pub struct Derived<'a> {
+    /// Such as `urn:vixml:http://example.org/`.
+    pub uri: &'a str,
+    /// Media type.
+    pub content_type: &'a str,
+    /// Content.
+    pub bytes: &'a [u8],
+}
+
+/// One look at a page: what was sent and what came back, byte for byte.
+pub struct Exchange<'a> {
+    /// Address asked for.
+    pub url: &'a str,
+    /// When; stored in whole seconds.
+    pub time: Timestamp,
+    /// Address of the server.
+    pub ip: Option<IpAddr>,
+    /// Request line and fields with their blank line; empty to store no request record.
+    pub request_head: &'a [u8],
+    /// Status line and fields with their blank line.
+    pub response_head: &'a [u8],
+    /// Body, transfer and content encoding untouched.
+    pub body: Body<'a>,
+    /// Why the body is not whole, if it is not.
+    pub truncated: Option<Truncation>,
+    /// Facts for the metadata record, such as `fetchTimeMs` or `via`; none: no such record.
+    pub metadata: &'a [(&'a str, &'a str)],
+    /// Things computed from this capture.
+    pub derived: &'a [Derived<'a>],
+    /// The addresses it links to where the caller has them already; `None`: found here.
+    pub links: Option<Vec<LinkTarget>>,
+}
+
+/// The costly part of an append, which any thread can do beforehand: digests, and the records as they are
+/// stored if the archive does not have the payload yet.
+pub struct Prepared {
+    pub(super) hashed: Hashed,
+    pub(super) members: Members,
+}
+
+/// Response, request and metadata records, compressed.
+pub(super) struct Members {
+    pub(super) id: RecordId,
+    pub(super) bytes: Vec<u8>,
+    pub(super) response_length: u64,
+}
+
+thread_local! {
+    /// A compressor has large tables: one a thread is made, and used again.
+    static SCRATCH: RefCell<Option<(RecordIds, WarcWriter<Vec<u8>>)>> = const { RefCell::new(None) };
+}
+
+impl Prepared {
+    /// Prepares an exchange whose body is in memory; a spooled one is left to the append.
+    /// `compression` must be that of the archive's settings.
+    pub fn of(exchange: &Exchange<'_>, compression: Compression) -> io::Result<Option<Prepared>> {
+        let Body::Bytes(body) = exchange.body else { return Ok(None) };
+        let hashed = Hashed::of(exchange.response_head, &mut Body::Bytes(body))?;
+        SCRATCH.with_borrow_mut(|scratch| {
+            let (ids, out) = match scratch {
+                Some(scratch) => scratch,
+                None => {
+                    let out = WarcWriter::new(Vec::new(), 0, compression)?;
+                    scratch.insert((RecordIds::new(random_seed()), out))
+                }
+            };
+            let members = Members::write(exchange, body, &hashed, ids, out);
+            if members.is_err() {
+                // Half a member must not come before the next one.
+                *scratch = None;
+            }
+            Ok(Some(Prepared { hashed, members: members? }))
+        })
+    }
+}
+
+impl Members {
+    fn write(
+        exchange: &Exchange<'_>,
+        body: &[u8],
+        hashed: &Hashed,
+        ids: &mut RecordIds,
+        out: &mut WarcWriter<Vec<u8>>,
+    ) -> io::Result<Members> {
+        let time = Timestamp::from_secs(exchange.time.as_secs());
+        let id = ids.next_id();
+        let response_length = out.write(&response_record(exchange, time, id, hashed, body))?.length;
+        for record in companion_records(exchange, time, id, ids) {
+            out.write(&record)?;
+        }
+        Ok(Members { id, bytes: std::mem::take(out.get_mut()), response_length })
+    }
+}
+
+pub(super) fn response_record<'a>(
+    exchange: &Exchange<'a>,
+    time: Timestamp,
+    id: RecordId,
+    hashed: &Hashed,
+    body: &'a [u8],
+) -> NewRecord<'a> {
+    let record = NewRecord::response(id, time, exchange.url, exchange.response_head, body);
+    let record = with_ip(record, exchange.ip)
+        .digests(Some(hashed.block_digest.clone()), Some(hashed.payload_digest.clone()));
+    match exchange.truncated.clone() {
+        Some(why) => record.truncated(why),
+        None => record,
+    }
+}
+
+/// The request and the facts about the exchange, as far as there are any.
+pub(super) fn companion_records<'a>(
+    exchange: &Exchange<'a>,
+    time: Timestamp,
+    id: RecordId,
+    ids: &mut RecordIds,
+) -> Vec<NewRecord<'a>> {
+    let mut records = Vec::with_capacity(2);
+    if !exchange.request_head.is_empty() {
+        records.push(NewRecord::request(ids.next_id(), time, exchange.url, exchange.request_head, b""));
+    }
+    if !exchange.metadata.is_empty() {
+        records.push(NewRecord::metadata(ids.next_id(), time, exchange.url, exchange.metadata));
+    }
+    records.into_iter().map(|record| record.concurrent_to(id)).collect()
+}
+
+/// Length and digests of a body.
+pub(super) struct Hashed {
+    pub(super) length: u64,
+    pub(super) block_digest: String,
+    pub(super) payload_digest: String,
+}
+
+impl Hashed {
+    pub(super) fn of(head: &[u8], body: &mut Body<'_>) -> io::Result<Hashed> {
+        if let Body::Bytes(bytes) = body {
+            let mut block = Sha1Stream::new();
+            block.update(head);
+            block.update(bytes);
+            let (block_digest, payload_digest) = (block.label(), sha1_label(bytes));
+            return Ok(Hashed { length: bytes.len() as u64, block_digest, payload_digest });
+        }
+        let (mut block, mut payload) = (Sha1Stream::new(), Sha1Stream::new());
+        block.update(head);
+        let mut length = 0;
+        let mut reader = body.reader()?;
+        let mut buffer = vec![0; 1 << 16];
+        loop {
+            let n = reader.read(&mut buffer)?;
+            if n == 0 {
+                break;
+            }
+            block.update(&buffer[..n]);
+            payload.update(&buffer[..n]);
+            length += n as u64;
+        }
+        Ok(Hashed { length, block_digest: block.label(), payload_digest: payload.label() })
+    }
+}
+
+impl Body<'_> {
+    /// From its first byte.
+    pub(super) fn reader(&mut self) -> io::Result<Box<dyn Read + '_>> {
+        Ok(match self {
+            Body::Bytes(bytes) => Box::new(*bytes),
+            Body::Spooled(file) => {
+                file.rewind()?;
+                Box::new(file)
+            }
+        })
+    }
+}
+
+pub(super) fn find_links_in(
+    exchange: &mut Exchange<'_>,
+    head: &HttpHead,
+    body: &Hashed,
+) -> io::Result<Option<Vec<LinkTarget>>> {
+    if !is_html(head) || body.length > MAX_HTML_BYTES {
+        return Ok(links_of(exchange.url, head, None));
+    }
+    Ok(match &mut exchange.body {
+        Body::Bytes(bytes) => links_of(exchange.url, head, Some(bytes)),
+        spooled => {
+            let mut bytes = Vec::new();
+            spooled.reader()?.read_to_end(&mut bytes)?;
+            links_of(exchange.url, head, Some(&bytes))
+        }
+    })
+}
+
+pub(super) fn with_ip(record: NewRecord<'_>, ip: Option<IpAddr>) -> NewRecord<'_> {
+    match ip {
+        Some(ip) => record.ip_address(ip),
+        None => record,
+    }
+}

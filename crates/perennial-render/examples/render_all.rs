@@ -1,14 +1,18 @@
-//! Lays out every page under the given folders and prints failures and timing.
+//! Lays out and cuts every page under the given folders; prints failures, timing, and pages with a visible word that is
+//! not in exactly one leaf block.
 //!
 //!     cargo run --release -p perennial-render --example render_all -- [--in-process] FOLDER...
 //!
 //! Stylesheets and images are looked for beside each page by file name. Through workers by default: this program is
 //! its own worker.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use perennial_core::charset::decode_text;
+use perennial_core::layout::{Display, Layout};
+use perennial_core::segment::{SegmentConfig, segment};
 use perennial_render::pool::WORKER_MEMORY_BYTES;
 use perennial_render::{Captured, Engine, Limits, Pool, WorkerCommand, worker};
 
@@ -29,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let pool = Pool::new(command, Limits { time: Duration::from_secs(20), ..Limits::default() });
     let engine = Engine::new();
     let mut times = Vec::new();
-    let (mut n_empty, mut n_nodes, mut n_bytes) = (0, 0, 0);
+    let (mut n_empty, mut n_nodes, mut n_bytes, mut n_texts, mut n_astray) = (0, 0, 0, 0, 0);
     for page in &pages {
         let Ok(bytes) = std::fs::read(page) else { continue };
         let html = decode_text(&bytes, None).into_owned();
@@ -45,6 +49,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             rendered.layout
         };
         times.push((began.elapsed(), page));
+        let (n_kept, n_seen) = texts_in_one_leaf(&layout);
+        n_texts += n_seen;
+        if n_kept < n_seen {
+            n_astray += 1;
+            println!(
+                "WORDS {}: {} of {n_seen} texts not in exactly one leaf",
+                page.display(),
+                n_seen - n_kept
+            );
+        }
         n_nodes += layout.nodes.len();
         n_bytes += html.len();
         if !layout.nodes.iter().any(|node| node.is_text() && node.is_visible && node.rect.area() > 0.0) {
@@ -63,8 +77,57 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         at(1.0),
         times[times.len() - 1].1.display()
     );
+    println!("{n_texts} visible texts; {n_astray} pages with a text that is in no leaf or in two");
     println!("total {:?}", times.iter().map(|(time, _)| *time).sum::<Duration>());
     Ok(())
+}
+
+/// How many of the texts that a reader sees are in exactly one leaf, and how many there are. Every text is marked with
+/// its number before the page is cut, and the marks are looked for in the leaves.
+fn texts_in_one_leaf(layout: &Layout) -> (usize, usize) {
+    let mut marked = layout.clone();
+    let mut n_leaves = HashMap::new();
+    for index in visible_texts(layout) {
+        marked.nodes[index].text.push_str(&format!(" \u{27e6}{index}\u{27e7} "));
+        n_leaves.insert(index, 0);
+    }
+    for leaf in segment(&marked, &SegmentConfig::default()).leaves() {
+        let texts = leaf.texts.iter().map(|text| &text.text);
+        for text in texts.chain(leaf.links.iter().map(|link| &link.name)) {
+            for mark in text.split('\u{27e6}').skip(1) {
+                let index = mark.split('\u{27e7}').next().and_then(|number| number.parse().ok());
+                if let Some(n) = index.and_then(|index: usize| n_leaves.get_mut(&index)) {
+                    *n += 1;
+                }
+            }
+        }
+    }
+    (n_leaves.values().filter(|n| **n == 1).count(), n_leaves.len())
+}
+
+/// The texts that a reader sees. What has no box, is parked left of or above the page, or is kept from readers by
+/// the page itself cannot be seen.
+fn visible_texts(layout: &Layout) -> Vec<usize> {
+    let mut is_hidden: Vec<bool> = Vec::with_capacity(layout.nodes.len());
+    let mut texts = Vec::new();
+    for (index, node) in layout.nodes.iter().enumerate() {
+        let is_hidden_above = node.parent.is_some_and(|parent| is_hidden[parent as usize]);
+        let hides = (!node.is_text() && node.display == Display::None)
+            || matches!(node.tag.as_str(), "title" | "desc" | "option" | "metadata")
+            || node.attribute("aria-hidden").is_some_and(|value| value.eq_ignore_ascii_case("true"));
+        is_hidden.push(is_hidden_above || hides);
+        let rect = &node.rect;
+        let is_in_sight = rect.w > 0.0 && rect.h > 0.0 && rect.right() > 0.0 && rect.bottom() > 0.0;
+        if node.is_text()
+            && node.is_visible
+            && is_in_sight
+            && !is_hidden_above
+            && !node.text.trim().is_empty()
+        {
+            texts.push(index);
+        }
+    }
+    texts
 }
 
 fn collect(path: &Path, pages: &mut Vec<PathBuf>) {

@@ -22,12 +22,14 @@ use crate::{extract, fonts, tables};
 /// Name and version of the engine, as recorded in every layout it makes.
 pub const ENGINE: &str = concat!("perennial-render/", env!("CARGO_PKG_VERSION"), " blitz/0.3.0-beta.4");
 
-/// What browsers hide or size and the engine's own stylesheet does not.
+/// What browsers hide or size and the engine's own stylesheet does not; and the marks of list items, which are no text
+/// of the page and stand outside its boxes.
 const EXTRA_CSS: &str =
     "noscript,template,dialog:not([open]),datalist,area,param,source,track,rp{display:none!important}
     object,audio:not([controls]){display:none}
     select{display:inline-block;min-width:3em;min-height:1.3em}
-    select>*{display:none!important}";
+    select>*{display:none!important}
+    li{list-style:none!important}";
 
 /// Shows a page that hides itself until its scripts have run, which they never do here.
 const REVEALING_CSS: &str = "html,body{display:block!important}
@@ -104,9 +106,23 @@ impl Engine {
             answer(&mut document, &net, ask);
             document.resolve_stylist(0.0);
             tables::mend(&mut document, &built);
-            document.resolve(0.0);
+            // The steps of `BaseDocument::resolve` up to the boxes; what follows them there is for painting.
+            document.resolve_stylist(0.0);
+            document.resolve_layout_children();
+            document.resolve_deferred_tasks();
+            document.resolve_layout();
+            resolve_transforms(&mut document, &built);
         }
         extract::layout(dom, &document, &built, base.to_string())
+    }
+}
+
+/// `transform` moves boxes that have their place.
+fn resolve_transforms(document: &mut BaseDocument, built: &Built) {
+    for id in built.ids.iter().flatten() {
+        if let Some(node) = document.get_node_mut(*id).filter(|node| node.is_element()) {
+            node.set_transform(1.0);
+        }
     }
 }
 

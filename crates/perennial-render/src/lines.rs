@@ -100,8 +100,23 @@ struct InlineRoot<'a> {
 
 impl InlineRoot<'_> {
     fn place(mut self, rects: &mut HashMap<NodeId, Rect>) {
-        if self.pieces.is_empty() {
-            return;
+        match self.pieces {
+            [] => return,
+            // A paragraph of one text and nothing else: its lines are its own.
+            [only] if self.lines.layout.inline_boxes().len() == 0 => {
+                for line in self.lines.layout.lines() {
+                    let metrics = line.metrics();
+                    self.add(
+                        rects,
+                        only.text,
+                        &line,
+                        metrics.inline_min_coord + metrics.offset,
+                        metrics.advance,
+                    );
+                }
+                return;
+            }
+            _ => {}
         }
         let mut of_element: HashMap<NodeId, (NodeId, bool)> = HashMap::new();
         for piece in self.pieces {

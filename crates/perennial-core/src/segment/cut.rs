@@ -205,8 +205,10 @@ impl Walk<'_> {
             (true, true) => cues.two_containers,
             _ => cues.one_container,
         };
-        let is_same_kind =
-            a.kind == b.kind && before.node.is_some() && after.node.is_some() && a.purpose == b.purpose;
+        let is_same_kind = a.kind == b.kind
+            && a.purpose == b.purpose
+            && self.is_list_item(before)
+            && self.is_list_item(after);
         weight -= if is_same_kind { cues.same_kind } else { 0.0 };
         weight += self.weigh_place(a, b);
         weight += if after.is_after_rule { cues.rule } else { 0.0 };
@@ -215,6 +217,18 @@ impl Walk<'_> {
         weight += self.weigh_content(a, b);
         weight += if a.is_fixed != b.is_fixed { cues.fixed } else { 0.0 };
         weight.round().clamp(0.0, 10.0) as u8
+    }
+
+    /// May be one of several of a kind. A part of a table that lays out the page is not, whatever its tag: such
+    /// cells are columns, and such rows stand one above the other, as different as any.
+    fn is_list_item(&self, unit: &Unit) -> bool {
+        let Some(node) = unit.node else { return false };
+        let is_part_of_layout = match self.page.node(node).tag.as_str() {
+            "td" | "th" => unit.facts.has_blocks,
+            "tr" | "tbody" | "table" => unit.facts.has_laid_out_cells,
+            _ => false,
+        };
+        !is_part_of_layout
     }
 
     fn weigh_place(&self, a: &Facts, b: &Facts) -> f32 {

@@ -208,7 +208,8 @@ impl Walk<'_> {
         let is_same_kind = a.kind == b.kind
             && a.purpose == b.purpose
             && self.is_list_item(before)
-            && self.is_list_item(after);
+            && self.is_list_item(after)
+            && !are_unlike_columns(a, b);
         weight -= if is_same_kind { cues.same_kind } else { 0.0 };
         weight += self.weigh_place(a, b);
         weight += if after.is_after_rule { cues.rule } else { 0.0 };
@@ -276,6 +277,14 @@ fn keep_in_article(unit: &mut Unit) {
     if unit.facts.purpose == Purpose::Header {
         unit.facts.purpose = Purpose::Unknown;
     }
+}
+
+/// Side by side and of different widths: a grid names its columns alike, cards of one kind are equally wide.
+fn are_unlike_columns(a: &Facts, b: &Facts) -> bool {
+    let is_beside = matches!(place(&a.rect, &b.rect), Place::Beside);
+    is_beside
+        && a.n_paragraphs.min(b.n_paragraphs) > 1
+        && a.rect.w.max(b.rect.w) > 1.5 * a.rect.w.min(b.rect.w)
 }
 
 fn is_small(facts: &Facts) -> bool {

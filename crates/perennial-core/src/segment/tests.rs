@@ -57,6 +57,32 @@ fn columns_are_blocks() {
 }
 
 #[test]
+fn cells_that_lay_out_the_page_are_columns_and_rows_of_data_are_not() {
+    let laid_out = format!(
+        "<html><body><table><tr class=\"row\"><td>{}</td><td>{}</td></tr></table></body></html>",
+        paragraphs(4),
+        paragraphs(3)
+    );
+    assert_eq!(leaves(&tree(&laid_out)).len(), 2);
+    let row = format!("<tr class=\"row\"><td>1997</td><td>{PROSE}</td></tr>");
+    let data = format!("<html><body><table>{}</table></body></html>", row.repeat(6));
+    assert_eq!(leaves(&tree(&data)).len(), 1);
+}
+
+#[test]
+fn columns_of_a_grid_are_blocks_and_cards_are_not() {
+    let page = format!(
+        "<html><body><div class=\"row\"><div class=\"grid_6\">{0}</div><div class=\"grid_2\">{0}</div></div></body></html>",
+        paragraphs(3)
+    );
+    let mut layout = sketch(&page);
+    let n_leaves = |layout: &Layout| segment(layout, &SegmentConfig::default()).leaves().count();
+    assert_eq!(n_leaves(&layout), 1);
+    layout.nodes.iter_mut().filter(|node| node.rect.x > 600.0).for_each(|node| node.rect.w = 170.0);
+    assert_eq!(n_leaves(&layout), 2);
+}
+
+#[test]
 fn links_images_and_texts_are_read_with_resolved_addresses() {
     let page = "<html><body><p>One <a href=\"../x?y=1\">two\n <b>three</b></a> fo<b>ur</b><br/>five<br/><br/>six \
         <img src=\"i/pic.png?v=2\"/><img src=\"b.gif\" alt=\"a  b\"/></p></body></html>";

@@ -97,8 +97,8 @@ pub struct Scheduler {
     credit: f64,
     /// The same for the share of the oldest.
     floor_credit: f64,
-    /// About the urgency at which the last slot's list ended; 0 when not known.
-    last_bound: f32,
+    /// About the urgency at which the lists of the last two slots ended, the later first; 0 when not known.
+    last_bounds: [f32; 2],
     /// No page has waited for so long before that time.
     oldest_due: (f64, u32),
 }
@@ -149,7 +149,7 @@ impl Scheduler {
             pieces: Vec::new(),
             credit: 0.0,
             floor_credit: 0.0,
-            last_bound: 0.0,
+            last_bounds: [0.0; 2],
             oldest_due: (f64::INFINITY, 0),
         }
     }

@@ -48,14 +48,21 @@ impl Scheduler {
             start.as_millis().div_euclid(millis).saturating_add(1).saturating_mul(millis),
         );
         self.learn_anew(self.secs(start));
-        // What the last slot's list ended at, with room for change: most pages are below it by far.
-        let mut histogram = Histogram::from_bound(0.9 * self.last_bound);
+        let mut histogram = Histogram::from_bound(self.expected_bound());
         self.advance_to(end, &mut histogram);
         let granted = self.granted(end - start);
         self.slot = Slot { range: Some((start, end)), ..Slot::default() };
         self.rank(self.secs(end), &mut histogram);
         let chosen = self.choose(granted, &mut histogram);
         self.lay_out(chosen, start, end);
+    }
+
+    /// Where this slot's list will end, going by the last two, with room for change: most pages are below it by far and
+    /// need not be looked at again. A guess that is too high costs a second pass.
+    fn expected_bound(&self) -> f32 {
+        let [last, before] = self.last_bounds;
+        let growth = if before > 0.0 { (last / before).clamp(0.8, 1.25) } else { 1.0 };
+        0.97 * last * growth
     }
 
     fn learn_anew(&mut self, now_secs: u32) {
@@ -161,7 +168,7 @@ impl Scheduler {
         if self.config.strategy == Strategy::ExpectedGain {
             let n_wanted = 2 * capacity + 64;
             histogram.complete(&self.pages.urgency, n_wanted);
-            self.last_bound = histogram.bound_of(n_wanted);
+            self.last_bounds = [histogram.bound_of(n_wanted), self.last_bounds[0]];
         }
         let mut chosen = self.choose_new(capacity);
         let n_first = (capacity as f64 * (1.0 - KEPT_FROM_NEW)).ceil() as usize;

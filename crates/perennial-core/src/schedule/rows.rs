@@ -56,10 +56,15 @@ impl Rows {
         self.codes[row as usize * self.n_buckets + bucket] = [code_of(rate), code_of(importance)];
     }
 
-    /// The two codes of a bucket.
-    #[inline]
-    pub(super) fn codes(&self) -> (&[[u8; 2]], usize, &[f32]) {
-        (&self.codes, self.n_buckets, &self.decode)
+    /// How many rows there are, in use or not.
+    pub(super) fn len(&self) -> usize {
+        self.codes.len() / self.n_buckets
+    }
+
+    /// Rate and importance of one bucket, relative to the page's mean, row after row.
+    pub(super) fn of_bucket(&self, bucket: usize) -> impl Iterator<Item = [f32; 2]> {
+        let codes = self.codes.chunks(self.n_buckets).map(move |row| row[bucket]);
+        codes.map(|codes| codes.map(|code| self.decode[usize::from(code)]))
     }
 
     /// Rate and importance of a bucket, relative to the page's mean.

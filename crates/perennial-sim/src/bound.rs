@@ -23,6 +23,12 @@ use crate::world::World;
 
 /// Rounds without a better bound after which steps shrink.
 const PATIENCE: usize = 8;
+/// How much of the last direction is kept. Where slots are alike, demand jumps from the dearer to the cheaper and back; the
+/// mean of the two directions leads down between them.
+const MOMENTUM: f64 = 0.8;
+/// Demand counts up to so many times beyond supply. Were it cut at once the supply, as lack is by nature, two slots between
+/// which all demand jumps would seem to be in balance.
+const MOST_EXCESS: f64 = 4.0;
 
 /// What is bounded: the changes in a window, visits in slots, so many visits an hour.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -100,6 +106,7 @@ fn least_bound(
     let least_scale = 0.2 * all / visits.iter().sum::<f64>().max(1.0);
     let mut scale = mean_of(&prices).max(least_scale);
     let (mut step, mut n_in_vain) = (0.5, 0);
+    let mut heading = vec![0.0; prices.len()];
     for _ in 0..n_rounds {
         let (gain, wanted) = demand(&prices);
         let worth: f64 = prices.iter().zip(supply).map(|(price, n)| price * n).sum();
@@ -113,11 +120,14 @@ fn least_bound(
             // Back to the best prices, where shorter steps may lead further down.
             prices.clone_from(&best.0);
             (step, n_in_vain) = (step * 0.6, 0);
+            heading.fill(0.0);
             continue;
         }
-        for ((price, wanted), supply) in prices.iter_mut().zip(&wanted).zip(supply) {
-            let excess = ((wanted - supply) / supply.max(1.0)).clamp(-1.0, 1.0);
-            *price = (*price + step * scale * excess).max(0.0);
+        let places = prices.iter_mut().zip(&mut heading).zip(wanted.iter().zip(supply));
+        for ((price, heading), (wanted, supply)) in places {
+            let excess = ((wanted - supply) / supply.max(1.0)).clamp(-1.0, MOST_EXCESS);
+            *heading = MOMENTUM * *heading + (1.0 - MOMENTUM) * excess;
+            *price = (*price + step * scale * *heading).max(0.0);
         }
         scale = 0.5 * scale + 0.5 * mean_of(&prices).max(least_scale);
     }

@@ -191,11 +191,15 @@ impl LocalClock {
                 at += DAY_MS;
                 continue;
             }
-            let period = period_of(local.millis_of_day, n_periods);
-            let ends = period_end(period, n_periods) - local.millis_of_day;
-            let next = at.saturating_add(ends.max(1)).min(end).min(until);
-            each(Piece { kind, period, hours: (next - at) as f32 / 3.6e6, times: 1 });
-            at = next;
+            let midnight = at - local.millis_of_day;
+            let stop = at.saturating_add(left_of_day).min(end).min(until);
+            let mut period = period_of(local.millis_of_day, n_periods);
+            while at < stop {
+                let next = midnight.saturating_add(period_end(period, n_periods)).min(stop);
+                each(Piece { kind, period, hours: (next - at) as f32 / 3.6e6, times: 1 });
+                at = next;
+                period += 1;
+            }
         }
         let hours = 24.0 / f32::from(n_periods.max(1));
         for (kind, times) in
@@ -249,8 +253,11 @@ fn period_of(millis_of_day: i64, n_periods: u16) -> u16 {
 
 /// When a period ends, in milliseconds since midnight.
 fn period_end(period: u16, n_periods: u16) -> i64 {
-    let n = i64::from(n_periods.max(1));
-    ((i64::from(period) + 1) * DAY_MS + n - 1) / n
+    // In 32 bits: a division of 64 would be most of the work of cutting time into pieces.
+    let (n, day) = (u32::from(n_periods.max(1)), DAY_MS as u32);
+    let (length, rest) = (day / n, day % n);
+    let next = u32::from(period) + 1;
+    i64::from(next * length + (next * rest).div_ceil(n))
 }
 
 #[cfg(test)]

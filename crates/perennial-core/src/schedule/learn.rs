@@ -9,7 +9,7 @@ use super::gain::SPELL_HOURS;
 use super::pages::{KNOWN, NONE, Pages, VACANT};
 use super::rows::Rows;
 use crate::pattern::mixture::{
-    BucketPiece, Counts, Fit, HIGHEST_RATE, Mixture, Observed, Visits, bucket_of, own_rate,
+    BucketPiece, Counts, Fit, HIGHEST_RATE, Mixture, Observed, Visits, bucket_of, dot, own_rate,
 };
 use crate::time::{LocalClock, Span, Timestamp};
 
@@ -374,14 +374,27 @@ impl Learner {
         let (rows, rate, row) = (&self.rows, pages.rate[at], pages.row[at]);
         let believed = |b: usize| (rate * rows.get(row, b).0).clamp(1e-7, HIGHEST_RATE);
         let evidence = &mut self.evidence[pages.evidence[at] as usize];
+        let per_rate = 1.0 / pages.rate[at].max(1e-9);
+        let rate_of = |evidence: &Evidence, b: usize| {
+            per_rate * own_rate(evidence.counts.n[b], evidence.counts.hours[b], evidence.prior_rates[b])
+        };
+        if importance.is_none() {
+            // Most visits: hours pass, and what is believed of the importance stays.
+            evidence.counts.add_hours(pieces, 1.0);
+            for piece in pieces {
+                let b = usize::from(piece.bucket);
+                self.rows.set_rate(row, b, rate_of(evidence, b));
+            }
+            return;
+        }
         let scale = self.mixture.scale(self.mixture.page_importance(&evidence.counts));
         evidence.counts.add_visit(pieces, importance, 1.0, scale, believed);
         let of_page = self.mixture.page_importance(&evidence.counts);
+        let per_importance = 1.0 / pages.importance[at].max(1e-6);
         for piece in pieces {
             let b = usize::from(piece.bucket);
-            let rate = own_rate(evidence.counts.n[b], evidence.counts.hours[b], evidence.prior_rates[b]);
             let m = self.mixture.bucket_importance(&evidence.counts, b, of_page);
-            self.rows.set(row, b, rate / pages.rate[at].max(1e-9), m / pages.importance[at].max(1e-6));
+            self.rows.set(row, b, rate_of(evidence, b), m * per_importance);
         }
     }
 
@@ -485,12 +498,11 @@ impl Learner {
 
     /// Fills a row and returns the means that it is relative to.
     fn write_row(&mut self, row: u32, fit: &Fit) -> (f32, f32) {
-        let mean =
-            |values: &[f32]| -> f32 { values.iter().zip(self.mixture.week()).map(|(v, w)| v * w).sum() };
-        let rate = mean(&fit.rates).max(1e-9);
-        let importance = mean(&fit.importance).max(1e-6);
+        let rate = dot(&fit.rates, self.mixture.week()).max(1e-9);
+        let importance = dot(&fit.importance, self.mixture.week()).max(1e-6);
+        let (per_rate, per_importance) = (1.0 / rate, 1.0 / importance);
         for (b, (r, m)) in fit.rates.iter().zip(&fit.importance).enumerate() {
-            self.rows.set(row, b, r / rate, m / importance);
+            self.rows.set(row, b, r * per_rate, m * per_importance);
         }
         (rate, importance)
     }

@@ -56,6 +56,10 @@ impl Rows {
         self.codes[row as usize * self.n_buckets + bucket] = [code_of(rate), code_of(importance)];
     }
 
+    pub(super) fn set_rate(&mut self, row: u32, bucket: usize, rate: f32) {
+        self.codes[row as usize * self.n_buckets + bucket][0] = code_of(rate);
+    }
+
     /// How many rows there are, in use or not.
     pub(super) fn len(&self) -> usize {
         self.codes.len() / self.n_buckets
@@ -84,7 +88,7 @@ fn code_of(relative: f32) -> u8 {
         return 0;
     }
     // Half more and cut off: rounding without a call.
-    (crate::pattern::mixture::quick_ln(relative) / STEP + CODE_OF_ONE + 0.5).clamp(1.0, 255.0) as u8
+    (crate::pattern::mixture::quick_ln(relative) * (1.0 / STEP) + CODE_OF_ONE + 0.5).clamp(1.0, 255.0) as u8
 }
 
 #[cfg(test)]

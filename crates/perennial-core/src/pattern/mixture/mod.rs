@@ -14,7 +14,7 @@ mod start;
 mod sweep;
 mod visits;
 
-pub(crate) use quick::{exp_neg, one_minus_exp, quick_ln};
+pub(crate) use quick::{dot, exp_neg, one_minus_exp, quick_ln, sum};
 pub use sweep::Sweep;
 pub use visits::{BucketPiece, Counts, Observed, Scale, Visits, bucket_of};
 
@@ -66,8 +66,7 @@ impl Fit {
 
     /// The shape that fits best and its share.
     pub fn best_shape(&self) -> (usize, f32) {
-        let share = |c: &[f32]| c.iter().sum::<f32>();
-        let shares = self.posterior.chunks(N_RATES).map(share).enumerate();
+        let shares = self.posterior.chunks(N_RATES).map(sum).enumerate();
         shares.fold((0, 0.0), |best, next| if next.1 > best.1 { next } else { best })
     }
 }
@@ -160,6 +159,10 @@ impl Mixture {
     /// Fits one page to its visits and to what older visits added up to.
     pub fn fit(&self, visits: &Visits, settled: Option<&Counts>, group: u32, fit: &mut Fit) {
         fit.sized(self.n_buckets);
+        fit.counts.reset_hours(settled);
+        for (pieces, _, weight) in visits.iter() {
+            fit.counts.add_hours(pieces, weight);
+        }
         self.weigh_pairs(visits, settled, group, &mut fit.posterior);
         self.fit_rates(visits, settled, fit);
         self.fit_importance(visits, fit, settled);
@@ -176,7 +179,6 @@ impl Mixture {
             fit.counts.reset_changes(settled);
             let rates = &fit.rates;
             for (pieces, importance, weight) in visits.iter() {
-                fit.counts.add_hours(pieces, weight);
                 if importance.is_some() {
                     fit.counts.add_changes(pieces, weight, &|b| rates[b]);
                 }
@@ -214,7 +216,7 @@ impl Mixture {
 
     /// mu of the page: its mean importance, on the scale of the counts.
     pub fn page_importance(&self, counts: &Counts) -> f32 {
-        let (wy, ny): (f32, f32) = (counts.wy.iter().sum(), counts.ny.iter().sum());
+        let (wy, ny) = (sum(&counts.wy), sum(&counts.ny));
         (wy + PAGE_IMPORTANCE_PRIOR * self.hope) / (ny + PAGE_IMPORTANCE_PRIOR)
     }
 
@@ -305,7 +307,7 @@ impl Mixture {
     fn expect_rates(&self, posterior: &[f32], into: &mut [f32]) {
         into.fill(0.0);
         for (c, shares) in posterior.chunks(N_RATES).enumerate() {
-            let mean: f32 = shares.iter().zip(&self.rates).map(|(share, rate)| share * rate).sum();
+            let mean = dot(shares, &self.rates);
             if mean > 1e-9 {
                 let shape = self.shape(c);
                 into.iter_mut().zip(shape).for_each(|(into, relative)| *into += mean * relative);
@@ -335,15 +337,16 @@ pub fn own_rate(n_changes: f32, hours: f32, prior: f32) -> f32 {
 
 /// From log weights to shares that sum to 1.
 fn exponentiate(weights: &mut [f32]) {
-    let top = weights.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let mut sum = 0.0;
+    let top = weights.iter().fold(f32::NEG_INFINITY, |top, weight| if *weight > top { *weight } else { top });
     for weight in weights.iter_mut() {
-        *weight = if *weight > top - 20.0 { (*weight - top).exp() } else { 0.0 };
-        sum += *weight;
+        let below = top - *weight;
+        *weight = if below < 20.0 { exp_neg(below) } else { 0.0 };
     }
     let n = weights.len() as f32;
-    if sum > 0.0 && sum.is_finite() {
-        weights.iter_mut().for_each(|weight| *weight /= sum);
+    let total = sum(weights);
+    if total > 0.0 && total.is_finite() {
+        let share = 1.0 / total;
+        weights.iter_mut().for_each(|weight| *weight *= share);
     } else {
         weights.fill(1.0 / n);
     }

@@ -1,4 +1,33 @@
-//! Exponentials and logarithms without a call: a few digits less, and loops over them are vectorised.
+//! Exponentials and logarithms without a call, and sums in lanes: a few digits less or other ones, and loops over them are
+//! vectorised.
+
+/// Numbers that are added side by side, since one sum after the other would wait for each.
+const LANES: usize = 8;
+
+/// The sum of all values.
+#[inline]
+pub(crate) fn sum(values: &[f32]) -> f32 {
+    let mut lanes = [0.0f32; LANES];
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    for chunk in chunks {
+        lanes.iter_mut().zip(chunk).for_each(|(lane, value)| *lane += value);
+    }
+    lanes.iter().sum::<f32>() + rest.iter().sum::<f32>()
+}
+
+/// The sum of the products of two columns.
+#[inline]
+pub(crate) fn dot(left: &[f32], right: &[f32]) -> f32 {
+    let mut lanes = [0.0f32; LANES];
+    let n = left.len().min(right.len());
+    let (left, left_rest) = left[..n].as_chunks::<LANES>();
+    let (right, right_rest) = right[..n].as_chunks::<LANES>();
+    for (left, right) in left.iter().zip(right) {
+        lanes.iter_mut().zip(left.iter().zip(right)).for_each(|(lane, (a, b))| *lane += a * b);
+    }
+    let rest: f32 = left_rest.iter().zip(right_rest).map(|(a, b)| a * b).sum();
+    lanes.iter().sum::<f32>() + rest
+}
 
 /// ln x for positive x to three digits, without a call: the exponent by its bits, the rest by a polynomial.
 pub(crate) fn quick_ln(x: f32) -> f32 {
@@ -48,6 +77,15 @@ mod tests {
             assert!((f64::from(exp_neg(x)) - exact).abs() <= tolerance, "{x}");
             let exact = -(-f64::from(x)).exp_m1();
             assert!((f64::from(one_minus_exp(x)) - exact).abs() <= 2e-6 * exact, "{x}");
+        }
+    }
+
+    #[test]
+    fn sums_in_lanes_are_sums() {
+        for n in [0, 1, 7, 8, 9, 48, 100] {
+            let values: Vec<f32> = (0..n).map(|i| i as f32).collect();
+            assert_eq!(sum(&values), (n * n.max(1) - n) as f32 / 2.0, "{n}");
+            assert_eq!(dot(&values, &vec![2.0; n as usize]), 2.0 * sum(&values), "{n}");
         }
     }
 

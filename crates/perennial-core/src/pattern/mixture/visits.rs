@@ -143,6 +143,9 @@ impl Counts {
 
     pub(super) fn reset_changes(&mut self, to: Option<&Counts>) {
         reset(&mut self.n, to.map(|to| &to.n));
+    }
+
+    pub(super) fn reset_hours(&mut self, to: Option<&Counts>) {
         reset(&mut self.hours, to.map(|to| &to.hours));
     }
 
@@ -167,7 +170,8 @@ impl Counts {
         self.add_importance(pieces, importance, weight, scale, &rate);
     }
 
-    pub(super) fn add_hours(&mut self, pieces: &[BucketPiece], weight: f32) {
+    /// Books the hours of a visit that saw no change.
+    pub fn add_hours(&mut self, pieces: &[BucketPiece], weight: f32) {
         for piece in pieces {
             self.hours[usize::from(piece.bucket)] += weight * piece.hours * piece.times;
         }

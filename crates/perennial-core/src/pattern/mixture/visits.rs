@@ -123,7 +123,7 @@ pub struct Counts {
     pub hours: Vec<f32>,
     /// Importance, on the scale on which differences add up.
     pub wy: Vec<f32>,
-    /// Expected changed slots to which it belongs.
+    /// Expected changed hours to which it belongs.
     pub ny: Vec<f32>,
 }
 
@@ -198,9 +198,10 @@ impl Counts {
         let any = one_minus_exp(total).max(1e-9);
         match scale.observed {
             Observed::Difference => {
+                // Changed hours, not changed pieces: cut into two halves, a look an hour after the last would seem to
+                // have two changes behind it, and the pages that are seen most often would seem dull.
                 let p = |piece: &BucketPiece| {
-                    let x = rate(usize::from(piece.bucket)) * piece.hours;
-                    one_minus_exp(x) * piece.times
+                    one_minus_exp(rate(usize::from(piece.bucket))) * piece.hours * piece.times
                 };
                 let sum: f32 = pieces.iter().map(p).sum::<f32>().max(1e-9);
                 let Some(seen) = scale.added_up(importance, sum / any) else { return };

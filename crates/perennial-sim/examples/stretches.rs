@@ -1,7 +1,7 @@
 //! Traces cut into several stretches -> how a strategy does in each, so that a gain on one is not taken for a gain.
 //!
 //! `cargo run --release -p perennial-sim --example stretches -- FILE... [--goal pooled|5.13|count] [--budget 5,10]
-//! [--strategy NAME,...] [--n 10] [--step-days 14] [--days 70] [--burn-in 14] [--floor SHARE] [--vary] [--known] [--slot 60]`
+//! [--strategy NAME,...] [--from 0] [--n 10] [--step-days 14] [--days 70] [--burn-in 14] [--floor SHARE] [--vary] [--known] [--slot 60]`
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -80,8 +80,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let days = (asked.number("burn-in", 14.0)? + asked.number("days", 70.0)?) as u32;
     let without = asked.options.get("without");
     let mut sums: HashMap<(String, String), (f64, f64, f64, f64)> = HashMap::new();
-    let n = asked.number("n", 10.0)? as i64;
-    for stretch in asked.number("from", 0.0)? as i64..n {
+    let (from, until) = (asked.number("from", 0.0)? as i64, asked.number("n", 10.0)? as i64);
+    let n = (until - from).max(1);
+    for stretch in from..until {
         let start = first + Span::from_hours(24 * stretch * asked.number("step-days", 14.0)? as i64);
         let start = if worlds.len() == 1 { TraceStart::At(start) } else { TraceStart::Auto };
         let mut world = trace::mix("stretch", &worlds, days, start);

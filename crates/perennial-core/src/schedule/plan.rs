@@ -13,7 +13,7 @@ use crate::time::{Span, Timestamp};
 const KEPT_FROM_NEW: f64 = 0.2;
 /// Of a slot's visits, the share to which pages have a right that have waited for a whole round of it. More costs
 /// completeness and gains little coherence; see docs/decisions/0013.
-const FLOOR: f64 = 0.1;
+const FLOOR: f64 = 0.05;
 /// Without a budget a page is seen at least this often.
 const LONGEST_UNSEEN_SECS: u32 = 30 * 86_400;
 
@@ -113,11 +113,26 @@ impl Scheduler {
             if self.config.strategy == Strategy::ExpectedGain {
                 let is_last = step + 1 == n_steps;
                 let left = if is_last { left } else { 1.0 };
-                let then_rank = is_last.then_some((end_secs, &mut *histogram));
+                let ahead = if is_last { self.steps_ahead(end) } else { Vec::new() };
+                let then_rank = is_last.then_some((end_secs, &mut *histogram, ahead.as_slice()));
                 gain::advance(&mut self.pages, self.learner.rows(), &self.steps, left, then_rank);
             }
         }
         self.state_at = end;
+    }
+
+    /// The slot after the one that ends here, for each clock, where a visit may be saved for it; nothing otherwise.
+    fn steps_ahead(&self, end: Timestamp) -> Vec<gain::Step> {
+        if !self.config.varying_budget || self.config.budget.is_none() {
+            return Vec::new();
+        }
+        let mut pieces = Vec::new();
+        let hours = self.config.slot.as_hours_f64() as f32;
+        let ahead = |clock| {
+            self.learner.pieces_of(clock, self.secs(end), self.secs(end + self.config.slot), &mut pieces);
+            pieces.first().map_or(gain::Step::default(), |piece| gain::Step { bucket: piece.bucket, hours })
+        };
+        self.clocks.iter().map(ahead).collect()
     }
 
     /// r and L of a page anew, from its last visit to the end of the slot.

@@ -159,11 +159,21 @@ impl Learner {
         });
     }
 
-    /// Changes an hour and importance of a change that are believed of a page in a bucket.
+    /// Changes an hour and importance of a change that are believed of a page in a bucket at present.
     #[inline]
     pub(super) fn believed(&self, pages: &Pages, at: usize, bucket: usize) -> (f32, f32) {
+        self.in_spell(pages, at, bucket, pages.spell[at])
+    }
+
+    /// The same in the long run.
+    pub(super) fn usual(&self, pages: &Pages, at: usize, bucket: usize) -> (f32, f32) {
+        self.in_spell(pages, at, bucket, 1.0)
+    }
+
+    #[inline]
+    fn in_spell(&self, pages: &Pages, at: usize, bucket: usize, spell: f32) -> (f32, f32) {
         let (rate, importance) = self.rows.get(pages.row[at], bucket);
-        let rate = (pages.rate[at] * pages.spell[at] * rate).min(HIGHEST_RATE);
+        let rate = (pages.rate[at] * spell * rate).min(HIGHEST_RATE);
         (rate, (pages.importance[at] * importance).min(1.0))
     }
 

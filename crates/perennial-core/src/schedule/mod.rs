@@ -251,12 +251,12 @@ impl Scheduler {
         }
     }
 
-    /// Importance that a page is expected to show in a mean hour. Where differences are seen, several changes within an
+    /// Importance that a page is expected to show in a mean hour, busy and quiet spells aside. Where differences are seen, several changes within an
     /// hour show as one: changed hours count, not changes (C1).
     fn importance_an_hour(&self, at: usize) -> f32 {
         let week = self.learner.mixture.week().iter().enumerate();
         week.map(|(bucket, share)| {
-            let (rate, importance) = self.learner.believed(&self.pages, at, bucket);
+            let (rate, importance) = self.learner.usual(&self.pages, at, bucket);
             let changed = match self.config.observed {
                 Observed::Difference => -(-rate).exp_m1(),
                 Observed::LastChange => rate,

@@ -26,11 +26,12 @@ pub const N_RATES: usize = 41;
 pub const N_SHAPES: usize = 14;
 /// Above this rate every look an hour apart sees a change; more cannot be told.
 pub const HIGHEST_RATE: f32 = 4.7;
-/// Weight of the prior against a page's own counts, in expected changes a bucket.
-const OWN_PRIOR: f32 = 1.5;
-/// Weight of the page's mean importance against a bucket's, and of all pages' mean against the page's.
+/// Weight of the prior against a page's own counts, in expected changes a bucket. Bursts of an hour or two are in no shape:
+/// the page's own counts have to show them.
+const OWN_PRIOR: f32 = 1.0;
+/// Weight of the page's mean importance against a bucket's, and of what is hoped of all pages against the page's.
 const BUCKET_IMPORTANCE_PRIOR: f32 = 6.0;
-const PAGE_IMPORTANCE_PRIOR: f32 = 3.0;
+const PAGE_IMPORTANCE_PRIOR: f32 = 1.5;
 /// Weight of the prior over all pages against a group's own, in pages.
 const GROUP_PRIOR: f32 = 5.0;
 const N_EM_ROUNDS: usize = 4;

@@ -154,7 +154,7 @@ pub struct ScheduleConfig {
     /// Which completeness [`Strategy::ExpectedGain`] serves.
     pub goal: Goal,
     /// Share of the budget to which the pages seen longest ago have a right. Without a value
-    /// [`Strategy::ExpectedGain`] takes 5 % and the others none.
+    /// [`Strategy::ExpectedGain`] takes 6 % and the others none.
     pub floor: Option<f32>,
     /// Whether quiet hours may save visits for busy ones: the same mean, at most twice as many in a slot (C3).
     pub varying_budget: bool,

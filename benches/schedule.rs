@@ -25,8 +25,13 @@ fn start() -> Timestamp {
 
 /// Pages that were all seen in the day before, each at its own time.
 fn scheduler_of(n_pages: u32, per_hour: f64) -> Scheduler {
+    scheduler_with(None, n_pages, per_hour)
+}
+
+fn scheduler_with(evidence_bytes: Option<usize>, n_pages: u32, per_hour: f64) -> Scheduler {
     let budget = Some(Budget::per_hour(per_hour));
-    let mut scheduler = Scheduler::new(ScheduleConfig { budget, ..ScheduleConfig::default() }, 1, start());
+    let config = ScheduleConfig { budget, evidence_bytes, ..ScheduleConfig::default() };
+    let mut scheduler = Scheduler::new(config, 1, start());
     for page in 0..n_pages {
         let word = mixed(u64::from(page));
         let weight = 1.0 + (word % 1000) as f32 / 100.0;
@@ -41,6 +46,10 @@ fn scheduler_of(n_pages: u32, per_hour: f64) -> Scheduler {
 #[divan::bench(args = [1_000_000, 10_000_000], sample_count = 10, sample_size = 1)]
 fn rank(bencher: Bencher<'_, '_>, n_pages: u32) {
     let mut scheduler = scheduler_of(n_pages, f64::from(n_pages) / 1000.0);
+    // Histories fill the room that they have.
+    for page in (0..n_pages).step_by(10) {
+        scheduler.record(PageId(page), VisitOutcome::Unchanged, start());
+    }
     let mut now = start();
     scheduler.next_visit(now);
     assert!(scheduler.bytes_per_page() < 100.0, "{} bytes a page", scheduler.bytes_per_page());
@@ -50,10 +59,11 @@ fn rank(bencher: Bencher<'_, '_>, n_pages: u32) {
     });
 }
 
-/// Outcomes of a million visits, a hundred to each of ten thousand pages.
+/// Outcomes of a million visits, a hundred to each of ten thousand pages, all with a history.
 #[divan::bench(sample_count = 5, sample_size = 1)]
 fn learn_million_visits(bencher: Bencher<'_, '_>) {
-    bencher.with_inputs(|| scheduler_of(10_000, 1.0)).bench_local_values(|mut scheduler| {
+    let scheduler = || scheduler_with(Some(64 << 20), 10_000, 1.0);
+    bencher.with_inputs(scheduler).bench_local_values(|mut scheduler| {
         for round in 0..100i64 {
             for page in 0..10_000u32 {
                 let word = mixed(u64::from(page) << 8 | round as u64);

@@ -89,7 +89,7 @@ pub(super) struct Learner {
     /// Only counts how often each period showed what, as the papers' Update does.
     is_plain: bool,
     follows_spells: bool,
-    n_histories_at_most: Option<usize>,
+    n_histories_at_most: usize,
     visits: Visits,
     pieces: Vec<BucketPiece>,
     fit: Fit,
@@ -126,7 +126,7 @@ impl Learner {
             n_refits: 0,
             is_plain,
             follows_spells,
-            n_histories_at_most: None,
+            n_histories_at_most: usize::MAX,
             visits: Visits::default(),
             pieces: Vec::new(),
             fit: Fit::default(),
@@ -324,12 +324,20 @@ impl Learner {
     }
 
     fn is_full(&self) -> bool {
-        self.n_histories_at_most.is_some_and(|most| self.evidence.len() - self.vacant.len() >= most)
+        self.evidence.len() - self.vacant.len() >= self.n_histories_at_most
     }
 
-    /// Sets how many pages may have a history, and forgets those of the least valuable pages beyond that.
+    /// Sets how many pages may have a history; who comes first has one until [`Learner::keep_at_most`] looks who is worth it.
+    /// The papers' strategies count by page and know no other way.
+    pub(super) fn allow_histories(&mut self, n_histories: usize) {
+        if !self.is_plain {
+            self.n_histories_at_most = n_histories;
+        }
+    }
+
+    /// Forgets the histories of the least valuable pages beyond a number.
     pub(super) fn keep_at_most(&mut self, pages: &mut Pages, n_histories: usize) {
-        self.n_histories_at_most = Some(n_histories);
+        self.allow_histories(n_histories);
         let mut with_history: Vec<usize> =
             (0..pages.len()).filter(|&at| pages.evidence[at] != NONE).collect();
         if with_history.len() <= n_histories {

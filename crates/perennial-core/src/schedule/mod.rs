@@ -376,6 +376,7 @@ impl Scheduler {
         let is_first = self.pages.has(at, FRESH);
         let before = self.pages.seen_at[at];
         if !is_first && self.config.learn && !self.pages.has(at, KNOWN) && secs > before {
+            self.learner.allow_histories(self.most_histories());
             let clock = &self.clocks[usize::from(self.pages.clock[at])];
             let importance = importance.map(|importance| importance.get() as f32);
             self.learner.observe(&mut self.pages, clock, at, (before, secs), importance);

@@ -81,7 +81,7 @@ impl Scheduler {
     }
 
     /// How many pages may have a history of their own.
-    fn most_histories(&self) -> usize {
+    pub(super) fn most_histories(&self) -> usize {
         let bytes = self.config.evidence_bytes.unwrap_or((20 * self.pages.len()).max(16 << 20));
         (bytes / learn::BYTES_PER_HISTORY).max(16)
     }

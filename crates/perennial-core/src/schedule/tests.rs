@@ -57,6 +57,16 @@ fn per_hour(visits: &[(Timestamp, Visit)]) -> HashMap<i64, Vec<PageId>> {
     hours
 }
 
+#[test]
+fn histories_keep_to_their_room_from_the_first_hour() {
+    let evidence_bytes = Some(20 * super::learn::BYTES_PER_HISTORY);
+    let config = ScheduleConfig { evidence_bytes, ..config(Strategy::ExpectedGain, 200.0) };
+    let mut scheduler = scheduler_of(config, 300);
+    let visits = drive(&mut scheduler, 10, |_, _| VisitOutcome::Unchanged);
+    assert!(visits.len() > 1000);
+    assert_eq!(scheduler.n_histories(), 20);
+}
+
 fn random_outcome(word: u64, now: Timestamp) -> VisitOutcome {
     match word % 7 {
         0 => VisitOutcome::Unchanged,

@@ -602,10 +602,9 @@ impl Learner {
     }
 }
 
-/// Young histories are fitted often, since every visit counts for much; old ones when they have doubled or grown by 64.
+/// Histories are fitted when they have doubled or grown by 64; in between every visit moves the buckets it looked over.
 fn next_refit(n_visits: u32) -> u32 {
-    let growth = if n_visits < 16 { n_visits / 2 } else { n_visits.min(64) };
-    n_visits + growth.max(1)
+    n_visits + n_visits.clamp(1, 64)
 }
 
 /// Pages with a history or with given rates have a row of their own.

@@ -364,11 +364,8 @@ impl Learner {
         pieces: &[BucketPiece],
         changed: bool,
     ) {
-        let (rate, row) = (pages.rate[at], pages.row[at]);
         let usual = |piece: &BucketPiece| {
-            (rate * self.rows.get(row, usize::from(piece.bucket)).0).min(HIGHEST_RATE)
-                * piece.hours
-                * piece.times
+            self.usual(pages, at, usize::from(piece.bucket)).0 * piece.hours * piece.times
         };
         let expected: f32 = pieces.iter().map(usual).sum();
         let scaled = expected * pages.spell[at];

@@ -11,8 +11,8 @@ use crate::time::{Span, Timestamp};
 
 /// Of a slot's visits, new pages leave this share to the others.
 const KEPT_FROM_NEW: f64 = 0.2;
-/// Of a slot's visits, the share to which pages have a right that have waited for a whole round of it: a week at M = 10 %. More costs
-/// completeness and gains little coherence; see docs/decisions/0013.
+/// Of a slot's visits, the share to which pages have a right that have waited for a whole round of it: a week at
+/// M = 10 %. More costs completeness and gains little coherence; see docs/decisions/0013.
 const FLOOR: f64 = 0.06;
 /// Without a budget a page is seen at least this often.
 const LONGEST_UNSEEN_SECS: u32 = 30 * 86_400;

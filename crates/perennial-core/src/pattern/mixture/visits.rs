@@ -170,7 +170,7 @@ impl Counts {
         self.add_importance(pieces, importance, weight, scale, &rate);
     }
 
-    /// Books the hours of a visit that saw no change.
+    /// Books the hours that a visit looked over, whatever it saw.
     pub fn add_hours(&mut self, pieces: &[BucketPiece], weight: f32) {
         for piece in pieces {
             self.hours[usize::from(piece.bucket)] += weight * piece.hours * piece.times;

@@ -288,8 +288,11 @@ pub fn not_found(store: &Store, name: &str) -> anyhow::Error {
     anyhow::anyhow!("no captured page or site `{name}` in this archive: {there}")
 }
 
-/// PageRank by page number, over the links that the archive holds. `start` may hold earlier ranks.
+/// PageRank by page number, over the links between captured pages. `start` may hold earlier ranks. Links to addresses
+/// that were never captured lead out of what is known and are left out, as PageRank's authors do with dangling links: a
+/// rotating advertisement on every page would else take half of what a page with one other link has to give.
 pub fn page_ranks(store: &Store, start: &[f32]) -> anyhow::Result<Vec<f32>> {
+    let captured = captured_pages(store)?;
     let mut statement = store.connection().prepare("SELECT page, targets FROM links")?;
     let mut rows = statement.query([])?;
     let mut links: Vec<(u32, u32)> = Vec::new();
@@ -298,9 +301,58 @@ pub fn page_ranks(store: &Store, start: &[f32]) -> anyhow::Result<Vec<f32>> {
         let source: u32 = row.get(0)?;
         let targets: Vec<u8> = row.get(1)?;
         for target in crate::store::decode_targets(&targets) {
+            if !captured.get(target as usize).is_some_and(|is_captured| *is_captured) {
+                continue;
+            }
             n_pages = n_pages.max(source.max(target) as usize + 1);
             links.push((source, target));
         }
     }
     Ok(LinkGraph::from_links(n_pages, links).page_rank(start))
+}
+
+/// Which pages were captured, by page number.
+fn captured_pages(store: &Store) -> anyhow::Result<Vec<bool>> {
+    let mut statement = store.connection().prepare("SELECT id FROM pages WHERE first_seen IS NOT NULL")?;
+    let mut rows = statement.query([])?;
+    let mut captured = Vec::new();
+    while let Some(row) = rows.next()? {
+        let page = row.get::<_, u32>(0)? as usize;
+        if page >= captured.len() {
+            captured.resize(page + 1, false);
+        }
+        captured[page] = true;
+    }
+    Ok(captured)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::encode_targets;
+
+    #[test]
+    fn links_out_of_the_archive_take_nothing_from_those_within() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open_write(&dir.path().join("state.db")).unwrap();
+        let ranks_with = |targets_of_leaf: &[u32]| {
+            let connection = store.connection();
+            let rows = "DELETE FROM links; DELETE FROM pages; DELETE FROM sites;
+                 INSERT INTO sites (id, host) VALUES (1, 'a.example');
+                 INSERT INTO pages (id, url, surt, site, first_seen) VALUES
+                     (1, 'http://a.example/', '', 1, 0), (2, 'http://a.example/leaf', '', 1, 0),
+                     (3, 'http://a.example/never-captured', '', 1, NULL);";
+            connection.execute_batch(rows).unwrap();
+            for (page, targets) in [(1, &[2][..]), (2, targets_of_leaf)] {
+                let targets = encode_targets(&mut targets.to_vec());
+                let row = rusqlite::params![page, targets];
+                connection
+                    .execute("INSERT INTO links (page, time, targets) VALUES (?1, 0, ?2)", row)
+                    .unwrap();
+            }
+            page_ranks(&store, &[]).unwrap()
+        };
+        let alone = ranks_with(&[1]);
+        assert_eq!(ranks_with(&[1, 3])[1..3], alone[1..3]);
+    }
 }

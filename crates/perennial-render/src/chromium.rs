@@ -57,6 +57,8 @@ pub struct BrowserLayout {
     pub layout: Layout,
     /// The picture, if asked for, as PNG.
     pub screenshot: Option<Vec<u8>>,
+    /// What loading and the snapshot took, in a tab that was already open.
+    pub time: Duration,
 }
 
 /// One answer that a live page received.
@@ -119,12 +121,14 @@ impl Chromium {
         self.run(|connection, engine| {
             let mut visit = Visit::open(connection, &options)?;
             visit.fix_clock_and_chance(page.unix_millis)?;
+            let began = Instant::now();
             visit.answer_from_archive(page, lookup)?;
             let snapshot = visit.snapshot()?;
+            let time = began.elapsed();
             let layout = snapshot::layout(&snapshot, page.url, engine);
             let screenshot = if wants_screenshot { Some(visit.screenshot(&layout)?) } else { None };
             visit.close();
-            Ok(BrowserLayout { layout, screenshot })
+            Ok(BrowserLayout { layout, screenshot, time })
         })
     }
 

@@ -241,7 +241,10 @@ impl Sink {
                 if self.joined(parent, place, &text) {
                     return;
                 }
-                self.create(DomKind::Text(text.to_string()))
+                // Texts come in pieces, a line break by itself: with some room they need not move as they grow.
+                let mut own = String::with_capacity(text.len().max(48));
+                own.push_str(&text);
+                self.create(DomKind::Text(own))
             }
         };
         let mut nodes = self.nodes.borrow_mut();

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use blitz_dom::net::{Resource, ResourceLoadResponse};
 use blitz_dom::util::ImageType;
-use blitz_dom::{BaseDocument, DocumentConfig, FontContext, NodeId, StyleThreading, UserAgentStylesheet};
+use blitz_dom::{BaseDocument, DocumentConfig, NodeId, StyleThreading, UserAgentStylesheet};
 use blitz_traits::net::{Bytes, NetHandler, NetProvider, Request};
 use blitz_traits::shell::{ColorScheme, Viewport};
 use perennial_core::layout::{Layout, VIEWPORT_HEIGHT, VIEWPORT_WIDTH};
@@ -16,8 +16,9 @@ use url::Url;
 
 use crate::build::Build;
 use crate::dom::Dom;
+use crate::fonts::Fonts;
 use crate::resource::{Lookup, Requisite, requisite};
-use crate::{extract, fonts, tables};
+use crate::{extract, tables, words};
 
 /// Name and version of the engine, as recorded in every layout it makes.
 pub const ENGINE: &str = concat!("perennial-render/", env!("CARGO_PKG_VERSION"), " blitz/0.3.0-beta.4");
@@ -40,7 +41,7 @@ const MAX_REQUESTS: usize = 4000;
 
 /// The embedded engine with its fonts loaded. One engine lays out one page at a time.
 pub struct Engine {
-    fonts: FontContext,
+    fonts: Fonts,
     sheets: Vec<UserAgentStylesheet>,
     revealing_sheets: Vec<UserAgentStylesheet>,
 }
@@ -57,7 +58,7 @@ impl Engine {
         let sheets = vec![UserAgentStylesheet::default_sheet(), UserAgentStylesheet::parse(EXTRA_CSS)];
         let revealing_sheets =
             sheets.iter().cloned().chain([UserAgentStylesheet::parse(REVEALING_CSS)]).collect();
-        Engine { fonts: fonts::font_context(), sheets, revealing_sheets }
+        Engine { fonts: Fonts::load(), sheets, revealing_sheets }
     }
 
     /// Lays a page out. The engine may panic or run long on pages it was not made for: callers that cannot
@@ -95,7 +96,7 @@ impl Engine {
             base_url: Some(base.to_string()),
             ua_stylesheets: sheets.to_vec(),
             net_provider: Some(net.clone() as Arc<dyn NetProvider>),
-            font_ctx: Some(self.fonts.clone()),
+            font_ctx: Some(self.fonts.context.clone()),
             style_threading: StyleThreading::Sequential,
             ..DocumentConfig::default()
         });
@@ -108,6 +109,7 @@ impl Engine {
             tables::mend(&mut document, &built);
             // The steps of `BaseDocument::resolve` up to the boxes; what follows them there is for painting.
             document.resolve_stylist(0.0);
+            words::shorten(&mut document, &built, &self.fonts);
             document.resolve_layout_children();
             document.resolve_deferred_tasks();
             document.resolve_layout();

@@ -3,6 +3,7 @@
 //! DejaVu is wide, like Verdana. The condensed cut is as wide as Arial on average, so it stands in for the
 //! families that share Arial's proportions; lines then break about where a reader's browser breaks them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use blitz_dom::FontContext;
@@ -10,6 +11,10 @@ use parley::fontique::{
     Blob, Collection, CollectionOptions, FontInfoOverride, FontStyle, FontWeight, FontWidth, GenericFamily,
     Script, SourceCache,
 };
+use style::properties::ComputedValues;
+use style::values::computed::font::{FontStyle as FontStyleValue, GenericFontFamily, SingleFontFamily};
+
+use crate::sfnt::{Sfnt, Widths};
 
 type Cut = fn() -> &'static [u8];
 
@@ -66,19 +71,56 @@ const SCRIPTS: [&[u8; 4]; 30] = [
     b"Mymr", b"Tibt", b"Geor", b"Armn", b"Ethi", b"Mong", b"Zyyy", b"Zinh",
 ];
 
-/// All fonts, registered once and shared by every document of an engine.
-pub(crate) fn font_context() -> FontContext {
-    let mut collection = Collection::new(CollectionOptions { shared: false, system_fonts: false });
-    for (family, names) in [
-        (SANS, &WIDE_NAMES[..]),
-        (SANS_CONDENSED, &SANS_NAMES[..]),
-        (SERIF_CONDENSED, &SERIF_NAMES[..]),
-        (MONO, &MONO_NAMES[..]),
-    ] {
-        register(&mut collection, family, names);
+/// The families by number, with the names they go by.
+const FAMILIES: [(Family, &[&str]); 4] = [
+    (SANS, &WIDE_NAMES),
+    (SANS_CONDENSED, &SANS_NAMES),
+    (SERIF_CONDENSED, &SERIF_NAMES),
+    (MONO, &MONO_NAMES),
+];
+const SANS_NUMBER: usize = 1;
+const SERIF_NUMBER: usize = 2;
+const MONO_NUMBER: usize = 3;
+
+/// All fonts, loaded once and shared by every document of an engine.
+pub(crate) struct Fonts {
+    pub(crate) context: FontContext,
+    /// By family and cut.
+    widths: Vec<Widths>,
+    /// Numbers of families by name in lower case.
+    numbers: HashMap<String, usize>,
+}
+
+impl Fonts {
+    pub(crate) fn load() -> Fonts {
+        let mut collection = Collection::new(CollectionOptions { shared: false, system_fonts: false });
+        let (mut widths, mut numbers) = (Vec::new(), HashMap::new());
+        for (number, (family, names)) in FAMILIES.into_iter().enumerate() {
+            register(&mut collection, family, names);
+            widths.extend(family.map(|cut| Sfnt::new(cut()).widths()));
+            numbers.extend(names.iter().map(|name| (name.to_ascii_lowercase(), number)));
+        }
+        set_defaults(&mut collection);
+        Fonts {
+            context: FontContext { collection, source_cache: SourceCache::new_shared() },
+            widths,
+            numbers,
+        }
     }
-    set_defaults(&mut collection);
-    FontContext { collection, source_cache: SourceCache::new_shared() }
+
+    /// Widths of the letters that text of this style is set in, chosen as the engine chooses the font.
+    pub(crate) fn widths_of(&self, styles: &ComputedValues) -> &Widths {
+        let known = |family: &SingleFontFamily| match family {
+            SingleFontFamily::FamilyName(name) => self.numbers.get(&*name.name.to_ascii_lowercase()).copied(),
+            SingleFontFamily::Generic(GenericFontFamily::Serif) => Some(SERIF_NUMBER),
+            SingleFontFamily::Generic(GenericFontFamily::Monospace) => Some(MONO_NUMBER),
+            SingleFontFamily::Generic(_) => Some(SANS_NUMBER),
+        };
+        let family = styles.clone_font_family().families.iter().find_map(known).unwrap_or(SANS_NUMBER);
+        let is_bold = styles.clone_font_weight().value() > 550.0;
+        let is_italic = styles.clone_font_style() != FontStyleValue::NORMAL;
+        &self.widths[4 * family + 2 * usize::from(is_italic) + usize::from(is_bold)]
+    }
 }
 
 fn register(collection: &mut Collection, family: Family, names: &[&str]) {
@@ -88,7 +130,7 @@ fn register(collection: &mut Collection, family: Family, names: &[&str]) {
         (FontWeight::NORMAL, FontStyle::Italic),
         (FontWeight::BOLD, FontStyle::Italic),
     ]) {
-        let blob = Blob::new(Arc::new(metrics_only(cut())) as _);
+        let blob = Blob::new(Arc::new(Sfnt::new(cut()).for_layout()) as _);
         for name in names {
             // The condensed cuts pose as normal ones, or a request for normal width would pass them over.
             let info = FontInfoOverride {
@@ -101,47 +143,6 @@ fn register(collection: &mut Collection, family: Family, names: &[&str]) {
             collection.register_fonts(blob.clone(), Some(info));
         }
     }
-}
-
-/// What layout asks of a font: which letters it has and how wide they are. Kerning, ligatures and the rules of scripts
-/// (GSUB, GPOS) move a line by less than our fonts differ from the reader's, and cost a sixth of the work on text; outlines
-/// are never drawn.
-const KEPT_TABLES: [&[u8; 4]; 8] = [b"OS/2", b"cmap", b"head", b"hhea", b"hmtx", b"maxp", b"name", b"post"];
-
-/// A font with the tables that layout needs and no others.
-fn metrics_only(font: &[u8]) -> Vec<u8> {
-    let kept: Vec<(&[u8], &[u8])> =
-        tables(font).filter(|(tag, _)| KEPT_TABLES.iter().any(|kept| kept == tag)).collect();
-    let n_tables = kept.len() as u16;
-    let mut directory = Vec::from(&font[..4]);
-    // The three fields that help a binary search over the tables; no reader here uses them.
-    for field in [n_tables, 0, 0, 0] {
-        directory.extend(field.to_be_bytes());
-    }
-    let mut body = Vec::new();
-    let start = 12 + 16 * kept.len();
-    for (tag, table) in kept {
-        directory.extend(tag);
-        directory.extend([0; 4]);
-        directory.extend(((start + body.len()) as u32).to_be_bytes());
-        directory.extend((table.len() as u32).to_be_bytes());
-        body.extend(table);
-        body.resize(body.len().next_multiple_of(4), 0);
-    }
-    directory.append(&mut body);
-    directory
-}
-
-/// Tag and content of every table of a font in one of our packages, which is well formed.
-fn tables(font: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-    let number =
-        |at: usize| u32::from_be_bytes([font[at], font[at + 1], font[at + 2], font[at + 3]]) as usize;
-    let n_tables = number(2) & 0xffff;
-    (0..n_tables).map(move |index| {
-        let record = 12 + 16 * index;
-        let offset = number(record + 8);
-        (&font[record..record + 4], &font[offset..offset + number(record + 12)])
-    })
 }
 
 fn set_defaults(collection: &mut Collection) {

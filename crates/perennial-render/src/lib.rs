@@ -22,7 +22,9 @@ mod extract;
 mod fonts;
 mod lines;
 mod scope;
+mod sfnt;
 mod tables;
+mod words;
 
 pub mod engine;
 

@@ -206,13 +206,31 @@ fn is_space(c: char) -> bool {
 /// One space between words, none around them.
 fn fold(text: &str) -> String {
     let mut folded = String::with_capacity(text.len());
-    for word in text.split(is_space).filter(|word| !word.is_empty()) {
+    let mut rest = text.trim_start_matches(is_space);
+    while !rest.is_empty() {
         if !folded.is_empty() {
             folded.push(' ');
         }
+        let (word, after) = rest.split_at(end_of_word(rest));
         folded.push_str(word);
+        rest = after.trim_start_matches(is_space);
     }
     folded
+}
+
+/// Bytes before the first space. Most letters are told by their byte.
+fn end_of_word(text: &str) -> usize {
+    let mut at = 0;
+    while let Some(&byte) = text.as_bytes().get(at) {
+        at += match byte {
+            b'!'..=b'~' => 1,
+            _ => match text[at..].chars().next() {
+                Some(letter) if !is_space(letter) => letter.len_utf8(),
+                _ => break,
+            },
+        };
+    }
+    at
 }
 
 /// The words on a button made by `<input>`.
@@ -236,4 +254,18 @@ fn image_source(node: &LayoutNode) -> Option<&str> {
 fn file_name(address: &str) -> &str {
     let path = address.split(['?', '#']).next().unwrap_or(address);
     path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn folding_joins_the_words(text in "([a-z.é日\u{a0}\u{2003}\t\n \u{1}\u{85}\u{ffff}]|\\PC){0,40}") {
+            let words: Vec<&str> = text.split(is_space).filter(|word| !word.is_empty()).collect();
+            prop_assert_eq!(fold(&text), words.join(" "));
+        }
+    }
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 
 use super::id::IdHasher;
 use super::{BlockTree, NodeId, SegmentConfig, segment};
-use crate::layout::Layout;
+use crate::layout::{Layout, LayoutNode};
 
 /// A node of a parsed page before any style: what a parser knows.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -116,22 +116,26 @@ impl Plan {
 
     /// The same for a caller who has compared the fingerprints already.
     pub fn fill(&self, nodes: &[LightNode]) -> Option<Layout> {
-        let mut layout = self.layout.clone();
-        for (node, source) in layout.nodes.iter_mut().zip(&self.sources) {
+        let filled = self.layout.nodes.iter().zip(&self.sources).map(|(node, source)| {
             let source = nodes.get(*source as usize)?;
-            if node.is_text() {
-                node.text.clear();
-                node.text.push_str(source.text);
-            } else {
-                for ((name, own), (_, value)) in node.attributes.iter_mut().zip(&source.attributes) {
-                    if is_content(name) {
-                        own.clear();
-                        own.push_str(value);
-                    }
-                }
-            }
-        }
-        Some(layout)
+            let attribute = |((name, own), (_, given)): (&(String, String), &(&str, &str))| {
+                let value = if is_content(name) { given } else { own.as_str() };
+                (name.clone(), value.to_string())
+            };
+            Some(LayoutNode {
+                tag: node.tag.clone(),
+                attributes: node.attributes.iter().zip(&source.attributes).map(attribute).collect(),
+                text: source.text.to_string(),
+                ..*node
+            })
+        });
+        let filled = filled.collect::<Option<Vec<LayoutNode>>>()?;
+        Some(Layout {
+            nodes: filled,
+            base_url: self.layout.base_url.clone(),
+            engine: self.layout.engine.clone(),
+            ..self.layout
+        })
     }
 }
 
@@ -165,7 +169,7 @@ fn match_nodes(nodes: &[LightNode], layout: &Layout) -> Option<Vec<u32>> {
     Some(sources)
 }
 
-fn is_same(light: &LightNode, node: &crate::layout::LayoutNode) -> bool {
+fn is_same(light: &LightNode, node: &LayoutNode) -> bool {
     let has_same_text =
         light.text == node.text || (light.text.trim().is_empty() && node.text.trim().is_empty());
     light.tag == node.tag
@@ -185,7 +189,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn light(layout: &Layout) -> Vec<LightNode<'_>> {
-        let node = |node: &'_ crate::layout::LayoutNode| node.parent;
+        let node = |node: &'_ LayoutNode| node.parent;
         layout
             .nodes
             .iter()

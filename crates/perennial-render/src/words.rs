@@ -1,0 +1,114 @@
+//! Words -> letters as wide as they are. Layout asks of a word how wide it is and that it stays whole, and lays out every
+//! letter of it at great length; one letter in its place gives the same lines for a sixth of that work.
+
+use blitz_dom::{BaseDocument, NodeData};
+use style::Zero;
+use style::properties::ComputedValues;
+use style::values::computed::{OverflowWrap, TextTransform, WordBreak};
+
+use crate::engine::Built;
+use crate::fonts::Fonts;
+use crate::sfnt::{STAND_IN_STEP, STAND_INS, Widths};
+
+/// A longer word may have to be broken, and keeps its letters.
+const LONGEST: usize = 24;
+
+/// Shortens the texts of a document that has its styles and no boxes yet.
+pub(crate) fn shorten(document: &mut BaseDocument, built: &Built, fonts: &Fonts) {
+    let mut short = String::new();
+    for &index in &built.order {
+        let id_of = |index: u32| built.ids[index as usize];
+        let (Some(id), Some(parent)) = (id_of(index), built.parents[index as usize].and_then(id_of)) else {
+            continue;
+        };
+        let text = match document.get_node(id).map(|node| &node.data) {
+            Some(NodeData::Text(text)) if text.content.len() > 1 => &text.content,
+            _ => continue,
+        };
+        let Some(parent) = document.get_node(parent) else { continue };
+        let Some(styles) = parent.primary_styles() else { continue };
+        if !keeps_words_whole(&styles) {
+            continue;
+        }
+        short.clear();
+        shorten_into(&mut short, text, fonts.widths_of(&styles));
+        drop(styles);
+        if let Some(NodeData::Text(text)) = document.get_node_mut(id).map(|node| &mut node.data) {
+            text.content.clone_from(&short);
+        }
+    }
+}
+
+/// Nothing is done to letters that a word as a whole does not show.
+fn keeps_words_whole(styles: &ComputedValues) -> bool {
+    styles.clone_text_transform() == TextTransform::NONE
+        && styles.clone_letter_spacing().0.is_zero()
+        && styles.clone_word_break() != WordBreak::BreakAll
+        && styles.clone_overflow_wrap() != OverflowWrap::Anywhere
+}
+
+fn shorten_into(short: &mut String, text: &str, widths: &Widths) {
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let (n_bytes, n_letters, width) = word_at(rest, widths);
+        let stand_in = STAND_INS.start + (width + u32::from(STAND_IN_STEP) / 2) / u32::from(STAND_IN_STEP);
+        match char::from_u32(stand_in) {
+            Some(letter) if (2..=LONGEST).contains(&n_letters) && STAND_INS.contains(&stand_in) => {
+                short.push(letter);
+            }
+            _ => short.push_str(&rest[..n_bytes.max(first.len_utf8())]),
+        }
+        rest = &rest[n_bytes.max(first.len_utf8())..];
+    }
+}
+
+/// Bytes, letters and width of the word at the start of a text; nothing where there is none.
+fn word_at(text: &str, widths: &Widths) -> (usize, usize, u32) {
+    let (mut n_bytes, mut n_letters, mut sum) = (0, 0, 0);
+    for letter in text.chars().take_while(|letter| is_in_word(*letter)) {
+        let Some(width) = widths.of(letter) else { break };
+        n_bytes += letter.len_utf8();
+        n_letters += 1;
+        sum += u32::from(width);
+    }
+    (n_bytes, n_letters, sum)
+}
+
+/// No line breaks before or after these within a word (Unicode annex 14: AL, NU, IS, QU and brackets between letters).
+fn is_in_word(letter: char) -> bool {
+    letter.is_alphanumeric() || matches!(letter, '.' | ',' | ':' | ';' | '\'' | '"' | '(' | ')')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sfnt::Sfnt;
+
+    #[test]
+    fn words_become_letters_and_the_rest_stays() {
+        let widths = Sfnt::new(dejavu::sans::regular()).widths();
+        let short = |text: &str| {
+            let mut out = String::new();
+            shorten_into(&mut out, text, &widths);
+            out.chars().map(|c| if STAND_INS.contains(&(c as u32)) { 'W' } else { c }).collect::<String>()
+        };
+        assert_eq!(short("Once (upon) a time, well-known"), "W W a W W-W");
+        assert_eq!(short("  née 12.5 %\u{a0}\n"), "  W W %\u{a0}\n");
+        assert_eq!(short("日本語 wird שלום"), "日本語 W שלום");
+        let long = "x".repeat(LONGEST + 1);
+        assert_eq!(short(&long), long);
+        assert_eq!(short(""), "");
+    }
+
+    #[test]
+    fn a_stand_in_is_as_wide_as_its_word() {
+        let widths = Sfnt::new(dejavu::serif_condensed::bold()).widths();
+        for word in ["it", "Wort", "archive,", "millimetre"] {
+            let mut out = String::new();
+            shorten_into(&mut out, word, &widths);
+            let stand_in = out.chars().next().unwrap() as u32 - STAND_INS.start;
+            let exact: u32 = word.chars().map(|letter| u32::from(widths.of(letter).unwrap())).sum();
+            assert!((stand_in * u32::from(STAND_IN_STEP)).abs_diff(exact) <= u32::from(STAND_IN_STEP) / 2);
+        }
+    }
+}

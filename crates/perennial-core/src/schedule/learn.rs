@@ -9,7 +9,8 @@ use super::gain::SPELL_HOURS;
 use super::pages::{KNOWN, NONE, Pages, VACANT};
 use super::rows::Rows;
 use crate::pattern::mixture::{
-    BucketPiece, Counts, Fit, HIGHEST_RATE, Mixture, Observed, Visits, bucket_of, dot, own_rate,
+    BucketPiece, Counts, Fit, HIGHEST_RATE, Mixture, Observed, Tally, Visits, bucket_of, dot, exp_neg,
+    one_minus_exp, own_rate,
 };
 use crate::time::{LocalClock, Span, Timestamp};
 
@@ -64,7 +65,6 @@ pub(super) struct Evidence {
     settled: Option<Box<Counts>>,
     settled_at: u32,
     counts: Counts,
-    prior_rates: Vec<f32>,
     /// Changes of late, and how many were expected (C2).
     spell: (f32, f32),
     /// The shared pattern that fits best, and its share.
@@ -243,11 +243,12 @@ impl Learner {
                     (self.evidence.len() - 1) as u32
                 }
             };
-            let n_buckets = self.mixture.n_buckets();
-            let prior_rates = (0..n_buckets).map(|b| self.believed(pages, at, b).0).collect();
+            let mut counts = Counts::new(self.mixture.n_buckets());
+            for (b, tally) in counts.buckets.iter_mut().enumerate() {
+                tally.prior_rate = self.believed(pages, at, b).0;
+            }
             let evidence = &mut self.evidence[pages.evidence[at] as usize];
-            evidence.counts = Counts::new(n_buckets);
-            evidence.prior_rates = prior_rates;
+            evidence.counts = counts;
             evidence.refit_at = 2;
         }
         pages.evidence[at] as usize
@@ -364,14 +365,16 @@ impl Learner {
         pieces: &[BucketPiece],
         changed: bool,
     ) {
+        let (row, rate) = (pages.row[at], pages.rate[at]);
         let usual = |piece: &BucketPiece| {
-            self.usual(pages, at, usize::from(piece.bucket)).0 * piece.hours * piece.times
+            let rate = rate * self.rows.rate(row, usize::from(piece.bucket));
+            rate.min(HIGHEST_RATE) * piece.hours * piece.times
         };
         let expected: f32 = pieces.iter().map(usual).sum();
         let scaled = expected * pages.spell[at];
-        let seen = if changed { scaled / (-(-scaled).exp_m1()).max(1e-6) } else { 0.0 };
+        let seen = if changed { scaled / one_minus_exp(scaled).max(1e-6) } else { 0.0 };
         let age = gap_hours.max(1e-3) / SPELL_HOURS;
-        let (left, share) = ((-age).exp(), -(-age).exp_m1() / age);
+        let (left, share) = (exp_neg(age), one_minus_exp(age) / age);
         let evidence = &mut self.evidence[pages.evidence[at] as usize];
         evidence.spell.0 = evidence.spell.0 * left + share * seen;
         evidence.spell.1 = evidence.spell.1 * left + share * expected;
@@ -387,11 +390,12 @@ impl Learner {
         importance: Option<f32>,
     ) {
         let (rows, rate, row) = (&self.rows, pages.rate[at], pages.row[at]);
-        let believed = |b: usize| (rate * rows.get(row, b).0).clamp(1e-7, HIGHEST_RATE);
+        let believed = |b: usize| (rate * rows.rate(row, b)).clamp(1e-7, HIGHEST_RATE);
         let evidence = &mut self.evidence[pages.evidence[at] as usize];
         let per_rate = 1.0 / pages.rate[at].max(1e-9);
         let rate_of = |evidence: &Evidence, b: usize| {
-            per_rate * own_rate(evidence.counts.n[b], evidence.counts.hours[b], evidence.prior_rates[b])
+            let tally = &evidence.counts.buckets[b];
+            per_rate * own_rate(tally.n, tally.hours, tally.prior_rate)
         };
         if importance.is_none() {
             // Most visits: hours pass, and what is believed of the importance stays.
@@ -424,19 +428,19 @@ impl Learner {
     ) {
         let Some(bucket) = last.map(|piece| usize::from(piece.bucket)) else { return };
         let counts = &mut self.evidence[pages.evidence[at] as usize].counts;
-        counts.hours[bucket] += 1.0;
+        counts.buckets[bucket].hours += 1.0;
         if let Some(importance) = importance {
-            counts.n[bucket] += 1.0;
-            counts.wy[bucket] += importance;
+            counts.buckets[bucket].n += 1.0;
+            counts.buckets[bucket].wy += importance;
         }
-        let sum = |column: &[f32]| column.iter().sum::<f32>();
-        let (visits, changed, y) = (sum(&counts.hours), sum(&counts.n), sum(&counts.wy));
+        let sum = |of: fn(&Tally) -> f32| counts.buckets.iter().map(of).sum::<f32>();
+        let (visits, changed, y) = (sum(|tally| tally.hours), sum(|tally| tally.n), sum(|tally| tally.wy));
         let share = (changed + 0.5) / (visits + 1.0);
         let mean = (y + 0.15) / (changed + 0.5);
         (pages.rate[at], pages.importance[at]) = (share, mean.min(1.0));
-        for b in 0..counts.n.len() {
-            let here = (counts.n[b] + share) / (counts.hours[b] + 1.0);
-            let worth = (counts.wy[b] + share * mean) / (counts.hours[b] + 1.0);
+        for (b, tally) in counts.buckets.iter().enumerate() {
+            let here = (tally.n + share) / (tally.hours + 1.0);
+            let worth = (tally.wy + share * mean) / (tally.hours + 1.0);
             self.rows.set(pages.row[at], b, here / share, worth / here / mean);
         }
     }
@@ -448,7 +452,6 @@ impl Learner {
         (pages.rate[at], pages.importance[at]) = self.write_row(pages.row[at], &fit);
         let evidence = &mut self.evidence[pages.evidence[at] as usize];
         evidence.counts.clone_from(&fit.counts);
-        evidence.prior_rates.clone_from(&fit.prior_rates);
         let (shape, share) = fit.best_shape();
         evidence.shape = (shape as u8, share);
         self.fit = fit;
@@ -516,9 +519,7 @@ impl Learner {
         let rate = dot(&fit.rates, self.mixture.week()).max(1e-9);
         let importance = dot(&fit.importance, self.mixture.week()).max(1e-6);
         let (per_rate, per_importance) = (1.0 / rate, 1.0 / importance);
-        for (b, (r, m)) in fit.rates.iter().zip(&fit.importance).enumerate() {
-            self.rows.set(row, b, r * per_rate, m * per_importance);
-        }
+        self.rows.fill(row, &fit.rates, &fit.importance, (per_rate, per_importance));
         (rate, importance)
     }
 
@@ -588,8 +589,8 @@ impl Learner {
     /// Bytes beyond the columns.
     pub(super) fn n_bytes(&self) -> usize {
         let of_one = |e: &Evidence| {
-            let counts = 4 * (4 * e.counts.n.capacity() + e.prior_rates.capacity());
-            let settled = e.settled.as_ref().map_or(0, |s| 16 * s.n.capacity());
+            let of_counts = |counts: &Counts| counts.buckets.capacity() * std::mem::size_of::<Tally>();
+            let (counts, settled) = (of_counts(&e.counts), e.settled.as_deref().map_or(0, of_counts));
             std::mem::size_of::<Evidence>()
                 + counts
                 + settled

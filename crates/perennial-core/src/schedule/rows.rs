@@ -52,12 +52,29 @@ impl Rows {
         self.free.push(row);
     }
 
+    #[inline]
     pub(super) fn set(&mut self, row: u32, bucket: usize, rate: f32, importance: f32) {
         self.codes[row as usize * self.n_buckets + bucket] = [code_of(rate), code_of(importance)];
     }
 
+    #[inline]
     pub(super) fn set_rate(&mut self, row: u32, bucket: usize, rate: f32) {
         self.codes[row as usize * self.n_buckets + bucket][0] = code_of(rate);
+    }
+
+    /// A whole row, from rates and importances and what one of each is worth.
+    pub(super) fn fill(
+        &mut self,
+        row: u32,
+        rates: &[f32],
+        importances: &[f32],
+        (per_rate, per_importance): (f32, f32),
+    ) {
+        let from = row as usize * self.n_buckets;
+        let codes = &mut self.codes[from..from + self.n_buckets];
+        for ((code, rate), importance) in codes.iter_mut().zip(rates).zip(importances) {
+            *code = [code_of(rate * per_rate), code_of(importance * per_importance)];
+        }
     }
 
     /// How many rows there are, in use or not.
@@ -78,17 +95,25 @@ impl Rows {
         (self.decode[usize::from(rate)], self.decode[usize::from(importance)])
     }
 
+    /// The rate alone.
+    #[inline]
+    pub(super) fn rate(&self, row: u32, bucket: usize) -> f32 {
+        self.decode[usize::from(self.codes[row as usize * self.n_buckets + bucket][0])]
+    }
+
     pub(super) fn n_bytes(&self) -> usize {
         self.codes.capacity() * 2 + self.free.capacity() * 4
     }
 }
 
+/// Without a branch or a call, so that a loop over it is vectorised.
+#[inline]
 fn code_of(relative: f32) -> u8 {
-    if relative <= 1e-6 || relative.is_nan() {
-        return 0;
-    }
-    // Half more and cut off: rounding without a call.
-    (crate::pattern::mixture::quick_ln(relative) * (1.0 / STEP) + CODE_OF_ONE + 0.5).clamp(1.0, 255.0) as u8
+    /// Added to a small number, it leaves the nearest integer in the lowest bits.
+    const ROUND: f32 = 12_582_912.0;
+    let place = crate::pattern::mixture::quick_ln(relative) * (1.0 / STEP) + CODE_OF_ONE;
+    let code = (place.clamp(1.0, 255.0) + ROUND).to_bits() as u8;
+    if relative > 1e-6 { code } else { 0 }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use super::{Span, Timestamp};
 
+const HOURS_PER_MS: f32 = 1.0 / 3.6e6;
 const DAY_MS: i64 = 86_400_000;
 
 /// Whether people work on a local day.
@@ -180,6 +181,7 @@ impl LocalClock {
         let first = from.as_millis().max(end.saturating_sub(73_000 * DAY_MS));
         let mut at = first;
         let mut whole_days = [0u32; 3];
+        let periods = Periods::new(n_periods);
         while at < end {
             let (offset, until) = self.offset_at(at);
             let local = local_of(at.saturating_add(offset));
@@ -191,24 +193,24 @@ impl LocalClock {
                 at += DAY_MS;
                 continue;
             }
-            let midnight = at - local.millis_of_day;
             let stop = at.saturating_add(left_of_day).min(end).min(until);
             let mut period = period_of(local.millis_of_day, n_periods);
-            while at < stop {
-                let next = midnight.saturating_add(period_end(period, n_periods)).min(stop);
-                each(Piece { kind, period, hours: (next - at) as f32 / 3.6e6, times: 1 });
-                at = next;
+            // Within one day milliseconds since midnight fit into 32 bits.
+            let mut here = local.millis_of_day as u32;
+            let there = here + (stop - at) as u32;
+            while here < there {
+                let next = periods.end(period).min(there);
+                each(Piece { kind, period, hours: (next - here) as f32 * HOURS_PER_MS, times: 1 });
+                here = next;
                 period += 1;
             }
+            at = stop;
         }
         let hours = 24.0 / f32::from(n_periods.max(1));
-        for (kind, times) in
-            [DayKind::Workday, DayKind::Weekend, DayKind::Holiday].into_iter().zip(whole_days)
-        {
+        let kinds = [DayKind::Workday, DayKind::Weekend, DayKind::Holiday].into_iter().zip(whole_days);
+        for (kind, times) in kinds.filter(|(_, times)| *times > 0) {
             for period in 0..n_periods.max(1) {
-                if times > 0 {
-                    each(Piece { kind, period, hours, times });
-                }
+                each(Piece { kind, period, hours, times });
             }
         }
     }
@@ -251,13 +253,25 @@ fn period_of(millis_of_day: i64, n_periods: u16) -> u16 {
     (millis_of_day * n / DAY_MS).clamp(0, n - 1) as u16
 }
 
-/// When a period ends, in milliseconds since midnight.
-fn period_end(period: u16, n_periods: u16) -> i64 {
-    // In 32 bits: a division of 64 would be most of the work of cutting time into pieces.
-    let (n, day) = (u32::from(n_periods.max(1)), DAY_MS as u32);
-    let (length, rest) = (day / n, day % n);
-    let next = u32::from(period) + 1;
-    i64::from(next * length + (next * rest).div_ceil(n))
+/// The periods of a day. Divisions are made once: they would be most of the work of cutting time into pieces.
+struct Periods {
+    n: u32,
+    length: u32,
+    rest: u32,
+}
+
+impl Periods {
+    fn new(n_periods: u16) -> Periods {
+        let (n, day) = (u32::from(n_periods.max(1)), DAY_MS as u32);
+        Periods { n, length: day / n, rest: day % n }
+    }
+
+    /// When a period ends, in milliseconds since midnight.
+    fn end(&self, period: u16) -> u32 {
+        let next = u32::from(period) + 1;
+        let more = if self.rest == 0 { 0 } else { (next * self.rest).div_ceil(self.n) };
+        next * self.length + more
+    }
 }
 
 #[cfg(test)]

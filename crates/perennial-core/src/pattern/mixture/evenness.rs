@@ -40,7 +40,7 @@ impl Mixture {
         let by_rate = self.likelihood_of(&sums, mean_rate.max(1e-9));
         for shares in fit.posterior.chunks_mut(N_RATES) {
             for (share, more) in shares.iter_mut().zip(&by_rate) {
-                *share = share.max(1e-12).ln() + more;
+                *share = quick_ln(share.max(1e-12)) + more;
             }
         }
         exponentiate(&mut fit.posterior);
@@ -50,12 +50,12 @@ impl Mixture {
     fn comparable(&self, visits: &Visits, fit: &Fit) -> Vec<Sum> {
         let size: Vec<f32> = fit.importance.iter().map(|importance| sum_of(*importance)).collect();
         let mut sums = Vec::new();
-        for (pieces, difference, weight) in visits.iter() {
-            let Some(difference) = difference else { continue };
+        for (pieces, seen, weight) in visits.iter() {
+            let Some(seen) = seen else { continue };
             let n = integral(pieces, &|b| fit.rates[b]);
             let expected = integral(pieces, &|b| fit.rates[b] * size[b]);
             if n >= FEWEST_CHANGES && expected > 1e-6 && expected <= LARGEST_SUM {
-                sums.push(Sum { n, seen: sum_of(difference), expected, weight });
+                sums.push(Sum { n, seen: seen.sum, expected, weight });
             }
         }
         sums

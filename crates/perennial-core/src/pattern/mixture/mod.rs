@@ -14,9 +14,9 @@ mod start;
 mod sweep;
 mod visits;
 
-pub(crate) use quick::{dot, exp_neg, one_minus_exp, quick_ln, sum};
+pub(crate) use quick::{dot, exp_neg, largest, one_minus_exp, quick_ln, sum};
 pub use sweep::Sweep;
-pub use visits::{BucketPiece, Counts, Observed, Scale, Visits, bucket_of};
+pub use visits::{BucketPiece, Counts, Observed, Scale, Tally, Visits, bucket_of};
 
 use start::{N_TABLE, RATE_STEP, TABLE_START, first_prior, first_shapes, ln_change_table, rate_grid};
 
@@ -164,12 +164,15 @@ impl Mixture {
         for (pieces, _, weight) in visits.iter() {
             fit.counts.add_hours(pieces, weight);
         }
-        self.weigh_pairs(visits, settled, group, &mut fit.posterior);
+        self.weigh_pairs(visits, settled, group, fit);
         self.fit_rates(visits, settled, fit);
         self.fit_importance(visits, fit, settled);
         if self.observed == Observed::Difference && self.weigh_by_evenness(visits, fit) {
             self.fit_rates(visits, settled, fit);
             self.fit_importance(visits, fit, settled);
+        }
+        for (tally, rate) in fit.counts.buckets.iter_mut().zip(&fit.prior_rates) {
+            tally.prior_rate = *rate;
         }
     }
 
@@ -179,25 +182,29 @@ impl Mixture {
         for _ in 0..if visits.is_empty() { 1 } else { N_EM_ROUNDS } {
             fit.counts.reset_changes(settled);
             let rates = &fit.rates;
-            for (pieces, importance, weight) in visits.iter() {
-                if importance.is_some() {
+            for (pieces, seen, weight) in visits.iter() {
+                if seen.is_some() {
                     fit.counts.add_changes(pieces, weight, &|b| rates[b]);
                 }
             }
-            for b in 0..self.n_buckets {
-                fit.rates[b] = own_rate(fit.counts.n[b], fit.counts.hours[b], fit.prior_rates[b]);
+            for ((rate, tally), prior) in fit.rates.iter_mut().zip(&fit.counts.buckets).zip(&fit.prior_rates)
+            {
+                *rate = own_rate(tally.n, tally.hours, *prior);
             }
         }
     }
 
     fn fit_importance(&self, visits: &Visits, fit: &mut Fit, settled: Option<&Counts>) {
         let mut scale = self.scale(self.hope);
+        // Their place is free until the end of it.
+        let (rates, changed) = (&fit.rates, &mut fit.importance);
+        changed.iter_mut().zip(rates).for_each(|(changed, rate)| *changed = one_minus_exp(*rate));
         for _ in 0..N_IMPORTANCE_ROUNDS {
             fit.counts.reset_importance(settled);
-            let rates = &fit.rates;
-            for (pieces, importance, weight) in visits.iter() {
-                if let Some(importance) = importance {
-                    fit.counts.add_importance(pieces, importance, weight, scale, &|b| rates[b]);
+            for (pieces, seen, weight) in visits.iter() {
+                if let Some(seen) = seen {
+                    let believed = (&|b: usize| rates[b], &|b: usize| changed[b]);
+                    fit.counts.add_importance(pieces, seen, weight, scale, believed);
                 }
             }
             scale.of_page = self.page_importance(&fit.counts);
@@ -217,14 +224,14 @@ impl Mixture {
 
     /// mu of the page: its mean importance, on the scale of the counts.
     pub fn page_importance(&self, counts: &Counts) -> f32 {
-        let (wy, ny) = (sum(&counts.wy), sum(&counts.ny));
+        let (wy, ny) = counts.totals;
         (wy + PAGE_IMPORTANCE_PRIOR * self.hope) / (ny + PAGE_IMPORTANCE_PRIOR)
     }
 
     /// m_b: the importance that a change in one bucket is expected to have.
     pub fn bucket_importance(&self, counts: &Counts, bucket: usize, of_page: f32) -> f32 {
-        let mu = (counts.wy[bucket] + BUCKET_IMPORTANCE_PRIOR * of_page)
-            / (counts.ny[bucket] + BUCKET_IMPORTANCE_PRIOR);
+        let tally = &counts.buckets[bucket];
+        let mu = (tally.wy + BUCKET_IMPORTANCE_PRIOR * of_page) / (tally.ny + BUCKET_IMPORTANCE_PRIOR);
         match self.observed {
             Observed::Difference => one_minus_exp(mu),
             Observed::LastChange => mu.min(1.0),
@@ -232,20 +239,26 @@ impl Mixture {
     }
 
     /// Posterior over the pairs (shape, rate), rates innermost.
-    fn weigh_pairs(&self, visits: &Visits, settled: Option<&Counts>, group: u32, posterior: &mut [f32]) {
+    fn weigh_pairs(&self, visits: &Visits, settled: Option<&Counts>, group: u32, fit: &mut Fit) {
+        // The rates are found later: until then their place holds the hours without a change.
+        let (posterior, quiet) = (&mut fit.posterior, &mut fit.prior_rates);
         self.fill_log_prior(group, posterior);
-        let mut unchanged = [0.0f32; N_SHAPES];
-        for (pieces, importance, weight) in visits.iter() {
-            let integrals = self.integrate(pieces);
-            if importance.is_none() {
-                for (sum, x) in unchanged.iter_mut().zip(integrals) {
-                    *sum += weight * x;
+        quiet.fill(0.0);
+        for (pieces, seen, weight) in visits.iter() {
+            if seen.is_none() {
+                for piece in pieces {
+                    quiet[usize::from(piece.bucket)] += weight * piece.hours * piece.times;
                 }
                 continue;
             }
-            for (c, x) in integrals.into_iter().enumerate() {
-                self.add_ln_change(x, weight, &mut posterior[c * N_RATES..(c + 1) * N_RATES]);
+            let (of_shapes, _) = posterior.as_chunks_mut::<N_RATES>();
+            for (x, of_shape) in self.integrate(pieces).into_iter().zip(of_shapes) {
+                self.add_ln_change(x, weight, of_shape);
             }
+        }
+        let mut unchanged = [0.0f32; N_SHAPES];
+        for (hours, shapes) in quiet.iter().zip(&self.by_bucket) {
+            unchanged.iter_mut().zip(shapes).for_each(|(sum, shape)| *sum += hours * shape);
         }
         if let Some(settled) = settled {
             self.add_settled(settled, &mut unchanged, posterior);
@@ -260,13 +273,13 @@ impl Mixture {
 
     /// Visits that were added up long ago count as if their changes had been seen one by one.
     fn add_settled(&self, settled: &Counts, unchanged: &mut [f32; N_SHAPES], posterior: &mut [f32]) {
-        let n_changes: f32 = settled.n.iter().sum();
+        let n_changes: f32 = settled.buckets.iter().map(|tally| tally.n).sum();
         for (c, sum) in unchanged.iter_mut().enumerate() {
             let shape = self.shape(c);
             let mut by_shape = 0.0;
-            for ((share, hours), n) in shape.iter().zip(&settled.hours).zip(&settled.n).take(self.n_buckets) {
-                *sum += share * hours;
-                by_shape += n * share.max(1e-6).ln();
+            for (share, tally) in shape.iter().zip(&settled.buckets) {
+                *sum += share * tally.hours;
+                by_shape += tally.n * share.max(1e-6).ln();
             }
             for (i, rate) in self.rates.iter().enumerate() {
                 posterior[c * N_RATES + i] += by_shape + n_changes * rate.ln();
@@ -286,14 +299,15 @@ impl Mixture {
 
     /// Adds weight * ln(1 - exp(-a x)) for every rate a: one look into the table, since the rates are a
     /// geometric series.
-    fn add_ln_change(&self, x: f32, weight: f32, into: &mut [f32]) {
+    fn add_ln_change(&self, x: f32, weight: f32, into: &mut [f32; N_RATES]) {
         let place = (quick_ln(x.max(1e-9)) + self.table_shift) * self.table_scale;
         let place = place.clamp(0.0, (N_TABLE - N_RATES - 2) as f32);
-        let (start, share) = (place as usize, place.fract());
-        let low = &self.ln_change[start..start + N_RATES];
-        let high = &self.ln_change[start + 1..start + 1 + N_RATES];
-        for ((into, low), high) in into.iter_mut().zip(low).zip(high) {
-            *into += weight * (low + share * (high - low));
+        let start = place as usize;
+        let share = place - start as f32;
+        let Some(table) = self.ln_change[start..].first_chunk::<{ N_RATES + 1 }>() else { return };
+        let (of_low, of_high) = (weight * (1.0 - share), weight * share);
+        for (rate, into) in into.iter_mut().enumerate() {
+            *into += of_low * table[rate] + of_high * table[rate + 1];
         }
     }
 
@@ -332,13 +346,16 @@ impl Mixture {
 }
 
 /// A bucket's rate from the page's counts and the prior.
+#[inline]
 pub fn own_rate(n_changes: f32, hours: f32, prior: f32) -> f32 {
-    ((n_changes + OWN_PRIOR) / (hours + OWN_PRIOR / prior.max(1e-7))).clamp(1e-7, HIGHEST_RATE)
+    // Both sides times the prior rate: one division instead of two.
+    let prior = prior.max(1e-7);
+    ((n_changes + OWN_PRIOR) * prior / (hours * prior + OWN_PRIOR)).clamp(1e-7, HIGHEST_RATE)
 }
 
 /// From log weights to shares that sum to 1.
 fn exponentiate(weights: &mut [f32]) {
-    let top = weights.iter().fold(f32::NEG_INFINITY, |top, weight| if *weight > top { *weight } else { top });
+    let top = largest(weights);
     for weight in weights.iter_mut() {
         let below = top - *weight;
         *weight = if below < 20.0 { exp_neg(below) } else { 0.0 };

@@ -15,6 +15,18 @@ pub(crate) fn sum(values: &[f32]) -> f32 {
     lanes.iter().sum::<f32>() + rest.iter().sum::<f32>()
 }
 
+/// The largest value; negative infinity when there is none.
+#[inline]
+pub(crate) fn largest(values: &[f32]) -> f32 {
+    let mut lanes = [f32::NEG_INFINITY; LANES];
+    let (chunks, rest) = values.as_chunks::<LANES>();
+    let larger = |a: f32, b: f32| if b > a { b } else { a };
+    for chunk in chunks {
+        lanes.iter_mut().zip(chunk).for_each(|(lane, value)| *lane = larger(*lane, *value));
+    }
+    lanes.iter().chain(rest).fold(f32::NEG_INFINITY, |top, value| larger(top, *value))
+}
+
 /// The sum of the products of two columns.
 #[inline]
 pub(crate) fn dot(left: &[f32], right: &[f32]) -> f32 {
@@ -87,6 +99,17 @@ mod tests {
             assert_eq!(sum(&values), (n * n.max(1) - n) as f32 / 2.0, "{n}");
             assert_eq!(dot(&values, &vec![2.0; n as usize]), 2.0 * sum(&values), "{n}");
         }
+    }
+
+    #[test]
+    fn the_largest_is_found_in_any_lane() {
+        let values = [-3.0, -1.0, -7.0, -2.5, -9.0, -4.0, -6.0, -8.0, -5.0, -0.5, -2.0];
+        for n in 1..=values.len() {
+            let slow = values[..n].iter().copied().fold(f32::NEG_INFINITY, f32::max);
+            assert_eq!(largest(&values[..n]), slow);
+        }
+        assert_eq!(largest(&[]), f32::NEG_INFINITY);
+        assert_eq!(largest(&[f32::NAN, 1.0]), 1.0);
     }
 
     #[test]

@@ -35,7 +35,7 @@ impl Mixture {
     /// Adds a fitted page to the round.
     pub fn add_to_sweep(&self, fit: &Fit, sweep: &mut Sweep) {
         sweep.n_pages += 1;
-        let (wy, ny): (f32, f32) = (fit.counts.wy.iter().sum(), fit.counts.ny.iter().sum());
+        let (wy, ny) = fit.counts.totals;
         if ny > KNOWN_CHANGES {
             let mu = wy / ny;
             let (n, sum, squares) = sweep.importance;
@@ -50,8 +50,8 @@ impl Mixture {
             let mean: f32 = shares.iter().zip(&self.rates).map(|(share, rate)| share * rate).sum();
             let from = c * self.n_buckets;
             for b in 0..self.n_buckets {
-                sweep.shape_n[from + b] += share * fit.counts.n[b];
-                sweep.shape_hours[from + b] += mean * fit.counts.hours[b];
+                sweep.shape_n[from + b] += share * fit.counts.buckets[b].n;
+                sweep.shape_hours[from + b] += mean * fit.counts.buckets[b].hours;
             }
         }
     }

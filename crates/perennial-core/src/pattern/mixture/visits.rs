@@ -43,8 +43,22 @@ pub struct Visits {
 #[derive(Clone, Copy, Debug)]
 struct Look {
     end: u32,
-    importance: Option<f32>,
+    seen: Option<Seen>,
     weight: f32,
+}
+
+/// How large a change was.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Seen {
+    pub(super) importance: f32,
+    /// The same on the scale on which the changes behind a difference add up: 1 - exp(-sum).
+    pub(super) sum: f32,
+}
+
+impl Seen {
+    fn new(importance: f32) -> Seen {
+        Seen { importance, sum: sum_of(importance) }
+    }
 }
 
 impl Visits {
@@ -61,7 +75,8 @@ impl Visits {
 
     /// Ends a visit: what was seen, and how much the visit counts.
     pub fn close(&mut self, importance: Option<f32>, weight: f32) {
-        self.looks.push(Look { end: self.pieces.len() as u32, importance, weight });
+        let seen = importance.map(Seen::new);
+        self.looks.push(Look { end: self.pieces.len() as u32, seen, weight });
     }
 
     /// How many visits there are.
@@ -76,15 +91,15 @@ impl Visits {
 
     /// Whether what was believed of the page's importance bears on how any visit is read.
     pub(super) fn any_saturated(&self) -> bool {
-        self.looks.iter().any(|look| look.importance.is_some_and(|importance| importance > SATURATED))
+        self.looks.iter().any(|look| look.seen.is_some_and(|seen| seen.importance > SATURATED))
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&[BucketPiece], Option<f32>, f32)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&[BucketPiece], Option<Seen>, f32)> {
         let mut start = 0;
         self.looks.iter().map(move |look| {
             let pieces = self.pieces.get(start..look.end as usize).unwrap_or_default();
             start = look.end as usize;
-            (pieces, look.importance, look.weight)
+            (pieces, look.seen, look.weight)
         })
     }
 }
@@ -107,51 +122,71 @@ impl Scale {
     /// A difference on the scale on which the changes behind it add up. When nearly nothing is left of the last
     /// copy, the difference says "at least so much" and no more: if more was believed, it says nothing, or a page
     /// that is seen once a week would seem to change by trifles.
-    fn added_up(self, difference: f32, n_changes: f32) -> Option<f32> {
-        let seen = sum_of(difference);
-        let is_mute = difference > SATURATED && seen < self.of_page * n_changes;
-        (!is_mute).then_some(seen)
+    fn added_up(self, seen: Seen, n_changes: f32) -> Option<f32> {
+        let is_mute = seen.importance > SATURATED && seen.sum < self.of_page * n_changes;
+        (!is_mute).then_some(seen.sum)
     }
 }
 
-/// What a page's visits add up to, by bucket.
+/// What a page's visits to one bucket add up to: side by side, since a visit moves all of it in a few buckets.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Tally {
+    /// Expected changes.
+    pub n: f32,
+    /// Hours looked over.
+    pub hours: f32,
+    /// Importance, on the scale on which differences add up.
+    pub wy: f32,
+    /// Expected changed hours to which it belongs.
+    pub ny: f32,
+    /// Changes an hour that were believed in before the page's own counts.
+    pub prior_rate: f32,
+}
+
+/// What a page's visits add up to.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Counts {
-    /// Expected changes.
-    pub n: Vec<f32>,
-    /// Hours looked over.
-    pub hours: Vec<f32>,
-    /// Importance, on the scale on which differences add up.
-    pub wy: Vec<f32>,
-    /// Expected changed hours to which it belongs.
-    pub ny: Vec<f32>,
+    /// By bucket.
+    pub buckets: Vec<Tally>,
+    /// Sums of `wy` and `ny` over all buckets.
+    pub(super) totals: (f32, f32),
 }
 
 impl Counts {
     /// Nothing seen.
     pub fn new(n_buckets: usize) -> Counts {
-        let zeros = || vec![0.0; n_buckets];
-        Counts { n: zeros(), hours: zeros(), wy: zeros(), ny: zeros() }
+        Counts { buckets: vec![Tally::default(); n_buckets], totals: (0.0, 0.0) }
     }
 
     /// Everything counts for less.
     pub fn fade(&mut self, factor: f32) {
-        for column in [&mut self.n, &mut self.hours, &mut self.wy, &mut self.ny] {
-            column.iter_mut().for_each(|value| *value *= factor);
+        for tally in &mut self.buckets {
+            tally.n *= factor;
+            tally.hours *= factor;
+            tally.wy *= factor;
+            tally.ny *= factor;
         }
+        self.totals = (self.totals.0 * factor, self.totals.1 * factor);
     }
 
     pub(super) fn reset_changes(&mut self, to: Option<&Counts>) {
-        reset(&mut self.n, to.map(|to| &to.n));
+        self.reset(to, |own, to| own.n = to.n);
     }
 
     pub(super) fn reset_hours(&mut self, to: Option<&Counts>) {
-        reset(&mut self.hours, to.map(|to| &to.hours));
+        self.reset(to, |own, to| own.hours = to.hours);
     }
 
     pub(super) fn reset_importance(&mut self, to: Option<&Counts>) {
-        reset(&mut self.wy, to.map(|to| &to.wy));
-        reset(&mut self.ny, to.map(|to| &to.ny));
+        self.reset(to, |own, to| (own.wy, own.ny) = (to.wy, to.ny));
+        self.totals = to.map_or((0.0, 0.0), |to| to.totals);
+    }
+
+    fn reset(&mut self, to: Option<&Counts>, set: impl Fn(&mut Tally, &Tally)) {
+        match to {
+            Some(to) => self.buckets.iter_mut().zip(&to.buckets).for_each(|(own, to)| set(own, to)),
+            None => self.buckets.iter_mut().for_each(|own| set(own, &Tally::default())),
+        }
     }
 
     /// Books one visit under the rates believed in: a change happened somewhere in the interval, more likely
@@ -167,13 +202,14 @@ impl Counts {
         self.add_hours(pieces, weight);
         let Some(importance) = importance else { return };
         self.add_changes(pieces, weight, &rate);
-        self.add_importance(pieces, importance, weight, scale, &rate);
+        let changed = |b: usize| one_minus_exp(rate(b));
+        self.add_importance(pieces, Seen::new(importance), weight, scale, (&rate, &changed));
     }
 
     /// Books the hours that a visit looked over, whatever it saw.
     pub fn add_hours(&mut self, pieces: &[BucketPiece], weight: f32) {
         for piece in pieces {
-            self.hours[usize::from(piece.bucket)] += weight * piece.hours * piece.times;
+            self.buckets[usize::from(piece.bucket)].hours += weight * piece.hours * piece.times;
         }
     }
 
@@ -182,17 +218,18 @@ impl Counts {
         let scale = weight / one_minus_exp(total).max(1e-9);
         for piece in pieces {
             let b = usize::from(piece.bucket);
-            self.n[b] += scale * rate(b) * piece.hours * piece.times;
+            self.buckets[b].n += scale * rate(b) * piece.hours * piece.times;
         }
     }
 
+    /// `rate` gives changes an hour by bucket, `changed` the share of hours with a change.
     pub(super) fn add_importance(
         &mut self,
         pieces: &[BucketPiece],
-        importance: f32,
+        seen: Seen,
         weight: f32,
         scale: Scale,
-        rate: &impl Fn(usize) -> f32,
+        (rate, changed): (&impl Fn(usize) -> f32, &impl Fn(usize) -> f32),
     ) {
         let total = integral(pieces, rate);
         let any = one_minus_exp(total).max(1e-9);
@@ -200,15 +237,12 @@ impl Counts {
             Observed::Difference => {
                 // Changed hours, not changed pieces: cut into two halves, a look an hour after the last would seem to
                 // have two changes behind it, and the pages that are seen most often would seem dull.
-                let p = |piece: &BucketPiece| {
-                    one_minus_exp(rate(usize::from(piece.bucket))) * piece.hours * piece.times
-                };
-                let sum: f32 = pieces.iter().map(p).sum::<f32>().max(1e-9);
-                let Some(seen) = scale.added_up(importance, sum / any) else { return };
+                let sum = integral(pieces, changed).max(1e-9);
+                let Some(seen) = scale.added_up(seen, sum / any) else { return };
+                let (wy, ny) = (weight * seen / sum, weight / any);
                 for piece in pieces {
-                    let p = p(piece);
-                    self.wy[usize::from(piece.bucket)] += weight * seen * p / sum;
-                    self.ny[usize::from(piece.bucket)] += weight * p / any;
+                    let p = changed(usize::from(piece.bucket)) * piece.hours * piece.times;
+                    self.add_part(piece, wy * p, ny * p);
                 }
             }
             Observed::LastChange => {
@@ -217,19 +251,18 @@ impl Counts {
                 for piece in pieces.iter().rev() {
                     let x = rate(usize::from(piece.bucket)) * piece.hours * piece.times;
                     let g = weight * exp_neg(later) * one_minus_exp(x) / any;
-                    self.wy[usize::from(piece.bucket)] += g * importance;
-                    self.ny[usize::from(piece.bucket)] += g;
+                    self.add_part(piece, g * seen.importance, g);
                     later += x;
                 }
             }
         }
     }
-}
 
-fn reset(column: &mut [f32], to: Option<&Vec<f32>>) {
-    match to {
-        Some(to) => column.copy_from_slice(to),
-        None => column.fill(0.0),
+    fn add_part(&mut self, piece: &BucketPiece, wy: f32, ny: f32) {
+        let tally = &mut self.buckets[usize::from(piece.bucket)];
+        tally.wy += wy;
+        tally.ny += ny;
+        self.totals = (self.totals.0 + wy, self.totals.1 + ny);
     }
 }
 

@@ -111,4 +111,31 @@ mod tests {
             assert!((stand_in * u32::from(STAND_IN_STEP)).abs_diff(exact) <= u32::from(STAND_IN_STEP) / 2);
         }
     }
+
+    /// `overflow-wrap: anywhere` keeps the letters, and breaks no word that fits into a line.
+    #[test]
+    fn lines_are_those_of_the_letters() {
+        let engine = crate::Engine::new();
+        let text = "The archive (which never sleeps) saw 1,024 pages; most of them hadn't changed at all, \
+            \u{fc}brigens, \u{43d}\u{435} \u{432}\u{441}\u{435}: well-known ones did, \"every\" hour. "
+            .repeat(3);
+        for style in [
+            "width:300px;font:16px Arial",
+            "width:412px;font:bold 13px Georgia",
+            "width:611px;font:italic 19px/1.5 monospace",
+        ] {
+            let page =
+                format!("<p style='{style}'>{text}</p><p style='{style};overflow-wrap:anywhere'>{text}</p>");
+            let layout = engine.layout(&page, "http://a.example/", &crate::resource::nothing);
+            let texts: Vec<_> = layout.nodes.iter().filter(|node| node.text.starts_with("The")).collect();
+            let [words, letters] = texts[..] else { panic!("{} texts", texts.len()) };
+            assert_eq!(words.rect.h, letters.rect.h, "{style}");
+            assert!(
+                (words.rect.w - letters.rect.w).abs() < 3.0,
+                "{style}: {} {}",
+                words.rect.w,
+                letters.rect.w
+            );
+        }
+    }
 }

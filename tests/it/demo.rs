@@ -17,8 +17,10 @@ const N_KILLS: u32 = 20;
 /// Captures that each of its lives lasts: the two weeks have more than so many lives.
 const CAPTURES_A_LIFE: u32 = 420;
 /// Two runs of one seed differ by one point, at times by two: by the order in which pages are found, and what follows from that.
-/// What is broken costs more: a forgotten history ten, visits that take the place of others three and a half.
-const MOST_APART: f64 = 0.04;
+/// Visits that took the place of others once cost three and a half.
+const MOST_APART: f64 = 0.03;
+/// Coherence is lower by a point or two in truth: the site that dies cannot be made whole again, as it can in the simulator.
+const MOST_INCOHERENT: f64 = 0.04;
 
 fn demo(archive: &Path) -> Child {
     Command::new(env!("CARGO_BIN_EXE_perennial"))
@@ -75,12 +77,10 @@ fn the_archive_catches_what_the_simulator_says_also_when_it_is_killed() {
     let pooled = |value: &serde_json::Value| share(value, "completeness_pooled");
     let (real, simulated) = (pooled(&result), pooled(&result["simulated"]));
     assert!((real - simulated).abs() < MOST_APART, "{real} in the archive, {simulated} simulated");
-    // A point of this is the truth: the site that dies cannot be made whole again, as it can in the simulator. Runs differ by
-    // half a point about that.
     let coherence = |value: &serde_json::Value| share(value, "coherence_weighted");
     let (real_coherence, simulated_coherence) = (coherence(&result), coherence(&result["simulated"]));
     assert!(
-        (real_coherence - simulated_coherence).abs() < MOST_APART,
+        (real_coherence - simulated_coherence).abs() < MOST_INCOHERENT,
         "coherence {real_coherence} in the archive, {simulated_coherence} simulated"
     );
     let (fixed, of_papers) = (pooled(&result["fixed_interval"]), pooled(&result["importance_pattern"]));
@@ -95,8 +95,9 @@ fn the_archive_catches_what_the_simulator_says_also_when_it_is_killed() {
 
     // Beside the simulator's mean of six crawls, which is steadier than another run.
     let disturbed = pooled(&result_killed);
+    println!("{real} undisturbed, {disturbed} killed, {simulated} simulated; coherence {real_coherence}");
     assert!(
-        (disturbed - simulated).abs() < 0.03,
+        (disturbed - simulated).abs() < MOST_APART,
         "{disturbed} when killed {N_KILLS} times, {simulated} simulated"
     );
     perennial(&often_killed, ["verify"]).ok();

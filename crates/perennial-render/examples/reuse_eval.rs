@@ -24,6 +24,8 @@ struct Score {
     n_equal: usize,
     full: Duration,
     reused: Duration,
+    /// Of single pages.
+    ratios: Vec<f64>,
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -43,6 +45,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         per(reused, score.n_same),
         full / reused.max(1e-9)
     );
+    score.ratios.sort_by(f64::total_cmp);
+    if let Some(median) = score.ratios.get(score.ratios.len() / 2) {
+        println!("median of the pages' own ratios: {median:.1} x");
+    }
     Ok(())
 }
 
@@ -89,6 +95,7 @@ fn step(
         score.n_changed_text += usize::from(last.id() != tree.id());
         score.full += full;
         score.reused += fast;
+        score.ratios.push(full.as_secs_f64() / fast.as_secs_f64().max(1e-9));
         let is_equal = reused.clone().without_boxes() == tree.clone().without_boxes();
         score.n_equal += usize::from(is_equal);
         if !is_equal {

@@ -51,15 +51,20 @@ fn shorten_into(short: &mut String, text: &str, widths: &Widths) {
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let (n_bytes, n_letters, width) = word_at(rest, widths);
-        let stand_in = STAND_INS.start + (width + u32::from(STAND_IN_STEP) / 2) / u32::from(STAND_IN_STEP);
-        match char::from_u32(stand_in) {
-            Some(letter) if (2..=LONGEST).contains(&n_letters) && STAND_INS.contains(&stand_in) => {
-                short.push(letter);
-            }
-            _ => short.push_str(&rest[..n_bytes.max(first.len_utf8())]),
+        let (piece, after) = rest.split_at(n_bytes.max(first.len_utf8()));
+        match stand_in(width).filter(|_| (2..=LONGEST).contains(&n_letters)) {
+            Some(letter) => short.push(letter),
+            None => short.push_str(piece),
         }
-        rest = &rest[n_bytes.max(first.len_utf8())..];
+        rest = after;
     }
+}
+
+/// The letter that is so wide; none is as wide as the longest words.
+fn stand_in(width: u32) -> Option<char> {
+    let n_steps = width.saturating_add(u32::from(STAND_IN_STEP) / 2) / u32::from(STAND_IN_STEP);
+    let letter = STAND_INS.start.saturating_add(n_steps);
+    char::from_u32(letter).filter(|_| STAND_INS.contains(&letter))
 }
 
 /// Bytes, letters and width of the word at the start of a text; nothing where there is none.
@@ -69,7 +74,8 @@ fn word_at(text: &str, widths: &Widths) -> (usize, usize, u32) {
         let Some(width) = widths.of(letter) else { break };
         n_bytes += letter.len_utf8();
         n_letters += 1;
-        sum += u32::from(width);
+        // A hostile word has millions of letters.
+        sum = u32::saturating_add(sum, u32::from(width));
     }
     (n_bytes, n_letters, sum)
 }
@@ -97,6 +103,8 @@ mod tests {
         assert_eq!(short("日本語 wird שלום"), "日本語 W שלום");
         let long = "x".repeat(LONGEST + 1);
         assert_eq!(short(&long), long);
+        let endless = "W".repeat(4_000_000);
+        assert_eq!(short(&endless), endless);
         assert_eq!(short(""), "");
     }
 

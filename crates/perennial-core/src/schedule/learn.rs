@@ -177,6 +177,12 @@ impl Learner {
         (rate, (pages.importance[at] * importance).min(1.0))
     }
 
+    /// The usual rate alone: every visit asks for it in every bucket it looked over.
+    #[inline]
+    fn usual_rate(&self, pages: &Pages, at: usize, bucket: usize) -> f32 {
+        (pages.rate[at] * self.rows.rate(pages.row[at], bucket)).min(HIGHEST_RATE)
+    }
+
     /// A new page starts from its group.
     pub(super) fn start_page(&mut self, pages: &mut Pages, at: usize) {
         if self.is_plain {
@@ -365,10 +371,8 @@ impl Learner {
         pieces: &[BucketPiece],
         changed: bool,
     ) {
-        let (row, rate) = (pages.row[at], pages.rate[at]);
         let usual = |piece: &BucketPiece| {
-            let rate = rate * self.rows.rate(row, usize::from(piece.bucket));
-            rate.min(HIGHEST_RATE) * piece.hours * piece.times
+            self.usual_rate(pages, at, usize::from(piece.bucket)) * piece.hours * piece.times
         };
         let expected: f32 = pieces.iter().map(usual).sum();
         let scaled = expected * pages.spell[at];

@@ -62,7 +62,7 @@ impl Rows {
         self.codes[row as usize * self.n_buckets + bucket][0] = code_of(rate);
     }
 
-    /// A whole row, from rates and importances and what one of each is worth.
+    /// A whole row, from rates and importances and the inverses of the means to which the row is relative.
     pub(super) fn fill(
         &mut self,
         row: u32,

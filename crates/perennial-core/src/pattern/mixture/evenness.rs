@@ -50,12 +50,12 @@ impl Mixture {
     fn comparable(&self, visits: &Visits, fit: &Fit) -> Vec<Sum> {
         let size: Vec<f32> = fit.importance.iter().map(|importance| sum_of(*importance)).collect();
         let mut sums = Vec::new();
-        for (pieces, seen, weight) in visits.iter() {
-            let Some(seen) = seen else { continue };
+        for (pieces, magnitude, weight) in visits.iter() {
+            let Some(magnitude) = magnitude else { continue };
             let n = integral(pieces, &|b| fit.rates[b]);
             let expected = integral(pieces, &|b| fit.rates[b] * size[b]);
             if n >= FEWEST_CHANGES && expected > 1e-6 && expected <= LARGEST_SUM {
-                sums.push(Sum { n, seen: seen.sum, expected, weight });
+                sums.push(Sum { n, seen: magnitude.sum, expected, weight });
             }
         }
         sums

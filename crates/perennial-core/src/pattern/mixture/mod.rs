@@ -182,8 +182,8 @@ impl Mixture {
         for _ in 0..if visits.is_empty() { 1 } else { N_EM_ROUNDS } {
             fit.counts.reset_changes(settled);
             let rates = &fit.rates;
-            for (pieces, seen, weight) in visits.iter() {
-                if seen.is_some() {
+            for (pieces, magnitude, weight) in visits.iter() {
+                if magnitude.is_some() {
                     fit.counts.add_changes(pieces, weight, &|b| rates[b]);
                 }
             }
@@ -196,15 +196,15 @@ impl Mixture {
 
     fn fit_importance(&self, visits: &Visits, fit: &mut Fit, settled: Option<&Counts>) {
         let mut scale = self.scale(self.hope);
-        // Their place is free until the end of it.
+        // Importances are written at the end: until then their place holds the share of hours with a change.
         let (rates, changed) = (&fit.rates, &mut fit.importance);
         changed.iter_mut().zip(rates).for_each(|(changed, rate)| *changed = one_minus_exp(*rate));
         for _ in 0..N_IMPORTANCE_ROUNDS {
             fit.counts.reset_importance(settled);
-            for (pieces, seen, weight) in visits.iter() {
-                if let Some(seen) = seen {
+            for (pieces, magnitude, weight) in visits.iter() {
+                if let Some(magnitude) = magnitude {
                     let believed = (&|b: usize| rates[b], &|b: usize| changed[b]);
-                    fit.counts.add_importance(pieces, seen, weight, scale, believed);
+                    fit.counts.add_importance(pieces, magnitude, weight, scale, believed);
                 }
             }
             scale.of_page = self.page_importance(&fit.counts);
@@ -244,8 +244,8 @@ impl Mixture {
         let (posterior, quiet) = (&mut fit.posterior, &mut fit.prior_rates);
         self.fill_log_prior(group, posterior);
         quiet.fill(0.0);
-        for (pieces, seen, weight) in visits.iter() {
-            if seen.is_none() {
+        for (pieces, magnitude, weight) in visits.iter() {
+            if magnitude.is_none() {
                 for piece in pieces {
                     quiet[usize::from(piece.bucket)] += weight * piece.hours * piece.times;
                 }

@@ -43,21 +43,22 @@ pub struct Visits {
 #[derive(Clone, Copy, Debug)]
 struct Look {
     end: u32,
-    seen: Option<Seen>,
+    /// None: nothing had changed.
+    magnitude: Option<Magnitude>,
     weight: f32,
 }
 
 /// How large a change was.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Seen {
+pub(super) struct Magnitude {
     pub(super) importance: f32,
     /// The same on the scale on which the changes behind a difference add up: 1 - exp(-sum).
     pub(super) sum: f32,
 }
 
-impl Seen {
-    fn new(importance: f32) -> Seen {
-        Seen { importance, sum: sum_of(importance) }
+impl Magnitude {
+    fn new(importance: f32) -> Magnitude {
+        Magnitude { importance, sum: sum_of(importance) }
     }
 }
 
@@ -75,8 +76,8 @@ impl Visits {
 
     /// Ends a visit: what was seen, and how much the visit counts.
     pub fn close(&mut self, importance: Option<f32>, weight: f32) {
-        let seen = importance.map(Seen::new);
-        self.looks.push(Look { end: self.pieces.len() as u32, seen, weight });
+        let magnitude = importance.map(Magnitude::new);
+        self.looks.push(Look { end: self.pieces.len() as u32, magnitude, weight });
     }
 
     /// How many visits there are.
@@ -91,15 +92,15 @@ impl Visits {
 
     /// Whether what was believed of the page's importance bears on how any visit is read.
     pub(super) fn any_saturated(&self) -> bool {
-        self.looks.iter().any(|look| look.seen.is_some_and(|seen| seen.importance > SATURATED))
+        self.looks.iter().any(|look| look.magnitude.is_some_and(|magnitude| magnitude.importance > SATURATED))
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&[BucketPiece], Option<Seen>, f32)> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&[BucketPiece], Option<Magnitude>, f32)> {
         let mut start = 0;
         self.looks.iter().map(move |look| {
             let pieces = self.pieces.get(start..look.end as usize).unwrap_or_default();
             start = look.end as usize;
-            (pieces, look.seen, look.weight)
+            (pieces, look.magnitude, look.weight)
         })
     }
 }
@@ -122,9 +123,9 @@ impl Scale {
     /// A difference on the scale on which the changes behind it add up. When nearly nothing is left of the last
     /// copy, the difference says "at least so much" and no more: if more was believed, it says nothing, or a page
     /// that is seen once a week would seem to change by trifles.
-    fn added_up(self, seen: Seen, n_changes: f32) -> Option<f32> {
-        let is_mute = seen.importance > SATURATED && seen.sum < self.of_page * n_changes;
-        (!is_mute).then_some(seen.sum)
+    fn added_up(self, magnitude: Magnitude, n_changes: f32) -> Option<f32> {
+        let is_mute = magnitude.importance > SATURATED && magnitude.sum < self.of_page * n_changes;
+        (!is_mute).then_some(magnitude.sum)
     }
 }
 
@@ -203,7 +204,7 @@ impl Counts {
         let Some(importance) = importance else { return };
         self.add_changes(pieces, weight, &rate);
         let changed = |b: usize| one_minus_exp(rate(b));
-        self.add_importance(pieces, Seen::new(importance), weight, scale, (&rate, &changed));
+        self.add_importance(pieces, Magnitude::new(importance), weight, scale, (&rate, &changed));
     }
 
     /// Books the hours that a visit looked over, whatever it saw.
@@ -226,7 +227,7 @@ impl Counts {
     pub(super) fn add_importance(
         &mut self,
         pieces: &[BucketPiece],
-        seen: Seen,
+        magnitude: Magnitude,
         weight: f32,
         scale: Scale,
         (rate, changed): (&impl Fn(usize) -> f32, &impl Fn(usize) -> f32),
@@ -238,7 +239,7 @@ impl Counts {
                 // Changed hours, not changed pieces: cut into two halves, a look an hour after the last would seem to
                 // have two changes behind it, and the pages that are seen most often would seem dull.
                 let sum = integral(pieces, changed).max(1e-9);
-                let Some(seen) = scale.added_up(seen, sum / any) else { return };
+                let Some(seen) = scale.added_up(magnitude, sum / any) else { return };
                 let (wy, ny) = (weight * seen / sum, weight / any);
                 for piece in pieces {
                     let p = changed(usize::from(piece.bucket)) * piece.hours * piece.times;
@@ -251,7 +252,7 @@ impl Counts {
                 for piece in pieces.iter().rev() {
                     let x = rate(usize::from(piece.bucket)) * piece.hours * piece.times;
                     let g = weight * exp_neg(later) * one_minus_exp(x) / any;
-                    self.add_part(piece, g * seen.importance, g);
+                    self.add_part(piece, g * magnitude.importance, g);
                     later += x;
                 }
             }

@@ -1,11 +1,13 @@
 //! One writer at a time: a lock on a file that the system drops with its process, however that ends.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{Seek, Write};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use rustix::io::Errno;
+use rustix::process::{Pid, test_kill_process};
 
 /// Held while this process may write the archive.
 #[derive(Debug)]
@@ -13,8 +15,10 @@ pub struct WriteLock {
     _file: File,
 }
 
-/// The writer wrote its number just after it took the lock; wait this often, 10 ms each, for a number to appear.
-const PID_TRIES: usize = 20;
+/// How long to wait for a lock that no living process is known to hold. The writer wrote its number just after it
+/// took the lock; and one that is killed while it starts a process leaves the lock to that process until it has
+/// begun, which takes a busy machine a while.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 impl WriteLock {
     /// Takes the lock, or names the process that has it.
@@ -27,16 +31,20 @@ impl WriteLock {
             .truncate(false)
             .open(&path)
             .with_context(|| format!("cannot open {} to lock the archive for writing", path.display()))?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => bail!(
-                "process {} is writing {}: wait until it is done, or stop it; reading works meanwhile",
-                holder(&path),
-                root.display()
-            ),
-            Err(TryLockError::Error(error)) => {
+        let started = Instant::now();
+        while let Err(error) = file.try_lock() {
+            if let TryLockError::Error(error) = error {
                 return Err(error).with_context(|| format!("cannot lock {}", path.display()));
             }
+            let holder = holder(&path);
+            if holder.is_some_and(lives) || started.elapsed() > PATIENCE {
+                let process = holder.map_or("another process".to_string(), |pid| format!("process {pid}"));
+                bail!(
+                    "{process} is writing {}: wait until it is done, or stop it; reading works meanwhile",
+                    root.display()
+                );
+            }
+            std::thread::sleep(Duration::from_millis(10));
         }
         file.set_len(0)?;
         file.rewind()?;
@@ -45,18 +53,14 @@ impl WriteLock {
     }
 }
 
-fn holder(path: &Path) -> String {
-    for _ in 0..PID_TRIES {
-        let mut text = String::new();
-        if let Ok(mut file) = File::open(path)
-            && file.read_to_string(&mut text).is_ok()
-            && !text.is_empty()
-        {
-            return text;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    "(unknown)".to_string()
+/// The process that took the lock last, if it has said so.
+fn holder(path: &Path) -> Option<u32> {
+    std::fs::read_to_string(path).ok()?.parse().ok()
+}
+
+fn lives(pid: u32) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    pid.is_some_and(|pid| test_kill_process(pid) != Err(Errno::SRCH))
 }
 
 #[cfg(test)]
@@ -71,5 +75,23 @@ mod tests {
         assert!(message.contains(&format!("process {} is writing", std::process::id())), "{message}");
         drop(first);
         WriteLock::take(dir.path()).unwrap();
+    }
+
+    #[test]
+    fn what_a_dead_writer_left_held_is_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut dead = std::process::Command::new("true").spawn().unwrap();
+        dead.wait().unwrap();
+        let mut held = File::create(dir.path().join("write.lock")).unwrap();
+        held.lock().unwrap();
+        write!(held, "{}", dead.id()).unwrap();
+        let second = std::thread::spawn({
+            let root = dir.path().to_path_buf();
+            move || WriteLock::take(&root).map(drop)
+        });
+        std::thread::sleep(Duration::from_millis(100));
+        assert!(!second.is_finished(), "{:?}", second.join());
+        drop(held);
+        second.join().unwrap().unwrap();
     }
 }

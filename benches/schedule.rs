@@ -7,7 +7,7 @@ use divan::{Bencher, black_box};
 use perennial_core::importance::Importance;
 use perennial_core::page::{PageId, SiteId};
 use perennial_core::rank::LinkGraph;
-use perennial_core::schedule::{Budget, PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
+use perennial_core::schedule::{Budget, Goal, PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 
 fn main() {
@@ -25,12 +25,12 @@ fn start() -> Timestamp {
 
 /// Pages that were all seen in the day before, each at its own time.
 fn scheduler_of(n_pages: u32, per_hour: f64) -> Scheduler {
-    scheduler_with(None, n_pages, per_hour)
+    scheduler_for(Goal::Pooled, None, n_pages, per_hour)
 }
 
-fn scheduler_with(evidence_bytes: Option<usize>, n_pages: u32, per_hour: f64) -> Scheduler {
+fn scheduler_for(goal: Goal, evidence_bytes: Option<usize>, n_pages: u32, per_hour: f64) -> Scheduler {
     let budget = Some(Budget::per_hour(per_hour));
-    let config = ScheduleConfig { budget, evidence_bytes, ..ScheduleConfig::default() };
+    let config = ScheduleConfig { budget, goal, evidence_bytes, ..ScheduleConfig::default() };
     let mut scheduler = Scheduler::new(config, 1, start());
     for page in 0..n_pages {
         let word = mixed(u64::from(page));
@@ -62,7 +62,7 @@ fn rank(bencher: Bencher<'_, '_>, n_pages: u32) {
 /// Outcomes of a million visits, a hundred to each of ten thousand pages, all with a history.
 #[divan::bench(sample_count = 5, sample_size = 1)]
 fn learn_million_visits(bencher: Bencher<'_, '_>) {
-    let scheduler = || scheduler_with(Some(64 << 20), 10_000, 1.0);
+    let scheduler = || scheduler_for(Goal::Pooled, Some(64 << 20), 10_000, 1.0);
     bencher.with_inputs(scheduler).bench_local_values(|mut scheduler| {
         for round in 0..100i64 {
             for page in 0..10_000u32 {
@@ -73,6 +73,32 @@ fn learn_million_visits(bencher: Bencher<'_, '_>) {
                     _ => VisitOutcome::Unchanged,
                 };
                 scheduler.record(PageId(page), outcome, now);
+            }
+        }
+        scheduler
+    });
+}
+
+/// A tenth of that by Definition 5.13, where every visited page is planned for the hours ahead.
+#[divan::bench(sample_count = 5, sample_size = 1)]
+fn learn_and_plan_hundred_thousand_visits(bencher: Bencher<'_, '_>) {
+    let now = start() + Span::from_hours(48);
+    let scheduler = || {
+        let mut scheduler = scheduler_for(Goal::Definition513, Some(64 << 20), 10_000, 1.0);
+        // Two days, after which every hour has its price.
+        for hour in 0..=48 {
+            scheduler.next_visit(start() + Span::from_hours(hour));
+        }
+        scheduler
+    };
+    bencher.with_inputs(scheduler).bench_local_values(|mut scheduler| {
+        for round in 0..10i64 {
+            for page in 0..10_000u32 {
+                let outcome = match mixed(u64::from(page) << 8 | round as u64) & 3 {
+                    0 => VisitOutcome::Changed(Importance::new(0.3)),
+                    _ => VisitOutcome::Unchanged,
+                };
+                scheduler.record(PageId(page), outcome, now + Span::from_secs(60 * round));
             }
         }
         scheduler

@@ -93,7 +93,8 @@ impl Scheduler {
     /// Bytes a page takes in the scheduler, all told.
     pub fn bytes_per_page(&self) -> f64 {
         let n = self.pages.len().max(1);
-        super::pages::Pages::BYTES_PER_PAGE as f64 + self.learner.n_bytes() as f64 / n as f64
+        let shared = self.learner.n_bytes() + self.ahead.n_bytes();
+        super::pages::Pages::BYTES_PER_PAGE as f64 + shared as f64 / n as f64
     }
 
     /// How many pages have a history of their own.

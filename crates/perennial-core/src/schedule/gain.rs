@@ -6,6 +6,7 @@
 //! constant rate that is v * m * P(at least two changes since the visit), the exact Whittle index. Written as
 //! v * r * (1 - L / (exp(L) - 1)) it needs one exponential.
 
+use super::ahead::Ahead;
 use super::learn::Learner;
 use super::pages::{FRESH, PENDING, Pages, VACANT};
 use super::rows::Rows;
@@ -29,19 +30,28 @@ pub(super) struct Step {
     pub hours: f32,
 }
 
+/// What pages are ranked by at the end of a slot.
+pub(super) struct Ranking<'a> {
+    pub now_secs: u32,
+    pub histogram: &'a mut Histogram,
+    /// The next slot, for each clock, where visits may be saved for it.
+    pub next: &'a [Step],
+    /// Plans, where pages have them.
+    pub ahead: Option<&'a Ahead>,
+}
+
 /// Carries r and L of every page over one step; `steps` has one entry a clock. So much is left of spells after it.
-/// With the last step, pages are ranked while their numbers are at hand; with the slot ahead, where visits may be saved
-/// for it.
+/// With the last step, pages are ranked while their numbers are at hand.
 pub(super) fn advance(
     pages: &mut Pages,
     rows: &Rows,
     steps: &[Step],
     spell_left: f32,
-    mut then_rank: Option<(u32, &mut Histogram, &[Step])>,
+    mut then_rank: Option<Ranking<'_>>,
 ) {
     let slot = SlotRates::new(rows, steps);
-    let ahead = then_rank.as_ref().map(|(_, _, ahead)| *ahead).filter(|ahead| !ahead.is_empty());
-    let ahead = ahead.map(|ahead| SlotRates::new(rows, ahead));
+    let next = then_rank.as_ref().map(|ranking| ranking.next).filter(|next| !next.is_empty());
+    let next = next.map(|next| SlotRates::new(rows, next));
     let mut x = [0.0f32; CHUNK];
     let mut m = [0.0f32; CHUNK];
     for start in (0..pages.len()).step_by(CHUNK) {
@@ -50,13 +60,16 @@ pub(super) fn advance(
         slot.gather(pages, range.clone(), &mut x[..n], &mut m[..n]);
         carry(&x[..n], &m[..n], &mut pages.reward[range.clone()], &mut pages.load[range.clone()]);
         fade_spells(&mut pages.spell[range.clone()], spell_left);
-        if let Some((now_secs, histogram, _)) = &mut then_rank {
+        if let Some(ranking) = &mut then_rank {
             rank(pages, range.clone());
-            if let Some(ahead) = &ahead {
-                ahead.gather(pages, range.clone(), &mut x[..n], &mut m[..n]);
+            if let Some(next) = &next {
+                next.gather(pages, range.clone(), &mut x[..n], &mut m[..n]);
                 charge_for_growth(pages, range.clone(), &x[..n], &m[..n]);
             }
-            count(pages, *now_secs, range, histogram);
+            if let Some(ahead) = ranking.ahead {
+                ahead.follow(pages, range.clone(), ranking.now_secs);
+            }
+            count(pages, ranking.now_secs, range, ranking.histogram);
         }
     }
 }

@@ -92,6 +92,7 @@ pub(super) struct Learner {
     n_histories_at_most: usize,
     visits: Visits,
     pieces: Vec<BucketPiece>,
+    sizes: Vec<f32>,
     fit: Fit,
 }
 
@@ -129,6 +130,7 @@ impl Learner {
             n_histories_at_most: usize::MAX,
             visits: Visits::default(),
             pieces: Vec::new(),
+            sizes: Vec::new(),
             fit: Fit::default(),
         }
     }
@@ -171,7 +173,7 @@ impl Learner {
     }
 
     #[inline]
-    fn in_spell(&self, pages: &Pages, at: usize, bucket: usize, spell: f32) -> (f32, f32) {
+    pub(super) fn in_spell(&self, pages: &Pages, at: usize, bucket: usize, spell: f32) -> (f32, f32) {
         let (rate, importance) = self.rows.get(pages.row[at], bucket);
         let rate = (pages.rate[at] * spell * rate).min(HIGHEST_RATE);
         (rate, (pages.importance[at] * importance).min(1.0))
@@ -203,7 +205,7 @@ impl Learner {
     fn start_group(&mut self, group: usize) -> GroupStart {
         self.visits.clear();
         let mut fit = std::mem::take(&mut self.fit);
-        self.mixture.fit(&self.visits, None, group as u32, &mut fit);
+        self.mixture.fit(&self.visits, None, group as u32, &Counts::default(), &mut fit);
         let row = self.group_starts[group].map_or_else(|| self.rows.take(), |start| start.row);
         let (rate, importance) = self.write_row(row, &fit);
         self.fit = fit;
@@ -410,13 +412,20 @@ impl Learner {
             }
             return;
         }
-        let scale = self.mixture.scale(self.mixture.page_importance(&evidence.counts));
-        evidence.counts.add_visit(pieces, importance, 1.0, scale, believed);
+        let group = pages.group[at];
+        let of_page = self.mixture.page_importance(&evidence.counts);
+        self.sizes.resize(evidence.counts.buckets.len(), 0.0);
+        for piece in pieces {
+            let b = usize::from(piece.bucket);
+            self.sizes[b] = self.mixture.size(&evidence.counts, b, of_page, group);
+        }
+        let believed = (believed, |b: usize| self.sizes[b]);
+        evidence.counts.add_visit(pieces, importance, 1.0, self.mixture.scale(of_page), believed);
         let of_page = self.mixture.page_importance(&evidence.counts);
         let per_importance = 1.0 / pages.importance[at].max(1e-6);
         for piece in pieces {
             let b = usize::from(piece.bucket);
-            let m = self.mixture.bucket_importance(&evidence.counts, b, of_page);
+            let m = self.mixture.importance_of(self.mixture.size(&evidence.counts, b, of_page, group));
             self.rows.set(row, b, rate_of(evidence, b), m * per_importance);
         }
     }
@@ -478,7 +487,8 @@ impl Learner {
             visits.close(seen.importance(), self.faded(end.saturating_sub(to)));
             from = to;
         }
-        self.mixture.fit(&visits, evidence.settled.as_deref(), pages.group[at], fit);
+        let settled = evidence.settled.as_deref();
+        self.mixture.fit(&visits, settled, pages.group[at], &evidence.counts, fit);
         self.visits = visits;
     }
 
@@ -504,14 +514,16 @@ impl Learner {
         let span: u64 = self.evidence[e].log.iter().map(|seen| u64::from(seen.gap_secs)).sum();
         let mut from = u64::from(end).saturating_sub(span) as u32;
         let mut pieces = std::mem::take(&mut self.pieces);
-        let scale = self.mixture.scale(self.mixture.page_importance(&self.evidence[e].counts));
+        let of_page = self.mixture.page_importance(&self.evidence[e].counts);
+        let scale = self.mixture.scale(of_page);
         for _ in 0..SETTLED_AT_ONCE {
             let Some(seen) = self.evidence[e].log.pop_front() else { break };
             let to = from.saturating_add(seen.gap_secs);
             self.pieces_of(clock, from, to, &mut pieces);
             let weight = self.faded(end.saturating_sub(to));
-            let believed = |b: usize| self.believed(pages, at, b).0.max(1e-7);
-            settled.add_visit(&pieces, seen.importance(), weight, scale, believed);
+            let rate = |b: usize| self.believed(pages, at, b).0.max(1e-7);
+            let size = |b: usize| self.mixture.size(&self.evidence[e].counts, b, of_page, pages.group[at]);
+            settled.add_visit(&pieces, seen.importance(), weight, scale, (rate, size));
             from = to;
         }
         self.pieces = pieces;
@@ -610,6 +622,6 @@ fn next_refit(n_visits: u32) -> u32 {
 }
 
 /// Pages with a history or with given rates have a row of their own.
-fn owns_row(pages: &Pages, at: usize) -> bool {
+pub(super) fn owns_row(pages: &Pages, at: usize) -> bool {
     pages.evidence[at] != NONE || pages.has(at, KNOWN)
 }

@@ -29,10 +29,12 @@
 //! | `rows` | rates by bucket, two bytes each |
 //! | `learn` | outcomes -> what is believed of pages |
 //! | `gain` | the index of our own strategy |
+//! | `ahead` | the same where visits are cheaper at other hours |
 //! | `papers` | the other strategies |
 //! | `select` | the n largest of millions |
 //! | `plan` | a slot's budget -> its list of visits |
 
+mod ahead;
 mod config;
 mod explain;
 mod gain;
@@ -55,6 +57,7 @@ use crate::importance::Importance;
 use crate::page::{PageId, SiteId};
 use crate::pattern::mixture::BucketPiece;
 use crate::time::{LocalClock, Span, Timestamp};
+use ahead::Ahead;
 use learn::Learner;
 use pages::{FRESH, GONE, KNOWN, NONE, NOTICED, PENDING, Pages};
 use plan::{Bank, Planned};
@@ -92,6 +95,9 @@ pub struct Scheduler {
     /// Until when the shares of the frequency strategy hold.
     shared_until: u32,
     bank: Bank,
+    ahead: Ahead,
+    /// The buckets of the hours after the current slot, for each clock.
+    hours_ahead: Vec<[u16; ahead::DEPTH]>,
     pieces: Vec<BucketPiece>,
     /// Visits the budget has granted and no slot has taken.
     credit: f64,
@@ -146,6 +152,8 @@ impl Scheduler {
             round: VecDeque::new(),
             shared_until: 0,
             bank: Bank::default(),
+            ahead: Ahead::default(),
+            hours_ahead: Vec::new(),
             pieces: Vec::new(),
             credit: 0.0,
             floor_credit: 0.0,
@@ -389,6 +397,7 @@ impl Scheduler {
         self.pages.not_before[at] = 0;
         self.pages.seen_at[at] = secs.max(before);
         self.restate(at);
+        self.plan_ahead(at);
     }
 
     fn back_off(&mut self, at: usize, until: u32) {

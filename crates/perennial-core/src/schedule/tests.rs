@@ -82,6 +82,10 @@ fn mixed(seed: u64, at: u64) -> u64 {
     (x ^ (x >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93) >> 16
 }
 
+fn any_goal() -> impl proptest::strategy::Strategy<Value = Goal> {
+    prop::sample::select(vec![Goal::Pooled, Goal::Definition513, Goal::Count])
+}
+
 fn any_strategy() -> impl proptest::strategy::Strategy<Value = Strategy> {
     prop::sample::select(Strategy::ALL.to_vec())
 }
@@ -94,11 +98,11 @@ proptest! {
     fn promises_hold_under_random_outcomes(
         strategy in any_strategy(), n_pages in 1u32..40, budget in 0.0f64..30.0, seed: u64,
         slot_minutes in prop::sample::select(vec![7i64, 15, 60, 180]), varying: bool, spells: bool,
-        limit in prop::option::of(1u32..5),
+        limit in prop::option::of(1u32..5), goal in any_goal(),
     ) {
         let slot = Span::from_secs(slot_minutes * 60);
         let config = ScheduleConfig {
-            slot, varying_budget: varying, spells, site_limit: limit, ..config(strategy, budget)
+            slot, varying_budget: varying, spells, site_limit: limit, goal, ..config(strategy, budget)
         };
         let mut scheduler = scheduler_of(config, n_pages);
         let mut n = 0u64;
@@ -160,9 +164,11 @@ proptest! {
     /// The floor goes round all pages in n / F slots; a page that has waited for so long is served in turn, so that
     /// none waits longer than twice that.
     #[test]
-    fn no_page_starves(n_pages in 5u32..60, budget in 2.0f64..12.0, floor in 0.1f32..0.5, seed: u64) {
+    fn no_page_starves(
+        n_pages in 5u32..60, budget in 2.0f64..12.0, floor in 0.1f32..0.5, goal in any_goal(), seed: u64,
+    ) {
         let mut scheduler = Scheduler::new(
-            ScheduleConfig { floor: Some(floor), ..config(Strategy::ExpectedGain, budget) }, 1, start());
+            ScheduleConfig { floor: Some(floor), goal, ..config(Strategy::ExpectedGain, budget) }, 1, start());
         for page in 0..n_pages {
             // One page is worth more than all others together.
             let weight = if page == 0 { 1e6 } else { 1e-3 };

@@ -28,8 +28,9 @@ pub const N_SHAPES: usize = 14;
 pub const HIGHEST_RATE: f32 = 4.7;
 /// Weight of the prior against a page's own counts, in expected changes a bucket. Bursts of an hour or two are in no shape:
 /// the page's own counts have to show them.
-const OWN_PRIOR: f32 = 1.0;
-/// Weight of the page's mean importance against a bucket's, and of what is hoped of all pages against the page's.
+const OWN_PRIOR: f32 = 0.5;
+/// Weight of what the page's mean and its group say of a bucket's importance, and of what is hoped of all pages against the
+/// page's mean.
 const BUCKET_IMPORTANCE_PRIOR: f32 = 6.0;
 const PAGE_IMPORTANCE_PRIOR: f32 = 1.5;
 /// Weight of the prior over all pages against a group's own, in pages.
@@ -46,6 +47,8 @@ pub struct Fit {
     pub prior_rates: Vec<f32>,
     /// Mean importance of a change by bucket.
     pub importance: Vec<f32>,
+    /// How large changes are taken to be when a difference is shared out among hours.
+    sizes: Vec<f32>,
     /// What the visits add up to.
     pub counts: Counts,
     /// Share of each pair (shape, rate), rates innermost.
@@ -59,6 +62,7 @@ impl Fit {
                 rates: vec![0.0; n_buckets],
                 prior_rates: vec![0.0; n_buckets],
                 importance: vec![0.0; n_buckets],
+                sizes: vec![0.0; n_buckets],
                 counts: Counts::new(n_buckets),
                 posterior: vec![0.0; N_SHAPES * N_RATES],
             };
@@ -86,6 +90,9 @@ pub struct Mixture {
     ln_prior: Vec<f32>,
     /// The same per group, where a group has pages.
     groups: Vec<GroupPrior>,
+    /// How large changes are by bucket, relative to the page's mean, in each group: the pattern of importance that its pages
+    /// share.
+    sizes: Vec<Vec<f32>>,
     rates: Vec<f32>,
     /// ln(1 - exp(-x)) for x on a logarithmic grid with the step of the rates.
     ln_change: Vec<f32>,
@@ -103,6 +110,8 @@ pub struct Mixture {
 struct GroupPrior {
     sum: Vec<f32>,
     n_pages: f32,
+    /// By bucket, importance relative to the page's mean and changed hours to which it belongs.
+    size_sums: Vec<[f32; 2]>,
     /// Logarithms of the group's shares, once all its pages are known.
     ln: Vec<f32>,
 }
@@ -123,6 +132,7 @@ impl Mixture {
             prior: first_prior(),
             ln_prior: first_prior().iter().map(|share| share.ln()).collect(),
             groups: Vec::new(),
+            sizes: Vec::new(),
             ln_change: ln_change_table(),
             table_shift: (f64::from(rates[0]).ln() - TABLE_START) as f32,
             table_scale: (1.0 / RATE_STEP.ln()) as f32,
@@ -157,19 +167,21 @@ impl Mixture {
         self.observed
     }
 
-    /// Fits one page to its visits and to what older visits added up to.
-    pub fn fit(&self, visits: &Visits, settled: Option<&Counts>, group: u32, fit: &mut Fit) {
+    /// Fits one page to its visits and to what older visits added up to. `before` is what the last fit made of them: a
+    /// difference is shared out among hours by how large their changes seemed to be then, an EM round a fit.
+    pub fn fit(&self, visits: &Visits, settled: Option<&Counts>, group: u32, before: &Counts, fit: &mut Fit) {
         fit.sized(self.n_buckets);
+        self.fill_sizes(before, group, &mut fit.sizes);
         fit.counts.reset_hours(settled);
         for (pieces, _, weight) in visits.iter() {
             fit.counts.add_hours(pieces, weight);
         }
         self.weigh_pairs(visits, settled, group, fit);
         self.fit_rates(visits, settled, fit);
-        self.fit_importance(visits, fit, settled);
+        self.fit_importance(visits, settled, group, fit);
         if self.observed == Observed::Difference && self.weigh_by_evenness(visits, fit) {
             self.fit_rates(visits, settled, fit);
-            self.fit_importance(visits, fit, settled);
+            self.fit_importance(visits, settled, group, fit);
         }
         for (tally, rate) in fit.counts.buckets.iter_mut().zip(&fit.prior_rates) {
             tally.prior_rate = *rate;
@@ -194,26 +206,27 @@ impl Mixture {
         }
     }
 
-    fn fit_importance(&self, visits: &Visits, fit: &mut Fit, settled: Option<&Counts>) {
+    fn fit_importance(&self, visits: &Visits, settled: Option<&Counts>, group: u32, fit: &mut Fit) {
         let mut scale = self.scale(self.hope);
         // Importances are written at the end: until then their place holds the share of hours with a change.
-        let (rates, changed) = (&fit.rates, &mut fit.importance);
+        let (rates, changed, sizes) = (&fit.rates, &mut fit.importance, &mut fit.sizes);
         changed.iter_mut().zip(rates).for_each(|(changed, rate)| *changed = one_minus_exp(*rate));
         for _ in 0..N_IMPORTANCE_ROUNDS {
             fit.counts.reset_importance(settled);
             for (pieces, magnitude, weight) in visits.iter() {
                 if let Some(magnitude) = magnitude {
-                    let believed = (&|b: usize| rates[b], &|b: usize| changed[b]);
+                    let believed = (&|b: usize| rates[b], &|b: usize| changed[b], &|b: usize| sizes[b]);
                     fit.counts.add_importance(pieces, magnitude, weight, scale, believed);
                 }
             }
             scale.of_page = self.page_importance(&fit.counts);
+            self.fill_sizes(&fit.counts, group, sizes);
             if self.observed == Observed::LastChange || !visits.any_saturated() {
                 break;
             }
         }
-        for b in 0..self.n_buckets {
-            fit.importance[b] = self.bucket_importance(&fit.counts, b, scale.of_page);
+        for (importance, size) in fit.importance.iter_mut().zip(&fit.sizes) {
+            *importance = self.importance_of(*size);
         }
     }
 
@@ -228,14 +241,29 @@ impl Mixture {
         (wy + PAGE_IMPORTANCE_PRIOR * self.hope) / (ny + PAGE_IMPORTANCE_PRIOR)
     }
 
-    /// m_b: the importance that a change in one bucket is expected to have.
-    pub fn bucket_importance(&self, counts: &Counts, bucket: usize, of_page: f32) -> f32 {
-        let tally = &counts.buckets[bucket];
-        let mu = (tally.wy + BUCKET_IMPORTANCE_PRIOR * of_page) / (tally.ny + BUCKET_IMPORTANCE_PRIOR);
+    /// mu_b: how large a change in one bucket is expected to be, on the scale of the counts.
+    pub fn size(&self, counts: &Counts, bucket: usize, of_page: f32, group: u32) -> f32 {
+        let relative = self.sizes.get(group as usize).and_then(|sizes| sizes.get(bucket));
+        size_of(&counts.buckets[bucket], of_page * relative.unwrap_or(&1.0))
+    }
+
+    /// m_b: the importance of a change of that size.
+    #[inline]
+    pub fn importance_of(&self, size: f32) -> f32 {
         match self.observed {
-            Observed::Difference => one_minus_exp(mu),
-            Observed::LastChange => mu.min(1.0),
+            Observed::Difference => one_minus_exp(size),
+            Observed::LastChange => size.min(1.0),
         }
+    }
+
+    /// mu_b of all buckets; of none that is known, what the group says.
+    fn fill_sizes(&self, counts: &Counts, group: u32, into: &mut [f32]) {
+        let of_page = self.page_importance(counts);
+        match self.sizes.get(group as usize).filter(|sizes| sizes.len() == into.len()) {
+            Some(sizes) => into.iter_mut().zip(sizes).for_each(|(into, relative)| *into = of_page * relative),
+            None => into.fill(of_page),
+        }
+        into.iter_mut().zip(&counts.buckets).for_each(|(into, tally)| *into = size_of(tally, *into));
     }
 
     /// Posterior over the pairs (shape, rate), rates innermost.
@@ -345,6 +373,12 @@ impl Mixture {
     }
 }
 
+/// A bucket's mean size of a change from the page's counts and the prior.
+#[inline]
+fn size_of(tally: &Tally, prior: f32) -> f32 {
+    (tally.wy + BUCKET_IMPORTANCE_PRIOR * prior) / (tally.ny + BUCKET_IMPORTANCE_PRIOR)
+}
+
 /// A bucket's rate from the page's counts and the prior.
 #[inline]
 pub fn own_rate(n_changes: f32, hours: f32, prior: f32) -> f32 {
@@ -392,7 +426,13 @@ mod tests {
         let mixture = Mixture::new(24, Observed::Difference);
         let mut fit = Fit::default();
         // Every sixth look of six hours saw a change: one in 33 hours.
-        mixture.fit(&looked(6, 400, |look| (look % 6 == 0).then_some(0.3)), None, 0, &mut fit);
+        mixture.fit(
+            &looked(6, 400, |look| (look % 6 == 0).then_some(0.3)),
+            None,
+            0,
+            &Counts::default(),
+            &mut fit,
+        );
         let mean = fit.rates[..24].iter().sum::<f32>() / 24.0;
         assert!((mean * 33.0 - 1.0).abs() < 0.25, "{mean}");
         assert!((fit.importance[5] - 0.3).abs() < 0.06, "{}", fit.importance[5]);
@@ -404,10 +444,58 @@ mod tests {
     fn saturated_differences_do_not_make_a_page_dull() {
         let mixture = Mixture::new(24, Observed::Difference);
         let (mut unseen, mut saturated, mut dull) = (Fit::default(), Fit::default(), Fit::default());
-        mixture.fit(&Visits::default(), None, 0, &mut unseen);
-        mixture.fit(&looked(168, 4, |_| Some(0.97)), None, 0, &mut saturated);
-        mixture.fit(&looked(168, 4, |_| Some(0.3)), None, 0, &mut dull);
+        mixture.fit(&Visits::default(), None, 0, &Counts::default(), &mut unseen);
+        mixture.fit(&looked(168, 4, |_| Some(0.97)), None, 0, &Counts::default(), &mut saturated);
+        mixture.fit(&looked(168, 4, |_| Some(0.3)), None, 0, &Counts::default(), &mut dull);
         assert!(saturated.importance[0] > 0.8 * unseen.importance[0]);
         assert!(dull.importance[0] < 0.3 * unseen.importance[0]);
+    }
+
+    /// Every look spans twelve hours, most of them one of two changes and some both: a large one at 8 and a trifle at 20.
+    #[test]
+    fn a_difference_belongs_to_the_hour_of_large_changes() {
+        let mixture = Mixture::new(24, Observed::Difference);
+        let mut visits = Visits::default();
+        for look in 0..300u16 {
+            let hours = (0..12 + look % 5).map(|hour| (look * 14 + look / 5 * 10 + hour) % 24);
+            let same: f32 = hours
+                .clone()
+                .map(|hour| [(8, 0.5), (20, 0.97)].iter().find(|at| at.0 == hour).map_or(1.0, |at| at.1))
+                .product();
+            hours.for_each(|bucket| visits.add_piece(BucketPiece { bucket, hours: 1.0, times: 1.0 }));
+            visits.close((same < 1.0).then_some(1.0 - same), 1.0);
+        }
+        let (mut fit, mut before) = (Fit::default(), Counts::default());
+        let mut ratios = Vec::new();
+        for _ in 0..6 {
+            mixture.fit(&visits, None, 0, &before, &mut fit);
+            before.clone_from(&fit.counts);
+            ratios.push(fit.importance[8] / fit.importance[20]);
+        }
+        assert!(
+            ratios.windows(2).all(|pair| pair[1] > pair[0]),
+            "each fit tells them further apart: {ratios:?}"
+        );
+        assert!(ratios[5] > 3.0, "{ratios:?}");
+    }
+
+    /// A page of which little is known shares the hours of large changes with its group, and not with another.
+    #[test]
+    fn a_group_shares_its_pattern_of_importance() {
+        let mut mixture = Mixture::new(24, Observed::Difference);
+        let mut fit = Fit::default();
+        let hourly = |hour: usize| Some(if hour % 24 == 8 { 0.6 } else { 0.05 });
+        mixture.fit(&looked(1, 2400, hourly), None, 1, &Counts::default(), &mut fit);
+        mixture.add_to_group(1, &fit);
+        mixture.fit(&looked(1, 2400, |_| Some(0.1)), None, 2, &Counts::default(), &mut fit);
+        mixture.add_to_group(2, &fit);
+        mixture.settle_groups();
+        let few = looked(12, 3, |_| Some(0.2));
+        let mut ratio = |group: u32| {
+            mixture.fit(&few, None, group, &Counts::default(), &mut fit);
+            fit.importance[8] / fit.importance[9]
+        };
+        let (same, other) = (ratio(1), ratio(2));
+        assert!(same > 3.0 && other < 0.7 * same, "{same} {other}");
     }
 }

@@ -1,9 +1,12 @@
 //! All fitted pages -> the shapes, the shares of each pair (shape, rate), and what an unknown page is hoped to be.
 
-use super::{Fit, GROUP_PRIOR, GroupPrior, Mixture, N_RATES, N_SHAPES};
+use super::{Fit, GROUP_PRIOR, GroupPrior, Mixture, N_RATES, N_SHAPES, Observed};
 
 /// Weight of a shape as it is against the counts of its pages, in expected changes a bucket.
 const SHAPE_PRIOR: f32 = 20.0;
+/// Weight of what all pages say of the size of changes in a bucket against a group's own, and of 1 against that of all, in
+/// changed hours.
+const SIZE_PRIOR: f32 = 30.0;
 /// A page's importance counts as known from so many changes on.
 const KNOWN_CHANGES: f32 = 4.0;
 /// How many deviations above the mean an unknown page is hoped to be.
@@ -86,6 +89,27 @@ impl Mixture {
             let share = |(sum, prior): (&f32, &f32)| ((sum + GROUP_PRIOR * prior) / total).ln();
             group.ln = group.sum.iter().zip(&self.prior).map(share).collect();
         }
+        self.settle_sizes();
+    }
+
+    /// Relative sizes of changes by bucket: a group's own, as far as it has shown them, and those of all pages. Where the last
+    /// change is seen alone its hour is nearly known, and the page's own counts say more than its group's.
+    fn settle_sizes(&mut self) {
+        if self.observed == Observed::LastChange {
+            return;
+        }
+        let mut of_all = vec![[SIZE_PRIOR; 2]; self.n_buckets];
+        for group in &self.groups {
+            add_sums(&mut of_all, &group.size_sums);
+        }
+        let of_group = |group: &GroupPrior| {
+            let mut sums: Vec<[f32; 2]> =
+                of_all.iter().map(|[size, n]| [SIZE_PRIOR * size / n, SIZE_PRIOR]).collect();
+            add_sums(&mut sums, &group.size_sums);
+            sums.iter().map(|[size, n]| size / n).collect()
+        };
+        self.sizes = self.groups.iter().map(of_group).collect();
+        self.groups.iter_mut().for_each(|group| group.size_sums = Vec::new());
     }
 
     /// Adds a fitted page to its group.
@@ -94,11 +118,20 @@ impl Mixture {
         if at >= self.groups.len() {
             self.groups.resize_with(at + 1, GroupPrior::default);
         }
+        let of_page = self.page_importance(&fit.counts).max(1e-9);
         let group = &mut self.groups[at];
         group.sum.resize(N_SHAPES * N_RATES, 0.0);
         group.sum.iter_mut().zip(&fit.posterior).for_each(|(sum, share)| *sum += share);
         group.n_pages += 1.0;
+        group.size_sums.resize(self.n_buckets, [0.0; 2]);
+        for (sum, tally) in group.size_sums.iter_mut().zip(&fit.counts.buckets) {
+            *sum = [sum[0] + tally.wy / of_page, sum[1] + tally.ny];
+        }
     }
+}
+
+fn add_sums(into: &mut [[f32; 2]], more: &[[f32; 2]]) {
+    into.iter_mut().zip(more).for_each(|(into, more)| *into = [into[0] + more[0], into[1] + more[1]]);
 }
 
 /// Mean and a deviation of the pages' importances, with a few imagined pages of what was hoped before.

@@ -191,20 +191,20 @@ impl Counts {
     }
 
     /// Books one visit under the rates believed in: a change happened somewhere in the interval, more likely
-    /// where the rate is high. `rate` gives changes an hour by bucket.
+    /// where the rate is high. `rate` gives changes an hour by bucket, `size` how large a change is.
     pub fn add_visit(
         &mut self,
         pieces: &[BucketPiece],
         importance: Option<f32>,
         weight: f32,
         scale: Scale,
-        rate: impl Fn(usize) -> f32,
+        (rate, size): (impl Fn(usize) -> f32, impl Fn(usize) -> f32),
     ) {
         self.add_hours(pieces, weight);
         let Some(importance) = importance else { return };
         self.add_changes(pieces, weight, &rate);
         let changed = |b: usize| one_minus_exp(rate(b));
-        self.add_importance(pieces, Magnitude::new(importance), weight, scale, (&rate, &changed));
+        self.add_importance(pieces, Magnitude::new(importance), weight, scale, (&rate, &changed, &size));
     }
 
     /// Books the hours that a visit looked over, whatever it saw.
@@ -223,14 +223,14 @@ impl Counts {
         }
     }
 
-    /// `rate` gives changes an hour by bucket, `changed` the share of hours with a change.
+    /// `rate` gives changes an hour by bucket, `changed` the share of hours with a change, `size` how large a change is.
     pub(super) fn add_importance(
         &mut self,
         pieces: &[BucketPiece],
         magnitude: Magnitude,
         weight: f32,
         scale: Scale,
-        (rate, changed): (&impl Fn(usize) -> f32, &impl Fn(usize) -> f32),
+        (rate, changed, size): (&impl Fn(usize) -> f32, &impl Fn(usize) -> f32, &impl Fn(usize) -> f32),
     ) {
         let total = integral(pieces, rate);
         let any = one_minus_exp(total).max(1e-9);
@@ -240,10 +240,14 @@ impl Counts {
                 // have two changes behind it, and the pages that are seen most often would seem dull.
                 let sum = integral(pieces, changed).max(1e-9);
                 let Some(seen) = scale.added_up(magnitude, sum / any) else { return };
-                let (wy, ny) = (weight * seen / sum, weight / any);
+                // The hours share in the difference as they are believed to: the large change of the morning is not
+                // taken for that of the night before, which the same look saw.
+                let expected = integral(pieces, &|b| changed(b) * size(b)).max(1e-9);
+                let (wy, ny) = (weight * seen / expected, weight / any);
                 for piece in pieces {
-                    let p = changed(usize::from(piece.bucket)) * piece.hours * piece.times;
-                    self.add_part(piece, wy * p, ny * p);
+                    let b = usize::from(piece.bucket);
+                    let p = changed(b) * piece.hours * piece.times;
+                    self.add_part(piece, wy * p * size(b), ny * p);
                 }
             }
             Observed::LastChange => {

@@ -1,0 +1,225 @@
+//! What visits cost at the hours ahead -> how urgent a visit is now, where it may also wait for a cheaper hour.
+//!
+//! The index of [`super::gain`] is exact where a visit costs the same at all hours. It does not where pages change by day
+//! and there are as many visits at night: what the last visit of a slot earns, its price, is less than half at
+//! night. A version of the afternoon that nothing will replace can wait for that, one that the evening will replace
+//! cannot. By Definition 5.13, where pages that change a few times a day earn most, the index alone leaves four percent
+//! of what known patterns could earn; see docs/decisions/0016.
+//!
+//! So a page that was visited is planned for two days at the going prices: a dynamic program over the hour of the last
+//! visit, as in the simulator's bound for known patterns. Its urgency is the price at which a visit now and waiting for
+//! the best hour are worth the same. Nothing is learned of a page before its next visit, so that one plan, made
+//! after a visit, serves until then: work goes with the visits, not with the pages.
+
+use super::pages::{NOTICED, Pages};
+
+/// Hours after a visit for which a plan says how urgent the next one is.
+pub(super) const SPAN: usize = 24;
+/// Hours over which a plan looks.
+pub(super) const DEPTH: usize = 2 * SPAN;
+/// How much one hour's price tells of that hour on other days.
+const PRICE_WEIGHT: f32 = 0.25;
+/// Where waiting is worth more than a visit, the page comes after all others, in the order of the plain index.
+const LEAST_SHARE: f32 = 1e-3;
+const HOUR_SECS: f32 = 3600.0;
+
+/// What is believed of one page and one hour.
+#[derive(Clone, Copy, Default, Debug)]
+pub(super) struct Hour {
+    /// The probability of a change.
+    pub changed: f32,
+    /// The importance of a change.
+    pub importance: f32,
+}
+
+/// Prices by bucket, and the plans of pages.
+#[derive(Clone, Default)]
+pub(super) struct Ahead {
+    /// By bucket of the clock 0; nothing where no slot has fallen into it yet.
+    prices: Vec<Option<f32>>,
+    /// Prices of the hours after the current slot, once the hours of a day have one.
+    hours: Option<[f32; DEPTH]>,
+    /// The end of the current slot.
+    from: u32,
+    /// By the page's own row.
+    plans: Vec<Plan>,
+}
+
+/// How urgent a visit is so many hours after `from`.
+#[derive(Clone)]
+struct Plan {
+    from: u32,
+    urgency: [f32; SPAN + 1],
+}
+
+impl Ahead {
+    /// A slot begins that ends at `from`; `buckets` are those of the hours after it, by the clock 0.
+    pub(super) fn enter(&mut self, from: u32, buckets: &[u16; DEPTH]) {
+        self.from = from;
+        let of_other_days = |bucket: usize| (bucket + self.prices.len() / 2) % self.prices.len().max(1);
+        let price = |bucket: usize| self.prices.get(bucket).copied().flatten();
+        let mut hours = [0.0; DEPTH];
+        self.hours = None;
+        for (hour, &bucket) in hours.iter_mut().zip(buckets) {
+            let bucket = usize::from(bucket);
+            let Some(price) = price(bucket).or_else(|| price(of_other_days(bucket))) else { return };
+            *hour = price;
+        }
+        self.hours = Some(hours);
+    }
+
+    /// Whether pages can be planned in this slot.
+    pub(super) fn is_ready(&self) -> bool {
+        self.hours.is_some()
+    }
+
+    /// The last visit of a slot of so many hours in a bucket was worth this.
+    pub(super) fn note_price(&mut self, bucket: usize, n_buckets: usize, hours: f32, price: f32) {
+        self.prices.resize(n_buckets, None);
+        let Some(known) = self.prices.get_mut(bucket) else { return };
+        let weight = PRICE_WEIGHT * hours.min(1.0);
+        *known = Some(known.map_or(price, |known| known + weight * (price - known)));
+    }
+
+    /// Plans a page that was visited in this slot; `reward` is r at the end of the slot.
+    pub(super) fn plan(&mut self, row: u32, value: f32, reward: f32, hours: &[Hour; DEPTH]) {
+        let Some(prices) = &self.hours else { return };
+        let row = row as usize;
+        if row >= self.plans.len() {
+            self.plans.resize(row + 1, Plan { from: 0, urgency: [0.0; SPAN + 1] });
+        }
+        let mut urgency = [0.0; SPAN + 1];
+        urgencies(value, reward, hours, prices, &mut urgency);
+        self.plans[row] = Plan { from: self.from, urgency };
+    }
+
+    /// Puts what was planned in the place of the index, for pages with a row of their own whose plan reaches to `now`.
+    pub(super) fn follow(&self, pages: &mut Pages, range: std::ops::Range<usize>, now_secs: u32) {
+        for at in range {
+            let Some(plan) = self.plans.get(pages.row[at] as usize) else { continue };
+            if plan.from <= pages.seen_at[at] || pages.has(at, NOTICED) || !super::learn::owns_row(pages, at)
+            {
+                continue;
+            }
+            if let Some(planned) = plan.urgency_at(now_secs) {
+                pages.urgency[at] = planned.max(LEAST_SHARE * pages.urgency[at]);
+            }
+        }
+    }
+
+    pub(super) fn n_bytes(&self) -> usize {
+        self.plans.capacity() * std::mem::size_of::<Plan>()
+    }
+}
+
+impl Plan {
+    fn urgency_at(&self, now_secs: u32) -> Option<f32> {
+        let hours = now_secs.checked_sub(self.from)? as f32 / HOUR_SECS;
+        let whole = hours as usize;
+        let (here, next) = (self.urgency.get(whole)?, self.urgency.get(whole + 1));
+        Some(next.map_or(*here, |next| here + (hours - whole as f32) * (next - here)))
+    }
+}
+
+/// The price at which a visit at the end of each hour and waiting are worth the same, from the end of hour 0 on. At that
+/// time `reward` is expected of a visit.
+fn urgencies(value: f32, reward: f32, hours: &[Hour], prices: &[f32], into: &mut [f32]) {
+    let n = hours.len();
+    let mut after = vec![0.0f32; n + 1];
+    for visited in (0..n).rev() {
+        let (mut reward, mut best) = (0.0f32, 0.0f32);
+        let next = hours.iter().zip(prices).zip(&after[1..]).skip(visited).take(SPAN);
+        for ((hour, price), after) in next {
+            reward += (hour.importance - reward) * hour.changed;
+            best = best.max(value * reward - price + after);
+        }
+        after[visited] = best;
+    }
+    let mut worth = vec![0.0f32; n + 1];
+    let mut reward = reward;
+    worth[0] = value * reward + after[0];
+    for (i, hour) in hours.iter().enumerate() {
+        reward += (hour.importance - reward) * hour.changed;
+        worth[i + 1] = value * reward + after[i + 1];
+    }
+    let mut waiting = 0.0f32;
+    for i in (0..=n).rev() {
+        if let Some(urgency) = into.get_mut(i) {
+            *urgency = worth[i] - waiting;
+        }
+        if i > 0 {
+            waiting = waiting.max(worth[i] - prices[i - 1]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The most that visits at the end of some of the hours earn, all choices tried; `reward` is there before them.
+    fn most(value: f32, reward: f32, hours: &[Hour], prices: &[f32]) -> f32 {
+        let (Some((hour, hours)), Some((price, prices))) = (hours.split_first(), prices.split_first()) else {
+            return 0.0;
+        };
+        let reward = reward + (hour.importance - reward) * hour.changed;
+        let visited = value * reward - price + most(value, 0.0, hours, prices);
+        visited.max(most(value, reward, hours, prices))
+    }
+
+    proptest! {
+        #[test]
+        fn urgency_is_the_price_at_which_waiting_is_as_good(
+            hours in prop::collection::vec((0.0f32..1.0, 0.0f32..1.0, 0.0f32..1.0), 1..10),
+            value in 0.1f32..4.0, reward in 0.0f32..1.0,
+        ) {
+            let prices: Vec<f32> = hours.iter().map(|hour| hour.2).collect();
+            let hours: Vec<Hour> =
+                hours.iter().map(|&(changed, importance, _)| Hour { changed, importance }).collect();
+            let mut planned = vec![0.0; hours.len() + 1];
+            urgencies(value, reward, &hours, &prices, &mut planned);
+            let mut reward = reward;
+            for i in 0..=hours.len() {
+                let visit = value * reward + most(value, 0.0, &hours[i..], &prices[i..]);
+                let wait = most(value, reward, &hours[i..], &prices[i..]);
+                prop_assert!((planned[i] - (visit - wait)).abs() < 1e-4, "{i}: {} {visit} {wait}", planned[i]);
+                if let Some(hour) = hours.get(i) {
+                    reward += (hour.importance - reward) * hour.changed;
+                }
+            }
+        }
+    }
+
+    /// Two pages have changed in the afternoon: one is quiet from now on, the other changes all evening.
+    #[test]
+    fn what_nothing_will_replace_waits_for_the_cheap_hours() {
+        let mut prices = [1.0; DEPTH];
+        prices[6..16].fill(0.3);
+        let plan = |changed: f32| {
+            let mut evening = [Hour { changed: 0.0, importance: 0.5 }; DEPTH];
+            evening[..6].fill(Hour { changed, importance: 0.5 });
+            let mut urgency = [0.0; SPAN + 1];
+            urgencies(2.4, 0.5, &evening, &prices, &mut urgency);
+            urgency
+        };
+        let (quiet, busy) = (plan(0.0), plan(0.5));
+        assert!(quiet[0] < 0.31 && busy[0] > 0.6, "{} {}", quiet[0], busy[0]);
+    }
+
+    #[test]
+    fn prices_are_known_once_every_hour_of_a_day_had_one() {
+        let mut ahead = Ahead::default();
+        let buckets: [u16; DEPTH] = std::array::from_fn(|hour| (hour % 24) as u16);
+        for bucket in 0..24 {
+            ahead.enter(0, &buckets);
+            assert!(!ahead.is_ready(), "{bucket}");
+            ahead.note_price(bucket, 48, 1.0, 2.0);
+        }
+        ahead.enter(0, &buckets);
+        assert!(ahead.is_ready());
+        // A weekend is taken to be like other days until one has passed.
+        ahead.enter(0, &buckets.map(|bucket| bucket + 24));
+        assert!(ahead.is_ready());
+    }
+}

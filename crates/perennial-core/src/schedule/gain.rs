@@ -16,9 +16,9 @@ use crate::pattern::mixture::{BucketPiece, HIGHEST_RATE, exp_neg, one_minus_exp}
 /// Pages worked on at a time, so that the numbers in between stay in the nearest cache.
 const CHUNK: usize = 512;
 
-/// Share of the growth in the slot ahead that is charged for a visit that may be saved: 0.5 is better where the budget is
-/// large, 1 where it is small.
-const GROWTH_CHARGED: f32 = 0.75;
+/// Share of the growth in the slot ahead that is charged for a visit that may be saved: more earns less where the budget is large,
+/// none earns less where it is small.
+const GROWTH_CHARGED: f32 = 0.5;
 
 /// How long a busy or quiet spell is remembered.
 pub(super) const SPELL_HOURS: f32 = 96.0;
@@ -152,7 +152,7 @@ fn rank(pages: &mut Pages, range: std::ops::Range<usize>) {
     }
 }
 
-/// Takes off most of what the index will grow by in the slot ahead. A visit that may be saved had better wait while the
+/// Takes off half of what the index will grow by in the slot ahead. A visit that may be saved had better wait while the
 /// index grows, and be made before it falls: before a version is lost to one of less importance.
 fn charge_for_growth(pages: &mut Pages, range: std::ops::Range<usize>, x: &[f32], m: &[f32]) {
     let urgency = &mut pages.urgency[range.clone()];

@@ -123,8 +123,8 @@ impl Scale {
     /// A difference on the scale on which the changes behind it add up. When nearly nothing is left of the last
     /// copy, the difference says "at least so much" and no more: if more was believed, it says nothing, or a page
     /// that is seen once a week would seem to change by trifles.
-    fn added_up(self, magnitude: Magnitude, n_changes: f32) -> Option<f32> {
-        let is_mute = magnitude.importance > SATURATED && magnitude.sum < self.of_page * n_changes;
+    fn added_up(self, magnitude: Magnitude, n_changed: impl Fn() -> f32) -> Option<f32> {
+        let is_mute = magnitude.importance > SATURATED && magnitude.sum < self.of_page * n_changed();
         (!is_mute).then_some(magnitude.sum)
     }
 }
@@ -238,8 +238,8 @@ impl Counts {
             Observed::Difference => {
                 // Changed hours, not changed pieces: cut into two halves, a look an hour after the last would seem to
                 // have two changes behind it, and the pages that are seen most often would seem dull.
-                let sum = integral(pieces, changed).max(1e-9);
-                let Some(seen) = scale.added_up(magnitude, sum / any) else { return };
+                let n_changed = || integral(pieces, changed) / any;
+                let Some(seen) = scale.added_up(magnitude, n_changed) else { return };
                 // The hours share in the difference as they are believed to: the large change of the morning is not
                 // taken for that of the night before, which the same look saw.
                 let expected = integral(pieces, &|b| changed(b) * size(b)).max(1e-9);

@@ -3,8 +3,8 @@
 //! The index of [`super::gain`] is exact where a visit costs the same at all hours. It does not where pages change by day
 //! and there are as many visits at night: what the last visit of a slot earns, its price, is less than half at
 //! night. A version of the afternoon that nothing will replace can wait for that, one that the evening will replace
-//! cannot. By Definition 5.13, where pages that change a few times a day earn most, the index alone leaves four percent
-//! of what known patterns could earn; see docs/decisions/0016.
+//! cannot. That matters by Definition 5.13, where pages that change a few times a day earn most; see
+//! docs/decisions/0016.
 //!
 //! So a page that was visited is planned for two days at the going prices: a dynamic program over the hour of the last
 //! visit, as in the simulator's bound for known patterns. Its urgency is the price at which a visit now and waiting for
@@ -12,9 +12,12 @@
 //! after a visit, serves until then: work goes with the visits, not with the pages.
 
 use super::pages::{NOTICED, Pages};
+use super::{Goal, Reason, Scheduler, Strategy, gain, learn};
+use crate::pattern::mixture::{bucket_of, one_minus_exp};
+use crate::time::{LocalClock, Span, Timestamp};
 
 /// Hours after a visit for which a plan says how urgent the next one is.
-pub(super) const SPAN: usize = 24;
+const SPAN: usize = 24;
 /// Hours over which a plan looks.
 pub(super) const DEPTH: usize = 2 * SPAN;
 /// How much one hour's price tells of that hour on other days.
@@ -25,11 +28,11 @@ const HOUR_SECS: f32 = 3600.0;
 
 /// What is believed of one page and one hour.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct Hour {
+struct Hour {
     /// The probability of a change.
-    pub changed: f32,
+    changed: f32,
     /// The importance of a change.
-    pub importance: f32,
+    importance: f32,
 }
 
 /// Prices by bucket, and the plans of pages.
@@ -52,9 +55,60 @@ struct Plan {
     urgency: [f32; SPAN + 1],
 }
 
+impl Scheduler {
+    /// Whether visits are planned for the hours ahead. Where the budget may vary, all hours have about the same price; and
+    /// pooled completeness gains nothing by it: there the busiest pages earn most, and they cannot wait.
+    pub(super) fn plans_ahead(&self) -> bool {
+        let config = &self.config;
+        config.strategy == Strategy::ExpectedGain
+            && config.goal != Goal::Pooled
+            && config.budget.is_some()
+            && !config.varying_budget
+            && config.slot <= Span::from_hours(1)
+    }
+
+    /// What the last of the most urgent visits of a slot is worth is the price of all of them; what the hours after the slot
+    /// will cost is known from such prices.
+    pub(super) fn note_price(&mut self, urgent: &[(u32, Reason)]) {
+        let Some((start, end)) = self.slot.range.filter(|_| self.plans_ahead()) else { return };
+        let urgency = |(at, _): &(u32, Reason)| self.pages.urgency[*at as usize];
+        if let Some(price) = urgent.iter().map(urgency).reduce(f32::min) {
+            let hours = (end - start).as_hours_f64() as f32;
+            let bucket = usize::from(self.bucket_at(&self.clocks[0], start));
+            self.ahead.note_price(bucket, self.learner.mixture.n_buckets(), hours, price);
+        }
+        let middle_of = |hour: usize| end + Span::from_secs(3600 * hour as i64 + 1800);
+        let buckets = |clock| std::array::from_fn(|hour| self.bucket_at(clock, middle_of(hour)));
+        self.hours_ahead = self.clocks.iter().map(buckets).collect();
+        self.ahead.enter(self.secs(end), &self.hours_ahead[0]);
+    }
+
+    fn bucket_at(&self, clock: &LocalClock, at: Timestamp) -> u16 {
+        let (kind, period) = clock.period_at(at, self.config.n_periods);
+        bucket_of(kind, period, self.config.n_periods)
+    }
+
+    /// Plans the next visit of a page that was just visited.
+    pub(super) fn plan_ahead(&mut self, at: usize) {
+        if !self.ahead.is_ready() || !self.plans_ahead() || !learn::owns_row(&self.pages, at) {
+            return;
+        }
+        let Some(buckets) = self.hours_ahead.get(usize::from(self.pages.clock[at])) else { return };
+        let (mut unusual, left) = (self.pages.spell[at] - 1.0, gain::spell_left(1.0));
+        let mut hours = [Hour::default(); DEPTH];
+        for (hour, &bucket) in hours.iter_mut().zip(buckets) {
+            let (rate, importance) =
+                self.learner.in_spell(&self.pages, at, usize::from(bucket), 1.0 + unusual);
+            *hour = Hour { changed: one_minus_exp(rate), importance };
+            unusual *= left;
+        }
+        self.ahead.plan(self.pages.row[at], self.pages.value[at], self.pages.reward[at], &hours);
+    }
+}
+
 impl Ahead {
     /// A slot begins that ends at `from`; `buckets` are those of the hours after it, by the clock 0.
-    pub(super) fn enter(&mut self, from: u32, buckets: &[u16; DEPTH]) {
+    fn enter(&mut self, from: u32, buckets: &[u16; DEPTH]) {
         self.from = from;
         let of_other_days = |bucket: usize| (bucket + self.prices.len() / 2) % self.prices.len().max(1);
         let price = |bucket: usize| self.prices.get(bucket).copied().flatten();
@@ -69,12 +123,12 @@ impl Ahead {
     }
 
     /// Whether pages can be planned in this slot.
-    pub(super) fn is_ready(&self) -> bool {
+    fn is_ready(&self) -> bool {
         self.hours.is_some()
     }
 
     /// The last visit of a slot of so many hours in a bucket was worth this.
-    pub(super) fn note_price(&mut self, bucket: usize, n_buckets: usize, hours: f32, price: f32) {
+    fn note_price(&mut self, bucket: usize, n_buckets: usize, hours: f32, price: f32) {
         self.prices.resize(n_buckets, None);
         let Some(known) = self.prices.get_mut(bucket) else { return };
         let weight = PRICE_WEIGHT * hours.min(1.0);
@@ -82,7 +136,7 @@ impl Ahead {
     }
 
     /// Plans a page that was visited in this slot; `reward` is r at the end of the slot.
-    pub(super) fn plan(&mut self, row: u32, value: f32, reward: f32, hours: &[Hour; DEPTH]) {
+    fn plan(&mut self, row: u32, value: f32, reward: f32, hours: &[Hour; DEPTH]) {
         let Some(prices) = &self.hours else { return };
         let row = row as usize;
         if row >= self.plans.len() {
@@ -97,8 +151,7 @@ impl Ahead {
     pub(super) fn follow(&self, pages: &mut Pages, range: std::ops::Range<usize>, now_secs: u32) {
         for at in range {
             let Some(plan) = self.plans.get(pages.row[at] as usize) else { continue };
-            if plan.from <= pages.seen_at[at] || pages.has(at, NOTICED) || !super::learn::owns_row(pages, at)
-            {
+            if plan.from <= pages.seen_at[at] || pages.has(at, NOTICED) || !learn::owns_row(pages, at) {
                 continue;
             }
             if let Some(planned) = plan.urgency_at(now_secs) {

@@ -3,13 +3,11 @@
 
 use std::collections::HashMap;
 
-use super::ahead::{DEPTH, Hour};
 use super::pages::{FRESH, GONE, NOTICED, PENDING, VACANT};
 use super::select::{self, Histogram};
-use super::{Goal, Pacing, Reason, Scheduler, Slot, Strategy, gain, learn};
+use super::{Pacing, Reason, Scheduler, Slot, Strategy, gain, learn};
 use crate::importance::Importance;
-use crate::pattern::mixture::{bucket_of, one_minus_exp};
-use crate::time::{LocalClock, Span, Timestamp};
+use crate::time::{Span, Timestamp};
 
 /// Of a slot's visits, new pages leave this share to the others.
 const KEPT_FROM_NEW: f64 = 0.2;
@@ -140,55 +138,6 @@ impl Scheduler {
             pieces.first().map_or(gain::Step::default(), |piece| gain::Step { bucket: piece.bucket, hours })
         };
         self.clocks.iter().map(next).collect()
-    }
-
-    /// Whether visits are planned for the hours ahead. Where the budget may vary, all hours have about the same price; and
-    /// pooled completeness gains nothing by it: there the busiest pages earn most, and they cannot wait.
-    fn plans_ahead(&self) -> bool {
-        let config = &self.config;
-        config.strategy == Strategy::ExpectedGain
-            && config.goal != Goal::Pooled
-            && config.budget.is_some()
-            && !config.varying_budget
-            && config.slot <= Span::from_hours(1)
-    }
-
-    /// What the last of the most urgent visits of a slot is worth is the price of all of them; what the hours after the slot
-    /// will cost is known from such prices.
-    fn note_price(&mut self, urgent: &[(u32, Reason)]) {
-        let Some((start, end)) = self.slot.range.filter(|_| self.plans_ahead()) else { return };
-        let urgency = |(at, _): &(u32, Reason)| self.pages.urgency[*at as usize];
-        if let Some(price) = urgent.iter().map(urgency).reduce(f32::min) {
-            let hours = (end - start).as_hours_f64() as f32;
-            let bucket = usize::from(self.bucket_at(&self.clocks[0], start));
-            self.ahead.note_price(bucket, self.learner.mixture.n_buckets(), hours, price);
-        }
-        let middle_of = |hour: usize| end + Span::from_secs(3600 * hour as i64 + 1800);
-        let buckets = |clock| std::array::from_fn(|hour| self.bucket_at(clock, middle_of(hour)));
-        self.hours_ahead = self.clocks.iter().map(buckets).collect();
-        self.ahead.enter(self.secs(end), &self.hours_ahead[0]);
-    }
-
-    fn bucket_at(&self, clock: &LocalClock, at: Timestamp) -> u16 {
-        let (kind, period) = clock.period_at(at, self.config.n_periods);
-        bucket_of(kind, period, self.config.n_periods)
-    }
-
-    /// Plans the next visit of a page that was just visited.
-    pub(super) fn plan_ahead(&mut self, at: usize) {
-        if !self.ahead.is_ready() || !self.plans_ahead() || !learn::owns_row(&self.pages, at) {
-            return;
-        }
-        let Some(buckets) = self.hours_ahead.get(usize::from(self.pages.clock[at])) else { return };
-        let (mut unusual, left) = (self.pages.spell[at] - 1.0, gain::spell_left(1.0));
-        let mut hours = [Hour::default(); DEPTH];
-        for (hour, &bucket) in hours.iter_mut().zip(buckets) {
-            let (rate, importance) =
-                self.learner.in_spell(&self.pages, at, usize::from(bucket), 1.0 + unusual);
-            *hour = Hour { changed: one_minus_exp(rate), importance };
-            unusual *= left;
-        }
-        self.ahead.plan(self.pages.row[at], self.pages.value[at], self.pages.reward[at], &hours);
     }
 
     /// r and L of a page anew, from its last visit to the end of the slot.

@@ -256,7 +256,7 @@ impl Mixture {
         }
     }
 
-    /// mu_b of all buckets; of none that is known, what the group says.
+    /// mu_b of all buckets; where the page has shown little, what its group says.
     fn fill_sizes(&self, counts: &Counts, group: u32, into: &mut [f32]) {
         let of_page = self.page_importance(counts);
         match self.sizes.get(group as usize).filter(|sizes| sizes.len() == into.len()) {
@@ -451,7 +451,7 @@ mod tests {
         assert!(dull.importance[0] < 0.3 * unseen.importance[0]);
     }
 
-    /// Every look spans twelve hours, most of them one of two changes and some both: a large one at 8 and a trifle at 20.
+    /// Looks span twelve to sixteen hours, most of them one of two changes and some both: a large one at 8 and a trifle at 20.
     #[test]
     fn a_difference_belongs_to_the_hour_of_large_changes() {
         let mixture = Mixture::new(24, Observed::Difference);

@@ -8,10 +8,10 @@ use indicatif::{DecimalBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use perennial_core::schedule::{Pacing, Strategy};
 use perennial_core::time::{Span, Timestamp};
 
-use super::{Context, Exit};
+use super::{Context, Exit, signals};
 use crate::crawl::amounts::{parse_budget, parse_bytes, parse_span};
 use crate::crawl::clock::Clock;
-use crate::crawl::{CrawlOptions, End, Status, crawl};
+use crate::crawl::{CrawlOptions, End, Status, Stop, crawl};
 
 const AFTER_HELP: &str = "\
 Ctrl-C finishes what is in flight and stops; a second one stops at once. Either way the next crawl goes on
@@ -57,10 +57,10 @@ pub(super) struct Crawl {
     /// Ask hosts with private and loopback addresses too
     #[arg(long)]
     allow_private: bool,
-    /// The same delay after every fetch, in place of manners; for hosts of your own
+    /// Fixed delay after every fetch, instead of politeness; only for hosts you run
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     delay: Option<Span>,
-    /// Connections to one host at a time; for hosts of your own
+    /// Connections to one host at a time; more than one only for hosts you run
     #[arg(long, value_name = "N", default_value_t = 1)]
     connections: u32,
     /// Run on a virtual clock, so many times as fast, or `max`: it leaps whenever there is nothing to do; loopback hosts
@@ -83,6 +83,7 @@ impl Crawl {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         let options = self.options()?;
+        signals::listen(context, &options.stop);
         let progress = Progress::new();
         let status =
             crawl(&archive, options, |status| progress.show(status), |text| progress.warn(context, text));
@@ -129,6 +130,7 @@ impl Crawl {
             clock,
             seed: self.seed,
             analyse: !self.no_analysis,
+            stop: Stop::default(),
         })
     }
 }

@@ -8,8 +8,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use perennial_core::schedule::Strategy;
 use perennial_core::time::{Span, Timestamp};
 
-use super::{Context, Exit};
-use crate::crawl::Status;
+use super::{Context, Exit, signals};
+use crate::crawl::{Status, Stop};
 use crate::demo::{self, Caught, DemoOptions, DemoResult};
 
 const AFTER_HELP: &str = "\
@@ -64,7 +64,9 @@ impl Demo {
             budget: self.budget / 100.0,
             factor: self.time_lapse,
             strategy: self.strategy,
+            stop: Stop::default(),
         };
+        signals::listen(context, &options.stop);
         let bar = bar(self.days);
         let start = Timestamp::parse("2026-03-02")?;
         let shown = demo::demo(

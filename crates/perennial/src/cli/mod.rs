@@ -24,6 +24,7 @@ mod render_worker;
 mod run;
 mod schedule;
 mod segment;
+mod signals;
 mod simulate;
 mod verify;
 

@@ -1,4 +1,4 @@
-//! Reports -> captures, the crawl's memory and the log, made durable together; then word back to the loop.
+//! Reports -> captures, the crawl's memory and the log, made durable together; then the loop hears of it.
 //!
 //! One thread owns the archive. It takes what reports there are, appends their exchanges, and commits once for
 //! all of them: the more fetches are in flight, the fewer syncs a page costs. A connection is free again only after
@@ -23,7 +23,7 @@ use super::visit::{Exchanged, Report};
 use crate::analyse::PageLessons;
 use crate::archive::{Appended, ArchiveWriter};
 use crate::fetch::Cut;
-use crate::store::{Discovery, Ending, Kind, PageKind, Target, Visited, url_hash};
+use crate::store::{Discovery, Ending, FrontierPage, Kind, PageKind, Target, Visited, url_hash};
 
 /// Reports taken into one commit.
 const MAX_BATCH: usize = 256;
@@ -59,6 +59,8 @@ pub struct Settled {
     pub stored_bytes: u64,
     /// When it ended.
     pub done_at: Timestamp,
+    /// The time of the capture, as it is stored; when the visit ended if there is none.
+    pub captured_at: Timestamp,
     /// Pages that it led to and that were not known.
     pub new_pages: Vec<NewPage>,
     /// Something the user should know, once.
@@ -94,8 +96,8 @@ pub enum Message {
     EndPass(i64, Timestamp),
 }
 
-/// What one batch taught, or why nothing can be written any more.
-pub type Word = anyhow::Result<Vec<Settled>>;
+/// The visits of one batch, now safe, or why nothing can be written any more.
+pub type Committed = anyhow::Result<Vec<Settled>>;
 
 /// Owns the archive and the crawl's memory.
 pub struct Recorder {
@@ -131,7 +133,11 @@ struct Pending {
 
 impl Recorder {
     /// Takes reports until the loop hangs up, then closes the archive.
-    pub fn run(mut self, messages: Receiver<Message>, words: &UnboundedSender<Word>) -> anyhow::Result<()> {
+    pub fn run(
+        mut self,
+        messages: Receiver<Message>,
+        committed: &UnboundedSender<Committed>,
+    ) -> anyhow::Result<()> {
         while let Ok(first) = messages.recv() {
             let mut batch = Vec::new();
             let mut lessons = Vec::new();
@@ -149,10 +155,10 @@ impl Recorder {
             if batch.is_empty() && lessons.is_empty() {
                 continue;
             }
-            let word = self.settle(batch, &lessons);
-            let failed = word.is_err();
-            let _ = words.send(word);
-            if failed {
+            let settled = self.settle(batch, &lessons);
+            let has_failed = settled.is_err();
+            let _ = committed.send(settled);
+            if has_failed {
                 // The loop has the error; what was committed is safe, the rest is repaired at the next start.
                 return Ok(());
             }
@@ -161,7 +167,7 @@ impl Recorder {
         self.writer.close()
     }
 
-    fn settle(&mut self, batch: Vec<Report>, lessons: &[PageLessons]) -> Word {
+    fn settle(&mut self, batch: Vec<Report>, lessons: &[PageLessons]) -> Committed {
         let mut pending = Vec::with_capacity(batch.len());
         for report in batch {
             pending.push(self.append(report)?);
@@ -204,6 +210,10 @@ impl Recorder {
             conditional: report.conditional,
             ..LogLine::default()
         };
+        let captured_at = match &report.result {
+            Ok(exchanged) => Timestamp::from_secs(exchanged.time.as_secs()),
+            Err(_) => report.done_at,
+        };
         let mut verdict = match report.result {
             Err(failure) => {
                 line.error = Some(failure.kind.into());
@@ -241,6 +251,7 @@ impl Recorder {
                 body_bytes,
                 stored_bytes,
                 done_at: report.done_at,
+                captured_at,
                 new_pages: Vec::new(),
                 warning: report.warning,
             },
@@ -367,8 +378,21 @@ impl Recorder {
         Url::parse(url).is_ok_and(|url| self.count_shape(&url) <= self.max_pages_per_shape)
     }
 
+    /// Takes over an address that an earlier crawl knew.
+    pub fn load(&mut self, known: &FrontierPage) {
+        let hash = url_hash(&known.url);
+        if known.kind != PageKind::Page {
+            self.fetched.insert(hash, known.visited.map_or(0, Timestamp::as_secs));
+            return;
+        }
+        self.known.insert(hash);
+        if let Ok(url) = Url::parse(&known.url) {
+            self.count_shape(&url);
+        }
+    }
+
     /// Counts a page to its shape; how many there are now.
-    pub fn count_shape(&mut self, url: &Url) -> u32 {
+    fn count_shape(&mut self, url: &Url) -> u32 {
         let key = url_hash(&format!("{}{}", url.host_str().unwrap_or_default(), shape(url)));
         let n_pages = self.shapes.entry(key).or_default();
         *n_pages = n_pages.saturating_add(1);

@@ -9,23 +9,21 @@ use anyhow::{Context, anyhow};
 use perennial_core::schedule::{Budget, ScheduleConfig};
 use perennial_core::time::{Span, Timestamp};
 use tokio::sync::mpsc::unbounded_channel;
-use url::Url;
 
 use super::analysis::Analysis;
 use super::clock::Clock;
-use super::host::{Hosts, Why};
+use super::policy::{Order, Policy, PolicyConfig};
 use super::record::Recorder;
 use super::settings::{CrawlSettings, CrawlTable, Seeds};
 use super::spending::{self, Allowance, Spending};
-use super::unstyled::Unstyled;
 use super::visit::Shared;
 use super::weights::Weights;
-use super::{Crawl, CrawlOptions, Order, Status, browser, log, robots};
+use super::{Crawl, CrawlOptions, Status, browser, log, robots};
 use crate::analyse::{Analyst, PageAnalyst, analyse_backlog};
 use crate::archive::{Archive, ArchiveWriter};
 use crate::fetch::{Client, Proxy};
 use crate::learn::{self, Followed};
-use crate::store::{Discovery, Ending, FrontierPage, PageKind, url_hash};
+use crate::store::{Discovery, PageKind};
 
 impl Crawl {
     /// Opens the archive and loads what is known; the recorder runs in a thread of its own from here on.
@@ -47,7 +45,7 @@ impl Crawl {
         }
         options.clock = resume_clock(&options.clock, &writer)?;
         let now = options.clock.now();
-        let (seed_numbers, order_start) = prepare(&mut writer, &seeds, &options, now)?;
+        let (seed_numbers, pass) = prepare(&mut writer, &seeds, &options, now)?;
         let spending = spending_of(&mut writer, &table, &seeds, &seed_numbers, &options, now)?;
         let politeness = match options.delay {
             Some(delay) => table.politeness().with_fixed_delay(delay),
@@ -93,102 +91,76 @@ impl Crawl {
         });
         let followed = Followed::of(archive, recorder.writer.store())?;
         let (reports, report_receiver) = std::sync::mpsc::channel();
-        let (word_sender, words) = unbounded_channel();
+        let (committed_sender, committed) = unbounded_channel();
         let analysis = match &shared.analyst {
             Some(analyst) => Some(Analysis::start(analyst, &reports)?),
             None => None,
         };
+        let order = match pass {
+            Some((_, started)) => Order::Once { started },
+            None => {
+                let config = schedule_config(&options, spending.plan());
+                let store = recorder.writer.store();
+                let scheduler = learn::scheduler(store, &followed, config, options.seed, now)?;
+                Order::Scheduled(Box::new(scheduler))
+            }
+        };
+        let config = policy_config(&options, &shared.table);
         let mut crawl = Crawl {
             store: archive.store()?,
-            hosts: Hosts::new(options.connections.max(1)),
-            order: match order_start {
-                Some((pass, started)) => Order::Once { pass, started },
-                None => {
-                    let config = schedule_config(&options, spending.plan());
-                    let store = recorder.writer.store();
-                    let scheduler = learn::scheduler(store, &followed, config, options.seed, now)?;
-                    Order::Scheduled(Box::new(scheduler))
-                }
-            },
+            policy: Policy::new(config, order, followed, spending, now),
+            pass: pass.map(|(number, _)| number),
             shared,
             reports: Some(reports),
-            words,
+            committed,
             analysis,
-            judged: HashMap::new(),
-            unstyled: Unstyled::default(),
             weights: Weights::new(archive),
-            spending,
-            put_off: Vec::new(),
-            planned_at: now,
             status: Status::default(),
-            followed,
-            n_known: 0,
-            n_pages_started: 0,
-            began: now,
-            is_stopping: false,
             options,
         };
-        crawl.load(&mut recorder)?;
+        crawl.load(&mut recorder, now)?;
         let thread = std::thread::Builder::new().name("recorder".into()).spawn(move || {
-            let word_sender = word_sender;
-            recorder.run(report_receiver, &word_sender)
+            let committed_sender = committed_sender;
+            recorder.run(report_receiver, &committed_sender)
         })?;
         Ok((crawl, thread))
     }
 
-    /// Queues what is due, tells the policy of the rest, and the recorder what is known.
-    fn load(&mut self, recorder: &mut Recorder) -> anyhow::Result<()> {
+    /// Queues what is due, and tells the recorder what is known.
+    fn load(&mut self, recorder: &mut Recorder, now: Timestamp) -> anyhow::Result<()> {
         for (&site, &state) in &recorder.hosts {
-            self.hosts.set_state(site, state);
+            self.policy.set_host(site, state);
         }
         // A connection of its own, so that loading can change the crawl.
         let store = recorder.writer.archive().store()?;
         store.each_frontier_page(|known| {
-            let hash = url_hash(&known.url);
-            match known.kind {
-                PageKind::Page => {
-                    recorder.known.insert(hash);
-                    if let Ok(url) = Url::parse(&known.url) {
-                        recorder.count_shape(&url);
-                    }
+            recorder.load(&known);
+            if known.kind == PageKind::Page {
+                self.weights.add(known.page, self.policy.weight_of_seed(known.seed));
+                if known.visited.is_some() {
+                    self.weights.saw(known.page);
                 }
-                _ => drop(recorder.fetched.insert(hash, known.visited.map_or(0, Timestamp::as_secs))),
             }
-            self.load_one(&known);
+            self.policy.load(&known);
         })?;
-        if let Order::Scheduled(scheduler) = &mut self.order {
-            self.weights.rank_now(scheduler, self.began)?;
+        if let Some(scheduler) = self.policy.scheduler_mut() {
+            self.weights.rank_now(scheduler, now)?;
         }
         Ok(())
     }
+}
 
-    fn load_one(&mut self, known: &FrontierPage) {
-        if !self.shared.seed_numbers.contains(&known.seed) {
-            return;
-        }
-        if known.kind != PageKind::Page {
-            if known.visited.is_none() {
-                self.hosts.push(known.site, known.page, Why::Needed);
-            }
-            return;
-        }
-        self.n_known += 1;
-        self.weights.add(known.page, self.followed.weight_of_seed(known.seed));
-        self.spending.add(known.page, known.seed);
-        if known.visited.is_some() {
-            self.weights.saw(known.page);
-        }
-        match &mut self.order {
-            Order::Once { started, .. } => {
-                let is_done = known.visited.is_some_and(|visited| visited >= *started)
-                    && (known.ending != Some(Ending::Failed)
-                        || known.n_failures >= self.shared.table.max_tries);
-                if !is_done {
-                    self.hosts.push(known.site, known.page, Why::Pass);
-                }
-            }
-            Order::Scheduled(_) => {}
-        }
+fn policy_config(options: &CrawlOptions, table: &CrawlTable) -> PolicyConfig {
+    PolicyConfig {
+        max_workers: table.max_workers,
+        connections: options.connections,
+        max_tries: table.max_tries,
+        max_wait: Span::from_millis((table.max_wait_secs * 1000.0) as i64),
+        slot: options.slot,
+        limit: options.limit,
+        time_limit: options.time_limit,
+        size_limit: options.size_limit,
+        is_analysing: options.analyse,
     }
 }
 

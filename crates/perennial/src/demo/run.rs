@@ -22,7 +22,7 @@ use crate::analyse::Analyst;
 use crate::archive::{Archive, is_archive};
 use crate::crawl::clock::Clock;
 use crate::crawl::settings::{CrawlSettings, SiteTable, follow};
-use crate::crawl::{CrawlOptions, Status, crawl};
+use crate::crawl::{CrawlOptions, Status, Stop, crawl};
 
 /// Instants at which the coherence of the archive is asked for.
 const N_QUERIES: u32 = 56;
@@ -42,6 +42,8 @@ pub struct DemoOptions {
     pub factor: Option<f64>,
     /// Which policy crawls.
     pub strategy: Strategy,
+    /// Ends the crawl when it is asked to.
+    pub stop: Stop,
 }
 
 /// Shares of what existed that an archive caught.
@@ -162,6 +164,7 @@ pub fn demo(
         connections: 2,
         clock: clock.clone(),
         seed: options.seed,
+        stop: options.stop.clone(),
         ..CrawlOptions::default()
     };
     crawl(&archive, crawl_options, |status| show(status, clock.now()), warn)?;

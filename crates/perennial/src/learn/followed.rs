@@ -55,6 +55,15 @@ impl Followed {
         Ok(followed)
     }
 
+    /// One site that says nothing, for tests.
+    #[cfg(test)]
+    pub(crate) fn of_seed(seed: i64, url: &str) -> Followed {
+        let clock = LocalClock::utc();
+        let origin = origin_of(url).unwrap_or_default();
+        let site = FollowedSite { url: url.to_owned(), origin, weight: 1.0, clock };
+        Followed { sites: vec![site], by_seed: HashMap::from([(seed, 0)]) }
+    }
+
     /// Whether the user still follows the seed of this number.
     pub fn has_seed(&self, seed: i64) -> bool {
         self.by_seed.contains_key(&seed)

@@ -3,12 +3,12 @@
 
 use anyhow::Context;
 use perennial_core::importance::Importance;
-use perennial_core::index::Indexer;
 use perennial_core::noise::NoiseHistory;
 use perennial_core::observe::{Known, Observation};
 use perennial_core::page::PageId;
 use perennial_core::schedule::VisitOutcome;
 use perennial_core::segment::{BlockTree, vixml};
+use perennial_core::threshold::IndexThreshold;
 use perennial_core::time::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -47,9 +47,9 @@ impl Worth {
     fn take(&mut self, importance: Importance, now: Timestamp) -> bool {
         self.total += importance.get();
         let periods = (now - self.first).as_hours_f64().max(1.0);
-        let mut indexer = Indexer::new(self.total / periods).gathered(self.gathered);
-        let is_indexed = indexer.offer(importance);
-        self.gathered = indexer.gathering();
+        let mut threshold = IndexThreshold::new(self.total / periods).with_gathered(self.gathered);
+        let is_indexed = threshold.offer(importance);
+        self.gathered = threshold.gathered();
         is_indexed
     }
 }

@@ -386,7 +386,7 @@ impl Crawl {
                     scheduler.add_page(new.page, info);
                 }
                 if let Some(changed) = new.changed {
-                    scheduler.notice(new.page, changed, None);
+                    scheduler.announce(new.page, changed, None);
                 }
             }
         }
@@ -499,7 +499,7 @@ fn reason_words(why: Why, target: &frontier::Target) -> String {
             format!("urgency {urgency:.4}, expected change {:.3} since {since}", expected.get())
         }
         Why::Scheduled(Reason::Oldest { since }) => format!("seen longest ago, {since}"),
-        Why::Scheduled(Reason::Notice) => "a feed or sitemap announced a change".into(),
+        Why::Scheduled(Reason::Announced) => "a feed or sitemap announced a change".into(),
         Why::Scheduled(Reason::Retry { n_failures }) => format!("retry after {n_failures} failures"),
     }
 }

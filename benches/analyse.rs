@@ -1,5 +1,5 @@
-//! Captures of the living web -> how many are analysed in a second by one core, from the stored bytes to the updated
-//! pattern: read, laid out by the embedded engine, segmented, compared, weighed, kept, told to the scheduler.
+//! Captures of the living web -> how many one core analyses in a second, from the stored bytes to the updated pattern: they
+//! are read, laid out by the embedded engine, segmented, compared, weighed, stored and recorded in the scheduler.
 //!
 //!     cargo bench -p perennial --features interop --bench analyse
 
@@ -19,7 +19,7 @@ use perennial_core::time::{Span, Timestamp};
 
 /// Versions of each page that are captured.
 const N_VERSIONS: usize = 12;
-/// Captures of each page that bring the same payload once more.
+/// Captures of each page with the payload of the one before.
 const N_SAME: usize = 12;
 
 fn main() -> anyhow::Result<()> {
@@ -71,7 +71,7 @@ fn measure(archive: &Archive) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Tells a scheduler everything: what a crawl does look by look.
+/// Records everything in a scheduler, as a crawl does look by look.
 fn learn(archive: &Archive, until: Timestamp) -> anyhow::Result<(usize, Duration)> {
     let histories = history::histories(&archive.store()?, None, until)?;
     let began = Instant::now();
@@ -108,7 +108,7 @@ fn append(
     Ok(())
 }
 
-/// Every page that changes often enough, after each of its first changes.
+/// Captures every page that changes often enough after each of its first changes.
 fn capture(writer: &mut ArchiveWriter, web: &LivingWeb) -> anyhow::Result<(Vec<(usize, String)>, usize)> {
     let (mut urls, mut n_bytes) = (Vec::new(), 0);
     for site in &web.sites {

@@ -1,4 +1,5 @@
-//! Walks through version sequences and compares reuse of structure with full runs.
+//! Sequences of versions -> how often structure can be reused, whether the result equals that of a full run, and the time of
+//! both.
 //!
 //!     cargo run --release -p perennial-render --example reuse_eval -- FOLDER
 //!
@@ -24,7 +25,7 @@ struct Score {
     n_equal: usize,
     full: Duration,
     reused: Duration,
-    /// Of single pages.
+    /// Ratios of single pages.
     ratios: Vec<f64>,
 }
 

@@ -111,7 +111,7 @@ fn row(leaf: &LeafFacts, totals: &Totals, mass_before: f32) -> [f32; N_FEATURES]
 }
 
 /// Fitted weights of the features: logistic regression of "this word belongs to the main content". Horizontal place and
-/// width are no features: they hardly help, and they depend on the length of a line, which a reused layout does not know.
+/// width have weight 0: they hardly help, and they depend on the length of a line, which a reused layout does not know.
 const WEIGHTS: [f32; N_FEATURES] = [
     0.5402, -3.3627, -0.7795, 0.4031, 4.5992, 0.0, 0.0, 1.2929, -3.9749, 0.2231, -0.3871, 0.9365, -0.4909,
     -1.2794, 0.4753, -0.2014, 0.0000, 0.1956, -0.5512, -0.4125, -1.6804, -0.7976, -1.3546, -3.1106, -2.6591,

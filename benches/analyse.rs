@@ -12,9 +12,10 @@ use perennial::analyse::{Analyst, analyse_backlog};
 use perennial::archive::{Archive, ArchiveWriter, Body, Exchange};
 use perennial::demo::LivingWeb;
 use perennial::filters::Filters;
-use perennial::history;
+use perennial::learn;
+use perennial_core::importance::Importance;
 use perennial_core::page::PageId;
-use perennial_core::schedule::{PageInfo, ScheduleConfig, Scheduler};
+use perennial_core::schedule::{PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 
 /// Versions of each page that are captured.
@@ -50,7 +51,7 @@ fn measure(archive: &Archive) -> anyhow::Result<()> {
         let done =
             one_core.install(|| analyse_backlog(archive, writer.store_mut(), &analyst, &stop, &|_| ()))?;
         let analysed = began.elapsed();
-        let (looks, learned) = learn(archive, web.end + Span::from_hours(48))?;
+        let (looks, learned) = record_all(archive, web.end + Span::from_hours(48))?;
         let n_new = (looks - told).max(1) as f64;
         told = looks;
         let secs = analysed.as_secs_f64() + learned.as_secs_f64() * n_new / looks.max(1) as f64;
@@ -72,14 +73,20 @@ fn measure(archive: &Archive) -> anyhow::Result<()> {
 }
 
 /// Records everything in a scheduler, as a crawl does look by look.
-fn learn(archive: &Archive, until: Timestamp) -> anyhow::Result<(usize, Duration)> {
-    let histories = history::histories(&archive.store()?, None, until)?;
+fn record_all(archive: &Archive, until: Timestamp) -> anyhow::Result<(usize, Duration)> {
+    let histories = learn::histories(&archive.store()?, None, until)?;
     let began = Instant::now();
     let start = histories.iter().map(|history| history.first).min().unwrap_or(until);
     let mut scheduler = Scheduler::new(ScheduleConfig::default(), 0, start);
     for history in &histories {
         scheduler.add_seen_page(history.page, PageInfo::of_site(history.site), history.first);
-        history.tell(&mut scheduler);
+        for look in &history.looks {
+            let outcome = match look.importance {
+                Importance::NONE => VisitOutcome::Unchanged,
+                importance => VisitOutcome::Changed(importance),
+            };
+            scheduler.record(history.page, outcome, look.to);
+        }
     }
     std::hint::black_box(scheduler.belief(PageId(0)));
     Ok((histories.iter().map(|history| history.looks.len()).sum(), began.elapsed()))

@@ -25,12 +25,14 @@
 //! | [`sitemap`] | sitemap bytes -> addresses |
 //! | [`politeness`] | a host's answers -> when it may be asked again |
 //! | [`validator`] | ETag and Last-Modified over time -> whether a 304 can be trusted |
+//! | [`verdict`] | an HTTP answer -> what it says of page, host and validators |
 //! | [`layout`] | the boxes, fonts and colours of every node, as a renderer delivers them |
 //! | [`segment`] | layout -> [`segment::BlockTree`] (VIPS), Vi-XML |
 //! | [`diff`] | two block trees -> [`diff::Delta`] (Vi-DIFF), Vi-Delta, apply |
 //! | [`importance`] | delta -> [`importance::Importance`], 0 to 1: how much it matters |
 //! | [`noise`] | a page's history of changes -> how much of a change is noise |
 //! | [`observe`] | a capture and what was known of its page -> delta, importance, what is known now |
+//! | [`look`] | two answers in a row -> what the later look at a page showed |
 //! | [`series`] | importance by time -> what happened in each period of a day |
 //! | [`pattern`] | time series and visits -> what is expected in each period |
 //! | [`threshold`] | versions by importance -> those that reach the index threshold |
@@ -72,6 +74,8 @@ pub mod politeness;
 
 pub mod validator;
 
+pub mod verdict;
+
 pub mod layout;
 
 pub mod segment;
@@ -83,6 +87,8 @@ pub mod importance;
 pub mod noise;
 
 pub mod observe;
+
+pub mod look;
 
 pub mod series;
 

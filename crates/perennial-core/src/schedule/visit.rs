@@ -1,6 +1,7 @@
 //! What the scheduler and its driver hand to each other: pages go in, visits come out, outcomes go back.
 
 use crate::importance::Importance;
+use crate::look::Seen;
 use crate::page::{PageId, SiteId};
 use crate::time::{DayKind, Timestamp};
 
@@ -94,6 +95,18 @@ pub enum VisitOutcome {
     },
     /// The page is not expected to come back: 404, 410, or forbidden by robots.txt. It is probed rarely.
     Gone,
+}
+
+impl From<Seen> for VisitOutcome {
+    /// The one way in which what was seen becomes what the scheduler learns.
+    fn from(seen: Seen) -> VisitOutcome {
+        match seen {
+            Seen::First => VisitOutcome::Changed(Importance::FULL),
+            Seen::Gone => VisitOutcome::Gone,
+            seen if seen.is_change() => VisitOutcome::Changed(seen.importance()),
+            _ => VisitOutcome::Unchanged,
+        }
+    }
 }
 
 /// The hours in which a page usually changes.

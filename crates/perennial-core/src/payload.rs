@@ -23,7 +23,7 @@ const MAX_WINDOW_LOG: u32 = 25;
 /// Growth is not judged before this many bytes came out, because small texts of one letter are not bombs.
 const RATIO_FREE: u64 = 1 << 20;
 
-/// How far decoding goes.
+/// Limits of decoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Most bytes of the decoded body.

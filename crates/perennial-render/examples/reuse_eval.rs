@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use perennial_core::charset::decode_text;
 use perennial_core::segment::{BlockTree, Plan, SegmentConfig, reuse, segment};
 use perennial_render::dom::Dom;
-use perennial_render::light::light_nodes;
+use perennial_render::parsed::parsed_nodes;
 use perennial_render::{Engine, resource};
 
 #[derive(Default)]
@@ -87,7 +87,7 @@ fn step(
     let full = began.elapsed();
     let began = Instant::now();
     let dom = Dom::parse(html);
-    let nodes = light_nodes(&dom);
+    let nodes = parsed_nodes(&dom);
     let reused = before.as_ref().and_then(|(plan, _)| reuse(plan, &nodes, 0, &config));
     let fast = began.elapsed();
     score.n_pairs += usize::from(before.is_some());

@@ -96,7 +96,7 @@ const FIGURES: [Figure; 4] = [
 ];
 
 /// The strategy's name for people, and its colour in every figure.
-fn face(strategy: &str) -> (&'static str, &'static str) {
+fn label_and_colour(strategy: &str) -> (&'static str, &'static str) {
     match strategy {
         "expected-gain" => ("Expected gain", "#0b5fff"),
         "importance-pattern" => ("Importance-Pattern", "#d9480f"),
@@ -268,7 +268,7 @@ impl Report {
 
     /// Tables with known and with learned patterns, apart where both were run.
     fn series_of(&self, strategy: &str, measure: fn(&Outcome) -> f64) -> Vec<Series> {
-        let (label, colour) = face(strategy);
+        let (label, colour) = label_and_colour(strategy);
         let both = |outcome: &Outcome| {
             self.lines
                 .iter()
@@ -318,7 +318,7 @@ impl Report {
 fn write_row(outcome: &Outcome, html: &mut String) {
     let class = if outcome.strategy == "expected-gain" { " class=ours" } else { "" };
     let learned = if outcome.learned { " <span class=dim>learned</span>" } else { "" };
-    let _ = write!(html, "<tr{class}><td>{}{learned}</td>", face(&outcome.strategy).0);
+    let _ = write!(html, "<tr{class}><td>{}{learned}</td>", label_and_colour(&outcome.strategy).0);
     for value in [
         outcome.completeness_pooled,
         outcome.completeness_weighted,

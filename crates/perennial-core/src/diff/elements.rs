@@ -323,7 +323,7 @@ fn spelled_otherwise(was: &Block, is: &Block, kind: ElementKind, i: u32, j: u32)
     text_at(was, kind, i) != text_at(is, kind, j) || address_at(was, kind, i) != address_at(is, kind, j)
 }
 
-/// Ranks before of those who stayed or were updated, in the order after; `None` when it is the same order.
+/// Ranks before of the elements that stayed or were updated, in the order after; `None` when the order is the same.
 fn order_after(list: &ListMatch) -> Option<Vec<u32>> {
     let mut pairs: Vec<(u32, u32)> = list.stayed.iter().chain(&list.updated).copied().collect();
     pairs.sort_unstable_by_key(|pair| pair.1);

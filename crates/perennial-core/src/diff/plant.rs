@@ -61,7 +61,7 @@ impl Recovery {
         if self.n_planted == 0 { 1.0 } else { self.n_right as f64 / self.n_planted as f64 }
     }
 
-    /// Both counts together.
+    /// Adds the counts of another comparison.
     pub fn add(&mut self, other: Recovery) {
         self.n_planted += other.n_planted;
         self.n_found += other.n_found;

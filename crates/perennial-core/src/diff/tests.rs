@@ -1,3 +1,5 @@
+//! Vi-DIFF on the example of P-VISUAL 5.1 (docs/papers.md, Vi-DIFF and Vi-Delta), on small pages and on random ones.
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 

@@ -403,7 +403,7 @@ impl Learner {
         let per_rate = 1.0 / pages.rate[at].max(1e-9);
         let rate_of = |evidence: &Evidence, b: usize| {
             let tally = &evidence.counts.buckets[b];
-            per_rate * own_rate(tally.n, tally.hours, tally.prior_rate)
+            per_rate * own_rate(tally.n_changes, tally.hours, tally.prior_rate)
         };
         if importance.is_none() {
             // Most visits find no change: only hours are added, and the belief about importance stays.
@@ -445,17 +445,18 @@ impl Learner {
         let counts = &mut self.evidence[pages.evidence[at] as usize].counts;
         counts.buckets[bucket].hours += 1.0;
         if let Some(importance) = importance {
-            counts.buckets[bucket].n += 1.0;
-            counts.buckets[bucket].wy += importance;
+            counts.buckets[bucket].n_changes += 1.0;
+            counts.buckets[bucket].size_sum += importance;
         }
         let sum = |of: fn(&Tally) -> f32| counts.buckets.iter().map(of).sum::<f32>();
-        let (visits, changed, y) = (sum(|tally| tally.hours), sum(|tally| tally.n), sum(|tally| tally.wy));
+        let (visits, changed, y) =
+            (sum(|tally| tally.hours), sum(|tally| tally.n_changes), sum(|tally| tally.size_sum));
         let share = (changed + 0.5) / (visits + 1.0);
         let mean = (y + 0.15) / (changed + 0.5);
         (pages.rate[at], pages.importance[at]) = (share, mean.min(1.0));
         for (b, tally) in counts.buckets.iter().enumerate() {
-            let here = (tally.n + share) / (tally.hours + 1.0);
-            let worth = (tally.wy + share * mean) / (tally.hours + 1.0);
+            let here = (tally.n_changes + share) / (tally.hours + 1.0);
+            let worth = (tally.size_sum + share * mean) / (tally.hours + 1.0);
             self.rows.set(pages.row[at], b, here / share, worth / here / mean);
         }
     }

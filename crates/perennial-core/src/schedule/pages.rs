@@ -1,4 +1,5 @@
-//! What the scheduler knows of every page, as columns: one pass over a few of them ranks all pages.
+//! What the scheduler knows of every page, as columns, so that one pass over a few of them ranks all pages. The quantities
+//! are those of docs/papers.md, Expected gain.
 
 use std::collections::HashMap;
 

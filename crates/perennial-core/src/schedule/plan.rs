@@ -1,5 +1,5 @@
 //! A slot's budget -> its list of visits: new pages first, then the most urgent, and a share for those seen
-//! longest ago.
+//! longest ago (docs/papers.md, Expected gain, with C3 where the budget may vary).
 
 use std::collections::HashMap;
 

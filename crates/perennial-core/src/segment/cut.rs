@@ -305,7 +305,7 @@ fn steps(gap: f32) -> f32 {
 }
 
 enum Place {
-    /// With so many pixels between.
+    /// Below, with this many pixels between.
     Below(f32),
     Beside,
     Overlapping,

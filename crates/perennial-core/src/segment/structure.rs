@@ -13,7 +13,7 @@ use crate::layout::{Layout, LayoutNode};
 
 /// A node of a parsed page, before styles are applied.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct LightNode<'a> {
+pub struct ParsedNode<'a> {
     /// Index of the parent; parents come before children. `None` for the root alone.
     pub parent: Option<u32>,
     /// Lower-case tag name; empty for a text node.
@@ -48,7 +48,7 @@ fn is_content(name: &str) -> bool {
 
 /// A hash of tags and of what styles depend on, without content. `styles` is a hash of the bytes of the external
 /// stylesheets, which the caller computes.
-pub fn fingerprint(nodes: &[LightNode], styles: u64) -> NodeId {
+pub fn fingerprint(nodes: &[ParsedNode], styles: u64) -> NodeId {
     let mut hasher = IdHasher::new(b'S').number(styles);
     for node in nodes {
         hasher = hasher.number(node.parent.map_or(0, |parent| u64::from(parent) + 1));
@@ -58,7 +58,7 @@ pub fn fingerprint(nodes: &[LightNode], styles: u64) -> NodeId {
 }
 
 /// The text of a `<style>` counts as a whole. Of other texts only their presence counts.
-fn add_text(hasher: IdHasher, node: &LightNode, nodes: &[LightNode]) -> IdHasher {
+fn add_text(hasher: IdHasher, node: &ParsedNode, nodes: &[ParsedNode]) -> IdHasher {
     let above = node.parent.and_then(|parent| nodes.get(parent as usize)).map_or("", |parent| parent.tag);
     match above {
         "style" => hasher.part(node.text),
@@ -67,7 +67,7 @@ fn add_text(hasher: IdHasher, node: &LightNode, nodes: &[LightNode]) -> IdHasher
     }
 }
 
-fn add_element(mut hasher: IdHasher, node: &LightNode) -> IdHasher {
+fn add_element(mut hasher: IdHasher, node: &ParsedNode) -> IdHasher {
     hasher = hasher.part(node.tag);
     // An image without a size in the markup has the size of its file, so that its address counts.
     let has = |wanted: &str| node.attributes.iter().any(|(name, _)| *name == wanted);
@@ -94,7 +94,7 @@ pub struct Plan {
 impl Plan {
     /// Matches a layout to the parsed page it was made from. `None` when the engine moved nodes, so that they cannot be
     /// matched one by one.
-    pub fn new(nodes: &[LightNode], styles: u64, layout: Layout) -> Option<Plan> {
+    pub fn new(nodes: &[ParsedNode], styles: u64, layout: Layout) -> Option<Plan> {
         let sources = match_nodes(nodes, &layout)?;
         Some(Plan { fingerprint: fingerprint(nodes, styles), layout, sources })
     }
@@ -110,12 +110,12 @@ impl Plan {
     }
 
     /// The layout of this version with the boxes of the earlier one, when the structure is the same.
-    pub fn lay_out(&self, nodes: &[LightNode], styles: u64) -> Option<Layout> {
+    pub fn lay_out(&self, nodes: &[ParsedNode], styles: u64) -> Option<Layout> {
         (fingerprint(nodes, styles) == self.fingerprint).then(|| self.fill(nodes)).flatten()
     }
 
     /// The same for a caller that has compared the fingerprints already.
-    pub fn fill(&self, nodes: &[LightNode]) -> Option<Layout> {
+    pub fn fill(&self, nodes: &[ParsedNode]) -> Option<Layout> {
         let filled = self.layout.nodes.iter().zip(&self.sources).map(|(node, source)| {
             let source = nodes.get(*source as usize)?;
             let attribute = |((name, own), (_, given)): (&(String, String), &(&str, &str))| {
@@ -140,13 +140,13 @@ impl Plan {
 }
 
 /// Cuts the next version of a page without laying it out; `None` when its structure has changed.
-pub fn reuse(plan: &Plan, nodes: &[LightNode], styles: u64, config: &SegmentConfig) -> Option<BlockTree> {
+pub fn reuse(plan: &Plan, nodes: &[ParsedNode], styles: u64, config: &SegmentConfig) -> Option<BlockTree> {
     plan.lay_out(nodes, styles).map(|layout| segment(&layout, config))
 }
 
 /// Both lists are in document order, and a layout leaves nodes out but adds and moves none. So below each parent the next
 /// equal node is the right one.
-fn match_nodes(nodes: &[LightNode], layout: &Layout) -> Option<Vec<u32>> {
+fn match_nodes(nodes: &[ParsedNode], layout: &Layout) -> Option<Vec<u32>> {
     let mut children: HashMap<Option<u32>, std::collections::VecDeque<u32>> = HashMap::new();
     for (index, node) in nodes.iter().enumerate() {
         children.entry(node.parent).or_default().push_back(index as u32);
@@ -169,7 +169,7 @@ fn match_nodes(nodes: &[LightNode], layout: &Layout) -> Option<Vec<u32>> {
     Some(sources)
 }
 
-fn is_same(light: &LightNode, node: &LayoutNode) -> bool {
+fn is_same(light: &ParsedNode, node: &LayoutNode) -> bool {
     let has_same_text =
         light.text == node.text || (light.text.trim().is_empty() && node.text.trim().is_empty());
     light.tag == node.tag
@@ -188,12 +188,12 @@ mod tests {
     use crate::segment::sketch::sketch;
     use proptest::prelude::*;
 
-    fn light(layout: &Layout) -> Vec<LightNode<'_>> {
+    fn light(layout: &Layout) -> Vec<ParsedNode<'_>> {
         let node = |node: &'_ LayoutNode| node.parent;
         layout
             .nodes
             .iter()
-            .map(|own| LightNode {
+            .map(|own| ParsedNode {
                 parent: node(own),
                 tag: &own.tag,
                 attributes: own

@@ -135,7 +135,7 @@ proptest! {
     #[test]
     fn small_reads_change_nothing(plans in plans(300), pick in 0..4usize, step in 1..40usize, at: prop::sample::Index, flip: bool) {
         let (mut bytes, _, _) = write_plans(&plans, COMPRESSIONS[pick]);
-        // libzstd does not mind a wrong window size when it has the whole frame at hand.
+        // libzstd accepts a wrong window size when it has the whole frame.
         if flip && pick < 3 {
             let at = at.index(bytes.len());
             bytes[at] ^= 0x10;

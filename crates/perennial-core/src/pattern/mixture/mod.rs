@@ -204,7 +204,7 @@ impl Mixture {
             }
             for ((rate, tally), prior) in fit.rates.iter_mut().zip(&fit.counts.buckets).zip(&fit.prior_rates)
             {
-                *rate = own_rate(tally.n, tally.hours, *prior);
+                *rate = own_rate(tally.n_changes, tally.hours, *prior);
             }
         }
     }
@@ -240,8 +240,9 @@ impl Mixture {
 
     /// mu of the page: the mean size of its changes, on the scale of the counts.
     pub fn page_importance(&self, counts: &Counts) -> f32 {
-        let (wy, ny) = counts.totals;
-        (wy + PAGE_IMPORTANCE_PRIOR * self.unknown_importance) / (ny + PAGE_IMPORTANCE_PRIOR)
+        let (size_sum, n_changed_hours) = counts.totals;
+        (size_sum + PAGE_IMPORTANCE_PRIOR * self.unknown_importance)
+            / (n_changed_hours + PAGE_IMPORTANCE_PRIOR)
     }
 
     /// mu_b: the expected size of a change in one bucket, on the scale of the counts.
@@ -304,13 +305,13 @@ impl Mixture {
 
     /// Visits that were added up count as if each of their changes had been seen by itself.
     fn add_settled(&self, settled: &Counts, unchanged: &mut [f32; N_SHAPES], posterior: &mut [f32]) {
-        let n_changes: f32 = settled.buckets.iter().map(|tally| tally.n).sum();
+        let n_changes: f32 = settled.buckets.iter().map(|tally| tally.n_changes).sum();
         for (c, sum) in unchanged.iter_mut().enumerate() {
             let shape = self.shape(c);
             let mut by_shape = 0.0;
             for (share, tally) in shape.iter().zip(&settled.buckets) {
                 *sum += share * tally.hours;
-                by_shape += tally.n * share.max(1e-6).ln();
+                by_shape += tally.n_changes * share.max(1e-6).ln();
             }
             for (i, rate) in self.rates.iter().enumerate() {
                 posterior[c * N_RATES + i] += by_shape + n_changes * rate.ln();
@@ -379,7 +380,7 @@ impl Mixture {
 /// A bucket's mean size of a change from the page's counts and the prior.
 #[inline]
 fn size_of(tally: &Tally, prior: f32) -> f32 {
-    (tally.wy + BUCKET_IMPORTANCE_PRIOR * prior) / (tally.ny + BUCKET_IMPORTANCE_PRIOR)
+    (tally.size_sum + BUCKET_IMPORTANCE_PRIOR * prior) / (tally.n_changed_hours + BUCKET_IMPORTANCE_PRIOR)
 }
 
 /// A bucket's rate from the page's counts and the prior.

@@ -39,9 +39,9 @@ impl Mixture {
     /// Adds a fitted page to the round.
     pub fn add_to_sweep(&self, fit: &Fit, sweep: &mut Sweep) {
         sweep.n_pages += 1;
-        let (wy, ny) = fit.counts.totals;
-        if ny > KNOWN_CHANGES {
-            let mu = wy / ny;
+        let (size_sum, n_changed_hours) = fit.counts.totals;
+        if n_changed_hours > KNOWN_CHANGES {
+            let mu = size_sum / n_changed_hours;
             let (n, sum, squares) = sweep.importance;
             sweep.importance = (n + 1.0, sum + mu, squares + mu * mu);
         }
@@ -54,7 +54,7 @@ impl Mixture {
             let mean: f32 = shares.iter().zip(&self.rates).map(|(share, rate)| share * rate).sum();
             let from = c * self.n_buckets;
             for b in 0..self.n_buckets {
-                sweep.shape_n[from + b] += share * fit.counts.buckets[b].n;
+                sweep.shape_n[from + b] += share * fit.counts.buckets[b].n_changes;
                 sweep.shape_hours[from + b] += mean * fit.counts.buckets[b].hours;
             }
         }
@@ -126,7 +126,7 @@ impl Mixture {
         group.n_pages += 1.0;
         group.size_sums.resize(self.n_buckets, [0.0; 2]);
         for (sum, tally) in group.size_sums.iter_mut().zip(&fit.counts.buckets) {
-            *sum = [sum[0] + tally.wy / of_page, sum[1] + tally.ny];
+            *sum = [sum[0] + tally.size_sum / of_page, sum[1] + tally.n_changed_hours];
         }
     }
 }

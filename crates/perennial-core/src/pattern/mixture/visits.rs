@@ -134,13 +134,13 @@ impl Scale {
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Tally {
     /// Expected changes.
-    pub n: f32,
+    pub n_changes: f32,
     /// Hours that the visits cover.
     pub hours: f32,
     /// Importance, on the scale on which differences add up.
-    pub wy: f32,
-    /// Expected changed hours to which `wy` belongs.
-    pub ny: f32,
+    pub size_sum: f32,
+    /// Expected changed hours to which `size_sum` belongs.
+    pub n_changed_hours: f32,
     /// Changes an hour by the prior, without the page's own counts.
     pub prior_rate: f32,
 }
@@ -150,7 +150,7 @@ pub struct Tally {
 pub struct Counts {
     /// By bucket.
     pub buckets: Vec<Tally>,
-    /// Sums of `wy` and `ny` over all buckets.
+    /// Sums of `size_sum` and `n_changed_hours` over all buckets.
     pub(super) totals: (f32, f32),
 }
 
@@ -163,16 +163,16 @@ impl Counts {
     /// Multiplies all sums by a factor below 1.
     pub fn fade(&mut self, factor: f32) {
         for tally in &mut self.buckets {
-            tally.n *= factor;
+            tally.n_changes *= factor;
             tally.hours *= factor;
-            tally.wy *= factor;
-            tally.ny *= factor;
+            tally.size_sum *= factor;
+            tally.n_changed_hours *= factor;
         }
         self.totals = (self.totals.0 * factor, self.totals.1 * factor);
     }
 
     pub(super) fn reset_changes(&mut self, to: Option<&Counts>) {
-        self.reset(to, |own, to| own.n = to.n);
+        self.reset(to, |own, to| own.n_changes = to.n_changes);
     }
 
     pub(super) fn reset_hours(&mut self, to: Option<&Counts>) {
@@ -180,7 +180,7 @@ impl Counts {
     }
 
     pub(super) fn reset_importance(&mut self, to: Option<&Counts>) {
-        self.reset(to, |own, to| (own.wy, own.ny) = (to.wy, to.ny));
+        self.reset(to, |own, to| (own.size_sum, own.n_changed_hours) = (to.size_sum, to.n_changed_hours));
         self.totals = to.map_or((0.0, 0.0), |to| to.totals);
     }
 
@@ -220,7 +220,7 @@ impl Counts {
         let scale = weight / one_minus_exp(total).max(1e-9);
         for piece in pieces {
             let b = usize::from(piece.bucket);
-            self.buckets[b].n += scale * rate(b) * piece.hours * piece.times;
+            self.buckets[b].n_changes += scale * rate(b) * piece.hours * piece.times;
         }
     }
 
@@ -244,11 +244,11 @@ impl Counts {
                 // Each hour gets its expected share of the difference, so that the large change of the morning is not
                 // booked on the night before, which the same look covers.
                 let expected = integral(pieces, &|b| changed(b) * size(b)).max(1e-9);
-                let (wy, ny) = (weight * seen / expected, weight / any);
+                let (size_sum, n_changed_hours) = (weight * seen / expected, weight / any);
                 for piece in pieces {
                     let b = usize::from(piece.bucket);
                     let p = changed(b) * piece.hours * piece.times;
-                    self.add_part(piece, wy * p * size(b), ny * p);
+                    self.add_part(piece, size_sum * p * size(b), n_changed_hours * p);
                 }
             }
             Observed::LastChange => {
@@ -264,11 +264,11 @@ impl Counts {
         }
     }
 
-    fn add_part(&mut self, piece: &BucketPiece, wy: f32, ny: f32) {
+    fn add_part(&mut self, piece: &BucketPiece, size_sum: f32, n_changed_hours: f32) {
         let tally = &mut self.buckets[usize::from(piece.bucket)];
-        tally.wy += wy;
-        tally.ny += ny;
-        self.totals = (self.totals.0 + wy, self.totals.1 + ny);
+        tally.size_sum += size_sum;
+        tally.n_changed_hours += n_changed_hours;
+        self.totals = (self.totals.0 + size_sum, self.totals.1 + n_changed_hours);
     }
 }
 

@@ -1,4 +1,4 @@
-//! The order of modules in `lib.rs` is law: each uses only those above it.
+//! Checks that each module of the core uses only those above it in `lib.rs`.
 
 // A test that cannot go on should panic; clippy's own exception ends at the `#[test]` functions.
 #![allow(clippy::unwrap_used)]
@@ -31,7 +31,7 @@ fn files_of(module: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Names after `crate::`, also those in braces, in code that is no comment and no test.
+/// Names after `crate::`, also those in braces, in code outside comments and tests.
 fn used_modules(source: &str) -> Vec<String> {
     let code: String = source
         .split("#[cfg(test)]\nmod ")

@@ -1,4 +1,5 @@
-//! Results -> one self-contained HTML page: the papers' figures drawn anew, beside what the papers say.
+//! Results -> one self-contained HTML page: the figures of P-PATTERN and P-QUALITY drawn anew, beside what the papers say
+//! (docs/papers.md, The papers' world).
 
 use std::fmt::Write as _;
 
@@ -6,20 +7,20 @@ use crate::chart::{Chart, Series, Stroke, escape};
 use crate::claims::{Claim, Verdict, check};
 use crate::experiment::{Line, Outcome};
 
-/// All that a report shows.
+/// The contents of a report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// The command that makes these figures again.
     pub command: String,
-    /// What was crawled, in words.
+    /// A description of the world.
     pub world: String,
-    /// Every strategy at every budget.
+    /// The results of every strategy at every budget.
     pub lines: Vec<Line>,
     /// Importance-Pattern and expected gain with other numbers of periods a day (P-PATTERN Fig. 7).
     pub periods: Vec<(u16, Vec<Line>)>,
 }
 
-/// A figure of a paper, and which numbers draw it here.
+/// A figure of a paper, and the numbers from which it is drawn here.
 struct Figure {
     id: &'static str,
     title: &'static str,
@@ -95,7 +96,7 @@ const FIGURES: [Figure; 4] = [
 ];
 
 /// The strategy's name for people, and its colour in every figure.
-fn face(strategy: &str) -> (&'static str, &'static str) {
+fn label_and_colour(strategy: &str) -> (&'static str, &'static str) {
     match strategy {
         "expected-gain" => ("Expected gain", "#0b5fff"),
         "importance-pattern" => ("Importance-Pattern", "#d9480f"),
@@ -112,7 +113,7 @@ fn face(strategy: &str) -> (&'static str, &'static str) {
 }
 
 impl Report {
-    /// The page.
+    /// The report as an HTML page.
     pub fn to_html(&self) -> String {
         let mut html = String::from(HEAD);
         let _ = write!(
@@ -134,7 +135,7 @@ impl Report {
         html
     }
 
-    /// One sentence for the impatient: ours against the best of the papers at the smallest budgets.
+    /// Our strategy beside Importance-Pattern and the clairvoyant bound, at the first three budgets.
     fn write_summary(&self, html: &mut String) {
         let mut cards = String::new();
         for line in self.lines.iter().take(3) {
@@ -265,9 +266,9 @@ impl Report {
         write_section(html, figure.id, figure.title, figure.source, figure.says, &chart);
     }
 
-    /// With patterns known and learned apart, where both were run.
+    /// Tables with known and with learned patterns, apart where both were run.
     fn series_of(&self, strategy: &str, measure: fn(&Outcome) -> f64) -> Vec<Series> {
-        let (label, colour) = face(strategy);
+        let (label, colour) = label_and_colour(strategy);
         let both = |outcome: &Outcome| {
             self.lines
                 .iter()
@@ -317,7 +318,7 @@ impl Report {
 fn write_row(outcome: &Outcome, html: &mut String) {
     let class = if outcome.strategy == "expected-gain" { " class=ours" } else { "" };
     let learned = if outcome.learned { " <span class=dim>learned</span>" } else { "" };
-    let _ = write!(html, "<tr{class}><td>{}{learned}</td>", face(&outcome.strategy).0);
+    let _ = write!(html, "<tr{class}><td>{}{learned}</td>", label_and_colour(&outcome.strategy).0);
     for value in [
         outcome.completeness_pooled,
         outcome.completeness_weighted,

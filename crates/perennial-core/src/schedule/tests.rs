@@ -93,7 +93,8 @@ fn any_strategy() -> impl proptest::strategy::Strategy<Value = Strategy> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Budget, once a slot, finite urgencies, whatever the driver answers and however the pages come and go.
+    /// The budget holds, a page is visited once a slot and urgencies are finite, whatever the driver answers and however pages
+    /// come and go.
     #[test]
     fn promises_hold_under_random_outcomes(
         strategy in any_strategy(), n_pages in 1u32..40, budget in 0.0f64..30.0, seed: u64,
@@ -119,7 +120,7 @@ proptest! {
                     prop_assert!(urgency.is_finite());
                 }
                 let word = mixed(seed, n);
-                // A visit given back was none, and a page taken out may come anew.
+                // A visit that was given back does not count, and a page that was removed may be added again.
                 if word % 11 < 2 {
                     slots.entry(key).or_default().remove(&visit.page);
                 }
@@ -129,7 +130,7 @@ proptest! {
                     _ => scheduler.record(visit.page, random_outcome(word / 11, now), now),
                 }
                 if word.is_multiple_of(13) {
-                    scheduler.notice(PageId((word >> 9) as u32 % 50), now, None);
+                    scheduler.announce(PageId((word >> 9) as u32 % 50), now, None);
                     scheduler.add_page(PageId((word >> 20) as u32 % 60), PageInfo::of_site(SiteId(1)));
                 }
             }
@@ -161,8 +162,8 @@ proptest! {
         prop_assert_eq!(run(), run());
     }
 
-    /// The floor goes round all pages in n / F slots; a page that has waited for so long is served in turn, so that
-    /// none waits longer than twice that.
+    /// The floor visits all n pages in n / F slots. A page that has waited for that long gets its turn, so that none waits
+    /// longer than twice that.
     #[test]
     fn no_page_starves(
         n_pages in 5u32..60, budget in 2.0f64..12.0, floor in 0.1f32..0.5, goal in any_goal(), seed: u64,
@@ -269,19 +270,19 @@ fn zones_shift_the_pattern() {
 }
 
 #[test]
-fn a_notice_makes_a_page_urgent_at_once_but_not_twice_a_slot() {
+fn an_announcement_makes_a_page_urgent_at_once_but_not_twice_a_slot() {
     let mut scheduler = scheduler_of(config(Strategy::ExpectedGain, 1.0), 5);
     drive(&mut scheduler, 12, |_, _| VisitOutcome::Unchanged);
     let now = start() + Span::from_hours(12);
     let planned = scheduler.next_visit(now).unwrap().page;
     scheduler.record(planned, VisitOutcome::Unchanged, now);
-    scheduler.notice(planned, now + Span::from_secs(60), None);
+    scheduler.announce(planned, now + Span::from_secs(60), None);
     let other = PageId(if planned == PageId(0) { 1 } else { 0 });
-    scheduler.notice(other, now + Span::from_secs(60), Some(Importance::FULL));
+    scheduler.announce(other, now + Span::from_secs(60), Some(Importance::FULL));
     assert_eq!(scheduler.next_visit(now + Span::from_secs(120)), None, "the budget is spent");
     let next = now + Span::from_hours(1);
     let visit = scheduler.next_visit(next).unwrap();
-    assert_eq!(visit.reason, Reason::Notice);
+    assert_eq!(visit.reason, Reason::Announced);
 }
 
 #[test]

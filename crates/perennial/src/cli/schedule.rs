@@ -150,7 +150,7 @@ fn in_words(ranked: &Ranked, clock: Option<&LocalClock>) -> String {
         ranked.peak.map(|peak| format!(", usually updates {}", hours_in_words(peak))).unwrap_or_default();
     match ranked.reason {
         Reason::FirstCapture => "never captured".to_owned(),
-        Reason::Notice => "announced as changed".to_owned(),
+        Reason::Announced => "announced as changed".to_owned(),
         Reason::Retry { n_failures } => format!("failed {n_failures} times, tried again"),
         Reason::Oldest { since } => format!("not seen since {}, longer than any other", local(since)),
         Reason::Urgent { since, .. } => {

@@ -233,7 +233,7 @@ impl Simulate {
             varying_budget: self.varying_budget,
             spells: self.spells,
             floor: self.floor.map(|share| share as f32),
-            notice_share: self.notices,
+            announced_share: self.notices,
             clock: LocalClock::of_zone(&self.zone)?,
             seed: 1,
             bounds: !self.no_bounds,

@@ -288,7 +288,7 @@ fn reason_words(why: Why, target: &Target) -> String {
             format!("urgency {urgency:.4}, expected change {:.3} since {since}", expected.get())
         }
         Why::Scheduled(Reason::Oldest { since }) => format!("seen longest ago, {since}"),
-        Why::Scheduled(Reason::Notice) => "a feed or sitemap announced a change".into(),
+        Why::Scheduled(Reason::Announced) => "a feed or sitemap announced a change".into(),
         Why::Scheduled(Reason::Retry { n_failures }) => format!("retry after {n_failures} failures"),
     }
 }

@@ -254,7 +254,7 @@ impl Policy {
                     scheduler.add_page(new.page, info);
                 }
                 if let Some(changed) = new.changed {
-                    scheduler.notice(new.page, changed, None);
+                    scheduler.announce(new.page, changed, None);
                 }
             }
         }

@@ -203,7 +203,7 @@ fn compare(
             schedule,
             visibility: Visibility::Difference,
             known: None,
-            notice_share: 0.0,
+            announced_share: 0.0,
             clock: LocalClock::utc(),
             seed: options.seed,
         };

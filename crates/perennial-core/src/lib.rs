@@ -8,6 +8,7 @@
 //! | module | what becomes what |
 //! |---|---|
 //! | [`time`] | digits and dates -> [`time::Timestamp`], local days |
+//! | [`chance`] | a seed -> the same numbers on every machine |
 //! | [`page`] | the nouns: pages and sites |
 //! | [`charset`] | bytes of a text -> characters |
 //! | [`links`] | HTML, CSS -> the addresses they refer to |
@@ -38,6 +39,8 @@
 //! | [`quality`] | captures against the truth -> completeness, coherence; estimates where it is unknown |
 
 pub mod time;
+
+pub mod chance;
 
 pub mod page;
 

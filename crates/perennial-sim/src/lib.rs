@@ -5,7 +5,6 @@
 //!
 //! | module | what becomes what |
 //! |---|---|
-//! | [`chance`] | a seed -> the same numbers on every machine |
 //! | [`world`] | page specifications, or explicit changes -> a [`world::World`]: who changed when, and how much |
 //! | [`paper`] | a seed -> the world of the papers' experiments |
 //! | [`trace`] | files of observed changes -> a world |
@@ -15,8 +14,6 @@
 //! | [`claims`] | results -> which of the papers' findings hold |
 //! | [`chart`] | series of numbers -> SVG |
 //! | [`report`] | results -> one HTML page with the papers' figures |
-
-pub mod chance;
 
 pub mod world;
 

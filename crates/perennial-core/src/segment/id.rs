@@ -1,11 +1,13 @@
 //! Content -> [`NodeId`]: the hash by which a diff stops early (P-VISUAL 4), and what it overlooks on demand.
 //!
 //! IDs are stored in Vi-XML and compared across years, so the hash is written out here: FNV-1a over tagged,
-//! length-separated parts with a mixing step at the end, the same on every machine and in every release.
+//! length-separated parts, the same on every machine and in every release. FNV alone leaves the high bits of short
+//! inputs alike, so each part ends with a mixing step.
 
 use std::borrow::Cow;
 
 use super::NodeId;
+use crate::chance::mix;
 
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01b3;
@@ -37,14 +39,6 @@ impl IdHasher {
     pub(super) fn finish(self) -> NodeId {
         NodeId(mix(self.0))
     }
-}
-
-/// The finaliser of SplitMix64 (Steele et al. 2014): FNV alone leaves the high bits of short inputs alike.
-fn mix(mut z: u64) -> u64 {
-    z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 /// Which query and path parameters of an address say nothing about what it leads to: session ids, cache

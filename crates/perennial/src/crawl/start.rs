@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use perennial_core::chance::Chance;
 use perennial_core::page::{PageId, SiteId};
 use perennial_core::schedule::{Budget, PageInfo, ScheduleConfig, Scheduler};
 use perennial_core::time::{LocalClock, Span, Timestamp};
@@ -64,7 +65,7 @@ impl Crawl {
             requisite_span: Span::from_millis((table.requisite_hours * 3.6e6) as i64),
             hosts: frontier::load_hosts(writer.store().connection())?,
             politeness,
-            chance: options.seed,
+            chance: Chance::new(options.seed),
             writer,
         };
         let user_agent = table.user_agent();

@@ -83,7 +83,7 @@ impl Schedule {
             budget: Some(Budget::per_hour(budget)),
             ..ScheduleConfig::default()
         };
-        let mut scheduler = scheduler_of(&store, &found, &followed, config, at)?;
+        let scheduler = scheduler_of(&store, &found, &followed, config, at)?;
         if self.what_if {
             let report = [0.5, 1.0, 2.0].map(|factor| what_if(&scheduler, budget * factor, at));
             context.print(&report, |out| report.iter().try_for_each(|line| print_what_if(line, out)))?;

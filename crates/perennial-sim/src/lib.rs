@@ -12,8 +12,6 @@
 //! | [`bound`] | a world and a budget -> what no crawler could beat |
 //! | [`experiment`] | a world, strategies and budgets -> tables of results beside the bounds |
 //! | [`claims`] | results -> which of the papers' findings hold |
-//! | [`chart`] | series of numbers -> SVG |
-//! | [`report`] | results -> one HTML page with the papers' figures |
 
 pub mod world;
 
@@ -28,7 +26,3 @@ pub mod bound;
 pub mod experiment;
 
 pub mod claims;
-
-pub mod chart;
-
-pub mod report;

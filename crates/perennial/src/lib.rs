@@ -9,11 +9,10 @@
 //! | [`archive`] | exchanges and files -> WARC on disk, index; recovery, import, export, verify |
 //! | [`analyse`] | captures -> what a reader saw, what changed, how much it matters, kept in the state |
 //! | [`quality`] | captures -> estimates of completeness and coherence |
+//! | [`html`] | values -> HTML and SVG |
 //! | [`demo`] | a seed -> the living web: sites that change by known patterns, served on loopback |
 //! | [`history`] | captures and their analysis -> looks, and a scheduler that has learned from them |
 //! | [`crawl`] | sites and a policy -> visits, politely, and captures of what came back |
-//! | [`filters`] | filter lists -> is an address an advertisement |
-//! | [`comparison`] | two versions of a page -> what changed, as JSON, text and HTML |
 //! | [`cli`] | arguments -> calls, results -> print |
 
 // `println!` panics when the reader of a pipe has gone: print through `cli::Context::print`.
@@ -29,16 +28,12 @@ pub mod analyse;
 
 pub mod quality;
 
+pub mod html;
+
 pub mod demo;
 
 pub mod history;
 
 pub mod crawl;
-
-pub mod filters;
-
-pub mod comparison;
-
-pub mod comparison_html;
 
 pub mod cli;

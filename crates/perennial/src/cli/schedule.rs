@@ -3,11 +3,12 @@
 use std::collections::HashMap;
 use std::io::{self, Write};
 
+use perennial_core::amounts::parse_budget;
 use perennial_core::schedule::{Budget, Peak, Ranked, Reason, ScheduleConfig, Scheduler, Strategy};
-use perennial_core::time::{DayKind, LocalClock, Timestamp};
+use perennial_core::time::{DayKind, LocalClock, Span, Timestamp};
 use serde::Serialize;
 
-use super::{Context, Exit};
+use super::{Context, Exit, parse_time};
 use crate::archive::now;
 use crate::history::{Followed, PageHistory, histories, scheduler_of};
 
@@ -15,20 +16,20 @@ use crate::history::{Followed, PageHistory, histories, scheduler_of};
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  perennial schedule\n  perennial schedule --at 2026-11-16T09:00:00Z --top 50\n  \
-    perennial schedule --budget 200 --what-if\n  perennial schedule --strategy importance-pattern --json"
+    perennial schedule --budget 5000/1d --what-if\n  perennial schedule --strategy importance-pattern --json"
 )]
 pub(super) struct Schedule {
     /// At this instant, knowing only what was archived before it [default: now]
-    #[arg(long, value_name = "TIME")]
-    at: Option<Timestamp_>,
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    at: Option<Timestamp>,
 
     /// How many pages to show
     #[arg(long, default_value_t = 20, value_name = "N")]
     top: usize,
 
-    /// Visits an hour [default: what the archive's captures came to]
-    #[arg(long, value_name = "N")]
-    budget: Option<f64>,
+    /// Visits in a time, such as 200/1h; a number alone is visits an hour [default: what the archive's captures came to]
+    #[arg(long, value_name = "N/PERIOD", value_parser = |text: &str| parse_budget(text, Span::from_hours(1)))]
+    budget: Option<Budget>,
 
     /// How pages are ranked
     #[arg(long, default_value_t = Strategy::ExpectedGain, value_name = "NAME")]
@@ -37,17 +38,6 @@ pub(super) struct Schedule {
     /// Show instead what half and twice the budget would do
     #[arg(long)]
     what_if: bool,
-}
-
-/// A time as the command line takes it.
-#[derive(Clone, Copy)]
-struct Timestamp_(Timestamp);
-
-impl std::str::FromStr for Timestamp_ {
-    type Err = perennial_core::time::TimestampError;
-    fn from_str(text: &str) -> Result<Timestamp_, Self::Err> {
-        Timestamp::parse(text).map(Timestamp_)
-    }
 }
 
 #[derive(Serialize)]
@@ -75,17 +65,14 @@ impl Schedule {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         let (store, followed) = (archive.store()?, Followed::of(&archive)?);
-        let at = self.at.map_or_else(now, |at| at.0);
+        let at = self.at.unwrap_or_else(now);
         let found = histories(&store, None, at)?;
-        let budget = self.budget.unwrap_or_else(|| captures_per_hour(&found, at));
-        let config = ScheduleConfig {
-            strategy: self.strategy,
-            budget: Some(Budget::per_hour(budget)),
-            ..ScheduleConfig::default()
-        };
+        let budget = self.budget.unwrap_or_else(|| Budget::per_hour(captures_per_hour(&found, at)));
+        let config =
+            ScheduleConfig { strategy: self.strategy, budget: Some(budget), ..ScheduleConfig::default() };
         let scheduler = scheduler_of(&store, &found, &followed, config, at)?;
         if self.what_if {
-            let report = [0.5, 1.0, 2.0].map(|factor| what_if(&scheduler, budget * factor, at));
+            let report = [0.5, 1.0, 2.0].map(|factor| what_if(&scheduler, times(budget, factor), at));
             context.print(&report, |out| report.iter().try_for_each(|line| print_what_if(line, out)))?;
             return Ok(Exit::Done);
         }
@@ -108,9 +95,13 @@ fn captures_per_hour(histories: &[PageHistory], at: Timestamp) -> f64 {
     (n as f64 / (at - first).as_hours_f64().max(1.0)).max(1.0)
 }
 
-fn what_if(scheduler: &Scheduler, budget: f64, at: Timestamp) -> WhatIf {
+fn times(budget: Budget, factor: f64) -> Budget {
+    Budget { visits: budget.visits * factor, ..budget }
+}
+
+fn what_if(scheduler: &Scheduler, budget: Budget, at: Timestamp) -> WhatIf {
     let mut scheduler = scheduler.clone();
-    scheduler.set_budget(Some(Budget::per_hour(budget)));
+    scheduler.set_budget(Some(budget));
     let n_pages = scheduler.n_pages();
     let planned: Vec<Ranked> = scheduler.ranking(at, n_pages).into_iter().filter(|r| r.is_planned).collect();
     let waits = planned.iter().filter_map(|ranked| match ranked.reason {
@@ -118,7 +109,7 @@ fn what_if(scheduler: &Scheduler, budget: f64, at: Timestamp) -> WhatIf {
         _ => None,
     });
     WhatIf {
-        budget_per_hour: budget,
+        budget_per_hour: budget.visits_in(Span::from_hours(1)),
         n_visits: planned.len(),
         expected_importance: planned.iter().map(|ranked| ranked.expected.get()).sum(),
         shortest_wait_hours: waits.min_by(f64::total_cmp),

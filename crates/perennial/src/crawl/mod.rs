@@ -2,7 +2,7 @@
 //!
 //! | file | what becomes what |
 //! |---|---|
-//! | [`options`], [`amounts`] | what the user asks of one crawl, and how it is written |
+//! | [`options`] | what the user asks of one crawl |
 //! | [`settings`] | perennial.toml -> seeds, manners, limits |
 //! | [`clock`] | the real time, or a virtual one |
 //! | [`frontier`] | what is remembered of every address, in SQLite |
@@ -22,7 +22,6 @@
 //! The loop below owns the queues and the policy, tasks do the fetching, one thread owns the archive. A visit
 //! is over when its commit is: only then is its connection free, its page judged, its links followed.
 
-pub mod amounts;
 pub mod analysis;
 pub mod browser;
 pub mod clock;

@@ -12,25 +12,25 @@
 //! | `analyst` | text of a page and what was known of it -> an [`perennial_core::observe::Observation`] |
 //! | `filters` | filter lists -> is an address an advertisement |
 //! | `compare` | two versions of a page -> what changed, as JSON and text |
-//! | `record` | observations <-> the tables `observations`, `trees`, `known` |
+//! | `lesson` | what a look showed, and what was known -> a [`Lesson`], and what is known from now on |
 //! | `spec` | what a user calls a page: a file, Vi-XML, `url@time`, a live page -> its text and its tree |
-//! | `backlog` | captures without an observation -> observations, page by page, on all cores |
+//! | `backlog` | looks without a lesson -> lessons, page by page, on all cores |
 
 mod analyst;
 mod backlog;
 mod compare;
 mod filters;
+mod lesson;
 mod plans;
 mod reader;
-mod record;
 mod requisites;
 mod spec;
 
 pub use analyst::{Analyst, Look};
-pub use backlog::{Analysed, PageAnalyst, PageLessons, analyse_backlog, count_backlog};
+pub use backlog::{Analysed, PageAnalyst, PageLessons, analyse_backlog};
 pub use compare::{Comparison, Entry, Report, entry};
 pub use filters::{Filters, update as update_filters};
+pub use lesson::{KnownPage, Lesson, tree_at, unpack};
 pub use reader::Readers;
-pub use record::{KnownPage, Lesson, known_page, tree_at, unpack};
 pub use requisites::Requisites;
 pub use spec::{Page, PageSpec};

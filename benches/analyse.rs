@@ -8,10 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use perennial::analyse::{Analyst, analyse_backlog};
+use perennial::analyse::{Analyst, Filters, analyse_backlog};
 use perennial::archive::{Archive, ArchiveWriter, Body, Exchange};
 use perennial::demo::LivingWeb;
-use perennial::filters::Filters;
 use perennial::learn;
 use perennial_core::importance::Importance;
 use perennial_core::page::PageId;

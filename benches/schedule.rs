@@ -5,6 +5,7 @@
 //! Figures are in experiments/paper-world.
 
 use divan::{Bencher, black_box};
+use perennial_core::chance::mix;
 use perennial_core::importance::Importance;
 use perennial_core::page::{PageId, SiteId};
 use perennial_core::rank::LinkGraph;
@@ -13,11 +14,6 @@ use perennial_core::time::{Span, Timestamp};
 
 fn main() {
     divan::main();
-}
-
-fn mixed(at: u64) -> u64 {
-    let x = at.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (x ^ (x >> 31)).wrapping_mul(0xD6E8_FEB8_6659_FD93) >> 11
 }
 
 fn start() -> Timestamp {
@@ -34,7 +30,7 @@ fn scheduler_for(goal: Goal, evidence_bytes: Option<usize>, n_pages: u32, per_ho
     let config = ScheduleConfig { budget, goal, evidence_bytes, ..ScheduleConfig::default() };
     let mut scheduler = Scheduler::new(config, 1, start());
     for page in 0..n_pages {
-        let word = mixed(u64::from(page));
+        let word = mix(u64::from(page));
         let weight = 1.0 + (word % 1000) as f32 / 100.0;
         let info = PageInfo { weight, group: word % 500, ..PageInfo::of_site(SiteId(page % 1000)) };
         let seen = start() - Span::from_secs((word >> 20) as i64 % 86_400);
@@ -67,7 +63,7 @@ fn learn_million_visits(bencher: Bencher<'_, '_>) {
     bencher.with_inputs(scheduler).bench_local_values(|mut scheduler| {
         for round in 0..100i64 {
             for page in 0..10_000u32 {
-                let word = mixed(u64::from(page) << 8 | round as u64);
+                let word = mix(u64::from(page) << 8 | round as u64);
                 let now = start() + Span::from_secs(round * 7 * 3600 + (word % 10_000) as i64);
                 let outcome = match word >> 20 & 3 {
                     0 => VisitOutcome::Changed(Importance::new((word >> 24) as f64 % 100.0 / 100.0)),
@@ -95,7 +91,7 @@ fn learn_and_plan_hundred_thousand_visits(bencher: Bencher<'_, '_>) {
     bencher.with_inputs(scheduler).bench_local_values(|mut scheduler| {
         for round in 0..10i64 {
             for page in 0..10_000u32 {
-                let outcome = match mixed(u64::from(page) << 8 | round as u64) & 3 {
+                let outcome = match mix(u64::from(page) << 8 | round as u64) & 3 {
                     0 => VisitOutcome::Changed(Importance::new(0.3)),
                     _ => VisitOutcome::Unchanged,
                 };
@@ -109,7 +105,7 @@ fn learn_and_plan_hundred_thousand_visits(bencher: Bencher<'_, '_>) {
 #[divan::bench(sample_count = 3, sample_size = 1)]
 fn page_rank_million_pages(bencher: Bencher<'_, '_>) {
     let n = 1_000_000u64;
-    let links = (0..10 * n).map(|at| ((at / 10) as u32, (mixed(at) % n) as u32));
+    let links = (0..10 * n).map(|at| ((at / 10) as u32, (mix(at) % n) as u32));
     let graph = LinkGraph::from_links(n as usize, links);
     bencher.bench_local(|| black_box(graph.page_rank(&[])));
 }

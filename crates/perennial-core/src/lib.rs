@@ -9,6 +9,8 @@
 //! | module | what becomes what |
 //! |---|---|
 //! | [`time`] | digits and dates -> [`time::Timestamp`], local days |
+//! | [`chance`] | a seed -> the same numbers on every machine |
+//! | [`markup`] | text -> what may stand in HTML, SVG and XML |
 //! | [`page`] | the numbers of pages and sites |
 //! | [`charset`] | bytes of a text -> characters |
 //! | [`links`] | HTML, CSS -> the addresses they refer to |
@@ -38,9 +40,14 @@
 //! | [`threshold`] | versions by importance -> those that reach the index threshold |
 //! | [`rank`] | the link graph -> omega(P), PageRank |
 //! | [`schedule`] | what is known of pages -> the next [`schedule::Visit`] |
+//! | [`amounts`] | what users write for times, sizes, shares, budgets -> values |
 //! | [`quality`] | captures against the truth -> completeness, coherence; estimates where it is unknown |
 
 pub mod time;
+
+pub mod chance;
+
+pub mod markup;
 
 pub mod page;
 
@@ -99,5 +106,7 @@ pub mod threshold;
 pub mod rank;
 
 pub mod schedule;
+
+pub mod amounts;
 
 pub mod quality;

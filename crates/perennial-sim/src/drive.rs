@@ -3,6 +3,7 @@
 //! The clock leaps from one wakeup of the scheduler to the next. This module decides nothing: visits come from
 //! [`Scheduler::next_visit`] and answers go to [`Scheduler::record`], as in the crawler.
 
+use perennial_core::chance::WorldChance;
 use perennial_core::importance::Importance;
 use perennial_core::page::PageId;
 use perennial_core::quality::{
@@ -11,7 +12,6 @@ use perennial_core::quality::{
 use perennial_core::schedule::{ClockId, KnownPattern, PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{LocalClock, Span, Timestamp};
 
-use crate::chance::Chance;
 use crate::world::{Change, Event, World};
 
 /// What a visit shows.
@@ -124,7 +124,7 @@ impl Announcements {
         }
         let announces: Vec<bool> = (0..world.pages.len())
             .map(|place| {
-                Chance::fork(config.seed ^ 0x6E6F_7469_6365, place as u64).unit() < config.announced_share
+                WorldChance::fork(config.seed ^ 0x6E6F_7469_6365, place as u64).unit() < config.announced_share
             })
             .collect();
         let mut events = world.events();

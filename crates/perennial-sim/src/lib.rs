@@ -5,7 +5,6 @@
 //!
 //! | module | what becomes what |
 //! |---|---|
-//! | [`chance`] | a seed -> the same numbers on every machine |
 //! | [`world`] | page specifications, or explicit changes -> a [`world::World`]: which page changed when, and how much |
 //! | [`paper`] | a seed -> the world of the papers' experiments |
 //! | [`trace`] | files of observed changes -> a world |
@@ -13,10 +12,6 @@
 //! | [`bound`] | a world and a budget -> what no crawler could beat |
 //! | [`experiment`] | a world, strategies and budgets -> tables of results beside the bounds |
 //! | [`claims`] | results -> which of the papers' findings hold |
-//! | [`chart`] | series of numbers -> SVG |
-//! | [`report`] | results -> one HTML page with the papers' figures |
-
-pub mod chance;
 
 pub mod world;
 
@@ -31,7 +26,3 @@ pub mod bound;
 pub mod experiment;
 
 pub mod claims;
-
-pub mod chart;
-
-pub mod report;

@@ -4,9 +4,9 @@
 //! that they report: pages that change by day and by night, quasi-static pages deep in a site, pages that are shifted by a
 //! time zone, other patterns at weekends, and unequal importance of pages and of changes.
 
+use perennial_core::chance::WorldChance;
 use perennial_core::time::Timestamp;
 
-use crate::chance::Chance;
 use crate::world::{DayProfile, HOURS, PageSpec, TruePattern, World};
 
 /// Changes a day of the median page.
@@ -77,14 +77,14 @@ impl PaperWorld {
         pages
             .map(|(site, page)| {
                 let part = (1 << 32) + u64::from(site) * u64::from(self.pages_per_site) + u64::from(page);
-                let mut chance = Chance::fork(self.seed, part);
+                let mut chance = WorldChance::fork(self.seed, part);
                 draw_spec(format!("site{site}.example"), format!("/page{page}"), &mut chance)
             })
             .collect()
     }
 }
 
-fn draw_spec(site: String, name: String, chance: &mut Chance) -> PageSpec {
+fn draw_spec(site: String, name: String, chance: &mut WorldChance) -> PageSpec {
     let habit = draw_habit(chance);
     let rate_normal = chance.normal();
     let changes_per_day = MEDIAN_CHANGES_PER_DAY
@@ -104,7 +104,7 @@ fn draw_spec(site: String, name: String, chance: &mut Chance) -> PageSpec {
     }
 }
 
-fn draw_habit(chance: &mut Chance) -> Habit {
+fn draw_habit(chance: &mut WorldChance) -> Habit {
     match chance.unit() {
         u if u < 0.35 => Habit::DayPeaked,
         u if u < 0.47 => Habit::Night,
@@ -118,7 +118,7 @@ fn draw_profile(
     habit: Habit,
     changes_per_day: f64,
     importance: [f64; HOURS],
-    chance: &mut Chance,
+    chance: &mut WorldChance,
 ) -> DayProfile {
     let shape = match habit {
         Habit::DayPeaked => bump(chance.range(9.0, 18.0), chance.range(3.4, 6.8)),
@@ -147,8 +147,8 @@ fn burst(first: usize, n_hours: usize) -> [f64; HOURS] {
     shape
 }
 
-/// The mean importance of a change by hour: the page has a level of its own, which varies over the day.
-fn draw_importance(chance: &mut Chance) -> [f64; HOURS] {
+/// The mean importance of a change by hour: a level of the page's own, and a swing over the day.
+fn draw_importance(chance: &mut WorldChance) -> [f64; HOURS] {
     let level = chance.beta(0.35, 5.0);
     let swing = chance.range(0.0, 0.3);
     let peak = chance.range(0.0, HOURS as f64);
@@ -160,7 +160,7 @@ fn draw_importance(chance: &mut Chance) -> [f64; HOURS] {
 }
 
 /// Pareto by the rank of a normal variable that is correlated with the one behind the rate.
-fn draw_weight(rate_normal: f64, chance: &mut Chance) -> f64 {
+fn draw_weight(rate_normal: f64, chance: &mut WorldChance) -> f64 {
     let rho = WEIGHT_RATE_CORRELATION;
     let normal = rho * rate_normal + (1.0 - rho * rho).sqrt() * chance.normal();
     upper_tail(normal).powf(-1.0 / WEIGHT_TAIL).min(MAX_WEIGHT)
@@ -208,6 +208,15 @@ mod tests {
             let truth = page.truth.as_ref().unwrap();
             assert!(truth.workday.rate.iter().all(|rate| *rate <= MAX_CHANGES_PER_HOUR));
         }
+    }
+
+    /// The results under `experiments/` name the seeds of their worlds.
+    #[test]
+    fn a_seed_never_means_another_world() {
+        let world = small().build();
+        let secs: i64 =
+            world.pages.iter().flat_map(|page| &page.changes).map(|change| change.at.as_secs()).sum();
+        assert_eq!((world.n_changes(), secs), (61_147, 108_098_490_778_466));
     }
 
     #[test]

@@ -4,12 +4,11 @@
 //! sites, the importance of each page, and every change of every page in a span of time. It can be drawn from the hourly patterns of
 //! [`PageSpec`]s with a seed, or be made of changes that were observed.
 
+use perennial_core::chance::WorldChance;
 use perennial_core::importance::Importance;
 use perennial_core::page::{PageId, SiteId};
 pub use perennial_core::quality::Change;
 use perennial_core::time::{LocalClock, Span, Timestamp};
-
-use crate::chance::Chance;
 
 /// Hours of a day: the periods of a true pattern.
 pub const HOURS: usize = 24;
@@ -158,7 +157,7 @@ impl World {
         let end = start + Span::from_hours(i64::from(days) * 24);
         let mut sites = SiteNames::default();
         let pages = specs.iter().enumerate().map(|(place, spec)| {
-            let mut chance = Chance::fork(seed, place as u64);
+            let mut chance = WorldChance::fork(seed, place as u64);
             WorldPage {
                 name: spec.name.clone(),
                 site: sites.id(&spec.site),
@@ -246,7 +245,7 @@ pub fn hour_of_day(instant: Timestamp) -> usize {
 }
 
 /// Hour by hour: exponential steps in integrated rate, carried over from one hour to the next.
-fn draw_changes(spec: &PageSpec, start: Timestamp, end: Timestamp, chance: &mut Chance) -> Vec<Change> {
+fn draw_changes(spec: &PageSpec, start: Timestamp, end: Timestamp, chance: &mut WorldChance) -> Vec<Change> {
     let end = spec.dies_at.map_or(end, |dies_at| dies_at.min(end));
     let mut changes = Vec::new();
     let mut hour_start = start;

@@ -10,10 +10,9 @@
 //! | [`analyse`] | captures -> what a reader saw, what changed, how much it matters, kept in the state |
 //! | [`learn`] | looks, links and settings -> a scheduler that has learned from them |
 //! | [`quality`] | looks -> estimates of completeness and coherence |
+//! | [`html`] | values -> HTML and SVG |
 //! | [`demo`] | a seed -> the living web: sites that change by known patterns, served on loopback |
 //! | [`crawl`] | sites and a policy -> visits, politely, and captures of what came back |
-//! | [`filters`] | filter lists -> is an address an advertisement |
-//! | [`comparison`] | two versions of a page -> what changed, as JSON, text and HTML |
 //! | [`cli`] | arguments -> calls, results -> print |
 
 // `println!` panics when the reader of a pipe has gone: print through `cli::Context::print`.
@@ -31,14 +30,10 @@ pub mod learn;
 
 pub mod quality;
 
+pub mod html;
+
 pub mod demo;
 
 pub mod crawl;
-
-pub mod filters;
-
-pub mod comparison;
-
-pub mod comparison_html;
 
 pub mod cli;

@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{Delta, Element, ElementKind, OperationKind, Subject};
+use crate::chance::Chance;
 use crate::layout::Rect;
 use crate::segment::{Block, BlockTree, Image, Link, NodeId, Text};
 
@@ -123,29 +124,6 @@ pub fn plant(before: &BlockTree, rates: PlantRates, seed: u64) -> (BlockTree, Ve
     (after, planter.planted)
 }
 
-/// SplitMix64: random numbers from a seed.
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
-    }
-
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for i in (1..items.len()).rev() {
-            items.swap(i, self.below(i + 1));
-        }
-    }
-}
-
 /// A leaf with its content as it shall be after.
 struct Leaf {
     reference: Vec<u16>,
@@ -174,7 +152,7 @@ struct Planter {
 impl Planter {
     fn new(tree: &BlockTree, seed: u64) -> Planter {
         let mut planter = Planter {
-            chance: Chance(seed),
+            chance: Chance::new(seed),
             leaves: Vec::new(),
             n_children: HashMap::from([(Vec::new(), tree.blocks.len())]),
             counts: HashMap::new(),
@@ -214,7 +192,7 @@ impl Planter {
     /// A word that stands nowhere on the page.
     fn fresh(&mut self) -> String {
         self.n_fresh += 1;
-        format!("planted{}x{:04x}", self.n_fresh, self.chance.next() & 0xffff)
+        format!("planted{}x{:04x}", self.n_fresh, self.chance.bits() & 0xffff)
     }
 
     fn change_elements(&mut self, rate: f64) {
@@ -278,7 +256,7 @@ impl Planter {
     }
 
     fn put(&mut self, leaf: usize, element: Element) {
-        let place = self.chance.next() as usize;
+        let place = self.chance.bits() as usize;
         let leaf = &mut self.leaves[leaf];
         leaf.was_touched = true;
         leaf.budget = leaf.budget.saturating_sub(1);

@@ -54,6 +54,7 @@ pub use config::{Budget, Goal, Pacing, ScheduleConfig, Strategy, StrategyError};
 pub use explain::{Belief, peak_of};
 pub use visit::{ClockId, KnownPattern, PageInfo, Peak, Ranked, Reason, Visit, VisitOutcome};
 
+use crate::chance;
 use crate::importance::Importance;
 use crate::page::{PageId, SiteId};
 use crate::pattern::mixture::BucketPiece;
@@ -410,8 +411,8 @@ impl Scheduler {
 
     /// Up to a quarter more, so that the pages of a host that failed together do not return together.
     fn jitter(&self, at: usize, wait: u32) -> u32 {
-        let mixed = (self.seed ^ u64::from(self.pages.id[at].0)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        wait + (u64::from(wait) * (mixed >> 48) / (4 << 16)) as u32
+        let share = chance::spread(self.seed, u64::from(self.pages.id[at].0));
+        wait + (u64::from(wait) * u64::from(share) / (4 << 16)) as u32
     }
 
     fn secs(&self, at: Timestamp) -> u32 {

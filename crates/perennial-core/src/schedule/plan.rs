@@ -36,11 +36,18 @@ pub(super) struct Bank {
 }
 
 impl Scheduler {
+    /// Whether the list of the current slot is the one for `now`.
+    pub(super) fn is_in_slot(&self, now: Timestamp) -> bool {
+        self.slot.range.is_some_and(|(_, end)| now < end)
+    }
+
     /// Makes the slot that holds `now` the current one, if it is not.
     pub(super) fn enter_slot(&mut self, now: Timestamp) {
+        if self.is_in_slot(now) {
+            return;
+        }
         let millis = self.config.slot.as_millis();
         let start = match self.slot.range {
-            Some((_, end)) if now < end => return,
             // Slots lie on the grid of UTC, so that hourly ones are hours of the clock.
             Some(_) => Timestamp::from_millis(now.as_millis().div_euclid(millis).saturating_mul(millis)),
             None => now,
@@ -442,10 +449,15 @@ impl Scheduler {
 
     /// Whether the page is in the plan of this slot or has been visited in it.
     pub(super) fn has_had_its_turn(&self, at: usize) -> bool {
+        self.was_visited_in_slot(at)
+            || self.slot.plan.iter().chain(&self.slot.at_once).any(|planned| planned.at == at as u32)
+    }
+
+    /// Whether the page was handed out or seen in this slot.
+    pub(super) fn was_visited_in_slot(&self, at: usize) -> bool {
         let Some((start, _)) = self.slot.range else { return false };
         self.pages.has(at, PENDING)
             || self.slot.had_turn.contains(&(at as u32))
             || self.pages.seen_at[at] >= self.secs(start)
-            || self.slot.plan.iter().chain(&self.slot.at_once).any(|planned| planned.at == at as u32)
     }
 }

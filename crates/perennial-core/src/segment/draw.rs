@@ -5,6 +5,7 @@ use std::fmt::Write;
 
 use super::{Block, BlockTree};
 use crate::layout::{Layout, LayoutNode, Rect};
+use crate::markup::escaped;
 
 /// Higher pages are cut off here, so that the file stays small.
 const MAX_HEIGHT: f32 = 12_000.0;
@@ -120,23 +121,13 @@ fn draw_text(out: &mut String, node: &LayoutNode) {
     for (nth, line) in letters.chunks(per_line).take(n_lines).enumerate() {
         let y = node.rect.y + size + nth as f32 * node.rect.h / n_lines as f32;
         let weight = if node.font_weight >= 600 { " font-weight=\"bold\"" } else { "" };
-        let _ = write!(
+        let line: String = line.iter().collect();
+        let _ = writeln!(
             out,
-            "<text x=\"{:.1}\" y=\"{y:.1}\" font-size=\"{size:.1}\"{weight} fill=\"#222\">",
-            node.rect.x
+            "<text x=\"{:.1}\" y=\"{y:.1}\" font-size=\"{size:.1}\"{weight} fill=\"#222\">{}</text>",
+            node.rect.x,
+            escaped(&line)
         );
-        line.iter().for_each(|c| escape(out, *c));
-        out.push_str("</text>\n");
-    }
-}
-
-fn escape(out: &mut String, c: char) {
-    match c {
-        '&' => out.push_str("&amp;"),
-        '<' => out.push_str("&lt;"),
-        '>' => out.push_str("&gt;"),
-        '\0'..='\x1f' | '\u{fffe}' | '\u{ffff}' => out.push(' '),
-        _ => out.push(c),
     }
 }
 

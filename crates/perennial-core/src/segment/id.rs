@@ -1,12 +1,14 @@
 //! Content -> [`NodeId`]: the hash at which a diff can stop (P-VISUAL 4; docs/papers.md, Blocks and Vi-XML), without ignored
 //! parameters of addresses.
 //!
-//! IDs are stored in Vi-XML and compared across years, so that the hash must be the same on every machine and in every
-//! release. It is FNV-1a over tagged, length-separated parts, with a mixing step at the end.
+//! IDs are stored in Vi-XML and compared across years, so the hash is written out here: FNV-1a over tagged,
+//! length-separated parts, the same on every machine and in every release. FNV alone leaves the high bits of short
+//! inputs alike, so each part ends with a mixing step.
 
 use std::borrow::Cow;
 
 use super::NodeId;
+use crate::chance::mix;
 
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01b3;
@@ -40,16 +42,8 @@ impl IdHasher {
     }
 }
 
-/// The finaliser of SplitMix64 (Steele et al. 2014). With FNV alone short inputs have similar high bits.
-fn mix(mut z: u64) -> u64 {
-    z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
-/// The query and path parameters of an address that say nothing about its target: session ids, cache busters, campaign
-/// marks. Addresses are kept as they are, and only IDs leave these parameters out.
+/// Which query and path parameters of an address say nothing about what it leads to: session ids, cache
+/// busters, campaign marks. Addresses are kept as they are; only IDs overlook these.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct IgnoredParameters {
     /// Names in lower case. A name that ends in `*` stands for all that begin with it.

@@ -12,6 +12,7 @@ use quick_xml::reader::Reader;
 
 use super::{Block, BlockRole, BlockTree, Image, Link, NodeId, Text};
 use crate::layout::Rect;
+use crate::markup::escaped;
 
 /// Blocks nested deeper than this are refused, because no page needs them and code that walks the tree must not exhaust
 /// its stack.
@@ -89,8 +90,7 @@ fn write_texts(out: &mut String, block: &Block, depth: usize) {
         out.push_str("<txt");
         number(out, "ID", text.id);
         out.push('>');
-        escape(out, &text.text);
-        out.push_str("</txt>");
+        let _ = write!(out, "{}</txt>", escaped(&text.text));
     });
 }
 
@@ -127,26 +127,7 @@ pub(crate) fn number(out: &mut String, name: &str, value: impl Display) {
 }
 
 pub(crate) fn attribute(out: &mut String, name: &str, value: &str) {
-    let _ = write!(out, " {name}=\"");
-    escape(out, value);
-    out.push('"');
-}
-
-/// Line ends and tabs are written as references, because an XML reader would turn them into spaces.
-fn escape(out: &mut String, text: &str) {
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\t' | '\n' | '\r' => {
-                let _ = write!(out, "&#{};", u32::from(c));
-            }
-            '\0'..='\x1f' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            _ => out.push(c),
-        }
-    }
+    let _ = write!(out, " {name}=\"{}\"", escaped(value));
 }
 
 /// Reads a tree. Unknown elements and attributes are skipped, so that a later release may add some.

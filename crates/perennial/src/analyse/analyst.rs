@@ -11,9 +11,9 @@ use perennial_render::engine::base_url;
 use perennial_render::parsed::parsed_nodes;
 use perennial_render::{Limits, Lookup, Pool, WorkerCommand};
 
+use super::Filters;
 use super::plans::{Asked, Offer, Plans, Structure};
 use crate::archive::Archive;
-use crate::filters::Filters;
 
 /// One look at a page: its text as captured.
 pub struct Look<'a> {

@@ -5,6 +5,7 @@ use std::io::IsTerminal;
 use anyhow::bail;
 use clap::Args;
 use indicatif::{DecimalBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use perennial_core::amounts::{parse_budget, parse_bytes, parse_span};
 use perennial_core::schedule::{Pacing, Strategy};
 use perennial_core::time::{Span, Timestamp};
 
@@ -68,7 +69,7 @@ pub(super) struct Crawl {
     #[arg(long, value_name = "FACTOR")]
     time_lapse: Option<String>,
     /// Where the virtual clock starts [default: now]
-    #[arg(long, value_name = "TIME", requires = "time_lapse", value_parser = Timestamp::parse)]
+    #[arg(long, value_name = "TIME", requires = "time_lapse", value_parser = parse_time)]
     start: Option<Timestamp>,
     /// Do not look at pages as a reader does: another payload is another page
     #[arg(long)]
@@ -111,12 +112,7 @@ impl Crawl {
         Ok(CrawlOptions {
             once: self.once,
             strategy: self.strategy,
-            budget: self
-                .budget
-                .as_deref()
-                .map(|text| parse_budget(text, self.period))
-                .transpose()
-                .map_err(anyhow::Error::msg)?,
+            budget: self.budget.as_deref().map(|text| parse_budget(text, self.period)).transpose()?,
             bytes_per_day: self.bytes_per_day,
             slot: self.period,
             pacing: Pacing::Spread,

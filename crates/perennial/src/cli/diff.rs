@@ -7,10 +7,8 @@ use clap::ValueEnum;
 use perennial_core::importance::{Form, ImportanceConfig};
 
 use super::{Context, Exit};
-use crate::analyse::{Analyst, PageSpec};
-use crate::comparison::Comparison;
-use crate::comparison_html::to_html;
-use crate::filters::Filters;
+use crate::analyse::{Analyst, Comparison, Filters, PageSpec};
+use crate::html::diff::to_html;
 
 /// Shows what changed between two versions of a page, and how much it matters.
 #[derive(clap::Args)]

@@ -35,6 +35,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use perennial_core::amounts::{self, AmountError};
+use perennial_core::time::Timestamp;
 
 const AFTER_HELP: &str = "\
 Exit codes:
@@ -141,6 +143,11 @@ impl Command {
             Command::RenderWorker(args) => args.run(context),
         }
     }
+}
+
+/// A time as every command takes it: an instant, or a length of time ago.
+fn parse_time(text: &str) -> Result<Timestamp, AmountError> {
+    amounts::parse_time(text, crate::archive::now())
 }
 
 /// Runs the command line and says how it went.

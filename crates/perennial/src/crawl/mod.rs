@@ -2,7 +2,7 @@
 //!
 //! | file | what becomes what |
 //! |---|---|
-//! | [`options`], [`amounts`] | what the user asks of one crawl, and how it is written |
+//! | [`options`] | what the user asks of one crawl |
 //! | [`settings`] | perennial.toml -> seeds, politeness, limits |
 //! | [`clock`] | the real time, or a virtual one |
 //! | `start` | an archive and options -> a crawl that knows what earlier ones knew ([`crate::learn`]) |
@@ -23,7 +23,6 @@
 //! [`policy`] decides, tasks fetch, one thread owns the archive, and the loop below carries word between them. A visit
 //! is over when its commit is: only then is its connection free, its page judged, its links followed.
 
-pub mod amounts;
 pub mod analysis;
 pub mod browser;
 pub mod clock;

@@ -7,6 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::Receiver;
 
+use perennial_core::chance::Chance;
 use perennial_core::look::Seen;
 use perennial_core::page::{PageId, SiteId};
 use perennial_core::politeness::{HostAnswer, HostState, PolitenessConfig};
@@ -119,8 +120,8 @@ pub struct Recorder {
     pub hosts: HashMap<SiteId, HostState>,
     /// Manners.
     pub politeness: PolitenessConfig,
-    /// State of the jitter's generator.
-    pub chance: u64,
+    /// What the jitter of delays is drawn from.
+    pub chance: Chance,
 }
 
 /// A visit between append and commit.
@@ -327,7 +328,7 @@ impl Recorder {
         took: Span,
         now: Timestamp,
     ) -> HostState {
-        let chance = self.next_chance();
+        let chance = self.chance.unit();
         let state = self.hosts.entry(site).or_default();
         match verdict.answer_of_host {
             Some(answer) => state.record(&self.politeness, crawl_delay_secs, answer, took, now, chance),
@@ -335,15 +336,6 @@ impl Recorder {
             None => state.ready_at = state.ready_at.min(now),
         }
         *state
-    }
-
-    /// A small generator is enough for jitter (SplitMix64).
-    fn next_chance(&mut self) -> f64 {
-        self.chance = self.chance.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.chance;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
     }
 
     /// Leaves out what is known, fresh enough, or one too many of its shape.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use perennial_core::amounts::{parse_budget, parse_bytes};
 use perennial_core::politeness::PolitenessConfig;
 use perennial_core::scope::{Scope, ScopeKind};
 use perennial_core::time::Span;
@@ -12,7 +13,6 @@ use serde::{Deserialize, Serialize};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 use url::Url;
 
-use super::amounts::{parse_budget, parse_bytes};
 use super::spending::Allowance;
 use crate::archive::settings::{edit, load_tables};
 use crate::fetch::Limits;
@@ -244,8 +244,8 @@ impl CrawlTable {
 fn allowance(budget: Option<&str>, bytes_per_day: Option<&str>) -> anyhow::Result<Allowance> {
     let hour = Span::from_hours(1);
     Ok(Allowance {
-        visits: budget.map(|text| parse_budget(text, hour)).transpose().map_err(anyhow::Error::msg)?,
-        bytes_per_day: bytes_per_day.map(parse_bytes).transpose().map_err(anyhow::Error::msg)?,
+        visits: budget.map(|text| parse_budget(text, hour)).transpose()?,
+        bytes_per_day: bytes_per_day.map(parse_bytes).transpose()?,
     })
 }
 

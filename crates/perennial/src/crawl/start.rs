@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use perennial_core::chance::Chance;
 use perennial_core::schedule::{Budget, ScheduleConfig};
 use perennial_core::time::{Span, Timestamp};
 use tokio::sync::mpsc::unbounded_channel;
@@ -60,7 +61,7 @@ impl Crawl {
             requisite_span: Span::from_millis((table.requisite_hours * 3.6e6) as i64),
             hosts: writer.store().host_states()?,
             politeness,
-            chance: options.seed,
+            chance: Chance::new(options.seed),
             writer,
         };
         let user_agent = table.user_agent();

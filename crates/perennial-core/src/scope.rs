@@ -85,7 +85,8 @@ impl Scope {
     }
 }
 
-fn bare_host(url: &Url) -> &str {
+/// The host without a leading `www.`: what scopes compare.
+pub fn bare_host(url: &Url) -> &str {
     let host = url.host_str().unwrap_or_default();
     host.strip_prefix("www.").unwrap_or(host)
 }

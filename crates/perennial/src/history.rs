@@ -14,7 +14,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::archive::Archive;
 use crate::crawl::frontier::Ending;
-use crate::crawl::settings::{CrawlSettings, SiteTable};
+use crate::settings::site::{CrawlSettings, SiteTable};
 use crate::store::Store;
 
 /// The rank of a page that no link leads to, beside a mean of 1.

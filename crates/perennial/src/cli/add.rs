@@ -4,7 +4,7 @@ use anyhow::bail;
 use clap::Args;
 
 use super::{Context, Exit};
-use crate::crawl::settings::{CrawlSettings, Keep, Seeds, SiteTable, follow};
+use crate::settings::site::{CrawlSettings, Keep, Seeds, SiteTable, follow};
 
 const AFTER_HELP: &str = "\
 Examples:

@@ -9,9 +9,9 @@ use perennial_core::schedule::{Pacing, Strategy};
 use perennial_core::time::{Span, Timestamp};
 
 use super::{Context, Exit};
-use crate::crawl::amounts::{parse_budget, parse_bytes, parse_span};
 use crate::crawl::clock::Clock;
 use crate::crawl::{CrawlOptions, End, Status, crawl};
+use crate::settings::amounts::{parse_budget, parse_bytes, parse_span};
 
 const AFTER_HELP: &str = "\
 Ctrl-C finishes what is in flight and stops; a second one stops at once. Either way the next crawl goes on

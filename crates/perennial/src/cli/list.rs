@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{Context, Exit};
 use crate::crawl::frontier::{self, Ending, PageKind};
-use crate::crawl::settings::{CrawlSettings, SiteTable};
+use crate::settings::site::{CrawlSettings, SiteTable};
 
 const AFTER_HELP: &str = "\
 Examples:

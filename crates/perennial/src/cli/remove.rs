@@ -5,7 +5,7 @@ use clap::Args;
 use toml_edit::Item;
 
 use super::{Context, Exit};
-use crate::archive::settings::edit;
+use crate::settings::edit;
 
 const AFTER_HELP: &str = "\
 What was captured stays in the archive and can be read and replayed.

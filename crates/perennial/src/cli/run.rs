@@ -5,7 +5,7 @@ use clap::Args;
 
 use super::crawl::Crawl;
 use super::{Context, Exit};
-use crate::crawl::settings::{CrawlSettings, SiteTable, follow};
+use crate::settings::site::{CrawlSettings, SiteTable, follow};
 
 const AFTER_HELP: &str = "\
 Examples:

@@ -2,8 +2,7 @@
 //!
 //! | file | what becomes what |
 //! |---|---|
-//! | [`options`], [`amounts`] | what the user asks of one crawl, and how it is written |
-//! | [`settings`] | perennial.toml -> seeds, manners, limits |
+//! | [`options`] | what the user asks of one crawl |
 //! | [`clock`] | the real time, or a virtual one |
 //! | [`frontier`] | what is remembered of every address, in SQLite |
 //! | `start` | an archive and options -> a crawl that knows what earlier ones knew ([`crate::history`]) |
@@ -22,7 +21,6 @@
 //! The loop below owns the queues and the policy, tasks do the fetching, one thread owns the archive. A visit
 //! is over when its commit is: only then is its connection free, its page judged, its links followed.
 
-pub mod amounts;
 pub mod analysis;
 pub mod browser;
 pub mod clock;
@@ -32,7 +30,6 @@ pub mod log;
 pub mod options;
 pub mod record;
 pub mod robots;
-pub mod settings;
 mod signals;
 pub mod spending;
 mod start;
@@ -53,13 +50,14 @@ use perennial_core::time::{Span, Timestamp};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::archive::Archive;
+use crate::settings::Seeds;
+use crate::settings::site::CrawlSettings;
 use crate::store::Store;
 use analysis::{Analysis, Learned};
 use frontier::{Ending, PageKind};
 use host::{Hosts, Why};
 pub use options::CrawlOptions;
 use record::{Message, NewPage, Settled, Word};
-use settings::{CrawlSettings, Seeds};
 use signals::Signals;
 use spending::{Permission, Spending};
 pub use status::{End, Status};
@@ -105,7 +103,7 @@ pub fn crawl(
 
 /// A virtual clock would ask a real host a hundred times a second.
 fn refuse_foreign(seeds: &Seeds) -> anyhow::Result<()> {
-    match seeds.0.iter().find(|seed| !visit::is_loopback(&seed.scope.seed)) {
+    match seeds.iter().find(|seed| !visit::is_loopback(&seed.scope.seed)) {
         Some(seed) => bail!(
             "--time-lapse is for hosts on this machine only, and {} is not: remove it with `perennial remove`, or crawl in real time",
             seed.scope.seed

@@ -13,6 +13,8 @@ use perennial_core::schedule::Budget;
 use perennial_core::time::{Span, Timestamp};
 use rusqlite::{Connection, Transaction, params};
 
+use crate::settings::Allowance;
+
 /// Spending is remembered in pieces of this length.
 const GRAIN: Span = Span::from_secs(60);
 const DAY: Span = Span::from_hours(24);
@@ -22,15 +24,6 @@ const FIRST_RESERVE: u64 = 100_000;
 const FIRST_VISITS: (f64, f64) = (3.0, 120_000.0);
 /// Number under which spending of all sites together is remembered; seeds count from 1.
 const OVERALL: i64 = 0;
-
-/// What may be spent.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Allowance {
-    /// Visits of pages.
-    pub visits: Option<Budget>,
-    /// Bytes of bodies, of requisites too.
-    pub bytes_per_day: Option<u64>,
-}
 
 /// Whether a visit may start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -17,8 +17,7 @@ use super::clock::Clock;
 use super::frontier::{self, Ending, Found, Known, PageKind};
 use super::host::{Hosts, Why};
 use super::record::{Recorder, group_of, url_hash};
-use super::settings::{CrawlSettings, CrawlTable, Seeds};
-use super::spending::{self, Allowance, Spending};
+use super::spending::{self, Spending};
 use super::unstyled::Unstyled;
 use super::visit::Shared;
 use super::weights::Weights;
@@ -27,6 +26,8 @@ use crate::analyse::{Analyst, PageAnalyst, analyse_backlog, count_backlog};
 use crate::archive::{Archive, ArchiveWriter};
 use crate::fetch::{Client, Proxy};
 use crate::history;
+use crate::settings::site::CrawlSettings;
+use crate::settings::{Allowance, CrawlTable, Seeds};
 use crate::store::{PageNumbers, Store};
 
 impl Crawl {
@@ -50,7 +51,8 @@ impl Crawl {
         options.clock = resume_clock(&options.clock, &writer)?;
         let now = options.clock.now();
         let (seed_numbers, order_start) = prepare(&mut writer, &seeds, &options, now)?;
-        let spending = spending_of(&writer, &table, &seeds, &seed_numbers, &options, now)?;
+        let seeds = seeds.numbered(seed_numbers);
+        let spending = spending_of(&writer, &table, &seeds, &options, now)?;
         let politeness = match options.delay {
             Some(delay) => table.politeness().with_fixed_delay(delay),
             None => table.politeness(),
@@ -85,7 +87,6 @@ impl Crawl {
             client,
             robots: robots::RobotsCache::new(&user_agent),
             seeds,
-            seed_numbers,
             clock: options.clock.clone(),
             allow_private: options.allow_private,
             compression: archive.settings().warc.compression(),
@@ -168,7 +169,7 @@ impl Crawl {
     }
 
     fn load_one(&mut self, known: &Known) {
-        if !self.shared.seed_numbers.contains(&known.seed) {
+        if self.shared.seeds.with_number(known.seed).is_none() {
             return;
         }
         if known.kind != PageKind::Page {
@@ -212,8 +213,7 @@ impl Crawl {
 
     fn seed_info(&mut self, seed: i64) -> PageInfo {
         let mut info = PageInfo::of_site(SiteId(0));
-        let at = self.shared.seed_numbers.iter().position(|&number| number == seed);
-        let Some(table) = at.and_then(|at| self.shared.seeds.0.get(at)).map(|seed| &seed.table) else {
+        let Some(table) = self.shared.seeds.with_number(seed).map(|seed| &seed.table) else {
             return info;
         };
         info.weight = table.weight as f32;
@@ -231,7 +231,6 @@ fn spending_of(
     writer: &ArchiveWriter,
     table: &CrawlTable,
     seeds: &Seeds,
-    numbers: &[i64],
     options: &CrawlOptions,
     now: Timestamp,
 ) -> anyhow::Result<Spending> {
@@ -240,7 +239,7 @@ fn spending_of(
         visits: options.budget.or(written.visits),
         bytes_per_day: options.bytes_per_day.or(written.bytes_per_day),
     };
-    let of_seeds = || numbers.iter().copied().zip(seeds.0.iter().map(|seed| seed.allowance));
+    let of_seeds = || seeds.iter_numbered().map(|(number, seed)| (number, seed.allowance));
     let periods = of_seeds().map(|(_, allowance)| allowance).chain([overall]).filter_map(|a| a.visits);
     let longest = periods.map(|budget| budget.period).max().unwrap_or(Span::ZERO);
     let connection = writer.store().connection();
@@ -308,7 +307,7 @@ fn prepare(
     now: Timestamp,
 ) -> anyhow::Result<(Vec<i64>, Option<Pass>)> {
     let transaction = writer.store_mut().connection_mut().transaction()?;
-    let urls: Vec<String> = seeds.0.iter().map(|seed| seed.scope.seed.to_string()).collect();
+    let urls: Vec<String> = seeds.iter().map(|seed| seed.scope.seed.to_string()).collect();
     let numbers = frontier::seed_numbers(&transaction, &urls)?;
     {
         let mut pages = PageNumbers::new(&transaction);

@@ -23,10 +23,10 @@ use super::browser::{Browser, is_shell};
 use super::clock::Clock;
 use super::frontier::{Found, PageKind, Target};
 use super::robots::RobotsCache;
-use super::settings::{CrawlTable, Keep, Seeds};
 use crate::analyse::PageAnalyst;
 use crate::archive::{Body as ArchiveBody, Derived, Exchange, LeftOut, Prepared};
 use crate::fetch::{Body, Client, FetchError, Fetched, Request};
+use crate::settings::{CrawlTable, Keep, Seed, Seeds};
 use crate::store::LinkTarget;
 
 /// Bytes of a decoded body that are read for links: a gzip bomb ends here.
@@ -42,10 +42,8 @@ pub struct Shared {
     pub client: Client,
     /// robots.txt by origin.
     pub robots: RobotsCache,
-    /// What belongs to the archive.
+    /// What belongs to the archive, with the numbers of the state.
     pub seeds: Seeds,
-    /// Numbers of the seeds, in their order.
-    pub seed_numbers: Vec<i64>,
     /// Manners and limits.
     pub table: CrawlTable,
     /// The crawl's time.
@@ -245,10 +243,9 @@ impl Visit<'_> {
 
     /// The user's exception is for the host that it was made for, not for where that host points.
     fn allows_private(&self, target: &Target, url: &Url) -> bool {
-        let at = self.shared.seed_numbers.iter().position(|&number| number == target.seed);
-        let seed = at.and_then(|at| self.shared.seeds.0.get(at));
         self.shared.allow_private
-            || seed
+            || self
+                .seed_of_target(target)
                 .is_some_and(|seed| seed.table.allow_private && seed.scope.seed.host_str() == url.host_str())
     }
 
@@ -419,9 +416,7 @@ impl Visit<'_> {
     }
 
     fn seed_of(&self, url: &Url, depth: u32, finder: &Target) -> Option<i64> {
-        let finder = self.shared.seed_numbers.iter().position(|&number| number == finder.seed);
-        let at = self.shared.seeds.owner(url, depth, finder.unwrap_or(usize::MAX))?;
-        self.shared.seed_numbers.get(at).copied()
+        self.shared.seeds.owner(url, depth, finder.seed)
     }
 
     /// Sitemaps that robots.txt names, or the usual place; only for seeds that want more than a page.
@@ -440,9 +435,8 @@ impl Visit<'_> {
         }
     }
 
-    fn seed_of_target(&self, target: &Target) -> Option<&super::settings::Seed> {
-        let at = self.shared.seed_numbers.iter().position(|&number| number == target.seed)?;
-        self.shared.seeds.0.get(at)
+    fn seed_of_target(&self, target: &Target) -> Option<&Seed> {
+        self.shared.seeds.with_number(target.seed)
     }
 
     fn read_sitemap(&mut self, target: &Target, url: &Url, body: &[u8]) {

@@ -21,8 +21,8 @@ use super::{learned, measure};
 use crate::analyse::Analyst;
 use crate::archive::{Archive, is_archive};
 use crate::crawl::clock::Clock;
-use crate::crawl::settings::{CrawlSettings, SiteTable, follow};
 use crate::crawl::{CrawlOptions, Status, crawl, frontier};
+use crate::settings::site::{CrawlSettings, SiteTable, follow};
 
 /// Instants at which the coherence of the archive is asked for.
 const N_QUERIES: u32 = 56;

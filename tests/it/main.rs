@@ -22,6 +22,7 @@ mod keep;
 mod patterns;
 mod program;
 mod render;
+mod settings;
 mod simulate;
 mod web;
 

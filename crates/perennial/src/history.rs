@@ -14,7 +14,7 @@ use rusqlite::{Connection, Row, params};
 
 use crate::archive::Archive;
 use crate::crawl::frontier::Ending;
-use crate::settings::site::{CrawlSettings, SiteTable};
+use crate::settings::Seed;
 use crate::store::Store;
 
 /// The rank of a page that no link leads to, beside a mean of 1.
@@ -228,19 +228,14 @@ fn origin_of(url: &str) -> Option<String> {
 
 impl Followed {
     /// From the archive's settings.
-    pub fn of(archive: &Archive) -> anyhow::Result<Followed> {
-        let site = |table: SiteTable| {
-            let clock = table.timezone.as_deref().and_then(|zone| LocalClock::of_zone(zone).ok());
-            Some(FollowedSite {
-                origin: origin_of(&table.url)?,
-                weight: table.weight,
-                clock: clock.unwrap_or_else(LocalClock::utc),
-                url: table.url,
-            })
+    pub fn of(archive: &Archive) -> Followed {
+        let site = |seed: &Seed| FollowedSite {
+            origin: seed.scope.seed[..url::Position::BeforePath].to_owned(),
+            weight: seed.weight,
+            clock: seed.clock.as_deref().cloned().unwrap_or_else(LocalClock::utc),
+            url: seed.scope.seed.to_string(),
         };
-        Ok(Followed(
-            CrawlSettings::load(&archive.settings_path())?.site.into_iter().filter_map(site).collect(),
-        ))
+        Followed(archive.settings().seeds.iter().map(site).collect())
     }
 
     /// The site of the page's origin whose address begins most like the page's.

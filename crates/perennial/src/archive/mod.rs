@@ -27,6 +27,7 @@ pub use writer::{Appended, ArchiveWriter, DELTA_MIME, LeftOut};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
@@ -48,7 +49,7 @@ pub fn is_archive(dir: &Path) -> bool {
 #[derive(Debug, Clone)]
 pub struct Archive {
     root: PathBuf,
-    settings: Settings,
+    settings: Arc<Settings>,
 }
 
 impl Archive {
@@ -74,7 +75,7 @@ impl Archive {
                 root.display()
             );
         }
-        let settings = Settings::load(&root.join(SETTINGS_FILE))?;
+        let settings = Arc::new(Settings::load(&root.join(SETTINGS_FILE))?);
         Ok(Archive { root: root.to_path_buf(), settings })
     }
 
@@ -83,7 +84,7 @@ impl Archive {
         &self.root
     }
 
-    /// What `perennial.toml` says.
+    /// What `perennial.toml` said when the archive was opened.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }

@@ -85,7 +85,7 @@ impl Patterns {
         if let (true, Some(only)) = (found.is_empty(), &self.only) {
             return Err(not_found(&store, only));
         }
-        let followed = Followed::of(&archive)?;
+        let followed = Followed::of(&archive);
         let config = ScheduleConfig { n_periods: self.periods, ..ScheduleConfig::default() };
         let scheduler = scheduler_of(&store, &found, &followed, config, now)?;
         found.sort_by_key(|history| std::cmp::Reverse(history.looks.len()));

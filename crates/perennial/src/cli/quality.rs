@@ -39,7 +39,7 @@ impl Quality {
             bail!("the archive has no captures yet: `perennial crawl` or `perennial import` makes some");
         };
         let at = self.at.unwrap_or(last);
-        let sites = measure(&store, self.site.as_deref(), at, last, &Followed::of(&archive)?)?;
+        let sites = measure(&store, self.site.as_deref(), at, last, &Followed::of(&archive))?;
         if let (Some(site), true) = (&self.site, sites.is_empty()) {
             return Err(not_found(&store, site));
         }

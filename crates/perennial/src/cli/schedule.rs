@@ -74,7 +74,7 @@ struct WhatIf {
 impl Schedule {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
-        let (store, followed) = (archive.store()?, Followed::of(&archive)?);
+        let (store, followed) = (archive.store()?, Followed::of(&archive));
         let at = self.at.map_or_else(now, |at| at.0);
         let found = histories(&store, None, at)?;
         let budget = self.budget.unwrap_or_else(|| captures_per_hour(&found, at));

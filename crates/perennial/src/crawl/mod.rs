@@ -51,7 +51,6 @@ use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::archive::Archive;
 use crate::settings::Seeds;
-use crate::settings::site::CrawlSettings;
 use crate::store::Store;
 use analysis::{Analysis, Learned};
 use frontier::{Ending, PageKind};
@@ -80,16 +79,15 @@ pub fn crawl(
     show: impl FnMut(&Status),
     mut warn: impl FnMut(&str),
 ) -> anyhow::Result<Status> {
-    let settings = CrawlSettings::load(&archive.settings_path())?;
-    if settings.site.is_empty() {
+    let seeds = &archive.settings().seeds;
+    if seeds.is_empty() {
         bail!("no site to crawl: add one with `perennial add https://example.org/`");
     }
-    let seeds = Seeds::compile(&settings.site, settings.crawl.max_depth)?;
     if options.clock.is_time_lapse() {
-        refuse_foreign(&seeds)?;
+        refuse_foreign(seeds)?;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let started = Crawl::start(archive, settings, seeds, options, &mut warn)?;
+    let started = Crawl::start(archive, options, &mut warn)?;
     let (mut crawl, recorder) = started;
     crawl.status.n_known = crawl.n_known;
     let outcome = runtime.block_on(crawl.run(show, warn));
@@ -218,8 +216,7 @@ impl Crawl {
                 self.hosts.push(visit.site, visit.page, Why::Scheduled(visit.reason));
             }
         }
-        while (self.status.n_active as usize) < self.shared.table.max_workers.max(1) && !self.pages_used_up()
-        {
+        while (self.status.n_active as usize) < self.shared.table.max_workers && !self.pages_used_up() {
             let Some((page, why)) = self.hosts.pop(now) else { break };
             self.start_visit(page, why, now)?;
         }
@@ -393,11 +390,11 @@ impl Crawl {
     /// Another try soon, another try when the policy says so, or none; a host in long trouble loses its queue.
     fn after_failure(&mut self, settled: &Settled) {
         let table = &self.shared.table;
-        let wait_secs = (settled.host.ready_at - self.options.clock.now()).as_secs_f64();
+        let wait = settled.host.ready_at - self.options.clock.now();
         // Requests in flight together fail together: that is one trouble, however many they are.
         let max_troubles =
             u32::from(table.max_tries).saturating_mul(self.options.connections.saturating_add(1));
-        let is_lost = wait_secs > table.max_wait_secs || u32::from(settled.host.n_troubles) > max_troubles;
+        let is_lost = wait > table.max_wait || u32::from(settled.host.n_troubles) > max_troubles;
         match &mut self.order {
             Order::Once { .. } => {
                 if is_lost {
@@ -452,7 +449,7 @@ impl Crawl {
 
     /// Whether all that waits, if anything does, waits longer than the user cares.
     fn nothing_soon(&self) -> bool {
-        let patience = Span::from_millis((self.shared.table.max_wait_secs * 1000.0) as i64);
+        let patience = self.shared.table.max_wait;
         self.put_off.is_empty()
             && self.hosts.next_ready().is_none_or(|at| at - self.options.clock.now() > patience)
     }

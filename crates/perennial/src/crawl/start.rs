@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use perennial_core::page::{PageId, SiteId};
@@ -24,9 +23,8 @@ use super::weights::Weights;
 use super::{Crawl, CrawlOptions, Order, Status, browser, log, robots};
 use crate::analyse::{Analyst, PageAnalyst, analyse_backlog, count_backlog};
 use crate::archive::{Archive, ArchiveWriter};
-use crate::fetch::{Client, Proxy};
+use crate::fetch::Client;
 use crate::history;
-use crate::settings::site::CrawlSettings;
 use crate::settings::{Allowance, CrawlTable, Seeds};
 use crate::store::{PageNumbers, Store};
 
@@ -34,12 +32,10 @@ impl Crawl {
     /// Opens the archive and loads what is known; the recorder runs in a thread of its own from here on.
     pub(super) fn start(
         archive: &Archive,
-        settings: CrawlSettings,
-        seeds: Seeds,
         mut options: CrawlOptions,
         warn: &mut impl FnMut(&str),
     ) -> anyhow::Result<(Crawl, std::thread::JoinHandle<anyhow::Result<()>>)> {
-        let table = settings.crawl;
+        let table = archive.settings().crawl.clone();
         let mut writer = ArchiveWriter::open(archive)?;
         let analyst = match options.analyse {
             true => Some(Arc::new(Analyst::for_archive(archive)?)),
@@ -50,12 +46,13 @@ impl Crawl {
         }
         options.clock = resume_clock(&options.clock, &writer)?;
         let now = options.clock.now();
+        let seeds = archive.settings().seeds.clone();
         let (seed_numbers, order_start) = prepare(&mut writer, &seeds, &options, now)?;
         let seeds = seeds.numbered(seed_numbers);
         let spending = spending_of(&writer, &table, &seeds, &options, now)?;
         let politeness = match options.delay {
-            Some(delay) => table.politeness().with_fixed_delay(delay),
-            None => table.politeness(),
+            Some(delay) => table.politeness.with_fixed_delay(delay),
+            None => table.politeness,
         };
         let mut recorder = Recorder {
             log: log::CrawlLog::open(archive.root()).context("cannot open crawl.log")?,
@@ -63,20 +60,14 @@ impl Crawl {
             fetched: HashMap::new(),
             shapes: HashMap::new(),
             max_pages_per_shape: table.max_pages_per_shape,
-            requisite_span: Span::from_millis((table.requisite_hours * 3.6e6) as i64),
+            requisite_span: table.requisite_span,
             hosts: frontier::load_hosts(writer.store().connection())?,
             politeness,
             chance: options.seed,
             writer,
         };
         let user_agent = table.user_agent();
-        let proxy = match &table.proxy {
-            Some(text) => Some(Proxy::parse(text).with_context(|| {
-                format!("crawl.proxy = {text:?} in perennial.toml: write it like http://proxy.example:3128")
-            })?),
-            None => None,
-        };
-        let mut client = Client::new(user_agent.clone(), table.limits(), proxy);
+        let mut client = Client::new(user_agent.clone(), table.limits.clone(), table.proxy.clone());
         if let Some(file) = &table.tls_roots {
             let file = archive.root().join(file);
             client = client.trusting(&file).map_err(|reason| {
@@ -90,7 +81,7 @@ impl Crawl {
             clock: options.clock.clone(),
             allow_private: options.allow_private,
             compression: archive.settings().warc.compression(),
-            browser: browser::Browser::new(Duration::from_secs_f64(table.browser_timeout_secs)),
+            browser: browser::Browser::new(table.browser_timeout),
             analyst: analyst.map(|analyst| Arc::new(PageAnalyst::new(archive, analyst))),
             table,
         });
@@ -213,14 +204,10 @@ impl Crawl {
 
     fn seed_info(&mut self, seed: i64) -> PageInfo {
         let mut info = PageInfo::of_site(SiteId(0));
-        let Some(table) = self.shared.seeds.with_number(seed).map(|seed| &seed.table) else {
-            return info;
-        };
-        info.weight = table.weight as f32;
-        if let (Order::Scheduled(scheduler), Some(zone)) = (&mut self.order, &table.timezone)
-            && let Ok(clock) = LocalClock::of_zone(zone)
-        {
-            info.clock = scheduler.add_clock(clock);
+        let Some(seed) = self.shared.seeds.with_number(seed) else { return info };
+        info.weight = seed.weight as f32;
+        if let (Order::Scheduled(scheduler), Some(clock)) = (&mut self.order, &seed.clock) {
+            info.clock = scheduler.add_clock(LocalClock::clone(clock));
         }
         info
     }
@@ -234,7 +221,7 @@ fn spending_of(
     options: &CrawlOptions,
     now: Timestamp,
 ) -> anyhow::Result<Spending> {
-    let written = table.allowance()?;
+    let written = table.allowance;
     let overall = Allowance {
         visits: options.budget.or(written.visits),
         bytes_per_day: options.bytes_per_day.or(written.bytes_per_day),

@@ -26,7 +26,7 @@ use super::robots::RobotsCache;
 use crate::analyse::PageAnalyst;
 use crate::archive::{Body as ArchiveBody, Derived, Exchange, LeftOut, Prepared};
 use crate::fetch::{Body, Client, FetchError, Fetched, Request};
-use crate::settings::{CrawlTable, Keep, Seed, Seeds};
+use crate::settings::{CrawlTable, Keep, Renderer, Seed, Seeds};
 use crate::store::LinkTarget;
 
 /// Bytes of a decoded body that are read for links: a gzip bomb ends here.
@@ -246,7 +246,7 @@ impl Visit<'_> {
         self.shared.allow_private
             || self
                 .seed_of_target(target)
-                .is_some_and(|seed| seed.table.allow_private && seed.scope.seed.host_str() == url.host_str())
+                .is_some_and(|seed| seed.allow_private && seed.scope.seed.host_str() == url.host_str())
     }
 
     /// Lets a browser run the page's scripts where the site wants it or the page is empty without them.
@@ -278,7 +278,7 @@ impl Visit<'_> {
         let is_wanted = target.kind == PageKind::Page
             && exchanged.fetched.status() == 200
             && exchanged.fetched.cut.is_none()
-            && self.seed_of_target(target)?.table.keep == Keep::Important;
+            && self.seed_of_target(target)?.keep == Keep::Important;
         let mime = exchanged.fetched.head.media_type().unwrap_or_default();
         if !is_wanted || !matches!(mime.as_str(), "text/html" | "application/xhtml+xml") {
             return None;
@@ -294,16 +294,18 @@ impl Visit<'_> {
     }
 
     fn drawable(&self, target: &Target, exchanged: &mut Exchanged) -> Option<(Url, String)> {
-        let renderer = self.seed_of_target(target)?.table.renderer.as_str();
+        let renderer = self.seed_of_target(target)?.renderer;
         let mime = exchanged.fetched.head.media_type().unwrap_or_default();
         let is_page = target.kind == PageKind::Page && (200..300).contains(&exchanged.fetched.status());
-        if renderer == "layout" || !is_page || !matches!(mime.as_str(), "text/html" | "application/xhtml+xml")
+        if renderer == Renderer::Layout
+            || !is_page
+            || !matches!(mime.as_str(), "text/html" | "application/xhtml+xml")
         {
             return None;
         }
         let body = decoded(&mut exchanged.fetched)?;
         let html = decode_text(&body, exchanged.fetched.head.get("Content-Type").as_deref());
-        let wanted = renderer == "chromium" || is_shell(&html);
+        let wanted = renderer == Renderer::Chromium || is_shell(&html);
         wanted.then(|| Some((Url::parse(&target.url).ok()?, html.into_owned()))).flatten()
     }
 

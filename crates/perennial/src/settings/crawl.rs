@@ -1,24 +1,26 @@
-//! `[crawl]` of perennial.toml -> manners and limits.
+//! `[crawl]` of perennial.toml -> politeness and limits.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context;
 use perennial_core::politeness::PolitenessConfig;
 use perennial_core::schedule::Budget;
 use perennial_core::time::Span;
-use serde::Deserialize;
 
-use super::amounts::{parse_budget, parse_bytes};
-use crate::fetch::Limits;
+use super::amounts::parse_budget;
+use super::reader::Reader;
+use crate::fetch::{Limits, Proxy};
 
-/// `[crawl]`: manners and limits.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(default)]
+/// The period of a budget that names none.
+const HOUR: Span = Span::from_hours(1);
+const MOST: i64 = u32::MAX as i64;
+
+/// `[crawl]`: politeness and limits.
+#[derive(Debug, Clone)]
 pub struct CrawlTable {
     /// An address or a web page where site owners reach the one who crawls.
     pub contact: String,
-    /// Replaces the whole User-Agent; its first word is what robots.txt is read for.
+    /// Replaces the whole User-Agent; robots.txt is read for its first word.
     pub user_agent: Option<String>,
     /// Whether robots.txt is obeyed.
     pub robots: bool,
@@ -29,53 +31,40 @@ pub struct CrawlTable {
     /// Whether style sheets, images, fonts and scripts are captured with their pages.
     pub requisites: bool,
     /// A requisite that was captured less than this ago is not fetched again.
-    pub requisite_hours: f64,
-    /// `http://host:port` of a proxy.
-    pub proxy: Option<String>,
+    pub requisite_span: Span,
+    /// All requests go through it.
+    pub proxy: Option<Proxy>,
     /// A PEM file of certificates to trust beside those that browsers trust; from the archive's folder.
     pub tls_roots: Option<PathBuf>,
     /// Longest time that the browser gets for one page.
-    pub browser_timeout_secs: f64,
+    pub browser_timeout: Duration,
     /// Fetches at a time over all hosts.
     pub max_workers: usize,
-    /// Larger bodies are cut.
-    pub max_body_bytes: u64,
-    /// Larger response heads are errors.
-    pub max_head_bytes: usize,
-    /// For name lookup, TCP, TLS, each.
-    pub connect_timeout_secs: f64,
-    /// Until the response head is there.
-    pub head_timeout_secs: f64,
-    /// For a whole exchange.
-    pub total_timeout_secs: f64,
-    /// A body must bring `min_bytes_per_window` in each window.
-    pub drip_window_secs: f64,
-    /// See `drip_window_secs`.
-    pub min_bytes_per_window: u64,
-    /// The delay between two fetches of a host is this many times the last fetch...
-    pub delay_factor: f64,
-    /// ...but no less than this...
-    pub min_delay_secs: f64,
-    /// ...and no more than that.
-    pub max_delay_secs: f64,
-    /// First pause after 429, 5xx or silence.
-    pub first_backoff_secs: f64,
-    /// Longest such pause.
-    pub max_backoff_secs: f64,
+    /// Bounds of one exchange.
+    pub limits: Limits,
+    /// Pauses between two fetches of a host.
+    pub politeness: PolitenessConfig,
     /// Attempts at one page before `--once` gives it up.
     pub max_tries: u16,
     /// `--once` does not wait longer than this for a host.
-    pub max_wait_secs: f64,
+    pub max_wait: Span,
     /// Redirects followed in a row.
     pub max_redirects: u32,
     /// Links followed from a seed when its own `depth` says nothing.
     pub max_depth: u32,
     /// Pages of one host whose addresses differ only in numbers and values.
     pub max_pages_per_shape: u32,
-    /// Visits of pages of all sites together, such as `1000/1h`.
-    pub budget: Option<String>,
-    /// Bytes of bodies of all sites together, such as `2GB`.
-    pub bytes_per_day: Option<String>,
+    /// What may be spent on all sites together.
+    pub allowance: Allowance,
+}
+
+/// What may be spent.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Allowance {
+    /// Visits of pages.
+    pub visits: Option<Budget>,
+    /// Bytes of bodies, of requisites too.
+    pub bytes_per_day: Option<u64>,
 }
 
 impl Default for CrawlTable {
@@ -87,41 +76,21 @@ impl Default for CrawlTable {
             noarchive: false,
             sitemaps: true,
             requisites: true,
-            requisite_hours: 24.0,
+            requisite_span: Span::from_hours(24),
             proxy: None,
             tls_roots: None,
-            browser_timeout_secs: 30.0,
+            browser_timeout: Duration::from_secs(30),
             max_workers: 64,
-            max_body_bytes: 1 << 30,
-            max_head_bytes: 256 << 10,
-            connect_timeout_secs: 15.0,
-            head_timeout_secs: 60.0,
-            total_timeout_secs: 1200.0,
-            drip_window_secs: 30.0,
-            min_bytes_per_window: 3000,
-            delay_factor: 5.0,
-            min_delay_secs: 3.0,
-            max_delay_secs: 30.0,
-            first_backoff_secs: 60.0,
-            max_backoff_secs: 86_400.0,
+            limits: Limits::default(),
+            politeness: PolitenessConfig::default(),
             max_tries: 3,
-            max_wait_secs: 600.0,
+            max_wait: Span::from_secs(600),
             max_redirects: 10,
             max_depth: 100,
             max_pages_per_shape: 100_000,
-            budget: None,
-            bytes_per_day: None,
+            allowance: Allowance::default(),
         }
     }
-}
-
-/// What may be spent.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Allowance {
-    /// Visits of pages.
-    pub visits: Option<Budget>,
-    /// Bytes of bodies, of requisites too.
-    pub bytes_per_day: Option<u64>,
 }
 
 impl CrawlTable {
@@ -134,45 +103,96 @@ impl CrawlTable {
         }
     }
 
-    /// What may be spent on all sites together.
-    pub fn allowance(&self) -> anyhow::Result<Allowance> {
-        allowance(self.budget.as_deref(), self.bytes_per_day.as_deref()).context("[crawl] in perennial.toml")
-    }
-
-    /// The limits of an exchange.
-    pub fn limits(&self) -> Limits {
-        let secs = |secs: f64| Duration::from_secs_f64(secs.clamp(0.001, 1e7));
-        Limits {
-            max_body_bytes: self.max_body_bytes,
-            max_head_bytes: self.max_head_bytes,
-            connect_timeout: secs(self.connect_timeout_secs),
-            head_timeout: secs(self.head_timeout_secs),
-            total_timeout: secs(self.total_timeout_secs),
-            drip_window: secs(self.drip_window_secs),
-            min_bytes_per_window: self.min_bytes_per_window,
-            ..Limits::default()
-        }
-    }
-
-    /// The manners towards a host.
-    pub fn politeness(&self) -> PolitenessConfig {
-        let span = |secs: f64| Span::from_millis((secs.clamp(0.0, 1e9) * 1000.0) as i64);
-        PolitenessConfig {
-            factor: self.delay_factor,
-            min_delay: span(self.min_delay_secs),
-            max_delay: span(self.max_delay_secs),
-            first_backoff: span(self.first_backoff_secs),
-            max_backoff: span(self.max_backoff_secs),
-            ..PolitenessConfig::default()
+    pub(super) fn read(reader: &mut Reader<'_, '_>) -> CrawlTable {
+        let usual = CrawlTable::default();
+        CrawlTable {
+            contact: reader.text("contact").unwrap_or(usual.contact),
+            user_agent: reader.parsed("user_agent", agent),
+            robots: reader.bool("robots", usual.robots),
+            noarchive: reader.bool("noarchive", usual.noarchive),
+            sitemaps: reader.bool("sitemaps", usual.sitemaps),
+            requisites: reader.bool("requisites", usual.requisites),
+            requisite_span: reader.span("requisite_hours", 3600.0, usual.requisite_span),
+            proxy: reader.parsed("proxy", proxy),
+            tls_roots: reader.text("tls_roots").map(PathBuf::from),
+            browser_timeout: reader.timeout("browser_timeout_secs", usual.browser_timeout),
+            max_workers: reader.whole("max_workers", 1..=100_000).unwrap_or(usual.max_workers),
+            limits: read_limits(reader),
+            politeness: read_politeness(reader),
+            max_tries: reader.whole("max_tries", 1..=1000).unwrap_or(usual.max_tries),
+            max_wait: reader.span("max_wait_secs", 1.0, usual.max_wait),
+            max_redirects: reader.whole("max_redirects", 0..=MOST).unwrap_or(usual.max_redirects),
+            max_depth: reader.whole("max_depth", 0..=MOST).unwrap_or(usual.max_depth),
+            max_pages_per_shape: reader
+                .whole("max_pages_per_shape", 1..=MOST)
+                .unwrap_or(usual.max_pages_per_shape),
+            allowance: Allowance::read(reader),
         }
     }
 }
 
-/// Reads `budget` and `bytes_per_day`.
-pub(super) fn allowance(budget: Option<&str>, bytes_per_day: Option<&str>) -> anyhow::Result<Allowance> {
-    let hour = Span::from_hours(1);
-    Ok(Allowance {
-        visits: budget.map(|text| parse_budget(text, hour)).transpose().map_err(anyhow::Error::msg)?,
-        bytes_per_day: bytes_per_day.map(parse_bytes).transpose().map_err(anyhow::Error::msg)?,
-    })
+impl Allowance {
+    /// The keys that `[crawl]` and `[[site]]` share.
+    pub(super) fn read(reader: &mut Reader<'_, '_>) -> Allowance {
+        Allowance {
+            visits: reader.parsed("budget", |text| parse_budget(text, HOUR)),
+            bytes_per_day: reader.bytes("bytes_per_day"),
+        }
+    }
+}
+
+fn read_limits(reader: &mut Reader<'_, '_>) -> Limits {
+    let usual = Limits::default();
+    let max_head = reader.bytes("max_head_bytes").and_then(|bytes| usize::try_from(bytes).ok());
+    Limits {
+        max_body_bytes: reader.bytes("max_body_bytes").unwrap_or(usual.max_body_bytes),
+        max_head_bytes: max_head.unwrap_or(usual.max_head_bytes),
+        connect_timeout: reader.timeout("connect_timeout_secs", usual.connect_timeout),
+        head_timeout: reader.timeout("head_timeout_secs", usual.head_timeout),
+        total_timeout: reader.timeout("total_timeout_secs", usual.total_timeout),
+        drip_window: reader.timeout("drip_window_secs", usual.drip_window),
+        min_bytes_per_window: reader
+            .whole("min_bytes_per_window", 0..=MOST)
+            .unwrap_or(usual.min_bytes_per_window),
+        ..usual
+    }
+}
+
+fn read_politeness(reader: &mut Reader<'_, '_>) -> PolitenessConfig {
+    let usual = PolitenessConfig::default();
+    let read = PolitenessConfig {
+        factor: reader.number("delay_factor", 0.0..=1e6).unwrap_or(usual.factor),
+        min_delay: reader.span("min_delay_secs", 1.0, usual.min_delay),
+        max_delay: reader.span("max_delay_secs", 1.0, usual.max_delay),
+        first_backoff: reader.span("first_backoff_secs", 1.0, usual.first_backoff),
+        max_backoff: reader.span("max_backoff_secs", 1.0, usual.max_backoff),
+        ..usual
+    };
+    in_order(reader, ("min_delay_secs", read.min_delay), ("max_delay_secs", read.max_delay));
+    in_order(reader, ("first_backoff_secs", read.first_backoff), ("max_backoff_secs", read.max_backoff));
+    read
+}
+
+/// The second must not be below the first. The one that is written is named; of two, the second.
+fn in_order(reader: &mut Reader<'_, '_>, least: (&'static str, Span), most: (&'static str, Span)) {
+    if least.1 <= most.1 {
+        return;
+    }
+    match reader.has(most.0) {
+        true => {
+            reader.refuse(most.0, &format!("it must not be below {} ({})", least.0, least.1.as_secs_f64()))
+        }
+        false => {
+            reader.refuse(least.0, &format!("it must not be above {} ({})", most.0, most.1.as_secs_f64()))
+        }
+    }
+}
+
+fn proxy(text: &str) -> Result<Proxy, String> {
+    Proxy::parse(text).ok_or_else(|| "write it like http://proxy.example:3128".to_owned())
+}
+
+fn agent(text: &str) -> Result<String, String> {
+    let is_agent = !text.trim().is_empty() && !text.contains(char::is_control);
+    is_agent.then(|| text.to_owned()).ok_or_else(|| "write one line, such as \"my-crawler/1.0\"".to_owned())
 }

@@ -1,74 +1,69 @@
-//! `[[site]]` of perennial.toml -> seeds: what the user follows, found by address.
+//! `[[site]]` of perennial.toml <-> seeds: what the user follows, found by address and by number.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
 
 use anyhow::{Context, bail};
-use perennial_core::scope::{Scope, ScopeKind, bare_host};
+use perennial_core::canonical;
+use perennial_core::scope::{Scope, ScopeError, ScopeKind, bare_host};
+use perennial_core::time::LocalClock;
 use regex::Regex;
-use serde::{Deserialize, Serialize};
+use serde::{Serialize, Serializer};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 use url::Url;
 
-use super::crawl::{Allowance, CrawlTable, allowance};
-use super::{edit, load_tables};
+use super::amounts::{write_budget, write_bytes};
+use super::crawl::Allowance;
+use super::reader::Reader;
+use super::{edit, one_of};
 
-/// The tables that the crawl reads.
-#[derive(Debug, Clone, Default, Deserialize)]
-#[serde(default)]
-pub struct CrawlSettings {
-    /// `[crawl]`
-    pub crawl: CrawlTable,
-    /// `[[site]]`, in the order of the file.
-    pub site: Vec<SiteTable>,
-}
+/// Weights lie within these bounds.
+const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
+const MAX_DEPTH: i64 = u32::MAX as i64;
 
-impl CrawlSettings {
-    /// Reads them.
-    pub fn load(path: &Path) -> anyhow::Result<CrawlSettings> {
-        load_tables(path)
-    }
-}
-
-/// `[[site]]`: a seed and what belongs to it.
-#[derive(Debug, Clone, Deserialize, Serialize)]
-pub struct SiteTable {
-    /// Where it starts.
-    pub url: String,
-    /// `page`, `prefix`, `host` or `domain`.
-    #[serde(default = "default_scope")]
-    pub scope: String,
-    /// Only addresses that match one of these.
-    #[serde(default)]
-    pub include: Vec<String>,
-    /// No address that matches one of these.
-    #[serde(default)]
-    pub exclude: Vec<String>,
-    /// Links followed from the seed.
+/// `[[site]]`: where to start, what belongs to it, and how it is treated.
+#[derive(Debug, Clone)]
+pub struct Seed {
+    /// What belongs to it.
+    pub scope: Scope,
+    /// Links followed from it, where the user says so; else `[crawl]` decides.
     pub depth: Option<u32>,
     /// How much it matters beside other sites.
-    #[serde(default = "default_weight")]
     pub weight: f64,
-    /// IANA name of the zone by whose days it publishes.
-    pub timezone: Option<String>,
-    /// `auto`, `layout` or `chromium`.
-    #[serde(default = "default_renderer")]
-    pub renderer: String,
+    /// The clock of the zone by whose days it publishes.
+    pub clock: Option<Arc<LocalClock>>,
+    /// What draws its pages.
+    pub renderer: Renderer,
     /// Whether its host may have a private or loopback address.
-    #[serde(default)]
     pub allow_private: bool,
-    /// Visits of its pages, such as `100/1h`.
-    pub budget: Option<String>,
-    /// Bytes of bodies, such as `200MB`.
-    pub bytes_per_day: Option<String>,
+    /// What may be spent on it.
+    pub allowance: Allowance,
     /// Which versions are stored with their bytes.
-    #[serde(default)]
     pub keep: Keep,
 }
 
+/// What draws the pages of a site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Renderer {
+    /// A browser where a page is empty without its scripts, else the embedded engine.
+    #[default]
+    Auto,
+    /// The embedded engine, which runs no scripts.
+    Layout,
+    /// A browser.
+    Chromium,
+}
+
+impl Renderer {
+    const NAMES: [(&'static str, Renderer); 3] =
+        [("auto", Renderer::Auto), ("layout", Renderer::Layout), ("chromium", Renderer::Chromium)];
+}
+
 /// Which versions of a page are stored with their bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, Serialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Keep {
     /// All of them.
     #[default]
@@ -77,27 +72,165 @@ pub enum Keep {
     Important,
 }
 
-fn default_scope() -> String {
-    ScopeKind::default().name().into()
+impl Keep {
+    const NAMES: [(&'static str, Keep); 2] = [("all", Keep::All), ("important", Keep::Important)];
 }
 
-fn default_weight() -> f64 {
-    1.0
+impl FromStr for Renderer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Renderer, String> {
+        one_of(text, &Renderer::NAMES)
+    }
 }
 
-fn default_renderer() -> String {
-    "auto".into()
+impl FromStr for Keep {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Keep, String> {
+        one_of(text, &Keep::NAMES)
+    }
 }
 
-/// A seed ready for use.
-#[derive(Debug, Clone)]
-pub struct Seed {
-    /// What belongs to it.
-    pub scope: Scope,
-    /// What may be spent on it.
-    pub allowance: Allowance,
-    /// The rest of what the user said.
-    pub table: SiteTable,
+impl fmt::Display for Renderer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(name_of(*self, &Renderer::NAMES))
+    }
+}
+
+impl fmt::Display for Keep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(name_of(*self, &Keep::NAMES))
+    }
+}
+
+fn name_of<T: PartialEq>(choice: T, names: &[(&'static str, T)]) -> &'static str {
+    names.iter().find(|(_, named)| *named == choice).map_or("", |(name, _)| name)
+}
+
+/// Clocks by zone: sites share few, and each takes a while to make.
+#[derive(Default)]
+struct Zones(HashMap<String, Arc<LocalClock>>);
+
+impl Zones {
+    fn clock(&mut self, zone: &str) -> Result<Arc<LocalClock>, String> {
+        if let Some(clock) = self.0.get(zone) {
+            return Ok(clock.clone());
+        }
+        let clock = parse_zone(zone)?;
+        self.0.insert(zone.to_owned(), clock.clone());
+        Ok(clock)
+    }
+}
+
+/// The address of a seed in its canonical form; https where no scheme is given.
+pub fn parse_address(text: &str) -> Result<Url, String> {
+    let cure = || format!("`{text}` is not an http or https address: write it like https://example.org/");
+    canonical::parse(text).ok_or_else(cure)
+}
+
+/// A regular expression; the error is one line.
+pub fn parse_pattern(text: &str) -> Result<Regex, String> {
+    Regex::new(text).map_err(|error| {
+        let text = error.to_string();
+        let last = text.lines().last().unwrap_or_default();
+        last.trim_start_matches("error: ").to_owned() + "; write a regular expression such as '\\.pdf$'"
+    })
+}
+
+/// The clock of a zone by its IANA name.
+pub fn parse_zone(text: &str) -> Result<Arc<LocalClock>, String> {
+    LocalClock::of_zone(text).map(Arc::new).map_err(|error| error.to_string())
+}
+
+/// How much a site matters beside others.
+pub fn parse_weight(text: &str) -> Result<f64, String> {
+    let weight = text.parse().ok().filter(|weight| WEIGHTS.contains(weight));
+    weight.ok_or_else(|| format!("write a number from {} to {}", WEIGHTS.start(), WEIGHTS.end()))
+}
+
+impl Seed {
+    /// A whole host by the default rules.
+    pub fn of_host(url: Url) -> Seed {
+        let (include, exclude) = (Vec::new(), Vec::new());
+        Seed {
+            scope: Scope { kind: ScopeKind::Host, seed: url, include, exclude, max_depth: None },
+            depth: None,
+            weight: 1.0,
+            clock: None,
+            renderer: Renderer::default(),
+            allow_private: false,
+            allowance: Allowance::default(),
+            keep: Keep::default(),
+        }
+    }
+
+    /// `None`: its address is missing or wrong, and that is noted.
+    fn read(reader: &mut Reader<'_, '_>, max_depth: u32, zones: &mut Zones) -> Option<Seed> {
+        if !reader.has("url") {
+            reader.lacks("[[site]] needs a url, such as url = \"https://example.org/\"");
+        }
+        let url = reader.parsed("url", parse_address);
+        let kind = reader.parsed("scope", |text| text.parse().map_err(|error: ScopeError| error.to_string()));
+        let include = reader.list("include", parse_pattern);
+        let exclude = reader.list("exclude", parse_pattern);
+        let depth = reader.whole("depth", 0..=MAX_DEPTH);
+        let seed = Seed {
+            weight: reader.number("weight", WEIGHTS).unwrap_or(1.0),
+            clock: reader.parsed("timezone", |zone| zones.clock(zone)),
+            renderer: reader.parsed("renderer", str::parse).unwrap_or_default(),
+            allow_private: reader.bool("allow_private", false),
+            allowance: Allowance::read(reader),
+            keep: reader.parsed("keep", str::parse).unwrap_or_default(),
+            depth,
+            ..Seed::of_host(url?)
+        };
+        let scope = Scope {
+            kind: kind.unwrap_or_default(),
+            include,
+            exclude,
+            max_depth: Some(depth.unwrap_or(max_depth)),
+            ..seed.scope
+        };
+        Some(Seed { scope, ..seed })
+    }
+}
+
+/// A seed as data, with the keys of perennial.toml.
+#[derive(Serialize)]
+struct Row<'a> {
+    url: &'a str,
+    scope: &'static str,
+    include: Vec<&'a str>,
+    exclude: Vec<&'a str>,
+    depth: Option<u32>,
+    weight: f64,
+    timezone: Option<&'a str>,
+    renderer: String,
+    allow_private: bool,
+    budget: Option<String>,
+    bytes_per_day: Option<String>,
+    keep: String,
+}
+
+impl Serialize for Seed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Row {
+            url: self.scope.seed.as_str(),
+            scope: self.scope.kind.name(),
+            include: self.scope.include.iter().map(Regex::as_str).collect(),
+            exclude: self.scope.exclude.iter().map(Regex::as_str).collect(),
+            depth: self.depth,
+            weight: self.weight,
+            timezone: self.clock.as_ref().map(|clock| clock.zone()),
+            renderer: self.renderer.to_string(),
+            allow_private: self.allow_private,
+            budget: self.allowance.visits.map(write_budget),
+            bytes_per_day: self.allowance.bytes_per_day.map(write_bytes),
+            keep: self.keep.to_string(),
+        }
+        .serialize(serializer)
+    }
 }
 
 /// All seeds of an archive in the order of the file, found by address and by number.
@@ -118,12 +251,17 @@ pub struct Seeds {
 }
 
 impl Seeds {
-    /// Checks and compiles what the user wrote.
-    pub fn compile(tables: &[SiteTable], default_depth: u32) -> anyhow::Result<Seeds> {
-        let seeds = tables.iter().map(|table| {
-            compile(table, default_depth).with_context(|| format!("site {} in perennial.toml", table.url))
+    /// Every `[[site]]` of the file.
+    pub(super) fn read(reader: &mut Reader<'_, '_>, max_depth: u32) -> Seeds {
+        let (mut zones, mut known) = (Zones::default(), HashSet::new());
+        let all = reader.tables("site", "[[site]]", |reader| {
+            let seed = Seed::read(reader, max_depth, &mut zones)?;
+            if !known.insert(seed.scope.seed.clone()) {
+                reader.refuse("url", "another [[site]] has it: leave one of the two out");
+            }
+            Some(seed)
         });
-        Ok(Seeds::new(seeds.collect::<anyhow::Result<_>>()?))
+        Seeds::new(all)
     }
 
     /// These seeds, without numbers.
@@ -153,6 +291,21 @@ impl Seeds {
     /// All of them.
     pub fn iter(&self) -> std::slice::Iter<'_, Seed> {
         self.all.iter()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether nothing is followed.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The seed with exactly this address.
+    pub fn with_url(&self, url: &Url) -> Option<&Seed> {
+        self.all.get(*self.by_url.get(url)?)
     }
 
     /// The seeds that have numbers, with these.
@@ -193,101 +346,91 @@ impl Seeds {
     }
 }
 
-fn compile(table: &SiteTable, default_depth: u32) -> anyhow::Result<Seed> {
-    let Some(seed) = perennial_core::canonical::parse(&table.url) else {
-        bail!("`{}` is not an http or https address: write it like https://example.org/", table.url);
-    };
-    let Some(kind) = ScopeKind::from_name(&table.scope) else {
-        bail!("scope = {:?}: choose one of page, prefix, host, domain", table.scope);
-    };
-    let rules = |rules: &[String]| -> anyhow::Result<Vec<Regex>> {
-        rules.iter().map(|rule| Regex::new(rule).with_context(|| format!("the pattern {rule:?}"))).collect()
-    };
-    if let Some(zone) = &table.timezone {
-        perennial_core::time::LocalClock::of_zone(zone)?;
-    }
-    let scope = Scope {
-        kind,
-        seed,
-        include: rules(&table.include)?,
-        exclude: rules(&table.exclude)?,
-        max_depth: Some(table.depth.unwrap_or(default_depth)),
-    };
-    let allowance = allowance(table.budget.as_deref(), table.bytes_per_day.as_deref())?;
-    Ok(Seed { scope, allowance, table: table.clone() })
-}
-
-impl SiteTable {
-    /// A whole host by the default rules.
-    pub fn of_host(url: String) -> SiteTable {
-        SiteTable {
-            url,
-            scope: "host".to_owned(),
-            include: Vec::new(),
-            exclude: Vec::new(),
-            depth: None,
-            weight: 1.0,
-            timezone: None,
-            renderer: "auto".to_owned(),
-            allow_private: false,
-            budget: None,
-            bytes_per_day: None,
-            keep: Keep::All,
-        }
-    }
-}
-
-/// Writes sites into perennial.toml, in place of those of the same address; comments stay.
-pub fn follow(path: &Path, tables: &[SiteTable]) -> anyhow::Result<()> {
+/// Writes seeds into perennial.toml. One whose address is there already is changed in its place; comments stay.
+pub fn follow(path: &Path, seeds: &[Seed]) -> anyhow::Result<()> {
     edit(path, |document| {
-        tables.iter().for_each(|table| put(document, table));
+        let sites = sites_of(document)?;
+        let mut places = HashMap::new();
+        for (at, table) in sites.iter().enumerate() {
+            places.extend(address_of(table).map(|url| (url, at)));
+        }
+        for seed in seeds {
+            let table = to_toml(seed);
+            match places.get(&seed.scope.seed).and_then(|at| sites.get_mut(*at)) {
+                Some(before) => replace(before, &table),
+                None => {
+                    places.insert(seed.scope.seed.clone(), sites.len());
+                    sites.push(table);
+                }
+            }
+        }
         Ok(())
     })
 }
 
-fn put(document: &mut DocumentMut, site: &SiteTable) {
+/// Gives a table the keys and values of another one; comments above keys that both have stay.
+fn replace(table: &mut Table, after: &Table) {
+    table.retain(|key, _| after.contains_key(key));
+    for (key, item) in after {
+        table[key] = item.clone();
+    }
+}
+
+/// Takes seeds out of perennial.toml; if one is not there, nothing is changed.
+pub fn unfollow(path: &Path, urls: &[Url]) -> anyhow::Result<()> {
+    edit(path, |document| {
+        let sites = sites_of(document)?;
+        let followed: HashSet<Url> = sites.iter().filter_map(address_of).collect();
+        if let Some(stranger) = urls.iter().find(|url| !followed.contains(url)) {
+            bail!("{stranger} is not followed: `perennial list` shows the sites that are");
+        }
+        let urls: HashSet<&Url> = urls.iter().collect();
+        sites.retain(|table| address_of(table).is_none_or(|url| !urls.contains(&url)));
+        Ok(())
+    })
+}
+
+/// All `[[site]]`, also where they are written as one list.
+fn sites_of(document: &mut DocumentMut) -> anyhow::Result<&mut ArrayOfTables> {
     let item = document.entry("site").or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
-    let Some(sites) = item.as_array_of_tables_mut() else { return };
-    sites.retain(|table| table.get("url").and_then(Item::as_str) != Some(&site.url));
-    sites.push(to_toml(site));
+    if let Ok(tables) = std::mem::take(item).into_array_of_tables() {
+        *item = Item::ArrayOfTables(tables);
+    }
+    item.as_array_of_tables_mut().context("`site` in perennial.toml is no list of tables: write [[site]]")
+}
+
+fn address_of(table: &Table) -> Option<Url> {
+    canonical::parse(table.get("url")?.as_str()?)
 }
 
 /// Only what differs from the defaults is written.
-fn to_toml(site: &SiteTable) -> Table {
+fn to_toml(seed: &Seed) -> Table {
+    let usual = Seed::of_host(seed.scope.seed.clone());
     let mut table = Table::new();
-    table["url"] = value(&site.url);
-    table["scope"] = value(&site.scope);
-    let list = |rules: &[String]| value(rules.iter().collect::<Array>());
-    if !site.include.is_empty() {
-        table["include"] = list(&site.include);
-    }
-    if !site.exclude.is_empty() {
-        table["exclude"] = list(&site.exclude);
-    }
-    if let Some(depth) = site.depth {
-        table["depth"] = value(i64::from(depth));
-    }
-    if site.weight != 1.0 {
-        table["weight"] = value(site.weight);
-    }
-    if let Some(zone) = &site.timezone {
-        table["timezone"] = value(zone);
-    }
-    if site.renderer != "auto" {
-        table["renderer"] = value(&site.renderer);
-    }
-    if site.allow_private {
-        table["allow_private"] = value(true);
-    }
-    if site.keep == Keep::Important {
-        table["keep"] = value("important");
-    }
-    for (key, text) in [("budget", &site.budget), ("bytes_per_day", &site.bytes_per_day)] {
-        if let Some(text) = text {
-            table[key] = value(text);
+    let mut put = |key: &str, item: Option<Item>| {
+        if let Some(item) = item {
+            table[key] = item;
         }
-    }
+    };
+    let patterns = |rules: &[Regex]| list(rules.iter().map(Regex::as_str));
+    put("url", Some(value(seed.scope.seed.as_str())));
+    put("scope", Some(value(seed.scope.kind.name())));
+    put("include", patterns(&seed.scope.include));
+    put("exclude", patterns(&seed.scope.exclude));
+    put("depth", seed.depth.map(|depth| value(i64::from(depth))));
+    put("weight", (seed.weight != usual.weight).then(|| value(seed.weight)));
+    put("timezone", seed.clock.as_ref().map(|clock| value(clock.zone())));
+    put("renderer", (seed.renderer != usual.renderer).then(|| value(seed.renderer.to_string())));
+    put("allow_private", seed.allow_private.then(|| value(true)));
+    put("budget", seed.allowance.visits.map(|budget| value(write_budget(budget))));
+    put("bytes_per_day", seed.allowance.bytes_per_day.map(|bytes| value(write_bytes(bytes))));
+    put("keep", (seed.keep != usual.keep).then(|| value(seed.keep.to_string())));
     table
+}
+
+fn list<'a>(texts: impl Iterator<Item = &'a str>) -> Option<Item> {
+    let array: Array = texts.collect();
+    (!array.is_empty()).then(|| value(array))
 }
 
 #[cfg(test)]
@@ -311,16 +454,14 @@ mod tests {
         (host, port, path).prop_map(|(host, port, path)| format!("http://{host}{port}{path}"))
     }
 
-    fn seeds() -> impl Strategy<Value = Vec<SiteTable>> {
+    fn seeds() -> impl Strategy<Value = Vec<Seed>> {
         let kind = prop::sample::select(ScopeKind::ALL.to_vec());
-        let site =
-            (address(), kind, 0..3u32, any::<bool>()).prop_map(|(url, kind, depth, is_narrow)| SiteTable {
-                scope: kind.name().to_owned(),
-                depth: Some(depth),
-                exclude: if is_narrow { vec!["/y".to_owned()] } else { Vec::new() },
-                ..SiteTable::of_host(url)
-            });
-        prop::collection::vec(site, 0..12)
+        let seed = (address(), kind, 0..3u32, any::<bool>()).prop_map(|(url, kind, depth, is_narrow)| {
+            let seed = Seed::of_host(Url::parse(&url).unwrap());
+            let exclude = if is_narrow { vec![Regex::new("/y").unwrap()] } else { Vec::new() };
+            Seed { scope: Scope { kind, exclude, max_depth: Some(depth), ..seed.scope }, ..seed }
+        });
+        prop::collection::vec(seed, 0..12)
     }
 
     /// What `Seeds` answers, by asking one seed after the other.
@@ -333,10 +474,10 @@ mod tests {
     proptest! {
         #[test]
         fn the_owner_is_the_one_that_a_scan_finds(
-            tables in seeds(), urls in prop::collection::vec(address(), 1..8), depth in 0..4u32, finder in 0..14i64,
+            all in seeds(), urls in prop::collection::vec(address(), 1..8), depth in 0..4u32, finder in 0..14i64,
         ) {
-            let numbers: Vec<i64> = (1..=tables.len() as i64).rev().collect();
-            let seeds = Seeds::compile(&tables, 9).unwrap().numbered(numbers);
+            let numbers: Vec<i64> = (1..=all.len() as i64).rev().collect();
+            let seeds = Seeds::new(all).numbered(numbers);
             for url in urls {
                 let url = Url::parse(&url).unwrap();
                 prop_assert_eq!(
@@ -348,11 +489,65 @@ mod tests {
 
     #[test]
     fn a_seed_is_found_by_its_number() {
-        let tables = ["http://a.org/", "http://b.org/"].map(|url| SiteTable::of_host(url.to_owned()));
-        let seeds = Seeds::compile(&tables, 9).unwrap();
+        let all = ["http://a.org/", "http://b.org/"].map(|url| Seed::of_host(Url::parse(url).unwrap()));
+        let seeds = Seeds::new(all.to_vec());
         assert!(seeds.with_number(0).is_none(), "numbers come with the state");
         let seeds = seeds.numbered(vec![7, 3]);
         assert_eq!(seeds.with_number(3).unwrap().scope.seed.as_str(), "http://b.org/");
         assert!(seeds.with_number(1).is_none());
+    }
+
+    fn file(text: &str) -> (tempfile::TempDir, std::path::PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("perennial.toml");
+        std::fs::write(&path, text).unwrap();
+        (dir, path)
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let (_dir, path) = file("# kept\n[[site]]\n# kept too\nurl = \"http://a.org\"\nweight = 3\n");
+        let plain = Seed::of_host(parse_address("a.org").unwrap());
+        let seed = Seed {
+            scope: Scope {
+                kind: ScopeKind::Prefix,
+                include: vec![parse_pattern("a\\.b").unwrap()],
+                exclude: vec![parse_pattern("\"").unwrap(), parse_pattern("d").unwrap()],
+                max_depth: Some(2),
+                seed: parse_address("http://a.org").unwrap(),
+            },
+            depth: Some(2),
+            weight: 0.25,
+            clock: Some(parse_zone("Europe/Paris").unwrap()),
+            renderer: Renderer::Chromium,
+            allow_private: true,
+            allowance: Allowance {
+                visits: Some(
+                    super::super::amounts::parse_budget("2.5/90s", perennial_core::time::Span::ZERO).unwrap(),
+                ),
+                bytes_per_day: Some(1_500_000),
+            },
+            keep: Keep::Important,
+        };
+        follow(&path, &[seed.clone(), plain]).unwrap();
+        let settings = crate::settings::Settings::load(&path).unwrap();
+        assert_eq!(settings.seeds.len(), 2, "the one of the same address was replaced");
+        assert_eq!(format!("{:?}", settings.seeds.iter().next().unwrap()), format!("{seed:?}"));
+        assert!(std::fs::read_to_string(&path).unwrap().starts_with("# kept\n[[site]]\n# kept too\nurl"));
+    }
+
+    #[test]
+    fn a_seed_is_unfollowed_however_its_address_is_written() {
+        let (_dir, path) = file("site = [{ url = \"http://a.org\" }, { url = \"http://b.org\" }]\n");
+        let [a, c] = ["http://a.org/", "http://c.org/"].map(|url| parse_address(url).unwrap());
+        assert!(
+            unfollow(&path, &[a.clone(), c])
+                .unwrap_err()
+                .to_string()
+                .contains("http://c.org/ is not followed")
+        );
+        unfollow(&path, &[a]).unwrap();
+        let left = crate::settings::Settings::load(&path).unwrap().seeds;
+        assert_eq!(left.iter().map(|seed| seed.scope.seed.as_str()).collect::<Vec<_>>(), ["http://b.org/"]);
     }
 }

@@ -279,12 +279,10 @@ impl Seeds {
         seeds
     }
 
-    /// The same seeds with the numbers by which the state knows them, in their order.
+    /// The same seeds with the numbers by which the state knows them, in their order; 0 for one that it does not know yet.
     pub fn numbered(self, numbers: Vec<i64>) -> Seeds {
-        let mut by_number = HashMap::with_capacity(numbers.len());
-        for (at, &number) in numbers.iter().enumerate() {
-            by_number.entry(number).or_insert(at);
-        }
+        let known = numbers.iter().enumerate().filter(|(_, number)| **number != 0);
+        let by_number = known.map(|(at, &number)| (number, at)).collect();
         Seeds { numbers, by_number, ..self }
     }
 
@@ -324,6 +322,21 @@ impl Seeds {
             return Some(finder);
         }
         self.numbers.get(self.first_with(url, depth)?).copied()
+    }
+
+    /// The seed whose rules hold for a page, however it was found: of those that it belongs to, the one whose address
+    /// begins most like the page's.
+    pub fn of_page(&self, url: &Url) -> Option<&Seed> {
+        if let Some(seed) = self.with_url(url) {
+            return Some(seed);
+        }
+        let n_alike = |at: &usize| {
+            let seed = self.all.get(*at).map_or("", |seed| seed.scope.seed.as_str());
+            let n_letters = seed.bytes().zip(url.as_str().bytes()).take_while(|(a, b)| a == b).count();
+            (n_letters, std::cmp::Reverse(*at))
+        };
+        let owners = self.near(url).flatten().copied().filter(|at| self.contains(*at, url, 0));
+        self.all.get(owners.max_by_key(n_alike)?)
     }
 
     /// The place of the first seed that an address belongs to.
@@ -484,6 +497,29 @@ mod tests {
                     seeds.owner(&url, depth, finder), owner_by_scan(&seeds, &url, depth, finder), "{}", url
                 );
             }
+        }
+    }
+
+    #[test]
+    fn the_rules_of_the_nearest_seed_hold_for_a_page() {
+        let seed = |url: &str, kind| {
+            let seed = Seed::of_host(Url::parse(url).unwrap());
+            Seed { scope: Scope { kind, ..seed.scope }, ..seed }
+        };
+        let seeds = Seeds::new(vec![
+            seed("http://a.org/", ScopeKind::Domain),
+            seed("http://a.org/news/", ScopeKind::Prefix),
+            seed("http://a.org/news/today", ScopeKind::Page),
+        ]);
+        for (url, place) in [
+            ("http://a.org/x", Some(0)),
+            ("http://b.a.org/news/1", Some(0)),
+            ("http://a.org/news/1", Some(1)),
+            ("http://a.org/news/today", Some(2)),
+            ("http://b.org/", None),
+        ] {
+            let found = seeds.of_page(&Url::parse(url).unwrap()).map(|seed| &seed.scope.seed);
+            assert_eq!(found, place.map(|place: usize| &seeds.all[place].scope.seed), "{url}");
         }
     }
 

@@ -1,0 +1,66 @@
+//! `[[site]]` of perennial.toml -> weight, clock and group of each page.
+
+use perennial_core::page::SiteId;
+use perennial_core::rank::page_weight;
+use perennial_core::schedule::{PageInfo, Scheduler};
+use perennial_core::time::LocalClock;
+use url::Url;
+
+use crate::archive::Archive;
+use crate::settings::{Seed, Seeds};
+use crate::store::Store;
+
+/// What the user said of the sites that are followed.
+#[derive(Clone, Default)]
+pub struct Followed(Seeds);
+
+/// Pages of one directory are expected to behave alike.
+pub fn group_of(url: &str) -> u64 {
+    crate::store::url_hash(url.rfind('/').map_or(url, |slash| &url[..slash]))
+}
+
+impl Followed {
+    /// From the archive's settings; the state knows the numbers of the seeds.
+    pub fn of(archive: &Archive, store: &Store) -> anyhow::Result<Followed> {
+        let (seeds, known) = (archive.settings().seeds.clone(), store.seeds()?);
+        let number = |seed: &Seed| known.get(seed.scope.seed.as_str()).copied().unwrap_or(0);
+        let numbers = seeds.iter().map(number).collect();
+        Ok(Followed(seeds.numbered(numbers)))
+    }
+
+    /// Whether the user still follows the seed of this number.
+    pub fn has_seed(&self, seed: i64) -> bool {
+        self.0.with_number(seed).is_some()
+    }
+
+    /// How much the user says that the pages of a seed matter.
+    pub fn weight_of_seed(&self, seed: i64) -> f32 {
+        self.0.with_number(seed).map_or(1.0, |seed| seed.weight as f32)
+    }
+
+    /// What the scheduler is told of a page: the weight is the user's alone, without PageRank.
+    pub fn info(&self, seed: Option<i64>, url: &str, site: SiteId, scheduler: &mut Scheduler) -> PageInfo {
+        let seed = seed.and_then(|seed| self.0.with_number(seed)).or_else(|| self.seed_of(url));
+        let clock = seed.and_then(|seed| seed.clock.as_deref());
+        PageInfo {
+            weight: seed.map_or(1.0, |seed| seed.weight as f32),
+            clock: clock.map(|clock| scheduler.add_clock(clock.clone())).unwrap_or_default(),
+            group: group_of(url),
+            ..PageInfo::of_site(site)
+        }
+    }
+
+    fn seed_of(&self, url: &str) -> Option<&Seed> {
+        self.0.of_page(&Url::parse(url).ok()?)
+    }
+
+    /// omega(P) of a page with this PageRank.
+    pub fn weight_of(&self, url: &str, page_rank: f32) -> f32 {
+        page_weight(page_rank, self.seed_of(url).map_or(1.0, |seed| seed.weight as f32))
+    }
+
+    /// The clock by which a page's people live, where the user named one that is not UTC.
+    pub fn clock_of(&self, url: &str) -> Option<&LocalClock> {
+        self.seed_of(url)?.clock.as_deref().filter(|clock| clock.zone() != "UTC")
+    }
+}

@@ -19,6 +19,7 @@ mod diff;
 mod durability;
 mod interop;
 mod keep;
+mod parts;
 mod patterns;
 mod program;
 mod render;

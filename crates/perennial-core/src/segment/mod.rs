@@ -19,6 +19,7 @@ mod weigh;
 pub use block::{Block, BlockRole, BlockTree, Image, Link, NodeId, Text, Walk};
 pub use cut::Cues;
 pub use draw::draw_svg;
+use id::IdHasher;
 pub use id::IgnoreRules;
 pub use selector::{Pin, Selector, SelectorError};
 pub use structure::{LightNode, Plan, fingerprint, reuse};
@@ -42,6 +43,8 @@ pub struct SegmentConfig {
     pub cues: Cues,
     /// Parts of the site whose importance the user fixes; the first that holds wins.
     pub pins: Vec<Pin>,
+    /// Parts of the site that are left out of the tree: what changes in them is no change.
+    pub ignored: Vec<Selector>,
 }
 
 impl Default for SegmentConfig {
@@ -51,7 +54,21 @@ impl Default for SegmentConfig {
             ignore: IgnoreRules::default(),
             cues: Cues::default(),
             pins: Vec::new(),
+            ignored: Vec::new(),
         }
+    }
+}
+
+impl SegmentConfig {
+    /// The name of trees that are cut in this way from layouts of an engine. A change of the settings gives another name, so
+    /// that a tree cut by the settings before is not compared with one cut by those after.
+    fn engine(&self, engine: &str) -> String {
+        if *self == SegmentConfig::default() {
+            return engine.to_owned();
+        }
+        // Every field takes part, also one that is yet to come.
+        let NodeId(hash) = IdHasher::new(b'C').part(&format!("{self:?}")).finish();
+        format!("{engine} cut {:08x}", hash >> 32)
     }
 }
 
@@ -60,7 +77,7 @@ impl Default for SegmentConfig {
 pub fn segment(layout: &Layout, config: &SegmentConfig) -> BlockTree {
     let (mut blocks, leaves) = cut_and_fill(layout, config);
     weigh::weigh(&mut blocks, &leaves);
-    let (url, engine) = (layout.base_url.clone(), layout.engine.clone());
+    let (url, engine) = (layout.base_url.clone(), config.engine(&layout.engine));
     let mut tree = BlockTree { url, version: String::new(), engine, blocks };
     tree.seal();
     tree
@@ -74,7 +91,7 @@ pub fn leaf_features(layout: &Layout, config: &SegmentConfig) -> Vec<[f32; N_FEA
 
 /// The blocks with their content, and what is known of each leaf.
 fn cut_and_fill(layout: &Layout, config: &SegmentConfig) -> (Vec<Block>, Vec<LeafFacts>) {
-    let page = Page::new(layout);
+    let page = Page::new(layout, &config.ignored);
     let addresses = Addresses::new(&layout.base_url, &config.ignore);
     let pinned = selector::pinned_nodes(&page, &config.pins);
     let visual = Vec::new();

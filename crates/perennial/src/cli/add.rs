@@ -5,14 +5,15 @@ use std::sync::Arc;
 use clap::Args;
 use perennial_core::schedule::Budget;
 use perennial_core::scope::{Scope, ScopeKind};
+use perennial_core::segment::Selector;
 use perennial_core::time::{LocalClock, Span};
 use regex::Regex;
 use url::Url;
 
 use super::{Context, Exit};
 use crate::settings::amounts::{parse_budget, parse_bytes};
-use crate::settings::site::{parse_address, parse_pattern, parse_weight, parse_zone};
-use crate::settings::{Allowance, Keep, Renderer, Seed, Settings, follow};
+use crate::settings::site::{parse_address, parse_pattern, parse_selector, parse_weight, parse_zone};
+use crate::settings::{Allowance, Keep, Parts, Renderer, Seed, Settings, follow};
 
 const AFTER_HELP: &str = "\
 A site that is followed already gets the new rules in place of its old ones. The rules are kept in perennial.toml, where
@@ -22,7 +23,8 @@ Examples:
   perennial add https://example.org/
   perennial add https://example.org/news/ --scope prefix --exclude '\\.pdf$' --depth 3
   perennial add https://example.org/ --timezone Europe/Berlin --weight 2
-  perennial add https://example.org/ --budget 100/1h --bytes-per-day 200MB";
+  perennial add https://example.org/ --budget 100/1h --bytes-per-day 200MB
+  perennial add https://example.org/ --pin '#headlines' --pin article --ignore .cookie-banner";
 
 /// Follow sites from now on.
 #[derive(Args)]
@@ -66,6 +68,13 @@ pub(super) struct Add {
     /// Which versions are stored with their bytes: all, or important (of the others only what changed is stored)
     #[arg(long, value_name = "VERSIONS", default_value_t)]
     keep: Keep,
+    /// CSS selector of a part that matters most: its blocks have nine tenths of the page's importance; may be given several
+    /// times
+    #[arg(long, value_name = "SELECTOR", value_parser = parse_selector)]
+    pin: Vec<Selector>,
+    /// CSS selector of a part that is not looked at: what changes in it is no change; may be given several times
+    #[arg(long, value_name = "SELECTOR", value_parser = parse_selector)]
+    ignore: Vec<Selector>,
 }
 
 fn parse_hourly(text: &str) -> Result<Budget, String> {
@@ -104,6 +113,7 @@ impl Add {
             allow_private: self.allow_private,
             allowance: Allowance { visits: self.budget, bytes_per_day: self.bytes_per_day },
             keep: self.keep,
+            parts: Parts::new(self.pin.clone(), self.ignore.clone()),
         }
     }
 }

@@ -29,7 +29,7 @@ pub use archive::{ArchiveTable, Codec, FORMAT, WarcTable};
 pub use crawl::{Allowance, CrawlTable};
 pub use reader::Mistakes;
 use reader::{Key, Notes, Reader};
-pub use site::{Keep, Renderer, Seed, Seeds, follow, unfollow};
+pub use site::{Keep, Parts, Renderer, Seed, Seeds, follow, unfollow};
 
 /// What `perennial init` writes.
 pub const TEMPLATE: &str = include_str!("template.toml");
@@ -228,6 +228,8 @@ mod tests {
             (site("depth = -1"), "write a whole number from 0 to"),
             (site("include = \"a\""), "write a list of texts"),
             (site("exclude = [\n  \"fine\",\n  \"(\",\n]"), "line 5: exclude = \"(\": unclosed group"),
+            (site("pin = [\"#a\", \"b:hover\"]"), "line 3: pin = \"b:hover\": only tag, #id, .class"),
+            (site("ignore = \"#a\""), "write a list of texts"),
             (site("exclude = [3]"), "write it as text in quotes"),
             (site("url_ = 1"), "did you mean `url`?"),
             ("[[site]]\nscope = \"page\"\n".into(), "line 1: [[site]] needs a url"),

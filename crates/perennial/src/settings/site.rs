@@ -9,6 +9,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use perennial_core::canonical;
 use perennial_core::scope::{Scope, ScopeError, ScopeKind, bare_host};
+use perennial_core::segment::{Pin, SegmentConfig, Selector};
 use perennial_core::time::LocalClock;
 use regex::Regex;
 use serde::{Serialize, Serializer};
@@ -20,6 +21,8 @@ use super::crawl::Allowance;
 use super::reader::Reader;
 use super::{edit, one_of};
 
+/// Share of a page's importance that its pinned blocks have together.
+pub const PINNED_SHARE: f32 = 0.9;
 /// Weights lie within these bounds.
 const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
 const MAX_DEPTH: i64 = u32::MAX as i64;
@@ -43,6 +46,32 @@ pub struct Seed {
     pub allowance: Allowance,
     /// Which versions are stored with their bytes.
     pub keep: Keep,
+    /// Which parts of its pages count, and which do not.
+    pub parts: Parts,
+}
+
+/// Parts of a site's pages that the user treats apart, found by CSS selectors.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Parts {
+    pin: Vec<Selector>,
+    ignore: Vec<Selector>,
+    /// How pages are cut; `None` where no part is named.
+    config: Option<SegmentConfig>,
+}
+
+impl Parts {
+    /// Blocks that stand mostly inside a match of `pin` have, all together, [`PINNED_SHARE`] of their page's importance.
+    /// What matches `ignore` is not looked at.
+    pub fn new(pin: Vec<Selector>, ignore: Vec<Selector>) -> Parts {
+        let all = pin.iter().cloned().reduce(|all, selector| all.or(&selector));
+        let config = SegmentConfig {
+            pins: all.map(|selector| Pin { selector, importance: PINNED_SHARE }).into_iter().collect(),
+            ignored: ignore.clone(),
+            ..SegmentConfig::default()
+        };
+        let is_usual = pin.is_empty() && ignore.is_empty();
+        Parts { pin, ignore, config: (!is_usual).then_some(config) }
+    }
 }
 
 /// What draws the pages of a site.
@@ -138,6 +167,11 @@ pub fn parse_pattern(text: &str) -> Result<Regex, String> {
     })
 }
 
+/// A CSS selector.
+pub fn parse_selector(text: &str) -> Result<Selector, String> {
+    Selector::parse(text).map_err(|error| error.reason.to_owned())
+}
+
 /// The clock of a zone by its IANA name.
 pub fn parse_zone(text: &str) -> Result<Arc<LocalClock>, String> {
     LocalClock::of_zone(text).map(Arc::new).map_err(|error| error.to_string())
@@ -162,6 +196,7 @@ impl Seed {
             allow_private: false,
             allowance: Allowance::default(),
             keep: Keep::default(),
+            parts: Parts::default(),
         }
     }
 
@@ -182,6 +217,7 @@ impl Seed {
             allow_private: reader.bool("allow_private", false),
             allowance: Allowance::read(reader),
             keep: reader.parsed("keep", str::parse).unwrap_or_default(),
+            parts: Parts::new(reader.list("pin", parse_selector), reader.list("ignore", parse_selector)),
             depth,
             ..Seed::of_host(url?)
         };
@@ -211,6 +247,8 @@ struct Row<'a> {
     budget: Option<String>,
     bytes_per_day: Option<String>,
     keep: String,
+    pin: Vec<String>,
+    ignore: Vec<String>,
 }
 
 impl Serialize for Seed {
@@ -228,6 +266,8 @@ impl Serialize for Seed {
             budget: self.allowance.visits.map(write_budget),
             bytes_per_day: self.allowance.bytes_per_day.map(write_bytes),
             keep: self.keep.to_string(),
+            pin: self.parts.pin.iter().map(Selector::to_string).collect(),
+            ignore: self.parts.ignore.iter().map(Selector::to_string).collect(),
         }
         .serialize(serializer)
     }
@@ -248,6 +288,8 @@ pub struct Seeds {
     by_domain: HashMap<String, Vec<usize>>,
     numbers: Vec<i64>,
     by_number: HashMap<i64, usize>,
+    /// Whether any of them names parts of its pages.
+    has_parts: bool,
 }
 
 impl Seeds {
@@ -266,7 +308,8 @@ impl Seeds {
 
     /// These seeds, without numbers.
     pub fn new(all: Vec<Seed>) -> Seeds {
-        let mut seeds = Seeds { all, ..Seeds::default() };
+        let has_parts = all.iter().any(|seed| seed.parts.config.is_some());
+        let mut seeds = Seeds { all, has_parts, ..Seeds::default() };
         for (at, Seed { scope, .. }) in seeds.all.iter().enumerate() {
             seeds.by_url.entry(scope.seed.clone()).or_insert(at);
             let by_host = match scope.kind {
@@ -337,6 +380,12 @@ impl Seeds {
         };
         let owners = self.near(url).flatten().copied().filter(|at| self.contains(*at, url, 0));
         self.all.get(owners.max_by_key(n_alike)?)
+    }
+
+    /// How the user wants a page to be cut into blocks; `None`: as usual.
+    pub fn segment_config(&self, url: &str) -> Option<&SegmentConfig> {
+        let url = Url::parse(url).ok().filter(|_| self.has_parts)?;
+        self.of_page(&url)?.parts.config.as_ref()
     }
 
     /// The place of the first seed that an address belongs to.
@@ -438,10 +487,13 @@ fn to_toml(seed: &Seed) -> Table {
     put("budget", seed.allowance.visits.map(|budget| value(write_budget(budget))));
     put("bytes_per_day", seed.allowance.bytes_per_day.map(|bytes| value(write_bytes(bytes))));
     put("keep", (seed.keep != usual.keep).then(|| value(seed.keep.to_string())));
+    let selectors = |selectors: &[Selector]| list(selectors.iter().map(Selector::to_string));
+    put("pin", selectors(&seed.parts.pin));
+    put("ignore", selectors(&seed.parts.ignore));
     table
 }
 
-fn list<'a>(texts: impl Iterator<Item = &'a str>) -> Option<Item> {
+fn list(texts: impl Iterator<Item = impl Into<toml_edit::Value>>) -> Option<Item> {
     let array: Array = texts.collect();
     (!array.is_empty()).then(|| value(array))
 }
@@ -564,6 +616,10 @@ mod tests {
                 bytes_per_day: Some(1_500_000),
             },
             keep: Keep::Important,
+            parts: Parts::new(
+                vec![parse_selector("#a > .b").unwrap(), parse_selector("[x=\"y\"]").unwrap()],
+                vec![parse_selector("aside").unwrap()],
+            ),
         };
         follow(&path, &[seed.clone(), plain]).unwrap();
         let settings = crate::settings::Settings::load(&path).unwrap();

@@ -19,9 +19,11 @@ mod diff;
 mod durability;
 mod interop;
 mod keep;
+mod parts;
 mod patterns;
 mod program;
 mod render;
+mod settings;
 mod simulate;
 mod web;
 

@@ -1,5 +1,8 @@
 //! A seed and its limits -> whether another address belongs to it.
 
+use std::fmt;
+use std::str::FromStr;
+
 use regex::Regex;
 use url::Url;
 
@@ -30,10 +33,24 @@ impl ScopeKind {
             ScopeKind::Domain => "domain",
         }
     }
+}
 
-    /// Reads the name.
-    pub fn from_name(name: &str) -> Option<ScopeKind> {
-        ScopeKind::ALL.into_iter().find(|kind| kind.name() == name)
+/// Why a word names no scope.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("choose page, prefix, host or domain")]
+pub struct ScopeError;
+
+impl FromStr for ScopeKind {
+    type Err = ScopeError;
+
+    fn from_str(name: &str) -> Result<ScopeKind, ScopeError> {
+        ScopeKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or(ScopeError)
+    }
+}
+
+impl fmt::Display for ScopeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -85,7 +102,8 @@ impl Scope {
     }
 }
 
-fn bare_host(url: &Url) -> &str {
+/// The host without a leading `www.`: what scopes compare.
+pub fn bare_host(url: &Url) -> &str {
     let host = url.host_str().unwrap_or_default();
     host.strip_prefix("www.").unwrap_or(host)
 }
@@ -144,5 +162,13 @@ mod tests {
     fn two_ports_are_two_hosts() {
         let one = scope(ScopeKind::Host, "http://127.0.0.1:8080/");
         assert!(!contains(&one, "http://127.0.0.1:8081/"));
+    }
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for kind in ScopeKind::ALL {
+            assert_eq!(kind.to_string().parse(), Ok(kind));
+        }
+        assert_eq!("hosts".parse::<ScopeKind>(), Err(ScopeError));
     }
 }

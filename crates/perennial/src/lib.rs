@@ -4,7 +4,9 @@
 //!
 //! | module | what becomes what |
 //! |---|---|
+//! | [`disk`] | bytes -> a file that is whole or not there |
 //! | [`fetch`] | a URL -> the exact bytes of an HTTP exchange, within limits |
+//! | [`settings`] | perennial.toml -> typed tables |
 //! | [`store`] | captures -> what is known of sites, pages, versions, links (SQLite) |
 //! | [`archive`] | exchanges and files -> WARC on disk, index; recovery, import, export, verify |
 //! | [`analyse`] | captures -> what a reader saw, what changed, how much it matters, kept in the state |
@@ -18,7 +20,11 @@
 // `println!` panics when the reader of a pipe has gone: print through `cli::Context::print`.
 #![warn(clippy::print_stdout)]
 
+pub mod disk;
+
 pub mod fetch;
+
+pub mod settings;
 
 pub mod store;
 

@@ -6,6 +6,7 @@
 //! elsewhere on the page.
 
 use super::purpose::{Purpose, purpose_of};
+use super::selector::Selector;
 use crate::layout::{Display, Layout, LayoutNode, Rect, Rgba};
 
 /// No node.
@@ -132,7 +133,8 @@ pub(super) struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    pub(super) fn new(layout: &'a Layout) -> Page<'a> {
+    /// A page as a reader sees it who does not look at what the selectors find.
+    pub(super) fn new(layout: &'a Layout, ignored: &[Selector]) -> Page<'a> {
         let n_nodes = layout.nodes.len().min(NONE as usize - 1);
         let mut page = Page {
             layout,
@@ -146,7 +148,7 @@ impl<'a> Page<'a> {
         };
         let has_boxes = layout.nodes.iter().any(|node| is_content(node) && is_boxed(node) && node.is_visible);
         page.facts = vec![Facts::default(); n_nodes];
-        page.look_down(has_boxes);
+        page.look_down(has_boxes, ignored);
         page.sum_up();
         page
     }
@@ -173,8 +175,8 @@ impl<'a> Page<'a> {
         })
     }
 
-    /// The pass down: nodes take visibility, background, link and paragraph from the nodes above.
-    fn look_down(&mut self, has_boxes: bool) {
+    /// What nodes take from those above them: visibility, background, link, paragraph.
+    fn look_down(&mut self, has_boxes: bool, ignored: &[Selector]) {
         let mut is_hidden = vec![false; self.parents.len()];
         let mut path = Path { open: Vec::new(), is_open: vec![false; self.parents.len()] };
         for index in 0..self.parents.len() {
@@ -186,7 +188,9 @@ impl<'a> Page<'a> {
             self.anchors[index] = if is_anchor { index as u32 } else { above(&self.anchors) };
             let has_lines = !node.is_text() && node.display != Display::Inline;
             self.paragraphs[index] = if has_lines { index as u32 } else { above(&self.paragraphs) };
-            is_hidden[index] = parent.is_some_and(|parent| is_hidden[parent]) || hides(node);
+            is_hidden[index] = parent.is_some_and(|parent| is_hidden[parent])
+                || hides(node)
+                || ignored.iter().any(|selector| selector.matches(self, index as u32));
             self.is_seen[index] = !is_hidden[index] && node.is_visible && (!has_boxes || is_in_sight(node));
             self.facts[index] = self.own_facts(index, parent);
         }

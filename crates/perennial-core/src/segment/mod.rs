@@ -19,6 +19,7 @@ mod weigh;
 pub use block::{Block, BlockRole, BlockTree, Image, Link, NodeId, Text, Walk};
 pub use cut::Cues;
 pub use draw::draw_svg;
+use id::IdHasher;
 pub use id::IgnoredParameters;
 pub use selector::{Pin, Selector, SelectorError};
 pub use structure::{ParsedNode, Plan, fingerprint, reuse};
@@ -42,6 +43,8 @@ pub struct SegmentConfig {
     pub cues: Cues,
     /// Parts of the site whose importance the user fixes. The first pin that matches decides.
     pub pins: Vec<Pin>,
+    /// Parts of the site that are left out of the tree: what changes in them is no change.
+    pub ignored: Vec<Selector>,
 }
 
 impl Default for SegmentConfig {
@@ -51,16 +54,30 @@ impl Default for SegmentConfig {
             ignore: IgnoredParameters::default(),
             cues: Cues::default(),
             pins: Vec::new(),
+            ignored: Vec::new(),
         }
     }
 }
 
-/// Cuts a page into blocks. Any layout gives a tree: without boxes it has one block, without content none. The caller sets
-/// the name of the version.
+impl SegmentConfig {
+    /// The name of trees that are cut in this way from layouts of an engine. A change of the settings gives another name, so
+    /// that a tree cut by the settings before is not compared with one cut by those after.
+    fn engine(&self, engine: &str) -> String {
+        if *self == SegmentConfig::default() {
+            return engine.to_owned();
+        }
+        // Every field takes part, also one that is yet to come.
+        let NodeId(hash) = IdHasher::new(b'C').part(&format!("{self:?}")).finish();
+        format!("{engine} cut {:08x}", hash >> 32)
+    }
+}
+
+/// Cuts a page into blocks. Any layout gives a tree: one without boxes gives one block, one without content
+/// none. The version's name is the caller's to set.
 pub fn segment(layout: &Layout, config: &SegmentConfig) -> BlockTree {
     let (mut blocks, leaves) = cut_and_fill(layout, config);
     weigh::weigh(&mut blocks, &leaves);
-    let (url, engine) = (layout.base_url.clone(), layout.engine.clone());
+    let (url, engine) = (layout.base_url.clone(), config.engine(&layout.engine));
     let mut tree = BlockTree { url, version: String::new(), engine, blocks };
     tree.seal();
     tree
@@ -74,7 +91,7 @@ pub fn leaf_features(layout: &Layout, config: &SegmentConfig) -> Vec<[f32; N_FEA
 
 /// The blocks with their content, and what is known of each leaf.
 fn cut_and_fill(layout: &Layout, config: &SegmentConfig) -> (Vec<Block>, Vec<LeafFacts>) {
-    let page = Page::new(layout);
+    let page = Page::new(layout, &config.ignored);
     let addresses = Addresses::new(&layout.base_url, &config.ignore);
     let pinned = selector::pinned_nodes(&page, &config.pins);
     let visual = Vec::new();

@@ -1,5 +1,7 @@
-//! CSS selectors and a page -> the pin of each node. Selectors have tag, `#id`, `.class`, `[name]`, `[name=value]`, joined
-//! by descendant (space), child (`>`) and comma. Anything else is refused with a reason.
+//! CSS selectors for pins and for what is ignored: tag, `#id`, `.class`, `[name]`, `[name=value]`, joined by descendant (space), child
+//! (`>`) and comma. Enough to point at a part of a site; anything else is refused with a reason.
+
+use std::fmt;
 
 use super::facts::{NONE, Page};
 use crate::layout::LayoutNode;
@@ -26,12 +28,26 @@ struct Compound {
 }
 
 /// A parsed selector.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Selector {
+    text: String,
     alternatives: Vec<Vec<Compound>>,
 }
 
-/// Most steps of a selector, because matching takes time in proportion to steps times depth.
+impl fmt::Display for Selector {
+    /// As it was given.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Selector({})", self.text)
+    }
+}
+
+/// More steps than this are refused: matching costs their product with the depth of the page.
 const MAX_STEPS: usize = 16;
 
 impl Selector {
@@ -39,9 +55,15 @@ impl Selector {
     pub fn parse(selector: &str) -> Result<Selector, SelectorError> {
         let alternatives: Result<Vec<_>, &'static str> = selector.split(',').map(parse_steps).collect();
         match alternatives {
-            Ok(alternatives) => Ok(Selector { alternatives }),
+            Ok(alternatives) => Ok(Selector { text: selector.to_string(), alternatives }),
             Err(reason) => Err(SelectorError { selector: selector.to_string(), reason }),
         }
+    }
+
+    /// What either of the two finds.
+    pub fn or(self, other: &Selector) -> Selector {
+        let alternatives = self.alternatives.into_iter().chain(other.alternatives.iter().cloned()).collect();
+        Selector { text: format!("{}, {}", self.text, other.text), alternatives }
     }
 
     pub(super) fn matches(&self, page: &Page, node: u32) -> bool {
@@ -174,7 +196,7 @@ mod tests {
             "<html><body><div id=\"a\" class=\"x y\"><p>1</p><div><p class=\"z\">2</p></div></div>\
              <ul data-k=\"v\"><li>3</li></ul></body></html>",
         );
-        let page = Page::new(&layout);
+        let page = Page::new(&layout, &[]);
         let pin = Pin { selector: Selector::parse(selector).unwrap(), importance: 0.5 };
         let pinned = pinned_nodes(&page, &[pin]);
         layout

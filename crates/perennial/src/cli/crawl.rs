@@ -10,7 +10,6 @@ use perennial_core::schedule::{Pacing, Strategy};
 use perennial_core::time::{Span, Timestamp};
 
 use super::{Context, Exit, signals};
-use crate::crawl::amounts::{parse_budget, parse_bytes, parse_span};
 use crate::crawl::clock::Clock;
 use crate::crawl::{CrawlOptions, End, Status, Stop, crawl};
 

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use super::{Context, Exit};
 use crate::analyse::{Analyst, Page, PageSpec, analyse_backlog};
+use crate::archive::is_archive;
 use crate::archive::lock::WriteLock;
 use crate::store::Store;
 
@@ -114,7 +115,7 @@ impl Segment {
                 (self.see(context, &page, format == Format::Png)?, (page.url.clone(), page.version.clone()))
             }
         };
-        let config = SegmentConfig { coherence: self.coherence, ..SegmentConfig::default() };
+        let config = SegmentConfig { coherence: self.coherence, ..config_of(context, &spec, &page.0)? };
         let mut tree = segment(&seen.layout, &config);
         (tree.url, tree.version) = page;
         self.write(&render(format, &tree, &seen)?)
@@ -152,6 +153,14 @@ impl Segment {
             }
         }
     }
+}
+
+/// Addresses are cut as the archive at hand says, if there is one; files need none.
+fn config_of(context: &Context, spec: &PageSpec, url: &str) -> anyhow::Result<SegmentConfig> {
+    if matches!(spec, PageSpec::File(_)) || !is_archive(&context.archive_dir()) {
+        return Ok(SegmentConfig::default());
+    }
+    Ok(context.open()?.settings().seeds.segment_config(url).cloned().unwrap_or_default())
 }
 
 fn see_in_browser(page: &Page, lookup: &Lookup, wants_screenshot: bool) -> anyhow::Result<Seen> {

@@ -3,7 +3,6 @@
 //! | file | what becomes what |
 //! |---|---|
 //! | [`options`] | what the user asks of one crawl |
-//! | [`settings`] | perennial.toml -> seeds, politeness, limits |
 //! | [`clock`] | the real time, or a virtual one |
 //! | `start` | an archive and options -> a crawl that knows what earlier ones knew ([`crate::learn`]) |
 //! | [`policy`] | visits that ended and what they taught -> the next visit; the loop without its effects |
@@ -32,7 +31,6 @@ pub mod options;
 pub mod policy;
 pub mod record;
 pub mod robots;
-pub mod settings;
 pub mod spending;
 mod start;
 pub mod status;
@@ -52,13 +50,13 @@ use perennial_core::time::Timestamp;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::archive::Archive;
+use crate::settings::Seeds;
 use crate::store::{PageKind, Store, Target};
 use analysis::{Analysis, Learned};
 use host::Why;
 pub use options::CrawlOptions;
 use policy::Policy;
 use record::{Committed, Message, Settled};
-use settings::{CrawlSettings, Seeds};
 pub use status::{End, Status};
 pub use stop::Stop;
 use visit::Shared;
@@ -75,16 +73,15 @@ pub fn crawl(
     show: impl FnMut(&Status),
     mut warn: impl FnMut(&str),
 ) -> anyhow::Result<Status> {
-    let settings = CrawlSettings::load(&archive.settings_path())?;
-    if settings.site.is_empty() {
+    let seeds = &archive.settings().seeds;
+    if seeds.is_empty() {
         bail!("no site to crawl: add one with `perennial add https://example.org/`");
     }
-    let seeds = Seeds::compile(&settings.site, settings.crawl.max_depth)?;
     if options.clock.is_time_lapse() {
-        refuse_foreign(&seeds)?;
+        refuse_foreign(seeds)?;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let (crawl, recorder) = Crawl::start(archive, settings, seeds, options, &mut warn)?;
+    let (crawl, recorder) = Crawl::start(archive, options, &mut warn)?;
     let outcome = runtime.block_on(crawl.run(show, warn));
     // The recorder closes the archive when nobody can report any more.
     runtime.shutdown_timeout(Duration::from_secs(5));
@@ -96,7 +93,7 @@ pub fn crawl(
 
 /// A virtual clock would ask a real host a hundred times a second.
 fn refuse_foreign(seeds: &Seeds) -> anyhow::Result<()> {
-    match seeds.0.iter().find(|seed| !visit::is_loopback(&seed.scope.seed)) {
+    match seeds.iter().find(|seed| !visit::is_loopback(&seed.scope.seed)) {
         Some(seed) => bail!(
             "--time-lapse is for hosts on this machine only, and {} is not: remove it with `perennial remove`, or crawl in real time",
             seed.scope.seed

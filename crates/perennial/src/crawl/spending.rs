@@ -12,6 +12,7 @@ use perennial_core::page::PageId;
 use perennial_core::schedule::Budget;
 use perennial_core::time::{Span, Timestamp};
 
+use crate::settings::Allowance;
 use crate::store::{OVERALL, Store};
 
 const DAY: Span = Span::from_hours(24);
@@ -19,15 +20,6 @@ const DAY: Span = Span::from_hours(24);
 const FIRST_RESERVE: u64 = 100_000;
 /// As if so many visits had brought so many bytes before any was made.
 const FIRST_VISITS: (f64, f64) = (3.0, 120_000.0);
-
-/// What may be spent.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Allowance {
-    /// Visits of pages.
-    pub visits: Option<Budget>,
-    /// Bytes of bodies, of requisites too.
-    pub bytes_per_day: Option<u64>,
-}
 
 /// Whether a visit may start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

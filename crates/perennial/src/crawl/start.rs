@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use perennial_core::chance::Chance;
@@ -15,27 +14,25 @@ use super::analysis::Analysis;
 use super::clock::Clock;
 use super::policy::{Order, Policy, PolicyConfig};
 use super::record::Recorder;
-use super::settings::{CrawlSettings, CrawlTable, Seeds};
-use super::spending::{self, Allowance, Spending};
+use super::spending::{self, Spending};
 use super::visit::Shared;
 use super::weights::Weights;
 use super::{Crawl, CrawlOptions, Status, browser, log, robots};
 use crate::analyse::{Analyst, PageAnalyst, analyse_backlog};
 use crate::archive::{Archive, ArchiveWriter};
-use crate::fetch::{Client, Proxy};
+use crate::fetch::Client;
 use crate::learn::{self, Followed};
+use crate::settings::{Allowance, CrawlTable, Seeds};
 use crate::store::{Discovery, PageKind};
 
 impl Crawl {
     /// Opens the archive and loads what is known; the recorder runs in a thread of its own from here on.
     pub(super) fn start(
         archive: &Archive,
-        settings: CrawlSettings,
-        seeds: Seeds,
         mut options: CrawlOptions,
         warn: &mut impl FnMut(&str),
     ) -> anyhow::Result<(Crawl, std::thread::JoinHandle<anyhow::Result<()>>)> {
-        let table = settings.crawl;
+        let table = archive.settings().crawl.clone();
         let mut writer = ArchiveWriter::open(archive)?;
         let analyst = match options.analyse {
             true => Some(Arc::new(Analyst::for_archive(archive)?)),
@@ -46,11 +43,13 @@ impl Crawl {
         }
         options.clock = resume_clock(&options.clock, &writer)?;
         let now = options.clock.now();
+        let seeds = archive.settings().seeds.clone();
         let (seed_numbers, pass) = prepare(&mut writer, &seeds, &options, now)?;
-        let spending = spending_of(&mut writer, &table, &seeds, &seed_numbers, &options, now)?;
+        let seeds = seeds.numbered(seed_numbers);
+        let spending = spending_of(&mut writer, &table, &seeds, &options, now)?;
         let politeness = match options.delay {
-            Some(delay) => table.politeness().with_fixed_delay(delay),
-            None => table.politeness(),
+            Some(delay) => table.politeness.with_fixed_delay(delay),
+            None => table.politeness,
         };
         let mut recorder = Recorder {
             log: log::CrawlLog::open(archive.root()).context("cannot open crawl.log")?,
@@ -58,20 +57,14 @@ impl Crawl {
             fetched: HashMap::new(),
             shapes: HashMap::new(),
             max_pages_per_shape: table.max_pages_per_shape,
-            requisite_span: Span::from_millis((table.requisite_hours * 3.6e6) as i64),
+            requisite_span: table.requisite_span,
             hosts: writer.store().host_states()?,
             politeness,
             chance: Chance::new(options.seed),
             writer,
         };
         let user_agent = table.user_agent();
-        let proxy = match &table.proxy {
-            Some(text) => Some(Proxy::parse(text).with_context(|| {
-                format!("crawl.proxy = {text:?} in perennial.toml: write it like http://proxy.example:3128")
-            })?),
-            None => None,
-        };
-        let mut client = Client::new(user_agent.clone(), table.limits(), proxy);
+        let mut client = Client::new(user_agent.clone(), table.limits.clone(), table.proxy.clone());
         if let Some(file) = &table.tls_roots {
             let file = archive.root().join(file);
             client = client.trusting(&file).map_err(|reason| {
@@ -82,11 +75,10 @@ impl Crawl {
             client,
             robots: robots::RobotsCache::new(&user_agent),
             seeds,
-            seed_numbers,
             clock: options.clock.clone(),
             allow_private: options.allow_private,
             compression: archive.settings().warc.compression(),
-            browser: browser::Browser::new(Duration::from_secs_f64(table.browser_timeout_secs)),
+            browser: browser::Browser::new(table.browser_timeout),
             analyst: analyst.map(|analyst| Arc::new(PageAnalyst::new(archive, analyst))),
             table,
         });
@@ -156,7 +148,7 @@ fn policy_config(options: &CrawlOptions, table: &CrawlTable) -> PolicyConfig {
         max_workers: table.max_workers,
         connections: options.connections,
         max_tries: table.max_tries,
-        max_wait: Span::from_millis((table.max_wait_secs * 1000.0) as i64),
+        max_wait: table.max_wait,
         slot: options.slot,
         limit: options.limit,
         time_limit: options.time_limit,
@@ -170,16 +162,15 @@ fn spending_of(
     writer: &mut ArchiveWriter,
     table: &CrawlTable,
     seeds: &Seeds,
-    numbers: &[i64],
     options: &CrawlOptions,
     now: Timestamp,
 ) -> anyhow::Result<Spending> {
-    let written = table.allowance()?;
+    let written = table.allowance;
     let overall = Allowance {
         visits: options.budget.or(written.visits),
         bytes_per_day: options.bytes_per_day.or(written.bytes_per_day),
     };
-    let of_seeds = || numbers.iter().copied().zip(seeds.0.iter().map(|seed| seed.allowance));
+    let of_seeds = || seeds.iter_numbered().map(|(number, seed)| (number, seed.allowance));
     let periods = of_seeds().map(|(_, allowance)| allowance).chain([overall]).filter_map(|a| a.visits);
     let longest = periods.map(|budget| budget.period).max().unwrap_or(Span::ZERO);
     writer.store_mut().write(|commit| commit.forget_spent(spending::forgotten_before(longest, now)))?;
@@ -243,7 +234,7 @@ fn prepare(
     options: &CrawlOptions,
     now: Timestamp,
 ) -> anyhow::Result<(Vec<i64>, Option<Pass>)> {
-    let urls: Vec<String> = seeds.0.iter().map(|seed| seed.scope.seed.to_string()).collect();
+    let urls: Vec<String> = seeds.iter().map(|seed| seed.scope.seed.to_string()).collect();
     writer.store_mut().write(|commit| {
         let numbers = commit.seed_numbers(&urls)?;
         for (url, &seed) in urls.iter().zip(&numbers) {

@@ -22,10 +22,10 @@ use url::Url;
 use super::browser::{Browser, is_shell};
 use super::clock::Clock;
 use super::robots::RobotsCache;
-use super::settings::{CrawlTable, Keep, Seeds};
 use crate::analyse::PageAnalyst;
 use crate::archive::{Body as ArchiveBody, Derived, Exchange, LeftOut, Prepared};
 use crate::fetch::{Body, Client, FetchError, Fetched, Request};
+use crate::settings::{CrawlTable, Keep, Renderer, Seed, Seeds};
 use crate::store::{Discovery, LinkTarget, PageKind, Target};
 
 /// Bytes of a decoded body that are read for links: a gzip bomb ends here.
@@ -41,10 +41,8 @@ pub struct Shared {
     pub client: Client,
     /// robots.txt by origin.
     pub robots: RobotsCache,
-    /// What belongs to the archive.
+    /// What belongs to the archive, with the numbers of the state.
     pub seeds: Seeds,
-    /// Numbers of the seeds, in their order.
-    pub seed_numbers: Vec<i64>,
     /// Manners and limits.
     pub table: CrawlTable,
     /// The crawl's time.
@@ -244,11 +242,10 @@ impl Visit<'_> {
 
     /// The user's exception is for the host that it was made for, not for where that host points.
     fn allows_private(&self, target: &Target, url: &Url) -> bool {
-        let at = self.shared.seed_numbers.iter().position(|&number| number == target.seed);
-        let seed = at.and_then(|at| self.shared.seeds.0.get(at));
         self.shared.allow_private
-            || seed
-                .is_some_and(|seed| seed.table.allow_private && seed.scope.seed.host_str() == url.host_str())
+            || self
+                .seed_of_target(target)
+                .is_some_and(|seed| seed.allow_private && seed.scope.seed.host_str() == url.host_str())
     }
 
     /// Lets a browser run the page's scripts where the site wants it or the page is empty without them.
@@ -280,7 +277,7 @@ impl Visit<'_> {
         let is_wanted = target.kind == PageKind::Page
             && exchanged.fetched.status() == 200
             && exchanged.fetched.cut.is_none()
-            && self.seed_of_target(target)?.table.keep == Keep::Important;
+            && self.seed_of_target(target)?.keep == Keep::Important;
         let mime = exchanged.fetched.head.media_type().unwrap_or_default();
         if !is_wanted || !matches!(mime.as_str(), "text/html" | "application/xhtml+xml") {
             return None;
@@ -296,16 +293,18 @@ impl Visit<'_> {
     }
 
     fn drawable(&self, target: &Target, exchanged: &mut Exchanged) -> Option<(Url, String)> {
-        let renderer = self.seed_of_target(target)?.table.renderer.as_str();
+        let renderer = self.seed_of_target(target)?.renderer;
         let mime = exchanged.fetched.head.media_type().unwrap_or_default();
         let is_page = target.kind == PageKind::Page && (200..300).contains(&exchanged.fetched.status());
-        if renderer == "layout" || !is_page || !matches!(mime.as_str(), "text/html" | "application/xhtml+xml")
+        if renderer == Renderer::Layout
+            || !is_page
+            || !matches!(mime.as_str(), "text/html" | "application/xhtml+xml")
         {
             return None;
         }
         let body = decoded(&mut exchanged.fetched)?;
         let html = decode_text(&body, exchanged.fetched.head.get("Content-Type").as_deref());
-        let wanted = renderer == "chromium" || is_shell(&html);
+        let wanted = renderer == Renderer::Chromium || is_shell(&html);
         wanted.then(|| Some((Url::parse(&target.url).ok()?, html.into_owned()))).flatten()
     }
 
@@ -418,9 +417,7 @@ impl Visit<'_> {
     }
 
     fn seed_of(&self, url: &Url, depth: u32, finder: &Target) -> Option<i64> {
-        let finder = self.shared.seed_numbers.iter().position(|&number| number == finder.seed);
-        let at = self.shared.seeds.owner(url, depth, finder.unwrap_or(usize::MAX))?;
-        self.shared.seed_numbers.get(at).copied()
+        self.shared.seeds.owner(url, depth, finder.seed)
     }
 
     /// Sitemaps that robots.txt names, or the usual place; only for seeds that want more than a page.
@@ -439,9 +436,8 @@ impl Visit<'_> {
         }
     }
 
-    fn seed_of_target(&self, target: &Target) -> Option<&super::settings::Seed> {
-        let at = self.shared.seed_numbers.iter().position(|&number| number == target.seed)?;
-        self.shared.seeds.0.get(at)
+    fn seed_of_target(&self, target: &Target) -> Option<&Seed> {
+        self.shared.seeds.with_number(target.seed)
     }
 
     fn read_sitemap(&mut self, target: &Target, url: &Url, body: &[u8]) {

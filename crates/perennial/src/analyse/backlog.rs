@@ -18,7 +18,7 @@ use rusqlite::Connection;
 use super::reader::Readers;
 use super::record::{self, KnownPage, Lesson};
 use super::{Analyst, Look, Requisites};
-use crate::archive::{Archive, DELTA_MIME, LEFT_OUT_DIGEST, LeftOut, content};
+use crate::archive::{Archive, DELTA_MIME, LEFT_OUT_DIGEST, LeftOut, links};
 use crate::store::{Capture, Kind, Store};
 
 /// Pages between two commits: what a crash may cost is analysed again.
@@ -219,7 +219,7 @@ impl PageAnalyst {
             return Ok(Some((Lesson::same_payload(capture.page, capture.time, &mut known), known)));
         }
         let Some(payload) = archive.payload(store, capture)? else { return Ok(None) };
-        if !content::is_html(&payload.head) {
+        if !links::is_html(&payload.head) {
             return Ok(None);
         }
         let html = decode_text(&payload.bytes, payload.head.get("Content-Type").as_deref());

@@ -3,12 +3,13 @@
 //! The WARC files are the truth; index and state are made from them and can be made again
 //! (docs/archive-format.md). Reading takes no lock and is never blocked; writing takes one ([`lock`]).
 
-pub(crate) mod content;
+mod content;
 mod exchange;
 pub mod export;
 mod files;
 pub mod import;
 pub mod index;
+pub mod links;
 pub mod lock;
 mod read;
 mod recover;

@@ -13,8 +13,10 @@ use perennial_core::warc::{
     Damage, DigestChecker, DigestVerdict, Extent, Item, Record, RecordHeader, RecordType, Sha1Stream,
     WarcReader,
 };
+use url::Url;
 
-use super::content::{MAX_HTML_BYTES, index_mime, is_html, links_of};
+use super::content::index_mime;
+use super::links::{DRAWN_PREFIX, MAX_STORED_BYTES, drawn_page, find_drawn, is_html, kept_links};
 use crate::store::{CaptureRow, Kind};
 
 /// What a scan found next.
@@ -109,6 +111,9 @@ fn scan_record(
     }
     match row {
         Some(Ok(Some(row))) => {
+            if let Some(page) = drawn_page(&row.url) {
+                groups.drawn = block.and_then(|block| Some((page.to_string(), block.document?)));
+            }
             groups.hold(CaptureRow { offset: extent.offset, length: extent.length, ..row })
         }
         Some(Err(why)) => each(Found::Unusable { offset, why })?,
@@ -128,8 +133,8 @@ struct Block {
     payload_verdict: DigestVerdict,
     /// SHA-1 of the payload as stored.
     payload_digest: String,
-    /// The body, kept for HTML alone.
-    html: Option<Vec<u8>>,
+    /// The body as far as it is read for links, kept for HTML and drawn documents alone.
+    document: Option<Vec<u8>>,
 }
 
 fn read_block(record: &mut Record<'_, File>) -> io::Result<Block> {
@@ -139,13 +144,14 @@ fn read_block(record: &mut Record<'_, File>) -> io::Result<Block> {
     let mut payload = DigestChecker::new(header.payload_digest().filter(|_| holds_payload));
     let mut block = DigestChecker::new(header.block_digest());
     let is_response = header.record_type() == RecordType::Response;
+    let is_drawn = header.record_type() == RecordType::Resource
+        && header.target_uri().is_some_and(|uri| uri.starts_with(DRAWN_PREFIX));
     let head = record.http_head()?.cloned();
     if let Some(head) = &head {
         block.update(head.as_bytes());
     }
-    let wants_html =
-        is_response && record.remaining() <= MAX_HTML_BYTES && head.as_ref().is_some_and(is_html);
-    let mut html = wants_html.then(Vec::new);
+    let has_links = is_response && head.as_ref().is_some_and(is_html) || is_drawn;
+    let mut document = has_links.then(Vec::new);
     let mut sha1 = Sha1Stream::new();
     loop {
         let bytes = record.fill_buf()?;
@@ -155,14 +161,15 @@ fn read_block(record: &mut Record<'_, File>) -> io::Result<Block> {
         block.update(bytes);
         payload.update(bytes);
         sha1.update(bytes);
-        if let Some(html) = &mut html {
-            html.extend_from_slice(bytes);
+        if let Some(document) = &mut document {
+            let room = (MAX_STORED_BYTES as usize).saturating_sub(document.len());
+            document.extend_from_slice(&bytes[..bytes.len().min(room)]);
         }
         let n = bytes.len();
         record.consume(n);
     }
     let (block_verdict, payload_verdict) = (block.verdict(), payload.verdict());
-    Ok(Block { head, block_verdict, payload_verdict, payload_digest: sha1.label(), html })
+    Ok(Block { head, block_verdict, payload_verdict, payload_digest: sha1.label(), document })
 }
 
 /// The record as a capture; `None` when it is no capture by its type.
@@ -195,9 +202,9 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
         length: 0,
         group_offset: 0,
         group_length: 0,
-        links: head
-            .filter(|_| kind == Kind::Response)
-            .and_then(|head| links_of(&url, head, block.html.as_deref())),
+        links: head.and_then(|head| {
+            kept_links(&url, kind, head, block.document.as_deref().unwrap_or_default(), None)
+        }),
         url,
     }))
 }
@@ -232,6 +239,8 @@ struct Groups {
     ids: Vec<String>,
     companions: Vec<String>,
     captures: Vec<CaptureRow>,
+    /// A page's address and its document after its scripts ran.
+    drawn: Option<(String, Vec<u8>)>,
 }
 
 impl Groups {
@@ -264,10 +273,24 @@ impl Groups {
         let (group_offset, group_length) = (self.start, self.end - self.start);
         self.ids.clear();
         self.companions.clear();
-        for row in self.captures.drain(..) {
+        let drawn = self.drawn.take();
+        for mut row in self.captures.drain(..) {
+            if let Some((page, document)) = &drawn {
+                links_as_drawn(&mut row, page, document);
+            }
             each(Found::Capture(CaptureRow { group_offset, group_length, ..row }))?;
         }
         Ok(())
+    }
+}
+
+/// The links of a drawn page are those of what was drawn, which stands behind the response.
+fn links_as_drawn(row: &mut CaptureRow, page: &str, document: &[u8]) {
+    let is_drawn = row.url == page
+        && row.kind <= Kind::Revisit
+        && row.status.is_some_and(|status| (200..300).contains(&status));
+    if let (true, Ok(url)) = (is_drawn, Url::parse(page)) {
+        row.links = find_drawn(&url, document).kept().and_then(|links| links.of_capture(row.kind));
     }
 }
 

@@ -18,9 +18,7 @@ use perennial_core::warc::{
 use rusqlite::Transaction;
 
 use super::content::index_mime;
-use super::exchange::{
-    Exchange, Hashed, Prepared, companion_records, find_links_in, response_record, with_ip,
-};
+use super::exchange::{Exchange, Hashed, Prepared, companion_records, links_of, response_record, with_ip};
 use super::lock::WriteLock;
 use super::recover::{self, Repair};
 use super::{Archive, files, index, now, sync_dir};
@@ -236,13 +234,7 @@ impl ArchiveWriter {
             length,
             group_offset,
             group_length,
-            links: match plan.kind() {
-                Kind::Response => match exchange.links.take() {
-                    Some(links) => Some(links),
-                    None => find_links_in(&mut exchange, &head, &body)?,
-                },
-                _ => None,
-            },
+            links: links_of(&mut exchange, &head, plan.kind())?,
         };
         let appended = Appended {
             kind: row.kind,

@@ -134,7 +134,7 @@ impl Rules {
             url: at.to_string(),
             time,
             fetched,
-            links: Some(Vec::new()),
+            links: None,
             dom: None,
             prepared: None,
             left_out: None,

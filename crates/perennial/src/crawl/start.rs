@@ -40,6 +40,7 @@ impl Crawl {
     ) -> anyhow::Result<(Crawl, std::thread::JoinHandle<anyhow::Result<()>>)> {
         let table = settings.crawl;
         let mut writer = ArchiveWriter::open(archive)?;
+        writer.repairs().iter().for_each(|repair| warn(&repair.to_string()));
         let analyst = match options.analyse {
             true => Some(Arc::new(Analyst::for_archive(archive)?)),
             false => None,

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use perennial::store::decode_targets;
 use perennial_core::segment::vixml;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags};
@@ -22,7 +21,8 @@ pub(crate) struct Facts {
 }
 
 const CAPTURED: &[&str] = &[
-    "SELECT 'capture', p.url, c.time, c.kind, c.status, c.mime, c.digest FROM captures c
+    "SELECT 'capture', p.url, c.time, c.kind, c.status, c.mime, c.digest, c.answer, c.identity
+         FROM captures c
          JOIN pages p ON p.id = c.page",
     "SELECT 'version', p.url, v.digest, v.first_time, v.last_time, v.n_captures, o.time FROM versions v
          JOIN pages p ON p.id = v.page LEFT JOIN captures o ON o.id = v.origin",
@@ -37,9 +37,9 @@ const PLACES: &[&str] = &[
 ];
 
 const LEARNED: &[&str] = &[
-    "SELECT 'observation', p.url, o.time, o.before, o.importance, o.is_noise, o.n_operations, o.is_indexed
-         FROM observations o JOIN pages p ON p.id = o.page",
-    "SELECT 'known', p.url, k.time, k.tree_time, k.digest, k.noise, k.first, k.total, k.gathered FROM known k
+    "SELECT 'lesson', p.url, l.time, l.before, l.seen, l.importance, l.n_operations, l.is_indexed
+         FROM lessons l JOIN pages p ON p.id = l.page",
+    "SELECT 'known', p.url, k.time, k.tree_time, k.identity, k.noise, k.first, k.total, k.gathered FROM known k
          JOIN pages p ON p.id = k.page",
 ];
 
@@ -51,7 +51,7 @@ impl Facts {
         facts.lines.extend(lines(&state, PLACES));
         facts.lines.extend(lines(&state, LEARNED));
         facts.lines.extend(trees(&state));
-        facts.lines.extend(links(&state));
+        facts.lines.extend(links(archive, &state));
         facts.lines.sort();
         facts.urls = words(&state, "SELECT url FROM pages");
         facts.frontier = words(&state, "SELECT url FROM pages JOIN crawl_pages ON page = id");
@@ -63,7 +63,7 @@ impl Facts {
     pub(crate) fn captured(archive: &Path) -> Vec<String> {
         let state = open(archive);
         let mut all = lines(&state, CAPTURED);
-        all.extend(links(&state));
+        all.extend(links(archive, &state));
         all.extend(words(&state, "SELECT url FROM pages").into_iter().map(|url| format!("'url' {url}")));
         all.sort();
         all
@@ -131,16 +131,19 @@ fn trees(state: &Connection) -> Vec<String> {
     rows.unwrap().collect::<Result<_, _>>().unwrap()
 }
 
-fn links(state: &Connection) -> Vec<String> {
+fn links(archive: &Path, state: &Connection) -> Vec<String> {
+    let store = perennial::archive::Archive::open(archive).unwrap().store().unwrap();
     let urls = urls_by_number(state);
-    let mut statement = state.prepare("SELECT page, time, targets FROM links").unwrap();
-    let rows = statement.query_map([], |row| {
-        let (page, time, targets): (u32, i64, Vec<u8>) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        let mut targets: Vec<&str> = decode_targets(&targets).map(|page| urls[&page].as_str()).collect();
+    let mut statement = state.prepare("SELECT page, time FROM links").unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    rows.map(|row| {
+        let (page, time): (u32, i64) = row.unwrap();
+        let targets = store.links_of(page).unwrap();
+        let mut targets: Vec<&str> = targets.iter().map(|page| urls[page].as_str()).collect();
         targets.sort_unstable();
-        Ok(format!("'links' '{}' {time} -> {}", urls[&page], targets.join(" ")))
-    });
-    rows.unwrap().collect::<Result<_, _>>().unwrap()
+        format!("'links' '{}' {time} -> {}", urls[&page], targets.join(" "))
+    })
+    .collect()
 }
 
 fn urls_by_number(state: &Connection) -> BTreeMap<u32, String> {
@@ -151,7 +154,7 @@ fn urls_by_number(state: &Connection) -> BTreeMap<u32, String> {
 
 fn ranks(archive: &Path, state: &Connection) -> BTreeMap<String, f32> {
     let store = perennial::archive::Archive::open(archive).unwrap().store().unwrap();
-    let ranks = perennial::history::page_ranks(&store, &[]).unwrap();
+    let ranks = perennial::learn::page_ranks(&store, &[]).unwrap();
     let captured = words(state, "SELECT url FROM pages WHERE n_captures > 0");
     urls_by_number(state)
         .into_iter()

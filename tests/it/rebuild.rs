@@ -130,16 +130,7 @@ fn drawn_pages_have_the_links_that_were_drawn() {
     let links = |path: &str| -> Vec<String> {
         let store = archive.store().unwrap();
         let page = store.page(&format!("http://app.example{path}")).unwrap().unwrap();
-        let url_of = |page: u32| {
-            let mut found = String::new();
-            let state = rusqlite::Connection::open(root.join("state.db")).unwrap();
-            found.push_str(
-                &state
-                    .query_row("SELECT url FROM pages WHERE id = ?1", [page], |row| row.get::<_, String>(0))
-                    .unwrap(),
-            );
-            found
-        };
+        let url_of = |page: u32| store.url_of(perennial_core::page::PageId(page)).unwrap();
         store.links_of(page.id.0).unwrap().into_iter().map(url_of).collect()
     };
     assert_eq!(links("/"), ["http://app.example/second"]);

@@ -163,7 +163,7 @@ pub fn find(
 ) -> Option<Links> {
     let status = head.status()?;
     if (300..400).contains(&status) && status != 304 {
-        return canonical::resolve(url, &head.get("Location")?).map(Links::Redirect);
+        return redirect_of(url, head).map(Links::Redirect);
     }
     if let Some(drawn) = drawn.filter(|_| is_delivered(status)) {
         return Some(find_drawn(url, drawn));
@@ -173,6 +173,11 @@ pub fn find(
         DocumentKind::Html => Links::Page(canonical_links(find_links(&document.text, url, document.charset))),
         DocumentKind::Style => Links::Style(canonical_links(find_css_links(&document.text, url))),
     })
+}
+
+/// Where a redirect leads.
+pub(super) fn redirect_of(url: &Url, head: &HttpHead) -> Option<Url> {
+    canonical::resolve(url, &head.get("Location")?)
 }
 
 /// The same for a document that was drawn from a delivered page: always UTF-8.

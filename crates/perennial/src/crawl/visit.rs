@@ -19,13 +19,13 @@ use url::Url;
 
 use super::browser::{Browser, is_shell};
 use super::clock::Clock;
-use super::frontier::{Found, PageKind, Target};
 use super::robots::RobotsCache;
 use super::settings::{CrawlTable, Keep, Seeds};
 use crate::analyse::PageAnalyst;
 use crate::archive::links::{self, DRAWN_PREFIX, Links, PageLinks};
 use crate::archive::{Body as ArchiveBody, Derived, Exchange, LeftOut, Prepared};
 use crate::fetch::{Body, Client, FetchError, Fetched, Request};
+use crate::store::{Discovery, PageKind, Target};
 
 /// Bytes of a decoded body that are looked at: a gzip bomb ends here.
 const MAX_DECODED_BYTES: u64 = 32 << 20;
@@ -137,7 +137,7 @@ pub struct Report {
     /// Whether validators were sent.
     pub conditional: bool,
     /// Where it leads.
-    pub found: Vec<Found>,
+    pub found: Vec<Discovery>,
     /// When the exchange ended.
     pub done_at: Timestamp,
     /// How long it took.
@@ -180,7 +180,7 @@ pub async fn visit(shared: Arc<Shared>, target: Target, reason: String) -> Repor
 
 struct Visit<'a> {
     shared: &'a Shared,
-    found: Vec<Found>,
+    found: Vec<Discovery>,
     robots: Option<Exchanged>,
     crawl_delay_secs: Option<f64>,
 }
@@ -342,7 +342,7 @@ impl Visit<'_> {
         let n_redirects = target.n_redirects + 1;
         if n_redirects <= self.shared.table.max_redirects && to != url {
             let seed = self.seed_of(to, target.depth, target).unwrap_or(target.seed);
-            let found = Found { n_redirects, ..found(to, target.kind, seed, target.depth) };
+            let found = Discovery { n_redirects, ..found(to, target.kind, seed, target.depth) };
             self.found.push(found);
         }
     }
@@ -423,14 +423,14 @@ impl Visit<'_> {
             if find_trap(&to, self.shared.clock.now()).is_none()
                 && let Some(seed) = self.seed_of(&to, 1, target)
             {
-                self.found.push(Found { changed: entry.changed, ..found(&to, PageKind::Page, seed, 1) });
+                self.found.push(Discovery { changed: entry.changed, ..found(&to, PageKind::Page, seed, 1) });
             }
         }
     }
 }
 
-fn found(url: &Url, kind: PageKind, seed: i64, depth: u32) -> Found {
-    Found { url: url.to_string(), kind, seed, depth, n_redirects: 0, changed: None }
+fn found(url: &Url, kind: PageKind, seed: i64, depth: u32) -> Discovery {
+    Discovery { url: url.to_string(), kind, seed, depth, n_redirects: 0, changed: None }
 }
 
 /// What the answer refers to, by the archive's own link finder.
@@ -457,8 +457,8 @@ fn conditions(target: &Target) -> Vec<(&'static str, String)> {
     if target.digest.is_none() || !target.trust.sends_condition() {
         return Vec::new();
     }
-    let etag = target.etag.iter().map(|etag| ("If-None-Match", etag.clone()));
-    let date = target.last_modified.iter().map(|date| ("If-Modified-Since", date.clone()));
+    let etag = target.validators.etag.iter().map(|etag| ("If-None-Match", etag.clone()));
+    let date = target.validators.last_modified.iter().map(|date| ("If-Modified-Since", date.clone()));
     etag.chain(date).collect()
 }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use perennial_core::page::PageId;
 use perennial_core::segment::vixml;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags};
@@ -26,7 +27,7 @@ const CAPTURED: &[&str] = &[
          JOIN pages p ON p.id = c.page",
     "SELECT 'version', p.url, v.digest, v.first_time, v.last_time, v.n_captures, o.time FROM versions v
          JOIN pages p ON p.id = v.page LEFT JOIN captures o ON o.id = v.origin",
-    "SELECT 'page', url, surt, first_seen, last_seen, n_captures, mime, status FROM pages WHERE n_captures > 0",
+    "SELECT 'page', url, surt, first_seen, last_seen, n_captures, mime, status, kind FROM pages WHERE n_captures > 0",
     "SELECT DISTINCT 'site', s.host FROM sites s JOIN pages p ON p.site = s.id WHERE p.n_captures > 0",
 ];
 
@@ -159,6 +160,6 @@ fn ranks(archive: &Path, state: &Connection) -> BTreeMap<String, f32> {
     urls_by_number(state)
         .into_iter()
         .filter(|(_, url)| captured.contains(url))
-        .map(|(page, url)| (url, ranks.get(page as usize).copied().unwrap_or_default()))
+        .map(|(page, url)| (url, perennial::learn::rank_of(&ranks, PageId(page))))
         .collect()
 }

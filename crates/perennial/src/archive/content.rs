@@ -1,4 +1,4 @@
-//! HTTP head -> index fields, and what kind of answer it is.
+//! HTTP head and facts about an exchange -> index fields, what kind of answer it is, what it was fetched for.
 //!
 //! Used by the writer on what it writes and by the scan on what it reads, so that both give the same rows.
 
@@ -6,8 +6,54 @@ use perennial_core::http::HttpHead;
 use perennial_core::verdict::{self, AnswerKind};
 use url::Url;
 
-use super::links::redirect_of;
-use crate::store::Kind;
+use super::links::{is_html, redirect_of};
+use crate::store::{Kind, PageKind};
+
+/// The fact that says how an address was reached, as the WARC standard names it. One letter a hop, as other crawlers
+/// write them: L link, R redirect, E embedded, P prerequisite such as robots.txt, M sitemap; none for a seed.
+pub const HOPS: &str = "hopsFromSeed";
+
+/// Facts about an exchange that are read; no crawler writes so many.
+pub(crate) const MAX_FACT_BYTES: usize = 64 << 10;
+
+/// The hops of an address that the crawl knows as this, so many hops from its seed or from the page that needs it.
+pub fn hops_of(kind: PageKind, depth: u32, n_redirects: u32) -> String {
+    let (letter, n_hops) = match kind {
+        PageKind::Page => ("L", depth),
+        PageKind::Requisite => ("E", depth.max(1)),
+        PageKind::Sitemap => ("M", depth.max(1)),
+    };
+    letter.repeat(n_hops as usize) + &"R".repeat(n_redirects as usize)
+}
+
+/// What an exchange was made for: what its hops say; where nobody wrote them, HTML that was delivered is a page. `None`:
+/// nobody can tell.
+pub(crate) fn purpose_of(hops: Option<&str>, kind: Kind, head: &HttpHead) -> Option<PageKind> {
+    match (hops, kind) {
+        (Some(hops), Kind::Response | Kind::Revisit) => purpose_by_hops(hops),
+        (None, Kind::Response) => is_html(head).then_some(PageKind::Page),
+        _ => None,
+    }
+}
+
+/// A redirect is what the address before it was.
+pub(crate) fn purpose_by_hops(hops: &str) -> Option<PageKind> {
+    match hops.trim().trim_end_matches('R').chars().next_back() {
+        None | Some('L') => Some(PageKind::Page),
+        Some('E' | 'X' | 'P') => Some(PageKind::Requisite),
+        Some('M' | 'S') => Some(PageKind::Sitemap),
+        Some(_) => None,
+    }
+}
+
+/// The hops among the facts of a metadata record.
+pub(crate) fn hops_in(facts: &[u8]) -> Option<String> {
+    let line_of = |line: &[u8]| {
+        let (name, value) = std::str::from_utf8(line).ok()?.split_once(':')?;
+        name.trim().eq_ignore_ascii_case(HOPS).then(|| value.trim().to_string())
+    };
+    facts.split(|&byte| byte == b'\n').find_map(line_of)
+}
 
 /// The media type as index files have it: the field's value up to the first blank or semicolon.
 pub(crate) fn index_mime(content_type: &str) -> Option<String> {
@@ -34,4 +80,39 @@ pub(crate) fn look_of(
         (answer == AnswerKind::Redirect).then(|| redirect_of(&Url::parse(url).ok()?, head)).flatten();
     let target = target.as_ref().map(Url::as_str);
     (Some(answer), verdict::identity_of(answer, status, target))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hops_tell_what_an_exchange_was_made_for() {
+        let plain = HttpHead::parse(b"HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\n\r\n");
+        let of = |hops: &str| purpose_of(Some(hops), Kind::Response, &plain);
+        assert_eq!([of(""), of("LL"), of("LRR"), of("R")], [Some(PageKind::Page); 4]);
+        assert_eq!([of("LLE"), of("P"), of("ER")], [Some(PageKind::Requisite); 3]);
+        assert_eq!((of("M"), of("?")), (Some(PageKind::Sitemap), None));
+        for (kind, depth) in
+            [(PageKind::Page, 0), (PageKind::Page, 3), (PageKind::Requisite, 1), (PageKind::Sitemap, 2)]
+        {
+            assert_eq!(of(&hops_of(kind, depth, 2)), Some(kind));
+        }
+    }
+
+    #[test]
+    fn without_hops_html_is_a_page_and_the_rest_is_unknown() {
+        let html = HttpHead::parse(b"HTTP/1.1 200 OK\r\nContent-Type: text/HTML; x\r\n\r\n");
+        let image = HttpHead::parse(b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n");
+        assert_eq!(purpose_of(None, Kind::Response, &html), Some(PageKind::Page));
+        assert_eq!(purpose_of(None, Kind::Response, &image), None);
+        assert_eq!(purpose_of(None, Kind::Revisit, &html), None);
+    }
+
+    #[test]
+    fn facts_are_read_as_they_are_written() {
+        assert_eq!(hops_in(b"fetchTimeMs: 3\r\nhopsFromSeed: LE\r\n"), Some("LE".into()));
+        assert_eq!(hops_in(b"HOPSFROMSEED:\r\n"), Some(String::new()));
+        assert_eq!(hops_in(b"via: x\r\n\xff\xfe: y"), None);
+    }
 }

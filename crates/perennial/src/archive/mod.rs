@@ -20,6 +20,7 @@ mod trees;
 pub mod verify;
 mod writer;
 
+pub use content::{HOPS, hops_of};
 pub use exchange::{Body, Derived, Exchange, Prepared};
 pub use read::{Payload, Stored};
 pub use recover::Repair;

@@ -133,6 +133,7 @@ impl Rules {
         let exchanged = Exchanged {
             url: at.to_string(),
             time,
+            hops: "P".to_string(),
             fetched,
             links: None,
             dom: None,

@@ -23,7 +23,7 @@ use super::robots::RobotsCache;
 use super::settings::{CrawlTable, Keep, Seeds};
 use crate::analyse::PageAnalyst;
 use crate::archive::links::{self, DRAWN_PREFIX, Links, PageLinks};
-use crate::archive::{Body as ArchiveBody, Derived, Exchange, LeftOut, Prepared};
+use crate::archive::{Body as ArchiveBody, Derived, Exchange, HOPS, LeftOut, Prepared, hops_of};
 use crate::fetch::{Body, Client, FetchError, Fetched, Request};
 use crate::store::{Discovery, PageKind, Target};
 
@@ -64,6 +64,8 @@ pub struct Exchanged {
     pub url: String,
     /// When.
     pub time: Timestamp,
+    /// How the address was reached.
+    pub hops: String,
     /// What came.
     pub fetched: Fetched,
     /// Where it leads; None: the archive looks itself.
@@ -104,7 +106,7 @@ impl Exchanged {
                 Body::Spooled(file, _) => ArchiveBody::Spooled(file),
             },
             truncated: self.fetched.cut.map(|cut| Truncation::parse(cut.name())),
-            metadata: &[("fetchTimeMs", &millis)],
+            metadata: &[("fetchTimeMs", &millis), (HOPS, &self.hops)],
             derived: &derived,
             links,
         })
@@ -325,7 +327,9 @@ impl Visit<'_> {
             self.read_sitemap(target, url, &body);
         }
         let links = links.and_then(|links| links.kept());
-        Exchanged { url: target.url.clone(), time, fetched, links, dom: None, prepared: None, left_out: None }
+        let hops = hops_of(target.kind, target.depth, target.n_redirects);
+        let url = target.url.clone();
+        Exchanged { url, time, hops, fetched, links, dom: None, prepared: None, left_out: None }
     }
 
     /// Notes what of the links is to be fetched.

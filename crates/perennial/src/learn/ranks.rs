@@ -57,6 +57,7 @@ mod tests {
             digest: "sha1:A".into(),
             answer: None,
             identity: None,
+            purpose: None,
             offset,
             length: 1,
             group_offset: offset,

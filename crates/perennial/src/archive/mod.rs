@@ -3,12 +3,13 @@
 //! The WARC files are the truth; index and state are made from them and can be made again
 //! (docs/archive-format.md). Reading takes no lock and is never blocked; writing takes one ([`lock`]).
 
-pub(crate) mod content;
+mod content;
 mod exchange;
 pub mod export;
 mod files;
 pub mod import;
 pub mod index;
+pub mod links;
 pub mod lock;
 mod read;
 mod recover;
@@ -18,6 +19,7 @@ mod trees;
 pub mod verify;
 mod writer;
 
+pub use content::{HOPS, hops_of};
 pub use exchange::{Body, Derived, Exchange, Prepared};
 pub use read::{Payload, Stored};
 pub use recover::Repair;

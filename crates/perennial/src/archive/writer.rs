@@ -17,14 +17,12 @@ use perennial_core::warc::{
     NewRecord, RecordId, RecordIds, RevisitProfile, Truncation, WarcWriter, Written, sha1_label,
 };
 
-use super::content::{index_mime, look_of};
-use super::exchange::{
-    Exchange, Hashed, Prepared, companion_records, find_links_in, response_record, with_ip,
-};
+use super::content::{HOPS, index_mime, look_of, purpose_of};
+use super::exchange::{Exchange, Hashed, Prepared, companion_records, links_of, response_record, with_ip};
 use super::lock::WriteLock;
 use super::recover::{self, Repair};
 use super::{Archive, files, index, now, sync_dir};
-use crate::store::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, Store};
+use crate::store::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, PageKind, Store};
 
 /// A version that is not worth its bytes: what changed is kept in place of the payload.
 #[derive(Clone, PartialEq, Debug)]
@@ -182,6 +180,7 @@ impl ArchiveWriter {
             digest: written.payload_digest.clone().unwrap_or_else(|| sha1_label(left_out.delta.as_bytes())),
             answer: Some(AnswerKind::Content),
             identity: Some(left_out.digest.clone()),
+            purpose: Some(PageKind::Page),
             offset: written.offset,
             length: written.length,
             group_offset: written.offset,
@@ -228,6 +227,7 @@ impl ArchiveWriter {
         let is_new_version = !self.has_version(exchange.url, plan.digest(&body))?;
         let is_broken_off = exchange.truncated == Some(Truncation::Disconnect);
         let (answer, identity) = look_of(exchange.url, plan.kind(), Some(&head), is_broken_off);
+        let hops = exchange.metadata.iter().find(|(name, _)| *name == HOPS).map(|(_, value)| *value);
         let row = CaptureRow {
             url: exchange.url.to_string(),
             surt: surt(exchange.url),
@@ -241,17 +241,12 @@ impl ArchiveWriter {
             digest: plan.digest(&body).to_string(),
             answer,
             identity,
+            purpose: purpose_of(hops, plan.kind(), &head),
             offset,
             length,
             group_offset,
             group_length,
-            links: match plan.kind() {
-                Kind::Response => match exchange.links.take() {
-                    Some(links) => Some(links),
-                    None => find_links_in(&mut exchange, &head, &body)?,
-                },
-                _ => None,
-            },
+            links: links_of(&mut exchange, &head, plan.kind())?,
         };
         let appended = Appended {
             kind: row.kind,
@@ -376,6 +371,7 @@ impl ArchiveWriter {
                 digest: written.payload_digest.unwrap_or_default(),
                 answer: None,
                 identity: None,
+                purpose: None,
                 offset: written.offset,
                 length: written.length,
                 group_offset: 0,

@@ -13,7 +13,9 @@ use perennial_render::{BrowserOptions, BrowserPage, Captured, Chromium};
 use url::Url;
 
 use super::visit::{Exchanged, Shared, decoded};
+use crate::archive::hops_of;
 use crate::fetch::Request;
+use crate::store::PageKind;
 
 /// Requests of one page that are answered; the rest get nothing.
 const MAX_REQUESTS: usize = 300;
@@ -119,6 +121,7 @@ async fn fetch(
     let done = Exchanged {
         url: to.to_string(),
         time: now,
+        hops: hops_of(PageKind::Requisite, 1, 0),
         fetched,
         links: None,
         dom: None,

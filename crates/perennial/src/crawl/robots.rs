@@ -133,8 +133,9 @@ impl Rules {
         let exchanged = Exchanged {
             url: at.to_string(),
             time,
+            hops: "P".to_string(),
             fetched,
-            links: Some(Vec::new()),
+            links: None,
             dom: None,
             prepared: None,
             left_out: None,

@@ -34,6 +34,7 @@ impl Crawl {
     ) -> anyhow::Result<(Crawl, std::thread::JoinHandle<anyhow::Result<()>>)> {
         let table = archive.settings().crawl.clone();
         let mut writer = ArchiveWriter::open(archive)?;
+        writer.repairs().iter().for_each(|repair| warn(&repair.to_string()));
         let analyst = match options.analyse {
             true => Some(Arc::new(Analyst::for_archive(archive)?)),
             false => None,

@@ -7,13 +7,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use perennial_core::canonical;
-use perennial_core::charset::{Charset, decode_text, decode_with_charset};
-use perennial_core::http::HttpHead;
-use perennial_core::links::{LinkKind, find_css_links, find_links};
+use perennial_core::charset::decode_text;
+use perennial_core::links::LinkKind;
 use perennial_core::payload::{Limits, decode};
 use perennial_core::robots::RobotsStatus;
 use perennial_core::sitemap;
-use perennial_core::surt::surt;
 use perennial_core::time::Timestamp;
 use perennial_core::trap::find_trap;
 use perennial_core::warc::{Compression, Truncation};
@@ -23,12 +21,13 @@ use super::browser::{Browser, is_shell};
 use super::clock::Clock;
 use super::robots::RobotsCache;
 use crate::analyse::PageAnalyst;
-use crate::archive::{Body as ArchiveBody, Derived, Exchange, LeftOut, Prepared};
+use crate::archive::links::{self, DRAWN_PREFIX, Links, PageLinks};
+use crate::archive::{Body as ArchiveBody, Derived, Exchange, HOPS, LeftOut, Prepared, hops_of};
 use crate::fetch::{Body, Client, FetchError, Fetched, Request};
 use crate::settings::{CrawlTable, Keep, Renderer, Seed, Seeds};
-use crate::store::{Discovery, LinkTarget, PageKind, Target};
+use crate::store::{Discovery, PageKind, Target};
 
-/// Bytes of a decoded body that are read for links: a gzip bomb ends here.
+/// Bytes of a decoded body that are looked at: a gzip bomb ends here.
 const MAX_DECODED_BYTES: u64 = 32 << 20;
 /// Requisites taken from one page.
 const MAX_REQUISITES: usize = 500;
@@ -63,10 +62,12 @@ pub struct Exchanged {
     pub url: String,
     /// When.
     pub time: Timestamp,
+    /// How the address was reached.
+    pub hops: String,
     /// What came.
     pub fetched: Fetched,
-    /// Where it leads, with keys of the index; None: the archive looks itself.
-    pub links: Option<Vec<LinkTarget>>,
+    /// Where it leads; None: the archive looks itself.
+    pub links: Option<PageLinks>,
     /// Content of the page after its scripts ran, where a browser drew it.
     pub dom: Option<String>,
     /// Digests and compressed records, made where there are many threads.
@@ -83,13 +84,9 @@ impl Exchanged {
     }
 
     /// Calls `with` on the exchange as the archive takes it.
-    pub fn with_exchange<R>(
-        &mut self,
-        links: Option<Vec<LinkTarget>>,
-        with: impl FnOnce(Exchange<'_>) -> R,
-    ) -> R {
+    pub fn with_exchange<R>(&mut self, links: Option<PageLinks>, with: impl FnOnce(Exchange<'_>) -> R) -> R {
         let millis = self.fetched.took.as_millis().to_string();
-        let dom_uri = format!("urn:dom:{}", self.url);
+        let dom_uri = format!("{DRAWN_PREFIX}{}", self.url);
         let content_type = "text/html; charset=utf-8";
         let derived: Vec<Derived<'_>> = self
             .dom
@@ -107,7 +104,7 @@ impl Exchanged {
                 Body::Spooled(file, _) => ArchiveBody::Spooled(file),
             },
             truncated: self.fetched.cut.map(|cut| Truncation::parse(cut.name())),
-            metadata: &[("fetchTimeMs", &millis)],
+            metadata: &[("fetchTimeMs", &millis), (HOPS, &self.hops)],
             derived: &derived,
             links,
         })
@@ -263,7 +260,9 @@ impl Visit<'_> {
         });
         match drawing.await.unwrap_or_else(|error| Err(error.to_string())) {
             Ok(drawn) => {
-                exchanged.links = self.read_html(target, &url, &drawn.dom, Charset::default());
+                let links = links::find_drawn(&url, drawn.dom.as_bytes());
+                self.follow(target, &url, &links);
+                exchanged.links = links.kept();
                 exchanged.dom = Some(drawn.dom);
                 (drawn.exchanged, None)
             }
@@ -316,76 +315,47 @@ impl Visit<'_> {
     }
 
     fn read(&mut self, target: &Target, url: &Url, mut fetched: Fetched, time: Timestamp) -> Exchanged {
-        let status = fetched.status();
-        let mut links = None;
-        if (300..400).contains(&status) && status != 304 {
-            links = self.read_redirect(target, url, &fetched.head);
-        } else if (200..300).contains(&status) {
-            links = self.read_content(target, url, &mut fetched);
+        let links = links_of(url, &mut fetched);
+        if let Some(links) = &links {
+            self.follow(target, url, links);
         }
-        Exchanged { url: target.url.clone(), time, fetched, links, dom: None, prepared: None, left_out: None }
+        if target.kind == PageKind::Sitemap
+            && (200..300).contains(&fetched.status())
+            && let Some(body) = decoded(&mut fetched)
+        {
+            self.read_sitemap(target, url, &body);
+        }
+        let links = links.and_then(|links| links.kept());
+        let hops = hops_of(target.kind, target.depth, target.n_redirects);
+        let url = target.url.clone();
+        Exchanged { url, time, hops, fetched, links, dom: None, prepared: None, left_out: None }
     }
 
-    fn read_redirect(&mut self, target: &Target, url: &Url, head: &HttpHead) -> Option<Vec<LinkTarget>> {
-        let to = canonical::resolve(url, &head.get("Location")?)?;
+    /// Notes what of the links is to be fetched.
+    fn follow(&mut self, target: &Target, url: &Url, links: &Links) {
+        match links {
+            Links::Redirect(to) => self.follow_redirect(target, url, to),
+            _ if target.kind == PageKind::Sitemap => {}
+            Links::Style(_) if target.kind != PageKind::Requisite => {}
+            _ => links.of_document().iter().for_each(|link| self.follow_link(target, &link.url, link.kind)),
+        }
+    }
+
+    fn follow_redirect(&mut self, target: &Target, url: &Url, to: &Url) {
         let n_redirects = target.n_redirects + 1;
-        if n_redirects <= self.shared.table.max_redirects && to != *url {
-            let seed = self.seed_of(&to, target.depth, target).unwrap_or(target.seed);
-            let found = Discovery { n_redirects, ..found(&to, target.kind, seed, target.depth) };
+        if n_redirects <= self.shared.table.max_redirects && to != url {
+            let seed = self.seed_of(to, target.depth, target).unwrap_or(target.seed);
+            let found = Discovery { n_redirects, ..found(to, target.kind, seed, target.depth) };
             self.found.push(found);
         }
-        Some(vec![link_target(&to)])
     }
 
-    fn read_content(&mut self, target: &Target, url: &Url, fetched: &mut Fetched) -> Option<Vec<LinkTarget>> {
-        let mime = fetched.head.media_type().unwrap_or_default();
-        let is_html = matches!(mime.as_str(), "text/html" | "application/xhtml+xml");
-        let is_css = mime == "text/css";
-        let wanted = match target.kind {
-            PageKind::Page => is_html,
-            PageKind::Requisite => is_css || is_html,
-            PageKind::Sitemap => true,
-        };
-        if !wanted {
-            return None;
+    fn follow_link(&mut self, target: &Target, to: &Url, kind: LinkKind) {
+        let in_scope = kind.is_page() && self.find_page(target, to);
+        let is_frame = kind == LinkKind::Frame;
+        if kind.is_requisite() && !(is_frame && in_scope) {
+            self.find_requisite(target, to);
         }
-        let body = decoded(fetched)?;
-        if target.kind == PageKind::Sitemap {
-            self.read_sitemap(target, url, &body);
-            return is_html.then(|| page_links(&fetched.head, &body, url));
-        }
-        let (text, charset) = decode_with_charset(&body, fetched.head.get("Content-Type").as_deref());
-        if is_css {
-            for link in find_css_links(&text, url) {
-                self.find_requisite(target, &link.url);
-            }
-            return None;
-        }
-        self.read_html(target, url, &text, charset)
-    }
-
-    fn read_html(
-        &mut self,
-        target: &Target,
-        url: &Url,
-        text: &str,
-        charset: Charset,
-    ) -> Option<Vec<LinkTarget>> {
-        let mut targets = Vec::new();
-        for link in find_links(text, url, charset) {
-            let Some(to) = Url::parse(&link.url).ok().and_then(canonical::canonicalise) else { continue };
-            let in_scope = link.kind.is_page() && self.find_page(target, &to);
-            if link.kind.is_page() {
-                targets.push(link_target(&to));
-            }
-            let is_frame = link.kind == LinkKind::Frame;
-            if link.kind.is_requisite() && !(is_frame && in_scope) {
-                self.find_requisite(target, &link.url);
-            }
-        }
-        targets.sort_unstable_by(|a, b| a.url.cmp(&b.url));
-        targets.dedup();
-        Some(targets)
     }
 
     /// Whether the address is in scope; if so it is noted.
@@ -401,7 +371,7 @@ impl Visit<'_> {
         true
     }
 
-    fn find_requisite(&mut self, target: &Target, link: &str) {
+    fn find_requisite(&mut self, target: &Target, to: &Url) {
         if !self.shared.table.requisites || self.found.len() > 4 * MAX_REQUISITES {
             return;
         }
@@ -411,9 +381,7 @@ impl Visit<'_> {
         if depth > MAX_REQUISITE_DEPTH || n_requisites >= MAX_REQUISITES {
             return;
         }
-        if let Some(to) = Url::parse(link).ok().and_then(canonical::canonicalise) {
-            self.found.push(found(&to, PageKind::Requisite, target.seed, depth));
-        }
+        self.found.push(found(to, PageKind::Requisite, target.seed, depth));
     }
 
     fn seed_of(&self, url: &Url, depth: u32, finder: &Target) -> Option<i64> {
@@ -465,17 +433,16 @@ fn found(url: &Url, kind: PageKind, seed: i64, depth: u32) -> Discovery {
     Discovery { url: url.to_string(), kind, seed, depth, n_redirects: 0, changed: None }
 }
 
-fn link_target(url: &Url) -> LinkTarget {
-    LinkTarget { surt: surt(url.as_str()), url: url.to_string() }
-}
-
-fn page_links(head: &HttpHead, body: &[u8], url: &Url) -> Vec<LinkTarget> {
-    let (text, charset) = decode_with_charset(body, head.get("Content-Type").as_deref());
-    let links = find_links(&text, url, charset).into_iter().filter(|link| link.kind.is_page());
-    links
-        .filter_map(|link| canonical::canonicalise(Url::parse(&link.url).ok()?))
-        .map(|to| link_target(&to))
-        .collect()
+/// What the answer refers to, by the archive's own link finder.
+fn links_of(url: &Url, fetched: &mut Fetched) -> Option<Links> {
+    let document = match links::has_links(&fetched.head) {
+        true => {
+            let body = fetched.body.prefix(links::MAX_STORED_BYTES as usize).ok()?;
+            Some(links::read_text(&fetched.head, &*body))
+        }
+        false => None,
+    };
+    links::find(url, &fetched.head, document.as_ref(), None)
 }
 
 pub(super) fn failure(kind: &'static str, detail: impl Into<String>, is_final: bool) -> Failure {

@@ -29,6 +29,11 @@ pub enum PageKind {
 }
 
 impl PageKind {
+    /// The number in the state file; of an address that is several the least counts.
+    pub(super) fn code(self) -> i64 {
+        self as i64
+    }
+
     fn from_code(code: i64) -> PageKind {
         match code {
             1 => PageKind::Requisite,

@@ -206,7 +206,7 @@ impl Store {
     /// Calls `each` with every captured page that people read, with its site and address, in order of their numbers.
     pub fn each_document(&self, mut each: impl FnMut(PageId, SiteId, &str)) -> anyhow::Result<()> {
         let mut statement = self.connection().prepare(&format!(
-            "SELECT p.id, p.site, p.url FROM pages p LEFT JOIN crawl_pages f ON f.page = p.id
+            "SELECT p.id, p.site, p.url FROM pages p
              WHERE p.first_seen IS NOT NULL AND {PAGES} ORDER BY p.id"
         ))?;
         let mut rows = statement.query([])?;

@@ -17,6 +17,7 @@ use url::Url;
 use crate::build::Build;
 use crate::dom::Dom;
 use crate::fonts::Fonts;
+use crate::mentions::Mentions;
 use crate::resource::{Lookup, Requisite, requisite};
 use crate::{extract, tables, words};
 
@@ -100,11 +101,13 @@ impl Engine {
             style_threading: StyleThreading::Sequential,
             ..DocumentConfig::default()
         });
-        let built = Build::new(dom, &base).into_document(&mut document);
-        answer(&mut document, &net, ask);
+        let mut mentions = Mentions::default();
+        let built = Build::new(dom, &base, &mut mentions).into_document(&mut document);
+        answer(&mut document, &net, ask, &mut mentions);
         if dom.root().is_some() {
             document.handle_messages();
-            answer(&mut document, &net, ask);
+            answer(&mut document, &net, ask, &mut mentions);
+            mentions.prune(&mut document, &built);
             document.resolve_stylist(0.0);
             tables::mend(&mut document, &built);
             // The steps of `BaseDocument::resolve` up to the boxes; what follows them there is for painting.
@@ -149,7 +152,7 @@ pub fn base_url(dom: &Dom, url: &str) -> Url {
 }
 
 /// Answers what the document asked for, and what the answers ask for in turn.
-fn answer(document: &mut BaseDocument, net: &Net, ask: &dyn Fn(&str) -> Requisite) {
+fn answer(document: &mut BaseDocument, net: &Net, ask: &dyn Fn(&str) -> Requisite, mentions: &mut Mentions) {
     let mut n_answered = 0;
     loop {
         let requests = std::mem::take(&mut *net.lock());
@@ -162,7 +165,10 @@ fn answer(document: &mut BaseDocument, net: &Net, ask: &dyn Fn(&str) -> Requisit
             match found {
                 Requisite::Image(width, height) => load_image(document, url, width, height),
                 // A stylesheet must be answered even when it is absent: layout waits for it.
-                Requisite::Css(css) => handler.bytes(url, Bytes::from(css)),
+                Requisite::Css(css) => {
+                    mentions.read(&css);
+                    handler.bytes(url, Bytes::from(css));
+                }
                 Requisite::Absent => handler.bytes(url, Bytes::new()),
             }
         }

@@ -139,6 +139,7 @@ fn a_rebuild_gives_the_same_state() {
 /// Everything that the state knows, told by addresses and not by numbers, sorted.
 fn facts(archive: &Path) -> Vec<String> {
     let store = perennial::archive::Archive::open(archive).unwrap().store().unwrap();
+    let state = rusqlite::Connection::open(archive.join("state.db")).unwrap();
     let mut facts = Vec::new();
     for sql in [
         "SELECT 'capture', url, time, kind, c.status, c.mime, digest FROM captures c JOIN pages p ON p.id = page",
@@ -146,7 +147,7 @@ fn facts(archive: &Path) -> Vec<String> {
          JOIN pages p ON p.id = page",
         "SELECT 'page', url, surt, first_seen, last_seen, n_captures, mime FROM pages",
     ] {
-        let mut statement = store.connection().prepare(sql).unwrap();
+        let mut statement = state.prepare(sql).unwrap();
         let mut rows = statement.query([]).unwrap();
         while let Some(row) = rows.next().unwrap() {
             let columns: Vec<String> =
@@ -154,13 +155,11 @@ fn facts(archive: &Path) -> Vec<String> {
             facts.push(columns.join(" "));
         }
     }
-    let graph = store.link_graph().unwrap();
-    let url_of = |page: u32| -> String {
-        store.connection().query_row("SELECT url FROM pages WHERE id = ?1", [page], |row| row.get(0)).unwrap()
-    };
+    let url_of = |page: u32| store.url_of(perennial_core::page::PageId(page)).unwrap();
+    let n_pages: u32 = state.query_row("SELECT max(id) FROM pages", [], |row| row.get(0)).unwrap();
     let mut n_links = 0;
-    for page in 1..graph.starts.len() as u32 - 1 {
-        let targets: Vec<String> = graph.targets_of(page).iter().map(|&target| url_of(target)).collect();
+    for page in 1..=n_pages {
+        let targets: Vec<String> = store.links_of(page).unwrap().into_iter().map(url_of).collect();
         n_links += targets.len();
         if !targets.is_empty() {
             let mut targets = targets;

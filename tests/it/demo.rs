@@ -43,7 +43,7 @@ fn ended(child: Child) -> serde_json::Value {
 fn n_captures(archive: &Path) -> u32 {
     let Ok(archive) = perennial::archive::Archive::open(archive) else { return 0 };
     let Ok(store) = archive.store() else { return 0 };
-    store.connection().query_row("SELECT count(*) FROM captures", [], |row| row.get(0)).unwrap_or(0)
+    store.counts().map_or(0, |counts| counts.n_captures as u32)
 }
 
 /// Kills the demonstration again and again, then lets it end.

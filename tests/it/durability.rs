@@ -217,7 +217,9 @@ fn a_state_that_is_behind_catches_up() {
     let mut writer = ArchiveWriter::open(&archive).unwrap();
     (0..7).for_each(|n| append(&mut writer, n));
     writer.commit().unwrap();
-    writer.store().connection().execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    let state = rusqlite::Connection::open(root.join("state.db")).unwrap();
+    state.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+    drop(state);
     fs::copy(root.join("state.db"), root.join("earlier.db")).unwrap();
     (7..15).for_each(|n| append(&mut writer, n));
     writer.commit().unwrap();

@@ -24,12 +24,14 @@
 //! | [`sitemap`] | sitemap bytes -> addresses |
 //! | [`politeness`] | a host's answers -> when it may be asked again |
 //! | [`validator`] | ETag and Last-Modified over time -> can a 304 be believed |
+//! | [`verdict`] | an HTTP answer -> what it says of page, host and validators |
 //! | [`layout`] | what a renderer delivers: boxes, fonts, colours of every node |
 //! | [`segment`] | layout -> [`segment::BlockTree`] (VIPS), Vi-XML |
 //! | [`diff`] | two block trees -> [`diff::Delta`] (Vi-DIFF), Vi-Delta, apply |
 //! | [`importance`] | delta -> [`importance::Importance`], 0 to 1: how much it matters |
 //! | [`noise`] | a page's history of changes -> how much of a change is noise |
 //! | [`observe`] | the three stages in one: what one visit taught us |
+//! | [`look`] | two answers in a row -> what the later look at a page showed |
 //! | [`series`] | importance by time -> what happened in each period of a day |
 //! | [`pattern`] | time series and visits -> what is expected in each period |
 //! | [`index`] | versions by importance -> those worth indexing |
@@ -71,6 +73,8 @@ pub mod politeness;
 
 pub mod validator;
 
+pub mod verdict;
+
 pub mod layout;
 
 pub mod segment;
@@ -82,6 +86,8 @@ pub mod importance;
 pub mod noise;
 
 pub mod observe;
+
+pub mod look;
 
 pub mod series;
 

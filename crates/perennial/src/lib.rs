@@ -8,9 +8,9 @@
 //! | [`store`] | captures -> what is known of sites, pages, versions, links (SQLite) |
 //! | [`archive`] | exchanges and files -> WARC on disk, index; recovery, import, export, verify |
 //! | [`analyse`] | captures -> what a reader saw, what changed, how much it matters, kept in the state |
-//! | [`quality`] | captures -> estimates of completeness and coherence |
+//! | [`learn`] | looks, links and settings -> a scheduler that has learned from them |
+//! | [`quality`] | looks -> estimates of completeness and coherence |
 //! | [`demo`] | a seed -> the living web: sites that change by known patterns, served on loopback |
-//! | [`history`] | captures and their analysis -> looks, and a scheduler that has learned from them |
 //! | [`crawl`] | sites and a policy -> visits, politely, and captures of what came back |
 //! | [`filters`] | filter lists -> is an address an advertisement |
 //! | [`comparison`] | two versions of a page -> what changed, as JSON, text and HTML |
@@ -27,11 +27,11 @@ pub mod archive;
 
 pub mod analyse;
 
+pub mod learn;
+
 pub mod quality;
 
 pub mod demo;
-
-pub mod history;
 
 pub mod crawl;
 

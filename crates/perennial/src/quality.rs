@@ -1,20 +1,22 @@
 //! The captures of an archive -> estimates of its completeness and coherence (P-QUALITY 5), without the truth.
 //!
 //! Between captures nobody looked: the numbers are bounds and likely values, see
-//! [`perennial_core::quality::estimate`]. Importance comes from the analysis where it was made, else every new
-//! payload counts as 1. A page weighs what it weighs in the crawl: PageRank times the user's word. Only pages that readers see are measured, not their images and scripts.
+//! [`perennial_core::quality::estimate`]. What each look showed is what the crawl learned from it. A page weighs what it weighs
+//! in the crawl: PageRank times the weight that the user gave its site. Images and scripts are not measured.
 
-use perennial_core::page::PageId;
+use std::collections::BTreeMap;
+
+use perennial_core::look::Seen;
+use perennial_core::page::{PageId, SiteId};
 use perennial_core::quality::Coherence;
 use perennial_core::quality::estimate::{
     CoherenceEstimate, CompletenessEstimate, Gap, Look, SeenVersion, coherence_bounds, completeness, gaps_of,
     seen_at,
 };
-use perennial_core::time::Timestamp;
-use rusqlite::params;
+use perennial_core::time::{Span, Timestamp};
 
-use crate::history::{Followed, page_ranks, rank_of};
-use crate::store::Store;
+use crate::learn::{Followed, page_ranks, rank_of};
+use crate::store::{self, Order, Selection, Store};
 
 /// Quality of one site, or of all.
 #[derive(Clone, Debug)]
@@ -59,49 +61,51 @@ pub fn measure(
     followed: &Followed,
 ) -> anyhow::Result<Vec<SiteQuality>> {
     let ranks = page_ranks(store, &[])?;
-    let mut statement = store.connection().prepare(
-        "SELECT s.host, c.page, c.time, c.digest, o.importance, o.is_noise, p.url
-         FROM captures c JOIN pages p ON p.id = c.page JOIN sites s ON s.id = p.site
-         LEFT JOIN observations o ON o.page = c.page AND o.time = c.time
-         WHERE c.kind IN (0, 1) AND coalesce(c.status, 200) BETWEEN 200 AND 399 AND c.time <= ?1
-           AND (?2 IS NULL OR s.host = ?2 OR substr(s.host, 1, length(?2) + 1) = ?2 || ':')
-           AND c.page IN (SELECT page FROM captures WHERE mime LIKE 'text/html%' OR mime LIKE 'application/xhtml%')
-         ORDER BY s.host, c.page, c.time",
-    )?;
-    let mut rows = statement.query(params![until.as_millis(), site])?;
-    let mut sites: Vec<SiteQuality> = Vec::new();
-    let mut current: Option<(String, i64)> = None;
-    let mut sums = Sums::default();
-    let mut looks: Vec<Look> = Vec::new();
-    let mut weight = 1.0;
-    let mut last_digest = String::new();
-    while let Some(row) = rows.next()? {
-        let (host, page): (String, i64) = (row.get(0)?, row.get(1)?);
-        let digest: String = row.get(3)?;
-        if current.as_ref().is_none_or(|(before, number)| *before != host || *number != page) {
-            sums.add_page(&looks, weight, at, until);
-            looks.clear();
-            if let Some((before, _)) = current.take().filter(|(before, _)| *before != host) {
-                sites.push(std::mem::take(&mut sums).finish(before));
-            }
-            let rank = rank_of(&ranks, PageId(u32::try_from(page).unwrap_or(u32::MAX)));
-            weight = f64::from(followed.weight_of(&row.get::<_, String>(6)?, rank));
-            current = Some((host, page));
-            last_digest.clear();
+    let mut sites: BTreeMap<SiteId, Sums> = BTreeMap::new();
+    let mut of_page: Option<PageLooks> = None;
+    let mut end_page = |done: PageLooks| -> anyhow::Result<()> {
+        let rank = rank_of(&ranks, done.page);
+        let weight = f64::from(followed.weight_of(&store.url_of(done.page)?, rank));
+        sites.entry(done.site).or_default().add_page(&done.looks, weight, at, until);
+        Ok(())
+    };
+    let selection = site.map_or(Selection::Pages, Selection::Of);
+    store.looks(selection, Order::ByPage, until + Span::from_millis(1), |look| {
+        if look.seen == Seen::Gone {
+            return Ok(());
         }
-        let seen: Option<f64> = row.get(4)?;
-        let is_noise = row.get::<_, Option<bool>>(5)?.unwrap_or(false);
-        let is_new = digest != last_digest && !is_noise && seen != Some(0.0);
-        let importance =
-            (is_new || looks.is_empty()).then_some(if looks.is_empty() { 1.0 } else { seen.unwrap_or(1.0) });
-        looks.push(Look { at: Timestamp::from_millis(row.get(2)?), new: importance });
-        last_digest = digest;
+        if let Some(done) = of_page.take_if(|page| page.page != look.page) {
+            end_page(done)?;
+        }
+        let page =
+            of_page.get_or_insert_with(|| PageLooks { page: look.page, site: look.site, looks: Vec::new() });
+        page.add(&look);
+        Ok(())
+    })?;
+    of_page.map_or(Ok(()), end_page)?;
+    let named =
+        sites.into_iter().map(|(site, sums)| Ok(sums.finish(store.host_of(site)?.unwrap_or_default())));
+    let mut named = named.collect::<anyhow::Result<Vec<SiteQuality>>>()?;
+    named.sort_by(|one, other| one.host.cmp(&other.host));
+    Ok(named)
+}
+
+/// What was seen of one page.
+struct PageLooks {
+    page: PageId,
+    site: SiteId,
+    looks: Vec<Look>,
+}
+
+impl PageLooks {
+    /// The first look finds everything new.
+    fn add(&mut self, look: &store::Look) {
+        let importance = match self.looks.is_empty() {
+            true => Some(1.0),
+            false => look.seen.is_change().then(|| look.seen.importance().get()),
+        };
+        self.looks.push(Look { at: look.time, new: importance });
     }
-    sums.add_page(&looks, weight, at, until);
-    if let Some((host, _)) = current {
-        sites.push(sums.finish(host));
-    }
-    Ok(sites)
 }
 
 impl Sums {

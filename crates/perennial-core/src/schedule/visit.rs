@@ -1,6 +1,7 @@
 //! What goes between the scheduler and its driver: pages in, visits out, outcomes back.
 
 use crate::importance::Importance;
+use crate::look::Seen;
 use crate::page::{PageId, SiteId};
 use crate::time::{DayKind, Timestamp};
 
@@ -94,6 +95,18 @@ pub enum VisitOutcome {
     },
     /// It will not come back: 404, 410, excluded by robots.txt. Probed rarely.
     Gone,
+}
+
+impl From<Seen> for VisitOutcome {
+    /// The one way in which what was seen becomes what the scheduler learns.
+    fn from(seen: Seen) -> VisitOutcome {
+        match seen {
+            Seen::First => VisitOutcome::Changed(Importance::FULL),
+            Seen::Gone => VisitOutcome::Gone,
+            seen if seen.is_change() => VisitOutcome::Changed(seen.importance()),
+            _ => VisitOutcome::Unchanged,
+        }
+    }
 }
 
 /// The hours in which a page usually changes.

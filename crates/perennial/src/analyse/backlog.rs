@@ -1,52 +1,39 @@
-//! Captures without an observation -> observations, page by page, on all cores.
+//! Looks without a lesson -> lessons, page by page, on all cores.
 //!
-//! A crash between fetching and analysing leaves such captures, an import brings them by the thousand. Pages
-//! are independent of each other; within one page captures are compared in order of time.
+//! A crash between fetching and analysing leaves such looks, an import brings them by the thousand. Pages
+//! are independent of each other; within one page looks are compared in order of time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use perennial_core::charset::decode_text;
 use perennial_core::diff::Delta;
+use perennial_core::look::Seen;
 use perennial_core::page::PageId;
 use perennial_core::payload::Limits;
 use perennial_core::time::Timestamp;
+use perennial_core::verdict::AnswerKind;
 use perennial_core::warc::sha1_label;
 use rayon::prelude::*;
-use rusqlite::Connection;
 
+use super::lesson::{KnownPage, Lesson};
 use super::reader::Readers;
-use super::record::{self, KnownPage, Lesson};
 use super::{Analyst, Look, Requisites};
-use crate::archive::{Archive, DELTA_MIME, LEFT_OUT_DIGEST, LeftOut, content};
-use crate::store::{Capture, Kind, Store};
+use crate::archive::{Archive, LEFT_OUT_DIGEST, LeftOut, content};
+use crate::store::{Capture, Commit, Kind, Store};
 
 /// Pages between two commits: what a crash may cost is analysed again.
 const PAGES_PER_COMMIT: usize = 64;
 
-/// HTML that was delivered, or a revisit of some; whether a revisit is of HTML its page's type tells.
-const BACKLOG: &str = "FROM captures c JOIN pages p ON p.id = c.page
-     LEFT JOIN observations o ON o.page = c.page AND o.time = c.time
-     WHERE o.page IS NULL AND (c.kind <= 1 AND (c.status BETWEEN 200 AND 299 OR c.status = 304)
-       AND (c.mime IN ('text/html', 'application/xhtml+xml')
-            OR c.kind = 1 AND p.mime IN ('text/html', 'application/xhtml+xml', 'warc/revisit'))
-       OR c.kind = 3 AND c.mime = 'application/x-vi-delta+xml')";
-
 /// What an analysis did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Analysed {
-    /// Captures that have an observation now.
+    /// Looks that have a lesson now.
     pub n_captures: u64,
     /// Of them, those that changed in what a reader sees.
     pub n_changed: u64,
-    /// Captures whose payload could not be read.
+    /// Of them, those whose payload could not be read.
     pub n_failed: u64,
-}
-
-/// How many captures wait for their analysis.
-pub fn count_backlog(store: &Store) -> anyhow::Result<u64> {
-    let sql = format!("SELECT count(*) {BACKLOG}");
-    Ok(store.connection().query_row(&sql, [], |row| row.get::<_, i64>(0))? as u64)
 }
 
 /// Analyses every capture that waits for it. `progress` hears how many captures were done; the work ends
@@ -60,34 +47,26 @@ pub fn analyse_backlog(
 ) -> anyhow::Result<Analysed> {
     let mut done = Analysed::default();
     let worker = PageAnalyst::new(archive, Arc::clone(analyst));
-    for pages in waiting_pages(store.connection())?.chunks(PAGES_PER_COMMIT) {
+    for pages in store.backlog()?.chunks(PAGES_PER_COMMIT) {
         if stop.load(Ordering::Relaxed) {
             break;
         }
         let analysed: Vec<PageLessons> = pages
             .par_iter()
-            .map(|&page| {
-                let lessons = worker.catch_up(page)?;
-                progress(lessons.lessons.len() as u64 + lessons.n_failed);
+            .map(|&(page, earliest)| {
+                let lessons = worker.catch_up(page, earliest)?;
+                progress(lessons.lessons.len() as u64);
                 Ok(lessons)
             })
             .collect::<anyhow::Result<_>>()?;
-        let transaction = store.connection_mut().transaction()?;
+        store.write(|commit| analysed.iter().try_for_each(|page| page.keep(commit)))?;
         for page in &analysed {
-            page.keep(&transaction)?;
             done.n_captures += page.lessons.len() as u64;
             done.n_changed += page.lessons.iter().filter(|lesson| !lesson.is_unchanged()).count() as u64;
             done.n_failed += page.n_failed;
         }
-        transaction.commit()?;
     }
     Ok(done)
-}
-
-fn waiting_pages(connection: &Connection) -> anyhow::Result<Vec<PageId>> {
-    let mut statement = connection.prepare(&format!("SELECT DISTINCT c.page {BACKLOG} ORDER BY c.page"))?;
-    let pages = statement.query_map([], |row| Ok(PageId(row.get(0)?)))?;
-    Ok(pages.collect::<rusqlite::Result<_>>()?)
 }
 
 /// What the captures of one page taught.
@@ -97,17 +76,17 @@ pub struct PageLessons {
     is_begun_anew: bool,
     /// In order of time.
     pub lessons: Vec<Lesson>,
-    /// Captures whose payload is not in the archive.
+    /// Looks whose payload is not in the archive.
     pub n_failed: u64,
 }
 
 impl PageLessons {
     /// Writes them down.
-    pub fn keep(&self, connection: &Connection) -> anyhow::Result<()> {
+    pub fn keep(&self, commit: &Commit<'_>) -> anyhow::Result<()> {
         if self.is_begun_anew {
-            record::forget(connection, self.page)?;
+            commit.forget_lessons(self.page)?;
         }
-        self.lessons.iter().try_for_each(|lesson| lesson.keep(connection))
+        self.lessons.iter().try_for_each(|lesson| lesson.keep(commit))
     }
 }
 
@@ -139,11 +118,11 @@ impl PageAnalyst {
             if store.origin_of(url, &digest)?.is_some() {
                 return Ok(None);
             }
-            record::known_page(store.connection(), page)
+            KnownPage::load(store, page)
         })?;
-        let Some(mut known) = found else { return Ok(None) };
-        let lesson = match known.digest == digest {
-            true => Lesson::same_payload(page, time, &mut known),
+        let Some(known) = found else { return Ok(None) };
+        let lesson = match known.shown() == Some(&digest) {
+            true => Lesson::without_layout(page, time, &digest, Some(&known), Seen::Same).0,
             false => {
                 let look = PageLook { page, url, time, digest: digest.clone(), html };
                 self.look(look, Some(&known))?.0
@@ -153,30 +132,24 @@ impl PageAnalyst {
             delta: lesson.delta_xml()?,
             digest,
             length: payload.len() as u64,
-            importance: lesson.importance.get(),
+            importance: lesson.seen().importance().get(),
         };
-        Ok((!lesson.is_indexed).then_some(left_out))
+        Ok((!lesson.is_indexed()).then_some(left_out))
     }
 
     /// The captures since the last one that was analysed.
     pub fn go_on(&self, page: PageId) -> anyhow::Result<PageLessons> {
         self.readers.with(|archive, store| {
-            let known = record::known_page(store.connection(), page)?;
+            let known = KnownPage::load(store, page)?;
             self.analyse(archive, store, page, known, false)
         })
     }
 
-    /// All captures that wait, also when some are older than what was analysed.
-    fn catch_up(&self, page: PageId) -> anyhow::Result<PageLessons> {
-        self.readers.with(|archive, store| {
-            let known = record::known_page(store.connection(), page)?;
-            let sql = format!("SELECT min(c.time) {BACKLOG} AND c.page = ?1");
-            let waiting: Option<i64> = store.connection().query_row(&sql, [page.0], |row| row.get(0))?;
-            let is_late = |known: &KnownPage| waiting.is_some_and(|waiting| waiting < known.time.as_millis());
-            match known {
-                Some(known) if is_late(&known) => self.analyse(archive, store, page, None, true),
-                known => self.analyse(archive, store, page, known, false),
-            }
+    /// All looks that wait, also when some are older than what was analysed.
+    fn catch_up(&self, page: PageId, earliest: Timestamp) -> anyhow::Result<PageLessons> {
+        self.readers.with(|archive, store| match KnownPage::load(store, page)? {
+            Some(known) if earliest < known.time => self.analyse(archive, store, page, None, true),
+            known => self.analyse(archive, store, page, known, false),
         })
     }
 
@@ -189,22 +162,22 @@ impl PageAnalyst {
         is_begun_anew: bool,
     ) -> anyhow::Result<PageLessons> {
         let mut done = PageLessons { page, is_begun_anew, lessons: Vec::new(), n_failed: 0 };
-        for capture in store.captures_after(page, known.as_ref().map(|known| known.time))? {
-            if !is_page(&capture) {
-                continue;
-            }
-            match self.lesson(archive, store, &capture, known.as_ref())? {
-                Some((lesson, next)) => {
-                    done.lessons.push(lesson);
-                    known = Some(next);
+        for capture in store.looks_after(page, known.as_ref().map(|known| known.time))? {
+            let (lesson, next) = match self.lesson(archive, store, &capture, known.as_ref()) {
+                Ok(Some(learned)) => learned,
+                // What cannot be read is no reason to stop, nor to try again at every start.
+                Ok(None) | Err(_) => {
+                    done.n_failed += 1;
+                    without_layout(&capture, known.as_ref())
                 }
-                None => done.n_failed += 1,
-            }
+            };
+            done.lessons.push(lesson);
+            known = Some(next);
         }
         Ok(done)
     }
 
-    /// `None` when the payload is not in the archive or is no HTML.
+    /// `None` when the payload is not in the archive.
     fn lesson(
         &self,
         archive: &Archive,
@@ -215,15 +188,16 @@ impl PageAnalyst {
         if capture.kind == Kind::Metadata {
             return self.lesson_of_delta(archive, capture, known);
         }
-        if let Some(mut known) = known.filter(|known| known.digest == capture.digest).cloned() {
-            return Ok(Some((Lesson::same_payload(capture.page, capture.time, &mut known), known)));
+        let is_same = known.is_some_and(|known| known.shown() == Some(&capture.identity));
+        if is_same || capture.answer != Some(AnswerKind::Content) {
+            return Ok(Some(without_layout(capture, known)));
         }
         let Some(payload) = archive.payload(store, capture)? else { return Ok(None) };
         if !content::is_html(&payload.head) {
-            return Ok(None);
+            return Ok(Some(without_layout(capture, known)));
         }
         let html = decode_text(&payload.bytes, payload.head.get("Content-Type").as_deref());
-        let digest = capture.digest.clone();
+        let digest = capture.identity.clone();
         let look =
             PageLook { page: capture.page, url: &capture.url, time: capture.time, digest, html: &html };
         self.look(look, known).map(Some)
@@ -233,9 +207,9 @@ impl PageAnalyst {
         let version = page.time.to_rfc3339();
         let requisites = |url: &str| self.requisites.find(&self.readers, url, page.time);
         let look = Look { url: page.url, version: &version, html: page.html, requisites: &requisites };
-        let before = known.map(KnownPage::known).transpose()?;
+        let before = known.map(KnownPage::known).transpose()?.flatten();
         let observation = self.analyst.observe(before.as_ref(), &look);
-        Lesson::seen(page.page, page.time, page.digest, known, observation)
+        Lesson::of_observation(page.page, page.time, page.digest, known, observation)
     }
 
     /// A version that was left out: its delta applied to the version before gives what was seen. `None` when that
@@ -249,11 +223,10 @@ impl PageAnalyst {
         let Some(known) = known else { return Ok(None) };
         let stored = archive.stored(capture, Limits::default())?;
         let digest = stored.header.get(LEFT_OUT_DIGEST).unwrap_or_default().to_string();
-        if known.digest == digest {
-            let mut known = known.clone();
-            return Ok(Some((Lesson::same_payload(capture.page, capture.time, &mut known), known)));
+        if known.shown() == Some(&digest) {
+            return Ok(Some(without_layout(capture, Some(known))));
         }
-        let before = known.known()?;
+        let Some(before) = known.known()? else { return Ok(None) };
         let Ok(delta) = Delta::from_xml(&String::from_utf8_lossy(&stored.payload.bytes)) else {
             return Ok(None);
         };
@@ -261,7 +234,7 @@ impl PageAnalyst {
         tree.url.clone_from(&capture.url);
         tree.version = capture.time.to_rfc3339();
         let observation = self.analyst.compare(Some(&before), tree);
-        Lesson::seen(capture.page, capture.time, digest, Some(known), observation).map(Some)
+        Lesson::of_observation(capture.page, capture.time, digest, Some(known), observation).map(Some)
     }
 }
 
@@ -274,10 +247,10 @@ struct PageLook<'a> {
     html: &'a str,
 }
 
-fn is_page(capture: &Capture) -> bool {
-    if capture.kind == Kind::Metadata {
-        return capture.mime.as_deref() == Some(DELTA_MIME);
-    }
-    capture.kind <= Kind::Revisit
-        && capture.status.is_some_and(|status| (200..300).contains(&status) || status == 304)
+/// What a look tells by its answer and the answer before it.
+fn without_layout(capture: &Capture, known: Option<&KnownPage>) -> (Lesson, KnownPage) {
+    let kind = capture.answer.unwrap_or(AnswerKind::Content);
+    let before = known.and_then(KnownPage::shown);
+    let seen = Seen::between(before, kind, &capture.identity).unwrap_or(Seen::Unjudged);
+    Lesson::without_layout(capture.page, capture.time, &capture.identity, known, seen)
 }

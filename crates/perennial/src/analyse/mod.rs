@@ -10,21 +10,21 @@
 //! | `requisites` | an address and a time -> the captured stylesheet or image that a layout needs |
 //! | `plans` | layouts of earlier captures -> the layout of a page with the same structure |
 //! | `analyst` | text of a page and what was known of it -> an [`perennial_core::observe::Observation`] |
-//! | `record` | observations <-> the tables `observations`, `trees`, `known` |
+//! | `lesson` | what a look showed, and what was known -> a [`Lesson`], and what is known from now on |
 //! | `spec` | what a user calls a page: a file, Vi-XML, `url@time`, a live page -> its text and its tree |
-//! | `backlog` | captures without an observation -> observations, page by page, on all cores |
+//! | `backlog` | looks without a lesson -> lessons, page by page, on all cores |
 
 mod analyst;
 mod backlog;
+mod lesson;
 mod plans;
 mod reader;
-mod record;
 mod requisites;
 mod spec;
 
 pub use analyst::{Analyst, Look};
-pub use backlog::{Analysed, PageAnalyst, PageLessons, analyse_backlog, count_backlog};
+pub use backlog::{Analysed, PageAnalyst, PageLessons, analyse_backlog};
+pub use lesson::{KnownPage, Lesson, tree_at, unpack};
 pub use reader::Readers;
-pub use record::{KnownPage, Lesson, known_page, tree_at, unpack};
 pub use requisites::Requisites;
 pub use spec::{Page, PageSpec};

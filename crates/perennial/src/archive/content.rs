@@ -2,14 +2,16 @@
 //!
 //! Used by the writer on what it writes and by the scan on what it reads, so that both give the same rows.
 
+use perennial_core::canonical;
 use perennial_core::charset::decode_with_charset;
 use perennial_core::http::HttpHead;
 use perennial_core::links::find_links;
 use perennial_core::payload::{Limits, decode};
 use perennial_core::surt::surt;
+use perennial_core::verdict::{self, AnswerKind};
 use url::Url;
 
-use crate::store::LinkTarget;
+use crate::store::{Kind, LinkTarget};
 
 /// Longer pages are archived like any other, but nobody reads them for links.
 pub(crate) const MAX_HTML_BYTES: u64 = 16 << 20;
@@ -47,6 +49,31 @@ pub(crate) fn links_of(url: &str, head: &HttpHead, body: Option<&[u8]>) -> Optio
     targets.sort_unstable();
     targets.dedup();
     Some(targets.into_iter().map(link_target).collect())
+}
+
+/// What kind of answer a record holds, and what tells it from another where that is not its digest; `None` when the record is
+/// no look at a page.
+pub(crate) fn look_of(
+    url: &str,
+    kind: Kind,
+    head: Option<&HttpHead>,
+    is_broken_off: bool,
+) -> (Option<AnswerKind>, Option<String>) {
+    let Some((head, status)) = head.and_then(|head| Some((head, head.status()?))) else {
+        return (None, None);
+    };
+    if !matches!(kind, Kind::Response | Kind::Revisit) {
+        return (None, None);
+    }
+    let answer = AnswerKind::of_answer(status, is_broken_off);
+    let target = (answer == AnswerKind::Redirect).then(|| redirect_of(url, head)).flatten();
+    let target = target.as_ref().map(Url::as_str);
+    (Some(answer), verdict::identity_of(answer, status, target))
+}
+
+/// Where a redirect leads.
+pub(crate) fn redirect_of(url: &str, head: &HttpHead) -> Option<Url> {
+    canonical::resolve(&Url::parse(url).ok()?, &head.get("Location")?)
 }
 
 fn link_target(url: String) -> LinkTarget {

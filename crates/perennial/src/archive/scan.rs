@@ -9,12 +9,14 @@ use std::io::{self, BufRead, Read, Seek, SeekFrom};
 use perennial_core::http::HttpHead;
 use perennial_core::surt::surt;
 use perennial_core::time::Timestamp;
+use perennial_core::verdict::AnswerKind;
 use perennial_core::warc::{
     Damage, DigestChecker, DigestVerdict, Extent, Item, Record, RecordHeader, RecordType, Sha1Stream,
     WarcReader,
 };
 
-use super::content::{MAX_HTML_BYTES, index_mime, is_html, links_of};
+use super::content::{MAX_HTML_BYTES, index_mime, is_html, links_of, look_of};
+use super::writer::{DELTA_MIME, LEFT_OUT_DIGEST};
 use crate::store::{CaptureRow, Kind};
 
 /// What a scan found next.
@@ -184,7 +186,14 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
         Kind::Resource | Kind::Metadata => header.content_type().map(str::to_string),
     };
     let claimed = header.payload_digest().map(str::to_string);
+    let left_out = header.get(LEFT_OUT_DIGEST).filter(|_| content_type.as_deref() == Some(DELTA_MIME));
+    let (answer, identity) = match left_out {
+        Some(digest) => (Some(AnswerKind::Content), Some(digest.to_string())),
+        None => look_of(&url, kind, head, header.get("WARC-Truncated") == Some("disconnect")),
+    };
     Ok(Some(CaptureRow {
+        answer,
+        identity,
         surt: surt(&url),
         time: Timestamp::from_secs(date.as_secs()),
         kind,

@@ -12,19 +12,19 @@ use anyhow::{Context, bail};
 use perennial_core::http::HttpHead;
 use perennial_core::surt::surt;
 use perennial_core::time::Timestamp;
+use perennial_core::verdict::AnswerKind;
 use perennial_core::warc::{
     NewRecord, RecordId, RecordIds, RevisitProfile, Truncation, WarcWriter, Written, sha1_label,
 };
-use rusqlite::Transaction;
 
-use super::content::index_mime;
+use super::content::{index_mime, look_of};
 use super::exchange::{
     Exchange, Hashed, Prepared, companion_records, find_links_in, response_record, with_ip,
 };
 use super::lock::WriteLock;
 use super::recover::{self, Repair};
 use super::{Archive, files, index, now, sync_dir};
-use crate::store::{CaptureRow, FileRow, FileState, Ingested, Kind, Store};
+use crate::store::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, Store};
 
 /// A version that is not worth its bytes: what changed is kept in place of the payload.
 #[derive(Clone, PartialEq, Debug)]
@@ -53,6 +53,8 @@ pub struct Appended {
     pub kind: Kind,
     /// Digest of the payload.
     pub digest: String,
+    /// What tells the answer from another: the digest, or where a redirect leads.
+    pub identity: String,
     /// True when no earlier capture of this address had this payload.
     pub is_new_version: bool,
     /// Bytes that the exchange took in the WARC file.
@@ -178,6 +180,8 @@ impl ArchiveWriter {
             status: None,
             mime: index_mime(DELTA_MIME),
             digest: written.payload_digest.clone().unwrap_or_else(|| sha1_label(left_out.delta.as_bytes())),
+            answer: Some(AnswerKind::Content),
+            identity: Some(left_out.digest.clone()),
             offset: written.offset,
             length: written.length,
             group_offset: written.offset,
@@ -188,6 +192,7 @@ impl ArchiveWriter {
         Ok(Appended {
             kind: Kind::Metadata,
             digest: left_out.digest.clone(),
+            identity: left_out.digest.clone(),
             is_new_version: true,
             stored_bytes: written.length,
         })
@@ -221,6 +226,8 @@ impl ArchiveWriter {
         let derived = self.write_derived(&exchange, time, id)?;
         let group_length = self.current_file()?.out.offset() - group_offset;
         let is_new_version = !self.has_version(exchange.url, plan.digest(&body))?;
+        let is_broken_off = exchange.truncated == Some(Truncation::Disconnect);
+        let (answer, identity) = look_of(exchange.url, plan.kind(), Some(&head), is_broken_off);
         let row = CaptureRow {
             url: exchange.url.to_string(),
             surt: surt(exchange.url),
@@ -232,6 +239,8 @@ impl ArchiveWriter {
                 _ => None,
             },
             digest: plan.digest(&body).to_string(),
+            answer,
+            identity,
             offset,
             length,
             group_offset,
@@ -247,6 +256,7 @@ impl ArchiveWriter {
         let appended = Appended {
             kind: row.kind,
             digest: row.digest.clone(),
+            identity: row.identity.clone().unwrap_or_else(|| row.digest.clone()),
             is_new_version,
             stored_bytes: group_length,
         };
@@ -364,6 +374,8 @@ impl ArchiveWriter {
                 status: None,
                 mime: index_mime(derived.content_type),
                 digest: written.payload_digest.unwrap_or_default(),
+                answer: None,
+                identity: None,
                 offset: written.offset,
                 length: written.length,
                 group_offset: 0,
@@ -436,15 +448,13 @@ impl ArchiveWriter {
     /// As [`Self::commit`], with more to write in the same transaction of the state.
     pub fn commit_with(
         &mut self,
-        also: impl FnOnce(&Transaction<'_>) -> anyhow::Result<()>,
+        also: impl FnOnce(&mut Commit<'_>) -> anyhow::Result<()>,
     ) -> anyhow::Result<Ingested> {
         if self.has_failed {
             bail!("an earlier write failed: open the archive anew, which repairs it");
         }
         let Some(current) = &mut self.current else {
-            let transaction = self.store.connection_mut().transaction()?;
-            also(&transaction)?;
-            transaction.commit()?;
+            self.store.write(also)?;
             return Ok(Ingested::default());
         };
         self.has_failed = true;

@@ -7,19 +7,18 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context as _, bail};
 use perennial_core::diff::{Delta, ElementKind, OperationKind, diff};
 use perennial_core::importance::{Assessment, ImportanceConfig, Judgement, assess};
+use perennial_core::look::Seen;
 use perennial_core::observe::is_about_advertisement;
-use perennial_core::page::PageId;
 use perennial_core::time::Timestamp;
 use regex::Regex;
-use rusqlite::params;
 use serde::Serialize;
 
 use super::{Context, Exit};
-use crate::analyse::{Analyst, analyse_backlog, count_backlog, tree_at, unpack};
+use crate::analyse::{Analyst, analyse_backlog, tree_at, unpack};
 use crate::archive::{Archive, ArchiveWriter};
 use crate::comparison::{Entry, entry};
 use crate::filters::Filters;
-use crate::store::Store;
+use crate::store::{ChangeFilter, ChangeRow, Store};
 
 /// Lists the archive's changes, those that matter most first in each capture.
 #[derive(clap::Args)]
@@ -69,16 +68,6 @@ struct Change {
     operations: Vec<Entry>,
 }
 
-struct Row {
-    page: PageId,
-    url: String,
-    time: Timestamp,
-    before: Timestamp,
-    importance: f64,
-    is_noise: bool,
-    delta: Vec<u8>,
-}
-
 impl Changes {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
@@ -86,24 +75,25 @@ impl Changes {
         analyse_rest(context, &archive)?;
         let store = archive.store()?;
         let mut changes = Vec::new();
-        for row in self.rows(&store)? {
+        store.each_change(&self.filter(&store)?, |row| {
             let operations = self.operations(&store, &row, &filters)?;
             if !operations.is_empty() {
                 changes.push(Change {
                     url: row.url,
                     before: row.before.to_rfc3339(),
                     after: row.time.to_rfc3339(),
-                    importance: row.importance,
-                    noise: row.is_noise,
+                    importance: row.seen.importance().get(),
+                    noise: row.seen == Seen::Noise,
                     operations,
                 });
             }
-        }
+            Ok(())
+        })?;
         context.print(&changes, |out| print(&changes, out))?;
         Ok(Exit::Done)
     }
 
-    fn rows(&self, store: &Store) -> anyhow::Result<Vec<Row>> {
+    fn filter(&self, store: &Store) -> anyhow::Result<ChangeFilter<'_>> {
         let (url, host) = match self.place.as_deref() {
             Some(place) if place.contains("://") => (Some(place), None),
             place => (None, place),
@@ -113,35 +103,16 @@ impl Changes {
         {
             bail!("the archive has no page {url}: see `perennial info --sites 50`");
         }
-        let mut statement = store.connection().prepare(
-            "SELECT o.page, p.url, o.time, o.before, o.importance, o.is_noise, o.delta
-             FROM observations o JOIN pages p ON p.id = o.page JOIN sites s ON s.id = p.site
-             WHERE o.delta IS NOT NULL AND o.before IS NOT NULL AND o.importance >= ?1
-               AND (?2 IS NULL OR p.url = ?2) AND (?3 IS NULL OR s.host = ?3)
-               AND (?4 IS NULL OR o.time >= ?4) AND (?5 IS NULL OR o.time < ?5)
-             ORDER BY o.time, o.page",
-        )?;
-        let (since, until) = (self.since.map(Timestamp::as_millis), self.until.map(Timestamp::as_millis));
-        let rows = statement.query_map(params![self.min_importance, url, host, since, until], |row| {
-            Ok(Row {
-                page: PageId(row.get(0)?),
-                url: row.get(1)?,
-                time: Timestamp::from_millis(row.get(2)?),
-                before: Timestamp::from_millis(row.get(3)?),
-                importance: row.get(4)?,
-                is_noise: row.get(5)?,
-                delta: row.get(6)?,
-            })
-        })?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
+        let (since, until, min_importance) = (self.since, self.until, self.min_importance);
+        Ok(ChangeFilter { url, host, since, until, min_importance })
     }
 
     /// The operations of a change that the options let through, weighed.
-    fn operations(&self, store: &Store, row: &Row, filters: &Filters) -> anyhow::Result<Vec<Entry>> {
+    fn operations(&self, store: &Store, row: &ChangeRow, filters: &Filters) -> anyhow::Result<Vec<Entry>> {
         let cure = "a stored delta is damaged: make it again with `perennial verify --rebuild`";
         let mut delta = Delta::from_xml(&unpack(&row.delta).context(cure)?).context(cure)?;
         if let Some(after) = delta.replacement.take() {
-            let before = tree_at(store.connection(), row.page, row.before)?.context(cure)?;
+            let before = tree_at(store, row.page, row.before)?.context(cure)?;
             delta = diff(&before, &after);
         }
         let assessment = weigh(&delta, filters, &row.url);
@@ -194,7 +165,7 @@ fn is_in(entry: &Entry, block: &str) -> bool {
 
 /// Captures that nobody has looked at yet are analysed first, so that the answer is whole.
 fn analyse_rest(context: &Context, archive: &Archive) -> anyhow::Result<()> {
-    let n_waiting = count_backlog(&archive.store()?)?;
+    let n_waiting = archive.store()?.count_backlog()?;
     if n_waiting == 0 {
         return Ok(());
     }

@@ -7,6 +7,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use crate::archive::{self, Archive};
+use crate::store::Store;
 
 /// The global options, resolved.
 pub struct Context {
@@ -84,6 +85,21 @@ impl Context {
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         ProgressBar::new(total).with_style(style).with_message(what)
     }
+}
+
+/// Why nothing was found under a name, and what there is.
+pub(super) fn not_found(store: &Store, name: &str) -> anyhow::Error {
+    const MOST: usize = 5;
+    let hosts: Vec<String> = store.sites().unwrap_or_default().into_iter().map(|site| site.0).collect();
+    let more = match hosts.len().saturating_sub(MOST) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    let there = match hosts.is_empty() {
+        true => "it is empty, `perennial crawl` or `perennial import` fills it".to_owned(),
+        false => format!("it has {}{more}", hosts.into_iter().take(MOST).collect::<Vec<_>>().join(", ")),
+    };
+    anyhow::anyhow!("no captured page or site `{name}` in this archive: {there}")
 }
 
 /// `1234567` -> `1.2 MB`, for people.

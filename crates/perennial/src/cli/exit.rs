@@ -44,10 +44,7 @@ pub(super) fn code_of(result: anyhow::Result<Exit>) -> ExitCode {
     let is_full = is_disk_full(&error);
     let _ = writeln!(io::stderr(), "perennial: {error:#}");
     if is_full {
-        let _ = writeln!(
-            io::stderr(),
-            "no room to write: free some, or raise the limit, and start again; nothing is lost"
-        );
+        let _ = writeln!(io::stderr(), "disk full: free space and run again; what was committed is safe");
     }
     ExitCode::from(if is_full { 3 } else { 1 })
 }
@@ -63,15 +60,8 @@ fn has_io_kind(error: &anyhow::Error, kind: io::ErrorKind) -> bool {
 }
 
 fn is_disk_full(error: &anyhow::Error) -> bool {
-    let in_store = error.chain().any(|cause| match cause.downcast_ref::<rusqlite::Error>() {
-        Some(rusqlite::Error::SqliteFailure(failure, _)) => {
-            failure.code == rusqlite::ErrorCode::DiskFull
-                || failure.extended_code == rusqlite::ffi::SQLITE_IOERR_WRITE
-        }
-        _ => false,
-    });
     let kinds = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::FileTooLarge];
-    in_store || kinds.into_iter().any(|kind| has_io_kind(error, kind))
+    crate::store::is_disk_full(error) || kinds.into_iter().any(|kind| has_io_kind(error, kind))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use serde::Serialize;
 
 use super::{Context, Exit};
-use crate::analyse::{Analyst, analyse_backlog, count_backlog};
+use crate::analyse::{Analyst, analyse_backlog};
 use crate::archive::import::{FileReport, ImportReport, import};
 use crate::archive::{Archive, ArchiveWriter};
 
@@ -72,7 +72,7 @@ impl Import {
 /// Compares the versions of every page, so that patterns, quality and the schedule start with the whole history.
 fn learn(context: &Context, archive: &Archive, writer: &mut ArchiveWriter) -> anyhow::Result<Learned> {
     let analyst = Arc::new(Analyst::for_archive(archive)?);
-    let bar = context.progress_count(count_backlog(writer.store())?, "learning");
+    let bar = context.progress_count(writer.store().count_backlog()?, "learning");
     let stop = AtomicBool::new(false);
     let done = analyse_backlog(archive, writer.store_mut(), &analyst, &stop, &|n| bar.inc(n))?;
     bar.finish_and_clear();

@@ -6,8 +6,8 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{Context, Exit};
-use crate::crawl::frontier::{self, Ending, PageKind};
 use crate::crawl::settings::{CrawlSettings, SiteTable};
+use crate::store::{Ending, PageKind};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -35,10 +35,10 @@ impl List {
         let archive = context.open()?;
         let sites = CrawlSettings::load(&archive.settings_path())?.site;
         let store = archive.store()?;
-        let numbers = frontier::seeds(store.connection())?;
+        let numbers = store.seeds()?;
         let mut counts: HashMap<i64, (u64, u64, u64, Option<perennial_core::time::Timestamp>)> =
             HashMap::new();
-        frontier::each_known(store.connection(), |known| {
+        store.each_frontier_page(|known| {
             if known.kind == PageKind::Page {
                 let count = counts.entry(known.seed).or_default();
                 count.0 += 1;

@@ -8,9 +8,10 @@ use perennial_core::schedule::{ScheduleConfig, Scheduler};
 use perennial_core::time::{DayKind, LocalClock};
 use serde::Serialize;
 
+use super::context::not_found;
 use super::{Context, Exit};
 use crate::archive;
-use crate::history::{Followed, PageHistory, histories, not_found, scheduler_of};
+use crate::learn::{self, Followed, PageHistory, histories};
 
 /// Shows when pages change and how much that matters.
 #[derive(clap::Args)]
@@ -85,9 +86,9 @@ impl Patterns {
         if let (true, Some(only)) = (found.is_empty(), &self.only) {
             return Err(not_found(&store, only));
         }
-        let followed = Followed::of(&archive)?;
+        let followed = Followed::of(&archive, &store)?;
         let config = ScheduleConfig { n_periods: self.periods, ..ScheduleConfig::default() };
-        let scheduler = scheduler_of(&store, &found, &followed, config, now)?;
+        let scheduler = learn::scheduler(&store, &followed, config, 0, now)?;
         found.sort_by_key(|history| std::cmp::Reverse(history.looks.len()));
         found.truncate(self.top);
         let clock_of = |url: &str| {
@@ -118,7 +119,7 @@ fn report(history: &PageHistory, clock: &LocalClock, n_periods: u16, scheduler: 
     PageReport {
         url: history.url.clone(),
         n_looks,
-        n_not_analysed: history.n_not_analysed,
+        n_not_analysed: history.n_unjudged,
         changes_per_day,
         cycle: name_of_cycle(cycle),
         index_threshold: mean,

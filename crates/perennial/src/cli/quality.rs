@@ -7,8 +7,9 @@ use perennial_core::quality::estimate::{CoherenceEstimate, CompletenessEstimate}
 use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 
+use super::context::not_found;
 use super::{Context, Exit};
-use crate::history::{Followed, not_found};
+use crate::learn::Followed;
 use crate::quality::{SiteQuality, archive_means, measure};
 
 /// Estimates completeness and coherence of the archive. What happened between two captures nobody saw, so each
@@ -33,13 +34,11 @@ impl Quality {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         let store = archive.store()?;
-        let last: Option<i64> =
-            store.connection().query_row("SELECT max(time) FROM captures", [], |row| row.get(0))?;
-        let Some(last) = last.map(Timestamp::from_millis) else {
+        let Some(last) = store.last_capture()? else {
             bail!("the archive has no captures yet: `perennial crawl` or `perennial import` makes some");
         };
         let at = self.at.unwrap_or(last);
-        let sites = measure(&store, self.site.as_deref(), at, last, &Followed::of(&archive)?)?;
+        let sites = measure(&store, self.site.as_deref(), at, last, &Followed::of(&archive, &store)?)?;
         if let (Some(site), true) = (&self.site, sites.is_empty()) {
             return Err(not_found(&store, site));
         }

@@ -1,6 +1,5 @@
 //! `perennial schedule`: which pages are most urgent, and why.
 
-use std::collections::HashMap;
 use std::io::{self, Write};
 
 use perennial_core::schedule::{Budget, Peak, Ranked, Reason, ScheduleConfig, Scheduler, Strategy};
@@ -9,7 +8,8 @@ use serde::Serialize;
 
 use super::{Context, Exit};
 use crate::archive::now;
-use crate::history::{Followed, PageHistory, histories, scheduler_of};
+use crate::learn::{self, Followed};
+use crate::store::{Order, Selection, Store};
 
 /// Shows the most urgent pages and why they are.
 #[derive(clap::Args)]
@@ -74,38 +74,43 @@ struct WhatIf {
 impl Schedule {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
-        let (store, followed) = (archive.store()?, Followed::of(&archive)?);
+        let store = archive.store()?;
+        let followed = Followed::of(&archive, &store)?;
         let at = self.at.map_or_else(now, |at| at.0);
-        let found = histories(&store, None, at)?;
-        let budget = self.budget.unwrap_or_else(|| captures_per_hour(&found, at));
+        let budget = match self.budget {
+            Some(budget) => budget,
+            None => looks_per_hour(&store, at)?,
+        };
         let config = ScheduleConfig {
             strategy: self.strategy,
             budget: Some(Budget::per_hour(budget)),
             ..ScheduleConfig::default()
         };
-        let mut scheduler = scheduler_of(&store, &found, &followed, config, at)?;
+        let mut scheduler = learn::scheduler(&store, &followed, config, 0, at)?;
         if self.what_if {
             let report = [0.5, 1.0, 2.0].map(|factor| what_if(&scheduler, budget * factor, at));
             context.print(&report, |out| report.iter().try_for_each(|line| print_what_if(line, out)))?;
             return Ok(Exit::Done);
         }
-        let urls: HashMap<u32, &PageHistory> =
-            found.iter().map(|history| (history.page.0, history)).collect();
         let ranking = scheduler.ranking(at, self.top);
         let entries: Vec<Entry> = ranking
             .iter()
-            .filter_map(|ranked| Some(entry(ranked, urls.get(&ranked.page.0)?, &followed)))
-            .collect();
+            .map(|ranked| Ok(entry(ranked, store.url_of(ranked.page)?, &followed)))
+            .collect::<anyhow::Result<_>>()?;
         context.print(&entries, |out| entries.iter().try_for_each(|entry| print_entry(entry, out)))?;
         Ok(Exit::Done)
     }
 }
 
 /// The pace of the archive so far, at least one visit an hour.
-fn captures_per_hour(histories: &[PageHistory], at: Timestamp) -> f64 {
-    let n: usize = histories.iter().map(|history| history.looks.len()).sum();
-    let first = histories.iter().map(|history| history.first).min().unwrap_or(at);
-    (n as f64 / (at - first).as_hours_f64().max(1.0)).max(1.0)
+fn looks_per_hour(store: &Store, at: Timestamp) -> anyhow::Result<f64> {
+    let (mut n_looks, mut first) = (0u64, at);
+    store.looks(Selection::Pages, Order::ByTime, at, |look| {
+        n_looks += 1;
+        first = first.min(look.time);
+        Ok(())
+    })?;
+    Ok((n_looks as f64 / (at - first).as_hours_f64().max(1.0)).max(1.0))
 }
 
 fn what_if(scheduler: &Scheduler, budget: f64, at: Timestamp) -> WhatIf {
@@ -125,16 +130,16 @@ fn what_if(scheduler: &Scheduler, budget: f64, at: Timestamp) -> WhatIf {
     }
 }
 
-fn entry(ranked: &Ranked, history: &PageHistory, followed: &Followed) -> Entry {
+fn entry(ranked: &Ranked, url: String, followed: &Followed) -> Entry {
     Entry {
-        url: history.url.clone(),
         urgency: ranked.urgency,
         expected_importance: ranked.expected.get(),
         expected_changes: ranked.n_expected,
         changes_per_day: ranked.changes_per_day,
         n_visits: ranked.n_visits,
         planned: ranked.is_planned,
-        reason: in_words(ranked, followed.clock_of(&history.url)),
+        reason: in_words(ranked, followed.clock_of(&url)),
+        url,
     }
 }
 

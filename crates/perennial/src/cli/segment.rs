@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Context, Exit};
-use crate::analyse::{Analyst, Page, PageSpec, analyse_backlog, count_backlog};
+use crate::analyse::{Analyst, Page, PageSpec, analyse_backlog};
 use crate::archive::lock::WriteLock;
 use crate::store::Store;
 
@@ -201,7 +201,7 @@ fn run_all(context: &Context) -> anyhow::Result<()> {
     let _lock = WriteLock::take(archive.root())?;
     let mut store = Store::open_write(&archive.state_path())?;
     let analyst = Arc::new(Analyst::for_archive(&archive)?);
-    let bar = context.progress_count(count_backlog(&store)?, "segmenting");
+    let bar = context.progress_count(store.count_backlog()?, "segmenting");
     let done = analyse_backlog(&archive, &mut store, &analyst, &AtomicBool::new(false), &|n| bar.inc(n));
     bar.finish_and_clear();
     let done = done?;

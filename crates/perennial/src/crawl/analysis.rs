@@ -94,5 +94,5 @@ fn work(pages: &PageAnalyst, page: PageId, lessons: &Sender<Message>, learned: &
 
 /// Usually there is one lesson; after a pause there may be several, and the last is this visit's.
 fn outcome_of(done: &PageLessons) -> Option<VisitOutcome> {
-    done.lessons.last().map(|lesson| lesson.outcome())
+    done.lessons.last().map(|lesson| VisitOutcome::from(lesson.seen()))
 }

@@ -5,8 +5,7 @@
 //! | [`options`], [`amounts`] | what the user asks of one crawl, and how it is written |
 //! | [`settings`] | perennial.toml -> seeds, manners, limits |
 //! | [`clock`] | the real time, or a virtual one |
-//! | [`frontier`] | what is remembered of every address, in SQLite |
-//! | `start` | an archive and options -> a crawl that knows what earlier ones knew ([`crate::history`]) |
+//! | `start` | an archive and options -> a crawl that knows what earlier ones knew ([`crate::learn`]) |
 //! | `weights` | links, and what the user says -> omega(P) |
 //! | [`spending`] | what was spent -> whether another visit is within the budget |
 //! | [`host`] | addresses that wait -> the next that may be fetched |
@@ -26,7 +25,6 @@ pub mod amounts;
 pub mod analysis;
 pub mod browser;
 pub mod clock;
-pub mod frontier;
 pub mod host;
 pub mod log;
 pub mod options;
@@ -48,14 +46,14 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use perennial_core::page::{PageId, SiteId};
-use perennial_core::schedule::{PageInfo, Reason, Scheduler, VisitOutcome};
+use perennial_core::schedule::{Reason, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use crate::archive::Archive;
-use crate::store::Store;
+use crate::learn::Followed;
+use crate::store::{Ending, PageKind, Store, Target};
 use analysis::{Analysis, Learned};
-use frontier::{Ending, PageKind};
 use host::{Hosts, Why};
 pub use options::CrawlOptions;
 use record::{Message, NewPage, Settled, Word};
@@ -143,7 +141,7 @@ struct Crawl {
     /// When the scheduler last heard of the budget.
     planned_at: Timestamp,
     status: Status,
-    clocks: HashMap<i64, PageInfo>,
+    followed: Followed,
     n_known: u64,
     n_pages_started: u64,
     began: Timestamp,
@@ -237,7 +235,7 @@ impl Crawl {
 
     /// The budget is spent. A scheduled visit is given back: were it only put off, it would take the place of one in
     /// the next period, and so on for ever. If the wait is long, all pages on the same budget are left alone.
-    fn put_off(&mut self, target: &frontier::Target, why: Why, until: Timestamp, all: bool) {
+    fn put_off(&mut self, target: &Target, why: Why, until: Timestamp, all: bool) {
         self.hosts.give_back(target.site);
         let is_long = until - self.options.clock.now() > self.options.slot;
         match (&mut self.order, why) {
@@ -259,7 +257,7 @@ impl Crawl {
     }
 
     fn start_visit(&mut self, page: PageId, why: Why, now: Timestamp) -> anyhow::Result<()> {
-        let Some(target) = frontier::target(self.store.connection(), page)? else {
+        let Some(target) = self.store.target(page)? else {
             bail!(
                 "page {} waits to be visited but is not in the crawl's state: run `perennial verify`",
                 page.0
@@ -292,7 +290,7 @@ impl Crawl {
             self.count(&settled);
             self.hosts.release(settled.site, settled.host);
             for new_page in &settled.new_pages {
-                self.take_new(*new_page);
+                self.take_new(new_page);
             }
             match settled.kind {
                 PageKind::Page => self.judge(&settled),
@@ -306,9 +304,8 @@ impl Crawl {
 
     /// What was delivered is looked at first; anything else the scheduler hears at once.
     fn judge(&mut self, settled: &Settled) {
-        let is_delivered = matches!(settled.outcome, VisitOutcome::Changed(_) | VisitOutcome::Unchanged);
         match &mut self.analysis {
-            Some(analysis) if is_delivered => {
+            Some(analysis) if settled.is_look => {
                 self.weights.saw(settled.page);
                 self.judged.insert(settled.page, (settled.outcome.clone(), settled.done_at));
                 let needed = settled.new_pages.iter().filter(|new| new.kind == PageKind::Requisite);
@@ -366,7 +363,7 @@ impl Crawl {
             && (n_ready || self.status.n_active as usize + self.n_analysing() >= MAX_BEHIND)
     }
 
-    fn take_new(&mut self, new: NewPage) {
+    fn take_new(&mut self, new: &NewPage) {
         if new.kind != PageKind::Page {
             self.hosts.push(new.site, new.page, Why::Needed);
             return;
@@ -374,15 +371,14 @@ impl Crawl {
         if new.is_new {
             self.n_known += 1;
         }
-        let info = match self.order {
-            Order::Scheduled(_) if new.is_new => Some(self.info(new.page, new.seed, new.site, new.group)),
-            _ => None,
-        };
         match &mut self.order {
             Order::Once { .. } if new.is_new => self.hosts.push(new.site, new.page, Why::Pass),
             Order::Once { .. } => {}
             Order::Scheduled(scheduler) => {
-                if let Some(info) = info {
+                if new.is_new {
+                    let info = self.followed.info(Some(new.seed), &new.url, new.site, scheduler);
+                    self.weights.add(new.page, info.weight);
+                    self.spending.add(new.page, new.seed);
                     scheduler.add_page(new.page, info);
                 }
                 if let Some(changed) = new.changed {
@@ -487,7 +483,7 @@ async fn next_learned(analysis: &mut Option<Analysis>) -> Learned {
     }
 }
 /// Why a visit is made, for the log.
-fn reason_words(why: Why, target: &frontier::Target) -> String {
+fn reason_words(why: Why, target: &Target) -> String {
     match why {
         Why::Pass if target.n_failures > 0 => format!("retry after {} failures", target.n_failures),
         Why::Pass if target.visited.is_none() => "first capture".into(),

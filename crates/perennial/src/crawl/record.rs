@@ -7,24 +7,23 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::Receiver;
 
-use perennial_core::importance::Importance;
+use perennial_core::look::Seen;
 use perennial_core::page::{PageId, SiteId};
-use perennial_core::politeness::{HostAnswer, HostState, PolitenessConfig, parse_retry_after};
+use perennial_core::politeness::{HostAnswer, HostState, PolitenessConfig};
 use perennial_core::schedule::VisitOutcome;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::trap::shape;
-use perennial_core::validator::{Answer, ValidatorTrust};
+use perennial_core::validator::ValidatorTrust;
+use perennial_core::verdict::{AnswerKind, Validators, error_word, host_answer, trust_after};
 use tokio::sync::mpsc::UnboundedSender;
 use url::Url;
 
-use super::frontier::{self, Ending, Found, PageKind, Visited};
 use super::log::{CrawlLog, LogLine};
-use super::spending;
 use super::visit::{Exchanged, Report};
 use crate::analyse::PageLessons;
 use crate::archive::{Appended, ArchiveWriter};
 use crate::fetch::Cut;
-use crate::store::{Kind, PageNumbers};
+use crate::store::{Discovery, Ending, Kind, PageKind, Target, Visited, url_hash};
 
 /// Reports taken into one commit.
 const MAX_BATCH: usize = 256;
@@ -42,6 +41,8 @@ pub struct Settled {
     pub seed: i64,
     /// What the scheduler is told.
     pub outcome: VisitOutcome,
+    /// Whether a capture says what a reader of the page would have seen.
+    pub is_look: bool,
     /// How it ended.
     pub ending: Ending,
     /// Failures in a row, this one included.
@@ -65,7 +66,7 @@ pub struct Settled {
 }
 
 /// A page that the crawl did not know.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct NewPage {
     /// Its number.
     pub page: PageId,
@@ -75,8 +76,8 @@ pub struct NewPage {
     pub kind: PageKind,
     /// Number of its seed.
     pub seed: i64,
-    /// Pages with the same are expected to behave alike.
-    pub group: u64,
+    /// Its address.
+    pub url: String,
     /// When a sitemap says that it changed; such a page may have been known.
     pub changed: Option<Timestamp>,
     /// Whether it has to be queued.
@@ -124,7 +125,7 @@ pub struct Recorder {
 struct Pending {
     settled: Settled,
     visited: Visited,
-    found: Vec<Found>,
+    found: Vec<Discovery>,
     lines: Vec<LogLine>,
 }
 
@@ -140,8 +141,7 @@ impl Recorder {
                     Message::Visit(report) => batch.push(*report),
                     Message::Lessons(page) => lessons.push(page),
                     Message::EndPass(pass, at) => {
-                        self.writer
-                            .commit_with(|transaction| Ok(frontier::end_pass(transaction, pass, at)?))?;
+                        self.writer.commit_with(|commit| commit.end_pass(pass, at))?;
                     }
                 }
                 next = if batch.len() + lessons.len() < MAX_BATCH { messages.try_recv().ok() } else { None };
@@ -232,6 +232,7 @@ impl Recorder {
                 kind: target.kind,
                 seed: target.seed,
                 outcome: verdict.outcome,
+                is_look: verdict.identity.is_some(),
                 ending,
                 n_failures,
                 is_final: verdict.is_final,
@@ -249,6 +250,7 @@ impl Recorder {
                 ending,
                 n_failures,
                 answer: verdict.answer,
+                identity: verdict.identity,
                 trust: verdict.trust.unwrap_or(target.trust),
             },
             found: self.choose(report.found, report.done_at),
@@ -258,7 +260,7 @@ impl Recorder {
 
     fn append_answer(
         &mut self,
-        target: &frontier::Target,
+        target: &Target,
         exchanged: Exchanged,
         conditional: bool,
         now: Timestamp,
@@ -277,28 +279,23 @@ impl Recorder {
         line.stored = Some(kind_word(appended.kind).into());
         line.digest = Some(appended.digest.clone());
         line.stored_bytes = appended.stored_bytes;
-        let mut verdict = Verdict::of_status(status, cut, target.digest.as_deref(), &appended.digest);
-        verdict.answer_of_host = host_answer(status, cut, retry_after.as_deref(), now);
-        if verdict.error.is_none() && matches!(status, 200..=299 | 304) {
-            let same_payload = target.digest.as_deref() == Some(appended.digest.as_str());
-            let same_validator = (etag.is_some() || last_modified.is_some())
-                && etag == target.etag
-                && last_modified == target.last_modified;
-            verdict.trust = Some(learn(
-                target.trust,
-                target.digest.is_some(),
-                status,
-                conditional,
-                same_payload,
-                same_validator,
-            ));
+        let is_broken_off = cut == Some(Cut::Disconnect);
+        let kind = AnswerKind::of_answer(status, is_broken_off);
+        let mut verdict = Verdict::of_answer(kind, status, is_broken_off, target, &appended.identity);
+        verdict.answer_of_host = Some(host_answer(status, is_broken_off, retry_after.as_deref(), now));
+        if matches!(kind, AnswerKind::Content | AnswerKind::NotModified) {
+            let validators = Validators { etag, last_modified };
+            let before = target.digest.as_deref().zip(Some(&target.validators));
+            verdict.trust =
+                Some(trust_after(target.trust, before, status, conditional, &appended.digest, &validators));
             if is_left_out {
                 // A 304 would stand for the last payload that was stored, which is an earlier one.
-                verdict.answer = Some((appended.digest, None, None));
-            } else if status != 304 {
-                verdict.answer = Some((appended.digest, etag, last_modified));
+                verdict.answer = Some((appended.digest, Validators::default()));
+            } else if kind == AnswerKind::Content {
+                verdict.answer = Some((appended.digest, validators));
             }
         }
+        verdict.identity = kind.is_look().then_some(appended.identity);
         line.error = verdict.error.map(Into::into);
         Ok(verdict)
     }
@@ -339,11 +336,11 @@ impl Recorder {
     }
 
     /// Leaves out what is known, fresh enough, or one too many of its shape.
-    fn choose(&mut self, found: Vec<Found>, now: Timestamp) -> Vec<Found> {
+    fn choose(&mut self, found: Vec<Discovery>, now: Timestamp) -> Vec<Discovery> {
         found.into_iter().filter(|found| self.is_wanted(found, now)).collect()
     }
 
-    fn is_wanted(&mut self, found: &Found, now: Timestamp) -> bool {
+    fn is_wanted(&mut self, found: &Discovery, now: Timestamp) -> bool {
         let hash = url_hash(&found.url);
         match found.kind {
             PageKind::Page if self.known.contains(&hash) => found.changed.is_some(),
@@ -380,24 +377,23 @@ impl Recorder {
 
     fn commit(&mut self, pending: &[Pending], lessons: &[PageLessons]) -> anyhow::Result<Vec<Vec<NewPage>>> {
         let mut news = Vec::with_capacity(pending.len());
-        self.writer.commit_with(|transaction| {
-            lessons.iter().try_for_each(|page| page.keep(transaction))?;
-            let mut numbers = PageNumbers::new(transaction);
+        self.writer.commit_with(|commit| {
+            lessons.iter().try_for_each(|page| page.keep(commit))?;
             for visit in pending {
-                frontier::put_visited(transaction, &visit.visited)?;
+                commit.put_visited(&visit.visited)?;
                 let settled = &visit.settled;
                 let is_page = settled.kind == PageKind::Page;
-                spending::remember(transaction, settled.seed, is_page, settled.body_bytes, settled.done_at)?;
+                commit.put_spent(settled.seed, is_page, settled.body_bytes, settled.done_at)?;
                 if visit.settled.host.n_troubles > 0 {
-                    frontier::put_host(transaction, visit.settled.site, &visit.settled.host)?;
+                    commit.put_host(visit.settled.site, &visit.settled.host)?;
                 }
                 let mut new_pages = Vec::with_capacity(visit.found.len());
                 for found in &visit.found {
-                    let (page, site) = frontier::put_found(transaction, &mut numbers, found)?;
-                    let is_new = found.changed.is_none() || !frontier::was_visited(transaction, page)?;
+                    let (page, site) = commit.put_discovery(found)?;
+                    let is_new = found.changed.is_none() || !commit.was_visited(page)?;
                     let (kind, seed, changed) = (found.kind, found.seed, found.changed);
-                    let group = group_of(&found.url);
-                    new_pages.push(NewPage { page, site, kind, seed, group, changed, is_new });
+                    let url = found.url.clone();
+                    new_pages.push(NewPage { page, site, kind, seed, url, changed, is_new });
                 }
                 news.push(new_pages);
             }
@@ -407,17 +403,13 @@ impl Recorder {
     }
 }
 
-/// Pages of one directory are expected to behave alike.
-pub fn group_of(url: &str) -> u64 {
-    url_hash(url.rfind('/').map_or(url, |slash| &url[..slash]))
-}
-
 /// What an answer means.
 struct Verdict {
     outcome: VisitOutcome,
     error: Option<&'static str>,
     is_final: bool,
-    answer: Option<(String, Option<String>, Option<String>)>,
+    answer: Option<(String, Validators)>,
+    identity: Option<String>,
     trust: Option<ValidatorTrust>,
     /// None: the host was not asked.
     answer_of_host: Option<HostAnswer>,
@@ -431,73 +423,39 @@ impl Verdict {
             "noarchive" => Some(HostAnswer::Served),
             _ => Some(HostAnswer::Silent),
         };
-        Verdict { outcome, error: Some(kind), is_final, answer: None, trust: None, answer_of_host }
+        Verdict {
+            outcome,
+            error: Some(kind),
+            is_final,
+            answer: None,
+            identity: None,
+            trust: None,
+            answer_of_host,
+        }
     }
 
-    fn of_status(status: u16, cut: Option<Cut>, before: Option<&str>, after: &str) -> Verdict {
-        let (outcome, error, is_final) = match status {
-            _ if cut == Some(Cut::Disconnect) => {
-                (VisitOutcome::Failed { retry_at: None }, Some("disconnected"), false)
-            }
-            304 => (VisitOutcome::Unchanged, None, true),
-            200..=399 => (judge(before, after), None, true),
-            408 | 425 | 429 | 500..=599 => {
-                (VisitOutcome::Failed { retry_at: None }, Some(status_error(status)), false)
-            }
-            _ => (VisitOutcome::Gone, Some(status_error(status)), true),
+    /// What the answer alone tells; for a page that can be laid out the analysis decides.
+    fn of_answer(
+        kind: AnswerKind,
+        status: u16,
+        is_broken_off: bool,
+        target: &Target,
+        identity: &str,
+    ) -> Verdict {
+        let before = target.identity.as_deref().or(target.digest.as_deref());
+        let outcome = match Seen::between(before, kind, identity) {
+            Some(seen) => VisitOutcome::from(seen),
+            None => VisitOutcome::Failed { retry_at: None },
         };
-        Verdict { outcome, error, is_final, answer: None, trust: None, answer_of_host: None }
-    }
-}
-
-/// What two payloads tell of a page before anybody looked at it; for HTML the analysis has the last word.
-pub fn judge(before: Option<&str>, after: &str) -> VisitOutcome {
-    match before {
-        Some(before) if before == after => VisitOutcome::Unchanged,
-        _ => VisitOutcome::Changed(Importance::FULL),
-    }
-}
-
-fn learn(
-    mut trust: ValidatorTrust,
-    has_before: bool,
-    status: u16,
-    conditional: bool,
-    same_payload: bool,
-    same_validator: bool,
-) -> ValidatorTrust {
-    match (status, conditional) {
-        (304, _) => trust.record(Answer::NotModified),
-        _ if !has_before => {}
-        (_, true) => trust.record(Answer::FullDespiteCondition { same_payload }),
-        (_, false) => trust.record(Answer::Full { same_payload, same_validator }),
-    }
-    trust
-}
-
-fn host_answer(
-    status: u16,
-    cut: Option<Cut>,
-    retry_after: Option<&str>,
-    now: Timestamp,
-) -> Option<HostAnswer> {
-    Some(match status {
-        429 | 500..=599 => HostAnswer::Overloaded {
-            retry_after: retry_after.and_then(|value| parse_retry_after(value, now)),
-        },
-        _ if cut == Some(Cut::Disconnect) => HostAnswer::Silent,
-        _ => HostAnswer::Served,
-    })
-}
-
-fn status_error(status: u16) -> &'static str {
-    match status {
-        404 | 410 => "not-found",
-        401 | 403 => "forbidden",
-        429 => "too-many-requests",
-        400..=499 => "client-error",
-        500..=599 => "server-error",
-        _ => "odd-status",
+        Verdict {
+            outcome,
+            error: error_word(status, is_broken_off),
+            is_final: kind.is_look(),
+            answer: None,
+            identity: None,
+            trust: None,
+            answer_of_host: None,
+        }
     }
 }
 
@@ -551,10 +509,4 @@ fn beside_line(url: String, status: u16, body_bytes: u64, appended: &Appended, a
         stored_bytes: appended.stored_bytes,
         ..LogLine::default()
     }
-}
-
-/// 64 bits of an address: with a million addresses two share them once in 36 million archives.
-pub fn url_hash(url: &str) -> u64 {
-    use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
-    BuildHasherDefault::<DefaultHasher>::default().hash_one(url)
 }

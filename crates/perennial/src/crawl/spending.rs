@@ -11,17 +11,14 @@ use std::collections::HashMap;
 use perennial_core::page::PageId;
 use perennial_core::schedule::Budget;
 use perennial_core::time::{Span, Timestamp};
-use rusqlite::{Connection, Transaction, params};
 
-/// Spending is remembered in pieces of this length.
-const GRAIN: Span = Span::from_secs(60);
+use crate::store::{OVERALL, Store};
+
 const DAY: Span = Span::from_hours(24);
 /// What is set aside for a body before any was seen.
 const FIRST_RESERVE: u64 = 100_000;
 /// As if so many visits had brought so many bytes before any was made.
 const FIRST_VISITS: (f64, f64) = (3.0, 120_000.0);
-/// Number under which spending of all sites together is remembered; seeds count from 1.
-const OVERALL: i64 = 0;
 
 /// What may be spent.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -66,6 +63,17 @@ struct Purse {
 
 fn number(at: Timestamp, length: Span) -> i64 {
     at.as_millis().div_euclid(length.as_millis().max(1))
+}
+
+/// Where the period or day that an instant falls into begins.
+fn start_of(at: Timestamp, length: Span) -> Timestamp {
+    Timestamp::from_millis(number(at, length).saturating_mul(length.as_millis()))
+}
+
+/// The instant before which no period that holds `now` needs what was spent.
+pub(super) fn forgotten_before(longest: Span, now: Timestamp) -> Timestamp {
+    let keep = Span::from_millis(longest.as_millis().max(DAY.as_millis()));
+    now - keep - keep
 }
 
 fn end_of(number: i64, length: Span) -> Timestamp {
@@ -120,7 +128,7 @@ impl Purse {
 impl Spending {
     /// What may be spent overall and by each seed, and what was spent before.
     pub(super) fn load(
-        connection: &Connection,
+        store: &Store,
         overall: Allowance,
         seeds: impl Iterator<Item = (i64, Allowance)>,
         now: Timestamp,
@@ -130,14 +138,9 @@ impl Spending {
         purses.insert(OVERALL, Purse { allowance: overall, is_planned: true, ..Purse::default() });
         for (seed, purse) in &mut purses {
             purse.roll(now);
-            let mut sum = connection.prepare_cached(
-                "SELECT coalesce(sum(n_visits), 0), coalesce(sum(n_bytes), 0) FROM crawl_spent
-                 WHERE seed = ?1 AND start >= ?2",
-            )?;
             let period = purse.allowance.visits.map_or(DAY, |budget| budget.period);
-            let since = |length: Span| number(now, length).saturating_mul(length.as_millis());
-            purse.visits.1 = sum.query_row(params![seed, since(period)], |row| row.get::<_, i64>(0))? as u64;
-            purse.bytes.1 = sum.query_row(params![seed, since(DAY)], |row| row.get::<_, i64>(1))? as u64;
+            purse.visits.1 = store.spent(*seed, start_of(now, period))?.0;
+            purse.bytes.1 = store.spent(*seed, start_of(now, DAY))?.1;
         }
         Ok(Spending { purses, seeds: Vec::new(), n_visits: 0, n_bytes: 0 })
     }
@@ -203,45 +206,15 @@ impl Spending {
     }
 }
 
-/// Remembers what visits brought; with the visits' own commit.
-pub(super) fn remember(
-    transaction: &Transaction<'_>,
-    seed: i64,
-    is_page: bool,
-    n_bytes: u64,
-    at: Timestamp,
-) -> rusqlite::Result<()> {
-    let mut put = transaction.prepare_cached(
-        "INSERT INTO crawl_spent (seed, start, n_visits, n_bytes) VALUES (?1, ?2, ?3, ?4)
-         ON CONFLICT DO UPDATE SET n_visits = n_visits + ?3, n_bytes = n_bytes + ?4",
-    )?;
-    let start = number(at, GRAIN).saturating_mul(GRAIN.as_millis());
-    for of in [OVERALL, seed] {
-        put.execute(params![of, start, i64::from(is_page), n_bytes as i64])?;
-    }
-    Ok(())
-}
-
-/// Forgets what no period that began before `now` needs any more.
-pub(super) fn forget(connection: &Connection, longest: Span, now: Timestamp) -> rusqlite::Result<()> {
-    let keep = Span::from_millis(longest.as_millis().max(DAY.as_millis()));
-    connection.execute("DELETE FROM crawl_spent WHERE start < ?1", [(now - keep - keep).as_millis()])?;
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn spending(overall: Allowance, site: Allowance) -> Spending {
-        let connection = Connection::open_in_memory().unwrap();
-        connection
-            .execute_batch(
-                "CREATE TABLE crawl_spent (seed, start, n_visits, n_bytes, PRIMARY KEY (seed, start))",
-            )
-            .unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open_write(&dir.path().join("state.db")).unwrap();
         let now = Timestamp::parse("2026-03-02").unwrap();
-        Spending::load(&connection, overall, [(1, site)].into_iter(), now).unwrap()
+        Spending::load(&store, overall, [(1, site)].into_iter(), now).unwrap()
     }
 
     #[test]

@@ -6,28 +6,26 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
-use perennial_core::page::{PageId, SiteId};
-use perennial_core::schedule::{Budget, PageInfo, ScheduleConfig, Scheduler};
-use perennial_core::time::{LocalClock, Span, Timestamp};
+use perennial_core::schedule::{Budget, ScheduleConfig};
+use perennial_core::time::{Span, Timestamp};
 use tokio::sync::mpsc::unbounded_channel;
 use url::Url;
 
 use super::analysis::Analysis;
 use super::clock::Clock;
-use super::frontier::{self, Ending, Found, Known, PageKind};
 use super::host::{Hosts, Why};
-use super::record::{Recorder, group_of, url_hash};
+use super::record::Recorder;
 use super::settings::{CrawlSettings, CrawlTable, Seeds};
 use super::spending::{self, Allowance, Spending};
 use super::unstyled::Unstyled;
 use super::visit::Shared;
 use super::weights::Weights;
 use super::{Crawl, CrawlOptions, Order, Status, browser, log, robots};
-use crate::analyse::{Analyst, PageAnalyst, analyse_backlog, count_backlog};
+use crate::analyse::{Analyst, PageAnalyst, analyse_backlog};
 use crate::archive::{Archive, ArchiveWriter};
 use crate::fetch::{Client, Proxy};
-use crate::history;
-use crate::store::{PageNumbers, Store};
+use crate::learn::{self, Followed};
+use crate::store::{Discovery, Ending, FrontierPage, PageKind, url_hash};
 
 impl Crawl {
     /// Opens the archive and loads what is known; the recorder runs in a thread of its own from here on.
@@ -50,7 +48,7 @@ impl Crawl {
         options.clock = resume_clock(&options.clock, &writer)?;
         let now = options.clock.now();
         let (seed_numbers, order_start) = prepare(&mut writer, &seeds, &options, now)?;
-        let spending = spending_of(&writer, &table, &seeds, &seed_numbers, &options, now)?;
+        let spending = spending_of(&mut writer, &table, &seeds, &seed_numbers, &options, now)?;
         let politeness = match options.delay {
             Some(delay) => table.politeness().with_fixed_delay(delay),
             None => table.politeness(),
@@ -62,7 +60,7 @@ impl Crawl {
             shapes: HashMap::new(),
             max_pages_per_shape: table.max_pages_per_shape,
             requisite_span: Span::from_millis((table.requisite_hours * 3.6e6) as i64),
-            hosts: frontier::load_hosts(writer.store().connection())?,
+            hosts: writer.store().host_states()?,
             politeness,
             chance: options.seed,
             writer,
@@ -93,6 +91,7 @@ impl Crawl {
             analyst: analyst.map(|analyst| Arc::new(PageAnalyst::new(archive, analyst))),
             table,
         });
+        let followed = Followed::of(archive, recorder.writer.store())?;
         let (reports, report_receiver) = std::sync::mpsc::channel();
         let (word_sender, words) = unbounded_channel();
         let analysis = match &shared.analyst {
@@ -105,9 +104,10 @@ impl Crawl {
             order: match order_start {
                 Some((pass, started)) => Order::Once { pass, started },
                 None => {
-                    let since = frontier::first_capture(recorder.writer.store().connection())?;
-                    let since = since.map_or(now, |first| first.min(now));
-                    Order::Scheduled(Box::new(scheduler(&options, spending.plan(), since)))
+                    let config = schedule_config(&options, spending.plan());
+                    let store = recorder.writer.store();
+                    let scheduler = learn::scheduler(store, &followed, config, options.seed, now)?;
+                    Order::Scheduled(Box::new(scheduler))
                 }
             },
             shared,
@@ -121,7 +121,7 @@ impl Crawl {
             put_off: Vec::new(),
             planned_at: now,
             status: Status::default(),
-            clocks: HashMap::new(),
+            followed,
             n_known: 0,
             n_pages_started: 0,
             began: now,
@@ -141,8 +141,9 @@ impl Crawl {
         for (&site, &state) in &recorder.hosts {
             self.hosts.set_state(site, state);
         }
-        let store = self.archive_store()?;
-        frontier::each_known(store.connection(), |known| {
+        // A connection of its own, so that loading can change the crawl.
+        let store = recorder.writer.archive().store()?;
+        store.each_frontier_page(|known| {
             let hash = url_hash(&known.url);
             match known.kind {
                 PageKind::Page => {
@@ -156,18 +157,12 @@ impl Crawl {
             self.load_one(&known);
         })?;
         if let Order::Scheduled(scheduler) = &mut self.order {
-            history::replay(store.connection(), scheduler, self.began)?;
             self.weights.rank_now(scheduler, self.began)?;
         }
         Ok(())
     }
 
-    /// A connection of its own, so that loading can call back.
-    fn archive_store(&self) -> anyhow::Result<Store> {
-        Store::open_read(std::path::Path::new(self.store.connection().path().unwrap_or_default()))
-    }
-
-    fn load_one(&mut self, known: &Known) {
+    fn load_one(&mut self, known: &FrontierPage) {
         if !self.shared.seed_numbers.contains(&known.seed) {
             return;
         }
@@ -178,7 +173,8 @@ impl Crawl {
             return;
         }
         self.n_known += 1;
-        let info = self.info(known.page, known.seed, known.site, group_of(&known.url));
+        self.weights.add(known.page, self.followed.weight_of_seed(known.seed));
+        self.spending.add(known.page, known.seed);
         if known.visited.is_some() {
             self.weights.saw(known.page);
         }
@@ -191,44 +187,14 @@ impl Crawl {
                     self.hosts.push(known.site, known.page, Why::Pass);
                 }
             }
-            Order::Scheduled(scheduler) => scheduler.add_page(known.page, info),
+            Order::Scheduled(_) => {}
         }
-    }
-
-    /// What the scheduler is told of a page of a seed: weight and local time are its site's.
-    pub(super) fn info(&mut self, page: PageId, seed: i64, site: SiteId, group: u64) -> PageInfo {
-        let base = match self.clocks.get(&seed) {
-            Some(base) => base.clone(),
-            None => {
-                let base = self.seed_info(seed);
-                self.clocks.insert(seed, base.clone());
-                base
-            }
-        };
-        self.weights.add(page, base.weight);
-        self.spending.add(page, seed);
-        PageInfo { site, group, ..base }
-    }
-
-    fn seed_info(&mut self, seed: i64) -> PageInfo {
-        let mut info = PageInfo::of_site(SiteId(0));
-        let at = self.shared.seed_numbers.iter().position(|&number| number == seed);
-        let Some(table) = at.and_then(|at| self.shared.seeds.0.get(at)).map(|seed| &seed.table) else {
-            return info;
-        };
-        info.weight = table.weight as f32;
-        if let (Order::Scheduled(scheduler), Some(zone)) = (&mut self.order, &table.timezone)
-            && let Ok(clock) = LocalClock::of_zone(zone)
-        {
-            info.clock = scheduler.add_clock(clock);
-        }
-        info
     }
 }
 
 /// What may be spent, and what was spent before; the command line goes before perennial.toml.
 fn spending_of(
-    writer: &ArchiveWriter,
+    writer: &mut ArchiveWriter,
     table: &CrawlTable,
     seeds: &Seeds,
     numbers: &[i64],
@@ -243,27 +209,24 @@ fn spending_of(
     let of_seeds = || numbers.iter().copied().zip(seeds.0.iter().map(|seed| seed.allowance));
     let periods = of_seeds().map(|(_, allowance)| allowance).chain([overall]).filter_map(|a| a.visits);
     let longest = periods.map(|budget| budget.period).max().unwrap_or(Span::ZERO);
-    let connection = writer.store().connection();
-    spending::forget(connection, longest, now)?;
-    Spending::load(connection, overall, of_seeds(), now)
+    writer.store_mut().write(|commit| commit.forget_spent(spending::forgotten_before(longest, now)))?;
+    Spending::load(writer.store(), overall, of_seeds(), now)
 }
 
-/// A scheduler whose history began at `since`.
-fn scheduler(options: &CrawlOptions, budget: Option<Budget>, since: Timestamp) -> Scheduler {
-    let config = ScheduleConfig {
+fn schedule_config(options: &CrawlOptions, budget: Option<Budget>) -> ScheduleConfig {
+    ScheduleConfig {
         strategy: options.strategy,
         budget,
         slot: options.slot,
         pacing: options.pacing,
         interval: options.interval,
         ..ScheduleConfig::default()
-    };
-    Scheduler::new(config, options.seed, since)
+    }
 }
 
 /// A virtual clock never runs backwards: it goes on where the last crawl left it.
 fn resume_clock(clock: &Clock, writer: &ArchiveWriter) -> anyhow::Result<Clock> {
-    let last = frontier::last_visit(writer.store().connection())?;
+    let last = writer.store().last_visit()?;
     if let Some(last) = last {
         clock.leap_to(last);
     }
@@ -282,7 +245,7 @@ fn analyse_what_was_left(
     analyst: &Arc<Analyst>,
     warn: &mut impl FnMut(&str),
 ) -> anyhow::Result<()> {
-    let n_left = count_backlog(writer.store())?;
+    let n_left = writer.store().count_backlog()?;
     if n_left == 0 {
         return Ok(());
     }
@@ -307,24 +270,14 @@ fn prepare(
     options: &CrawlOptions,
     now: Timestamp,
 ) -> anyhow::Result<(Vec<i64>, Option<Pass>)> {
-    let transaction = writer.store_mut().connection_mut().transaction()?;
     let urls: Vec<String> = seeds.0.iter().map(|seed| seed.scope.seed.to_string()).collect();
-    let numbers = frontier::seed_numbers(&transaction, &urls)?;
-    {
-        let mut pages = PageNumbers::new(&transaction);
+    writer.store_mut().write(|commit| {
+        let numbers = commit.seed_numbers(&urls)?;
         for (url, &seed) in urls.iter().zip(&numbers) {
-            let found = Found {
-                url: url.clone(),
-                kind: PageKind::Page,
-                seed,
-                depth: 0,
-                n_redirects: 0,
-                changed: None,
-            };
-            frontier::put_found(&transaction, &mut pages, &found)?;
+            let (url, kind) = (url.clone(), PageKind::Page);
+            commit.put_discovery(&Discovery { url, kind, seed, depth: 0, n_redirects: 0, changed: None })?;
         }
-    }
-    let pass = if options.once { Some(frontier::begin_pass(&transaction, now)?) } else { None };
-    transaction.commit()?;
-    Ok((numbers, pass))
+        let pass = if options.once { Some(commit.begin_pass(now)?) } else { None };
+        Ok((numbers, pass))
+    })
 }

@@ -2,12 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use perennial_core::page::SiteId;
-
 use super::Crawl;
-use super::frontier::{Ending, PageKind};
 use super::record::Settled;
-use crate::store::Store;
+use crate::store::{Ending, PageKind};
 
 /// Why a crawl ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
@@ -84,7 +81,7 @@ impl Crawl {
         self.spending.book(settled.seed, settled.body_bytes, settled.done_at, status.n_active);
         if let Some(error) = settled.error {
             *status.errors.entry(error).or_default() += 1;
-            if let Ok(Some(host)) = host_name(&self.store, settled.site)
+            if let Ok(Some(host)) = self.store.host_of(settled.site)
                 && (status.errors_by_host.len() < 1000 || status.errors_by_host.contains_key(&host))
             {
                 *status.errors_by_host.entry(host).or_default() += 1;
@@ -101,13 +98,4 @@ impl Crawl {
         self.status.end = end;
         &self.status
     }
-}
-
-fn host_name(store: &Store, site: SiteId) -> rusqlite::Result<Option<String>> {
-    use rusqlite::OptionalExtension;
-    store
-        .connection()
-        .prepare_cached("SELECT host FROM sites WHERE id = ?1")?
-        .query_row([site.0], |row| row.get(0))
-        .optional()
 }

@@ -21,13 +21,12 @@ use url::Url;
 
 use super::browser::{Browser, is_shell};
 use super::clock::Clock;
-use super::frontier::{Found, PageKind, Target};
 use super::robots::RobotsCache;
 use super::settings::{CrawlTable, Keep, Seeds};
 use crate::analyse::PageAnalyst;
 use crate::archive::{Body as ArchiveBody, Derived, Exchange, LeftOut, Prepared};
 use crate::fetch::{Body, Client, FetchError, Fetched, Request};
-use crate::store::LinkTarget;
+use crate::store::{Discovery, LinkTarget, PageKind, Target};
 
 /// Bytes of a decoded body that are read for links: a gzip bomb ends here.
 const MAX_DECODED_BYTES: u64 = 32 << 20;
@@ -143,7 +142,7 @@ pub struct Report {
     /// Whether validators were sent.
     pub conditional: bool,
     /// Where it leads.
-    pub found: Vec<Found>,
+    pub found: Vec<Discovery>,
     /// When the exchange ended.
     pub done_at: Timestamp,
     /// How long it took.
@@ -186,7 +185,7 @@ pub async fn visit(shared: Arc<Shared>, target: Target, reason: String) -> Repor
 
 struct Visit<'a> {
     shared: &'a Shared,
-    found: Vec<Found>,
+    found: Vec<Discovery>,
     robots: Option<Exchanged>,
     crawl_delay_secs: Option<f64>,
 }
@@ -333,7 +332,7 @@ impl Visit<'_> {
         let n_redirects = target.n_redirects + 1;
         if n_redirects <= self.shared.table.max_redirects && to != *url {
             let seed = self.seed_of(&to, target.depth, target).unwrap_or(target.seed);
-            let found = Found { n_redirects, ..found(&to, target.kind, seed, target.depth) };
+            let found = Discovery { n_redirects, ..found(&to, target.kind, seed, target.depth) };
             self.found.push(found);
         }
         Some(vec![link_target(&to)])
@@ -460,14 +459,14 @@ impl Visit<'_> {
             if find_trap(&to, self.shared.clock.now()).is_none()
                 && let Some(seed) = self.seed_of(&to, 1, target)
             {
-                self.found.push(Found { changed: entry.changed, ..found(&to, PageKind::Page, seed, 1) });
+                self.found.push(Discovery { changed: entry.changed, ..found(&to, PageKind::Page, seed, 1) });
             }
         }
     }
 }
 
-fn found(url: &Url, kind: PageKind, seed: i64, depth: u32) -> Found {
-    Found { url: url.to_string(), kind, seed, depth, n_redirects: 0, changed: None }
+fn found(url: &Url, kind: PageKind, seed: i64, depth: u32) -> Discovery {
+    Discovery { url: url.to_string(), kind, seed, depth, n_redirects: 0, changed: None }
 }
 
 fn link_target(url: &Url) -> LinkTarget {
@@ -495,8 +494,8 @@ fn conditions(target: &Target) -> Vec<(&'static str, String)> {
     if target.digest.is_none() || !target.trust.sends_condition() {
         return Vec::new();
     }
-    let etag = target.etag.iter().map(|etag| ("If-None-Match", etag.clone()));
-    let date = target.last_modified.iter().map(|date| ("If-Modified-Since", date.clone()));
+    let etag = target.validators.etag.iter().map(|etag| ("If-None-Match", etag.clone()));
+    let date = target.validators.last_modified.iter().map(|date| ("If-Modified-Since", date.clone()));
     etag.chain(date).collect()
 }
 

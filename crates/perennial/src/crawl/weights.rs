@@ -6,12 +6,11 @@
 use std::thread::JoinHandle;
 
 use perennial_core::page::PageId;
-use perennial_core::rank::page_weight;
 use perennial_core::schedule::Scheduler;
 use perennial_core::time::{Span, Timestamp};
 
 use crate::archive::Archive;
-use crate::history::{page_ranks, rank_of};
+use crate::learn::{page_ranks, set_weights};
 
 /// So many more pages with known links make the ranks old.
 const GROWTH: f64 = 1.25;
@@ -23,7 +22,6 @@ pub(super) struct Weights {
     archive: Archive,
     /// What the user says of each page, by number; 0 where the crawl does not know the page.
     user: Vec<f32>,
-    n_known: usize,
     /// Pages that were captured, by number.
     is_captured: Vec<bool>,
     n_captured: usize,
@@ -39,7 +37,6 @@ impl Weights {
         Weights {
             archive: archive.clone(),
             user: Vec::new(),
-            n_known: 0,
             is_captured: Vec::new(),
             n_captured: 0,
             ranks: Vec::new(),
@@ -54,7 +51,6 @@ impl Weights {
         if at >= self.user.len() {
             self.user.resize(at + 1, 0.0);
         }
-        self.n_known += usize::from(self.user[at] == 0.0);
         self.user[at] = user;
     }
 
@@ -106,14 +102,7 @@ impl Weights {
         has_grown || at.is_none_or(|at| now - at >= LONGEST)
     }
 
-    /// Ranks beside those of the pages that are followed: the mean of those is 1.
     fn tell(&self, scheduler: &mut Scheduler) {
-        let known = || (0..self.user.len()).filter(|&at| self.user[at] > 0.0);
-        let rank = |at: usize| rank_of(&self.ranks, PageId(at as u32));
-        let sum: f64 = known().map(|at| f64::from(rank(at))).sum();
-        let mean = (sum / self.n_known.max(1) as f64).max(1e-9) as f32;
-        for at in known() {
-            scheduler.set_weight(PageId(at as u32), page_weight(rank(at) / mean, self.user[at]));
-        }
+        set_weights(&self.ranks, &self.user, scheduler);
     }
 }

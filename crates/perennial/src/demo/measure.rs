@@ -22,7 +22,7 @@ pub(super) fn captures_of(archive: &Archive, web: &LivingWeb, urls: &[String]) -
     for (page, url) in web.pages.iter().zip(urls) {
         let mut times = Vec::new();
         if let Some(row) = store.page(url)? {
-            for capture in store.captures_after(row.id, None)? {
+            for capture in store.captures_of(row.id)? {
                 if capture.kind > Kind::Revisit || capture.status != Some(200) {
                     continue;
                 }

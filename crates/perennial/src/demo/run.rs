@@ -22,7 +22,7 @@ use crate::analyse::Analyst;
 use crate::archive::{Archive, is_archive};
 use crate::crawl::clock::Clock;
 use crate::crawl::settings::{CrawlSettings, SiteTable, follow};
-use crate::crawl::{CrawlOptions, Status, crawl, frontier};
+use crate::crawl::{CrawlOptions, Status, crawl};
 
 /// Instants at which the coherence of the archive is asked for.
 const N_QUERIES: u32 = 56;
@@ -144,7 +144,7 @@ pub fn demo(
     let start = Timestamp::parse("2026-03-02")?;
     let web = LivingWeb::new(options.seed, start, options.days);
     let archive = open_archive(&options.root)?;
-    let resumed = frontier::last_visit(archive.store()?.connection())?.unwrap_or(start).max(start);
+    let resumed = archive.store()?.last_visit()?.unwrap_or(start).max(start);
     let clock = match options.factor {
         Some(factor) => Clock::time_lapse(factor, resumed),
         None => Clock::leaping(resumed),

@@ -8,8 +8,10 @@ use std::collections::HashMap;
 
 use perennial_core::page::{PageId, SiteId};
 use perennial_core::time::Timestamp;
+use perennial_core::verdict::AnswerKind;
 use rusqlite::{OptionalExtension, Transaction, params};
 
+use super::looks::answer_code;
 use super::{Store, encode_targets};
 
 /// What kind of record a capture is.
@@ -60,6 +62,11 @@ pub struct CaptureRow {
     pub mime: Option<String>,
     /// Payload digest as in the record, or computed.
     pub digest: String,
+    /// What kind of answer it is; `None` when it is no look at a page.
+    pub answer: Option<AnswerKind>,
+    /// What tells the answer from another, where that is not the digest: where a redirect leads, the digest of a payload
+    /// that was left out.
+    pub identity: Option<String>,
     /// Where the record begins in its file.
     pub offset: u64,
     /// Bytes of the record in its file.
@@ -143,25 +150,31 @@ impl Store {
         self.commit_with(file, rows, |_| Ok(()))
     }
 
-    /// As [`Store::commit`], with more to write in the same transaction: a crawler's own tables.
+    /// As [`Store::commit`], with more to write in the same transaction: what the crawl and the analysis learned.
     pub fn commit_with(
         &mut self,
         file: &FileRow,
         rows: &[CaptureRow],
-        also: impl FnOnce(&Transaction<'_>) -> anyhow::Result<()>,
+        also: impl FnOnce(&mut Commit<'_>) -> anyhow::Result<()>,
     ) -> anyhow::Result<Ingested> {
-        let transaction = self.connection_mut().transaction()?;
-        let file_id = put_file(&transaction, file)?;
-        let mut ingest = Ingest::new(&transaction);
-        let mut done = Ingested::default();
-        for row in rows {
-            match ingest.capture(file_id, row)? {
-                true => done.n_captures += 1,
-                false => done.n_duplicates += 1,
+        self.write(|commit| {
+            let file_id = put_file(commit.transaction, file)?;
+            let mut done = Ingested::default();
+            for row in rows {
+                match commit.capture(file_id, row)? {
+                    true => done.n_captures += 1,
+                    false => done.n_duplicates += 1,
+                }
             }
-        }
-        drop(ingest);
-        also(&transaction)?;
+            also(commit)?;
+            Ok(done)
+        })
+    }
+
+    /// One transaction: all that `work` writes is there afterwards, or nothing of it.
+    pub fn write<T>(&mut self, work: impl FnOnce(&mut Commit<'_>) -> anyhow::Result<T>) -> anyhow::Result<T> {
+        let transaction = self.connection_mut().transaction()?;
+        let done = work(&mut Commit::new(&transaction))?;
         transaction.commit()?;
         Ok(done)
     }
@@ -174,10 +187,7 @@ impl Store {
 
     /// The number of a page, given out now if the address was never seen.
     pub fn page_id(&mut self, url: &str, surt: &str) -> anyhow::Result<PageId> {
-        let transaction = self.connection_mut().transaction()?;
-        let page = Ingest::new(&transaction).page(url, surt)?;
-        transaction.commit()?;
-        Ok(PageId(page))
+        self.write(|commit| Ok(PageId(commit.page(url, surt)?)))
     }
 }
 
@@ -194,9 +204,11 @@ fn put_file(transaction: &Transaction<'_>, file: &FileRow) -> rusqlite::Result<i
         )
 }
 
-/// Page and site numbers met in this transaction: neighbours link to the same pages again and again.
-struct Ingest<'t> {
-    transaction: &'t Transaction<'t>,
+/// A transaction that is being filled. Captures are written here, the frontier in `frontier`, spending in `spent`, lessons
+/// in `lessons`.
+pub struct Commit<'t> {
+    pub(super) transaction: &'t Transaction<'t>,
+    /// Numbers met in this transaction: neighbours link to the same pages again and again.
     pages: HashMap<String, u32>,
     sites: HashMap<String, u32>,
 }
@@ -204,9 +216,16 @@ struct Ingest<'t> {
 /// Bound of the two maps above; beyond it they begin anew.
 const MAX_REMEMBERED: usize = 100_000;
 
-impl<'t> Ingest<'t> {
-    fn new(transaction: &'t Transaction<'t>) -> Ingest<'t> {
-        Ingest { transaction, pages: HashMap::new(), sites: HashMap::new() }
+impl<'t> Commit<'t> {
+    fn new(transaction: &'t Transaction<'t>) -> Commit<'t> {
+        Commit { transaction, pages: HashMap::new(), sites: HashMap::new() }
+    }
+
+    /// The numbers of a page and its site, given out now if the address was never seen.
+    pub(super) fn page_and_site(&mut self, url: &str) -> anyhow::Result<(PageId, SiteId)> {
+        let site = self.site(&site_of(url))?;
+        let page = self.page(url, &perennial_core::surt::surt(url))?;
+        Ok((PageId(page), site))
     }
 
     /// False when the capture was there already.
@@ -242,7 +261,7 @@ impl<'t> Ingest<'t> {
         self.transaction
             .prepare_cached(
                 "INSERT INTO captures (page, time, kind, status, mime, digest, file, offset, length, group_offset,
-                     group_length) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                     group_length, answer, identity) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
             )?
             .insert(params![
                 page,
@@ -256,6 +275,8 @@ impl<'t> Ingest<'t> {
                 row.length as i64,
                 row.group_offset as i64,
                 row.group_length as i64,
+                row.answer.map(answer_code),
+                row.identity,
             ])
     }
 
@@ -353,23 +374,6 @@ impl<'t> Ingest<'t> {
         }
         self.sites.insert(host.to_string(), site);
         Ok(SiteId(site))
-    }
-}
-
-/// Numbers of pages and sites for others who write in the same transaction.
-pub struct PageNumbers<'t>(Ingest<'t>);
-
-impl<'t> PageNumbers<'t> {
-    /// For this transaction.
-    pub fn new(transaction: &'t Transaction<'t>) -> PageNumbers<'t> {
-        PageNumbers(Ingest::new(transaction))
-    }
-
-    /// The numbers of a page and its site, given out now if the address was never seen.
-    pub fn page_and_site(&mut self, url: &str) -> anyhow::Result<(PageId, SiteId)> {
-        let site = self.0.site(&site_of(url))?;
-        let page = self.0.page(url, &perennial_core::surt::surt(url))?;
-        Ok((PageId(page), site))
     }
 }
 

@@ -3,15 +3,24 @@
 //! WAL mode, so readers see a consistent state while a writer works. Nothing here is the only copy of
 //! anything: what cannot be derived from the WARC files or `perennial.toml` has no place in it.
 
-mod graph;
+mod frontier;
 mod ingest;
+mod lessons;
+mod links;
+mod looks;
 mod query;
 mod schema;
+mod spent;
 
-pub use graph::{LinkGraph, decode_targets, encode_targets};
-pub use ingest::{CaptureRow, FileRow, FileState, Ingested, Kind, LinkTarget, PageNumbers, site_of};
+pub use frontier::{Discovery, Ending, FrontierPage, PageKind, Target, Visited};
+pub use ingest::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LinkTarget, site_of};
+pub use lessons::{ChangeFilter, ChangeRow, KnownRow, LessonRow, Worth};
+use links::encode_targets;
+pub use looks::{Look, Order, Selection};
+use query::{CAPTURE_COLUMNS, CAPTURE_TABLES, read_capture};
 pub use query::{Capture, Counts, Filter, PageRow, VersionRow};
 pub use schema::SCHEMA_VERSION;
+pub use spent::OVERALL;
 
 use std::path::Path;
 
@@ -81,15 +90,30 @@ impl Store {
         Ok(Store { connection })
     }
 
-    /// The connection, for tables that other parts of the program own (see [`SCHEMA_VERSION`]).
-    pub fn connection(&self) -> &Connection {
+    pub(crate) fn connection(&self) -> &Connection {
         &self.connection
     }
 
-    /// The connection, to begin a transaction.
-    pub fn connection_mut(&mut self) -> &mut Connection {
+    pub(crate) fn connection_mut(&mut self) -> &mut Connection {
         &mut self.connection
     }
+}
+
+/// 64 bits of an address: with a million addresses two share them once in 36 million archives.
+pub fn url_hash(url: &str) -> u64 {
+    use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+    BuildHasherDefault::<DefaultHasher>::default().hash_one(url)
+}
+
+/// Whether an error says that the disk is full.
+pub fn is_disk_full(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| match cause.downcast_ref::<rusqlite::Error>() {
+        Some(rusqlite::Error::SqliteFailure(failure, _)) => {
+            failure.code == rusqlite::ErrorCode::DiskFull
+                || failure.extended_code == rusqlite::ffi::SQLITE_IOERR_WRITE
+        }
+        _ => false,
+    })
 }
 
 /// A path as SQLite's `file:` addresses want it.

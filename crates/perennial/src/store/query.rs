@@ -1,12 +1,14 @@
 //! Questions to the state: counts, one page's captures and versions, all captures that a filter lets through.
 
-use perennial_core::page::PageId;
+use perennial_core::page::{PageId, SiteId};
 use perennial_core::time::Timestamp;
+use perennial_core::verdict::AnswerKind;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 
 use super::Store;
 use super::ingest::{FileRow, FileState, Kind};
+use super::looks::{PAGES, answer_of};
 
 /// One capture with the address of its page and its place in the WARC files.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -21,6 +23,10 @@ pub struct Capture {
     pub status: Option<u16>,
     pub mime: Option<String>,
     pub digest: String,
+    /// What kind of answer it is; `None` when it is no look at a page.
+    pub answer: Option<AnswerKind>,
+    /// What tells the answer from another: the digest, where a redirect leads.
+    pub identity: String,
     pub file: String,
     pub offset: u64,
     pub length: u64,
@@ -98,12 +104,13 @@ pub struct Counts {
     pub last_capture: Option<String>,
 }
 
-const CAPTURE_COLUMNS: &str = "c.id, c.page, p.url, p.surt, c.time, c.kind, c.status, c.mime, c.digest, \
-     f.name, c.offset, c.length, c.group_offset, c.group_length";
+pub(super) const CAPTURE_COLUMNS: &str = "c.id, c.page, p.url, p.surt, c.time, c.kind, c.status, c.mime, c.digest, \
+     f.name, c.offset, c.length, c.group_offset, c.group_length, c.answer, coalesce(c.identity, c.digest)";
 
-const CAPTURE_TABLES: &str = "captures c JOIN pages p ON p.id = c.page JOIN files f ON f.id = c.file";
+pub(super) const CAPTURE_TABLES: &str =
+    "captures c JOIN pages p ON p.id = c.page JOIN files f ON f.id = c.file";
 
-fn read_capture(row: &Row<'_>) -> rusqlite::Result<Capture> {
+pub(super) fn read_capture(row: &Row<'_>) -> rusqlite::Result<Capture> {
     Ok(Capture {
         id: row.get(0)?,
         page: PageId(row.get(1)?),
@@ -119,6 +126,8 @@ fn read_capture(row: &Row<'_>) -> rusqlite::Result<Capture> {
         length: row.get::<_, i64>(11)? as u64,
         group_offset: row.get::<_, i64>(12)? as u64,
         group_length: row.get::<_, i64>(13)? as u64,
+        answer: row.get::<_, Option<i64>>(14)?.map(answer_of),
+        identity: row.get(15)?,
     })
 }
 
@@ -142,7 +151,7 @@ impl Store {
                 "SELECT count(*) FROM captures WHERE kind = 3 AND mime = 'application/x-vi-delta+xml'",
             )?,
             n_versions: count("SELECT count(*) FROM versions")?,
-            n_indexed: count("SELECT count(*) FROM observations WHERE is_indexed")?,
+            n_indexed: count("SELECT count(*) FROM lessons WHERE is_indexed")?,
             n_pages_with_links: count("SELECT count(*) FROM links")?,
             n_files: count("SELECT count(*) FROM files")?,
             warc_bytes: count("SELECT coalesce(sum(committed), 0) FROM files")?,
@@ -184,6 +193,25 @@ impl Store {
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
             each(read_page(row)?)?;
+        }
+        Ok(())
+    }
+
+    /// The address of a page; empty when there is no such page.
+    pub fn url_of(&self, page: PageId) -> anyhow::Result<String> {
+        let mut statement = self.connection().prepare_cached("SELECT url FROM pages WHERE id = ?1")?;
+        Ok(statement.query_row([page.0], |row| row.get(0)).optional()?.unwrap_or_default())
+    }
+
+    /// Calls `each` with every captured page that people read, with its site and address, in order of their numbers.
+    pub fn each_document(&self, mut each: impl FnMut(PageId, SiteId, &str)) -> anyhow::Result<()> {
+        let mut statement = self.connection().prepare(&format!(
+            "SELECT p.id, p.site, p.url FROM pages p LEFT JOIN crawl_pages f ON f.page = p.id
+             WHERE p.first_seen IS NOT NULL AND {PAGES} ORDER BY p.id"
+        ))?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            each(PageId(row.get(0)?), SiteId(row.get(1)?), row.get_ref(2)?.as_str()?);
         }
         Ok(())
     }
@@ -268,17 +296,6 @@ impl Store {
         )?;
         let millis = Timestamp::from_secs(time.as_secs()).as_millis();
         Ok(statement.query_row(params![url, millis, digest], |row| row.get(0))?)
-    }
-
-    /// The captures of a page after an instant, or all, in order of time.
-    pub fn captures_after(&self, page: PageId, after: Option<Timestamp>) -> anyhow::Result<Vec<Capture>> {
-        let sql = format!(
-            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.page = ?1 AND c.time > ?2 ORDER BY c.time, c.id"
-        );
-        let mut statement = self.connection().prepare_cached(&sql)?;
-        let after = after.map_or(i64::MIN, Timestamp::as_millis);
-        let captures = statement.query_map(params![page.0, after], read_capture)?;
-        Ok(captures.collect::<rusqlite::Result<_>>()?)
     }
 
     /// The capture of an address closest to an instant that brought or confirmed a payload.

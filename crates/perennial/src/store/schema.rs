@@ -146,6 +146,49 @@ const STEPS: &[&str] = &[
         PRIMARY KEY (seed, start)
     ) WITHOUT ROWID;
     ",
+    // 5: every look at a page has a lesson, also where nothing can be laid out
+    "
+    ALTER TABLE captures ADD COLUMN answer INTEGER;
+                                         -- 0 content, 1 not modified, 2 redirect, 3 gone, 4 failed; NULL: no look at a page
+    ALTER TABLE captures ADD COLUMN identity TEXT;
+                                         -- what tells the answer from another, where that is not its digest
+    UPDATE captures SET
+        answer = CASE WHEN kind = 3 OR status BETWEEN 200 AND 299 THEN 0 WHEN status = 304 THEN 1
+            WHEN status BETWEEN 300 AND 399 THEN 2 WHEN status IN (408, 425, 429) OR status BETWEEN 500 AND 599 THEN 4
+            ELSE 3 END,
+        identity = CASE WHEN status BETWEEN 300 AND 399 AND status <> 304 THEN status || ' ' END
+        WHERE kind <= 1 AND status IS NOT NULL OR kind = 3 AND mime = 'application/x-vi-delta+xml';
+    CREATE TABLE lessons (
+        page INTEGER NOT NULL REFERENCES pages(id),
+        time INTEGER NOT NULL,           -- of the capture
+        before INTEGER,                  -- of the capture it was compared with; NULL: the first
+        seen INTEGER NOT NULL,           -- 0 first, 1 same, 2 noise, 3 changed, 4 unjudged, 5 gone
+        importance REAL NOT NULL,        -- 0 to 1
+        n_operations INTEGER NOT NULL,
+        delta BLOB,                      -- Vi-Delta, zstd; NULL: a reader sees no difference, or nobody can tell
+        is_indexed INTEGER NOT NULL,     -- importance since the last indexed version reached the page's threshold
+        PRIMARY KEY (page, time)
+    ) WITHOUT ROWID;
+    CREATE INDEX lessons_time ON lessons(time);
+    INSERT INTO lessons SELECT page, time, before,
+        CASE WHEN before IS NULL THEN 0 WHEN is_noise THEN 2 WHEN delta IS NULL THEN 1 ELSE 3 END,
+        CASE WHEN is_noise THEN 0 ELSE importance END, n_operations, delta, is_indexed FROM observations;
+    DROP TABLE observations;
+    CREATE TABLE known_5 (               -- what the next look at a page is compared with
+        page INTEGER PRIMARY KEY REFERENCES pages(id),
+        time INTEGER NOT NULL,           -- of the last look
+        tree_time INTEGER,               -- of the last tree; NULL: none could be laid out
+        identity TEXT NOT NULL,          -- what tells the last answer from another
+        noise BLOB NOT NULL,             -- history of what changes without saying anything
+        first INTEGER NOT NULL,          -- of the first look
+        total REAL NOT NULL,             -- importance since then
+        gathered REAL NOT NULL           -- importance since the last indexed version
+    );
+    INSERT INTO known_5 SELECT page, time, tree_time, digest, noise, coalesce(first, time), total, gathered FROM known;
+    DROP TABLE known;
+    ALTER TABLE known_5 RENAME TO known;
+    ALTER TABLE crawl_pages ADD COLUMN identity TEXT; -- what tells the last answer from another, where that is not its digest
+    ",
 ];
 
 /// The schema that this program reads and writes.

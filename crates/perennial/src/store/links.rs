@@ -1,45 +1,25 @@
-//! The link graph: one row of compressed page numbers per page -> arrays for link analysis.
+//! Links between pages <-> the table `links`: one row of compressed page numbers a page.
 
 use rusqlite::params;
 
 use super::Store;
 
-/// The archive's own link graph in compressed sparse rows; pages are numbered as in the store.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct LinkGraph {
-    /// `starts[p]..starts[p + 1]` are page `p`'s targets; one longer than there are page numbers.
-    pub starts: Vec<usize>,
-    /// All targets, ascending within a page.
-    pub targets: Vec<u32>,
-}
-
-impl LinkGraph {
-    /// The pages that `page` links to.
-    pub fn targets_of(&self, page: u32) -> &[u32] {
-        let page = page as usize;
-        match (self.starts.get(page), self.starts.get(page + 1)) {
-            (Some(&from), Some(&to)) => &self.targets[from..to],
-            _ => &[],
-        }
-    }
-}
-
 impl Store {
-    /// Loads the graph of the latest version of every page: 4 bytes a link and 8 a page.
-    pub fn link_graph(&self) -> anyhow::Result<LinkGraph> {
-        let n_pages: i64 =
-            self.connection()
-                .query_row("SELECT coalesce(max(id), 0) + 1 FROM pages", [], |row| row.get(0))?;
-        let mut graph = LinkGraph { starts: Vec::with_capacity(n_pages as usize + 1), targets: Vec::new() };
+    /// Calls `each` with every link between two captured pages, by their numbers, as the latest version of the source has
+    /// it.
+    pub fn each_link(&self, mut each: impl FnMut(u32, u32)) -> anyhow::Result<()> {
+        let captured = self.captured_pages()?;
         let mut statement = self.connection().prepare("SELECT page, targets FROM links ORDER BY page")?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let page: u32 = row.get(0)?;
-            graph.starts.resize(page as usize + 1, graph.targets.len());
-            graph.targets.extend(decode_targets(row.get_ref(1)?.as_blob()?));
+            let source: u32 = row.get(0)?;
+            for target in decode_targets(row.get_ref(1)?.as_blob()?) {
+                if captured.get(target as usize).is_some_and(|is_captured| *is_captured) {
+                    each(source, target);
+                }
+            }
         }
-        graph.starts.resize(n_pages as usize + 1, graph.targets.len());
-        Ok(graph)
+        Ok(())
     }
 
     /// The pages that the latest version of a page links to.
@@ -51,10 +31,25 @@ impl Store {
             None => Ok(Vec::new()),
         }
     }
+
+    /// Which pages were captured, by page number.
+    fn captured_pages(&self) -> anyhow::Result<Vec<bool>> {
+        let mut statement = self.connection().prepare("SELECT id FROM pages WHERE first_seen IS NOT NULL")?;
+        let mut rows = statement.query([])?;
+        let mut captured = Vec::new();
+        while let Some(row) = rows.next()? {
+            let page = row.get::<_, u32>(0)? as usize;
+            if page >= captured.len() {
+                captured.resize(page + 1, false);
+            }
+            captured[page] = true;
+        }
+        Ok(captured)
+    }
 }
 
 /// Sorts, drops doubles, and writes the differences as LEB128: about two bytes a link.
-pub fn encode_targets(targets: &mut Vec<u32>) -> Vec<u8> {
+pub(super) fn encode_targets(targets: &mut Vec<u32>) -> Vec<u8> {
     targets.sort_unstable();
     targets.dedup();
     let mut bytes = Vec::with_capacity(targets.len() * 2);
@@ -72,7 +67,7 @@ pub fn encode_targets(targets: &mut Vec<u32>) -> Vec<u8> {
 }
 
 /// Reads what [`encode_targets`] wrote; garbage gives garbage, never a panic.
-pub fn decode_targets(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
+pub(super) fn decode_targets(bytes: &[u8]) -> impl Iterator<Item = u32> + '_ {
     let mut target = 0u32;
     let (mut step, mut shift) = (0u32, 0u32);
     bytes.iter().filter_map(move |&byte| {

@@ -1,0 +1,248 @@
+//! What a look showed, and what was known -> a lesson, and what is known from now on.
+
+use anyhow::Context;
+use perennial_core::diff::Delta;
+use perennial_core::importance::Importance;
+use perennial_core::index::Indexer;
+use perennial_core::look::Seen;
+use perennial_core::noise::NoiseHistory;
+use perennial_core::observe::{Known, Observation};
+use perennial_core::page::PageId;
+use perennial_core::segment::{BlockTree, vixml};
+use perennial_core::time::Timestamp;
+
+use crate::store::{Commit, KnownRow, LessonRow, Store, Worth};
+
+/// Level at which trees and deltas are packed: they are small and written often.
+const ZSTD_LEVEL: i32 = 3;
+/// A tree or delta that unpacks to more than this is damaged.
+const MAX_UNPACKED_BYTES: u64 = 256 << 20;
+
+/// What the next look at a page is compared with.
+#[derive(Clone, Debug)]
+pub struct KnownPage {
+    tree: Option<KnownTree>,
+    noise: NoiseHistory,
+    /// What tells the last answer from another: the same again needs no look. Empty when the page was never there.
+    identity: String,
+    /// The last look.
+    pub time: Timestamp,
+    worth: Worth,
+}
+
+/// The last tree, and the look that first showed it.
+#[derive(Clone, Debug)]
+struct KnownTree {
+    time: Timestamp,
+    tree: Tree,
+}
+
+/// Most visits find the same payload and never need the tree.
+#[derive(Clone, Debug)]
+enum Tree {
+    Packed(Vec<u8>),
+    Read(BlockTree),
+}
+
+impl KnownPage {
+    /// What the state holds of a page, if any look at it was analysed.
+    pub fn load(store: &Store, page: PageId) -> anyhow::Result<Option<KnownPage>> {
+        Ok(store.known(page)?.map(KnownPage::from))
+    }
+
+    /// What tells the last answer that showed the page from another; `None` when the page was never there.
+    pub fn shown(&self) -> Option<&str> {
+        Some(self.identity.as_str()).filter(|identity| !identity.is_empty())
+    }
+
+    /// Tree and noise history, as the comparison wants them; `None` when no look could be laid out.
+    pub fn known(&self) -> anyhow::Result<Option<Known>> {
+        let Some(known) = &self.tree else { return Ok(None) };
+        let tree = match &known.tree {
+            Tree::Packed(packed) => read_tree(packed)?,
+            Tree::Read(tree) => tree.clone(),
+        };
+        Ok(Some(Known { tree, noise: self.noise.clone() }))
+    }
+}
+
+impl From<KnownRow> for KnownPage {
+    fn from(row: KnownRow) -> KnownPage {
+        KnownPage {
+            tree: row.tree.map(|(time, packed)| KnownTree { time, tree: Tree::Packed(packed) }),
+            // A history that cannot be read is learned again.
+            noise: NoiseHistory::from_bytes(&row.noise).unwrap_or_default(),
+            identity: row.identity,
+            time: row.time,
+            worth: row.worth,
+        }
+    }
+}
+
+/// What one look taught, ready to be kept. Made by the thread that analysed, written by the one that owns the state.
+#[derive(Clone, Debug)]
+pub struct Lesson(LessonRow);
+
+impl Lesson {
+    /// A look that needs no layout, or allows none: the same answer again, a redirect, a PDF, a page that is gone.
+    pub fn without_layout(
+        page: PageId,
+        time: Timestamp,
+        identity: &str,
+        before: Option<&KnownPage>,
+        seen: Seen,
+    ) -> (Lesson, KnownPage) {
+        let mut known = match before {
+            Some(known) => known.clone(),
+            None => KnownPage {
+                tree: None,
+                noise: NoiseHistory::default(),
+                identity: String::new(),
+                time,
+                worth: Worth { first: time, total: 0.0, gathered: 0.0 },
+            },
+        };
+        let was_never_there = known.shown().is_none();
+        match seen {
+            Seen::Same => known.noise.record_unchanged(),
+            Seen::Gone if was_never_there => {}
+            _ => identity.clone_into(&mut known.identity),
+        }
+        known.time = time;
+        let is_indexed = is_worth_indexing(&mut known.worth, seen, time);
+        let lesson = Lesson(LessonRow {
+            page,
+            time,
+            before: before.map(|known| known.time),
+            seen,
+            n_operations: 0,
+            delta: None,
+            is_indexed,
+            tree: None,
+            tree_time: known.tree.as_ref().map(|known| known.time),
+            identity: known.identity.clone(),
+            noise: known.noise.to_bytes(),
+            worth: known.worth,
+        });
+        (lesson, known)
+    }
+
+    /// A capture that was laid out and compared, and what is known of the page from now on.
+    pub fn of_observation(
+        page: PageId,
+        time: Timestamp,
+        identity: String,
+        before: Option<&KnownPage>,
+        observation: Observation,
+    ) -> anyhow::Result<(Lesson, KnownPage)> {
+        let known_tree = before.and_then(|known| known.tree.as_ref());
+        let was_there = before.is_some_and(|known| known.shown().is_some());
+        let seen = seen_in(&observation, was_there, known_tree.is_some());
+        let kept_tree = known_tree.filter(|_| observation.is_unchanged()).map(|known| known.time);
+        let delta = observation.delta.as_ref().filter(|delta| !delta.is_empty());
+        let tree = &observation.known.tree;
+        let mut worth = before.map_or(Worth { first: time, total: 0.0, gathered: 0.0 }, |known| known.worth);
+        let is_indexed = is_worth_indexing(&mut worth, seen, time);
+        let tree_time = kept_tree.unwrap_or(time);
+        let lesson = Lesson(LessonRow {
+            page,
+            time,
+            before: before.map(|known| known.time),
+            seen,
+            n_operations: observation.assessment.contributions.len(),
+            delta: delta.map(|delta| pack(&delta.to_xml(tree))).transpose()?,
+            is_indexed,
+            tree: kept_tree.is_none().then(|| pack(&vixml::write(tree))).transpose()?,
+            tree_time: Some(tree_time),
+            identity: identity.clone(),
+            noise: observation.known.noise.to_bytes(),
+            worth,
+        });
+        let Known { tree, noise } = observation.known;
+        let tree = Some(KnownTree { time: tree_time, tree: Tree::Read(tree) });
+        Ok((lesson, KnownPage { tree, noise, identity, time, worth }))
+    }
+
+    /// What changed, as Vi-Delta; an empty one when nothing did.
+    pub fn delta_xml(&self) -> anyhow::Result<String> {
+        let empty = || Delta::default().to_operations_xml();
+        self.0.delta.as_deref().map_or_else(|| Ok(empty()), unpack)
+    }
+
+    /// The capture.
+    pub fn time(&self) -> Timestamp {
+        self.0.time
+    }
+
+    /// What it showed.
+    pub fn seen(&self) -> Seen {
+        self.0.seen
+    }
+
+    /// Whether search and "next important version" see it.
+    pub fn is_indexed(&self) -> bool {
+        self.0.is_indexed
+    }
+
+    /// Nothing changed that a reader would call new.
+    pub fn is_unchanged(&self) -> bool {
+        matches!(self.0.seen, Seen::Same | Seen::Noise)
+    }
+
+    /// Writes it down. Lessons of one page come in order of time.
+    pub fn keep(&self, commit: &Commit<'_>) -> anyhow::Result<()> {
+        commit.put_lesson(&self.0)
+    }
+}
+
+/// Trees of two engines are not compared, so nobody saw a change between them.
+fn seen_in(observation: &Observation, has_before: bool, has_tree: bool) -> Seen {
+    match (has_before, has_tree) {
+        (false, _) => Seen::First,
+        (true, false) => Seen::Unjudged,
+        (true, true) if observation.is_only_noise => Seen::Noise,
+        (true, true) if observation.is_unchanged() || observation.delta.is_none() => Seen::Same,
+        (true, true) => Seen::Changed(observation.importance()),
+    }
+}
+
+/// Takes in a look; whether its version is worth indexing. delta(P), the mean of omega_k, is the importance that the page
+/// showed in a mean period of an hour.
+fn is_worth_indexing(worth: &mut Worth, seen: Seen, now: Timestamp) -> bool {
+    let importance = match seen {
+        // Everything is new, and nothing of it is a change.
+        Seen::First => return true,
+        Seen::Same | Seen::Noise | Seen::Gone => return false,
+        Seen::Changed(importance) => importance,
+        Seen::Unjudged => Importance::new(Seen::UNJUDGED),
+    };
+    worth.first = worth.first.min(now);
+    worth.total += importance.get();
+    let periods = (now - worth.first).as_hours_f64().max(1.0);
+    let mut indexer = Indexer::new(worth.total / periods).gathered(worth.gathered);
+    let is_indexed = indexer.offer(importance);
+    worth.gathered = indexer.gathering();
+    is_indexed
+}
+
+/// The tree that a reader saw at an instant: that of the last analysed look at or before it.
+pub fn tree_at(store: &Store, page: PageId, time: Timestamp) -> anyhow::Result<Option<BlockTree>> {
+    store.packed_tree_at(page, time)?.map(|packed| read_tree(&packed)).transpose()
+}
+
+fn pack(text: &str) -> anyhow::Result<Vec<u8>> {
+    Ok(zstd::bulk::compress(text.as_bytes(), ZSTD_LEVEL)?)
+}
+
+/// A packed tree or delta as text.
+pub fn unpack(packed: &[u8]) -> anyhow::Result<String> {
+    use std::io::Read;
+    let mut text = String::new();
+    zstd::stream::read::Decoder::new(packed)?.take(MAX_UNPACKED_BYTES).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+fn read_tree(packed: &[u8]) -> anyhow::Result<BlockTree> {
+    let cure = "a stored tree is damaged: make it again with `perennial verify --rebuild`";
+    vixml::read(&unpack(packed).context(cure)?).context(cure)
+}

@@ -1,0 +1,69 @@
+//! The looks at a page -> its history, from which people read when it changes.
+
+use perennial_core::look::Seen;
+use perennial_core::page::{PageId, SiteId};
+use perennial_core::series::SeenChange;
+use perennial_core::time::Timestamp;
+
+use crate::store::{Look, Order, Selection, Store};
+
+/// What was seen of one page, oldest first.
+#[derive(Clone, Debug)]
+pub struct PageHistory {
+    /// Which page.
+    pub page: PageId,
+    /// Its site.
+    pub site: SiteId,
+    /// Its address.
+    pub url: String,
+    /// The first look that found it.
+    pub first: Timestamp,
+    /// The last look that found it.
+    pub last: Timestamp,
+    /// Each look after the first, compared with the one before.
+    pub looks: Vec<SeenChange>,
+    /// Looks whose change was not judged.
+    pub n_unjudged: usize,
+}
+
+/// The histories of all pages, of one site's, or of one page, with looks before `until`. A host without a port stands
+/// for that host on any port.
+pub fn histories(store: &Store, only: Option<&str>, until: Timestamp) -> anyhow::Result<Vec<PageHistory>> {
+    let mut histories: Vec<PageHistory> = Vec::new();
+    let selection = only.map_or(Selection::Pages, Selection::Of);
+    store.looks(selection, Order::ByPage, until, |look| {
+        if look.seen == Seen::Gone {
+            return Ok(());
+        }
+        match histories.last_mut().filter(|history| history.page == look.page) {
+            Some(history) => history.add(&look),
+            None => histories.push(PageHistory::begin(&look)),
+        }
+        Ok(())
+    })?;
+    for history in &mut histories {
+        history.url = store.url_of(history.page)?;
+    }
+    Ok(histories)
+}
+
+impl PageHistory {
+    fn begin(look: &Look) -> PageHistory {
+        PageHistory {
+            page: look.page,
+            site: look.site,
+            url: String::new(),
+            first: look.time,
+            last: look.time,
+            looks: Vec::new(),
+            n_unjudged: 0,
+        }
+    }
+
+    fn add(&mut self, look: &Look) {
+        self.n_unjudged += usize::from(look.seen == Seen::Unjudged);
+        let importance = look.seen.importance();
+        self.looks.push(SeenChange { from: self.last, to: look.time, importance });
+        self.last = look.time;
+    }
+}

@@ -1,0 +1,138 @@
+//! Looks, links and what the user says -> a scheduler that has learned from all of it.
+//!
+//! This is the one builder: the crawl starts with it, `perennial schedule` explains it, the demonstration measures it. Nothing
+//! learned is stored: rates and patterns are a function of what was seen, and learning it again takes a second a million
+//! looks.
+//!
+//! | file | what becomes what |
+//! |---|---|
+//! | `followed` | `[[site]]` -> weight, clock and group of each page |
+//! | `history` | looks of a page -> its history, for people |
+//! | `ranks` | links between captured pages -> PageRank |
+
+mod followed;
+mod history;
+mod ranks;
+
+pub use followed::{Followed, group_of};
+pub use history::{PageHistory, histories};
+pub use ranks::{page_ranks, rank_of};
+
+use std::collections::HashSet;
+
+use perennial_core::look::Seen;
+use perennial_core::page::PageId;
+use perennial_core::rank::page_weight;
+use perennial_core::schedule::{ScheduleConfig, Scheduler, VisitOutcome};
+use perennial_core::time::{Span, Timestamp};
+
+use crate::store::{Ending, FrontierPage, Order, PageKind, Selection, Store};
+
+/// Failures in a row that are told again; more make no difference to how long the scheduler waits.
+const MOST_FAILURES: u16 = 16;
+
+/// A scheduler that knows all pages that are followed and has learned from everything that was seen of them up to `now`.
+/// Where no crawl has begun, all pages that people read are followed.
+pub fn scheduler(
+    store: &Store,
+    followed: &Followed,
+    config: ScheduleConfig,
+    chance: u64,
+    now: Timestamp,
+) -> anyhow::Result<Scheduler> {
+    let since = store.first_capture()?.map_or(now, |first| first.min(now));
+    let mut scheduler = Scheduler::new(config, chance, since);
+    let (weights, failed) = add_pages(store, followed, &mut scheduler)?;
+    relearn(store, &mut scheduler, &failed, now)?;
+    tell_weights(store, &weights, &mut scheduler)?;
+    Ok(scheduler)
+}
+
+/// What the user says of each page, by number; 0 for pages that are not followed.
+type UserWeights = Vec<f32>;
+
+/// Adds all pages that are followed. Gives what the user says of them, and those whose last visit left no look.
+fn add_pages(
+    store: &Store,
+    followed: &Followed,
+    scheduler: &mut Scheduler,
+) -> anyhow::Result<(UserWeights, Vec<FrontierPage>)> {
+    let (mut weights, mut failed) = (UserWeights::new(), Vec::new());
+    let mut add = |page: PageId, info: perennial_core::schedule::PageInfo, scheduler: &mut Scheduler| {
+        let at = page.0 as usize;
+        if at >= weights.len() {
+            weights.resize(at + 1, 0.0);
+        }
+        weights[at] = info.weight;
+        scheduler.add_page(page, info);
+    };
+    let mut has_frontier = false;
+    store.each_frontier_page(|known| {
+        has_frontier = true;
+        if known.kind != PageKind::Page || !followed.has_seed(known.seed) {
+            return;
+        }
+        let info = followed.info(Some(known.seed), &known.url, known.site, scheduler);
+        add(known.page, info, scheduler);
+        if matches!(known.ending, Some(Ending::Failed | Ending::Gone)) {
+            failed.push(known);
+        }
+    })?;
+    if !has_frontier {
+        store.each_document(|page, site, url| {
+            let info = followed.info(None, url, site, scheduler);
+            add(page, info, scheduler);
+        })?;
+    }
+    Ok((weights, failed))
+}
+
+/// Tells the scheduler every look up to `now` as it happened, then how the last visits ended that left no look.
+fn relearn(
+    store: &Store,
+    scheduler: &mut Scheduler,
+    failed: &[FrontierPage],
+    now: Timestamp,
+) -> anyhow::Result<()> {
+    let mut gone = HashSet::new();
+    store.looks(Selection::Pages, Order::ByTime, now + Span::from_millis(1), |look| {
+        match look.seen == Seen::Gone {
+            true => gone.insert(look.page),
+            false => gone.remove(&look.page),
+        };
+        scheduler.record(look.page, VisitOutcome::from(look.seen), look.time);
+        Ok(())
+    })?;
+    for page in failed {
+        let Some(visited) = page.visited.filter(|visited| *visited <= now) else { continue };
+        match page.ending {
+            Some(Ending::Gone) if !gone.contains(&page.page) => {
+                scheduler.record(page.page, VisitOutcome::Gone, visited);
+            }
+            Some(Ending::Failed) => (0..page.n_failures.min(MOST_FAILURES)).for_each(|_| {
+                scheduler.record(page.page, VisitOutcome::Failed { retry_at: None }, visited);
+            }),
+            _ => {}
+        }
+    }
+    scheduler.learn_now(now);
+    Ok(())
+}
+
+/// omega(P) of every page.
+fn tell_weights(store: &Store, user: &UserWeights, scheduler: &mut Scheduler) -> anyhow::Result<()> {
+    set_weights(&page_ranks(store, &[])?, user, scheduler);
+    Ok(())
+}
+
+/// Tells the scheduler omega(P): PageRank beside the mean of the pages that are followed, times what the user says. `user` holds
+/// 0 for pages that are not followed.
+pub fn set_weights(ranks: &[f32], user: &[f32], scheduler: &mut Scheduler) {
+    let followed = || (0..user.len()).filter(|&at| user[at] > 0.0);
+    let rank = |at: usize| rank_of(ranks, PageId(at as u32));
+    let sum: f64 = followed().map(|at| f64::from(rank(at))).sum();
+    let mean = (sum / followed().count().max(1) as f64).max(1e-9) as f32;
+    for at in followed() {
+        scheduler.set_weight(PageId(at as u32), page_weight(rank(at) / mean, user[at]));
+    }
+}

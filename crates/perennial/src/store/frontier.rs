@@ -1,0 +1,349 @@
+//! What the crawl remembers of every address between visits <-> the tables `crawl_pages`, `crawl_seeds`, `crawl_hosts`,
+//! `crawl_passes`.
+//!
+//! All writes happen inside the transaction that commits the captures they speak of, so a page counts as
+//! visited exactly when its capture is safe.
+
+use std::collections::HashMap;
+
+use anyhow::Context;
+use perennial_core::page::{PageId, SiteId};
+use perennial_core::politeness::HostState;
+use perennial_core::time::Timestamp;
+use perennial_core::validator::ValidatorTrust;
+use perennial_core::verdict::Validators;
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::{Commit, Store};
+
+/// What an address is to the crawl.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PageKind {
+    /// Visited again and again, read for links.
+    Page,
+    /// A style sheet, an image: captured with the pages that need it.
+    Requisite,
+    /// Read for addresses.
+    Sitemap,
+}
+
+impl PageKind {
+    fn from_code(code: i64) -> PageKind {
+        match code {
+            1 => PageKind::Requisite,
+            2 => PageKind::Sitemap,
+            _ => PageKind::Page,
+        }
+    }
+}
+
+/// How the last visit ended, as stored.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ending {
+    /// Another content than before.
+    Changed,
+    /// The same content.
+    Unchanged,
+    /// Nothing that counts came back.
+    Failed,
+    /// It is not there, or may not be fetched.
+    Gone,
+}
+
+impl Ending {
+    /// Reads the stored number.
+    pub fn from_code(code: i64) -> Ending {
+        match code {
+            0 => Ending::Changed,
+            1 => Ending::Unchanged,
+            3 => Ending::Gone,
+            _ => Ending::Failed,
+        }
+    }
+}
+
+/// An address on its way to being visited.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// Its number.
+    pub page: PageId,
+    /// Its host's number.
+    pub site: SiteId,
+    /// Where it is.
+    pub url: String,
+    /// What it is.
+    pub kind: PageKind,
+    /// Number of its seed in `crawl_seeds`.
+    pub seed: i64,
+    /// Links from the seed.
+    pub depth: u32,
+    /// Redirects that led here in a row.
+    pub n_redirects: u32,
+    /// The last visit that ended.
+    pub visited: Option<Timestamp>,
+    /// Visits that failed in a row.
+    pub n_failures: u16,
+    /// Payload of the last full answer.
+    pub digest: Option<String>,
+    /// What tells the last answer from another, where that is not the digest.
+    pub identity: Option<String>,
+    /// Sent with the last full answer.
+    pub validators: Validators,
+    /// What they are worth.
+    pub trust: ValidatorTrust,
+}
+
+/// An address that the crawl knows, as it is loaded at the start.
+#[derive(Clone, Debug)]
+pub struct FrontierPage {
+    /// Its number.
+    pub page: PageId,
+    /// Its host's number.
+    pub site: SiteId,
+    /// Where it is.
+    pub url: String,
+    /// What it is.
+    pub kind: PageKind,
+    /// Number of its seed in `crawl_seeds`.
+    pub seed: i64,
+    /// Links from the seed.
+    pub depth: u32,
+    /// The last visit that ended.
+    pub visited: Option<Timestamp>,
+    /// How.
+    pub ending: Option<Ending>,
+    /// Visits that failed in a row.
+    pub n_failures: u16,
+}
+
+/// What a visit changes in its row.
+#[derive(Clone, Debug)]
+pub struct Visited {
+    /// Whose.
+    pub page: PageId,
+    /// When it ended.
+    pub at: Timestamp,
+    /// How.
+    pub ending: Ending,
+    /// Failures in a row, this one included.
+    pub n_failures: u16,
+    /// Payload and validators of a full answer; None leaves what is there.
+    pub answer: Option<(String, Validators)>,
+    /// What tells the answer from another; None leaves what is there.
+    pub identity: Option<String>,
+    /// What the validators are worth now.
+    pub trust: ValidatorTrust,
+}
+
+/// An address that a document led to.
+#[derive(Clone, Debug)]
+pub struct Discovery {
+    /// Canonical.
+    pub url: String,
+    /// What it is.
+    pub kind: PageKind,
+    /// Number of its seed in `crawl_seeds`.
+    pub seed: i64,
+    /// Links from the seed.
+    pub depth: u32,
+    /// Redirects that led here in a row.
+    pub n_redirects: u32,
+    /// When a sitemap says that it changed.
+    pub changed: Option<Timestamp>,
+}
+
+impl Commit<'_> {
+    /// Numbers of the seeds, given out once.
+    pub fn seed_numbers(&self, urls: &[String]) -> anyhow::Result<Vec<i64>> {
+        let mut put = self.transaction.prepare_cached(
+            "INSERT INTO crawl_seeds (url) VALUES (?1) ON CONFLICT (url) DO UPDATE SET url = url RETURNING id",
+        )?;
+        let numbers = urls.iter().map(|url| put.query_row([url], |row| row.get(0)));
+        Ok(numbers.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Adds an address, or makes a requisite a page when a link leads to it. Gives its numbers.
+    pub fn put_discovery(&mut self, found: &Discovery) -> anyhow::Result<(PageId, SiteId)> {
+        let (page, site) = self.page_and_site(&found.url)?;
+        self.transaction
+            .prepare_cached(
+                "INSERT INTO crawl_pages (page, kind, seed, depth, n_redirects) VALUES (?1, ?2, ?3, ?4, ?5)
+                 ON CONFLICT (page) DO UPDATE SET kind = min(kind, ?2), depth = min(depth, ?4), seed = ?3
+                 WHERE kind > ?2 OR (kind = ?2 AND depth > ?4)",
+            )?
+            .execute(params![page.0, found.kind as i64, found.seed, found.depth, found.n_redirects])?;
+        Ok((page, site))
+    }
+
+    /// Writes down how a visit ended.
+    pub fn put_visited(&self, visited: &Visited) -> anyhow::Result<()> {
+        let (digest, validators) = visited.answer.clone().unzip();
+        let Validators { etag, last_modified } = validators.unwrap_or_default();
+        self.transaction
+            .prepare_cached(
+                "UPDATE crawl_pages SET visited = ?2, ending = ?3, n_failures = ?4, trust = ?5,
+                     etag = CASE WHEN ?6 IS NULL THEN etag ELSE ?7 END,
+                     last_modified = CASE WHEN ?6 IS NULL THEN last_modified ELSE ?8 END,
+                     digest = coalesce(?6, digest), identity = coalesce(?9, identity)
+                 WHERE page = ?1",
+            )?
+            .execute(params![
+                visited.page.0,
+                visited.at.as_millis(),
+                visited.ending as i64,
+                visited.n_failures,
+                visited.trust.to_bytes(),
+                digest,
+                etag,
+                last_modified,
+                visited.identity,
+            ])?;
+        Ok(())
+    }
+
+    /// Remembers when a host may be asked again.
+    pub fn put_host(&self, site: SiteId, state: &HostState) -> anyhow::Result<()> {
+        self.transaction
+            .prepare_cached(
+                "INSERT OR REPLACE INTO crawl_hosts (site, ready_at, n_troubles) VALUES (?1, ?2, ?3)",
+            )?
+            .execute(params![site.0, state.ready_at.as_millis(), state.n_troubles])?;
+        Ok(())
+    }
+
+    /// Begins a pass over everything (`--once`), or goes on with one that did not end. Gives its number and start.
+    pub fn begin_pass(&self, now: Timestamp) -> anyhow::Result<(i64, Timestamp)> {
+        let open = self
+            .transaction
+            .query_row(
+                "SELECT id, started FROM crawl_passes WHERE ended IS NULL ORDER BY id DESC LIMIT 1",
+                [],
+                |row| Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?))),
+            )
+            .optional()?;
+        if let Some(open) = open {
+            return Ok(open);
+        }
+        self.transaction.execute("INSERT INTO crawl_passes (started) VALUES (?1)", [now.as_millis()])?;
+        Ok((self.transaction.last_insert_rowid(), now))
+    }
+
+    /// Notes that a pass is complete.
+    pub fn end_pass(&self, pass: i64, now: Timestamp) -> anyhow::Result<()> {
+        let sql = "UPDATE crawl_passes SET ended = ?2 WHERE id = ?1";
+        self.transaction.execute(sql, params![pass, now.as_millis()])?;
+        Ok(())
+    }
+
+    /// Whether a page had a visit that ended.
+    pub fn was_visited(&self, page: PageId) -> anyhow::Result<bool> {
+        let visited: Option<Option<i64>> = self
+            .transaction
+            .prepare_cached("SELECT visited FROM crawl_pages WHERE page = ?1")?
+            .query_row([page.0], |row| row.get(0))
+            .optional()?;
+        Ok(visited.flatten().is_some())
+    }
+}
+
+impl Store {
+    /// All hosts that must still be left in peace.
+    pub fn host_states(&self) -> anyhow::Result<HashMap<SiteId, HostState>> {
+        let mut statement =
+            self.connection().prepare("SELECT site, ready_at, n_troubles FROM crawl_hosts")?;
+        let rows = statement.query_map([], |row| {
+            let state = HostState { ready_at: Timestamp::from_millis(row.get(1)?), n_troubles: row.get(2)? };
+            Ok((SiteId(row.get(0)?), state))
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Everything needed to visit a page; None when it is no longer known.
+    pub fn target(&self, page: PageId) -> anyhow::Result<Option<Target>> {
+        self.connection()
+            .prepare_cached(
+                "SELECT c.page, p.site, p.url, c.kind, c.seed, c.depth, c.n_redirects, c.visited, c.n_failures, c.digest,
+                     c.etag, c.last_modified, c.trust, c.identity
+                 FROM crawl_pages c JOIN pages p ON p.id = c.page WHERE c.page = ?1",
+            )?
+            .query_row([page.0], read_target)
+            .optional()
+            .context("cannot read the crawl's state")
+    }
+
+    /// Calls `each` with every address that the crawl knows, in the order in which they were found.
+    pub fn each_frontier_page(&self, mut each: impl FnMut(FrontierPage)) -> anyhow::Result<()> {
+        let mut statement = self.connection().prepare(
+            "SELECT c.page, p.site, p.url, c.kind, c.seed, c.depth, c.visited, c.ending, c.n_failures
+             FROM crawl_pages c JOIN pages p ON p.id = c.page ORDER BY c.page",
+        )?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            each(FrontierPage {
+                page: PageId(row.get(0)?),
+                site: SiteId(row.get(1)?),
+                url: row.get(2)?,
+                kind: PageKind::from_code(row.get(3)?),
+                seed: row.get(4)?,
+                depth: row.get(5)?,
+                visited: row.get::<_, Option<i64>>(6)?.map(Timestamp::from_millis),
+                ending: row.get::<_, Option<i64>>(7)?.map(Ending::from_code),
+                n_failures: row.get(8)?,
+            });
+        }
+        Ok(())
+    }
+
+    /// The latest visit of all: where a virtual clock goes on.
+    pub fn last_visit(&self) -> anyhow::Result<Option<Timestamp>> {
+        self.time_of("SELECT max(visited) FROM crawl_pages")
+    }
+
+    /// The first capture of all: where what can be learned begins.
+    pub fn first_capture(&self) -> anyhow::Result<Option<Timestamp>> {
+        self.time_of("SELECT min(first_seen) FROM pages")
+    }
+
+    /// The last capture of all.
+    pub fn last_capture(&self) -> anyhow::Result<Option<Timestamp>> {
+        self.time_of("SELECT max(last_seen) FROM pages")
+    }
+
+    fn time_of(&self, sql: &str) -> anyhow::Result<Option<Timestamp>> {
+        let millis: Option<i64> = self.connection().query_row(sql, [], |row| row.get(0))?;
+        Ok(millis.map(Timestamp::from_millis))
+    }
+
+    /// The numbers of all seeds that ever were, by address.
+    pub fn seeds(&self) -> anyhow::Result<HashMap<String, i64>> {
+        let mut statement = self.connection().prepare("SELECT url, id FROM crawl_seeds")?;
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The host of a site.
+    pub fn host_of(&self, site: SiteId) -> anyhow::Result<Option<String>> {
+        let mut statement = self.connection().prepare_cached("SELECT host FROM sites WHERE id = ?1")?;
+        Ok(statement.query_row([site.0], |row| row.get(0)).optional()?)
+    }
+}
+
+fn read_target(row: &Row<'_>) -> rusqlite::Result<Target> {
+    Ok(Target {
+        page: PageId(row.get(0)?),
+        site: SiteId(row.get(1)?),
+        url: row.get(2)?,
+        kind: PageKind::from_code(row.get(3)?),
+        seed: row.get(4)?,
+        depth: row.get(5)?,
+        n_redirects: row.get(6)?,
+        visited: row.get::<_, Option<i64>>(7)?.map(Timestamp::from_millis),
+        n_failures: row.get(8)?,
+        digest: row.get(9)?,
+        validators: Validators { etag: row.get(10)?, last_modified: row.get(11)? },
+        identity: row.get(13)?,
+        trust: ValidatorTrust::from_bytes(&row.get::<_, Option<Vec<u8>>>(12)?.unwrap_or_default()),
+    })
+}

@@ -1,0 +1,268 @@
+//! What captures taught <-> the tables `lessons`, `trees` and `known`. All of it can be made again from the
+//! captures, so nothing here is the only copy of anything.
+
+use perennial_core::importance::Importance;
+use perennial_core::look::Seen;
+use perennial_core::page::PageId;
+use perennial_core::time::Timestamp;
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::looks::PAGES;
+use super::{CAPTURE_COLUMNS, CAPTURE_TABLES, Capture, Commit, Store, read_capture};
+
+/// What decides which versions are worth indexing (docs/papers.md, Index threshold).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Worth {
+    /// The first look.
+    pub first: Timestamp,
+    /// Importance seen since then.
+    pub total: f64,
+    /// Importance seen since the last version that was worth indexing.
+    pub gathered: f64,
+}
+
+/// What the next look at a page is compared with.
+#[derive(Clone, Debug)]
+pub struct KnownRow {
+    /// The last look.
+    pub time: Timestamp,
+    /// What tells its answer from another.
+    pub identity: String,
+    /// The look whose tree is the last one, and that tree (Vi-XML, zstd); `None` where no look could be laid out.
+    pub tree: Option<(Timestamp, Vec<u8>)>,
+    /// What earlier looks taught of the page's noise.
+    pub noise: Vec<u8>,
+    /// What was seen so far.
+    pub worth: Worth,
+}
+
+/// What one look taught, as it is stored.
+#[derive(Clone, Debug)]
+pub struct LessonRow {
+    /// Which page.
+    pub page: PageId,
+    /// When it was captured.
+    pub time: Timestamp,
+    /// The look that it was compared with.
+    pub before: Option<Timestamp>,
+    /// What it showed.
+    pub seen: Seen,
+    /// How many operations the change has.
+    pub n_operations: usize,
+    /// What changed (Vi-Delta, zstd); `None`: a reader sees no difference, or nobody can tell.
+    pub delta: Option<Vec<u8>>,
+    /// Whether search and "next important version" see it.
+    pub is_indexed: bool,
+    /// A tree (Vi-XML, zstd) that no earlier look showed.
+    pub tree: Option<Vec<u8>>,
+    /// The look whose tree is the last one.
+    pub tree_time: Option<Timestamp>,
+    /// What tells its answer from another.
+    pub identity: String,
+    /// What was learned of the page's noise.
+    pub noise: Vec<u8>,
+    /// What was seen so far.
+    pub worth: Worth,
+}
+
+/// A change that can be shown: two looks that differ, and how.
+#[derive(Clone, Debug)]
+pub struct ChangeRow {
+    /// Which page.
+    pub page: PageId,
+    /// Its address.
+    pub url: String,
+    /// The look that showed it.
+    pub time: Timestamp,
+    /// The look before.
+    pub before: Timestamp,
+    /// What it showed.
+    pub seen: Seen,
+    /// Vi-Delta, zstd.
+    pub delta: Vec<u8>,
+}
+
+/// Which changes: all conditions that are given must hold.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ChangeFilter<'a> {
+    /// Address of the page.
+    pub url: Option<&'a str>,
+    /// Host of the site.
+    pub host: Option<&'a str>,
+    /// Not before this instant.
+    pub since: Option<Timestamp>,
+    /// Before this instant.
+    pub until: Option<Timestamp>,
+    /// How much the change matters at least.
+    pub min_importance: f64,
+}
+
+/// Looks at pages that no lesson was drawn from.
+const BACKLOG: &str =
+    "FROM captures c JOIN pages p ON p.id = c.page LEFT JOIN crawl_pages f ON f.page = c.page
+     LEFT JOIN lessons l ON l.page = c.page AND l.time = c.time
+     WHERE l.page IS NULL AND c.answer IS NOT NULL AND c.answer < 4 AND";
+
+/// The number in the state file, and the importance beside it.
+fn code_of(seen: Seen) -> (i64, f64) {
+    match seen {
+        Seen::First => (0, 1.0),
+        Seen::Same => (1, 0.0),
+        Seen::Noise => (2, 0.0),
+        Seen::Changed(importance) => (3, importance.get()),
+        Seen::Unjudged => (4, Seen::UNJUDGED),
+        Seen::Gone => (5, 0.0),
+    }
+}
+
+/// From the number in the state file.
+pub(super) fn seen_of(code: i64, importance: f64) -> Seen {
+    match code {
+        0 => Seen::First,
+        1 => Seen::Same,
+        2 => Seen::Noise,
+        3 => Seen::Changed(Importance::new(importance)),
+        5 => Seen::Gone,
+        _ => Seen::Unjudged,
+    }
+}
+
+impl Commit<'_> {
+    /// Writes a lesson down. Lessons of one page come in order of time.
+    pub fn put_lesson(&self, lesson: &LessonRow) -> anyhow::Result<()> {
+        let (page, time) = (lesson.page.0, lesson.time.as_millis());
+        let (seen, importance) = code_of(lesson.seen);
+        self.transaction
+            .prepare_cached(
+                "INSERT OR REPLACE INTO lessons (page, time, before, seen, importance, n_operations, delta, is_indexed)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            )?
+            .execute(params![
+                page,
+                time,
+                lesson.before.map(Timestamp::as_millis),
+                seen,
+                importance,
+                lesson.n_operations as i64,
+                lesson.delta,
+                lesson.is_indexed
+            ])?;
+        if let (Some(tree), Some(tree_time)) = (&lesson.tree, lesson.tree_time) {
+            self.transaction
+                .prepare_cached("INSERT OR REPLACE INTO trees (page, time, vixml) VALUES (?1, ?2, ?3)")?
+                .execute(params![page, tree_time.as_millis(), tree])?;
+        }
+        self.transaction
+            .prepare_cached(
+                "INSERT OR REPLACE INTO known (page, time, tree_time, identity, noise, first, total, gathered)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+            )?
+            .execute(params![
+                page,
+                time,
+                lesson.tree_time.map(Timestamp::as_millis),
+                lesson.identity,
+                lesson.noise,
+                lesson.worth.first.as_millis(),
+                lesson.worth.total,
+                lesson.worth.gathered
+            ])?;
+        Ok(())
+    }
+
+    /// Forgets what was learned of a page, because captures came that are older than what was analysed.
+    pub fn forget_lessons(&self, page: PageId) -> anyhow::Result<()> {
+        for table in ["lessons", "trees", "known"] {
+            self.transaction.execute(&format!("DELETE FROM {table} WHERE page = ?1"), [page.0])?;
+        }
+        Ok(())
+    }
+}
+
+impl Store {
+    /// How many looks at pages wait for their analysis.
+    pub fn count_backlog(&self) -> anyhow::Result<u64> {
+        let sql = format!("SELECT count(*) {BACKLOG} {PAGES}");
+        Ok(self.connection().query_row(&sql, [], |row| row.get::<_, i64>(0))? as u64)
+    }
+
+    /// The pages that have such looks, with the earliest of them.
+    pub fn backlog(&self) -> anyhow::Result<Vec<(PageId, Timestamp)>> {
+        let sql = format!("SELECT c.page, min(c.time) {BACKLOG} {PAGES} GROUP BY c.page ORDER BY c.page");
+        let mut statement = self.connection().prepare(&sql)?;
+        let pages =
+            statement.query_map([], |row| Ok((PageId(row.get(0)?), Timestamp::from_millis(row.get(1)?))))?;
+        Ok(pages.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The looks at a page after an instant, or all, in order of time.
+    pub fn looks_after(&self, page: PageId, after: Option<Timestamp>) -> anyhow::Result<Vec<Capture>> {
+        let sql = format!(
+            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES}
+             WHERE c.page = ?1 AND c.time > ?2 AND c.answer IS NOT NULL AND c.answer < 4 ORDER BY c.time, c.id"
+        );
+        let mut statement = self.connection().prepare_cached(&sql)?;
+        let after = after.map_or(i64::MIN, Timestamp::as_millis);
+        let captures = statement.query_map(params![page.0, after], read_capture)?;
+        Ok(captures.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// What is known of a page, if any look at it was analysed.
+    pub fn known(&self, page: PageId) -> anyhow::Result<Option<KnownRow>> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT k.time, k.tree_time, k.identity, k.noise, t.vixml, k.first, k.total, k.gathered
+             FROM known k LEFT JOIN trees t ON t.page = k.page AND t.time = k.tree_time WHERE k.page = ?1",
+        )?;
+        Ok(statement.query_row([page.0], read_known).optional()?)
+    }
+
+    /// The tree (Vi-XML, zstd) that a reader saw at an instant: that of the last analysed look at or before it.
+    pub fn packed_tree_at(&self, page: PageId, time: Timestamp) -> anyhow::Result<Option<Vec<u8>>> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT vixml FROM trees WHERE page = ?1 AND time <= ?2 ORDER BY time DESC LIMIT 1",
+        )?;
+        Ok(statement.query_row(params![page.0, time.as_millis()], |row| row.get(0)).optional()?)
+    }
+
+    /// Calls `each` with the changes that the filter lets through, oldest first.
+    pub fn each_change(
+        &self,
+        filter: &ChangeFilter<'_>,
+        mut each: impl FnMut(ChangeRow) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut statement = self.connection().prepare(
+            "SELECT l.page, p.url, l.time, l.before, l.seen, l.importance, l.delta
+             FROM lessons l JOIN pages p ON p.id = l.page JOIN sites s ON s.id = p.site
+             WHERE l.delta IS NOT NULL AND l.before IS NOT NULL AND l.importance >= ?1
+               AND (?2 IS NULL OR p.url = ?2) AND (?3 IS NULL OR s.host = ?3)
+               AND (?4 IS NULL OR l.time >= ?4) AND (?5 IS NULL OR l.time < ?5)
+             ORDER BY l.time, l.page",
+        )?;
+        let (since, until) = (filter.since.map(Timestamp::as_millis), filter.until.map(Timestamp::as_millis));
+        let mut rows =
+            statement.query(params![filter.min_importance, filter.url, filter.host, since, until])?;
+        while let Some(row) = rows.next()? {
+            each(ChangeRow {
+                page: PageId(row.get(0)?),
+                url: row.get(1)?,
+                time: Timestamp::from_millis(row.get(2)?),
+                before: Timestamp::from_millis(row.get(3)?),
+                seen: seen_of(row.get(4)?, row.get(5)?),
+                delta: row.get(6)?,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+fn read_known(row: &Row<'_>) -> rusqlite::Result<KnownRow> {
+    let time = |column| row.get(column).map(Timestamp::from_millis);
+    let tree_time = row.get::<_, Option<i64>>(1)?.map(Timestamp::from_millis);
+    Ok(KnownRow {
+        time: time(0)?,
+        identity: row.get(2)?,
+        tree: tree_time.zip(row.get(4)?),
+        noise: row.get(3)?,
+        worth: Worth { first: time(5)?, total: row.get(6)?, gathered: row.get(7)? },
+    })
+}

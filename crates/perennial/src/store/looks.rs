@@ -1,0 +1,137 @@
+//! Captures and lessons -> looks: the one query for "which captures are looks at a page, and what did each show".
+//!
+//! A look that was analysed has its lesson's word. One that was not yet is judged by its answer and the answer before it
+//! ([`Seen::between`]).
+
+use perennial_core::look::Seen;
+use perennial_core::page::{PageId, SiteId};
+use perennial_core::time::Timestamp;
+use perennial_core::verdict::AnswerKind;
+use rusqlite::types::Value;
+use rusqlite::{Row, params_from_iter};
+
+use super::Store;
+use super::lessons::seen_of;
+
+/// What people read: what the crawl follows as a page and, where no crawl knows the address, documents.
+pub(super) const PAGES: &str =
+    "(f.kind = 0 OR f.kind IS NULL AND p.mime IN ('text/html', 'application/xhtml+xml', 'warc/revisit'))";
+
+/// Whose looks.
+#[derive(Clone, Copy, Debug)]
+pub enum Selection<'a> {
+    /// Of all that people read.
+    Pages,
+    /// Of the pages of this host, or of the page with this address. A host without a port stands for that host on any
+    /// port.
+    Of(&'a str),
+}
+
+/// In which order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// One page after the other, each in order of time.
+    ByPage,
+    /// As they happened.
+    ByTime,
+}
+
+/// One look at a page.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Look {
+    /// Which page.
+    pub page: PageId,
+    /// Its site.
+    pub site: SiteId,
+    /// When.
+    pub time: Timestamp,
+    /// What it showed.
+    pub seen: Seen,
+    /// Whether that is the analysis's word.
+    pub is_analysed: bool,
+}
+
+/// The number in the state file.
+pub(super) fn answer_code(kind: AnswerKind) -> i64 {
+    match kind {
+        AnswerKind::Content => 0,
+        AnswerKind::NotModified => 1,
+        AnswerKind::Redirect => 2,
+        AnswerKind::Gone => 3,
+        AnswerKind::Failed => 4,
+    }
+}
+
+/// From the number in the state file.
+pub(super) fn answer_of(code: i64) -> AnswerKind {
+    match code {
+        0 => AnswerKind::Content,
+        1 => AnswerKind::NotModified,
+        2 => AnswerKind::Redirect,
+        3 => AnswerKind::Gone,
+        _ => AnswerKind::Failed,
+    }
+}
+
+impl Store {
+    /// Calls `each` with every look before `until`. Of several captures of a page in one second the first counts.
+    pub fn looks(
+        &self,
+        selection: Selection<'_>,
+        order: Order,
+        until: Timestamp,
+        mut each: impl FnMut(Look) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let (filter, only) = self.filter_of(selection)?;
+        let order = match order {
+            Order::ByPage => "k.page, k.time",
+            Order::ByTime => "k.time, k.page",
+        };
+        let mut statement = self.connection().prepare(&format!(
+            "WITH looks AS (
+               SELECT c.page AS page, p.site AS site, c.time AS time, c.answer AS answer,
+                 coalesce(c.identity, c.digest) AS identity, min(c.id) AS id
+               FROM captures c JOIN pages p ON p.id = c.page
+               LEFT JOIN crawl_pages f ON f.page = c.page
+               WHERE c.answer IS NOT NULL AND c.answer < 4 AND c.time < ?1 AND {filter}
+               GROUP BY c.page, c.time)
+             SELECT k.page, k.site, k.time, k.answer, k.identity,
+               lag(k.identity) OVER w, l.seen, l.importance
+             FROM looks k LEFT JOIN lessons l ON l.page = k.page AND l.time = k.time
+             WINDOW w AS (PARTITION BY k.page ORDER BY k.time)
+             ORDER BY {order}"
+        ))?;
+        let values = [Some(Value::from(until.as_millis())), only].into_iter().flatten();
+        let mut rows = statement.query(params_from_iter(values))?;
+        while let Some(row) = rows.next()? {
+            if let Some(look) = read_look(row)? {
+                each(look)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The condition in SQL and what it compares with.
+    fn filter_of(&self, selection: Selection<'_>) -> anyhow::Result<(String, Option<Value>)> {
+        let Selection::Of(name) = selection else { return Ok((PAGES.to_owned(), None)) };
+        if let Some(page) = self.page(name)? {
+            return Ok(("c.page = ?2".to_owned(), Some(Value::from(i64::from(page.id.0)))));
+        }
+        let sites = "SELECT id FROM sites WHERE host = ?2 OR substr(host, 1, length(?2) + 1) = ?2 || ':'";
+        Ok((format!("p.site IN ({sites}) AND {PAGES}"), Some(Value::from(name.to_owned()))))
+    }
+}
+
+fn read_look(row: &Row<'_>) -> rusqlite::Result<Option<Look>> {
+    let lesson: Option<i64> = row.get(6)?;
+    let seen = match lesson {
+        Some(code) => Some(seen_of(code, row.get(7)?)),
+        None => {
+            let (before, identity): (Option<String>, String) = (row.get(5)?, row.get(4)?);
+            Seen::between(before.as_deref(), answer_of(row.get(3)?), &identity)
+        }
+    };
+    let (page, site) = (PageId(row.get(0)?), SiteId(row.get(1)?));
+    let time = Timestamp::from_millis(row.get(2)?);
+    Ok(seen.map(|seen| Look { page, site, time, seen, is_analysed: lesson.is_some() }))
+}

@@ -1,0 +1,46 @@
+//! What visits took <-> the table `crawl_spent`, in pieces of a minute.
+
+use perennial_core::time::{Span, Timestamp};
+use rusqlite::params;
+
+use super::{Commit, Store};
+
+/// Spending is remembered in pieces of this length.
+const GRAIN: Span = Span::from_secs(60);
+/// Number under which spending of all sites together is remembered; seeds count from 1.
+pub const OVERALL: i64 = 0;
+
+impl Commit<'_> {
+    /// Remembers what a visit took, under its seed and overall.
+    pub fn put_spent(&self, seed: i64, is_page: bool, n_bytes: u64, at: Timestamp) -> anyhow::Result<()> {
+        let mut put = self.transaction.prepare_cached(
+            "INSERT INTO crawl_spent (seed, start, n_visits, n_bytes) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO UPDATE SET n_visits = n_visits + ?3, n_bytes = n_bytes + ?4",
+        )?;
+        let grain = GRAIN.as_millis();
+        let start = at.as_millis().div_euclid(grain).saturating_mul(grain);
+        for of in [OVERALL, seed] {
+            put.execute(params![of, start, i64::from(is_page), n_bytes as i64])?;
+        }
+        Ok(())
+    }
+
+    /// Forgets what was spent before an instant.
+    pub fn forget_spent(&self, before: Timestamp) -> anyhow::Result<()> {
+        self.transaction.execute("DELETE FROM crawl_spent WHERE start < ?1", [before.as_millis()])?;
+        Ok(())
+    }
+}
+
+impl Store {
+    /// Visits of pages and bytes that a seed took since an instant.
+    pub fn spent(&self, seed: i64, since: Timestamp) -> anyhow::Result<(u64, u64)> {
+        let mut sum = self.connection().prepare_cached(
+            "SELECT coalesce(sum(n_visits), 0), coalesce(sum(n_bytes), 0) FROM crawl_spent
+             WHERE seed = ?1 AND start >= ?2",
+        )?;
+        Ok(sum.query_row(params![seed, since.as_millis()], |row| {
+            Ok((row.get::<_, i64>(0)? as u64, row.get::<_, i64>(1)? as u64))
+        })?)
+    }
+}

@@ -14,6 +14,7 @@ use url::Url;
 
 use crate::dom::{Dom, DomKind, DomNode};
 use crate::engine::Built;
+use crate::mentions::Mentions;
 use crate::resource::svg_intrinsic_size;
 
 /// A cell that spans more columns or rows than this spans this many.
@@ -23,14 +24,15 @@ pub(crate) struct Build<'a> {
     dom: &'a Dom,
     base: &'a Url,
     built: Built,
+    mentions: &'a mut Mentions,
     svgs: Vec<(NodeId, (u32, u32))>,
 }
 
 impl<'a> Build<'a> {
-    pub(crate) fn new(dom: &'a Dom, base: &'a Url) -> Build<'a> {
+    pub(crate) fn new(dom: &'a Dom, base: &'a Url, mentions: &'a mut Mentions) -> Build<'a> {
         let n = dom.nodes.len();
         let built = Built { ids: vec![None; n], order: Vec::with_capacity(n), parents: vec![None; n] };
-        Build { dom, base, built, svgs: Vec::new() }
+        Build { dom, base, built, mentions, svgs: Vec::new() }
     }
 
     /// Makes the nodes in document order, because the engine orders stylesheets by the order of creation.
@@ -150,8 +152,9 @@ impl<'a> Build<'a> {
         ))
     }
 
-    fn style(&self, mutator: &mut DocumentMutator<'_>, index: u32) -> Option<NodeId> {
+    fn style(&mut self, mutator: &mut DocumentMutator<'_>, index: u32) -> Option<NodeId> {
         let css = self.dom.text_content(index);
+        self.mentions.read(&css);
         let media = self.dom.nodes[index as usize].attribute("media").unwrap_or("all").trim();
         let is_for_screen = matches!(media.to_ascii_lowercase().as_str(), "" | "all" | "screen");
         if is_for_screen || css.contains("@import") {

@@ -16,6 +16,7 @@ use url::Url;
 use crate::build::Build;
 use crate::dom::Dom;
 use crate::fonts::Fonts;
+use crate::mentions::Mentions;
 use crate::resource::{Lookup, Requisite, requisite};
 use crate::{extract, tables, words};
 
@@ -98,11 +99,13 @@ impl Engine {
             style_threading: StyleThreading::Sequential,
             ..DocumentConfig::default()
         });
-        let built = Build::new(dom, &base).into_document(&mut document);
-        answer(&mut document, &net, ask);
+        let mut mentions = Mentions::default();
+        let built = Build::new(dom, &base, &mut mentions).into_document(&mut document);
+        answer(&mut document, &net, ask, &mut mentions);
         if dom.root().is_some() {
             document.handle_messages();
-            answer(&mut document, &net, ask);
+            answer(&mut document, &net, ask, &mut mentions);
+            mentions.prune(&mut document, &built);
             document.resolve_stylist(0.0);
             tables::mend(&mut document, &built);
             // These are the steps of `BaseDocument::resolve` up to the boxes. Its further steps are for painting.
@@ -146,8 +149,8 @@ pub fn base_url(dom: &Dom, url: &str) -> Url {
     }
 }
 
-/// Answers the requests of the document, and the requests that the answers cause.
-fn answer(document: &mut BaseDocument, net: &Net, ask: &dyn Fn(&str) -> Requisite) {
+/// Answers what the document asked for, and what the answers ask for in turn.
+fn answer(document: &mut BaseDocument, net: &Net, ask: &dyn Fn(&str) -> Requisite, mentions: &mut Mentions) {
     let mut n_answered = 0;
     loop {
         let requests = std::mem::take(&mut *net.lock());
@@ -159,8 +162,11 @@ fn answer(document: &mut BaseDocument, net: &Net, ask: &dyn Fn(&str) -> Requisit
             let found = if n_answered > MAX_REQUESTS { Requisite::Absent } else { ask(&url) };
             match found {
                 Requisite::Image(width, height) => load_image(document, url, width, height),
-                // A stylesheet must be answered even when it is absent, because layout waits for it.
-                Requisite::Css(css) => handler.bytes(url, Bytes::from(css)),
+                // A stylesheet must be answered even when it is absent: layout waits for it.
+                Requisite::Css(css) => {
+                    mentions.read(&css);
+                    handler.bytes(url, Bytes::from(css));
+                }
                 Requisite::Absent => handler.bytes(url, Bytes::new()),
             }
         }

@@ -21,6 +21,7 @@ mod build;
 mod extract;
 mod fonts;
 mod lines;
+mod mentions;
 mod scope;
 mod sfnt;
 mod tables;

@@ -97,7 +97,7 @@ fn disturb(scheduler: &mut Scheduler, visit: Option<&Visit>, word: u64, now: Tim
         (Some(visit), 0) => scheduler.release(visit.page),
         (Some(visit), 1) => scheduler.remove_page(visit.page),
         (Some(visit), _) => scheduler.record(visit.page, random_outcome(word / 11, now), now),
-        (None, 2) => scheduler.notice(page, now, None),
+        (None, 2) => scheduler.announce(page, now, None),
         (None, 3) => scheduler.add_page(page, PageInfo::of_site(SiteId(1))),
         (None, 4) => scheduler.hold(page, now + Span::from_hours(5)),
         (None, 5) => scheduler.set_weight(page, (word >> 30) as f32 % 7.0),

@@ -124,7 +124,8 @@ impl Announcements {
         }
         let announces: Vec<bool> = (0..world.pages.len())
             .map(|place| {
-                WorldChance::fork(config.seed ^ 0x6E6F_7469_6365, place as u64).unit() < config.announced_share
+                WorldChance::fork(config.seed ^ 0x6E6F_7469_6365, place as u64).unit()
+                    < config.announced_share
             })
             .collect();
         let mut events = world.events();

@@ -9,7 +9,7 @@ use perennial_core::amounts::{parse_budget, parse_bytes, parse_span};
 use perennial_core::schedule::{Pacing, Strategy};
 use perennial_core::time::{Span, Timestamp};
 
-use super::{Context, Exit, signals};
+use super::{Context, Exit, parse_time, signals};
 use crate::crawl::clock::Clock;
 use crate::crawl::{CrawlOptions, End, Status, Stop, crawl};
 

@@ -31,10 +31,8 @@ impl Followed {
     /// One site that says nothing, for tests.
     #[cfg(test)]
     pub(crate) fn of_seed(seed: i64, url: &str) -> Followed {
-        let clock = LocalClock::utc();
-        let origin = origin_of(url).unwrap_or_default();
-        let site = FollowedSite { url: url.to_owned(), origin, weight: 1.0, clock };
-        Followed { sites: vec![site], by_seed: HashMap::from([(seed, 0)]) }
+        let url = Url::parse(url).expect("tests give addresses");
+        Followed(Seeds::new(vec![Seed::of_host(url)]).numbered(vec![seed]))
     }
 
     /// Whether the user still follows the seed of this number.

@@ -135,7 +135,8 @@ impl Allowance {
     /// The keys that `[crawl]` and `[[site]]` share.
     pub(super) fn read(reader: &mut Reader<'_, '_>) -> Allowance {
         Allowance {
-            visits: reader.parsed("budget", |text| parse_budget(text, HOUR)),
+            visits: reader
+                .parsed("budget", |text| parse_budget(text, HOUR).map_err(|error| error.to_string())),
             bytes_per_day: reader.bytes("bytes_per_day"),
         }
     }

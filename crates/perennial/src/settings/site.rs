@@ -611,7 +611,8 @@ mod tests {
             allow_private: true,
             allowance: Allowance {
                 visits: Some(
-                    perennial_core::amounts::parse_budget("2.5/90s", perennial_core::time::Span::ZERO).unwrap(),
+                    perennial_core::amounts::parse_budget("2.5/90s", perennial_core::time::Span::ZERO)
+                        .unwrap(),
                 ),
                 bytes_per_day: Some(1_500_000),
             },

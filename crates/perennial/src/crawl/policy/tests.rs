@@ -5,7 +5,7 @@ use perennial_core::schedule::{Budget, ScheduleConfig, Strategy};
 use perennial_core::validator::ValidatorTrust;
 
 use super::*;
-use crate::crawl::spending::Allowance;
+use crate::settings::Allowance;
 
 const SITE: SiteId = SiteId(1);
 const SEED: i64 = 1;

@@ -365,4 +365,18 @@ mod tests {
         assert_eq!(settings.crawl.limits.max_head_bytes, 1000);
         assert_eq!(settings.crawl.allowance.visits.unwrap().visits, 24.0);
     }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_gives_settings_or_mistakes_with_lines(
+            lines in proptest::collection::vec("(\\[\\[site\\]\\]|\\[(crawl|warc|archive|x)\\]|(url|budget|depth|pin|format|site|é) = (\"[^\"]{0,9}\"|-?[0-9]{1,20}|nan|\\[\\]|\\{\\}|true)|\\PC{0,12})", 0..12),
+        ) {
+            let text = lines.join("\n");
+            if let Err(error) = parse(&text) {
+                let told = error.to_string();
+                let is_told = told.lines().all(|line| line.starts_with("perennial.toml "));
+                proptest::prop_assert!(is_told && !told.is_empty(), "{text}\n{told}");
+            }
+        }
+    }
 }

@@ -268,5 +268,5 @@ fn sites_are_added_listed_and_removed() {
     let wrong = archive.run(&["add", "https://example.org/", "--include", "("]);
     assert!(!wrong.status.success(), "a pattern that cannot be read is refused");
     let text = std::fs::read_to_string(archive.root.join("perennial.toml")).unwrap();
-    assert!(text.contains("# Settings of this Perennial archive"), "comments stay: {text}");
+    assert!(text.contains("# The settings of this Perennial archive."), "comments stay: {text}");
 }

@@ -15,7 +15,7 @@ use perennial_core::observe::{Known, has_advertising_words, observe};
 use perennial_core::segment::{SegmentConfig, fingerprint, segment, vixml};
 use perennial_core::warc::sha1_label;
 use perennial_render::dom::Dom;
-use perennial_render::light::light_nodes;
+use perennial_render::parsed::parsed_nodes;
 use perennial_render::wire::Message;
 use perennial_render::{Captured, Engine};
 
@@ -93,7 +93,7 @@ impl Walk {
         let html = times.of("decode", || decode_text(&bytes, None));
         times.of("structure", || {
             let dom = Dom::parse(&html);
-            fingerprint(&light_nodes(&dom), 0)
+            fingerprint(&parsed_nodes(&dom), 0)
         });
         let lookup = |wanted: &str| beside(wanted, path);
         let layout = times.of("layout", || engine.layout(&html, "http://page.example/", &lookup));

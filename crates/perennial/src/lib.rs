@@ -6,7 +6,7 @@
 //! |---|---|
 //! | [`disk`] | bytes -> a file that is whole or not there |
 //! | [`fetch`] | a URL -> the exact bytes of an HTTP exchange, within limits |
-//! | [`settings`] | perennial.toml -> typed tables |
+//! | [`settings`] | perennial.toml -> typed tables; unknown keys and wrong values are named with their line |
 //! | [`store`] | captures -> what is known of sites, pages, versions, links (SQLite) |
 //! | [`archive`] | exchanges and files -> WARC on disk, index; recovery, import, export, verify |
 //! | [`analyse`] | captures -> what a reader saw, what changed, how much it matters, kept in the state |

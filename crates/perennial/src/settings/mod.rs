@@ -138,6 +138,80 @@ mod tests {
         assert_eq!(format!("{loaded:?}"), format!("{:?}", Settings::default()));
     }
 
+    /// Keys that are off until they are written: what stands beside them is an example.
+    const WITHOUT_DEFAULT: [&str; 5] = ["user_agent", "budget", "bytes_per_day", "proxy", "tls_roots"];
+
+    /// A line of the template as it is when its # is taken away, if it is a header or a setting.
+    fn uncommented(line: &str) -> Option<&str> {
+        let line = line.strip_prefix("# ").unwrap_or(line);
+        let is_key = line.split_once(" = ").is_some_and(|(key, _)| is_key(key));
+        (is_key || line.starts_with('[')).then_some(line)
+    }
+
+    fn is_key(word: &str) -> bool {
+        !word.is_empty() && word.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase())
+    }
+
+    fn keys() -> Vec<(String, String)> {
+        let keys = known_keys().into_iter().filter(|(table, _)| *table != FILE);
+        keys.map(|(table, key)| (table.to_owned(), key.to_owned())).collect()
+    }
+
+    #[test]
+    fn the_template_names_every_setting_once_with_its_default() {
+        let (mut found, mut table) = (Vec::new(), "");
+        let (mut whole, mut with_defaults) = (String::new(), String::new());
+        for line in TEMPLATE.lines().filter_map(uncommented) {
+            whole += &format!("{line}\n");
+            match line.split_once(" = ") {
+                None => table = line,
+                Some((key, _)) => found.push((table.to_owned(), key.to_owned())),
+            }
+            let is_example = line.split_once(" = ").is_some_and(|(key, _)| WITHOUT_DEFAULT.contains(&key));
+            if table != "[[site]]" && !is_example {
+                with_defaults += &format!("{line}\n");
+            }
+        }
+        found.sort();
+        assert_eq!(found, keys());
+        assert_eq!(parse(&whole).unwrap().seeds.len(), 1, "the examples hold");
+        assert_eq!(format!("{:?}", parse(&with_defaults).unwrap()), format!("{:?}", Settings::default()));
+    }
+
+    /// Table, key and default of each row in docs/settings.md.
+    fn documented() -> Vec<(String, String, String)> {
+        let text = include_str!("../../../../docs/settings.md");
+        let (mut rows, mut table) = (Vec::new(), "");
+        for line in text.lines() {
+            if let Some(header) = line.strip_prefix("## ") {
+                table = header;
+            }
+            let cells: Vec<&str> = line.split(" | ").map(|cell| cell.trim_matches(['|', ' ', '`'])).collect();
+            if let ([key, default, _], true) = (cells.as_slice(), line.starts_with("| `")) {
+                rows.push((table.to_owned(), (*key).to_owned(), (*default).to_owned()));
+            }
+        }
+        rows
+    }
+
+    #[test]
+    fn the_documentation_names_every_setting_once() {
+        let mut found: Vec<_> = documented().into_iter().map(|(table, key, _)| (table, key)).collect();
+        found.sort();
+        assert_eq!(found, keys());
+    }
+
+    #[test]
+    fn the_documentation_says_the_defaults() {
+        let url = "url = \"https://example.org/\"";
+        for (table, key, default) in documented().into_iter().filter(|(_, _, default)| default != "none") {
+            let url = if table == "[[site]]" { url } else { "" };
+            let without = format!("{:?}", parse(&format!("{table}\n{url}\n")).unwrap());
+            let with = format!("{:?}", parse(&format!("{table}\n{url}\n{key} = {default}\n")).unwrap());
+            assert_eq!(with, without, "{key} of {table}");
+        }
+    }
+
     #[test]
     fn editing_keeps_comments() {
         let dir = tempfile::tempdir().unwrap();
@@ -288,5 +362,19 @@ mod tests {
         assert_eq!(settings.crawl.requisite_span, perennial_core::time::Span::from_hours(2));
         assert_eq!(settings.crawl.limits.max_head_bytes, 1000);
         assert_eq!(settings.crawl.allowance.visits.unwrap().visits, 24.0);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_gives_settings_or_mistakes_with_lines(
+            lines in proptest::collection::vec("(\\[\\[site\\]\\]|\\[(crawl|warc|archive|x)\\]|(url|budget|depth|pin|format|site|é) = (\"[^\"]{0,9}\"|-?[0-9]{1,20}|nan|\\[\\]|\\{\\}|true)|\\PC{0,12})", 0..12),
+        ) {
+            let text = lines.join("\n");
+            if let Err(error) = parse(&text) {
+                let told = error.to_string();
+                let is_told = told.lines().all(|line| line.starts_with("perennial.toml "));
+                proptest::prop_assert!(is_told && !told.is_empty(), "{text}\n{told}");
+            }
+        }
     }
 }

@@ -630,6 +630,18 @@ mod tests {
     }
 
     #[test]
+    fn a_site_stands_behind_the_template_and_leaves_it_as_it_was() {
+        let (_dir, path) = file(crate::settings::TEMPLATE);
+        let url = parse_address("https://a.org/").unwrap();
+        follow(&path, &[Seed::of_host(url.clone())]).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let added = text.strip_prefix(crate::settings::TEMPLATE).unwrap();
+        assert_eq!(added.trim_start(), "[[site]]\nurl = \"https://a.org/\"\nscope = \"host\"\n");
+        unfollow(&path, &[url]).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), crate::settings::TEMPLATE);
+    }
+
+    #[test]
     fn a_seed_is_unfollowed_however_its_address_is_written() {
         let (_dir, path) = file("site = [{ url = \"http://a.org\" }, { url = \"http://b.org\" }]\n");
         let [a, c] = ["http://a.org/", "http://c.org/"].map(|url| parse_address(url).unwrap());

@@ -19,10 +19,12 @@ mod diff;
 mod durability;
 mod interop;
 mod keep;
+mod layers;
 mod patterns;
 mod program;
 mod render;
 mod simulate;
+mod sources;
 mod web;
 
 #[test]

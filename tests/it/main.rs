@@ -20,6 +20,7 @@ mod durability;
 mod facts;
 mod interop;
 mod keep;
+mod layers;
 mod parts;
 mod patterns;
 mod program;
@@ -27,6 +28,7 @@ mod rebuild;
 mod render;
 mod settings;
 mod simulate;
+mod sources;
 mod web;
 
 #[test]

@@ -43,6 +43,10 @@
 //! | [`amounts`] | what users write for times, sizes, shares, budgets -> values |
 //! | [`quality`] | captures against the truth -> completeness, coherence; estimates where it is unknown |
 
+#![deny(clippy::iter_over_hash_type)]
+// The bans hold for the library as it is shipped; its tests may collect into a map and look at all of it.
+#![cfg_attr(test, allow(clippy::disallowed_methods, clippy::iter_over_hash_type))]
+
 pub mod time;
 
 pub mod chance;

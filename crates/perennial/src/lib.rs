@@ -1,6 +1,6 @@
 //! Everything of Perennial that has effects: the archive on disk, the network, the command line.
 //!
-//! The algorithms are in `perennial-core`; this crate runs them.
+//! The algorithms are in `perennial-core`; this crate runs them. Each module uses only those above it (a test checks it).
 //!
 //! | module | what becomes what |
 //! |---|---|
@@ -13,8 +13,8 @@
 //! | [`learn`] | looks, links and settings -> a scheduler that has learned from them |
 //! | [`quality`] | looks -> estimates of completeness and coherence |
 //! | [`html`] | values -> HTML and SVG |
-//! | [`demo`] | a seed -> the living web: sites that change by known patterns, served on loopback |
 //! | [`crawl`] | sites and a policy -> visits, politely, and captures of what came back |
+//! | [`demo`] | a seed -> the living web: sites that change by known patterns, served on loopback |
 //! | [`cli`] | arguments -> calls, results -> print |
 
 // `println!` panics when the reader of a pipe has gone: print through `cli::Context::print`.
@@ -38,8 +38,8 @@ pub mod quality;
 
 pub mod html;
 
-pub mod demo;
-
 pub mod crawl;
+
+pub mod demo;
 
 pub mod cli;

@@ -91,6 +91,7 @@ impl<'a> Plan<'a> {
                 }
             }
         }
+        #[expect(clippy::disallowed_methods, reason = "each list is sorted by itself")]
         plan.placed.values_mut().for_each(|children| children.sort_by_key(|(place, _)| *place));
         Ok(plan)
     }

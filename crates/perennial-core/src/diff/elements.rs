@@ -152,7 +152,8 @@ fn match_same_ids(was: Option<&Block>, is: &Block, kind: ElementKind) -> ListMat
             None => list.rest_after.push(j),
         }
     }
-    list.rest_before = places.into_values().flatten().collect();
+    #[expect(clippy::disallowed_methods, reason = "sorted right after")]
+    list.rest_before.extend(places.into_values().flatten());
     list.rest_before.sort_unstable();
     list
 }

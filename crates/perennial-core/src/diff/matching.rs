@@ -6,7 +6,7 @@
 //! preferred; inner blocks by where the blocks within them went; and last the blocks between the same neighbours in the
 //! same column, because a region whose whole content was exchanged is still that region.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::tree::Nodes;
 use super::words::{hash, n_shared, word_hashes};
@@ -318,8 +318,8 @@ fn gaps(
     partner: usize,
     partners: &[Option<usize>],
     other: &Nodes,
-) -> HashMap<usize, Vec<usize>> {
-    let mut gaps: HashMap<usize, Vec<usize>> = HashMap::new();
+) -> BTreeMap<usize, Vec<usize>> {
+    let mut gaps: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     let mut anchor = 0;
     for &child in &nodes.all[parent].children {
         match partners[child] {

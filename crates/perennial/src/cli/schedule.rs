@@ -116,7 +116,8 @@ fn what_if(scheduler: &Scheduler, budget: Budget, at: Timestamp) -> WhatIf {
     WhatIf {
         budget_per_hour: budget.visits_in(Span::from_hours(1)),
         n_visits: planned.len(),
-        expected_importance: planned.iter().map(|ranked| ranked.expected.get()).sum(),
+        // A sum of no floats would be -0.
+        expected_importance: planned.iter().fold(0.0, |sum, ranked| sum + ranked.expected.get()),
         shortest_wait_hours: waits.min_by(f64::total_cmp),
     }
 }

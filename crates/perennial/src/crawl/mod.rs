@@ -5,6 +5,7 @@
 //! | [`options`] | what the user asks of one crawl |
 //! | [`clock`] | the real time, or a virtual one |
 //! | `start` | an archive and options -> a crawl that knows what earlier ones knew ([`crate::learn`]) |
+//! | `adopt` | captures and links that the frontier does not know -> frontier |
 //! | [`policy`] | visits that ended and what they taught -> the next visit; the loop without its effects |
 //! | [`host`] | addresses that wait -> the next that may be fetched |
 //! | [`spending`] | what was spent -> whether another visit is within the budget |
@@ -12,8 +13,12 @@
 //! | `weights` | links, and what the user says -> omega(P) |
 //! | [`robots`] | an origin -> its robots.txt |
 //! | [`visit`] | an address -> what came back and what it leads to |
+//! | [`exchange`] | an answer -> an exchange on its way into the archive |
+//! | [`discover`] | what an answer refers to -> the addresses to fetch |
+//! | `addresses` | discoveries -> those worth fetching |
+//! | [`failure`], `verdict` | an answer, or the lack of one -> what the visit means |
 //! | [`browser`] | a page that scripts draw -> its document after they ran |
-//! | [`record`] | reports -> captures, memory and log, durable together |
+//! | [`recorder`] | reports -> captures, memory and log, durable together |
 //! | [`analysis`] | safe captures -> what they taught, on all cores |
 //! | [`status`] | visits that ended -> where the crawl stands |
 //! | [`log`] | every visit -> a line in `crawl.log` |
@@ -22,20 +27,26 @@
 //! [`policy`] decides, tasks fetch, one thread owns the archive, and the loop below carries word between them. A visit
 //! is over when its commit is: only then is its connection free, its page judged, its links followed.
 
+mod addresses;
+mod adopt;
 pub mod analysis;
 pub mod browser;
 pub mod clock;
+pub mod discover;
+pub mod exchange;
+pub mod failure;
 pub mod host;
 pub mod log;
 pub mod options;
 pub mod policy;
-pub mod record;
+pub mod recorder;
 pub mod robots;
 pub mod spending;
 mod start;
 pub mod status;
 pub mod stop;
 mod unstyled;
+mod verdict;
 pub mod visit;
 mod weights;
 
@@ -56,7 +67,7 @@ use analysis::{Analysis, Learned};
 use host::Why;
 pub use options::CrawlOptions;
 use policy::Policy;
-use record::{Committed, Message, Settled};
+use recorder::{Committed, Message, Settled};
 pub use status::{End, Status};
 pub use stop::Stop;
 use visit::Shared;

@@ -12,7 +12,7 @@ use perennial_core::schedule::{Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 
 use super::host::{Hosts, Why};
-use super::record::{NewPage, Settled};
+use super::recorder::{NewPage, Settled};
 use super::spending::{Permission, Spending};
 use super::status::End;
 use super::unstyled::Unstyled;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Crawl;
-use super::record::Settled;
+use super::recorder::Settled;
 use crate::store::{Ending, PageKind};
 
 /// Why a crawl ended.

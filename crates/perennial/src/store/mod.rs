@@ -12,7 +12,7 @@ mod query;
 mod schema;
 mod spent;
 
-pub use frontier::{Discovery, Ending, FrontierPage, PageKind, Target, Visited};
+pub use frontier::{CapturedAddress, Discovery, Ending, FrontierPage, PageKind, Target, Visited};
 pub use ingest::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LinkTarget, site_of};
 pub use lessons::{ChangeFilter, ChangeRow, KnownRow, LessonRow, Worth};
 use links::encode_targets;

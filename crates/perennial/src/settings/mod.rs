@@ -324,6 +324,12 @@ mod tests {
     }
 
     #[test]
+    fn a_wrong_address_hides_no_other_mistake() {
+        let told = mistakes("[[site]]\nurl = \"ftp://a.org/\"\nkeep = \"some\"\nignore = [\"a:b\"]\n");
+        assert_eq!(told.lines().count(), 3, "{told}");
+    }
+
+    #[test]
     fn no_more_mistakes_are_told_than_a_screen_holds() {
         let keys: String = (0..5000).map(|n| format!("x{n} = 1\n")).collect();
         let mistakes = mistakes(&format!("[crawl]\n{keys}"));

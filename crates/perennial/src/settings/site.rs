@@ -219,6 +219,7 @@ impl Seed {
             keep: reader.parsed("keep", str::parse).unwrap_or_default(),
             parts: Parts::new(reader.list("pin", parse_selector), reader.list("ignore", parse_selector)),
             depth,
+            // Last, so that a wrong address hides no other mistake of the table.
             ..Seed::of_host(url?)
         };
         let scope = Scope {

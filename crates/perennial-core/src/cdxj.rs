@@ -11,10 +11,8 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-use crate::http::HttpHead;
-use crate::surt::{KeyRange, surt};
+use crate::surt::KeyRange;
 use crate::time::Timestamp;
-use crate::warc::{Extent, RecordHeader, RecordType};
 
 /// The longest line that is read, which bounds memory on hostile files.
 const MAX_LINE: u64 = 1 << 20;
@@ -57,44 +55,6 @@ pub struct CdxjError {
 }
 
 impl CdxjLine {
-    /// The line of a record, or `None` when an index leaves it out: requests, warcinfo, and metadata or
-    /// resources that are mere `application/warc-fields`. `computed_digest` is the payload's label for
-    /// records whose header has none.
-    pub fn of_record(
-        header: &RecordHeader,
-        http: Option<&HttpHead>,
-        extent: Extent,
-        filename: &str,
-        computed_digest: Option<String>,
-    ) -> Option<CdxjLine> {
-        let kind = header.record_type();
-        let is_plain_fields = header.content_type() == Some("application/warc-fields");
-        let is_http = matches!(kind, RecordType::Response | RecordType::Revisit);
-        let is_other = matches!(kind, RecordType::Resource | RecordType::Metadata) && !is_plain_fields;
-        if !is_http && !is_other {
-            return None;
-        }
-        let url = header.target_uri()?.replace(' ', "%20");
-        let mime = match kind {
-            RecordType::Revisit => Some("warc/revisit".to_string()),
-            RecordType::Response => http.and_then(|h| h.get("Content-Type")).map(|t| first_word(&t)),
-            _ => header.content_type().map(first_word),
-        };
-        let digest = header.payload_digest().map(str::to_string);
-        Some(CdxjLine {
-            key: surt(&url),
-            timestamp: header.date()?.to_digits14(),
-            mime,
-            status: http.filter(|_| is_http).map(status_text),
-            digest: digest.or(computed_digest.filter(|_| kind != RecordType::Revisit)),
-            length: Some(extent.length),
-            offset: Some(extent.offset),
-            filename: Some(filename.to_string()),
-            extra: Vec::new(),
-            url,
-        })
-    }
-
     /// Reads a line; a line end is allowed.
     pub fn parse(line: &str) -> Result<CdxjLine, CdxjError> {
         let line = line.trim_end_matches(['\r', '\n']);
@@ -131,11 +91,6 @@ impl CdxjLine {
     /// The time of the capture, if the digits are a time.
     pub fn date(&self) -> Option<Timestamp> {
         Timestamp::parse(&self.timestamp).ok()
-    }
-
-    /// The status as a number.
-    pub fn status_code(&self) -> Option<u16> {
-        self.status.as_deref()?.parse().ok()
     }
 
     /// Whether the capture's content is stored with another one.
@@ -223,19 +178,7 @@ impl<'de> Deserialize<'de> for Fields {
     }
 }
 
-/// The part of a value before its first blank or semicolon.
-fn first_word(value: &str) -> String {
-    value.split(|c: char| c == ';' || c.is_whitespace()).next().unwrap_or("").to_string()
-}
-
-/// The second word of the status line.
-fn status_text(head: &HttpHead) -> String {
-    let line = head.first_line();
-    let rest = line.split_once(' ').map_or("", |(_, rest)| rest.trim());
-    rest.split(' ').next().unwrap_or("").to_string()
-}
-
-/// A sorted index file that is searched without being loaded.
+/// A sorted index file that is searched where it lies.
 pub struct SortedCdxj<F> {
     file: F,
     length: u64,
@@ -437,6 +380,7 @@ impl<I: Iterator<Item = io::Result<String>>> Iterator for Merge<I> {
 mod tests {
     use super::*;
     use crate::surt::MatchType;
+    use crate::surt::surt;
     use proptest::prelude::*;
     use std::io::Cursor;
 
@@ -446,7 +390,10 @@ mod tests {
         let parsed = CdxjLine::parse(line).unwrap();
         assert_eq!(parsed.to_string(), line);
         assert_eq!(parsed.url, "http://example.com/é😀");
-        assert_eq!((parsed.length, parsed.offset, parsed.status_code()), (Some(1228), Some(784), Some(200)));
+        assert_eq!(
+            (parsed.length, parsed.offset, parsed.status.as_deref()),
+            (Some(1228), Some(784), Some("200"))
+        );
         assert_eq!(parsed.date().unwrap().to_rfc3339(), "2017-03-06T04:02:06Z");
         assert_eq!(parsed.extra, [("method".to_string(), "POST".to_string())]);
     }

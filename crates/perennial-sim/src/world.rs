@@ -93,11 +93,6 @@ pub struct PageSpec {
 }
 
 impl DayProfile {
-    /// The same in every hour.
-    pub fn flat(rate: f64, importance: f64) -> DayProfile {
-        DayProfile { rate: [rate; HOURS], importance: [importance; HOURS] }
-    }
-
     /// `shape` scaled so that the day has `changes_per_day`, no hour above `max_per_hour`.
     pub fn shaped(
         shape: &[f64; HOURS],
@@ -116,19 +111,9 @@ impl DayProfile {
         self.importance.rotate_right(hours % HOURS);
         self
     }
-
-    /// Expected sum of importance over the day.
-    pub fn importance_per_day(&self) -> f64 {
-        self.rate.iter().zip(&self.importance).map(|(rate, importance)| rate * importance).sum()
-    }
 }
 
 impl TruePattern {
-    /// The same on every day.
-    pub fn daily(profile: DayProfile) -> TruePattern {
-        TruePattern { workday: profile, weekend: profile }
-    }
-
     /// The profile that holds at an instant.
     pub fn at(&self, instant: Timestamp) -> &DayProfile {
         if is_weekend(instant) { &self.weekend } else { &self.workday }
@@ -282,6 +267,16 @@ mod tests {
         PageSpec { name: "/".to_owned(), site: "a".to_owned(), weight: 1.0, pattern, dies_at: None }
     }
 
+    /// The same in every hour.
+    fn flat(rate: f64, importance: f64) -> DayProfile {
+        DayProfile { rate: [rate; HOURS], importance: [importance; HOURS] }
+    }
+
+    /// The same on every day.
+    fn daily(profile: DayProfile) -> TruePattern {
+        TruePattern { workday: profile, weekend: profile }
+    }
+
     #[test]
     fn the_calendar_is_that_of_utc() {
         assert!(!is_weekend(monday()));
@@ -293,9 +288,9 @@ mod tests {
 
     #[test]
     fn counts_follow_the_rates_of_each_hour_and_day() {
-        let mut workday = DayProfile::flat(0.0, 0.5);
+        let mut workday = flat(0.0, 0.5);
         workday.rate[9] = 2.0;
-        let pattern = TruePattern { workday, weekend: DayProfile::flat(0.25, 0.1) };
+        let pattern = TruePattern { workday, weekend: flat(0.25, 0.1) };
         let specs: Vec<PageSpec> = (0..50).map(|_| spec(pattern.clone())).collect();
         let world = World::from_specs("test", monday(), 28, &specs, 1);
         let (mut at_nine, mut on_weekends) = (0, 0);
@@ -314,7 +309,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_world_and_pages_are_independent() {
-        let one = spec(TruePattern::daily(DayProfile::flat(0.5, 0.4)));
+        let one = spec(daily(flat(0.5, 0.4)));
         let few = World::from_specs("w", monday(), 7, std::slice::from_ref(&one), 5);
         let more = World::from_specs("w", monday(), 7, &[one.clone(), one.clone()], 5);
         assert_eq!(few.pages[0], more.pages[0]);
@@ -324,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_dead_page_stands_still() {
-        let mut dying = spec(TruePattern::daily(DayProfile::flat(1.0, 0.4)));
+        let mut dying = spec(daily(flat(1.0, 0.4)));
         let dies_at = monday() + Span::from_hours(48);
         dying.dies_at = Some(dies_at);
         let world = World::from_specs("w", monday(), 7, &[dying], 5);

@@ -54,11 +54,6 @@ impl Scheduler {
         })
     }
 
-    /// A shared pattern by its number: relative rates by bucket, mean 1 over the week.
-    pub fn shared_pattern(&self, shape: u8) -> &[f32] {
-        self.learner.mixture.shape(usize::from(shape))
-    }
-
     /// The pages in the order in which they would be visited from an instant on: those on the list of its slot as
     /// [`Scheduler::next_visit`] will hand them out, then the others, new ones first and then by urgency. Pages that had
     /// their turn in the slot come last. Asking changes nothing.

@@ -226,17 +226,6 @@ fn seal_all(blocks: &mut [Block], above: &[u16]) {
     }
 }
 
-fn set_importance(blocks: &mut [Block], next_leaf: &mut dyn FnMut() -> f32) {
-    for block in blocks {
-        block.importance = if block.is_leaf() {
-            next_leaf()
-        } else {
-            set_importance(&mut block.children, next_leaf);
-            block.children.iter().map(|child| child.importance).sum()
-        };
-    }
-}
-
 /// Blocks in reading order, each before its children.
 pub struct Walk<'a> {
     pending: Vec<&'a Block>,
@@ -282,22 +271,6 @@ impl BlockTree {
         }
         clear(&mut self.blocks);
         self
-    }
-
-    /// Multiplies the importance of every leaf by a factor and brings the sum back to 1. In this way a block that changes at
-    /// every visit without news loses weight.
-    pub fn reweigh(&mut self, mut factor: impl FnMut(&Block) -> f32) {
-        let mut shares: Vec<f32> = Vec::new();
-        for leaf in self.leaves() {
-            let factor = factor(leaf);
-            shares.push(leaf.importance * if factor.is_finite() { factor.max(0.0) } else { 1.0 });
-        }
-        let sum: f32 = shares.iter().sum();
-        // Factors that are all 0 are ignored.
-        if sum > 0.0 {
-            let mut shares = shares.into_iter();
-            set_importance(&mut self.blocks, &mut || shares.next().map_or(0.0, |share| share / sum));
-        }
     }
 
     /// Hash of the whole page's content: the ID of the document node.
@@ -357,16 +330,6 @@ mod tests {
         after.blocks[0].children[1].importance = 0.5;
         after.seal();
         assert_eq!(before.id(), after.id());
-    }
-
-    #[test]
-    fn history_takes_weight_from_a_block_and_gives_it_to_the_others() {
-        let mut tree = sample();
-        tree.reweigh(|leaf| if leaf.texts.is_empty() { 1.0 } else { 1.0 / 9.0 });
-        let shares: Vec<f32> = tree.walk().map(|block| block.importance).collect();
-        assert_eq!(shares, [1.0, 0.75, 0.25]);
-        tree.reweigh(|_| 0.0);
-        assert_eq!(tree.blocks[0].children[0].importance, 0.75);
     }
 
     #[test]

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Span, Timestamp};
+use super::Timestamp;
 
 const HOURS_PER_MS: f32 = 1.0 / 3.6e6;
 const DAY_MS: i64 = 86_400_000;
@@ -216,11 +216,6 @@ impl LocalClock {
         }
     }
 
-    /// How long a local day lasts: 23, 24 or 25 hours.
-    pub fn length_of(&self, day: LocalDay) -> Span {
-        self.start_of(LocalDay(day.0.saturating_add(1))) - self.start_of(day)
-    }
-
     /// The offset at an instant and when it ends.
     fn offset_at(&self, millis: i64) -> (i64, i64) {
         let next = self.offsets.partition_point(|(since, _)| *since <= millis);
@@ -278,6 +273,7 @@ impl Periods {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::Span;
 
     fn at(text: &str) -> Timestamp {
         Timestamp::parse(text).unwrap()
@@ -296,11 +292,12 @@ mod tests {
         let berlin = LocalClock::of_zone("Europe/Berlin").unwrap();
         assert_eq!(berlin.period_at(at("2025-01-08T11:30:00Z"), 24), (DayKind::Workday, 12));
         assert_eq!(berlin.period_at(at("2025-07-05T22:30:00Z"), 24), (DayKind::Weekend, 0));
+        let length_of = |day: LocalDay| berlin.start_of(LocalDay(day.0 + 1)) - berlin.start_of(day);
         let short = LocalDay::from_date(jiff::civil::date(2025, 3, 30));
         let long = LocalDay::from_date(jiff::civil::date(2025, 10, 26));
-        assert_eq!(berlin.length_of(short), Span::from_hours(23));
-        assert_eq!(berlin.length_of(long), Span::from_hours(25));
-        assert_eq!(berlin.length_of(LocalDay(short.0 - 1)), Span::from_hours(24));
+        assert_eq!(length_of(short), Span::from_hours(23));
+        assert_eq!(length_of(long), Span::from_hours(25));
+        assert_eq!(length_of(LocalDay(short.0 - 1)), Span::from_hours(24));
     }
 
     #[test]

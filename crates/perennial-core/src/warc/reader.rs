@@ -424,12 +424,6 @@ impl<R: Read> Record<'_, R> {
         self.read_http_head().map(|present| present.then_some(&self.reader.http))
     }
 
-    /// Header and HTTP head together, for callers that need both at once.
-    pub fn heads(&mut self) -> io::Result<(&RecordHeader, Option<&HttpHead>)> {
-        let present = self.read_http_head()?;
-        Ok((&self.reader.header, present.then_some(&self.reader.http)))
-    }
-
     fn read_http_head(&mut self) -> io::Result<bool> {
         let reader = &mut *self.reader;
         if reader.current.http_head_read {

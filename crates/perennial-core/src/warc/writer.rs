@@ -223,11 +223,6 @@ impl<'a> NewRecord<'a> {
         self.field("WARC-Concurrent-To", id.to_string())
     }
 
-    /// The warcinfo that this record belongs to.
-    pub fn warcinfo_id(self, id: RecordId) -> NewRecord<'a> {
-        self.field("WARC-Warcinfo-ID", id.to_string())
-    }
-
     /// Address of the server.
     pub fn ip_address(self, address: std::net::IpAddr) -> NewRecord<'a> {
         self.field("WARC-IP-Address", address.to_string())

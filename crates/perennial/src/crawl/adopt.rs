@@ -11,14 +11,17 @@ use perennial_core::trap::find_trap;
 use url::Url;
 
 use super::addresses::Addresses;
+use super::discover::Discoveries;
+use crate::archive::Archive;
 use crate::settings::Seeds;
-use crate::store::{CapturedAddress, Discovery, PageKind, Store};
+use crate::store::{CapturedAddress, Discovery, PageKind, Store, Target};
 
 /// How far an address is from its seed, and which one that is.
 type Place = (u32, i64);
 
 /// Takes what was captured and belongs to a seed into the frontier, and what it links to. Gives the number of addresses.
 pub(super) fn adopt(
+    archive: &Archive,
     store: &mut Store,
     seeds: &Seeds,
     addresses: &mut Addresses,
@@ -28,10 +31,10 @@ pub(super) fn adopt(
     if captured.is_empty() {
         return Ok(0);
     }
-    let mut adoption = Adoption { store, seeds, addresses, now, found: Vec::new() };
+    let mut adoption = Adoption { archive, store, seeds, addresses, now, found: Vec::new() };
     adoption.follow_links()?;
     for address in &captured {
-        adoption.take_captured(address);
+        adoption.take_captured(address)?;
     }
     let found = adoption.found;
     store.write(|commit| found.iter().try_for_each(|found| commit.adopt(found)))?;
@@ -39,6 +42,7 @@ pub(super) fn adopt(
 }
 
 struct Adoption<'a> {
+    archive: &'a Archive,
     store: &'a Store,
     seeds: &'a Seeds,
     addresses: &'a mut Addresses,
@@ -88,8 +92,8 @@ impl Adoption<'_> {
     }
 
     /// Takes a captured address that no link led to.
-    fn take_captured(&mut self, address: &CapturedAddress) {
-        let Ok(url) = Url::parse(&address.url) else { return };
+    fn take_captured(&mut self, address: &CapturedAddress) -> anyhow::Result<()> {
+        let Ok(url) = Url::parse(&address.url) else { return Ok(()) };
         let owner = self.seeds.owner(&url, 1, 0);
         let any = || self.seeds.iter_numbered().next().map(|(number, _)| number);
         let seed = match address.kind {
@@ -97,9 +101,37 @@ impl Adoption<'_> {
             // What a page needs may lie anywhere; its seed matters for budgets only.
             PageKind::Requisite | PageKind::Sitemap => owner.or_else(any),
         };
-        let Some(seed) = seed else { return };
-        let (url, kind) = (address.url.clone(), address.kind);
-        let found = Discovery { url, kind, seed, depth: 1, n_redirects: 0, changed: None };
+        let Some(seed) = seed else { return Ok(()) };
+        let kind = address.kind;
+        self.take(Discovery {
+            url: address.url.clone(),
+            kind,
+            seed,
+            depth: 1,
+            n_redirects: 0,
+            changed: None,
+        });
+        if kind == PageKind::Sitemap {
+            self.read_sitemap(address, &url, seed)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the pages that the last capture of a sitemap names. What cannot be read is found by the next visit.
+    fn read_sitemap(&mut self, address: &CapturedAddress, url: &Url, seed: i64) -> anyhow::Result<()> {
+        let Some(capture) = self.store.closest_payload(&address.url, self.now)? else { return Ok(()) };
+        let Ok(Some(payload)) = self.archive.payload(self.store, &capture) else { return Ok(()) };
+        let target = Target::of_sitemap(capture.page, &address.url, seed);
+        let table = &self.archive.settings().crawl;
+        let mut found = Discoveries::new(self.seeds, table, self.now, &target);
+        found.read_sitemap(url, &payload.bytes);
+        for found in found.into_found() {
+            self.take(Discovery { changed: None, ..found });
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, found: Discovery) {
         if self.addresses.is_wanted(&found, self.now) {
             self.found.push(found);
         }

@@ -68,6 +68,7 @@ use host::Why;
 pub use options::CrawlOptions;
 use policy::Policy;
 use recorder::{Committed, Message, Settled};
+pub use start::make_frontier;
 pub use status::{End, Status};
 pub use stop::Stop;
 use visit::Shared;

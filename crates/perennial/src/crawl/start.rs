@@ -38,7 +38,7 @@ impl Crawl {
         let analyst = analyst_of(archive, &mut writer, &options, warn)?;
         options.clock = resume_clock(&options.clock, &writer)?;
         let now = options.clock.now();
-        let (seeds, pass) = prepare(&mut writer, archive, &options, now)?;
+        let (seeds, pass) = prepare(&mut writer, archive, options.once, now)?;
         let table = &archive.settings().crawl;
         let mut addresses = Addresses::new(table.max_pages_per_shape, table.requisite_span);
         load_frontier(&mut writer, &seeds, &mut addresses, now, warn)?;
@@ -107,6 +107,14 @@ fn analyst_of(
     Ok(Some(Arc::new(PageAnalyst::new(archive, analyst))))
 }
 
+/// Makes the frontier of an archive whose state was made anew: what a crawl would know from its captures and settings.
+pub fn make_frontier(archive: &Archive, writer: &mut ArchiveWriter, now: Timestamp) -> anyhow::Result<()> {
+    let (seeds, _) = prepare(writer, archive, false, now)?;
+    let table = &archive.settings().crawl;
+    let mut addresses = Addresses::new(table.max_pages_per_shape, table.requisite_span);
+    load_frontier(writer, &seeds, &mut addresses, now, &mut |_| ())
+}
+
 /// Tells which addresses are known; what was captured and is not among them becomes so.
 fn load_frontier(
     writer: &mut ArchiveWriter,
@@ -116,7 +124,8 @@ fn load_frontier(
     warn: &mut impl FnMut(&str),
 ) -> anyhow::Result<()> {
     writer.store().each_frontier_page(|known| addresses.load(&known))?;
-    match adopt(writer.store_mut(), seeds, addresses, now)? {
+    let archive = writer.archive().clone();
+    match adopt(&archive, writer.store_mut(), seeds, addresses, now)? {
         0 => {}
         n => warn(&format!("{n} addresses of earlier captures and their links are followed from now on")),
     }
@@ -281,7 +290,7 @@ type Pass = (i64, Timestamp);
 fn prepare(
     writer: &mut ArchiveWriter,
     archive: &Archive,
-    options: &CrawlOptions,
+    is_pass: bool,
     now: Timestamp,
 ) -> anyhow::Result<(Seeds, Option<Pass>)> {
     let seeds = archive.settings().seeds.clone();
@@ -292,7 +301,7 @@ fn prepare(
             let (url, kind) = (url.clone(), PageKind::Page);
             commit.adopt(&Discovery { url, kind, seed, depth: 0, n_redirects: 0, changed: None })?;
         }
-        let pass = if options.once { Some(commit.begin_pass(now)?) } else { None };
+        let pass = if is_pass { Some(commit.begin_pass(now)?) } else { None };
         Ok((seeds.numbered(numbers), pass))
     })
 }

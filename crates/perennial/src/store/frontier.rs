@@ -100,6 +100,27 @@ pub struct Target {
     pub trust: ValidatorTrust,
 }
 
+impl Target {
+    /// A sitemap that was never visited.
+    pub fn of_sitemap(page: PageId, url: &str, seed: i64) -> Target {
+        Target {
+            page,
+            site: SiteId(0),
+            url: url.to_owned(),
+            kind: PageKind::Sitemap,
+            seed,
+            depth: 1,
+            n_redirects: 0,
+            visited: None,
+            n_failures: 0,
+            digest: None,
+            identity: None,
+            validators: Validators::default(),
+            trust: ValidatorTrust::default(),
+        }
+    }
+}
+
 /// An address that the crawl knows, as it is loaded at the start.
 #[derive(Clone, Debug)]
 pub struct FrontierPage {

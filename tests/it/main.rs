@@ -21,6 +21,7 @@ mod facts;
 mod interop;
 mod keep;
 mod layers;
+mod looks;
 mod parts;
 mod patterns;
 mod program;

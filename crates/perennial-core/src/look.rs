@@ -50,7 +50,7 @@ impl Seen {
         match self {
             Seen::First | Seen::Same | Seen::Noise | Seen::Gone => Importance::NONE,
             Seen::Unjudged => Importance::new(Seen::UNJUDGED),
-            Seen::Changed(importance) if importance.get() < Seen::LEAST => Importance::NONE,
+            Seen::Changed(importance) if importance < Importance::new(Seen::LEAST) => Importance::NONE,
             Seen::Changed(importance) => importance,
         }
     }
@@ -86,6 +86,6 @@ mod tests {
         assert!(!Seen::First.is_change() && !Seen::Noise.is_change() && !Seen::Gone.is_change());
         assert!(!Seen::Changed(Importance::new(Seen::LEAST / 2.0)).is_change());
         assert!(Seen::Changed(Importance::new(Seen::LEAST)).is_change());
-        assert_eq!(Seen::Unjudged.importance().get(), Seen::UNJUDGED);
+        assert_eq!(Seen::Unjudged.importance(), Importance::new(Seen::UNJUDGED));
     }
 }

@@ -49,8 +49,13 @@ impl Diff {
         let dir = context.archive_dir();
         let archive = dir.is_dir().then_some(dir.as_path());
         let analyst = Analyst::new(Filters::load(archive)?)?;
-        let before = analyst.tree_of(&self.before, || context.open())?;
-        let after = analyst.tree_of(&self.after, || context.open())?;
+        // Both versions from one state of the archive.
+        let snapshot = match self.before.snapshot(|| context.snapshot())? {
+            Some(snapshot) => Some(snapshot),
+            None => self.after.snapshot(|| context.snapshot())?,
+        };
+        let before = analyst.tree_of(&self.before, snapshot.as_ref())?;
+        let after = analyst.tree_of(&self.after, snapshot.as_ref())?;
         if before.engine != after.engine && !before.engine.is_empty() && !after.engine.is_empty() {
             bail!(
                 "the versions were cut from layouts of two engines ({} and {}), which place boxes differently: make both \

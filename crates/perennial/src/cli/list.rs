@@ -32,9 +32,9 @@ struct Row {
 impl List {
     /// Prints one row a site.
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let archive = context.open()?;
+        let snapshot = context.snapshot()?;
+        let (archive, store) = (snapshot.archive(), snapshot.store());
         let sites = CrawlSettings::load(&archive.settings_path())?.site;
-        let store = archive.store()?;
         let numbers = store.seeds()?;
         let mut counts: HashMap<i64, (u64, u64, u64, Option<perennial_core::time::Timestamp>)> =
             HashMap::new();

@@ -1,7 +1,7 @@
 //! Captured bytes -> what a reader saw, what changed, and how much it matters; kept in the state.
 //!
 //! This is the one place where captures are analysed: the crawler hands each new capture to it, an import
-//! its whole history, `perennial segment --all` whatever was left. The algorithms are in the core
+//! its whole history, `perennial analyse` whatever was left. The algorithms are in the core
 //! ([`perennial_core::observe`]); here they get their bytes and their results are kept.
 //!
 //! | file | what becomes what |

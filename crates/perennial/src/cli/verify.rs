@@ -37,7 +37,7 @@ impl Verify {
             repair(&archive, &progress)?
         } else {
             let repairs = if self.rebuild { rebuild_all(&archive, &progress)? } else { Vec::new() };
-            VerifyReport { repairs, ..verify(&archive, &progress)? }
+            VerifyReport { repairs, ..verify(&archive.snapshot()?, &progress)? }
         };
         bar.finish_and_clear();
         context.print(&report, |out| print(&report, out))?;

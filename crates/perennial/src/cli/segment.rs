@@ -90,7 +90,7 @@ impl Segment {
                 (self.see(context, &page, format == Format::Png)?, (page.url.clone(), page.version.clone()))
             }
         };
-        let config = SegmentConfig { coherence: self.coherence, ..config_of(context, &spec, &page.0)? };
+        let config = SegmentConfig { coherence: self.coherence, ..config_of(context, &self.page, &page.0)? };
         let mut tree = segment(&seen.layout, &config);
         (tree.url, tree.version) = page;
         self.write(&render(format, &tree, &seen)?)?;

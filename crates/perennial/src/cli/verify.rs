@@ -46,7 +46,7 @@ impl Verify {
 }
 
 /// State and index from the WARC files, and the frontier from the state.
-fn rebuild_all(archive: &Archive, progress: &dyn Fn(u64)) -> anyhow::Result<Vec<Repair>> {
+fn rebuild_all(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Result<Vec<Repair>> {
     let repairs = rebuild(archive, progress)?;
     let mut writer = ArchiveWriter::open(archive)?;
     make_frontier(archive, &mut writer, now())?;

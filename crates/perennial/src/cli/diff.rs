@@ -1,4 +1,4 @@
-//! `perennial diff`: what changed between two versions of a page, and how much it matters.
+//! `perennial diff`: two versions of a page -> the operations between them and their importance.
 
 use std::io::Write;
 
@@ -21,12 +21,12 @@ use crate::html::diff::to_html;
 pub(super) struct Diff {
     /// HTML file, Vi-XML file, an archived version as URL@TIME, or the URL of a live page
     before: PageSpec,
-    /// The same for the version after
+    /// The later version, in the same forms
     after: PageSpec,
-    /// How to print
+    /// Output format
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
-    /// How to weigh: visual-2009, pattern-2011 or monotone
+    /// Formula of the importance: visual-2009, pattern-2011 or monotone
     #[arg(long, default_value_t = ImportanceConfig::default().form, value_name = "FORM")]
     importance: Form,
 }
@@ -50,8 +50,8 @@ impl Diff {
         let after = analyst.tree_of(&self.after, || context.open())?;
         if before.engine != after.engine && !before.engine.is_empty() && !after.engine.is_empty() {
             bail!(
-                "the versions were cut in two ways ({} and {}), by other engines or other `pin` and `ignore` in perennial.toml: \
-                 make both trees in one way",
+                "the two versions were segmented differently ({} and {}), by different engines or different `pin` and `ignore` in \
+                 perennial.toml: make both trees with the same engine and settings",
                 before.engine,
                 after.engine
             );
@@ -62,7 +62,7 @@ impl Diff {
         Ok(Exit::Done)
     }
 
-    /// Addresses are looked at as the archive at hand does, if there is one; files need none.
+    /// Addresses are analysed with the archive's filters and settings, if there is an archive; files need none.
     fn analyst(&self, context: &Context) -> anyhow::Result<Analyst> {
         let dir = context.archive_dir();
         let has_address = [&self.before, &self.after].iter().any(|spec| !matches!(spec, PageSpec::File(_)));

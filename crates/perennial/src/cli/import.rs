@@ -1,4 +1,4 @@
-//! `perennial import`: files of other tools -> captures like our own.
+//! `perennial import`: files of other tools -> captures in the archive.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::archive::{Archive, ArchiveWriter};
 
 const AFTER_HELP: &str = "\
 Files are stored byte for byte in warc/. Importing a file twice changes nothing. Damaged parts are skipped,
-counted and listed. Index files (.cdxj) given beside are compared with what was found. Then the versions of each page
-are compared, so that patterns and schedule start with what the collection's history teaches.
+counted and listed. Index files (.cdxj) are compared with the captures that were found. Then the versions of each page
+are compared, so that patterns and schedule use the history of the collection.
 
 Examples:
   perennial import crawl-2024.warc.gz old.wacz
   perennial import warcs/*.warc.gz warcs/index.cdxj --json";
 
-/// Takes in WARC, ARC and WACZ files that other tools wrote.
+/// Imports WARC, ARC and WACZ files that other tools wrote.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Import {
-    /// .warc, .warc.gz, .warc.zst, .arc, .arc.gz, .wacz; .cdxj beside them
+    /// Files: .warc, .warc.gz, .warc.zst, .arc, .arc.gz, .wacz, and .cdxj to compare with
     #[arg(required = true)]
     files: Vec<PathBuf>,
 
@@ -32,7 +32,7 @@ pub(super) struct Import {
     #[arg(long)]
     create: bool,
 
-    /// Do not look at what was imported now; the next crawl does
+    /// Do not analyse the imported captures now; the next crawl does
     #[arg(long)]
     no_analysis: bool,
 }
@@ -44,7 +44,7 @@ struct Report {
     learned: Option<Learned>,
 }
 
-/// What the history of the collection taught.
+/// Captures of the collection that were analysed.
 #[derive(Serialize)]
 struct Learned {
     n_captures: u64,
@@ -109,7 +109,7 @@ fn print(report: &Report, out: &mut dyn std::io::Write) -> std::io::Result<()> {
         };
         writeln!(
             out,
-            "looked at {} captures of pages, {} of them changed{failed}: see `perennial patterns` and `perennial quality`",
+            "analysed {} captures of pages, {} of them changed{failed}: see `perennial patterns` and `perennial quality`",
             learned.n_captures, learned.n_changed
         )?;
     }

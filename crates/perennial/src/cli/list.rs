@@ -1,4 +1,4 @@
-//! `perennial list`: the sites that are followed, and how far their capture is.
+//! `perennial list`: the sites that are followed, with the numbers of their pages and visits.
 
 use std::collections::HashMap;
 

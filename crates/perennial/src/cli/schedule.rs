@@ -1,4 +1,4 @@
-//! `perennial schedule`: which pages are most urgent, and why.
+//! `perennial schedule`: the archive's looks -> the most urgent pages, with the reason of each.
 
 use std::io::{self, Write};
 
@@ -12,14 +12,14 @@ use crate::archive::now;
 use crate::learn::{self, Followed};
 use crate::store::{Order, Selection, Store};
 
-/// Shows the most urgent pages and why they are.
+/// Shows the most urgent pages and the reason of each.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  perennial schedule\n  perennial schedule --at 2026-11-16T09:00:00Z --top 50\n  \
     perennial schedule --budget 5000/1d --what-if\n  perennial schedule --strategy importance-pattern --json"
 )]
 pub(super) struct Schedule {
-    /// At this instant, knowing only what was archived before it [default: now]
+    /// Instant of the ranking, which uses only captures before it [default: now]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     at: Option<Timestamp>,
 
@@ -27,15 +27,15 @@ pub(super) struct Schedule {
     #[arg(long, default_value_t = 20, value_name = "N")]
     top: usize,
 
-    /// Visits in a time, such as 200/1h; a number alone is visits an hour [default: what the archive's captures came to]
+    /// Visits in a period, such as 200/1h; a number alone is visits an hour [default: the archive's mean so far]
     #[arg(long, value_name = "N/PERIOD", value_parser = |text: &str| parse_budget(text, Span::from_hours(1)))]
     budget: Option<Budget>,
 
-    /// How pages are ranked
+    /// Strategy that ranks the pages
     #[arg(long, default_value_t = Strategy::ExpectedGain, value_name = "NAME")]
     strategy: Strategy,
 
-    /// Show instead what half and twice the budget would do
+    /// Compare half the budget, the budget and twice the budget instead
     #[arg(long)]
     what_if: bool,
 }
@@ -57,7 +57,7 @@ struct WhatIf {
     budget_per_hour: f64,
     n_visits: usize,
     expected_importance: f64,
-    /// Seen less recently than this many hours among the pages that are visited.
+    /// Hours since the last visit of the most recently visited page among those that the budget allows.
     shortest_wait_hours: Option<f64>,
 }
 
@@ -143,7 +143,7 @@ fn in_words(ranked: &Ranked, clock: Option<&LocalClock>) -> String {
     match ranked.reason {
         Reason::FirstCapture => "never captured".to_owned(),
         Reason::Announced => "announced as changed".to_owned(),
-        Reason::Retry { n_failures } => format!("failed {n_failures} times, tried again"),
+        Reason::Retry { n_failures } => format!("failed {n_failures} times, to be tried again"),
         Reason::Oldest { since } => format!("not seen since {}, longer than any other", local(since)),
         Reason::Urgent { since, .. } => {
             format!("expected {:.2} important change since {}{habit}", ranked.expected.get(), local(since))
@@ -173,7 +173,7 @@ fn print_what_if(line: &WhatIf, out: &mut dyn Write) -> io::Result<()> {
     let wait = line.shortest_wait_hours.map_or_else(|| "-".to_owned(), |hours| format!("{hours:.1} h"));
     writeln!(
         out,
-        "{:>8.1} visits an hour: {} now, {:.2} importance expected, pages wait at least {wait}",
+        "{:>8.1} visits an hour: {} now, {:.2} importance expected, shortest time since the last visit {wait}",
         line.budget_per_hour, line.n_visits, line.expected_importance
     )
 }

@@ -1,5 +1,4 @@
-//! What a user calls a page (a file, Vi-XML, `url@time`, a live address) -> its text with a way to its requisites, and
-//! its tree.
+//! A page named on the command line (a file, Vi-XML, `url@time`, a URL) -> its text, its requisites and its tree.
 //!
 //! Both sides of a comparison go through here, so both are laid out by the same engine.
 
@@ -14,7 +13,7 @@ use perennial_core::time::Timestamp;
 use perennial_render::Captured;
 use url::Url;
 
-use super::{Analyst, Look, Readers, Requisites};
+use super::{Analyst, PageText, Readers, Requisites};
 use crate::archive::{self, Archive};
 use crate::fetch::{Client, Limits, Request};
 
@@ -25,19 +24,19 @@ const MAX_BODY_BYTES: u64 = 32 << 20;
 /// One address for all files, so that relative links of two files compare equal.
 const FILE_URL: &str = "http://page.example/";
 
-/// What a user calls a page.
+/// A page as it is named on the command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PageSpec {
     /// An HTML or Vi-XML file.
     File(PathBuf),
-    /// The version of the archive closest to a time.
+    /// The archived version closest to a time.
     Archived {
         /// Address of the page.
         url: String,
-        /// When; none is the latest.
+        /// The time; `None`: the latest version.
         time: Option<Timestamp>,
     },
-    /// The page as it is now on the web.
+    /// The page as it is on the web now.
     Live(String),
 }
 
@@ -69,7 +68,7 @@ impl PageSpec {
         &self,
         open: impl FnOnce() -> anyhow::Result<Archive>,
         allow_private: bool,
-    ) -> anyhow::Result<Page> {
+    ) -> anyhow::Result<LoadedPage> {
         match self {
             PageSpec::File(path) => load_file(path),
             PageSpec::Archived { url, time } => load_archived(&open()?, url, *time),
@@ -78,15 +77,15 @@ impl PageSpec {
     }
 }
 
-/// A page and the way to what it needs.
-pub struct Page {
+/// A page that was read, with access to its requisites.
+pub struct LoadedPage {
     /// Its address.
     pub url: String,
     /// Name of the version: the time of the capture, or the file.
     pub version: String,
-    /// When it was like this, as far as is known.
+    /// When it was captured, fetched or read.
     pub time: Timestamp,
-    /// Its text.
+    /// Its HTML, decoded.
     pub html: String,
     requisites: Origin,
 }
@@ -97,8 +96,8 @@ enum Origin {
     Network(Box<Live>),
 }
 
-impl Page {
-    /// A stylesheet or image of the page, from where the page came from.
+impl LoadedPage {
+    /// A stylesheet or image of the page, from the folder, archive or host that the page is from.
     pub fn requisite(&self, url: &str) -> Option<Captured> {
         match &self.requisites {
             Origin::Folder(folder) => beside(folder, &self.url, url),
@@ -109,20 +108,20 @@ impl Page {
 }
 
 impl Analyst {
-    /// The blocks of what a user calls a page; `open` gives the archive when one is needed.
+    /// The blocks of a page that is named on the command line; `open` gives the archive when one is needed.
     pub fn tree_of(
         &self,
         spec: &PageSpec,
         open: impl FnOnce() -> anyhow::Result<Archive>,
     ) -> anyhow::Result<BlockTree> {
-        // The user named the page: one at home is as good as any.
+        // The user named the address, so it may be a private one.
         let page = spec.load(open, true)?;
         if is_vixml(&page.html) {
             return vixml::read(&page.html).with_context(|| format!("cannot read {}", page.version));
         }
         let requisites = |wanted: &str| page.requisite(wanted);
-        // In full, because a person looks at the boxes too.
-        Ok(self.tree_in_full(&Look {
+        // By the engine, because the boxes are shown too.
+        Ok(self.tree_in_full(&PageText {
             url: &page.url,
             version: &page.version,
             html: &page.html,
@@ -139,7 +138,7 @@ fn is_vixml(text: &str) -> bool {
     start.starts_with("<Document")
 }
 
-fn load_file(path: &Path) -> anyhow::Result<Page> {
+fn load_file(path: &Path) -> anyhow::Result<LoadedPage> {
     if !path.is_file() {
         bail!(
             "cannot read the page {}: neither a file nor an address; write page.html, https://host/page or \
@@ -149,7 +148,7 @@ fn load_file(path: &Path) -> anyhow::Result<Page> {
     }
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let folder = path.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf);
-    Ok(Page {
+    Ok(LoadedPage {
         url: FILE_URL.to_string(),
         version: path.display().to_string(),
         time: archive::now(),
@@ -177,7 +176,7 @@ fn beside(folder: &Path, page: &str, wanted: &str) -> Option<Captured> {
     Some(Captured { status: 200, content_type: content_type.to_string(), body })
 }
 
-fn load_archived(archive: &Archive, url: &str, time: Option<Timestamp>) -> anyhow::Result<Page> {
+fn load_archived(archive: &Archive, url: &str, time: Option<Timestamp>) -> anyhow::Result<LoadedPage> {
     let store = archive.store()?;
     let near = time.unwrap_or_else(archive::now);
     let missing = || {
@@ -191,10 +190,10 @@ fn load_archived(archive: &Archive, url: &str, time: Option<Timestamp>) -> anyho
     drop(store);
     let requisites = Origin::Archive(Box::new(Readers::new(archive)), Requisites::default());
     let version = capture.time.to_rfc3339();
-    Ok(Page { url: capture.url, version, time: capture.time, html, requisites })
+    Ok(LoadedPage { url: capture.url, version, time: capture.time, html, requisites })
 }
 
-fn load_live(url: &str, allow_private: bool) -> anyhow::Result<Page> {
+fn load_live(url: &str, allow_private: bool) -> anyhow::Result<LoadedPage> {
     let agent = concat!("perennial/", env!("CARGO_PKG_VERSION")).to_string();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let limits = Limits { max_body_bytes: MAX_BODY_BYTES, ..Limits::default() };
@@ -204,7 +203,7 @@ fn load_live(url: &str, allow_private: bool) -> anyhow::Result<Page> {
         bail!("{url} answered with status {}: there is nothing to look at", captured.status);
     }
     let time = archive::now();
-    Ok(Page {
+    Ok(LoadedPage {
         html: decode_text(&captured.body, Some(&captured.content_type)).into_owned(),
         url: url.into(),
         version: time.to_rfc3339(),
@@ -213,7 +212,7 @@ fn load_live(url: &str, allow_private: bool) -> anyhow::Result<Page> {
     })
 }
 
-/// A page and its requisites from the web, nothing kept.
+/// Fetches a page and its requisites from the web and stores nothing.
 struct Live {
     client: Client,
     runtime: tokio::runtime::Runtime,
@@ -221,7 +220,7 @@ struct Live {
 }
 
 impl Live {
-    /// Fetches an address, following redirects; the last address and what was there.
+    /// Fetches an address and follows redirects. Gives the last address and its answer.
     fn fetch(&self, url: &Url) -> anyhow::Result<(Url, Captured)> {
         let mut url = url.clone();
         for _ in 0..MAX_REDIRECTS {

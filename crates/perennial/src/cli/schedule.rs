@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::{Context, Exit, parse_time};
 use crate::archive::now;
 use crate::learn::{self, Followed};
-use crate::store::{Order, Selection, Store};
+use crate::store::{LookOrder, Selection, Store};
 
 /// Shows the most urgent pages and the reason of each.
 #[derive(clap::Args)]
@@ -92,7 +92,7 @@ impl Schedule {
 /// The pace of the archive so far, at least one visit an hour.
 fn looks_per_hour(store: &Store, at: Timestamp) -> anyhow::Result<f64> {
     let (mut n_looks, mut first) = (0u64, at);
-    store.looks(Selection::Pages, Order::ByTime, at, |look| {
+    store.looks(Selection::Pages, LookOrder::ByTime, at, |look| {
         n_looks += 1;
         first = first.min(look.time);
         Ok(())

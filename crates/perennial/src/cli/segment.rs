@@ -14,7 +14,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Context, Exit};
-use crate::analyse::{Analyst, Page, PageSpec, analyse_backlog};
+use crate::analyse::{Analyst, LoadedPage, PageSpec, analyse_backlog};
 use crate::archive::is_archive;
 use crate::archive::lock::WriteLock;
 use crate::store::Store;
@@ -121,7 +121,7 @@ impl Segment {
         self.write(&render(format, &tree, &seen)?)
     }
 
-    fn see(&self, context: &Context, page: &Page, wants_screenshot: bool) -> anyhow::Result<Seen> {
+    fn see(&self, context: &Context, page: &LoadedPage, wants_screenshot: bool) -> anyhow::Result<Seen> {
         let lookup: &Lookup = &|url: &str| page.requisite(url);
         if self.renderer == Renderer::Chromium {
             return see_in_browser(page, lookup, wants_screenshot);
@@ -163,7 +163,7 @@ fn config_of(context: &Context, spec: &PageSpec, url: &str) -> anyhow::Result<Se
     Ok(context.open()?.settings().seeds.segment_config(url).cloned().unwrap_or_default())
 }
 
-fn see_in_browser(page: &Page, lookup: &Lookup, wants_screenshot: bool) -> anyhow::Result<Seen> {
+fn see_in_browser(page: &LoadedPage, lookup: &Lookup, wants_screenshot: bool) -> anyhow::Result<Seen> {
     let shown = BrowserPage { url: &page.url, html: &page.html, unix_millis: page.time.as_millis() };
     let seen = Chromium::new(BrowserOptions::default()).layout(&shown, lookup, wants_screenshot)?;
     Ok(Seen { layout: seen.layout, screenshot: seen.screenshot })

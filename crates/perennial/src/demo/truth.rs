@@ -19,7 +19,7 @@ use url::Url;
 
 use super::template::{self, Answer};
 use super::web::LivingWeb;
-use crate::analyse::{Analyst, Look};
+use crate::analyse::{Analyst, PageText};
 
 /// What there was to catch.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,7 +57,7 @@ fn changes_of(web: &LivingWeb, page: usize, analyst: &Analyst) -> Vec<Importance
     };
     let tree = |version: usize| {
         let html = html_of(web, page, version);
-        analyst.tree(&Look { url: &url, version: "", html: &html, requisites: &requisites })
+        analyst.tree(&PageText { url: &url, version: "", html: &html, requisites: &requisites })
     };
     let n_changes = web.pages[page].changes.len();
     if n_changes == 0 {

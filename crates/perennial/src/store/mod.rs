@@ -1,7 +1,8 @@
-//! What is known of sites, pages, captures, versions and links: one SQLite file, made from the WARC files.
+//! Captures and what the crawl and the analysis learned <-> one SQLite file: sites, pages, captures, versions, links, looks,
+//! frontier.
 //!
-//! WAL mode, so readers see a consistent state while a writer works. Nothing here is the only copy of
-//! anything: what cannot be derived from the WARC files or `perennial.toml` has no place in it.
+//! WAL mode lets readers see a consistent state while a writer works. All of it can be rebuilt from the WARC files and
+//! `perennial.toml`; what cannot is not stored here.
 
 mod frontier;
 mod ingest;
@@ -16,7 +17,7 @@ pub use frontier::{CapturedAddress, Discovery, Ending, FrontierPage, PageKind, T
 pub use ingest::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LinkTarget, site_of};
 pub use lessons::{ChangeFilter, ChangeRow, KnownRow, LessonRow, Worth};
 use links::encode_targets;
-pub use looks::{Look, Order, Selection};
+pub use looks::{Look, LookOrder, Selection};
 use query::{CAPTURE_COLUMNS, CAPTURE_TABLES, read_capture};
 pub use query::{Capture, Counts, Filter, PageRow, VersionRow};
 pub use schema::SCHEMA_VERSION;
@@ -27,7 +28,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 use rusqlite::{Connection, OpenFlags};
 
-/// SQLite's page cache; with the row data of one commit this is all the memory the store takes.
+/// SQLite's page cache. With the rows of one commit this is all memory that the store uses.
 const CACHE_KIB: i64 = 64 * 1024;
 
 /// An open state file.
@@ -42,8 +43,8 @@ impl Store {
         let connection =
             Connection::open(path).with_context(|| format!("cannot open {} for writing", path.display()))?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
-        // NORMAL: after a power cut the last commits may be missing, never half there. The WARC is synced
-        // before, and opening for writing reads what the state lacks from it.
+        // NORMAL: after a power cut the last commits may be missing, but none is there in part. The WARC file is synced
+        // before the commit, and opening for writing reads from it what the state lacks.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         let mut store = Store::tuned(connection)?;
         schema::migrate(&mut store.connection)
@@ -51,7 +52,7 @@ impl Store {
         Ok(store)
     }
 
-    /// Opens for reading; works beside a writer, and on a medium that cannot be written.
+    /// Opens for reading, also while another process writes, and on a read-only disk.
     pub fn open_read(path: &Path) -> anyhow::Result<Store> {
         if !path.exists() {
             bail!(
@@ -64,7 +65,8 @@ impl Store {
             Connection::open_with_flags(uri, flags).and_then(|c| schema::version(&c).map(|v| (c, v)))
         };
         let name = uri_path(path);
-        // A WAL needs its shared-memory file; where that cannot be made nobody writes either.
+        // A WAL needs its shared-memory file. Where that cannot be created nothing is written either, so the file can be
+        // opened as immutable.
         let (connection, version) = open(format!("file:{name}"))
             .or_else(|_| open(format!("file:{name}?immutable=1")))
             .with_context(|| format!("cannot read {}", path.display()))?;
@@ -116,7 +118,7 @@ pub fn is_disk_full(error: &anyhow::Error) -> bool {
     })
 }
 
-/// A path as SQLite's `file:` addresses want it.
+/// A path as a part of SQLite's `file:` URI.
 fn uri_path(path: &Path) -> String {
     path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23")
 }

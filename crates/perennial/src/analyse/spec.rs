@@ -15,7 +15,7 @@ use url::Url;
 
 use super::{Analyst, PageText, Readers, Requisites};
 use crate::archive::{self, Archive};
-use crate::fetch::{Client, Limits, Request};
+use crate::fetch::{Client, FetchLimits, Request};
 
 /// Redirects that are followed for a live page.
 const MAX_REDIRECTS: usize = 10;
@@ -196,7 +196,7 @@ fn load_archived(archive: &Archive, url: &str, time: Option<Timestamp>) -> anyho
 fn load_live(url: &str, allow_private: bool) -> anyhow::Result<LoadedPage> {
     let agent = concat!("perennial/", env!("CARGO_PKG_VERSION")).to_string();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    let limits = Limits { max_body_bytes: MAX_BODY_BYTES, ..Limits::default() };
+    let limits = FetchLimits { max_body_bytes: MAX_BODY_BYTES, ..FetchLimits::default() };
     let live = Live { client: Client::new(agent, limits, None), runtime, allow_private };
     let (url, captured) = live.fetch(&Url::parse(url).with_context(|| format!("{url} is no address"))?)?;
     if !(200..300).contains(&captured.status) {

@@ -24,15 +24,15 @@ pub(super) struct Diff {
     /// The later version, in the same forms
     after: PageSpec,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
+    format: DiffFormat,
     /// Formula of the importance: visual-2009, pattern-2011 or monotone
     #[arg(long, default_value_t = ImportanceConfig::default().form, value_name = "FORM")]
     importance: Form,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Format {
+enum DiffFormat {
     /// One line an operation, the most important first
     Text,
     /// Importance, operations and structure
@@ -77,12 +77,12 @@ impl Diff {
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         match self.format {
             _ if context.json => serde_json::to_writer_pretty(&mut out, &comparison.report(&form))?,
-            Format::Json => serde_json::to_writer_pretty(&mut out, &comparison.report(&form))?,
-            Format::Text => comparison.write_text(&mut out)?,
-            Format::Videlta => out.write_all(comparison.delta.to_operations_xml().as_bytes())?,
-            Format::Html => out.write_all(to_html(comparison, &form).as_bytes())?,
+            DiffFormat::Json => serde_json::to_writer_pretty(&mut out, &comparison.report(&form))?,
+            DiffFormat::Text => comparison.write_text(&mut out)?,
+            DiffFormat::Videlta => out.write_all(comparison.delta.to_operations_xml().as_bytes())?,
+            DiffFormat::Html => out.write_all(to_html(comparison, &form).as_bytes())?,
         }
-        if context.json || self.format == Format::Json {
+        if context.json || self.format == DiffFormat::Json {
             writeln!(out)?;
         }
         Ok(out.flush()?)

@@ -14,11 +14,11 @@ use crate::analyse::update_filters;
     Lists are in EasyList syntax. The lists of Debian's uBlock package are used too where it is installed.")]
 pub(super) struct Filters {
     #[command(subcommand)]
-    command: Command,
+    command: FilterCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum FilterCommand {
     /// Add a list to the archive; it replaces the list of the same name
     Update {
         /// A file in EasyList syntax
@@ -34,7 +34,7 @@ struct FilterReport {
 
 impl Filters {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let Command::Update { file } = self.command;
+        let FilterCommand::Update { file } = self.command;
         let archive = context.open()?;
         let n_filters = update_filters(archive.root(), &file)?;
         let report = FilterReport { file: file.display().to_string(), n_filters };

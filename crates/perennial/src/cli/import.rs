@@ -38,15 +38,15 @@ pub(super) struct Import {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct ImportSummary {
     #[serde(flatten)]
     imported: ImportReport,
-    learned: Option<Learned>,
+    learned: Option<HistoryCounts>,
 }
 
 /// Captures of the collection that were analysed.
 #[derive(Serialize)]
-struct Learned {
+struct HistoryCounts {
     n_captures: u64,
     n_changed: u64,
     n_failed: u64,
@@ -62,23 +62,23 @@ impl Import {
         bar.finish_and_clear();
         let learned = if self.no_analysis { None } else { Some(learn(context, &archive, &mut writer)?) };
         writer.close()?;
-        let report = Report { imported: report, learned };
+        let report = ImportSummary { imported: report, learned };
         context.print(&report, |out| print(&report, out))?;
         Ok(Exit::Done)
     }
 }
 
 /// Compares the versions of every page, so that patterns, quality and the schedule start with the whole history.
-fn learn(context: &Context, archive: &Archive, writer: &mut ArchiveWriter) -> anyhow::Result<Learned> {
+fn learn(context: &Context, archive: &Archive, writer: &mut ArchiveWriter) -> anyhow::Result<HistoryCounts> {
     let analyst = Arc::new(Analyst::for_archive(archive)?);
     let bar = context.progress_count(writer.store().count_backlog()?, "learning");
     let stop = AtomicBool::new(false);
     let done = analyse_backlog(archive, writer.store_mut(), &analyst, &stop, &|n| bar.inc(n))?;
     bar.finish_and_clear();
-    Ok(Learned { n_captures: done.n_captures, n_changed: done.n_changed, n_failed: done.n_failed })
+    Ok(HistoryCounts { n_captures: done.n_captures, n_changed: done.n_changed, n_failed: done.n_failed })
 }
 
-fn print(report: &Report, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+fn print(report: &ImportSummary, out: &mut dyn std::io::Write) -> std::io::Result<()> {
     for file in &report.imported.files {
         writeln!(out, "{}: {}", file.source, verdict(file))?;
         for problem in &file.problems {

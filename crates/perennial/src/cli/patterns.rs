@@ -26,8 +26,8 @@ pub(super) struct Patterns {
     only: Option<String>,
 
     /// Output format
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, value_enum, default_value_t = PatternFormat::Text)]
+    format: PatternFormat,
 
     /// Periods of a day, 1 to 120
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u16).range(1..=120), value_name = "N")]
@@ -47,7 +47,7 @@ pub(super) struct Patterns {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum PatternFormat {
     Text,
     Json,
     Svg,
@@ -103,9 +103,11 @@ impl Patterns {
             .map(|history| Ok(report(history, &clock_of(&history.url)?, self.periods, &scheduler)))
             .collect::<anyhow::Result<_>>()?;
         match self.format {
-            Format::Svg => io::stdout().lock().write_all(bars_to_svg(&panels(&reports)).as_bytes())?,
-            Format::Json => writeln!(io::stdout().lock(), "{}", serde_json::to_string_pretty(&reports)?)?,
-            Format::Text => {
+            PatternFormat::Svg => io::stdout().lock().write_all(bars_to_svg(&panels(&reports)).as_bytes())?,
+            PatternFormat::Json => {
+                writeln!(io::stdout().lock(), "{}", serde_json::to_string_pretty(&reports)?)?
+            }
+            PatternFormat::Text => {
                 context.print(&reports, |out| reports.iter().try_for_each(|page| print(page, out)))?
             }
         }
@@ -169,7 +171,12 @@ fn print(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
         page.n_looks, page.changes_per_day, page.cycle, page.index_threshold
     )?;
     if page.n_not_analysed > 0 {
-        writeln!(out, "  {} changes not analysed, counted with importance {}", page.n_not_analysed, Seen::UNJUDGED)?;
+        writeln!(
+            out,
+            "  {} changes not analysed, counted with importance {}",
+            page.n_not_analysed,
+            Seen::UNJUDGED
+        )?;
     }
     let top = top_of(page);
     for pattern in &page.patterns {

@@ -41,7 +41,7 @@ pub(super) struct Schedule {
 }
 
 #[derive(Serialize)]
-struct Entry {
+struct UrgentPage {
     url: String,
     urgency: f32,
     expected_importance: f64,
@@ -80,7 +80,7 @@ impl Schedule {
             return Ok(Exit::Done);
         }
         let ranking = scheduler.ranking(at, self.top);
-        let entries: Vec<Entry> = ranking
+        let entries: Vec<UrgentPage> = ranking
             .iter()
             .map(|ranked| Ok(entry(ranked, store.url_of(ranked.page)?, &followed)))
             .collect::<anyhow::Result<_>>()?;
@@ -122,8 +122,8 @@ fn what_if(scheduler: &Scheduler, budget: Budget, at: Timestamp) -> WhatIf {
     }
 }
 
-fn entry(ranked: &Ranked, url: String, followed: &Followed) -> Entry {
-    Entry {
+fn entry(ranked: &Ranked, url: String, followed: &Followed) -> UrgentPage {
+    UrgentPage {
         urgency: ranked.urgency,
         expected_importance: ranked.expected.get(),
         expected_changes: ranked.n_expected,
@@ -164,7 +164,7 @@ fn hours_in_words(peak: Peak) -> String {
     format!("{:.0}-{:.0}h on {days}", peak.from_hour, peak.to_hour)
 }
 
-fn print_entry(entry: &Entry, out: &mut dyn Write) -> io::Result<()> {
+fn print_entry(entry: &UrgentPage, out: &mut dyn Write) -> io::Result<()> {
     let mark = if entry.planned { '*' } else { ' ' };
     writeln!(out, "{mark} {:>9.4}  {}\n             {}", entry.urgency, entry.url, entry.reason)
 }

@@ -85,7 +85,7 @@ pub(super) struct Simulate {
 
     /// Whether strategies are given the patterns or learn them [default: known, for traces learned]
     #[arg(long, value_enum)]
-    patterns: Option<Patterns>,
+    patterns: Option<PatternSource>,
 
     /// Which completeness expected-gain maximises and the bounds refer to
     #[arg(long, value_enum, default_value_t = GoalName::Pooled)]
@@ -126,7 +126,7 @@ pub(super) struct Simulate {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Patterns {
+enum PatternSource {
     Known,
     Learned,
     Both,
@@ -198,16 +198,16 @@ impl Simulate {
     }
 
     fn experiment(&self) -> anyhow::Result<Experiment> {
-        let default_patterns = if self.is_recorded() { Patterns::Learned } else { Patterns::Known };
+        let default_patterns = if self.is_recorded() { PatternSource::Learned } else { PatternSource::Known };
         let patterns = self.patterns.unwrap_or(default_patterns);
         let strategies: Vec<Strategy> = match self.strategy.as_str() {
             "all" => Strategy::ALL.to_vec(),
             names => names.split(',').map(str::parse).collect::<Result<_, _>>()?,
         };
         let learned: &[bool] = match patterns {
-            Patterns::Known => &[false],
-            Patterns::Learned => &[true],
-            Patterns::Both => &[false, true],
+            PatternSource::Known => &[false],
+            PatternSource::Learned => &[true],
+            PatternSource::Both => &[false, true],
         };
         let runs = strategies
             .iter()

@@ -10,7 +10,7 @@ use perennial_core::page::PageId;
 use perennial_core::schedule::VisitOutcome;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::recorder::Message;
+use super::recorder::RecorderMessage;
 use crate::analyse::{PageAnalyst, PageLessons};
 
 /// The result of analysing the captures of a page since its last analysis.
@@ -32,7 +32,7 @@ pub struct Analysis {
 
 impl Analysis {
     /// Starts a thread for every core. Lessons go to the recorder, which writes them.
-    pub fn start(pages: &Arc<PageAnalyst>, lessons: &Sender<Message>) -> std::io::Result<Analysis> {
+    pub fn start(pages: &Arc<PageAnalyst>, lessons: &Sender<RecorderMessage>) -> std::io::Result<Analysis> {
         let (jobs, receiver) = channel();
         let receiver = Arc::new(Mutex::new(receiver));
         let (learned_sender, learned) = unbounded_channel();
@@ -77,12 +77,17 @@ fn next_job(receiver: &Mutex<Receiver<PageId>>) -> Option<PageId> {
     receiver.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 
-fn work(pages: &PageAnalyst, page: PageId, lessons: &Sender<Message>, learned: &UnboundedSender<Learned>) {
+fn work(
+    pages: &PageAnalyst,
+    page: PageId,
+    lessons: &Sender<RecorderMessage>,
+    learned: &UnboundedSender<Learned>,
+) {
     let result = match pages.go_on(page) {
         Ok(done) => {
             let outcome = outcome_of(&done);
             // The lessons go first, because the scheduler may choose the page again as soon as it has the outcome.
-            let _ = lessons.send(Message::Lessons(done));
+            let _ = lessons.send(RecorderMessage::Lessons(done));
             Learned { page, outcome, warning: None }
         }
         Err(error) => {

@@ -4,8 +4,8 @@ use perennial_core::time::Timestamp;
 use perennial_core::warc::{Compression, Truncation};
 
 use crate::archive::links::{self, DRAWN_PREFIX, DocumentText, PageLinks};
-use crate::archive::{Body as ArchiveBody, Derived, Exchange, HOPS, LeftOut, Prepared};
-use crate::fetch::{Body, Fetched};
+use crate::archive::{Body, Derived, Exchange, HOPS, LeftOut, Prepared};
+use crate::fetch::{Fetched, FetchedBody};
 
 /// An exchange on its way into the archive.
 pub struct Exchanged {
@@ -83,8 +83,8 @@ impl Exchanged {
             request_head: &self.fetched.request_head,
             response_head: self.fetched.head.as_bytes(),
             body: match &mut self.fetched.body {
-                Body::Memory(bytes) => ArchiveBody::Bytes(bytes),
-                Body::Spooled(file, _) => ArchiveBody::Spooled(file),
+                FetchedBody::Memory(bytes) => Body::Bytes(bytes),
+                FetchedBody::Spooled(file, _) => Body::Spooled(file),
             },
             truncated: self.fetched.cut.map(|cut| Truncation::parse(cut.name())),
             metadata: &[("fetchTimeMs", &millis), (HOPS, &self.hops)],

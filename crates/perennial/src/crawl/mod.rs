@@ -67,7 +67,7 @@ use analysis::{Analysis, Learned};
 use host::Why;
 pub use options::CrawlOptions;
 use policy::Policy;
-use recorder::{Committed, Message, Settled};
+use recorder::{Committed, RecorderMessage, Settled};
 pub use start::make_frontier;
 pub use status::{End, Status};
 pub use stop::Stop;
@@ -122,7 +122,7 @@ struct Crawl {
     /// Number of the pass over everything, if this crawl makes one.
     pass: Option<i64>,
     /// None once the crawl is over: the recorder then closes the archive.
-    reports: Option<Sender<Message>>,
+    reports: Option<Sender<RecorderMessage>>,
     committed: UnboundedReceiver<Committed>,
     /// None once the crawl is over, and with `--no-analysis`.
     analysis: Option<Analysis>,
@@ -178,7 +178,7 @@ impl Crawl {
     fn end_pass(&self) {
         if let (Some(pass), Some(reports)) = (self.pass, &self.reports) {
             // Sending fails only when the recorder has failed, and `committed` delivers that error.
-            let _ = reports.send(Message::EndPass(pass, self.now()));
+            let _ = reports.send(RecorderMessage::EndPass(pass, self.now()));
         }
     }
 
@@ -209,7 +209,7 @@ impl Crawl {
         tokio::spawn(async move {
             let report = visit::visit(shared, target, reason).await;
             // Sending fails only when the crawl is over, and then the report is not needed.
-            let _ = reports.send(Message::Visit(Box::new(report)));
+            let _ = reports.send(RecorderMessage::Visit(Box::new(report)));
         });
     }
 

@@ -87,7 +87,7 @@ pub struct NewPage {
 }
 
 /// What the recorder is sent.
-pub enum Message {
+pub enum RecorderMessage {
     /// The report of a visit.
     Visit(Box<VisitReport>),
     /// Lessons of a page that was analysed.
@@ -127,7 +127,7 @@ impl Recorder {
     /// Takes messages until all senders are gone, then closes the archive.
     pub fn run(
         mut self,
-        messages: Receiver<Message>,
+        messages: Receiver<RecorderMessage>,
         committed: &UnboundedSender<Committed>,
     ) -> anyhow::Result<()> {
         while let Ok(first) = messages.recv() {
@@ -136,9 +136,9 @@ impl Recorder {
             let mut next = Some(first);
             while let Some(message) = next {
                 match message {
-                    Message::Visit(report) => batch.push(*report),
-                    Message::Lessons(page) => lessons.push(page),
-                    Message::EndPass(pass, at) => {
+                    RecorderMessage::Visit(report) => batch.push(*report),
+                    RecorderMessage::Lessons(page) => lessons.push(page),
+                    RecorderMessage::EndPass(pass, at) => {
                         self.writer.commit_with(|commit| commit.end_pass(pass, at))?;
                     }
                 }

@@ -168,7 +168,8 @@ impl Spending {
     /// Whether a visit of a seed's page, or of something that its pages need, may start; if so it is counted.
     pub(super) fn ask(&mut self, seed: i64, is_page: bool, now: Timestamp) -> Permission {
         for (of, all) in [(OVERALL, true), (seed, false)] {
-            if let Some(until) = self.accounts.get_mut(&of).and_then(|account| account.refuses(now, is_page)) {
+            if let Some(until) = self.accounts.get_mut(&of).and_then(|account| account.refuses(now, is_page))
+            {
                 return Permission::Refused { until, all };
             }
         }

@@ -13,7 +13,7 @@ use super::addresses::Addresses;
 use super::adopt::adopt;
 use super::analysis::Analysis;
 use super::clock::Clock;
-use super::policy::{VisitOrder, Policy, PolicyConfig};
+use super::policy::{Policy, PolicyConfig, VisitOrder};
 use super::recorder::Recorder;
 use super::spending::{self, Spending};
 use super::visit::Shared;

@@ -21,7 +21,7 @@ use super::robots::RobotsCache;
 use crate::analyse::PageAnalyst;
 use crate::archive::links;
 use crate::archive::{LeftOut, hops_of};
-use crate::fetch::{Body, Client, Fetched, Request};
+use crate::fetch::{Client, Fetched, FetchedBody, Request};
 use crate::settings::{CrawlTable, Keep, Renderer, Seed, Seeds};
 use crate::store::{Discovery, PageKind, Target};
 
@@ -206,7 +206,7 @@ impl VisitTask<'_> {
             && exchanged.fetched.cut.is_none()
             && self.seed_of_target(target)?.keep == Keep::Important;
         let html = exchanged.html().filter(|_| is_wanted)?.to_owned();
-        let Body::Memory(payload) = &exchanged.fetched.body else { return None };
+        let FetchedBody::Memory(payload) = &exchanged.fetched.body else { return None };
         let payload = payload.clone();
         let (page, url, time) = (target.page, target.url.clone(), exchanged.time);
         let look = move || analyst.leave_out(page, &url, time, &payload, &html);

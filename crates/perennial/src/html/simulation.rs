@@ -1,5 +1,5 @@
-//! Results -> one self-contained HTML page: the figures of P-PATTERN and P-QUALITY drawn anew, beside what the papers say
-//! (docs/papers.md, The papers' world).
+//! Results -> one self-contained HTML page: the figures of P-PATTERN and P-QUALITY drawn from these results, beside what the
+//! papers report (docs/papers.md, The papers' world).
 
 use std::fmt::Write as _;
 

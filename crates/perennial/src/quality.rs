@@ -11,13 +11,13 @@ use perennial_core::look::Seen;
 use perennial_core::page::{PageId, SiteId};
 use perennial_core::quality::Coherence;
 use perennial_core::quality::estimate::{
-    CoherenceEstimate, CompletenessEstimate, Gap, Look, SeenVersion, coherence_bounds, completeness, gaps_of,
-    seen_at,
+    CoherenceEstimate, CompletenessEstimate, Gap, SeenVersion, Sighting, coherence_bounds, completeness,
+    gaps_of, seen_at,
 };
 use perennial_core::time::{Span, Timestamp};
 
 use crate::learn::{Followed, page_ranks, rank_of};
-use crate::store::{self, LookOrder, Selection, Store};
+use crate::store::{Look, LookOrder, Selection, Store};
 
 /// Quality of one site, or of all.
 #[derive(Clone, Debug)]
@@ -95,22 +95,22 @@ pub fn measure(
 struct PageLooks {
     page: PageId,
     site: SiteId,
-    looks: Vec<Look>,
+    looks: Vec<Sighting>,
 }
 
 impl PageLooks {
     /// Adds a look. The first look counts as a version of importance 1.
-    fn add(&mut self, look: &store::Look) {
+    fn add(&mut self, look: &Look) {
         let importance = match self.looks.is_empty() {
             true => Some(1.0),
             false => look.seen.is_change().then(|| look.seen.importance().get()),
         };
-        self.looks.push(Look { at: look.time, new: importance });
+        self.looks.push(Sighting { at: look.time, new: importance });
     }
 }
 
 impl SiteSums {
-    fn add_page(&mut self, looks: &[Look], weight: f64, at: Timestamp, until: Timestamp) {
+    fn add_page(&mut self, looks: &[Sighting], weight: f64, at: Timestamp, until: Timestamp) {
         if looks.is_empty() {
             return;
         }

@@ -111,7 +111,7 @@ fn compile(lists: &[String]) -> Engine {
     Engine::new_with_filter_set(set)
 }
 
-/// The engine as compiled last time when the lists are still the same. A damaged file is compiled anew.
+/// The engine as compiled last time when the lists are still the same. A damaged file is replaced.
 fn compiled(path: &Path, lists: &[String]) -> Engine {
     let mut hasher = Sha256::new();
     lists.iter().for_each(|list| hasher.update(list.as_bytes()));

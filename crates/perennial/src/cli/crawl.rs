@@ -36,7 +36,7 @@ pub(super) struct Crawl {
     /// Bytes fetched in a day, at most, such as 2GB [default: bytes_per_day of perennial.toml]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     bytes_per_day: Option<u64>,
-    /// Period of a budget that names none; pages are ranked anew once in each period
+    /// Period of a budget that names none; pages are ranked once in each period
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_span)]
     period: Span,
     /// Strategy that decides which page is visited next

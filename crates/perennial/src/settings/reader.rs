@@ -260,7 +260,7 @@ impl<'a> TableReader<'_, 'a> {
         self.value(key, cure, |item| number_of(item).filter(|number| range.contains(number)))
     }
 
-    /// A length of time in units of so many seconds.
+    /// A length of time in units of `unit_secs`.
     pub(super) fn span(&mut self, key: &'static str, unit_secs: f64, default: Span) -> Span {
         let number = self.number(key, 0.0..=MAX_SECS / unit_secs);
         number.map_or(default, |number| Span::from_millis((number * unit_secs * 1000.0) as i64))

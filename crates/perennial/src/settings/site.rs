@@ -94,7 +94,7 @@ impl Renderer {
 /// Which versions of a page are stored in full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Keep {
-    /// All of them.
+    /// Every version.
     #[default]
     All,
     /// Those worth indexing; of the others only the delta.
@@ -330,7 +330,7 @@ impl Seeds {
         Seeds { numbers, by_number, ..self }
     }
 
-    /// All of them.
+    /// All seeds.
     pub fn iter(&self) -> std::slice::Iter<'_, Seed> {
         self.all.iter()
     }

@@ -74,7 +74,7 @@ pub struct CaptureRow {
     pub offset: u64,
     /// Bytes of the record in its file.
     pub length: u64,
-    /// Where the exchange begins: the record with the request and metadata beside it.
+    /// Where the exchange begins: the record with its request and metadata.
     pub group_offset: u64,
     /// Bytes of the exchange.
     pub group_length: u64,

@@ -44,7 +44,7 @@ pub struct Look {
     pub site: SiteId,
     /// When it was captured.
     pub time: Timestamp,
-    /// What it showed beside the look before.
+    /// What it showed compared with the look before.
     pub seen: Seen,
     /// Whether `seen` is from a lesson.
     pub is_analysed: bool,

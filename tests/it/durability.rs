@@ -206,6 +206,29 @@ fn a_torn_record_is_cut_off_and_kept() {
 }
 
 #[test]
+fn every_command_that_writes_tells_what_it_repaired() {
+    let web = crate::web::Web::serve(|_| crate::web::status(404));
+    let commands: [&[&str]; 3] =
+        [&["crawl", "--once", "--delay", "0"], &["analyse"], &["import", "SAMPLE", "--no-analysis"]];
+    for command in commands {
+        let (dir, root) = folder();
+        abandoned(&root);
+        perennial(&root, ["add", &web.url("/"), "--allow-private"]).ok();
+        let path = open_file(&root);
+        let sound = fs::read(&path).unwrap();
+        fs::write(&path, [&sound[..], b"\x1f\x8b\x08\0 and then the power went"].concat()).unwrap();
+        let sample = crate::program::sample_file(dir.path(), "a").to_string_lossy().into_owned();
+        let args: Vec<&str> =
+            command.iter().map(|word| if *word == "SAMPLE" { &sample } else { *word }).collect();
+        let ran = perennial(&root, &args).ok();
+        assert!(ran.stderr.contains("torn bytes off at"), "{args:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains("were not in the state yet"), "{args:?}: {}", ran.stderr);
+        let again = perennial(&root, &args).ok();
+        assert!(!again.stderr.contains("repaired"), "{args:?}: {}", again.stderr);
+    }
+}
+
+#[test]
 fn a_state_that_is_behind_catches_up() {
     let (_dir, root) = folder();
     let archive = Archive::create(&root).unwrap();

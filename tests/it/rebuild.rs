@@ -14,10 +14,10 @@ use crate::web::{Asked, Reply, Web, html, redirect, status};
 /// Makes the state anew, looks at every page again, and compares.
 #[track_caller]
 fn assert_rebuild_gives_the_same(archive: &Path) {
-    perennial(archive, ["segment", "--all"]).ok();
+    perennial(archive, ["analyse"]).ok();
     let (before, ranking) = (Facts::of(archive), Ranking::of(archive));
     perennial(archive, ["verify", "--rebuild"]).ok();
-    perennial(archive, ["segment", "--all"]).ok();
+    perennial(archive, ["analyse"]).ok();
     before.assert_same_after(&Facts::of(archive));
     ranking.assert_like(&Ranking::of(archive));
 }

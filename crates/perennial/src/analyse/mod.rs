@@ -1,7 +1,7 @@
 //! Captured bytes -> what a reader saw, what changed, and its importance; stored in the state.
 //!
 //! All captures are analysed here: each new capture of a crawl, the whole history of an import, and with
-//! `perennial segment --all` those that no command has analysed yet. The algorithms are in the core
+//! `perennial analyse` those that no command has analysed yet. The algorithms are in the core
 //! ([`perennial_core::observe`]); this module reads their input and stores their results.
 //!
 //! | file | what becomes what |

@@ -34,6 +34,17 @@ pub(crate) enum Found {
     Unusable { offset: u64, why: String },
 }
 
+impl Found {
+    /// Where in the file.
+    pub(crate) fn offset(&self) -> u64 {
+        match self {
+            Found::Capture(row) => row.offset,
+            Found::Damage(damage) => damage.offset,
+            Found::BadDigest { offset, .. } | Found::Unusable { offset, .. } => *offset,
+        }
+    }
+}
+
 /// What is known of a file when its scan is over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Scanned {

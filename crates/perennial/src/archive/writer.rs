@@ -19,9 +19,10 @@ use perennial_core::warc::{
 
 use super::content::{HOPS, index_mime, look_of, purpose_of};
 use super::exchange::{Exchange, Hashed, Prepared, companion_records, links_of, response_record, with_ip};
+use super::indexer::{IndexPace, Indexer};
 use super::lock::WriteLock;
 use super::recover::{self, Repair};
-use super::{Archive, files, index, now, sync_dir};
+use super::{Archive, files, now, sync_dir};
 use crate::store::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, PageKind, Store};
 
 /// A version that is not worth its bytes: what changed is kept in place of the payload.
@@ -73,6 +74,8 @@ pub struct ArchiveWriter {
     pending_latest: HashMap<String, (String, Timestamp)>,
     has_failed: bool,
     repairs: Vec<Repair>,
+    indexer: Indexer,
+    /// The last to go: until then nobody else may write.
     _lock: WriteLock,
 }
 
@@ -97,8 +100,15 @@ impl ArchiveWriter {
             pending_latest: HashMap::new(),
             has_failed: false,
             repairs,
+            indexer: Indexer::new(archive),
             _lock: lock,
         })
+    }
+
+    /// Makes the index keep another pace than the usual one.
+    pub fn with_index_pace(mut self, pace: IndexPace) -> ArchiveWriter {
+        self.indexer.pace = pace;
+        self
     }
 
     /// What opening had to put right; tell the user.
@@ -468,10 +478,12 @@ impl ArchiveWriter {
             give_final_name(&self.archive, &row.name)?;
         }
         let ingested = self.store.commit_with(&row, &self.pending, also)?;
+        self.indexer.note(&self.pending);
         self.pending.clear();
         self.pending_origins.clear();
         self.pending_latest.clear();
         self.has_failed = false;
+        self.indexer.keep_up(&mut self.store)?;
         Ok(ingested)
     }
 
@@ -486,10 +498,10 @@ impl ArchiveWriter {
         self.flush_index()
     }
 
-    /// Writes the captures that are in the state alone to `index/`. [`Self::close`] does it; a writer that runs
-    /// for days may call it now and then.
+    /// Writes the captures that are in the state alone to `index/`, now. Commits do it in time by themselves, in the
+    /// background.
     pub fn flush_index(&mut self) -> anyhow::Result<()> {
-        index::flush_tail(&mut self.store, &self.archive.index_dir())
+        self.indexer.finish(&mut self.store)
     }
 }
 

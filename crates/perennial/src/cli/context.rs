@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use crate::archive::{self, Archive, ArchiveWriter};
+use crate::archive::{self, Archive, ArchiveWriter, Snapshot};
 use crate::store::Store;
 
 /// The global options, resolved.
@@ -39,6 +39,11 @@ impl Context {
     /// Opens the archive, or says how to make one.
     pub fn open(&self) -> anyhow::Result<Archive> {
         Archive::open(&self.archive_dir())
+    }
+
+    /// The archive as it is now: all that a question gets.
+    pub fn snapshot(&self) -> anyhow::Result<Snapshot> {
+        self.open()?.snapshot()
     }
 
     /// Opens the archive, made now if it is not there.

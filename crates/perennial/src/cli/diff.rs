@@ -46,8 +46,13 @@ enum DiffFormat {
 impl Diff {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let analyst = self.analyst(context)?;
-        let before = analyst.tree_of(&self.before, || context.open())?;
-        let after = analyst.tree_of(&self.after, || context.open())?;
+        // Both versions from one state of the archive.
+        let snapshot = match self.before.snapshot(|| context.snapshot())? {
+            Some(snapshot) => Some(snapshot),
+            None => self.after.snapshot(|| context.snapshot())?,
+        };
+        let before = analyst.tree_of(&self.before, snapshot.as_ref())?;
+        let after = analyst.tree_of(&self.after, snapshot.as_ref())?;
         if before.engine != after.engine && !before.engine.is_empty() && !after.engine.is_empty() {
             bail!(
                 "the two versions were segmented differently ({} and {}), by different engines or different `pin` and `ignore` in \

@@ -4,6 +4,7 @@
 //! one line in `Command` and one in `Command::run`.
 
 mod add;
+mod analyse;
 mod changes;
 mod context;
 mod crawl;
@@ -104,6 +105,8 @@ enum Command {
     Schedule(schedule::Schedule),
     /// Compare strategies on a simulated or recorded web
     Simulate(Box<simulate::Simulate>),
+    /// Analyse every capture that was not analysed yet
+    Analyse(analyse::Analyse),
     /// Show the blocks of a page as a reader sees them
     Segment(segment::Segment),
     /// Show what changed between two versions of a page, and how much it matters
@@ -136,6 +139,7 @@ impl Command {
             Command::Patterns(args) => args.run(context),
             Command::Schedule(args) => args.run(context),
             Command::Simulate(args) => args.run(context),
+            Command::Analyse(args) => args.run(context),
             Command::Segment(args) => args.run(context),
             Command::Diff(args) => args.run(context),
             Command::Changes(args) => args.run(context),

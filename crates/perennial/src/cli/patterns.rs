@@ -81,16 +81,16 @@ struct PatternReport {
 impl Patterns {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let given = self.zone.as_deref().map(LocalClock::of_zone).transpose()?;
-        let archive = context.open()?;
-        let store = archive.store()?;
+        let snapshot = context.snapshot()?;
+        let (archive, store) = (snapshot.archive(), snapshot.store());
         let now = archive::now();
-        let mut found = histories(&store, self.only.as_deref(), now)?;
+        let mut found = histories(store, self.only.as_deref(), now)?;
         if let (true, Some(only)) = (found.is_empty(), &self.only) {
-            return Err(not_found(&store, only));
+            return Err(not_found(store, only));
         }
-        let followed = Followed::of(&archive, &store)?;
+        let followed = Followed::of(archive, store)?;
         let config = ScheduleConfig { n_periods: self.periods, ..ScheduleConfig::default() };
-        let scheduler = learn::scheduler(&store, &followed, config, 0, now)?;
+        let scheduler = learn::scheduler(store, &followed, config, 0, now)?;
         found.sort_by_key(|history| std::cmp::Reverse(history.looks.len()));
         found.truncate(self.top);
         let clock_of = |url: &str| {

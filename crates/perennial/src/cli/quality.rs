@@ -32,15 +32,15 @@ pub(super) struct Quality {
 
 impl Quality {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let archive = context.open()?;
-        let store = archive.store()?;
+        let snapshot = context.snapshot()?;
+        let (archive, store) = (snapshot.archive(), snapshot.store());
         let Some(last) = store.last_capture()? else {
             bail!("the archive has no captures yet: `perennial crawl` or `perennial import` makes some");
         };
         let at = self.at.unwrap_or(last);
-        let sites = measure(&store, self.site.as_deref(), at, last, &Followed::of(&archive, &store)?)?;
+        let sites = measure(store, self.site.as_deref(), at, last, &Followed::of(archive, store)?)?;
         if let (Some(site), true) = (&self.site, sites.is_empty()) {
-            return Err(not_found(&store, site));
+            return Err(not_found(store, site));
         }
         let data = to_json(&sites, at);
         context.print(&data, |out| print(&sites, at, out))?;

@@ -63,17 +63,17 @@ struct WhatIf {
 
 impl Schedule {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let archive = context.open()?;
-        let store = archive.store()?;
-        let followed = Followed::of(&archive, &store)?;
+        let snapshot = context.snapshot()?;
+        let (archive, store) = (snapshot.archive(), snapshot.store());
+        let followed = Followed::of(archive, store)?;
         let at = self.at.unwrap_or_else(now);
         let budget = match self.budget {
             Some(budget) => budget,
-            None => Budget::per_hour(looks_per_hour(&store, at)?),
+            None => Budget::per_hour(looks_per_hour(store, at)?),
         };
         let config =
             ScheduleConfig { strategy: self.strategy, budget: Some(budget), ..ScheduleConfig::default() };
-        let scheduler = learn::scheduler(&store, &followed, config, 0, at)?;
+        let scheduler = learn::scheduler(store, &followed, config, 0, at)?;
         if self.what_if {
             let report = [0.5, 1.0, 2.0].map(|factor| what_if(&scheduler, times(budget, factor), at));
             context.print(&report, |out| report.iter().try_for_each(|line| print_what_if(line, out)))?;

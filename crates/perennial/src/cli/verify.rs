@@ -37,7 +37,7 @@ impl Verify {
             repair(&archive, &progress)?
         } else {
             let repairs = if self.rebuild { rebuild_all(&archive, &progress)? } else { Vec::new() };
-            VerifyReport { repairs, ..verify(&archive, &progress)? }
+            VerifyReport { repairs, ..verify(&archive.snapshot()?, &progress)? }
         };
         bar.finish_and_clear();
         context.print(&report, |out| print(&report, out))?;
@@ -46,7 +46,7 @@ impl Verify {
 }
 
 /// State and index from the WARC files, and the frontier from the state.
-fn rebuild_all(archive: &Archive, progress: &dyn Fn(u64)) -> anyhow::Result<Vec<Repair>> {
+fn rebuild_all(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Result<Vec<Repair>> {
     let repairs = rebuild(archive, progress)?;
     let mut writer = ArchiveWriter::open(archive)?;
     make_frontier(archive, &mut writer, now())?;

@@ -357,25 +357,6 @@ impl Store {
         Ok(())
     }
 
-    /// Calls `each` with the captures numbered `from..=to`, in the order of the index.
-    pub fn each_capture_numbered(
-        &self,
-        from: i64,
-        to: i64,
-        mut each: impl FnMut(Capture) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
-        let sql = format!(
-            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.id BETWEEN ?1 AND ?2
-             ORDER BY p.surt, c.time, c.id"
-        );
-        let mut statement = self.connection().prepare_cached(&sql)?;
-        let mut rows = statement.query([from, to])?;
-        while let Some(row) = rows.next()? {
-            each(read_capture(row)?)?;
-        }
-        Ok(())
-    }
-
     /// The captures in one file from an offset on, in the order of their places, at most `limit`.
     pub fn captures_in(&self, file: &str, from: u64, limit: usize) -> anyhow::Result<Vec<Capture>> {
         let sql = format!(

@@ -1,7 +1,7 @@
 //! Looks without a lesson -> lessons, page by page, on all cores.
 //!
-//! A crash between fetching and analysing leaves such looks, an import brings them by the thousand. Pages
-//! are independent of each other; within one page looks are compared in order of time.
+//! A crash between fetching and analysing leaves such looks, and an import brings thousands. Pages are independent of each
+//! other; the looks at one page are compared in order of time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,14 +18,14 @@ use rayon::prelude::*;
 
 use super::lesson::{KnownPage, Lesson};
 use super::reader::Readers;
-use super::{Analyst, Look, Requisites};
+use super::{Analyst, PageText, Requisites};
 use crate::archive::{Archive, LEFT_OUT_DIGEST, LeftOut, links};
 use crate::store::{Capture, Commit, Kind, Store};
 
-/// Pages between two commits: what a crash may cost is analysed again.
+/// Pages between two commits. After a crash at most these are analysed again.
 const PAGES_PER_COMMIT: usize = 64;
 
-/// What an analysis did.
+/// The counts of an analysis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Analysed {
     /// Looks that have a lesson now.
@@ -36,8 +36,8 @@ pub struct Analysed {
     pub n_failed: u64,
 }
 
-/// Analyses every capture that waits for it. `progress` hears how many captures were done; the work ends
-/// early, at a commit, when `stop` is set.
+/// Analyses every look without a lesson. `progress` is called with the number of looks of each page that is done. The work
+/// ends early, after a commit, when `stop` is set.
 pub fn analyse_backlog(
     archive: &Archive,
     store: &mut Store,
@@ -69,10 +69,10 @@ pub fn analyse_backlog(
     Ok(done)
 }
 
-/// What the captures of one page taught.
+/// The lessons of one page.
 pub struct PageLessons {
     page: PageId,
-    /// A capture came that is older than what was analysed: the page's history is told again.
+    /// A look is older than those that were analysed: the page's lessons are replaced from the first look on.
     is_begun_anew: bool,
     /// In order of time.
     pub lessons: Vec<Lesson>,
@@ -81,7 +81,7 @@ pub struct PageLessons {
 }
 
 impl PageLessons {
-    /// Writes them down.
+    /// Stores them.
     pub fn keep(&self, commit: &Commit<'_>) -> anyhow::Result<()> {
         if self.is_begun_anew {
             commit.forget_lessons(self.page)?;
@@ -90,7 +90,7 @@ impl PageLessons {
     }
 }
 
-/// Analyses the captures of one page after the other; shared by all threads that do.
+/// Analyses the looks at one page after the other; shared by all threads that analyse.
 pub struct PageAnalyst {
     analyst: Arc<Analyst>,
     readers: Readers,
@@ -103,8 +103,8 @@ impl PageAnalyst {
         PageAnalyst { analyst, readers: Readers::new(archive), requisites: Requisites::default() }
     }
 
-    /// What is to be stored in place of a payload that is not worth its bytes (`keep = "important"`): what the next
-    /// analysis will find. `None`: it is worth them, or the archive has them already.
+    /// What is stored instead of the payload of a version that is not worth indexing (`keep = "important"`): the delta
+    /// that the next analysis will find. `None`: the version is worth indexing, or the archive has its payload already.
     pub fn leave_out(
         &self,
         page: PageId,
@@ -124,8 +124,8 @@ impl PageAnalyst {
         let lesson = match known.shown() == Some(&digest) {
             true => Lesson::without_layout(page, time, &digest, Some(&known), Seen::Same).0,
             false => {
-                let look = PageLook { page, url, time, digest: digest.clone(), html };
-                self.look(look, Some(&known))?.0
+                let unseen = UnseenPage { page, url, time, digest: digest.clone(), html };
+                self.look(unseen, Some(&known))?.0
             }
         };
         let left_out = LeftOut {
@@ -137,7 +137,7 @@ impl PageAnalyst {
         Ok((!lesson.is_indexed()).then_some(left_out))
     }
 
-    /// The captures since the last one that was analysed.
+    /// Analyses the looks since the last one that was analysed.
     pub fn go_on(&self, page: PageId) -> anyhow::Result<PageLessons> {
         self.readers.with(|archive, store| {
             let known = KnownPage::load(store, page)?;
@@ -145,7 +145,7 @@ impl PageAnalyst {
         })
     }
 
-    /// All looks that wait, also when some are older than what was analysed.
+    /// Analyses all looks without a lesson, also when some are older than those that were analysed.
     fn catch_up(&self, page: PageId, earliest: Timestamp) -> anyhow::Result<PageLessons> {
         self.readers.with(|archive, store| match KnownPage::load(store, page)? {
             Some(known) if earliest < known.time => self.analyse(archive, store, page, None, true),
@@ -165,7 +165,7 @@ impl PageAnalyst {
         for capture in store.looks_after(page, known.as_ref().map(|known| known.time))? {
             let (lesson, next) = match self.lesson(archive, store, &capture, known.as_ref()) {
                 Ok(Some(learned)) => learned,
-                // What cannot be read is no reason to stop, nor to try again at every start.
+                // A look that cannot be read gets a lesson too, so that no later start tries it again.
                 Ok(None) | Err(_) => {
                     done.n_failed += 1;
                     without_layout(&capture, known.as_ref())
@@ -198,22 +198,22 @@ impl PageAnalyst {
         }
         let html = decode_text(&payload.bytes, payload.head.get("Content-Type").as_deref());
         let digest = capture.identity.clone();
-        let look =
-            PageLook { page: capture.page, url: &capture.url, time: capture.time, digest, html: &html };
-        self.look(look, known).map(Some)
+        let unseen =
+            UnseenPage { page: capture.page, url: &capture.url, time: capture.time, digest, html: &html };
+        self.look(unseen, known).map(Some)
     }
 
-    fn look(&self, page: PageLook<'_>, known: Option<&KnownPage>) -> anyhow::Result<(Lesson, KnownPage)> {
+    fn look(&self, page: UnseenPage<'_>, known: Option<&KnownPage>) -> anyhow::Result<(Lesson, KnownPage)> {
         let version = page.time.to_rfc3339();
         let requisites = |url: &str| self.requisites.find(&self.readers, url, page.time);
-        let look = Look { url: page.url, version: &version, html: page.html, requisites: &requisites };
+        let text = PageText { url: page.url, version: &version, html: page.html, requisites: &requisites };
         let before = known.map(KnownPage::known).transpose()?.flatten();
-        let observation = self.analyst.observe(before.as_ref(), &look);
+        let observation = self.analyst.observe(before.as_ref(), &text);
         Lesson::of_observation(page.page, page.time, page.digest, known, observation)
     }
 
-    /// A version that was left out: its delta applied to the version before gives what was seen. `None` when that
-    /// version is not known.
+    /// The lesson of a version that is stored as a delta: the delta applied to the tree before gives its tree. `None` when
+    /// the tree before is not known or the delta does not fit it.
     fn lesson_of_delta(
         &self,
         archive: &Archive,
@@ -238,8 +238,8 @@ impl PageAnalyst {
     }
 }
 
-/// A page on its way to being looked at.
-struct PageLook<'a> {
+/// A page before it is laid out.
+struct UnseenPage<'a> {
     page: PageId,
     url: &'a str,
     time: Timestamp,
@@ -247,7 +247,7 @@ struct PageLook<'a> {
     html: &'a str,
 }
 
-/// What a look tells by its answer and the answer before it.
+/// The lesson of a look by its answer and the answer before it.
 fn without_layout(capture: &Capture, known: Option<&KnownPage>) -> (Lesson, KnownPage) {
     let kind = capture.answer.unwrap_or(AnswerKind::Content);
     let before = known.and_then(KnownPage::shown);

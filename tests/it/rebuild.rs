@@ -1,5 +1,6 @@
 //! A state that is made anew from the WARC files is the state that the crawl made.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use perennial::archive::{Archive, ArchiveWriter, Body, Derived, Exchange};
@@ -14,10 +15,42 @@ use crate::web::{Asked, Reply, Web, html, redirect, status};
 #[track_caller]
 fn assert_rebuild_gives_the_same(archive: &Path) {
     perennial(archive, ["analyse"]).ok();
-    let before = Facts::of(archive);
+    let (before, ranking) = (Facts::of(archive), Ranking::of(archive));
     perennial(archive, ["verify", "--rebuild"]).ok();
     perennial(archive, ["analyse"]).ok();
     before.assert_same_after(&Facts::of(archive));
+    ranking.assert_like(&Ranking::of(archive));
+}
+
+/// What a scheduler believes of each page of an archive at the end of its history, by address.
+struct Ranking(BTreeMap<String, [f64; 4]>);
+
+impl Ranking {
+    fn of(archive: &Path) -> Ranking {
+        let store = Archive::open(archive).unwrap().store().unwrap();
+        let at = (store.last_capture().unwrap().unwrap() + Span::from_hours(1)).to_rfc3339();
+        let args = ["schedule", "--json", "--top", "100000", "--budget", "60/1h", "--at", &at];
+        let ranked: serde_json::Value = serde_json::from_str(&perennial(archive, args).ok().stdout).unwrap();
+        let number = |page: &serde_json::Value, name: &str| page[name].as_f64().unwrap();
+        let belief = |page: &serde_json::Value| {
+            ["urgency", "expected_importance", "changes_per_day", "n_visits"].map(|name| number(page, name))
+        };
+        let pages = ranked.as_array().unwrap().iter();
+        Ranking(pages.map(|page| (page["url"].as_str().unwrap().to_owned(), belief(page))).collect())
+    }
+
+    /// The same but for the order in which numbers were added up.
+    #[track_caller]
+    fn assert_like(&self, other: &Ranking) {
+        let urls = |ranking: &Ranking| ranking.0.keys().cloned().collect::<Vec<_>>();
+        assert_eq!(urls(self), urls(other));
+        assert!(self.0.len() > 5, "{:?}", urls(self));
+        for (url, one) in &self.0 {
+            for (one, other) in one.iter().zip(&other.0[url]) {
+                assert!((one - other).abs() <= 1e-3 * one.abs().max(1e-3), "{url}: {one} and {other}");
+            }
+        }
+    }
 }
 
 /// Pages that write their links in all the ways that there are, and change.

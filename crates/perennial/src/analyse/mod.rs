@@ -10,12 +10,16 @@
 //! | `requisites` | an address and a time -> the captured stylesheet or image that a layout needs |
 //! | `plans` | layouts of earlier captures -> the layout of a page with the same structure |
 //! | `analyst` | text of a page and what was known of it -> an [`perennial_core::observe::Observation`] |
+//! | `filters` | filter lists -> is an address an advertisement |
+//! | `compare` | two versions of a page -> what changed, as JSON and text |
 //! | `lesson` | what a look showed, and what was known -> a [`Lesson`], and what is known from now on |
 //! | `spec` | what a user calls a page: a file, Vi-XML, `url@time`, a live page -> its text and its tree |
 //! | `backlog` | looks without a lesson -> lessons, page by page, on all cores |
 
 mod analyst;
 mod backlog;
+mod compare;
+mod filters;
 mod lesson;
 mod plans;
 mod reader;
@@ -24,6 +28,8 @@ mod spec;
 
 pub use analyst::{Analyst, Look};
 pub use backlog::{Analysed, PageAnalyst, PageLessons, analyse_backlog};
+pub use compare::{Comparison, Entry, Report, entry};
+pub use filters::{Filters, update as update_filters};
 pub use lesson::{KnownPage, Lesson, tree_at, unpack};
 pub use reader::Readers;
 pub use requisites::Requisites;

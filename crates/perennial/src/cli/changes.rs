@@ -11,10 +11,8 @@ use perennial_core::time::Timestamp;
 use regex::Regex;
 use serde::Serialize;
 
-use super::{Context, Exit};
-use crate::analyse::{tree_at, unpack};
-use crate::comparison::{Entry, entry};
-use crate::filters::Filters;
+use super::{Context, Exit, parse_time};
+use crate::analyse::{Entry, Filters, entry, tree_at, unpack};
 use crate::store::{ChangeFilter, ChangeRow, Store};
 
 /// Lists the archive's changes, those that matter most first in each capture.
@@ -23,6 +21,7 @@ use crate::store::{ChangeFilter, ChangeRow, Store};
   perennial changes
   perennial changes https://example.org/ --min-importance 0.1
   perennial changes example.org --since 2026-01-01 --op insert --element link
+  perennial changes --since 2d
   perennial changes --text 'resign(s|ed)' --block main --json")]
 pub(super) struct Changes {
     /// Address of a page, or the host of a site [default: the whole archive]
@@ -48,10 +47,6 @@ pub(super) struct Changes {
     /// Only operations in blocks of a role (main, nav, ad, header, footer) or in one block (B1.2)
     #[arg(long, value_name = "ROLE|REF")]
     block: Option<String>,
-}
-
-fn parse_time(text: &str) -> Result<Timestamp, String> {
-    Timestamp::parse(text).map_err(|error| error.to_string())
 }
 
 /// One capture that differs from the one before.

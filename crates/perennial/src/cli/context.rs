@@ -10,6 +10,7 @@ use crate::archive::{self, Archive, ArchiveWriter, Snapshot};
 use crate::store::Store;
 
 /// The global options, resolved.
+#[derive(Clone)]
 pub struct Context {
     archive: Option<PathBuf>,
     /// `--json` was given.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use perennial_core::time::Timestamp;
 
-use super::{Context, Exit, context::human_bytes};
+use super::{Context, Exit, context::human_bytes, parse_time};
 use crate::archive::export::{Format, export};
 use crate::store::Filter;
 
@@ -40,11 +40,11 @@ pub(super) struct Export {
     page: Option<String>,
 
     /// Only captures from this time on
-    #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     since: Option<Timestamp>,
 
     /// Only captures before this time
-    #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     until: Option<Timestamp>,
 
     /// Add the blocks of each analysed page as urn:vixml: records (WARC and WACZ)

@@ -25,6 +25,7 @@ mod render_worker;
 mod run;
 mod schedule;
 mod segment;
+mod signals;
 mod simulate;
 mod verify;
 
@@ -35,6 +36,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use perennial_core::amounts::{self, AmountError};
+use perennial_core::time::Timestamp;
 
 const AFTER_HELP: &str = "\
 Exit codes:
@@ -144,6 +147,11 @@ impl Command {
             Command::RenderWorker(args) => args.run(context),
         }
     }
+}
+
+/// A time as every command takes it: an instant, or a length of time ago.
+fn parse_time(text: &str) -> Result<Timestamp, AmountError> {
+    amounts::parse_time(text, crate::archive::now())
 }
 
 /// Runs the command line and says how it went.

@@ -8,7 +8,7 @@ use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::context::not_found;
-use super::{Context, Exit};
+use super::{Context, Exit, parse_time};
 use crate::learn::Followed;
 use crate::quality::{SiteQuality, archive_means, measure};
 
@@ -26,7 +26,7 @@ pub(super) struct Quality {
     site: Option<String>,
 
     /// The instant whose snapshot is judged for coherence [default: the last capture]
-    #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     at: Option<Timestamp>,
 }
 

@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::{Context, Exit};
 use crate::analyse::{Page, PageSpec};
+use crate::archive::is_archive;
 
 const AFTER_HELP: &str = "\
 PAGE is a file, a page of the archive (URL@TIME, or URL@ for the latest), or a live http address.
@@ -89,7 +90,7 @@ impl Segment {
                 (self.see(context, &page, format == Format::Png)?, (page.url.clone(), page.version.clone()))
             }
         };
-        let config = SegmentConfig { coherence: self.coherence, ..SegmentConfig::default() };
+        let config = SegmentConfig { coherence: self.coherence, ..config_of(context, &self.page, &page.0)? };
         let mut tree = segment(&seen.layout, &config);
         (tree.url, tree.version) = page;
         self.write(&render(format, &tree, &seen)?)?;
@@ -128,6 +129,14 @@ impl Segment {
             }
         }
     }
+}
+
+/// Addresses are cut as the archive at hand says, if there is one; files need none.
+fn config_of(context: &Context, spec: &PageSpec, url: &str) -> anyhow::Result<SegmentConfig> {
+    if matches!(spec, PageSpec::File(_)) || !is_archive(&context.archive_dir()) {
+        return Ok(SegmentConfig::default());
+    }
+    Ok(context.open()?.settings().seeds.segment_config(url).cloned().unwrap_or_default())
 }
 
 fn see_in_browser(page: &Page<'_>, lookup: &Lookup, wants_screenshot: bool) -> anyhow::Result<Seen> {

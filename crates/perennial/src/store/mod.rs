@@ -18,7 +18,7 @@ mod schema;
 mod spent;
 
 pub use chosen::{Chosen, Group};
-pub use frontier::{Discovery, Ending, FrontierPage, PageKind, Target, Visited};
+pub use frontier::{CapturedAddress, Discovery, Ending, FrontierPage, PageKind, Target, Visited};
 pub use ingest::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LinkTarget, site_of};
 pub use lessons::{ChangeFilter, ChangeRow, KnownRow, LessonRow, ShownVersion, Worth};
 use links::encode_targets;

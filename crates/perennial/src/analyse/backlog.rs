@@ -11,7 +11,7 @@ use perennial_core::diff::Delta;
 use perennial_core::look::Seen;
 use perennial_core::page::PageId;
 use perennial_core::payload::Limits;
-use perennial_core::time::Timestamp;
+use perennial_core::time::{Span, Timestamp};
 use perennial_core::verdict::AnswerKind;
 use perennial_core::warc::sha1_label;
 use rayon::prelude::*;
@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use super::lesson::{KnownPage, Lesson};
 use super::reader::Readers;
 use super::{Analyst, PageText, Requisites};
-use crate::archive::{Archive, LEFT_OUT_DIGEST, LeftOut, links};
+use crate::archive::{Archive, LEFT_OUT_BASE, LEFT_OUT_DIGEST, LeftOut, links};
 use crate::store::{Capture, Commit, Kind, Store};
 
 /// Pages between two commits. After a crash at most these are analysed again.
@@ -114,13 +114,17 @@ impl PageAnalyst {
         html: &str,
     ) -> anyhow::Result<Option<LeftOut>> {
         let digest = sha1_label(payload);
-        let found = self.readers.with(|_, store| {
+        let found = self.readers.with(|archive, store| {
             if store.origin_of(url, &digest)?.is_some() {
                 return Ok(None);
             }
-            KnownPage::load(store, page)
+            // The lesson of the visit before may still be on its way: what is known must be what that visit showed.
+            let known = KnownPage::load(store, page)?;
+            Ok(self.analyse(archive, store, page, known, false)?.1)
         })?;
         let Some(known) = found else { return Ok(None) };
+        // A delta from a version that nobody could name later would be lost.
+        let Some(base) = known.laid_out().cloned() else { return Ok(None) };
         let lesson = match known.shown() == Some(&digest) {
             true => Lesson::without_layout(page, time, &digest, Some(&known), Seen::Same).0,
             false => {
@@ -133,6 +137,7 @@ impl PageAnalyst {
             digest,
             length: payload.len() as u64,
             importance: lesson.seen().importance().get(),
+            base,
         };
         Ok((!lesson.is_indexed()).then_some(left_out))
     }
@@ -141,18 +146,22 @@ impl PageAnalyst {
     pub fn go_on(&self, page: PageId) -> anyhow::Result<PageLessons> {
         self.readers.with(|archive, store| {
             let known = KnownPage::load(store, page)?;
-            self.analyse(archive, store, page, known, false)
+            Ok(self.analyse(archive, store, page, known, false)?.0)
         })
     }
 
     /// Analyses all looks without a lesson, also when some are older than those that were analysed.
     fn catch_up(&self, page: PageId, earliest: Timestamp) -> anyhow::Result<PageLessons> {
-        self.readers.with(|archive, store| match KnownPage::load(store, page)? {
-            Some(known) if earliest < known.time => self.analyse(archive, store, page, None, true),
-            known => self.analyse(archive, store, page, known, false),
+        self.readers.with(|archive, store| {
+            let (known, is_begun_anew) = match KnownPage::load(store, page)? {
+                Some(known) if earliest < known.time => (None, true),
+                known => (known, false),
+            };
+            Ok(self.analyse(archive, store, page, known, is_begun_anew)?.0)
         })
     }
 
+    /// What the looks after the last one that was analysed taught, and what is known then.
     fn analyse(
         &self,
         archive: &Archive,
@@ -160,10 +169,19 @@ impl PageAnalyst {
         page: PageId,
         mut known: Option<KnownPage>,
         is_begun_anew: bool,
-    ) -> anyhow::Result<PageLessons> {
+    ) -> anyhow::Result<(PageLessons, Option<KnownPage>)> {
         let mut done = PageLessons { page, is_begun_anew, lessons: Vec::new(), n_failed: 0 };
-        for capture in store.looks_after(page, known.as_ref().map(|known| known.time))? {
-            let (lesson, next) = match self.lesson(archive, store, &capture, known.as_ref()) {
+        let analysed = known.as_ref().map(|known| known.time);
+        // From the last look that was analysed on: that one stands before the first that waits.
+        let from = analysed.map(|time| time - Span::from_millis(1));
+        let mut before: Option<Capture> = None;
+        for capture in store.looks_after(page, from)? {
+            let before = before.replace(capture.clone());
+            if analysed.is_some_and(|analysed| capture.time <= analysed) {
+                continue;
+            }
+            let known_now = known.as_ref().map(|known| Before { known, capture: before.as_ref() });
+            let (lesson, next) = match self.lesson(archive, store, &capture, known_now) {
                 Ok(Some(learned)) => learned,
                 // A look that cannot be read gets a lesson too, so that no later start tries it again.
                 Ok(None) | Err(_) => {
@@ -174,7 +192,7 @@ impl PageAnalyst {
             done.lessons.push(lesson);
             known = Some(next);
         }
-        Ok(done)
+        Ok((done, known))
     }
 
     /// `None` when the payload is not in the archive.
@@ -183,11 +201,12 @@ impl PageAnalyst {
         archive: &Archive,
         store: &Store,
         capture: &Capture,
-        known: Option<&KnownPage>,
+        before: Option<Before<'_>>,
     ) -> anyhow::Result<Option<(Lesson, KnownPage)>> {
         if capture.kind == Kind::Metadata {
-            return self.lesson_of_delta(archive, capture, known);
+            return self.lesson_of_delta(archive, capture, before);
         }
+        let known = before.map(|before| before.known);
         let is_same = known.is_some_and(|known| known.shown() == Some(&capture.identity));
         if is_same || capture.answer != Some(AnswerKind::Content) {
             return Ok(Some(without_layout(capture, known)));
@@ -212,29 +231,54 @@ impl PageAnalyst {
         Lesson::of_observation(page.page, page.time, page.digest, known, observation)
     }
 
-    /// The lesson of a version that is stored as a delta: the delta applied to the tree before gives its tree. `None` when
-    /// the tree before is not known or the delta does not fit it.
+    /// A version that was left out: its delta applied to the version that it was made from gives what was seen. `None` when
+    /// what is known is another version.
     fn lesson_of_delta(
         &self,
         archive: &Archive,
         capture: &Capture,
-        known: Option<&KnownPage>,
+        before: Option<Before<'_>>,
     ) -> anyhow::Result<Option<(Lesson, KnownPage)>> {
-        let Some(known) = known else { return Ok(None) };
+        let Some(before) = before else { return Ok(None) };
         let stored = archive.stored(capture, Limits::default())?;
         let digest = stored.header.get(LEFT_OUT_DIGEST).unwrap_or_default().to_string();
-        if known.shown() == Some(&digest) {
-            return Ok(Some(without_layout(capture, Some(known))));
+        if before.known.shown() == Some(&digest) {
+            return Ok(Some(without_layout(capture, Some(before.known))));
         }
-        let Some(before) = known.known()? else { return Ok(None) };
+        if !before.is_base_of(capture, stored.header.get(LEFT_OUT_BASE)) {
+            return Ok(None);
+        }
+        let Some(known) = before.known.known()? else { return Ok(None) };
         let Ok(delta) = Delta::from_xml(&String::from_utf8_lossy(&stored.payload.bytes)) else {
             return Ok(None);
         };
-        let Ok(mut tree) = delta.apply(&before.tree) else { return Ok(None) };
+        let Ok(mut tree) = delta.apply(&known.tree) else { return Ok(None) };
         tree.url.clone_from(&capture.url);
         tree.version = capture.time.to_rfc3339();
-        let observation = self.analyst.compare(Some(&before), tree);
-        Lesson::of_observation(capture.page, capture.time, digest, Some(known), observation).map(Some)
+        let observation = self.analyst.compare(Some(&known), tree);
+        Lesson::of_observation(capture.page, capture.time, digest, Some(before.known), observation).map(Some)
+    }
+}
+
+/// What stands before a look: what is known, and the look just before it.
+#[derive(Clone, Copy)]
+struct Before<'a> {
+    known: &'a KnownPage,
+    capture: Option<&'a Capture>,
+}
+
+impl Before<'_> {
+    /// Whether the delta of a left-out version was made from what is known. Where its record does not say what it was
+    /// made from, that is sure only if nothing can have come between: the look before it was analysed and stands before
+    /// it in the same file.
+    fn is_base_of(&self, delta: &Capture, named: Option<&str>) -> bool {
+        let Some(laid_out) = self.known.laid_out() else { return false };
+        match named {
+            Some(named) => named == laid_out.identity,
+            None => {
+                self.capture.is_some_and(|before| before.file == delta.file && before.offset < delta.offset)
+            }
+        }
     }
 }
 

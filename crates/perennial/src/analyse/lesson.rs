@@ -11,7 +11,7 @@ use perennial_core::segment::{BlockTree, vixml};
 use perennial_core::threshold::IndexThreshold;
 use perennial_core::time::Timestamp;
 
-use crate::store::{Commit, KnownRow, LessonRow, Store, Worth};
+use crate::store::{Commit, KnownRow, LessonRow, ShownVersion, Store, Worth};
 
 /// Compression level of trees and deltas: low, because they are small and written often.
 const ZSTD_LEVEL: i32 = 3;
@@ -22,6 +22,8 @@ const MAX_UNPACKED_BYTES: u64 = 256 << 20;
 #[derive(Clone, Debug)]
 pub struct KnownPage {
     tree: Option<KnownTree>,
+    /// Which version the tree shows; `None` when a later one could not be laid out.
+    laid_out: Option<ShownVersion>,
     noise: NoiseHistory,
     /// The identity of the last answer: the same identity again needs no layout. Empty when the page was never there.
     identity: String,
@@ -55,7 +57,13 @@ impl KnownPage {
         Some(self.identity.as_str()).filter(|identity| !identity.is_empty())
     }
 
-    /// Tree and noise history for the next comparison; `None` when no look could be laid out.
+    /// Which version the tree shows, that of [`Self::known`]; `None` when there is no tree, or a later version could not be
+    /// laid out.
+    pub fn laid_out(&self) -> Option<&ShownVersion> {
+        self.laid_out.as_ref()
+    }
+
+    /// Tree and noise history, as the comparison wants them; `None` when no look could be laid out.
     pub fn known(&self) -> anyhow::Result<Option<Known>> {
         let Some(known) = &self.tree else { return Ok(None) };
         let tree = match &known.tree {
@@ -70,7 +78,8 @@ impl From<KnownRow> for KnownPage {
     fn from(row: KnownRow) -> KnownPage {
         KnownPage {
             tree: row.tree.map(|(time, packed)| KnownTree { time, tree: Tree::Packed(packed) }),
-            // A noise history that cannot be read starts again from nothing.
+            laid_out: row.shown,
+            // A history that cannot be read is learned again.
             noise: NoiseHistory::from_bytes(&row.noise).unwrap_or_default(),
             identity: row.identity,
             time: row.time,
@@ -96,6 +105,7 @@ impl Lesson {
             Some(known) => known.clone(),
             None => KnownPage {
                 tree: None,
+                laid_out: None,
                 noise: NoiseHistory::default(),
                 identity: String::new(),
                 time,
@@ -107,6 +117,9 @@ impl Lesson {
             Seen::Same => known.noise.record_unchanged(),
             Seen::Gone if was_never_there => {}
             _ => identity.clone_into(&mut known.identity),
+        }
+        if seen == Seen::Unjudged {
+            known.laid_out = None;
         }
         known.time = time;
         let is_indexed = is_worth_indexing(&mut known.worth, seen, time);
@@ -120,6 +133,7 @@ impl Lesson {
             is_indexed,
             tree: None,
             tree_time: known.tree.as_ref().map(|known| known.time),
+            shown: known.laid_out.clone(),
             identity: known.identity.clone(),
             noise: known.noise.to_bytes(),
             worth: known.worth,
@@ -144,6 +158,7 @@ impl Lesson {
         let mut worth = before.map_or(Worth { first: time, total: 0.0, gathered: 0.0 }, |known| known.worth);
         let is_indexed = is_worth_indexing(&mut worth, seen, time);
         let tree_time = kept_tree.unwrap_or(time);
+        let laid_out = Some(ShownVersion { identity: identity.clone(), time });
         let lesson = Lesson(LessonRow {
             page,
             time,
@@ -154,13 +169,14 @@ impl Lesson {
             is_indexed,
             tree: kept_tree.is_none().then(|| pack(&vixml::write(tree))).transpose()?,
             tree_time: Some(tree_time),
+            shown: laid_out.clone(),
             identity: identity.clone(),
             noise: observation.known.noise.to_bytes(),
             worth,
         });
         let Known { tree, noise } = observation.known;
         let tree = Some(KnownTree { time: tree_time, tree: Tree::Read(tree) });
-        Ok((lesson, KnownPage { tree, noise, identity, time, worth }))
+        Ok((lesson, KnownPage { tree, laid_out, noise, identity, time, worth }))
     }
 
     /// What changed, as Vi-Delta; an empty one when nothing did.

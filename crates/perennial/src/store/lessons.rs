@@ -20,6 +20,15 @@ pub struct Worth {
     pub gathered: f64,
 }
 
+/// The version of a page that its last tree shows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShownVersion {
+    /// What tells it from another: the digest of its payload.
+    pub identity: String,
+    /// The look at it that was laid out.
+    pub time: Timestamp,
+}
+
 /// What the next look at a page is compared with.
 #[derive(Clone, Debug)]
 pub struct KnownRow {
@@ -29,7 +38,9 @@ pub struct KnownRow {
     pub identity: String,
     /// The look whose tree is the last one, and that tree (Vi-XML, zstd); `None` where no look could be laid out.
     pub tree: Option<(Timestamp, Vec<u8>)>,
-    /// The noise history, encoded.
+    /// Which version that tree shows; `None` when a later one could not be laid out.
+    pub shown: Option<ShownVersion>,
+    /// What earlier looks taught of the page's noise.
     pub noise: Vec<u8>,
     /// The sums for the index threshold.
     pub worth: Worth,
@@ -56,7 +67,9 @@ pub struct LessonRow {
     pub tree: Option<Vec<u8>>,
     /// When the look was whose tree is the last one.
     pub tree_time: Option<Timestamp>,
-    /// The identity of its answer.
+    /// Which version that tree shows; `None` when a later one could not be laid out.
+    pub shown: Option<ShownVersion>,
+    /// What tells its answer from another.
     pub identity: String,
     /// The noise history, encoded.
     pub noise: Vec<u8>,
@@ -152,8 +165,9 @@ impl Commit<'_> {
         }
         self.transaction
             .prepare_cached(
-                "INSERT OR REPLACE INTO known (page, time, tree_time, identity, noise, first, total, gathered)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                "INSERT OR REPLACE INTO known (page, time, tree_time, identity, noise, first, total, gathered,
+                     shown_identity, shown_time)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             )?
             .execute(params![
                 page,
@@ -163,7 +177,9 @@ impl Commit<'_> {
                 lesson.noise,
                 lesson.worth.first.as_millis(),
                 lesson.worth.total,
-                lesson.worth.gathered
+                lesson.worth.gathered,
+                lesson.shown.as_ref().map(|shown| &shown.identity),
+                lesson.shown.as_ref().map(|shown| shown.time.as_millis())
             ])?;
         Ok(())
     }
@@ -208,7 +224,8 @@ impl Store {
     /// What is known of a page, if any look at it was analysed.
     pub fn known(&self, page: PageId) -> anyhow::Result<Option<KnownRow>> {
         let mut statement = self.connection().prepare_cached(
-            "SELECT k.time, k.tree_time, k.identity, k.noise, t.vixml, k.first, k.total, k.gathered
+            "SELECT k.time, k.tree_time, k.identity, k.noise, t.vixml, k.first, k.total, k.gathered,
+               k.shown_identity, k.shown_time
              FROM known k LEFT JOIN trees t ON t.page = k.page AND t.time = k.tree_time WHERE k.page = ?1",
         )?;
         Ok(statement.query_row([page.0], read_known).optional()?)
@@ -255,11 +272,14 @@ impl Store {
 
 fn read_known(row: &Row<'_>) -> rusqlite::Result<KnownRow> {
     let time = |column| row.get(column).map(Timestamp::from_millis);
-    let tree_time = row.get::<_, Option<i64>>(1)?.map(Timestamp::from_millis);
+    let maybe_time = |column| row.get::<_, Option<i64>>(column).map(|time| time.map(Timestamp::from_millis));
+    let tree_time = maybe_time(1)?;
+    let shown = row.get::<_, Option<String>>(8)?.zip(maybe_time(9)?);
     Ok(KnownRow {
         time: time(0)?,
         identity: row.get(2)?,
         tree: tree_time.zip(row.get(4)?),
+        shown: shown.map(|(identity, time)| ShownVersion { identity, time }),
         noise: row.get(3)?,
         worth: Worth { first: time(5)?, total: row.get(6)?, gathered: row.get(7)? },
     })

@@ -21,7 +21,7 @@ mod spent;
 pub use chosen::{Chosen, Group};
 pub use frontier::{CapturedAddress, Discovery, Ending, FrontierPage, PageKind, Target, Visited};
 pub use ingest::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LinkTarget, site_of};
-pub use lessons::{ChangeFilter, ChangeRow, KnownRow, LessonRow, Worth};
+pub use lessons::{ChangeFilter, ChangeRow, KnownRow, LessonRow, ShownVersion, Worth};
 use links::encode_targets;
 pub use looks::{Look, LookOrder, Selection};
 use query::{CAPTURE_COLUMNS, CAPTURE_TABLES, read_capture};

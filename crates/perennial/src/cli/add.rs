@@ -16,8 +16,8 @@ use crate::settings::site::{parse_address, parse_pattern, parse_selector, parse_
 use crate::settings::{Allowance, Keep, Parts, Renderer, Seed, Settings, follow};
 
 const AFTER_HELP: &str = "\
-A site that is followed already gets the new rules in place of its old ones. The rules are kept in perennial.toml, where
-they may be edited by hand; docs/settings.md explains each.
+A site that is followed already gets the new rules in place of its old ones. perennial.toml
+keeps the rules and may be edited by hand; docs/settings.md explains each.
 
 Examples:
   perennial add https://example.org/
@@ -92,7 +92,7 @@ impl Add {
             for seed in &seeds {
                 writeln!(out, "added {} (scope {})", seed.scope.seed, seed.scope.kind)?;
             }
-            writeln!(out, "{n_sites} sites are followed; `perennial crawl` visits them")
+            writeln!(out, "sites that are followed: {n_sites}; `perennial crawl` visits them")
         })?;
         Ok(Exit::Done)
     }

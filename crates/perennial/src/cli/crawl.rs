@@ -14,8 +14,9 @@ use crate::crawl::{CrawlOptions, End, Status, crawl};
 use crate::settings::amounts::{parse_budget, parse_bytes, parse_span};
 
 const AFTER_HELP: &str = "\
-Ctrl-C stops the crawl after the fetches that have begun; a second Ctrl-C stops it at once. Either way the next crawl
-continues where this one ended. perennial.toml holds what is followed and how politely.
+Ctrl-C stops the crawl after the fetches that have begun; a second Ctrl-C stops it at once.
+Either way the next crawl continues where this one ended. perennial.toml says which sites are
+followed, and how politely.
 
 Examples:
   perennial crawl --once                        visit every page once, then end

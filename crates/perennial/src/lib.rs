@@ -1,6 +1,6 @@
 //! Everything of Perennial that has effects: the archive on disk, the network, the command line.
 //!
-//! The algorithms are in `perennial-core`; this crate runs them.
+//! The algorithms are in `perennial-core`; this crate runs them. Each module uses only those above it (a test checks it).
 //!
 //! | module | what becomes what |
 //! |---|---|
@@ -12,10 +12,9 @@
 //! | [`analyse`] | captures -> what a reader saw, what changed, how much it matters, kept in the state |
 //! | [`learn`] | looks, links and settings -> a scheduler that has learned from them |
 //! | [`quality`] | looks -> estimates of completeness and coherence |
-//! | [`demo`] | a seed -> the living web: sites that change by known patterns, served on loopback |
+//! | [`html`] | values -> HTML and SVG |
 //! | [`crawl`] | sites and a policy -> visits, politely, and captures of what came back |
-//! | [`filters`] | filter lists -> is an address an advertisement |
-//! | [`comparison`] | two versions of a page -> what changed, as JSON, text and HTML |
+//! | [`demo`] | a seed -> the living web: sites that change by known patterns, served on loopback |
 //! | [`cli`] | arguments -> calls, results -> print |
 
 // `println!` panics when the reader of a pipe has gone: print through `cli::Context::print`.
@@ -37,14 +36,10 @@ pub mod learn;
 
 pub mod quality;
 
-pub mod demo;
+pub mod html;
 
 pub mod crawl;
 
-pub mod filters;
-
-pub mod comparison;
-
-pub mod comparison_html;
+pub mod demo;
 
 pub mod cli;

@@ -10,20 +10,20 @@ use crate::layout::LayoutNode;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("selector {selector:?}: {reason}")]
 pub struct SelectorError {
-    /// As it was given.
+    /// The selector as it was given.
     pub selector: String,
-    /// What is wrong and what would do.
+    /// What is wrong, and what to write instead.
     pub reason: &'static str,
 }
 
-/// What one element must have.
+/// What one element must match.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Compound {
     tag: Option<String>,
     id: Option<String>,
     classes: Vec<String>,
     attributes: Vec<(String, Option<String>)>,
-    /// Joined to the one before by `>` rather than by a space.
+    /// Whether it is joined to the step before by `>` and not by a space.
     is_child: bool,
 }
 
@@ -124,8 +124,8 @@ fn parse_compound(word: &str) -> Result<Compound, &'static str> {
     Ok(compound)
 }
 
-/// From the last step up. Greedy is right for descendants alone; with `>` the steps above are tried again
-/// from each ancestor, at most depth times steps in all.
+/// Matches from the last step up. For descendants alone the nearest ancestor that matches is enough. With `>` the steps
+/// above are tried from each ancestor, at most depth times steps in all.
 fn matches_steps(page: &Page, node: u32, steps: &[Compound]) -> bool {
     let Some((last, above)) = steps.split_last() else { return true };
     if !matches_compound(page.node(node), last) {
@@ -165,13 +165,13 @@ fn matches_compound(node: &LayoutNode, compound: &Compound) -> bool {
 /// Fixes the importance of a part of a site's pages.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Pin {
-    /// Which part: blocks that stand mostly inside a match.
+    /// The part: blocks that lie mostly inside a match.
     pub selector: Selector,
     /// The share of the page's importance that all its blocks have together, 0 to 1.
     pub importance: f32,
 }
 
-/// For each node the first pin that holds for it or a node above.
+/// For each node the first pin that matches it or a node above.
 pub(super) fn pinned_nodes(page: &Page, pins: &[Pin]) -> Vec<Option<usize>> {
     let mut pinned: Vec<Option<usize>> = Vec::new();
     if pins.is_empty() {

@@ -8,12 +8,12 @@ use perennial_core::observe::{Known, Observation, observe};
 use perennial_core::segment::{BlockTree, SegmentConfig, segment};
 use perennial_render::dom::Dom;
 use perennial_render::engine::base_url;
-use perennial_render::light::light_nodes;
+use perennial_render::parsed::parsed_nodes;
 use perennial_render::{Limits, Lookup, Pool, WorkerCommand};
 
+use super::Filters;
 use super::plans::{Asked, Offer, Plans, Structure};
 use crate::archive::Archive;
-use crate::filters::Filters;
 use crate::settings::Seeds;
 
 /// One look at a page: its text as captured.
@@ -77,7 +77,7 @@ impl Analyst {
     /// What a reader sees. A page with the structure of an earlier one is not laid out again (module `plans`).
     pub fn tree(&self, look: &Look<'_>) -> BlockTree {
         let dom = Dom::parse(look.html);
-        let (base, nodes) = (base_url(&dom, look.url), light_nodes(&dom));
+        let (base, nodes) = (base_url(&dom, look.url), parsed_nodes(&dom));
         let structure = Structure::of(&base, &nodes);
         let config = self.config(look.url);
         let mut tree = match self.plans.offer(&structure, look.requisites) {

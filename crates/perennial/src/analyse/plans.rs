@@ -10,7 +10,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use perennial_core::layout::Layout;
-use perennial_core::segment::{LightNode, Plan, fingerprint};
+use perennial_core::segment::{ParsedNode, Plan, fingerprint};
 use perennial_render::resource::image_size;
 use perennial_render::{Captured, Lookup};
 use url::Url;
@@ -49,7 +49,7 @@ struct Entry {
 /// A parsed page on its way to a layout.
 pub(super) struct Structure<'a> {
     base: &'a Url,
-    nodes: &'a [LightNode<'a>],
+    nodes: &'a [ParsedNode<'a>],
     key: u64,
 }
 
@@ -65,7 +65,7 @@ pub(super) enum Offer {
 
 impl<'a> Structure<'a> {
     /// Reads the structure. Pages of one folder may share a layout: their relative addresses mean the same.
-    pub(super) fn of(base: &'a Url, nodes: &'a [LightNode<'a>]) -> Structure<'a> {
+    pub(super) fn of(base: &'a Url, nodes: &'a [ParsedNode<'a>]) -> Structure<'a> {
         let mut hasher = DefaultHasher::new();
         base.join(".").ok().as_ref().map(Url::as_str).hash(&mut hasher);
         fingerprint(nodes, 0).0.hash(&mut hasher);
@@ -74,7 +74,7 @@ impl<'a> Structure<'a> {
 
     /// Images that have their size from the page: what is captured of them moves no box.
     fn sized_images(&self) -> HashSet<String> {
-        let attribute = |node: &LightNode<'_>, wanted: &str| {
+        let attribute = |node: &ParsedNode<'_>, wanted: &str| {
             node.attributes.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.to_string())
         };
         let images = self.nodes.iter().filter(|node| node.tag == "img");

@@ -1,26 +1,32 @@
 //! An archive is a folder: `perennial.toml`, `warc/`, `index/`, `state.db`.
 //!
 //! The WARC files are the truth; index and state are made from them and can be made again
-//! (docs/archive-format.md). Reading takes no lock and is never blocked; writing takes one ([`lock`]).
+//! (docs/archive-format.md). Reading takes no lock and is never blocked ([`Snapshot`]); writing takes one ([`lock`]).
 
-pub(crate) mod content;
+mod content;
 mod exchange;
 pub mod export;
 mod files;
 pub mod import;
 pub mod index;
+mod indexer;
+pub mod links;
 pub mod lock;
 mod read;
 mod recover;
 mod scan;
+mod snapshot;
 mod transcribe;
 mod trees;
 pub mod verify;
 mod writer;
 
+pub use content::{HOPS, hops_of};
 pub use exchange::{Body, Derived, Exchange, Prepared};
+pub use indexer::IndexPace;
 pub use read::{Payload, Stored};
 pub use recover::Repair;
+pub use snapshot::{SharedSnapshot, Snapshot};
 pub(crate) use writer::LEFT_OUT_DIGEST;
 pub use writer::{Appended, ArchiveWriter, DELTA_MIME, LeftOut};
 

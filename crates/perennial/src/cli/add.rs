@@ -11,9 +11,9 @@ use regex::Regex;
 use url::Url;
 
 use super::{Context, Exit};
-use crate::settings::amounts::{parse_budget, parse_bytes};
 use crate::settings::site::{parse_address, parse_pattern, parse_selector, parse_weight, parse_zone};
 use crate::settings::{Allowance, Keep, Parts, Renderer, Seed, Settings, follow};
+use perennial_core::amounts::{AmountError, parse_budget, parse_bytes};
 
 const AFTER_HELP: &str = "\
 A site that is followed already gets the new rules in place of its old ones. perennial.toml
@@ -77,7 +77,7 @@ pub(super) struct Add {
     ignore: Vec<Selector>,
 }
 
-fn parse_hourly(text: &str) -> Result<Budget, String> {
+fn parse_hourly(text: &str) -> Result<Budget, AmountError> {
     parse_budget(text, Span::from_hours(1))
 }
 

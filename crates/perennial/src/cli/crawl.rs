@@ -5,13 +5,13 @@ use std::io::IsTerminal;
 use anyhow::bail;
 use clap::Args;
 use indicatif::{DecimalBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use perennial_core::amounts::{parse_budget, parse_bytes, parse_span};
 use perennial_core::schedule::{Pacing, Strategy};
 use perennial_core::time::{Span, Timestamp};
 
-use super::{Context, Exit};
+use super::{Context, Exit, parse_time, signals};
 use crate::crawl::clock::Clock;
-use crate::crawl::{CrawlOptions, End, Status, crawl};
-use crate::settings::amounts::{parse_budget, parse_bytes, parse_span};
+use crate::crawl::{CrawlOptions, End, Status, Stop, crawl};
 
 const AFTER_HELP: &str = "\
 Ctrl-C stops the crawl after the fetches that have begun; a second Ctrl-C stops it at once.
@@ -69,7 +69,7 @@ pub(super) struct Crawl {
     #[arg(long, value_name = "FACTOR")]
     time_lapse: Option<String>,
     /// Where the virtual clock starts [default: now]
-    #[arg(long, value_name = "TIME", requires = "time_lapse", value_parser = Timestamp::parse)]
+    #[arg(long, value_name = "TIME", requires = "time_lapse", value_parser = parse_time)]
     start: Option<Timestamp>,
     /// Do not compare what a reader sees: any other payload counts as a change
     #[arg(long)]
@@ -84,6 +84,7 @@ impl Crawl {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         let options = self.options()?;
+        signals::listen(context, &options.stop);
         let progress = Progress::new();
         let status =
             crawl(&archive, options, |status| progress.show(status), |text| progress.warn(context, text));
@@ -114,12 +115,7 @@ impl Crawl {
         Ok(CrawlOptions {
             once: self.once,
             strategy: self.strategy,
-            budget: self
-                .budget
-                .as_deref()
-                .map(|text| parse_budget(text, self.period))
-                .transpose()
-                .map_err(anyhow::Error::msg)?,
+            budget: self.budget.as_deref().map(|text| parse_budget(text, self.period)).transpose()?,
             bytes_per_day: self.bytes_per_day,
             slot: self.period,
             pacing: Pacing::Spread,
@@ -133,6 +129,7 @@ impl Crawl {
             clock,
             seed: self.seed,
             analyse: !self.no_analysis,
+            stop: Stop::default(),
         })
     }
 }

@@ -7,11 +7,9 @@ use clap::ValueEnum;
 use perennial_core::importance::{Form, ImportanceConfig};
 
 use super::{Context, Exit};
-use crate::analyse::{Analyst, PageSpec};
+use crate::analyse::{Analyst, Comparison, Filters, PageSpec};
 use crate::archive::is_archive;
-use crate::comparison::Comparison;
-use crate::comparison_html::to_html;
-use crate::filters::Filters;
+use crate::html::diff::to_html;
 
 /// Shows what changed between two versions of a page, and how much it matters.
 #[derive(clap::Args)]
@@ -48,8 +46,13 @@ enum Format {
 impl Diff {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let analyst = self.analyst(context)?;
-        let before = analyst.tree_of(&self.before, || context.open())?;
-        let after = analyst.tree_of(&self.after, || context.open())?;
+        // Both versions from one state of the archive.
+        let snapshot = match self.before.snapshot(|| context.snapshot())? {
+            Some(snapshot) => Some(snapshot),
+            None => self.after.snapshot(|| context.snapshot())?,
+        };
+        let before = analyst.tree_of(&self.before, snapshot.as_ref())?;
+        let after = analyst.tree_of(&self.after, snapshot.as_ref())?;
         if before.engine != after.engine && !before.engine.is_empty() && !after.engine.is_empty() {
             bail!(
                 "the versions were cut in two ways ({} and {}), by other engines or other `pin` and `ignore` in perennial.toml: \

@@ -32,8 +32,8 @@ struct Row<'a> {
 impl List {
     /// Prints one row a site.
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let archive = context.open()?;
-        let store = archive.store()?;
+        let snapshot = context.snapshot()?;
+        let (archive, store) = (snapshot.archive(), snapshot.store());
         let numbers = store.seeds()?;
         let mut counts: HashMap<i64, (u64, u64, u64, Option<perennial_core::time::Timestamp>)> =
             HashMap::new();

@@ -21,7 +21,7 @@ use super::{learned, measure};
 use crate::analyse::Analyst;
 use crate::archive::{Archive, is_archive};
 use crate::crawl::clock::Clock;
-use crate::crawl::{CrawlOptions, Status, crawl};
+use crate::crawl::{CrawlOptions, Status, Stop, crawl};
 use crate::settings::site::{parse_address, parse_zone};
 use crate::settings::{Renderer, Seed, follow};
 
@@ -43,6 +43,8 @@ pub struct DemoOptions {
     pub factor: Option<f64>,
     /// Which policy crawls.
     pub strategy: Strategy,
+    /// Ends the crawl when it is asked to.
+    pub stop: Stop,
 }
 
 /// Shares of what existed that an archive caught.
@@ -163,6 +165,7 @@ pub fn demo(
         connections: 2,
         clock: clock.clone(),
         seed: options.seed,
+        stop: options.stop.clone(),
         ..CrawlOptions::default()
     };
     crawl(&archive, crawl_options, |status| show(status, clock.now()), warn)?;
@@ -201,7 +204,7 @@ fn compare(
             schedule,
             visibility: Visibility::Difference,
             known: None,
-            notice_share: 0.0,
+            announced_share: 0.0,
             clock: LocalClock::utc(),
             seed: options.seed,
         };

@@ -28,6 +28,13 @@ impl Followed {
         Ok(Followed(seeds.numbered(numbers)))
     }
 
+    /// One site that says nothing, for tests.
+    #[cfg(test)]
+    pub(crate) fn of_seed(seed: i64, url: &str) -> Followed {
+        let url = Url::parse(url).expect("tests give addresses");
+        Followed(Seeds::new(vec![Seed::of_host(url)]).numbered(vec![seed]))
+    }
+
     /// Whether the user still follows the seed of this number.
     pub fn has_seed(&self, seed: i64) -> bool {
         self.0.with_number(seed).is_some()

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use perennial_core::amounts::parse_budget;
 use perennial_core::politeness::PolitenessConfig;
 use perennial_core::schedule::Budget;
 use perennial_core::time::Span;
 
-use super::amounts::parse_budget;
 use super::reader::Reader;
 use crate::fetch::{Limits, Proxy};
 
@@ -135,7 +135,8 @@ impl Allowance {
     /// The keys that `[crawl]` and `[[site]]` share.
     pub(super) fn read(reader: &mut Reader<'_, '_>) -> Allowance {
         Allowance {
-            visits: reader.parsed("budget", |text| parse_budget(text, HOUR)),
+            visits: reader
+                .parsed("budget", |text| parse_budget(text, HOUR).map_err(|error| error.to_string())),
             bytes_per_day: reader.bytes("bytes_per_day"),
         }
     }

@@ -6,12 +6,10 @@
 //! | file | what becomes what |
 //! |---|---|
 //! | `reader` | tables of a TOML document -> values, and what is wrong with which line |
-//! | [`amounts`] | `15m`, `200MB`, `1000/1h` <-> numbers |
 //! | [`archive`] | `[archive]`, `[warc]` -> what the folder is, and how WARC files are written |
 //! | [`crawl`] | `[crawl]` -> politeness and limits |
 //! | [`site`] | `[[site]]` <-> seeds, found by address and by number |
 
-pub mod amounts;
 pub mod archive;
 pub mod crawl;
 mod reader;

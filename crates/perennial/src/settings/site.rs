@@ -7,6 +7,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use anyhow::{Context, bail};
+use perennial_core::amounts::{write_budget, write_bytes};
 use perennial_core::canonical;
 use perennial_core::scope::{Scope, ScopeError, ScopeKind, bare_host};
 use perennial_core::segment::{Pin, SegmentConfig, Selector};
@@ -16,7 +17,6 @@ use serde::{Serialize, Serializer};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 use url::Url;
 
-use super::amounts::{write_budget, write_bytes};
 use super::crawl::Allowance;
 use super::reader::Reader;
 use super::{edit, one_of};
@@ -612,7 +612,8 @@ mod tests {
             allow_private: true,
             allowance: Allowance {
                 visits: Some(
-                    super::super::amounts::parse_budget("2.5/90s", perennial_core::time::Span::ZERO).unwrap(),
+                    perennial_core::amounts::parse_budget("2.5/90s", perennial_core::time::Span::ZERO)
+                        .unwrap(),
                 ),
                 bytes_per_day: Some(1_500_000),
             },

@@ -92,7 +92,7 @@ impl Add {
             for seed in &seeds {
                 writeln!(out, "added {} (scope {})", seed.scope.seed, seed.scope.kind)?;
             }
-            writeln!(out, "{n_sites} sites are followed; `perennial crawl` visits them")
+            writeln!(out, "sites that are followed: {n_sites}; `perennial crawl` visits them")
         })?;
         Ok(Exit::Done)
     }

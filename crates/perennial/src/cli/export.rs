@@ -89,7 +89,8 @@ impl Export {
         let mut out = File::create(&beside).with_context(|| format!("cannot write {}", beside.display()))?;
         let bar = context.progress_count(snapshot.store().counts()?.n_captures, "exporting");
         let now = crate::archive::now();
-        let result = export(&snapshot, self.format.into(), &filter, self.trees, now, &mut out, &|n| bar.inc(n));
+        let result =
+            export(&snapshot, self.format.into(), &filter, self.trees, now, &mut out, &|n| bar.inc(n));
         bar.finish_and_clear();
         if result.is_err() {
             let _ = std::fs::remove_file(&beside);

@@ -106,8 +106,11 @@ fn an_import_learns_from_the_history_of_a_collection() {
     assert!(page["changes_per_day"].as_f64().unwrap() > 3.0, "{page}");
 }
 
+/// Names and values of a record's header.
+type Fields = Vec<(String, String)>;
+
 /// The records of an archive's one WARC file, each with its header fields changed or left out, as a file beside.
-fn rewritten(archive: &Archive, name: &str, change: &dyn Fn(&mut Vec<(String, String)>) -> bool) -> PathBuf {
+fn rewritten(archive: &Archive, name: &str, change: &dyn Fn(&mut Fields) -> bool) -> PathBuf {
     let file = fs::read_dir(archive.path().join("warc")).unwrap().next().unwrap().unwrap().path();
     let mut reader = WarcReader::new(fs::File::open(file).unwrap());
     let mut out = Vec::new();

@@ -1,7 +1,8 @@
-//! Ranking and learning at scale: `cargo bench -p perennial-core --bench schedule`.
+//! Millions of pages -> the time that ranking, learning, planning and PageRank take on one core.
 //!
-//! Goals on one core: 10^6 pages ranked in less than 10 ms, 10^7 in less than 100 ms, less than 100 bytes a page, 10^6 visits
-//! learned in less than a second, PageRank of 10^6 pages with 10^7 links in about a second.
+//!     cargo bench -p perennial-core --bench schedule
+//!
+//! Figures are in experiments/paper-world.
 
 use divan::{Bencher, black_box};
 use perennial_core::chance::mix;
@@ -38,11 +39,11 @@ fn scheduler_for(goal: Goal, evidence_bytes: Option<usize>, n_pages: u32, per_ho
     scheduler
 }
 
-/// One slot: state carried on, all pages ranked, a thousandth of them chosen.
+/// One slot: r and L are carried to its end, all pages are ranked, and a thousandth of them is chosen.
 #[divan::bench(args = [1_000_000, 10_000_000], sample_count = 10, sample_size = 1)]
 fn rank(bencher: Bencher<'_, '_>, n_pages: u32) {
     let mut scheduler = scheduler_of(n_pages, f64::from(n_pages) / 1000.0);
-    // Histories fill the room that they have.
+    // As many pages have a history as the memory for histories allows.
     for page in (0..n_pages).step_by(10) {
         scheduler.record(PageId(page), VisitOutcome::Unchanged, start());
     }
@@ -75,13 +76,13 @@ fn learn_million_visits(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// A tenth of that by Definition 5.13, where every visited page is planned for the hours ahead.
+/// Outcomes of a hundred thousand visits by Definition 5.13, where every visited page is planned for the hours ahead.
 #[divan::bench(sample_count = 5, sample_size = 1)]
 fn learn_and_plan_hundred_thousand_visits(bencher: Bencher<'_, '_>) {
     let now = start() + Span::from_hours(48);
     let scheduler = || {
         let mut scheduler = scheduler_for(Goal::Definition513, Some(64 << 20), 10_000, 1.0);
-        // Two days, after which every hour has its price.
+        // After two days every hour has a price.
         for hour in 0..=48 {
             scheduler.next_visit(start() + Span::from_hours(hour));
         }

@@ -1,5 +1,6 @@
-//! Records per second in and out, on pages made here; beside other tools on a file of your own: `warc_peers.py`.
-//! `cargo bench -p perennial-core --bench warc`
+//! Generated pages -> records a second, written and read. `warc_peers.py` compares other tools on a file of your own.
+//!
+//!     cargo bench -p perennial-core --bench warc
 
 use std::io;
 
@@ -17,7 +18,7 @@ fn main() {
     divan::main();
 }
 
-/// About 30 KB of words that compress like a page's.
+/// About 30 KB of words that compress like those of a page.
 fn page(number: usize) -> Vec<u8> {
     let mut chance = Chance::new(number as u64);
     let mut body = String::from("<!doctype html><html><body>");

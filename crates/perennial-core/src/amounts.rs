@@ -103,6 +103,28 @@ fn parse_period(text: &str) -> Result<Span, AmountError> {
     }
 }
 
+/// A budget as [`parse_budget`] reads it.
+pub fn write_budget(budget: Budget) -> String {
+    format!("{}/{}", budget.visits, write_span(budget.period))
+}
+
+/// A length of time as [`parse_span`] reads it, in the largest unit that gives a whole number.
+pub fn write_span(span: Span) -> String {
+    const UNITS: [(i64, &str); 5] =
+        [(86_400_000, "d"), (3_600_000, "h"), (60_000, "m"), (1000, "s"), (1, "ms")];
+    let millis = span.as_millis();
+    let fits = |(unit, _): &&(i64, &str)| millis % unit == 0;
+    let (unit, name) = UNITS.iter().find(fits).unwrap_or(&(1, "ms"));
+    format!("{}{name}", millis / unit)
+}
+
+/// A size as [`parse_bytes`] reads it, in the largest unit that gives a whole number.
+pub fn write_bytes(bytes: u64) -> String {
+    const UNITS: [(u64, &str); 4] = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "kB"), (1, "B")];
+    let (unit, name) = UNITS.iter().find(|(unit, _)| bytes.is_multiple_of(*unit)).unwrap_or(&(1, "B"));
+    format!("{}{name}", bytes / unit)
+}
+
 /// A number that is not negative and what stands behind it, without spaces.
 fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
@@ -155,6 +177,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_is_written_is_read_again(visits in 0.001..1e9f64, millis in 1..1_000_000_000i64, bytes in 0..1u64 << 50) {
+            for millis in [millis, millis * 1000, millis / 3_600_000 * 3_600_000 + 3_600_000] {
+                let budget = Budget { visits, period: Span::from_millis(millis) };
+                prop_assert_eq!(parse_budget(&write_budget(budget), Span::ZERO), Ok(budget));
+            }
+            for bytes in [bytes, bytes / 1_000_000 * 1_000_000] {
+                prop_assert_eq!(parse_bytes(&write_bytes(bytes)), Ok(bytes));
+            }
+        }
+
         #[test]
         fn no_text_is_too_odd(text in ".{0,30}") {
             let now = Timestamp::EPOCH;

@@ -1,5 +1,5 @@
-//! Captures -> lines of a CDXJ index, sorted as bytes, and back; lookups by binary search over the file,
-//! which is never loaded; sorted runs -> one.
+//! Captures <-> lines of a CDXJ index, sorted as bytes; a key -> its lines, by binary search over the file, which is
+//! never loaded; sorted runs -> one run.
 //!
 //! A line is `key timestamp {json}`. Fields, their order and their form (every value a string, all ASCII) are
 //! those of `cdxj-indexer`, so that an index made here equals one made there.
@@ -14,9 +14,9 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use crate::surt::KeyRange;
 use crate::time::Timestamp;
 
-/// A longer line is no index line; bounds memory on hostile files.
+/// The longest line that is read, which bounds memory on hostile files.
 const MAX_LINE: u64 = 1 << 20;
-/// Below this the search reads on rather than seeking.
+/// Below this distance the search reads on instead of seeking.
 const LINEAR: u64 = 8 * 1024;
 
 /// One capture in an index.
@@ -34,21 +34,21 @@ pub struct CdxjLine {
     pub status: Option<String>,
     /// Label of the payload, such as `sha1:...`.
     pub digest: Option<String>,
-    /// Length of the record in its file.
+    /// Bytes of the record in its file.
     pub length: Option<u64>,
     /// Offset of the record in its file.
     pub offset: Option<u64>,
-    /// The file.
+    /// Name of the file.
     pub filename: Option<String>,
-    /// Further fields in their order; values that were not strings as their JSON text.
+    /// Further fields in their order. Values that were not strings are kept as their JSON text.
     pub extra: Vec<(String, String)>,
 }
 
-/// Why a line is no CDXJ line.
+/// A line that is not in CDXJ form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no CDXJ line at byte {offset} of {line:?}: it must read `key timestamp {{\"url\": ...}}`")]
 pub struct CdxjError {
-    /// Where in the line it goes wrong.
+    /// Bytes before the place of the error.
     pub offset: usize,
     /// The line's beginning.
     pub line: String,
@@ -88,7 +88,7 @@ impl CdxjLine {
         }
     }
 
-    /// The time of the capture, if the digits are one.
+    /// The time of the capture, if the digits are a time.
     pub fn date(&self) -> Option<Timestamp> {
         Timestamp::parse(&self.timestamp).ok()
     }
@@ -185,7 +185,7 @@ pub struct SortedCdxj<F> {
 }
 
 impl<F: Read + Seek> SortedCdxj<F> {
-    /// Over a whole file.
+    /// An index over a whole file.
     pub fn new(mut file: F) -> io::Result<SortedCdxj<F>> {
         let length = file.seek(SeekFrom::End(0))?;
         Ok(SortedCdxj { file, length })
@@ -197,7 +197,7 @@ impl<F: Read + Seek> SortedCdxj<F> {
         Ok(RangeLines { lines: self.lines_at(from)?, end: range.end.clone() })
     }
 
-    /// Offset of the first line that is not below `bound`, or the file's length.
+    /// Offset of the first line that is not below `bound`, or the length of the file.
     pub fn lower_bound(&mut self, bound: &[u8]) -> io::Result<u64> {
         // `low` is the start of a line and all lines before it are below the bound; the first line that starts
         // at or behind `high` is not.
@@ -231,7 +231,7 @@ impl<F: Read + Seek> SortedCdxj<F> {
         Ok(RawLines { source: BufReader::new(&mut self.file) })
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn into_inner(self) -> F {
         self.file
     }
@@ -302,7 +302,7 @@ impl<F: Read> Iterator for RangeLines<'_, F> {
     }
 }
 
-/// All lines of a sorted run, without their ends, to be merged with others.
+/// All lines of a sorted run without their ends, for merging.
 pub fn lines_of<R: Read>(source: R) -> impl Iterator<Item = io::Result<String>> {
     let mut lines = RawLines { source: BufReader::new(source) };
     std::iter::from_fn(move || lines.next_text())

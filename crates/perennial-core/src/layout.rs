@@ -1,7 +1,8 @@
-//! What a renderer delivers: for each DOM node its tag, text, box, font and colours (SPEC 1).
+//! A rendered page as types: for each DOM node its tag, text, box, font and colours (P-VISUAL 4; docs/papers.md, Blocks
+//! and Vi-XML).
 //!
-//! Both engines, the embedded one and Chromium, fill this type; segmentation reads nothing else, so it can
-//! be tested without any engine.
+//! Both engines, the embedded one and Chromium, fill these types. Segmentation reads nothing else, so that it can
+//! be tested without an engine.
 
 /// A rectangle in CSS pixels of a page laid out at [`VIEWPORT_WIDTH`]; `y` grows downwards.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -49,7 +50,7 @@ impl Rect {
 /// Width of the viewport for which every page is laid out.
 pub const VIEWPORT_WIDTH: f32 = 1280.0;
 
-/// Height of the viewport: where the fold is.
+/// Height of the viewport, at which the fold lies.
 pub const VIEWPORT_HEIGHT: f32 = 800.0;
 
 /// A colour; `a` = 0 is transparent.
@@ -70,7 +71,7 @@ pub enum Display {
     /// Flows with text.
     #[default]
     Inline,
-    /// Own lines.
+    /// Takes lines of its own.
     Block,
     /// A flex or grid container.
     FlexOrGrid,
@@ -91,19 +92,19 @@ pub struct LayoutNode {
     pub text: String,
     /// Where it is.
     pub rect: Rect,
-    /// In CSS pixels.
+    /// Font size in CSS pixels.
     pub font_size: f32,
-    /// 100 to 900.
+    /// Font weight, 100 to 900.
     pub font_weight: u16,
     /// Colour of text.
     pub color: Rgba,
-    /// Own background, not what shows through from the parent.
+    /// Background of its own, not that of the parent.
     pub background: Rgba,
-    /// Has a background image, which counts as a background of its own.
+    /// Whether it has a background image, which counts as a background of its own.
     pub has_background_image: bool,
     /// How it takes part in layout.
     pub display: Display,
-    /// `position: fixed` or `sticky`: it stays in view and belongs to no place in the page.
+    /// Whether it has `position: fixed` or `sticky`, so that it stays in view and has no place in the page.
     pub is_fixed: bool,
     /// False when a reader cannot see it: display none, visibility hidden, opacity 0, aria-hidden, hidden.
     pub is_visible: bool,
@@ -115,7 +116,7 @@ impl LayoutNode {
         self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
     }
 
-    /// A run of text rather than an element.
+    /// Whether it is a run of text and not an element.
     pub fn is_text(&self) -> bool {
         self.tag.is_empty()
     }
@@ -124,13 +125,13 @@ impl LayoutNode {
 /// A rendered page: nodes in document order, each after its parent.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Layout {
-    /// Address against which links resolve: the page's, or its `<base>`.
+    /// The address against which links resolve: that of the page, or its `<base>`.
     pub base_url: String,
-    /// Name and version of what made it; trees of two engines are never compared.
+    /// Name and version of the engine. Trees of two engines are never compared.
     pub engine: String,
-    /// Width and height of the whole page.
+    /// Width of the whole page.
     pub width: f32,
-    /// See `width`.
+    /// Height of the whole page.
     pub height: f32,
     /// All nodes in document order; the first is the root element.
     pub nodes: Vec<LayoutNode>,

@@ -1,9 +1,9 @@
-//! Our tree -> the engine's document, with what would trip the engine put right.
+//! Our tree -> the engine's document, changed where the engine would fail:
 //!
-//! - `href` and `src` that resolve to nothing would make it panic: left out.
-//! - A stylesheet for print, or an alternate one, would apply to the screen: left out or wrapped in `@media`.
-//! - Spans of 10,000 columns cost memory per column: capped.
-//! - Vector graphics are boxes with a size; what is drawn inside them is no part of the page's text.
+//! - `href` and `src` that cannot be resolved would make it panic and are left out.
+//! - A stylesheet for print, or an alternate one, would apply to the screen. It is left out or wrapped in `@media`.
+//! - Spans of 10,000 columns cost memory for each column and are capped.
+//! - A vector graphic is a box with a size. What is drawn inside it is not part of the page's text.
 
 use std::sync::Arc;
 
@@ -14,6 +14,7 @@ use url::Url;
 
 use crate::dom::{Dom, DomKind, DomNode};
 use crate::engine::Built;
+use crate::mentions::Mentions;
 use crate::resource::svg_intrinsic_size;
 
 /// A cell that spans more columns or rows than this spans this many.
@@ -23,14 +24,15 @@ pub(crate) struct Build<'a> {
     dom: &'a Dom,
     base: &'a Url,
     built: Built,
+    mentions: &'a mut Mentions,
     svgs: Vec<(NodeId, (u32, u32))>,
 }
 
 impl<'a> Build<'a> {
-    pub(crate) fn new(dom: &'a Dom, base: &'a Url) -> Build<'a> {
+    pub(crate) fn new(dom: &'a Dom, base: &'a Url, mentions: &'a mut Mentions) -> Build<'a> {
         let n = dom.nodes.len();
         let built = Built { ids: vec![None; n], order: Vec::with_capacity(n), parents: vec![None; n] };
-        Build { dom, base, built, svgs: Vec::new() }
+        Build { dom, base, built, mentions, svgs: Vec::new() }
     }
 
     /// Makes the nodes in document order, because the engine orders stylesheets by the order of creation.
@@ -63,7 +65,7 @@ impl<'a> Build<'a> {
         self.built
     }
 
-    /// Nothing inside it takes part in layout.
+    /// Whether nothing inside it takes part in layout.
     fn is_opaque(&self, node: u32) -> bool {
         let node = &self.dom.nodes[node as usize];
         !node.is_html()
@@ -79,7 +81,7 @@ impl<'a> Build<'a> {
         };
         if name.ns == ns!(html) {
             match &*name.local {
-                // No script runs and no frame is loaded: they would only be asked for.
+                // No script runs and no frame is loaded, so their addresses are left out.
                 "script" | "base" | "meta" => return None,
                 "style" => return self.style(mutator, index),
                 "link" => return self.stylesheet(mutator, node),
@@ -116,7 +118,7 @@ impl<'a> Build<'a> {
         Some(Attribute { name: attribute.name.clone(), value })
     }
 
-    /// `<link>`: only a stylesheet for the screen matters. Media go through `@import`, which knows them.
+    /// Of `<link>` only a stylesheet for the screen matters. One with media becomes an `@import`, which applies them.
     fn stylesheet(&self, mutator: &mut DocumentMutator<'_>, node: &DomNode) -> Option<NodeId> {
         let rel = node.attribute("rel").unwrap_or_default().to_ascii_lowercase();
         let mut words = rel.split_ascii_whitespace();
@@ -130,7 +132,7 @@ impl<'a> Build<'a> {
             return None;
         }
         let url = self.base.join(node.attribute("href")?.trim()).ok()?;
-        // A stylesheet loaded late by script is first marked for print.
+        // A stylesheet that a script enables later is marked for print at first.
         let media = match node.attribute("onload") {
             Some(onload) if onload.contains("media") => "all",
             _ => node.attribute("media").unwrap_or("all").trim(),
@@ -150,8 +152,9 @@ impl<'a> Build<'a> {
         ))
     }
 
-    fn style(&self, mutator: &mut DocumentMutator<'_>, index: u32) -> Option<NodeId> {
+    fn style(&mut self, mutator: &mut DocumentMutator<'_>, index: u32) -> Option<NodeId> {
         let css = self.dom.text_content(index);
+        self.mentions.read(&css);
         let media = self.dom.nodes[index as usize].attribute("media").unwrap_or("all").trim();
         let is_for_screen = matches!(media.to_ascii_lowercase().as_str(), "" | "all" | "screen");
         if is_for_screen || css.contains("@import") {

@@ -1,8 +1,7 @@
-//! The embedded engine: text of a page and captured requisites -> [`Layout`], without a browser.
+//! Text of a page and captured requisites -> [`Layout`], by the embedded engine, without a browser.
 //!
-//! Style by Stylo, boxes by Taffy, text by Parley, joined by blitz-dom. What the engine would trip over is put
-//! right on the way in (see `build.rs`); what it has no box for is joined from its children on the way out
-//! (module `extract`).
+//! The engine is blitz-dom, with styles by Stylo, boxes by Taffy and text by Parley. `build.rs` changes what the engine
+//! would fail on. `extract.rs` makes a box from the children for elements that have none in the engine.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,14 +16,15 @@ use url::Url;
 use crate::build::Build;
 use crate::dom::Dom;
 use crate::fonts::Fonts;
+use crate::mentions::Mentions;
 use crate::resource::{Lookup, Requisite, requisite};
 use crate::{extract, tables, words};
 
 /// Name and version of the engine, as recorded in every layout it makes.
 pub const ENGINE: &str = concat!("perennial-render/", env!("CARGO_PKG_VERSION"), " blitz/0.3.0-beta.4");
 
-/// What browsers hide or size and the engine's own stylesheet does not; and the marks of list items, which are no text
-/// of the page and stand outside its boxes.
+/// Styles that browsers have and the engine's own stylesheet lacks. List items get no marks, because these are not text
+/// of the page.
 const EXTRA_CSS: &str =
     "noscript,template,dialog:not([open]),datalist,area,param,source,track,rp{display:none!important}
     object,audio:not([controls]){display:none}
@@ -32,11 +32,11 @@ const EXTRA_CSS: &str =
     select>*{display:none!important}
     li{list-style:none!important}";
 
-/// Shows a page that hides itself until its scripts have run, which they never do here.
+/// Shows a page that hides itself until its scripts have run, because no script runs here.
 const REVEALING_CSS: &str = "html,body{display:block!important}
     html,body,body>*,body>*>*{opacity:1!important;visibility:visible!important}";
 
-/// Requests beyond this number are answered with nothing: stylesheets that import in circles.
+/// Most requests of a page, because stylesheets may import each other in circles. Further ones get an empty answer.
 const MAX_REQUESTS: usize = 4000;
 
 /// The embedded engine with its fonts loaded. One engine lays out one page at a time.
@@ -61,13 +61,12 @@ impl Engine {
         Engine { fonts: Fonts::load(), sheets, revealing_sheets }
     }
 
-    /// Lays a page out. The engine may panic or run long on pages it was not made for: callers that cannot
-    /// afford that use [`crate::Pool`].
+    /// Lays a page out. The engine may panic or run for long on some pages; [`crate::Pool`] guards against both.
     pub fn layout(&self, html: &str, url: &str, lookup: &Lookup) -> Layout {
         self.layout_asking(html, url, &|wanted| requisite(wanted, lookup))
     }
 
-    /// The same, with requisites that are already reduced to what layout needs.
+    /// Lays a page out with requisites that are already reduced to what layout needs.
     pub(crate) fn layout_asking(&self, html: &str, url: &str, ask: &dyn Fn(&str) -> Requisite) -> Layout {
         let dom = &Dom::parse(html);
         let layout = self.layout_dom(dom, url, ask, &self.sheets);
@@ -100,14 +99,16 @@ impl Engine {
             style_threading: StyleThreading::Sequential,
             ..DocumentConfig::default()
         });
-        let built = Build::new(dom, &base).into_document(&mut document);
-        answer(&mut document, &net, ask);
+        let mut mentions = Mentions::default();
+        let built = Build::new(dom, &base, &mut mentions).into_document(&mut document);
+        answer(&mut document, &net, ask, &mut mentions);
         if dom.root().is_some() {
             document.handle_messages();
-            answer(&mut document, &net, ask);
+            answer(&mut document, &net, ask, &mut mentions);
+            mentions.prune(&mut document, &built);
             document.resolve_stylist(0.0);
             tables::mend(&mut document, &built);
-            // The steps of `BaseDocument::resolve` up to the boxes; what follows them there is for painting.
+            // These are the steps of `BaseDocument::resolve` up to the boxes. Its further steps are for painting.
             document.resolve_stylist(0.0);
             words::shorten(&mut document, &built, &self.fonts);
             document.resolve_layout_children();
@@ -119,7 +120,7 @@ impl Engine {
     }
 }
 
-/// `transform` moves boxes that have their place.
+/// Resolves `transform`, which moves boxes after layout.
 fn resolve_transforms(document: &mut BaseDocument, built: &Built) {
     for id in built.ids.iter().flatten() {
         if let Some(node) = document.get_node_mut(*id).filter(|node| node.is_element()) {
@@ -128,12 +129,12 @@ fn resolve_transforms(document: &mut BaseDocument, built: &Built) {
     }
 }
 
-/// Nothing to read.
+/// Whether the layout shows nothing to read.
 fn is_blank(layout: &Layout) -> bool {
     !layout.nodes.iter().any(|node| node.is_text() && node.is_visible && node.rect.area() > 0.0)
 }
 
-/// Something to read, were it shown.
+/// Whether the page has something to read, shown or hidden.
 fn has_text(dom: &Dom) -> bool {
     dom.child_of_root("body").is_some_and(|body| dom.text_content(body).trim().len() > 200)
 }
@@ -149,7 +150,7 @@ pub fn base_url(dom: &Dom, url: &str) -> Url {
 }
 
 /// Answers what the document asked for, and what the answers ask for in turn.
-fn answer(document: &mut BaseDocument, net: &Net, ask: &dyn Fn(&str) -> Requisite) {
+fn answer(document: &mut BaseDocument, net: &Net, ask: &dyn Fn(&str) -> Requisite, mentions: &mut Mentions) {
     let mut n_answered = 0;
     loop {
         let requests = std::mem::take(&mut *net.lock());
@@ -162,7 +163,10 @@ fn answer(document: &mut BaseDocument, net: &Net, ask: &dyn Fn(&str) -> Requisit
             match found {
                 Requisite::Image(width, height) => load_image(document, url, width, height),
                 // A stylesheet must be answered even when it is absent: layout waits for it.
-                Requisite::Css(css) => handler.bytes(url, Bytes::from(css)),
+                Requisite::Css(css) => {
+                    mentions.read(&css);
+                    handler.bytes(url, Bytes::from(css));
+                }
                 Requisite::Absent => handler.bytes(url, Bytes::new()),
             }
         }
@@ -181,7 +185,7 @@ fn load_image(document: &mut BaseDocument, url: String, width: u32, height: u32)
 
 type Pending = Vec<(String, Box<dyn NetHandler>)>;
 
-/// Collects what a document asks for, to be answered from the archive between two steps.
+/// Collects the requests of a document, which are answered from the archive between two steps.
 #[derive(Default)]
 struct Net(Mutex<Pending>);
 
@@ -197,7 +201,7 @@ impl NetProvider for Net {
     }
 }
 
-/// Which node of the engine's document stands for which node of the page.
+/// The nodes of the engine's document for the nodes of the page.
 pub(crate) struct Built {
     /// By index of [`Dom::nodes`]; `None` where the engine has no such node.
     pub(crate) ids: Vec<Option<NodeId>>,

@@ -1,6 +1,6 @@
-//! What a node hands down to those below it: whether they can be seen, whether they stay in view.
+//! The styles of nodes above -> whether a node can be seen and whether it stays in view.
 //!
-//! One rule for both engines, so that the same page has the same visible words in both.
+//! Both engines use this module, so that the same page has the same visible words in both.
 
 use perennial_core::layout::{Layout, LayoutNode};
 
@@ -15,14 +15,14 @@ pub(crate) enum Position {
     Sticky,
 }
 
-/// The styles of one element that decide.
+/// The styles of one element that decide what can be seen below it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cues {
     pub(crate) position: Position,
     pub(crate) is_transparent: bool,
-    /// Cuts what overflows its box.
+    /// Whether it clips what overflows its box.
     pub(crate) is_cutting: bool,
-    /// `visibility: visible`, which is inherited.
+    /// Whether it has `visibility: visible`, which is inherited.
     pub(crate) is_visible: bool,
 }
 
@@ -30,15 +30,15 @@ pub(crate) struct Cues {
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Scope {
     pub(crate) is_hidden: bool,
-    /// Below a box that shows nothing because it is empty and cuts what overflows; one that is not positioned
-    /// does not cut what is positioned absolutely.
+    /// Whether a box above is empty and clips what overflows, so that nothing below it shows. A box that is not
+    /// positioned does not clip what is positioned absolutely.
     pub(crate) is_cut: bool,
     is_cut_by_positioned: bool,
     pub(crate) is_fixed: bool,
 }
 
 impl Scope {
-    /// The scope below `own`, whose flags are set on the way.
+    /// The scope below `own`. Sets the flags of `own` too.
     pub(crate) fn enter(self, own: &mut LayoutNode, cues: Cues, has_box: bool) -> Scope {
         let is_empty = has_box && (own.rect.w <= 1.0 || own.rect.h <= 1.0);
         let is_cutting = is_empty && cues.is_cutting;

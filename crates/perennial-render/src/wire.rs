@@ -1,7 +1,7 @@
 //! Messages between this process and a render worker <-> bytes.
 //!
 //! A frame is its length (4 bytes, little endian), its kind (1 byte) and its fields: numbers as LEB128, floats as
-//! 4 bytes, texts with their length before them. Not a format for keeping: both ends are the same program.
+//! 4 bytes, texts with their length before them. It is never stored, because both ends are the same program.
 
 use std::io::{self, Read, Write};
 
@@ -9,10 +9,10 @@ use perennial_core::layout::{Display, Layout, LayoutNode, Rect, Rgba};
 
 use crate::resource::Requisite;
 
-/// A frame longer than this is not ours.
+/// Longest frame.
 const MAX_FRAME: usize = 1 << 30;
 
-/// What the two ends say to each other.
+/// A message between the two ends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
     /// To the worker: lay this page out.
@@ -26,9 +26,9 @@ pub enum Message {
     Need(String),
     /// To the worker: what was found there.
     Answer(Requisite),
-    /// From the worker: done.
+    /// From the worker: the layout.
     Done(Box<Layout>),
-    /// From the worker: the engine panicked, with its words.
+    /// From the worker: the engine panicked with this message.
     Panicked(String),
 }
 
@@ -36,7 +36,7 @@ pub enum Message {
 #[derive(Debug, thiserror::Error)]
 #[error("a render worker sent a broken frame at byte {at}: update so that both ends are the same program")]
 pub struct WireError {
-    /// Where it was noticed.
+    /// The offset of the error.
     pub at: usize,
 }
 
@@ -231,7 +231,7 @@ impl Fields<'_> {
         let (base_url, engine) = (self.text()?, self.text()?);
         let (width, height) = (self.float()?, self.float()?);
         let n_nodes = self.number()? as usize;
-        // A node takes more than 30 bytes: a count beyond what is left is a lie.
+        // A node takes more than 30 bytes, so that a higher count cannot be true.
         let mut nodes = Vec::with_capacity(n_nodes.min((self.bytes.len() - self.at) / 30 + 1));
         for index in 0..n_nodes {
             nodes.push(self.node(index)?);

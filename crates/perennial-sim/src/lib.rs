@@ -1,11 +1,11 @@
-//! Worlds of changing pages, and what a crawler with a budget would have caught of them.
+//! Worlds of changing pages -> what a crawler with a budget would have caught of them.
 //!
-//! The simulator drives the very scheduler that the crawler uses, under a virtual clock, against a truth that
-//! is known to the last change; so its figures are exact and come again from the same seed.
+//! The simulator drives the scheduler that the crawler uses, under a virtual clock, on a world in which every change is
+//! known. So its figures are exact, and the same seed gives the same figures.
 //!
 //! | module | what becomes what |
 //! |---|---|
-//! | [`world`] | page specifications, or explicit changes -> a [`world::World`]: who changed when, and how much |
+//! | [`world`] | page specifications, or explicit changes -> a [`world::World`]: which page changed when, and how much |
 //! | [`paper`] | a seed -> the world of the papers' experiments |
 //! | [`trace`] | files of observed changes -> a world |
 //! | [`drive`] | a world and a scheduler's configuration -> captures, completeness, coherence |

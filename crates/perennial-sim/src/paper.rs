@@ -1,8 +1,8 @@
-//! A seed -> the world of the papers' experiments (P-PATTERN 9, P-QUALITY 7), made concrete.
+//! A seed -> a world like that of the papers' experiments (P-PATTERN 9, P-QUALITY 7; docs/papers.md, The papers' world).
 //!
-//! The papers drew changes from patterns of French television pages that were never published. This world has
-//! the traits they report: day and night pages, quasi-static depths, overseas pages shifted by a time zone,
-//! other habits at weekends, page importance and change importance that are far from equal.
+//! The papers drew changes from patterns of French television pages that they do not print. This world has the traits
+//! that they report: pages that change by day and by night, quasi-static pages deep in a site, pages that are shifted by a
+//! time zone, other patterns at weekends, and unequal importance of pages and of changes.
 
 use perennial_core::chance::WorldChance;
 use perennial_core::time::Timestamp;
@@ -18,11 +18,11 @@ const MAX_CHANGES_PER_HOUR: f64 = 4.0;
 /// Tail of the Pareto distribution of page importance, and its cap.
 const WEIGHT_TAIL: f64 = 1.1;
 const MAX_WEIGHT: f64 = 300.0;
-/// Important pages change more often.
+/// Correlation between the importance of a page and its rate: important pages change more often.
 const WEIGHT_RATE_CORRELATION: f64 = 0.4;
-/// Share of pages that live in another time zone.
+/// Share of pages that are shifted by a time zone.
 const SHIFTED_SHARE: f64 = 0.12;
-/// A quasi-static page changes this much less than its neighbours.
+/// Rate of a quasi-static page, relative to the other pages.
 const QUASI_STATIC_FACTOR: f64 = 0.03;
 /// Deviation of the logarithm of single hours from the smooth pattern: real patterns are ragged.
 const RATE_RAGGEDNESS: f64 = 0.4;
@@ -35,31 +35,31 @@ pub struct PaperWorld {
     pub n_sites: u32,
     /// Pages of each site.
     pub pages_per_site: u32,
-    /// Its length.
+    /// Length of the world in days.
     pub days: u32,
     /// Equal seeds give equal worlds.
     pub seed: u64,
 }
 
 impl Default for PaperWorld {
-    /// Three sites of a thousand pages, five weeks.
+    /// Three sites of a thousand pages, for five weeks.
     fn default() -> PaperWorld {
         PaperWorld { n_sites: 3, pages_per_site: 1000, days: 35, seed: 1 }
     }
 }
 
-/// Habits of pages that the papers report.
+/// Kinds of pages that the papers report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Habit {
     /// One broad peak by day.
     DayPeaked,
     /// One broad peak by night.
     Night,
-    /// All hours alike.
+    /// The same rate at all hours.
     Flat,
     /// All changes within one to three hours of the day.
     Bursty,
-    /// Changes rarely: pages at the deepest level.
+    /// Changes rarely, as pages at the deepest level do.
     QuasiStatic,
 }
 
@@ -71,7 +71,7 @@ impl PaperWorld {
         World::from_specs("paper", start, self.days, &self.specs(), self.seed)
     }
 
-    /// The pages before they come to life.
+    /// The pages with their patterns, before their changes are drawn.
     pub fn specs(&self) -> Vec<PageSpec> {
         let pages = (0..self.n_sites).flat_map(|site| (0..self.pages_per_site).map(move |page| (site, page)));
         pages
@@ -130,7 +130,7 @@ fn draw_profile(
     DayProfile::shaped(&shape, changes_per_day, MAX_CHANGES_PER_HOUR, importance)
 }
 
-/// A bell around `centre` over the circle of the day, on a low floor.
+/// A bell curve around `centre` over the circle of the day, on a low floor.
 fn bump(centre: f64, width: f64) -> [f64; HOURS] {
     std::array::from_fn(|hour| {
         let away = (hour as f64 + 0.5 - centre).rem_euclid(HOURS as f64);

@@ -1,7 +1,7 @@
-//! Page specifications, or explicit changes -> a [`World`]: which page changed when, and how much it mattered.
+//! Page specifications, or explicit changes -> a [`World`]: which page changed when, and how important each change was.
 //!
-//! A world is the whole truth of a simulation (P-QUALITY 7): the pages of some sites, the importance of each
-//! page, and every change of every page in a span of time. It can be drawn from the hourly patterns of
+//! A world holds all that happens in a simulation (P-QUALITY 7; docs/papers.md, The papers' world): the pages of some
+//! sites, the importance of each page, and every change of every page in a span of time. It can be drawn from the hourly patterns of
 //! [`PageSpec`]s with a seed, or be made of changes that were observed.
 
 use perennial_core::chance::WorldChance;
@@ -13,7 +13,7 @@ use perennial_core::time::{LocalClock, Span, Timestamp};
 /// Hours of a day: the periods of a true pattern.
 pub const HOURS: usize = 24;
 
-/// How strongly the importance of single changes keeps to its hourly mean.
+/// Concentration of the Beta distribution of single importances around their hourly mean.
 const IMPORTANCE_CONCENTRATION: f64 = 4.0;
 
 /// Pages, their weights, and every change they made.
@@ -29,7 +29,7 @@ pub struct World {
     pub sites: Vec<String>,
     /// The pages; a [`PageId`] is a place in this list.
     pub pages: Vec<WorldPage>,
-    /// The sites' local clocks; a site without one lives by the clock of the experiment.
+    /// The sites' local clocks; a site without one takes the clock of the experiment.
     pub clocks: Vec<LocalClock>,
 }
 
@@ -38,11 +38,11 @@ pub struct World {
 pub struct WorldPage {
     /// A path or URL.
     pub name: String,
-    /// Whose page it is.
+    /// Its site.
     pub site: SiteId,
     /// omega(P): the importance of the page.
     pub weight: f64,
-    /// What happened, oldest first.
+    /// Its changes, oldest first.
     pub changes: Vec<Change>,
     /// The pattern the changes were drawn from, where there is one.
     pub truth: Option<TruePattern>,
@@ -51,15 +51,15 @@ pub struct WorldPage {
 /// A [`Change`] together with its page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
-    /// When.
+    /// When the page changed.
     pub at: Timestamp,
-    /// Which page.
+    /// The page.
     pub page: PageId,
     /// How much it matters.
     pub importance: Importance,
 }
 
-/// What a page does in each hour of a day, UTC.
+/// How often and how importantly a page changes in each hour of a day, UTC.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DayProfile {
     /// Changes an hour.
@@ -68,7 +68,7 @@ pub struct DayProfile {
     pub importance: [f64; HOURS],
 }
 
-/// What a page does on workdays and on weekends.
+/// The profiles of a page on workdays and on weekends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TruePattern {
     /// Monday to Friday.
@@ -77,7 +77,7 @@ pub struct TruePattern {
     pub weekend: DayProfile,
 }
 
-/// A page to be brought to life by [`World::from_specs`].
+/// A page whose changes [`World::from_specs`] draws.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageSpec {
     /// A path or URL.
@@ -86,9 +86,9 @@ pub struct PageSpec {
     pub site: String,
     /// omega(P): the importance of the page.
     pub weight: f64,
-    /// When it changes, and how much that matters.
+    /// How often it changes, and how important its changes are.
     pub pattern: TruePattern,
-    /// From then on it never changes again.
+    /// The instant from which on it never changes again.
     pub dies_at: Option<Timestamp>,
 }
 
@@ -105,7 +105,7 @@ impl DayProfile {
         DayProfile { rate: shape.map(|share| (share * scale).min(max_per_hour)), importance }
     }
 
-    /// Later by whole hours: the same page in another time zone.
+    /// The same profile some hours later, as in another time zone.
     pub fn shifted(mut self, hours: usize) -> DayProfile {
         self.rate.rotate_right(hours % HOURS);
         self.importance.rotate_right(hours % HOURS);

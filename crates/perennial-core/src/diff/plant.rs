@@ -1,8 +1,8 @@
-//! The change simulator (P-VISUAL 7.2): plants known operations into a page, so that a diff can be asked whether it finds
-//! exactly those.
+//! A page and a seed -> the page with planted operations, and these operations, to check that a diff finds exactly them:
+//! the change simulator of P-VISUAL 7.2 (docs/papers.md, Vi-DIFF and Vi-Delta).
 //!
-//! Only what has one right answer is planted: an element or block that stands twice on the page is left
-//! alone, because nobody could say which of the two moved, and no block loses so much that it would be another.
+//! Only operations with one right answer are planted. An element or block that stands twice on the page is not touched,
+//! because nobody could say which of the two moved, and no block loses so much that it would be another block.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,12 +11,12 @@ use crate::chance::Chance;
 use crate::layout::Rect;
 use crate::segment::{Block, BlockTree, Image, Link, NodeId, Text};
 
-/// Which share of links, images, texts and leaf blocks each kind of operation changes.
+/// The share of links, images, texts and leaf blocks that each kind of operation changes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PlantRates {
-    /// Elements, per kind of operation.
+    /// Share of elements, for each kind of operation.
     pub elements: f64,
-    /// Leaf blocks, per kind of operation (there is no update of a block as a whole).
+    /// Share of leaf blocks, for each kind of operation. A block as a whole is never updated.
     pub blocks: f64,
 }
 
@@ -30,9 +30,9 @@ impl Default for PlantRates {
 /// An operation by what it does to which content, whatever the place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Planted {
-    /// What happens.
+    /// Its kind.
     pub kind: OperationKind,
-    /// To what: `None` is a block.
+    /// The kind of element; `None` for a block.
     pub element: Option<ElementKind>,
     /// Content before, 0 if none.
     pub before: NodeId,
@@ -62,7 +62,7 @@ impl Recovery {
         if self.n_planted == 0 { 1.0 } else { self.n_right as f64 / self.n_planted as f64 }
     }
 
-    /// Both counts together.
+    /// Adds the counts of another comparison.
     pub fn add(&mut self, other: Recovery) {
         self.n_planted += other.n_planted;
         self.n_found += other.n_found;
@@ -284,7 +284,7 @@ impl Planter {
         }
     }
 
-    /// Up to three of ten words exchanged; a text of three words or less would be another text.
+    /// Exchanges up to three of ten words. A text of three words or less would become another text.
     fn reworded(&mut self, text: &str) -> Option<String> {
         let mut words: Vec<String> = text.split(' ').map(str::to_string).collect();
         if words.len() < 4 || super::n_words(text) != words.len() {
@@ -340,7 +340,7 @@ impl Planter {
         }
     }
 
-    /// Untouched, unlike any other, and with something to know it by.
+    /// Whether a leaf is untouched, unlike any other, and has something to be recognised by.
     fn is_open(&self, leaf: usize) -> bool {
         let leaf = &self.leaves[leaf];
         let unlike_others = self.block_counts.get(&leaf.block.content_id()) == Some(&1);
@@ -382,7 +382,7 @@ impl Planter {
         true
     }
 
-    /// A leaf of another parent, to stand behind.
+    /// A leaf of another parent, behind which a block may be moved.
     fn other_home(&mut self, parent: &[u16]) -> Option<Vec<u16>> {
         let free = |leaf: &&Leaf| {
             let home = self::parent(&leaf.reference);
@@ -395,7 +395,7 @@ impl Planter {
         Some(chosen)
     }
 
-    /// In a column of its own, or it might be taken for the neighbour whose place it has.
+    /// Gives a block a column of its own, because it could otherwise be taken for the neighbour whose place it has.
     fn fresh_block(&mut self) -> Block {
         let links = (0..2).map(|_| self.fresh_element(ElementKind::Link));
         let mut block = Block::leaf(Vec::new(), Vec::new(), Vec::new());
@@ -439,7 +439,7 @@ fn elements(block: &Block, kind: ElementKind) -> Box<dyn Iterator<Item = Element
     }
 }
 
-/// Puts another element in an element's place, or nothing.
+/// Replaces an element by another, or removes it.
 fn replace(block: &mut Block, element: &Element, by: Option<&Element>) {
     fn edit<T: PartialEq + Clone>(list: &mut Vec<T>, item: &T, by: Option<T>) {
         if let Some(place) = list.iter().position(|other| other == item) {

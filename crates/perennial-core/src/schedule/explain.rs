@@ -1,4 +1,4 @@
-//! What the scheduler believes of a page, and why it ranks it where it does: data for people.
+//! The state of the scheduler -> what it believes of a page and why the page has its rank, for people to read.
 
 use std::collections::HashSet;
 
@@ -24,7 +24,7 @@ pub struct Belief {
     pub n_changed: u32,
     /// The shared pattern that fits best, by number, and its share of belief.
     pub shape: Option<(u8, f32)>,
-    /// How much busier than usual the page has been of late.
+    /// How much busier than usual the page has been recently.
     pub spell: f32,
 }
 
@@ -115,7 +115,7 @@ impl Scheduler {
         }
     }
 
-    /// Bytes a page takes in the scheduler, all told.
+    /// Bytes that a page takes in the scheduler, with its share of what pages share.
     pub fn bytes_per_page(&self) -> f64 {
         let n = self.pages.len().max(1);
         let shared = self.learner.n_bytes() + self.ahead.n_bytes();

@@ -97,7 +97,7 @@ fn disturb(scheduler: &mut Scheduler, visit: Option<&Visit>, word: u64, now: Tim
         (Some(visit), 0) => scheduler.release(visit.page),
         (Some(visit), 1) => scheduler.remove_page(visit.page),
         (Some(visit), _) => scheduler.record(visit.page, random_outcome(word / 11, now), now),
-        (None, 2) => scheduler.notice(page, now, None),
+        (None, 2) => scheduler.announce(page, now, None),
         (None, 3) => scheduler.add_page(page, PageInfo::of_site(SiteId(1))),
         (None, 4) => scheduler.hold(page, now + Span::from_hours(5)),
         (None, 5) => scheduler.set_weight(page, (word >> 30) as f32 % 7.0),
@@ -128,7 +128,8 @@ fn check_ranking(scheduler: &Scheduler, now: Timestamp) -> Result<(), TestCaseEr
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Budget, once a slot, finite urgencies, whatever the driver answers and however the pages come and go.
+    /// The budget holds, a page is visited once a slot and urgencies are finite, whatever the driver answers and however pages
+    /// come and go.
     #[test]
     fn promises_hold_under_random_outcomes(
         strategy in any_strategy(), n_pages in 1u32..40, budget in 0.0f64..30.0, seed: u64,
@@ -154,7 +155,7 @@ proptest! {
                     prop_assert!(urgency.is_finite());
                 }
                 let word = mixed(seed, n);
-                // A visit given back was none, and a page taken out may come anew.
+                // A visit that was given back does not count, and a page that was removed may be added again.
                 if word % 11 < 2 {
                     slots.entry(key).or_default().remove(&visit.page);
                 }
@@ -164,7 +165,7 @@ proptest! {
                     _ => scheduler.record(visit.page, random_outcome(word / 11, now), now),
                 }
                 if word.is_multiple_of(13) {
-                    scheduler.notice(PageId((word >> 9) as u32 % 50), now, None);
+                    scheduler.announce(PageId((word >> 9) as u32 % 50), now, None);
                     scheduler.add_page(PageId((word >> 20) as u32 % 60), PageInfo::of_site(SiteId(1)));
                 }
             }
@@ -341,19 +342,19 @@ fn zones_shift_the_pattern() {
 }
 
 #[test]
-fn a_notice_makes_a_page_urgent_at_once_but_not_twice_a_slot() {
+fn an_announcement_makes_a_page_urgent_at_once_but_not_twice_a_slot() {
     let mut scheduler = scheduler_of(config(Strategy::ExpectedGain, 1.0), 5);
     drive(&mut scheduler, 12, |_, _| VisitOutcome::Unchanged);
     let now = start() + Span::from_hours(12);
     let planned = scheduler.next_visit(now).unwrap().page;
     scheduler.record(planned, VisitOutcome::Unchanged, now);
-    scheduler.notice(planned, now + Span::from_secs(60), None);
+    scheduler.announce(planned, now + Span::from_secs(60), None);
     let other = PageId(if planned == PageId(0) { 1 } else { 0 });
-    scheduler.notice(other, now + Span::from_secs(60), Some(Importance::FULL));
+    scheduler.announce(other, now + Span::from_secs(60), Some(Importance::FULL));
     assert_eq!(scheduler.next_visit(now + Span::from_secs(120)), None, "the budget is spent");
     let next = now + Span::from_hours(1);
     let visit = scheduler.next_visit(next).unwrap();
-    assert_eq!(visit.reason, Reason::Notice);
+    assert_eq!(visit.reason, Reason::Announced);
 }
 
 #[test]

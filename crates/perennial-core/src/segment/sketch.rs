@@ -3,7 +3,7 @@
 
 use crate::layout::{Display, Layout, LayoutNode, Rect, Rgba};
 
-/// Lays well-formed markup out. Attributes are written `name="value"`.
+/// Lays out well-formed markup. Attributes are written `name="value"`.
 pub(crate) fn sketch(markup: &str) -> Layout {
     let mut layout = Layout {
         base_url: "http://a.org/dir/page".into(),

@@ -1,9 +1,9 @@
-//! Structure fingerprint and reuse: when tags and styles are as in the last version, its boxes serve again and
-//! layout is skipped (the wish of P-VISUAL 7.1 and 8).
+//! A parsed page and the layout of an earlier version -> a layout without the engine, when tags and styles are the same
+//! (proposed in P-VISUAL 7.1 and 8; docs/papers.md, Reuse of structure).
 //!
 //! The cuts read columns, gaps, fonts and colours from the layout, which follow from tags and styles, and sizes
-//! from the content, which is read anew. So a reused run cuts as a full one does; only the boxes it reports
-//! are those of the last layout.
+//! from the content, which is read anew. So a reused layout is cut as a full one is, and only the boxes in the tree are
+//! those of the earlier layout.
 
 use std::collections::HashMap;
 
@@ -11,9 +11,9 @@ use super::id::IdHasher;
 use super::{BlockTree, NodeId, SegmentConfig, segment};
 use crate::layout::{Layout, LayoutNode};
 
-/// A node of a parsed page before any style: what a parser knows.
+/// A node of a parsed page, before styles are applied.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct LightNode<'a> {
+pub struct ParsedNode<'a> {
     /// Index of the parent; parents come before children. `None` for the root alone.
     pub parent: Option<u32>,
     /// Lower-case tag name; empty for a text node.
@@ -24,7 +24,7 @@ pub struct LightNode<'a> {
     pub text: &'a str,
 }
 
-/// Attributes whose value is content: styles hardly ever select by them.
+/// Attributes whose value is content. Styles hardly ever select by them.
 fn is_content(name: &str) -> bool {
     matches!(
         name,
@@ -46,9 +46,9 @@ fn is_content(name: &str) -> bool {
         || name.starts_with("on")
 }
 
-/// A hash of tags and of what styles depend on, not of content. `styles` is a hash of the external stylesheets,
-/// the caller's to compute from their bytes.
-pub fn fingerprint(nodes: &[LightNode], styles: u64) -> NodeId {
+/// A hash of tags and of what styles depend on, without content. `styles` is a hash of the bytes of the external
+/// stylesheets, which the caller computes.
+pub fn fingerprint(nodes: &[ParsedNode], styles: u64) -> NodeId {
     let mut hasher = IdHasher::new(b'S').number(styles);
     for node in nodes {
         hasher = hasher.number(node.parent.map_or(0, |parent| u64::from(parent) + 1));
@@ -57,8 +57,8 @@ pub fn fingerprint(nodes: &[LightNode], styles: u64) -> NodeId {
     hasher.finish()
 }
 
-/// The text of a `<style>` counts whole, of any other text only whether there is any.
-fn add_text(hasher: IdHasher, node: &LightNode, nodes: &[LightNode]) -> IdHasher {
+/// The text of a `<style>` counts as a whole. Of other texts only their presence counts.
+fn add_text(hasher: IdHasher, node: &ParsedNode, nodes: &[ParsedNode]) -> IdHasher {
     let above = node.parent.and_then(|parent| nodes.get(parent as usize)).map_or("", |parent| parent.tag);
     match above {
         "style" => hasher.part(node.text),
@@ -67,9 +67,9 @@ fn add_text(hasher: IdHasher, node: &LightNode, nodes: &[LightNode]) -> IdHasher
     }
 }
 
-fn add_element(mut hasher: IdHasher, node: &LightNode) -> IdHasher {
+fn add_element(mut hasher: IdHasher, node: &ParsedNode) -> IdHasher {
     hasher = hasher.part(node.tag);
-    // An image without a size of its own has that of its file.
+    // An image without a size in the markup has the size of its file, so that its address counts.
     let has = |wanted: &str| node.attributes.iter().any(|(name, _)| *name == wanted);
     let is_sized_by_file = node.tag == "img" && !(has("width") && has("height"));
     let is_style = node.tag == "link" || node.tag == "base";
@@ -82,7 +82,7 @@ fn add_element(mut hasher: IdHasher, node: &LightNode) -> IdHasher {
     hasher
 }
 
-/// What is kept of a version so that the next one can do without layout.
+/// What is kept of a version, so that the next one needs no layout.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
     fingerprint: NodeId,
@@ -92,30 +92,30 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Matches a layout to the parsed page it was made from. `None` when it cannot be matched node by node: the
-    /// engine moved something.
-    pub fn new(nodes: &[LightNode], styles: u64, layout: Layout) -> Option<Plan> {
+    /// Matches a layout to the parsed page it was made from. `None` when the engine moved nodes, so that they cannot be
+    /// matched one by one.
+    pub fn new(nodes: &[ParsedNode], styles: u64, layout: Layout) -> Option<Plan> {
         let sources = match_nodes(nodes, &layout)?;
         Some(Plan { fingerprint: fingerprint(nodes, styles), layout, sources })
     }
 
-    /// The structure it holds for.
+    /// The fingerprint of the structure for which it holds.
     pub fn fingerprint(&self) -> NodeId {
         self.fingerprint
     }
 
-    /// Nodes of its layout: what it takes in memory.
+    /// Number of nodes of its layout, which tells how much memory it takes.
     pub fn n_nodes(&self) -> usize {
         self.layout.nodes.len()
     }
 
-    /// The boxes of the last version around the content of this one, when its structure is the same.
-    pub fn lay_out(&self, nodes: &[LightNode], styles: u64) -> Option<Layout> {
+    /// The layout of this version with the boxes of the earlier one, when the structure is the same.
+    pub fn lay_out(&self, nodes: &[ParsedNode], styles: u64) -> Option<Layout> {
         (fingerprint(nodes, styles) == self.fingerprint).then(|| self.fill(nodes)).flatten()
     }
 
-    /// The same for a caller who has compared the fingerprints already.
-    pub fn fill(&self, nodes: &[LightNode]) -> Option<Layout> {
+    /// The same for a caller that has compared the fingerprints already.
+    pub fn fill(&self, nodes: &[ParsedNode]) -> Option<Layout> {
         let filled = self.layout.nodes.iter().zip(&self.sources).map(|(node, source)| {
             let source = nodes.get(*source as usize)?;
             let attribute = |((name, own), (_, given)): (&(String, String), &(&str, &str))| {
@@ -139,14 +139,14 @@ impl Plan {
     }
 }
 
-/// Cuts the next version of a page without laying it out. `None`: its structure has changed, lay it out.
-pub fn reuse(plan: &Plan, nodes: &[LightNode], styles: u64, config: &SegmentConfig) -> Option<BlockTree> {
+/// Cuts the next version of a page without laying it out; `None` when its structure has changed.
+pub fn reuse(plan: &Plan, nodes: &[ParsedNode], styles: u64, config: &SegmentConfig) -> Option<BlockTree> {
     plan.lay_out(nodes, styles).map(|layout| segment(&layout, config))
 }
 
-/// Both lists are in document order and a layout leaves nodes out but adds and moves none: below each parent the
-/// next equal node is the one.
-fn match_nodes(nodes: &[LightNode], layout: &Layout) -> Option<Vec<u32>> {
+/// Both lists are in document order, and a layout leaves nodes out but adds and moves none. So below each parent the next
+/// equal node is the right one.
+fn match_nodes(nodes: &[ParsedNode], layout: &Layout) -> Option<Vec<u32>> {
     let mut children: HashMap<Option<u32>, std::collections::VecDeque<u32>> = HashMap::new();
     for (index, node) in nodes.iter().enumerate() {
         children.entry(node.parent).or_default().push_back(index as u32);
@@ -169,7 +169,7 @@ fn match_nodes(nodes: &[LightNode], layout: &Layout) -> Option<Vec<u32>> {
     Some(sources)
 }
 
-fn is_same(light: &LightNode, node: &LayoutNode) -> bool {
+fn is_same(light: &ParsedNode, node: &LayoutNode) -> bool {
     let has_same_text =
         light.text == node.text || (light.text.trim().is_empty() && node.text.trim().is_empty());
     light.tag == node.tag
@@ -188,12 +188,12 @@ mod tests {
     use crate::segment::sketch::sketch;
     use proptest::prelude::*;
 
-    fn light(layout: &Layout) -> Vec<LightNode<'_>> {
+    fn light(layout: &Layout) -> Vec<ParsedNode<'_>> {
         let node = |node: &'_ LayoutNode| node.parent;
         layout
             .nodes
             .iter()
-            .map(|own| LightNode {
+            .map(|own| ParsedNode {
                 parent: node(own),
                 tag: &own.tag,
                 attributes: own

@@ -17,14 +17,13 @@ use perennial_core::warc::{
     NewRecord, RecordId, RecordIds, RevisitProfile, Truncation, WarcWriter, Written, sha1_label,
 };
 
-use super::content::{index_mime, look_of};
-use super::exchange::{
-    Exchange, Hashed, Prepared, companion_records, find_links_in, response_record, with_ip,
-};
+use super::content::{HOPS, index_mime, look_of, purpose_of};
+use super::exchange::{Exchange, Hashed, Prepared, companion_records, links_of, response_record, with_ip};
+use super::indexer::{IndexPace, Indexer};
 use super::lock::WriteLock;
 use super::recover::{self, Repair};
-use super::{Archive, files, index, now, sync_dir};
-use crate::store::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, Store};
+use super::{Archive, files, now, sync_dir};
+use crate::store::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, PageKind, ShownVersion, Store};
 
 /// A version that is not worth its bytes: what changed is kept in place of the payload.
 #[derive(Clone, PartialEq, Debug)]
@@ -37,6 +36,8 @@ pub struct LeftOut {
     pub length: u64,
     /// How much the change matters.
     pub importance: f64,
+    /// The version that the delta was made from: only with that one does it give what was seen.
+    pub base: ShownVersion,
 }
 
 /// Media type of the record that stands for a left-out version.
@@ -45,6 +46,8 @@ pub const DELTA_MIME: &str = "application/x-vi-delta+xml";
 const LEFT_OUT: &str = "Perennial-Left-Out";
 /// What it was.
 pub(crate) const LEFT_OUT_DIGEST: &str = "Perennial-Left-Out-Digest";
+/// Payload digest of the version that the delta was made from. Records of earlier versions of this program lack it.
+pub(crate) const LEFT_OUT_BASE: &str = "Perennial-Left-Out-Base";
 
 /// What became of an appended exchange.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -75,6 +78,8 @@ pub struct ArchiveWriter {
     pending_latest: HashMap<String, (String, Timestamp)>,
     has_failed: bool,
     repairs: Vec<Repair>,
+    indexer: Indexer,
+    /// The last to go: until then nobody else may write.
     _lock: WriteLock,
 }
 
@@ -99,8 +104,15 @@ impl ArchiveWriter {
             pending_latest: HashMap::new(),
             has_failed: false,
             repairs,
+            indexer: Indexer::new(archive),
             _lock: lock,
         })
+    }
+
+    /// Makes the index keep another pace than the usual one.
+    pub fn with_index_pace(mut self, pace: IndexPace) -> ArchiveWriter {
+        self.indexer.pace = pace;
+        self
     }
 
     /// What opening had to put right; tell the user.
@@ -170,7 +182,9 @@ impl ArchiveWriter {
             .field(LEFT_OUT, "unimportant")
             .field(LEFT_OUT_DIGEST, left_out.digest.as_str())
             .field("Perennial-Left-Out-Length", left_out.length.to_string())
-            .field("Perennial-Importance", format!("{:.6}", left_out.importance));
+            .field("Perennial-Importance", format!("{:.6}", left_out.importance))
+            .field(LEFT_OUT_BASE, left_out.base.identity.as_str())
+            .refers_to(url, left_out.base.time, None);
         let written = self.current_file()?.out.write(&record)?;
         self.pending.push(CaptureRow {
             url: url.to_string(),
@@ -182,6 +196,7 @@ impl ArchiveWriter {
             digest: written.payload_digest.clone().unwrap_or_else(|| sha1_label(left_out.delta.as_bytes())),
             answer: Some(AnswerKind::Content),
             identity: Some(left_out.digest.clone()),
+            purpose: Some(PageKind::Page),
             offset: written.offset,
             length: written.length,
             group_offset: written.offset,
@@ -228,6 +243,7 @@ impl ArchiveWriter {
         let is_new_version = !self.has_version(exchange.url, plan.digest(&body))?;
         let is_broken_off = exchange.truncated == Some(Truncation::Disconnect);
         let (answer, identity) = look_of(exchange.url, plan.kind(), Some(&head), is_broken_off);
+        let hops = exchange.metadata.iter().find(|(name, _)| *name == HOPS).map(|(_, value)| *value);
         let row = CaptureRow {
             url: exchange.url.to_string(),
             surt: surt(exchange.url),
@@ -241,17 +257,12 @@ impl ArchiveWriter {
             digest: plan.digest(&body).to_string(),
             answer,
             identity,
+            purpose: purpose_of(hops, plan.kind(), &head),
             offset,
             length,
             group_offset,
             group_length,
-            links: match plan.kind() {
-                Kind::Response => match exchange.links.take() {
-                    Some(links) => Some(links),
-                    None => find_links_in(&mut exchange, &head, &body)?,
-                },
-                _ => None,
-            },
+            links: links_of(&mut exchange, &head, plan.kind())?,
         };
         let appended = Appended {
             kind: row.kind,
@@ -376,6 +387,7 @@ impl ArchiveWriter {
                 digest: written.payload_digest.unwrap_or_default(),
                 answer: None,
                 identity: None,
+                purpose: None,
                 offset: written.offset,
                 length: written.length,
                 group_offset: 0,
@@ -472,10 +484,12 @@ impl ArchiveWriter {
             give_final_name(&self.archive, &row.name)?;
         }
         let ingested = self.store.commit_with(&row, &self.pending, also)?;
+        self.indexer.note(&self.pending);
         self.pending.clear();
         self.pending_origins.clear();
         self.pending_latest.clear();
         self.has_failed = false;
+        self.indexer.keep_up(&mut self.store)?;
         Ok(ingested)
     }
 
@@ -490,10 +504,10 @@ impl ArchiveWriter {
         self.flush_index()
     }
 
-    /// Writes the captures that are in the state alone to `index/`. [`Self::close`] does it; a writer that runs
-    /// for days may call it now and then.
+    /// Writes the captures that are in the state alone to `index/`, now. Commits do it in time by themselves, in the
+    /// background.
     pub fn flush_index(&mut self) -> anyhow::Result<()> {
-        index::flush_tail(&mut self.store, &self.archive.index_dir())
+        self.indexer.finish(&mut self.store)
     }
 }
 

@@ -1,4 +1,4 @@
-//! `perennial diff`: what changed between two versions of a page, and how much it matters.
+//! `perennial diff`: two versions of a page -> the operations between them and their importance.
 
 use std::io::Write;
 
@@ -8,6 +8,7 @@ use perennial_core::importance::{Form, ImportanceConfig};
 
 use super::{Context, Exit};
 use crate::analyse::{Analyst, Comparison, Filters, PageSpec};
+use crate::archive::is_archive;
 use crate::html::diff::to_html;
 
 /// Shows what changed between two versions of a page, and how much it matters.
@@ -20,18 +21,18 @@ use crate::html::diff::to_html;
 pub(super) struct Diff {
     /// HTML file, Vi-XML file, an archived version as URL@TIME, or the URL of a live page
     before: PageSpec,
-    /// The same for the version after
+    /// The later version, in the same forms
     after: PageSpec,
-    /// How to print
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
-    /// How to weigh: visual-2009, pattern-2011 or monotone
+    /// Output format
+    #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
+    format: DiffFormat,
+    /// Formula of the importance: visual-2009, pattern-2011 or monotone
     #[arg(long, default_value_t = ImportanceConfig::default().form, value_name = "FORM")]
     importance: Form,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Format {
+enum DiffFormat {
     /// One line an operation, the most important first
     Text,
     /// Importance, operations and structure
@@ -44,15 +45,18 @@ enum Format {
 
 impl Diff {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let dir = context.archive_dir();
-        let archive = dir.is_dir().then_some(dir.as_path());
-        let analyst = Analyst::new(Filters::load(archive)?)?;
-        let before = analyst.tree_of(&self.before, || context.open())?;
-        let after = analyst.tree_of(&self.after, || context.open())?;
+        let analyst = self.analyst(context)?;
+        // Both versions from one state of the archive.
+        let snapshot = match self.before.snapshot(|| context.snapshot())? {
+            Some(snapshot) => Some(snapshot),
+            None => self.after.snapshot(|| context.snapshot())?,
+        };
+        let before = analyst.tree_of(&self.before, snapshot.as_ref())?;
+        let after = analyst.tree_of(&self.after, snapshot.as_ref())?;
         if before.engine != after.engine && !before.engine.is_empty() && !after.engine.is_empty() {
             bail!(
-                "the versions were cut from layouts of two engines ({} and {}), which place boxes differently: make both \
-                 trees with one engine",
+                "the two versions were segmented differently ({} and {}), by different engines or different `pin` and `ignore` in \
+                 perennial.toml: make both trees with the same engine and settings",
                 before.engine,
                 after.engine
             );
@@ -63,17 +67,27 @@ impl Diff {
         Ok(Exit::Done)
     }
 
+    /// Addresses are analysed with the archive's filters and settings, if there is an archive; files need none.
+    fn analyst(&self, context: &Context) -> anyhow::Result<Analyst> {
+        let dir = context.archive_dir();
+        let has_address = [&self.before, &self.after].iter().any(|spec| !matches!(spec, PageSpec::File(_)));
+        match has_address && is_archive(&dir) {
+            true => Analyst::for_archive(&context.open()?),
+            false => Analyst::new(Filters::load(dir.is_dir().then_some(dir.as_path()))?),
+        }
+    }
+
     fn print(&self, context: &Context, comparison: &Comparison) -> anyhow::Result<()> {
         let form = self.importance.to_string();
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         match self.format {
             _ if context.json => serde_json::to_writer_pretty(&mut out, &comparison.report(&form))?,
-            Format::Json => serde_json::to_writer_pretty(&mut out, &comparison.report(&form))?,
-            Format::Text => comparison.write_text(&mut out)?,
-            Format::Videlta => out.write_all(comparison.delta.to_operations_xml().as_bytes())?,
-            Format::Html => out.write_all(to_html(comparison, &form).as_bytes())?,
+            DiffFormat::Json => serde_json::to_writer_pretty(&mut out, &comparison.report(&form))?,
+            DiffFormat::Text => comparison.write_text(&mut out)?,
+            DiffFormat::Videlta => out.write_all(comparison.delta.to_operations_xml().as_bytes())?,
+            DiffFormat::Html => out.write_all(to_html(comparison, &form).as_bytes())?,
         }
-        if context.json || self.format == Format::Json {
+        if context.json || self.format == DiffFormat::Json {
             writeln!(out)?;
         }
         Ok(out.flush()?)

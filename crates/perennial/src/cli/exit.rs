@@ -1,4 +1,4 @@
-//! How a command ended -> the process's exit code, the same numbers that Browsertrix's users know.
+//! How a command ended -> the process's exit code. The numbers are those of Browsertrix Crawler.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -18,23 +18,23 @@ pub enum Exit {
     TimeLimit,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(match exit {
+impl Exit {
+    /// The process's exit code.
+    pub fn number(self) -> u8 {
+        match self {
             Exit::Done => 0,
             Exit::Defects => 4,
             Exit::Interrupted => 11,
             Exit::SizeLimit => 14,
             Exit::TimeLimit => 15,
-        })
+        }
     }
 }
 
-/// Prints an error with its causes and chooses the code. A reader that closed our output early (`| head`)
-/// has what it wanted: that is no error.
+/// Prints an error with its causes and chooses the code. A closed pipe (`| head`) is no error.
 pub(super) fn code_of(result: anyhow::Result<Exit>) -> ExitCode {
     let error = match result {
-        Ok(exit) => return exit.into(),
+        Ok(exit) => return exit.number().into(),
         Err(error) => error,
     };
     if has_io_kind(&error, io::ErrorKind::BrokenPipe) {

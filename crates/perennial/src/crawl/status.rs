@@ -1,9 +1,9 @@
-//! Visits that ended -> where the crawl stands; at its end, what it did.
+//! Visits that ended -> the counts that progress and summary show.
 
 use std::collections::BTreeMap;
 
 use super::Crawl;
-use super::record::Settled;
+use super::recorder::Settled;
 use crate::store::{Ending, PageKind};
 
 /// Why a crawl ended.
@@ -20,7 +20,7 @@ pub enum End {
     TimeLimit,
 }
 
-/// Where a crawl stands; at its end, what it did.
+/// The counts of a crawl so far.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Status {
     /// Why it ended; none while it runs.
@@ -29,19 +29,19 @@ pub struct Status {
     pub n_fetched: u64,
     /// Visits of pages that ended.
     pub n_pages: u64,
-    /// Another content than before, or the first.
+    /// Visits that found other content than before, or the first.
     pub n_changed: u64,
-    /// The same content.
+    /// Visits that found the same content.
     pub n_unchanged: u64,
-    /// Nothing that counts came back.
+    /// Visits that failed.
     pub n_failed: u64,
-    /// Not there, or not to be fetched.
+    /// Visits of pages that are gone or may not be fetched.
     pub n_gone: u64,
-    /// Given up because their host did not answer.
+    /// Pages given up because their host did not answer.
     pub n_given_up: u64,
-    /// Captures that were looked at.
+    /// Captures that were analysed.
     pub n_analysed: u64,
-    /// Captures that wait for it.
+    /// Captures that wait for their analysis.
     pub n_analysing: u64,
     /// Bytes of bodies received.
     pub body_bytes: u64,
@@ -53,7 +53,7 @@ pub struct Status {
     pub n_active: u64,
     /// Pages that are known.
     pub n_known: u64,
-    /// When something happens next, if the crawl waits.
+    /// When the crawl will next look for work.
     pub next_wakeup: Option<String>,
     /// Errors by kind.
     pub errors: BTreeMap<&'static str, u64>,
@@ -67,7 +67,6 @@ pub struct Status {
 impl Crawl {
     pub(super) fn count(&mut self, settled: &Settled) {
         let status = &mut self.status;
-        status.n_active -= 1;
         status.n_fetched += 1;
         status.n_pages += u64::from(settled.kind == PageKind::Page);
         *match settled.ending {
@@ -78,7 +77,6 @@ impl Crawl {
         } += 1;
         status.body_bytes += settled.body_bytes;
         status.stored_bytes += settled.stored_bytes;
-        self.spending.book(settled.seed, settled.body_bytes, settled.done_at, status.n_active);
         if let Some(error) = settled.error {
             *status.errors.entry(error).or_default() += 1;
             if let Ok(Some(host)) = self.store.host_of(settled.site)
@@ -90,10 +88,12 @@ impl Crawl {
     }
 
     pub(super) fn refresh(&mut self, end: Option<End>) -> &Status {
-        let next = self.next_event();
-        self.status.n_waiting = self.hosts.n_waiting() as u64;
-        self.status.n_known = self.n_known;
-        self.status.n_analysing = self.n_analysing() as u64;
+        let next = self.policy.wakeup();
+        self.status.n_waiting = self.policy.n_waiting();
+        self.status.n_active = self.policy.n_active();
+        self.status.n_known = self.policy.n_known();
+        self.status.n_given_up = self.policy.n_given_up();
+        self.status.n_analysing = self.policy.n_analysing() as u64;
         self.status.next_wakeup = next.filter(|_| end.is_none()).map(|at| at.to_rfc3339());
         self.status.end = end;
         &self.status

@@ -1,5 +1,5 @@
-//! The demonstration: serve the living web, archive it in time-lapse through the real crawler, measure the
-//! archive against the truth, beside what a fixed interval would have caught.
+//! Options -> the demonstration: serves the living web, archives it in time-lapse with the real crawler, and compares the
+//! archive with the true changes and with simulated strategies. docs/papers.md defines the measures.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,27 +21,30 @@ use super::{learned, measure};
 use crate::analyse::Analyst;
 use crate::archive::{Archive, is_archive};
 use crate::crawl::clock::Clock;
-use crate::crawl::settings::{CrawlSettings, SiteTable, follow};
-use crate::crawl::{CrawlOptions, Status, crawl};
+use crate::crawl::{CrawlOptions, Status, Stop, crawl};
+use crate::settings::site::{parse_address, parse_zone};
+use crate::settings::{Renderer, Seed, follow};
 
 /// Instants at which the coherence of the archive is asked for.
 const N_QUERIES: u32 = 56;
 
-/// What the demonstration is to show.
+/// Options of the demonstration.
 #[derive(Clone, Debug)]
 pub struct DemoOptions {
-    /// Where the archive goes; one that is there is gone on with.
+    /// Folder of the archive; an archive that is there is continued.
     pub root: PathBuf,
-    /// Of the web and of the crawl.
+    /// Seed of the random numbers of the web and of the crawl.
     pub seed: u64,
-    /// Virtual days.
+    /// Length in virtual days.
     pub days: u32,
     /// Share of the pages that may be fetched in a virtual hour.
     pub budget: f64,
-    /// Virtual seconds in a real one; none is as fast as the machine can.
+    /// Virtual seconds in a real one; `None`: as fast as the machine allows.
     pub factor: Option<f64>,
-    /// Which policy crawls.
+    /// Strategy of the crawl.
     pub strategy: Strategy,
+    /// The handle by which another thread stops the crawl.
+    pub stop: Stop,
 }
 
 /// Shares of what existed that an archive caught.
@@ -76,7 +79,7 @@ impl Caught {
     }
 }
 
-/// What came of one site.
+/// The results of one site.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SiteResult {
     /// Its name.
@@ -91,7 +94,7 @@ pub struct SiteResult {
     pub completeness_simulated: f64,
 }
 
-/// What came of the demonstration.
+/// The results of the demonstration.
 #[derive(Clone, Debug, Serialize)]
 pub struct DemoResult {
     /// What the archive caught.
@@ -99,11 +102,11 @@ pub struct DemoResult {
     pub caught: Caught,
     /// Virtual days.
     pub days: u32,
-    /// The policy's name.
+    /// Name of the strategy.
     pub strategy: &'static str,
-    /// The same policy in the simulator, mean of several crawls: how far the real path is from the pure one.
+    /// The same strategy in the simulator, mean of several crawls: the difference is due to the real crawl.
     pub simulated: Caught,
-    /// The papers' best, Importance-Pattern, simulated with the same budget.
+    /// The papers' best strategy, Importance-Pattern, simulated with the same budget.
     pub importance_pattern: Caught,
     /// A fixed interval with as many fetches, simulated.
     pub fixed_interval: Caught,
@@ -123,7 +126,7 @@ pub struct DemoResult {
 pub struct Crawls {
     /// What was crawled.
     pub web: LivingWeb,
-    /// What its changes are worth.
+    /// The importance of its changes.
     pub truth: Truth,
     /// The same for the simulator.
     pub world: World,
@@ -151,7 +154,7 @@ pub fn demo(
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let server = runtime.block_on(serve(&web, &archive, &clock))?;
-    follow_sites(&archive, &web, &server)?;
+    let archive = follow_sites(&archive, &web, &server)?;
     let crawl_options = CrawlOptions {
         strategy: options.strategy,
         budget: Some(hourly_budget(&web, options.budget)),
@@ -162,6 +165,7 @@ pub fn demo(
         connections: 2,
         clock: clock.clone(),
         seed: options.seed,
+        stop: options.stop.clone(),
         ..CrawlOptions::default()
     };
     crawl(&archive, crawl_options, |status| show(status, clock.now()), warn)?;
@@ -173,11 +177,11 @@ pub fn demo(
     Ok(compare(options, web, truth, real, learned))
 }
 
-/// One simulated crawl may be lucky: so many are made, each beginning a little later than the one before.
+/// Number of simulated crawls whose mean is taken, each beginning a little later than the one before.
 const N_SIMULATIONS: u32 = 6;
 const SHIFT_SECS: i64 = 131;
 
-/// Rankings are made anew this often.
+/// Time between two rankings.
 const SLOT: Span = Span::from_millis(15 * 60 * 1000);
 /// The visits of so short a slot are made together, which lets them share commits.
 const PACING: Pacing = Pacing::AtOnce;
@@ -200,7 +204,7 @@ fn compare(
             schedule,
             visibility: Visibility::Difference,
             known: None,
-            notice_share: 0.0,
+            announced_share: 0.0,
             clock: LocalClock::utc(),
             seed: options.seed,
         };
@@ -278,10 +282,9 @@ fn open_archive(root: &Path) -> anyhow::Result<Archive> {
     if is_archive(root) { Archive::open(root) } else { Archive::create(root) }
 }
 
-/// On the port that an interrupted demonstration used, or on any.
+/// Listens on the port that an interrupted demonstration used, else on any free port.
 async fn serve(web: &LivingWeb, archive: &Archive, clock: &Clock) -> anyhow::Result<Arc<LivingServer>> {
-    let known = CrawlSettings::load(&archive.settings_path())?.site;
-    let port = known.first().and_then(|site| url::Url::parse(&site.url).ok()?.port()).unwrap_or(0);
+    let port = archive.settings().seeds.iter().next().and_then(|seed| seed.scope.seed.port()).unwrap_or(0);
     let listener = TcpListener::bind(("127.0.0.1", port)).await.with_context(|| {
         format!("cannot listen on port {port} of this machine: is another demonstration running?")
     })?;
@@ -289,19 +292,19 @@ async fn serve(web: &LivingWeb, archive: &Archive, clock: &Clock) -> anyhow::Res
     Ok(LivingServer::start(web.clone(), listener, Arc::new(move || clock.now()))?)
 }
 
-fn follow_sites(archive: &Archive, web: &LivingWeb, server: &LivingServer) -> anyhow::Result<()> {
-    let seeds = server.seeds();
-    let tables: Vec<SiteTable> = web
-        .sites
-        .iter()
-        .zip(&seeds)
-        .map(|(site, url)| SiteTable {
+/// The archive with the sites of the web in its settings.
+fn follow_sites(archive: &Archive, web: &LivingWeb, server: &LivingServer) -> anyhow::Result<Archive> {
+    let mut seeds = Vec::new();
+    for (site, url) in web.sites.iter().zip(server.seeds()) {
+        let url = parse_address(&url).map_err(anyhow::Error::msg)?;
+        seeds.push(Seed {
             weight: site.weight,
-            timezone: Some(site.timezone.to_owned()),
-            renderer: "layout".to_owned(),
+            clock: Some(parse_zone(site.timezone).map_err(anyhow::Error::msg)?),
+            renderer: Renderer::Layout,
             allow_private: true,
-            ..SiteTable::of_host(url.clone())
-        })
-        .collect();
-    follow(&archive.settings_path(), &tables)
+            ..Seed::of_host(url)
+        });
+    }
+    follow(&archive.settings_path(), &seeds)?;
+    Archive::open(archive.root())
 }

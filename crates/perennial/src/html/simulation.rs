@@ -1,4 +1,5 @@
-//! Results -> one self-contained HTML page: the papers' figures drawn anew, beside what the papers say.
+//! Results -> one self-contained HTML page: the figures of P-PATTERN and P-QUALITY drawn from these results, beside what the
+//! papers report (docs/papers.md, The papers' world).
 
 use std::fmt::Write as _;
 
@@ -9,20 +10,20 @@ use perennial_sim::experiment::{Line, Outcome};
 use super::chart::{Chart, Series, Stroke};
 use super::{REPORT_STYLE, page};
 
-/// All that a report shows.
+/// The contents of a report.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct SimulationReport {
     /// The command that makes these figures again.
     pub command: String,
-    /// What was crawled, in words.
+    /// A description of the world.
     pub world: String,
-    /// Every strategy at every budget.
+    /// The results of every strategy at every budget.
     pub lines: Vec<Line>,
     /// Importance-Pattern and expected gain with other numbers of periods a day (P-PATTERN Fig. 7).
     pub periods: Vec<(u16, Vec<Line>)>,
 }
 
-/// A figure of a paper, and which numbers draw it here.
+/// A figure of a paper, and the numbers from which it is drawn here.
 struct Figure {
     id: &'static str,
     title: &'static str,
@@ -98,7 +99,7 @@ const FIGURES: [Figure; 4] = [
 ];
 
 /// The strategy's name for people, and its colour in every figure.
-fn face(strategy: &str) -> (&'static str, &'static str) {
+fn label_and_colour(strategy: &str) -> (&'static str, &'static str) {
     match strategy {
         "expected-gain" => ("Expected gain", "#0b5fff"),
         "importance-pattern" => ("Importance-Pattern", "#d9480f"),
@@ -114,8 +115,8 @@ fn face(strategy: &str) -> (&'static str, &'static str) {
     }
 }
 
-impl Report {
-    /// The page.
+impl SimulationReport {
+    /// The report as an HTML page.
     pub fn to_html(&self) -> String {
         let mut html = String::new();
         let _ = write!(
@@ -137,7 +138,7 @@ impl Report {
         page("What a crawler catches", REPORT_STYLE, &html)
     }
 
-    /// One sentence for the impatient: ours against the best of the papers at the smallest budgets.
+    /// Our strategy beside Importance-Pattern and the clairvoyant bound, at the first three budgets.
     fn write_summary(&self, html: &mut String) {
         let mut cards = String::new();
         for line in self.lines.iter().take(3) {
@@ -268,9 +269,9 @@ impl Report {
         write_section(html, figure.id, figure.title, figure.source, figure.says, &chart);
     }
 
-    /// With patterns known and learned apart, where both were run.
+    /// Tables with known and with learned patterns, apart where both were run.
     fn series_of(&self, strategy: &str, measure: fn(&Outcome) -> f64) -> Vec<Series> {
-        let (label, colour) = face(strategy);
+        let (label, colour) = label_and_colour(strategy);
         let both = |outcome: &Outcome| {
             self.lines
                 .iter()
@@ -320,7 +321,7 @@ impl Report {
 fn write_row(outcome: &Outcome, html: &mut String) {
     let class = if outcome.strategy == "expected-gain" { " class=ours" } else { "" };
     let learned = if outcome.learned { " <span class=dim>learned</span>" } else { "" };
-    let _ = write!(html, "<tr{class}><td>{}{learned}</td>", face(&outcome.strategy).0);
+    let _ = write!(html, "<tr{class}><td>{}{learned}</td>", label_and_colour(&outcome.strategy).0);
     for value in [
         outcome.completeness_pooled,
         outcome.completeness_weighted,
@@ -374,7 +375,7 @@ mod tests {
 
     #[test]
     fn every_figure_and_table_is_there_and_nothing_is_loaded_from_outside() {
-        let report = Report {
+        let report = SimulationReport {
             command: "perennial simulate --pages <5>".to_owned(),
             world: "a small world".to_owned(),
             lines: vec![line(0.1), line(0.2)],

@@ -1,0 +1,135 @@
+//! Walks through version sequences, times each step of their analysis, and prints a digest of everything that came out, so
+//! that two builds can be compared.
+//!
+//!     cargo run --release -p perennial-render --example analysis_speed -- [--digests] FOLDER...
+//!
+//! Versions of one page share a folder and sort by name; stylesheets and images are looked for beside each page by file
+//! name. `--digests` prints one line a version: digests of layout, Vi-XML and Vi-Delta, and the importance.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use perennial_core::charset::decode_text;
+use perennial_core::importance::ImportanceConfig;
+use perennial_core::observe::{Known, has_advertising_words, observe};
+use perennial_core::segment::{SegmentConfig, fingerprint, segment, vixml};
+use perennial_core::warc::sha1_label;
+use perennial_render::dom::Dom;
+use perennial_render::parsed::parsed_nodes;
+use perennial_render::wire::Message;
+use perennial_render::{Captured, Engine};
+
+/// Time by step, in the order in which the steps are taken.
+#[derive(Default)]
+struct Times(Vec<(&'static str, Duration)>);
+
+impl Times {
+    fn of<T>(&mut self, step: &'static str, work: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let done = work();
+        let taken = began.elapsed();
+        match self.0.iter_mut().find(|(name, _)| *name == step) {
+            Some((_, sum)) => *sum += taken,
+            None => self.0.push((step, taken)),
+        }
+        done
+    }
+}
+
+struct Walk {
+    engine: Engine,
+    times: Times,
+    has_digests: bool,
+    n_pages: usize,
+    n_bytes: usize,
+    /// Of all digests so far.
+    digest: String,
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut folders: Vec<String> = std::env::args().skip(1).collect();
+    let has_digests = folders.iter().any(|arg| arg == "--digests");
+    folders.retain(|arg| arg != "--digests");
+    let mut walk = Walk {
+        engine: Engine::new(),
+        times: Times::default(),
+        has_digests,
+        n_pages: 0,
+        n_bytes: 0,
+        digest: String::new(),
+    };
+    for folder in &folders {
+        walk.folder(Path::new(folder))?;
+    }
+    let n = walk.n_pages.max(1) as f64;
+    println!("{} versions of {:.0} kB", walk.n_pages, walk.n_bytes as f64 / 1e3 / n);
+    for (step, time) in &walk.times.0 {
+        println!("{step:>10} {:8.3} ms", time.as_secs_f64() * 1e3 / n);
+    }
+    let all: f64 = walk.times.0.iter().map(|(_, time)| time.as_secs_f64()).sum();
+    println!("       all {:8.3} ms a version\ndigest {}", all * 1e3 / n, walk.digest);
+    Ok(())
+}
+
+impl Walk {
+    fn folder(&mut self, folder: &Path) -> std::io::Result<()> {
+        let mut entries: Vec<PathBuf> =
+            std::fs::read_dir(folder)?.filter_map(|entry| Some(entry.ok()?.path())).collect();
+        entries.sort();
+        let mut known = None;
+        for path in entries {
+            if path.is_dir() {
+                self.folder(&path)?;
+            } else if path.extension().is_some_and(|ending| ending == "html" || ending == "htm") {
+                known = Some(self.version(&path, known)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn version(&mut self, path: &Path, known: Option<Known>) -> std::io::Result<Known> {
+        let bytes = std::fs::read(path)?;
+        let Walk { engine, times, .. } = self;
+        let html = times.of("decode", || decode_text(&bytes, None));
+        times.of("structure", || {
+            let dom = Dom::parse(&html);
+            fingerprint(&parsed_nodes(&dom), 0)
+        });
+        let lookup = |wanted: &str| beside(wanted, path);
+        let layout = times.of("layout", || engine.layout(&html, "http://page.example/", &lookup));
+        let (layout, frame) = times.of("wire", || {
+            let frame = Message::Done(Box::new(layout)).to_frame();
+            match Message::from_body(&frame[4..]) {
+                Ok(Message::Done(layout)) => (layout, frame),
+                _ => unreachable!("a frame of our own"),
+            }
+        });
+        let tree = times.of("segment", || segment(&layout, &SegmentConfig::default()));
+        let seen = times.of("observe", || {
+            observe(known.as_ref(), tree, &ImportanceConfig::default(), &|element| {
+                has_advertising_words(element.address())
+            })
+        });
+        let (xml, delta) = times.of("write", || {
+            let tree = &seen.known.tree;
+            (vixml::write(tree), seen.delta.as_ref().map(|delta| delta.to_xml(tree)).unwrap_or_default())
+        });
+        self.n_pages += 1;
+        self.n_bytes += html.len();
+        let digests =
+            [&frame[..], xml.as_bytes(), delta.as_bytes(), &seen.known.noise.to_bytes()].map(sha1_label);
+        let line = format!("{} {} {:?}", path.display(), digests.join(" "), seen.importance().get());
+        self.digest = sha1_label(format!("{} {line}", self.digest).as_bytes());
+        if self.has_digests {
+            println!("{line}");
+        }
+        Ok(seen.known)
+    }
+}
+
+fn beside(wanted: &str, page: &Path) -> Option<Captured> {
+    let name = wanted.split(['?', '#']).next()?.rsplit('/').next()?;
+    let body = std::fs::read(page.parent()?.join(name)).ok()?;
+    let content_type = if name.ends_with(".css") { "text/css" } else { "" };
+    Some(Captured { status: 200, content_type: content_type.to_string(), body })
+}

@@ -1,0 +1,131 @@
+//! Stylesheets -> the names of classes and attributes that their rules can see.
+//!
+//! The engine reads every class and attribute of every element again for each rule that might hold, and shares styles
+//! only between elements with the same classes. Pages carry many names that no rule mentions: marks for scripts, classes of
+//! a stylesheet that was not captured. No rule can tell whether an element has such a name, so they are taken away
+//! before styles are computed.
+
+use std::collections::HashSet;
+
+use blitz_dom::{Attribute, BaseDocument};
+use html5ever::local_name;
+
+use crate::engine::Built;
+
+/// What the stylesheets of a page mention. The engine's own stylesheets mention no class and no attribute for scripts.
+#[derive(Default)]
+pub(crate) struct Mentions {
+    classes: HashSet<String>,
+    /// Attributes in lower case.
+    attributes: HashSet<String>,
+}
+
+impl Mentions {
+    /// Takes in the text of a stylesheet.
+    pub(crate) fn read(&mut self, css: &str) {
+        let is_mark = |c: char| matches!(c, '.' | '[' | '(');
+        for (at, mark) in css.match_indices(is_mark) {
+            let rest = &css[at + 1..];
+            if mark == "." {
+                self.classes.extend(name_at(rest));
+            } else {
+                // `[name=value]` and `attr(name)`, also behind a namespace: `[svg|name]`.
+                let names = name_at(rest.trim_start()).into_iter().chain(name_behind_bar(rest));
+                self.attributes.extend(names.map(|name| name.to_ascii_lowercase()));
+            }
+        }
+    }
+
+    /// Takes away what no stylesheet mentions. To be called between the last stylesheet and the first style.
+    pub(crate) fn prune(&self, document: &mut BaseDocument, built: &Built) {
+        let keeps_classes = self.attributes.contains("class");
+        for id in built.ids.iter().flatten() {
+            let Some(element) = document.get_node_mut(*id).and_then(|node| node.element_data_mut()) else {
+                continue;
+            };
+            element.attrs.retain_mut(|attribute| {
+                if attribute.name.local == local_name!("class") {
+                    return keeps_classes || self.keep_classes(attribute);
+                }
+                !is_for_scripts(&attribute.name.local) || self.attributes.contains(&*attribute.name.local)
+            });
+        }
+    }
+
+    /// Leaves the classes that are mentioned; false when there are none.
+    fn keep_classes(&self, attribute: &mut Attribute) -> bool {
+        let is_kept = |class: &&str| self.classes.contains(*class);
+        if !attribute.value.split_ascii_whitespace().all(|class| is_kept(&class)) {
+            let kept: Vec<&str> = attribute.value.split_ascii_whitespace().filter(is_kept).collect();
+            attribute.value = kept.join(" ");
+        }
+        !attribute.value.is_empty()
+    }
+}
+
+/// Attributes without a meaning of their own to a layout engine.
+fn is_for_scripts(name: &str) -> bool {
+    name.starts_with("data-") || name.starts_with("aria-")
+}
+
+/// The CSS identifier at the start of a text, its escapes undone.
+fn name_at(css: &str) -> Option<String> {
+    let mut name = String::new();
+    let mut letters = css.chars().peekable();
+    while let Some(letter) =
+        letters.next_if(|c| c.is_ascii_alphanumeric() || !c.is_ascii() || "-_\\".contains(*c))
+    {
+        name.push(if letter == '\\' { escaped(&mut letters)? } else { letter });
+    }
+    (!name.is_empty()).then_some(name)
+}
+
+/// What stands behind a backslash: the number of a letter in up to six digits and a space, or a letter.
+fn escaped(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<char> {
+    let mut number = 0;
+    let mut n_digits = 0;
+    while let Some(digit) = letters.peek().and_then(|c| c.to_digit(16)).filter(|_| n_digits < 6) {
+        letters.next();
+        (number, n_digits) = (16 * number + digit, n_digits + 1);
+    }
+    if n_digits == 0 {
+        return letters.next();
+    }
+    letters.next_if(|c| c.is_ascii_whitespace());
+    Some(char::from_u32(number).filter(|c| *c != '\0').unwrap_or(char::REPLACEMENT_CHARACTER))
+}
+
+fn name_behind_bar(css: &str) -> Option<String> {
+    let (before, after) = css.split_at(css.find(|c: char| !(c.is_alphanumeric() || "-_*".contains(c)))?);
+    let _ = before;
+    name_at(after.strip_prefix('|')?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mentions(css: &str) -> Mentions {
+        let mut mentions = Mentions::default();
+        mentions.read(css);
+        mentions
+    }
+
+    #[test]
+    fn classes_are_found_wherever_a_selector_stands() {
+        let css = "a.b:not(.c)>.d-e_f,.é{width:.5em}@media(x){.g:is(.h .i)::before{}}.md\\:j\\31 0{}.k\\6c /*.m*/{}";
+        let found = mentions(css).classes;
+        for class in ["b", "c", "d-e_f", "é", "g", "h", "i", "md:j10", "kl"] {
+            assert!(found.contains(class), "{class} in {found:?}");
+        }
+        assert!(!found.contains("a"));
+    }
+
+    #[test]
+    fn attributes_are_found_in_selectors_and_values() {
+        let found = mentions("[data-a],b[ DATA-B='x'],[*|aria-c]::after{content:attr( data-d )}").attributes;
+        for name in ["data-a", "data-b", "aria-c", "data-d"] {
+            assert!(found.contains(name), "{name} in {found:?}");
+        }
+    }
+}

@@ -11,14 +11,15 @@ use blitz_dom::util::ImageType;
 use blitz_dom::{BaseDocument, DocumentConfig, NodeId, StyleThreading, UserAgentStylesheet};
 use blitz_traits::net::{Bytes, NetHandler, NetProvider, Request};
 use blitz_traits::shell::{ColorScheme, Viewport};
-use perennial_core::layout::{Layout, VIEWPORT_HEIGHT, VIEWPORT_WIDTH};
+use perennial_core::layout::{Boxes, Layout, NodeBox, VIEWPORT_HEIGHT, VIEWPORT_WIDTH};
 use url::Url;
 
 use crate::build::Build;
 use crate::dom::Dom;
 use crate::fonts::Fonts;
+use crate::light::light_nodes;
 use crate::mentions::Mentions;
-use crate::resource::{Lookup, Requisite, requisite};
+use crate::resource::{Lookup, Requisite, all_requisites};
 use crate::{extract, tables, words};
 
 /// Name and version of the engine, as recorded in every layout it makes.
@@ -39,6 +40,9 @@ const REVEALING_CSS: &str = "html,body{display:block!important}
 
 /// Requests beyond this number are answered with nothing: stylesheets that import in circles.
 const MAX_REQUESTS: usize = 4000;
+
+/// Finds what stands at some addresses, in their order.
+pub(crate) type Ask<'a> = dyn Fn(&[String]) -> Vec<Requisite> + 'a;
 
 /// The embedded engine with its fonts loaded. One engine lays out one page at a time.
 pub struct Engine {
@@ -64,28 +68,28 @@ impl Engine {
 
     /// Lays a page out. The engine may panic or run long on pages it was not made for: callers that cannot
     /// afford that use [`crate::Pool`].
-    pub fn layout(&self, html: &str, url: &str, lookup: &Lookup) -> Layout {
-        self.layout_asking(html, url, &|wanted| requisite(wanted, lookup))
+    pub fn layout(&self, html: &str, url: &str, lookup: &Lookup) -> Layout<'static> {
+        let dom = Dom::parse(html);
+        let base = base_url(&dom, url);
+        let boxes = self.boxes(&dom, &base, lookup);
+        boxes.fill(&light_nodes(&dom), base.as_str()).unwrap_or_default().into_owned()
+    }
+
+    /// Where the nodes of a parsed page are. `base` is what its addresses are relative to.
+    pub fn boxes(&self, dom: &Dom, base: &Url, lookup: &Lookup) -> Boxes {
+        self.boxes_asking(dom, base, &|wanted| all_requisites(wanted, lookup))
     }
 
     /// The same, with requisites that are already reduced to what layout needs.
-    pub(crate) fn layout_asking(&self, html: &str, url: &str, ask: &dyn Fn(&str) -> Requisite) -> Layout {
-        let dom = &Dom::parse(html);
-        let layout = self.layout_dom(dom, url, ask, &self.sheets);
-        if is_blank(&layout) && has_text(dom) {
-            return self.layout_dom(dom, url, ask, &self.revealing_sheets);
+    pub(crate) fn boxes_asking(&self, dom: &Dom, base: &Url, ask: &Ask) -> Boxes {
+        let boxes = self.boxes_by(dom, base, ask, &self.sheets);
+        if dom.has_body_text && is_blank(dom, &boxes) {
+            return self.boxes_by(dom, base, ask, &self.revealing_sheets);
         }
-        layout
+        boxes
     }
 
-    fn layout_dom(
-        &self,
-        dom: &Dom,
-        url: &str,
-        ask: &dyn Fn(&str) -> Requisite,
-        sheets: &[UserAgentStylesheet],
-    ) -> Layout {
-        let base = base_url(dom, url);
+    fn boxes_by(&self, dom: &Dom, base: &Url, ask: &Ask, sheets: &[UserAgentStylesheet]) -> Boxes {
         let net = Arc::new(Net::default());
         let mut document = BaseDocument::new(DocumentConfig {
             viewport: Some(Viewport::new(
@@ -102,7 +106,7 @@ impl Engine {
             ..DocumentConfig::default()
         });
         let mut mentions = Mentions::default();
-        let built = Build::new(dom, &base, &mut mentions).into_document(&mut document);
+        let built = Build::new(dom, base, &mut mentions).into_document(&mut document);
         answer(&mut document, &net, ask, &mut mentions);
         if dom.root().is_some() {
             document.handle_messages();
@@ -112,13 +116,13 @@ impl Engine {
             tables::mend(&mut document, &built);
             // The steps of `BaseDocument::resolve` up to the boxes; what follows them there is for painting.
             document.resolve_stylist(0.0);
-            words::shorten(&mut document, &built, &self.fonts);
+            words::shorten(&mut document, dom, &built, &self.fonts);
             document.resolve_layout_children();
             document.resolve_deferred_tasks();
             document.resolve_layout();
             resolve_transforms(&mut document, &built);
         }
-        extract::layout(dom, &document, &built, base.to_string())
+        extract::boxes(dom, &document, &built)
     }
 }
 
@@ -132,13 +136,9 @@ fn resolve_transforms(document: &mut BaseDocument, built: &Built) {
 }
 
 /// Nothing to read.
-fn is_blank(layout: &Layout) -> bool {
-    !layout.nodes.iter().any(|node| node.is_text() && node.is_visible && node.rect.area() > 0.0)
-}
-
-/// Something to read, were it shown.
-fn has_text(dom: &Dom) -> bool {
-    dom.child_of_root("body").is_some_and(|body| dom.text_content(body).trim().len() > 200)
+fn is_blank(dom: &Dom, boxes: &Boxes) -> bool {
+    let is_read = |node: &NodeBox| node.is_visible && node.rect.area() > 0.0 && !dom.is_element(node.source);
+    !boxes.nodes.iter().any(is_read)
 }
 
 /// The address against which the page's links resolve.
@@ -152,16 +152,17 @@ pub fn base_url(dom: &Dom, url: &str) -> Url {
 }
 
 /// Answers what the document asked for, and what the answers ask for in turn.
-fn answer(document: &mut BaseDocument, net: &Net, ask: &dyn Fn(&str) -> Requisite, mentions: &mut Mentions) {
-    let mut n_answered = 0;
+fn answer(document: &mut BaseDocument, net: &Net, ask: &Ask, mentions: &mut Mentions) {
+    let mut n_left = MAX_REQUESTS;
     loop {
-        let requests = std::mem::take(&mut *net.lock());
-        if requests.is_empty() {
+        let (urls, handlers): (Vec<String>, Vec<_>) = std::mem::take(&mut *net.lock()).into_iter().unzip();
+        if urls.is_empty() {
             return;
         }
-        for (url, handler) in requests {
-            n_answered += 1;
-            let found = if n_answered > MAX_REQUESTS { Requisite::Absent } else { ask(&url) };
+        let n_asked = urls.len().min(n_left);
+        n_left -= n_asked;
+        let found = ask(&urls[..n_asked]).into_iter().chain(std::iter::repeat(Requisite::Absent));
+        for ((url, handler), found) in urls.into_iter().zip(handlers).zip(found) {
             match found {
                 Requisite::Image(width, height) => load_image(document, url, width, height),
                 // A stylesheet must be answered even when it is absent: layout waits for it.
@@ -207,8 +208,4 @@ impl NetProvider for Net {
 pub(crate) struct Built {
     /// By index of [`Dom::nodes`]; `None` where the engine has no such node.
     pub(crate) ids: Vec<Option<NodeId>>,
-    /// Nodes of the page that the engine has, each after its parent.
-    pub(crate) order: Vec<u32>,
-    /// The parent within `order`, which differs from the page's where nesting was cut.
-    pub(crate) parents: Vec<Option<u32>>,
 }

@@ -187,7 +187,7 @@ impl Walk<'_> {
             return false;
         }
         let share = facts.mass / self.page_mass;
-        match own.tag.as_str() {
+        match &*own.tag {
             "p" | "pre" | "button" | "figure" | "picture" | "svg" | "label" | "caption" | "dt"
             | "address" | "summary" => share > 0.5,
             "a" => share > 0.25,
@@ -224,7 +224,7 @@ impl Walk<'_> {
     /// cells are columns, and such rows stand one above the other, as different as any.
     fn is_list_item(&self, unit: &Unit) -> bool {
         let Some(node) = unit.node else { return false };
-        let is_part_of_layout = match self.page.node(node).tag.as_str() {
+        let is_part_of_layout = match &*self.page.node(node).tag {
             "td" | "th" => unit.facts.has_blocks,
             "tr" | "tbody" | "table" => unit.facts.has_laid_out_cells,
             _ => false,

@@ -21,7 +21,7 @@ pub use cut::Cues;
 pub use draw::draw_svg;
 pub use id::IgnoreRules;
 pub use selector::{Pin, Selector, SelectorError};
-pub use structure::{LightNode, Plan, fingerprint, reuse};
+pub use structure::{Plan, fingerprint, reuse};
 pub use weigh::{FEATURE_NAMES, N_FEATURES};
 
 use crate::layout::{Layout, Rect};

@@ -9,7 +9,7 @@ use perennial_core::segment::{BlockTree, SegmentConfig, segment};
 use perennial_render::dom::Dom;
 use perennial_render::engine::base_url;
 use perennial_render::light::light_nodes;
-use perennial_render::{Limits, Lookup, Pool, WorkerCommand};
+use perennial_render::{Limits, Lookup, Pool, WorkerCommand, structural};
 
 use super::plans::{Asked, Offer, Plans, Structure};
 use crate::archive::Archive;
@@ -71,9 +71,9 @@ impl Analyst {
         let structure = Structure::of(&base, &nodes);
         let mut tree = match self.plans.offer(&structure, look.requisites) {
             Offer::Layout(layout) => segment(&layout, &self.segment),
-            Offer::None => self.lay_out(look, &structure),
+            Offer::None => self.lay_out(look, &dom, &structure),
             Offer::Check(layout) => {
-                let tree = self.lay_out(look, &structure);
+                let tree = self.lay_out(look, &dom, &structure);
                 if tree.clone().without_boxes() != segment(&layout, &self.segment).without_boxes() {
                     self.plans.refuse(&structure);
                 }
@@ -94,14 +94,17 @@ impl Analyst {
         tree
     }
 
-    fn lay_out(&self, look: &Look<'_>, structure: &Structure<'_>) -> BlockTree {
+    fn lay_out(&self, look: &Look<'_>, dom: &Dom, structure: &Structure<'_>) -> BlockTree {
         let asked = Asked::default();
         let find = |url: &str| asked.find(look.requisites, url);
-        let rendered = self.pool.layout(look.html, look.url, &find);
-        if rendered.fallback.is_none() {
-            self.plans.keep(structure, &rendered.layout, asked);
+        let boxes = self.pool.boxes(dom, structure.base, &find);
+        match boxes.ok().and_then(|boxes| Some((structure.fill(&boxes)?, boxes))) {
+            Some((layout, boxes)) => {
+                self.plans.keep(structure, boxes, asked);
+                segment(&layout, &self.segment)
+            }
+            None => segment(&structural::layout(dom, look.url), &self.segment),
         }
-        segment(&rendered.layout, &self.segment)
     }
 
     /// What a look taught, against what was known.

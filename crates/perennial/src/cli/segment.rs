@@ -88,7 +88,7 @@ struct AllReport {
 
 /// A layout and, from a browser, the picture of the page.
 struct Seen {
-    layout: Layout,
+    layout: Layout<'static>,
     screenshot: Option<Vec<u8>>,
 }
 

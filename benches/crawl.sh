@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Pages a second of Perennial, wget and scrapy on the same loopback site, all writing gzipped WARC, politeness off,
-# beside a bare hyper client that keeps nothing. One run, one machine; see experiments/crawl-speed for figures.
+# Measures pages a second of Perennial, wget and scrapy on the same loopback site. All write gzipped WARC without
+# politeness. A bare hyper client that keeps nothing runs beside them. Figures are in experiments/crawl-speed.
 #
 #   benches/crawl.sh [PAGES] [RUNS]
 #
@@ -8,7 +8,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 pages=${1:-5000}; runs=${2:-3}; python=${PYTHON:-python3}; connections=${CONNECTIONS:-64}
-# As the tests are built, so that nothing is built twice.
+# The same features as for the tests, so that nothing is built twice.
 cargo build --release -q --workspace --bin perennial --example bench_site --example bare_hyper
 work=$(mktemp -d); site_pid=
 trap 'kill $site_pid 2>/dev/null; rm -rf "$work"' EXIT

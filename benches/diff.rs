@@ -1,4 +1,4 @@
-//! Diff and importance of two segmented pages: the median page, a large one, an unchanged one.
+//! Two segmented pages -> the time of diff and importance, for a median page, large pages and unchanged ones.
 //!
 //!     cargo bench -p perennial-core --bench diff
 
@@ -11,7 +11,7 @@ fn main() {
     divan::main();
 }
 
-/// A page of `n` teasers between a menu and a footer; 12 have about the content of the median page of the version data.
+/// A page of `n` teasers between a menu and a footer. With 12 it has about the content of a median page.
 fn page(n: u64) -> BlockTree {
     let words = |salt: u64, n: u64| {
         (0..n).map(|i| format!("w{}", (salt * 7919 + i * 104_729) % 900)).collect::<Vec<_>>().join(" ")

@@ -1,9 +1,11 @@
-//! Ranking and learning at scale: `cargo bench -p perennial-core --bench schedule`.
+//! Millions of pages -> the time that ranking, learning, planning and PageRank take on one core.
 //!
-//! Goals on one core: 10^6 pages ranked in less than 10 ms, 10^7 in less than 100 ms, less than 100 bytes a page, 10^6 visits
-//! learned in less than a second, PageRank of 10^6 pages with 10^7 links in about a second.
+//!     cargo bench -p perennial-core --bench schedule
+//!
+//! Figures are in experiments/paper-world.
 
 use divan::{Bencher, black_box};
+use perennial_core::chance::mix;
 use perennial_core::importance::Importance;
 use perennial_core::page::{PageId, SiteId};
 use perennial_core::rank::LinkGraph;
@@ -12,11 +14,6 @@ use perennial_core::time::{Span, Timestamp};
 
 fn main() {
     divan::main();
-}
-
-fn mixed(at: u64) -> u64 {
-    let x = at.wrapping_mul(0x9E37_79B9_7F4A_7C15);
-    (x ^ (x >> 31)).wrapping_mul(0xD6E8_FEB8_6659_FD93) >> 11
 }
 
 fn start() -> Timestamp {
@@ -33,7 +30,7 @@ fn scheduler_for(goal: Goal, evidence_bytes: Option<usize>, n_pages: u32, per_ho
     let config = ScheduleConfig { budget, goal, evidence_bytes, ..ScheduleConfig::default() };
     let mut scheduler = Scheduler::new(config, 1, start());
     for page in 0..n_pages {
-        let word = mixed(u64::from(page));
+        let word = mix(u64::from(page));
         let weight = 1.0 + (word % 1000) as f32 / 100.0;
         let info = PageInfo { weight, group: word % 500, ..PageInfo::of_site(SiteId(page % 1000)) };
         let seen = start() - Span::from_secs((word >> 20) as i64 % 86_400);
@@ -42,11 +39,11 @@ fn scheduler_for(goal: Goal, evidence_bytes: Option<usize>, n_pages: u32, per_ho
     scheduler
 }
 
-/// One slot: state carried on, all pages ranked, a thousandth of them chosen.
+/// One slot: r and L are carried to its end, all pages are ranked, and a thousandth of them is chosen.
 #[divan::bench(args = [1_000_000, 10_000_000], sample_count = 10, sample_size = 1)]
 fn rank(bencher: Bencher<'_, '_>, n_pages: u32) {
     let mut scheduler = scheduler_of(n_pages, f64::from(n_pages) / 1000.0);
-    // Histories fill the room that they have.
+    // As many pages have a history as the memory for histories allows.
     for page in (0..n_pages).step_by(10) {
         scheduler.record(PageId(page), VisitOutcome::Unchanged, start());
     }
@@ -66,7 +63,7 @@ fn learn_million_visits(bencher: Bencher<'_, '_>) {
     bencher.with_inputs(scheduler).bench_local_values(|mut scheduler| {
         for round in 0..100i64 {
             for page in 0..10_000u32 {
-                let word = mixed(u64::from(page) << 8 | round as u64);
+                let word = mix(u64::from(page) << 8 | round as u64);
                 let now = start() + Span::from_secs(round * 7 * 3600 + (word % 10_000) as i64);
                 let outcome = match word >> 20 & 3 {
                     0 => VisitOutcome::Changed(Importance::new((word >> 24) as f64 % 100.0 / 100.0)),
@@ -79,13 +76,13 @@ fn learn_million_visits(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// A tenth of that by Definition 5.13, where every visited page is planned for the hours ahead.
+/// Outcomes of a hundred thousand visits by Definition 5.13, where every visited page is planned for the hours ahead.
 #[divan::bench(sample_count = 5, sample_size = 1)]
 fn learn_and_plan_hundred_thousand_visits(bencher: Bencher<'_, '_>) {
     let now = start() + Span::from_hours(48);
     let scheduler = || {
         let mut scheduler = scheduler_for(Goal::Definition513, Some(64 << 20), 10_000, 1.0);
-        // Two days, after which every hour has its price.
+        // After two days every hour has a price.
         for hour in 0..=48 {
             scheduler.next_visit(start() + Span::from_hours(hour));
         }
@@ -94,7 +91,7 @@ fn learn_and_plan_hundred_thousand_visits(bencher: Bencher<'_, '_>) {
     bencher.with_inputs(scheduler).bench_local_values(|mut scheduler| {
         for round in 0..10i64 {
             for page in 0..10_000u32 {
-                let outcome = match mixed(u64::from(page) << 8 | round as u64) & 3 {
+                let outcome = match mix(u64::from(page) << 8 | round as u64) & 3 {
                     0 => VisitOutcome::Changed(Importance::new(0.3)),
                     _ => VisitOutcome::Unchanged,
                 };
@@ -108,7 +105,7 @@ fn learn_and_plan_hundred_thousand_visits(bencher: Bencher<'_, '_>) {
 #[divan::bench(sample_count = 3, sample_size = 1)]
 fn page_rank_million_pages(bencher: Bencher<'_, '_>) {
     let n = 1_000_000u64;
-    let links = (0..10 * n).map(|at| ((at / 10) as u32, (mixed(at) % n) as u32));
+    let links = (0..10 * n).map(|at| ((at / 10) as u32, (mix(at) % n) as u32));
     let graph = LinkGraph::from_links(n as usize, links);
     bencher.bench_local(|| black_box(graph.page_rank(&[])));
 }

@@ -1,5 +1,6 @@
-//! Segmentation alone, over pages of about 150 KB of HTML written here, and its
-//! Vi-XML written and read.
+//! A layout of 150 KB of HTML -> the time of segmentation without layout, and of writing and reading its Vi-XML.
+//!
+//!     cargo bench -p perennial-core --bench segment
 
 use divan::{Bencher, black_box};
 use perennial_core::layout::{Display, Layout, LayoutNode, Rect, Rgba};
@@ -9,7 +10,7 @@ fn main() {
     divan::main();
 }
 
-/// Builds a page top down; `y` grows as texts are added.
+/// Builds a page from top to bottom; `y` grows as texts are added.
 struct Page {
     layout: Layout<'static>,
     y: f32,

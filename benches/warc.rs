@@ -1,10 +1,12 @@
-//! Records per second in and out, on pages made here; beside other tools on a file of your own: `warc_peers.py`.
-//! `cargo bench -p perennial-core --bench warc`
+//! Generated pages -> records a second, written and read. `warc_peers.py` compares other tools on a file of your own.
+//!
+//!     cargo bench -p perennial-core --bench warc
 
 use std::io;
 
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
+use perennial_core::chance::Chance;
 use perennial_core::time::Timestamp;
 use perennial_core::warc::{Compression, Item, NewRecord, RecordIds, WarcReader, WarcWriter};
 
@@ -16,13 +18,12 @@ fn main() {
     divan::main();
 }
 
-/// About 30 KB of words that compress like a page's.
+/// About 30 KB of words that compress like those of a page.
 fn page(number: usize) -> Vec<u8> {
-    let mut state = number as u64 + 1;
+    let mut chance = Chance::new(number as u64);
     let mut body = String::from("<!doctype html><html><body>");
     while body.len() < 30_000 {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        let word = state >> 40;
+        let word = chance.bits() >> 40;
         body.push_str(&format!(
             "<p class=\"item\">{:x} and {:x} of the {:x}</p>\n",
             word % 4096,

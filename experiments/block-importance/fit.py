@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 
 SEED = 20261116
 SHINGLE = 4
-# off_centre and width: they hardly help, and follow the length of a line, so that a reused layout would weigh otherwise.
+# off_centre and width are left out: they hardly help, and they depend on the length of a line, which a reused layout has not.
 UNUSED = [5, 6]
 FLOOR = 0.01  # as in the core
 
@@ -64,7 +64,7 @@ def label_pages(path, truth, evaldata):
                 has = sum(folded(s) in text for s in must if folded(s))
                 has_not = sum(folded(s) in text for s in must_not if folded(s))
                 found += has
-                # A leaf with both is an article with, say, a photo credit: main.
+                # A leaf with both kinds of snippet is main: an article with a photo credit, for example.
                 share = None if not has and not has_not else (1.0 if has else 0.0)
                 rows.append((leaf, len(words(leaf["text"])), share))
             if found:
@@ -136,7 +136,7 @@ def main():
     scale = x.std(axis=0) + 1e-6
     model = LogisticRegression(C=0.3, max_iter=5000).fit(x / scale, y, sample_weight=w)
     weights, bias = model.coef_[0] / scale, model.intercept_[0]
-    # The mildest pair that reaches nine pages in ten on the training pages: what is not the article counts too.
+    # The mildest pair with 60 % of the importance on the article for nine in ten training pages, because other blocks count too.
     pairs = [(0.5, 1), (0.5, 2), (0.75, 2), (1.0, 2), (1.0, 3)]
     reached = lambda pe: np.mean([v >= 0.6 for v in on_main(train, lambda r: importances(r, weights, bias, *pe)).values()])
     for pair in pairs:

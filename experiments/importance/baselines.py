@@ -1,4 +1,4 @@
-"""The measures a user has today, on the pages that importance_eval dumped with --dump.
+"""Measures of other tools, on the pages that importance_eval wrote with --dump.
 
     python baselines.py DIR
 

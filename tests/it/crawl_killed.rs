@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use perennial_core::chance::Chance;
+
 use crate::crawled::Archive;
 use crate::web::{Asked, Reply, Web, html, status};
 
@@ -46,16 +48,12 @@ fn sixty_kills_lose_nothing() {
     archive.ok(&["add", &web.url("/p0"), "--allow-private"]);
     let connections = N_CONNECTIONS.to_string();
     let args = ["crawl", "--once", "--delay", "0", "--connections", &connections];
-    let mut chance = 7u64;
-    let mut next = |below: u64| {
-        chance = chance.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (chance >> 33) % below
-    };
+    let mut chance = Chance::new(7);
     let mut n_answered = 0;
     for kill in 0..N_KILLS {
         // With none allowed the kill comes while the archive is opened and what the last crawl left is mended.
-        let n_allowed = next(13) as usize;
-        let pause = Duration::from_micros(next(if n_allowed == 0 { 40_000 } else { 4000 }));
+        let n_allowed = chance.below(13);
+        let pause = Duration::from_micros(chance.bits() % if n_allowed == 0 { 40_000 } else { 4000 });
         allowance.store(n_allowed, Ordering::Relaxed);
         let mut child = archive.command(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let started = Instant::now();

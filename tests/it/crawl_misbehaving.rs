@@ -179,7 +179,7 @@ fn robots_txt_of_every_kind() {
         Web::serve(rules("User-agent: perennial/0.1\nDisallow: /private/\n\nUser-agent: *\nDisallow: /\n"));
     assert_eq!(n_private(&web, ""), (0, 1));
     let web = Web::serve(rules("User-agent: *\nDisallow: /private/\n"));
-    assert_eq!(n_private(&web, "robots = false\n"), (1, 1));
+    assert_eq!(n_private(&web, "[crawl]\nrobots = false\n"), (1, 1));
     let web = Web::serve(rules("<html><body>Welcome to our site</body></html>"));
     assert_eq!(n_private(&web, ""), (1, 1));
     let big = move |asked: &Asked| match asked.path.as_str() {
@@ -268,7 +268,7 @@ fn traps_are_bounded() {
     });
     let archive = Archive::new();
     archive.append_settings(SHORT);
-    archive.append_settings("max_pages_per_shape = 60\n");
+    archive.append_settings("[crawl]\nmax_pages_per_shape = 60\n");
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
     archive.ok(&["crawl", "--once", "--delay", "0", "--limit", "2000"]);
     let count = |prefix: &str| web.asked().iter().filter(|asked| asked.path.starts_with(prefix)).count();

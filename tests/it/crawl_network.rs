@@ -6,6 +6,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use perennial_core::chance::Chance;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
@@ -128,12 +129,8 @@ fn large_page(path: &str) -> Reply {
     let Some(number) = path.strip_prefix("/p").and_then(|n| n.parse::<u64>().ok()).filter(|n| *n < 30) else {
         return status(404);
     };
-    let mut state = number + 1;
-    let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        format!("{:x} ", state >> 16)
-    };
-    let noise: String = (0..4000).map(|_| next()).collect();
+    let mut chance = Chance::new(number);
+    let noise: String = (0..4000).map(|_| format!("{:x} ", chance.bits() >> 16)).collect();
     html(&format!("<a href=/p{}>next</a><p>{noise}</p>", number + 1))
 }
 
@@ -154,7 +151,7 @@ fn a_full_disk_stops_the_crawl_and_loses_nothing() {
         .unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
-    assert!(said.contains("no room to write"), "{said}");
+    assert!(said.contains("disk full: free space"), "{said}");
     assert!(web.n_asked("/p29") == 0, "the limit was never reached");
     archive.ok(&["crawl", "--once", "--delay", "0"]);
     archive.verify();

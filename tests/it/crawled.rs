@@ -24,11 +24,15 @@ impl Archive {
         archive
     }
 
-    /// Adds lines to the end of perennial.toml; keys go to the table that was opened last.
+    /// Adds lines to perennial.toml: those below `[crawl]` to that table, others to the end.
     pub(crate) fn append_settings(&self, text: &str) {
         let path = self.root.join("perennial.toml");
         let before = std::fs::read_to_string(&path).unwrap();
-        std::fs::write(path, before + text).unwrap();
+        let after = match text.trim_start().strip_prefix("[crawl]\n") {
+            Some(keys) => before.replacen("\n[crawl]\n", &format!("\n[crawl]\n{keys}"), 1),
+            None => before + text,
+        };
+        std::fs::write(path, after).unwrap();
     }
 
     pub(crate) fn command(&self, args: &[&str]) -> Command {

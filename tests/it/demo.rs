@@ -4,9 +4,8 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use perennial::analyse::{Analyst, Look};
+use perennial::analyse::{Analyst, Filters, Look};
 use perennial::demo::LivingWeb;
-use perennial::filters::Filters;
 use perennial_core::time::Timestamp;
 use perennial_render::Captured;
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use perennial::archive::{Archive, ArchiveWriter, Body, Exchange, Repair};
 use perennial::store::{Filter, Kind};
+use perennial_core::chance::Chance;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::warc::{Item, WarcReader};
 
@@ -20,14 +21,8 @@ const N_KILLS: usize = 220;
 fn body_of(n: u64) -> Vec<u8> {
     let n = if n.is_multiple_of(5) && n > 0 { n - 1 } else { n };
     let length = [10, 300, 5_000, 40_000, 200_000][(n % 5) as usize];
-    let mut state = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    let mut next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 32) as u8
-    };
-    (0..length).map(|_| next()).collect()
+    let mut chance = Chance::new(n);
+    (0..length).map(|_| chance.bits() as u8).collect()
 }
 
 fn time_of(n: u64) -> Timestamp {
@@ -82,7 +77,7 @@ fn a_killed_writer_loses_nothing() {
     let (_dir, root) = folder();
     perennial(&root, ["init"]).ok();
     // Small files, so that kills hit the change from one to the next.
-    perennial::archive::settings::edit(&root.join("perennial.toml"), |document| {
+    perennial::settings::edit(&root.join("perennial.toml"), |document| {
         document["warc"]["max_file_bytes"] = toml_edit::value(3_000_000);
         Ok(())
     })
@@ -208,6 +203,29 @@ fn a_torn_record_is_cut_off_and_kept() {
     writer.close().unwrap();
     perennial(&root, ["verify"]).ok();
     check_all_readable(&root, 20);
+}
+
+#[test]
+fn every_command_that_writes_tells_what_it_repaired() {
+    let web = crate::web::Web::serve(|_| crate::web::status(404));
+    let commands: [&[&str]; 3] =
+        [&["crawl", "--once", "--delay", "0"], &["analyse"], &["import", "SAMPLE", "--no-analysis"]];
+    for command in commands {
+        let (dir, root) = folder();
+        abandoned(&root);
+        perennial(&root, ["add", &web.url("/"), "--allow-private"]).ok();
+        let path = open_file(&root);
+        let sound = fs::read(&path).unwrap();
+        fs::write(&path, [&sound[..], b"\x1f\x8b\x08\0 and then the power went"].concat()).unwrap();
+        let sample = crate::program::sample_file(dir.path(), "a").to_string_lossy().into_owned();
+        let args: Vec<&str> =
+            command.iter().map(|word| if *word == "SAMPLE" { &sample } else { *word }).collect();
+        let ran = perennial(&root, &args).ok();
+        assert!(ran.stderr.contains("torn bytes off at"), "{args:?}: {}", ran.stderr);
+        assert!(ran.stderr.contains("were not in the state yet"), "{args:?}: {}", ran.stderr);
+        let again = perennial(&root, &args).ok();
+        assert!(!again.stderr.contains("repaired"), "{args:?}: {}", again.stderr);
+    }
 }
 
 #[test]

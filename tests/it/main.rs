@@ -17,12 +17,21 @@ mod crawled;
 mod demo;
 mod diff;
 mod durability;
+mod facts;
+mod index;
 mod interop;
 mod keep;
+mod layers;
+mod looks;
+mod parts;
 mod patterns;
 mod program;
+mod reading;
+mod rebuild;
 mod render;
+mod settings;
 mod simulate;
+mod sources;
 mod web;
 
 #[test]

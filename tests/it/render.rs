@@ -146,9 +146,9 @@ fn every_capture_is_segmented_once_and_its_blocks_are_exported() {
     let (dir, archive) = folder();
     let file = sample_file(dir.path(), "a");
     perennial(&archive, ["import".as_ref(), "--create".as_ref(), file.as_os_str()]).ok();
-    let first = perennial(&archive, ["--json", "segment", "--all"]).ok().json();
+    let first = perennial(&archive, ["--json", "analyse"]).ok().json();
     assert_eq!((&first["n_failed"], &first["n_fallbacks"]), (&0.into(), &0.into()), "{first}");
-    let again = perennial(&archive, ["--json", "segment", "--all"]).ok().json();
+    let again = perennial(&archive, ["--json", "analyse"]).ok().json();
     assert_eq!(again["n_captures"], 0, "what is done is not done again");
     let exported = dir.path().join("blocks.warc.gz");
     let output = exported.to_str().unwrap();

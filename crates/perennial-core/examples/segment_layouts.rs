@@ -1,11 +1,11 @@
-//! Segments dumped layouts and prints what came out, one JSON line a page: for fitting and judging.
+//! Dumped layouts -> their leaf blocks, one JSON line a page, from which the weights of blocks are fitted.
 //!
 //!     cargo run --release -p perennial-core --example segment_layouts -- [--coherence N] [--svg DIR] [--depth N] LAYOUT.jsonl...
 //!
 //! A layout is what `layout_dump` of perennial-render prints. `--svg` also draws each page. `--depth` cuts at that depth of
-//! the DOM instead: the baseline.
+//! the DOM instead, as a baseline.
 
-// A program around the core, not the core: it reads files, takes the time and prints.
+// This program drives the core: it reads files, takes the time and prints.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods, clippy::disallowed_macros)]
 
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ fn describe(name: &str, layout: &Layout, tree: &BlockTree, config: &SegmentConfi
     json!({"page": name, "n_nodes": layout.nodes.len(), "millis": millis, "leaves": leaves})
 }
 
-/// The visible text grouped by the ancestor at a depth of the DOM.
+/// The visible text, grouped by the ancestor at a depth of the DOM.
 fn baseline(layout: &Layout, depth: usize) -> Vec<Value> {
     let mut tops: Vec<(usize, usize)> = Vec::new();
     let mut texts: Vec<(usize, String)> = Vec::new();

@@ -1,6 +1,11 @@
 //! Lists every record of WARC and ARC files, one JSON line each, and every damaged stretch: to be compared with
 //! what other tools see. `cargo run --release -p perennial-core --example warc_list -- FILE...`
-#![allow(clippy::disallowed_methods, clippy::disallowed_macros, reason = "an evaluation program is a driver")]
+#![allow(
+    clippy::disallowed_methods,
+    clippy::disallowed_types,
+    clippy::disallowed_macros,
+    reason = "an evaluation program is a driver"
+)]
 
 use std::fs::File;
 

@@ -1,6 +1,7 @@
-//! Figures for one file: seconds to iterate its records with HTTP heads parsed, and the writer's throughput
-//! against compressing the same bytes alone. `benches/warc_peers.py` sets them beside those of other tools.
-//! `cargo run --release -p perennial-core --example warc_speed -- FILE [read|write]`
+//! A WARC file -> the seconds to read its records with HTTP heads parsed, and the throughput of the writer beside that of
+//! compression alone. `benches/warc_peers.py` compares them with other tools.
+//!
+//!     cargo run --release -p perennial-core --example warc_speed -- FILE [read|write]
 #![allow(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -87,7 +88,7 @@ fn write(path: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// As an archive has them before it writes: it looks for a copy of the body by its digest.
+/// Digests of block and body. An archive knows them before it writes, because it looks for a copy of the body by digest.
 fn digests((_, head, body): &Page) -> (String, String) {
     (sha1_label(&[&head[..], body].concat()), sha1_label(body))
 }
@@ -117,7 +118,7 @@ fn time(work: impl FnOnce() -> io::Result<u64>) -> io::Result<f64> {
     Ok(cpu_secs() - start)
 }
 
-/// Time on the processor: a busy machine does not blur it.
+/// CPU time, on which other programs have little influence.
 fn cpu_secs() -> f64 {
     let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     text.split(' ').next().and_then(|nanos| nanos.parse::<f64>().ok()).unwrap_or(0.0) / 1e9
@@ -136,7 +137,7 @@ fn write_pages(pages: &[Page], labels: Option<&[(String, String)]>) -> io::Resul
     Ok(writer.offset())
 }
 
-/// The same bytes, a gzip member each, by the writer's own compressor with nothing around it.
+/// Compresses the same bytes to one gzip member each, by the writer's own compressor alone.
 fn compress_alone(pages: &[Page]) -> io::Result<u64> {
     let mut compressor = libdeflater::Compressor::new(CompressionLvl::new(LEVEL as i32).unwrap_or_default());
     let (mut n, mut block, mut out) = (0, Vec::new(), Vec::new());
@@ -150,7 +151,7 @@ fn compress_alone(pages: &[Page]) -> io::Result<u64> {
     Ok(n)
 }
 
-/// The same by the fastest stream there is in Rust.
+/// The same by zlib-rs as a stream.
 fn compress_alone_by_stream(pages: &[Page]) -> io::Result<u64> {
     let mut n = 0;
     for (_, head, body) in pages {

@@ -1,8 +1,8 @@
-//! An IP address -> whether a crawler may talk to it: the rule behind the address guard.
+//! An IP address -> whether a crawler may connect to it, which the address guard asks.
 //!
 //! A hostile page may name `http://169.254.169.254/` or a host that resolves to the archive's own network.
-//! The driver asks here after every resolution and connects only to the address that was asked about, so
-//! that a second answer of the name server cannot slip in. The ranges are those of the IANA special-purpose
+//! The driver asks here after every resolution and connects only to the address that was checked, so
+//! that a second answer of the name server cannot replace it. The ranges are those of the IANA special-purpose
 //! registries (RFC 6890 and its updates).
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -10,15 +10,15 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// What kind of place an address is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum AddressKind {
-    /// On the public internet: the only kind that is fetched unasked.
+    /// On the public internet: the only kind that is fetched from unless the user allows more.
     Public,
     /// This machine.
     Loopback,
-    /// A network of its own: RFC 1918, carrier-grade NAT, unique local.
+    /// A private network: RFC 1918, carrier-grade NAT, unique local.
     Private,
-    /// This link only; cloud metadata services live here.
+    /// Link-local; cloud metadata services have such addresses.
     LinkLocal,
-    /// Nobody's: unspecified, multicast, broadcast, documentation, reserved.
+    /// No host has it: unspecified, multicast, broadcast, documentation, reserved.
     Reserved,
 }
 
@@ -35,7 +35,8 @@ impl AddressKind {
     }
 }
 
-/// Classifies an address; IPv4 inside IPv6 (mapped, compatible, 6to4, NAT64, Teredo) counts as what it carries.
+/// Classifies an address. An IPv6 address that carries an IPv4 one (mapped, compatible, 6to4, NAT64, Teredo) is classified
+/// by the address that it carries.
 pub fn classify(address: IpAddr) -> AddressKind {
     match address {
         IpAddr::V4(v4) => classify_v4(v4),

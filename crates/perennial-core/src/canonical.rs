@@ -2,28 +2,28 @@
 //!
 //! Only what cannot name another page is folded: case of scheme and host, default port, dot segments, escapes
 //! of unreserved characters, fragment, credentials, an empty query, session identifiers and the tags that
-//! campaigns append. Order of parameters, trailing slashes, `www.` and case of the path stay: they do
-//! name different pages somewhere.
+//! campaigns append. Order of parameters, trailing slashes, `www.` and case of the path are kept, because on some
+//! sites they tell pages apart.
 
 use url::Url;
 
-/// Longest address that is followed; browsers stop near it too.
+/// The longest address that is followed. Browsers have a similar limit.
 pub const MAX_URL_BYTES: usize = 2083;
 
-/// Resolves `reference` against `base` and brings it to its one form; None when it is no web page's address.
+/// Resolves `reference` against `base` and brings it to its one form; `None` when it is not the address of a web page.
 pub fn resolve(base: &Url, reference: &str) -> Option<Url> {
     let joined = base.join(reference.trim()).ok()?;
     canonicalise(joined)
 }
 
-/// Reads an address as a user types it: without a scheme it is taken as https.
+/// Reads an address as a user types it. Without a scheme it is taken as https.
 pub fn parse(text: &str) -> Option<Url> {
     let text = text.trim();
     let with_scheme = if text.contains("://") { text.to_string() } else { format!("https://{text}") };
     canonicalise(Url::parse(&with_scheme).ok()?)
 }
 
-/// Brings an address to its one form; None when it is not http or https, has no host, or is too long.
+/// Brings an address to its one form; `None` when it is not http or https, has no host, or is too long.
 pub fn canonicalise(mut url: Url) -> Option<Url> {
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
         return None;
@@ -35,7 +35,7 @@ pub fn canonicalise(mut url: Url) -> Option<Url> {
     url.set_username("").ok()?;
     url.set_password(None).ok()?;
     if let Some(host) = url.host_str().filter(|host| host.ends_with('.')) {
-        // `..` is no host, and neither is what would be left of it.
+        // The dot at the end is dropped. A host of dots alone becomes empty, which is not a host.
         let host = host.trim_end_matches('.').to_string();
         url.set_host(Some(&host)).ok()?;
     }
@@ -110,14 +110,14 @@ fn is_session_name(name: &str) -> bool {
     ) || lower.starts_with("aspsessionid")
 }
 
-/// `sid=3` may be a section; `sid=9f8e7d6c5b4a39281706f5e4` is not.
+/// Whether a value looks like a session identifier: `sid=3` may name a section, `sid=9f8e7d6c5b4a39281706f5e4` does not.
 fn looks_random(value: &str) -> bool {
     value.len() >= 8
         && value.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.' | b'!'))
         && value.bytes().any(|b| b.is_ascii_digit())
 }
 
-/// Escapes of unreserved characters are opened, all others get upper-case digits (RFC 3986, 6.2.2).
+/// Decodes escapes of unreserved characters and gives all others upper-case digits (RFC 3986, 6.2.2).
 pub(crate) fn normalise_escapes(text: &str) -> String {
     if !text.contains('%') {
         return text.to_string();
@@ -144,7 +144,7 @@ pub(crate) fn normalise_escapes(text: &str) -> String {
 }
 
 fn push_escaped(out: &mut Vec<u8>, byte: u8) {
-    // An opened dot could make a dot segment, which the next reading would resolve: it stays escaped.
+    // A decoded dot could make a dot segment, which the next reading would resolve, so it stays escaped.
     if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'~') {
         out.push(byte);
     } else {
@@ -156,7 +156,7 @@ fn hex(byte: u8) -> Option<u8> {
     (byte as char).to_digit(16).map(|digit| digit as u8)
 }
 
-/// What keeps two hosts apart for politeness: scheme, host and port.
+/// The origin of an address, scheme, host and port, by which politeness tells hosts apart.
 pub fn origin(url: &Url) -> String {
     url.origin().ascii_serialization()
 }

@@ -1,5 +1,5 @@
-//! Captures -> lines of a CDXJ index, sorted as bytes, and back; lookups by binary search over the file,
-//! which is never loaded; sorted runs -> one.
+//! Captures <-> lines of a CDXJ index, sorted as bytes; a key -> its lines, by binary search over the file, which is
+//! never loaded; sorted runs -> one run.
 //!
 //! A line is `key timestamp {json}`. Fields, their order and their form (every value a string, all ASCII) are
 //! those of `cdxj-indexer`, so that an index made here equals one made there.
@@ -11,14 +11,12 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
-use crate::http::HttpHead;
-use crate::surt::{KeyRange, surt};
+use crate::surt::KeyRange;
 use crate::time::Timestamp;
-use crate::warc::{Extent, RecordHeader, RecordType};
 
-/// A longer line is no index line; bounds memory on hostile files.
+/// The longest line that is read, which bounds memory on hostile files.
 const MAX_LINE: u64 = 1 << 20;
-/// Below this the search reads on rather than seeking.
+/// Below this distance the search reads on instead of seeking.
 const LINEAR: u64 = 8 * 1024;
 
 /// One capture in an index.
@@ -36,65 +34,27 @@ pub struct CdxjLine {
     pub status: Option<String>,
     /// Label of the payload, such as `sha1:...`.
     pub digest: Option<String>,
-    /// Length of the record in its file.
+    /// Bytes of the record in its file.
     pub length: Option<u64>,
     /// Offset of the record in its file.
     pub offset: Option<u64>,
-    /// The file.
+    /// Name of the file.
     pub filename: Option<String>,
-    /// Further fields in their order; values that were not strings as their JSON text.
+    /// Further fields in their order. Values that were not strings are kept as their JSON text.
     pub extra: Vec<(String, String)>,
 }
 
-/// Why a line is no CDXJ line.
+/// A line that is not in CDXJ form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no CDXJ line at byte {offset} of {line:?}: it must read `key timestamp {{\"url\": ...}}`")]
 pub struct CdxjError {
-    /// Where in the line it goes wrong.
+    /// Bytes before the place of the error.
     pub offset: usize,
     /// The line's beginning.
     pub line: String,
 }
 
 impl CdxjLine {
-    /// The line of a record, or `None` when an index leaves it out: requests, warcinfo, and metadata or
-    /// resources that are mere `application/warc-fields`. `computed_digest` is the payload's label for
-    /// records whose header has none.
-    pub fn of_record(
-        header: &RecordHeader,
-        http: Option<&HttpHead>,
-        extent: Extent,
-        filename: &str,
-        computed_digest: Option<String>,
-    ) -> Option<CdxjLine> {
-        let kind = header.record_type();
-        let is_plain_fields = header.content_type() == Some("application/warc-fields");
-        let is_http = matches!(kind, RecordType::Response | RecordType::Revisit);
-        let is_other = matches!(kind, RecordType::Resource | RecordType::Metadata) && !is_plain_fields;
-        if !is_http && !is_other {
-            return None;
-        }
-        let url = header.target_uri()?.replace(' ', "%20");
-        let mime = match kind {
-            RecordType::Revisit => Some("warc/revisit".to_string()),
-            RecordType::Response => http.and_then(|h| h.get("Content-Type")).map(|t| first_word(&t)),
-            _ => header.content_type().map(first_word),
-        };
-        let digest = header.payload_digest().map(str::to_string);
-        Some(CdxjLine {
-            key: surt(&url),
-            timestamp: header.date()?.to_digits14(),
-            mime,
-            status: http.filter(|_| is_http).map(status_text),
-            digest: digest.or(computed_digest.filter(|_| kind != RecordType::Revisit)),
-            length: Some(extent.length),
-            offset: Some(extent.offset),
-            filename: Some(filename.to_string()),
-            extra: Vec::new(),
-            url,
-        })
-    }
-
     /// Reads a line; a line end is allowed.
     pub fn parse(line: &str) -> Result<CdxjLine, CdxjError> {
         let line = line.trim_end_matches(['\r', '\n']);
@@ -128,14 +88,9 @@ impl CdxjLine {
         }
     }
 
-    /// The time of the capture, if the digits are one.
+    /// The time of the capture, if the digits are a time.
     pub fn date(&self) -> Option<Timestamp> {
         Timestamp::parse(&self.timestamp).ok()
-    }
-
-    /// The status as a number.
-    pub fn status_code(&self) -> Option<u16> {
-        self.status.as_deref()?.parse().ok()
     }
 
     /// Whether the capture's content is stored with another one.
@@ -223,18 +178,6 @@ impl<'de> Deserialize<'de> for Fields {
     }
 }
 
-/// Up to the first blank or semicolon.
-fn first_word(value: &str) -> String {
-    value.split(|c: char| c == ';' || c.is_whitespace()).next().unwrap_or("").to_string()
-}
-
-/// The second word of the status line, whatever it is.
-fn status_text(head: &HttpHead) -> String {
-    let line = head.first_line();
-    let rest = line.split_once(' ').map_or("", |(_, rest)| rest.trim());
-    rest.split(' ').next().unwrap_or("").to_string()
-}
-
 /// A sorted index file that is searched where it lies.
 pub struct SortedCdxj<F> {
     file: F,
@@ -242,7 +185,7 @@ pub struct SortedCdxj<F> {
 }
 
 impl<F: Read + Seek> SortedCdxj<F> {
-    /// Over a whole file.
+    /// An index over a whole file.
     pub fn new(mut file: F) -> io::Result<SortedCdxj<F>> {
         let length = file.seek(SeekFrom::End(0))?;
         Ok(SortedCdxj { file, length })
@@ -254,7 +197,7 @@ impl<F: Read + Seek> SortedCdxj<F> {
         Ok(RangeLines { lines: self.lines_at(from)?, end: range.end.clone() })
     }
 
-    /// Offset of the first line that is not below `bound`, or the file's length.
+    /// Offset of the first line that is not below `bound`, or the length of the file.
     pub fn lower_bound(&mut self, bound: &[u8]) -> io::Result<u64> {
         // `low` is the start of a line and all lines before it are below the bound; the first line that starts
         // at or behind `high` is not.
@@ -288,7 +231,7 @@ impl<F: Read + Seek> SortedCdxj<F> {
         Ok(RawLines { source: BufReader::new(&mut self.file) })
     }
 
-    /// The file.
+    /// Returns the file.
     pub fn into_inner(self) -> F {
         self.file
     }
@@ -359,7 +302,7 @@ impl<F: Read> Iterator for RangeLines<'_, F> {
     }
 }
 
-/// All lines of a sorted run, without their ends, to be merged with others.
+/// All lines of a sorted run without their ends, for merging.
 pub fn lines_of<R: Read>(source: R) -> impl Iterator<Item = io::Result<String>> {
     let mut lines = RawLines { source: BufReader::new(source) };
     std::iter::from_fn(move || lines.next_text())
@@ -437,6 +380,7 @@ impl<I: Iterator<Item = io::Result<String>>> Iterator for Merge<I> {
 mod tests {
     use super::*;
     use crate::surt::MatchType;
+    use crate::surt::surt;
     use proptest::prelude::*;
     use std::io::Cursor;
 
@@ -446,7 +390,10 @@ mod tests {
         let parsed = CdxjLine::parse(line).unwrap();
         assert_eq!(parsed.to_string(), line);
         assert_eq!(parsed.url, "http://example.com/é😀");
-        assert_eq!((parsed.length, parsed.offset, parsed.status_code()), (Some(1228), Some(784), Some(200)));
+        assert_eq!(
+            (parsed.length, parsed.offset, parsed.status.as_deref()),
+            (Some(1228), Some(784), Some("200"))
+        );
         assert_eq!(parsed.date().unwrap().to_rfc3339(), "2017-03-06T04:02:06Z");
         assert_eq!(parsed.extra, [("method".to_string(), "POST".to_string())]);
     }

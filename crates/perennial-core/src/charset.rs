@@ -9,12 +9,12 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 use url::Url;
 
-/// How far browsers look for `<meta charset>`.
+/// Bytes in which browsers look for `<meta charset>`.
 const META_BYTES: usize = 1024;
-/// How much of a text is looked at to guess its encoding.
+/// Bytes of a text from which its encoding is guessed.
 const MAX_GUESS_BYTES: usize = 1 << 20;
 
-/// What a text is encoded in; its links' queries are encoded alike.
+/// The encoding of a text. The queries of its links are encoded alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Charset(&'static Encoding);
 
@@ -36,12 +36,12 @@ impl Charset {
     }
 }
 
-/// Decodes a text; bytes that make no sense become U+FFFD.
+/// Decodes a text. Bytes that are invalid become U+FFFD.
 pub fn decode_text<'a>(bytes: &'a [u8], content_type: Option<&str>) -> Cow<'a, str> {
     decode_with_charset(bytes, content_type).0
 }
 
-/// The same, and what it was encoded in.
+/// Decodes a text, and returns its encoding too.
 pub fn decode_with_charset<'a>(bytes: &'a [u8], content_type: Option<&str>) -> (Cow<'a, str>, Charset) {
     // `decode` itself lets a byte order mark win.
     let (text, encoding, _) = encoding_of(bytes, content_type).decode(bytes);
@@ -56,7 +56,7 @@ fn encoding_of(bytes: &[u8], content_type: Option<&str>) -> &'static Encoding {
         .unwrap_or_else(|| guess(bytes))
 }
 
-/// What the bytes look like, when nothing says what they are.
+/// Guesses the encoding from the bytes when nothing declares it.
 fn guess(bytes: &[u8]) -> &'static Encoding {
     if std::str::from_utf8(bytes).is_ok() {
         return UTF_8;
@@ -64,7 +64,7 @@ fn guess(bytes: &[u8]) -> &'static Encoding {
     let mut detector = EncodingDetector::new(Iso2022JpDetection::Allow);
     detector.feed(&bytes[..bytes.len().min(MAX_GUESS_BYTES)], bytes.len() <= MAX_GUESS_BYTES);
     let found = detector.guess(None, Utf8Detection::Allow);
-    // A text with one broken character is not in UTF-8 for browsers, but in nothing else either.
+    // A text with one broken character is not valid UTF-8, but no other encoding fits it better.
     if found == UTF_8 { WINDOWS_1252 } else { found }
 }
 

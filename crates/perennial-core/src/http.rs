@@ -1,13 +1,13 @@
 //! The head of an archived HTTP message, byte for byte -> [`HttpHead`]: status or request line and fields,
 //! each with its place in the original bytes.
 //!
-//! Lenient as browsers are: bare LF, missing reason, missing version, folded lines, lines without a colon,
-//! bytes that are not UTF-8. Nothing is an error; what cannot be read is left out of the fields.
+//! The parser is as lenient as browsers: it reads bare LF, a missing reason or version, folded lines, lines without a
+//! colon and bytes that are not UTF-8. Nothing is an error; what cannot be read is left out of the fields.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// Where a head ends: the index after its blank line. `searched` bytes are known to hold no end.
+/// The offset behind the blank line that ends a head. The first `searched` bytes are known to hold no end.
 pub(crate) fn find_head_end(bytes: &[u8], searched: usize) -> Option<usize> {
     let mut from = searched.saturating_sub(4);
     while let Some(at) = memchr::memchr(b'\n', bytes.get(from..)?) {
@@ -15,7 +15,7 @@ pub(crate) fn find_head_end(bytes: &[u8], searched: usize) -> Option<usize> {
         match bytes.get(next..) {
             Some([b'\n', ..]) => return Some(next + 1),
             Some([b'\r', b'\n', ..]) => return Some(next + 2),
-            // Files that went through a text editor.
+            // Files that a text editor has saved have bare LF.
             Some([b'\r', b'\r', b'\n', ..]) => return Some(next + 3),
             _ => from = next,
         }
@@ -49,7 +49,7 @@ impl HttpHead {
         head
     }
 
-    /// Reads exactly these bytes, reusing what was allocated.
+    /// Reads exactly these bytes, and reuses the memory of the head before.
     pub(crate) fn parse_into(&mut self, head: &[u8]) {
         self.bytes.clear();
         self.bytes.extend_from_slice(&head[..head.len().min(u32::MAX as usize)]);

@@ -1,8 +1,9 @@
 //! A [`Delta`] -> how much it matters to a reader, from 0 (nothing) to 1 (everything, a first capture).
 //!
-//! Two published forms and one of our own (SPEC 3; P-VISUAL 6, P-PATTERN 6.2, P-QUALITY 3). All sum or join
-//! one contribution per operation, so each operation's share of the whole is known. Whether an element is an
-//! advertisement, and how much of an operation is noise, the caller judges: lists and history are not in a delta.
+//! There are two published forms and one of our own (P-VISUAL 6, P-PATTERN 6.2, P-QUALITY 3; docs/papers.md, Importance
+//! of a change). All of them sum or join one contribution per operation, so that each operation's share of the whole is
+//! known. The caller judges whether an element is an advertisement and how much of an operation is noise, because filter
+//! lists and history are not in a delta.
 
 use std::collections::HashMap;
 use std::fmt::{self, Display};
@@ -19,10 +20,10 @@ pub struct Importance(f32);
 impl Importance {
     /// Nothing changed.
     pub const NONE: Importance = Importance(0.0);
-    /// All is new: a first capture.
+    /// Everything is new, as in a first capture.
     pub const FULL: Importance = Importance(1.0);
 
-    /// Clamps to [0, 1]; NaN counts as 0, because no evidence is no change.
+    /// Clamps to [0, 1]. NaN counts as 0.
     pub fn new(value: f64) -> Importance {
         Importance(if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) as f32 })
     }
@@ -33,7 +34,7 @@ impl Importance {
     }
 }
 
-/// How contributions are weighed and joined.
+/// The form in which contributions are weighed and joined.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub enum Form {
     /// P-VISUAL 6: shares of elements, averaged over the kinds of operation and of element in a block.
@@ -41,7 +42,7 @@ pub enum Form {
     /// P-PATTERN 6.2: shares of elements, averaged over the kinds of operation; word distance of texts; little
     /// for advertisements.
     Pattern2011,
-    /// 1 - prod(1 - contribution) over shares of words: one more change never lowers it.
+    /// Ours: 1 - prod(1 - contribution) over shares of words. One more change never lowers it.
     Monotone,
 }
 
@@ -69,22 +70,22 @@ impl FromStr for Form {
     }
 }
 
-/// What an assessment weighs.
+/// The form and its weights.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct ImportanceConfig {
-    /// Which form.
+    /// The form.
     pub form: Form,
     /// I(delete) of `visual-2009` and `monotone`; insert and update have 1.
     pub delete_weight: f64,
-    /// I(move) of every form: content that was there before has only another place.
+    /// I(move) of every form. It is small because the content was there before.
     pub move_weight: f64,
     /// Weight of an advertisement, alpha in P-PATTERN.
     pub advertisement_weight: f64,
 }
 
 impl ImportanceConfig {
-    /// The usual weights of a form. P-PATTERN proposes alpha = 0.1, which still ranks a rotated banner above an entry
-    /// added to a menu; ours is lower.
+    /// The usual weights of a form. P-PATTERN proposes alpha = 0.1, which still ranks a rotated banner above a new entry
+    /// in a menu. That of `monotone` is lower.
     pub fn of(form: Form) -> ImportanceConfig {
         let advertisement_weight = if form == Form::Monotone { 0.001 } else { 0.1 };
         ImportanceConfig { form, delete_weight: 0.8, move_weight: 0.3, advertisement_weight }
@@ -101,16 +102,16 @@ impl Default for ImportanceConfig {
 /// What the caller knows of one operation.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Judgement {
-    /// It is about an advertisement.
+    /// Whether it is about an advertisement.
     pub is_advertisement: bool,
-    /// 0: all of it is news; 1: none, as a counter that ticks at every visit.
+    /// From 0, where all of it is news, to 1, where none is, as in a counter that moves at every visit.
     pub noise: f64,
 }
 
 /// One operation's part in the whole.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Contribution {
-    /// Before joining: what this operation alone would count.
+    /// The importance of this operation alone.
     pub value: f64,
     /// Share of the sum of all values, 0 to 1.
     pub share: f64,
@@ -118,17 +119,17 @@ pub struct Contribution {
     pub judgement: Judgement,
 }
 
-/// A delta weighed.
+/// The importance of a delta, and of each of its operations.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Assessment {
-    /// The whole.
+    /// Importance of the whole delta.
     pub importance: Importance,
-    /// In the order of [`Delta::operations`].
+    /// One for each operation, in the order of [`Delta::operations`].
     pub contributions: Vec<Contribution>,
 }
 
-/// Weighs a delta. A delta read as a whole replacement has no operations and counts as everything: find
-/// them by [`crate::diff::diff`] first.
+/// Weighs a delta. A delta that was stored as a whole replacement has no operations and counts as [`Importance::FULL`];
+/// [`crate::diff::diff`] finds its operations.
 pub fn assess(
     delta: &Delta,
     config: &ImportanceConfig,
@@ -151,7 +152,7 @@ pub fn assess(
     Assessment { importance: Importance::new(join(config.form, sum, &contributions)), contributions }
 }
 
-/// The same with nothing known of advertisements and history.
+/// The importance of a delta when nothing is known of advertisements and history.
 pub fn importance(delta: &Delta, config: &ImportanceConfig) -> Importance {
     assess(delta, config, &mut |_| Judgement::default()).importance
 }
@@ -163,7 +164,7 @@ fn join(form: Form, sum: f64, contributions: &[Contribution]) -> f64 {
     }
 }
 
-/// The blocks of the changes: their elements, and which kinds of operation and element occur in each.
+/// The blocks with changes, and the kinds of operation and of element that occur in each.
 struct Surroundings<'a> {
     blocks: HashMap<&'a [u16], &'a BlockDelta>,
     kinds: HashMap<&'a [u16], (u8, u8)>,
@@ -215,8 +216,8 @@ fn contribution(
     importance * share * weight * news
 }
 
-/// A block that came or went counts with the leaves that came or went with it: what only moved out of a
-/// wrapper, or into one, is there to read before and after.
+/// A block that came or went counts with the leaves that came or went with it. Content that only moved out of a wrapper
+/// or into one can be read before and after.
 fn importance_of_content(block: &Block) -> f64 {
     let is_read = |leaf: &&Block| {
         leaf.is_leaf() && !(leaf.links.is_empty() && leaf.images.is_empty() && leaf.texts.is_empty())
@@ -233,8 +234,8 @@ fn operation_weight(kind: OperationKind, config: &ImportanceConfig) -> f64 {
     }
 }
 
-/// Which part of its block an operation changes. An element that moved into a new block adds nothing to that
-/// block's coming.
+/// The share of its block that an operation changes. An element that moved into a new block adds nothing, because the
+/// insertion of that block counts.
 fn element_share(
     operation: &Operation,
     before: Option<&Element>,
@@ -269,7 +270,7 @@ fn element_share(
     }
 }
 
-/// A link that now leads elsewhere, or has another name, is half another link.
+/// A link or image with another address or another name counts half of one that was inserted.
 fn update_of_reference(before: Option<&Element>, after: Option<&Element>) -> f64 {
     match (before, after) {
         (Some(before), Some(after)) if before != after => 0.5,
@@ -277,9 +278,9 @@ fn update_of_reference(before: Option<&Element>, after: Option<&Element>) -> f64
     }
 }
 
-/// Words that an image is worth to a reader, whatever its name.
+/// The number of words that an image counts as, whatever its name.
 const WORDS_OF_IMAGE: f64 = 10.0;
-/// Words that a link is worth at least: it stands for a page, however short its name.
+/// The least number of words that a link counts as: it stands for a page, however short its name is.
 const WORDS_OF_LINK: f64 = 4.0;
 
 fn mass(element: &Element) -> f64 {
@@ -291,7 +292,7 @@ fn mass(element: &Element) -> f64 {
     }
 }
 
-/// Words of the element over words of the block, each operation for itself, so that no other one lowers it.
+/// Words of the element over words of the block. No other operation has a part in it, so that none can lower it.
 fn share_of_words(
     kind: OperationKind,
     before: Option<&Element>,
@@ -363,7 +364,7 @@ mod tests {
         assert!((found - expected).abs() < 1e-6, "{found}");
     }
 
-    /// The same changes by P-PATTERN's algorithm 2: the text counts by its distance, a deletion fully.
+    /// The same changes by Algorithm 2 of P-PATTERN: the text counts by its distance, a deletion counts fully.
     #[test]
     fn the_example_by_the_form_of_2011() {
         let (before, after) = figure_7();

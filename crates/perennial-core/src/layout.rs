@@ -1,8 +1,8 @@
-//! What a renderer delivers: for each DOM node its tag, text, box, font and colours (SPEC 1).
+//! A rendered page as types: for each DOM node its tag, text, box, font and colours (P-VISUAL 4; docs/papers.md, Blocks
+//! and Vi-XML).
 //!
-//! Both engines, the embedded one and Chromium, fill this type; segmentation reads nothing else, so it can
-//! be tested without any engine. A layout borrows its words from the parsed page; what a renderer adds to them are
-//! [`Boxes`].
+//! Both engines, the embedded one and Chromium, fill these types. Segmentation reads nothing else, so that it can
+//! be tested without an engine. A layout borrows its words from the parsed page; [`Boxes`] are what a renderer adds.
 
 use std::borrow::Cow;
 
@@ -52,7 +52,7 @@ impl Rect {
 /// Width of the viewport for which every page is laid out.
 pub const VIEWPORT_WIDTH: f32 = 1280.0;
 
-/// Height of the viewport: where the fold is.
+/// Height of the viewport, at which the fold lies.
 pub const VIEWPORT_HEIGHT: f32 = 800.0;
 
 /// A colour; `a` = 0 is transparent.
@@ -73,7 +73,7 @@ pub enum Display {
     /// Flows with text.
     #[default]
     Inline,
-    /// Own lines.
+    /// Takes lines of its own.
     Block,
     /// A flex or grid container.
     FlexOrGrid,
@@ -81,9 +81,9 @@ pub enum Display {
     Table,
 }
 
-/// A node of a parsed page before any style: what a parser knows.
+/// A node of a parsed page, before styles are applied.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub struct LightNode<'a> {
+pub struct ParsedNode<'a> {
     /// Index of the parent; parents come before children. `None` for the root alone.
     pub parent: Option<u32>,
     /// Lower-case tag name; empty for a text node.
@@ -97,25 +97,25 @@ pub struct LightNode<'a> {
 /// What a renderer adds to a node of a parsed page.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct NodeBox {
-    /// Index of the node among the [`LightNode`]s of the page.
+    /// Index of the node among the [`ParsedNode`]s of the page.
     pub source: u32,
     /// Index of the parent in [`Boxes::nodes`]; `None` for the root alone. Parents come before children.
     pub parent: Option<u32>,
     /// Where it is.
     pub rect: Rect,
-    /// In CSS pixels.
+    /// Font size in CSS pixels.
     pub font_size: f32,
-    /// 100 to 900.
+    /// Font weight, 100 to 900.
     pub font_weight: u16,
     /// Colour of text.
     pub color: Rgba,
-    /// Own background, not what shows through from the parent.
+    /// Background of its own, not that of the parent.
     pub background: Rgba,
-    /// Has a background image, which counts as a background of its own.
+    /// Whether it has a background image, which counts as a background of its own.
     pub has_background_image: bool,
     /// How it takes part in layout.
     pub display: Display,
-    /// `position: fixed` or `sticky`: it stays in view and belongs to no place in the page.
+    /// Whether it has `position: fixed` or `sticky`, so that it stays in view and has no place in the page.
     pub is_fixed: bool,
     /// False when a reader cannot see it: display none, visibility hidden, opacity 0, aria-hidden, hidden.
     pub is_visible: bool,
@@ -136,7 +136,7 @@ pub struct Boxes {
 
 impl Boxes {
     /// The boxes around the words of a page. `None` when the page has no such nodes.
-    pub fn fill<'a>(&self, page: &[LightNode<'a>], base_url: &str) -> Option<Layout<'a>> {
+    pub fn fill<'a>(&self, page: &[ParsedNode<'a>], base_url: &str) -> Option<Layout<'a>> {
         let filled = self.nodes.iter().map(|own| Some(own.around(page.get(own.source as usize)?)));
         Some(Layout {
             base_url: base_url.to_owned(),
@@ -149,7 +149,7 @@ impl Boxes {
 }
 
 impl NodeBox {
-    fn around<'a>(&self, node: &LightNode<'a>) -> LayoutNode<'a> {
+    fn around<'a>(&self, node: &ParsedNode<'a>) -> LayoutNode<'a> {
         let attribute = |&(name, value): &(&'a str, &'a str)| (Cow::Borrowed(name), Cow::Borrowed(value));
         // Space between words is a space, whatever it is made of.
         let is_blank = node.tag.is_empty() && node.text.trim().is_empty();
@@ -208,7 +208,7 @@ impl LayoutNode<'_> {
         self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| &**value)
     }
 
-    /// A run of text rather than an element.
+    /// Whether it is a run of text and not an element.
     pub fn is_text(&self) -> bool {
         self.tag.is_empty()
     }
@@ -217,13 +217,13 @@ impl LayoutNode<'_> {
 /// A rendered page: nodes in document order, each after its parent.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Layout<'a> {
-    /// Address against which links resolve: the page's, or its `<base>`.
+    /// The address against which links resolve: that of the page, or its `<base>`.
     pub base_url: String,
-    /// Name and version of what made it; trees of two engines are never compared.
+    /// Name and version of the engine. Trees of two engines are never compared.
     pub engine: String,
-    /// Width and height of the whole page.
+    /// Width of the whole page.
     pub width: f32,
-    /// See `width`.
+    /// Height of the whole page.
     pub height: f32,
     /// All nodes in document order; the first is the root element.
     pub nodes: Vec<LayoutNode<'a>>,

@@ -1,6 +1,6 @@
-//! HTML or CSS and its address -> the addresses it refers to: pages to visit, and parts it needs to be shown.
+//! HTML or CSS and its address -> the addresses it refers to: pages to visit, and requisites that are needed to show it.
 //!
-//! Works on the token stream, not on a tree: one pass, flat memory, nothing to overflow on hostile nesting.
+//! It works on the token stream and not on a tree: one pass, little memory, and hostile nesting cannot overflow a stack.
 //! `<noscript>` counts as markup, because whoever reads the archive may run no scripts.
 
 use std::cell::RefCell;
@@ -15,10 +15,10 @@ use url::Url;
 
 use crate::charset::Charset;
 
-/// A page that refers to more than this is a trap or a dump; the rest is left out.
+/// Most references of one page. Further ones are left out, because such a page is a trap or a dump.
 pub const MAX_LINKS: usize = 20_000;
 
-/// Longer addresses are no addresses (most servers refuse beyond 8 KB).
+/// Longer addresses are left out; most servers refuse more than 8 KB.
 const MAX_URL_BYTES: usize = 8_192;
 
 /// Why a page refers to an address.
@@ -30,7 +30,7 @@ pub enum LinkKind {
     Frame,
     /// `<link rel=canonical>`: where the page says it belongs.
     Canonical,
-    /// `<link rel=next>` or `prev`: neighbours of a list in parts.
+    /// `<link rel=next>` or `prev`: the neighbours in a list of several pages.
     Sequence,
     /// `<meta http-equiv=refresh>`.
     Refresh,
@@ -49,7 +49,7 @@ pub enum LinkKind {
 }
 
 impl LinkKind {
-    /// Leads to a page of its own that a crawl may visit and the link graph counts.
+    /// Whether it leads to a page that a crawl may visit and the link graph counts.
     pub fn is_page(self) -> bool {
         matches!(
             self,
@@ -57,7 +57,7 @@ impl LinkKind {
         )
     }
 
-    /// Needed to show the page as its readers saw it.
+    /// Whether it is a requisite: needed to show the page as its readers saw it.
     pub fn is_requisite(self) -> bool {
         matches!(
             self,
@@ -76,9 +76,9 @@ impl LinkKind {
 pub struct Link {
     /// Absolute, http or https, without fragment.
     pub url: String,
-    /// Why.
+    /// Why the page refers to it.
     pub kind: LinkKind,
-    /// `rel=nofollow`, `ugc` or `sponsored`.
+    /// Whether it has `rel=nofollow`, `ugc` or `sponsored`.
     pub is_nofollow: bool,
 }
 
@@ -121,7 +121,7 @@ fn resolve(references: Vec<Reference>, base: &Url, charset: Charset) -> Vec<Link
     links
 }
 
-/// `None` for what is no address of another thing: an empty one, a place in the same page, `mailto:`.
+/// `None` for an empty address, a place in the same page and schemes such as `mailto:`.
 fn absolute(href: &str, base: &Url, charset: Charset) -> Option<String> {
     let href = href.trim();
     if href.is_empty() || href.starts_with('#') || href.len() > MAX_URL_BYTES {
@@ -263,7 +263,7 @@ impl TokenSink for Collector {
     }
 }
 
-/// The tree builder would tell the tokenizer that these elements hold no markup; we have no tree builder.
+/// Elements that hold no markup. A tree builder would tell this to the tokenizer, but there is none here.
 fn raw_state(name: &str) -> TokenSinkResult<()> {
     match name {
         "script" => TokenSinkResult::RawData(ScriptData),
@@ -291,8 +291,8 @@ fn srcset_urls(set: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// `url(...)` and `@import "..."`. A scan, not a parser: an address inside a CSS comment is found too, which
-/// costs a fetch at worst, whereas a missed one costs the page its look.
+/// Finds `url(...)` and `@import "..."`. This is a scan and not a parser, so an address inside a CSS comment is found too.
+/// That costs a fetch at worst, while a missed address would change how the page looks.
 fn push_css(css: &str, references: &mut Vec<Reference>) {
     let bytes = css.as_bytes();
     let mut at = 0;
@@ -326,8 +326,8 @@ fn ends_with_import(bytes: &[u8]) -> bool {
     trimmed.len() >= 7 && trimmed[trimmed.len() - 7..].eq_ignore_ascii_case(b"@import")
 }
 
-/// Takes a quoted or bare value that begins at `from`; gives where to go on. `from` is a character boundary
-/// because ASCII stands before it.
+/// Takes a quoted or bare value that begins at `from`, and returns where to go on. `from` is a character boundary
+/// because the byte before it is ASCII.
 fn push_css_value(
     css: &str,
     from: usize,
@@ -341,7 +341,7 @@ fn push_css_value(
         Some(&quote @ (b'"' | b'\'')) => (start + 1, quote),
         _ => (start, closing),
     };
-    // A value is short; look no further than an address can be long, and past an unclosed one at once: no square.
+    // The search ends where an address would be too long, and goes on behind an unclosed value, so that it stays linear.
     let window = &bytes[start.min(bytes.len())..bytes.len().min(start + MAX_URL_BYTES)];
     let Some(length) = window.iter().position(|&b| b == end_byte || b == b'\n') else {
         return start + window.len();

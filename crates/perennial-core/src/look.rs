@@ -1,7 +1,7 @@
 //! Captures of a page in order of time -> what each showed beside the one before: [`Seen`].
 //!
-//! This is the only home of the rules about what counts as a look at a page and what counts as a change. They are used
-//! while a crawl runs, when it relearns after a restart, in `quality` and in `patterns`.
+//! Only this module decides what counts as a look at a page and what counts as a change. It is used while a crawl runs,
+//! when it relearns after a restart, in `quality` and in `patterns`.
 
 use crate::importance::Importance;
 use crate::verdict::AnswerKind;
@@ -17,7 +17,7 @@ pub enum Seen {
     Noise,
     /// What a reader sees has changed, and it matters this much.
     Changed(Importance),
-    /// The answer is another one, and nothing says how much that matters: a PDF, a redirect to another page, a capture
+    /// The answer has changed, and nothing says how much that matters: a PDF, a redirect to another page, a capture
     /// that was not analysed yet.
     Unjudged,
     /// The page is not there.
@@ -32,8 +32,8 @@ impl Seen {
     /// and forget that it is worth nothing: a counter that a first look cannot tell from news, a rotated banner.
     pub const LEAST: f64 = 0.005;
 
-    /// What two answers in a row tell before anybody has looked at their content. `before` is the identity of the answer
-    /// before ([`crate::verdict::identity_of`]). `None`: the later answer is no look.
+    /// What two answers in a row tell before their content was analysed. `before` is the identity of the answer before
+    /// ([`crate::verdict::identity_of`]). `None` when the later answer is no look.
     pub fn between(before: Option<&str>, kind: AnswerKind, identity: &str) -> Option<Seen> {
         Some(match (before, kind) {
             (_, AnswerKind::Failed) => return None,
@@ -45,12 +45,12 @@ impl Seen {
         })
     }
 
-    /// What changed counts with this importance; everything is new at the first look, and nothing of it is a change.
+    /// The importance with which the look counts. At the first look everything is new, but nothing of it is a change.
     pub fn importance(self) -> Importance {
         match self {
             Seen::First | Seen::Same | Seen::Noise | Seen::Gone => Importance::NONE,
             Seen::Unjudged => Importance::new(Seen::UNJUDGED),
-            Seen::Changed(importance) if importance.get() < Seen::LEAST => Importance::NONE,
+            Seen::Changed(importance) if importance < Importance::new(Seen::LEAST) => Importance::NONE,
             Seen::Changed(importance) => importance,
         }
     }
@@ -86,6 +86,6 @@ mod tests {
         assert!(!Seen::First.is_change() && !Seen::Noise.is_change() && !Seen::Gone.is_change());
         assert!(!Seen::Changed(Importance::new(Seen::LEAST / 2.0)).is_change());
         assert!(Seen::Changed(Importance::new(Seen::LEAST)).is_change());
-        assert_eq!(Seen::Unjudged.importance().get(), Seen::UNJUDGED);
+        assert_eq!(Seen::Unjudged.importance(), Importance::new(Seen::UNJUDGED));
     }
 }

@@ -1,24 +1,25 @@
-//! The history of a page's changes -> how much of a change is noise: counters, dates, nonces, rotating teasers (SPEC 1, 3).
+//! The history of a page's changes -> how much of a change is noise: counters, dates, nonces, rotating teasers
+//! (P-VISUAL 6; docs/papers.md, Advertisements and noise).
 //!
-//! Text that changes at every visit without a new word tells nothing new. Whether it does is a matter of
-//! history: a price and a clock are both digits, but the clock moves at every look. So per page a small state
-//! remembers what changed quietly how often, and what vanished and may come back. The share of visits at which
-//! an element changed quietly is estimated with one change in two visits before any evidence, nine in ten for a date.
+//! Text that changes at every visit without a new word tells nothing new. Only the history shows whether it does: a
+//! price and a clock are both digits, but the clock moves at every look. So a small state per page remembers how often
+//! each element changed without new words, and what vanished and may come back. The share of visits at which an element
+//! changed so is estimated with a prior: one change in two visits, and 39 in 40 for a date.
 
 use std::collections::{HashSet, VecDeque};
 
 use crate::diff::{Delta, Element, Operation, OperationKind, Subject};
 use crate::segment::Block;
 
-/// Most elements whose changes are counted; the least lively are forgotten.
+/// Most elements whose changes are counted. Those with the fewest changes are forgotten first.
 const MAX_LIVELY: usize = 128;
 /// Most vanished elements, and most vanished words, that are remembered.
 const MAX_VANISHED: usize = 512;
-/// What is back after it had gone is this much noise.
+/// How much noise an element is that comes back after it had gone.
 const RETURNING: f64 = 0.75;
-/// From here on an operation counts as noise altogether.
+/// From this value on an operation counts as noise.
 const MOSTLY_NOISE: f64 = 0.6;
-/// A change of at most this many words may be a nonce that no rule knows.
+/// A change of at most this many words may be a nonce.
 const FEW_WORDS: usize = 2;
 /// First byte of the stored form.
 const FORMAT: u8 = 1;
@@ -28,7 +29,7 @@ const FORMAT: u8 = 1;
 pub struct NoiseHistory {
     /// Looks at the page after the first.
     n_visits: u32,
-    /// Changes of few or no new words, by the ID of what the element is now; most recent last.
+    /// How often elements changed by few or no new words, by the element's present ID, most recent last.
     lively: Vec<(u64, u16)>,
     /// Elements that went, most recent last.
     vanished: VecDeque<u32>,
@@ -46,19 +47,19 @@ pub struct NoiseError {
     pub reason: &'static str,
 }
 
-/// A change weighed against the history.
+/// How much of a change is noise, from 0 to 1.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Noise(pub f64);
 
 impl Noise {
-    /// So much of it that the rest does not count.
-    pub fn is_most(self) -> bool {
+    /// Whether the change counts as noise.
+    pub fn is_mostly_noise(self) -> bool {
         self.0 >= MOSTLY_NOISE
     }
 }
 
 impl NoiseHistory {
-    /// How much of an operation is noise, as far as the visits before tell.
+    /// How much of an operation is noise, judged by the visits before.
     pub fn noise(&self, operation: &Operation) -> Noise {
         let noise = match (operation.kind, operation.subject) {
             (OperationKind::Insert, Subject::Element { after: Some(element), .. }) => self.returning(element),
@@ -77,12 +78,12 @@ impl NoiseHistory {
         Noise(noise)
     }
 
-    /// Takes note of a visit that found the page unchanged.
+    /// Records a visit that found the page unchanged.
     pub fn record_unchanged(&mut self) {
         self.n_visits = self.n_visits.saturating_add(1);
     }
 
-    /// Takes note of a visit and what it found.
+    /// Records a visit and the changes that it found.
     pub fn record(&mut self, delta: &Delta) {
         self.record_unchanged();
         for operation in delta.operations() {
@@ -111,7 +112,7 @@ impl NoiseHistory {
         if self.vanished.contains(&short_id(element)) { RETURNING } else { 0.0 }
     }
 
-    /// It went before and came back: it will again.
+    /// An element that went and came back before will do so again.
     fn rotating(&self, element: &Element) -> f64 {
         if self.n_changes(element) > 0 { RETURNING } else { 0.0 }
     }
@@ -125,7 +126,7 @@ impl NoiseHistory {
         let n_new = self.new_words(before, after);
         let (n_changes, n_visits) = (f64::from(self.n_changes(before)), f64::from(self.n_visits));
         if n_new == 0 {
-            // As if it had changed quietly at nearly every visit before when it reads as a date, at one of two otherwise.
+            // The prior: a date changes at nearly every visit, other elements at every second one.
             let (prior_changes, prior_visits) = if is_date(after) { (39.0, 40.0) } else { (1.0, 2.0) };
             return (prior_changes + n_changes) / (prior_visits + n_visits);
         }
@@ -133,7 +134,7 @@ impl NoiseHistory {
         if n_new <= FEW_WORDS && at_nearly_every_visit { n_changes / (1.0 + n_visits) } else { 0.0 }
     }
 
-    /// Words after that were not there before, are no numbers or dates, and did not just vanish.
+    /// The number of words in `after` that are new: not in `before`, no numbers or dates, and not among those that vanished.
     fn new_words(&self, before: &Element, after: &Element) -> usize {
         let known: HashSet<&str> = words(before).collect();
         words(after)
@@ -177,7 +178,7 @@ impl NoiseHistory {
         self.lively.push((id, n_changes));
     }
 
-    /// For the store: at most about six kilobytes, some dozens for a quiet page.
+    /// The stored form. It has at most about six kilobytes, and some dozens of bytes for a quiet page.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![FORMAT];
         bytes.extend(self.n_visits.to_le_bytes());
@@ -256,13 +257,13 @@ fn hash(word: &str) -> u32 {
     hash
 }
 
-/// What a reader reads; of an address that alone changed, its words, so that a nonce in a query is one of few.
+/// The words of the element's text and the parts of its address, so that a nonce in a query is one part of several.
 fn words(element: &Element) -> impl Iterator<Item = &str> {
     let text = element.text().split_whitespace();
     text.chain(element.address().split(['/', '?', '&', '=', ';', '#']).filter(|part| !part.is_empty()))
 }
 
-/// Numbers, dates, times and tokens with digits in them: what a machine writes anew without having news.
+/// Whether a word is a number, a date, a time or a token with digits: what a program writes anew without news.
 fn is_measure(word: &str) -> bool {
     if word.bytes().any(|byte| byte.is_ascii_digit()) {
         return true;
@@ -271,7 +272,7 @@ fn is_measure(word: &str) -> bool {
     bare.is_empty() || DATE_WORDS.iter().any(|known| known.eq_ignore_ascii_case(bare))
 }
 
-/// Reads as a date or a time: a name of a month or day, a clock time, or a year, among few words.
+/// Whether a short text holds a date or a time: the name of a month or day, a clock time, a calendar date or a year.
 fn is_date(element: &Element) -> bool {
     let mut n_words = 0;
     let mut parts = false;
@@ -295,7 +296,7 @@ fn is_date_part(word: &str) -> bool {
     is_year || is_clock || is_calendar || is_name
 }
 
-/// Names of months and days, and what stands beside times, in the languages whose pages show them most.
+/// Names of months and days and words that stand beside times, in several languages.
 const DATE_WORDS: [&str; 96] = [
     "january",
     "february",
@@ -448,7 +449,7 @@ mod tests {
         let seen = watch((0..12).map(|n| page(&[format!("you are visitor number {}", 1000 + n * 37)], "/n")));
         assert_eq!(seen[0], [0.5]);
         assert!(seen.windows(2).all(|pair| pair[0][0] < pair[1][0]), "{seen:?}");
-        assert!(Noise(seen[10][0]).is_most());
+        assert!(Noise(seen[10][0]).is_mostly_noise());
     }
 
     #[test]
@@ -463,7 +464,7 @@ mod tests {
         let seen = watch(
             (0..12).map(|n: u64| page(&[], &format!("/next?token=q{:x}", n.wrapping_mul(0x9e37_79b9)))),
         );
-        assert!(Noise(seen[10][0]).is_most(), "{seen:?}");
+        assert!(Noise(seen[10][0]).is_mostly_noise(), "{seen:?}");
     }
 
     #[test]
@@ -471,7 +472,7 @@ mod tests {
         let teasers = ["buy green shoes", "visit sunny islands", "learn to dance"];
         let seen = watch((0..9).map(|n| page(&[teasers[n % 3].to_string()], "/n")));
         assert_eq!(seen[0], [0.0, 0.0]);
-        assert!(seen[6].iter().all(|noise| Noise(*noise).is_most()), "{seen:?}");
+        assert!(seen[6].iter().all(|noise| Noise(*noise).is_mostly_noise()), "{seen:?}");
         let fresh = ["first story", "second tale", "third report", "fourth account", "fifth column"];
         let seen = watch(fresh.iter().map(|text| page(&[text.to_string()], "/n")));
         assert!(seen.iter().flatten().all(|noise| *noise == 0.0), "{seen:?}");

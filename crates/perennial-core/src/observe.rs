@@ -1,34 +1,35 @@
-//! What one visit taught us: segment, diff and importance in one function (SPEC, "The loop").
+//! A block tree and what was known of its page -> delta, importance, and what is known now (docs/papers.md, How the
+//! papers join).
 //!
-//! The crawler, an import and the simulator call exactly this after each capture.
+//! The crawler and the import call this function after each capture.
 
 use crate::diff::{Delta, Element, Operation, Subject, diff};
 use crate::importance::{Assessment, Importance, ImportanceConfig, Judgement, assess};
 use crate::noise::NoiseHistory;
 use crate::segment::{Block, BlockRole, BlockTree};
 
-/// Decides whether an element is an advertisement: by filter lists where there are some.
+/// Decides whether an element is an advertisement, by filter lists where there are some.
 pub type IsAdvertisement<'a> = &'a dyn Fn(&Element) -> bool;
 
 /// What is known of a page from its last visit.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Known {
-    /// The page as it was.
+    /// The blocks of the page at that visit.
     pub tree: BlockTree,
-    /// What earlier visits taught of its noise.
+    /// What earlier visits taught about its noise.
     pub noise: NoiseHistory,
 }
 
-/// What one visit taught us.
+/// What one visit taught about a page.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Observation {
-    /// The page as it is, and the history with this visit in it: what the next visit is compared with.
+    /// The blocks of the page now, and the history with this visit: what the next visit is compared with.
     pub known: Known,
-    /// What changed; `None` at the first capture, or when another engine made the tree before.
+    /// What changed; `None` at the first capture, and when another engine made the tree before.
     pub delta: Option<Delta>,
     /// How much it matters, operation by operation.
     pub assessment: Assessment,
-    /// There were changes, and each is an advertisement's or mostly noise.
+    /// Whether there were changes and each of them is noise or about an advertisement.
     pub is_only_noise: bool,
 }
 
@@ -38,14 +39,14 @@ impl Observation {
         self.assessment.importance
     }
 
-    /// A reader could not tell it from the version before.
+    /// Whether a reader sees no difference to the version before.
     pub fn is_unchanged(&self) -> bool {
         self.delta.as_ref().is_some_and(Delta::is_empty)
     }
 }
 
-/// Compares a capture with what was known of its page. Trees of two engines are not compared, since they cut the same
-/// page in other places: the new tree is taken over with importance 0, because nobody saw a change.
+/// Compares a capture with what was known of its page. Trees of two engines are not compared, because they cut the same
+/// page in different places. The new tree is then taken over with importance 0, because no change was seen.
 pub fn observe(
     known: Option<&Known>,
     tree: BlockTree,
@@ -74,10 +75,10 @@ pub fn observe(
 
 fn is_noise(contribution: &crate::importance::Contribution) -> bool {
     let judgement = contribution.judgement;
-    judgement.is_advertisement || crate::noise::Noise(judgement.noise).is_most()
+    judgement.is_advertisement || crate::noise::Noise(judgement.noise).is_mostly_noise()
 }
 
-/// The element is one, or its block is one, or most links and images of the block that came or went are.
+/// Whether the element or its block is an advertisement, or most links and images of a block that came or went are.
 pub fn is_about_advertisement(operation: &Operation, is_advertisement: IsAdvertisement) -> bool {
     if operation.role == Some(BlockRole::Advertisement) {
         return true;
@@ -89,8 +90,8 @@ pub fn is_about_advertisement(operation: &Operation, is_advertisement: IsAdverti
     }
 }
 
-/// The papers' test, for a machine without filter lists: a word of advertising in the address (P-PATTERN 6.2). Whole words
-/// only, or every download would be an ad.
+/// Whether an address has a word of advertising in it: the test of P-PATTERN 6.2, used where no filter list knows better.
+/// Only whole words count, because "download" contains "ad".
 pub fn has_advertising_words(address: &str) -> bool {
     let mut words = address.split(|c: char| !c.is_ascii_alphanumeric());
     words.any(|word| ADVERTISING_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word)))

@@ -1,6 +1,6 @@
-//! The nouns of an archive: which page, which site.
+//! The numbers by which an archive names its pages and sites.
 
-/// A URL we follow, as a dense number that the store hands out: pages are columns, not objects.
+/// A URL that is followed, as a dense number that the store hands out. What is known of pages lies in columns by number.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct PageId(pub u32);
 

@@ -1,8 +1,8 @@
 //! A stored HTTP body -> the bytes it stands for: chunks joined, content codings undone, on demand.
 //!
-//! Lenient as browsers are: what claims to be chunked, gzip, brotli and so on but is not is handed on as it is.
-//! Guarded against bombs: size and growth are limited, memory is constant when streamed. Nothing fails whole:
-//! what came before the trouble is there, and a [`Cut`] says what was cut and why.
+//! The decoder is as lenient as browsers: a body that claims to be chunked, gzip, brotli and so on but is not is returned
+//! as it is. It is guarded against bombs: size and growth are limited, and memory is constant when streamed. What was
+//! decoded before an error is returned, and a [`Cut`] says what was cut and why.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -14,21 +14,21 @@ use zstd::stream::raw::{DParameter, Decoder as ZstdDecoder, Operation};
 use crate::http::HttpHead;
 
 const BUFFER: usize = 32 * 1024;
-/// More codings on top of each other than any server uses are an attack.
+/// Most codings on top of each other. No server uses as many, so that more are an attack.
 const MAX_CODINGS: usize = 6;
-/// A chunk's size line beyond this is none.
+/// The longest size line of a chunk.
 const MAX_SIZE_LINE: usize = 1024;
-/// What a zstd frame may ask for: 32 MiB. Browsers allow 8.
+/// The largest window of a zstd frame: 32 MiB. Browsers allow 8.
 const MAX_WINDOW_LOG: u32 = 25;
-/// Growth is not judged before so many bytes came out: small texts of one letter are no bombs.
+/// Growth is not judged before this many bytes came out, because small texts of one letter are not bombs.
 const RATIO_FREE: u64 = 1 << 20;
 
-/// How far decoding goes.
+/// Limits of decoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of the decoded body.
+    /// Most bytes of the decoded body.
     pub max_bytes: u64,
-    /// Decoded bytes for each stored byte, once a mebibyte came out.
+    /// Most decoded bytes for each stored byte, once a mebibyte came out.
     pub max_ratio: u64,
 }
 
@@ -56,9 +56,9 @@ pub enum CutCause {
     Bomb,
     /// The stored bytes end too early.
     Ended,
-    /// The stored bytes make no sense.
+    /// The stored bytes are invalid.
     Corrupt,
-    /// A coding that we do not know: the bytes are as stored.
+    /// The coding is unknown, and the bytes are as stored.
     UnknownCoding,
     /// Too many codings on top of each other.
     TooManyCodings,
@@ -83,12 +83,12 @@ impl fmt::Display for Cut {
 
 impl std::error::Error for Cut {}
 
-/// A decoded body, or as much of it as could be had.
+/// A decoded body, or as much of it as could be decoded.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Payload {
     /// The decoded bytes.
     pub bytes: Vec<u8>,
-    /// Why they are not all, if so.
+    /// Why the body is not whole, if it is not.
     pub cut: Option<Cut>,
 }
 
@@ -118,7 +118,7 @@ pub fn cut_of(e: &io::Error) -> Cut {
     known.unwrap_or(Cut { coding: String::new(), cause: CutCause::Source })
 }
 
-/// The same, streaming: a read that fails with a [`Cut`] inside (see [`cut_of`]) ends the body.
+/// Decodes a body as a stream. A read that fails with a [`Cut`] inside (see [`cut_of`]) ends the body.
 pub struct PayloadReader<'a> {
     source: Box<dyn Read + 'a>,
     n_out: u64,
@@ -152,7 +152,7 @@ impl<'a> PayloadReader<'a> {
         PayloadReader { source, n_out: 0, max_bytes: limits.max_bytes, undone }
     }
 
-    /// A coding that was left as it is, because nothing here can undo it.
+    /// A coding that was left as it is because it is unknown.
     pub fn undone(&self) -> Option<&Cut> {
         self.undone.as_ref()
     }
@@ -162,7 +162,7 @@ impl Read for PayloadReader<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         let left = self.max_bytes - self.n_out;
         if left == 0 && !out.is_empty() {
-            // Exactly at the limit: cut only if there is more.
+            // At the limit the body is cut only if there is more.
             return match self.source.read(&mut [0])? {
                 0 => Ok(0),
                 _ => Err(cut("", CutCause::TooLarge)),
@@ -199,7 +199,7 @@ enum StageState {
     /// One gzip member or zstd frame is done; another may follow.
     Between,
     Done,
-    /// It was never compressed.
+    /// The body was never compressed.
     Verbatim,
 }
 
@@ -226,8 +226,8 @@ impl<R: Read> Stage<R> {
         Ok(self.end)
     }
 
-    /// The first bytes make no sense: another dialect of the coding, or not compressed at all. Possible only
-    /// while all that was read is still at hand.
+    /// The first bytes are invalid: tries another dialect of the coding, or takes the body as not compressed. This is possible
+    /// only while everything that was read is still in the buffer.
     fn start_over(&mut self) -> bool {
         if self.n_out > 0 || self.n_in != self.end as u64 {
             return false;
@@ -240,7 +240,7 @@ impl<R: Read> Stage<R> {
         true
     }
 
-    /// After a member: another one, or padding that no one reads.
+    /// After a member comes another one, or padding that is not read.
     fn next_member(&mut self) -> io::Result<()> {
         if self.pos == self.end && self.refill()? == 0 {
             self.state = StageState::Done;
@@ -318,7 +318,7 @@ type Brotli = BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>;
 enum Engine {
     Gzip(Decompress),
     Zlib(Decompress),
-    /// What some servers mean by `deflate`.
+    /// Raw deflate without the zlib header, which some servers mean by `deflate`.
     RawDeflate(Decompress),
     Brotli(Box<Brotli>),
     Zstd(Box<ZstdDecoder<'static>>),
@@ -337,7 +337,7 @@ impl Engine {
             "deflate" | "x-deflate" => Some(Engine::Zlib(Decompress::new(true))),
             "br" => {
                 let [a, b, c] = [(); 3].map(|()| StandardAlloc::default());
-                // Strict: windows of up to 16 MiB, not the gigabyte of the large-window extension.
+                // Windows have up to 16 MiB; the large-window extension with its gigabyte is not allowed.
                 Some(Engine::Brotli(Box::new(BrotliState::new_strict(a, b, c))))
             }
             "zstd" => {
@@ -353,7 +353,7 @@ impl Engine {
         matches!(self, Engine::Zlib(_)).then(|| Engine::RawDeflate(Decompress::new(false)))
     }
 
-    /// Makes ready for another member if one begins here.
+    /// Prepares for another member if one begins here.
     fn restart(&mut self, bytes: &[u8]) -> bool {
         match self {
             Engine::Gzip(inflate) if bytes.starts_with(&[0x1f]) => {
@@ -374,7 +374,7 @@ impl Engine {
                 let n_out = (inflate.total_out() - before_out) as usize;
                 match status {
                     Ok(status) => Ok(Step { n_in, n_out, done: status == Status::StreamEnd }),
-                    // The last bytes before the trouble are good; it will come again with the next call.
+                    // The bytes before the error are good. The error comes again with the next call.
                     Err(_) if n_out > 0 => Ok(Step { n_in, n_out, done: false }),
                     Err(_) => Err(()),
                 }
@@ -426,7 +426,7 @@ enum ChunkState {
     },
     Data(u64),
     Done,
-    /// It was never chunked: first the line that is no size, then the rest.
+    /// The body was never chunked: first comes the line that is no size, then the rest.
     Verbatim {
         n_given: usize,
     },
@@ -449,7 +449,7 @@ impl<R: Read> Dechunk<R> {
         if after_data {
             (&mut self.source).take(2).read_until(b'\n', &mut self.line)?;
             if !matches!(&self.line[..], b"\r\n" | b"\n") {
-                // A lone carriage return is a line end that was torn in two.
+                // A single carriage return is the first half of a line end.
                 let is_torn = self.line.is_empty() || self.line == b"\r";
                 return Err(cut("chunked", if is_torn { CutCause::Ended } else { CutCause::Corrupt }));
             }

@@ -1,23 +1,23 @@
 //! What a host answered, and how fast -> when it may be asked again.
 //!
 //! The state of one host is a small value that the driver keeps and stores; time and chance are arguments. The
-//! defaults are the field's: five times the last fetch within 3 to 30 s (Heritrix), the site's own Crawl-delay up to
-//! 300 s, Retry-After, and 60 s doubling to a day with jitter after 429, 5xx or silence.
+//! defaults are those of the field: five times the duration of the last fetch within 3 to 30 s (as in Heritrix), the
+//! site's own Crawl-delay up to 300 s, Retry-After, and after 429, 5xx or no answer 60 s, doubling up to a day, with jitter.
 
 use crate::time::{Span, Timestamp};
 
-/// How patient the crawler is.
+/// The delays between fetches of one host.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PolitenessConfig {
-    /// The delay is this many times the last fetch's duration...
+    /// The delay is this many times the duration of the last fetch.
     pub factor: f64,
-    /// ...but no less than this...
+    /// Shortest delay.
     pub min_delay: Span,
-    /// ...and no more than that.
+    /// Longest delay.
     pub max_delay: Span,
-    /// The longest Crawl-delay that is honoured to the letter.
+    /// Longest Crawl-delay; a longer one counts as this.
     pub max_crawl_delay: Span,
-    /// First pause after a host said that it is overloaded or said nothing.
+    /// First pause after a host said that it is overloaded or did not answer.
     pub first_backoff: Span,
     /// Longest such pause.
     pub max_backoff: Span,
@@ -37,7 +37,7 @@ impl Default for PolitenessConfig {
 }
 
 impl PolitenessConfig {
-    /// The same delay after every fetch; zero for one's own host.
+    /// The same delay after every fetch, for hosts that the user runs.
     pub fn with_fixed_delay(self, delay: Span) -> PolitenessConfig {
         PolitenessConfig { factor: 0.0, min_delay: delay, max_delay: delay, ..self }
     }
@@ -46,23 +46,23 @@ impl PolitenessConfig {
 /// How a host treated a fetch.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum HostAnswer {
-    /// It answered, be it with a 404.
+    /// It answered, even if with a 404.
     Served,
-    /// 429 or 503 or another 5xx, with the pause it asks for if it does.
+    /// It answered 429 or 5xx, perhaps with the pause that it asks for.
     Overloaded {
         /// From Retry-After.
         retry_after: Option<Span>,
     },
-    /// No connection, no answer, or one that broke off.
+    /// There was no connection, no answer, or an answer that broke off.
     Silent,
 }
 
 /// What is remembered of a host between fetches.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct HostState {
-    /// Not before this instant.
+    /// The host is not to be asked before this instant.
     pub ready_at: Timestamp,
-    /// Overloads and silences in a row.
+    /// Overloads and missing answers in a row.
     pub n_troubles: u16,
 }
 
@@ -78,7 +78,7 @@ impl HostState {
         now >= self.ready_at
     }
 
-    /// Books a fetch that ended at `now` after `took`. `chance` in [0, 1) is the jitter.
+    /// Takes in a fetch that ended at `now` after `took`. `chance` in [0, 1) sets the jitter.
     pub fn record(
         &mut self,
         config: &PolitenessConfig,
@@ -119,7 +119,7 @@ fn usual_delay(config: &PolitenessConfig, crawl_delay_secs: Option<f64>, took: S
     scaled.clamp(config.min_delay, config.max_delay.max(config.min_delay))
 }
 
-/// Doubles with every trouble; the jitter of half keeps many crawlers from coming back in step.
+/// The pause, which doubles with every failure. The jitter of half keeps many crawlers from coming back together.
 fn backoff(config: &PolitenessConfig, n_troubles: u16, chance: f64) -> Span {
     let doublings = n_troubles.saturating_sub(1).min(24);
     let full = config.first_backoff.as_millis().saturating_mul(1 << doublings);

@@ -1,7 +1,8 @@
-//! Captures against the truth -> [`Completeness`] and [`Coherence`] (P-QUALITY 5).
+//! Captures and all changes that happened -> [`Completeness`] and [`Coherence`] (P-QUALITY 5; docs/papers.md,
+//! Completeness and Coherence).
 //!
 //! In a simulation, and on a site that keeps a log, every change is known and both measures are exact. On the
-//! web they are not: [`estimate`] gives bounds and the most likely value instead.
+//! web the changes are unknown, and [`estimate`] gives bounds and the most likely value instead.
 
 pub mod estimate;
 
@@ -9,10 +10,10 @@ use crate::importance::Importance;
 use crate::page::SiteId;
 use crate::time::Timestamp;
 
-/// A change that really happened on a page: a version appeared.
+/// A change that happened on a page, by which a version appeared.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// When.
+    /// When it happened.
     pub at: Timestamp,
     /// How much it matters.
     pub importance: Importance,
@@ -21,7 +22,7 @@ pub struct Change {
 /// All that happened to a page, and all that was captured of it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PageRecord<'a> {
-    /// Whose page it is.
+    /// Its site.
     pub site: SiteId,
     /// omega(P): the importance of the page.
     pub weight: f64,
@@ -36,7 +37,7 @@ pub struct PageRecord<'a> {
 pub struct Window {
     /// First instant.
     pub from: Timestamp,
-    /// First instant after it.
+    /// First instant after the stretch.
     pub until: Timestamp,
 }
 
@@ -61,22 +62,22 @@ pub struct PageCompleteness {
 }
 
 impl PageCompleteness {
-    /// Definition 5.12; none for a page that never changed, of which nothing could be missed.
+    /// Definition 5.12; `None` for a page that never changed, of which nothing could be missed.
     pub fn share(&self) -> Option<f64> {
         (self.existing > 0.0).then(|| self.captured / self.existing)
     }
 
-    /// The same, every version counting alike.
+    /// The same where every version counts 1.
     pub fn count_share(&self) -> Option<f64> {
         (self.n_existing > 0).then(|| f64::from(self.n_captured) / f64::from(self.n_existing))
     }
 }
 
-/// Shares of what existed that was captured, in all published readings; each is 1 where nothing existed.
+/// The share of what existed that was captured, in all published readings. Each is 1 where nothing existed.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Completeness {
-    /// Captured weight over total weight, a version weighing omega(P) times its importance: the text of both
-    /// papers.
+    /// Captured weight over total weight, where a version weighs omega(P) times its importance (the text of P-PATTERN 9 and
+    /// P-QUALITY 5.1).
     pub pooled: f64,
     /// Mean of the pages' own shares weighted by omega(P) (Definition 5.13).
     pub weighted: f64,
@@ -84,7 +85,7 @@ pub struct Completeness {
     pub weighted_by_site: f64,
     /// Number of versions captured over number of versions.
     pub count: f64,
-    /// Mean of the pages' own shares of versions, all pages and versions alike.
+    /// Mean of the pages' own shares of versions, where all pages and all versions count 1.
     pub unweighted: f64,
 }
 
@@ -163,7 +164,7 @@ pub fn completeness(pages: impl IntoIterator<Item = (SiteId, f64, PageCompletene
     }
 }
 
-/// Nothing to catch is nothing missed.
+/// A share of the whole; 1 where there is nothing to catch, because then nothing was missed.
 fn ratio(part: f64, whole: f64) -> f64 {
     if whole > 0.0 { part / whole } else { 1.0 }
 }
@@ -192,7 +193,7 @@ pub struct Coherence {
 }
 
 impl Coherence {
-    /// The answer that holds no version contradicts nothing.
+    /// The coherence of an answer without versions, which contradict nothing.
     pub const FULL: Coherence = Coherence { weighted: 1.0, max_weight: 1.0, count: 1.0 };
 
     /// Mean over queries or sites (Definitions 5.23, 5.24); nothing to average is [`Coherence::FULL`].
@@ -227,7 +228,7 @@ pub fn coherence(versions: &[ValidVersion]) -> Coherence {
     for (_, is_end, weight) in ends {
         if is_end {
             n_open -= 1;
-            // Sums of many floats leave crumbs; an empty set weighs exactly nothing.
+            // Rounding errors add up, but an empty set weighs exactly 0.
             open = if n_open == 0 { 0.0 } else { open - weight };
             continue;
         }

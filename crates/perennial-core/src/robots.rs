@@ -1,22 +1,22 @@
 //! robots.txt bytes -> what a crawler of one name may fetch (RFC 9309).
 //!
-//! A rule's pattern is compared octet by octet with the path and query, both in the same escaped form; the
+//! The pattern of a directive is compared octet by octet with the path and query, both in the same escaped form. The
 //! longest matching pattern decides, and allow wins a tie. Groups that name the same crawler are one group.
-//! Beyond the RFC: `Crawl-delay` and `Sitemap`, which sites do write.
+//! `Crawl-delay` and `Sitemap` are read too, although they are not in the RFC.
 
-/// Bytes that are read; RFC 9309 asks for at least 500 KiB.
+/// Bytes that are read. RFC 9309 asks for at least 500 KiB.
 pub const MAX_ROBOTS_BYTES: usize = 500 * 1024;
 
-/// What one robots.txt says to one crawler.
+/// What one robots.txt allows one crawler.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Robots {
-    rules: Vec<Rule>,
+    directives: Vec<Directive>,
     crawl_delay_secs: Option<f64>,
     sitemaps: Vec<String>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Rule {
+struct Directive {
     allow: bool,
     pattern: String,
 }
@@ -24,7 +24,7 @@ struct Rule {
 /// What a lookup of robots.txt ended in, before its text is read (RFC 9309, 2.3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum RobotsStatus {
-    /// 2xx: the text counts.
+    /// 2xx: the text is read.
     Text,
     /// 4xx: there is none, everything may be fetched.
     Unavailable,
@@ -33,7 +33,7 @@ pub enum RobotsStatus {
 }
 
 impl RobotsStatus {
-    /// From the final HTTP status after redirects; None is no answer at all.
+    /// From the final HTTP status after redirects; `None` when there was no answer.
     pub fn from_http(status: Option<u16>) -> RobotsStatus {
         match status {
             Some(200..=299) => RobotsStatus::Text,
@@ -45,18 +45,18 @@ impl RobotsStatus {
 }
 
 impl Robots {
-    /// No rules: everything is allowed.
+    /// Everything is allowed.
     pub fn allow_all() -> Robots {
         Robots::default()
     }
 
-    /// One rule: nothing is allowed.
+    /// Nothing is allowed.
     pub fn disallow_all() -> Robots {
-        Robots { rules: vec![Rule { allow: false, pattern: "/".into() }], ..Robots::default() }
+        Robots { directives: vec![Directive { allow: false, pattern: "/".into() }], ..Robots::default() }
     }
 
-    /// Reads the rules for the crawler called `agent` (its product token, such as `perennial`).
-    /// Anything can be read; what makes no sense is skipped.
+    /// Reads the directives for the crawler called `agent` (its product token, such as `perennial`).
+    /// Lines that are no directives are skipped.
     pub fn parse(bytes: &[u8], agent: &str) -> Robots {
         let bytes = within_limit(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes));
         let text = String::from_utf8_lossy(bytes);
@@ -76,11 +76,11 @@ impl Robots {
             return true;
         }
         let best = self
-            .rules
+            .directives
             .iter()
-            .filter(|rule| matches(&rule.pattern, &path))
-            .max_by_key(|rule| (rule.pattern.len(), rule.allow));
-        best.is_none_or(|rule| rule.allow)
+            .filter(|directive| matches(&directive.pattern, &path))
+            .max_by_key(|directive| (directive.pattern.len(), directive.allow));
+        best.is_none_or(|directive| directive.allow)
     }
 
     /// Seconds between two fetches that the site asks for.
@@ -94,7 +94,7 @@ impl Robots {
     }
 }
 
-/// Cuts at the limit, back to the last whole line: half a rule could forbid too much or too little.
+/// Cuts at the limit, back to the last whole line, because half a directive could forbid too much or too little.
 fn within_limit(bytes: &[u8]) -> &[u8] {
     if bytes.len() <= MAX_ROBOTS_BYTES {
         return bytes;
@@ -131,7 +131,7 @@ struct Reader {
 #[derive(Default)]
 struct Group {
     seen: bool,
-    rules: Vec<Rule>,
+    directives: Vec<Directive>,
     crawl_delay_secs: Option<f64>,
 }
 
@@ -144,15 +144,15 @@ impl Reader {
     fn take(&mut self, key: &str, value: &str) {
         match key {
             "user-agent" | "useragent" | "user agent" => self.name(value),
-            "allow" => self.rule(true, value),
-            "disallow" => self.rule(false, value),
+            "allow" => self.add(true, value),
+            "disallow" => self.add(false, value),
             "crawl-delay" | "crawldelay" => self.delay(value),
             "sitemap" | "site-map" => self.sitemaps.push(value.to_string()),
             _ => {}
         }
     }
 
-    /// Consecutive user-agent lines share the rules that follow; the first after a rule opens a new group.
+    /// Consecutive user-agent lines share the directives that follow. The first one after a directive opens a new group.
     fn name(&mut self, value: &str) {
         if !self.naming {
             (self.in_own, self.in_any) = (false, false);
@@ -168,7 +168,7 @@ impl Reader {
         }
     }
 
-    fn rule(&mut self, allow: bool, value: &str) {
+    fn add(&mut self, allow: bool, value: &str) {
         self.naming = false;
         if value.is_empty() {
             return;
@@ -176,7 +176,7 @@ impl Reader {
         let pattern = normalise(value);
         let pattern = if pattern.starts_with(['/', '*']) { pattern } else { format!("/{pattern}") };
         for group in self.groups() {
-            group.rules.push(Rule { allow, pattern: pattern.clone() });
+            group.directives.push(Directive { allow, pattern: pattern.clone() });
         }
     }
 
@@ -197,12 +197,16 @@ impl Reader {
 
     fn finish(self) -> Robots {
         let group = if self.own.seen { self.own } else { self.any };
-        Robots { rules: group.rules, crawl_delay_secs: group.crawl_delay_secs, sitemaps: self.sitemaps }
+        Robots {
+            directives: group.directives,
+            crawl_delay_secs: group.crawl_delay_secs,
+            sitemaps: self.sitemaps,
+        }
     }
 }
 
-/// The common form of pattern and path: octets that no URL has are escaped, escapes in upper case, those of
-/// unreserved characters opened. An escaped `*` or `$` stays escaped and so loses its special meaning.
+/// The common form of pattern and path. Octets that no URL has are escaped, escapes are in upper case, and those of
+/// unreserved characters are decoded. An escaped `*` or `$` stays escaped and so has no special meaning.
 fn normalise(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -215,8 +219,8 @@ fn normalise(text: &str) -> String {
     crate::canonical::normalise_escapes(&escaped)
 }
 
-/// `*` is any run, a final `$` the end; all else is literal from the start. Taking each literal at its first
-/// place is enough, because only the last can be tied to the end: no backtracking.
+/// `*` matches any run and a final `$` the end; all else is literal from the start. Each literal is taken at its first
+/// place. No backtracking is needed, because only the last literal can be tied to the end.
 fn matches(pattern: &str, path: &str) -> bool {
     let (pattern, to_end) = match pattern.strip_suffix('$') {
         Some(open) => (open, true),
@@ -346,7 +350,7 @@ mod tests {
         }
     }
 
-    /// The obvious matcher, exponential but short.
+    /// A short matcher that takes exponential time.
     fn slow_matches(pattern: &[u8], path: &[u8]) -> bool {
         match pattern {
             [] => true,

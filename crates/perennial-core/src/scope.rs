@@ -1,9 +1,12 @@
-//! A seed and its rules -> whether another address belongs to it.
+//! A seed and its limits -> whether another address belongs to it.
+
+use std::fmt;
+use std::str::FromStr;
 
 use regex::Regex;
 use url::Url;
 
-/// How far a seed reaches, as people know it from Browsertrix.
+/// How far a seed reaches, by the names that Browsertrix uses.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ScopeKind {
     /// The seed alone.
@@ -21,7 +24,7 @@ impl ScopeKind {
     /// Every kind, in the order in which they widen.
     pub const ALL: [ScopeKind; 4] = [ScopeKind::Page, ScopeKind::Prefix, ScopeKind::Host, ScopeKind::Domain];
 
-    /// The word in perennial.toml and on the command line.
+    /// The name in perennial.toml and on the command line.
     pub fn name(self) -> &'static str {
         match self {
             ScopeKind::Page => "page",
@@ -30,25 +33,39 @@ impl ScopeKind {
             ScopeKind::Domain => "domain",
         }
     }
+}
 
-    /// Reads the word.
-    pub fn from_name(name: &str) -> Option<ScopeKind> {
-        ScopeKind::ALL.into_iter().find(|kind| kind.name() == name)
+/// Why a word names no scope.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("choose page, prefix, host or domain")]
+pub struct ScopeError;
+
+impl FromStr for ScopeKind {
+    type Err = ScopeError;
+
+    fn from_str(name: &str) -> Result<ScopeKind, ScopeError> {
+        ScopeKind::ALL.into_iter().find(|kind| kind.name() == name).ok_or(ScopeError)
     }
 }
 
-/// What belongs to one seed.
+impl fmt::Display for ScopeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The addresses that belong to one seed.
 #[derive(Clone, Debug)]
 pub struct Scope {
     /// How far it reaches.
     pub kind: ScopeKind,
-    /// Where it starts.
+    /// The seed.
     pub seed: Url,
     /// When any is given, an address must match one of them.
     pub include: Vec<Regex>,
     /// An address that matches one of them is left out.
     pub exclude: Vec<Regex>,
-    /// Links followed from the seed; None is no limit but the crawler's own.
+    /// Most links from the seed; without a value only the limit of the crawler holds.
     pub max_depth: Option<u32>,
 }
 
@@ -73,19 +90,20 @@ impl Scope {
         }
     }
 
-    /// Same host whatever the scheme; a port that was named must agree, so that two servers on one machine
-    /// stay apart.
+    /// Whether two addresses have the same host, whatever the scheme. A port that is named must be the same, so that two
+    /// servers on one machine stay apart.
     fn same_place(&self, url: &Url) -> bool {
         bare_host(url) == bare_host(&self.seed) && url.port() == self.seed.port()
     }
 
     fn is_chosen(&self, url: &Url) -> bool {
-        let matches = |rules: &[Regex]| rules.iter().any(|rule| rule.is_match(url.as_str()));
+        let matches = |patterns: &[Regex]| patterns.iter().any(|pattern| pattern.is_match(url.as_str()));
         (self.include.is_empty() || matches(&self.include)) && !matches(&self.exclude)
     }
 }
 
-fn bare_host(url: &Url) -> &str {
+/// The host without a leading `www.`: what scopes compare.
+pub fn bare_host(url: &Url) -> &str {
     let host = url.host_str().unwrap_or_default();
     host.strip_prefix("www.").unwrap_or(host)
 }
@@ -144,5 +162,13 @@ mod tests {
     fn two_ports_are_two_hosts() {
         let one = scope(ScopeKind::Host, "http://127.0.0.1:8080/");
         assert!(!contains(&one, "http://127.0.0.1:8081/"));
+    }
+
+    #[test]
+    fn names_are_read_as_they_are_written() {
+        for kind in ScopeKind::ALL {
+            assert_eq!(kind.to_string().parse(), Ok(kind));
+        }
+        assert_eq!("hosts".parse::<ScopeKind>(), Err(ScopeError));
     }
 }

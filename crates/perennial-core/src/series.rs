@@ -1,9 +1,9 @@
 //! Importance of changes by time -> [`TimeSeries`]: what happened to a page in each period of one local day
-//! (P-PATTERN 3.3, 6.2).
+//! (P-PATTERN 3.3, 6.2; docs/papers.md, Time series and patterns).
 //!
-//! A crawler with a budget does not look in every period. [`SeenChange`] keeps what it did see: between two looks
-//! a change of so much importance, or none. A series holds a value only for periods that were looked at on both
-//! ends; the rest is for the pattern to infer.
+//! A crawler with a budget does not look in every period. [`SeenChange`] keeps what it saw: the importance of the change
+//! between two looks, or none. A series holds a value only for periods with a look at both ends; the values of the other
+//! periods are inferred by the pattern.
 
 use crate::importance::Importance;
 use crate::time::{LocalClock, LocalDay, Timestamp};
@@ -11,9 +11,9 @@ use crate::time::{LocalClock, LocalDay, Timestamp};
 /// What one look at a page showed, compared with the look before.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct SeenChange {
-    /// The look before.
+    /// When the page was looked at before.
     pub from: Timestamp,
-    /// This look.
+    /// When the page was looked at now.
     pub to: Timestamp,
     /// Importance of what changed in between; [`Importance::NONE`] when nothing did.
     pub importance: Importance,
@@ -24,7 +24,7 @@ pub struct SeenChange {
 pub struct TimeSeries {
     /// The local day.
     pub day: LocalDay,
-    /// The importance of the change in each period; nothing where the period was not looked at on both ends.
+    /// The importance of the change in each period; `None` where there was no look at both ends of the period.
     pub importance: Vec<Option<Importance>>,
 }
 
@@ -35,9 +35,9 @@ impl TimeSeries {
     }
 }
 
-/// The series of a page from its looks, one a local day that any look falls into, oldest first (Algorithm 1). A change
-/// seen between looks that share a period, or lie at the ends of one, belongs to that period; several in one period
-/// add up as 1 - prod(1 - mu).
+/// The series of a page from its looks, one for each local day with a look, oldest first (Algorithm 1). A change that
+/// was seen between looks within a period, or at its two ends, belongs to that period. Several changes in one period are
+/// joined as 1 - prod(1 - mu).
 pub fn time_series(looks: &[SeenChange], clock: &LocalClock, n_periods: u16) -> Vec<TimeSeries> {
     let n_periods = n_periods.clamp(1, 120);
     let mut days: std::collections::BTreeMap<LocalDay, Vec<Option<Importance>>> =
@@ -55,8 +55,8 @@ pub fn time_series(looks: &[SeenChange], clock: &LocalClock, n_periods: u16) -> 
     days.into_iter().map(|(day, importance)| TimeSeries { day, importance }).collect()
 }
 
-/// The one period that a look covers: the pieces of its interval lie in one period, or all but a tenth do, since
-/// pollers are never quite on time.
+/// The one period that a look covers: its interval is at most one and a half periods long, and at least half of it lies in
+/// that period. The tolerance is needed because visits are never quite on time.
 fn period_of(look: &SeenChange, clock: &LocalClock, n_periods: u16) -> Option<u16> {
     let length = 24.0 / f32::from(n_periods);
     let hours = (look.to - look.from).as_hours_f64() as f32;

@@ -1,17 +1,17 @@
 //! Sitemap bytes -> addresses with their last change (sitemaps.org 0.9, index, news, plain text).
 //!
-//! Broken XML is read as far as it makes sense: what was understood before the error counts. The caller opens
-//! gzip and resolves the addresses.
+//! Broken XML is read up to the error, and what was read before it counts. The caller unpacks gzip and resolves the
+//! addresses.
 
 use quick_xml::Reader;
 use quick_xml::events::Event;
 
 use crate::time::Timestamp;
 
-/// Entries that are read of one file: the protocol's own limit.
+/// Most entries that are read of one file: the limit of the protocol.
 pub const MAX_ENTRIES: usize = 50_000;
 
-/// What one sitemap file says.
+/// The contents of one sitemap file.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Sitemap {
     /// Addresses of pages.
@@ -23,7 +23,7 @@ pub struct Sitemap {
 /// One address of a sitemap.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SitemapEntry {
-    /// As written, trimmed.
+    /// The address as written, without blanks around it.
     pub loc: String,
     /// `lastmod`, or a news item's publication date.
     pub changed: Option<Timestamp>,
@@ -50,7 +50,7 @@ fn parse_lines(bytes: &[u8]) -> Sitemap {
     Sitemap { pages, sitemaps: Vec::new() }
 }
 
-/// Where in an entry the text belongs.
+/// The part of an entry to which a text belongs.
 #[derive(Clone, Copy, PartialEq)]
 enum Field {
     None,

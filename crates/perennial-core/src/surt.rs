@@ -1,7 +1,7 @@
 //! A URL -> its SURT key, by which indexes are sorted: `http://www.example.com/a?b` -> `com,example)/a?b`.
 //!
-//! The rules are those of the Internet Archive's default canonicaliser as the Python package `surt` (and so
-//! `cdxj-indexer`) applies them, oddities included: an index is of use to others only if its keys are theirs.
+//! Keys are those of the Internet Archive's default canonicaliser as the Python package `surt` (and so `cdxj-indexer`)
+//! makes them, oddities included, because other tools can use an index only if its keys are theirs.
 //! A URL that the package refuses is its own key, as in `cdxj-indexer`.
 
 use std::net::Ipv4Addr;
@@ -23,13 +23,13 @@ pub fn surt(url: &str) -> String {
 /// A stretch of keys: `start` inclusive, `end` exclusive, compared as bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyRange {
-    /// First key that belongs to it.
+    /// First key of the stretch.
     pub start: Vec<u8>,
-    /// First key behind it.
+    /// First key behind the stretch.
     pub end: Vec<u8>,
 }
 
-/// Which captures a lookup by URL means.
+/// The captures that a lookup by URL asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MatchType {
     /// This URL.
@@ -43,7 +43,7 @@ pub enum MatchType {
 }
 
 impl KeyRange {
-    /// The keys that a lookup means; they are followed by a blank in an index line.
+    /// The keys that a lookup asks for. In an index line a blank follows the key.
     pub fn of(url: &str, matching: MatchType) -> KeyRange {
         let key = surt(url);
         let host = key.split(')').next().unwrap_or(&key);
@@ -51,7 +51,7 @@ impl KeyRange {
             MatchType::Exact => KeyRange { start: format!("{key} ").into(), end: format!("{key}!").into() },
             MatchType::Prefix => {
                 let mut start = key.clone().into_bytes();
-                // The key lost what was meant as the end of a directory or path.
+                // The key has lost the slash that ends a directory or path.
                 for end in [b'/', b'?'] {
                     if url.ends_with(end as char) && !start.ends_with(&[end]) {
                         start.push(end);
@@ -68,13 +68,13 @@ impl KeyRange {
         }
     }
 
-    /// Whether a line of an index belongs to it.
+    /// Whether a line of an index belongs to the stretch.
     pub fn contains(&self, line: &[u8]) -> bool {
         line >= &self.start[..] && line < &self.end[..]
     }
 }
 
-/// The least byte string behind all that begin with `prefix`.
+/// The least byte string behind all those that begin with `prefix`.
 fn successor(prefix: &[u8]) -> Vec<u8> {
     let mut end = prefix.to_vec();
     while let Some(last) = end.pop() {
@@ -189,7 +189,7 @@ impl Parts {
     }
 }
 
-/// What Python's `bytes.strip` takes away.
+/// The bytes that Python's `bytes.strip` removes.
 fn trim_python(bytes: &[u8]) -> &[u8] {
     let is_space = |b: &u8| matches!(b, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c);
     let from = bytes.iter().position(|b| !is_space(b)).unwrap_or(bytes.len());
@@ -217,7 +217,7 @@ fn last_of_repeated_protocols(url: &[u8]) -> &[u8] {
     rest
 }
 
-/// All before the first of these bytes.
+/// The part of a text before the first of these bytes.
 fn before<'a>(bytes: &'a [u8], stops: &[u8]) -> &'a [u8] {
     let end = bytes.iter().position(|b| stops.contains(b)).unwrap_or(bytes.len());
     &bytes[..end]
@@ -318,7 +318,7 @@ fn utf8_ignoring_errors(bytes: &[u8]) -> String {
     bytes.utf8_chunks().map(|chunk| chunk.valid()).collect()
 }
 
-/// Python's `idna` codec follows IDNA 2003: it maps the four characters that later rules keep.
+/// Python's `idna` codec follows IDNA 2003: it maps the four characters that IDNA 2008 keeps.
 fn idna_2003(host: &str) -> Option<String> {
     let labels: Vec<&str> = host.split(['.', '\u{3002}', '\u{ff0e}', '\u{ff61}']).collect();
     let (last, inner) = labels.split_last()?;

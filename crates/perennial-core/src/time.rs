@@ -1,5 +1,5 @@
 //! Digits and dates -> [`Timestamp`], an instant in UTC that every other module takes as an argument;
-//! [`LocalClock`] says what the wall of a site shows then.
+//! [`LocalClock`] gives the local day and time of a site at an instant.
 
 use std::fmt;
 use std::ops::{Add, Sub};
@@ -12,11 +12,11 @@ pub use local::{ClockError, DayKind, LocalClock, LocalDay, LocalTime, Piece};
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
-/// A length of time in milliseconds; negative when it points to the past.
+/// A length of time in milliseconds, which may be negative.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Span(i64);
 
-/// Why a text is not an instant.
+/// A text that is not an instant.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{text}` is not a time: write 2026-11-16T09:30:00Z, 2026-11-16 or 4 to 14 digits such as 20261116093000"
@@ -49,8 +49,8 @@ impl Timestamp {
         self.0.div_euclid(1000)
     }
 
-    /// Reads RFC 3339 (any offset, date alone allowed) or 4 to 14 digits as in CDX, missing parts at their
-    /// lowest value: `2026` is the first instant of that year.
+    /// Reads RFC 3339 (any offset, or a date alone) or 4 to 14 digits as in CDX. Missing parts have their lowest value, so
+    /// that `2026` is the first instant of that year.
     pub fn parse(text: &str) -> Result<Timestamp, TimestampError> {
         let error = || TimestampError { text: text.chars().take(40).collect() };
         let trimmed = text.trim();
@@ -92,7 +92,7 @@ impl Timestamp {
         Some(Timestamp(zoned.timestamp().as_millisecond()))
     }
 
-    /// The instant as jiff knows it; out of range values are clamped to the nearest it can hold.
+    /// The instant as a type of jiff, clamped to the range that it can hold.
     pub fn to_jiff(self) -> jiff::Timestamp {
         jiff::Timestamp::from_millisecond(self.0).unwrap_or(if self.0 < 0 {
             jiff::Timestamp::MIN
@@ -106,7 +106,7 @@ impl Timestamp {
         self.to_jiff().strftime("%Y%m%d%H%M%S").to_string()
     }
 
-    /// RFC 3339 in UTC, whole seconds: the form of WARC-Date that every reader takes.
+    /// RFC 3339 in UTC with whole seconds, the form of WARC-Date that every reader accepts.
     pub fn to_rfc3339(self) -> String {
         self.to_jiff().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
     }
@@ -125,7 +125,7 @@ impl fmt::Debug for Timestamp {
 }
 
 impl Span {
-    /// No time at all.
+    /// A span of length 0.
     pub const ZERO: Span = Span(0);
 
     /// From milliseconds.
@@ -153,7 +153,7 @@ impl Span {
         self.0 as f64 / 1e3
     }
 
-    /// Hours with fraction: the unit of rates.
+    /// Hours with fraction, the unit of time in rates.
     pub fn as_hours_f64(self) -> f64 {
         self.0 as f64 / 3.6e6
     }

@@ -1,28 +1,28 @@
 //! An address -> whether it looks like one of endlessly many that a server makes up.
 //!
-//! Calendars that go on for ever, relative links that nest themselves, sorting parameters in every order: each
-//! page is new and says nothing. Each rule is a bound that real pages hardly reach; what it refuses is named,
-//! so that the log can explain it.
+//! Calendars without end, relative links that nest themselves and sorting parameters in every order make ever new
+//! addresses of pages without new content. Each check is a bound that real pages hardly reach. The bound that an address
+//! breaks is named, so that the log can explain it.
 
 use url::Url;
 
 use crate::time::Timestamp;
 
-/// Which bound an address breaks.
+/// The bound that an address breaks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Trap {
-    /// More path segments than people nest.
+    /// It has too many path segments.
     DeepPath,
-    /// The same segment, or run of segments, over and over.
+    /// It repeats a segment, or a run of segments, too often.
     RepeatedSegments,
-    /// A parameter given several times, or more parameters than forms have.
+    /// It gives a parameter several times, or has too many parameters.
     ManyParameters,
-    /// A calendar's page too far from today.
+    /// It is a page of a calendar too far from today.
     FarDate,
 }
 
 impl Trap {
-    /// The word that the log uses.
+    /// The name in the log.
     pub fn name(self) -> &'static str {
         match self {
             Trap::DeepPath => "deep-path",
@@ -56,7 +56,7 @@ pub fn find_trap(url: &Url, now: Timestamp) -> Option<Trap> {
     is_far_date(url, &segments, now).then_some(Trap::FarDate)
 }
 
-/// True when a run of one to four segments stands more than [`MAX_REPEATS`] times in a row.
+/// Whether a run of one to four segments occurs more than [`MAX_REPEATS`] times in a row.
 fn repeats(segments: &[&str]) -> bool {
     (1..=4).any(|width| {
         let mut n_same = 0;
@@ -81,7 +81,7 @@ fn most_common(sorted: &[&str]) -> usize {
     sorted.chunk_by(|a, b| a == b).map(<[&str]>::len).max().unwrap_or(0)
 }
 
-/// Only addresses that look like a calendar's are judged: a year with a month beside it, or a year parameter.
+/// Only addresses that look like those of a calendar are judged: a year with a month beside it, or a year parameter.
 fn is_far_date(url: &Url, segments: &[&str], now: Timestamp) -> bool {
     let this_year = 1970 + (now.as_secs() as f64 / 31_556_952.0).floor() as i64;
     let is_far = |year: i64| year < FIRST_YEAR || year > this_year + YEARS_AHEAD;
@@ -109,8 +109,8 @@ fn year(text: &str) -> Option<i64> {
     is_year.then(|| text.parse().ok()).flatten().filter(|year| (1000..=9999).contains(year))
 }
 
-/// Addresses that differ only in numbers, long tokens and parameter values share a shape: a bound on pages
-/// of one shape and host ends the traps that no single address betrays.
+/// Addresses that differ only in numbers, long tokens and parameter values share a shape. A bound on the pages of one
+/// shape and host ends the traps that no single address shows.
 pub fn shape(url: &Url) -> String {
     let mut shape = String::with_capacity(url.path().len() + 16);
     for segment in url.path().split('/').filter(|segment| !segment.is_empty()) {

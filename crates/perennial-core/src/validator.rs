@@ -1,24 +1,24 @@
-//! ETag and Last-Modified over time -> whether a 304 of this page can be believed.
+//! ETag and Last-Modified over time -> whether a 304 of this page can be trusted.
 //!
-//! Servers lie in two ways: they say 304 though the page changed (a cache keyed too coarsely), or they give a
-//! new validator for the same content (Last-Modified = now, an ETag per machine), which makes asking useless.
-//! Both are seen by comparing validators with payload digests: now and then, and more often the less is known, a page
-//! is fetched unconditionally although a condition could be sent.
+//! Servers are wrong in two ways. Some answer 304 although the page changed (a cache keyed too coarsely). Some give a
+//! new validator for the same content (Last-Modified = now, an ETag per machine), which makes conditional requests
+//! useless. Both show when validators are compared with payload digests. For that a page is sometimes fetched without a
+//! condition although one could be sent, more often the less is known of it.
 
-/// What a page's answers taught about its validators; small, stored with the page.
+/// What the answers of a page taught about its validators. It is small and stored with the page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct ValidatorTrust {
-    /// Unconditional fetches that found what the last 304 promised.
+    /// Unconditional fetches that confirmed the last 304.
     pub n_kept: u8,
     /// 304 answers since the last full answer.
     pub n_not_modified: u8,
     /// Full answers whose payload was the same under another validator.
     pub n_useless: u8,
-    /// A 304 was wrong once: never believed again.
+    /// Whether a 304 was wrong once. Then none is trusted again.
     pub lied: bool,
 }
 
-/// Useless validators in a row after which no condition is sent.
+/// The number of useless validators in a row after which no condition is sent.
 const MAX_USELESS: u8 = 3;
 
 /// What an answer showed.
@@ -28,14 +28,14 @@ pub enum Answer {
     NotModified,
     /// A full answer to an unconditional request.
     Full {
-        /// Same payload as the last full answer.
+        /// Whether the payload is that of the last full answer.
         same_payload: bool,
-        /// The validators are those sent with the last full answer, and at least one is there.
+        /// Whether the validators are those of the last full answer, and there is at least one.
         same_validator: bool,
     },
     /// A full answer to a conditional request.
     FullDespiteCondition {
-        /// Same payload as the last full answer.
+        /// Whether the payload is that of the last full answer.
         same_payload: bool,
     },
 }
@@ -46,12 +46,12 @@ impl ValidatorTrust {
         !self.lied && self.n_useless < MAX_USELESS && self.n_not_modified < self.patience()
     }
 
-    /// 304s believed in a row before they are checked: 4 at first, more with every check that held.
+    /// How many 304s in a row are trusted before one is checked: 4 at first, more with every check that confirmed them.
     fn patience(self) -> u8 {
         4u8.saturating_mul(1 << self.n_kept.min(3))
     }
 
-    /// Books an answer.
+    /// Takes in an answer.
     pub fn record(&mut self, answer: Answer) {
         match answer {
             Answer::NotModified => {
@@ -80,12 +80,12 @@ impl ValidatorTrust {
         }
     }
 
-    /// Four bytes for the store.
+    /// The stored form, four bytes.
     pub fn to_bytes(self) -> [u8; 4] {
         [self.n_kept, self.n_not_modified, self.n_useless, u8::from(self.lied)]
     }
 
-    /// Reads what [`ValidatorTrust::to_bytes`] wrote; anything else is no knowledge.
+    /// Reads what [`ValidatorTrust::to_bytes`] wrote. Anything else counts as if nothing were known.
     pub fn from_bytes(bytes: &[u8]) -> ValidatorTrust {
         match *bytes {
             [n_kept, n_not_modified, n_useless, lied] => {

@@ -1,6 +1,6 @@
 //! An HTTP answer -> what it says of the page, of its host, and of the page's validators.
 //!
-//! These rules hold while a crawl runs, when an archive is read again after a restart, and when its state is made anew
+//! This module is used while a crawl runs, when an archive is read again after a restart, and when its state is made anew
 //! from the WARC files.
 
 use crate::politeness::{HostAnswer, parse_retry_after};
@@ -45,8 +45,8 @@ impl AnswerKind {
     }
 }
 
-/// What tells an answer from another, where that is not the digest of its payload: a redirect is the same while its status
-/// and target are, and a page is gone whatever the error page says. Never alike for answers of different kinds.
+/// What tells an answer from another, where that is not the digest of its payload. A redirect is the same while its status
+/// and target are, and a page is gone whatever the error page says. Answers of different kinds are never alike.
 pub fn identity_of(kind: AnswerKind, status: u16, redirect: Option<&str>) -> Option<String> {
     match kind {
         AnswerKind::Content | AnswerKind::NotModified | AnswerKind::Failed => None,
@@ -55,7 +55,7 @@ pub fn identity_of(kind: AnswerKind, status: u16, redirect: Option<&str>) -> Opt
     }
 }
 
-/// One word for an answer that is not the page, for counting.
+/// The name of an answer that is not the page, for counting.
 pub fn error_word(status: u16, is_broken_off: bool) -> Option<&'static str> {
     match (AnswerKind::of_answer(status, is_broken_off), status) {
         (AnswerKind::Content | AnswerKind::NotModified | AnswerKind::Redirect, _) => None,
@@ -95,7 +95,7 @@ pub struct Validators {
 }
 
 impl Validators {
-    /// Whether there is one at all.
+    /// Whether there is any.
     pub fn is_some(&self) -> bool {
         self.etag.is_some() || self.last_modified.is_some()
     }

@@ -1,99 +1,34 @@
-//! The order of modules in `lib.rs` is law: each uses only those above it.
+//! The laws of the core: each module uses only those above it in `lib.rs`, and none lets the world in. Clippy bans the
+//! same calls; this holds without it.
 
 // A test that cannot go on should panic; clippy's own exception ends at the `#[test]` functions.
 #![allow(clippy::unwrap_used)]
+#![allow(clippy::disallowed_methods, clippy::disallowed_types, reason = "a test reads the sources")]
 
-use std::fs;
+#[path = "../../../tests/it/sources.rs"]
+mod sources;
+
 use std::path::{Path, PathBuf};
+
+use sources::{Source, modules, sources, take_apart};
 
 fn source_dir() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
 }
 
-/// The modules in the order of `lib.rs`.
-fn modules() -> Vec<String> {
-    let lib = fs::read_to_string(source_dir().join("lib.rs")).unwrap();
-    let name = |line: &str| Some(line.strip_prefix("pub mod ")?.strip_suffix(';')?.to_string());
-    lib.lines().filter_map(name).collect()
-}
-
-/// All source files of a module: `name.rs` and everything in `name/`.
-fn files_of(module: &str) -> Vec<PathBuf> {
-    let mut files = vec![source_dir().join(format!("{module}.rs"))];
-    let mut folders = vec![source_dir().join(module)];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).into_iter().flatten() {
-            let path = entry.unwrap().path();
-            if path.is_dir() { folders.push(path) } else { files.push(path) }
-        }
-    }
-    files.retain(|file| file.is_file());
-    files
-}
-
-/// Names after `crate::`, also those in braces, in code that is no comment and no test.
-fn used_modules(source: &str) -> Vec<String> {
-    let code: String = source
-        .split("#[cfg(test)]\nmod ")
-        .next()
-        .unwrap_or_default()
-        .lines()
-        .map(|line| line.split("//").next().unwrap_or_default())
-        .collect::<Vec<_>>()
-        .join("\n");
-    let mut used = Vec::new();
-    for (at, _) in code.match_indices("crate::") {
-        let rest = &code[at + "crate::".len()..];
-        let names: Vec<&str> = match rest.strip_prefix('{') {
-            Some(list) => top_level_names(list),
-            None => vec![rest],
-        };
-        let word =
-            |name: &str| name.trim().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
-        used.extend(names.into_iter().map(word));
-    }
-    used
-}
-
-/// `a::{b, c}, d}` -> `a::{b, c}`, `d`.
-fn top_level_names(list: &str) -> Vec<&str> {
-    let (mut names, mut depth, mut start) = (Vec::new(), 0, 0);
-    for (at, character) in list.char_indices() {
-        match character {
-            '{' => depth += 1,
-            '}' if depth == 0 => {
-                names.push(&list[start..at]);
-                break;
-            }
-            '}' => depth -= 1,
-            ',' if depth == 0 => {
-                names.push(&list[start..at]);
-                start = at + 1;
-            }
-            _ => {}
-        }
-    }
-    names
-}
-
 #[test]
 fn each_module_uses_only_those_above_it() {
-    let modules = modules();
+    let modules = modules(&source_dir());
     assert!(modules.len() > 5, "lib.rs was not understood: {modules:?}");
+    let place_of = |name: &str| modules.iter().position(|module| module == name);
     let mut wrong = Vec::new();
     let mut n_uses = 0;
-    for (place, module) in modules.iter().enumerate() {
-        let files = files_of(module);
-        assert!(!files.is_empty(), "no source of {module}");
-        for file in files {
-            for used in used_modules(&fs::read_to_string(&file).unwrap()) {
-                n_uses += 1;
-                if modules.iter().position(|name| *name == used).is_some_and(|found| found > place) {
-                    wrong.push(format!(
-                        "{} uses {used}, which stands below {module} in lib.rs",
-                        file.display()
-                    ));
-                }
+    for source in sources(&source_dir()).iter().filter(|source| source.name != "lib.rs") {
+        let place = place_of(source.module()).unwrap_or_else(|| panic!("lib.rs lacks {}", source.name));
+        for used in source.used_modules() {
+            n_uses += 1;
+            if place_of(&used).is_some_and(|found| found > place) {
+                wrong.push(format!("{} uses {used}, which stands below it in lib.rs", source.name));
             }
         }
     }
@@ -101,8 +36,45 @@ fn each_module_uses_only_those_above_it() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What lets the world in.
+const BANNED: [&str; 14] = [
+    "std::fs",
+    "fs::File",
+    "OpenOptions",
+    "read_to_string",
+    "std::process",
+    "process::Command",
+    "std::env",
+    "env::var",
+    "std::thread",
+    "std::os",
+    "TcpStream",
+    "SystemTime",
+    "Instant",
+    "tokio",
+];
+
+#[test]
+fn nothing_lets_the_world_in() {
+    let banned_in = |source: &Source| {
+        let named = BANNED.iter().filter(|word| source.names(word));
+        named.map(|word| format!("{} names {word}", source.name)).collect::<Vec<_>>()
+    };
+    let found: Vec<String> = sources(&source_dir()).iter().flat_map(banned_in).collect();
+    assert!(
+        found.is_empty(),
+        "the core is pure: take time, bytes and settings as arguments\n{}",
+        found.join("\n")
+    );
+}
+
 #[test]
 fn the_check_sees_uses_in_all_their_forms() {
-    let source = "use crate::time::Timestamp;\nuse crate::{page::{A, B}, warc};\n// crate::no\nfn f() { crate::links::x() }\n#[cfg(test)]\nmod tests { use crate::later; }";
-    assert_eq!(used_modules(source), ["time", "page", "warc", "links"]);
+    let source = "use crate::time::Timestamp;\nuse crate::{page::{A, B}, warc};\n// crate::no\nfn f<'a>() { \
+                  crate::links::x(\"http://crate::no\", '\"', r#\"crate::no \"SELECT\"\"#) } use std::fs;\n\
+                  #[cfg(test)]\nmod tests { use crate::later; }";
+    let source: Source = take_apart("a.rs".to_owned(), source);
+    assert_eq!(source.used_modules(), ["time", "page", "warc", "links"]);
+    assert_eq!(source.texts, ["http://crate::no", "crate::no \"SELECT\""]);
+    assert!(source.names("std::fs") && !source.names("fs::File") && !source.names("std::f"));
 }

@@ -16,7 +16,7 @@ use perennial_core::segment::{SegmentConfig, fingerprint, segment, vixml};
 use perennial_core::warc::sha1_label;
 use perennial_render::dom::Dom;
 use perennial_render::engine::base_url;
-use perennial_render::light::light_nodes;
+use perennial_render::parsed::parsed_nodes;
 use perennial_render::{Captured, Engine};
 
 /// Time by step, in the order in which the steps are taken.
@@ -94,7 +94,7 @@ impl Walk {
         let dom = times.of("parse", || Dom::parse(&html));
         let base = base_url(&dom, "http://page.example/");
         let nodes = times.of("structure", || {
-            let nodes = light_nodes(&dom);
+            let nodes = parsed_nodes(&dom);
             std::hint::black_box(fingerprint(&nodes, 0));
             nodes
         });

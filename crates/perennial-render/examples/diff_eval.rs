@@ -1,11 +1,11 @@
-//! Evaluates Vi-DIFF on real pages.
+//! Real pages -> whether Vi-DIFF finds the right operations, and how fast.
 //!
 //!     cargo run --release -p perennial-render --example diff_eval -- plant FOLDER [RATE]
 //!     cargo run --release -p perennial-render --example diff_eval -- versions FOLDER
 //!     cargo run --release -p perennial-render --example diff_eval -- vixml FOLDER OUT
 //!     cargo run --release -p perennial-render --example diff_eval -- pairs LIST
 //!
-//! `plant` plants known changes into every page below FOLDER (P-VISUAL 7.2) and reports precision and recall of
+//! `plant` plants known changes into every page below FOLDER (P-VISUAL 7.2: docs/papers.md) and reports precision and recall of
 //! the operations found. `versions` takes each folder's files in name order as versions of one page and checks
 //! on each successive pair that the delta gives the version after and is never larger than its Vi-XML, and how long it takes.
 //! `vixml` writes each page as Vi-XML, for other tools to compare. `pairs` takes two Vi-XML files a line of LIST,

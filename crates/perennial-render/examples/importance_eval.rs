@@ -1,4 +1,4 @@
-//! Is importance right? Plants changes of known rank into real pages and asks each measure for their order.
+//! Real pages with planted changes of known rank -> how often each measure of importance has their order right.
 //!
 //!     cargo run --release -p perennial-render --example importance_eval -- VERSIONS [MORE...] [--dump DIR]
 //!
@@ -19,7 +19,7 @@ use perennial_core::observe::{Known, has_advertising_words, observe};
 use perennial_core::segment::{BlockTree, SegmentConfig, segment};
 use perennial_render::{Engine, resource::nothing};
 
-/// Name, rank, and what is done to the furnished page.
+/// Name, rank, and the change to the page.
 type Change = (&'static str, u8, fn(&str) -> Option<String>);
 
 const CHANGES: [Change; 7] = [
@@ -158,7 +158,7 @@ fn first(tree: BlockTree) -> Known {
     Known { tree, noise: Default::default() }
 }
 
-/// Five visits before, at each of which the banner and the date were others.
+/// Five earlier visits, with another banner and another date at each.
 fn history(engine: &Engine, base: &str) -> Known {
     let mut known: Option<Known> = None;
     for visit in 0..6 {
@@ -206,7 +206,7 @@ fn replaced(html: &str, from: &str, to: &str) -> Option<String> {
     html.contains(from).then(|| html.replace(from, to))
 }
 
-/// A banner and a date above the page, a footer below; `None` when the page has no paragraph to speak of.
+/// Adds a banner and a date above the page and a footer below; `None` when the page has no long paragraph.
 fn furnish(html: &str) -> Option<String> {
     let body = tag_end(html, "<body")?;
     let close = html.rfind("</body").unwrap_or(html.len());
@@ -224,7 +224,7 @@ fn tag_end(html: &str, open: &str) -> Option<usize> {
     Some(start + html[start..].find('>')? + 1)
 }
 
-/// Start and end of what stands inside each `<p>`.
+/// Start and end of the contents of each `<p>`.
 fn paragraphs(html: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut at = 0;
@@ -263,7 +263,7 @@ fn longest_paragraph(html: &str) -> Option<(usize, usize)> {
     (n_words(&html[longest.0..longest.1]) >= 15).then_some(longest)
 }
 
-/// A headline with a link and two sentences, before the paragraph that says most.
+/// Adds a headline with a link and two sentences before the longest paragraph.
 fn add_news(html: &str) -> Option<String> {
     let (open, _) = longest_paragraph(html)?;
     let start = html[..open].rfind("<p")?;
@@ -273,7 +273,7 @@ fn add_news(html: &str) -> Option<String> {
     Some(format!("{}{item}{}", &html[..start], &html[start..]))
 }
 
-/// Seven of ten words of every paragraph of twenty words become others.
+/// Replaces seven of ten words in every paragraph of twenty words or more.
 fn rewrite_article(html: &str) -> Option<String> {
     let (mut out, mut at, mut n_rewritten) = (String::new(), 0, 0);
     for (open, close) in paragraphs(html) {
@@ -322,7 +322,7 @@ const OTHER_WORDS: [&str; 24] = [
     "elections",
 ];
 
-/// An entry in the first list of three or more links.
+/// Adds an entry to the first list of three or more links.
 fn add_menu_entry(html: &str) -> Option<String> {
     let mut at = 0;
     while let Some(start) = html[at..].find("<ul").map(|offset| at + offset) {
@@ -337,7 +337,7 @@ fn add_menu_entry(html: &str) -> Option<String> {
     None
 }
 
-/// The words of the article in another site's frame.
+/// Puts the words of the article into the frame of another site.
 fn exchange_template(html: &str) -> Option<String> {
     let article: Vec<String> = paragraphs(html)
         .into_iter()

@@ -3,8 +3,8 @@
 //!
 //!     cargo run --release -p perennial-render --example render_all -- [--in-process] FOLDER...
 //!
-//! Stylesheets and images are looked for beside each page by file name. Through workers by default: this program is
-//! its own worker.
+//! Stylesheets and images are looked for beside each page by file name. Without `--in-process` pages go through workers;
+//! this program is its own worker.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -105,8 +105,8 @@ fn texts_in_one_leaf(layout: &Layout) -> (usize, usize) {
     (n_leaves.values().filter(|n| **n == 1).count(), n_leaves.len())
 }
 
-/// The texts that a reader sees. What has no box, is parked left of or above the page, or is kept from readers by
-/// the page itself cannot be seen.
+/// The texts that a reader sees. A text without a box, left of or above the page, or hidden by the page itself cannot be
+/// seen.
 fn visible_texts(layout: &Layout) -> Vec<usize> {
     let mut is_hidden: Vec<bool> = Vec::with_capacity(layout.nodes.len());
     let mut texts = Vec::new();

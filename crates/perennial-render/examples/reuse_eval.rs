@@ -1,4 +1,5 @@
-//! Walks through version sequences and compares reuse of structure with full runs.
+//! Sequences of versions -> how often structure can be reused, whether the result equals that of a full run, and the time of
+//! both.
 //!
 //!     cargo run --release -p perennial-render --example reuse_eval -- FOLDER
 //!
@@ -13,7 +14,7 @@ use perennial_core::charset::decode_text;
 use perennial_core::segment::{BlockTree, Plan, SegmentConfig, fingerprint, reuse, segment};
 use perennial_render::dom::Dom;
 use perennial_render::engine::base_url;
-use perennial_render::light::light_nodes;
+use perennial_render::parsed::parsed_nodes;
 use perennial_render::{Engine, resource};
 
 #[derive(Default)]
@@ -24,7 +25,7 @@ struct Score {
     n_equal: usize,
     full: Duration,
     reused: Duration,
-    /// Of single pages.
+    /// Ratios of single pages.
     ratios: Vec<f64>,
 }
 
@@ -83,12 +84,12 @@ fn step(
     let dom = Dom::parse(html);
     let base = base_url(&dom, url);
     let boxes = engine.boxes(&dom, &base, &resource::nothing);
-    let nodes = light_nodes(&dom);
+    let nodes = parsed_nodes(&dom);
     let tree = segment(&boxes.fill(&nodes, base.as_str())?, &config);
     let full = began.elapsed();
     let began = Instant::now();
     let dom = Dom::parse(html);
-    let nodes = light_nodes(&dom);
+    let nodes = parsed_nodes(&dom);
     let reused = before.as_ref().and_then(|(plan, _)| reuse(plan, &nodes, 0, base.as_str(), &config));
     let fast = began.elapsed();
     score.n_pairs += usize::from(before.is_some());

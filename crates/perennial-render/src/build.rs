@@ -1,9 +1,9 @@
-//! Our tree -> the engine's document, with what would trip the engine put right.
+//! Our tree -> the engine's document, changed where the engine would fail:
 //!
-//! - `href` and `src` that resolve to nothing would make it panic: left out.
-//! - A stylesheet for print, or an alternate one, would apply to the screen: left out or wrapped in `@media`.
-//! - Spans of 10,000 columns cost memory per column: capped.
-//! - Vector graphics are boxes with a size; what is drawn inside them is no part of the page's text.
+//! - `href` and `src` that cannot be resolved would make it panic and are left out.
+//! - A stylesheet for print, or an alternate one, would apply to the screen. It is left out or wrapped in `@media`.
+//! - Spans of 10,000 columns cost memory for each column and are capped.
+//! - A vector graphic is a box with a size. What is drawn inside it is not part of the page's text.
 
 use std::sync::Arc;
 
@@ -104,7 +104,7 @@ impl<'a> Build<'a> {
         Some(Attribute { name: attribute.name.clone(), value })
     }
 
-    /// `<link>`: only a stylesheet for the screen matters. Media go through `@import`, which knows them.
+    /// Of `<link>` only a stylesheet for the screen matters. One with media becomes an `@import`, which applies them.
     fn stylesheet(&self, mutator: &mut DocumentMutator<'_>, node: &DomNode) -> Option<NodeId> {
         let rel = node.attribute("rel").unwrap_or_default().to_ascii_lowercase();
         let mut words = rel.split_ascii_whitespace();
@@ -118,7 +118,7 @@ impl<'a> Build<'a> {
             return None;
         }
         let url = self.base.join(node.attribute("href")?.trim()).ok()?;
-        // A stylesheet loaded late by script is first marked for print.
+        // A stylesheet that a script enables later is marked for print at first.
         let media = match node.attribute("onload") {
             Some(onload) if onload.contains("media") => "all",
             _ => node.attribute("media").unwrap_or("all").trim(),
@@ -159,19 +159,19 @@ impl<'a> Build<'a> {
     }
 }
 
-/// The engine has no use for it: no script runs, and the base is known.
+/// Whether the engine has no use for it. No script runs, and the base is known.
 pub(crate) fn is_left_out(node: &DomNode) -> bool {
     node.is_html() && matches!(node.tag(), "script" | "base" | "meta")
 }
 
-/// Nothing inside it takes part in layout, or what does is read with it.
+/// Whether nothing inside it takes part in layout, or only what is read with it.
 pub(crate) fn is_opaque(node: &DomNode) -> bool {
     !node.is_html()
         || matches!(node.tag(), "script" | "iframe" | "object" | "video" | "audio" | "canvas" | "style")
 }
 
-/// Whether an attribute of an element can matter to the engine. No script runs and no frame is loaded: they would only
-/// be asked for.
+/// Whether an attribute of an element can matter to the engine. No script runs and no frame is loaded, so their
+/// addresses are left out.
 pub(crate) fn takes(tag: &str, attribute: &html5ever::Attribute) -> bool {
     match &*attribute.name.local {
         // The way in which a stylesheet is loaded says whether it holds.

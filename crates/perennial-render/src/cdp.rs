@@ -1,7 +1,7 @@
-//! Commands to Chromium and what it says back, over its debugging pipe.
+//! Commands -> answers and events of Chromium, over its debugging pipe.
 //!
-//! The pipe carries JSON texts that end in a zero byte. No WebSocket, no port, and the browser ends when the pipe
-//! closes. Chromium reads file descriptor 3 and writes 4: a shell moves its standard streams there.
+//! The pipe carries JSON texts that end in a zero byte. It needs no WebSocket and no port, and the browser ends when the
+//! pipe closes. Chromium reads file descriptor 3 and writes 4; a shell moves its standard streams there.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Write};
@@ -13,10 +13,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// Why the browser did not do what it was asked.
+/// Why a command to the browser failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BrowserError {
-    /// No browser on this machine.
+    /// There is no browser on this machine.
     #[error(
         "no Chromium found ({0}): install it (Debian: apt install chromium), name it with PERENNIAL_CHROMIUM, \
          or use --renderer layout"
@@ -33,12 +33,12 @@ pub enum BrowserError {
     Refused {
         /// The command.
         method: String,
-        /// Its words.
+        /// The message of the browser.
         message: String,
     },
 }
 
-/// Where Chromium usually is.
+/// Usual names of the executable.
 const NAMES: [&str; 5] = ["chromium", "chromium-browser", "google-chrome-stable", "google-chrome", "chrome"];
 
 /// Finds the browser: the given one, the one in `PERENNIAL_CHROMIUM`, or a usual name on the search path.
@@ -65,14 +65,14 @@ pub struct Connection {
     input: Option<ChildStdin>,
     output: Receiver<Value>,
     next_id: u64,
-    /// Events that came while an answer was awaited.
+    /// Events that came before an awaited answer.
     events: VecDeque<Value>,
     /// The browser's own folder, removed with it.
     _profile: TempDir,
 }
 
 impl Connection {
-    /// Starts a browser without a window, as root in a container if need be, with nothing of its own on the network.
+    /// Starts a browser without a window that makes no requests of its own. It also runs as root, as in a container.
     pub fn start(program: &Path) -> Result<Connection, BrowserError> {
         let ended = |error: io::Error| BrowserError::Ended(error.to_string());
         let profile = tempfile::Builder::new().prefix("perennial-chromium").tempdir().map_err(ended)?;
@@ -121,7 +121,7 @@ impl Connection {
         Ok(Connection { child, input, output, next_id: 0, events: VecDeque::new(), _profile: profile })
     }
 
-    /// Sends a command without waiting for its answer; its number.
+    /// Sends a command without waiting for its answer, and returns its number.
     pub fn send(&mut self, session: Option<&str>, method: &str, params: Value) -> Result<u64, BrowserError> {
         self.next_id += 1;
         let mut message = json!({"id": self.next_id, "method": method, "params": params});
@@ -138,7 +138,7 @@ impl Connection {
         Ok(self.next_id)
     }
 
-    /// Sends a command and waits for its answer; events that come first are kept.
+    /// Sends a command and waits for its answer. Events that come first are kept.
     pub fn call(
         &mut self,
         session: Option<&str>,
@@ -165,7 +165,7 @@ impl Connection {
         }
         loop {
             let message = self.receive(deadline, "loading")?;
-            // Answers to commands that nobody waits for.
+            // Answers to commands that nobody waits for are dropped.
             if message["method"].is_string() {
                 return Ok(message);
             }
@@ -183,7 +183,7 @@ impl Connection {
 
 impl Drop for Connection {
     fn drop(&mut self) {
-        // Closing the pipe ends the browser with all its processes; a hung one is killed.
+        // Closing the pipe ends the browser with all its processes. A browser that hangs is killed.
         self.input = None;
         for _ in 0..50 {
             if matches!(self.child.try_wait(), Ok(Some(_))) {

@@ -1,8 +1,8 @@
 //! A page and captured requisites -> [`Layout`] through Chromium, scripts included.
 //!
 //! Every request is answered from the archive and none reaches the network. Scripts run in virtual time from the
-//! moment of the capture, with a clock and a source of chance that are the same at every run, as far as a browser
-//! lets itself be fixed: what threads and fonts of the machine decide remains.
+//! moment of the capture, with the same clock and the same random numbers at every run. Threads and installed fonts still
+//! make small differences between runs and machines.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ use crate::snapshot;
 /// How the browser is run.
 #[derive(Clone, Debug)]
 pub struct BrowserOptions {
-    /// The executable; looked for when not given.
+    /// The executable; without a value it is searched for.
     pub program: Option<PathBuf>,
     /// Longest time for one page.
     pub time: Duration,
@@ -39,7 +39,7 @@ impl Default for BrowserOptions {
     }
 }
 
-/// What is to be shown.
+/// A page to be laid out.
 #[derive(Clone, Copy, Debug)]
 pub struct BrowserPage<'a> {
     /// Address of the page.
@@ -50,14 +50,14 @@ pub struct BrowserPage<'a> {
     pub unix_millis: i64,
 }
 
-/// What a browser made of a page.
+/// A page as a browser laid it out.
 #[derive(Clone, Debug)]
 pub struct BrowserLayout {
     /// Boxes and styles.
     pub layout: Layout<'static>,
-    /// The picture, if asked for, as PNG.
+    /// The screenshot as PNG, if it was asked for.
     pub screenshot: Option<Vec<u8>>,
-    /// What loading and the snapshot took, in a tab that was already open.
+    /// Time for loading and the snapshot, in a tab that was already open.
     pub time: Duration,
 }
 
@@ -72,7 +72,7 @@ pub struct LiveResponse {
     pub status: u16,
     /// Headers in the order received.
     pub headers: Vec<(String, String)>,
-    /// The body with content encodings taken off.
+    /// The body without content encodings.
     pub body: Vec<u8>,
 }
 
@@ -110,7 +110,7 @@ impl Chromium {
         self.connection().map(|(_, engine)| engine.clone())
     }
 
-    /// Lays a captured page out, answering every request from the archive.
+    /// Lays out a captured page. Every request is answered from the archive.
     pub fn layout(
         &mut self,
         page: &BrowserPage<'_>,
@@ -157,7 +157,7 @@ impl Chromium {
         })
     }
 
-    /// Runs one page. After a crash or a hang the browser is ended; the next page gets a fresh one.
+    /// Runs one page. After a crash or a hang the browser is ended, and the next page gets a new one.
     fn run<T>(
         &mut self,
         visit: impl FnOnce(&mut Connection, &str) -> Result<T, BrowserError>,
@@ -187,7 +187,7 @@ impl Chromium {
     }
 }
 
-/// One page in a context of its own: no cookies or caches from others.
+/// One page in a context of its own, without cookies or caches of other pages.
 struct Visit<'a> {
     connection: &'a mut Connection,
     session: String,
@@ -231,7 +231,7 @@ impl<'a> Visit<'a> {
         self.connection.call(Some(&self.session), method, params, self.deadline)
     }
 
-    /// Asks for nothing back: what goes wrong shows in what follows.
+    /// Sends a command without waiting. If it fails, a later command fails too.
     fn tell(&mut self, method: &str, params: Value) -> Result<(), BrowserError> {
         self.connection.send(Some(&self.session), method, params).map(|_| ())
     }
@@ -250,7 +250,7 @@ impl<'a> Visit<'a> {
         let mut has_loaded = false;
         loop {
             let event = match self.connection.event(self.deadline) {
-                // A page that never loads is taken as it stands.
+                // A page that does not finish loading is taken as it is.
                 Err(BrowserError::TimedOut(_)) if !is_first => return self.stop(),
                 other => other?,
             };
@@ -291,7 +291,7 @@ impl<'a> Visit<'a> {
             Some(captured) => {
                 let headers = json!([
                     {"name": "Content-Type", "value": captured.content_type},
-                    // Fonts and modules of other hosts ask for this; it was granted when they were captured.
+                    // Fonts and modules of other hosts need this header. It was granted when they were captured.
                     {"name": "Access-Control-Allow-Origin", "value": "*"}
                 ]);
                 let status = if captured.status == 0 { 200 } else { captured.status };
@@ -324,7 +324,7 @@ impl<'a> Visit<'a> {
         })
     }
 
-    /// Navigates over the network; the page is done when it has been quiet for half a second after loading.
+    /// Navigates over the network. The page is done when no request was made for half a second after loading.
     fn capture(&mut self, url: &str) -> Result<Vec<LiveResponse>, BrowserError> {
         self.call("Fetch.enable", json!({"patterns": [{"urlPattern": "*", "requestStage": "Response"}]}))?;
         self.tell("Page.navigate", json!({"url": url}))?;
@@ -387,13 +387,13 @@ impl<'a> Visit<'a> {
 
     fn close(self) {
         let context = json!({"browserContextId": self.context});
-        // A browser that cannot close a page will be noticed by the next one.
+        // If the browser cannot close a page, the next page fails and starts a new browser.
         let _ = self.connection.send(None, "Target.disposeBrowserContext", context);
     }
 }
 
-/// Makes clock and chance the same at every run. Time moves on by a millisecond at each look, because some scripts
-/// wait for it.
+/// Makes clock and random numbers the same at every run. The clock moves on by a millisecond at each reading, because some
+/// scripts wait for it.
 const FIXED_SCRIPT: &str = r"(() => {
   let now = UNIX_MILLIS, ticks = 0, seed = 88172645;
   const Real = Date;

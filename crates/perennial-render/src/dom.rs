@@ -17,13 +17,13 @@ use html5ever::tokenizer::{
 use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
 use html5ever::{Attribute, QualName, ns};
 
-/// Elements nested deeper become siblings: the engine recurses, and its stack is finite.
+/// Elements nested deeper become siblings, because the engine recurses and its stack is finite.
 pub const MAX_DEPTH: u16 = 256;
 
 /// The rest of a page with more nodes is not read.
 pub const MAX_NODES: usize = 400_000;
 
-/// A body with less text has nothing to hide.
+/// A body with no more text than this has nothing to read.
 const FEW_BYTES: usize = 200;
 
 /// What a node of [`Dom`] is.
@@ -70,7 +70,7 @@ impl DomNode {
         }
     }
 
-    /// In the HTML namespace, not SVG or MathML.
+    /// Whether it is in the HTML namespace and not in SVG or MathML.
     pub fn is_html(&self) -> bool {
         matches!(&self.kind, DomKind::Element { name, .. } if name.ns == ns!(html))
     }
@@ -81,12 +81,12 @@ impl DomNode {
 pub struct Dom {
     /// Elements and texts in document order; the first is the root element, `html`.
     pub nodes: Vec<DomNode>,
-    /// There is more in the body than a few words, shown or not.
+    /// Whether the body has something to read, shown or hidden.
     pub has_body_text: bool,
 }
 
 impl Dom {
-    /// Parses a page with scripting on: the contents of `noscript` are no elements.
+    /// Parses a page with scripting on, so that the contents of `noscript` are no elements.
     pub fn parse(html: &str) -> Dom {
         let builder = TreeBuilder::new(
             Sink::default(),
@@ -97,10 +97,10 @@ impl Dom {
             TokenizerOpts { discard_bom: true, ..TokenizerOpts::default() },
         );
         let input = BufferQueue::default();
-        // In pieces, because one tendril holds at most 4 GB and shares its buffer with every text cut from it.
+        // The text is parsed in pieces, because a tendril holds at most 4 GB and every text cut from it keeps its buffer.
         for piece in pieces(html, 1 << 20) {
             input.push_back(StrTendril::from_slice(piece));
-            // It stops after each script, so that one could run, and goes on when asked again.
+            // The parser stops after each script, which could run now, and goes on when it is called again.
             while !input.is_empty() {
                 let _ = tokenizer.feed(&input);
             }
@@ -222,7 +222,7 @@ fn pieces(text: &str, size: usize) -> impl Iterator<Item = &str> {
 /// Passes tokens on to the tree builder unless they would make the tree too deep or too large.
 struct Gate {
     builder: TreeBuilder<u32, Sink>,
-    /// An end tag came since the last start tag that was dropped: the depth may have changed.
+    /// Whether an end tag came since the last start tag that was dropped, so that the depth may have changed.
     has_closed: Cell<bool>,
 }
 
@@ -259,12 +259,12 @@ enum SinkKind {
     /// The document itself, always node 0; also the contents of a template.
     Document,
     Node(DomKind),
-    /// A comment or processing instruction, kept only as a place.
+    /// A comment or processing instruction, of which only the place is kept.
     Comment,
 }
 
 struct SinkNode {
-    /// `None` for the document and what was taken out again.
+    /// `None` for the document and for nodes that were removed again.
     parent: Option<u32>,
     children: Vec<u32>,
     kind: SinkKind,
@@ -295,7 +295,7 @@ impl Sink {
         let mut nodes = self.nodes.borrow_mut();
         if let Some(parent) = nodes[child as usize].parent.take() {
             let siblings = &mut nodes[parent as usize].children;
-            // What html5ever takes out again stands at or near the end.
+            // Nodes that html5ever removes again are at or near the end.
             if let Some(place) = siblings.iter().rposition(|&sibling| sibling == child) {
                 siblings.remove(place);
             }
@@ -313,7 +313,7 @@ impl Sink {
                 if self.joined(parent, place, &text) {
                     return;
                 }
-                // Texts come in pieces, a line break by itself: with some room they need not move as they grow.
+                // Texts come in pieces, with each line break by itself. Spare capacity saves copies as they grow.
                 let mut own = String::with_capacity(text.len().max(48));
                 own.push_str(&text);
                 self.create(SinkKind::Node(DomKind::Text(own)))
@@ -395,7 +395,7 @@ impl TreeSink for Sink {
     fn append_doctype_to_document(&self, _name: StrTendril, _public: StrTendril, _system: StrTendril) {}
 
     fn get_template_contents(&self, target: &u32) -> u32 {
-        // Contents of a template are not shown: they hang below a document of their own.
+        // Contents of a template are not shown. They have a document of their own as parent.
         let _ = target;
         self.create(SinkKind::Document)
     }

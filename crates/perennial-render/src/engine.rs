@@ -1,8 +1,7 @@
-//! The embedded engine: text of a page and captured requisites -> [`Layout`], without a browser.
+//! Text of a page and captured requisites -> [`Layout`], by the embedded engine, without a browser.
 //!
-//! Style by Stylo, boxes by Taffy, text by Parley, joined by blitz-dom. What the engine would trip over is put
-//! right on the way in (see `build.rs`); what it has no box for is joined from its children on the way out
-//! (module `extract`).
+//! The engine is blitz-dom, with styles by Stylo, boxes by Taffy and text by Parley. `build.rs` changes what the engine
+//! would fail on. `extract.rs` makes a box from the children for elements that have none in the engine.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,16 +16,16 @@ use url::Url;
 use crate::build::Build;
 use crate::dom::Dom;
 use crate::fonts::Fonts;
-use crate::light::light_nodes;
 use crate::mentions::Mentions;
+use crate::parsed::parsed_nodes;
 use crate::resource::{Lookup, Requisite, all_requisites};
 use crate::{extract, tables, words};
 
 /// Name and version of the engine, as recorded in every layout it makes.
 pub const ENGINE: &str = concat!("perennial-render/", env!("CARGO_PKG_VERSION"), " blitz/0.3.0-beta.4");
 
-/// What browsers hide or size and the engine's own stylesheet does not; and the marks of list items, which are no text
-/// of the page and stand outside its boxes.
+/// Styles that browsers have and the engine's own stylesheet lacks. List items get no marks, because these are not text
+/// of the page.
 const EXTRA_CSS: &str =
     "noscript,template,dialog:not([open]),datalist,area,param,source,track,rp{display:none!important}
     object,audio:not([controls]){display:none}
@@ -34,11 +33,11 @@ const EXTRA_CSS: &str =
     select>*{display:none!important}
     li{list-style:none!important}";
 
-/// Shows a page that hides itself until its scripts have run, which they never do here.
+/// Shows a page that hides itself until its scripts have run, because no script runs here.
 const REVEALING_CSS: &str = "html,body{display:block!important}
     html,body,body>*,body>*>*{opacity:1!important;visibility:visible!important}";
 
-/// Requests beyond this number are answered with nothing: stylesheets that import in circles.
+/// Most requests of a page, because stylesheets may import each other in circles. Further ones get an empty answer.
 const MAX_REQUESTS: usize = 4000;
 
 /// Finds what stands at some addresses, in their order.
@@ -66,21 +65,20 @@ impl Engine {
         Engine { fonts: Fonts::load(), sheets, revealing_sheets }
     }
 
-    /// Lays a page out. The engine may panic or run long on pages it was not made for: callers that cannot
-    /// afford that use [`crate::Pool`].
+    /// Lays a page out. The engine may panic or run for long on some pages; [`crate::Pool`] guards against both.
     pub fn layout(&self, html: &str, url: &str, lookup: &Lookup) -> Layout<'static> {
         let dom = Dom::parse(html);
         let base = base_url(&dom, url);
         let boxes = self.boxes(&dom, &base, lookup);
-        boxes.fill(&light_nodes(&dom), base.as_str()).unwrap_or_default().into_owned()
+        boxes.fill(&parsed_nodes(&dom), base.as_str()).unwrap_or_default().into_owned()
     }
 
-    /// Where the nodes of a parsed page are. `base` is what its addresses are relative to.
+    /// Lays out a parsed page. `base` is the address against which its links resolve.
     pub fn boxes(&self, dom: &Dom, base: &Url, lookup: &Lookup) -> Boxes {
         self.boxes_asking(dom, base, &|wanted| all_requisites(wanted, lookup))
     }
 
-    /// The same, with requisites that are already reduced to what layout needs.
+    /// The same with requisites that are already reduced to what layout needs.
     pub(crate) fn boxes_asking(&self, dom: &Dom, base: &Url, ask: &Ask) -> Boxes {
         let boxes = self.boxes_by(dom, base, ask, &self.sheets);
         if dom.has_body_text && is_blank(dom, &boxes) {
@@ -114,7 +112,7 @@ impl Engine {
             mentions.prune(&mut document, &built);
             document.resolve_stylist(0.0);
             tables::mend(&mut document, &built);
-            // The steps of `BaseDocument::resolve` up to the boxes; what follows them there is for painting.
+            // These are the steps of `BaseDocument::resolve` up to the boxes. Its further steps are for painting.
             document.resolve_stylist(0.0);
             words::shorten(&mut document, dom, &built, &self.fonts);
             document.resolve_layout_children();
@@ -126,7 +124,7 @@ impl Engine {
     }
 }
 
-/// `transform` moves boxes that have their place.
+/// Resolves `transform`, which moves boxes after layout.
 fn resolve_transforms(document: &mut BaseDocument, built: &Built) {
     for id in built.ids.iter().flatten() {
         if let Some(node) = document.get_node_mut(*id).filter(|node| node.is_element()) {
@@ -135,7 +133,7 @@ fn resolve_transforms(document: &mut BaseDocument, built: &Built) {
     }
 }
 
-/// Nothing to read.
+/// Whether the boxes show nothing to read.
 fn is_blank(dom: &Dom, boxes: &Boxes) -> bool {
     let is_read = |node: &NodeBox| node.is_visible && node.rect.area() > 0.0 && !dom.is_element(node.source);
     !boxes.nodes.iter().any(is_read)
@@ -188,7 +186,7 @@ fn load_image(document: &mut BaseDocument, url: String, width: u32, height: u32)
 
 type Pending = Vec<(String, Box<dyn NetHandler>)>;
 
-/// Collects what a document asks for, to be answered from the archive between two steps.
+/// Collects the requests of a document, which are answered from the archive between two steps.
 #[derive(Default)]
 struct Net(Mutex<Pending>);
 
@@ -204,7 +202,7 @@ impl NetProvider for Net {
     }
 }
 
-/// Which node of the engine's document stands for which node of the page.
+/// The nodes of the engine's document for the nodes of the page.
 pub(crate) struct Built {
     /// By index of [`Dom::nodes`]; `None` where the engine has no such node.
     pub(crate) ids: Vec<Option<NodeId>>,

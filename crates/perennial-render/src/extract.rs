@@ -20,7 +20,7 @@ use crate::engine::{Built, ENGINE};
 use crate::lines;
 use crate::scope::{self, Cues, Position, Scope};
 
-/// Not part of the output.
+/// Marks nodes that are not part of the output.
 const OMITTED: u32 = u32::MAX;
 
 pub(crate) fn boxes(dom: &Dom, document: &BaseDocument, built: &Built) -> Boxes {
@@ -60,7 +60,7 @@ impl Places<'_> {
                 place = known;
                 break;
             }
-            // A cycle cannot be, but must not hang us either.
+            // There should be no cycle, but if there were one the loop must end.
             if chain.len() > 100_000 {
                 break;
             }
@@ -78,7 +78,7 @@ impl Places<'_> {
     }
 }
 
-/// Where a box stands in its containing block, moved by a transform that only moves.
+/// The place of a box in its containing block, with a transform that only moves it.
 fn offset(node: &Node) -> (f32, f32) {
     if node.is_text_node() || node.element_data().is_none() {
         return (0.0, 0.0);
@@ -217,7 +217,7 @@ fn display(styles: &ComputedValues) -> Display {
     }
 }
 
-/// The engine has no box for it: its place is where its children are.
+/// Whether the engine has no box for it, so that it gets the union of its children.
 fn is_boxless(styles: &ComputedValues, node: &Node) -> bool {
     let display = styles.clone_display();
     let is_part_of_table = matches!(

@@ -1,4 +1,4 @@
-//! The fonts that we ship, under the names that pages ask for, so that layout is the same on every machine.
+//! The names that pages ask for -> the fonts that are built in, so that layout is the same on every machine.
 //!
 //! DejaVu is wide, like Verdana. The condensed cut is as wide as Arial on average, so it stands in for the
 //! families that share Arial's proportions; lines then break about where a reader's browser breaks them.
@@ -64,14 +64,14 @@ const SERIF_NAMES: [&str; 7] =
 const MONO_NAMES: [&str; 7] =
     ["Courier New", "Courier", "Monaco", "Menlo", "Consolas", "Liberation Mono", "DejaVu Sans Mono"];
 
-/// Scripts whose text falls back to our fonts; what they lack shows as boxes, but still takes room.
+/// Scripts whose text falls back to our fonts. Letters that these lack take the room of a box.
 const SCRIPTS: [&[u8; 4]; 30] = [
     b"Latn", b"Cyrl", b"Grek", b"Arab", b"Hebr", b"Hani", b"Hira", b"Kana", b"Hang", b"Thai", b"Deva",
     b"Beng", b"Taml", b"Telu", b"Gujr", b"Guru", b"Knda", b"Mlym", b"Orya", b"Sinh", b"Khmr", b"Laoo",
     b"Mymr", b"Tibt", b"Geor", b"Armn", b"Ethi", b"Mong", b"Zyyy", b"Zinh",
 ];
 
-/// The families by number, with the names they go by.
+/// The families by number, with the names that pages use for them.
 const FAMILIES: [(Family, &[&str]); 4] = [
     (SANS, &WIDE_NAMES),
     (SANS_CONDENSED, &SANS_NAMES),
@@ -132,7 +132,7 @@ fn register(collection: &mut Collection, family: Family, names: &[&str]) {
     ]) {
         let blob = Blob::new(Arc::new(Sfnt::new(cut()).for_layout()) as _);
         for name in names {
-            // The condensed cuts pose as normal ones, or a request for normal width would pass them over.
+            // The condensed cuts are registered as normal ones, because a request for normal width would skip them.
             let info = FontInfoOverride {
                 family_name: Some(name),
                 width: Some(FontWidth::NORMAL),

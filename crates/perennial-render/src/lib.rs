@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`resource`] | a captured stylesheet or image -> its text or size |
 //! | [`dom`] | text -> a bounded tree |
-//! | [`light`] | tree -> the nodes that a structure fingerprint reads |
+//! | [`parsed`] | tree -> the nodes that a structure fingerprint reads |
 //! | [`engine`] | tree and requisites -> layout, by style and boxes |
 //! | [`structural`] | tree -> a plain layout from tags alone, when the engine fails |
 //! | [`wire`], [`worker`], [`pool`] | pages -> layouts in processes of their own, bounded in time and memory |
@@ -15,7 +15,7 @@ pub mod resource;
 
 pub mod dom;
 
-pub mod light;
+pub mod parsed;
 
 mod build;
 mod extract;

@@ -1,8 +1,8 @@
 //! Lines of text as the engine laid them out -> a rectangle for each text node.
 //!
-//! A line knows which element each run of glyphs belongs to, not which text. Characters come in document order on
-//! both sides, so the n-th visible character of the lines is the n-th visible character of the texts; where
-//! the two drift apart (`text-transform` can turn one letter into two) the element puts them right again.
+//! A line knows the element of each run of glyphs, but not its text node. Characters come in document order on
+//! both sides, so that the n-th visible character of the lines is the n-th visible character of the texts. Where
+//! the two counts drift apart (`text-transform` can turn one letter into two) the element corrects them.
 
 use std::collections::HashMap;
 
@@ -102,7 +102,7 @@ impl InlineRoot<'_> {
     fn place(mut self, rects: &mut HashMap<NodeId, Rect>) {
         match self.pieces {
             [] => return,
-            // A paragraph of one text and nothing else: its lines are its own.
+            // In a paragraph of a single text all lines belong to it.
             [only] if self.lines.layout.inline_boxes().len() == 0 => {
                 for line in self.lines.layout.lines() {
                     let metrics = line.metrics();
@@ -156,7 +156,7 @@ impl InlineRoot<'_> {
         rects.insert(text, joined);
     }
 
-    /// A run whose element has several texts: its clusters are told apart one by one. `place` is the run that was
+    /// For a run whose element has several texts, the text of each cluster is found one by one. `place` is the run that was
     /// begun on this line and how many of its clusters are already used.
     fn split(
         &mut self,

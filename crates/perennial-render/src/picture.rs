@@ -6,12 +6,12 @@
 use perennial_core::layout::{Layout, Rect, VIEWPORT_WIDTH};
 use perennial_core::segment::{Block, BlockTree};
 
-/// A page is drawn down to here.
+/// A page is drawn down to this height.
 const MAX_HEIGHT: f32 = 16_000.0;
 
 type Rgb = [u8; 3];
 
-/// A screenshot that is no picture.
+/// A screenshot that cannot be read as a picture.
 #[derive(Debug, thiserror::Error)]
 #[error("the browser's screenshot cannot be read ({0}): use --format svg")]
 pub struct PictureError(String);
@@ -39,7 +39,7 @@ pub fn draw_png(
     canvas.to_png()
 }
 
-/// From pale blue over yellow to red; the eye judges the square root better.
+/// From pale blue over yellow to red, by the square root, which the eye tells apart better.
 fn colour(importance: f32) -> Rgb {
     let heat = importance.clamp(0.0, 1.0).sqrt();
     let blend = |cold: f32, hot: f32| (cold + (hot - cold) * heat) as u8;
@@ -56,7 +56,7 @@ fn label(canvas: &mut Canvas, leaf: &Block) {
     }
 }
 
-/// The page without a browser: backgrounds, images as boxes, texts as bars.
+/// Draws the page from its layout: backgrounds, images as boxes, texts as bars.
 fn sketch(layout: &Layout) -> Canvas {
     let width =
         if layout.width.is_finite() { layout.width.clamp(VIEWPORT_WIDTH, 4000.0) } else { VIEWPORT_WIDTH };
@@ -131,7 +131,7 @@ impl Canvas {
 
     /// Blends a rectangle in; `alpha` is 0 to 255.
     fn fill(&mut self, rect: &Rect, color: Rgb, alpha: u16) {
-        // Casts from float clamp, and what is not a number becomes 0.
+        // Casts from float clamp, and NaN becomes 0.
         let (left, right) = (rect.x.max(0.0) as usize, (rect.right().max(0.0) as usize).min(self.width));
         let (top, bottom) = (rect.y.max(0.0) as usize, (rect.bottom().max(0.0) as usize).min(self.height));
         for y in top..bottom {
@@ -173,7 +173,7 @@ impl Canvas {
     }
 }
 
-/// Digits and what else stands in a reference, three by five.
+/// The characters of a reference, three by five pixels.
 const GLYPHS: [(char, [u8; 5]); 12] = [
     ('0', [7, 5, 5, 5, 7]),
     ('1', [2, 6, 2, 2, 7]),

@@ -17,12 +17,12 @@ use url::Url;
 
 use crate::dom::Dom;
 use crate::engine::base_url;
-use crate::light::light_nodes;
+use crate::parsed::parsed_nodes;
 use crate::resource::{Lookup, all_requisites};
 use crate::structural;
 use crate::wire::{Message, body_length, page_frame};
 
-/// How a worker is started: this program again, with its hidden subcommand.
+/// The command that starts a worker: this program, with its hidden subcommand.
 #[derive(Clone, Debug)]
 pub struct WorkerCommand {
     /// The executable.
@@ -31,12 +31,12 @@ pub struct WorkerCommand {
     pub arguments: Vec<OsString>,
 }
 
-/// What one page may cost.
+/// Limits for one page and one worker.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Longest time for one page.
     pub time: Duration,
-    /// Pages after which a worker is replaced, so that what it leaks stays bounded.
+    /// Pages after which a worker is replaced, so that memory leaks stay bounded.
     pub pages_per_worker: u32,
 }
 
@@ -46,7 +46,7 @@ impl Default for Limits {
     }
 }
 
-/// Address space of a worker unless told otherwise: the engine needs about 20 MB for a usual page.
+/// Default address space of a worker. The engine needs about 20 MB for a usual page.
 pub const WORKER_MEMORY_BYTES: u64 = 2 << 30;
 
 /// Why a page has no layout by the engine.
@@ -66,12 +66,12 @@ pub enum Fallback {
     NotStarted(String),
 }
 
-/// A layout, and why it is only the structural one if it is.
+/// A layout, and the reason if it is only the structural one.
 #[derive(Clone, Debug)]
 pub struct Rendered {
     /// The layout.
     pub layout: Layout<'static>,
-    /// Why the engine did not make it; `None` when it did.
+    /// Why the engine did not make the layout; `None` when it did.
     pub fallback: Option<Fallback>,
 }
 
@@ -96,19 +96,19 @@ impl Pool {
         }
     }
 
-    /// Lays a page out; cannot fail.
+    /// Lays a page out. This cannot fail.
     pub fn layout(&self, html: &str, url: &str, lookup: &Lookup) -> Rendered {
         let dom = Dom::parse(html);
         let base = base_url(&dom, url);
         let (layout, fallback) = match self.boxes(&dom, &base, lookup) {
-            Ok(boxes) => (boxes.fill(&light_nodes(&dom), base.as_str()).unwrap_or_default(), None),
+            Ok(boxes) => (boxes.fill(&parsed_nodes(&dom), base.as_str()).unwrap_or_default(), None),
             Err(fallback) => (structural::layout(&dom, url), Some(fallback)),
         };
         Rendered { layout: layout.into_owned(), fallback }
     }
 
-    /// Where the nodes of a parsed page are, or why only [`structural::layout`] can tell. `base` is what its addresses are
-    /// relative to.
+    /// Lays out a parsed page, or says why only [`structural::layout`] can. `base` is the address against which its
+    /// links resolve.
     pub fn boxes(&self, dom: &Dom, base: &Url, lookup: &Lookup) -> Result<Boxes, Fallback> {
         self.n_pages.fetch_add(1, Ordering::Relaxed);
         let boxes = self.try_boxes(dom, base, lookup);
@@ -135,7 +135,7 @@ impl Pool {
         let deadline = Instant::now() + self.limits.time;
         let outcome = worker.boxes(dom, base, lookup, deadline);
         worker.n_pages += 1;
-        // After a panic the engine's thread-local state is not to be trusted.
+        // After a panic the thread-local state of the engine may be wrong.
         if outcome.is_ok() && worker.n_pages < self.limits.pages_per_worker {
             self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(worker);
         }
@@ -226,7 +226,7 @@ impl Worker {
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        // Either may fail because the process has already ended.
+        // Both calls may fail because the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,6 +1,6 @@
 //! A captured stylesheet or image -> what layout needs of it: text of CSS, size of an image.
 //!
-//! Nothing here touches a network: what the archive does not hold is absent, and layout goes on without it.
+//! There is no network here. A resource that the archive does not hold is absent, and layout goes on without it.
 
 use data_encoding::BASE64;
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
@@ -12,14 +12,14 @@ pub struct Captured {
     pub status: u16,
     /// The `Content-Type` header as sent; empty when there was none.
     pub content_type: String,
-    /// The body with transfer and content encodings taken off.
+    /// The body without transfer and content encodings.
     pub body: Vec<u8>,
 }
 
 /// Finds a captured resource by its absolute address.
 pub type Lookup<'a> = dyn Fn(&str) -> Option<Captured> + Sync + 'a;
 
-/// Finds nothing: layout with the styles inside the page alone.
+/// Finds no resource, so that only the styles inside the page count.
 pub fn nothing(_url: &str) -> Option<Captured> {
     None
 }
@@ -31,7 +31,7 @@ pub enum Requisite {
     Image(u32, u32),
     /// A stylesheet in UTF-8.
     Css(String),
-    /// Not captured, a font, a script: nothing that moves a box.
+    /// Nothing that moves a box: a font, a script, or a resource that was not captured.
     Absent,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn all_requisites(urls: &[String], lookup: &Lookup) -> Vec<Requisite>
     urls.iter().map(|url| requisite(url, lookup)).collect()
 }
 
-/// The same with any way of looking up.
+/// The same with any lookup function.
 pub(crate) fn requisite_with(url: &str, lookup: impl Fn(&str) -> Option<Captured>) -> Requisite {
     let captured = match url.strip_prefix("data:") {
         Some(rest) => data_url(rest),
@@ -117,7 +117,7 @@ pub fn image_size(bytes: &[u8]) -> Option<(u32, u32)> {
 fn svg_size(bytes: &[u8]) -> Option<(u32, u32)> {
     let head = String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]);
     let start = head.find("<svg")?;
-    // A page or a stylesheet may mention an <svg> further down.
+    // Only the beginning counts, because a page or a stylesheet may mention an <svg> further down.
     let is_prolog = |part: &str| part.trim_start_matches('\u{feff}').trim_start().is_empty();
     if !is_prolog(&head[..start]) && !head.trim_start_matches('\u{feff}').trim_start().starts_with(['<']) {
         return None;

@@ -1,6 +1,6 @@
-//! What a node hands down to those below it: whether they can be seen, whether they stay in view.
+//! The styles of nodes above -> whether a node can be seen and whether it stays in view.
 //!
-//! One rule for both engines, so that the same page has the same visible words in both.
+//! Both engines use this module, so that the same page has the same visible words in both.
 
 use perennial_core::layout::Rect;
 
@@ -15,14 +15,14 @@ pub(crate) enum Position {
     Sticky,
 }
 
-/// The styles of one element that decide.
+/// The styles of one element that decide what can be seen below it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cues {
     pub(crate) position: Position,
     pub(crate) is_transparent: bool,
-    /// Cuts what overflows its box.
+    /// Whether it clips what overflows its box.
     pub(crate) is_cutting: bool,
-    /// `visibility: visible`, which is inherited.
+    /// Whether it has `visibility: visible`, which is inherited.
     pub(crate) is_visible: bool,
     /// `aria-hidden="true"`.
     pub(crate) is_kept_from_readers: bool,
@@ -32,8 +32,8 @@ pub(crate) struct Cues {
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Scope {
     pub(crate) is_hidden: bool,
-    /// Below a box that shows nothing because it is empty and cuts what overflows; one that is not positioned
-    /// does not cut what is positioned absolutely.
+    /// Whether a box above is empty and clips what overflows, so that nothing below it shows. A box that is not
+    /// positioned does not clip what is positioned absolutely.
     pub(crate) is_cut: bool,
     is_cut_by_positioned: bool,
     pub(crate) is_fixed: bool,

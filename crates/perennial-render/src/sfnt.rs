@@ -1,8 +1,8 @@
-//! The font files that we ship -> what layout asks of a font, and one letter for every width.
+//! Font files -> fonts with only what layout needs, and one letter for every width.
 //!
-//! Layout asks which letters a font has and how wide they are. Kerning, ligatures and the rules of scripts (GSUB, GPOS) move a
-//! line by less than our fonts differ from the reader's, and outlines are never drawn: those tables are left out. In their
-//! place each font gets [`STAND_INS`], letters of every width, for words that are laid out as one letter.
+//! Layout needs to know which letters a font has and how wide they are. Kerning, ligatures and the shaping of scripts (GSUB,
+//! GPOS) move a line by less than our fonts differ from the reader's, and outlines are never drawn, so these tables are left
+//! out. Each font gets [`STAND_INS`] instead, letters of every width, for words that are laid out as one letter.
 
 use std::ops::Range;
 
@@ -10,10 +10,10 @@ use std::ops::Range;
 /// private use, where no page's icons are.
 pub(crate) const STAND_INS: Range<u32> = 0x10_F000..0x10_F800;
 
-/// In font units: a sixty-fourth of the font's size.
+/// The step in font units: a sixty-fourth of the font's size.
 pub(crate) const STAND_IN_STEP: u16 = UNITS_PER_EM / 64;
 
-/// Of all our fonts.
+/// Units of the font size, the same in all our fonts.
 const UNITS_PER_EM: u16 = 2048;
 
 /// Letters whose widths are kept: Latin, Greek and Cyrillic.
@@ -69,7 +69,7 @@ impl<'a> Sfnt<'a> {
         let n_long = usize::from(u16_at(self.table(b"hhea"), 34));
         let metric = |glyph: usize| match glyph.checked_sub(n_long) {
             None => (u16_at(table, 4 * glyph), u16_at(table, 4 * glyph + 2)),
-            // The last ones share one advance.
+            // The last glyphs share one advance.
             Some(short) => (u16_at(table, 4 * (n_long - 1)), u16_at(table, 4 * n_long + 2 * short)),
         };
         (0..n_glyphs).map(metric).collect()
@@ -126,7 +126,7 @@ fn cmap(groups: &[[u32; 3]]) -> Vec<u8> {
 
 fn file(version: &[u8], tables: &[(&[u8; 4], Vec<u8>)]) -> Vec<u8> {
     let mut directory = version.to_vec();
-    // The three fields after the number help a binary search over the tables; no reader here uses them.
+    // The three fields after the number help a binary search over the tables. The engine does not use them.
     for field in [tables.len() as u16, 0, 0, 0] {
         directory.extend(field.to_be_bytes());
     }

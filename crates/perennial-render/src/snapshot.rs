@@ -27,7 +27,7 @@ pub(crate) const STYLES: [&str; 11] = [
 
 const OMITTED: u32 = u32::MAX;
 
-/// Reads a snapshot. What is missing from it is empty in the layout.
+/// Reads a snapshot. What is missing in it is empty in the layout.
 pub(crate) fn layout(snapshot: &Value, base_url: &str, engine: &str) -> Layout<'static> {
     let document = &snapshot["documents"][0];
     let columns = Columns {
@@ -159,7 +159,7 @@ impl<'a> Read<'a> {
     }
 
     fn has_shown_child(&self, index: usize) -> bool {
-        // Children follow their parent; only the first few decide.
+        // Children follow their parent. Only the first few are looked at.
         let parents = array(&self.columns.nodes["parentIndex"]);
         (index + 1..parents.len().min(index + 64))
             .any(|child| parents[child].as_u64() == Some(index as u64) && self.box_of[child].is_some())
@@ -236,7 +236,7 @@ fn display(name: &str) -> Display {
     }
 }
 
-/// `rgb(1, 2, 3)` and `rgba(1, 2, 3, 0.5)`; other colour spaces are rare enough to be grey.
+/// Reads `rgb(1, 2, 3)` and `rgba(1, 2, 3, 0.5)`. Colours in other colour spaces are rare and count as grey.
 fn color(text: &str) -> Rgba {
     let Some((_, numbers)) = text.split_once('(') else { return Rgba::default() };
     if !text.starts_with("rgb") {

@@ -1,7 +1,7 @@
-//! A parsed page -> a plain [`Layout`] from its tags alone: the fall-back when the engine fails on a page.
+//! A parsed page -> a plain [`Layout`] from its tags alone, used when the engine fails on a page.
 //!
-//! Tags decide what is a block, text is estimated at half an em a character, blocks stack, cells of a table row
-//! stand side by side. Linear in the page, cannot fail, and good enough to keep every word in a block.
+//! Tags decide what is a block, a character counts half an em, blocks are stacked, and cells of a table row are side by
+//! side. This takes linear time, cannot fail, and keeps every word in a block.
 
 use perennial_core::layout::{Display, Layout, LayoutNode, Rect, Rgba, VIEWPORT_WIDTH};
 
@@ -44,7 +44,7 @@ enum Kind {
     Row,
 }
 
-/// A block that is open: where its next line or child goes.
+/// An open block, and the place of its next line or child.
 struct Block {
     x: f32,
     y: f32,
@@ -157,7 +157,7 @@ impl<'a> Flow<'a> {
         self.join(out);
     }
 
-    /// An inline element is where its children are.
+    /// An inline element gets the union of its children.
     fn join(&mut self, out: u32) {
         let (rect, parent) = (self.nodes[out as usize].rect, self.nodes[out as usize].parent);
         if let Some(parent) = parent.filter(|&parent| kind(&self.nodes[parent as usize].tag) == Kind::Inline)
@@ -182,7 +182,7 @@ impl<'a> Flow<'a> {
         self.join(self.nodes.len() as u32 - 1);
     }
 
-    /// An image or a control takes part in a line like a long word.
+    /// An image or a control counts as a long word of its line.
     fn replaced(&mut self, source: &DomNode) -> Rect {
         let size = |name: &str, default: f32| {
             let given = source

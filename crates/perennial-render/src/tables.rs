@@ -1,7 +1,8 @@
-//! Puts right what the engine lacks of CSS tables: it makes no anonymous boxes (CSS 2.2, 17.2.1).
+//! Styled nodes -> the same with displays that the engine knows, because it makes no anonymous table boxes (CSS 2.2,
+//! 17.2.1).
 //!
-//! `display: table` with children that are no rows would be dropped, and rows outside a table would stack their
-//! cells. Both are rewritten to a display that the engine knows, after style and before the first layout.
+//! A `display: table` with children that are no rows would be dropped, and rows outside a table would stack their
+//! cells. Both get another display, after style and before the first layout.
 
 use blitz_dom::{BaseDocument, Node, NodeId};
 use style::values::specified::box_::{DisplayInside, DisplayOutside};
@@ -17,7 +18,7 @@ enum Part {
     Caption,
     Column,
     Other,
-    /// Out of flow, hidden, or nothing but white space: no part of the decision.
+    /// Out of flow, hidden, or only white space: it does not count.
     Ignored,
 }
 
@@ -46,7 +47,7 @@ fn mend_children(document: &BaseDocument, node: &Node, changes: &mut Vec<(NodeId
         Part::Ignored if !is_shown(node) => {}
         Part::Table if children.is_empty() => {}
         Part::Table if is_all(&[Part::RowGroup, Part::Row, Part::Caption, Part::Column]) => {}
-        // Cells straight in a table stand side by side.
+        // Cells without a row in a table are side by side.
         Part::Table if is_all(&[Part::Cell]) => changes.push((node.id, "flex")),
         Part::Table => {
             changes.push((node.id, "block"));
@@ -62,7 +63,7 @@ fn mend_children(document: &BaseDocument, node: &Node, changes: &mut Vec<(NodeId
     }
 }
 
-/// Parts of a table outside any table: a group of rows is a table, a row is a line of boxes.
+/// Outside any table, a group of rows becomes a table and a row becomes a line of boxes.
 fn orphans(children: &[(NodeId, Part)], changes: &mut Vec<(NodeId, &'static str)>) {
     for (id, part) in children {
         match part {

@@ -1,8 +1,8 @@
 //! Messages between this process and a render worker <-> bytes.
 //!
 //! A frame is its length (4 bytes, little endian), its kind (1 byte) and its fields: numbers as LEB128, floats as
-//! 4 bytes, texts with their length before them. A page goes out as the nodes that the engine takes, each name written
-//! once, and comes back as boxes; its words stay at home. Not a format for keeping: both ends are the same program.
+//! 4 bytes, texts with their length before them. A page is sent as the nodes that the engine takes, each name written
+//! once; its boxes come back without words. It is never stored, because both ends are the same program.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
@@ -14,10 +14,10 @@ use crate::build;
 use crate::dom::{Dom, DomKind, DomNode};
 use crate::resource::Requisite;
 
-/// A frame longer than this is not ours.
+/// Longest frame.
 const MAX_FRAME: usize = 1 << 30;
 
-/// What the two ends say to each other.
+/// A message between the two ends.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
     /// To the worker: lay this page out.
@@ -26,16 +26,16 @@ pub enum Message {
     Need(Vec<String>),
     /// To the worker: what was found there.
     Answer(Vec<Requisite>),
-    /// From the worker: done.
+    /// From the worker: the layout.
     Done(Box<Boxes>),
-    /// From the worker: the engine panicked, with its words.
+    /// From the worker: the engine panicked with this message.
     Panicked(String),
 }
 
 /// A page as the worker sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SentPage {
-    /// What its addresses are relative to.
+    /// The address against which its links resolve.
     pub base: String,
     /// Its nodes, as far as the engine takes them.
     pub dom: Dom,
@@ -47,7 +47,7 @@ pub struct SentPage {
 #[derive(Debug, thiserror::Error)]
 #[error("a render worker sent a broken frame at byte {at}: update so that both ends are the same program")]
 pub struct WireError {
-    /// Where it was noticed.
+    /// The offset of the error.
     pub at: usize,
 }
 
@@ -405,7 +405,7 @@ impl Fields<'_> {
     fn boxes(&mut self) -> Result<Boxes, WireError> {
         let (engine, width, height) = (self.text()?, self.float()?, self.float()?);
         let n_nodes = self.number()? as usize;
-        // A node takes more than 30 bytes: a count beyond what is left is a lie.
+        // A node takes more than 30 bytes, so that a higher count cannot be true.
         let mut nodes = Vec::with_capacity(n_nodes.min((self.bytes.len() - self.at) / 30 + 1));
         for index in 0..n_nodes {
             nodes.push(self.node(index)?);

@@ -1,5 +1,5 @@
-//! Words -> letters as wide as they are. Layout asks of a word how wide it is and that it stays whole, and lays out every
-//! letter of it at great length; one letter in its place gives the same lines for a sixth of that work.
+//! Words -> single letters of the same width. For lines, layout needs only the width of a word and that it stays whole. One
+//! letter in its place gives the same lines for a sixth of the work.
 
 use blitz_dom::{BaseDocument, NodeData};
 use style::Zero;
@@ -11,10 +11,10 @@ use crate::engine::Built;
 use crate::fonts::Fonts;
 use crate::sfnt::{STAND_IN_STEP, STAND_INS, Widths};
 
-/// A longer word may have to be broken, and keeps its letters.
+/// A longer word keeps its letters, because it may have to be broken.
 const LONGEST: usize = 24;
 
-/// Shortens the texts of a document that has its styles and no boxes yet.
+/// Shortens the texts of a document that has styles but no boxes yet.
 pub(crate) fn shorten(document: &mut BaseDocument, dom: &Dom, built: &Built, fonts: &Fonts) {
     let mut short = String::new();
     for (node, id) in dom.nodes.iter().zip(&built.ids) {
@@ -38,7 +38,7 @@ pub(crate) fn shorten(document: &mut BaseDocument, dom: &Dom, built: &Built, fon
     }
 }
 
-/// Nothing is done to letters that a word as a whole does not show.
+/// Whether no style works on single letters, so that words may be shortened.
 fn keeps_words_whole(styles: &ComputedValues) -> bool {
     styles.clone_text_transform() == TextTransform::NONE
         && styles.clone_letter_spacing().0.is_zero()
@@ -59,27 +59,28 @@ fn shorten_into(short: &mut String, text: &str, widths: &Widths) {
     }
 }
 
-/// The letter that is so wide; none is as wide as the longest words.
+/// The letter of this width; `None` for the longest words, for which there is no letter.
 fn stand_in(width: u32) -> Option<char> {
     let n_steps = width.saturating_add(u32::from(STAND_IN_STEP) / 2) / u32::from(STAND_IN_STEP);
     let letter = STAND_INS.start.saturating_add(n_steps);
     char::from_u32(letter).filter(|_| STAND_INS.contains(&letter))
 }
 
-/// Bytes, letters and width of the word at the start of a text; nothing where there is none.
+/// Bytes, letters and width of the word at the start of a text; 0 bytes where there is none.
 fn word_at(text: &str, widths: &Widths) -> (usize, usize, u32) {
     let (mut n_bytes, mut n_letters, mut sum) = (0, 0, 0);
     for letter in text.chars().take_while(|letter| is_in_word(*letter)) {
         let Some(width) = widths.of(letter) else { break };
         n_bytes += letter.len_utf8();
         n_letters += 1;
-        // A hostile word has millions of letters.
+        // A hostile word may have millions of letters.
         sum = u32::saturating_add(sum, u32::from(width));
     }
     (n_bytes, n_letters, sum)
 }
 
-/// No line breaks before or after these within a word (Unicode annex 14: AL, NU, IS, QU and brackets between letters).
+/// Characters before or after which no line breaks within a word (Unicode annex 14: AL, NU, IS, QU and brackets between
+/// letters).
 fn is_in_word(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '.' | ',' | ':' | ';' | '\'' | '"' | '(' | ')')
 }
@@ -119,7 +120,7 @@ mod tests {
         }
     }
 
-    /// `overflow-wrap: anywhere` keeps the letters, and breaks no word that fits into a line.
+    /// Under `overflow-wrap: anywhere` words keep their letters, and no word that fits into a line is broken.
     #[test]
     fn lines_are_those_of_the_letters() {
         let engine = crate::Engine::new();

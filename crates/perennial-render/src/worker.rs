@@ -1,8 +1,8 @@
-//! The worker's end: pages from standard input -> layouts on standard output, one after the other.
+//! Pages from standard input -> layouts on standard output, one after the other: the worker's end of the pipe.
 //!
-//! The same executable runs as its own worker (`perennial render-worker`), so that a page which makes the engine
-//! overflow its stack, eat memory or run for ever costs that page and no other. The worker limits its own memory;
-//! the other end ([`crate::pool`]) limits its time.
+//! The same executable runs as its own worker (`perennial render-worker`). A page that makes the engine overflow its stack,
+//! use up memory or run for ever then harms no other page. The worker limits its own memory; the other end
+//! ([`crate::pool`]) limits its time.
 
 use std::io::{self, BufReader, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,7 +21,7 @@ const STACK_BYTES: usize = 64 << 20;
 /// Serves pages until the other end closes. `memory_bytes` bounds the address space of this process.
 pub fn serve(memory_bytes: u64) -> io::Result<()> {
     limit_memory(memory_bytes)?;
-    // The message goes to the other end; a backtrace on standard error helps nobody.
+    // The message goes to the other end. A backtrace on standard error would be of no use.
     std::panic::set_hook(Box::new(|_| {}));
     let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
     let serving = thread.spawn(|| converse(BufReader::new(io::stdin()), io::stdout()))?;
@@ -87,7 +87,7 @@ fn ask_other_end(streams: &Mutex<(impl Read, impl Write)>, wanted: Vec<String>) 
     let (from, to) = &mut *lock(streams);
     match Message::Need(wanted).write(to).and_then(|()| Message::read(from)) {
         Ok(Some(Message::Answer(found))) => found,
-        // The other end is gone: what follows will notice.
+        // The other end is gone, and the next read will end the worker.
         _ => Vec::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! Traces cut into several stretches -> how a strategy does in each, so that a gain on one is not taken for a gain.
+//! Traces, cut into several stretches -> the quality of a strategy in each, since a gain in one stretch may be chance.
 //!
 //! `cargo run --release -p perennial-sim --example stretches -- FILE... [--goal pooled|5.13|count] [--budget 5,10]
 //! [--strategy NAME,...] [--from 0] [--n 10] [--step-days 14] [--days 70] [--burn-in 14] [--floor SHARE] [--vary] [--known] [--slot 60]`
@@ -13,7 +13,7 @@ use perennial_sim::experiment::{Experiment, Run};
 use perennial_sim::trace::{self, TraceStart};
 use perennial_sim::world::World;
 
-/// What stands on the command line: files, and options with their values.
+/// The arguments of the command line: files, and options with their values.
 struct Asked {
     files: Vec<String>,
     options: HashMap<String, String>,
@@ -75,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let experiment = asked.experiment()?;
     let worlds: Vec<World> = asked.files.iter().map(|file| read(file)).collect::<Result<_, _>>()?;
     let first = worlds.first().ok_or("name a trace file")?.start;
-    // Whole days, as `perennial simulate` cuts them.
+    // Stretches begin at midnight, as in `perennial simulate`.
     let first = first - Span::from_secs(first.as_secs().rem_euclid(86_400));
     let days = (asked.number("burn-in", 14.0)? + asked.number("days", 70.0)?) as u32;
     let without = asked.options.get("without");

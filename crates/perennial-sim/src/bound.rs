@@ -1,8 +1,8 @@
-//! A world and a budget -> what no crawler could beat.
+//! A world and a budget -> bounds on completeness that no crawler can exceed (docs/papers.md, Bounds).
 //!
-//! Two bounds, each a Lagrangian relaxation: every slot's visits get a price, every page then plans for itself,
-//! and the sum of what pages gain and what the budget is worth bounds every schedule from above, whatever the
-//! prices are (weak duality). The prices are moved until demand fits the budget.
+//! Both bounds are Lagrangian relaxations. The visits of every slot get a price, and every page then plans for itself.
+//! The net gain of all pages plus the value of the budget at these prices bounds every schedule from above, whatever
+//! the prices are (weak duality). The prices are moved until demand fits the budget.
 //! - [`clairvoyant`]: all changes are known in advance. A page's plan is a dynamic program over slots with two
 //!   states: its present version is captured, or not yet.
 //! - [`pattern_known`]: only the rates and mean importances are known. Between visits nothing is learned that a
@@ -11,7 +11,7 @@
 mod clairvoyant;
 mod pattern;
 
-pub use clairvoyant::{Rule, clairvoyant};
+pub use clairvoyant::{Constraint, clairvoyant};
 pub use pattern::{known_rates, pattern_known};
 
 use perennial_core::page::SiteId;
@@ -23,19 +23,19 @@ use crate::world::World;
 
 /// Rounds without a better bound after which steps shrink.
 const PATIENCE: usize = 8;
-/// How much of the last direction is kept. Where slots are alike, demand jumps from the dearer to the cheaper and back; the
+/// Share of the last direction that is kept. Between slots that are alike, all demand jumps to the cheaper one and back; the
 /// mean of the two directions leads down between them.
 const MOMENTUM: f64 = 0.8;
-/// Demand counts up to so many times beyond supply. Were it cut at once the supply, as lack is by nature, two slots between
-/// which all demand jumps would seem to be in balance.
+/// The largest excess of demand over supply that counts, in units of the supply. It is above 1, the largest lack of demand,
+/// because two slots between which all demand jumps would otherwise seem to be in balance.
 const MOST_EXCESS: f64 = 4.0;
 
-/// What is bounded: the changes in a window, visits in slots, so many visits an hour.
+/// What is bounded: which changes count, the slots, the budget and the goal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BoundSpec {
-    /// Whose changes count.
+    /// The window whose changes count.
     pub window: Window,
-    /// A page is visited at most once in each.
+    /// Length of a slot.
     pub slot: Span,
     /// The budget.
     pub visits_per_hour: f64,
@@ -51,7 +51,7 @@ impl BoundSpec {
         ((length + slot - 1) / slot) as usize
     }
 
-    /// Whole visits of each slot, as the scheduler hands them out: fractions wait for the next.
+    /// Whole visits of each slot, as the scheduler grants them: fractions are carried over to the next slot.
     fn capacities(&self) -> Vec<f64> {
         let each = self.visits_per_hour * self.slot.as_hours_f64();
         let until = |n: usize| (each * n as f64 + 1e-9).floor();
@@ -59,7 +59,7 @@ impl BoundSpec {
     }
 }
 
-/// What a unit of importance of each page is worth under a goal, so that all that existed is worth 1.
+/// The value of a unit of importance of each page under a goal, scaled so that everything that existed is worth 1.
 fn values(world: &World, spec: &BoundSpec) -> Vec<f64> {
     let existing: Vec<(f64, f64)> = world
         .pages
@@ -87,13 +87,12 @@ fn values(world: &World, spec: &BoundSpec) -> Vec<f64> {
     existing.iter().map(each).collect()
 }
 
-/// Moves prices until demand meets supply. `demand(prices)` answers the pages' total gain net of prices and how
-/// many visits they want at each price; the answer is the least bound that was found,
-/// and its prices.
+/// Moves prices until demand meets supply. `demand(prices)` returns the pages' total gain net of prices and how
+/// many visits they want in each slot. Returns the prices of the least bound that was found, and that bound.
 ///
-/// Subgradient steps that shrink when they lead nowhere, in units of the present mean price, and at first of what a visit earns where
-/// visits cost nothing: prices have the unit of the goal, which differs by orders of magnitude between worlds, and
-/// where only some slots are short the mean price starts from nothing.
+/// These are subgradient steps that shrink when they find no better bound. A step is measured in the present mean price,
+/// because prices have the unit of the goal, which differs by orders of magnitude between worlds. It is measured in at least
+/// a fifth of what a visit earns without prices, because the mean price starts near 0 where only some slots are short.
 fn least_bound(
     supply: &[f64],
     mut prices: Vec<f64>,
@@ -117,7 +116,7 @@ fn least_bound(
             n_in_vain += 1;
         }
         if n_in_vain >= PATIENCE {
-            // Back to the best prices, where shorter steps may lead further down.
+            // Goes back to the best prices, from which shorter steps may lead further down.
             prices.clone_from(&best.0);
             (step, n_in_vain) = (step * 0.6, 0);
             heading.fill(0.0);
@@ -134,7 +133,7 @@ fn least_bound(
     best
 }
 
-/// One price for all visits: the start of the search, and the exact answer when only the sum is limited.
+/// One price for all visits, and its bound. It starts the search, and it is exact when only the sum of visits is limited.
 fn uniform_price(total: f64, highest: f64, mut demand: impl FnMut(f64) -> (f64, f64)) -> (f64, f64) {
     let (mut low, mut high) = (0.0, highest.max(f64::MIN_POSITIVE));
     let mut best = f64::INFINITY;

@@ -1,30 +1,30 @@
-//! Results -> which of the papers' findings hold in this world, and which do not.
+//! Results -> which findings of P-PATTERN 9 and P-QUALITY 7 hold in this world (docs/papers.md, The papers' world).
 
 use crate::experiment::{Line, Outcome};
 
-/// A finding of a paper, and what came out here.
+/// A finding of a paper, and whether the results confirm it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Claim {
-    /// Where it is said.
+    /// The paper and its figure.
     pub source: &'static str,
     /// What it says.
     pub says: &'static str,
     /// Whether it holds here.
     pub verdict: Verdict,
-    /// The figures that decided.
+    /// The figures that decided it.
     pub because: String,
 }
 
-/// How a finding fared.
+/// Whether a finding holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// At every budget.
+    /// It holds at every budget.
     Holds,
-    /// At some budgets.
+    /// It holds at some budgets.
     InPart,
-    /// At none.
+    /// It holds at no budget.
     Fails,
-    /// This run has not what it needs.
+    /// The results lack a strategy that the finding is about.
     NotRun,
 }
 
@@ -43,7 +43,7 @@ impl Verdict {
         }
     }
 
-    /// In words.
+    /// The verdict in words.
     pub fn words(self) -> &'static str {
         match self {
             Verdict::Holds => "holds",
@@ -54,7 +54,7 @@ impl Verdict {
     }
 }
 
-/// Which number of an outcome a claim is about.
+/// The number of an outcome that a claim is about.
 type Measure = fn(&Outcome) -> f64;
 
 fn pooled(outcome: &Outcome) -> f64 {

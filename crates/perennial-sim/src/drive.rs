@@ -1,8 +1,9 @@
 //! A world and a configuration -> the captures that the scheduler would have made of it, and their quality.
 //!
-//! The clock jumps from one thing the scheduler asks for to the next. Nothing here decides anything: visits come
-//! from [`Scheduler::next_visit`], answers go to [`Scheduler::record`], as in the crawler.
+//! The clock leaps from one wakeup of the scheduler to the next. This module decides nothing: visits come from
+//! [`Scheduler::next_visit`] and answers go to [`Scheduler::record`], as in the crawler.
 
+use perennial_core::chance::WorldChance;
 use perennial_core::importance::Importance;
 use perennial_core::page::PageId;
 use perennial_core::quality::{
@@ -11,33 +12,32 @@ use perennial_core::quality::{
 use perennial_core::schedule::{ClockId, KnownPattern, PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{LocalClock, Span, Timestamp};
 
-use crate::chance::Chance;
 use crate::world::{Change, Event, World};
 
 /// What a visit shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Visibility {
-    /// The importance of the last change before it, as in the papers.
+    /// The importance of the last change before the visit, as in the papers.
     #[default]
     LastChange,
-    /// The difference to the crawler's own last copy, 1 - prod(1 - m): all a real crawler can see.
+    /// The difference to the crawler's own last copy, 1 - prod(1 - m), which is all that a real crawler can see.
     Difference,
 }
 
 /// How a world is crawled.
 #[derive(Clone, Debug)]
 pub struct DriveConfig {
-    /// Strategy, budget, slots and all else that the scheduler takes.
+    /// The scheduler's configuration: strategy, budget, slots and so on.
     pub schedule: ScheduleConfig,
     /// What a visit shows.
     pub visibility: Visibility,
-    /// Patterns given to the scheduler; none means that it learns.
+    /// Patterns that are given to the scheduler; without them it learns.
     pub known: Option<std::sync::Arc<Vec<KnownPattern>>>,
     /// Share of pages whose changes are announced by feeds, sitemaps or pushes.
-    pub notice_share: f64,
+    pub announced_share: f64,
     /// The clock of sites that have none of their own.
     pub clock: LocalClock,
-    /// Of the scheduler, and of which pages announce their changes.
+    /// Seed of the scheduler and of the choice of pages that announce their changes.
     pub seed: u64,
 }
 
@@ -51,9 +51,9 @@ pub struct Crawl {
 /// Quality of a simulated crawl within a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Quality {
-    /// Shares of what existed.
+    /// The share of what existed that was captured.
     pub completeness: Completeness,
-    /// Shares of snapshots that existed at one instant; mean over queries.
+    /// The share of a snapshot that existed at one instant, as the mean over queries.
     pub coherence: Coherence,
 }
 
@@ -68,11 +68,11 @@ pub fn crawl(world: &World, config: &DriveConfig) -> Crawl {
         let info = PageInfo { weight: page.weight as f32, clock, known, ..PageInfo::of_site(page.site) };
         scheduler.add_page(PageId(place as u32), info);
     }
-    let mut notices = Notices::of(world, config);
+    let mut announcements = Announcements::of(world, config);
     let mut crawl = Crawl { captures: vec![Vec::new(); world.pages.len()] };
     let mut now = world.start;
     while now < world.end {
-        notices.deliver(&mut scheduler, now);
+        announcements.deliver(&mut scheduler, now);
         while let Some(visit) = scheduler.next_visit(now) {
             let place = visit.page.0 as usize;
             let outcome = look(world, place, crawl.captures[place].last().copied(), now, config.visibility);
@@ -80,7 +80,7 @@ pub fn crawl(world: &World, config: &DriveConfig) -> Crawl {
             scheduler.record(visit.page, outcome, now);
         }
         match scheduler.next_wakeup() {
-            // A scheduler that asks to be woken in the past would stand still for ever.
+            // If the scheduler asked for a wakeup in the past, the loop would never end.
             Some(wakeup) => now = wakeup.max(now + Span::from_millis(1)),
             None => break,
         }
@@ -105,36 +105,37 @@ fn look(
     })
 }
 
-/// 1 - prod(1 - m): what is left unchanged shrinks with every change.
+/// 1 - prod(1 - m): every change leaves the share 1 - m of the page as it was.
 pub fn difference(changes: &[Change]) -> Importance {
     let same: f64 = changes.iter().map(|change| 1.0 - change.importance.get()).product();
     Importance::new(1.0 - same)
 }
 
-/// Announcements still to come, in the order of time.
-struct Notices {
+/// The announced changes in the order of time, and the next one to deliver.
+struct Announcements {
     events: Vec<Event>,
     next: usize,
 }
 
-impl Notices {
-    fn of(world: &World, config: &DriveConfig) -> Notices {
-        if config.notice_share <= 0.0 {
-            return Notices { events: Vec::new(), next: 0 };
+impl Announcements {
+    fn of(world: &World, config: &DriveConfig) -> Announcements {
+        if config.announced_share <= 0.0 {
+            return Announcements { events: Vec::new(), next: 0 };
         }
         let announces: Vec<bool> = (0..world.pages.len())
             .map(|place| {
-                Chance::fork(config.seed ^ 0x6E6F_7469_6365, place as u64).unit() < config.notice_share
+                WorldChance::fork(config.seed ^ 0x6E6F_7469_6365, place as u64).unit()
+                    < config.announced_share
             })
             .collect();
         let mut events = world.events();
         events.retain(|event| announces[event.page.0 as usize]);
-        Notices { events, next: 0 }
+        Announcements { events, next: 0 }
     }
 
     fn deliver(&mut self, scheduler: &mut Scheduler, now: Timestamp) {
         while let Some(event) = self.events.get(self.next).filter(|event| event.at <= now) {
-            scheduler.notice(event.page, event.at, None);
+            scheduler.announce(event.page, event.at, None);
             self.next += 1;
         }
     }
@@ -162,7 +163,7 @@ impl Crawl {
         let pages = records.iter().map(|page| (page.site, page.weight, page_completeness(page, window)));
         let length = (window.until - window.from).as_millis();
         let queries = (0..n_queries).map(|n| {
-            // In the middle of equal parts, off the grid of hours.
+            // The middles of equal parts of the window.
             let share = (f64::from(n) + 0.5) / f64::from(n_queries);
             archive_coherence(&records, window.from + Span::from_millis((length as f64 * share) as i64))
         });

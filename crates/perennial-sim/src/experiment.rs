@@ -8,43 +8,43 @@ use perennial_core::time::{LocalClock, Span};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::bound::{BoundSpec, Rule, clairvoyant, known_rates, pattern_known};
+use crate::bound::{BoundSpec, Constraint, clairvoyant, known_rates, pattern_known};
 use crate::drive::{Crawl, DriveConfig, Quality, Visibility, crawl};
 use crate::world::World;
 
-/// Coherence is asked so many times a day of the window.
+/// Snapshots a day of the window whose coherence is measured.
 const QUERIES_PER_DAY: f64 = 2.0;
-/// ... and at most so many times in all.
+/// Most snapshots whose coherence is measured.
 const MAX_QUERIES: u32 = 200;
 
 /// What is run on a world.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// Who crawls.
+    /// The strategies.
     pub runs: Vec<Run>,
     /// Visits an hour as shares of the number of pages.
     pub budgets: Vec<f64>,
-    /// How often pages are ranked; a page is visited at most once in each.
+    /// Length of a slot: pages are ranked once a slot, and a page is visited at most once in it.
     pub slot: Span,
     /// Periods of a day in patterns.
     pub n_periods: u16,
-    /// Changes of this first stretch are not counted.
+    /// The first stretch, whose changes are not counted.
     pub burn_in: Span,
-    /// Which completeness expected gain serves and the bounds bound.
+    /// The completeness that expected gain serves and that the bounds bound.
     pub goal: Goal,
     /// What a visit shows.
     pub visibility: Visibility,
     /// Whether quiet hours may save visits for busy ones.
     pub varying_budget: bool,
-    /// Whether busy and quiet spells of a page are followed; none leaves it to the scheduler.
+    /// Whether busy and quiet spells of a page are followed; `None` takes the scheduler's default.
     pub spells: Option<bool>,
-    /// Share of the budget for the pages seen longest ago; none leaves it to the strategy.
+    /// Share of the budget for the pages seen longest ago; `None` takes the strategy's default.
     pub floor: Option<f32>,
     /// Share of pages whose changes are announced.
-    pub notice_share: f64,
-    /// The sites' clock.
+    pub announced_share: f64,
+    /// The clock of sites that have none of their own.
     pub clock: LocalClock,
-    /// Of the schedulers.
+    /// Seed of the schedulers.
     pub seed: u64,
     /// Whether the bounds are computed; they are 1 otherwise.
     pub bounds: bool,
@@ -60,7 +60,7 @@ pub struct Run {
 }
 
 impl Default for Experiment {
-    /// Expected gain with known patterns at a tenth of the pages an hour, hourly lists, after a week.
+    /// Expected gain with known patterns, a tenth of the pages an hour, hourly slots, counted after a week.
     fn default() -> Experiment {
         Experiment {
             runs: vec![Run { strategy: Strategy::ExpectedGain, learned: false }],
@@ -73,7 +73,7 @@ impl Default for Experiment {
             varying_budget: false,
             spells: None,
             floor: None,
-            notice_share: 0.0,
+            announced_share: 0.0,
             clock: LocalClock::utc(),
             seed: 1,
             bounds: true,
@@ -90,15 +90,15 @@ pub struct Line {
     pub budget: f64,
     /// Length of a slot.
     pub slot_minutes: f64,
-    /// Of the world.
+    /// Seed of the world.
     pub seed: u64,
-    /// One a strategy.
+    /// One outcome a strategy.
     pub results: Vec<Outcome>,
-    /// What no strategy can beat.
+    /// The bounds, which no strategy can exceed.
     pub bounds: Bounds,
 }
 
-/// How one strategy did; all but its name and kind are shares of 1.
+/// The quality that one strategy reached. Numbers are shares from 0 to 1.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Its name.
@@ -122,20 +122,20 @@ pub struct Outcome {
 /// Bounds on completeness by the goal.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Bounds {
-    /// All changes known in advance, the same rules as the strategies.
+    /// All changes are known in advance; slots and budget are those of the strategies.
     pub clairvoyant: f64,
-    /// Only rates and mean importances known.
+    /// Only rates and mean importances are known.
     pub pattern_known: f64,
 }
 
-/// One piece of work.
+/// One piece of work, which runs on one core.
 enum Job {
     Crawl(Run),
     Clairvoyant,
     PatternKnown,
 }
 
-/// Its result.
+/// The result of a job.
 enum Done {
     Crawled(Quality),
     Bound(f64),
@@ -152,7 +152,7 @@ impl Experiment {
         Window { from: (world.start + self.burn_in).min(world.end), until: world.end }
     }
 
-    /// Runs everything on all cores; `step` is called after each piece of work, from any thread.
+    /// Runs all jobs on all cores; `step` is called after each job, from any thread.
     pub fn run(&self, world: &World, seed: u64, step: impl Fn() + Sync) -> Vec<Line> {
         let known = Arc::new(known_rates(world, self.n_periods));
         let jobs: Vec<(f64, Job)> = self
@@ -181,9 +181,10 @@ impl Experiment {
 
     fn work(&self, world: &World, known: &Arc<Vec<KnownPattern>>, budget: f64, job: &Job) -> Done {
         let bound = self.bound_spec(world, budget);
-        let rule = if self.varying_budget { Rule::VaryingBudget } else { Rule::OncePerSlot };
+        let constraint =
+            if self.varying_budget { Constraint::VaryingBudget } else { Constraint::OncePerSlot };
         match job {
-            Job::Clairvoyant => Done::Bound(clairvoyant(world, &bound, rule)),
+            Job::Clairvoyant => Done::Bound(clairvoyant(world, &bound, constraint)),
             Job::PatternKnown => Done::Bound(pattern_known(world, known, &bound)),
             Job::Crawl(run) => {
                 let window = self.window(world);
@@ -195,7 +196,7 @@ impl Experiment {
         }
     }
 
-    /// What is bounded at a budget.
+    /// What the bounds at a budget need.
     pub fn bound_spec(&self, world: &World, budget: f64) -> BoundSpec {
         BoundSpec {
             window: self.window(world),
@@ -227,7 +228,7 @@ impl Experiment {
             schedule,
             visibility: self.visibility,
             known: (!run.learned).then(|| Arc::clone(known)),
-            notice_share: self.notice_share,
+            announced_share: self.announced_share,
             clock: self.clock.clone(),
             seed: self.seed,
         };
@@ -365,16 +366,16 @@ mod tests {
     }
 
     #[test]
-    fn shorter_slots_and_notices_catch_more() {
+    fn shorter_slots_and_announcements_catch_more() {
         let world = small(4, 14);
         let hourly = experiment(&[Strategy::ExpectedGain], false, &[0.1]);
         let quarters = Experiment { slot: Span::from_secs(900), ..hourly.clone() };
-        let noticed = Experiment { notice_share: 1.0, ..quarters.clone() };
+        let announced = Experiment { announced_share: 1.0, ..quarters.clone() };
         let value =
             |experiment: &Experiment| experiment.run(&world, 4, || {})[0].results[0].completeness_pooled;
-        let (hourly, quarters, noticed) = (value(&hourly), value(&quarters), value(&noticed));
+        let (hourly, quarters, announced) = (value(&hourly), value(&quarters), value(&announced));
         assert!(quarters > hourly + 0.05, "{hourly} {quarters}");
-        assert!(noticed > quarters + 0.02, "{quarters} {noticed}");
+        assert!(announced > quarters + 0.02, "{quarters} {announced}");
     }
 
     #[test]
@@ -387,7 +388,7 @@ mod tests {
         let window = Window { from: world.start, until: world.end };
         let n_fixed = fixed.crawl(&world, &known, 0.1, run).n_visits(window) as f64;
         let n_varying = varying.crawl(&world, &known, 0.1, run).n_visits(window) as f64;
-        // The bank starts with half a day's visits and holds at most a day's.
+        // The bank holds at most the visits of a day.
         let day = 0.1 * world.pages.len() as f64 * 24.0;
         assert!(n_varying <= n_fixed + day, "{n_varying} {n_fixed}");
         assert!(n_varying >= n_fixed - day, "{n_varying} {n_fixed}");
@@ -403,11 +404,11 @@ mod tests {
             budget in 0.01f64..0.6,
             slot_minutes in prop::sample::select(vec![15i64, 30, 60, 120]),
             seed in 0u64..1000,
-            notice_share in prop::sample::select(vec![0.0, 0.5]),
+            announced_share in prop::sample::select(vec![0.0, 0.5]),
         ) {
             let world = PaperWorld { n_sites: 2, pages_per_site: 30, days: 4, seed }.build();
             let slot = Span::from_secs(slot_minutes * 60);
-            let experiment = Experiment { slot, notice_share, ..experiment(&[strategy], learned, &[budget]) };
+            let experiment = Experiment { slot, announced_share, ..experiment(&[strategy], learned, &[budget]) };
             let known = Arc::new(known_rates(&world, 24));
             let crawl = experiment.crawl(&world, &known, budget, Run { strategy, learned });
             let mut by_slot: HashMap<i64, usize> = HashMap::new();
@@ -431,8 +432,8 @@ mod tests {
             let experiment = Experiment { floor: Some(floor), ..base };
             let known = Arc::new(known_rates(&world, 24));
             let crawl = experiment.crawl(&world, &known, budget, experiment.runs[0]);
-            // 6 visits an hour, 1.2 of them for the oldest: a round over all 60 pages takes 50 hours. Who has waited that
-            // long has a right to a visit, and waits at most one more round for it.
+            // 1.2 of 6 visits an hour go to the oldest pages, so that a round over all 60 pages takes 50 hours. A page that
+            // has waited that long gets a visit within one more round.
             let promise = Span::from_hours(100);
             for captures in &crawl.captures {
                 let ends = captures.iter().copied().chain([world.end]);

@@ -1,22 +1,17 @@
-//! Worlds of changing pages, and what a crawler with a budget would have caught of them.
+//! Worlds of changing pages -> what a crawler with a budget would have caught of them.
 //!
-//! The simulator drives the very scheduler that the crawler uses, under a virtual clock, against a truth that
-//! is known to the last change; so its figures are exact and come again from the same seed.
+//! The simulator drives the scheduler that the crawler uses, under a virtual clock, on a world in which every change is
+//! known. So its figures are exact, and the same seed gives the same figures.
 //!
 //! | module | what becomes what |
 //! |---|---|
-//! | [`chance`] | a seed -> the same numbers on every machine |
-//! | [`world`] | page specifications, or explicit changes -> a [`world::World`]: who changed when, and how much |
+//! | [`world`] | page specifications, or explicit changes -> a [`world::World`]: which page changed when, and how much |
 //! | [`paper`] | a seed -> the world of the papers' experiments |
 //! | [`trace`] | files of observed changes -> a world |
 //! | [`drive`] | a world and a scheduler's configuration -> captures, completeness, coherence |
 //! | [`bound`] | a world and a budget -> what no crawler could beat |
 //! | [`experiment`] | a world, strategies and budgets -> tables of results beside the bounds |
 //! | [`claims`] | results -> which of the papers' findings hold |
-//! | [`chart`] | series of numbers -> SVG |
-//! | [`report`] | results -> one HTML page with the papers' figures |
-
-pub mod chance;
 
 pub mod world;
 
@@ -31,7 +26,3 @@ pub mod bound;
 pub mod experiment;
 
 pub mod claims;
-
-pub mod chart;
-
-pub mod report;

@@ -1,12 +1,12 @@
-//! A seed -> the world of the papers' experiments (P-PATTERN 9, P-QUALITY 7), made concrete.
+//! A seed -> a world like that of the papers' experiments (P-PATTERN 9, P-QUALITY 7; docs/papers.md, The papers' world).
 //!
-//! The papers drew changes from patterns of French television pages that were never published. This world has
-//! the traits they report: day and night pages, quasi-static depths, overseas pages shifted by a time zone,
-//! other habits at weekends, page importance and change importance that are far from equal.
+//! The papers drew changes from patterns of French television pages that they do not print. This world has the traits
+//! that they report: pages that change by day and by night, quasi-static pages deep in a site, pages that are shifted by a
+//! time zone, other patterns at weekends, and unequal importance of pages and of changes.
 
+use perennial_core::chance::WorldChance;
 use perennial_core::time::Timestamp;
 
-use crate::chance::Chance;
 use crate::world::{DayProfile, HOURS, PageSpec, TruePattern, World};
 
 /// Changes a day of the median page.
@@ -18,11 +18,11 @@ const MAX_CHANGES_PER_HOUR: f64 = 4.0;
 /// Tail of the Pareto distribution of page importance, and its cap.
 const WEIGHT_TAIL: f64 = 1.1;
 const MAX_WEIGHT: f64 = 300.0;
-/// Important pages change more often.
+/// Correlation between the importance of a page and its rate: important pages change more often.
 const WEIGHT_RATE_CORRELATION: f64 = 0.4;
-/// Share of pages that live in another time zone.
+/// Share of pages that are shifted by a time zone.
 const SHIFTED_SHARE: f64 = 0.12;
-/// A quasi-static page changes this much less than its neighbours.
+/// Rate of a quasi-static page, relative to the other pages.
 const QUASI_STATIC_FACTOR: f64 = 0.03;
 /// Deviation of the logarithm of single hours from the smooth pattern: real patterns are ragged.
 const RATE_RAGGEDNESS: f64 = 0.4;
@@ -35,31 +35,31 @@ pub struct PaperWorld {
     pub n_sites: u32,
     /// Pages of each site.
     pub pages_per_site: u32,
-    /// Its length.
+    /// Length of the world in days.
     pub days: u32,
     /// Equal seeds give equal worlds.
     pub seed: u64,
 }
 
 impl Default for PaperWorld {
-    /// Three sites of a thousand pages, five weeks.
+    /// Three sites of a thousand pages, for five weeks.
     fn default() -> PaperWorld {
         PaperWorld { n_sites: 3, pages_per_site: 1000, days: 35, seed: 1 }
     }
 }
 
-/// Habits of pages that the papers report.
+/// Kinds of pages that the papers report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Habit {
     /// One broad peak by day.
     DayPeaked,
     /// One broad peak by night.
     Night,
-    /// All hours alike.
+    /// The same rate at all hours.
     Flat,
     /// All changes within one to three hours of the day.
     Bursty,
-    /// Changes rarely: pages at the deepest level.
+    /// Changes rarely, as pages at the deepest level do.
     QuasiStatic,
 }
 
@@ -71,20 +71,20 @@ impl PaperWorld {
         World::from_specs("paper", start, self.days, &self.specs(), self.seed)
     }
 
-    /// The pages before they come to life.
+    /// The pages with their patterns, before their changes are drawn.
     pub fn specs(&self) -> Vec<PageSpec> {
         let pages = (0..self.n_sites).flat_map(|site| (0..self.pages_per_site).map(move |page| (site, page)));
         pages
             .map(|(site, page)| {
                 let part = (1 << 32) + u64::from(site) * u64::from(self.pages_per_site) + u64::from(page);
-                let mut chance = Chance::fork(self.seed, part);
+                let mut chance = WorldChance::fork(self.seed, part);
                 draw_spec(format!("site{site}.example"), format!("/page{page}"), &mut chance)
             })
             .collect()
     }
 }
 
-fn draw_spec(site: String, name: String, chance: &mut Chance) -> PageSpec {
+fn draw_spec(site: String, name: String, chance: &mut WorldChance) -> PageSpec {
     let habit = draw_habit(chance);
     let rate_normal = chance.normal();
     let changes_per_day = MEDIAN_CHANGES_PER_DAY
@@ -104,7 +104,7 @@ fn draw_spec(site: String, name: String, chance: &mut Chance) -> PageSpec {
     }
 }
 
-fn draw_habit(chance: &mut Chance) -> Habit {
+fn draw_habit(chance: &mut WorldChance) -> Habit {
     match chance.unit() {
         u if u < 0.35 => Habit::DayPeaked,
         u if u < 0.47 => Habit::Night,
@@ -118,7 +118,7 @@ fn draw_profile(
     habit: Habit,
     changes_per_day: f64,
     importance: [f64; HOURS],
-    chance: &mut Chance,
+    chance: &mut WorldChance,
 ) -> DayProfile {
     let shape = match habit {
         Habit::DayPeaked => bump(chance.range(9.0, 18.0), chance.range(3.4, 6.8)),
@@ -130,7 +130,7 @@ fn draw_profile(
     DayProfile::shaped(&shape, changes_per_day, MAX_CHANGES_PER_HOUR, importance)
 }
 
-/// A bell around `centre` over the circle of the day, on a low floor.
+/// A bell curve around `centre` over the circle of the day, on a low floor.
 fn bump(centre: f64, width: f64) -> [f64; HOURS] {
     std::array::from_fn(|hour| {
         let away = (hour as f64 + 0.5 - centre).rem_euclid(HOURS as f64);
@@ -148,7 +148,7 @@ fn burst(first: usize, n_hours: usize) -> [f64; HOURS] {
 }
 
 /// The mean importance of a change by hour: a level of the page's own, and a swing over the day.
-fn draw_importance(chance: &mut Chance) -> [f64; HOURS] {
+fn draw_importance(chance: &mut WorldChance) -> [f64; HOURS] {
     let level = chance.beta(0.35, 5.0);
     let swing = chance.range(0.0, 0.3);
     let peak = chance.range(0.0, HOURS as f64);
@@ -160,7 +160,7 @@ fn draw_importance(chance: &mut Chance) -> [f64; HOURS] {
 }
 
 /// Pareto by the rank of a normal variable that is correlated with the one behind the rate.
-fn draw_weight(rate_normal: f64, chance: &mut Chance) -> f64 {
+fn draw_weight(rate_normal: f64, chance: &mut WorldChance) -> f64 {
     let rho = WEIGHT_RATE_CORRELATION;
     let normal = rho * rate_normal + (1.0 - rho * rho).sqrt() * chance.normal();
     upper_tail(normal).powf(-1.0 / WEIGHT_TAIL).min(MAX_WEIGHT)
@@ -208,6 +208,15 @@ mod tests {
             let truth = page.truth.as_ref().unwrap();
             assert!(truth.workday.rate.iter().all(|rate| *rate <= MAX_CHANGES_PER_HOUR));
         }
+    }
+
+    /// The results under `experiments/` name the seeds of their worlds.
+    #[test]
+    fn a_seed_never_means_another_world() {
+        let world = small().build();
+        let secs: i64 =
+            world.pages.iter().flat_map(|page| &page.changes).map(|change| change.at.as_secs()).sum();
+        assert_eq!((world.n_changes(), secs), (61_147, 108_098_490_778_466));
     }
 
     #[test]

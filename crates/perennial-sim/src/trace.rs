@@ -1,6 +1,6 @@
-//! Files of observed changes -> a [`World`] in which they happen again.
+//! Files of observed changes -> a [`World`] with the same changes.
 //!
-//! Two formats, told apart by their first data line (`docs/traces.md` has both in full):
+//! There are two formats, which differ in their first data line (`docs/traces.md` describes both):
 //! - *plain*: `page <tab> time <tab> importance`, what anyone can write;
 //! - *polled*: `P id path lines` starts a page, then rows `seconds since the previous row, lines added, deleted,
 //!   lines after`, as made from version histories.
@@ -16,7 +16,7 @@ use crate::world::{Change, SiteNames, World, WorldPage};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {problem}; {cure}")]
 pub struct TraceError {
-    /// Counted from 1.
+    /// The line, counted from 1.
     pub line: usize,
     /// What is wrong.
     pub problem: String,
@@ -27,13 +27,12 @@ pub struct TraceError {
 /// Where the days that are simulated begin within a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum TraceStart {
-    /// At the first row, unless fewer than half of the pages change in the days that follow; then the busiest
-    /// days.
+    /// At the first row; or at the busiest days, if fewer than half of the pages change in the days after the first row.
     #[default]
     Auto,
     /// At the first row.
     First,
-    /// Where most changes fall into the days.
+    /// At the start after which most changes follow.
     Busiest,
     /// At this instant.
     At(Timestamp),
@@ -44,7 +43,7 @@ const PLAIN_CURE: &str = "write `page<TAB>time<TAB>importance`, the time as 2026
 const POLLED_CURE: &str = "write `P<TAB>id<TAB>path<TAB>lines`, then rows of four numbers: seconds since the previous row, lines added, \
      lines deleted, lines after";
 
-/// Reads a trace in either format; `name` is the group's name and the site's where pages name none.
+/// Reads a trace in either format. `name` is the name of the group, and of the site of pages that name none.
 pub fn parse(name: &str, text: &str) -> Result<World, TraceError> {
     let first = text.lines().find(|line| !line.starts_with('#') && !line.trim().is_empty());
     match first {
@@ -77,7 +76,7 @@ impl Pages {
     }
 }
 
-/// A host in a URL, or a folder that looks like one, is the site; else the group is.
+/// The site of a page: the host of a URL, or a folder that looks like a host, or else the group.
 fn site_of(group: &str, name: &str) -> String {
     let after_scheme = name.split_once("://").map(|(_, rest)| rest);
     if let Some(host) = after_scheme.and_then(|rest| rest.split('/').next()) {
@@ -124,7 +123,7 @@ fn read_weight(pages: &mut Pages, group: &str, line: &str) -> Option<()> {
     Some(())
 }
 
-/// Unix seconds with nine digits or more, else a date.
+/// Reads a number of nine digits or more as Unix seconds, and anything else as a date.
 fn read_time(text: &str) -> Option<Timestamp> {
     let text = text.trim();
     if (9..=11).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -178,9 +177,9 @@ fn error(place: usize, problem: &str, cure: &'static str) -> TraceError {
     TraceError { line: place + 1, problem: problem.to_owned(), cure }
 }
 
-/// Cuts `days` days out of each world and lays them side by side: the cuts are moved by whole weeks onto the
-/// first one, so that hours and weekdays stay what they were. Pages without a change in their cut stay: a
-/// crawler has to find out that they are still.
+/// Cuts `days` days out of each world and lays them side by side. The cuts are moved by whole weeks onto the first one, so
+/// that hours and weekdays stay the same. Pages without a change in their cut are kept, because a crawler has to find out
+/// that they do not change.
 pub fn mix(name: &str, worlds: &[World], days: u32, start: TraceStart) -> World {
     let length = Span::from_hours(i64::from(days) * 24);
     let cuts: Vec<Timestamp> = worlds.iter().map(|world| cut_start(world, length, start)).collect();
@@ -229,7 +228,7 @@ fn cut_start(world: &World, length: Span, start: TraceStart) -> Timestamp {
     }
 }
 
-/// Midnight UTC at or before.
+/// The last midnight UTC at or before an instant.
 fn day_start(instant: Timestamp) -> Timestamp {
     Timestamp::from_secs(instant.as_secs().div_euclid(86_400) * 86_400)
 }

@@ -1,20 +1,19 @@
-//! Page specifications, or explicit changes -> a [`World`]: which page changed when, and how much it mattered.
+//! Page specifications, or explicit changes -> a [`World`]: which page changed when, and how important each change was.
 //!
-//! A world is the whole truth of a simulation (P-QUALITY 7): the pages of some sites, the importance of each
-//! page, and every change of every page in a span of time. It can be drawn from the hourly patterns of
+//! A world holds all that happens in a simulation (P-QUALITY 7; docs/papers.md, The papers' world): the pages of some
+//! sites, the importance of each page, and every change of every page in a span of time. It can be drawn from the hourly patterns of
 //! [`PageSpec`]s with a seed, or be made of changes that were observed.
 
+use perennial_core::chance::WorldChance;
 use perennial_core::importance::Importance;
 use perennial_core::page::{PageId, SiteId};
 pub use perennial_core::quality::Change;
 use perennial_core::time::{LocalClock, Span, Timestamp};
 
-use crate::chance::Chance;
-
 /// Hours of a day: the periods of a true pattern.
 pub const HOURS: usize = 24;
 
-/// How strongly the importance of single changes keeps to its hourly mean.
+/// Concentration of the Beta distribution of single importances around their hourly mean.
 const IMPORTANCE_CONCENTRATION: f64 = 4.0;
 
 /// Pages, their weights, and every change they made.
@@ -30,7 +29,7 @@ pub struct World {
     pub sites: Vec<String>,
     /// The pages; a [`PageId`] is a place in this list.
     pub pages: Vec<WorldPage>,
-    /// The sites' local clocks; a site without one lives by the clock of the experiment.
+    /// The sites' local clocks; a site without one takes the clock of the experiment.
     pub clocks: Vec<LocalClock>,
 }
 
@@ -39,11 +38,11 @@ pub struct World {
 pub struct WorldPage {
     /// A path or URL.
     pub name: String,
-    /// Whose page it is.
+    /// Its site.
     pub site: SiteId,
     /// omega(P): the importance of the page.
     pub weight: f64,
-    /// What happened, oldest first.
+    /// Its changes, oldest first.
     pub changes: Vec<Change>,
     /// The pattern the changes were drawn from, where there is one.
     pub truth: Option<TruePattern>,
@@ -52,15 +51,15 @@ pub struct WorldPage {
 /// A [`Change`] together with its page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Event {
-    /// When.
+    /// When the page changed.
     pub at: Timestamp,
-    /// Which page.
+    /// The page.
     pub page: PageId,
     /// How much it matters.
     pub importance: Importance,
 }
 
-/// What a page does in each hour of a day, UTC.
+/// How often and how importantly a page changes in each hour of a day, UTC.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct DayProfile {
     /// Changes an hour.
@@ -69,7 +68,7 @@ pub struct DayProfile {
     pub importance: [f64; HOURS],
 }
 
-/// What a page does on workdays and on weekends.
+/// The profiles of a page on workdays and on weekends.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TruePattern {
     /// Monday to Friday.
@@ -78,7 +77,7 @@ pub struct TruePattern {
     pub weekend: DayProfile,
 }
 
-/// A page to be brought to life by [`World::from_specs`].
+/// A page whose changes [`World::from_specs`] draws.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageSpec {
     /// A path or URL.
@@ -87,18 +86,13 @@ pub struct PageSpec {
     pub site: String,
     /// omega(P): the importance of the page.
     pub weight: f64,
-    /// When it changes, and how much that matters.
+    /// How often it changes, and how important its changes are.
     pub pattern: TruePattern,
-    /// From then on it never changes again.
+    /// The instant from which on it never changes again.
     pub dies_at: Option<Timestamp>,
 }
 
 impl DayProfile {
-    /// The same in every hour.
-    pub fn flat(rate: f64, importance: f64) -> DayProfile {
-        DayProfile { rate: [rate; HOURS], importance: [importance; HOURS] }
-    }
-
     /// `shape` scaled so that the day has `changes_per_day`, no hour above `max_per_hour`.
     pub fn shaped(
         shape: &[f64; HOURS],
@@ -111,25 +105,15 @@ impl DayProfile {
         DayProfile { rate: shape.map(|share| (share * scale).min(max_per_hour)), importance }
     }
 
-    /// Later by whole hours: the same page in another time zone.
+    /// The same profile some hours later, as in another time zone.
     pub fn shifted(mut self, hours: usize) -> DayProfile {
         self.rate.rotate_right(hours % HOURS);
         self.importance.rotate_right(hours % HOURS);
         self
     }
-
-    /// Expected sum of importance over the day.
-    pub fn importance_per_day(&self) -> f64 {
-        self.rate.iter().zip(&self.importance).map(|(rate, importance)| rate * importance).sum()
-    }
 }
 
 impl TruePattern {
-    /// The same on every day.
-    pub fn daily(profile: DayProfile) -> TruePattern {
-        TruePattern { workday: profile, weekend: profile }
-    }
-
     /// The profile that holds at an instant.
     pub fn at(&self, instant: Timestamp) -> &DayProfile {
         if is_weekend(instant) { &self.weekend } else { &self.workday }
@@ -158,7 +142,7 @@ impl World {
         let end = start + Span::from_hours(i64::from(days) * 24);
         let mut sites = SiteNames::default();
         let pages = specs.iter().enumerate().map(|(place, spec)| {
-            let mut chance = Chance::fork(seed, place as u64);
+            let mut chance = WorldChance::fork(seed, place as u64);
             WorldPage {
                 name: spec.name.clone(),
                 site: sites.id(&spec.site),
@@ -246,7 +230,7 @@ pub fn hour_of_day(instant: Timestamp) -> usize {
 }
 
 /// Hour by hour: exponential steps in integrated rate, carried over from one hour to the next.
-fn draw_changes(spec: &PageSpec, start: Timestamp, end: Timestamp, chance: &mut Chance) -> Vec<Change> {
+fn draw_changes(spec: &PageSpec, start: Timestamp, end: Timestamp, chance: &mut WorldChance) -> Vec<Change> {
     let end = spec.dies_at.map_or(end, |dies_at| dies_at.min(end));
     let mut changes = Vec::new();
     let mut hour_start = start;
@@ -283,6 +267,16 @@ mod tests {
         PageSpec { name: "/".to_owned(), site: "a".to_owned(), weight: 1.0, pattern, dies_at: None }
     }
 
+    /// The same in every hour.
+    fn flat(rate: f64, importance: f64) -> DayProfile {
+        DayProfile { rate: [rate; HOURS], importance: [importance; HOURS] }
+    }
+
+    /// The same on every day.
+    fn daily(profile: DayProfile) -> TruePattern {
+        TruePattern { workday: profile, weekend: profile }
+    }
+
     #[test]
     fn the_calendar_is_that_of_utc() {
         assert!(!is_weekend(monday()));
@@ -294,9 +288,9 @@ mod tests {
 
     #[test]
     fn counts_follow_the_rates_of_each_hour_and_day() {
-        let mut workday = DayProfile::flat(0.0, 0.5);
+        let mut workday = flat(0.0, 0.5);
         workday.rate[9] = 2.0;
-        let pattern = TruePattern { workday, weekend: DayProfile::flat(0.25, 0.1) };
+        let pattern = TruePattern { workday, weekend: flat(0.25, 0.1) };
         let specs: Vec<PageSpec> = (0..50).map(|_| spec(pattern.clone())).collect();
         let world = World::from_specs("test", monday(), 28, &specs, 1);
         let (mut at_nine, mut on_weekends) = (0, 0);
@@ -315,7 +309,7 @@ mod tests {
 
     #[test]
     fn the_same_seed_gives_the_same_world_and_pages_are_independent() {
-        let one = spec(TruePattern::daily(DayProfile::flat(0.5, 0.4)));
+        let one = spec(daily(flat(0.5, 0.4)));
         let few = World::from_specs("w", monday(), 7, std::slice::from_ref(&one), 5);
         let more = World::from_specs("w", monday(), 7, &[one.clone(), one.clone()], 5);
         assert_eq!(few.pages[0], more.pages[0]);
@@ -325,7 +319,7 @@ mod tests {
 
     #[test]
     fn a_dead_page_stands_still() {
-        let mut dying = spec(TruePattern::daily(DayProfile::flat(1.0, 0.4)));
+        let mut dying = spec(daily(flat(1.0, 0.4)));
         let dies_at = monday() + Span::from_hours(48);
         dying.dies_at = Some(dies_at);
         let world = World::from_specs("w", monday(), 7, &[dying], 5);

@@ -6,6 +6,7 @@
 use std::io::Write;
 use std::sync::Arc;
 
+use perennial_core::chance::Chance;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const WORDS: [&str; 24] = [
@@ -55,26 +56,25 @@ async fn serve(mut stream: tokio::net::TcpStream, responses: Arc<Vec<Vec<u8>>>) 
 
 /// Links form a random graph in which every page can be reached: page n is linked from page n / 10.
 fn response(page: usize, n_pages: usize) -> Vec<u8> {
-    let mut chance = page as u64 + 1;
-    let mut next = move || {
-        chance = chance.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
-        (chance >> 33) as usize
-    };
+    let mut chance = Chance::new(page as u64);
     let mut body =
         format!("<!DOCTYPE html><html><head><title>Page {page}</title></head><body><h1>Page {page}</h1>\n");
     for link in 0..20 {
-        let to = if link < 10 { page * 10 + link } else { next() % n_pages };
+        let to = if link < 10 { page * 10 + link } else { chance.below(n_pages) };
         if to < n_pages {
-            body.push_str(&format!("<p><a href=\"/page/{to}.html\">{} {to}</a></p>\n", WORDS[next() % 24]));
+            body.push_str(&format!(
+                "<p><a href=\"/page/{to}.html\">{} {to}</a></p>\n",
+                WORDS[chance.below(24)]
+            ));
         }
     }
     while body.len() < 30_000 {
         body.push_str("<p>");
         for _ in 0..40 {
-            body.push_str(WORDS[next() % 24]);
-            body.push_str(if next() % 5 == 0 { ", " } else { " " });
-            if next() % 3 == 0 {
-                body.push_str(&format!("{:x} ", next() % 65536));
+            body.push_str(WORDS[chance.below(24)]);
+            body.push_str(if chance.below(5) == 0 { ", " } else { " " });
+            if chance.below(3) == 0 {
+                body.push_str(&format!("{:x} ", chance.below(65536)));
             }
         }
         body.push_str("</p>\n");

@@ -6,8 +6,7 @@
 //! ```
 
 use perennial::archive::{Archive, ArchiveWriter};
-use perennial::crawl::frontier::{Found, PageKind, put_found, seed_numbers};
-use perennial::store::PageNumbers;
+use perennial::store::{Discovery, PageKind};
 
 fn main() -> anyhow::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -22,22 +21,21 @@ fn main() -> anyhow::Result<()> {
     let settings = std::fs::read_to_string(archive.settings_path())?;
     std::fs::write(archive.settings_path(), format!("{settings}\n[[site]]\nurl = \"{seed}\"\n"))?;
     let mut writer = ArchiveWriter::open(&archive)?;
-    let transaction = writer.store_mut().connection_mut().transaction()?;
-    let number = seed_numbers(&transaction, std::slice::from_ref(&seed))?[0];
-    {
-        let mut numbers = PageNumbers::new(&transaction);
+    writer.store_mut().write(|commit| {
+        let number = commit.seed_numbers(std::slice::from_ref(&seed))?[0];
         for n in 0..n_urls {
-            let host = n % 1000;
-            let url = format!(
-                "http://127.0.0.1:{}/section-{}/article-{n}-with-a-title.html",
-                10_000 + host,
-                n % 97
-            );
-            let found =
-                Found { url, kind: PageKind::Page, seed: number, depth: 1, n_redirects: 0, changed: None };
-            put_found(&transaction, &mut numbers, &found)?;
+            let port = 10_000 + n % 1000;
+            let url = format!("http://127.0.0.1:{port}/section-{}/article-{n}-with-a-title.html", n % 97);
+            commit.put_discovery(&Discovery {
+                url,
+                kind: PageKind::Page,
+                seed: number,
+                depth: 1,
+                n_redirects: 0,
+                changed: None,
+            })?;
         }
-    }
-    transaction.commit()?;
+        Ok(())
+    })?;
     writer.close()
 }

@@ -1,25 +1,30 @@
 //! Everything of Perennial that has effects: the archive on disk, the network, the command line.
 //!
-//! The algorithms are in `perennial-core`; this crate runs them.
+//! The algorithms are in `perennial-core`; this crate runs them. Each module uses only those above it (a test checks it).
 //!
 //! | module | what becomes what |
 //! |---|---|
+//! | [`disk`] | bytes -> a file that is whole or not there |
 //! | [`fetch`] | a URL -> the exact bytes of an HTTP exchange, within limits |
+//! | [`settings`] | perennial.toml -> typed tables; unknown keys and wrong values are named with their line |
 //! | [`store`] | captures -> what is known of sites, pages, versions, links (SQLite) |
 //! | [`archive`] | exchanges and files -> WARC on disk, index; recovery, import, export, verify |
 //! | [`analyse`] | captures -> what a reader saw, what changed, how much it matters, kept in the state |
 //! | [`learn`] | looks, links and settings -> a scheduler that has learned from them |
 //! | [`quality`] | looks -> estimates of completeness and coherence |
-//! | [`demo`] | a seed -> the living web: sites that change by known patterns, served on loopback |
+//! | [`html`] | values -> HTML and SVG |
 //! | [`crawl`] | sites and a policy -> visits, politely, and captures of what came back |
-//! | [`filters`] | filter lists -> is an address an advertisement |
-//! | [`comparison`] | two versions of a page -> what changed, as JSON, text and HTML |
+//! | [`demo`] | a seed -> the living web: sites that change by known patterns, served on loopback |
 //! | [`cli`] | arguments -> calls, results -> print |
 
 // `println!` panics when the reader of a pipe has gone: print through `cli::Context::print`.
 #![warn(clippy::print_stdout)]
 
+pub mod disk;
+
 pub mod fetch;
+
+pub mod settings;
 
 pub mod store;
 
@@ -31,14 +36,10 @@ pub mod learn;
 
 pub mod quality;
 
-pub mod demo;
+pub mod html;
 
 pub mod crawl;
 
-pub mod filters;
-
-pub mod comparison;
-
-pub mod comparison_html;
+pub mod demo;
 
 pub mod cli;

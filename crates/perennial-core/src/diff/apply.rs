@@ -31,20 +31,20 @@ impl Delta {
     }
 }
 
-/// A lying delta must not exhaust the stack; no page nests so deep.
+/// The deepest nesting, so that a hostile delta does not exhaust the stack.
 const MAX_DEPTH: usize = 500;
 
-/// Where a block of the version after comes from.
+/// The origin of a block of the version after.
 #[derive(Clone, Copy)]
 enum Source<'a> {
     Kept(usize),
     New(&'a Block),
 }
 
-/// The delta, ordered by what the builder of the tree asks for.
+/// The delta, ordered as the builder of the tree needs it.
 struct Plan<'a> {
     nodes: &'a Nodes<'a>,
-    /// Blocks that do not stand where their siblings before would put them: gone, or placed below.
+    /// Blocks that do not keep their place among their siblings: they were deleted, or `placed` names them.
     has_left: Vec<bool>,
     /// By the parent's reference after: place and source.
     placed: HashMap<&'a [u16], Vec<(usize, Source<'a>)>>,
@@ -83,7 +83,7 @@ impl<'a> Plan<'a> {
                 }
                 BlockOperation::Move { from, to, .. } => {
                     let from = number(&from.0)?;
-                    // A block that went to two places could double and double again.
+                    // A block that moved to two places could double the tree again and again.
                     if std::mem::replace(&mut plan.has_left[from], true) {
                         return Err(ApplyError("it moves one block twice".into()));
                     }
@@ -91,6 +91,7 @@ impl<'a> Plan<'a> {
                 }
             }
         }
+        #[expect(clippy::disallowed_methods, reason = "each list is sorted by itself")]
         plan.placed.values_mut().for_each(|children| children.sort_by_key(|(place, _)| *place));
         Ok(plan)
     }
@@ -182,7 +183,7 @@ fn group<'a>(
     groups
 }
 
-/// Puts each of the second at its place (ascending) and the first into what is left, in order.
+/// Puts each of the second list at its place (ascending) and the first list into the places that are left, in order.
 fn fill<T>(kept: impl Iterator<Item = T>, placed: impl Iterator<Item = (usize, T)>) -> Vec<T> {
     let mut kept = kept.into_iter();
     let mut all = Vec::new();

@@ -1,4 +1,5 @@
-//! All changes between two trees, grouped as in Vi-Delta: by block, then by operation (P-VISUAL 5.1).
+//! All changes between two trees, grouped as in Vi-Delta by block and then by operation (P-VISUAL 5.1; docs/papers.md,
+//! Vi-DIFF and Vi-Delta).
 
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -34,7 +35,7 @@ impl FromStr for BlockRef {
     }
 }
 
-/// What a leaf block holds.
+/// The kinds of content of a leaf block.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 #[allow(missing_docs)]
 pub enum ElementKind {
@@ -111,7 +112,7 @@ pub enum Element {
 }
 
 impl Element {
-    /// Which of the three.
+    /// Its kind.
     pub fn kind(&self) -> ElementKind {
         match self {
             Element::Link(_) => ElementKind::Link,
@@ -157,27 +158,27 @@ impl Element {
     }
 }
 
-/// An element that became another in its block: one of name and address stayed, or half of the words did.
+/// An element that became another in its block: its name or its address stayed, or at least half of its words.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Update {
     /// Place among the block's elements of its kind before.
     pub index: u32,
-    /// What it was.
+    /// The element before.
     pub before: Element,
-    /// What it is.
+    /// The element after.
     pub after: Element,
 }
 
 /// The changes within one block that both versions have.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct BlockDelta {
-    /// Where the block was.
+    /// Reference of the block before.
     pub before: BlockRef,
-    /// Where it is.
+    /// Reference of the block after.
     pub after: BlockRef,
     /// The block's share of the page's importance, after.
     pub importance: f32,
-    /// What it is to a reader, after.
+    /// Its role after.
     pub role: BlockRole,
     /// Links, images and texts of the block in both versions together; an updated one counts once.
     pub n_elements: [u32; 3],
@@ -192,13 +193,13 @@ pub struct BlockDelta {
     /// No change to a reader: for each kind whose remaining elements stand in another order, that order, as
     /// their ranks in the order before.
     pub reordered: Vec<(ElementKind, Vec<u32>)>,
-    /// No change to a reader: elements whose IDs are equal because a rule overlooks what differs, with their
+    /// No change to a reader: elements whose IDs are equal because they differ only in ignored parameters, with their
     /// place after.
     pub respelled: Vec<(u32, Element)>,
 }
 
 impl BlockDelta {
-    /// A reader could tell.
+    /// Whether a reader sees a change.
     pub fn has_operations(&self) -> bool {
         !(self.inserted.is_empty() && self.deleted.is_empty() && self.updated.is_empty())
     }
@@ -240,7 +241,7 @@ pub enum BlockOperation {
     },
 }
 
-/// How a block looks whose box, coherence, importance or role changed. No operation, but part of the version.
+/// The new box, coherence, importance or role of a block. It is no operation, but part of the version.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Appearance {
     /// The block, after.
@@ -274,8 +275,8 @@ pub struct Delta {
     pub moves: Vec<ElementMove>,
     /// Boxes and weights that changed.
     pub appearances: Vec<Appearance>,
-    /// The version after as a whole, when a stored delta would have been longer than that: the operations
-    /// are then found again by [`super::diff`].
+    /// The version after as a whole, when a stored delta would have been longer. The operations are then found by
+    /// [`super::diff`].
     pub replacement: Option<Box<BlockTree>>,
 }
 
@@ -292,15 +293,15 @@ pub enum Subject<'a> {
 /// One change, as the importance, a list or a query sees it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Operation<'a> {
-    /// What happens.
+    /// Its kind.
     pub kind: OperationKind,
-    /// To what.
+    /// The element or block.
     pub subject: Subject<'a>,
     /// The block before, if there was one.
     pub block_before: Option<&'a [u16]>,
     /// The block after, if there is one.
     pub block_after: Option<&'a [u16]>,
-    /// The changes of the block around it, for a change within one block.
+    /// The changes of the block around it, for a change within a block.
     pub within: Option<&'a BlockDelta>,
     /// Importance of the block.
     pub importance: f32,
@@ -329,12 +330,12 @@ impl<'a> Operation<'a> {
 }
 
 impl Delta {
-    /// No reader could tell the versions apart (boxes may have shifted).
+    /// Whether a reader sees no change. Boxes may have shifted.
     pub fn is_empty(&self) -> bool {
         self.replacement.is_none() && self.operations().next().is_none()
     }
 
-    /// Nothing at all changed, boxes and spelling of session ids included.
+    /// Whether nothing changed, neither boxes nor ignored parameters.
     pub fn is_identity(&self) -> bool {
         self.structure.is_empty()
             && self.blocks.is_empty()

@@ -1,8 +1,9 @@
-//! Steps 1 and 2: what happened to the links, images and texts of the blocks (P-VISUAL 5.2).
+//! Partner blocks -> what happened to their links, images and texts: steps 1 and 2 of Vi-DIFF (P-VISUAL 5.2;
+//! docs/papers.md, Vi-DIFF and Vi-Delta).
 //!
-//! Elements of one ID in partner blocks stayed, in any order. Of the rest, equal IDs anywhere are moves, found
-//! by hash and so whatever the order. What then remains of a block pairs by name, by address, or by half of its
-//! words; the rest came or went.
+//! Elements of one ID in partner blocks stayed, in any order. Among the others, equal IDs in any two blocks are moves,
+//! found by hash whatever their order. The elements of a block that remain are paired by name, by address, or by half of
+//! their words. All others were inserted or deleted.
 
 use std::collections::HashMap;
 
@@ -22,7 +23,7 @@ pub(super) struct Settled {
     pub(super) moved_in: HashMap<(usize, ElementKind), Vec<u32>>,
 }
 
-/// Places of elements of one kind in two blocks: who stayed, who is left over.
+/// Places of elements of one kind in two blocks: those that stayed and those without a partner.
 #[derive(Default)]
 struct ListMatch {
     /// Before and after, in the order after.
@@ -151,7 +152,8 @@ fn match_same_ids(was: Option<&Block>, is: &Block, kind: ElementKind) -> ListMat
             None => list.rest_after.push(j),
         }
     }
-    list.rest_before = places.into_values().flatten().collect();
+    #[expect(clippy::disallowed_methods, reason = "sorted right after")]
+    list.rest_before.extend(places.into_values().flatten());
     list.rest_before.sort_unstable();
     list
 }
@@ -159,7 +161,7 @@ fn match_same_ids(was: Option<&Block>, is: &Block, kind: ElementKind) -> ListMat
 /// Places of one moved element: kind, block and index before, block and index after.
 type Moved = (ElementKind, (usize, u32), (usize, u32));
 
-/// Takes the moved elements out of the entries' rests.
+/// Takes the moved elements out of those without a partner.
 fn find_moves(before: &Nodes, after: &Nodes, entries: &mut [Entry]) -> Vec<Moved> {
     let mut moves = Vec::new();
     for kind in ElementKind::ALL {
@@ -225,7 +227,7 @@ fn find_updates(was: &Block, is: &Block, lists: &mut [ListMatch; 3]) {
     pair_texts(was, is, &mut lists[ElementKind::Text as usize]);
 }
 
-/// Pairs what is left over and has the same key, first with first.
+/// Pairs elements without a partner that have the same key, in order.
 fn pair_by<'a>(
     list: &mut ListMatch,
     key_before: impl Fn(u32) -> &'a str,
@@ -262,7 +264,7 @@ fn pair_texts(was: &Block, is: &Block, list: &mut ListMatch) {
     let bags_before: Vec<Vec<u32>> = list.rest_before.iter().map(|&i| bag(was, i)).collect();
     let bags_after: Vec<Vec<u32>> = list.rest_after.iter().map(|&j| bag(is, j)).collect();
     let shared = pairs_by_shared(bags_before.iter().map(Vec::as_slice), bags_after.iter().map(Vec::as_slice));
-    // Texts of common words alone still meet when they stand at the same place.
+    // Texts of common words alone are compared when they stand at the same place.
     let same_place = (0..bags_before.len().min(bags_after.len())).map(|i| (i, i));
     let mut near: Vec<(f64, usize, usize)> = shared
         .into_iter()
@@ -290,7 +292,7 @@ fn bag(block: &Block, index: u32) -> Vec<u32> {
     bag
 }
 
-/// What to write down of a pair of blocks; `None` when there is nothing.
+/// The delta of a pair of blocks; `None` when there is nothing to record.
 fn block_delta(was: &Block, is: &Block, lists: &[ListMatch; 3], moved_in: [u32; 3]) -> Option<BlockDelta> {
     let mut block = BlockDelta { importance: is.importance, role: is.role, ..BlockDelta::default() };
     for kind in ElementKind::ALL {
@@ -322,7 +324,7 @@ fn spelled_otherwise(was: &Block, is: &Block, kind: ElementKind, i: u32, j: u32)
     text_at(was, kind, i) != text_at(is, kind, j) || address_at(was, kind, i) != address_at(is, kind, j)
 }
 
-/// Ranks before of those who stayed or were updated, in the order after; `None` when it is the same order.
+/// Ranks before of the elements that stayed or were updated, in the order after; `None` when the order is the same.
 fn order_after(list: &ListMatch) -> Option<Vec<u32>> {
     let mut pairs: Vec<(u32, u32)> = list.stayed.iter().chain(&list.updated).copied().collect();
     pairs.sort_unstable_by_key(|pair| pair.1);
@@ -335,7 +337,7 @@ fn order_after(list: &ListMatch) -> Option<Vec<u32>> {
     Some(pairs.iter().map(|(i, _)| rank(i)).collect())
 }
 
-/// Words of all that the block's reader reads.
+/// Number of words in the texts and names of a block.
 pub(super) fn n_words_of(block: &Block) -> u32 {
     let links = block.links.iter().map(|link| n_words(&link.name));
     let images = block.images.iter().map(|image| n_words(&image.name));

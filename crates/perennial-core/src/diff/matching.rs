@@ -1,19 +1,20 @@
-//! Step 0: which block after is which block before (SPEC 2).
+//! Two trees -> which block after is which block before: step 0, which P-VISUAL leaves out (docs/papers.md, Vi-DIFF and
+//! Vi-Delta).
 //!
-//! In this order, each pass leaving to the next what it could not settle: the same ID at the same reference;
-//! the same ID anywhere; leaves by best similarity of content, the same reference and level preferred; inner blocks
-//! by where the blocks within them went; last, what stands between the same neighbours in the same column,
-//! because a region whose whole content was exchanged is still that region.
+//! Blocks are matched in this order, and each pass takes the blocks that the one before left open: the same ID at the
+//! same reference; the same ID anywhere; leaves by best similarity of content, where the same reference and level are
+//! preferred; inner blocks by where the blocks within them went; and last the blocks between the same neighbours in the
+//! same column, because a region whose whole content was exchanged is still that region.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::tree::Nodes;
 use super::words::{hash, n_shared, word_hashes};
 use crate::segment::{Block, NodeId};
 
-/// Least similarity of content by which two leaves are one block.
+/// Least similarity of content at which two leaves are one block.
 const SIMILAR: f64 = 0.3;
-/// A feature that more leaves than this share finds no partners: it would cost without telling.
+/// A feature that more leaves than this share is not used to find partners: it tells little and costs much.
 const MAX_SHARERS: usize = 8;
 /// Boxes whose left edges and widths differ by at most this many pixels stand in one column.
 const SAME_COLUMN_PX: f32 = 24.0;
@@ -48,7 +49,7 @@ pub(super) fn match_blocks(before: &Nodes, after: &Nodes) -> Matching {
     matching
 }
 
-/// Walks both trees at once; true when that settled every block.
+/// Walks both trees at once; true when that matched every block.
 fn match_same_reference(before: &Nodes, after: &Nodes, matching: &mut Matching) -> bool {
     let mut pending = vec![(0, 0)];
     let mut n_paired = 1;
@@ -102,7 +103,7 @@ fn match_same_id(before: &Nodes, after: &Nodes, matching: &mut Matching) {
     }
 }
 
-/// Nothing in it: its ID tells nothing.
+/// Whether it is empty. The ID of an empty block tells nothing.
 fn is_void(block: &Block) -> bool {
     block.is_leaf() && block.links.is_empty() && block.images.is_empty() && block.texts.is_empty()
 }
@@ -164,7 +165,8 @@ fn match_similar_leaves(before: &Nodes, after: &Nodes, matching: &mut Matching) 
     }
 }
 
-/// Mean of the shares that both have of the smaller and of the two together: a block that has grown is still it.
+/// The mean of two shares: what both have in common over the smaller one, and over both together. So a block that has
+/// grown is still the same block.
 fn similarity(before: &[u32], after: &[u32]) -> f64 {
     if before.is_empty() || after.is_empty() {
         return 0.0;
@@ -181,7 +183,7 @@ fn preference(before: &Nodes, after: &Nodes, b: usize, a: usize) -> f64 {
     f64::from(u8::from(same_reference)) * 0.1 + f64::from(u8::from(same_level)) * 0.05
 }
 
-/// Pairs of open leaves that share a telling feature or a reference, as places in the two lists.
+/// Pairs of open leaves that share a rare feature or a reference, as places in the two lists.
 fn candidate_pairs(
     before: &Nodes,
     after: &Nodes,
@@ -200,7 +202,7 @@ fn candidate_pairs(
     pairs
 }
 
-/// Which of the first share a rare feature with which of the second; each bag is sorted.
+/// Pairs of the first and the second list that share a rare feature. Each bag is sorted.
 pub(super) fn pairs_by_shared<'a>(
     before: impl Iterator<Item = &'a [u32]>,
     after: impl Iterator<Item = &'a [u32]>,
@@ -237,7 +239,7 @@ fn dedup_from(pairs: &mut Vec<(usize, usize)>, start: usize) {
     pairs.append(&mut added);
 }
 
-/// An inner block is the one that most of its content came from, from the deepest level up.
+/// An inner block is matched to the block from which most of its content came, from the deepest level up.
 fn match_by_votes(before: &Nodes, after: &Nodes, matching: &mut Matching) {
     let (sizes_before, sizes_after) = (sizes(before), sizes(after));
     let mut levels: Vec<Vec<usize>> = Vec::new();
@@ -294,8 +296,8 @@ fn most_votes(
     free.max_by_key(|&(b, weight)| (weight, std::cmp::Reverse(b)))
 }
 
-/// Pairs what is left between neighbours that are partners, when both sides hold as many blocks there and
-/// each has the other's column.
+/// Pairs the open blocks between neighbours that are partners, when both sides have the same number of blocks there and
+/// each is in the column of its counterpart.
 fn match_between_neighbours(before: &Nodes, after: &Nodes, matching: &mut Matching) {
     for a in 0..after.len() {
         let Some(b) = matching.to_before[a] else { continue };
@@ -309,15 +311,15 @@ fn match_between_neighbours(before: &Nodes, after: &Nodes, matching: &mut Matchi
     }
 }
 
-/// Open children of a block, grouped by the last settled child before them (0: none).
+/// Open children of a block, grouped by the last matched child before them (0 when there is none).
 fn gaps(
     nodes: &Nodes,
     parent: usize,
     partner: usize,
     partners: &[Option<usize>],
     other: &Nodes,
-) -> HashMap<usize, Vec<usize>> {
-    let mut gaps: HashMap<usize, Vec<usize>> = HashMap::new();
+) -> BTreeMap<usize, Vec<usize>> {
+    let mut gaps: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     let mut anchor = 0;
     for &child in &nodes.all[parent].children {
         match partners[child] {

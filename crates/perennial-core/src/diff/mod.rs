@@ -1,11 +1,12 @@
-//! Two block trees -> a [`Delta`]: what was inserted, deleted, updated and moved (P-VISUAL 5, SPEC 2).
+//! Two block trees -> a [`Delta`]: what was inserted, deleted, updated and moved (P-VISUAL 5; docs/papers.md, Vi-DIFF and
+//! Vi-Delta).
 //!
 //! [`diff`] matches the blocks first (step 0, which the paper leaves out), descends where IDs differ, then
 //! pairs links, images and texts. [`Delta::apply`] turns the version before into the version after, exactly.
 //! The Vi-Delta format is in `docs/videlta.md`.
 //!
-//! n elements take O(n log n): IDs meet in hash maps, similar blocks and texts meet through the words they
-//! share, and a word that too many of them have finds no partners.
+//! n elements take O(n log n): equal IDs are found in hash maps, similar blocks and texts through the words that they
+//! share, and a word that too many of them have is not used.
 
 mod apply;
 mod delta;
@@ -47,7 +48,7 @@ pub fn diff(before: &BlockTree, after: &BlockTree) -> Delta {
     delta
 }
 
-/// A reference has 16 bits a level: past that, blocks could not be told apart.
+/// Most children of a block, because a reference has 16 bits for each level.
 fn has_too_many_siblings(tree: &BlockTree) -> bool {
     let too_many = |n: usize| n >= usize::from(u16::MAX);
     too_many(tree.blocks.len()) || tree.walk().any(|block| too_many(block.children.len()))

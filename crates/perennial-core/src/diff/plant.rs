@@ -1,21 +1,22 @@
-//! The change simulator (P-VISUAL 7.2): plants known operations into a page, so that a diff can be asked whether it finds
-//! exactly those.
+//! A page and a seed -> the page with planted operations, and these operations, to check that a diff finds exactly them:
+//! the change simulator of P-VISUAL 7.2 (docs/papers.md, Vi-DIFF and Vi-Delta).
 //!
-//! Only what has one right answer is planted: an element or block that stands twice on the page is left
-//! alone, because nobody could say which of the two moved, and no block loses so much that it would be another.
+//! Only operations with one right answer are planted. An element or block that stands twice on the page is not touched,
+//! because nobody could say which of the two moved, and no block loses so much that it would be another block.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{Delta, Element, ElementKind, OperationKind, Subject};
+use crate::chance::Chance;
 use crate::layout::Rect;
 use crate::segment::{Block, BlockTree, Image, Link, NodeId, Text};
 
-/// Which share of links, images, texts and leaf blocks each kind of operation changes.
+/// The share of links, images, texts and leaf blocks that each kind of operation changes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PlantRates {
-    /// Elements, per kind of operation.
+    /// Share of elements, for each kind of operation.
     pub elements: f64,
-    /// Leaf blocks, per kind of operation (there is no update of a block as a whole).
+    /// Share of leaf blocks, for each kind of operation. A block as a whole is never updated.
     pub blocks: f64,
 }
 
@@ -29,9 +30,9 @@ impl Default for PlantRates {
 /// An operation by what it does to which content, whatever the place.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Planted {
-    /// What happens.
+    /// Its kind.
     pub kind: OperationKind,
-    /// To what: `None` is a block.
+    /// The kind of element; `None` for a block.
     pub element: Option<ElementKind>,
     /// Content before, 0 if none.
     pub before: NodeId,
@@ -61,7 +62,7 @@ impl Recovery {
         if self.n_planted == 0 { 1.0 } else { self.n_right as f64 / self.n_planted as f64 }
     }
 
-    /// Both counts together.
+    /// Adds the counts of another comparison.
     pub fn add(&mut self, other: Recovery) {
         self.n_planted += other.n_planted;
         self.n_found += other.n_found;
@@ -123,29 +124,6 @@ pub fn plant(before: &BlockTree, rates: PlantRates, seed: u64) -> (BlockTree, Ve
     (after, planter.planted)
 }
 
-/// Splitmix64: chance from a seed.
-struct Chance(u64);
-
-impl Chance {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
-    }
-
-    fn shuffle<T>(&mut self, items: &mut [T]) {
-        for i in (1..items.len()).rev() {
-            items.swap(i, self.below(i + 1));
-        }
-    }
-}
-
 /// A leaf with its content as it shall be after.
 struct Leaf {
     reference: Vec<u16>,
@@ -174,7 +152,7 @@ struct Planter {
 impl Planter {
     fn new(tree: &BlockTree, seed: u64) -> Planter {
         let mut planter = Planter {
-            chance: Chance(seed),
+            chance: Chance::new(seed),
             leaves: Vec::new(),
             n_children: HashMap::from([(Vec::new(), tree.blocks.len())]),
             counts: HashMap::new(),
@@ -214,7 +192,7 @@ impl Planter {
     /// A word that stands nowhere on the page.
     fn fresh(&mut self) -> String {
         self.n_fresh += 1;
-        format!("planted{}x{:04x}", self.n_fresh, self.chance.next() & 0xffff)
+        format!("planted{}x{:04x}", self.n_fresh, self.chance.bits() & 0xffff)
     }
 
     fn change_elements(&mut self, rate: f64) {
@@ -278,7 +256,7 @@ impl Planter {
     }
 
     fn put(&mut self, leaf: usize, element: Element) {
-        let place = self.chance.next() as usize;
+        let place = self.chance.bits() as usize;
         let leaf = &mut self.leaves[leaf];
         leaf.was_touched = true;
         leaf.budget = leaf.budget.saturating_sub(1);
@@ -306,7 +284,7 @@ impl Planter {
         }
     }
 
-    /// Up to three of ten words exchanged; a text of three words or less would be another text.
+    /// Exchanges up to three of ten words. A text of three words or less would become another text.
     fn reworded(&mut self, text: &str) -> Option<String> {
         let mut words: Vec<String> = text.split(' ').map(str::to_string).collect();
         if words.len() < 4 || super::n_words(text) != words.len() {
@@ -362,7 +340,7 @@ impl Planter {
         }
     }
 
-    /// Untouched, unlike any other, and with something to know it by.
+    /// Whether a leaf is untouched, unlike any other, and has something to be recognised by.
     fn is_open(&self, leaf: usize) -> bool {
         let leaf = &self.leaves[leaf];
         let unlike_others = self.block_counts.get(&leaf.block.content_id()) == Some(&1);
@@ -404,7 +382,7 @@ impl Planter {
         true
     }
 
-    /// A leaf of another parent, to stand behind.
+    /// A leaf of another parent, behind which a block may be moved.
     fn other_home(&mut self, parent: &[u16]) -> Option<Vec<u16>> {
         let free = |leaf: &&Leaf| {
             let home = self::parent(&leaf.reference);
@@ -417,7 +395,7 @@ impl Planter {
         Some(chosen)
     }
 
-    /// In a column of its own, or it might be taken for the neighbour whose place it has.
+    /// Gives a block a column of its own, because it could otherwise be taken for the neighbour whose place it has.
     fn fresh_block(&mut self) -> Block {
         let links = (0..2).map(|_| self.fresh_element(ElementKind::Link));
         let mut block = Block::leaf(Vec::new(), Vec::new(), Vec::new());
@@ -461,7 +439,7 @@ fn elements(block: &Block, kind: ElementKind) -> Box<dyn Iterator<Item = Element
     }
 }
 
-/// Puts another element in an element's place, or nothing.
+/// Replaces an element by another, or removes it.
 fn replace(block: &mut Block, element: &Element, by: Option<&Element>) {
     fn edit<T: PartialEq + Clone>(list: &mut Vec<T>, item: &T, by: Option<T>) {
         if let Some(place) = list.iter().position(|other| other == item) {

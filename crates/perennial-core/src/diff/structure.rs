@@ -1,4 +1,4 @@
-//! Partners -> operations on the tree of blocks: inserted, deleted, moved, and what looks otherwise.
+//! Partners -> operations on the tree of blocks (inserted, deleted, moved), and changed boxes and weights.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use super::{Appearance, BlockOperation, Delta, ElementKind};
 use crate::segment::Block;
 
 /// Adds the structural operations and appearances to the delta. `settled` names the elements of inserted and deleted
-/// blocks that moved, which are no part of those blocks' coming and going.
+/// blocks that moved. They are not part of those insertions and deletions.
 pub(super) fn find_structure(
     before: &Nodes,
     after: &Nodes,
@@ -88,7 +88,7 @@ fn appearance(before: &Nodes, after: &Nodes, b: usize, a: usize) -> Option<Appea
     changed.then(|| Appearance { block: after.reference(a), ..appearance })
 }
 
-/// A block moved when its parent is another, or when it is not among the most siblings that kept their order.
+/// A block moved when it has another parent, or when it is not in the largest set of siblings that kept their order.
 fn find_moves(before: &Nodes, after: &Nodes, matching: &Matching, delta: &mut Delta) {
     for (parent, node) in after.all.iter().enumerate() {
         let home = matching.to_before[parent];

@@ -1,10 +1,12 @@
+//! Vi-DIFF on the example of P-VISUAL 5.1 (docs/papers.md, Vi-DIFF and Vi-Delta), on small pages and on random ones.
+
 use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::plant::{PlantRates, Recovery, plant, recovery};
 use super::*;
 use crate::layout::Rect;
-use crate::segment::{Block, BlockRole, BlockTree, IgnoreRules, Image, Link, Text, vixml};
+use crate::segment::{Block, BlockRole, BlockTree, IgnoredParameters, Image, Link, Text, vixml};
 
 fn leaf(links: &[(&str, &str)], images: &[(&str, &str)], texts: &[&str]) -> Block {
     Block::leaf(
@@ -123,8 +125,8 @@ fn another_order_within_a_block_is_no_change() {
 #[test]
 fn what_a_rule_overlooks_is_no_change_but_is_kept() {
     let with_session = |session: &str| {
-        let rules = IgnoreRules::default();
-        let link = Link::ignoring(&rules, "Home", format!("http://a.org/?sid={session}"));
+        let ignored = IgnoredParameters::default();
+        let link = Link::ignoring(&ignored, "Home", format!("http://a.org/?sid={session}"));
         tree("1", vec![Block::leaf(vec![link], vec![], vec![Text::new("words")])])
     };
     let delta = check(&with_session("17"), &with_session("18"));
@@ -240,7 +242,7 @@ fn errors_of_the_reader_say_where_and_what_to_do() {
 
 #[test]
 fn ten_thousand_links_in_any_order_are_no_burden() {
-    // Quadratic work would be 10^8 comparisons of strings: felt at once, though no time is asserted.
+    // Quadratic work would be 10^8 comparisons of strings and would make the test very slow. No time is asserted.
     let numbered = |from: usize, step: usize| {
         let links = (0..10_000).map(|i| {
             let n = from + i * step % 10_007;

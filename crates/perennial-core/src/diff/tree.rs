@@ -1,4 +1,4 @@
-//! A block tree as an array of nodes: numbers are cheap to match, and no depth of nesting is too much.
+//! A block tree -> an array of nodes, whose numbers are cheap to match and which any depth of nesting fits.
 
 use super::BlockRef;
 use crate::segment::{Block, BlockTree};

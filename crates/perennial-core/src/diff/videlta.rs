@@ -1,7 +1,8 @@
-//! [`Delta`] <-> Vi-Delta (P-VISUAL 5.1, figure 5, extended by `<Structure>`); schema in `docs/videlta.md`.
+//! [`Delta`] <-> Vi-Delta (P-VISUAL 5.1, figure 5, extended by `<Structure>`; docs/papers.md, Vi-DIFF and Vi-Delta); the
+//! schema is in `docs/videlta.md`.
 //!
-//! A delta that would be longer than the new version's Vi-XML is stored as that Vi-XML: reading a
-//! `<Document>` where a `<Delta>` is expected gives the replacement of everything.
+//! A delta that would be longer than the Vi-XML of the version after is stored as that Vi-XML. A `<Document>` where a
+//! `<Delta>` is expected is read as the replacement of the whole version.
 
 use std::fmt::Write;
 
@@ -21,12 +22,12 @@ use crate::segment::{BlockRole, BlockTree, Image, Link, NodeId, Text};
 pub struct VideltaError {
     /// Bytes before the place.
     pub offset: u64,
-    /// What is wrong and what would be right.
+    /// What is wrong, and what would be right.
     pub reason: String,
 }
 
 impl Delta {
-    /// Vi-Delta, or the Vi-XML of the version after when that is shorter: never longer than the latter.
+    /// Vi-Delta, or the Vi-XML of the version after when that is shorter.
     pub fn to_xml(&self, after: &BlockTree) -> String {
         let whole = vixml::write(after);
         if self.replacement.is_some() {
@@ -64,7 +65,7 @@ impl Delta {
         out
     }
 
-    /// Reads what either of the two wrote.
+    /// Reads either form.
     pub fn from_xml(xml: &str) -> Result<Delta, VideltaError> {
         if root(xml).is_some_and(|root| root == "Document") {
             let whole = vixml::read(xml)
@@ -241,7 +242,7 @@ fn write_ranks(order: &[u32]) -> String {
     out
 }
 
-/// At most as many ranks as the text could name honestly: a lying range must not fill the memory.
+/// Most ranks of an order, so that a hostile range does not fill the memory.
 const MAX_RANKS: u32 = 1 << 20;
 
 fn read_ranks(text: &str) -> Result<Vec<u32>, String> {
@@ -294,7 +295,7 @@ fn read(xml: &str) -> Result<Delta, VideltaError> {
     }
 }
 
-/// A delta half read, with the names of the elements around.
+/// The state of reading a delta, with the names of the open elements.
 #[derive(Default)]
 struct Reading {
     delta: Option<Delta>,

@@ -1,8 +1,8 @@
-//! Texts -> how far apart they are, in words (P-VISUAL 5.2, P-PATTERN 6.2).
+//! Texts -> their distance in words (P-VISUAL 5.2, P-PATTERN 6.2; docs/papers.md, Vi-DIFF and Vi-Delta).
 //!
-//! The distance is that of two bags of words: linear in time and space after sorting, with no bound needed
-//! on the length of the texts. Order has no part in it, except that two different texts of the same
-//! words are one word apart rather than none. Scripts that write no spaces count each character as a word.
+//! The distance is that of two bags of words. It takes linear time and space after sorting, so that texts of any length
+//! can be compared. Order does not count, except that two different texts of the same words are one word apart. In scripts
+//! without spaces each character counts as a word.
 
 /// Hashes of a text's words, in order.
 pub fn word_hashes(text: &str) -> Vec<u32> {
@@ -21,8 +21,8 @@ pub fn n_words(text: &str) -> usize {
     word_hashes(text).len()
 }
 
-/// Words that differ over words of the text before: 0 for equal texts, at most 1. A word put in another's
-/// place counts once. A text that was empty, or is, is wholly other.
+/// Words that differ over words of the text before: 0 for equal texts, at most 1. A word that replaces another counts
+/// once. An empty text has distance 1 from any other.
 pub fn word_distance(before: &str, after: &str) -> f64 {
     if before == after {
         return 0.0;
@@ -74,14 +74,15 @@ fn push_word(word: &str, hashes: &mut Vec<u32>) {
     }
 }
 
-/// Kana, Han and Thai and its neighbours run words together.
+/// Scripts without spaces: Kana, Han, and Thai and its neighbours.
 fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'
         | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}'
         | '\u{20000}'..='\u{3ffff}')
 }
 
-/// FNV-1a, folded to 32 bits: words live in memory and in short histories only, where a rare clash is harmless.
+/// FNV-1a, folded to 32 bits. Hashes of words are kept only in memory and in short histories, where a rare clash does no
+/// harm.
 pub(crate) fn hash(word: &str) -> u32 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
     for byte in word.bytes() {

@@ -1,10 +1,11 @@
-//! Time series and looks -> [`Pattern`]: what importance of change to expect in each period (P-PATTERN 3.2, 6.3).
+//! Time series and looks -> [`Pattern`]: what importance of change to expect in each period (P-PATTERN 3.2, 6.3;
+//! docs/papers.md, Time series and patterns).
 //!
-//! With a look in every period a pattern is the paper's plain average. A look after several periods saw a change
-//! that happened somewhere in between: its importance is spread over those periods by what the pattern expects,
-//! again and again until it settles (an EM step), not booked on the last one.
+//! With a look in every period a pattern is the paper's plain average. A look after several periods shows a change
+//! that happened somewhere in between. Its importance is not booked on the last period but spread over all of them by
+//! what the pattern expects, and the pattern is computed again, in a fixed number of rounds (EM).
 //!
-//! [`mixture`] is the other reading of the same looks, made for the scheduler: rates, and patterns that pages share.
+//! [`mixture`] estimates rates of change from the same looks for the scheduler, with patterns that pages share.
 
 pub mod mixture;
 
@@ -12,18 +13,18 @@ use crate::series::{SeenChange, TimeSeries};
 use crate::time::{DayKind, LocalClock, LocalDay, Span, Timestamp};
 
 const N_ROUNDS: usize = 30;
-/// A gap longer than this says nothing about when in it a change happened.
+/// Looks after a longer gap are left out, because they say nothing about when in it a change happened.
 const LONGEST_GAP_DAYS: i64 = 62;
 /// Pages that change less often than this are better described by a week, or by a month.
 const WEEKLY_BELOW_PER_DAY: f64 = 0.5;
 const MONTHLY_BELOW_PER_DAY: f64 = 1.0 / 14.0;
 
-/// After which time a pattern repeats, and what its periods are.
+/// The time after which a pattern repeats, and its periods.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Cycle {
-    /// A day of so many periods, one pattern each for workdays, weekends and holidays.
+    /// A day with this number of periods, and one pattern each for workdays, weekends and holidays.
     Day(u16),
-    /// A day of so many periods, one pattern a weekday.
+    /// A day with this number of periods, and one pattern for each weekday.
     Weekday(u16),
     /// A week; periods are its days from Monday.
     Week,
@@ -38,24 +39,24 @@ pub enum Days {
     Kind(DayKind),
     /// One weekday, 0 for Monday.
     Weekday(u8),
-    /// All.
+    /// All days.
     All,
 }
 
 /// Patt(P) = {(omega_k, T_k)}: the importance of change to expect in each period.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Pattern {
-    /// For which days it holds.
+    /// The days for which it holds.
     pub days: Days,
     /// omega_k.
     pub omega: Vec<f64>,
-    /// How often each period was looked over, in whole periods.
+    /// How often looks covered each period, in whole periods.
     pub n_seen: Vec<f64>,
 }
 
 impl Pattern {
-    /// The plain average of series of one kind of day (Algorithm 3): omega_k = sum of mu_k / number of series. Periods
-    /// that a series does not know do not count for it.
+    /// The plain average of the series of one kind of day (Algorithm 3): omega_k = sum of mu_k / number of series. A series
+    /// without a value for a period does not count there.
     pub fn discover(days: Days, series: &[TimeSeries]) -> Pattern {
         let n_periods = series.iter().map(|series| series.importance.len()).max().unwrap_or(0);
         let mut pattern = Pattern { days, omega: vec![0.0; n_periods], n_seen: vec![0.0; n_periods] };
@@ -73,34 +74,33 @@ impl Pattern {
         pattern
     }
 
-    /// delta(P): the mean of omega_k, above which a version is worth indexing (P-PATTERN 7.1).
+    /// delta(P), the index threshold: the mean of omega_k (P-PATTERN 7.1).
     pub fn index_threshold(&self) -> f64 {
         self.omega.iter().sum::<f64>() / self.omega.len().max(1) as f64
     }
 
-    /// How sure it is, from 0 (never looked) towards 1: the mean over periods of n / (n + 3), as if three days of
-    /// doubt had been seen before.
+    /// How sure the pattern is, from 0 without a look towards 1: the mean over periods of n / (n + 3), so that three looks
+    /// make it half sure.
     pub fn sureness(&self) -> f64 {
         let sure = |n: &f64| n / (n + 3.0);
         self.n_seen.iter().map(sure).sum::<f64>() / self.n_seen.len().max(1) as f64
     }
 }
 
-/// What is known of a page's habits.
+/// The patterns of one page.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PagePatterns {
     /// The cycle that describes the page best.
     pub cycle: Cycle,
     /// One pattern per kind of day that was seen, or a single one for weeks and months.
     pub patterns: Vec<Pattern>,
-    /// Looks that found a change, a day.
+    /// Looks a day that found a change.
     pub changes_per_day: f64,
     /// Looks after the first.
     pub n_looks: usize,
 }
 
-/// The patterns of a page from its looks, oldest first; `cycle` is chosen by how often the page changes when it is
-/// not given.
+/// The patterns of a page from its looks, oldest first. Without a `cycle` one is chosen by how often the page changes.
 pub fn patterns_of(
     looks: &[SeenChange],
     clock: &LocalClock,
@@ -123,14 +123,14 @@ fn changes_per_day(looks: &[SeenChange]) -> f64 {
     if days > 0.0 { n_changed as f64 / days } else { 0.0 }
 }
 
-/// A stretch of one look in one period.
+/// The part of a look's interval that lies in one period.
 struct Stretch {
     bin: usize,
     /// Share of a whole period.
     share: f64,
 }
 
-/// The EM step: books each look's importance on its periods by what is expected of them, then averages.
+/// The EM rounds: each books the importance of every look on its periods by what is expected of them, then averages.
 fn spread(looks: &[SeenChange], clock: &LocalClock, cycle: Cycle) -> Vec<Pattern> {
     let n_bins = cycle.n_groups() * cycle.n_periods();
     let (stretches, ends) = cut(looks, clock, cycle);
@@ -237,7 +237,7 @@ impl Cycle {
         while day_start < to {
             let day = clock.local(day_start).day;
             let next = clock.start_of(LocalDay(day.0.saturating_add(1)));
-            // A damaged table of offsets must not stop the clock.
+            // With a damaged table of offsets the loop must still end.
             let next = if next > day_start { next } else { day_start + Span::from_hours(24) };
             clock.pieces(day_start, next.min(to), n_periods, |piece| {
                 let share = f64::from(piece.hours) * f64::from(piece.times) / whole_hours;
@@ -282,7 +282,8 @@ mod tests {
 
     #[test]
     fn skipped_periods_get_their_share_by_expectation() {
-        // Changes only at noon. Looks at 00, 12, 13 and 24 on most days prove it; one long look is then booked there.
+        // The page changes only at noon. Looks at 00, 12, 13 and 24 on every other day prove it; long looks are then
+        // booked there.
         let mut looks = Vec::new();
         for day in 0..20 {
             let start = at("2026-03-02") + Span::from_hours(24 * day);
@@ -323,8 +324,8 @@ mod tests {
     }
 
     proptest! {
-        /// With a look in every period, inference changes nothing: the plain average of 6.3.1, across kinds of
-        /// day, time zones and daylight saving.
+        /// With a look in every period the result is the plain average of P-PATTERN 6.3.1, across kinds of day, time zones
+        /// and daylight saving.
         #[test]
         fn full_looks_give_the_plain_average(
             mu in prop::collection::vec(0.0f64..1.0, 24 * 6),

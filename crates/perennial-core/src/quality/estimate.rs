@@ -1,13 +1,14 @@
-//! Captures and patterns, without the truth -> what was surely and what was probably missed.
+//! Captures and patterns, without the true changes -> what was surely and what was probably missed (docs/papers.md,
+//! Estimates on a real archive).
 //!
-//! Between two captures of a page that differ, at least one version appeared and the later capture holds the
-//! last of them. How many came before it nobody saw; the page's pattern says how many to expect, and how sure
-//! that is. Two captures that are alike are taken to mean that nothing changed in between.
+//! Between two captures of a page that differ, at least one version appeared, and the later capture holds the
+//! last of them. Nobody saw how many came before it. The page's pattern says how many to expect and how sure that is.
+//! Where two captures are alike it is assumed that nothing changed in between.
 
 use super::{Coherence, ValidVersion, coherence};
 use crate::time::Timestamp;
 
-/// How many deviations the cautious end of an estimate lies from its middle: 95 % of cases are better.
+/// Deviations from the middle of an estimate to its cautious end, which 95 % of cases exceed.
 const CAUTIOUS_DEVIATIONS: f64 = 1.645;
 
 /// The time between two captures of a page, or from the last one to now.
@@ -15,8 +16,7 @@ const CAUTIOUS_DEVIATIONS: f64 = 1.645;
 pub struct Gap {
     /// omega(P): the importance of the page.
     pub weight: f64,
-    /// Importance of the difference between the two captures; none when they are alike, or when the gap is still
-    /// open.
+    /// Importance of the difference between the two captures; `None` when they are alike or the gap is still open.
     pub difference: Option<f64>,
     /// Whether a later capture closes it.
     pub is_closed: bool,
@@ -28,18 +28,18 @@ pub struct Gap {
     pub n_announced: u32,
 }
 
-/// Completeness without the truth. All are shares of 1.
+/// Completeness where the true changes are unknown. The first three are shares from 0 to 1.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CompletenessEstimate {
-    /// At most this: only what is known to have been missed counts.
+    /// Upper bound: only what was surely missed counts as missed.
     pub at_most: f64,
-    /// What the patterns say.
+    /// The expected value by the patterns.
     pub likely: f64,
-    /// With 95 % confidence, if the patterns hold, at least this.
+    /// Lower bound with 95 % confidence, if the patterns hold.
     pub at_least: f64,
     /// Importance captured.
     pub captured: f64,
-    /// Importance surely missed: announced, and no capture can hold it.
+    /// Importance surely missed: the change was announced, and no capture can hold it.
     pub surely_missed: f64,
     /// Importance probably missed, by the patterns.
     pub probably_missed: f64,
@@ -51,7 +51,7 @@ fn hidden(gap: &Gap) -> (f64, f64) {
     match (gap.is_closed, gap.difference) {
         (false, _) => (expected, expected),
         (true, None) => (0.0, 0.0),
-        // A Poisson number that is known not to be 0, less the one that was captured.
+        // A Poisson number that is known not to be 0, less the one version that was captured.
         (true, Some(_)) if expected < 1e-6 => (0.0, 0.0),
         (true, Some(_)) => {
             let at_least_one = -(-expected).exp_m1();
@@ -67,7 +67,7 @@ fn surely_hidden(gap: &Gap) -> f64 {
     f64::from(gap.n_announced.saturating_sub(captured))
 }
 
-/// Puts the gaps of any number of pages together.
+/// Estimates completeness from the gaps of any number of pages.
 pub fn completeness(gaps: impl IntoIterator<Item = Gap>) -> CompletenessEstimate {
     let (mut captured, mut surely, mut probably, mut variance) = (0.0, 0.0, 0.0, 0.0);
     for gap in gaps {
@@ -108,12 +108,12 @@ pub struct SeenVersion {
     pub other_after: Option<Timestamp>,
 }
 
-/// Coherence without the truth: it lies between the two.
+/// Bounds of coherence where the true changes are unknown.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CoherenceEstimate {
-    /// If every version lived only as long as it was seen.
+    /// Coherence if every version lived only from its first to its last capture.
     pub at_least: Coherence,
-    /// If every version lived from the capture before to the capture after.
+    /// Coherence if every version lived from the last capture of other content to the next one.
     pub at_most: Coherence,
 }
 
@@ -137,14 +137,14 @@ pub fn coherence_bounds(versions: &[SeenVersion]) -> CoherenceEstimate {
 /// One look at a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Look {
-    /// When.
+    /// When the page was looked at.
     pub at: Timestamp,
-    /// Importance of what was new; none when it showed what the look before had shown.
+    /// Importance of what was new; `None` when it showed the same as the look before.
     pub new: Option<f64>,
 }
 
-/// A page's looks, oldest first -> the gaps between them and the open one up to `now`, with the rate that these
-/// very looks suggest in place of a pattern.
+/// A page's looks, oldest first -> the gaps between them and the open one up to `now`. The expected changes follow from
+/// the rate that the looks themselves show, in place of a pattern.
 pub fn gaps_of(looks: &[Look], weight: f64, now: Timestamp) -> Vec<Gap> {
     let hours = |from: Timestamp, to: Timestamp| (to - from).as_hours_f64().max(0.0);
     let between = || looks.iter().zip(looks.iter().skip(1));
@@ -167,14 +167,14 @@ pub fn gaps_of(looks: &[Look], weight: f64, now: Timestamp) -> Vec<Gap> {
     closed.chain(open).collect()
 }
 
-/// The Poisson rate that makes (hours, changed?) most likely, with half a change in the whole time added so that a
-/// page seen changed at every look keeps a finite rate and one never seen changed a small one.
+/// The Poisson rate under which the looks, given as (hours, whether changed), are most likely. Half a change is added, so
+/// that a page that changed at every look has a finite rate and a page that never changed has a small one.
 pub fn rate_per_hour(seen: &[(f64, bool)]) -> f64 {
     let total: f64 = seen.iter().map(|(hours, _)| hours).sum();
     if total <= 0.0 {
         return 0.0;
     }
-    // The slope of the log-likelihood falls with the rate: the root is found by halving.
+    // The slope of the log-likelihood falls with the rate, so that its root is found by bisection.
     let slope = |rate: f64| {
         let each = |(hours, changed): &(f64, bool)| {
             let x = rate * hours;

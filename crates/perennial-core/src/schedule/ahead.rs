@@ -1,28 +1,28 @@
-//! What visits cost at the hours ahead -> how urgent a visit is now, where it may also wait for a cheaper hour.
+//! The prices of visits in the hours ahead -> how urgent a visit is now, where it may also wait for a cheaper hour
+//! (docs/papers.md, Expected gain; docs/decisions/0016-planning-ahead.md).
 //!
-//! The index of [`super::gain`] is exact where a visit costs the same at all hours. It does not where pages change by day
-//! and there are as many visits at night: what the last visit of a slot earns, its price, is less than half at
-//! night. A version of the afternoon that nothing will replace can wait for that, one that the evening will replace
-//! cannot. That matters by Definition 5.13, where pages that change a few times a day earn most; see
-//! docs/decisions/0016.
+//! The price of a visit is what the last visit of a slot earns. The gain of [`super::gain`] is exact where the price is the
+//! same at all hours. Pages change by day while the nights have as many visits, so that the price at night is less than
+//! half. A version of the afternoon that no other will replace can wait for the night; a version that the evening will
+//! replace cannot. This matters by Definition 5.13, where pages that change a few times a day earn most.
 //!
-//! So a page that was visited is planned for two days at the going prices: a dynamic program over the hour of the last
+//! After a visit, a page is planned for two days at the known prices, by a dynamic program over the hour of the last
 //! visit, as in the simulator's bound for known patterns. Its urgency is the price at which a visit now and waiting for
-//! the best hour are worth the same. Nothing is learned of a page before its next visit, so that one plan, made
-//! after a visit, serves until then: work goes with the visits, not with the pages.
+//! the best hour are worth the same. Nothing is learned of a page before its next visit, so that one plan serves until
+//! then. The work grows with the number of visits and not with the number of pages.
 
-use super::pages::{NOTICED, Pages};
+use super::pages::{ANNOUNCED, Pages};
 use super::{Goal, Reason, Scheduler, Strategy, gain, learn};
 use crate::pattern::mixture::{bucket_of, one_minus_exp};
 use crate::time::{LocalClock, Span, Timestamp};
 
 /// Hours after a visit for which a plan says how urgent the next one is.
 const SPAN: usize = 24;
-/// Hours over which a plan looks.
+/// Hours that a plan covers.
 pub(super) const DEPTH: usize = 2 * SPAN;
-/// How much one hour's price tells of that hour on other days.
+/// Weight of a new price against the price known for that hour.
 const PRICE_WEIGHT: f32 = 0.25;
-/// Where waiting is worth more than a visit, the page comes after all others, in the order of the plain index.
+/// Where waiting is worth more than a visit, urgency is this share of the gain: such pages come last, in order of gain.
 const LEAST_SHARE: f32 = 1e-3;
 const HOUR_SECS: f32 = 3600.0;
 
@@ -38,17 +38,17 @@ struct Hour {
 /// Prices by bucket, and the plans of pages.
 #[derive(Clone, Default)]
 pub(super) struct Ahead {
-    /// By bucket of the clock 0; nothing where no slot has fallen into it yet.
+    /// By bucket of clock 0; `None` where no slot has fallen into the bucket yet.
     prices: Vec<Option<f32>>,
-    /// Prices of the hours after the current slot, once the hours of a day have one.
+    /// Prices of the hours after the current slot, once all hours of a day have a price.
     hours: Option<[f32; DEPTH]>,
     /// The end of the current slot.
     from: u32,
-    /// By the page's own row.
+    /// By row of the page.
     plans: Vec<Plan>,
 }
 
-/// How urgent a visit is so many hours after `from`.
+/// How urgent a visit is 0, 1, 2 hours after `from`, and so on.
 #[derive(Clone)]
 struct Plan {
     from: u32,
@@ -56,8 +56,8 @@ struct Plan {
 }
 
 impl Scheduler {
-    /// Whether visits are planned for the hours ahead. Where the budget may vary, all hours have about the same price; and
-    /// pooled completeness gains nothing by it: there the busiest pages earn most, and they cannot wait.
+    /// Whether visits are planned for the hours ahead. Where the budget may vary, all hours have about the same price. Pooled
+    /// completeness gains nothing from plans, because there the busiest pages earn most and cannot wait.
     pub(super) fn plans_ahead(&self) -> bool {
         let config = &self.config;
         config.strategy == Strategy::ExpectedGain
@@ -67,8 +67,8 @@ impl Scheduler {
             && config.slot <= Span::from_hours(1)
     }
 
-    /// What the last of the most urgent visits of a slot is worth is the price of all of them; what the hours after the slot
-    /// will cost is known from such prices.
+    /// Notes the price of the slot, which is the lowest urgency among its most urgent visits, and looks up the prices of the
+    /// hours after it.
     pub(super) fn note_price(&mut self, urgent: &[(u32, Reason)]) {
         let Some((start, end)) = self.slot.range.filter(|_| self.plans_ahead()) else { return };
         let urgency = |(at, _): &(u32, Reason)| self.pages.urgency[*at as usize];
@@ -107,7 +107,7 @@ impl Scheduler {
 }
 
 impl Ahead {
-    /// A slot begins that ends at `from`; `buckets` are those of the hours after it, by the clock 0.
+    /// Enters the slot that ends at `from`; `buckets` are those of the hours after it, by clock 0.
     fn enter(&mut self, from: u32, buckets: &[u16; DEPTH]) {
         self.from = from;
         let of_other_days = |bucket: usize| (bucket + self.prices.len() / 2) % self.prices.len().max(1);
@@ -127,7 +127,7 @@ impl Ahead {
         self.hours.is_some()
     }
 
-    /// The last visit of a slot of so many hours in a bucket was worth this.
+    /// Notes the price of a slot of `hours` hours in a bucket.
     fn note_price(&mut self, bucket: usize, n_buckets: usize, hours: f32, price: f32) {
         self.prices.resize(n_buckets, None);
         let Some(known) = self.prices.get_mut(bucket) else { return };
@@ -147,11 +147,11 @@ impl Ahead {
         self.plans[row] = Plan { from: self.from, urgency };
     }
 
-    /// Puts what was planned in the place of the index, for pages with a row of their own whose plan reaches to `now`.
+    /// Replaces the gain by the planned urgency, for pages with a row of their own whose plan reaches to `now_secs`.
     pub(super) fn follow(&self, pages: &mut Pages, range: std::ops::Range<usize>, now_secs: u32) {
         for at in range {
             let Some(plan) = self.plans.get(pages.row[at] as usize) else { continue };
-            if plan.from <= pages.seen_at[at] || pages.has(at, NOTICED) || !learn::owns_row(pages, at) {
+            if plan.from <= pages.seen_at[at] || pages.has(at, ANNOUNCED) || !learn::owns_row(pages, at) {
                 continue;
             }
             if let Some(planned) = plan.urgency_at(now_secs) {
@@ -174,8 +174,8 @@ impl Plan {
     }
 }
 
-/// The price at which a visit at the end of each hour and waiting are worth the same, from the end of hour 0 on. At that
-/// time `reward` is expected of a visit.
+/// Fills `into` with the prices at which a visit and waiting are worth the same: now, where a visit is expected to bring
+/// `reward`, and at the end of each hour.
 fn urgencies(value: f32, reward: f32, hours: &[Hour], prices: &[f32], into: &mut [f32]) {
     let n = hours.len();
     let mut after = vec![0.0f32; n + 1];
@@ -211,7 +211,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The most that visits at the end of some of the hours earn, all choices tried; `reward` is there before them.
+    /// The most that visits at the end of some of the hours can earn, by trying all choices. A visit before them would bring
+    /// `reward`.
     fn most(value: f32, reward: f32, hours: &[Hour], prices: &[f32]) -> f32 {
         let (Some((hour, hours)), Some((price, prices))) = (hours.split_first(), prices.split_first()) else {
             return 0.0;

@@ -1,4 +1,4 @@
-//! What the user wants of the scheduler: a strategy, a budget, a goal.
+//! What the user wants of the scheduler: a strategy, a budget, a goal (docs/papers.md, Strategies).
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,30 +6,31 @@ use std::str::FromStr;
 use crate::pattern::mixture::Observed;
 use crate::time::Span;
 
-/// How pages are ranked. The first is ours; the next two are what people use today; the rest are the papers'.
+/// How pages are ranked. The first strategy is ours, the next two are those that crawlers use today, the others are those
+/// of P-QUALITY 7.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Strategy {
     /// Expected importance that a visit would earn, less what waiting would earn.
     #[default]
     ExpectedGain,
-    /// Every page after the same interval.
+    /// Visits every page after the same interval.
     FixedInterval,
     /// The interval grows by half when nothing changed and halves when something did.
     AdaptiveInterval,
-    /// Cycles over all pages, the most important first (Cho, Garcia-Molina, Page).
+    /// Visits all pages in rounds, the most important first (Cho, Garcia-Molina, Page).
     Relevance,
-    /// Visits per page that maximise freshness under a Poisson model; hot pages are given up
+    /// Gives each page the visits that maximise freshness under a Poisson model; pages that change too fast get none
     /// (Cho, Garcia-Molina).
     Frequency,
-    /// Cycles over whole sites, the most changing pages in the middle (Denev et al.).
+    /// Visits whole sites in rounds, the pages that change most in the middle of a round (Denev et al.).
     Sharc,
-    /// Cycles over whole sites, the least risky pages first (Spaniol et al.).
+    /// Visits whole sites in rounds, the pages that change least first (Spaniol et al.).
     Coherence,
-    /// omega(P) * mean importance * age (P-QUALITY 7).
+    /// Urgency is omega(P) * mean importance * age (P-QUALITY 7).
     Importance,
-    /// Rate of change in this period * age (P-QUALITY 7).
+    /// Urgency is the rate of change in this period * age (P-QUALITY 7).
     Pattern,
-    /// omega(P) * omega_k * age (P-PATTERN 8.1).
+    /// Urgency is omega(P) * omega_k * age (P-PATTERN 8.1).
     ImportancePattern,
 }
 
@@ -71,7 +72,7 @@ impl fmt::Display for Strategy {
     }
 }
 
-/// No strategy of that name.
+/// There is no strategy of that name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is not a strategy: choose one of {}", known_names())]
 pub struct StrategyError {
@@ -93,7 +94,7 @@ impl FromStr for Strategy {
     }
 }
 
-/// Which reading of completeness [`Strategy::ExpectedGain`] serves; they oppose each other.
+/// Which measure of completeness [`Strategy::ExpectedGain`] serves. To serve one costs the others.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Goal {
     /// Captured importance over all importance, weighted by omega(P).
@@ -101,16 +102,16 @@ pub enum Goal {
     Pooled,
     /// Mean over pages of each page's own share, weighted by omega(P) (P-QUALITY Definition 5.13).
     Definition513,
-    /// Number of versions, whatever they are worth.
+    /// Number of versions, whatever their importance.
     Count,
 }
 
-/// So many visits in so much time.
+/// A number of visits in a span of time.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Budget {
     /// How many visits.
     pub visits: f64,
-    /// In how much time.
+    /// The span.
     pub period: Span,
 }
 
@@ -145,7 +146,7 @@ pub enum Pacing {
 pub struct ScheduleConfig {
     /// How pages are ranked.
     pub strategy: Strategy,
-    /// How many visits; without one, every page that is worth a visit gets it.
+    /// How many visits there may be. Without a budget every page gets the visits that are worth it.
     pub budget: Option<Budget>,
     /// How often pages are ranked anew. A page is visited at most once a slot.
     pub slot: Span,
@@ -156,18 +157,18 @@ pub struct ScheduleConfig {
     /// Share of the budget to which the pages seen longest ago have a right. Without a value
     /// [`Strategy::ExpectedGain`] takes 6 % and the others none.
     pub floor: Option<f32>,
-    /// Whether quiet hours may save visits for busy ones: the same mean, at most twice as many in a slot (C3).
+    /// Whether quiet hours may save visits for busy ones. The mean stays the same; a slot has at most twice its share (C3).
     pub varying_budget: bool,
     /// Whether busy and quiet spells of a page are followed (C2).
     pub spells: bool,
     /// Interval of [`Strategy::FixedInterval`] and first interval of [`Strategy::AdaptiveInterval`]. Without a value
     /// the fixed interval is what the budget allows, or a day.
     pub interval: Option<Span>,
-    /// After this time an observation counts half.
+    /// The time after which an observation counts half.
     pub half_life: Option<Span>,
     /// When the visits of a slot are handed out.
     pub pacing: Pacing,
-    /// At most so many visits of one site in a slot; what politeness allows.
+    /// The most visits of one site in a slot, which politeness limits.
     pub site_limit: Option<u32>,
     /// Without a budget, a page is visited when the importance expected of it reaches this.
     pub worth: f32,
@@ -175,8 +176,8 @@ pub struct ScheduleConfig {
     pub observed: Observed,
     /// Whether outcomes change what is believed of a page; off when patterns are known.
     pub learn: bool,
-    /// Memory for the histories of single pages; without a value 16 MB or 20 bytes a page, whichever is more.
-    /// The most valuable pages have one.
+    /// Memory for the histories of single pages. Without a value it is 16 MB or 20 bytes a page, whichever is more.
+    /// The most valuable pages have a history.
     pub evidence_bytes: Option<usize>,
 }
 

@@ -1,4 +1,6 @@
-//! What the scheduler believes of a page, and why it ranks it where it does: data for people.
+//! The state of the scheduler -> what it believes of a page and why the page has its rank, for people to read.
+
+use std::collections::HashSet;
 
 use super::pages::{FRESH, NONE, VACANT};
 use super::{Peak, Ranked, Reason, Scheduler};
@@ -22,7 +24,7 @@ pub struct Belief {
     pub n_changed: u32,
     /// The shared pattern that fits best, by number, and its share of belief.
     pub shape: Option<(u8, f32)>,
-    /// How much busier than usual the page has been of late.
+    /// How much busier than usual the page has been recently.
     pub spell: f32,
 }
 
@@ -52,25 +54,48 @@ impl Scheduler {
         })
     }
 
-    /// A shared pattern by its number: relative rates by bucket, mean 1 over the week.
-    pub fn shared_pattern(&self, shape: u8) -> &[f32] {
-        self.learner.mixture.shape(usize::from(shape))
+    /// The pages in the order in which they would be visited from an instant on: those on the list of its slot as
+    /// [`Scheduler::next_visit`] will hand them out, then the others, new ones first and then by urgency. Pages that had
+    /// their turn in the slot come last. Asking changes nothing.
+    pub fn ranking(&self, now: Timestamp, n: usize) -> Vec<Ranked> {
+        if self.is_in_slot(now) {
+            return self.ranking_in_slot(n);
+        }
+        // A slot's list is made from every page's state at its end, so it is made on a copy.
+        let mut then = self.clone();
+        then.enter_slot(now);
+        then.ranking_in_slot(n)
     }
 
-    /// The pages that would be visited first at an instant, the most urgent first: new ones, then by urgency.
-    pub fn ranking(&mut self, now: Timestamp, n: usize) -> Vec<Ranked> {
-        self.enter_slot(now);
+    fn ranking_in_slot(&self, n: usize) -> Vec<Ranked> {
+        let listed = || self.slot.at_once.iter().chain(&self.slot.plan);
+        let mut ranking: Vec<Ranked> =
+            listed().take(n).map(|planned| self.ranked(planned.at as usize, Some(planned.reason))).collect();
+        let n_others = n - ranking.len();
+        if n_others > 0 {
+            let is_listed: HashSet<usize> = listed().map(|planned| planned.at as usize).collect();
+            let others = self.most_urgent(n_others, |at| !is_listed.contains(&at));
+            ranking.extend(others.into_iter().map(|at| self.ranked(at, None)));
+        }
+        ranking
+    }
+
+    /// The first `n` of the pages that are not on the slot's list.
+    fn most_urgent(&self, n: usize, is_wanted: impl Fn(usize) -> bool) -> Vec<usize> {
         let pages = &self.pages;
-        let mut order: Vec<usize> = (0..pages.len()).filter(|&at| !pages.has(at, VACANT)).collect();
-        let key = |at: usize| (pages.has(at, FRESH), pages.urgency[at]);
-        order.sort_by(|&a, &b| {
-            let ((a_new, a_urgency), (b_new, b_urgency)) = (key(a), key(b));
-            b_new.cmp(&a_new).then(b_urgency.total_cmp(&a_urgency)).then(a.cmp(&b))
-        });
-        order.truncate(n);
-        let planned = self.slot.plan.iter().chain(&self.slot.at_once);
-        let planned: std::collections::HashMap<u32, Reason> = planned.map(|p| (p.at, p.reason)).collect();
-        order.into_iter().map(|at| self.ranked(at, planned.get(&(at as u32)).copied())).collect()
+        let mut order: Vec<usize> =
+            (0..pages.len()).filter(|&at| !pages.has(at, VACANT) && is_wanted(at)).collect();
+        let turn = |at: usize| (self.was_visited_in_slot(at), !pages.has(at, FRESH));
+        let compare = |a: &usize, b: &usize| {
+            let by_urgency = || pages.urgency[*b].total_cmp(&pages.urgency[*a]);
+            turn(*a).cmp(&turn(*b)).then_with(by_urgency).then(a.cmp(b))
+        };
+        if n < order.len() {
+            order.select_nth_unstable_by(n, compare);
+            order.truncate(n);
+        }
+        order.sort_unstable_by(compare);
+        order
     }
 
     fn ranked(&self, at: usize, planned: Option<Reason>) -> Ranked {
@@ -90,7 +115,7 @@ impl Scheduler {
         }
     }
 
-    /// Bytes a page takes in the scheduler, all told.
+    /// Bytes that a page takes in the scheduler, with its share of what pages share.
     pub fn bytes_per_page(&self) -> f64 {
         let n = self.pages.len().max(1);
         let shared = self.learner.n_bytes() + self.ahead.n_bytes();

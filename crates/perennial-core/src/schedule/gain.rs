@@ -1,10 +1,10 @@
-//! Rates and importances -> the expected gain of a visit, for all pages in one pass.
+//! Rates and importances -> the expected gain of a visit, for all pages in one pass (docs/papers.md, Expected gain).
 //!
-//! Per page r, the expected importance of the last change since the visit, and L, the expected number of
-//! changes since then, are carried to the end of the slot. The index is
+//! For each page r, the expected importance of the last change since the visit, and L, the expected number of
+//! changes since then, are carried to the end of the slot. The gain is
 //! v * r * (1 - q (1 + L)) / (1 - q) with q = exp(-L): what a visit earns, less what waiting would earn. At a
-//! constant rate that is v * m * P(at least two changes since the visit), the exact Whittle index. Written as
-//! v * r * (1 - L / (exp(L) - 1)) it needs one exponential.
+//! constant rate that is v * m * P(at least two changes since the visit), which is exactly the Whittle index of the page.
+//! Written as v * r * (1 - L / (exp(L) - 1)) it needs one exponential.
 
 use super::ahead::Ahead;
 use super::learn::Learner;
@@ -13,35 +13,35 @@ use super::rows::Rows;
 use super::select::Histogram;
 use crate::pattern::mixture::{BucketPiece, HIGHEST_RATE, exp_neg, one_minus_exp};
 
-/// Pages worked on at a time, so that the numbers in between stay in the nearest cache.
+/// Pages that are worked on at a time, so that intermediate results stay in the nearest cache.
 const CHUNK: usize = 512;
 
-/// Share of the growth in the slot ahead that is charged for a visit that may be saved: more earns less where the budget is large,
-/// none earns less where it is small.
+/// Share of the growth in the next slot that is charged for a visit that may be saved. With a larger share large budgets
+/// earn less, with none small budgets do.
 const GROWTH_CHARGED: f32 = 0.5;
 
-/// How long a busy or quiet spell is remembered.
+/// The time in which a busy or quiet spell fades to 1/e.
 pub(super) const SPELL_HOURS: f32 = 96.0;
 
-/// The stretch of a slot that falls into one bucket, for each clock.
+/// The stretch of a slot that falls into one bucket of a clock.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Step {
     pub bucket: u16,
     pub hours: f32,
 }
 
-/// What pages are ranked by at the end of a slot.
+/// What the ranking at the end of a slot needs.
 pub(super) struct Ranking<'a> {
     pub now_secs: u32,
     pub histogram: &'a mut Histogram,
-    /// The next slot, for each clock, where visits may be saved for it.
+    /// The next slot, one entry a clock; empty where no visit may be saved for it.
     pub next: &'a [Step],
-    /// Plans, where pages have them.
+    /// The plans of pages, where there are any.
     pub ahead: Option<&'a Ahead>,
 }
 
-/// Carries r and L of every page over one step; `steps` has one entry a clock. So much is left of spells after it.
-/// With the last step, pages are ranked while their numbers are at hand.
+/// Carries r and L of every page over one step; `steps` has one entry a clock. Spells keep the share `spell_left` of their
+/// distance from the usual rate. With the last step the pages are ranked in the same pass, while their numbers are cached.
 pub(super) fn advance(
     pages: &mut Pages,
     rows: &Rows,
@@ -74,7 +74,8 @@ pub(super) fn advance(
     }
 }
 
-/// What rows say of one step. Many pages share a row, so each is decoded once a step and not once a page.
+/// The rates and importances of all rows in one step. Many pages share a row, so a row is decoded once a step and not once
+/// a page.
 struct SlotRates<'a> {
     steps: &'a [Step],
     n_rows: usize,
@@ -119,7 +120,7 @@ impl<'a> SlotRates<'a> {
     }
 }
 
-/// Every page goes back to its usual rate; most are there, and their numbers are not written.
+/// Moves every page towards its usual rate. Most chunks have no page in a spell, and nothing is written there.
 fn fade_spells(spells: &mut [f32], left: f32) {
     let unusual = spells.iter().fold(0, |bits, spell| bits | (spell.to_bits() ^ 1f32.to_bits()));
     if unusual != 0 {
@@ -136,12 +137,12 @@ fn carry(x: &[f32], m: &[f32], reward: &mut [f32], load: &mut [f32]) {
     }
 }
 
-/// What is left of a spell after some hours: every page goes back to its usual rate (C2).
+/// The share that is left of a spell after some hours: every page goes back to its usual rate (C2).
 pub(super) fn spell_left(hours: f32) -> f32 {
     (-hours / SPELL_HOURS).exp()
 }
 
-/// Fills a range of the column of urgencies with the index.
+/// Fills a range of the column of urgencies with the gains.
 fn rank(pages: &mut Pages, range: std::ops::Range<usize>) {
     let urgency = &mut pages.urgency[range.clone()];
     let loads = &pages.load[range.clone()];
@@ -152,8 +153,8 @@ fn rank(pages: &mut Pages, range: std::ops::Range<usize>) {
     }
 }
 
-/// Takes off half of what the index will grow by in the slot ahead. A visit that may be saved had better wait while the
-/// index grows, and be made before it falls: before a version is lost to one of less importance.
+/// Takes off half of what the gain will grow by in the next slot. A visit that may be saved should wait while the gain grows
+/// and be made before it falls, that is before a less important version replaces this one.
 fn charge_for_growth(pages: &mut Pages, range: std::ops::Range<usize>, x: &[f32], m: &[f32]) {
     let urgency = &mut pages.urgency[range.clone()];
     let loads = &pages.load[range.clone()];
@@ -166,7 +167,7 @@ fn charge_for_growth(pages: &mut Pages, range: std::ops::Range<usize>, x: &[f32]
     }
 }
 
-/// Sets the urgency of pages that may not be visited to 0, and counts all of them.
+/// Sets the urgency of pages that may not be visited to 0, and counts all urgencies.
 fn count(pages: &mut Pages, now_secs: u32, range: std::ops::Range<usize>, histogram: &mut Histogram) {
     let first = range.start;
     let urgency = &mut pages.urgency[range.clone()];
@@ -179,12 +180,12 @@ fn count(pages: &mut Pages, now_secs: u32, range: std::ops::Range<usize>, histog
     histogram.add_range(first, urgency);
 }
 
-/// The index of one page.
-pub(super) fn index_of(pages: &Pages, at: usize) -> f32 {
+/// The gain of a visit to one page.
+pub(super) fn gain_of(pages: &Pages, at: usize) -> f32 {
     pages.value[at] * pages.reward[at] * patience(pages.load[at])
 }
 
-/// r and L of one page from nothing over the given pieces.
+/// r and L of one page over the given pieces, from 0.
 pub(super) fn integrate(learner: &Learner, pages: &Pages, at: usize, pieces: &[BucketPiece]) -> (f32, f32) {
     let (mut reward, mut load) = (0.0, 0.0);
     for piece in pieces {
@@ -196,7 +197,7 @@ pub(super) fn integrate(learner: &Learner, pages: &Pages, at: usize, pieces: &[B
     (reward, load)
 }
 
-/// 1 - L / (exp(L) - 1): the share of r that waiting would not earn.
+/// 1 - L / (exp(L) - 1): the share of r that waiting would not earn anyway.
 #[inline]
 fn patience(load: f32) -> f32 {
     let square = load * load;
@@ -212,20 +213,20 @@ mod tests {
     use crate::page::PageId;
 
     #[test]
-    fn index_is_the_probability_of_two_changes() {
+    fn gain_is_the_probability_of_two_changes() {
         for load in [1e-6f64, 1e-3, 0.1, 0.69, 0.71, 2.0, 9.0, 40.0] {
             let q = (-load).exp();
             let two = 1.0 - q * (1.0 + load);
             let reward = -(-load).exp_m1();
-            let index = reward * f64::from(patience(load as f32));
-            assert!((index - two).abs() <= 1e-5 + 1e-3 * two, "{load}: {index} {two}");
+            let gain = reward * f64::from(patience(load as f32));
+            assert!((gain - two).abs() <= 1e-5 + 1e-3 * two, "{load}: {gain} {two}");
         }
         assert!((patience(1e-4) - 5e-5).abs() < 1e-8);
         assert!(patience(1e9).is_finite());
     }
 
     #[test]
-    fn a_visit_that_may_be_saved_waits_while_the_index_grows() {
+    fn a_visit_that_may_be_saved_waits_while_the_gain_grows() {
         let mut pages = Pages::default();
         for id in 0..3 {
             let (at, _) = pages.insert(PageId(id));
@@ -233,7 +234,7 @@ mod tests {
         }
         rank(&mut pages, 0..3);
         let before = pages.urgency.clone();
-        // Nothing will happen, more important versions will come, less important ones will.
+        // In the next slot page 0 does not change, page 1 gets more important versions, page 2 less important ones.
         charge_for_growth(&mut pages, 0..3, &[0.0, 1.0, 1.0], &[0.3, 0.6, 0.0]);
         assert_eq!(pages.urgency[0], before[0]);
         assert!(pages.urgency[1] < before[1] && pages.urgency[2] > before[2]);

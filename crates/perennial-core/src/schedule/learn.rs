@@ -1,7 +1,8 @@
-//! Outcomes of visits -> what is believed of pages: histories of single pages, and the model they share.
+//! Outcomes of visits -> what is believed of pages: histories of single pages, and the model that they share
+//! (P-PATTERN 6.3.4, 8.2; docs/papers.md, Learning from visits).
 //!
-//! Every visit moves the buckets it looked over at once. A page's whole history is fitted anew when it has
-//! doubled, or grown by 64 visits, all pages and the shared patterns on the days of [`REFIT_DAYS`] and weekly after them.
+//! Every visit at once moves the buckets of the time that it covers. A page is fitted to its whole history when the history
+//! has doubled or grown by 64 visits. All pages and the shared patterns are fitted on [`REFIT_DAYS`] and weekly after them.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -17,33 +18,34 @@ use crate::time::{LocalClock, Span, Timestamp};
 /// Days after the start on which all pages are fitted anew.
 const REFIT_DAYS: [u32; 7] = [1, 2, 3, 5, 7, 10, 14];
 const DAY_SECS: u32 = 86_400;
-/// Visits kept one by one; older ones are added up.
+/// Most visits that are kept one by one. Older ones are added up.
 const LONGEST_LOG: usize = 256;
+/// Visits that are added up when a log has become too long.
 const SETTLED_AT_ONCE: usize = 64;
-/// Pages from which the shared patterns are learned in one sweep.
+/// About how many pages the shared patterns are learned from in one sweep.
 const SWEEP_PAGES: usize = 1500;
 const N_SWEEPS: usize = 3;
-/// Weight of the usual rate against what was seen of late, in expected changes.
+/// Weight of the usual rate against the changes seen recently, in expected changes.
 const SPELL_PRIOR: f32 = 3.0;
-/// Weight of what was believed against one visit, in changes, where no history is kept.
+/// Weight of the belief against one visit where no history is kept, in changes.
 const BRIEF_PRIOR: f32 = 3.0;
-/// About how much a history takes, with the row of its page.
+/// About how many bytes a history takes, with the row of its page.
 pub(super) const BYTES_PER_HISTORY: usize = 2200;
-/// Groups beyond this share one.
+/// Most groups; further ones share group 0.
 const MOST_GROUPS: usize = 1 << 16;
 
-/// One visit after the first: how long after the one before, and what was seen.
+/// One visit after the first: the time since the visit before, and what was seen.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Seen {
+pub(super) struct LoggedVisit {
     pub gap_secs: u32,
-    /// 0: the same content; otherwise 1 + importance * 65534.
+    /// 0 for the same content; otherwise 1 + importance * 65534.
     pub code: u16,
 }
 
-impl Seen {
-    pub(super) fn new(gap_secs: u32, importance: Option<f32>) -> Seen {
+impl LoggedVisit {
+    pub(super) fn new(gap_secs: u32, importance: Option<f32>) -> LoggedVisit {
         let code = importance.map_or(0, |y| 1 + (y.clamp(0.0, 1.0) * 65534.0).round() as u16);
-        Seen { gap_secs, code }
+        LoggedVisit { gap_secs, code }
     }
 
     pub(super) fn importance(self) -> Option<f32> {
@@ -58,16 +60,16 @@ pub(super) struct Evidence {
     pub n_changed: u32,
     /// Hours between the visits counted above.
     pub hours: f32,
-    /// The page's whole history is fitted when it has this many visits.
+    /// The number of visits at which the page is fitted to its whole history.
     refit_at: u32,
-    pub log: VecDeque<Seen>,
-    /// What older visits add up to, faded as of `settled_at`.
+    pub log: VecDeque<LoggedVisit>,
+    /// What the older visits add up to, faded to the instant `settled_at`.
     settled: Option<Box<Counts>>,
     settled_at: u32,
     counts: Counts,
-    /// Changes of late, and how many were expected (C2).
+    /// Recent changes, and how many were expected in that time (C2).
     spell: (f32, f32),
-    /// The shared pattern that fits best, and its share.
+    /// The shared pattern that fits best, and its share of belief.
     pub shape: (u8, f32),
 }
 
@@ -79,14 +81,14 @@ pub(super) struct Learner {
     pub evidence: Vec<Evidence>,
     vacant: Vec<u32>,
     groups: HashMap<u64, u32>,
-    /// What the pages of a group start with; group 0 is everybody.
+    /// What the new pages of a group start with. Group 0 holds the pages of all further groups.
     group_starts: Vec<Option<GroupStart>>,
     n_periods: u16,
     half_life_secs: f32,
     base: Timestamp,
     started: u32,
     n_refits: u32,
-    /// Only counts how often each period showed what, as the papers' Update does.
+    /// Whether only plain averages by period are kept, as in the papers' Update function.
     is_plain: bool,
     follows_spells: bool,
     n_histories_at_most: usize,
@@ -143,7 +145,7 @@ impl Learner {
         (self.base, self.started) = (base, started);
     }
 
-    /// The number of a group hint.
+    /// The number of the group with this hint.
     pub(super) fn group(&mut self, hint: u64) -> u32 {
         let next = self.groups.len() as u32 + 1;
         if self.groups.len() >= MOST_GROUPS {
@@ -161,13 +163,13 @@ impl Learner {
         });
     }
 
-    /// Changes an hour and importance of a change that are believed of a page in a bucket at present.
+    /// The changes an hour and the importance of a change that are believed of a page in a bucket, in its present spell.
     #[inline]
     pub(super) fn believed(&self, pages: &Pages, at: usize, bucket: usize) -> (f32, f32) {
         self.in_spell(pages, at, bucket, pages.spell[at])
     }
 
-    /// The same in the long run.
+    /// The same in the long run, without spells.
     pub(super) fn usual(&self, pages: &Pages, at: usize, bucket: usize) -> (f32, f32) {
         self.in_spell(pages, at, bucket, 1.0)
     }
@@ -179,7 +181,7 @@ impl Learner {
         (rate, (pages.importance[at] * importance).min(1.0))
     }
 
-    /// The usual rate alone: every visit asks for it in every bucket it looked over.
+    /// The usual rate alone. Every visit asks for it in every bucket of the time that it covers.
     #[inline]
     fn usual_rate(&self, pages: &Pages, at: usize, bucket: usize) -> f32 {
         (pages.rate[at] * self.rows.rate(pages.row[at], bucket)).min(HIGHEST_RATE)
@@ -214,7 +216,7 @@ impl Learner {
         start
     }
 
-    /// True rates, from an experiment.
+    /// Sets the true rates, which only an experiment knows.
     pub(super) fn set_known(&mut self, pages: &mut Pages, at: usize, rates: &[f32], importance: &[f32]) {
         let n = self.mixture.n_buckets();
         let mut fit = Fit::default();
@@ -262,7 +264,7 @@ impl Learner {
         pages.evidence[at] as usize
     }
 
-    /// Takes in one visit: the page had last been seen at `from`.
+    /// Takes in one visit at `to`. The visit before was at `from`.
     pub(super) fn observe(
         &mut self,
         pages: &mut Pages,
@@ -296,7 +298,7 @@ impl Learner {
         if self.is_plain {
             self.observe_plain(pages, at, pieces.last(), importance);
         } else {
-            evidence.log.push_back(Seen::new(to.saturating_sub(from), importance));
+            evidence.log.push_back(LoggedVisit::new(to.saturating_sub(from), importance));
             if evidence.n_visits >= evidence.refit_at {
                 evidence.refit_at = next_refit(evidence.n_visits);
                 self.refit_page(pages, clock, at, to);
@@ -307,8 +309,8 @@ impl Learner {
         self.pieces = pieces;
     }
 
-    /// What a visit teaches of a page for whose history there is no room: its mean rate and importance move, its
-    /// pattern stays that of its group. A Gamma prior worth a few changes, carried on from visit to visit.
+    /// Takes in one visit of a page for whose history there is no room. Its mean rate and importance move, its pattern stays
+    /// that of its group. The mean before the visit is a Gamma prior that weighs as much as a few changes.
     fn observe_in_brief(
         &self,
         pages: &mut Pages,
@@ -336,8 +338,8 @@ impl Learner {
         self.evidence.len() - self.vacant.len() >= self.n_histories_at_most
     }
 
-    /// Sets how many pages may have a history; who comes first has one until [`Learner::keep_at_most`] looks who is worth it.
-    /// The papers' strategies count by page and know no other way.
+    /// Sets how many pages may have a history. The first pages to be visited get one; [`Learner::keep_at_most`] later keeps
+    /// those of the most valuable pages. The papers' strategies always keep one for every page.
     pub(super) fn allow_histories(&mut self, n_histories: usize) {
         if !self.is_plain {
             self.n_histories_at_most = n_histories;
@@ -352,7 +354,7 @@ impl Learner {
         if with_history.len() <= n_histories {
             return;
         }
-        // A tenth is freed at once, so that pages that have become valuable find room.
+        // A tenth more is freed, so that pages that have become valuable get a history.
         let n_kept = n_histories - n_histories / 10;
         let worth = |at: usize| pages.value[at] * pages.rate[at] * pages.importance[at];
         with_history.sort_by(|&a, &b| worth(b).total_cmp(&worth(a)));
@@ -364,7 +366,7 @@ impl Learner {
         }
     }
 
-    /// Compares what was seen of late with what was expected (C2).
+    /// Compares the recent changes of a page with those that were expected (C2).
     fn follow_spell(
         &mut self,
         pages: &mut Pages,
@@ -387,7 +389,7 @@ impl Learner {
         pages.spell[at] = (evidence.spell.0 + SPELL_PRIOR) / (evidence.spell.1 + SPELL_PRIOR);
     }
 
-    /// Moves the buckets that the visit looked over.
+    /// Moves the buckets of the time that the visit covers.
     fn update_buckets(
         &mut self,
         pages: &mut Pages,
@@ -401,10 +403,10 @@ impl Learner {
         let per_rate = 1.0 / pages.rate[at].max(1e-9);
         let rate_of = |evidence: &Evidence, b: usize| {
             let tally = &evidence.counts.buckets[b];
-            per_rate * own_rate(tally.n, tally.hours, tally.prior_rate)
+            per_rate * own_rate(tally.n_changes, tally.hours, tally.prior_rate)
         };
         if importance.is_none() {
-            // Most visits: hours pass, and what is believed of the importance stays.
+            // Most visits find no change: only hours are added, and the belief about importance stays.
             evidence.counts.add_hours(pieces, 1.0);
             for piece in pieces {
                 let b = usize::from(piece.bucket);
@@ -430,8 +432,8 @@ impl Learner {
         }
     }
 
-    /// The papers' Update: plain averages of what was seen at visits in each period, with one imagined visit
-    /// that showed the page's mean (P-PATTERN 8.2, line 13).
+    /// The papers' Update function (P-PATTERN 8.2, line 13): plain averages of what the visits in each period showed, with
+    /// one imagined visit that showed the page's mean.
     fn observe_plain(
         &mut self,
         pages: &mut Pages,
@@ -443,22 +445,23 @@ impl Learner {
         let counts = &mut self.evidence[pages.evidence[at] as usize].counts;
         counts.buckets[bucket].hours += 1.0;
         if let Some(importance) = importance {
-            counts.buckets[bucket].n += 1.0;
-            counts.buckets[bucket].wy += importance;
+            counts.buckets[bucket].n_changes += 1.0;
+            counts.buckets[bucket].size_sum += importance;
         }
         let sum = |of: fn(&Tally) -> f32| counts.buckets.iter().map(of).sum::<f32>();
-        let (visits, changed, y) = (sum(|tally| tally.hours), sum(|tally| tally.n), sum(|tally| tally.wy));
+        let (visits, changed, y) =
+            (sum(|tally| tally.hours), sum(|tally| tally.n_changes), sum(|tally| tally.size_sum));
         let share = (changed + 0.5) / (visits + 1.0);
         let mean = (y + 0.15) / (changed + 0.5);
         (pages.rate[at], pages.importance[at]) = (share, mean.min(1.0));
         for (b, tally) in counts.buckets.iter().enumerate() {
-            let here = (tally.n + share) / (tally.hours + 1.0);
-            let worth = (tally.wy + share * mean) / (tally.hours + 1.0);
+            let here = (tally.n_changes + share) / (tally.hours + 1.0);
+            let worth = (tally.size_sum + share * mean) / (tally.hours + 1.0);
             self.rows.set(pages.row[at], b, here / share, worth / here / mean);
         }
     }
 
-    /// Fits one page to all that is kept of its visits, the last of them at `end`.
+    /// Fits one page to all that is kept of its visits. The last of them was at `end`.
     fn refit_page(&mut self, pages: &mut Pages, clock: &LocalClock, at: usize, end: u32) {
         let mut fit = std::mem::take(&mut self.fit);
         self.fit_page(pages, clock, at, end, &mut fit);
@@ -530,7 +533,7 @@ impl Learner {
         self.evidence[e].settled = Some(settled);
     }
 
-    /// Fills a row and returns the means that it is relative to.
+    /// Fills a row, and returns the mean rate and importance to which it is relative.
     fn write_row(&mut self, row: u32, fit: &Fit) -> (f32, f32) {
         let rate = dot(&fit.rates, self.mixture.week()).max(1e-9);
         let importance = dot(&fit.importance, self.mixture.week()).max(1e-6);
@@ -547,7 +550,7 @@ impl Learner {
         !self.is_plain && days >= due
     }
 
-    /// How many times they would have been learned by now, had the crawl run all the time.
+    /// How many more fits there would have been by now if the crawl had run all the time.
     pub(super) fn n_refits_due(&self, now: u32) -> u32 {
         let days = now.saturating_sub(self.started) / DAY_SECS;
         let early = REFIT_DAYS.iter().filter(|&&day| day <= days).count() as u32;
@@ -602,7 +605,7 @@ impl Learner {
         self.fit = fit;
     }
 
-    /// Bytes beyond the columns.
+    /// Bytes of rows and histories.
     pub(super) fn n_bytes(&self) -> usize {
         let of_one = |e: &Evidence| {
             let of_counts = |counts: &Counts| counts.buckets.capacity() * std::mem::size_of::<Tally>();
@@ -610,13 +613,13 @@ impl Learner {
             std::mem::size_of::<Evidence>()
                 + counts
                 + settled
-                + e.log.capacity() * std::mem::size_of::<Seen>()
+                + e.log.capacity() * std::mem::size_of::<LoggedVisit>()
         };
         self.rows.n_bytes() + self.evidence.iter().map(of_one).sum::<usize>()
     }
 }
 
-/// Histories are fitted when they have doubled or grown by 64; in between every visit moves the buckets it looked over.
+/// The number of visits at which a history of `n_visits` has doubled or grown by 64.
 fn next_refit(n_visits: u32) -> u32 {
     n_visits + n_visits.clamp(1, 64)
 }

@@ -1,4 +1,5 @@
-//! What is known of pages -> which one to visit next, and when to ask again (P-PATTERN 8, P-QUALITY 6).
+//! What is known of pages -> which one to visit next, and when to ask again (P-PATTERN 8, P-QUALITY 6: docs/papers.md,
+//! Strategies and Expected gain).
 //!
 //! Time is cut into slots. At the start of a slot all pages are ranked at once; the best are handed out over
 //! the slot, a page at most once. The crawler (real clock) and the simulator (virtual clock) drive the same
@@ -24,13 +25,13 @@
 //! | file | holds |
 //! |---|---|
 //! | `config` | what the user wants |
-//! | `visit` | what goes between scheduler and driver |
-//! | `pages` | the columns |
+//! | `visit` | what the scheduler and its driver hand to each other |
+//! | `pages` | one column for each fact about a page |
 //! | `rows` | rates by bucket, two bytes each |
 //! | `learn` | outcomes -> what is believed of pages |
-//! | `gain` | the index of our own strategy |
-//! | `ahead` | the same where visits are cheaper at other hours |
-//! | `papers` | the other strategies |
+//! | `gain` | the expected gain of a visit, which ranks pages in our own strategy |
+//! | `ahead` | the same where a visit costs less at other hours |
+//! | `papers` | the urgency of a page under the other strategies |
 //! | `select` | the n largest of millions |
 //! | `plan` | a slot's budget -> its list of visits |
 
@@ -53,13 +54,14 @@ pub use config::{Budget, Goal, Pacing, ScheduleConfig, Strategy, StrategyError};
 pub use explain::{Belief, peak_of};
 pub use visit::{ClockId, KnownPattern, PageInfo, Peak, Ranked, Reason, Visit, VisitOutcome};
 
+use crate::chance;
 use crate::importance::Importance;
 use crate::page::{PageId, SiteId};
 use crate::pattern::mixture::BucketPiece;
 use crate::time::{LocalClock, Span, Timestamp};
 use ahead::Ahead;
 use learn::Learner;
-use pages::{FRESH, GONE, KNOWN, NONE, NOTICED, PENDING, Pages};
+use pages::{ANNOUNCED, FRESH, GONE, KNOWN, NONE, PENDING, Pages};
 use plan::{Bank, Planned};
 
 /// First wait after a failure; doubled with each further one, up to a day.
@@ -68,31 +70,31 @@ const LONGEST_RETRY_SECS: u32 = 86_400;
 /// First probe of a page that is gone; doubled each time, up to two months.
 const FIRST_PROBE_SECS: u32 = 86_400;
 const LONGEST_PROBE_SECS: u32 = 60 * 86_400;
-/// Fits of the shared patterns after a history was replayed.
+/// Most fits of the shared patterns after a history was learned anew.
 const MOST_REFITS: u32 = 5;
-/// L of a page that is known to have changed: high enough that only its importance counts.
-const NOTICED_LOAD: f32 = 8.0;
+/// L of a page that was announced as changed. It is so high that the gain is the value of the page times r.
+const ANNOUNCED_LOAD: f32 = 8.0;
 
 /// Decides which page to visit next. Same configuration, seed and calls: same visits.
 #[derive(Clone)]
 pub struct Scheduler {
     config: ScheduleConfig,
     seed: u64,
-    /// Times in the columns are seconds since here; one second is taken off so that 0 can mean "never".
+    /// Times in the columns are seconds since this instant. No time is below 1, so that 0 can mean "never".
     base: Timestamp,
     pages: Pages,
     clocks: Vec<LocalClock>,
     learner: Learner,
     slot: Slot,
-    /// Every page's state is as of here: the end of the slot.
+    /// The instant to which r and L of every page were carried: the end of the slot.
     state_at: Timestamp,
     /// The bucket of each clock in this slot.
     steps: Vec<gain::Step>,
     /// Pages never captured, in the order in which they came.
     fresh: VecDeque<u32>,
-    /// What is left of the round, for strategies that go round.
+    /// The pages that are left of the current round, for strategies that visit all pages in rounds.
     round: VecDeque<u32>,
-    /// Until when the shares of the frequency strategy hold.
+    /// When the frequency strategy shares out its visits anew.
     shared_until: u32,
     bank: Bank,
     ahead: Ahead,
@@ -101,11 +103,12 @@ pub struct Scheduler {
     pieces: Vec<BucketPiece>,
     /// Visits the budget has granted and no slot has taken.
     credit: f64,
-    /// The same for the share of the oldest.
+    /// The same for the share that is kept for the pages seen longest ago.
     floor_credit: f64,
-    /// About the urgency at which the lists of the last two slots ended, the later first; 0 when not known.
+    /// The urgency at about twice the length of the list in the last two slots, the later slot first; 0 when it is not known.
     last_bounds: [f32; 2],
-    /// No page has waited for so long before that time.
+    /// A wait in seconds, and the second before which no page will have waited that long. Until then no search for such
+    /// pages is needed.
     oldest_due: (f64, u32),
 }
 
@@ -113,14 +116,14 @@ pub struct Scheduler {
 #[derive(Clone, Default)]
 struct Slot {
     range: Option<(Timestamp, Timestamp)>,
-    /// How many visits it may hand out in all.
+    /// How many visits the slot may hand out.
     capacity: usize,
     n_handed_out: usize,
-    /// Whose turn it has been, by position.
+    /// Positions of the pages that were handed out in this slot.
     had_turn: HashSet<u32>,
     /// What is left to hand out, the next first.
     plan: VecDeque<Planned>,
-    /// What came in between and goes before the plan.
+    /// Visits that came up during the slot; they go before the plan.
     at_once: VecDeque<Planned>,
 }
 
@@ -172,7 +175,7 @@ impl Scheduler {
         self.config.budget = budget;
     }
 
-    /// A local clock for pages to live by. The clock 0 is UTC.
+    /// Adds a local clock, by whose days and hours pages are judged. Clock 0 is UTC.
     pub fn add_clock(&mut self, clock: LocalClock) -> ClockId {
         if let Some(known) = self.clocks.iter().position(|other| *other == clock) {
             return ClockId(known as u16);
@@ -259,8 +262,8 @@ impl Scheduler {
         }
     }
 
-    /// Importance that a page is expected to show in a mean hour, busy and quiet spells aside. Where differences are seen, several changes within an
-    /// hour show as one: changed hours count, not changes (C1).
+    /// The importance that a page is expected to show in a mean hour, without its busy and quiet spells. Where a visit shows
+    /// a difference, several changes within an hour show as one, so hours with a change are counted and not changes (C1).
     fn importance_an_hour(&self, at: usize) -> f32 {
         let week = self.learner.mixture.week().iter().enumerate();
         week.map(|(bucket, share)| {
@@ -274,13 +277,13 @@ impl Scheduler {
         .sum()
     }
 
-    /// Learns from all that was recorded and makes `now` the present: after a history was replayed, without waiting for
-    /// the next day on which that would happen.
+    /// Learns from all that was recorded and makes `now` the present. A driver calls it after it has recorded a history,
+    /// so that the scheduler need not wait for the next day on which it would fit all pages.
     pub fn learn_now(&mut self, now: Timestamp) {
         let secs = self.secs(now);
         self.state_at = now;
         if self.config.learn && self.config.strategy == Strategy::ExpectedGain {
-            // Shared patterns get better with every fit: as many as there would have been, but for the last few.
+            // Shared patterns get better with every fit. There are as many fits as a crawl would have made, up to a bound.
             for _ in 0..self.learner.n_refits_due(secs).clamp(1, MOST_REFITS) {
                 self.learner.refit_all(&mut self.pages, &self.clocks, secs);
             }
@@ -310,7 +313,7 @@ impl Scheduler {
         })
     }
 
-    /// The driver gives a visit back without having asked the host, because it is shutting down, say.
+    /// The driver gives a visit back without having asked the host, for example because it is shutting down.
     pub fn release(&mut self, page: PageId) {
         if let Some(at) = self.pages.position(page) {
             self.pages.flags[at] &= !PENDING;
@@ -318,7 +321,8 @@ impl Scheduler {
         }
     }
 
-    /// A page is not to be visited before an instant, through no fault of its own: its site's budget is spent, say.
+    /// A page is not to be visited before an instant although nothing failed, for example because the budget of its site is
+    /// spent.
     pub fn hold(&mut self, page: PageId, until: Timestamp) {
         if let Some(at) = self.pages.position(page) {
             self.pages.not_before[at] = self.pages.not_before[at].max(self.secs(until));
@@ -337,7 +341,7 @@ impl Scheduler {
         }
     }
 
-    /// What a visit found. Also takes visits that the scheduler did not ask for.
+    /// Takes in what a visit found, also of visits that the scheduler did not ask for.
     pub fn record(&mut self, page: PageId, outcome: VisitOutcome, now: Timestamp) {
         let Some(at) = self.pages.position(page) else { return };
         self.pages.flags[at] &= !PENDING;
@@ -358,20 +362,20 @@ impl Scheduler {
         }
     }
 
-    /// Word from a feed, a sitemap or a push that a page changed at an instant, and how much if it says so.
-    /// The page is visited at once when the budget allows and it has not had its turn in this slot.
-    pub fn notice(&mut self, page: PageId, at: Timestamp, importance: Option<Importance>) {
+    /// A feed, a sitemap or a push announced that a page changed at an instant, and how important the change is if it says
+    /// so. The page is visited at once when the budget allows it and the page has not been visited in this slot.
+    pub fn announce(&mut self, page: PageId, at: Timestamp, importance: Option<Importance>) {
         let Some(position) = self.pages.position(page) else { return };
         if self.pages.has(position, FRESH) || self.secs(at) <= self.pages.seen_at[position] {
             return;
         }
-        self.pages.flags[position] |= NOTICED;
+        self.pages.flags[position] |= ANNOUNCED;
         let importance = importance.map_or(self.pages.importance[position], |given| given.get() as f32);
         self.pages.reward[position] = self.pages.reward[position].max(importance);
-        // A change is certain, and waiting earns nothing more for it.
-        self.pages.load[position] = self.pages.load[position].max(NOTICED_LOAD);
+        // The change is certain, so waiting earns nothing more.
+        self.pages.load[position] = self.pages.load[position].max(ANNOUNCED_LOAD);
         self.pages.urgency[position] = match self.config.strategy {
-            Strategy::ExpectedGain => gain::index_of(&self.pages, position),
+            Strategy::ExpectedGain => gain::gain_of(&self.pages, position),
             _ => f32::MAX,
         };
         let may_ask = self.pages.not_before[position] <= self.secs(at);
@@ -392,7 +396,7 @@ impl Scheduler {
         if !is_first {
             self.adapt_interval(at, Some(importance.is_some()));
         }
-        self.pages.flags[at] &= !(FRESH | GONE | NOTICED);
+        self.pages.flags[at] &= !(FRESH | GONE | ANNOUNCED);
         self.pages.n_failures[at] = 0;
         self.pages.not_before[at] = 0;
         self.pages.seen_at[at] = secs.max(before);
@@ -407,8 +411,8 @@ impl Scheduler {
 
     /// Up to a quarter more, so that the pages of a host that failed together do not return together.
     fn jitter(&self, at: usize, wait: u32) -> u32 {
-        let mixed = (self.seed ^ u64::from(self.pages.id[at].0)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
-        wait + (u64::from(wait) * (mixed >> 48) / (4 << 16)) as u32
+        let share = chance::spread(self.seed, u64::from(self.pages.id[at].0));
+        wait + (u64::from(wait) * u64::from(share) / (4 << 16)) as u32
     }
 
     fn secs(&self, at: Timestamp) -> u32 {

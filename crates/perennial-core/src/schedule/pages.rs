@@ -1,4 +1,5 @@
-//! What the scheduler knows of every page, as columns: one pass over a few of them ranks all pages.
+//! What the scheduler knows of every page, as columns, so that one pass over a few of them ranks all pages. The quantities
+//! are those of docs/papers.md, Expected gain.
 
 use std::collections::HashMap;
 
@@ -6,14 +7,14 @@ use crate::page::PageId;
 
 /// Never captured.
 pub(super) const FRESH: u8 = 1;
-/// Handed out, not yet answered.
+/// Handed out, and not yet answered by the driver.
 pub(super) const PENDING: u8 = 2;
-/// Answered with "gone": probed rarely.
+/// The last visit found it gone; it is probed rarely.
 pub(super) const GONE: u8 = 4;
-/// Taken out; its columns wait for another page.
+/// Removed; its place in the columns is free for another page.
 pub(super) const VACANT: u8 = 8;
-/// A notice said that it changed since the last visit.
-pub(super) const NOTICED: u8 = 16;
+/// Announced as changed since the last visit.
+pub(super) const ANNOUNCED: u8 = 16;
 /// Its rates were given, not learned.
 pub(super) const KNOWN: u8 = 32;
 
@@ -36,34 +37,34 @@ pub(super) struct Pages {
     pub reward: Vec<f32>,
     /// L: expected number of changes since the visit.
     pub load: Vec<f32>,
-    /// Seconds since the scheduler's base; 0 when never.
+    /// The last capture, in seconds since the scheduler's base; 0 when there is none.
     pub seen_at: Vec<u32>,
-    /// Seconds since the scheduler's base; not to be visited earlier.
+    /// The page is not to be visited before this second since the scheduler's base.
     pub not_before: Vec<u32>,
     /// Mean changes an hour.
     pub rate: Vec<f32>,
     /// Mean importance of a change.
     pub importance: Vec<f32>,
-    /// Which row of relative rates and importances by bucket.
+    /// The row of relative rates and importances by bucket.
     pub row: Vec<u32>,
-    /// Which history, if one is kept.
+    /// The history, or [`NONE`].
     pub evidence: Vec<u32>,
-    /// Which group a new page learns from.
+    /// The group from which a new page takes its rates.
     pub group: Vec<u32>,
-    /// The strategy's own: an interval in hours, visits an hour, or a number of cycles.
+    /// A number of the strategy's own: an interval in hours (adaptive interval) or visits an hour (frequency).
     pub own: Vec<f32>,
-    /// How much busier than usual the page has been of late (C2).
+    /// How much busier than usual the page has been recently (C2).
     pub spell: Vec<f32>,
-    /// What ranked the page in the current slot.
+    /// What the page is ranked by in the current slot.
     pub urgency: Vec<f32>,
     vacant: Vec<u32>,
     position: Vec<u32>,
-    /// Numbers far beyond the dense range; the store's contract makes it empty.
+    /// Positions of page numbers far beyond the others. The store numbers pages densely, so that this stays empty.
     stray: HashMap<u32, u32>,
 }
 
 impl Pages {
-    /// Columns and the way from number to position.
+    /// Bytes of the columns and of the table from page number to position.
     pub(super) const BYTES_PER_PAGE: usize = 4 * 17 + 2 + 1 + 1;
 
     pub(super) fn len(&self) -> usize {

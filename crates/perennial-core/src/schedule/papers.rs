@@ -1,12 +1,12 @@
-//! The strategies of the papers and of today's crawlers (P-QUALITY 7): each page's urgency in this slot.
+//! What is known of pages -> their urgency in this slot, by the strategies of P-QUALITY 7 and of today's crawlers
+//! (docs/papers.md, Strategies).
 
 use std::collections::VecDeque;
 
 use super::pages::{FRESH, NONE, Pages, VACANT};
 use super::{Scheduler, Strategy};
 
-/// A changed page is asked twice as often, an unchanged one half as often again later, within these bounds:
-/// the defaults of the crawler that made the scheme known.
+/// Bounds of the adaptive interval, which halves after a change and grows by half without one: the defaults of StormCrawler.
 const SHORTEST_INTERVAL_HOURS: f32 = 1.0;
 const LONGEST_INTERVAL_HOURS: f32 = 14.0 * 24.0;
 
@@ -44,13 +44,13 @@ impl Scheduler {
     pub(super) fn fixed_interval_hours(&self) -> f32 {
         match (self.config.interval, self.config.budget) {
             (Some(interval), _) => interval.as_hours_f64() as f32,
-            // As often as the budget allows: the oldest first.
+            // Without an interval pages are visited as often as the budget allows, the oldest first.
             (None, Some(_)) => 0.0,
             (None, None) => 24.0,
         }
     }
 
-    /// The interval of a page after a visit.
+    /// Adapts the interval of a page after a visit; without one, sets its first interval.
     pub(super) fn adapt_interval(&mut self, at: usize, changed: Option<bool>) {
         if self.config.strategy != Strategy::AdaptiveInterval {
             return;
@@ -65,19 +65,19 @@ impl Scheduler {
         self.pages.own[at] = (before * factor).clamp(SHORTEST_INTERVAL_HOURS, LONGEST_INTERVAL_HOURS);
     }
 
-    /// Whether the strategy goes round all pages in a fixed order.
+    /// Whether the strategy visits all pages in rounds of a fixed order.
     pub(super) fn goes_round(&self) -> bool {
         matches!(self.config.strategy, Strategy::Relevance | Strategy::Sharc | Strategy::Coherence)
     }
 
-    /// The next pages of the round, as many as asked for; a page at most once.
+    /// The next `n` pages of the round, each at most once.
     pub(super) fn take_from_round(&mut self, n: usize) -> Vec<u32> {
         let mut taken = Vec::new();
         let mut was_empty = false;
         while taken.len() < n {
             match self.round.pop_front() {
                 Some(at) if self.pages.urgency[at as usize] > 0.0 => {
-                    // A page that opens the next round must not come twice in a slot.
+                    // A page that opens the next round must not be taken twice in a slot.
                     self.pages.urgency[at as usize] = -self.pages.urgency[at as usize];
                     taken.push(at);
                 }
@@ -115,22 +115,22 @@ impl Scheduler {
         order.into()
     }
 
-    /// Changes an hour under a Poisson process of constant rate, from visits that saw a change or none
-    /// (Cho, Garcia-Molina: the estimator that stays finite when every visit saw one).
+    /// Changes an hour under a Poisson process of constant rate, from visits that saw a change or none, by the estimator of
+    /// Cho and Garcia-Molina that stays finite when every visit saw a change.
     pub(super) fn constant_rate(&self, at: usize) -> f32 {
-        let index = self.pages.evidence[at];
-        if index == NONE {
+        let history = self.pages.evidence[at];
+        if history == NONE {
             return self.pages.rate[at];
         }
-        let Some(evidence) = self.learner.evidence.get(index as usize) else { return self.pages.rate[at] };
+        let Some(evidence) = self.learner.evidence.get(history as usize) else { return self.pages.rate[at] };
         let n = evidence.n_visits as f32;
         let unchanged = n - evidence.n_changed as f32;
         let gap = (evidence.hours / n.max(1.0)).max(1e-3);
         (-((unchanged + 0.5) / (n + 0.5)).ln() / gap).max(1e-6)
     }
 
-    /// Shares the budget among pages so that the mean freshness is greatest: the gain of one more visit is the
-    /// same for all that get any, and pages that change too fast get none.
+    /// Shares the budget among pages so that the mean freshness is greatest. One more visit then gains the same for all
+    /// pages that get visits, and pages that change too fast get none.
     pub(super) fn share_by_frequency(&mut self) {
         let n = self.pages.n_present().max(1) as f64;
         let total =
@@ -152,12 +152,12 @@ impl Scheduler {
     }
 }
 
-/// Hours since a page became due, a little more so that a page due just now counts; 0 when it is not.
+/// Hours since a page became due, plus a little so that a page that is due just now counts; 0 when it is not due.
 fn due_since(age: f32, interval: f32) -> f32 {
     if age >= interval { age - interval + 1e-3 } else { 0.0 }
 }
 
-/// Within each site ascending to the middle and descending from there.
+/// Reorders each site so that its pages ascend to the middle and descend from there.
 fn most_in_the_middle(ascending: &[u32], pages: &Pages) -> Vec<u32> {
     let mut order = Vec::with_capacity(ascending.len());
     for site in ascending.chunk_by(|&a, &b| pages.site[a as usize] == pages.site[b as usize]) {
@@ -168,7 +168,7 @@ fn most_in_the_middle(ascending: &[u32], pages: &Pages) -> Vec<u32> {
     order
 }
 
-/// (r, 1 - (1 + r) exp(-r)) for r from 0.001 to 1000, ascending: the gain of a visit at r changes a visit.
+/// (r, 1 - (1 + r) exp(-r)) for r from 0.001 to 1000, ascending: the gain of a visit where a page changes r times a visit.
 fn freshness_table() -> Vec<(f64, f64)> {
     let point = |i: i32| {
         let r = (f64::from(i) * 0.01).exp();
@@ -177,7 +177,7 @@ fn freshness_table() -> Vec<(f64, f64)> {
     (-690..=690).map(point).collect()
 }
 
-/// Visits an hour at which one more is worth mu: none when the page changes faster than 1 / mu.
+/// Visits an hour at which one more is worth mu; 0 when the page changes faster than 1 / mu.
 fn visits_for(rate: f64, mu: f64, table: &[(f64, f64)]) -> f64 {
     let gain = mu * rate;
     if gain >= 1.0 {

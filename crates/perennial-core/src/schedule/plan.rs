@@ -1,18 +1,19 @@
 //! A slot's budget -> its list of visits: new pages first, then the most urgent, and a share for those seen
-//! longest ago.
+//! longest ago (docs/papers.md, Expected gain, with C3 where the budget may vary).
 
 use std::collections::HashMap;
 
-use super::pages::{FRESH, GONE, NOTICED, PENDING, VACANT};
+use super::pages::{ANNOUNCED, FRESH, GONE, PENDING, VACANT};
 use super::select::{self, Histogram};
 use super::{Pacing, Reason, Scheduler, Slot, Strategy, gain, learn};
 use crate::importance::Importance;
 use crate::time::{Span, Timestamp};
 
-/// Of a slot's visits, new pages leave this share to the others.
+/// Share of a slot's visits that new pages leave to the others.
 const KEPT_FROM_NEW: f64 = 0.2;
-/// Of a slot's visits, the share to which pages have a right that have waited for a whole round of it: a week at
-/// M = 10 %. More costs completeness and gains little coherence; see docs/decisions/0013.
+/// Share of a slot's visits that is kept for pages that have waited for as long as this share needs to visit all pages
+/// once: a week at M = 10 %. A larger share costs completeness and gains little coherence; see
+/// docs/decisions/0013-expected-gain.md.
 const FLOOR: f64 = 0.06;
 /// Without a budget a page is seen at least this often.
 const LONGEST_UNSEEN_SECS: u32 = 30 * 86_400;
@@ -20,14 +21,14 @@ const LONGEST_UNSEEN_SECS: u32 = 30 * 86_400;
 /// One visit of the current slot's list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Planned {
-    /// Position in the columns.
+    /// The page, by its position in the columns.
     pub at: u32,
-    /// Not handed out earlier.
+    /// The visit is not handed out before this instant.
     pub due: Timestamp,
     pub reason: Reason,
 }
 
-/// Saved visits and the going price of one, where the budget may vary (C3).
+/// Saved visits, and the mean price of one, where the budget may vary (C3).
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Bank {
     saved: f64,
@@ -35,11 +36,18 @@ pub(super) struct Bank {
 }
 
 impl Scheduler {
+    /// Whether the list of the current slot is the one for `now`.
+    pub(super) fn is_in_slot(&self, now: Timestamp) -> bool {
+        self.slot.range.is_some_and(|(_, end)| now < end)
+    }
+
     /// Makes the slot that holds `now` the current one, if it is not.
     pub(super) fn enter_slot(&mut self, now: Timestamp) {
+        if self.is_in_slot(now) {
+            return;
+        }
         let millis = self.config.slot.as_millis();
         let start = match self.slot.range {
-            Some((_, end)) if now < end => return,
             // Slots lie on the grid of UTC, so that hourly ones are hours of the clock.
             Some(_) => Timestamp::from_millis(now.as_millis().div_euclid(millis).saturating_mul(millis)),
             None => now,
@@ -57,8 +65,8 @@ impl Scheduler {
         self.lay_out(chosen, start, end);
     }
 
-    /// Where this slot's list will end, going by the last two, with room for change: most pages are below it by far and
-    /// need not be looked at again. A guess that is too high costs a second pass.
+    /// A guess at the lowest urgency that this slot has to look at, from the last two slots and a little lower. Most pages are
+    /// far below it and need not be looked at again. A guess that is too high costs a second pass.
     fn expected_bound(&self) -> f32 {
         let [last, before] = self.last_bounds;
         let growth = if before > 0.0 { (last / before).clamp(0.8, 1.25) } else { 1.0 };
@@ -126,7 +134,7 @@ impl Scheduler {
         self.state_at = end;
     }
 
-    /// The slot after the one that ends here, for each clock, where a visit may be saved for it; nothing otherwise.
+    /// The slot after the one that ends at `end`, one entry a clock; empty where no visit may be saved for it.
     fn next_steps(&self, end: Timestamp) -> Vec<gain::Step> {
         if !self.config.varying_budget || self.config.budget.is_none() {
             return Vec::new();
@@ -140,7 +148,7 @@ impl Scheduler {
         self.clocks.iter().map(next).collect()
     }
 
-    /// r and L of a page anew, from its last visit to the end of the slot.
+    /// Computes r and L of a page anew, from its last visit to the end of the slot.
     pub(super) fn restate(&mut self, at: usize) {
         if self.pages.has(at, FRESH | VACANT) {
             return;
@@ -155,7 +163,7 @@ impl Scheduler {
         self.pages.value[at] = self.value_of(at);
     }
 
-    /// Whole visits that the budget grants to a slot; fractions wait for the next.
+    /// Adds the visits that the budget grants to a slot. Fractions of a visit are carried over to the next slot.
     fn granted(&mut self, length: Span) -> Option<f64> {
         let granted = self.config.budget?.visits_in(length).min(1e9);
         self.credit = self.credit.fract() + granted;
@@ -204,9 +212,10 @@ impl Scheduler {
         chosen.append(&mut waiting);
         let urgency = |at: u32| self.pages.urgency[at as usize].abs();
         if self.config.strategy == Strategy::ExpectedGain {
-            // Oldest first keeps a page's place within the slot, so visits of a busy page come at even intervals. By
-            // urgency they would jitter: two close together earn nothing, two far apart miss a change.
-            let turn = |at: u32| (!self.pages.has(at as usize, NOTICED), self.pages.seen_at[at as usize], at);
+            // Oldest first keeps a page's place within the slot, so that visits of a busy page come at even intervals. In
+            // order of urgency the intervals would vary: a short one earns nothing and a long one misses a change.
+            let turn =
+                |at: u32| (!self.pages.has(at as usize, ANNOUNCED), self.pages.seen_at[at as usize], at);
             rest.sort_by_key(|(at, _)| turn(*at));
         } else if !self.goes_round() {
             rest.sort_by(|a, b| urgency(b.0).total_cmp(&urgency(a.0)).then(a.0.cmp(&b.0)));
@@ -247,7 +256,7 @@ impl Scheduler {
             if self.may_visit(at as usize, end_secs) {
                 chosen.push((at, self.reason_of(at as usize)));
             }
-            // It stays until it has been captured: the driver may fail to.
+            // The page stays in the queue until it has been captured, because the visit may fail.
             self.fresh.push_back(at);
         }
         chosen
@@ -262,8 +271,8 @@ impl Scheduler {
         }
     }
 
-    /// How long the kept share needs to go round all pages. A page that has waited for so long has a right to it;
-    /// before, the share goes to the most urgent.
+    /// How long the kept share needs to visit all pages once. Pages that have waited for longer get that share; what they do
+    /// not need goes to the most urgent pages.
     fn longest_wait_secs(&self, granted: f64) -> f64 {
         let per_slot = (self.floor_share() * granted).max(1e-9);
         self.pages.n_present() as f64 / per_slot * self.config.slot.as_secs_f64()
@@ -291,7 +300,7 @@ impl Scheduler {
         }
         let pages = &self.pages;
         let seen_before = f64::from(end_secs) - longest_wait;
-        // One column tells of nearly all pages that they have not waited so long.
+        // One column is enough to pass over nearly all pages.
         let waiting: Vec<u32> = (0..pages.len() as u32)
             .zip(&pages.seen_at)
             .filter(|(_, seen_at)| f64::from(**seen_at) <= seen_before)
@@ -314,7 +323,7 @@ impl Scheduler {
         for &at in &oldest {
             let urgency = &mut self.pages.urgency[at as usize];
             histogram.remove(*urgency);
-            // Chosen already: negative keeps it from being chosen again and its size for the order.
+            // A negative urgency keeps a chosen page from being chosen again, and keeps the value for the order.
             *urgency = -*urgency;
         }
         let reason = |at: u32| match self.reason_of(at as usize) {
@@ -324,7 +333,7 @@ impl Scheduler {
         oldest.into_iter().map(|at| (at, reason(at))).collect()
     }
 
-    /// When the first page will have waited for so long.
+    /// The second at which the first page will have waited for `longest_wait`.
     fn next_oldest(&self, longest_wait: f64) -> u32 {
         let pages = &self.pages;
         let is_seen = |at: &usize| !pages.has(*at, FRESH | VACANT);
@@ -345,7 +354,7 @@ impl Scheduler {
         chosen.into_iter().map(|at| (at, self.reason_of(at as usize))).collect()
     }
 
-    /// The most urgent with at most so many of a site.
+    /// The most urgent pages, at most `limit` of each site.
     fn largest_within_sites(&self, n: usize, limit: u32, histogram: &Histogram) -> Vec<u32> {
         let mut wanted = n.saturating_mul(2).max(64);
         loop {
@@ -367,7 +376,7 @@ impl Scheduler {
         }
     }
 
-    /// C3: visits are saved when nothing is worth the going price, and spent when much is.
+    /// C3: visits are saved when few pages are worth the mean price, and spent when many are.
     fn vary(&mut self, granted: f64, histogram: &Histogram) -> usize {
         let hours = self.config.slot.as_hours_f64().max(1e-9);
         let an_hour = (granted / hours).max(1e-9);
@@ -413,16 +422,16 @@ impl Scheduler {
             Reason::Retry { n_failures: u16::from(self.pages.n_failures[at]) }
         } else if self.pages.has(at, FRESH) {
             Reason::FirstCapture
-        } else if self.pages.has(at, NOTICED) {
-            Reason::Notice
+        } else if self.pages.has(at, ANNOUNCED) {
+            Reason::Announced
         } else {
             let expected = Importance::new(f64::from(self.pages.reward[at]));
             Reason::Urgent { urgency: self.pages.urgency[at], expected, since }
         }
     }
 
-    /// A page that turns up or is announced in the middle of a slot is fetched at once when the budget allows:
-    /// in place of the least urgent one of the list.
+    /// Puts a page that was found or announced during the slot before the plan. When the budget of the slot is used up, it
+    /// takes the place of the last page of the plan, if that one is less urgent.
     pub(super) fn plan_at_once(&mut self, at: usize) {
         let Some((start, _)) = self.slot.range else { return };
         let used = self.slot.n_handed_out + self.slot.plan.len() + self.slot.at_once.len();
@@ -438,12 +447,17 @@ impl Scheduler {
         self.slot.at_once.push_back(Planned { at: at as u32, due: start, reason });
     }
 
-    /// Whether the page is on the list or has been visited in this slot.
+    /// Whether the page is in the plan of this slot or has been visited in it.
     pub(super) fn has_had_its_turn(&self, at: usize) -> bool {
+        self.was_visited_in_slot(at)
+            || self.slot.plan.iter().chain(&self.slot.at_once).any(|planned| planned.at == at as u32)
+    }
+
+    /// Whether the page was handed out or seen in this slot.
+    pub(super) fn was_visited_in_slot(&self, at: usize) -> bool {
         let Some((start, _)) = self.slot.range else { return false };
         self.pages.has(at, PENDING)
             || self.slot.had_turn.contains(&(at as u32))
             || self.pages.seen_at[at] >= self.secs(start)
-            || self.slot.plan.iter().chain(&self.slot.at_once).any(|planned| planned.at == at as u32)
     }
 }

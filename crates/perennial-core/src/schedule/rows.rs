@@ -1,4 +1,4 @@
-//! Rates and importances by bucket, relative to the page's mean, in two bytes a bucket.
+//! Rates and importances by bucket, relative to the page's mean <-> two bytes a bucket.
 //!
 //! A page with a history has a row of its own; pages without one share the row of their group.
 
@@ -15,7 +15,7 @@ pub(super) struct Rows {
 }
 
 impl Rows {
-    /// Row 0 is there from the start: 1 everywhere.
+    /// Rows that begin with row 0, which is 1 everywhere.
     pub(super) fn new(n_buckets: usize) -> Rows {
         let value = |code: usize| if code == 0 { 0.0 } else { ((code as f32 - CODE_OF_ONE) * STEP).exp() };
         let mut rows =
@@ -24,7 +24,7 @@ impl Rows {
         rows
     }
 
-    /// A row of ones.
+    /// Takes a row, filled with ones.
     pub(super) fn take(&mut self) -> u32 {
         let one = [CODE_OF_ONE as u8; 2];
         match self.free.pop() {
@@ -40,7 +40,7 @@ impl Rows {
         }
     }
 
-    /// Another row like this one.
+    /// Takes another row, filled like this one.
     pub(super) fn copy(&mut self, row: u32) -> u32 {
         let copy = self.take();
         let from = row as usize * self.n_buckets;
@@ -62,7 +62,7 @@ impl Rows {
         self.codes[row as usize * self.n_buckets + bucket][0] = code_of(rate);
     }
 
-    /// A whole row, from rates and importances and the inverses of the means to which the row is relative.
+    /// Fills a whole row from rates, importances and the inverses of the means to which the row is relative.
     pub(super) fn fill(
         &mut self,
         row: u32,
@@ -77,7 +77,7 @@ impl Rows {
         }
     }
 
-    /// How many rows there are, in use or not.
+    /// How many rows there are, in use or free.
     pub(super) fn len(&self) -> usize {
         self.codes.len() / self.n_buckets
     }
@@ -106,7 +106,7 @@ impl Rows {
     }
 }
 
-/// Without a branch or a call, so that a loop over it is vectorised.
+/// The code of a value. It has no branch and no call, so that the compiler turns a loop over it into vector instructions.
 #[inline]
 fn code_of(relative: f32) -> u8 {
     /// Added to a small number, it leaves the nearest integer in the lowest bits.

@@ -3,20 +3,20 @@
 //! The upper bits of a positive float order it coarsely: a histogram over them finds the bin that holds the
 //! n-th largest, and only that bin is looked at again. Ten million keys take tens of milliseconds.
 
-/// Bits kept: exponent and seven bits of the mantissa, so that a bin spans less than a hundredth.
+/// Bits that are dropped. Exponent and seven bits of the mantissa are left, so that a bin spans less than a hundredth.
 const SHIFT: u32 = 16;
 const N_BINS: usize = 1 << (31 - SHIFT);
 
-/// Keys that are looked at together.
+/// Keys that are compared together.
 const RUN: usize = 32;
 
 /// Counts keys by their upper bits. Keys that are not positive never count.
 #[derive(Clone)]
 pub(super) struct Histogram {
     bins: Vec<u32>,
-    /// Keys below this were not counted: nobody expects them to be among the largest.
+    /// Keys below this were not counted, because they are not expected to be among the largest.
     from: f32,
-    /// Who was counted, where that was written down.
+    /// Positions of the counted keys, kept only where there is a bound.
     candidates: Vec<u32>,
 }
 
@@ -25,7 +25,7 @@ impl Histogram {
         Histogram { bins: vec![0; N_BINS], from: 0.0, candidates: Vec::new() }
     }
 
-    /// Counts only keys from a bound on, and writes down whose they are.
+    /// Counts only keys from a bound on, and keeps their positions.
     pub(super) fn from_bound(from: f32) -> Histogram {
         Histogram { from: if from > 0.0 { from } else { 0.0 }, ..Histogram::new() }
     }
@@ -37,7 +37,7 @@ impl Histogram {
             return;
         }
         for (run, keys) in keys.chunks(RUN).enumerate() {
-            // Most runs have nobody to write down, and that is seen without a branch a key.
+            // Most runs have no such key, and that is found without a branch for each key.
             if keys.iter().map(|key| u32::from(*key >= self.from)).sum::<u32>() == 0 {
                 continue;
             }
@@ -50,7 +50,7 @@ impl Histogram {
         }
     }
 
-    /// Counts all keys after all, if fewer than `n` reached the bound.
+    /// Counts all keys if fewer than `n` reached the bound.
     pub(super) fn complete(&mut self, keys: &[f32], n: usize) {
         if self.from > 0.0 && self.candidates.len() < n {
             *self = Histogram::new();
@@ -93,7 +93,7 @@ impl Histogram {
     }
 }
 
-/// Negative keys and NaN have the sign bit or fall beyond every real exponent; both end in bin 0.
+/// Negative keys, zero and NaN fall into bin 0.
 #[inline]
 fn bin_of(key: f32) -> usize {
     if key > 0.0 { (key.to_bits() >> SHIFT) as usize } else { 0 }
@@ -111,7 +111,7 @@ pub(super) fn largest(keys: &[f32], n: usize, histogram: &Histogram) -> Vec<u32>
     }
 }
 
-/// The same for keys that are computed, without a histogram at hand.
+/// The same for keys that are computed, with a histogram of its own.
 pub(super) fn largest_by(n_keys: usize, n: usize, key_of: impl Fn(usize) -> f32) -> Vec<u32> {
     let mut histogram = Histogram::new();
     (0..n_keys).for_each(|at| histogram.add(key_of(at)));
@@ -172,7 +172,7 @@ mod tests {
             prop_assert_eq!(largest_by(keys.len(), n, |at| keys[at]), by_sorting(&keys, n));
         }
 
-        /// A bound that was guessed too high or too low changes nothing but the time it takes.
+        /// A bound that was guessed too high or too low changes only the time that the choice takes.
         #[test]
         fn a_guessed_bound_changes_nothing(
             keys in prop::collection::vec(-1.0f32..1.0, 0..200), n in 0usize..220, from in -0.5f32..1.0, cut in 0usize..200

@@ -5,6 +5,7 @@ use std::collections::{HashMap, HashSet};
 use proptest::prelude::*;
 
 use super::{Strategy, *};
+use crate::chance::Chance;
 
 fn start() -> Timestamp {
     Timestamp::parse("2026-03-02").unwrap()
@@ -78,8 +79,7 @@ fn random_outcome(word: u64, now: Timestamp) -> VisitOutcome {
 }
 
 fn mixed(seed: u64, at: u64) -> u64 {
-    let x = (seed ^ at.wrapping_mul(0x9E37_79B9_7F4A_7C15)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
-    (x ^ (x >> 32)).wrapping_mul(0xD6E8_FEB8_6659_FD93) >> 16
+    Chance::of(&[seed, at]).bits() >> 16
 }
 
 fn any_goal() -> impl proptest::strategy::Strategy<Value = Goal> {
@@ -90,10 +90,46 @@ fn any_strategy() -> impl proptest::strategy::Strategy<Value = Strategy> {
     prop::sample::select(Strategy::ALL.to_vec())
 }
 
+/// What a hostile driver does after it asked for a visit.
+fn disturb(scheduler: &mut Scheduler, visit: Option<&Visit>, word: u64, now: Timestamp) {
+    let page = PageId((word >> 20) as u32 % 60);
+    match (visit, word % 11) {
+        (Some(visit), 0) => scheduler.release(visit.page),
+        (Some(visit), 1) => scheduler.remove_page(visit.page),
+        (Some(visit), _) => scheduler.record(visit.page, random_outcome(word / 11, now), now),
+        (None, 2) => scheduler.announce(page, now, None),
+        (None, 3) => scheduler.add_page(page, PageInfo::of_site(SiteId(1))),
+        (None, 4) => scheduler.hold(page, now + Span::from_hours(5)),
+        (None, 5) => scheduler.set_weight(page, (word >> 30) as f32 % 7.0),
+        (None, 6) => scheduler.record(page, random_outcome(word / 11, now), now),
+        (None, _) => {}
+    }
+}
+
+/// Pages and reasons of a ranking's first part are those of the visits of the slot, one by one; no page comes twice.
+fn check_ranking(scheduler: &Scheduler, now: Timestamp) -> Result<(), TestCaseError> {
+    let all = scheduler.ranking(now, scheduler.n_pages() + 10);
+    prop_assert_eq!(all.len(), scheduler.n_pages());
+    prop_assert_eq!(all.iter().map(|ranked| ranked.page).collect::<HashSet<_>>().len(), all.len());
+    prop_assert_eq!(&scheduler.ranking(now, 3)[..], &all[..all.len().min(3)]);
+    let planned = all.iter().take_while(|ranked| ranked.is_planned);
+    let planned: Vec<(PageId, Reason)> = planned.map(|ranked| (ranked.page, ranked.reason)).collect();
+    prop_assert_eq!(planned.len(), all.iter().filter(|ranked| ranked.is_planned).count());
+    let mut then = scheduler.clone();
+    let mut visits: Vec<(PageId, Reason)> =
+        then.next_visit(now).map(|v| (v.page, v.reason)).into_iter().collect();
+    let Some((_, end)) = then.slot.range else { return Ok(()) };
+    let last = end - Span::from_millis(1);
+    visits.extend(std::iter::from_fn(|| then.next_visit(last)).map(|visit| (visit.page, visit.reason)));
+    prop_assert_eq!(planned, visits);
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Budget, once a slot, finite urgencies, whatever the driver answers and however the pages come and go.
+    /// The budget holds, a page is visited once a slot and urgencies are finite, whatever the driver answers and however pages
+    /// come and go.
     #[test]
     fn promises_hold_under_random_outcomes(
         strategy in any_strategy(), n_pages in 1u32..40, budget in 0.0f64..30.0, seed: u64,
@@ -119,7 +155,7 @@ proptest! {
                     prop_assert!(urgency.is_finite());
                 }
                 let word = mixed(seed, n);
-                // A visit given back was none, and a page taken out may come anew.
+                // A visit that was given back does not count, and a page that was removed may be added again.
                 if word % 11 < 2 {
                     slots.entry(key).or_default().remove(&visit.page);
                 }
@@ -129,7 +165,7 @@ proptest! {
                     _ => scheduler.record(visit.page, random_outcome(word / 11, now), now),
                 }
                 if word.is_multiple_of(13) {
-                    scheduler.notice(PageId((word >> 9) as u32 % 50), now, None);
+                    scheduler.announce(PageId((word >> 9) as u32 % 50), now, None);
                     scheduler.add_page(PageId((word >> 20) as u32 % 60), PageInfo::of_site(SiteId(1)));
                 }
             }
@@ -159,6 +195,42 @@ proptest! {
             drive(&mut scheduler, 72, |_, now| { n += 1; random_outcome(mixed(seed, n), now) })
         };
         prop_assert_eq!(run(), run());
+    }
+
+    /// Asking why changes nothing, at any time and about any time; and the answer is what happens then.
+    #[test]
+    fn rankings_change_nothing_and_come_true(
+        strategy in any_strategy(), n_pages in 1u32..40, budget in prop::option::of(0.0f64..30.0), seed: u64,
+        slot_minutes in prop::sample::select(vec![7i64, 60, 180]), varying: bool, goal in any_goal(),
+        limit in prop::option::of(1u32..5),
+    ) {
+        let config = ScheduleConfig {
+            budget: budget.map(Budget::per_hour), slot: Span::from_secs(slot_minutes * 60), varying_budget: varying,
+            site_limit: limit, goal, ..config(strategy, 1.0)
+        };
+        let mut never = scheduler_of(config, n_pages);
+        let mut asked = never.clone();
+        let (mut now, mut n) = (start(), 0);
+        while now < start() + Span::from_hours(60) {
+            n += 1;
+            let word = mixed(seed, n);
+            if word.is_multiple_of(3) {
+                let about = now + Span::from_secs((word >> 8) as i64 % 400_000 - 100_000);
+                let _ = asked.ranking(about, (word >> 4) as usize % 50);
+            }
+            if word.is_multiple_of(5) {
+                check_ranking(&asked, now)?;
+            }
+            let (visit, other) = (never.next_visit(now), asked.next_visit(now));
+            prop_assert_eq!(&visit, &other);
+            for scheduler in [&mut never, &mut asked] {
+                disturb(scheduler, visit.as_ref(), word, now);
+            }
+            if visit.is_none() {
+                let Some(wakeup) = never.next_wakeup() else { break };
+                now = wakeup.max(now + Span::from_millis(1));
+            }
+        }
     }
 
     /// The floor goes round all pages in n / F slots; a page that has waited for so long is served in turn, so that
@@ -257,31 +329,32 @@ fn zones_shift_the_pattern() {
     }
     drive(&mut scheduler, 2, |_, _| VisitOutcome::Unchanged);
     // 09 local in Tokyo is 00 UTC, in London 09 UTC.
-    let top = |scheduler: &mut Scheduler, hour: i64| {
+    let top = |scheduler: &Scheduler, hour: i64| {
         let ranking = scheduler.ranking(start() + Span::from_hours(hour), 2);
-        (ranking[0].page, ranking[0].peak.map(|peak| peak.from_hour))
+        let top = ranking.into_iter().max_by(|a, b| a.urgency.total_cmp(&b.urgency)).unwrap();
+        (top.page, top.peak.map(|peak| peak.from_hour))
     };
-    assert_eq!(top(&mut scheduler, 9), (PageId(0), Some(9.0)));
+    assert_eq!(top(&scheduler, 9), (PageId(0), Some(9.0)));
     for page in 0..2 {
         scheduler.record(PageId(page), VisitOutcome::Unchanged, start() + Span::from_hours(20));
     }
-    assert_eq!(top(&mut scheduler, 24), (PageId(1), Some(9.0)));
+    assert_eq!(top(&scheduler, 24), (PageId(1), Some(9.0)));
 }
 
 #[test]
-fn a_notice_makes_a_page_urgent_at_once_but_not_twice_a_slot() {
+fn an_announcement_makes_a_page_urgent_at_once_but_not_twice_a_slot() {
     let mut scheduler = scheduler_of(config(Strategy::ExpectedGain, 1.0), 5);
     drive(&mut scheduler, 12, |_, _| VisitOutcome::Unchanged);
     let now = start() + Span::from_hours(12);
     let planned = scheduler.next_visit(now).unwrap().page;
     scheduler.record(planned, VisitOutcome::Unchanged, now);
-    scheduler.notice(planned, now + Span::from_secs(60), None);
+    scheduler.announce(planned, now + Span::from_secs(60), None);
     let other = PageId(if planned == PageId(0) { 1 } else { 0 });
-    scheduler.notice(other, now + Span::from_secs(60), Some(Importance::FULL));
+    scheduler.announce(other, now + Span::from_secs(60), Some(Importance::FULL));
     assert_eq!(scheduler.next_visit(now + Span::from_secs(120)), None, "the budget is spent");
     let next = now + Span::from_hours(1);
     let visit = scheduler.next_visit(next).unwrap();
-    assert_eq!(visit.reason, Reason::Notice);
+    assert_eq!(visit.reason, Reason::Announced);
 }
 
 #[test]

@@ -1,24 +1,24 @@
-//! What goes between the scheduler and its driver: pages in, visits out, outcomes back.
+//! What the scheduler and its driver hand to each other: pages go in, visits come out, outcomes go back.
 
 use crate::importance::Importance;
 use crate::look::Seen;
 use crate::page::{PageId, SiteId};
 use crate::time::{DayKind, Timestamp};
 
-/// Which local clock a page lives by; handed out by `Scheduler::add_clock`.
+/// The local clock of a page; `Scheduler::add_clock` hands it out.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct ClockId(pub u16);
 
 /// What a driver knows of a page when it adds it.
 #[derive(Clone, PartialEq, Debug)]
 pub struct PageInfo {
-    /// Whose politeness counts.
+    /// The site, whose host politeness counts.
     pub site: SiteId,
-    /// omega(P): PageRank times what the user says. Not finite or negative counts as 0.
+    /// omega(P): PageRank times the weight that the user gives. A value that is negative or not finite counts as 0.
     pub weight: f32,
     /// The site's local time.
     pub clock: ClockId,
-    /// Pages with the same hint (a hash of site, directory and depth, say) are expected to behave alike.
+    /// Pages with the same hint, such as a hash of site, directory and depth, are expected to change alike.
     pub group: u64,
     /// The true rates, where an experiment knows them.
     pub known: Option<KnownPattern>,
@@ -45,11 +45,11 @@ pub struct KnownPattern {
 pub struct Visit {
     /// Which page.
     pub page: PageId,
-    /// Whose politeness counts.
+    /// The site, whose host politeness counts.
     pub site: SiteId,
-    /// When the plan meant it to happen; never later than the `now` it was asked with.
+    /// When the plan puts the visit; never later than the `now` of the question.
     pub at: Timestamp,
-    /// Why, as data; log and dashboard show it.
+    /// Why the visit is made; the log shows it.
     pub reason: Reason,
 }
 
@@ -58,22 +58,22 @@ pub struct Visit {
 pub enum Reason {
     /// Never captured before.
     FirstCapture,
-    /// The policy ranked it among the best of this slot.
+    /// The strategy ranked the page among the most urgent of this slot.
     Urgent {
-        /// What ranked it; comparable within one slot only.
+        /// What the page was ranked by; only urgencies of one slot can be compared.
         urgency: f32,
         /// Importance of the change that is expected since the last visit.
         expected: Importance,
         /// The last visit.
         since: Timestamp,
     },
-    /// Seen longest ago: the share of the budget that keeps every page from starving.
+    /// The page was seen longest ago: a share of the budget goes to such pages, so that each is visited some time.
     Oldest {
         /// The last visit.
         since: Timestamp,
     },
-    /// A feed, a sitemap or a push said that it changed.
-    Notice,
+    /// A feed, a sitemap or a push announced that the page changed.
+    Announced,
     /// An earlier attempt failed; this is another.
     Retry {
         /// How many attempts failed in a row.
@@ -84,16 +84,16 @@ pub enum Reason {
 /// The driver's answer to a [`Visit`].
 #[derive(Clone, PartialEq, Debug)]
 pub enum VisitOutcome {
-    /// Another content than at the last visit; a first capture is `Changed` with [`Importance::FULL`].
+    /// The content is not that of the last visit. A first capture is `Changed` with [`Importance::FULL`].
     Changed(Importance),
-    /// The same content: 304, equal payload, or nothing but noise.
+    /// The content is the same: the answer was 304, the payload is equal, or only noise changed.
     Unchanged,
-    /// Nothing came back that could be compared; the host may have said when to ask again.
+    /// No answer came that could be compared. The host may have said when to ask again.
     Failed {
         /// Not before this instant.
         retry_at: Option<Timestamp>,
     },
-    /// It will not come back: 404, 410, excluded by robots.txt. Probed rarely.
+    /// The page is not expected to come back: 404, 410, or forbidden by robots.txt. It is probed rarely.
     Gone,
 }
 
@@ -118,7 +118,7 @@ pub struct Peak {
     pub from_hour: f32,
     /// End of the stretch.
     pub to_hour: f32,
-    /// How many times the page's mean rate it has then.
+    /// The rate in that stretch over the page's mean rate.
     pub ratio: f32,
 }
 
@@ -131,18 +131,18 @@ pub struct Ranked {
     pub site: SiteId,
     /// Why it would be visited.
     pub reason: Reason,
-    /// What ranked it; comparable within one slot only.
+    /// What the page was ranked by; only urgencies of one slot can be compared.
     pub urgency: f32,
     /// Importance of the change that is expected since the last visit.
     pub expected: Importance,
     /// How many changes are expected since the last visit.
     pub n_expected: f32,
-    /// Believed changes a day.
+    /// Changes a day that the scheduler believes in.
     pub changes_per_day: f32,
-    /// When it usually changes, if that is distinct.
+    /// When it usually changes, if some hours stand out.
     pub peak: Option<Peak>,
-    /// Visits from which this was learned.
+    /// Number of visits from which this was learned.
     pub n_visits: u32,
-    /// Whether the budget of this slot reaches it.
+    /// Whether it is among the visits of this slot.
     pub is_planned: bool,
 }

@@ -1,11 +1,12 @@
-//! The tree of blocks and what its leaves hold; the IDs by which a diff stops early (P-VISUAL 4.2).
+//! The tree of blocks, the links, images and texts of its leaves, and their IDs, at which a diff can stop (P-VISUAL 4;
+//! docs/papers.md, Blocks and Vi-XML).
 
 use std::fmt::{self, Display, Write};
 
-use super::id::{IdHasher, IgnoreRules};
+use super::id::{IdHasher, IgnoredParameters};
 use crate::layout::Rect;
 
-/// A hash of a node's content and its children's IDs: equal IDs mean equal content.
+/// A hash of a node's content and its children's IDs. Equal IDs mean equal content.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct NodeId(pub u64);
 
@@ -16,7 +17,7 @@ impl Display for NodeId {
     }
 }
 
-/// What a block is to a reader.
+/// The part that a block plays on the page.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, Default)]
 #[allow(missing_docs)]
 pub enum BlockRole {
@@ -30,7 +31,7 @@ pub enum BlockRole {
 }
 
 impl BlockRole {
-    /// All of them, with the names that Vi-XML uses.
+    /// All roles, with their names in Vi-XML.
     pub const NAMES: [(BlockRole, &str); 6] = [
         (BlockRole::Main, "main"),
         (BlockRole::Navigation, "navigation"),
@@ -40,7 +41,7 @@ impl BlockRole {
         (BlockRole::Other, "other"),
     ];
 
-    /// In lower case, as in Vi-XML.
+    /// The name in Vi-XML, in lower case.
     pub fn name(self) -> &'static str {
         BlockRole::NAMES.iter().find(|(role, _)| *role == self).map_or("other", |(_, name)| name)
     }
@@ -65,13 +66,17 @@ pub struct Link {
 impl Link {
     /// A link whose ID covers its whole address.
     pub fn new(name: impl Into<String>, address: impl Into<String>) -> Link {
-        Link::ignoring(&IgnoreRules::none(), name, address)
+        Link::ignoring(&IgnoredParameters::none(), name, address)
     }
 
-    /// A link whose ID overlooks what the rules name.
-    pub fn ignoring(rules: &IgnoreRules, name: impl Into<String>, address: impl Into<String>) -> Link {
+    /// A link whose ID leaves the ignored parameters out.
+    pub fn ignoring(
+        ignored: &IgnoredParameters,
+        name: impl Into<String>,
+        address: impl Into<String>,
+    ) -> Link {
         let (name, address) = (name.into(), address.into());
-        let id = IdHasher::new(b'L').part(&name).part(&rules.strip(&address)).finish();
+        let id = IdHasher::new(b'L').part(&name).part(&ignored.strip(&address)).finish();
         Link { id, name, address }
     }
 }
@@ -90,13 +95,17 @@ pub struct Image {
 impl Image {
     /// An image whose ID covers its whole source.
     pub fn new(name: impl Into<String>, source: impl Into<String>) -> Image {
-        Image::ignoring(&IgnoreRules::none(), name, source)
+        Image::ignoring(&IgnoredParameters::none(), name, source)
     }
 
-    /// An image whose ID overlooks what the rules name.
-    pub fn ignoring(rules: &IgnoreRules, name: impl Into<String>, source: impl Into<String>) -> Image {
+    /// An image whose ID leaves the ignored parameters out.
+    pub fn ignoring(
+        ignored: &IgnoredParameters,
+        name: impl Into<String>,
+        source: impl Into<String>,
+    ) -> Image {
         let (name, source) = (name.into(), source.into());
-        let id = IdHasher::new(b'I').part(&name).part(&rules.strip(&source)).finish();
+        let id = IdHasher::new(b'I').part(&name).part(&ignored.strip(&source)).finish();
         Image { id, name, source }
     }
 }
@@ -106,7 +115,7 @@ impl Image {
 pub struct Text {
     /// Hash of the text.
     pub id: NodeId,
-    /// White space folded.
+    /// The text with white space folded.
     pub text: String,
 }
 
@@ -118,20 +127,20 @@ impl Text {
     }
 }
 
-/// A region of the page. Inner blocks have children, leaf blocks have content, never both.
+/// A region of the page. An inner block has children, a leaf block has content, and none has both.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Block {
-    /// Position in reading order, one number a level: [1, 2] is B1.2.
+    /// Position in reading order, one number for each level: [1, 2] is B1.2.
     pub reference: Vec<u16>,
-    /// Hash of the content and of the children's IDs, in order; geometry and importance have no part in it.
+    /// Hash of the content and of the children's IDs, in order, without geometry and importance.
     pub id: NodeId,
     /// Where it is.
     pub rect: Rect,
     /// Degree of coherence, 1 to 10.
     pub doc: u8,
-    /// Share of the page's importance; sums to 1 over the leaves, an inner block has its leaves' sum.
+    /// Share of the page's importance. It sums to 1 over the leaves, and an inner block has the sum of its leaves.
     pub importance: f32,
-    /// What it is to a reader.
+    /// Its role.
     pub role: BlockRole,
     /// Blocks within, in reading order.
     pub children: Vec<Block>,
@@ -144,24 +153,23 @@ pub struct Block {
 }
 
 impl Block {
-    /// A leaf with its content; importance, geometry and role are the caller's to set, the rest is
-    /// [`BlockTree::seal`]'s.
+    /// A leaf with its content. The caller sets importance, geometry and role; [`BlockTree::seal`] computes the rest.
     pub fn leaf(links: Vec<Link>, images: Vec<Image>, texts: Vec<Text>) -> Block {
         Block { doc: 10, links, images, texts, ..Block::default() }
     }
 
-    /// A block of blocks; its box is drawn around theirs.
+    /// A block of blocks, whose box is drawn around theirs.
     pub fn inner(children: Vec<Block>) -> Block {
         let rect = children.iter().fold(Rect::default(), |all, child| all.union(&child.rect));
         Block { doc: 1, rect, children, ..Block::default() }
     }
 
-    /// Has no blocks within.
+    /// Whether it has no blocks within.
     pub fn is_leaf(&self) -> bool {
         self.children.is_empty()
     }
 
-    /// The reference as people read it: `B1.2`.
+    /// The reference as text: `B1.2`.
     pub fn name(&self) -> String {
         let mut name = String::from("B");
         for (level, number) in self.reference.iter().enumerate() {
@@ -186,7 +194,7 @@ impl Block {
         IdHasher::new(b't').ids(self.texts.iter().map(|text| text.id)).finish()
     }
 
-    /// What [`Block::id`] must be, given the children's IDs.
+    /// Computes [`Block::id`] from the content and the children's IDs.
     pub fn content_id(&self) -> NodeId {
         if self.is_leaf() {
             let parts = [self.links_id(), self.images_id(), self.texts_id()];
@@ -215,17 +223,6 @@ fn seal_all(blocks: &mut [Block], above: &[u16]) {
     for (index, block) in blocks.iter_mut().enumerate() {
         let number = u16::try_from(index + 1).unwrap_or(u16::MAX);
         block.seal(above.iter().copied().chain([number]).collect());
-    }
-}
-
-fn set_importance(blocks: &mut [Block], next_leaf: &mut dyn FnMut() -> f32) {
-    for block in blocks {
-        block.importance = if block.is_leaf() {
-            next_leaf()
-        } else {
-            set_importance(&mut block.children, next_leaf);
-            block.children.iter().map(|child| child.importance).sum()
-        };
     }
 }
 
@@ -258,13 +255,13 @@ pub struct BlockTree {
 }
 
 impl BlockTree {
-    /// Computes from the leaves up what follows from content: references, IDs, importance of inner blocks.
-    /// Call it once after building or changing a tree by hand.
+    /// Computes from the leaves up what follows from content: references, IDs and the importance of inner blocks.
+    /// It must be called after a tree was built or changed by hand.
     pub fn seal(&mut self) {
         seal_all(&mut self.blocks, &[]);
     }
 
-    /// All that a reused layout must get right: everything but the boxes, which are those of the layout before.
+    /// Whether two trees are equal but for their boxes. A reused layout must give such a tree.
     pub fn without_boxes(mut self) -> BlockTree {
         fn clear(blocks: &mut [Block]) {
             for block in blocks {
@@ -274,22 +271,6 @@ impl BlockTree {
         }
         clear(&mut self.blocks);
         self
-    }
-
-    /// Multiplies the importance of every leaf and brings the sum back to 1. A block that changes at every visit
-    /// with nothing new to read loses weight so, by its history.
-    pub fn reweigh(&mut self, mut factor: impl FnMut(&Block) -> f32) {
-        let mut shares: Vec<f32> = Vec::new();
-        for leaf in self.leaves() {
-            let factor = factor(leaf);
-            shares.push(leaf.importance * if factor.is_finite() { factor.max(0.0) } else { 1.0 });
-        }
-        let sum: f32 = shares.iter().sum();
-        // Factors that leave nothing say nothing.
-        if sum > 0.0 {
-            let mut shares = shares.into_iter();
-            set_importance(&mut self.blocks, &mut || shares.next().map_or(0.0, |share| share / sum));
-        }
     }
 
     /// Hash of the whole page's content: the ID of the document node.
@@ -349,16 +330,6 @@ mod tests {
         after.blocks[0].children[1].importance = 0.5;
         after.seal();
         assert_eq!(before.id(), after.id());
-    }
-
-    #[test]
-    fn history_takes_weight_from_a_block_and_gives_it_to_the_others() {
-        let mut tree = sample();
-        tree.reweigh(|leaf| if leaf.texts.is_empty() { 1.0 } else { 1.0 / 9.0 });
-        let shares: Vec<f32> = tree.walk().map(|block| block.importance).collect();
-        assert_eq!(shares, [1.0, 0.75, 0.25]);
-        tree.reweigh(|_| 0.0);
-        assert_eq!(tree.blocks[0].children[0].importance, 0.75);
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Content structure construction (VIPS, section 4.3): visual blocks and separators -> nested regions.
 //!
-//! Neighbours merge across the lightest separators first; what stands between separators lighter than the
-//! permitted degree of coherence asks for becomes one leaf. A region's degree of coherence is 10 less the
-//! heaviest separator inside it. Weights are whole numbers, so regions nest at most ten deep.
+//! Neighbours merge across the lightest separators first. Blocks whose separators are all lighter than the permitted
+//! degree of coherence demands become one leaf. A region's degree of coherence is 10 less the heaviest separator inside
+//! it. Weights are whole numbers, so that regions nest at most ten deep.
 
 use super::cut::VisualBlock;
 use super::facts::Facts;
@@ -17,7 +17,7 @@ pub(super) struct Region {
     pub(super) children: Vec<Region>,
 }
 
-/// Cuts at every separator that leaves more than `coherence` permits.
+/// Cuts at every separator that is heavier than `coherence` permits.
 pub(super) fn regions(blocks: &mut [VisualBlock], coherence: u8) -> Vec<Region> {
     if blocks.is_empty() {
         return Vec::new();
@@ -43,10 +43,10 @@ fn region(blocks: &[VisualBlock], first: usize, end: usize, heaviest_kept: u8) -
     Region { first, end, doc, children }
 }
 
-/// Rounds of joining; each at least halves the scraps that stand side by side.
+/// Rounds of joining. Each at least halves the number of short blocks side by side.
 const MAX_ROUNDS: usize = 6;
 
-/// A few words on their own (a date, a button, a caption) are no block to a reader: they join the neighbour
+/// A few words on their own (a date, a button, a caption) are not a block to a reader. They join the neighbour
 /// behind the lighter separator.
 fn join_scraps(blocks: &mut [VisualBlock], heaviest_kept: u8) {
     let page_mass: f32 = blocks.iter().map(|block| block.facts.mass).sum();

@@ -1,24 +1,25 @@
-//! A run of nodes -> the links, images and texts that a reader sees in it (the extension of P-VISUAL 4).
+//! A run of nodes -> the links, images and texts that a reader sees in it: P-VISUAL 4's extension of VIPS (docs/papers.md,
+//! Blocks and Vi-XML).
 
 use url::Url;
 
 use super::facts::{NONE, Page, is_image};
-use super::id::IgnoreRules;
+use super::id::IgnoredParameters;
 use super::{Block, Image, Link, NodeId, Text};
 use crate::layout::LayoutNode;
 
 /// Resolves addresses of one page.
 pub(super) struct Addresses<'a> {
     base: Option<Url>,
-    rules: &'a IgnoreRules,
+    ignored: &'a IgnoredParameters,
 }
 
 impl<'a> Addresses<'a> {
-    pub(super) fn new(base_url: &str, rules: &'a IgnoreRules) -> Addresses<'a> {
-        Addresses { base: Url::parse(base_url).ok(), rules }
+    pub(super) fn new(base_url: &str, ignored: &'a IgnoredParameters) -> Addresses<'a> {
+        Addresses { base: Url::parse(base_url).ok(), ignored }
     }
 
-    /// The absolute address, or what stands there when it makes none.
+    /// The absolute address, or the text as written when it cannot be resolved.
     fn resolve(&self, address: &str) -> String {
         let address = address.trim();
         let resolved = match &self.base {
@@ -28,7 +29,7 @@ impl<'a> Addresses<'a> {
         resolved.map_or_else(|_| address.to_string(), String::from)
     }
 
-    /// Pixels inside an address are no address: their hash stands for them.
+    /// A `data:` address holds the image itself. Its hash stands for it.
     fn resolve_image(&self, source: &str) -> String {
         if source.get(..5).is_some_and(|scheme| scheme.eq_ignore_ascii_case("data:")) {
             let kind = source[5..].split([';', ',']).next().unwrap_or("");
@@ -63,7 +64,7 @@ struct OpenLink {
     image_name: Option<String>,
 }
 
-/// What is being read: the link and the paragraph that are open.
+/// The state of reading: the link and the paragraph that are open.
 struct Reading<'a> {
     page: &'a Page<'a>,
     addresses: &'a Addresses<'a>,
@@ -93,7 +94,7 @@ impl Reading<'_> {
         let is_blank = text.chars().all(is_space);
         if self.page.anchors[index as usize] != NONE {
             self.open_link(index);
-            // What stands before and after a link are two words, not one.
+            // The texts before and after a link are separate words.
             self.space();
             if let Some(link) = &mut self.link {
                 link.name.push_str(text);
@@ -151,7 +152,7 @@ impl Reading<'_> {
                 link.image_name.get_or_insert_with(|| name.clone());
             }
         }
-        self.block.images.push(Image::ignoring(self.addresses.rules, name, source));
+        self.block.images.push(Image::ignoring(self.addresses.ignored, name, source));
     }
 
     fn open_link(&mut self, index: u32) {
@@ -162,7 +163,7 @@ impl Reading<'_> {
         }
     }
 
-    /// A link without words has the name of its image or its label; one that shows nothing is left out.
+    /// A link without words takes the name of its image or its label. A link that shows nothing is left out.
     fn close_link(&mut self) {
         let Some(link) = self.link.take() else { return };
         let node = self.page.node(link.anchor);
@@ -176,7 +177,7 @@ impl Reading<'_> {
             }
         }
         let address = self.addresses.resolve(node.attribute("href").unwrap_or(""));
-        self.block.links.push(Link::ignoring(self.addresses.rules, name, address));
+        self.block.links.push(Link::ignoring(self.addresses.ignored, name, address));
     }
 
     fn close_text(&mut self) {
@@ -198,7 +199,7 @@ fn text_of(text: &str) -> Option<Text> {
     (!text.is_empty()).then(|| Text::new(text))
 }
 
-/// White space and what no one sees or XML cannot hold.
+/// White space, invisible characters, and those that XML cannot hold.
 fn is_space(c: char) -> bool {
     c.is_whitespace() || c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}')
 }
@@ -218,7 +219,7 @@ fn fold(text: &str) -> String {
     folded
 }
 
-/// Bytes before the first space. Most letters are told by their byte.
+/// Bytes before the first space. For most characters one byte is enough to tell.
 fn end_of_word(text: &str) -> usize {
     let mut at = 0;
     while let Some(&byte) = text.as_bytes().get(at) {
@@ -240,7 +241,7 @@ fn button_text<'a>(node: &'a LayoutNode) -> Option<&'a str> {
     (node.tag == "input" && is_button).then(|| node.attribute("value")).flatten()
 }
 
-/// Where the pixels come from; pages that load images late keep the address beside a placeholder.
+/// The address of an image. Pages that load images late keep it in another attribute beside a placeholder.
 fn image_source<'a>(node: &'a LayoutNode) -> Option<&'a str> {
     let attribute = |name: &&str| node.attribute(name).map(str::trim).filter(|value| !value.is_empty());
     let source = attribute(&"src");

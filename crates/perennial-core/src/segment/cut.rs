@@ -1,15 +1,16 @@
-//! Visual block extraction and separators (VIPS, Cai et al. 2003, sections 4.1 and 4.2).
+//! What is known of nodes -> visual blocks and the separators between them (VIPS, Cai et al. 2003, sections 4.1 and 4.2;
+//! docs/papers.md, Blocks and Vi-XML).
 //!
-//! Walks the page once. A node that shows one thing is a visual block; any other is divided. Between two
-//! neighbouring blocks stands a separator, weighed by what meets there: the two subtrees below the nearest
-//! node that holds both. Blocks stay in document order, so each block is a run of nodes and every visible word
-//! is in exactly one.
+//! The page is walked once. A node that shows one thing is a visual block; any other node is divided. Between two
+//! neighbouring blocks stands a separator. Its weight comes from the two subtrees that meet there, below the nearest
+//! node that holds both. Blocks stay in document order, so that each block is a run of nodes and every visible word
+//! is in exactly one block.
 
 use super::facts::{Facts, Page, is_heading};
 use super::purpose::Purpose;
 use crate::layout::{Display, Rect};
 
-/// Deeper nodes are not divided; no page for people needs it.
+/// Deeper nodes are not divided.
 const MAX_DEPTH: usize = 160;
 
 /// How much each cue adds to the weight of a separator, which runs from 0 (none) to 10.
@@ -17,17 +18,17 @@ const MAX_DEPTH: usize = 160;
 pub struct Cues {
     /// Neighbours in running text: paragraphs, headings, figures.
     pub flow: f32,
-    /// One of the two sides has several paragraphs.
+    /// One side has several paragraphs.
     pub one_container: f32,
-    /// Both have.
+    /// Both sides have several paragraphs.
     pub two_containers: f32,
     /// Taken off when both are items of one list: same tag and class.
     pub same_kind: f32,
     /// For each two lines of empty space between them.
     pub distance: f32,
-    /// A rule (`<hr>`) between them.
-    pub rule: f32,
-    /// Other background.
+    /// A horizontal line (`<hr>`) between them.
+    pub line: f32,
+    /// A different background.
     pub background: f32,
     /// Columns side by side.
     pub columns: f32,
@@ -41,7 +42,7 @@ pub struct Cues {
     pub frame: f32,
     /// Mostly links against mostly text.
     pub links: f32,
-    /// Stays in view while the other scrolls.
+    /// One side stays in view while the other scrolls.
     pub fixed: f32,
     /// Taken off when one side is only a few words.
     pub small: f32,
@@ -57,7 +58,7 @@ impl Default for Cues {
             two_containers: 3.0,
             same_kind: 2.0,
             distance: 1.0,
-            rule: 2.0,
+            line: 2.0,
             background: 2.0,
             columns: 2.0,
             heading_below: 1.0,
@@ -77,9 +78,9 @@ impl Default for Cues {
 pub(super) struct VisualBlock {
     pub(super) start: u32,
     pub(super) facts: Facts,
-    /// The nearest telling purpose at or above.
+    /// The nearest purpose that sets a node apart, at the node or above it.
     pub(super) purpose: Purpose,
-    /// Weight of the separator before it; of no meaning for the first.
+    /// Weight of the separator before it, without meaning for the first block.
     pub(super) weight: u8,
 }
 
@@ -99,10 +100,10 @@ pub(super) fn visual_blocks(page: &Page, cues: &Cues) -> Vec<VisualBlock> {
 /// What takes part in a comparison: a child, or a run of inline children (a virtual text node).
 struct Unit {
     start: u32,
-    /// `None` for a run.
+    /// `None` for a run of inline children.
     node: Option<u32>,
     facts: Facts,
-    is_after_rule: bool,
+    is_after_line: bool,
 }
 
 struct Walk<'a> {
@@ -114,7 +115,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Divides a node whose purpose, or that of what is above it, is known.
+    /// Divides a node, given its purpose or that of the nodes above it.
     fn divide(&mut self, node: u32, purpose: Purpose, depth: usize) {
         let mut units = self.units(node);
         if matches!(purpose, Purpose::Main | Purpose::Article) {
@@ -143,44 +144,44 @@ impl Walk<'_> {
         self.pending = 0;
     }
 
-    /// The children that show something; neighbouring inline ones flow together.
+    /// The children that show something. Neighbouring inline children make one run.
     fn units(&self, node: u32) -> Vec<Unit> {
         let mut units: Vec<Unit> = Vec::new();
-        let mut is_after_rule = false;
+        let mut is_after_line = false;
         for child in self.page.children(node) {
             let facts = self.page.facts(child);
             if !facts.has_content() {
-                is_after_rule |= self.page.node(child).tag == "hr";
+                is_after_line |= self.page.node(child).tag == "hr";
                 continue;
             }
             let is_inline = self.flows(child);
             match units.last_mut() {
-                Some(last) if is_inline && last.node.is_none() && !is_after_rule => {
+                Some(last) if is_inline && last.node.is_none() && !is_after_line => {
                     last.facts.absorb_later(facts)
                 }
-                _ => units.push(self.unit(child, is_inline, is_after_rule)),
+                _ => units.push(self.unit(child, is_inline, is_after_line)),
             }
-            is_after_rule = false;
+            is_after_line = false;
         }
         units
     }
 
-    fn unit(&self, child: u32, is_inline: bool, is_after_rule: bool) -> Unit {
+    fn unit(&self, child: u32, is_inline: bool, is_after_line: bool) -> Unit {
         let mut facts = self.page.facts(child).clone();
         if is_inline {
             facts.n_paragraphs = 1;
             facts.kind = 0;
         }
-        Unit { start: child, node: (!is_inline).then_some(child), facts, is_after_rule }
+        Unit { start: child, node: (!is_inline).then_some(child), facts, is_after_line }
     }
 
-    /// Part of running text (a text node or virtual text node of VIPS).
+    /// Whether it is part of running text (a text node or virtual text node of VIPS).
     fn flows(&self, node: u32) -> bool {
         let own = self.page.node(node);
         (own.is_text() || own.display == Display::Inline) && !self.page.facts(node).has_blocks
     }
 
-    /// VIPS rules 1 to 13, by tag, colour, text and size.
+    /// Whether a node is divided, by the heuristics 1 to 13 of VIPS over tag, colour, text and size.
     fn is_dividable(&self, node: u32) -> bool {
         let (own, facts) = (self.page.node(node), self.page.facts(node));
         if !facts.has_blocks || is_heading(own) {
@@ -212,7 +213,7 @@ impl Walk<'_> {
             && !are_unlike_columns(a, b);
         weight -= if is_same_kind { cues.same_kind } else { 0.0 };
         weight += self.weigh_place(a, b);
-        weight += if after.is_after_rule { cues.rule } else { 0.0 };
+        weight += if after.is_after_line { cues.line } else { 0.0 };
         weight += if a.background != b.background { cues.background } else { 0.0 };
         weight += self.weigh_font(a, b);
         weight += self.weigh_content(a, b);
@@ -220,8 +221,8 @@ impl Walk<'_> {
         weight.round().clamp(0.0, 10.0) as u8
     }
 
-    /// May be one of several of a kind. A part of a table that lays out the page is not, whatever its tag: such
-    /// cells are columns, and such rows stand one above the other, as different as any.
+    /// Whether it may be one of several items of a kind. A part of a table that lays out the page may not, because such
+    /// cells are columns of the page and such rows differ from each other.
     fn is_list_item(&self, unit: &Unit) -> bool {
         let Some(node) = unit.node else { return false };
         let is_part_of_layout = match &*self.page.node(node).tag {
@@ -272,14 +273,15 @@ impl Walk<'_> {
     }
 }
 
-/// The header of an article is its title, not the site's.
+/// The header inside an article is the title of the article and not the header of the site.
 fn keep_in_article(unit: &mut Unit) {
     if unit.facts.purpose == Purpose::Header {
         unit.facts.purpose = Purpose::Unknown;
     }
 }
 
-/// Side by side and of different widths: a grid names its columns alike, cards of one kind are equally wide.
+/// Whether two nodes are columns: side by side and of different widths. Columns of a grid may have the same name, but
+/// cards of one kind are equally wide.
 fn are_unlike_columns(a: &Facts, b: &Facts) -> bool {
     let is_beside = matches!(place(&a.rect, &b.rect), Place::Beside);
     is_beside
@@ -291,19 +293,19 @@ fn is_small(facts: &Facts) -> bool {
     facts.n_words < 8 && facts.image_area < 10_000.0
 }
 
-/// A telling purpose holds for all below it, until one below tells more.
+/// A purpose that sets a node apart holds for all nodes below, until one of them has such a purpose of its own.
 fn inherit(above: Purpose, own: Purpose) -> Purpose {
     if own.is_landmark() || above == Purpose::Unknown { own } else { above }
 }
 
-/// Two lines of space are one step. Whole half-steps, with bounds away from the gaps that designers choose
-/// (multiples of 8): a fraction of a pixel must not decide.
+/// Two lines of space are one step. Steps are rounded to halves, and the bounds between them are not multiples of 8, which
+/// designers choose, so that a fraction of a pixel does not decide.
 fn steps(gap: f32) -> f32 {
     ((gap - 14.0) / 16.0).floor().clamp(0.0, 4.0) / 2.0
 }
 
 enum Place {
-    /// With so many pixels between.
+    /// Below, with this many pixels between.
     Below(f32),
     Beside,
     Overlapping,

@@ -1,15 +1,16 @@
-//! A tree and its layout -> a drawing for people: blocks with reference, importance and role, the page's texts
-//! inside, so that one look tells whether the segmentation is right.
+//! A tree and its layout -> a drawing in SVG for people: blocks with reference, importance and role, and the page's texts
+//! inside, which shows whether the segmentation is right.
 
 use std::fmt::Write;
 
 use super::{Block, BlockTree};
 use crate::layout::{Layout, LayoutNode, Rect};
+use crate::markup::escaped;
 
-/// Higher pages are cut off: nobody looks further, and the file must stay small.
+/// Higher pages are cut off here, so that the file stays small.
 const MAX_HEIGHT: f32 = 12_000.0;
 
-/// Texts drawn at most.
+/// Most texts that are drawn.
 const MAX_TEXTS: usize = 6_000;
 
 /// Draws the page with its blocks. The more important a leaf, the redder it is.
@@ -25,7 +26,7 @@ pub fn draw_svg(tree: &BlockTree, layout: &Layout) -> String {
     tree.leaves().for_each(|leaf| fill(&mut out, leaf));
     draw_content(&mut out, layout);
     let mut blocks: Vec<&Block> = tree.walk().collect();
-    // Inner blocks last, or the leaves' lines would hide theirs.
+    // Inner blocks are drawn last, because the lines of the leaves would cover theirs.
     blocks.sort_by_key(|block| std::cmp::Reverse(block.reference.len()));
     blocks.iter().for_each(|block| outline(&mut out, block));
     tree.leaves().for_each(|leaf| label(&mut out, leaf));
@@ -37,7 +38,7 @@ fn clamp(value: f32, low: f32, high: f32) -> f32 {
     if value.is_finite() { value.clamp(low, high) } else { low }
 }
 
-/// From pale blue (nothing) over yellow to red (all that matters); the eye judges the square root better.
+/// From pale blue (no importance) over yellow to red (all of it), by the square root, which the eye tells apart better.
 fn colour(importance: f32) -> String {
     let hue = 210.0 * (1.0 - importance.clamp(0.0, 1.0).sqrt());
     format!("hsl({hue:.0},85%,60%)")
@@ -91,7 +92,7 @@ fn label(out: &mut String, leaf: &Block) {
     );
 }
 
-/// Texts where they stand, images as grey boxes.
+/// Draws texts at their place and images as grey boxes.
 fn draw_content(out: &mut String, layout: &Layout) {
     let seen = layout
         .nodes
@@ -110,7 +111,7 @@ fn draw_image(out: &mut String, node: &LayoutNode) {
     );
 }
 
-/// Shares the letters out over the lines that the engine made: no fonts are at hand to do better.
+/// Shares the letters out evenly over the lines that the engine made, because there are no fonts here.
 fn draw_text(out: &mut String, node: &LayoutNode) {
     let size = clamp(node.font_size, 6.0, 60.0);
     let line_height = size * 1.25;
@@ -120,23 +121,13 @@ fn draw_text(out: &mut String, node: &LayoutNode) {
     for (nth, line) in letters.chunks(per_line).take(n_lines).enumerate() {
         let y = node.rect.y + size + nth as f32 * node.rect.h / n_lines as f32;
         let weight = if node.font_weight >= 600 { " font-weight=\"bold\"" } else { "" };
-        let _ = write!(
+        let line: String = line.iter().collect();
+        let _ = writeln!(
             out,
-            "<text x=\"{:.1}\" y=\"{y:.1}\" font-size=\"{size:.1}\"{weight} fill=\"#222\">",
-            node.rect.x
+            "<text x=\"{:.1}\" y=\"{y:.1}\" font-size=\"{size:.1}\"{weight} fill=\"#222\">{}</text>",
+            node.rect.x,
+            escaped(&line)
         );
-        line.iter().for_each(|c| escape(out, *c));
-        out.push_str("</text>\n");
-    }
-}
-
-fn escape(out: &mut String, c: char) {
-    match c {
-        '&' => out.push_str("&amp;"),
-        '<' => out.push_str("&lt;"),
-        '>' => out.push_str("&gt;"),
-        '\0'..='\x1f' | '\u{fffe}' | '\u{ffff}' => out.push(' '),
-        _ => out.push(c),
     }
 }
 

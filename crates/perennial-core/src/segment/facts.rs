@@ -1,26 +1,27 @@
-//! [`Layout`] -> what is known of each node's subtree: who can be seen, how much there is, where, in which
-//! font, on which background. One pass down and one pass up over the nodes; everything later reads this.
+//! [`Layout`] -> facts about each node's subtree: what can be seen, how much there is, where, in which font and on
+//! which background. One pass down and one pass up over the nodes are enough.
 //!
-//! Sizes are estimated from content (letters times the square of the font size, boxes of images), not from
-//! heights: absolute y of an embedded engine is unreliable, and a longer paragraph must not move a cut
+//! Sizes are estimated from content (letters times the square of the font size, boxes of images) and not from
+//! heights, because the y of an embedded engine is unreliable and a longer paragraph must not move a cut
 //! elsewhere on the page.
 
 use super::purpose::{Purpose, purpose_of};
+use super::selector::Selector;
 use crate::layout::{Display, Layout, LayoutNode, Rect, Rgba};
 
 /// No node.
 pub(super) const NONE: u32 = u32::MAX;
 
-/// Square pixels of a letter in units of the squared font size: half as wide as high, with leading.
+/// Square pixels of a letter in units of the squared font size: a letter is half as wide as high, plus leading.
 const AREA_PER_LETTER: f32 = 0.65;
 
-/// What a field or button takes on the page, in square pixels.
+/// Square pixels that a field or button takes.
 const AREA_PER_CONTROL: f32 = 3000.0;
 
-/// Stands for any background image; no page paints this colour.
+/// A colour that stands for any background image.
 const PICTURED: Rgba = Rgba { r: 1, g: 2, b: 3, a: 4 };
 
-/// What is known of one subtree, or of a run of neighbouring ones.
+/// Facts about one subtree, or a run of neighbouring ones.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Facts {
     /// One past the last node of the subtree.
@@ -35,34 +36,34 @@ pub(super) struct Facts {
     pub(super) n_controls: u32,
     /// Square pixels of the images.
     pub(super) image_area: f32,
-    /// Square pixels that the content takes, estimated.
+    /// Estimate of the square pixels that the content takes.
     pub(super) mass: f32,
-    /// Around everything visible.
+    /// The box around everything visible.
     pub(super) rect: Rect,
     /// Size and weight of the first and the last text.
     pub(super) first_font: (f32, u16),
     pub(super) last_font: (f32, u16),
-    /// Font size summed over letters, for the mean.
+    /// Sum of the font sizes of all letters, from which the mean follows.
     pub(super) font_sum: f32,
-    /// Lines of their own with nothing but running text in them: paragraphs, headings, cells.
+    /// Number of paragraphs, headings and cells: nodes on lines of their own with only running text in them.
     pub(super) n_paragraphs: u32,
     /// Letters outside links that stand in paragraphs of a dozen words and more.
     pub(super) n_prose_letters: u32,
-    /// What shows behind the node.
+    /// The background that shows behind the node.
     pub(super) background: Rgba,
-    /// Something below starts its own lines.
+    /// Whether a node below starts lines of its own.
     pub(super) has_blocks: bool,
-    /// Has a table cell with blocks in it: a table for layout.
+    /// Whether it has a table cell with blocks in it, as a table for layout has.
     pub(super) has_laid_out_cells: bool,
     pub(super) has_heading: bool,
     pub(super) is_fixed: bool,
     pub(super) purpose: Purpose,
-    /// Neighbours of equal kind are items of one list.
+    /// Hash of tag and class. Neighbours of equal kind are items of one list.
     pub(super) kind: u64,
 }
 
 impl Facts {
-    /// Anything that a reader sees.
+    /// Whether a reader sees anything of it.
     pub(super) fn has_content(&self) -> bool {
         self.mass > 0.0
     }
@@ -72,7 +73,7 @@ impl Facts {
         if self.n_letters == 0 { 0.0 } else { self.n_link_letters as f32 / self.n_letters as f32 }
     }
 
-    /// Adds what stands before in the page; passes run from the last node to the first.
+    /// Adds the facts of what stands before it in the page. Passes up run from the last node to the first.
     pub(super) fn absorb_earlier(&mut self, earlier: &Facts) {
         self.add_counts(earlier);
         if earlier.n_letters > 0 {
@@ -83,7 +84,7 @@ impl Facts {
         }
     }
 
-    /// Adds what stands after in the page.
+    /// Adds the facts of what stands after it in the page.
     pub(super) fn absorb_later(&mut self, later: &Facts) {
         self.add_counts(later);
         self.end = self.end.max(later.end);
@@ -116,13 +117,13 @@ impl Facts {
     }
 }
 
-/// A layout with what follows from it, node by node.
+/// A layout with the facts about each node.
 pub(super) struct Page<'a> {
     pub(super) layout: &'a Layout<'a>,
     pub(super) parents: Vec<u32>,
     pub(super) first_children: Vec<u32>,
     pub(super) next_siblings: Vec<u32>,
-    /// A reader can see the node's own text, image or field.
+    /// Whether a reader can see the node's own text, image or field.
     pub(super) is_seen: Vec<bool>,
     /// The link at or above each node.
     pub(super) anchors: Vec<u32>,
@@ -132,7 +133,8 @@ pub(super) struct Page<'a> {
 }
 
 impl<'a> Page<'a> {
-    pub(super) fn new(layout: &'a Layout<'a>) -> Page<'a> {
+    /// A page as a reader sees it who does not look at what the selectors find.
+    pub(super) fn new(layout: &'a Layout<'a>, ignored: &[Selector]) -> Page<'a> {
         let n_nodes = layout.nodes.len().min(NONE as usize - 1);
         let mut page = Page {
             layout,
@@ -146,12 +148,12 @@ impl<'a> Page<'a> {
         };
         let has_boxes = layout.nodes.iter().any(|node| is_content(node) && is_boxed(node) && node.is_visible);
         page.facts = vec![Facts::default(); n_nodes];
-        page.look_down(has_boxes);
+        page.look_down(has_boxes, ignored);
         page.sum_up();
         page
     }
 
-    /// There are boxes to cut by.
+    /// Whether there are boxes to cut by.
     pub(super) fn is_usable(&self) -> bool {
         self.facts.first().is_some_and(|root| root.has_content() && root.rect.area() > 0.0)
     }
@@ -174,7 +176,7 @@ impl<'a> Page<'a> {
     }
 
     /// What nodes take from those above them: visibility, background, link, paragraph.
-    fn look_down(&mut self, has_boxes: bool) {
+    fn look_down(&mut self, has_boxes: bool, ignored: &[Selector]) {
         let mut is_hidden = vec![false; self.parents.len()];
         let mut path = Path { open: Vec::new(), is_open: vec![false; self.parents.len()] };
         for index in 0..self.parents.len() {
@@ -186,7 +188,9 @@ impl<'a> Page<'a> {
             self.anchors[index] = if is_anchor { index as u32 } else { above(&self.anchors) };
             let has_lines = !node.is_text() && node.display != Display::Inline;
             self.paragraphs[index] = if has_lines { index as u32 } else { above(&self.paragraphs) };
-            is_hidden[index] = parent.is_some_and(|parent| is_hidden[parent]) || hides(node);
+            is_hidden[index] = parent.is_some_and(|parent| is_hidden[parent])
+                || hides(node)
+                || ignored.iter().any(|selector| selector.matches(self, index as u32));
             self.is_seen[index] = !is_hidden[index] && node.is_visible && (!has_boxes || is_in_sight(node));
             self.facts[index] = self.own_facts(index, parent);
         }
@@ -260,7 +264,7 @@ impl<'a> Page<'a> {
         }
     }
 
-    /// Counts a finished node as a paragraph when it is one. All below it are known by now.
+    /// Counts a node as a paragraph if it is one. All nodes below it have been counted.
     fn close(&mut self, index: usize) {
         let node = &self.layout.nodes[index];
         let facts = &mut self.facts[index];
@@ -275,15 +279,15 @@ impl<'a> Page<'a> {
     }
 }
 
-/// The nodes that are open in document order.
+/// The nodes that are open at a place in document order.
 struct Path {
     open: Vec<usize>,
     is_open: Vec<bool>,
 }
 
 impl Path {
-    /// Steps to the next node and returns its parent. A parent that document order has already left cannot be
-    /// one, or subtrees would overlap: such a node hangs from the root.
+    /// Steps to the next node and returns its parent. A parent that document order has already left would make subtrees
+    /// overlap, so that such a node gets the root as its parent.
     fn enter(&mut self, index: usize, parent: Option<u32>) -> Option<usize> {
         let parent =
             parent.map(|parent| parent as usize).filter(|parent| *parent < index && self.is_open[*parent]);
@@ -297,7 +301,7 @@ impl Path {
     }
 }
 
-/// Takes its whole subtree out of sight.
+/// Whether it hides its whole subtree.
 fn hides(node: &LayoutNode) -> bool {
     (!node.is_text() && node.display == Display::None)
         || matches!(
@@ -324,7 +328,7 @@ fn is_boxed(node: &LayoutNode) -> bool {
     node.rect.w > 0.0 && node.rect.h > 0.0
 }
 
-/// Has a box, and not one parked left of or above the page.
+/// Whether it has a box that is not left of or above the page.
 fn is_in_sight(node: &LayoutNode) -> bool {
     if !is_content(node) {
         return true;
@@ -332,7 +336,7 @@ fn is_in_sight(node: &LayoutNode) -> bool {
     is_boxed(node) && node.rect.right() > 0.0 && node.rect.bottom() > 0.0
 }
 
-/// An image that shows something; the smallest ones count visitors.
+/// Whether it is an image that shows something. The smallest images only count visitors.
 pub(super) fn is_image(node: &LayoutNode) -> bool {
     let is_tagged = match &*node.tag {
         "img" => true,
@@ -382,7 +386,7 @@ fn count(text: &str) -> (u32, u32) {
     (n_letters, n_words.max(n_unspaced / 2))
 }
 
-/// The same where a byte is a letter.
+/// The same for texts in ASCII, where a byte is a letter.
 fn count_ascii(text: &[u8]) -> (u32, u32) {
     let (mut n_letters, mut n_words, mut is_between) = (0, 0, true);
     for byte in text {
@@ -394,7 +398,7 @@ fn count_ascii(text: &[u8]) -> (u32, u32) {
     (n_letters, n_words)
 }
 
-/// Nothing below can be compared with NaN.
+/// Replaces a value that is not finite, so that all later comparisons hold.
 fn finite(rect: &Rect) -> Rect {
     let finite = |value: f32| if value.is_finite() { value.clamp(-1e7, 1e7) } else { 0.0 };
     Rect { x: finite(rect.x), y: finite(rect.y), w: finite(rect.w).max(0.0), h: finite(rect.h).max(0.0) }

@@ -1,16 +1,19 @@
-//! Content -> [`NodeId`]: the hash by which a diff stops early (P-VISUAL 4), and what it overlooks on demand.
+//! Content -> [`NodeId`]: the hash at which a diff can stop (P-VISUAL 4; docs/papers.md, Blocks and Vi-XML), without ignored
+//! parameters of addresses.
 //!
 //! IDs are stored in Vi-XML and compared across years, so the hash is written out here: FNV-1a over tagged,
-//! length-separated parts with a mixing step at the end, the same on every machine and in every release.
+//! length-separated parts, the same on every machine and in every release. FNV alone leaves the high bits of short
+//! inputs alike, so each part ends with a mixing step.
 
 use std::borrow::Cow;
 
 use super::NodeId;
+use crate::chance::mix;
 
 const OFFSET: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01b3;
 
-/// Hash in the making. The kind of node goes in first, so that a link and an image of the same words differ.
+/// An unfinished hash. The kind of node goes in first, so that a link and an image of the same words differ.
 pub(super) struct IdHasher(u64);
 
 impl IdHasher {
@@ -39,23 +42,16 @@ impl IdHasher {
     }
 }
 
-/// The finaliser of SplitMix64 (Steele et al. 2014): FNV alone leaves the high bits of short inputs alike.
-fn mix(mut z: u64) -> u64 {
-    z = z.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 /// Which query and path parameters of an address say nothing about what it leads to: session ids, cache
 /// busters, campaign marks. Addresses are kept as they are; only IDs overlook these.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct IgnoreRules {
-    /// Names in lower case; one that ends in `*` stands for all that begin so.
+pub struct IgnoredParameters {
+    /// Names in lower case. A name that ends in `*` stands for all that begin with it.
     pub parameters: Vec<String>,
 }
 
-/// Names that carry a session or defeat a cache nearly everywhere; `v` and `id` often mean content.
+/// Names that nearly everywhere carry a session or defeat a cache. `v` and `id` are not among them, because they often
+/// name content.
 const USUAL: [&str; 16] = [
     "jsessionid",
     "phpsessid",
@@ -75,27 +71,27 @@ const USUAL: [&str; 16] = [
     "_",
 ];
 
-impl Default for IgnoreRules {
-    fn default() -> IgnoreRules {
-        IgnoreRules { parameters: USUAL.iter().map(|name| name.to_string()).collect() }
+impl Default for IgnoredParameters {
+    fn default() -> IgnoredParameters {
+        IgnoredParameters { parameters: USUAL.iter().map(|name| name.to_string()).collect() }
     }
 }
 
-impl IgnoreRules {
-    /// Overlook nothing.
-    pub fn none() -> IgnoreRules {
-        IgnoreRules { parameters: Vec::new() }
+impl IgnoredParameters {
+    /// No parameter is ignored.
+    pub fn none() -> IgnoredParameters {
+        IgnoredParameters { parameters: Vec::new() }
     }
 
-    /// Whether a parameter is overlooked.
+    /// Whether a parameter is ignored.
     pub fn ignores(&self, name: &str) -> bool {
-        self.parameters.iter().any(|rule| match rule.strip_suffix('*') {
+        self.parameters.iter().any(|ignored| match ignored.strip_suffix('*') {
             Some(stem) => name.get(..stem.len()).is_some_and(|head| head.eq_ignore_ascii_case(stem)),
-            None => rule.eq_ignore_ascii_case(name),
+            None => ignored.eq_ignore_ascii_case(name),
         })
     }
 
-    /// The address without the overlooked parameters of its query (`?a&b`) and its path (`;a`).
+    /// The address without the ignored parameters of its query (`?a&b`) and its path (`;a`).
     pub fn strip<'a>(&self, address: &'a str) -> Cow<'a, str> {
         let (body, fragment) = address.split_at(address.find('#').unwrap_or(address.len()));
         let (path, query) = body.split_at(body.find('?').unwrap_or(body.len()));
@@ -128,7 +124,7 @@ mod tests {
 
     #[test]
     fn session_ids_and_cache_busters_are_overlooked_and_nothing_else() {
-        let rules = IgnoreRules::default();
+        let usual = IgnoredParameters::default();
         for (address, stripped) in [
             ("http://a.org/x?PHPSESSID=1&a=2&utm_source=b#top", "http://a.org/x?a=2#top"),
             ("http://a.org/x;jsessionid=12?a=2", "http://a.org/x?a=2"),
@@ -137,8 +133,8 @@ mod tests {
             ("http://a.org/x?q=sid&&id=3;x?#sid=1", "http://a.org/x?q=sid&&id=3;x?#sid=1"),
             ("", ""),
         ] {
-            assert_eq!(rules.strip(address), stripped);
-            assert_eq!(IgnoreRules::none().strip(address), address);
+            assert_eq!(usual.strip(address), stripped);
+            assert_eq!(IgnoredParameters::none().strip(address), address);
         }
     }
 }

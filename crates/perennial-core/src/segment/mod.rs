@@ -1,4 +1,4 @@
-//! A rendered page -> the blocks that a reader sees (P-VISUAL 4: extended VIPS).
+//! A rendered page -> the blocks that a reader sees, by extended VIPS (P-VISUAL 4; docs/papers.md, Blocks and Vi-XML).
 //!
 //! `facts` reads the layout, `cut` takes visual blocks and weighs the separators between them, `construct`
 //! merges across the light ones, `content` fills the leaves, `weigh` gives each its importance and role.
@@ -19,7 +19,8 @@ mod weigh;
 pub use block::{Block, BlockRole, BlockTree, Image, Link, NodeId, Text, Walk};
 pub use cut::Cues;
 pub use draw::draw_svg;
-pub use id::IgnoreRules;
+use id::IdHasher;
+pub use id::IgnoredParameters;
 pub use selector::{Pin, Selector, SelectorError};
 pub use structure::{Plan, fingerprint, reuse};
 pub use weigh::{FEATURE_NAMES, N_FEATURES};
@@ -31,27 +32,43 @@ use cut::VisualBlock;
 use facts::{Facts, Page};
 use purpose::Purpose;
 
-/// How finely to cut, and what IDs overlook.
+/// How finely a page is cut, and how its blocks are weighed and hashed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SegmentConfig {
     /// Permitted degree of coherence, 1 (coarse) to 10 (fine): blocks less coherent than this are divided.
     pub coherence: u8,
-    /// What of an address IDs overlook.
-    pub ignore: IgnoreRules,
+    /// Parameters of addresses that IDs leave out.
+    pub ignore: IgnoredParameters,
     /// Weights of the cues.
     pub cues: Cues,
-    /// Parts of the site whose importance the user fixes; the first that holds wins.
+    /// Parts of the site whose importance the user fixes. The first pin that matches decides.
     pub pins: Vec<Pin>,
+    /// Parts of the site that are left out of the tree: what changes in them is no change.
+    pub ignored: Vec<Selector>,
 }
 
 impl Default for SegmentConfig {
     fn default() -> SegmentConfig {
         SegmentConfig {
             coherence: 6,
-            ignore: IgnoreRules::default(),
+            ignore: IgnoredParameters::default(),
             cues: Cues::default(),
             pins: Vec::new(),
+            ignored: Vec::new(),
         }
+    }
+}
+
+impl SegmentConfig {
+    /// The name of trees that are cut in this way from layouts of an engine. A change of the settings gives another name, so
+    /// that a tree cut by the settings before is not compared with one cut by those after.
+    fn engine(&self, engine: &str) -> String {
+        if *self == SegmentConfig::default() {
+            return engine.to_owned();
+        }
+        // Every field takes part, also one that is yet to come.
+        let NodeId(hash) = IdHasher::new(b'C').part(&format!("{self:?}")).finish();
+        format!("{engine} cut {:08x}", hash >> 32)
     }
 }
 
@@ -60,21 +77,21 @@ impl Default for SegmentConfig {
 pub fn segment(layout: &Layout, config: &SegmentConfig) -> BlockTree {
     let (mut blocks, leaves) = cut_and_fill(layout, config);
     weigh::weigh(&mut blocks, &leaves);
-    let (url, engine) = (layout.base_url.clone(), layout.engine.clone());
+    let (url, engine) = (layout.base_url.clone(), config.engine(&layout.engine));
     let mut tree = BlockTree { url, version: String::new(), engine, blocks };
     tree.seal();
     tree
 }
 
-/// What the importance of each leaf is computed from, in the order of [`BlockTree::leaves`]: for those who fit
-/// the weights.
+/// The features from which the importance of each leaf is computed, in the order of [`BlockTree::leaves`]. The weights
+/// are fitted with them.
 pub fn leaf_features(layout: &Layout, config: &SegmentConfig) -> Vec<[f32; N_FEATURES]> {
     weigh::features(&cut_and_fill(layout, config).1)
 }
 
 /// The blocks with their content, and what is known of each leaf.
 fn cut_and_fill(layout: &Layout, config: &SegmentConfig) -> (Vec<Block>, Vec<LeafFacts>) {
-    let page = Page::new(layout);
+    let page = Page::new(layout, &config.ignored);
     let addresses = Addresses::new(&layout.base_url, &config.ignore);
     let pinned = selector::pinned_nodes(&page, &config.pins);
     let visual = Vec::new();
@@ -100,7 +117,7 @@ fn cut_and_fill(layout: &Layout, config: &SegmentConfig) -> (Vec<Block>, Vec<Lea
 struct LeafFacts {
     facts: Facts,
     purpose: Purpose,
-    /// Number of the pin that holds for most of it, and its importance.
+    /// Number of the pin that matches most of it, and its importance.
     pin: Option<(usize, f32)>,
 }
 
@@ -108,19 +125,19 @@ fn is_empty(leaf: &Block) -> bool {
     leaf.links.is_empty() && leaf.images.is_empty() && leaf.texts.is_empty()
 }
 
-/// Regions on their way to become blocks.
+/// What is needed to turn regions into blocks.
 struct Planting<'a> {
     page: &'a Page<'a>,
     addresses: &'a Addresses<'a>,
     pins: &'a [Pin],
-    /// By node; empty when there are no pins.
+    /// The pin of each node; empty when there are no pins.
     pinned: Vec<Option<usize>>,
     visual: Vec<VisualBlock>,
     leaves: Vec<LeafFacts>,
 }
 
 impl Planting<'_> {
-    /// A page with no usable layout: everything in one block.
+    /// Puts everything into one block, for a page without a usable layout.
     fn single(&mut self) -> Vec<Block> {
         let n_nodes = self.page.facts.len() as u32;
         let mut leaf = content::leaf(self.page, self.addresses, 0, n_nodes);
@@ -133,7 +150,7 @@ impl Planting<'_> {
         vec![leaf]
     }
 
-    /// Regions that turn out empty (fields without words) are left out, an inner block with one child is that child.
+    /// Regions without content (fields without words) are left out. An inner block with one child is replaced by the child.
     fn plant(&mut self, regions: &[Region]) -> Vec<Block> {
         regions.iter().filter_map(|region| self.block(region)).collect()
     }
@@ -169,7 +186,7 @@ impl Planting<'_> {
         Some(leaf)
     }
 
-    /// The pin that holds for more than half of what is seen between two nodes.
+    /// The pin that matches more than half of what is visible between two nodes.
     fn pin(&self, start: u32, end: u32) -> Option<(usize, f32)> {
         let pinned = self.pinned.get(start as usize..end as usize)?;
         let mut n_letters = vec![0usize; self.pins.len()];

@@ -1,6 +1,6 @@
 //! Tag, `role` and the words in `class` and `id` -> what an element is for.
 //!
-//! VIPS reads tags only by kind; pages since HTML5 say much more, and most class names are plain English words.
+//! VIPS uses only the kinds of tags. Pages since HTML5 say much more, and most class names are plain English words.
 
 use crate::layout::LayoutNode;
 
@@ -25,14 +25,14 @@ pub(super) enum Purpose {
 }
 
 impl Purpose {
-    /// Sets its element apart from the neighbours.
+    /// Whether it sets its element apart from the neighbours.
     pub(super) fn is_landmark(self) -> bool {
         !matches!(self, Purpose::Unknown | Purpose::Section | Purpose::Form)
     }
 }
 
 impl Purpose {
-    /// Stands around the content on every page of a site.
+    /// Whether it is part of the frame: what stands around the content on every page of a site.
     pub(super) fn is_frame(self) -> bool {
         matches!(self, Purpose::Navigation | Purpose::Header | Purpose::Footer)
     }
@@ -87,10 +87,10 @@ fn of_role(role: &str) -> Purpose {
     }
 }
 
-/// Bytes of names that are looked at; generated class lists can be long.
+/// Bytes of names that are read, because generated class lists can be long.
 const MAX_NAMES: usize = 200;
 
-/// The first telling word wins: names lead with what matters (`comment-form`, `footer-nav`).
+/// The first word with a purpose decides, because names begin with what matters (`comment-form`, `footer-nav`).
 fn of_names(names: &str) -> Purpose {
     let bytes = &names.as_bytes()[..names.len().min(MAX_NAMES)];
     let mut word = [0u8; 14];

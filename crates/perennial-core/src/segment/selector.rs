@@ -1,5 +1,7 @@
-//! CSS selectors for pins: tag, `#id`, `.class`, `[name]`, `[name=value]`, joined by descendant (space), child
+//! CSS selectors for pins and for what is ignored: tag, `#id`, `.class`, `[name]`, `[name=value]`, joined by descendant (space), child
 //! (`>`) and comma. Enough to point at a part of a site; anything else is refused with a reason.
+
+use std::fmt;
 
 use super::facts::{NONE, Page};
 use crate::layout::LayoutNode;
@@ -8,27 +10,41 @@ use crate::layout::LayoutNode;
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
 #[error("selector {selector:?}: {reason}")]
 pub struct SelectorError {
-    /// As it was given.
+    /// The selector as it was given.
     pub selector: String,
-    /// What is wrong and what would do.
+    /// What is wrong, and what to write instead.
     pub reason: &'static str,
 }
 
-/// What one element must have.
+/// What one element must match.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 struct Compound {
     tag: Option<String>,
     id: Option<String>,
     classes: Vec<String>,
     attributes: Vec<(String, Option<String>)>,
-    /// Joined to the one before by `>` rather than by a space.
+    /// Whether it is joined to the step before by `>` and not by a space.
     is_child: bool,
 }
 
 /// A parsed selector.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Selector {
+    text: String,
     alternatives: Vec<Vec<Compound>>,
+}
+
+impl fmt::Display for Selector {
+    /// As it was given.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl fmt::Debug for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Selector({})", self.text)
+    }
 }
 
 /// More steps than this are refused: matching costs their product with the depth of the page.
@@ -39,9 +55,15 @@ impl Selector {
     pub fn parse(selector: &str) -> Result<Selector, SelectorError> {
         let alternatives: Result<Vec<_>, &'static str> = selector.split(',').map(parse_steps).collect();
         match alternatives {
-            Ok(alternatives) => Ok(Selector { alternatives }),
+            Ok(alternatives) => Ok(Selector { text: selector.to_string(), alternatives }),
             Err(reason) => Err(SelectorError { selector: selector.to_string(), reason }),
         }
+    }
+
+    /// What either of the two finds.
+    pub fn or(self, other: &Selector) -> Selector {
+        let alternatives = self.alternatives.into_iter().chain(other.alternatives.iter().cloned()).collect();
+        Selector { text: format!("{}, {}", self.text, other.text), alternatives }
     }
 
     pub(super) fn matches(&self, page: &Page, node: u32) -> bool {
@@ -102,8 +124,8 @@ fn parse_compound(word: &str) -> Result<Compound, &'static str> {
     Ok(compound)
 }
 
-/// From the last step up. Greedy is right for descendants alone; with `>` the steps above are tried again
-/// from each ancestor, at most depth times steps in all.
+/// Matches from the last step up. For descendants alone the nearest ancestor that matches is enough. With `>` the steps
+/// above are tried from each ancestor, at most depth times steps in all.
 fn matches_steps(page: &Page, node: u32, steps: &[Compound]) -> bool {
     let Some((last, above)) = steps.split_last() else { return true };
     if !matches_compound(page.node(node), last) {
@@ -143,13 +165,13 @@ fn matches_compound(node: &LayoutNode, compound: &Compound) -> bool {
 /// Fixes the importance of a part of a site's pages.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Pin {
-    /// Which part: blocks that stand mostly inside a match.
+    /// The part: blocks that lie mostly inside a match.
     pub selector: Selector,
     /// The share of the page's importance that all its blocks have together, 0 to 1.
     pub importance: f32,
 }
 
-/// For each node the first pin that holds for it or a node above.
+/// For each node the first pin that matches it or a node above.
 pub(super) fn pinned_nodes(page: &Page, pins: &[Pin]) -> Vec<Option<usize>> {
     let mut pinned: Vec<Option<usize>> = Vec::new();
     if pins.is_empty() {
@@ -174,7 +196,7 @@ mod tests {
             "<html><body><div id=\"a\" class=\"x y\"><p>1</p><div><p class=\"z\">2</p></div></div>\
              <ul data-k=\"v\"><li>3</li></ul></body></html>",
         );
-        let page = Page::new(&layout);
+        let page = Page::new(&layout, &[]);
         let pin = Pin { selector: Selector::parse(selector).unwrap(), importance: 0.5 };
         let pinned = pinned_nodes(&page, &[pin]);
         layout

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use crate::layout::{Display, Layout, LayoutNode, Rect, Rgba};
 
-/// Lays well-formed markup out. Attributes are written `name="value"`.
+/// Lays out well-formed markup. Attributes are written `name="value"`.
 pub(crate) fn sketch(markup: &str) -> Layout<'static> {
     let mut layout = Layout {
         base_url: "http://a.org/dir/page".into(),

@@ -1,15 +1,15 @@
-//! Structure fingerprint and reuse: when tags and styles are as in the last version, its boxes serve again and
-//! layout is skipped (the wish of P-VISUAL 7.1 and 8).
+//! A parsed page and the layout of an earlier version -> a layout without the engine, when tags and styles are the same
+//! (proposed in P-VISUAL 7.1 and 8; docs/papers.md, Reuse of structure).
 //!
 //! The cuts read columns, gaps, fonts and colours from the layout, which follow from tags and styles, and sizes
-//! from the content, which is read anew. So a reused run cuts as a full one does; only the boxes it reports
-//! are those of the last layout.
+//! from the content, which is read anew. So a reused layout is cut as a full one is, and only the boxes in the tree are
+//! those of the earlier layout.
 
 use super::id::IdHasher;
 use super::{BlockTree, NodeId, SegmentConfig, segment};
-use crate::layout::{Boxes, Layout, LightNode};
+use crate::layout::{Boxes, Layout, ParsedNode};
 
-/// Attributes whose value is content: styles hardly ever select by them.
+/// Attributes whose value is content. Styles hardly ever select by them.
 fn is_content(name: &str) -> bool {
     matches!(
         name,
@@ -31,9 +31,9 @@ fn is_content(name: &str) -> bool {
         || name.starts_with("on")
 }
 
-/// A hash of tags and of what styles depend on, not of content. `styles` is a hash of the external stylesheets,
-/// the caller's to compute from their bytes.
-pub fn fingerprint(nodes: &[LightNode], styles: u64) -> NodeId {
+/// A hash of tags and of what styles depend on, without content. `styles` is a hash of the bytes of the external
+/// stylesheets, which the caller computes.
+pub fn fingerprint(nodes: &[ParsedNode], styles: u64) -> NodeId {
     let mut hasher = IdHasher::new(b'S').number(styles);
     for node in nodes {
         hasher = hasher.number(node.parent.map_or(0, |parent| u64::from(parent) + 1));
@@ -42,8 +42,8 @@ pub fn fingerprint(nodes: &[LightNode], styles: u64) -> NodeId {
     hasher.finish()
 }
 
-/// The text of a `<style>` counts whole, of any other text only whether there is any.
-fn add_text(hasher: IdHasher, node: &LightNode, nodes: &[LightNode]) -> IdHasher {
+/// The text of a `<style>` counts as a whole. Of other texts only their presence counts.
+fn add_text(hasher: IdHasher, node: &ParsedNode, nodes: &[ParsedNode]) -> IdHasher {
     let above = node.parent.and_then(|parent| nodes.get(parent as usize)).map_or("", |parent| parent.tag);
     match above {
         "style" => hasher.part(node.text),
@@ -52,9 +52,9 @@ fn add_text(hasher: IdHasher, node: &LightNode, nodes: &[LightNode]) -> IdHasher
     }
 }
 
-fn add_element(mut hasher: IdHasher, node: &LightNode) -> IdHasher {
+fn add_element(mut hasher: IdHasher, node: &ParsedNode) -> IdHasher {
     hasher = hasher.part(node.tag);
-    // An image without a size of its own has that of its file.
+    // An image without a size in the markup has the size of its file, so that its address counts.
     let has = |wanted: &str| node.attributes.iter().any(|(name, _)| *name == wanted);
     let is_sized_by_file = node.tag == "img" && !(has("width") && has("height"));
     let is_style = node.tag == "link" || node.tag == "base";
@@ -67,7 +67,7 @@ fn add_element(mut hasher: IdHasher, node: &LightNode) -> IdHasher {
     hasher
 }
 
-/// What is kept of a version so that the next one can do without layout.
+/// What is kept of a version, so that the next one needs no layout.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Plan {
     fingerprint: NodeId,
@@ -80,31 +80,31 @@ impl Plan {
         Plan { fingerprint, boxes }
     }
 
-    /// The structure it holds for.
+    /// The fingerprint of the structure for which it holds.
     pub fn fingerprint(&self) -> NodeId {
         self.fingerprint
     }
 
-    /// Nodes of its layout: what it takes in memory.
+    /// Number of nodes of its layout, which tells how much memory it takes.
     pub fn n_nodes(&self) -> usize {
         self.boxes.nodes.len()
     }
 
-    /// The boxes of the last version around the content of this one, when its structure is the same.
-    pub fn lay_out<'a>(&self, nodes: &[LightNode<'a>], styles: u64, base_url: &str) -> Option<Layout<'a>> {
+    /// The layout of this version with the boxes of the earlier one, when the structure is the same.
+    pub fn lay_out<'a>(&self, nodes: &[ParsedNode<'a>], styles: u64, base_url: &str) -> Option<Layout<'a>> {
         (fingerprint(nodes, styles) == self.fingerprint).then(|| self.fill(nodes, base_url)).flatten()
     }
 
-    /// The same for a caller who has compared the fingerprints already.
-    pub fn fill<'a>(&self, nodes: &[LightNode<'a>], base_url: &str) -> Option<Layout<'a>> {
+    /// The same for a caller that has compared the fingerprints already.
+    pub fn fill<'a>(&self, nodes: &[ParsedNode<'a>], base_url: &str) -> Option<Layout<'a>> {
         self.boxes.fill(nodes, base_url)
     }
 }
 
-/// Cuts the next version of a page without laying it out. `None`: its structure has changed, lay it out.
+/// Cuts the next version of a page without laying it out; `None` when its structure has changed.
 pub fn reuse(
     plan: &Plan,
-    nodes: &[LightNode],
+    nodes: &[ParsedNode],
     styles: u64,
     base_url: &str,
     config: &SegmentConfig,
@@ -119,10 +119,10 @@ mod tests {
     use crate::segment::sketch::sketch;
     use proptest::prelude::*;
 
-    fn light<'a>(layout: &'a Layout) -> Vec<LightNode<'a>> {
+    fn light<'a>(layout: &'a Layout) -> Vec<ParsedNode<'a>> {
         let attributes =
             |own: &'a LayoutNode| own.attributes.iter().map(|(name, value)| (&**name, &**value)).collect();
-        let node = |own: &'a LayoutNode| LightNode {
+        let node = |own: &'a LayoutNode| ParsedNode {
             parent: own.parent,
             tag: &own.tag,
             attributes: attributes(own),

@@ -206,7 +206,7 @@ proptest! {
     #[test]
     fn every_visible_letter_is_in_exactly_one_leaf(layout in any_layout(), coherence in 1..=10u8) {
         let tree = segment(&layout, &SegmentConfig { coherence, ..SegmentConfig::default() });
-        let page = Page::new(&layout);
+        let page = Page::new(&layout, &[]);
         let seen = (0..layout.nodes.len()).filter(|i| page.is_seen[*i]).map(|i| &*layout.nodes[i].text);
         // A link is also named after its image, which is no text of the page.
         let in_links = tree.leaves().flat_map(|leaf| leaf.links.iter().filter(|link| leaf.images.iter().all(|image| image.name != link.name)));
@@ -226,5 +226,69 @@ proptest! {
             prop_assert!(block.rect.x.is_finite() && block.rect.w.is_finite());
         }
         prop_assert_eq!(vixml::read(&vixml::write(&tree)).unwrap(), tree);
+    }
+}
+
+fn with_parts(pin: Option<&str>, ignored: &[&str]) -> SegmentConfig {
+    let selector = |text: &str| Selector::parse(text).unwrap();
+    SegmentConfig {
+        pins: pin.map(|pin| Pin { selector: selector(pin), importance: 0.9 }).into_iter().collect(),
+        ignored: ignored.iter().map(|text| selector(text)).collect(),
+        ..SegmentConfig::default()
+    }
+}
+
+#[test]
+fn what_is_ignored_is_not_in_the_tree_and_its_changes_are_none() {
+    let page = |visitors: &str| {
+        sketch(&format!(
+            "<html><body><div id=\"top\"><p class=\"counter\">{visitors} visitors</p></div><div><div>{}</div></div>\
+             <ul><li>An item <em class=\"counter\">{visitors}</em> of the list</li></ul></body></html>",
+            paragraphs(3)
+        ))
+    };
+    let config = with_parts(None, &[".counter"]);
+    let (before, after) = (segment(&page("17"), &config), segment(&page("18"), &config));
+    assert!(!leaves(&before).join(" ").contains("17"), "{:?}", leaves(&before));
+    assert!(leaves(&before).join(" ").contains("An item of the list"), "{:?}", leaves(&before));
+    assert_eq!(before, after);
+    assert_ne!(
+        segment(&page("17"), &SegmentConfig::default()),
+        segment(&page("18"), &SegmentConfig::default())
+    );
+    assert!(segment(&page("17"), &with_parts(None, &["body"])).blocks.is_empty());
+}
+
+#[test]
+fn what_is_pinned_has_its_share() {
+    let prices =
+        "<ul id=\"prices\"><li>Bread 3.20 today</li><li>Milk 1.10 today</li><li>Salt 0.90 today</li></ul>";
+    let page =
+        sketch(&format!("<html><body><div><div>{}</div></div><hr>{prices}</body></html>", paragraphs(5)));
+    let share = |config: &SegmentConfig| -> f32 {
+        let tree = segment(&page, config);
+        let is_price = |leaf: &&Block| leaf.texts.iter().any(|text| text.text.contains("Bread"));
+        tree.leaves().filter(is_price).map(|leaf| leaf.importance).sum()
+    };
+    assert!(share(&SegmentConfig::default()) < 0.5);
+    assert!((share(&with_parts(Some("#prices"), &[])) - 0.9).abs() < 1e-3);
+}
+
+#[test]
+fn trees_that_were_cut_by_other_settings_have_another_engine() {
+    let page = sketch("<html><body><p class=\"x\">Some words</p></body></html>");
+    let engine = |config: &SegmentConfig| segment(&page, config).engine;
+    assert_eq!(engine(&SegmentConfig::default()), "sketch");
+    let configs = [
+        SegmentConfig::default(),
+        with_parts(Some(".x"), &[]),
+        with_parts(None, &[".x"]),
+        with_parts(None, &[".x", ".y"]),
+        SegmentConfig { coherence: 8, ..SegmentConfig::default() },
+    ];
+    for (a, one) in configs.iter().enumerate() {
+        for (b, other) in configs.iter().enumerate() {
+            assert_eq!(engine(one) == engine(other), a == b, "{one:?} {other:?}");
+        }
     }
 }

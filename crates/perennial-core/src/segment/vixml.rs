@@ -1,7 +1,8 @@
-//! [`BlockTree`] <-> Vi-XML, the paper's exchange format (P-VISUAL 3.2 and 4, figure 3); schema in `docs/vixml.md`.
+//! [`BlockTree`] <-> Vi-XML (P-VISUAL 3.2 and 4, figure 3; docs/papers.md, Blocks and Vi-XML); the schema is in
+//! `docs/vixml.md`.
 //!
-//! Reading what was written gives the same tree, digit for digit. IDs are read, not recomputed, because
-//! they may have been made with rules that overlook parts of an address.
+//! Reading what was written gives the same tree, digit for digit. IDs are read and not computed again, because
+//! they may leave out ignored parameters of an address.
 
 use std::fmt::{Display, Write};
 
@@ -11,9 +12,10 @@ use quick_xml::reader::Reader;
 
 use super::{Block, BlockRole, BlockTree, Image, Link, NodeId, Text};
 use crate::layout::Rect;
+use crate::markup::escaped;
 
-/// Blocks nested deeper than this are refused: no page needs them, and reading must not exhaust the stack
-/// of whoever walks the tree.
+/// Blocks nested deeper than this are refused, because no page needs them and code that walks the tree must not exhaust
+/// its stack.
 pub const MAX_DEPTH: usize = 64;
 
 /// Why a text is not Vi-XML, and where.
@@ -22,7 +24,7 @@ pub const MAX_DEPTH: usize = 64;
 pub struct VixmlError {
     /// Bytes before the place.
     pub offset: u64,
-    /// What is wrong and what would be right.
+    /// What is wrong, and what would be right.
     pub reason: String,
 }
 
@@ -88,8 +90,7 @@ fn write_texts(out: &mut String, block: &Block, depth: usize) {
         out.push_str("<txt");
         number(out, "ID", text.id);
         out.push('>');
-        escape(out, &text.text);
-        out.push_str("</txt>");
+        let _ = write!(out, "{}</txt>", escaped(&text.text));
     });
 }
 
@@ -120,35 +121,16 @@ fn indent(out: &mut String, depth: usize) {
     out.extend(std::iter::repeat_n(' ', depth.min(MAX_DEPTH)));
 }
 
-/// For values that need no escaping. Writing to a String cannot fail.
+/// Writes a value that needs no escaping. Writing to a String cannot fail.
 pub(crate) fn number(out: &mut String, name: &str, value: impl Display) {
     let _ = write!(out, " {name}=\"{value}\"");
 }
 
 pub(crate) fn attribute(out: &mut String, name: &str, value: &str) {
-    let _ = write!(out, " {name}=\"");
-    escape(out, value);
-    out.push('"');
+    let _ = write!(out, " {name}=\"{}\"", escaped(value));
 }
 
-/// Line ends and tabs are written as references, or a reader would turn them into spaces.
-fn escape(out: &mut String, text: &str) {
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\t' | '\n' | '\r' => {
-                let _ = write!(out, "&#{};", u32::from(c));
-            }
-            '\0'..='\x1f' | '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            _ => out.push(c),
-        }
-    }
-}
-
-/// Reads a tree. Unknown elements and attributes are passed over, so that a later release may add some.
+/// Reads a tree. Unknown elements and attributes are skipped, so that a later release may add some.
 pub fn read(xml: &str) -> Result<BlockTree, VixmlError> {
     let mut reader = Reader::from_str(xml);
     reader.config_mut().expand_empty_elements = true;
@@ -171,7 +153,7 @@ pub fn read(xml: &str) -> Result<BlockTree, VixmlError> {
     }
 }
 
-/// A tree half read.
+/// The state of reading a tree.
 #[derive(Default)]
 struct Reading {
     tree: Option<BlockTree>,
@@ -273,7 +255,7 @@ impl Reading {
         Ok(())
     }
 
-    /// Only a `<txt>` has text; white space between elements is for people.
+    /// Only a `<txt>` has text. White space between other elements has no meaning.
     fn text(&mut self, piece: &str) {
         if let Some((_, text)) = &mut self.text {
             text.push_str(piece);
@@ -342,7 +324,7 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Any text that XML can hold, with its special characters in plenty.
+    /// Any text that XML can hold, with many special characters.
     fn any_text() -> impl Strategy<Value = String> {
         "([ -~]|[&<>\"'\t\n\r]|\\PC|\u{e9}|\u{1f600}){0,12}"
     }

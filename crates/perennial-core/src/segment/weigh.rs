@@ -1,19 +1,19 @@
 //! Leaves -> importance and role: features and a learned model in the manner of Song et al., "Learning Block
 //! Importance Models for Web Pages" (WWW 2004).
 //!
-//! Song's features are where a block is, how large it is and what it holds. Heights and absolute positions are
-//! read from content here (how much of the page stands before it), because an embedded engine's are
-//! unreliable and so that a page keeps its weights when only a paragraph grows.
+//! Song's features are the place, the size and the content of a block. Here heights and absolute positions are
+//! replaced by content (how much of the page stands before the block), because those of an embedded engine are
+//! unreliable, and so that a page keeps its weights when only a paragraph grows. See docs/papers.md, Block importance.
 //! The weights come from `experiments/block-importance/fit.py`; its README has seed and scores.
 
 use super::purpose::Purpose;
 use super::{Block, BlockRole, LeafFacts};
 use crate::layout::{VIEWPORT_HEIGHT, VIEWPORT_WIDTH};
 
-/// How many numbers describe a leaf.
+/// Number of features of a leaf.
 pub const N_FEATURES: usize = 26;
 
-/// What they are, in order.
+/// Names of the features, in order.
 pub const FEATURE_NAMES: [&str; N_FEATURES] = [
     "log_words",
     "link_share",
@@ -43,7 +43,7 @@ pub const FEATURE_NAMES: [&str; N_FEATURES] = [
     "is_advertisement",
 ];
 
-/// Sums over the page that features are relative to.
+/// Sums over the page, to which features are relative.
 struct Totals {
     n_words: f32,
     n_prose_letters: f32,
@@ -51,7 +51,7 @@ struct Totals {
     mean_font: f32,
 }
 
-/// One row of features a leaf, in reading order.
+/// One row of features for each leaf, in reading order.
 pub(super) fn features(leaves: &[LeafFacts]) -> Vec<[f32; N_FEATURES]> {
     let sum = |of: fn(&LeafFacts) -> f32| leaves.iter().map(of).sum::<f32>();
     let totals = Totals {
@@ -110,24 +110,24 @@ fn row(leaf: &LeafFacts, totals: &Totals, mass_before: f32) -> [f32; N_FEATURES]
     ]
 }
 
-/// Fitted: logistic regression of "this word belongs to the main content", one weight a feature. Place and width
-/// across the page have none: they hardly help, and follow the length of a line, which a reused layout does not know.
+/// Fitted weights of the features: logistic regression of "this word belongs to the main content". Horizontal place and
+/// width have weight 0: they hardly help, and they depend on the length of a line, which a reused layout does not know.
 const WEIGHTS: [f32; N_FEATURES] = [
     0.5402, -3.3627, -0.7795, 0.4031, 4.5992, 0.0, 0.0, 1.2929, -3.9749, 0.2231, -0.3871, 0.9365, -0.4909,
     -1.2794, 0.4753, -0.2014, 0.0000, 0.1956, -0.5512, -0.4125, -1.6804, -0.7976, -1.3546, -3.1106, -2.6591,
     0.2625,
 ];
 
-/// Fitted with the weights.
+/// The constant of the regression, fitted with the weights.
 const BIAS: f32 = -0.1607;
 
-/// Fitted: how importance grows with the number of words, as a power.
+/// Fitted power with which importance grows with the number of words.
 const SIZE_POWER: f32 = 0.5;
 
-/// What every leaf has beside its likelihood.
+/// What is added to the likelihood of every leaf.
 const FLOOR: f32 = 0.01;
 
-/// How likely a leaf is the page's main content.
+/// The probability that a leaf is main content.
 fn likelihood(row: &[f32; N_FEATURES]) -> f32 {
     let sum: f32 = row.iter().zip(WEIGHTS).map(|(feature, weight)| feature * weight).sum();
     1.0 / (1.0 + (-(sum + BIAS)).exp())
@@ -147,20 +147,20 @@ pub(super) fn weigh(blocks: &mut [Block], leaves: &[LeafFacts]) {
     });
 }
 
-/// Squared, so that many small unlikely leaves do not outweigh the one that matters; a little for all, because a
-/// change of a menu is small but not nothing.
+/// The likelihood is squared, so that many small unlikely leaves do not outweigh the main one. Every leaf has a little,
+/// because a change of a menu matters a little too.
 fn score(leaf: &LeafFacts, likelihood: f32) -> f32 {
     let size = 2.0 + leaf.facts.n_words as f32 + leaf.facts.image_area / 2000.0;
     (likelihood * likelihood + FLOOR) * size.powf(SIZE_POWER)
 }
 
-/// Scores to shares that sum to 1. Pinned leaves have the share they were given, together; the rest share
-/// what is left.
+/// Turns scores into shares that sum to 1. The leaves of a pin together have the share that it gives; the others share
+/// the rest.
 fn share(mut scores: Vec<f32>, leaves: &[LeafFacts]) -> Vec<f32> {
     let pins: Vec<(usize, f32)> = pinned(leaves);
     let pinned_sum: f32 = pins.iter().map(|(_, share)| share).sum();
     let has_free = leaves.iter().any(|leaf| leaf.pin.is_none());
-    // Pins that leave nothing over, or too much, are taken as proportions.
+    // When pins give more than 1, or no leaf is without a pin, their shares are taken as proportions.
     let scale = if pinned_sum > 1.0 || (!has_free && pinned_sum > 0.0) { 1.0 / pinned_sum } else { 1.0 };
     for (pin, pinned_share) in pins {
         spread(&mut scores, leaves, Some(pin), pinned_share * scale);
@@ -174,7 +174,7 @@ fn share(mut scores: Vec<f32>, leaves: &[LeafFacts]) -> Vec<f32> {
     }
 }
 
-/// The pins that found a leaf, with their shares.
+/// The pins that match a leaf, with their shares.
 fn pinned(leaves: &[LeafFacts]) -> Vec<(usize, f32)> {
     let mut pins: Vec<(usize, f32)> = leaves.iter().filter_map(|leaf| leaf.pin).collect();
     pins.sort_by_key(|(pin, _)| *pin);

@@ -1,12 +1,12 @@
-//! Instants -> local days, kinds of day and periods of the day (P-PATTERN 3.2), because people publish by the
-//! clock on their wall.
+//! Instants -> local days, kinds of day and periods of the day, because people publish by local time (P-PATTERN 3.2;
+//! docs/papers.md, Time series and patterns).
 //!
 //! A [`LocalClock`] knows the offsets of one time zone and the holidays of one calendar. Days of 23 and 25
 //! hours come out right: the hour that is skipped gets no time, the hour that is repeated gets two.
 
 use std::collections::BTreeSet;
 
-use super::{Span, Timestamp};
+use super::Timestamp;
 
 const HOURS_PER_MS: f32 = 1.0 / 3.6e6;
 const DAY_MS: i64 = 86_400_000;
@@ -22,39 +22,39 @@ pub enum DayKind {
     Holiday,
 }
 
-/// A local day: days since 1970-01-01 on the wall.
+/// A local day, as days since 1970-01-01 in local time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct LocalDay(pub i32);
 
 /// Where an instant falls in local time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LocalTime {
-    /// The day on the wall.
+    /// The local day.
     pub day: LocalDay,
-    /// Milliseconds that the wall clock shows since midnight.
+    /// Milliseconds since midnight that the local clock shows.
     pub millis_of_day: i64,
 }
 
 /// A stretch of time inside one period of one kind of day.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Piece {
-    /// Kind of day, holidays apart.
+    /// Kind of day; holidays are a kind of their own.
     pub kind: DayKind,
     /// Period of the day, from 0.
     pub period: u16,
     /// Length in hours.
     pub hours: f32,
-    /// How many such stretches: whole days of one kind are handed out together.
+    /// The number of such stretches, because whole days of one kind are handed out together.
     pub times: u32,
 }
 
-/// Why a clock could not be made.
+/// A zone or a date that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClockError {
-    /// No such zone.
+    /// There is no such time zone.
     #[error("`{0}` is not a time zone: write an IANA name such as Europe/Berlin")]
     UnknownZone(String),
-    /// No such date.
+    /// There is no such date.
     #[error("`{0}` is not a date: write a holiday as 2026-12-25")]
     NotADate(String),
 }
@@ -63,7 +63,7 @@ pub enum ClockError {
 #[derive(Clone, PartialEq, Debug)]
 pub struct LocalClock {
     name: String,
-    /// From this instant on (milliseconds) the wall is ahead of UTC by this much (milliseconds); sorted.
+    /// Instants, and by how much local time is ahead of UTC from each on, both in milliseconds; sorted.
     offsets: Vec<(i64, i64)>,
     holidays: BTreeSet<LocalDay>,
 }
@@ -109,7 +109,7 @@ impl LocalClock {
         Ok(LocalClock { name: name.to_owned(), offsets: offsets_of(&zone), holidays: BTreeSet::new() })
     }
 
-    /// The same clock with days on which people do not work as usual.
+    /// The same clock with these holidays.
     pub fn with_holidays(mut self, days: impl IntoIterator<Item = LocalDay>) -> LocalClock {
         self.holidays.extend(days);
         self
@@ -135,7 +135,7 @@ impl LocalClock {
         &self.name
     }
 
-    /// What the wall shows at an instant.
+    /// The local day and time at an instant.
     pub fn local(&self, at: Timestamp) -> LocalTime {
         let (offset, _) = self.offset_at(at.as_millis());
         local_of(at.as_millis().saturating_add(offset))
@@ -161,7 +161,8 @@ impl LocalClock {
     /// The first instant of a local day; when midnight is skipped, the first instant that exists.
     pub fn start_of(&self, day: LocalDay) -> Timestamp {
         let wall = i64::from(day.0) * DAY_MS;
-        // Offsets lie within a day of UTC, so both guesses straddle any change; the earlier one that fits wins.
+        // Offsets lie within a day of UTC, so that the two guesses lie on both sides of any change. The earlier one that
+        // fits is taken.
         let (before, _) = self.offset_at(wall - DAY_MS);
         let (after, _) = self.offset_at(wall + DAY_MS);
         for offset in [before.max(after), before.min(after)] {
@@ -177,7 +178,7 @@ impl LocalClock {
     /// the first and the last are handed out by kind with a count, so that a gap of years stays cheap.
     pub fn pieces(&self, from: Timestamp, to: Timestamp, n_periods: u16, mut each: impl FnMut(Piece)) {
         let end = to.as_millis();
-        // Nobody archives for more than two centuries; the bound keeps a damaged time from costing minutes.
+        // The bound of two centuries keeps a damaged time from taking minutes.
         let first = from.as_millis().max(end.saturating_sub(73_000 * DAY_MS));
         let mut at = first;
         let mut whole_days = [0u32; 3];
@@ -215,11 +216,6 @@ impl LocalClock {
         }
     }
 
-    /// How long a local day lasts: 23, 24 or 25 hours.
-    pub fn length_of(&self, day: LocalDay) -> Span {
-        self.start_of(LocalDay(day.0.saturating_add(1))) - self.start_of(day)
-    }
-
     /// The offset at an instant and when it ends.
     fn offset_at(&self, millis: i64) -> (i64, i64) {
         let next = self.offsets.partition_point(|(since, _)| *since <= millis);
@@ -229,7 +225,7 @@ impl LocalClock {
 }
 
 fn offsets_of(zone: &jiff::tz::TimeZone) -> Vec<(i64, i64)> {
-    // The web began in 1991; beyond 2100 the last known offset holds.
+    // The web began in 1991. After 2100 the last known offset holds.
     let start = jiff::Timestamp::from_second(631_152_000).unwrap_or_default();
     let end = jiff::Timestamp::from_second(4_102_444_800).unwrap_or_default();
     let millis_ahead = |offset: jiff::tz::Offset| i64::from(offset.seconds()) * 1000;
@@ -253,7 +249,7 @@ fn period_of(millis_of_day: i64, n_periods: u16) -> u16 {
     (millis_of_day * n / DAY_MS).clamp(0, n - 1) as u16
 }
 
-/// The periods of a day. Divisions are made once: they would be most of the work of cutting time into pieces.
+/// The periods of a day. Divisions are made once, because they would take most of the time of cutting.
 struct Periods {
     n: u32,
     length: u32,
@@ -277,6 +273,7 @@ impl Periods {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::time::Span;
 
     fn at(text: &str) -> Timestamp {
         Timestamp::parse(text).unwrap()
@@ -295,11 +292,12 @@ mod tests {
         let berlin = LocalClock::of_zone("Europe/Berlin").unwrap();
         assert_eq!(berlin.period_at(at("2025-01-08T11:30:00Z"), 24), (DayKind::Workday, 12));
         assert_eq!(berlin.period_at(at("2025-07-05T22:30:00Z"), 24), (DayKind::Weekend, 0));
+        let length_of = |day: LocalDay| berlin.start_of(LocalDay(day.0 + 1)) - berlin.start_of(day);
         let short = LocalDay::from_date(jiff::civil::date(2025, 3, 30));
         let long = LocalDay::from_date(jiff::civil::date(2025, 10, 26));
-        assert_eq!(berlin.length_of(short), Span::from_hours(23));
-        assert_eq!(berlin.length_of(long), Span::from_hours(25));
-        assert_eq!(berlin.length_of(LocalDay(short.0 - 1)), Span::from_hours(24));
+        assert_eq!(length_of(short), Span::from_hours(23));
+        assert_eq!(length_of(long), Span::from_hours(25));
+        assert_eq!(length_of(LocalDay(short.0 - 1)), Span::from_hours(24));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The bytes of one record -> one gzip member or zstd frame, reusing the compressor's tables.
+//! The bytes of one record -> one gzip member or zstd frame. The tables of the compressor are reused.
 
 use std::io::{self, Write};
 
@@ -6,7 +6,7 @@ use flate2::{Compress, FlushCompress, Status};
 use libdeflater::CompressionLvl;
 use zstd::stream::raw::{CParameter, Encoder as ZstdEncoder, InBuffer, Operation, OutBuffer};
 
-/// A member is handed on in pieces of this size; smaller ones in one piece.
+/// The size of the pieces in which a member is handed on.
 const PIECE: usize = 1 << 20;
 const STEP: usize = 64 * 1024;
 /// A record up to this size is compressed in one go, which takes half the time of a stream.
@@ -24,7 +24,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// What a file so compressed is called at its end.
+    /// The ending of the names of such files.
     pub fn extension(self) -> &'static str {
         match self {
             Compression::None => "warc",
@@ -51,15 +51,15 @@ enum Engine {
     Zstd(ZstdEncoder<'static>),
 }
 
-/// Two implementations of the same format: one for what fits in memory, one for streams.
+/// Two implementations of the same format, one for blocks that fit in memory and one for streams.
 struct Gzip {
     whole: libdeflater::Compressor,
-    /// The bytes of the member, while it is to be compressed in one go.
+    /// The bytes of the member, as long as it can be compressed in one go.
     plain: Option<Vec<u8>>,
     stream: Compress,
     crc: crc32fast::Hasher,
     n_in: u32,
-    /// Made once: flate2 clears the whole room that a vector offers at each call.
+    /// A buffer that is allocated once, because flate2 clears the whole capacity of a vector at each call.
     step: Box<[u8]>,
 }
 
@@ -81,7 +81,7 @@ impl Compressor {
         matches!(self.engine, Engine::Plain)
     }
 
-    /// Begins a member; what a failed one left behind is dropped.
+    /// Begins a member. What a failed one left is dropped.
     pub(super) fn start(&mut self, length: u64) -> io::Result<()> {
         self.piece.clear();
         match &mut self.engine {
@@ -147,7 +147,7 @@ impl Gzip {
         self.stream.reset();
         self.crc = crc32fast::Hasher::new();
         self.n_in = 0;
-        // No name, no time: the same record gives the same bytes.
+        // There is no name and no time in the header, so that the same record gives the same bytes.
         piece.extend_from_slice(&[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255]);
     }
 

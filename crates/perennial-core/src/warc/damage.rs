@@ -1,4 +1,4 @@
-//! What is wrong with a stretch of a file -> [`Damage`]: where, how long, why, and what helps.
+//! A stretch of a file without a sound record -> [`Damage`]: where it is, how long, what is wrong and what helps.
 
 use std::fmt;
 use std::io;
@@ -34,12 +34,12 @@ pub enum Cause {
     HeadTooLong,
     /// The record's head breaks off.
     HeadCut,
-    /// Bytes that are no record.
+    /// The bytes are no record.
     Garbage,
 }
 
 impl Cause {
-    /// One word for tables and JSON.
+    /// The name in tables and JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             Cause::Torn => "torn",
@@ -81,7 +81,7 @@ impl std::error::Error for Damage {}
 pub(super) enum Failure {
     Io(io::Error),
     Damaged(Cause),
-    /// Damaged, and the reader already stands at the next record.
+    /// The content is damaged, and the reader already stands at the next record.
     DamagedUpToHere(Cause),
 }
 

@@ -1,7 +1,7 @@
 //! Bytes -> `sha1:BASE32` labels, and labels of other writers (any usual algorithm and alphabet) -> a verdict.
 //!
 //! warcio and cdxj-indexer take the block digest over the whole block and the payload digest over what
-//! follows the HTTP head *as stored*, transfer and content encoding untouched; so do we.
+//! follows the HTTP head *as stored*, with transfer and content encoding. This module does the same.
 
 use data_encoding::{BASE32, BASE64, BASE64URL, BASE64URL_NOPAD, HEXLOWER_PERMISSIVE};
 use sha1::{Digest as _, Sha1};
@@ -21,7 +21,7 @@ fn label_of(hash: &[u8]) -> String {
 pub struct Sha1Stream(Sha1);
 
 impl Sha1Stream {
-    /// Nothing hashed yet.
+    /// A stream without bytes.
     pub fn new() -> Sha1Stream {
         Sha1Stream::default()
     }
@@ -48,7 +48,7 @@ impl std::io::Write for Sha1Stream {
     }
 }
 
-/// What became of one digest that a record claims.
+/// The verdict on one digest that a record claims.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DigestVerdict {
     /// The record claims none.
@@ -57,14 +57,14 @@ pub enum DigestVerdict {
     Match,
     /// The bytes differ.
     Mismatch {
-        /// What the header says.
+        /// The digest in the header.
         claimed: String,
-        /// What the bytes say, in the same algorithm.
+        /// The digest of the bytes, in the same algorithm.
         computed: String,
     },
-    /// An algorithm or alphabet that we do not know.
+    /// The algorithm or alphabet is unknown.
     Unknown {
-        /// What the header says.
+        /// The digest in the header.
         claimed: String,
     },
 }
@@ -130,7 +130,7 @@ impl DigestChecker {
         }
     }
 
-    /// What the bytes say of the label.
+    /// The verdict on the label.
     pub fn verdict(self) -> DigestVerdict {
         let Some(claimed) = self.claimed else { return DigestVerdict::Absent };
         let Some(hasher) = self.hasher else { return DigestVerdict::Unknown { claimed } };
@@ -147,7 +147,7 @@ impl DigestChecker {
     }
 }
 
-/// The value's alphabet is told by its length, as no header names it: base 16, 32 or 64.
+/// The alphabet of a value, base 16, 32 or 64, follows from its length, because no header names it.
 fn decode_value(value: &str, n_bytes: usize) -> Option<Vec<u8>> {
     let bytes = value.as_bytes();
     let unpadded_len = value.trim_end_matches('=').len();

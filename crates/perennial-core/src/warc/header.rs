@@ -12,7 +12,7 @@ pub enum RecordType {
     Warcinfo,
     /// What a server sent.
     Response,
-    /// What we asked for.
+    /// What the crawler asked for.
     Request,
     /// Content without a protocol head, or something derived.
     Resource,
@@ -74,16 +74,16 @@ impl fmt::Display for RecordType {
     }
 }
 
-/// Why a block is shorter than what the server had to say, by `WARC-Truncated`.
+/// Why a block is shorter than what the server had to send, by `WARC-Truncated`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Truncation {
-    /// Beyond the longest body that we store.
+    /// It was longer than the longest body that is stored.
     Length,
     /// It took too long.
     Time,
     /// The connection broke.
     Disconnect,
-    /// Some other reason, or a reason that the standard does not name.
+    /// Any other reason, also one that the standard does not name.
     Unspecified,
 }
 
@@ -127,7 +127,7 @@ pub enum Version {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordHeader {
     pub(super) version: Version,
-    /// Names and values back to back: one allocation whatever the number of fields.
+    /// Names and values back to back, so that any number of fields takes one allocation.
     text: String,
     fields: Vec<(Range<u32>, Range<u32>)>,
 }

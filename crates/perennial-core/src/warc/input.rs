@@ -1,17 +1,17 @@
-//! Any `Read` -> a window of bytes at known offsets, with some history behind it so that a reader that ran
-//! into damage can look again at what it passed over.
+//! Any `Read` -> a window of bytes at known offsets. Some passed bytes are kept, so that a reader that found damage can
+//! look at them again.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// Passed bytes kept for a second look when the source cannot seek. A deflate stream that a flipped bit sent
-/// astray stops after a few kilobytes, so this is far more than is needed in practice.
+/// Passed bytes that are kept for a second look when the source cannot seek. A deflate stream with a flipped bit stops
+/// after a few kilobytes, so that this is far more than is needed in practice.
 const HISTORY: usize = 128 * 1024;
-/// With the history small enough to stay in a core's cache: copying from the file is then twice as fast.
+/// Window and kept bytes together fit into the cache of a core, which makes copying from the file twice as fast.
 const CHUNK: usize = 256 * 1024;
 const MIN_READ: usize = 64 * 1024;
 
-/// Second looks may cost so many times the bytes read so far, plus a start: hostile input in which every
-/// record claims to hold all that follows stays linear.
+/// Second looks may read this many times the bytes read so far, plus a constant. So hostile input, in which every
+/// record claims to hold all that follows, takes linear time.
 const RESCAN_FACTOR: u64 = 4;
 const RESCAN_START: u64 = 64 << 20;
 
@@ -32,7 +32,7 @@ impl<R: Read> Input<R> {
         Input { source, seek: None, buffer: Vec::new(), base: 0, pos: 0, end: 0, furthest: 0, rescanned: 0 }
     }
 
-    /// Offsets are then those of the source itself, from wherever it stands.
+    /// For a source that can seek. Offsets are those of the source.
     pub(super) fn seekable(mut source: R) -> io::Result<Input<R>>
     where
         R: Seek,
@@ -51,7 +51,7 @@ impl<R: Read> Input<R> {
         self.base + self.pos as u64
     }
 
-    /// Unread bytes at hand; empty before the first [`Input::fill`].
+    /// Unread bytes in the window; empty before the first [`Input::fill`].
     pub(super) fn bytes(&self) -> &[u8] {
         &self.buffer[self.pos..self.end]
     }
@@ -65,7 +65,7 @@ impl<R: Read> Input<R> {
         self.pos = (self.pos + n).min(self.end);
     }
 
-    /// Reads more behind the bytes at hand; `false` at the end of the source.
+    /// Reads more bytes into the window; `false` at the end of the source.
     pub(super) fn fill(&mut self) -> io::Result<bool> {
         if self.buffer.len() - self.end < MIN_READ {
             self.make_room();
@@ -129,7 +129,7 @@ impl<R: Read> Input<R> {
         spent <= allowance
     }
 
-    /// Like [`Input::rewind_to`], and when the offset is out of reach to the oldest byte still at hand.
+    /// Like [`Input::rewind_to`]; when the offset is out of reach, goes back to the oldest byte in the window.
     pub(super) fn rewind_towards(&mut self, offset: u64) -> io::Result<()> {
         if !self.rewind_to(offset)? && self.base > offset {
             self.rewind_to(self.base)?;

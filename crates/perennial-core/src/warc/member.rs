@@ -1,7 +1,7 @@
 //! Compressed members one after another -> their decompressed bytes as a window.
 //!
-//! A file is a row of members: gzip members or zstd frames, usually one a record, or plain text, which is one
-//! member to the end. The kind is told anew at each member's first bytes.
+//! A file is a row of members: gzip members or zstd frames, usually one for each record, or plain text, which is one
+//! member up to the end. The first bytes of each member tell its kind.
 
 use std::io::{self, Read};
 
@@ -12,16 +12,16 @@ use super::input::Input;
 
 const OUT: usize = 128 * 1024;
 const MIN_OUT: usize = 16 * 1024;
-/// Names and comments in a gzip header beyond this are not a header: bounds the work per false start.
+/// Longest gzip header with its names and comments, which bounds the work for each false start.
 const MAX_GZIP_NAME: usize = 4 * 1024;
-/// 32 MiB: what the window of a zstd frame may take in memory.
+/// The largest window of a zstd frame: 32 MiB.
 const MAX_WINDOW_LOG: u32 = 25;
 const MAX_DICTIONARY: usize = 16 << 20;
 /// A gzip member that inflates to no more than this is inflated in one go.
 const MAX_WHOLE: usize = 1 << 20;
-/// Among so many bytes nearly every member is whole.
+/// Within this many bytes nearly every member is whole.
 const AT_HAND: usize = 192 * 1024;
-/// Bytes of a gzip header and trailer: no member is shorter.
+/// Bytes of a gzip header and trailer. No member is shorter.
 const MIN_GZIP: usize = 18;
 
 pub(super) const GZIP_MAGIC: [u8; 3] = [0x1f, 0x8b, 8];
@@ -44,7 +44,7 @@ pub(super) enum MemberError {
     Torn,
     /// What follows cannot be decompressed.
     Corrupt,
-    /// All bytes came, but not those that were compressed.
+    /// The checksum is wrong.
     Checksum,
 }
 
@@ -57,7 +57,7 @@ impl From<io::Error> for MemberError {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Filled {
     More,
-    /// The member ended, and well.
+    /// The member ended without an error.
     End,
 }
 
@@ -66,7 +66,7 @@ pub(super) struct Members<R> {
     kind: Kind,
     /// Where the current member starts in the file.
     start: u64,
-    /// Bytes of the member consumed, decompressed.
+    /// Decompressed bytes of the member that were consumed.
     consumed: u64,
     ended: bool,
     bad_checksum: bool,
@@ -160,9 +160,9 @@ impl<R: Read> Members<R> {
         Ok(())
     }
 
-    /// A member that lies before us whole is inflated in one go, in half the time of a stream. Where it ends
-    /// is not known beforehand: most likely where the next one begins. If that proves wrong, or anything else
-    /// is odd, `false`, and the stream finds out.
+    /// Inflates a member that is whole in the window in one go, which takes half the time of a stream. Its end is not
+    /// known; the guess is the start of the next member. When the guess is wrong or anything else is odd this returns
+    /// `false`, and the member is read as a stream.
     fn inflate_whole(&mut self) -> io::Result<bool> {
         let next_start = |bytes: &[u8]| memchr::memmem::find(bytes.get(MIN_GZIP..)?, &GZIP_MAGIC);
         let mut end = next_start(self.input.bytes());
@@ -231,7 +231,7 @@ impl<R: Read> Members<R> {
         Ok(())
     }
 
-    /// Decompressed bytes at hand.
+    /// Decompressed bytes in the window.
     pub(super) fn window(&self) -> &[u8] {
         match self.kind {
             Kind::Plain => self.input.bytes(),
@@ -252,7 +252,7 @@ impl<R: Read> Members<R> {
         self.fill_at_most(usize::MAX)
     }
 
-    /// The same, decompressing no more than `limit` bytes: for a look at what a member holds.
+    /// Adds at most `limit` decompressed bytes to the window, for a look at the start of a member.
     pub(super) fn fill_at_most(&mut self, limit: usize) -> Result<Filled, MemberError> {
         if self.ended {
             return if self.bad_checksum { Err(MemberError::Checksum) } else { Ok(Filled::End) };
@@ -265,7 +265,7 @@ impl<R: Read> Members<R> {
         }
     }
 
-    /// A plain text that goes over into compressed members ends there.
+    /// A plain text ends where compressed members begin.
     pub(super) fn end_plain(&mut self) {
         self.ended = true;
     }
@@ -307,7 +307,7 @@ impl<R: Read> Members<R> {
                 Err(_) => return Err(MemberError::Corrupt),
                 Ok(Status::StreamEnd) => return self.close_gzip(n_out),
                 Ok(_) if n_out > 0 => return Ok(Filled::More),
-                // All input taken without output: more input may help. Neither: nothing will.
+                // If input was consumed without output, more input may help. If neither moved, nothing will.
                 Ok(_) if n_in == 0 && !self.input.fill()? => return Err(MemberError::Torn),
                 Ok(Status::BufError) if n_in == 0 && self.input.bytes().len() > 2 * OUT => {
                     return Err(MemberError::Corrupt);
@@ -325,7 +325,7 @@ impl<R: Read> Members<R> {
         let crc = std::mem::take(&mut self.crc).finalize();
         self.bad_checksum =
             crc != u32::from_le_bytes([a, b, c, d]) || self.n_out != u32::from_le_bytes([e, f, g, h]);
-        // The last bytes are handed out all the same; the verdict comes with the next call.
+        // The last bytes are returned anyway. The verdict comes with the next call.
         if n_out > 0 { Ok(Filled::More) } else { self.fill_at_most(0) }
     }
 

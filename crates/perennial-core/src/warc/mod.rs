@@ -3,10 +3,10 @@
 //! | file | what becomes what |
 //! |---|---|
 //! | `digest` | bytes -> `sha1:BASE32` labels, and a verdict on the labels of others |
-//! | `header` | a record's named fields, typed |
+//! | `header` | the head of a record -> its named fields, typed |
 //! | `input`, `member` | any `Read` -> a window; compressed members -> their bytes |
-//! | `damage` | what is wrong with a stretch of a file |
-//! | `start` | where a record or a member begins |
+//! | `damage` | a stretch of a file without a sound record -> what is wrong with it |
+//! | `start` | bytes -> where a record or a member begins |
 //! | `reader` | a file, sound or damaged -> records and damage, in constant memory |
 //! | `recover` | damage -> the next record that can be read |
 //! | `writer` | records -> one compressed member each |

@@ -1,9 +1,9 @@
 //! The bytes of a WARC or ARC file, sound or damaged -> records in order, each block a `Read`, and the places
 //! where no record could be read.
 //!
-//! Memory is constant: a block is never held, only a window of it. Whatever the input, the reader goes on to
-//! its end: after damage it looks for the next record from just behind the start of the broken one, since a
-//! wrong length or a flipped bit may have made it run over sound records.
+//! Memory is constant: only a window of a block is held. The reader goes on to the end of any input. After damage it
+//! looks for the next record from just behind the start of the broken one, because a wrong length or a flipped bit may
+//! have led it past sound records.
 
 use std::io::{self, BufRead, Read, Seek};
 
@@ -15,11 +15,11 @@ use super::member::{Filled, GZIP_MAGIC, Kind, MemberError, Members, ZSTD_MAGIC};
 use super::start::{find_record_start, is_warc_start, parse_arc_line};
 use crate::http::{HttpHead, find_head_end};
 
-/// A longer head is taken for damage; real ones with long addresses stay far below.
+/// A longer head counts as damage. Real heads with long addresses are far shorter.
 const MAX_HEAD: usize = 1 << 20;
-/// The first line of a record is seen by so many bytes.
+/// Bytes that are enough to see the first line of a record.
 pub(super) const MAX_FIRST_LINE: usize = 64 * 1024;
-/// Bytes by which a record's start is told from a text that looks like one.
+/// Bytes that are enough to tell the start of a record from a text that looks like one.
 pub(super) const LOOK_AHEAD: usize = 24;
 
 /// Reads records one after another from a WARC 1.x or ARC file: plain, gzip (a member a record, or all in
@@ -48,7 +48,7 @@ pub struct WarcReader<R> {
     pub(super) header: RecordHeader,
     http: HttpHead,
     pub(super) current: Current,
-    /// Members that held exactly one record, and whether any held more: tells how the file is made.
+    /// How many members held exactly one record, and whether any held more, which tells how the file was made.
     pub(super) n_single_members: u64,
     pub(super) any_shared_member: bool,
     pub(super) any_sound_plain: bool,
@@ -95,13 +95,13 @@ pub struct Extent {
     /// Length of the compressed member; of a plain record, its head and block without the blank lines after
     /// them, as index files have it. 0 when [`Extent::shared`].
     pub length: u64,
-    /// The member holds other records too, so that this one cannot be read by its offset alone: such a file
+    /// Whether the member holds other records too. Then this one cannot be read by its offset alone, and the file
     /// must be written again before it can be indexed.
     pub shared: bool,
 }
 
 impl<R: Read> WarcReader<R> {
-    /// Reads from where the source stands; offsets count from there.
+    /// Reads from the present position of the source. Offsets count from there.
     pub fn new(source: R) -> WarcReader<R> {
         WarcReader::over(Input::new(source))
     }
@@ -139,7 +139,7 @@ impl<R: Read> WarcReader<R> {
         self.members.into_inner()
     }
 
-    /// Offset in the file that the reader has reached: for progress bars.
+    /// Offset in the file that the reader has reached, for progress bars.
     pub fn offset(&self) -> u64 {
         self.members.input.offset()
     }
@@ -159,7 +159,7 @@ impl<R: Read> WarcReader<R> {
         }
     }
 
-    /// Comes to the block of the next record.
+    /// Goes to the block of the next record.
     fn start_record(&mut self) -> io::Result<Option<Result<(), Damage>>> {
         loop {
             match self.place {
@@ -192,7 +192,7 @@ impl<R: Read> WarcReader<R> {
         Ok(None)
     }
 
-    /// After the last byte of a member.
+    /// Handles the end of a member.
     fn leave_member(&mut self) {
         if self.members.kind() != Kind::Plain {
             match self.records_in_member {
@@ -308,7 +308,7 @@ impl<R: Read> WarcReader<R> {
         Ok(())
     }
 
-    /// Passes over the rest of the record and sees whether it ends where it should.
+    /// Passes over the rest of the record and checks that it ends where it should.
     fn finish_record(&mut self) -> io::Result<Result<Extent, Damage>> {
         match self.end_of_record() {
             Ok(extent) => Ok(Ok(extent)),
@@ -326,7 +326,7 @@ impl<R: Read> WarcReader<R> {
         let block_end = self.members.consumed();
         let more = self.skip_blank_lines()?;
         self.place = Place::Between;
-        // A record that ends with its two line ends is sound, whatever comes behind it.
+        // A record that ends with its two line ends is sound, whatever follows.
         let ended_well = self.members.consumed() - block_end >= 4;
         if more && !ended_well && !self.at_record_start()? {
             return Err(Cause::WrongLength.into());
@@ -361,7 +361,7 @@ impl<R: Read> WarcReader<R> {
         Ok(parse_arc_line(line, &mut RecordHeader::default()))
     }
 
-    /// The rest of the block as far as it is at hand, at least a byte while any is left.
+    /// The rest of the block as far as it is in the window; at least a byte while any is left.
     fn block_window(&mut self) -> Result<&[u8], Failure> {
         if let Some(cause) = self.current.failure {
             return Err(cause.into());
@@ -369,7 +369,7 @@ impl<R: Read> WarcReader<R> {
         if self.current.remaining > 0 && self.members.window().is_empty() {
             let failure = match self.members.fill() {
                 Ok(Filled::More) => None,
-                // A plain file ends with its last byte: no telling a torn record from a wrong length.
+                // At the end of a plain file a torn record cannot be told from a wrong length.
                 Ok(Filled::End) if self.members.kind() == Kind::Plain => Some(Cause::Torn.into()),
                 Ok(Filled::End) => Some(Cause::WrongLength.into()),
                 Err(e) => Some(Failure::from(e)),
@@ -422,12 +422,6 @@ impl<R: Read> Record<'_, R> {
     /// with the body as it was stored. A head longer than 1 MiB is cut there.
     pub fn http_head(&mut self) -> io::Result<Option<&HttpHead>> {
         self.read_http_head().map(|present| present.then_some(&self.reader.http))
-    }
-
-    /// Header and HTTP head together, for callers that need both at once.
-    pub fn heads(&mut self) -> io::Result<(&RecordHeader, Option<&HttpHead>)> {
-        let present = self.read_http_head()?;
-        Ok((&self.reader.header, present.then_some(&self.reader.http)))
     }
 
     fn read_http_head(&mut self) -> io::Result<bool> {

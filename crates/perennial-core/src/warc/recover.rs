@@ -1,7 +1,7 @@
-//! Damage at some place -> the reader stands at the next record that can be read.
+//! Damage -> the next record that can be read, at which the reader then stands.
 //!
-//! The search begins just behind the start of the broken record, since a wrong length or a flipped bit may
-//! have made it run over sound records.
+//! The search begins just behind the start of the broken record, because a wrong length or a flipped bit may have led
+//! the reader past sound records.
 
 use std::io::{self, Read};
 
@@ -11,7 +11,7 @@ use super::member::{Filled, GZIP_MAGIC, Kind, MemberError, ZSTD_MAGIC};
 use super::reader::{LOOK_AHEAD, MAX_FIRST_LINE, Place, WarcReader};
 use super::start::{find_member_start, find_record_start, is_arc_like, is_warc_start};
 
-/// What is looked at of a compressed member to see whether a record begins in it.
+/// Bytes of a compressed member that are looked at to see whether a record begins in it.
 const GLANCE: usize = 64;
 
 impl<R: Read> WarcReader<R> {
@@ -33,15 +33,14 @@ impl<R: Read> WarcReader<R> {
 
     fn resume_in_plain(&mut self, cause: Cause) -> io::Result<()> {
         if matches!(cause, Cause::WrongLength | Cause::Torn) && self.current.length > 0 {
-            // The block may have swallowed sound records: look again from its start.
+            // The block may hold sound records, so the search begins at its start.
             if let Err(MemberError::Io(e)) = self.members.rewind_within(self.current.block_start) {
                 return Err(e);
             }
         } else if cause != Cause::NoLength {
             self.members.consume(1);
         }
-        // A body may hold a whole archive of the other kind; what the file itself is made of is told by the
-        // records before.
+        // A body may hold a whole archive of the other kind. The records before tell which kind the file itself is.
         let any_compressed = self.n_single_members > 0 || self.any_shared_member;
         match (self.any_sound_plain, any_compressed) {
             (true, false) => self.scan_member(self.current.offset),
@@ -60,7 +59,7 @@ impl<R: Read> WarcReader<R> {
             Cause::NoLength => self.members.consumed(),
             _ => self.members.consumed() + u64::from(!at_next),
         };
-        // What a torn member holds may be the bytes of those behind it: it is searched only if it is sound.
+        // A torn member may have taken the bytes of the members behind it, so it is searched only if it is sound.
         if !self.drain_member(start)? || self.is_member_per_record() {
             return Ok(());
         }
@@ -71,13 +70,13 @@ impl<R: Read> WarcReader<R> {
         }
     }
 
-    /// Whether the file is made as it should be, so that a body that holds a whole WARC is not taken apart.
+    /// Whether each member so far held one record. Then a body that holds a whole WARC is not searched.
     fn is_member_per_record(&self) -> bool {
         self.n_single_members > 0 && !self.any_shared_member && self.records_in_member <= 1
     }
 
-    /// The member's end is known only if a member, or nothing, follows it. Even then a member that a crash cut
-    /// short may have taken the bytes of those behind it for its own and ended with one of them by chance.
+    /// The end of a member is known only if another member or the end of the file follows. Even then a member that a crash
+    /// cut short may have taken the bytes of those behind it and ended with one of them by chance.
     fn resume_after_member(&mut self, start: u64) -> io::Result<()> {
         let end = self.offset();
         let next = self.members.input.ensure(4)?;
@@ -90,8 +89,8 @@ impl<R: Read> WarcReader<R> {
         Ok(())
     }
 
-    /// Where, inside a damaged member, a row of sound members begins that ends exactly where it ends. The
-    /// members of an archive that is the record's body do not: the record's own end stands behind them.
+    /// Where, inside a damaged member, a row of sound members begins that ends exactly where it ends. An archive in the
+    /// body of the record has no such row, because the end of the record stands behind it.
     fn swallowed_members(&mut self, start: u64, end: u64) -> io::Result<Option<u64>> {
         let mut from = start + 1;
         while self.members.input.rewind_to(from)? {
@@ -110,7 +109,7 @@ impl<R: Read> WarcReader<R> {
             self.members.input.consume(at);
             match self.last_of_row(end)? {
                 None => return Ok(Some(first)),
-                // No row that begins with one of those passed reaches the end either.
+                // A row that begins with one of the passed members does not reach the end either.
                 Some(broken) => from = broken + 1,
             }
         }
@@ -184,7 +183,7 @@ impl<R: Read> WarcReader<R> {
         }
     }
 
-    /// How much of the window need not be looked at again. An ARC line must be whole to be recognised.
+    /// How much of the window need not be searched again. An ARC line must be whole to be recognised.
     fn n_scanned(&self) -> usize {
         let window = self.members.window();
         let n = window.len().saturating_sub(LOOK_AHEAD);

@@ -13,8 +13,8 @@ pub(super) fn is_arc_like(bytes: &[u8]) -> bool {
     [&b"filedesc:"[..], b"http://", b"https://", b"dns:", b"ftp://"].iter().any(|p| bytes.starts_with(p))
 }
 
-/// A version line followed by a field of a record: a start even where no line starts, as behind bytes that a
-/// crash left.
+/// A version line followed by a field of a record. It counts as a start even inside a line, as behind bytes that a crash
+/// left.
 pub(super) fn is_strong_start(bytes: &[u8]) -> bool {
     let rest = match bytes.get(8..) {
         Some([b'\r', b'\n', rest @ ..]) | Some([b'\n', rest @ ..]) => rest,

@@ -135,12 +135,12 @@ proptest! {
     #[test]
     fn small_reads_change_nothing(plans in plans(300), pick in 0..4usize, step in 1..40usize, at: prop::sample::Index, flip: bool) {
         let (mut bytes, _, _) = write_plans(&plans, COMPRESSIONS[pick]);
-        // libzstd does not mind a wrong window size when it has the whole frame at hand.
+        // libzstd accepts a wrong window size when it has the whole frame.
         if flip && pick < 3 {
             let at = at.index(bytes.len());
             bytes[at] ^= 0x10;
         }
-        // When damage is seen depends on what is at hand; what is sound does not.
+        // The size of the window decides when damage is seen, but not which records are sound.
         let sound = |seen: Vec<Seen>| seen.into_iter().filter(|s| matches!(s, Seen::Record { .. })).collect::<Vec<_>>();
         prop_assert_eq!(sound(walk(WarcReader::new(Trickle(&bytes, step)))), sound(read_all(&bytes, true)));
     }
@@ -275,8 +275,8 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// All records but one came through sound and in order; that one may have. In a plain file a record whose
-/// length ends by chance where another record ends has that record in its block: then its digest must say so.
+/// All records but one are sound and in order; that one may be. In a plain file a record whose wrong length ends by
+/// chance where another record ends has that record in its block. Then its digest must be wrong.
 fn expect_all_but(names: &[String], hit: usize, seen: &[Seen]) -> Result<(), TestCaseError> {
     let sound = sound_ids(seen);
     let mut others = names.to_vec();

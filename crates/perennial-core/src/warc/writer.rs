@@ -1,7 +1,7 @@
 //! Records -> WARC 1.1, one compressed member each, over any `Write`.
 //!
-//! Blocks are stored exactly as given: HTTP heads and bodies byte for byte, transfer and content encoding
-//! untouched. There is no clock and no chance in here: dates and record ids are arguments.
+//! Blocks are stored exactly as given: HTTP heads and bodies byte for byte, with their transfer and content encoding.
+//! Dates and record ids are arguments, so that the same input gives the same file.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -28,8 +28,8 @@ impl fmt::Display for RecordId {
     }
 }
 
-/// Names for records from a seed: the same seed gives the same names in the same order, and different seeds
-/// never meet in practice. They are UUIDs of version 8, whose bits are the maker's own affair.
+/// Names for records from a seed. The same seed gives the same names in the same order, and different seeds give
+/// different names in practice. They are UUIDs of version 8, whose bits are free.
 #[derive(Clone, Debug)]
 pub struct RecordIds {
     seed: u128,
@@ -37,7 +37,7 @@ pub struct RecordIds {
 }
 
 impl RecordIds {
-    /// A row of names. The driver takes the seed from its source of chance, once for each process or file.
+    /// The names of a seed. The driver takes a random seed once for each process or file.
     pub fn new(seed: u128) -> RecordIds {
         RecordIds { seed, n_given: 0 }
     }
@@ -102,7 +102,7 @@ pub struct NewRecord<'a> {
 }
 
 impl<'a> NewRecord<'a> {
-    /// Any record; `date` is stored in whole seconds, the form that every reader takes.
+    /// Any record. `date` is stored in whole seconds, the form that every reader accepts.
     fn new(kind: RecordType, id: RecordId, date: Timestamp, content_type: &'a str) -> NewRecord<'a> {
         let fields = vec![
             ("WARC-Type".into(), kind.as_str().to_string().into()),
@@ -145,7 +145,7 @@ impl<'a> NewRecord<'a> {
         NewRecord::new(RecordType::Response, id, date, content_type).url(url).block(http_head, body)
     }
 
-    /// What we asked for.
+    /// What the crawler asked for.
     pub fn request(
         id: RecordId,
         date: Timestamp,
@@ -218,14 +218,9 @@ impl<'a> NewRecord<'a> {
         self
     }
 
-    /// A record made by the same act of capture: a request names its response.
+    /// Names a record of the same capture, as a request names its response.
     pub fn concurrent_to(self, id: RecordId) -> NewRecord<'a> {
         self.field("WARC-Concurrent-To", id.to_string())
-    }
-
-    /// The warcinfo that this record belongs to.
-    pub fn warcinfo_id(self, id: RecordId) -> NewRecord<'a> {
-        self.field("WARC-Warcinfo-ID", id.to_string())
     }
 
     /// Address of the server.
@@ -233,7 +228,7 @@ impl<'a> NewRecord<'a> {
         self.field("WARC-IP-Address", address.to_string())
     }
 
-    /// The block is shorter than what the server had to say.
+    /// Says that the block is shorter than what the server had to send.
     pub fn truncated(self, why: Truncation) -> NewRecord<'a> {
         self.field("WARC-Truncated", why.as_str())
     }
@@ -248,8 +243,8 @@ impl<'a> NewRecord<'a> {
         }
     }
 
-    /// Digests that are known already, as labels; they are not computed again. A streamed body needs them:
-    /// they stand before the block.
+    /// Digests that are known already, as labels. They are not computed again. A streamed body needs them, because they
+    /// stand before the block.
     pub fn digests(mut self, block: Option<String>, payload: Option<String>) -> NewRecord<'a> {
         self.block_digest = block;
         self.payload_digest = payload;
@@ -341,8 +336,8 @@ pub struct Written {
 
 /// Writes records one after another, a compressed member each.
 ///
-/// When a write fails, the file may hold a part of the record behind [`WarcWriter::offset`]: cut it off there
-/// before going on.
+/// When a write fails, the file may hold a part of the record behind [`WarcWriter::offset`], which must be cut off
+/// before the next write.
 pub struct WarcWriter<W> {
     out: W,
     offset: u64,
@@ -360,22 +355,22 @@ impl<W: Write> WarcWriter<W> {
         self.offset
     }
 
-    /// What is written to.
+    /// The output.
     pub fn get_ref(&self) -> &W {
         &self.out
     }
 
-    /// What is written to, for flushing and syncing.
+    /// The output, for flushing and syncing.
     pub fn get_mut(&mut self) -> &mut W {
         &mut self.out
     }
 
-    /// What was written to.
+    /// Returns the output.
     pub fn into_inner(self) -> W {
         self.out
     }
 
-    /// Appends records that another writer of the same compression made, as they are; where they start.
+    /// Appends records that another writer of the same compression made, and returns where they start.
     pub fn write_members(&mut self, members: &[u8]) -> io::Result<u64> {
         self.out.write_all(members)?;
         let offset = self.offset;
@@ -429,7 +424,7 @@ impl<W: Write> WarcWriter<W> {
     }
 }
 
-/// A body in memory or streamed: what is in memory is compressed in one go.
+/// A body in memory, which is compressed in one go, or a streamed one.
 trait BlockSource {
     fn copy_into(&mut self, compressor: &mut Compressor, out: &mut dyn Write) -> io::Result<u64>;
 }

@@ -1,9 +1,9 @@
 //! All changes known in advance -> the most that visits can earn.
 //!
-//! Which visit catches which version is a matching: a version is caught in one of the slots of its life, a page is visited
-//! once a slot, a slot has so many visits. Its constraints are those of a network, so whole visits lose nothing
-//! against fractions of visits, and at the right prices the bound is not above what a clairvoyant earns: there is no
-//! duality gap. What is left of one comes from prices that are not quite right.
+//! The choice of visits is a matching of versions to visits: a version is caught in one of the slots of its life, a page is
+//! visited once a slot, and a slot has a limited number of visits. Its constraints are those of a network, so whole visits
+//! lose nothing against fractions of visits. At the right prices the bound therefore equals what a clairvoyant earns (there
+//! is no duality gap). A gap that remains comes from prices that are not quite right.
 
 use perennial_core::schedule::Goal;
 use rayon::prelude::*;
@@ -14,33 +14,33 @@ use crate::world::World;
 /// How many times prices are moved.
 const ROUNDS: usize = 200;
 
-/// What binds the clairvoyant crawler.
+/// The constraint on the visits of the clairvoyant crawler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rule {
-    /// A page at most once a slot, each slot with its own budget.
+pub enum Constraint {
+    /// A page is visited at most once a slot, and each slot has its own budget.
     OncePerSlot,
-    /// A page at most once a slot, only the sum over all slots limited.
+    /// A page is visited at most once a slot, and only the sum over all slots is limited.
     VaryingBudget,
-    /// A page as often as wanted, each slot with its own budget.
+    /// A page may be visited several times a slot, and each slot has its own budget.
     Free,
 }
 
-/// The changes of one page in one slot: values in the order of time.
+/// The values of one page's changes in one slot.
 #[derive(Clone, Debug, PartialEq, Default)]
 struct SlotChanges {
     slot: usize,
-    /// The best change but the last: catching it leaves the last one open.
+    /// The best change before the last one. Who catches it has not yet caught the last one.
     best_early: f64,
-    /// The last change, which lives on into later slots.
+    /// The last change, whose version lives on into later slots.
     last: f64,
 }
 
-/// A bound on completeness, a share of 1; no crawler that keeps the rule does better.
-pub fn clairvoyant(world: &World, spec: &BoundSpec, rule: Rule) -> f64 {
-    clairvoyant_in(ROUNDS, world, spec, rule)
+/// A bound on completeness, from 0 to 1. No crawler that keeps the constraint exceeds it.
+pub fn clairvoyant(world: &World, spec: &BoundSpec, constraint: Constraint) -> f64 {
+    clairvoyant_in(ROUNDS, world, spec, constraint)
 }
 
-fn clairvoyant_in(n_rounds: usize, world: &World, spec: &BoundSpec, rule: Rule) -> f64 {
+fn clairvoyant_in(n_rounds: usize, world: &World, spec: &BoundSpec, constraint: Constraint) -> f64 {
     let n_slots = spec.n_slots();
     if n_slots == 0 || world.pages.is_empty() {
         return 1.0;
@@ -49,7 +49,7 @@ fn clairvoyant_in(n_rounds: usize, world: &World, spec: &BoundSpec, rule: Rule) 
     if values.iter().all(|value| *value <= 0.0) {
         return 1.0;
     }
-    if rule == Rule::Free {
+    if constraint == Constraint::Free {
         return free(world, spec, &values);
     }
     let pages: Vec<Vec<SlotChanges>> =
@@ -65,8 +65,8 @@ fn clairvoyant_in(n_rounds: usize, world: &World, spec: &BoundSpec, rule: Rule) 
         let (gain, wanted) = demand(&vec![price; n_slots]);
         (gain, wanted.iter().sum())
     });
-    let bound = match rule {
-        Rule::VaryingBudget => best,
+    let bound = match constraint {
+        Constraint::VaryingBudget => best,
         _ => best.min(least_bound(&supply, vec![price.max(1e-6 * highest); n_slots], n_rounds, demand).1),
     };
     bound.clamp(0.0, 1.0)
@@ -118,21 +118,21 @@ struct Step {
     from_open: bool,
 }
 
-/// The two best plans up to here: with the present version captured, and with it still open.
+/// The gains of the two best plans so far: one has captured the present version, the other has not.
 #[derive(Clone, Copy)]
 struct Best {
     caught: f64,
     open: f64,
 }
 
-/// Decisions that lead to the two states after a stretch of slots.
+/// The steps that lead to the two states after a stretch of slots.
 #[derive(Clone, Copy)]
 struct Decision {
     to_caught: Step,
     to_open: Step,
 }
 
-/// The dynamic program of one page under given prices; adds its visits to `wanted` and answers its net gain.
+/// The dynamic program of one page under given prices. Adds its visits to `wanted` and returns its net gain.
 fn best_plan(page: &[SlotChanges], prices: &[f64], decisions: &mut Vec<Decision>, wanted: &mut [f64]) -> f64 {
     decisions.clear();
     let mut best = Best { caught: 0.0, open: f64::NEG_INFINITY };
@@ -154,7 +154,8 @@ fn best_plan(page: &[SlotChanges], prices: &[f64], decisions: &mut Vec<Decision>
     best.caught.max(best.open).max(0.0)
 }
 
-/// A slot with changes: do nothing, or visit before them (the version carried in), between them or after them.
+/// In a slot with changes a plan does nothing, or visits the page before them (the version carried in), between them or
+/// after them.
 fn enter_changes(
     slot: &SlotChanges,
     best: Best,
@@ -175,7 +176,7 @@ fn enter_changes(
     Best { caught: visit_late.0, open: to_open.0 }
 }
 
-/// Slots without changes: the open version can be caught in the cheapest of them.
+/// In slots without changes the open version can be caught in the cheapest of them.
 fn pass_quiet(
     slots: std::ops::Range<usize>,
     best: Best,
@@ -196,7 +197,7 @@ fn pass_quiet(
     best
 }
 
-/// Without the once-a-slot rule each version is a matter of its own: caught in the cheapest slot of its life.
+/// Without the limit of one visit a slot each version is independent: it is caught in the cheapest slot of its life.
 fn free(world: &World, spec: &BoundSpec, values: &[f64]) -> f64 {
     let slot_millis = spec.slot.as_millis().max(1);
     let n_slots = spec.n_slots();
@@ -315,10 +316,10 @@ mod tests {
     #[test]
     fn one_visit_an_hour_catches_the_best_change_of_each_hour() {
         let (world, window) = world(&[vec![(0, 2), (1, 5), (2, 9), (3, 1)]], 2);
-        // Either 5 and 9, or 5 carried into the second hour is no better.
-        let bound = clairvoyant(&world, &spec(window, 1.0), Rule::OncePerSlot);
+        // A plan catches 5 and 9. To carry 5 into the second hour is no better.
+        let bound = clairvoyant(&world, &spec(window, 1.0), Constraint::OncePerSlot);
         assert!((bound - 14.0 / 17.0).abs() < 1e-3, "{bound}");
-        let free = clairvoyant(&world, &spec(window, 2.0), Rule::Free);
+        let free = clairvoyant(&world, &spec(window, 2.0), Constraint::Free);
         assert!((free - 1.0).abs() < 1e-6, "{free}");
     }
 
@@ -326,9 +327,9 @@ mod tests {
     fn a_budget_for_all_is_a_bound_of_its_own() {
         // All changes in the first hour: an hourly budget of 1 catches two of them, one late; a varying one both.
         let (world, window) = world(&[vec![(0, 5)], vec![(0, 5)], vec![(1, 5)]], 3);
-        let fixed = clairvoyant(&world, &spec(window, 1.0), Rule::OncePerSlot);
+        let fixed = clairvoyant(&world, &spec(window, 1.0), Constraint::OncePerSlot);
         assert!((fixed - 1.0).abs() < 1e-3, "versions live on: {fixed}");
-        let varying = clairvoyant(&world, &spec(window, 2.0 / 3.0 + 1e-6), Rule::VaryingBudget);
+        let varying = clairvoyant(&world, &spec(window, 2.0 / 3.0 + 1e-6), Constraint::VaryingBudget);
         assert!((varying - 2.0 / 3.0).abs() < 1e-3, "{varying}");
     }
 
@@ -341,10 +342,10 @@ mod tests {
         ) {
             let (world, window) = world(&pages, 4);
             let exact = exhaustive(&world, 4);
-            let bound = clairvoyant(&world, &spec(window, 1.0), Rule::OncePerSlot);
+            let bound = clairvoyant(&world, &spec(window, 1.0), Constraint::OncePerSlot);
             prop_assert!(bound >= exact - 1e-6, "{bound} < {exact}");
             // The bound is exact at the right prices; with four prices to find and many rounds they are found.
-            let bound = clairvoyant_in(4000, &world, &spec(window, 1.0), Rule::OncePerSlot);
+            let bound = clairvoyant_in(4000, &world, &spec(window, 1.0), Constraint::OncePerSlot);
             prop_assert!(bound >= exact - 1e-6, "{bound} < {exact}");
             prop_assert!(bound <= exact + 0.02, "{bound} above {exact}");
         }

@@ -1,8 +1,8 @@
-//! Rates and mean importances known, times unknown -> the most that visits can be expected to earn.
+//! Rates and mean importances, without the times of changes -> the most that visits can be expected to earn.
 //!
 //! With known Poisson rates a visit teaches nothing, so the best plan is fixed in advance. A visit at the end of
-//! slot t after one at s earns r(s, t) = R_t - exp(Lambda_s - Lambda_t) R_s, R the expected importance of the last
-//! change if nobody ever visited. In x = exp(-Lambda_t) the candidates s are lines whose slopes grow with s while
+//! slot t after one at s earns r(s, t) = R_t - exp(Lambda_s - Lambda_t) R_s, where R is the expected importance of the last
+//! change without any visit. In x = exp(-Lambda_t) the candidates s are lines whose slopes grow with s while
 //! x falls: an upper envelope with one pointer finds each slot's best predecessor in constant time.
 
 use perennial_core::schedule::{Goal, KnownPattern};
@@ -12,18 +12,18 @@ use rayon::prelude::*;
 use super::{BoundSpec, least_bound, uniform_price, values};
 use crate::world::{HOURS, World, WorldPage, hour_of_day, is_weekend};
 
-/// How many times prices are moved, first by the demand of a sample of the pages, then of all. Whatever the
-/// prices are, the bound holds; good ones make it tight.
+/// How many times prices are moved, first by the demand of a sample of the pages, then of all pages. The bound holds
+/// whatever the prices are; good prices make it tight.
 const SAMPLE_ROUNDS: usize = 40;
 const ROUNDS: usize = 8;
 const ONE_IN: usize = 4;
-/// Hours of a workday and of a weekend day: slots of one bucket share a price.
+/// Hours of a workday and of a weekend day. Slots of one bucket share a price.
 const N_BUCKETS: usize = 2 * HOURS;
 
 /// A page that changes at every look has a rate of 4.7 an hour.
 const MAX_SHARE: f64 = 0.991;
 
-/// A bound on the expected completeness of any crawler that knows the patterns and no more.
+/// A bound on the expected completeness of any crawler that knows only the patterns.
 pub fn pattern_known(world: &World, patterns: &[KnownPattern], spec: &BoundSpec) -> f64 {
     let n_slots = spec.n_slots();
     let slots: Vec<Slot> = (0..n_slots).map(|place| Slot::at(spec, place)).collect();
@@ -55,8 +55,8 @@ fn sample_prices(pages: &[ExpectedPage], slots: &[Slot], supply: &[f64]) -> Vec<
     least_bound(&supply, vec![price.max(1e-6 * highest); N_BUCKETS], SAMPLE_ROUNDS, demand).0
 }
 
-/// The pattern of each page for a scheduler with `n_periods` a day: the true one, or for a page without one the
-/// frequencies of its own changes in the whole world, which a crawler could at best have learned.
+/// The pattern of each page for a scheduler with `n_periods` a day. It is the true one, or for a page without one the
+/// frequencies of its changes in the whole world, which are the most that a crawler could have learned.
 pub fn known_rates(world: &World, n_periods: u16) -> Vec<KnownPattern> {
     let exposure = bucket_hours(world.start, world.end);
     world.pages.iter().map(|page| resample(&hourly_pattern(page, &exposure), n_periods)).collect()
@@ -86,8 +86,8 @@ fn hourly_pattern(page: &WorldPage, exposure: &[f64; N_BUCKETS]) -> [(f64, f64);
             (profile.rate[bucket % HOURS], profile.importance[bucket % HOURS])
         });
     }
-    // Pages that were polled change at looks, at most once in each: hours with a change are what can be caught,
-    // and a rate that gives their share stands for them.
+    // A page of a polled trace changes at a poll, at most once at each. So hours with a change are counted, and the rate is
+    // the one that gives this share of hours.
     let (mut n, mut sums) = ([0.0; N_BUCKETS], [0.0; N_BUCKETS]);
     for (place, change) in page.changes.iter().enumerate() {
         let hour = change.at.as_secs().div_euclid(3600);
@@ -129,7 +129,7 @@ fn resample(hourly: &[(f64, f64); N_BUCKETS], n_periods: u16) -> KnownPattern {
 struct Slot {
     bucket: usize,
     hours: f64,
-    /// Share of the day at its middle, and whether people are off.
+    /// Share of the day that has passed at the middle of the slot.
     of_day: f64,
     weekend: bool,
 }
@@ -146,11 +146,11 @@ impl Slot {
 
 /// What a page does in each slot, in expectation.
 struct ExpectedPage {
-    /// Worth of a unit of importance; all that existed is worth 1.
+    /// Value of a unit of importance; everything that existed is worth 1.
     value: f64,
-    /// Importance of the most important kind of change.
+    /// The highest importance of a change in any slot.
     highest: f64,
-    /// For each slot: changes expected, importance of one, probability of none.
+    /// For each slot the expected number of changes, the importance of one, and the probability of none.
     slots: Vec<(f32, f32, f32)>,
 }
 
@@ -190,8 +190,8 @@ fn expected_pages(
     pages
 }
 
-/// Where the rates are true, what is expected to be caught is a share of what is expected to exist; what happened
-/// to exist in one world is off by chance.
+/// Scales the values by what is expected to exist, where the rates are true. What existed in one world differs from that
+/// by chance.
 fn set_expected_values(pages: &mut [ExpectedPage], world: &World, goal: Goal) {
     let sum = |page: &ExpectedPage| page.slots.iter().map(|(n, mean, _)| f64::from(n * mean)).sum::<f64>();
     let sums: Vec<f64> = pages.iter().map(sum).collect();
@@ -212,7 +212,7 @@ fn demand_of_all<'a>(
     slots: &[Slot],
     prices: &[f64],
 ) -> (f64, Vec<f64>) {
-    // Who cannot pay the lowest price stays at home.
+    // A page whose best version is worth less than the lowest price wants no visit.
     let lowest = prices.iter().copied().fold(f64::INFINITY, f64::min);
     let buyers: Vec<&ExpectedPage> = pages.filter(|page| page.value * page.highest > lowest).collect();
     let parts: Vec<(f64, Vec<f64>)> = buyers
@@ -230,15 +230,15 @@ fn demand_of_all<'a>(
     })
 }
 
-/// A visit that may be the last one before the next: a line of the envelope.
+/// A visit that may be the predecessor of a later one: a line of the envelope.
 #[derive(Clone, Copy)]
 struct Candidate {
-    /// Slot plus one; 0 is the start.
+    /// Slot of the visit plus one; 0 stands for the start.
     visit: usize,
     net: f64,
     unvisited: f64,
     integral: f64,
-    /// From which integral on it is better than the candidate before it in the envelope.
+    /// The integral from which on it is better than the candidate before it in the envelope.
     since: f64,
 }
 
@@ -246,7 +246,7 @@ impl Candidate {
     const START: Candidate =
         Candidate { visit: 0, net: 0.0, unvisited: 0.0, integral: 0.0, since: f64::NEG_INFINITY };
 
-    /// From which integral on the later candidate is the better predecessor.
+    /// The integral from which on the later candidate is the better predecessor.
     fn overtaken_at(&self, later: &Candidate, value: f64) -> f64 {
         let ahead = later.net - self.net;
         if ahead <= 0.0 {
@@ -265,7 +265,7 @@ struct Planner {
 }
 
 impl Planner {
-    /// Adds the page's visits to `wanted` and answers its net gain.
+    /// Adds the page's visits to `wanted` and returns its net gain.
     fn best_plan(&mut self, page: &ExpectedPage, slots: &[Slot], prices: &[f64], wanted: &mut [f64]) -> f64 {
         self.envelope.clear();
         self.before.clear();

@@ -8,12 +8,13 @@ use perennial_core::observe::{Known, Observation, observe};
 use perennial_core::segment::{BlockTree, SegmentConfig, segment};
 use perennial_render::dom::Dom;
 use perennial_render::engine::base_url;
-use perennial_render::light::light_nodes;
+use perennial_render::parsed::parsed_nodes;
 use perennial_render::{Limits, Lookup, Pool, WorkerCommand, structural};
 
+use super::Filters;
 use super::plans::{Asked, Offer, Plans, Structure};
 use crate::archive::Archive;
-use crate::filters::Filters;
+use crate::settings::Seeds;
 
 /// One look at a page: its text as captured.
 pub struct Look<'a> {
@@ -31,7 +32,9 @@ pub struct Look<'a> {
 pub struct Analyst {
     pool: Pool,
     filters: Filters,
-    segment: SegmentConfig,
+    /// Whose `pin` and `ignore` say how their pages are cut.
+    seeds: Seeds,
+    usual: SegmentConfig,
     importance: ImportanceConfig,
     plans: Plans,
 }
@@ -48,15 +51,22 @@ impl Analyst {
         Analyst {
             pool: Pool::new(command, Limits::default()),
             filters,
-            segment: SegmentConfig::default(),
+            seeds: Seeds::default(),
+            usual: SegmentConfig::default(),
             importance: ImportanceConfig::default(),
             plans: Plans::default(),
         }
     }
 
-    /// An analyst who knows the archive's filter lists.
+    /// An analyst who knows the archive's filter lists and settings.
     pub fn for_archive(archive: &Archive) -> anyhow::Result<Analyst> {
-        Analyst::new(Filters::load(Some(archive.root()))?)
+        let analyst = Analyst::new(Filters::load(Some(archive.root()))?)?;
+        Ok(Analyst { seeds: archive.settings().seeds.clone(), ..analyst })
+    }
+
+    /// How a page is cut.
+    fn config(&self, url: &str) -> &SegmentConfig {
+        self.seeds.segment_config(url).unwrap_or(&self.usual)
     }
 
     /// The lists by which it knows advertisements.
@@ -67,14 +77,15 @@ impl Analyst {
     /// What a reader sees. A page with the structure of an earlier one is not laid out again (module `plans`).
     pub fn tree(&self, look: &Look<'_>) -> BlockTree {
         let dom = Dom::parse(look.html);
-        let (base, nodes) = (base_url(&dom, look.url), light_nodes(&dom));
+        let (base, nodes) = (base_url(&dom, look.url), parsed_nodes(&dom));
         let structure = Structure::of(&base, &nodes);
+        let config = self.config(look.url);
         let mut tree = match self.plans.offer(&structure, look.requisites) {
-            Offer::Layout(layout) => segment(&layout, &self.segment),
+            Offer::Layout(layout) => segment(&layout, config),
             Offer::None => self.lay_out(look, &dom, &structure),
             Offer::Check(layout) => {
                 let tree = self.lay_out(look, &dom, &structure);
-                if tree.clone().without_boxes() != segment(&layout, &self.segment).without_boxes() {
+                if tree.clone().without_boxes() != segment(&layout, config).without_boxes() {
                     self.plans.refuse(&structure);
                 }
                 tree
@@ -88,7 +99,7 @@ impl Analyst {
     /// The same by the engine, whatever is known of the page's structure.
     pub fn tree_in_full(&self, look: &Look<'_>) -> BlockTree {
         let rendered = self.pool.layout(look.html, look.url, look.requisites);
-        let mut tree = segment(&rendered.layout, &self.segment);
+        let mut tree = segment(&rendered.layout, self.config(look.url));
         tree.url = look.url.to_owned();
         tree.version = look.version.to_owned();
         tree
@@ -101,9 +112,9 @@ impl Analyst {
         match boxes.ok().and_then(|boxes| Some((structure.fill(&boxes)?, boxes))) {
             Some((layout, boxes)) => {
                 self.plans.keep(structure, boxes, asked);
-                segment(&layout, &self.segment)
+                segment(&layout, self.config(look.url))
             }
-            None => segment(&structural::layout(dom, look.url), &self.segment),
+            None => segment(&structural::layout(dom, look.url), self.config(look.url)),
         }
     }
 

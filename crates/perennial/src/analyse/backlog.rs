@@ -19,7 +19,7 @@ use rayon::prelude::*;
 use super::lesson::{KnownPage, Lesson};
 use super::reader::Readers;
 use super::{Analyst, Look, Requisites};
-use crate::archive::{Archive, LEFT_OUT_DIGEST, LeftOut, content};
+use crate::archive::{Archive, LEFT_OUT_DIGEST, LeftOut, links};
 use crate::store::{Capture, Commit, Kind, Store};
 
 /// Pages between two commits: what a crash may cost is analysed again.
@@ -193,7 +193,7 @@ impl PageAnalyst {
             return Ok(Some(without_layout(capture, known)));
         }
         let Some(payload) = archive.payload(store, capture)? else { return Ok(None) };
-        if !content::is_html(&payload.head) {
+        if !links::is_html(&payload.head) {
             return Ok(Some(without_layout(capture, known)));
         }
         let html = decode_text(&payload.bytes, payload.head.get("Content-Type").as_deref());

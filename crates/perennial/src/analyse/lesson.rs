@@ -3,12 +3,12 @@
 use anyhow::Context;
 use perennial_core::diff::Delta;
 use perennial_core::importance::Importance;
-use perennial_core::index::Indexer;
 use perennial_core::look::Seen;
 use perennial_core::noise::NoiseHistory;
 use perennial_core::observe::{Known, Observation};
 use perennial_core::page::PageId;
 use perennial_core::segment::{BlockTree, vixml};
+use perennial_core::threshold::IndexThreshold;
 use perennial_core::time::Timestamp;
 
 use crate::store::{Commit, KnownRow, LessonRow, Store, Worth};
@@ -219,9 +219,9 @@ fn is_worth_indexing(worth: &mut Worth, seen: Seen, now: Timestamp) -> bool {
     worth.first = worth.first.min(now);
     worth.total += importance.get();
     let periods = (now - worth.first).as_hours_f64().max(1.0);
-    let mut indexer = Indexer::new(worth.total / periods).gathered(worth.gathered);
-    let is_indexed = indexer.offer(importance);
-    worth.gathered = indexer.gathering();
+    let mut threshold = IndexThreshold::new(worth.total / periods).with_gathered(worth.gathered);
+    let is_indexed = threshold.offer(importance);
+    worth.gathered = threshold.gathered();
     is_indexed
 }
 

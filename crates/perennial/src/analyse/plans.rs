@@ -9,7 +9,7 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use perennial_core::layout::{Boxes, Layout, LightNode};
+use perennial_core::layout::{Boxes, Layout, ParsedNode};
 use perennial_core::segment::{NodeId, Plan, fingerprint};
 use perennial_render::resource::image_size;
 use perennial_render::{Captured, Lookup};
@@ -49,7 +49,7 @@ struct Entry {
 /// A parsed page on its way to a layout.
 pub(super) struct Structure<'a> {
     pub(super) base: &'a Url,
-    nodes: &'a [LightNode<'a>],
+    nodes: &'a [ParsedNode<'a>],
     fingerprint: NodeId,
     key: u64,
 }
@@ -66,7 +66,7 @@ pub(super) enum Offer<'a> {
 
 impl<'a> Structure<'a> {
     /// Reads the structure. Pages of one folder may share a layout: their relative addresses mean the same.
-    pub(super) fn of(base: &'a Url, nodes: &'a [LightNode<'a>]) -> Structure<'a> {
+    pub(super) fn of(base: &'a Url, nodes: &'a [ParsedNode<'a>]) -> Structure<'a> {
         let mut hasher = DefaultHasher::new();
         base.join(".").ok().as_ref().map(Url::as_str).hash(&mut hasher);
         let fingerprint = fingerprint(nodes, 0);
@@ -81,7 +81,7 @@ impl<'a> Structure<'a> {
 
     /// Images that have their size from the page: what is captured of them moves no box.
     fn sized_images(&self) -> HashSet<String> {
-        let attribute = |node: &LightNode<'_>, wanted: &str| {
+        let attribute = |node: &ParsedNode<'_>, wanted: &str| {
             node.attributes.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.to_string())
         };
         let images = self.nodes.iter().filter(|node| node.tag == "img");

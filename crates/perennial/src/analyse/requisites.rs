@@ -28,7 +28,14 @@ impl Requisites {
         readers.with(|archive, store| Ok(self.find_in(archive, store, url, time))).ok().flatten()
     }
 
-    fn find_in(&self, archive: &Archive, store: &Store, url: &str, time: Timestamp) -> Option<Captured> {
+    /// The same from a state that is open already.
+    pub(super) fn find_in(
+        &self,
+        archive: &Archive,
+        store: &Store,
+        url: &str,
+        time: Timestamp,
+    ) -> Option<Captured> {
         let capture = store.closest_payload(url, time).ok().flatten()?;
         if let Some(kept) = self.lock().get(&capture.digest) {
             return Some(Captured::clone(kept));

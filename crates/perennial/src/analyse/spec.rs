@@ -14,8 +14,8 @@ use perennial_core::time::Timestamp;
 use perennial_render::Captured;
 use url::Url;
 
-use super::{Analyst, Look, Readers, Requisites};
-use crate::archive::{self, Archive};
+use super::{Analyst, Look, Requisites};
+use crate::archive::{self, SharedSnapshot, Snapshot};
 use crate::fetch::{Client, Limits, Request};
 
 /// Redirects that are followed for a live page.
@@ -64,22 +64,33 @@ impl FromStr for PageSpec {
 }
 
 impl PageSpec {
-    /// Reads the page; `open` gives the archive when one is needed.
-    pub fn load(
+    /// What `open` gives, if the page is an archived one.
+    pub fn snapshot(
         &self,
-        open: impl FnOnce() -> anyhow::Result<Archive>,
+        open: impl FnOnce() -> anyhow::Result<Snapshot>,
+    ) -> anyhow::Result<Option<SharedSnapshot>> {
+        let is_archived = matches!(self, PageSpec::Archived { .. });
+        is_archived.then(|| open().map(SharedSnapshot::new)).transpose()
+    }
+
+    /// Reads the page; an archived one needs a snapshot ([`Self::snapshot`]).
+    pub fn load<'s>(
+        &self,
+        snapshot: Option<&'s SharedSnapshot>,
         allow_private: bool,
-    ) -> anyhow::Result<Page> {
+    ) -> anyhow::Result<Page<'s>> {
         match self {
             PageSpec::File(path) => load_file(path),
-            PageSpec::Archived { url, time } => load_archived(&open()?, url, *time),
+            PageSpec::Archived { url, time } => {
+                load_archived(snapshot.context("an archived page needs an archive")?, url, *time)
+            }
             PageSpec::Live(url) => load_live(url, allow_private),
         }
     }
 }
 
 /// A page and the way to what it needs.
-pub struct Page {
+pub struct Page<'s> {
     /// Its address.
     pub url: String,
     /// Name of the version: the time of the capture, or the file.
@@ -88,35 +99,34 @@ pub struct Page {
     pub time: Timestamp,
     /// Its text.
     pub html: String,
-    requisites: Origin,
+    requisites: Origin<'s>,
 }
 
-enum Origin {
+enum Origin<'s> {
     Folder(PathBuf),
-    Archive(Box<Readers>, Requisites),
+    Archive(&'s SharedSnapshot, Requisites),
     Network(Box<Live>),
 }
 
-impl Page {
+impl Page<'_> {
     /// A stylesheet or image of the page, from where the page came from.
     pub fn requisite(&self, url: &str) -> Option<Captured> {
         match &self.requisites {
             Origin::Folder(folder) => beside(folder, &self.url, url),
-            Origin::Archive(readers, requisites) => requisites.find(readers, url, self.time),
+            Origin::Archive(snapshot, requisites) => {
+                let snapshot = snapshot.lock();
+                requisites.find_in(snapshot.archive(), snapshot.store(), url, self.time)
+            }
             Origin::Network(live) => live.fetch(&Url::parse(url).ok()?).ok().map(|(_, captured)| captured),
         }
     }
 }
 
 impl Analyst {
-    /// The blocks of what a user calls a page; `open` gives the archive when one is needed.
-    pub fn tree_of(
-        &self,
-        spec: &PageSpec,
-        open: impl FnOnce() -> anyhow::Result<Archive>,
-    ) -> anyhow::Result<BlockTree> {
+    /// The blocks of what a user calls a page; an archived one needs a snapshot.
+    pub fn tree_of(&self, spec: &PageSpec, snapshot: Option<&SharedSnapshot>) -> anyhow::Result<BlockTree> {
         // The user named the page: one at home is as good as any.
-        let page = spec.load(open, true)?;
+        let page = spec.load(snapshot, true)?;
         if is_vixml(&page.html) {
             return vixml::read(&page.html).with_context(|| format!("cannot read {}", page.version));
         }
@@ -139,7 +149,7 @@ fn is_vixml(text: &str) -> bool {
     start.starts_with("<Document")
 }
 
-fn load_file(path: &Path) -> anyhow::Result<Page> {
+fn load_file(path: &Path) -> anyhow::Result<Page<'static>> {
     if !path.is_file() {
         bail!(
             "cannot read the page {}: neither a file nor an address; write page.html, https://host/page or \
@@ -177,24 +187,27 @@ fn beside(folder: &Path, page: &str, wanted: &str) -> Option<Captured> {
     Some(Captured { status: 200, content_type: content_type.to_string(), body })
 }
 
-fn load_archived(archive: &Archive, url: &str, time: Option<Timestamp>) -> anyhow::Result<Page> {
-    let store = archive.store()?;
+fn load_archived<'s>(
+    shared: &'s SharedSnapshot,
+    url: &str,
+    time: Option<Timestamp>,
+) -> anyhow::Result<Page<'s>> {
+    let snapshot = shared.lock();
     let near = time.unwrap_or_else(archive::now);
     let missing = || {
         format!(
             "the archive has no capture of {url}: see `perennial info`, or leave out @TIME to fetch it live"
         )
     };
-    let capture = store.closest_payload(url, near)?.with_context(missing)?;
-    let payload = archive.payload(&store, &capture)?.with_context(missing)?;
+    let capture = snapshot.store().closest_payload(url, near)?.with_context(missing)?;
+    let payload = snapshot.payload(&capture)?.with_context(missing)?;
     let html = decode_text(&payload.bytes, payload.head.get("Content-Type").as_deref()).into_owned();
-    drop(store);
-    let requisites = Origin::Archive(Box::new(Readers::new(archive)), Requisites::default());
+    let requisites = Origin::Archive(shared, Requisites::default());
     let version = capture.time.to_rfc3339();
     Ok(Page { url: capture.url, version, time: capture.time, html, requisites })
 }
 
-fn load_live(url: &str, allow_private: bool) -> anyhow::Result<Page> {
+fn load_live(url: &str, allow_private: bool) -> anyhow::Result<Page<'static>> {
     let agent = concat!("perennial/", env!("CARGO_PKG_VERSION")).to_string();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let limits = Limits { max_body_bytes: MAX_BODY_BYTES, ..Limits::default() };

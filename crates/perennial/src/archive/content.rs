@@ -1,54 +1,64 @@
-//! HTTP head and stored body -> what the state keeps of it: index fields, and the addresses a page links to.
+//! HTTP head and facts about an exchange -> index fields, what kind of answer it is, what it was fetched for.
 //!
 //! Used by the writer on what it writes and by the scan on what it reads, so that both give the same rows.
 
-use perennial_core::canonical;
-use perennial_core::charset::decode_with_charset;
 use perennial_core::http::HttpHead;
-use perennial_core::links::find_links;
-use perennial_core::payload::{Limits, decode};
-use perennial_core::surt::surt;
 use perennial_core::verdict::{self, AnswerKind};
 use url::Url;
 
-use crate::store::{Kind, LinkTarget};
+use super::links::{is_html, redirect_of};
+use crate::store::{Kind, PageKind};
 
-/// Longer pages are archived like any other, but nobody reads them for links.
-pub(crate) const MAX_HTML_BYTES: u64 = 16 << 20;
+/// The fact that says how an address was reached, as the WARC standard names it. One letter a hop, as other crawlers
+/// write them: L link, R redirect, E embedded, P prerequisite such as robots.txt, M sitemap; none for a seed.
+pub const HOPS: &str = "hopsFromSeed";
+
+/// Facts about an exchange that are read; no crawler writes so many.
+pub(crate) const MAX_FACT_BYTES: usize = 64 << 10;
+
+/// The hops of an address that the crawl knows as this, so many hops from its seed or from the page that needs it.
+pub fn hops_of(kind: PageKind, depth: u32, n_redirects: u32) -> String {
+    let (letter, n_hops) = match kind {
+        PageKind::Page => ("L", depth),
+        PageKind::Requisite => ("E", depth.max(1)),
+        PageKind::Sitemap => ("M", depth.max(1)),
+    };
+    letter.repeat(n_hops as usize) + &"R".repeat(n_redirects as usize)
+}
+
+/// What an exchange was made for: what its hops say; where nobody wrote them, HTML that was delivered is a page. `None`:
+/// nobody can tell.
+pub(crate) fn purpose_of(hops: Option<&str>, kind: Kind, head: &HttpHead) -> Option<PageKind> {
+    match (hops, kind) {
+        (Some(hops), Kind::Response | Kind::Revisit) => purpose_by_hops(hops),
+        (None, Kind::Response) => is_html(head).then_some(PageKind::Page),
+        _ => None,
+    }
+}
+
+/// A redirect is what the address before it was.
+pub(crate) fn purpose_by_hops(hops: &str) -> Option<PageKind> {
+    match hops.trim().trim_end_matches('R').chars().next_back() {
+        None | Some('L') => Some(PageKind::Page),
+        Some('E' | 'X' | 'P') => Some(PageKind::Requisite),
+        Some('M' | 'S') => Some(PageKind::Sitemap),
+        Some(_) => None,
+    }
+}
+
+/// The hops among the facts of a metadata record.
+pub(crate) fn hops_in(facts: &[u8]) -> Option<String> {
+    let line_of = |line: &[u8]| {
+        let (name, value) = std::str::from_utf8(line).ok()?.split_once(':')?;
+        name.trim().eq_ignore_ascii_case(HOPS).then(|| value.trim().to_string())
+    };
+    facts.split(|&byte| byte == b'\n').find_map(line_of)
+}
 
 /// The media type as index files have it: the field's value up to the first blank or semicolon.
 pub(crate) fn index_mime(content_type: &str) -> Option<String> {
     let word = content_type.split(|c: char| c == ';' || c.is_whitespace()).next()?;
     (!word.is_empty()).then(|| word.to_string())
-}
-
-/// True when the body is worth reading for links: HTML that was delivered.
-pub(crate) fn is_html(head: &HttpHead) -> bool {
-    head.status().is_some_and(|status| (200..300).contains(&status))
-        && head.media_type().is_some_and(|mime| mime == "text/html" || mime == "application/xhtml+xml")
-}
-
-/// Where a response leads: the links of an HTML body, or the target of a redirect. `body` is as stored, and
-/// needed only when [`is_html`] says so. `None` when the response says nothing about links.
-pub(crate) fn links_of(url: &str, head: &HttpHead, body: Option<&[u8]>) -> Option<Vec<LinkTarget>> {
-    let base = Url::parse(url).ok()?;
-    if head.status().is_some_and(|status| (300..400).contains(&status)) {
-        let mut target = base.join(head.get("Location")?.trim()).ok()?;
-        target.set_fragment(None);
-        return Some(vec![link_target(target.into())]);
-    }
-    let body = body.filter(|_| is_html(head))?;
-    let limits = Limits { max_bytes: 2 * MAX_HTML_BYTES, ..Limits::default() };
-    let decoded = decode(head, body, limits);
-    let (text, charset) = decode_with_charset(&decoded.bytes, head.get("Content-Type").as_deref());
-    let mut targets: Vec<String> = find_links(&text, &base, charset)
-        .into_iter()
-        .filter(|link| link.kind.is_page())
-        .map(|link| link.url)
-        .collect();
-    targets.sort_unstable();
-    targets.dedup();
-    Some(targets.into_iter().map(link_target).collect())
 }
 
 /// What kind of answer a record holds, and what tells it from another where that is not its digest; `None` when the record is
@@ -66,16 +76,43 @@ pub(crate) fn look_of(
         return (None, None);
     }
     let answer = AnswerKind::of_answer(status, is_broken_off);
-    let target = (answer == AnswerKind::Redirect).then(|| redirect_of(url, head)).flatten();
+    let target =
+        (answer == AnswerKind::Redirect).then(|| redirect_of(&Url::parse(url).ok()?, head)).flatten();
     let target = target.as_ref().map(Url::as_str);
     (Some(answer), verdict::identity_of(answer, status, target))
 }
 
-/// Where a redirect leads.
-pub(crate) fn redirect_of(url: &str, head: &HttpHead) -> Option<Url> {
-    canonical::resolve(&Url::parse(url).ok()?, &head.get("Location")?)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn link_target(url: String) -> LinkTarget {
-    LinkTarget { surt: surt(&url), url }
+    #[test]
+    fn hops_tell_what_an_exchange_was_made_for() {
+        let plain = HttpHead::parse(b"HTTP/1.1 200 OK\r\nContent-Type: application/pdf\r\n\r\n");
+        let of = |hops: &str| purpose_of(Some(hops), Kind::Response, &plain);
+        assert_eq!([of(""), of("LL"), of("LRR"), of("R")], [Some(PageKind::Page); 4]);
+        assert_eq!([of("LLE"), of("P"), of("ER")], [Some(PageKind::Requisite); 3]);
+        assert_eq!((of("M"), of("?")), (Some(PageKind::Sitemap), None));
+        for (kind, depth) in
+            [(PageKind::Page, 0), (PageKind::Page, 3), (PageKind::Requisite, 1), (PageKind::Sitemap, 2)]
+        {
+            assert_eq!(of(&hops_of(kind, depth, 2)), Some(kind));
+        }
+    }
+
+    #[test]
+    fn without_hops_html_is_a_page_and_the_rest_is_unknown() {
+        let html = HttpHead::parse(b"HTTP/1.1 200 OK\r\nContent-Type: text/HTML; x\r\n\r\n");
+        let image = HttpHead::parse(b"HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\n");
+        assert_eq!(purpose_of(None, Kind::Response, &html), Some(PageKind::Page));
+        assert_eq!(purpose_of(None, Kind::Response, &image), None);
+        assert_eq!(purpose_of(None, Kind::Revisit, &html), None);
+    }
+
+    #[test]
+    fn facts_are_read_as_they_are_written() {
+        assert_eq!(hops_in(b"fetchTimeMs: 3\r\nhopsFromSeed: LE\r\n"), Some("LE".into()));
+        assert_eq!(hops_in(b"HOPSFROMSEED:\r\n"), Some(String::new()));
+        assert_eq!(hops_in(b"via: x\r\n\xff\xfe: y"), None);
+    }
 }

@@ -11,9 +11,9 @@ use perennial_core::warc::{
     Compression, NewRecord, RecordId, RecordIds, Sha1Stream, Truncation, WarcWriter, sha1_label,
 };
 
-use super::content::{MAX_HTML_BYTES, is_html, links_of};
+use super::links::{PageLinks, drawn_page, kept_links};
 use super::writer::random_seed;
-use crate::store::LinkTarget;
+use crate::store::{Kind, LinkTarget};
 
 /// A response's body as it came over the wire.
 pub enum Body<'a> {
@@ -53,8 +53,8 @@ pub struct Exchange<'a> {
     pub metadata: &'a [(&'a str, &'a str)],
     /// Things computed from this capture.
     pub derived: &'a [Derived<'a>],
-    /// The addresses it links to where the caller has them already; `None`: found here.
-    pub links: Option<Vec<LinkTarget>>,
+    /// What [`super::links`] found in it where the caller has asked already; `None`: found here.
+    pub links: Option<PageLinks>,
 }
 
 /// The costly part of an append, which any thread can do beforehand: digests, and the records as they are
@@ -198,22 +198,19 @@ impl Body<'_> {
     }
 }
 
-pub(super) fn find_links_in(
+/// The links that the state keeps of an exchange that is stored as a capture of this kind.
+pub(super) fn links_of(
     exchange: &mut Exchange<'_>,
     head: &HttpHead,
-    body: &Hashed,
+    kind: Kind,
 ) -> io::Result<Option<Vec<LinkTarget>>> {
-    if !is_html(head) || body.length > MAX_HTML_BYTES {
-        return Ok(links_of(exchange.url, head, None));
+    if let Some(links) = exchange.links.take() {
+        return Ok(links.of_capture(kind));
     }
-    Ok(match &mut exchange.body {
-        Body::Bytes(bytes) => links_of(exchange.url, head, Some(bytes)),
-        spooled => {
-            let mut bytes = Vec::new();
-            spooled.reader()?.read_to_end(&mut bytes)?;
-            links_of(exchange.url, head, Some(&bytes))
-        }
-    })
+    let url = exchange.url;
+    let is_drawn = |derived: &&Derived<'_>| drawn_page(derived.uri) == Some(url);
+    let drawn = exchange.derived.iter().find(is_drawn).map(|derived| derived.bytes);
+    Ok(kept_links(url, kind, head, exchange.body.reader()?, drawn))
 }
 
 pub(super) fn with_ip(record: NewRecord<'_>, ip: Option<IpAddr>) -> NewRecord<'_> {

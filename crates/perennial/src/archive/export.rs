@@ -1,8 +1,7 @@
 //! A part of the archive -> one file that other tools read: WARC, CDXJ, or WACZ (1.1.1) with everything inside.
 //!
 //! An exchange goes whole: response, request, metadata, what was derived. A revisit whose payload was captured
-//! outside the part takes that payload's record along, or it could not be replayed. Memory is constant:
-//! what is chosen and the lines of the new index wait in temporary tables of SQLite.
+//! outside the part takes that payload's record along, or it could not be replayed. Memory is constant.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -10,7 +9,6 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use anyhow::{Context, bail};
 use perennial_core::time::Timestamp;
 use perennial_core::warc::{Compression, Item, NewRecord, RecordIds, WarcReader, WarcWriter};
-use rusqlite::params;
 use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -20,8 +18,8 @@ use super::index::line_of;
 use super::transcribe::transcribe;
 use super::trees::write_trees;
 use super::writer::random_seed;
-use super::{Archive, files};
-use crate::store::{Capture, Filter, Store};
+use super::{Archive, Snapshot, files};
+use crate::store::{Capture, Chosen, Filter, Group};
 
 /// Name of the WARC file inside a WACZ.
 const WARC_IN_WACZ: &str = "data.warc.gz";
@@ -56,7 +54,7 @@ pub struct ExportReport {
 /// Writes the captures that the filter lets through to `out`, a new file, with the blocks of each analysed page if
 /// asked for. `progress` hears of captures written.
 pub fn export(
-    archive: &Archive,
+    snapshot: &Snapshot,
     format: Format,
     filter: &Filter,
     with_trees: bool,
@@ -64,98 +62,98 @@ pub fn export(
     out: &mut File,
     progress: &dyn Fn(u64),
 ) -> anyhow::Result<ExportReport> {
-    let store = archive.store()?;
-    let mut report = choose(&store, filter)?;
-    if report.n_captures == 0 {
+    let chosen = snapshot.store().choose(filter)?;
+    if chosen.n_captures == 0 {
         bail!("no capture fits: see what there is with `perennial info`");
     }
-    match format {
-        Format::Cdxj => write_cdxj(&store, filter, out)?,
-        Format::Warc => {
-            let mut counted = Counted::new(&mut *out);
-            write_warc(archive, &store, "export.warc.gz", now, &mut counted, progress)?;
-            report.n_trees = if with_trees { write_trees(&store, &mut counted)? } else { 0 };
+    let part = Part { archive: snapshot.archive(), chosen, with_trees, now, progress };
+    let n_trees = match format {
+        Format::Cdxj => {
+            write_cdxj(snapshot, filter, out)?;
+            0
         }
-        Format::Wacz => report.n_trees = write_wacz(archive, &store, with_trees, now, out, progress)?,
-    }
+        Format::Warc => part.write_warc("export.warc.gz", &mut Counted::new(&mut *out))?,
+        Format::Wacz => part.write_wacz(out)?,
+    };
     out.sync_all()?;
-    report.bytes = out.metadata()?.len();
-    Ok(report)
+    Ok(ExportReport {
+        n_captures: part.chosen.n_captures,
+        n_origins: part.chosen.n_origins,
+        n_trees,
+        bytes: out.metadata()?.len(),
+    })
 }
 
-/// Fills the temporary table `chosen` with capture numbers.
-fn choose(store: &Store, filter: &Filter) -> anyhow::Result<ExportReport> {
-    let connection = store.connection();
-    connection.execute_batch(
-        "DROP TABLE IF EXISTS temp.chosen; DROP TABLE IF EXISTS temp.lines;
-         CREATE TEMP TABLE chosen (capture INTEGER PRIMARY KEY, is_asked_for INTEGER NOT NULL);
-         CREATE TEMP TABLE lines (line TEXT NOT NULL);
-         BEGIN",
-    )?;
-    let mut report = ExportReport::default();
-    store.each_capture(filter, |capture| {
-        connection.prepare_cached("INSERT INTO chosen VALUES (?1, 1)")?.execute([capture.id])?;
-        report.n_captures += 1;
-        Ok(())
-    })?;
-    report.n_origins = connection.execute(
-        "INSERT OR IGNORE INTO chosen SELECT DISTINCT coalesce(
-             (SELECT v.origin FROM versions v WHERE v.page = c.page AND v.digest = c.digest),
-             (SELECT v.origin FROM versions v WHERE v.digest = c.digest AND v.origin IS NOT NULL LIMIT 1)) AS o, 0
-         FROM chosen JOIN captures c ON c.id = chosen.capture WHERE c.kind = 1 AND o IS NOT NULL",
-        [],
-    )? as u64;
-    connection.execute_batch("COMMIT")?;
-    Ok(report)
+/// What of the archive goes out.
+struct Part<'a> {
+    archive: &'a Archive,
+    chosen: Chosen<'a>,
+    with_trees: bool,
+    now: Timestamp,
+    progress: &'a dyn Fn(u64),
 }
 
-fn write_cdxj(store: &Store, filter: &Filter, out: &mut File) -> anyhow::Result<()> {
+fn write_cdxj(snapshot: &Snapshot, filter: &Filter, out: &mut File) -> anyhow::Result<()> {
     let mut out = io::BufWriter::new(out);
+    let store = snapshot.store();
     super::index::each_line_sorted(|each| store.each_capture(filter, each), |line| writeln!(out, "{line}"))?;
     Ok(out.flush()?)
 }
 
-/// Writes the chosen exchanges, in the order in which the archive has them, and notes their new index lines.
-fn write_warc<W: Write>(
-    archive: &Archive,
-    store: &Store,
-    name: &str,
-    now: Timestamp,
-    out: &mut Counted<W>,
-    progress: &dyn Fn(u64),
-) -> anyhow::Result<()> {
-    write_warcinfo(archive, name, now, out)?;
-    let mut source: Option<(String, File)> = None;
-    store.connection().execute_batch("BEGIN")?;
-    each_group(store, |group| {
-        let file = match &mut source {
-            Some((open, file)) if *open == group.file => file,
-            _ => {
-                let file = files::open(&archive.warc_dir(), &group.file)
-                    .with_context(|| format!("cannot open {} of the archive", group.file))?;
-                &mut source.insert((group.file.clone(), file)).1
-            }
-        };
-        let places = copy_group(file, &group, out)
-            .with_context(|| format!("cannot copy from {} at {}", group.file, group.offset))?;
-        for capture in &group.captures {
-            let Some(&(_, offset, length)) = places.iter().find(|place| place.0 == capture.offset) else {
-                bail!("{} has no sound record at {}: see `perennial verify`", group.file, capture.offset);
+impl Part<'_> {
+    /// Writes the chosen exchanges, in the order in which the archive has them, and notes their new index lines. Gives the
+    /// number of trees.
+    fn write_warc<W: Write>(&self, name: &str, out: &mut Counted<W>) -> anyhow::Result<u64> {
+        write_warcinfo(self.archive, name, self.now, out)?;
+        let mut source: Option<(String, File)> = None;
+        self.chosen.each_group(|group| {
+            let file = match &mut source {
+                Some((open, file)) if *open == group.file => file,
+                _ => {
+                    let file = files::open(&self.archive.warc_dir(), &group.file)
+                        .with_context(|| format!("cannot open {} of the archive", group.file))?;
+                    &mut source.insert((group.file.clone(), file)).1
+                }
             };
-            // A player would show the 304 itself, an empty page; without its line it shows the capture before,
-            // which is the same content.
-            if capture.status == Some(304) {
-                continue;
+            let places = copy_group(file, &group, out)
+                .with_context(|| format!("cannot copy from {} at {}", group.file, group.offset))?;
+            for capture in &group.captures {
+                self.note_line(name, capture, &places)?;
             }
-            let moved = Capture { offset, length, file: name.to_string(), ..capture.clone() };
-            let mut statement = store.connection().prepare_cached("INSERT INTO lines VALUES (?1)")?;
-            statement.execute([line_of(&moved)])?;
+            (self.progress)(group.captures.len() as u64);
+            Ok(())
+        })?;
+        if self.with_trees { write_trees(&self.chosen, out) } else { Ok(0) }
+    }
+
+    /// The line of a capture in its new place.
+    fn note_line(&self, name: &str, capture: &Capture, places: &[(u64, u64, u64)]) -> anyhow::Result<()> {
+        let Some(&(_, offset, length)) = places.iter().find(|place| place.0 == capture.offset) else {
+            bail!("{} has no sound record at {}: see `perennial verify`", capture.file, capture.offset);
+        };
+        // A player would show the 304 itself, an empty page; without its line it shows the capture before,
+        // which is the same content.
+        if capture.status == Some(304) {
+            return Ok(());
         }
-        progress(group.captures.len() as u64);
-        Ok(())
-    })?;
-    store.connection().execute_batch("COMMIT")?;
-    Ok(())
+        let moved = Capture { offset, length, file: name.to_string(), ..capture.clone() };
+        self.chosen.add_line(&line_of(&moved))
+    }
+
+    fn write_wacz(&self, out: &mut File) -> anyhow::Result<u64> {
+        let mut n_trees = 0;
+        let mut wacz = Wacz { zip: zip::ZipWriter::new(io::BufWriter::new(out)), resources: Vec::new() };
+        wacz.add(&format!("archive/{WARC_IN_WACZ}"), |out| {
+            n_trees = self.write_warc(WARC_IN_WACZ, &mut Counted::new(out))?;
+            Ok(())
+        })?;
+        let mut blocks = String::new();
+        wacz.add("indexes/index.cdx.gz", |out| write_index_blocks(&self.chosen, out, &mut blocks))?;
+        wacz.add("indexes/index.idx", |out| Ok(out.write_all(blocks.as_bytes())?))?;
+        wacz.add("pages/pages.jsonl", |out| write_pages(&self.chosen, out))?;
+        wacz.finish(self.archive, self.now)?;
+        Ok(n_trees)
+    }
 }
 
 fn write_warcinfo<W: Write>(
@@ -177,31 +175,6 @@ fn write_warcinfo<W: Write>(
     }
     let record = NewRecord::warcinfo(RecordIds::new(random_seed()).next_id(), now, name, &facts);
     WarcWriter::new(out, 0, Compression::default())?.write(&record)?;
-    Ok(())
-}
-
-/// Records that belong together, and the captures among them that go into the index.
-struct Group {
-    file: String,
-    offset: u64,
-    length: u64,
-    captures: Vec<Capture>,
-}
-
-fn each_group(store: &Store, mut each: impl FnMut(Group) -> anyhow::Result<()>) -> anyhow::Result<()> {
-    let mut statement = store.connection().prepare(
-        "SELECT DISTINCT c.file, c.group_offset, c.group_length, f.name FROM chosen
-         JOIN captures c ON c.id = chosen.capture JOIN files f ON f.id = c.file ORDER BY c.file, c.group_offset",
-    )?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let (offset, length) = (row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64);
-        let file: String = row.get(3)?;
-        // What was derived from a capture goes with it, so the index of the export names it too.
-        let mut captures = store.captures_in(&file, offset, 64)?;
-        captures.retain(|capture| capture.group_offset == offset);
-        each(Group { file, offset, length, captures })?;
-    }
     Ok(())
 }
 
@@ -243,32 +216,6 @@ fn copy_group<W: Write>(
         }
     }
     Ok(places)
-}
-
-fn write_wacz(
-    archive: &Archive,
-    store: &Store,
-    with_trees: bool,
-    now: Timestamp,
-    out: &mut File,
-    progress: &dyn Fn(u64),
-) -> anyhow::Result<u64> {
-    let mut n_trees = 0;
-    let mut wacz = Wacz { zip: zip::ZipWriter::new(io::BufWriter::new(out)), resources: Vec::new() };
-    wacz.add(&format!("archive/{WARC_IN_WACZ}"), |out| {
-        let mut counted = Counted::new(out);
-        write_warc(archive, store, WARC_IN_WACZ, now, &mut counted, progress)?;
-        if with_trees {
-            n_trees = write_trees(store, &mut counted)?;
-        }
-        Ok(())
-    })?;
-    let mut blocks = String::new();
-    wacz.add("indexes/index.cdx.gz", |out| write_index_blocks(store, out, &mut blocks))?;
-    wacz.add("indexes/index.idx", |out| Ok(out.write_all(blocks.as_bytes())?))?;
-    wacz.add("pages/pages.jsonl", |out| write_pages(store, out))?;
-    wacz.finish(archive, now)?;
-    Ok(n_trees)
 }
 
 /// A WACZ under construction.
@@ -320,46 +267,50 @@ impl<W: Write + Seek> Wacz<W> {
 }
 
 /// The sorted lines in gzip members of some thousand, and for each member a line that says where it is.
-fn write_index_blocks(store: &Store, out: &mut dyn Write, blocks: &mut String) -> anyhow::Result<()> {
+fn write_index_blocks(chosen: &Chosen<'_>, out: &mut dyn Write, blocks: &mut String) -> anyhow::Result<()> {
     blocks.push_str("!meta 0 {\"format\": \"cdxj-gzip-1.0\", \"filename\": \"index.cdx.gz\"}\n");
-    let mut statement = store.connection().prepare("SELECT line FROM lines ORDER BY line")?;
-    let mut rows = statement.query([])?;
+    let mut lines: Vec<String> = Vec::with_capacity(LINES_PER_BLOCK);
     let mut offset = 0;
-    loop {
-        let mut member = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-        let mut first = None;
-        for _ in 0..LINES_PER_BLOCK {
-            let Some(row) = rows.next()? else { break };
-            let line: String = row.get(0)?;
-            writeln!(member, "{line}")?;
-            first.get_or_insert(line);
+    chosen.each_line(|line| {
+        lines.push(line.to_string());
+        if lines.len() == LINES_PER_BLOCK {
+            offset += write_index_block(&lines, offset, out, blocks)?;
+            lines.clear();
         }
-        let Some(first) = first else { return Ok(()) };
-        let member = member.finish()?;
-        out.write_all(&member)?;
-        let digest = data_encoding::HEXLOWER.encode(&Sha256::digest(&member));
-        let place = json!({ "offset": offset, "length": member.len(), "digest": format!("sha256:{digest}"), "filename": "index.cdx.gz" });
-        let prefix = first.split('{').next().unwrap_or_default();
-        blocks.push_str(&format!("{prefix}{place}\n"));
-        offset += member.len();
+        Ok(())
+    })?;
+    if !lines.is_empty() {
+        write_index_block(&lines, offset, out, blocks)?;
     }
+    Ok(())
+}
+
+/// Gives the member's length.
+fn write_index_block(
+    lines: &[String],
+    offset: usize,
+    out: &mut dyn Write,
+    blocks: &mut String,
+) -> anyhow::Result<usize> {
+    let mut member = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    lines.iter().try_for_each(|line| writeln!(member, "{line}"))?;
+    let member = member.finish()?;
+    out.write_all(&member)?;
+    let digest = data_encoding::HEXLOWER.encode(&Sha256::digest(&member));
+    let place = json!({ "offset": offset, "length": member.len(), "digest": format!("sha256:{digest}"), "filename": "index.cdx.gz" });
+    let prefix = lines.first().and_then(|line| line.split('{').next()).unwrap_or_default();
+    blocks.push_str(&format!("{prefix}{place}\n"));
+    Ok(member.len())
 }
 
 /// The HTML captures that were asked for: what a reader can start from.
-fn write_pages(store: &Store, out: &mut dyn Write) -> anyhow::Result<()> {
+fn write_pages(chosen: &Chosen<'_>, out: &mut dyn Write) -> anyhow::Result<()> {
     let mut out = io::BufWriter::new(out);
     writeln!(out, "{}", json!({ "format": "json-pages-1.0", "id": "pages", "title": "All Pages" }))?;
-    let mut statement = store.connection().prepare(
-        "SELECT c.id, p.url, c.time FROM chosen JOIN captures c ON c.id = chosen.capture JOIN pages p ON p.id = c.page
-         WHERE is_asked_for AND c.kind <= 1 AND c.status = 200 AND p.mime IN ('text/html', 'application/xhtml+xml')
-         ORDER BY c.time, c.id",
-    )?;
-    let mut rows = statement.query(params![])?;
-    while let Some(row) = rows.next()? {
-        let (id, url, millis): (i64, String, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        let ts = Timestamp::from_millis(millis).to_rfc3339();
-        writeln!(out, "{}", json!({ "id": id.to_string(), "url": url, "ts": ts }))?;
-    }
+    chosen.each_page(|id, url, time| {
+        let page = json!({ "id": id.to_string(), "url": url, "ts": time.to_rfc3339() });
+        Ok(writeln!(out, "{page}")?)
+    })?;
     Ok(out.flush()?)
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use perennial_core::time::Timestamp;
 
-use super::settings::WarcTable;
+use crate::settings::WarcTable;
 
 /// A file that is being written has this behind its name, as other tools expect.
 pub(crate) const OPEN_SUFFIX: &str = ".open";

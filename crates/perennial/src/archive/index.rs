@@ -1,37 +1,24 @@
 //! Captures -> sorted CDXJ files in `index/`, merged as they grow, never loaded whole.
 //!
 //! Like a log-structured merge tree: captures that are in the state and in no file yet (the tail) become a
-//! sorted run when a writer closes; runs of like size are merged into one. Each run holds the captures
-//! numbered `first..=last`, and together the runs hold all up to the tail. A lookup is one binary search per
-//! run. A run is complete on disk before the state names it, so a crash leaves at most a file to sweep up.
+//! sorted run now and then; runs of like size are merged into one ([`super::indexer`] says when). Each run holds the
+//! captures numbered `first..=last`, and together the runs hold all up to the tail. A lookup is one binary search per
+//! run and one question to the state. A run is complete on disk before the state names it, so a crash leaves at most a
+//! file to sweep up.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use rusqlite::params;
-
-use super::{Archive, sync_dir};
-use crate::store::{Capture, Kind, Store};
 use perennial_core::cdxj::{self, CdxjLine, SortedCdxj};
 use perennial_core::surt::KeyRange;
 
+use super::{Snapshot, sync_dir};
+use crate::store::{Capture, Kind, Run, Store};
+
 /// A run is merged with the one before it unless that one is so many times larger.
 const GROWTH: u64 = 4;
-
-/// One sorted file.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Run {
-    /// Its name in `index/`.
-    pub name: String,
-    /// Number of the first capture in it.
-    pub first_capture: i64,
-    /// Number of the last capture in it.
-    pub last_capture: i64,
-    /// Its length.
-    pub bytes: u64,
-}
 
 /// The index line of a capture, as `cdxj-indexer` would write it.
 pub fn line_of(capture: &Capture) -> String {
@@ -53,50 +40,85 @@ pub fn line_of(capture: &Capture) -> String {
     .to_string()
 }
 
-/// The runs that the state names, oldest captures first.
-pub fn runs(store: &Store) -> anyhow::Result<Vec<Run>> {
-    let mut statement = store
-        .connection()
-        .prepare("SELECT name, first_capture, last_capture, bytes FROM runs ORDER BY first_capture")?;
-    let rows = statement.query_map([], |row| {
-        Ok(Run {
-            name: row.get(0)?,
-            first_capture: row.get(1)?,
-            last_capture: row.get(2)?,
-            bytes: row.get::<_, i64>(3)? as u64,
-        })
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
+/// The number of the first capture that no run holds.
+pub(super) fn tail_start(runs: &[Run]) -> i64 {
+    runs.last().map_or(1, |run| run.last_capture + 1)
 }
 
-/// Writes the tail as a new run and merges runs of like size.
-pub fn flush_tail(store: &mut Store, dir: &Path) -> anyhow::Result<()> {
-    let mut runs = runs(store)?;
-    let first = runs.last().map_or(1, |run| run.last_capture + 1);
-    let last: i64 =
-        store.connection().query_row("SELECT coalesce(max(id), 0) FROM captures", [], |row| row.get(0))?;
-    if last < first {
-        return Ok(());
+/// Writes the tail as a new run and merges runs of like size, at once.
+pub(super) fn flush_tail(store: &mut Store, dir: &Path) -> anyhow::Result<()> {
+    let (first, last) = (tail_start(&store.runs()?), store.last_capture_number()?);
+    if first <= last {
+        let run = write_tail(store, dir, first, last)?;
+        adopt(store, dir, &run, &[])?;
     }
-    let path = run_path(dir, first, last);
-    write_run(&path, |out| {
+    loop {
+        let runs = store.runs()?;
+        let alike = runs_to_merge(&runs);
+        if alike.is_empty() {
+            return Ok(());
+        }
+        let run = merge(dir, alike)?;
+        adopt(store, dir, &run, alike)?;
+    }
+}
+
+/// Writes the captures numbered `first..=last` as a run that the state does not name yet.
+pub(super) fn write_tail(store: &Store, dir: &Path, first: i64, last: i64) -> anyhow::Result<Run> {
+    write_run(dir, first, last, |out| {
         each_line_sorted(
             |each| store.each_capture_numbered(first, last, each),
             |line| writeln!(out, "{line}"),
         )
-    })?;
-    runs.push(adopt(store, &path, first, last, &[])?);
-    merge_alike(store, dir, runs)
+    })
+}
+
+/// Writes one run in place of several, which the state does not name yet.
+pub(super) fn merge(dir: &Path, runs: &[Run]) -> anyhow::Result<Run> {
+    let (first, last) = match runs {
+        [first, .., last] => (first.first_capture, last.last_capture),
+        _ => anyhow::bail!("one run cannot be merged"),
+    };
+    write_run(dir, first, last, |out| {
+        for line in merged_lines(dir, runs)? {
+            writeln!(out, "{}", line?)?;
+        }
+        Ok(())
+    })
+}
+
+/// The youngest runs that are to become one; none when each run is much larger than all behind it together. So there are
+/// about as many runs as the archive's size has digits to the base of [`GROWTH`].
+pub(super) fn runs_to_merge(runs: &[Run]) -> &[Run] {
+    let Some(last) = runs.last() else { return &[] };
+    let mut from = runs.len() - 1;
+    let mut bytes = last.bytes;
+    while from > 0 && runs[from - 1].bytes <= bytes.saturating_mul(GROWTH) {
+        from -= 1;
+        bytes += runs[from].bytes;
+    }
+    let alike = &runs[from..];
+    if alike.len() < 2 { &[] } else { alike }
+}
+
+/// Names the run in the state, in place of those that were merged into it, and removes their files.
+pub(super) fn adopt(store: &mut Store, dir: &Path, run: &Run, merged: &[Run]) -> anyhow::Result<()> {
+    store.put_run(run, merged)?;
+    for run in merged {
+        // A reader that has it open keeps it; one that comes too late asks its state instead.
+        let _ = fs::remove_file(dir.join(&run.name));
+    }
+    Ok(())
 }
 
 /// Removes files of the index's own naming that the state does not know: left by a crash.
-pub fn sweep(store: &Store, dir: &Path) -> anyhow::Result<()> {
-    let runs = runs(store)?;
-    for entry in std::fs::read_dir(dir)? {
+pub(super) fn sweep(store: &Store, dir: &Path) -> anyhow::Result<()> {
+    let runs = store.runs()?;
+    for entry in fs::read_dir(dir)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
         if is_run_name(&name) && !runs.iter().any(|run| run.name == name) {
-            std::fs::remove_file(entry.path())?;
+            fs::remove_file(entry.path())?;
         }
     }
     Ok(())
@@ -107,10 +129,6 @@ fn is_run_name(name: &str) -> bool {
     name.strip_suffix(".cdxj")
         .and_then(|stem| stem.split_once('-'))
         .is_some_and(|(a, b)| [a, b].iter().all(|part| part.bytes().all(|byte| byte.is_ascii_digit())))
-}
-
-fn run_path(dir: &Path, first: i64, last: i64) -> PathBuf {
-    dir.join(format!("{first:012}-{last:012}.cdxj"))
 }
 
 /// Captures come by key and time; lines with both alike still have to be sorted as bytes.
@@ -138,63 +156,26 @@ pub(super) fn each_line_sorted(
 
 /// Writes a run beside its place, syncs it and puts it there.
 fn write_run(
-    path: &Path,
+    dir: &Path,
+    first_capture: i64,
+    last_capture: i64,
     fill: impl FnOnce(&mut BufWriter<File>) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<Run> {
+    let name = format!("{first_capture:012}-{last_capture:012}.cdxj");
+    let path: PathBuf = dir.join(&name);
     let beside = path.with_added_extension("tmp");
     let context = || format!("cannot write {}", path.display());
     let mut out = BufWriter::with_capacity(1 << 18, File::create(&beside).with_context(context)?);
     fill(&mut out).with_context(context)?;
-    out.into_inner().map_err(io::IntoInnerError::into_error).with_context(context)?.sync_all()?;
-    std::fs::rename(&beside, path).with_context(context)?;
-    Ok(sync_dir(path.parent().unwrap_or(Path::new(".")))?)
-}
-
-/// Names the run in the state, in place of those that were merged into it, and removes their files.
-fn adopt(store: &mut Store, path: &Path, first: i64, last: i64, merged: &[Run]) -> anyhow::Result<Run> {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let bytes = std::fs::metadata(path)?.len();
-    let transaction = store.connection_mut().transaction()?;
-    for run in merged {
-        transaction.execute("DELETE FROM runs WHERE name = ?1", [&run.name])?;
-    }
-    transaction.execute(
-        "INSERT OR REPLACE INTO runs (name, first_capture, last_capture, bytes) VALUES (?1, ?2, ?3, ?4)",
-        params![name, first, last, bytes as i64],
-    )?;
-    transaction.commit()?;
-    for run in merged {
-        // A reader that has it open keeps it; one that comes too late asks the state again.
-        let _ = std::fs::remove_file(path.with_file_name(&run.name));
-    }
-    Ok(Run { name, first_capture: first, last_capture: last, bytes })
-}
-
-fn merge_alike(store: &mut Store, dir: &Path, mut runs: Vec<Run>) -> anyhow::Result<()> {
-    let mut from = runs.len() - 1;
-    let mut bytes = runs[from].bytes;
-    while from > 0 && runs[from - 1].bytes <= bytes.saturating_mul(GROWTH) {
-        from -= 1;
-        bytes += runs[from].bytes;
-    }
-    let merged = runs.split_off(from);
-    let (Some(first), Some(last)) = (merged.first(), merged.last()) else { return Ok(()) };
-    if merged.len() < 2 {
-        return Ok(());
-    }
-    let path = run_path(dir, first.first_capture, last.last_capture);
-    write_run(&path, |out| {
-        for line in merged_lines(dir, &merged)? {
-            writeln!(out, "{}", line?)?;
-        }
-        Ok(())
-    })?;
-    adopt(store, &path, first.first_capture, last.last_capture, &merged)?;
-    Ok(())
+    let file = out.into_inner().map_err(io::IntoInnerError::into_error).with_context(context)?;
+    file.sync_all().with_context(context)?;
+    fs::rename(&beside, &path).with_context(context)?;
+    sync_dir(dir).with_context(context)?;
+    Ok(Run { name, first_capture, last_capture, bytes: file.metadata()?.len() })
 }
 
 /// The lines of several runs as one sorted sequence: one line of each in memory.
-pub fn merged_lines(dir: &Path, runs: &[Run]) -> anyhow::Result<impl Iterator<Item = io::Result<String>>> {
+fn merged_lines(dir: &Path, runs: &[Run]) -> anyhow::Result<impl Iterator<Item = io::Result<String>>> {
     let mut sources = Vec::new();
     for run in runs {
         let path = dir.join(&run.name);
@@ -206,40 +187,87 @@ pub fn merged_lines(dir: &Path, runs: &[Run]) -> anyhow::Result<impl Iterator<It
     Ok(cdxj::merge(sources))
 }
 
-/// All index lines of a stretch of keys: a binary search in each run, and the tail from the state.
-pub fn lookup(archive: &Archive, store: &Store, range: &KeyRange) -> anyhow::Result<Vec<String>> {
-    // One read transaction, so that runs and tail fit; a run that was merged away is looked for anew.
-    for attempt in 0.. {
-        let transaction = store.connection().unchecked_transaction()?;
-        match lookup_once(archive, store, range) {
-            Err(error) if attempt < 3 && is_gone(&error) => drop(transaction),
-            found => return found,
+impl Snapshot {
+    /// All index lines of a stretch of keys, sorted: a binary search in each run, and the tail from the state. Work: that
+    /// many searches, and what is found.
+    pub fn lookup(&self, range: &KeyRange) -> anyhow::Result<Vec<String>> {
+        let runs = self.store().runs()?;
+        let mut lines = Vec::new();
+        for run in &runs {
+            match open_run(&self.archive().index_dir(), run)? {
+                Some(file) => {
+                    for line in SortedCdxj::new(file)?.range(range)? {
+                        lines.push(line?);
+                    }
+                }
+                None => self.look_up_in_state(range, run.first_capture, run.last_capture, &mut lines)?,
+            }
         }
+        self.look_up_in_state(range, tail_start(&runs), i64::MAX, &mut lines)?;
+        lines.sort_unstable();
+        Ok(lines)
     }
-    Ok(Vec::new())
+
+    fn look_up_in_state(
+        &self,
+        range: &KeyRange,
+        from: i64,
+        to: i64,
+        lines: &mut Vec<String>,
+    ) -> anyhow::Result<()> {
+        self.store().each_capture_in_keys(range, from, to, |capture| {
+            let line = line_of(&capture);
+            if range.contains(line.as_bytes()) {
+                lines.push(line);
+            }
+            Ok(())
+        })
+    }
 }
 
-fn lookup_once(archive: &Archive, store: &Store, range: &KeyRange) -> anyhow::Result<Vec<String>> {
-    let runs = runs(store)?;
-    let mut lines = Vec::new();
-    for run in &runs {
-        let mut sorted = SortedCdxj::new(File::open(archive.index_dir().join(&run.name))?)?;
-        for line in sorted.range(range)? {
-            lines.push(line?);
-        }
+/// The run's file; `None` when it is not the one that this state names, because it was merged away since.
+fn open_run(dir: &Path, run: &Run) -> io::Result<Option<File>> {
+    match File::open(dir.join(&run.name)) {
+        Ok(file) if file.metadata()?.len() == run.bytes => Ok(Some(file)),
+        Ok(_) => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
     }
-    let first = runs.last().map_or(1, |run| run.last_capture + 1);
-    store.each_capture_numbered(first, i64::MAX, |capture| {
-        let line = line_of(&capture);
-        if range.contains(line.as_bytes()) {
-            lines.push(line);
-        }
-        Ok(())
-    })?;
-    lines.sort_unstable();
-    Ok(lines)
 }
 
-fn is_gone(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn run(at: i64, bytes: u64) -> Run {
+        Run { name: format!("{at}"), first_capture: at, last_capture: at, bytes }
+    }
+
+    proptest! {
+        /// However large the runs that come, few are left, and a byte is rewritten few times.
+        #[test]
+        fn runs_stay_few_and_rewriting_cheap(sizes in prop::collection::vec(1u64..1000, 1..300)) {
+            let mut runs: Vec<Run> = Vec::new();
+            let (mut n_bytes, mut n_written) = (0u64, 0u64);
+            for (at, bytes) in (1..).zip(sizes) {
+                runs.push(run(at, bytes));
+                n_bytes += bytes;
+                loop {
+                    let alike = runs_to_merge(&runs);
+                    if alike.is_empty() {
+                        break;
+                    }
+                    let merged: u64 = alike.iter().map(|run| run.bytes).sum();
+                    let from = runs.len() - alike.len();
+                    n_written += merged;
+                    runs.truncate(from);
+                    runs.push(run(at, merged));
+                }
+                prop_assert!(runs.len() as f64 <= 1.0 + (n_bytes as f64).log(GROWTH as f64).ceil());
+            }
+            // Each time a byte is rewritten its run has grown by a quarter at least.
+            prop_assert!(n_written as f64 <= n_bytes as f64 * (1.0 + (n_bytes as f64).log(1.25)));
+        }
+    }
 }

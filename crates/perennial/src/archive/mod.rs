@@ -1,40 +1,47 @@
 //! An archive is a folder: `perennial.toml`, `warc/`, `index/`, `state.db`.
 //!
 //! The WARC files are the truth; index and state are made from them and can be made again
-//! (docs/archive-format.md). Reading takes no lock and is never blocked; writing takes one ([`lock`]).
+//! (docs/archive-format.md). Reading takes no lock and is never blocked ([`Snapshot`]); writing takes one ([`lock`]).
 
-pub(crate) mod content;
+mod content;
 mod exchange;
 pub mod export;
 mod files;
 pub mod import;
 pub mod index;
+mod indexer;
+pub mod links;
 pub mod lock;
 mod read;
 mod recover;
 mod scan;
-pub mod settings;
+mod snapshot;
 mod transcribe;
 mod trees;
 pub mod verify;
 mod writer;
 
+pub use content::{HOPS, hops_of};
 pub use exchange::{Body, Derived, Exchange, Prepared};
+pub use indexer::IndexPace;
 pub use read::{Payload, Stored};
 pub use recover::Repair;
+pub use snapshot::{SharedSnapshot, Snapshot};
 pub(crate) use writer::LEFT_OUT_DIGEST;
 pub use writer::{Appended, ArchiveWriter, DELTA_MIME, LeftOut};
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, bail};
 use perennial_core::time::Timestamp;
 
+pub(crate) use crate::disk::{sync_dir, write_whole};
+use crate::settings::{Settings, TEMPLATE};
 use crate::store::Store;
-use settings::Settings;
 
 /// Name of the settings file; a folder that has it is an archive.
 pub const SETTINGS_FILE: &str = "perennial.toml";
@@ -48,7 +55,7 @@ pub fn is_archive(dir: &Path) -> bool {
 #[derive(Debug, Clone)]
 pub struct Archive {
     root: PathBuf,
-    settings: Settings,
+    settings: Arc<Settings>,
 }
 
 impl Archive {
@@ -62,7 +69,7 @@ impl Archive {
         fs::create_dir_all(root.join("index")).with_context(context)?;
         Store::open_write(&root.join("state.db")).with_context(context)?;
         // The settings come last: only with them is the folder an archive.
-        write_whole(&root.join(SETTINGS_FILE), settings::TEMPLATE.as_bytes()).with_context(context)?;
+        write_whole(&root.join(SETTINGS_FILE), TEMPLATE.as_bytes()).with_context(context)?;
         Archive::open(root)
     }
 
@@ -74,7 +81,7 @@ impl Archive {
                 root.display()
             );
         }
-        let settings = Settings::load(&root.join(SETTINGS_FILE))?;
+        let settings = Arc::new(Settings::load(&root.join(SETTINGS_FILE))?);
         Ok(Archive { root: root.to_path_buf(), settings })
     }
 
@@ -83,12 +90,12 @@ impl Archive {
         &self.root
     }
 
-    /// What `perennial.toml` says.
+    /// What `perennial.toml` said when the archive was opened.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Where the settings are; edit with [`settings::edit`], which keeps comments.
+    /// Where the settings are; edit with [`crate::settings::edit`], which keeps comments.
     pub fn settings_path(&self) -> PathBuf {
         self.root.join(SETTINGS_FILE)
     }
@@ -123,20 +130,4 @@ impl Archive {
 pub fn now() -> Timestamp {
     let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     Timestamp::from_millis(since_epoch.as_millis() as i64)
-}
-
-/// Replaces a file by one with this content, whole or not at all, and safe on disk when it returns.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let beside = path.with_added_extension("tmp");
-    let mut file = fs::File::create(&beside)?;
-    io::Write::write_all(&mut file, bytes)?;
-    file.sync_all()?;
-    fs::rename(&beside, path)?;
-    sync_dir(path.parent().unwrap_or(Path::new(".")))
-}
-
-/// Makes creations and renames in a folder durable.
-pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
-    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
-    fs::File::open(dir)?.sync_all()
 }

@@ -7,14 +7,14 @@
 use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, bail};
 use serde::Serialize;
 
 use super::scan::{Found, scan};
 use super::{Archive, files, index, sync_dir};
-use crate::store::{CaptureRow, FileRow, FileState, Store};
+use crate::store::{CaptureRow, FileRow, FileState, Store, remove_state};
 
 /// Rows that are committed together.
 pub(crate) const BATCH_ROWS: usize = 4_000;
@@ -67,32 +67,35 @@ pub(crate) fn recover(archive: &Archive) -> anyhow::Result<(Store, Vec<Repair>)>
     sweep_copies(&archive.warc_dir())?;
     let mut store = Store::open_write(&archive.state_path())?;
     let mut repairs = Vec::new();
-    if let Some(why) = state_is_ahead(archive, &store)? {
-        drop(store);
-        store = make_state_anew(archive)?;
-        repairs.push(Repair::MadeStateAnew { why });
+    match state_is_ahead(archive, &store)? {
+        Some(why) => {
+            drop(store);
+            repairs.push(Repair::MadeStateAnew { why });
+            store = make_state_anew(archive, &mut repairs, &|_| {})?;
+        }
+        None => catch_up(archive, &mut store, &mut repairs, &|_| {})?,
     }
-    catch_up(archive, &mut store, &mut repairs, &|_| {})?;
     index::sweep(&store, &archive.index_dir())?;
     Ok((store, repairs))
 }
 
-/// An empty state and index; [`catch_up`] fills them. Readers that have the old one open keep it.
-pub(crate) fn make_state_anew(archive: &Archive) -> anyhow::Result<Store> {
-    let path = archive.state_path();
-    for suffix in ["", "-wal", "-shm"] {
-        let mut name = path.clone().into_os_string();
-        name.push(suffix);
-        match fs::remove_file(&name) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(error)
-                    .with_context(|| format!("cannot remove {}", PathBuf::from(name).display()));
-            }
-            _ => {}
-        }
-    }
+/// Makes state and index from the WARC files alone; the caller holds the write lock. Readers see the state as it was
+/// until the new one is complete.
+pub(crate) fn make_state_anew(
+    archive: &Archive,
+    repairs: &mut Vec<Repair>,
+    progress: &dyn Fn(u64),
+) -> anyhow::Result<Store> {
+    let beside = archive.state_path().with_added_extension("new");
+    let sweep = || remove_state(&beside).with_context(|| format!("cannot remove {}", beside.display()));
+    sweep()?;
     fs::create_dir_all(archive.index_dir())?;
-    let store = Store::open_write(&path)?;
+    let mut fresh = Store::open_write(&beside)?;
+    catch_up(archive, &mut fresh, repairs, progress)?;
+    index::flush_tail(&mut fresh, &archive.index_dir())?;
+    let store = fresh.take_place_of(&archive.state_path())?;
+    drop(fresh);
+    sweep()?;
     index::sweep(&store, &archive.index_dir())?;
     Ok(store)
 }

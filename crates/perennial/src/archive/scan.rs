@@ -14,10 +14,12 @@ use perennial_core::warc::{
     Damage, DigestChecker, DigestVerdict, Extent, Item, Record, RecordHeader, RecordType, Sha1Stream,
     WarcReader,
 };
+use url::Url;
 
-use super::content::{MAX_HTML_BYTES, index_mime, is_html, links_of, look_of};
+use super::content::{MAX_FACT_BYTES, hops_in, index_mime, look_of, purpose_by_hops, purpose_of};
+use super::links::{DRAWN_PREFIX, MAX_STORED_BYTES, drawn_page, find_drawn, is_html, kept_links};
 use super::writer::{DELTA_MIME, LEFT_OUT_DIGEST};
-use crate::store::{CaptureRow, Kind};
+use crate::store::{CaptureRow, Kind, PageKind};
 
 /// What a scan found next.
 #[derive(Debug)]
@@ -30,6 +32,17 @@ pub(crate) enum Found {
     BadDigest { offset: u64, which: &'static str, claimed: String, computed: String },
     /// A record that cannot be a capture because a field is missing or wrong.
     Unusable { offset: u64, why: String },
+}
+
+impl Found {
+    /// Where in the file.
+    pub(crate) fn offset(&self) -> u64 {
+        match self {
+            Found::Capture(row) => row.offset,
+            Found::Damage(damage) => damage.offset,
+            Found::BadDigest { offset, .. } | Found::Unusable { offset, .. } => *offset,
+        }
+    }
 }
 
 /// What is known of a file when its scan is over.
@@ -111,10 +124,17 @@ fn scan_record(
     }
     match row {
         Some(Ok(Some(row))) => {
+            if let Some(page) = drawn_page(&row.url) {
+                groups.drawn = block.and_then(|block| Some((page.to_string(), block.kept?)));
+            }
             groups.hold(CaptureRow { offset: extent.offset, length: extent.length, ..row })
         }
         Some(Err(why)) => each(Found::Unusable { offset, why })?,
-        _ => {}
+        Some(Ok(None)) => {
+            let hops = block.and_then(|block| hops_in(&block.kept?));
+            groups.hops = groups.hops.take().or(hops);
+        }
+        None => {}
     }
     Ok(())
 }
@@ -130,8 +150,8 @@ struct Block {
     payload_verdict: DigestVerdict,
     /// SHA-1 of the payload as stored.
     payload_digest: String,
-    /// The body, kept for HTML alone.
-    html: Option<Vec<u8>>,
+    /// The first bytes of what is read here: documents for their links, and facts.
+    kept: Option<Vec<u8>>,
 }
 
 fn read_block(record: &mut Record<'_, File>) -> io::Result<Block> {
@@ -141,13 +161,19 @@ fn read_block(record: &mut Record<'_, File>) -> io::Result<Block> {
     let mut payload = DigestChecker::new(header.payload_digest().filter(|_| holds_payload));
     let mut block = DigestChecker::new(header.block_digest());
     let is_response = header.record_type() == RecordType::Response;
+    let is_facts = header.record_type() == RecordType::Metadata && has_facts(header);
+    let is_drawn = header.record_type() == RecordType::Resource
+        && header.target_uri().is_some_and(|uri| uri.starts_with(DRAWN_PREFIX));
     let head = record.http_head()?.cloned();
     if let Some(head) = &head {
         block.update(head.as_bytes());
     }
-    let wants_html =
-        is_response && record.remaining() <= MAX_HTML_BYTES && head.as_ref().is_some_and(is_html);
-    let mut html = wants_html.then(Vec::new);
+    let has_links = is_response && head.as_ref().is_some_and(is_html) || is_drawn;
+    let max_kept = match has_links {
+        true => MAX_STORED_BYTES as usize,
+        false => MAX_FACT_BYTES,
+    };
+    let mut kept = (has_links || is_facts).then(Vec::new);
     let mut sha1 = Sha1Stream::new();
     loop {
         let bytes = record.fill_buf()?;
@@ -157,24 +183,28 @@ fn read_block(record: &mut Record<'_, File>) -> io::Result<Block> {
         block.update(bytes);
         payload.update(bytes);
         sha1.update(bytes);
-        if let Some(html) = &mut html {
-            html.extend_from_slice(bytes);
+        if let Some(kept) = &mut kept {
+            let room = max_kept.saturating_sub(kept.len());
+            kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
         }
         let n = bytes.len();
         record.consume(n);
     }
     let (block_verdict, payload_verdict) = (block.verdict(), payload.verdict());
-    Ok(Block { head, block_verdict, payload_verdict, payload_digest: sha1.label(), html })
+    Ok(Block { head, block_verdict, payload_verdict, payload_digest: sha1.label(), kept })
+}
+
+fn has_facts(header: &RecordHeader) -> bool {
+    header.content_type().is_some_and(|kind| kind.starts_with("application/warc-fields"))
 }
 
 /// The record as a capture; `None` when it is no capture by its type.
 fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, String> {
-    let is_facts = header.content_type().is_some_and(|t| t.starts_with("application/warc-fields"));
     let kind = match header.record_type() {
         RecordType::Response => Kind::Response,
         RecordType::Revisit => Kind::Revisit,
-        RecordType::Resource if !is_facts => Kind::Resource,
-        RecordType::Metadata if !is_facts => Kind::Metadata,
+        RecordType::Resource if !has_facts(header) => Kind::Resource,
+        RecordType::Metadata if !has_facts(header) => Kind::Metadata,
         _ => return Ok(None),
     };
     let url = header.target_uri().ok_or("it has no WARC-Target-URI")?.to_string();
@@ -194,6 +224,10 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
     Ok(Some(CaptureRow {
         answer,
         identity,
+        purpose: match left_out {
+            Some(_) => Some(PageKind::Page),
+            None => head.and_then(|head| purpose_of(None, kind, head)),
+        },
         surt: surt(&url),
         time: Timestamp::from_secs(date.as_secs()),
         kind,
@@ -205,8 +239,7 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
         group_offset: 0,
         group_length: 0,
         links: head
-            .filter(|_| kind == Kind::Response)
-            .and_then(|head| links_of(&url, head, block.html.as_deref())),
+            .and_then(|head| kept_links(&url, kind, head, block.kept.as_deref().unwrap_or_default(), None)),
         url,
     }))
 }
@@ -241,6 +274,10 @@ struct Groups {
     ids: Vec<String>,
     companions: Vec<String>,
     captures: Vec<CaptureRow>,
+    /// A page's address and its document after its scripts ran.
+    drawn: Option<(String, Vec<u8>)>,
+    /// How the address was reached.
+    hops: Option<String>,
 }
 
 impl Groups {
@@ -273,10 +310,27 @@ impl Groups {
         let (group_offset, group_length) = (self.start, self.end - self.start);
         self.ids.clear();
         self.companions.clear();
-        for row in self.captures.drain(..) {
+        let (drawn, hops) = (self.drawn.take(), self.hops.take());
+        for mut row in self.captures.drain(..) {
+            if let Some((page, document)) = &drawn {
+                links_as_drawn(&mut row, page, document);
+            }
+            if let (Some(hops), Kind::Response | Kind::Revisit) = (&hops, row.kind) {
+                row.purpose = purpose_by_hops(hops);
+            }
             each(Found::Capture(CaptureRow { group_offset, group_length, ..row }))?;
         }
         Ok(())
+    }
+}
+
+/// The links of a drawn page are those of what was drawn, which stands behind the response.
+fn links_as_drawn(row: &mut CaptureRow, page: &str, document: &[u8]) {
+    let is_drawn = row.url == page
+        && row.kind <= Kind::Revisit
+        && row.status.is_some_and(|status| (200..300).contains(&status));
+    if let (true, Ok(url)) = (is_drawn, Url::parse(page)) {
+        row.links = find_drawn(&url, document).kept().and_then(|links| links.of_capture(row.kind));
     }
 }
 

@@ -1,19 +1,21 @@
 //! An archive -> every defect in it, named: records against their digests, state against records, index
 //! against state. With repair: torn ends are cut off and kept, state and index are made anew.
 
-use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::fs::File;
+use std::io::Seek;
 use std::sync::mpsc::sync_channel;
 
 use perennial_core::cdxj::lines_of;
 use serde::Serialize;
 
+use super::files::FileOnDisk;
 use super::index::{self, line_of};
 use super::lock::WriteLock;
 use super::recover::{self, Repair};
 use super::scan::{Found, scan};
-use super::{Archive, files};
-use crate::store::{Capture, CaptureRow, Filter, Store};
+use super::{Archive, Snapshot, files};
+use crate::store::{Capture, CaptureRow, FileRow, FileState, Filter, Run, Store};
 
 /// One thing that is not as it should be.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -62,12 +64,14 @@ pub struct VerifyReport {
 }
 
 /// Reads everything and names every defect; changes nothing. `progress` hears of bytes read.
-pub fn verify(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Result<VerifyReport> {
-    let store = archive.store()?;
+pub fn verify(snapshot: &Snapshot, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Result<VerifyReport> {
     let mut report = VerifyReport::default();
-    check_files(archive, &store, &mut report, progress)?;
-    check_state(&store, &mut report.defects)?;
-    check_index(archive, &store, &mut report.defects)?;
+    check_files(snapshot, &mut report, progress)?;
+    for what in snapshot.store().contradictions()? {
+        let file = "state.db".to_string();
+        report.defects.push(Defect { kind: DefectKind::State, file, offset: None, what });
+    }
+    check_index(snapshot, &mut report.defects)?;
     Ok(report)
 }
 
@@ -77,24 +81,25 @@ pub fn repair(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Res
     let lock = WriteLock::take(archive.root())?;
     let mut repairs = Vec::new();
     cut_torn_ends(archive, &mut repairs)?;
-    if archive.store().is_err() {
-        recover::make_state_anew(archive)?;
-    }
-    match recover::recover(archive) {
+    let recovered = archive.store().and_then(|_| recover::recover(archive));
+    match recovered {
         Ok((mut store, found)) => {
             index::flush_tail(&mut store, &archive.index_dir())?;
             repairs.extend(found);
         }
-        // A file that is gone: what is left is all there is.
-        Err(_) => drop(rebuild_locked(archive, progress)?),
+        // A state that cannot be read, or a file that is gone: what is left is all there is.
+        Err(error) => {
+            repairs.push(Repair::MadeStateAnew { why: format!("{error:#}") });
+            rebuild_locked(archive, progress)?;
+        }
     }
-    let mut report = verify(archive, progress)?;
+    let mut report = verify(&archive.snapshot()?, progress)?;
     let is_derived =
         |defect: &Defect| matches!(defect.kind, DefectKind::State | DefectKind::Index | DefectKind::File);
     if report.defects.iter().any(is_derived) {
         repairs.push(Repair::MadeStateAnew { why: "it contradicted the WARC files".to_string() });
         rebuild_locked(archive, progress)?;
-        report = verify(archive, progress)?;
+        report = verify(&archive.snapshot()?, progress)?;
     }
     drop(lock);
     report.repairs = repairs;
@@ -109,9 +114,7 @@ pub fn rebuild(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Re
 
 fn rebuild_locked(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Result<Vec<Repair>> {
     let mut repairs = Vec::new();
-    let mut store = recover::make_state_anew(archive)?;
-    recover::catch_up(archive, &mut store, &mut repairs, progress)?;
-    index::flush_tail(&mut store, &archive.index_dir())?;
+    recover::make_state_anew(archive, &mut repairs, progress)?;
     repairs.retain(|repair| matches!(repair, Repair::CutTorn { .. }));
     Ok(repairs)
 }
@@ -135,18 +138,15 @@ fn cut_torn_ends(archive: &Archive, repairs: &mut Vec<Repair>) -> anyhow::Result
 }
 
 fn check_files(
-    archive: &Archive,
-    store: &Store,
+    snapshot: &Snapshot,
     report: &mut VerifyReport,
     progress: &(dyn Fn(u64) + Sync),
 ) -> anyhow::Result<()> {
-    let dir = archive.warc_dir();
-    let known = store.files()?;
-    let on_disk = files::list(&dir)?;
-    for file in known.iter().filter(|file| !on_disk.iter().any(|on_disk| on_disk.name == file.name)) {
-        let what = "the state names this file and it is not there: put it back, or use --rebuild".to_string();
-        report.defects.push(Defect { kind: DefectKind::File, file: file.name.clone(), offset: None, what });
-    }
+    let archive = snapshot.archive();
+    let known: HashMap<String, FileRow> =
+        snapshot.store().files()?.into_iter().map(|file| (file.name.clone(), file)).collect();
+    let (on_disk, strangers): (Vec<FileOnDisk>, Vec<FileOnDisk>) =
+        files::list(&archive.warc_dir())?.into_iter().partition(|file| known.contains_key(&file.name));
     // One reader a file on all cores; each has its own connection and follows the state's captures in step.
     let next = std::sync::atomic::AtomicUsize::new(0);
     let (sender, receiver) = sync_channel(4);
@@ -156,9 +156,8 @@ fn check_files(
             let (sender, next, on_disk, known) = (sender.clone(), &next, &on_disk, &known);
             scope.spawn(move || {
                 while let Some(file) = on_disk.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
-                    let committed =
-                        known.iter().find(|row| row.name == file.name).map(|row| row.committed_bytes);
-                    if sender.send(check_file(archive, file, committed, progress)).is_err() {
+                    let checked = check_file(archive, file, &known[&file.name], progress);
+                    if sender.send(checked).is_err() {
                         return;
                     }
                 }
@@ -172,9 +171,36 @@ fn check_files(
             report.n_captures += checked.n_captures;
             report.defects.extend(checked.defects);
         }
-        report.defects.sort_by(|a, b| (&a.file, a.offset).cmp(&(&b.file, b.offset)));
-        Ok(())
-    })
+        anyhow::Ok(())
+    })?;
+    let missing = known.into_keys().filter(|name| !on_disk.iter().any(|file| file.name == *name));
+    check_names(archive, missing.collect(), strangers, &mut report.defects)?;
+    report.defects.sort_by(|a, b| (&a.file, a.offset).cmp(&(&b.file, b.offset)));
+    Ok(())
+}
+
+/// Files that the state names and the disk lacks, and the other way round. A writer may have made or removed them since
+/// the state was read, so the state is asked again. A file that is being written is its writer's business.
+fn check_names(
+    archive: &Archive,
+    missing: Vec<String>,
+    strangers: Vec<FileOnDisk>,
+    defects: &mut Vec<Defect>,
+) -> anyhow::Result<()> {
+    if missing.is_empty() && strangers.is_empty() {
+        return Ok(());
+    }
+    let known: HashSet<String> = archive.store()?.files()?.into_iter().map(|file| file.name).collect();
+    let mut add = |file: String, what: &str| {
+        defects.push(Defect { kind: DefectKind::File, file, offset: None, what: what.to_string() });
+    };
+    for name in missing.into_iter().filter(|name| known.contains(name)) {
+        add(name, "the state names this file and it is not there: put it back, or use --rebuild");
+    }
+    for file in strangers.into_iter().filter(|file| !file.is_open && !known.contains(&file.name)) {
+        add(file.name, "the state does not know this file: take it in with --repair");
+    }
+    Ok(())
 }
 
 /// Records of a file that the state may know, read ahead of the scan.
@@ -182,56 +208,72 @@ const AHEAD: usize = 1_000;
 
 fn check_file(
     archive: &Archive,
-    file: &files::FileOnDisk,
-    committed: Option<u64>,
+    file: &FileOnDisk,
+    row: &FileRow,
     progress: &(dyn Fn(u64) + Sync),
 ) -> anyhow::Result<VerifyReport> {
     let mut report = VerifyReport::default();
-    let name = &file.name;
-    let Some(committed) = committed else {
-        let what = "the state does not know this file: take it in with --repair".to_string();
-        report.defects.push(Defect { kind: DefectKind::File, file: name.clone(), offset: None, what });
-        return Ok(report);
-    };
-    let store = archive.store()?;
-    let mut expected = Expected { store: &store, name, ahead: VecDeque::new(), from: 0, is_done: false };
-    // A writer may be at work: what lies behind the committed length is its business.
-    let is_ours_now = |offset: u64| file.is_open && offset >= committed;
-    let scanned = scan(files::open(&archive.warc_dir(), name)?, 0, progress, &mut |found| {
-        let (kind, offset, what) = match found {
-            Found::Capture(row) if is_ours_now(row.offset) => return Ok(()),
-            Found::Capture(row) => match expected.take_up_to(row.offset, &mut report.defects)? {
-                Some(capture) => match difference(&capture, &row) {
-                    None => {
-                        report.n_captures += 1;
-                        return Ok(());
-                    }
-                    Some(what) => (DefectKind::State, row.offset, what),
-                },
-                None if store.has_capture(&row.url, row.time, &row.digest)? => return Ok(()),
-                None => {
-                    (DefectKind::State, row.offset, format!("the state lacks this capture of {}", row.url))
-                }
-            },
-            Found::Damage(damage) if is_ours_now(damage.offset) => return Ok(()),
-            Found::Damage(damage) => {
-                (DefectKind::Damage, damage.offset, format!("{} bytes: {}", damage.length, damage.cause))
+    let snapshot = archive.snapshot()?;
+    // A writer may be at work: what lies behind the length that was committed is its business.
+    let is_growing = file.is_open || row.state == FileState::Open;
+    let end = if is_growing { row.committed_bytes } else { u64::MAX };
+    let mut expected = Expected::new(snapshot.store(), &file.name, end);
+    let scanned = scan(files::open(&archive.warc_dir(), &file.name)?, 0, progress, &mut |found| {
+        if found.offset() >= end {
+            return Ok(());
+        }
+        let VerifyReport { n_captures, defects, .. } = &mut report;
+        match check_found(found, &mut expected, defects)? {
+            Checked::Agrees => *n_captures += 1,
+            Checked::IsElsewhere => {}
+            Checked::Fault { kind, offset, what } => {
+                defects.push(Defect { kind, file: file.name.clone(), offset: Some(offset), what });
             }
-            Found::BadDigest { offset, which, claimed, computed } => (
-                DefectKind::Digest,
-                offset,
-                format!(
-                    "the {which} digest is {claimed}, the bytes have {computed}: take the record from another copy"
-                ),
-            ),
-            Found::Unusable { offset, why } => (DefectKind::Record, offset, format!("no capture: {why}")),
-        };
-        report.defects.push(Defect { kind, file: name.clone(), offset: Some(offset), what });
+        }
         Ok(())
     })?;
     expected.take_up_to(u64::MAX, &mut report.defects)?;
     report.n_records = scanned.n_records;
     Ok(report)
+}
+
+/// What became of something that a scan found.
+enum Checked {
+    /// A capture that the state has as the record says.
+    Agrees,
+    /// A capture that the state has from another record.
+    IsElsewhere,
+    /// A defect.
+    Fault { kind: DefectKind, offset: u64, what: String },
+}
+
+fn check_found(
+    found: Found,
+    expected: &mut Expected<'_>,
+    defects: &mut Vec<Defect>,
+) -> anyhow::Result<Checked> {
+    let offset = found.offset();
+    let (kind, what) = match found {
+        Found::Capture(row) => match expected.take_up_to(row.offset, defects)? {
+            Some(capture) => match difference(&capture, &row) {
+                None => return Ok(Checked::Agrees),
+                Some(what) => (DefectKind::State, what),
+            },
+            None if expected.store.has_capture(&row.url, row.time, &row.digest)? => {
+                return Ok(Checked::IsElsewhere);
+            }
+            None => (DefectKind::State, format!("the state lacks this capture of {}", row.url)),
+        },
+        Found::Damage(damage) => (DefectKind::Damage, format!("{} bytes: {}", damage.length, damage.cause)),
+        Found::BadDigest { which, claimed, computed, .. } => {
+            let what = format!(
+                "the {which} digest is {claimed}, the bytes have {computed}: take the record from another copy"
+            );
+            (DefectKind::Digest, what)
+        }
+        Found::Unusable { why, .. } => (DefectKind::Record, format!("no capture: {why}")),
+    };
+    Ok(Checked::Fault { kind, offset, what })
 }
 
 /// The state's captures of one file in order, some at a time.
@@ -240,17 +282,26 @@ struct Expected<'a> {
     name: &'a str,
     ahead: VecDeque<Capture>,
     from: u64,
+    /// Captures from here on came later.
+    end: u64,
     is_done: bool,
 }
 
-impl Expected<'_> {
+impl<'a> Expected<'a> {
+    fn new(store: &'a Store, name: &'a str, end: u64) -> Expected<'a> {
+        Expected { store, name, ahead: VecDeque::new(), from: 0, end, is_done: false }
+    }
+
     /// The capture at `offset`, if the state has one; those before it have no record: defects.
     fn take_up_to(&mut self, offset: u64, defects: &mut Vec<Defect>) -> anyhow::Result<Option<Capture>> {
         loop {
             if self.ahead.is_empty() && !self.is_done {
-                self.ahead = self.store.captures_in(self.name, self.from, AHEAD)?.into();
-                self.is_done = self.ahead.len() < AHEAD;
-                self.from = self.ahead.back().map_or(self.from, |last| last.offset + 1);
+                let mut ahead = self.store.captures_in(self.name, self.from, AHEAD)?;
+                let n_found = ahead.len();
+                ahead.retain(|capture| capture.offset < self.end);
+                self.is_done = ahead.len() < AHEAD || n_found < AHEAD;
+                self.from = ahead.last().map_or(self.from, |last| last.offset + 1);
+                self.ahead = ahead.into();
             }
             match self.ahead.front() {
                 Some(capture) if capture.offset < offset => {
@@ -304,82 +355,23 @@ fn difference(capture: &Capture, row: &CaptureRow) -> Option<String> {
     None
 }
 
-/// What must hold inside the state: each question names the rows for which it does not.
-const STATE_CHECKS: &[(&str, &str)] = &[
-    (
-        "counts other captures than it has",
-        "SELECT p.url FROM pages p LEFT JOIN (SELECT page, count(*) AS n FROM captures GROUP BY page) c
-         ON c.page = p.id WHERE p.n_captures <> coalesce(c.n, 0)",
-    ),
-    (
-        "has another first or last time than its captures",
-        "SELECT p.url FROM pages p JOIN (SELECT page, min(time) AS a, max(time) AS b FROM captures GROUP BY page) c
-         ON c.page = p.id WHERE p.first_seen <> c.a OR p.last_seen <> c.b",
-    ),
-    (
-        "has versions that do not add up to its captures",
-        "SELECT p.url FROM pages p JOIN (SELECT page, digest, count(*) AS n FROM captures WHERE kind < 3
-         GROUP BY page, digest) c ON c.page = p.id LEFT JOIN versions v ON v.page = c.page AND v.digest = c.digest
-         WHERE coalesce(v.n_captures, 0) <> c.n",
-    ),
-];
-
-fn check_state(store: &Store, defects: &mut Vec<Defect>) -> anyhow::Result<()> {
-    let mut add = |what: String| {
-        defects.push(Defect { kind: DefectKind::State, file: "state.db".to_string(), offset: None, what });
-    };
-    let mut statement = store.connection().prepare("PRAGMA quick_check(20)")?;
-    for line in statement.query_map([], |row| row.get::<_, String>(0))? {
-        let line = line?;
-        if line != "ok" {
-            add(line);
-        }
-    }
-    for (what, sql) in STATE_CHECKS {
-        let mut statement = store.connection().prepare(sql)?;
-        for url in statement.query_map([], |row| row.get::<_, String>(0))? {
-            add(format!("page {} {what}", url?));
-        }
-    }
-    Ok(())
-}
-
 /// Walks state and runs side by side in the order of keys; holds the lines of one key.
-fn check_index(archive: &Archive, store: &Store, defects: &mut Vec<Defect>) -> anyhow::Result<()> {
-    // One read transaction: a writer may flush its tail meanwhile.
-    let transaction = store.connection().unchecked_transaction()?;
-    let runs = index::runs(store)?;
-    let tail_from = runs.last().map_or(1, |run| run.last_capture + 1);
-    let mut sources = Vec::new();
-    for run in &runs {
-        match File::open(archive.index_dir().join(&run.name)) {
-            Ok(file) => {
-                if fs::metadata(archive.index_dir().join(&run.name))?.len() != run.bytes {
-                    add_index(
-                        defects,
-                        &run.name,
-                        format!("it should have {} bytes: use --repair", run.bytes),
-                    );
-                }
-                sources.push((run.name.clone(), file));
-            }
-            Err(error) => add_index(defects, &run.name, format!("cannot open it: {error}; use --repair")),
-        }
-    }
-    let names: Vec<String> = sources.iter().map(|(name, _)| name.clone()).collect();
-    check_sorted(archive, &names, defects)?;
-    let mut lines =
-        perennial_core::cdxj::merge(sources.into_iter().map(|(_, file)| lines_of(file)).collect())
-            .map_while(Result::ok)
-            .peekable();
+fn check_index(snapshot: &Snapshot, defects: &mut Vec<Defect>) -> anyhow::Result<()> {
+    let runs = snapshot.store().runs()?;
+    let opened = open_runs(snapshot, &runs, defects)?;
+    let is_in_file = |capture: i64| {
+        opened.iter().any(|(run, _)| (run.first_capture..=run.last_capture).contains(&capture))
+    };
+    let sources = opened.iter().map(|(_, file)| file.try_clone().map(lines_of)).collect::<Result<_, _>>()?;
+    let mut lines = perennial_core::cdxj::merge(sources).map_while(Result::ok).peekable();
     let mut key = String::new();
     let mut wanted: Vec<String> = Vec::new();
-    store.each_capture(&Filter::default(), |capture| {
+    snapshot.store().each_capture(&Filter::default(), |capture| {
         if capture.surt != key {
             compare_key(&key, &mut wanted, &mut lines, defects);
             key = capture.surt.clone();
         }
-        if capture.id < tail_from {
+        if is_in_file(capture.id) {
             wanted.push(line_of(&capture));
         }
         Ok(())
@@ -388,8 +380,36 @@ fn check_index(archive: &Archive, store: &Store, defects: &mut Vec<Defect>) -> a
     for line in lines {
         add_index(defects, "", format!("a line of no capture: {line}"));
     }
-    drop(transaction);
     Ok(())
+}
+
+/// The files of the runs, which are sorted and of the right length; those that are not are defects. One that a writer
+/// merged with others since the snapshot was taken is none, and neither it nor its captures are compared.
+fn open_runs(
+    snapshot: &Snapshot,
+    runs: &[Run],
+    defects: &mut Vec<Defect>,
+) -> anyhow::Result<Vec<(Run, File)>> {
+    let dir = snapshot.archive().index_dir();
+    let mut opened = Vec::new();
+    for run in runs {
+        let mut file = match File::open(dir.join(&run.name)) {
+            Ok(file) => file,
+            Err(error) => {
+                if snapshot.archive().store()?.runs()?.contains(run) {
+                    add_index(defects, &run.name, format!("cannot open it: {error}; use --repair"));
+                }
+                continue;
+            }
+        };
+        if file.metadata()?.len() != run.bytes {
+            add_index(defects, &run.name, format!("it should have {} bytes: use --repair", run.bytes));
+        }
+        check_sorted(&run.name, &file, defects)?;
+        file.rewind()?;
+        opened.push((run.clone(), file));
+    }
+    Ok(opened)
 }
 
 fn add_index(defects: &mut Vec<Defect>, file: &str, what: String) {
@@ -397,17 +417,15 @@ fn add_index(defects: &mut Vec<Defect>, file: &str, what: String) {
     defects.push(Defect { kind: DefectKind::Index, file: file.to_string(), offset: None, what });
 }
 
-fn check_sorted(archive: &Archive, names: &[String], defects: &mut Vec<Defect>) -> anyhow::Result<()> {
-    for name in names {
-        let mut before = String::new();
-        for line in lines_of(File::open(archive.index_dir().join(name))?) {
-            let line = line?;
-            if line.as_bytes() < before.as_bytes() {
-                add_index(defects, name, format!("not sorted at: {line}"));
-                break;
-            }
-            before = line;
+fn check_sorted(name: &str, file: &File, defects: &mut Vec<Defect>) -> anyhow::Result<()> {
+    let mut before = String::new();
+    for line in lines_of(file) {
+        let line = line?;
+        if line.as_bytes() < before.as_bytes() {
+            add_index(defects, name, format!("not sorted at: {line}"));
+            break;
         }
+        before = line;
     }
     Ok(())
 }

@@ -17,14 +17,13 @@ use perennial_core::warc::{
     NewRecord, RecordId, RecordIds, RevisitProfile, Truncation, WarcWriter, Written, sha1_label,
 };
 
-use super::content::{index_mime, look_of};
-use super::exchange::{
-    Exchange, Hashed, Prepared, companion_records, find_links_in, response_record, with_ip,
-};
+use super::content::{HOPS, index_mime, look_of, purpose_of};
+use super::exchange::{Exchange, Hashed, Prepared, companion_records, links_of, response_record, with_ip};
+use super::indexer::{IndexPace, Indexer};
 use super::lock::WriteLock;
 use super::recover::{self, Repair};
-use super::{Archive, files, index, now, sync_dir};
-use crate::store::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, Store};
+use super::{Archive, files, now, sync_dir};
+use crate::store::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, PageKind, Store};
 
 /// A version that is not worth its bytes: what changed is kept in place of the payload.
 #[derive(Clone, PartialEq, Debug)]
@@ -75,6 +74,8 @@ pub struct ArchiveWriter {
     pending_latest: HashMap<String, (String, Timestamp)>,
     has_failed: bool,
     repairs: Vec<Repair>,
+    indexer: Indexer,
+    /// The last to go: until then nobody else may write.
     _lock: WriteLock,
 }
 
@@ -99,8 +100,15 @@ impl ArchiveWriter {
             pending_latest: HashMap::new(),
             has_failed: false,
             repairs,
+            indexer: Indexer::new(archive),
             _lock: lock,
         })
+    }
+
+    /// Makes the index keep another pace than the usual one.
+    pub fn with_index_pace(mut self, pace: IndexPace) -> ArchiveWriter {
+        self.indexer.pace = pace;
+        self
     }
 
     /// What opening had to put right; tell the user.
@@ -182,6 +190,7 @@ impl ArchiveWriter {
             digest: written.payload_digest.clone().unwrap_or_else(|| sha1_label(left_out.delta.as_bytes())),
             answer: Some(AnswerKind::Content),
             identity: Some(left_out.digest.clone()),
+            purpose: Some(PageKind::Page),
             offset: written.offset,
             length: written.length,
             group_offset: written.offset,
@@ -228,6 +237,7 @@ impl ArchiveWriter {
         let is_new_version = !self.has_version(exchange.url, plan.digest(&body))?;
         let is_broken_off = exchange.truncated == Some(Truncation::Disconnect);
         let (answer, identity) = look_of(exchange.url, plan.kind(), Some(&head), is_broken_off);
+        let hops = exchange.metadata.iter().find(|(name, _)| *name == HOPS).map(|(_, value)| *value);
         let row = CaptureRow {
             url: exchange.url.to_string(),
             surt: surt(exchange.url),
@@ -241,17 +251,12 @@ impl ArchiveWriter {
             digest: plan.digest(&body).to_string(),
             answer,
             identity,
+            purpose: purpose_of(hops, plan.kind(), &head),
             offset,
             length,
             group_offset,
             group_length,
-            links: match plan.kind() {
-                Kind::Response => match exchange.links.take() {
-                    Some(links) => Some(links),
-                    None => find_links_in(&mut exchange, &head, &body)?,
-                },
-                _ => None,
-            },
+            links: links_of(&mut exchange, &head, plan.kind())?,
         };
         let appended = Appended {
             kind: row.kind,
@@ -376,6 +381,7 @@ impl ArchiveWriter {
                 digest: written.payload_digest.unwrap_or_default(),
                 answer: None,
                 identity: None,
+                purpose: None,
                 offset: written.offset,
                 length: written.length,
                 group_offset: 0,
@@ -472,10 +478,12 @@ impl ArchiveWriter {
             give_final_name(&self.archive, &row.name)?;
         }
         let ingested = self.store.commit_with(&row, &self.pending, also)?;
+        self.indexer.note(&self.pending);
         self.pending.clear();
         self.pending_origins.clear();
         self.pending_latest.clear();
         self.has_failed = false;
+        self.indexer.keep_up(&mut self.store)?;
         Ok(ingested)
     }
 
@@ -490,10 +498,10 @@ impl ArchiveWriter {
         self.flush_index()
     }
 
-    /// Writes the captures that are in the state alone to `index/`. [`Self::close`] does it; a writer that runs
-    /// for days may call it now and then.
+    /// Writes the captures that are in the state alone to `index/`, now. Commits do it in time by themselves, in the
+    /// background.
     pub fn flush_index(&mut self) -> anyhow::Result<()> {
-        index::flush_tail(&mut self.store, &self.archive.index_dir())
+        self.indexer.finish(&mut self.store)
     }
 }
 

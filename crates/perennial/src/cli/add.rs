@@ -1,99 +1,119 @@
 //! `perennial add`: seeds and their rules -> `[[site]]` in perennial.toml.
 
-use anyhow::bail;
+use std::sync::Arc;
+
 use clap::Args;
+use perennial_core::schedule::Budget;
+use perennial_core::scope::{Scope, ScopeKind};
+use perennial_core::segment::Selector;
+use perennial_core::time::{LocalClock, Span};
+use regex::Regex;
+use url::Url;
 
 use super::{Context, Exit};
-use crate::crawl::settings::{CrawlSettings, Keep, Seeds, SiteTable, follow};
+use crate::settings::site::{parse_address, parse_pattern, parse_selector, parse_weight, parse_zone};
+use crate::settings::{Allowance, Keep, Parts, Renderer, Seed, Settings, follow};
+use perennial_core::amounts::{AmountError, parse_budget, parse_bytes};
 
 const AFTER_HELP: &str = "\
+A site that is followed already gets the new rules in place of its old ones. The rules are kept in perennial.toml, where
+they may be edited by hand; docs/settings.md explains each.
+
 Examples:
   perennial add https://example.org/
   perennial add https://example.org/news/ --scope prefix --exclude '\\.pdf$' --depth 3
-  perennial add https://example.org/ --timezone Europe/Berlin --weight 2";
+  perennial add https://example.org/ --timezone Europe/Berlin --weight 2
+  perennial add https://example.org/ --budget 100/1h --bytes-per-day 200MB
+  perennial add https://example.org/ --pin '#headlines' --pin article --ignore .cookie-banner";
 
 /// Follow sites from now on.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Add {
     /// Where to start; https is assumed when no scheme is given
-    #[arg(required = true, value_name = "URL")]
-    urls: Vec<String>,
-    /// How far a seed reaches: page, prefix (below its last slash), host, domain (with all hosts below it)
-    #[arg(long, default_value = "host", value_parser = ["page", "prefix", "host", "domain"])]
-    scope: String,
-    /// Only addresses that match one of these regular expressions
-    #[arg(long, value_name = "RE")]
-    include: Vec<String>,
-    /// No address that matches one of these regular expressions
-    #[arg(long, value_name = "RE")]
-    exclude: Vec<String>,
-    /// Links followed from the seed
+    #[arg(required = true, value_name = "URL", value_parser = parse_address)]
+    urls: Vec<Url>,
+    /// What belongs to the site: page (the URL alone), prefix (all below its last slash), host, or domain (the host and all
+    /// hosts below it)
+    #[arg(long, value_name = "SCOPE", default_value_t)]
+    scope: ScopeKind,
+    /// Follow only addresses that match this regular expression; may be given several times
+    #[arg(long, value_name = "REGEX", value_parser = parse_pattern)]
+    include: Vec<Regex>,
+    /// Follow no address that matches this regular expression; may be given several times
+    #[arg(long, value_name = "REGEX", value_parser = parse_pattern)]
+    exclude: Vec<Regex>,
+    /// How many links away from the URL a page may be [default: max_depth of perennial.toml]
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
-    /// How much it matters beside other sites
-    #[arg(long, value_name = "W", default_value_t = 1.0)]
+    /// How much the site matters beside other sites: 2 counts twice as much as 1
+    #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = parse_weight)]
     weight: f64,
-    /// IANA name of the zone by whose days it publishes
-    #[arg(long, value_name = "TZ")]
-    timezone: Option<String>,
-    /// What draws its pages
-    #[arg(long, default_value = "auto", value_parser = ["auto", "layout", "chromium"])]
-    renderer: String,
-    /// Allow its host to have a private or loopback address
+    /// Time zone of the site's editors, such as Europe/Berlin: hours and weekends are counted by it [default: UTC]
+    #[arg(long, value_name = "ZONE", value_parser = parse_zone)]
+    timezone: Option<Arc<LocalClock>>,
+    /// What draws the pages: layout (no scripts), chromium (a browser), or auto (a browser where a page is empty without
+    /// scripts)
+    #[arg(long, value_name = "RENDERER", default_value_t)]
+    renderer: Renderer,
+    /// Allow the site's host to have a private or loopback address
     #[arg(long)]
     allow_private: bool,
-    /// Visits of its pages that may be made, such as 100/1h
-    #[arg(long, value_name = "N/PERIOD")]
-    budget: Option<String>,
-    /// Bytes that may be fetched from it in a day, such as 200MB
-    #[arg(long, value_name = "BYTES")]
-    bytes_per_day: Option<String>,
-    /// Which versions are stored with their bytes; of the others what changed
-    #[arg(long, value_enum, default_value_t)]
+    /// How many visits of its pages may be made, such as 100/1h [default: no limit of its own]
+    #[arg(long, value_name = "N/PERIOD", value_parser = parse_hourly)]
+    budget: Option<Budget>,
+    /// How many bytes may be fetched from it in a day, such as 200MB [default: no limit of its own]
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    bytes_per_day: Option<u64>,
+    /// Which versions are stored with their bytes: all, or important (of the others only what changed is stored)
+    #[arg(long, value_name = "VERSIONS", default_value_t)]
     keep: Keep,
+    /// CSS selector of a part that matters most: its blocks have nine tenths of the page's importance; may be given several
+    /// times
+    #[arg(long, value_name = "SELECTOR", value_parser = parse_selector)]
+    pin: Vec<Selector>,
+    /// CSS selector of a part that is not looked at: what changes in it is no change; may be given several times
+    #[arg(long, value_name = "SELECTOR", value_parser = parse_selector)]
+    ignore: Vec<Selector>,
+}
+
+fn parse_hourly(text: &str) -> Result<Budget, AmountError> {
+    parse_budget(text, Span::from_hours(1))
 }
 
 impl Add {
     /// Adds the seeds; one that is there already gets the new rules.
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
-        if !(self.weight.is_finite() && self.weight > 0.0) {
-            bail!("--weight {}: give a number above 0", self.weight);
-        }
-        let mut tables = Vec::new();
-        for url in &self.urls {
-            let Some(canonical) = perennial_core::canonical::parse(url) else {
-                bail!("`{url}` is not an http or https address: write it like https://example.org/");
-            };
-            tables.push(self.table(canonical.to_string()));
-        }
-        Seeds::compile(&tables, 100)?;
-        follow(&archive.settings_path(), &tables)?;
-        let n_sites = CrawlSettings::load(&archive.settings_path())?.site.len();
-        context.print(&tables, |out| {
-            for table in &tables {
-                writeln!(out, "added {} (scope {})", table.url, table.scope)?;
+        let seeds: Vec<Seed> = self.urls.iter().map(|url| self.seed(url)).collect();
+        follow(&archive.settings_path(), &seeds)?;
+        let n_sites = Settings::load(&archive.settings_path())?.seeds.len();
+        context.print(&seeds, |out| {
+            for seed in &seeds {
+                writeln!(out, "added {} (scope {})", seed.scope.seed, seed.scope.kind)?;
             }
-            writeln!(out, "{n_sites} sites; start with `perennial crawl`")
+            writeln!(out, "{n_sites} sites are followed; `perennial crawl` visits them")
         })?;
         Ok(Exit::Done)
     }
 
-    fn table(&self, url: String) -> SiteTable {
-        SiteTable {
-            url,
-            scope: self.scope.clone(),
-            include: self.include.clone(),
-            exclude: self.exclude.clone(),
+    fn seed(&self, url: &Url) -> Seed {
+        Seed {
+            scope: Scope {
+                kind: self.scope,
+                seed: url.clone(),
+                include: self.include.clone(),
+                exclude: self.exclude.clone(),
+                max_depth: self.depth,
+            },
             depth: self.depth,
             weight: self.weight,
-            timezone: self.timezone.clone(),
-            renderer: self.renderer.clone(),
+            clock: self.timezone.clone(),
+            renderer: self.renderer,
             allow_private: self.allow_private,
-            budget: self.budget.clone(),
-            bytes_per_day: self.bytes_per_day.clone(),
+            allowance: Allowance { visits: self.budget, bytes_per_day: self.bytes_per_day },
             keep: self.keep,
+            parts: Parts::new(self.pin.clone(), self.ignore.clone()),
         }
     }
 }

@@ -1,8 +1,6 @@
 //! `perennial changes`: the archive asked about its changes.
 
 use std::io::Write;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context as _, bail};
 use perennial_core::diff::{Delta, ElementKind, OperationKind, diff};
@@ -13,11 +11,8 @@ use perennial_core::time::Timestamp;
 use regex::Regex;
 use serde::Serialize;
 
-use super::{Context, Exit};
-use crate::analyse::{Analyst, analyse_backlog, tree_at, unpack};
-use crate::archive::{Archive, ArchiveWriter};
-use crate::comparison::{Entry, entry};
-use crate::filters::Filters;
+use super::{Context, Exit, parse_time};
+use crate::analyse::{Entry, Filters, entry, tree_at, unpack};
 use crate::store::{ChangeFilter, ChangeRow, Store};
 
 /// Lists the archive's changes, those that matter most first in each capture.
@@ -26,6 +21,7 @@ use crate::store::{ChangeFilter, ChangeRow, Store};
   perennial changes
   perennial changes https://example.org/ --min-importance 0.1
   perennial changes example.org --since 2026-01-01 --op insert --element link
+  perennial changes --since 2d
   perennial changes --text 'resign(s|ed)' --block main --json")]
 pub(super) struct Changes {
     /// Address of a page, or the host of a site [default: the whole archive]
@@ -53,10 +49,6 @@ pub(super) struct Changes {
     block: Option<String>,
 }
 
-fn parse_time(text: &str) -> Result<Timestamp, String> {
-    Timestamp::parse(text).map_err(|error| error.to_string())
-}
-
 /// One capture that differs from the one before.
 #[derive(Serialize)]
 struct Change {
@@ -70,13 +62,18 @@ struct Change {
 
 impl Changes {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let archive = context.open()?;
-        let filters = Filters::load(Some(archive.root()))?;
-        analyse_rest(context, &archive)?;
-        let store = archive.store()?;
+        let snapshot = context.snapshot()?;
+        let store = snapshot.store();
+        let filters = Filters::load(Some(snapshot.archive().root()))?;
+        let n_waiting = store.count_backlog()?;
+        if n_waiting > 0 {
+            context.note(format!(
+                "{n_waiting} captures are not analysed yet and not in this answer: run `perennial analyse`"
+            ));
+        }
         let mut changes = Vec::new();
-        store.each_change(&self.filter(&store)?, |row| {
-            let operations = self.operations(&store, &row, &filters)?;
+        store.each_change(&self.filter(store)?, |row| {
+            let operations = self.operations(store, &row, &filters)?;
             if !operations.is_empty() {
                 changes.push(Change {
                     url: row.url,
@@ -161,27 +158,6 @@ fn is_in(entry: &Entry, block: &str) -> bool {
         || [&entry.block_before, &entry.block_after].into_iter().flatten().any(|reference| {
             reference == block || reference.strip_prefix(block).is_some_and(|rest| rest.starts_with('.'))
         })
-}
-
-/// Captures that nobody has looked at yet are analysed first, so that the answer is whole.
-fn analyse_rest(context: &Context, archive: &Archive) -> anyhow::Result<()> {
-    let n_waiting = archive.store()?.count_backlog()?;
-    if n_waiting == 0 {
-        return Ok(());
-    }
-    let mut writer = match ArchiveWriter::open(archive) {
-        Ok(writer) => writer,
-        Err(error) => {
-            context
-                .note(format!("{n_waiting} captures are not analysed yet and not in this answer: {error:#}"));
-            return Ok(());
-        }
-    };
-    let analyst = Arc::new(Analyst::for_archive(archive)?);
-    let bar = context.progress_count(n_waiting, "analysing");
-    analyse_backlog(archive, writer.store_mut(), &analyst, &AtomicBool::new(false), &|n| bar.inc(n))?;
-    bar.finish_and_clear();
-    writer.close()
 }
 
 fn print(changes: &[Change], out: &mut dyn Write) -> std::io::Result<()> {

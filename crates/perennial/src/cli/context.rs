@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
-use crate::archive::{self, Archive};
+use crate::archive::{self, Archive, ArchiveWriter, Snapshot};
 use crate::store::Store;
 
 /// The global options, resolved.
+#[derive(Clone)]
 pub struct Context {
     archive: Option<PathBuf>,
     /// `--json` was given.
@@ -40,10 +41,23 @@ impl Context {
         Archive::open(&self.archive_dir())
     }
 
+    /// The archive as it is now: all that a question gets.
+    pub fn snapshot(&self) -> anyhow::Result<Snapshot> {
+        self.open()?.snapshot()
+    }
+
     /// Opens the archive, made now if it is not there.
     pub fn open_or_create(&self) -> anyhow::Result<Archive> {
         let dir = self.archive_dir();
         if archive::is_archive(&dir) { Archive::open(&dir) } else { Archive::create(&dir) }
+    }
+
+    /// Opens the archive for writing and tells the user what had to be repaired: the way in which commands get a
+    /// writer. A crawl tells its own (`crawl/start.rs`).
+    pub fn open_writer(&self, archive: &Archive) -> anyhow::Result<ArchiveWriter> {
+        let writer = ArchiveWriter::open(archive)?;
+        writer.repairs().iter().for_each(|repair| self.note(repair));
+        Ok(writer)
     }
 
     /// Prints `data` as JSON with `--json`, else lets `human` write it. A broken pipe comes back as an error

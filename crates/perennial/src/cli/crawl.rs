@@ -5,75 +5,75 @@ use std::io::IsTerminal;
 use anyhow::bail;
 use clap::Args;
 use indicatif::{DecimalBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use perennial_core::amounts::{parse_budget, parse_bytes, parse_span};
 use perennial_core::schedule::{Pacing, Strategy};
 use perennial_core::time::{Span, Timestamp};
 
-use super::{Context, Exit};
-use crate::crawl::amounts::{parse_budget, parse_bytes, parse_span};
+use super::{Context, Exit, parse_time, signals};
 use crate::crawl::clock::Clock;
-use crate::crawl::{CrawlOptions, End, Status, crawl};
+use crate::crawl::{CrawlOptions, End, Status, Stop, crawl};
 
 const AFTER_HELP: &str = "\
-Ctrl-C finishes what is in flight and stops; a second one stops at once. Either way the next crawl goes on
-where this one ended.
+Ctrl-C stops the crawl after the fetches that have begun; a second Ctrl-C stops it at once. Either way the next crawl
+continues where this one ended. perennial.toml holds what is followed and how politely.
 
 Examples:
-  perennial crawl --once                        everything in scope once
-  perennial crawl --budget 1000/1h              for as long as it is let, 1000 visits an hour
+  perennial crawl --once                        visit every page once, then end
+  perennial crawl --budget 1000/1h              run until stopped, with 1000 visits an hour
   perennial crawl --once --limit 500 --size-limit 200MB
-  perennial crawl --time-lapse 3600 --start 2026-01-01 --time-limit 14d   a virtual fortnight, loopback hosts only";
+  perennial crawl --time-lapse 3600 --start 2026-01-01 --time-limit 14d   two virtual weeks, loopback hosts only";
 
 /// Visit the sites that are followed, and archive what is there.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Crawl {
-    /// Capture everything in scope once, then end
+    /// Visit every page once, then end
     #[arg(long)]
     once: bool,
-    /// Visits of pages that may be made: N, or N/period such as 1000/1h [default: as perennial.toml says]
+    /// How many visits of pages may be made: 1000/1h, or 1000 for one --period [default: budget of perennial.toml]
     #[arg(long, value_name = "N/PERIOD")]
     budget: Option<String>,
-    /// Bytes that may be fetched in a day, such as 2GB [default: as perennial.toml says]
+    /// How many bytes may be fetched in a day, such as 2GB [default: bytes_per_day of perennial.toml]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     bytes_per_day: Option<u64>,
-    /// Period of the budget, and how often pages are ranked anew
+    /// Period of a budget that names none; pages are ranked anew once in each period
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_span)]
     period: Span,
     /// Which policy decides what to visit
     #[arg(long, value_name = "NAME", default_value_t = Strategy::ExpectedGain)]
     strategy: Strategy,
-    /// Interval of the policy fixed-interval [default: what the budget allows, else a day]
+    /// Time between two visits of a page, for the policy fixed-interval [default: what the budget allows, else a day]
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     interval: Option<Span>,
-    /// End after so many visits of pages
+    /// End after this many visits of pages
     #[arg(long, value_name = "N")]
     limit: Option<u64>,
     /// End after this time
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     time_limit: Option<Span>,
-    /// End when the archive grew by so much
+    /// End when the archive has grown by this much
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     size_limit: Option<u64>,
-    /// Ask hosts with private and loopback addresses too
+    /// Allow fetches from private and loopback addresses
     #[arg(long)]
     allow_private: bool,
-    /// The same delay after every fetch, in place of manners; for hosts of your own
+    /// Fixed delay after every fetch instead of politeness; only for hosts you run
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     delay: Option<Span>,
-    /// Connections to one host at a time; for hosts of your own
+    /// Connections to one host at the same time; more than 1 only for hosts you run
     #[arg(long, value_name = "N", default_value_t = 1)]
     connections: u32,
-    /// Run on a virtual clock, so many times as fast, or `max`: it leaps whenever there is nothing to do; loopback hosts
+    /// Run on a virtual clock that is this many times as fast, or `max`: it jumps to the next thing to do; loopback hosts
     /// only
     #[arg(long, value_name = "FACTOR")]
     time_lapse: Option<String>,
     /// Where the virtual clock starts [default: now]
-    #[arg(long, value_name = "TIME", requires = "time_lapse", value_parser = Timestamp::parse)]
+    #[arg(long, value_name = "TIME", requires = "time_lapse", value_parser = parse_time)]
     start: Option<Timestamp>,
-    /// Do not look at pages as a reader does: another payload is another page
+    /// Do not compare what a reader sees: any other payload counts as a change
     #[arg(long)]
     no_analysis: bool,
-    /// Seed of all chance
+    /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 }
@@ -83,6 +83,7 @@ impl Crawl {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         let options = self.options()?;
+        signals::listen(context, &options.stop);
         let progress = Progress::new();
         let status =
             crawl(&archive, options, |status| progress.show(status), |text| progress.warn(context, text));
@@ -98,24 +99,22 @@ impl Crawl {
     }
 
     fn options(&self) -> anyhow::Result<CrawlOptions> {
+        if self.period <= Span::ZERO {
+            bail!("--period 0: write a time above 0, such as 1h");
+        }
         let start = self.start.unwrap_or(Clock::Real.now());
         let clock = match self.time_lapse.as_deref() {
             None => Clock::Real,
             Some("max") => Clock::leaping(start),
             Some(text) => match text.parse::<f64>() {
                 Ok(factor) if factor.is_finite() && factor > 0.0 => Clock::time_lapse(factor, start),
-                _ => bail!("--time-lapse {text}: give a number above 0, such as 3600, or max"),
+                _ => bail!("--time-lapse {text}: write a number above 0, such as 3600, or max"),
             },
         };
         Ok(CrawlOptions {
             once: self.once,
             strategy: self.strategy,
-            budget: self
-                .budget
-                .as_deref()
-                .map(|text| parse_budget(text, self.period))
-                .transpose()
-                .map_err(anyhow::Error::msg)?,
+            budget: self.budget.as_deref().map(|text| parse_budget(text, self.period)).transpose()?,
             bytes_per_day: self.bytes_per_day,
             slot: self.period,
             pacing: Pacing::Spread,
@@ -129,6 +128,7 @@ impl Crawl {
             clock,
             seed: self.seed,
             analyse: !self.no_analysis,
+            stop: Stop::default(),
         })
     }
 }

@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use perennial_core::amounts::{AmountError, parse_share};
 use perennial_core::schedule::Strategy;
 use perennial_core::time::{Span, Timestamp};
 
-use super::{Context, Exit};
-use crate::crawl::Status;
+use super::{Context, Exit, signals};
+use crate::crawl::{Status, Stop};
 use crate::demo::{self, Caught, DemoOptions, DemoResult};
 
 const AFTER_HELP: &str = "\
@@ -32,7 +33,7 @@ pub(super) struct Demo {
     #[arg(long, value_name = "N", default_value_t = 14, value_parser = clap::value_parser!(u32).range(1..=365))]
     days: u32,
     /// Percent of the pages that may be fetched in a virtual hour
-    #[arg(long, value_name = "PERCENT", default_value_t = 10.0)]
+    #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = parse_percent)]
     budget: f64,
     /// Which policy crawls
     #[arg(long, value_name = "NAME", default_value_t = Strategy::ExpectedGain)]
@@ -48,11 +49,7 @@ pub(super) struct Demo {
 impl Demo {
     /// Runs the demonstration and writes its report.
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        anyhow::ensure!(
-            self.budget.is_finite() && self.budget > 0.0,
-            "--budget {}: give percent above 0, such as 10",
-            self.budget
-        );
+        anyhow::ensure!(self.budget > 0.0, "--budget 0: give percent above 0, such as 10");
         anyhow::ensure!(
             self.time_lapse.is_none_or(|factor| factor.is_finite() && factor >= 1.0),
             "--time-lapse: give a number from 1, such as 12000"
@@ -61,10 +58,12 @@ impl Demo {
             root: self.dir.clone(),
             seed: self.seed,
             days: self.days,
-            budget: self.budget / 100.0,
+            budget: self.budget,
             factor: self.time_lapse,
             strategy: self.strategy,
+            stop: Stop::default(),
         };
+        signals::listen(context, &options.stop);
         let bar = bar(self.days);
         let start = Timestamp::parse("2026-03-02")?;
         let shown = demo::demo(
@@ -79,6 +78,11 @@ impl Demo {
         context.print(&result, |out| print_summary(out, &result))?;
         Ok(Exit::Done)
     }
+}
+
+/// `10` and `10%` are the same here.
+fn parse_percent(text: &str) -> Result<f64, AmountError> {
+    parse_share(&format!("{}%", text.trim_end_matches('%')))
 }
 
 fn bar(days: u32) -> ProgressBar {

@@ -7,10 +7,9 @@ use clap::ValueEnum;
 use perennial_core::importance::{Form, ImportanceConfig};
 
 use super::{Context, Exit};
-use crate::analyse::{Analyst, PageSpec};
-use crate::comparison::Comparison;
-use crate::comparison_html::to_html;
-use crate::filters::Filters;
+use crate::analyse::{Analyst, Comparison, Filters, PageSpec};
+use crate::archive::is_archive;
+use crate::html::diff::to_html;
 
 /// Shows what changed between two versions of a page, and how much it matters.
 #[derive(clap::Args)]
@@ -46,15 +45,18 @@ enum Format {
 
 impl Diff {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let dir = context.archive_dir();
-        let archive = dir.is_dir().then_some(dir.as_path());
-        let analyst = Analyst::new(Filters::load(archive)?)?;
-        let before = analyst.tree_of(&self.before, || context.open())?;
-        let after = analyst.tree_of(&self.after, || context.open())?;
+        let analyst = self.analyst(context)?;
+        // Both versions from one state of the archive.
+        let snapshot = match self.before.snapshot(|| context.snapshot())? {
+            Some(snapshot) => Some(snapshot),
+            None => self.after.snapshot(|| context.snapshot())?,
+        };
+        let before = analyst.tree_of(&self.before, snapshot.as_ref())?;
+        let after = analyst.tree_of(&self.after, snapshot.as_ref())?;
         if before.engine != after.engine && !before.engine.is_empty() && !after.engine.is_empty() {
             bail!(
-                "the versions were cut from layouts of two engines ({} and {}), which place boxes differently: make both \
-                 trees with one engine",
+                "the versions were cut in two ways ({} and {}), by other engines or other `pin` and `ignore` in perennial.toml: \
+                 make both trees in one way",
                 before.engine,
                 after.engine
             );
@@ -63,6 +65,16 @@ impl Diff {
         let comparison = Comparison::new(before, after, &config, analyst.filters());
         self.print(context, &comparison)?;
         Ok(Exit::Done)
+    }
+
+    /// Addresses are looked at as the archive at hand does, if there is one; files need none.
+    fn analyst(&self, context: &Context) -> anyhow::Result<Analyst> {
+        let dir = context.archive_dir();
+        let has_address = [&self.before, &self.after].iter().any(|spec| !matches!(spec, PageSpec::File(_)));
+        match has_address && is_archive(&dir) {
+            true => Analyst::for_archive(&context.open()?),
+            false => Analyst::new(Filters::load(dir.is_dir().then_some(dir.as_path()))?),
+        }
     }
 
     fn print(&self, context: &Context, comparison: &Comparison) -> anyhow::Result<()> {

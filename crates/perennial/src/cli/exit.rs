@@ -18,15 +18,16 @@ pub enum Exit {
     TimeLimit,
 }
 
-impl From<Exit> for ExitCode {
-    fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(match exit {
+impl Exit {
+    /// The process's exit code.
+    pub fn number(self) -> u8 {
+        match self {
             Exit::Done => 0,
             Exit::Defects => 4,
             Exit::Interrupted => 11,
             Exit::SizeLimit => 14,
             Exit::TimeLimit => 15,
-        })
+        }
     }
 }
 
@@ -34,7 +35,7 @@ impl From<Exit> for ExitCode {
 /// has what it wanted: that is no error.
 pub(super) fn code_of(result: anyhow::Result<Exit>) -> ExitCode {
     let error = match result {
-        Ok(exit) => return exit.into(),
+        Ok(exit) => return exit.number().into(),
         Err(error) => error,
     };
     if has_io_kind(&error, io::ErrorKind::BrokenPipe) {

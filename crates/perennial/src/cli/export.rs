@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use perennial_core::time::Timestamp;
 
-use super::{Context, Exit, context::human_bytes};
+use super::{Context, Exit, context::human_bytes, parse_time};
 use crate::archive::export::{Format, export};
 use crate::store::Filter;
 
@@ -40,11 +40,11 @@ pub(super) struct Export {
     page: Option<String>,
 
     /// Only captures from this time on
-    #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     since: Option<Timestamp>,
 
     /// Only captures before this time
-    #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     until: Option<Timestamp>,
 
     /// Add the blocks of each analysed page as urn:vixml: records (WARC and WACZ)
@@ -58,7 +58,7 @@ pub(super) struct Export {
 
 impl Export {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let archive = context.open()?;
+        let snapshot = context.snapshot()?;
         if self.output.exists() && !self.force {
             bail!("{} exists: choose another --output, or replace it with --force", self.output.display());
         }
@@ -66,9 +66,9 @@ impl Export {
         // Written beside its place, so that no one takes a half-written file for an export.
         let beside = self.output.with_added_extension("part");
         let mut out = File::create(&beside).with_context(|| format!("cannot write {}", beside.display()))?;
-        let bar = context.progress_count(archive.store()?.counts()?.n_captures, "exporting");
+        let bar = context.progress_count(snapshot.store().counts()?.n_captures, "exporting");
         let now = crate::archive::now();
-        let result = export(&archive, self.format, &filter, self.trees, now, &mut out, &|n| bar.inc(n));
+        let result = export(&snapshot, self.format, &filter, self.trees, now, &mut out, &|n| bar.inc(n));
         bar.finish_and_clear();
         if result.is_err() {
             let _ = std::fs::remove_file(&beside);

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use super::{Context, Exit};
-use crate::filters;
+use crate::analyse::update_filters;
 
 /// Keeps the lists by which advertisements are known.
 #[derive(clap::Args)]
@@ -36,7 +36,7 @@ impl Filters {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let Command::Update { file } = self.command;
         let archive = context.open()?;
-        let n_rules = filters::update(archive.root(), &file)?;
+        let n_rules = update_filters(archive.root(), &file)?;
         let report = Report { file: file.display().to_string(), n_rules };
         context.print(&report, |out| writeln!(out, "{n_rules} rules taken in from {}", report.file))?;
         Ok(Exit::Done)

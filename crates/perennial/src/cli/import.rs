@@ -55,8 +55,7 @@ struct Learned {
 impl Import {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = if self.create { context.open_or_create()? } else { context.open()? };
-        let mut writer = ArchiveWriter::open(&archive)?;
-        writer.repairs().iter().for_each(|repair| context.note(repair));
+        let mut writer = context.open_writer(&archive)?;
         let total = self.files.iter().filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum();
         let bar = context.progress_bytes(total, "importing");
         let report = import(&mut writer, &self.files, &|bytes| bar.inc(bytes))?;

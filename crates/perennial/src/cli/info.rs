@@ -31,11 +31,11 @@ struct Site {
 
 impl Info {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let archive = context.open()?;
-        let store = archive.store()?;
+        let snapshot = context.snapshot()?;
+        let store = snapshot.store();
         let site = |(host, n_pages, n_captures)| Site { host, n_pages, n_captures };
         let report = Report {
-            archive: archive.root().display().to_string(),
+            archive: snapshot.archive().root().display().to_string(),
             counts: store.counts()?,
             sites: store.sites()?.into_iter().take(self.sites).map(site).collect(),
         };

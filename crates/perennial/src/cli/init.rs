@@ -9,9 +9,11 @@ use crate::archive::Archive;
 
 /// Makes a new archive: a folder with `perennial.toml`, `warc/`, `index/` and `state.db`.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  perennial init\n  perennial init /srv/news-archive")]
+#[command(
+    after_help = "perennial.toml has a comment on each setting.\n\nExamples:\n  perennial init\n  perennial init /srv/news-archive"
+)]
 pub(super) struct Init {
-    /// Where [default: --archive, else ./archive]
+    /// The folder to make [default: --archive, else ./archive]
     dir: Option<PathBuf>,
 }
 
@@ -21,7 +23,8 @@ impl Init {
         let dir = dir.unwrap_or_else(|| PathBuf::from("archive"));
         let archive = Archive::create(&dir)?;
         context.print(&json!({ "archive": archive.root() }), |out| {
-            writeln!(out, "{} is an archive now; its settings are in perennial.toml", dir.display())
+            writeln!(out, "made an empty archive in {}", dir.display())?;
+            writeln!(out, "its settings are in perennial.toml; `perennial add URL` says what to follow")
         })?;
         Ok(Exit::Done)
     }

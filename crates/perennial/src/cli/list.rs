@@ -6,7 +6,7 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{Context, Exit};
-use crate::crawl::settings::{CrawlSettings, SiteTable};
+use crate::settings::Seed;
 use crate::store::{Ending, PageKind};
 
 const AFTER_HELP: &str = "\
@@ -20,9 +20,9 @@ Examples:
 pub(super) struct List {}
 
 #[derive(Serialize)]
-struct Row {
+struct Row<'a> {
     #[serde(flatten)]
-    site: SiteTable,
+    seed: &'a Seed,
     n_pages: u64,
     n_visited: u64,
     n_failed: u64,
@@ -32,9 +32,8 @@ struct Row {
 impl List {
     /// Prints one row a site.
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let archive = context.open()?;
-        let sites = CrawlSettings::load(&archive.settings_path())?.site;
-        let store = archive.store()?;
+        let snapshot = context.snapshot()?;
+        let (archive, store) = (snapshot.archive(), snapshot.store());
         let numbers = store.seeds()?;
         let mut counts: HashMap<i64, (u64, u64, u64, Option<perennial_core::time::Timestamp>)> =
             HashMap::new();
@@ -47,14 +46,15 @@ impl List {
                 count.3 = count.3.max(known.visited);
             }
         })?;
-        let rows: Vec<Row> = sites
-            .into_iter()
-            .map(|site| {
-                let url = perennial_core::canonical::parse(&site.url).map(|url| url.to_string());
-                let number = url.and_then(|url| numbers.get(&url).copied());
+        let rows: Vec<Row<'_>> = archive
+            .settings()
+            .seeds
+            .iter()
+            .map(|seed| {
+                let number = numbers.get(seed.scope.seed.as_str());
                 let (n_pages, n_visited, n_failed, last) =
-                    number.and_then(|number| counts.get(&number).copied()).unwrap_or_default();
-                Row { site, n_pages, n_visited, n_failed, last_visit: last.map(|at| at.to_rfc3339()) }
+                    number.and_then(|number| counts.get(number).copied()).unwrap_or_default();
+                Row { seed, n_pages, n_visited, n_failed, last_visit: last.map(|at| at.to_rfc3339()) }
             })
             .collect();
         context.print(&rows, |out| {
@@ -67,9 +67,9 @@ impl List {
             rows.iter().try_for_each(|row| {
                 writeln!(
                     out,
-                    "{}  scope {}, {} pages known, {} visited, {} failed, last {}",
-                    row.site.url,
-                    row.site.scope,
+                    "{}  scope {}, {} pages known, {} visited, {} failed, last visit {}",
+                    row.seed.scope.seed,
+                    row.seed.scope.kind,
                     row.n_pages,
                     row.n_visited,
                     row.n_failed,

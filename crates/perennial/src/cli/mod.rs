@@ -4,6 +4,7 @@
 //! one line in `Command` and one in `Command::run`.
 
 mod add;
+mod analyse;
 mod changes;
 mod context;
 mod crawl;
@@ -24,6 +25,7 @@ mod render_worker;
 mod run;
 mod schedule;
 mod segment;
+mod signals;
 mod simulate;
 mod verify;
 
@@ -34,6 +36,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use perennial_core::amounts::{self, AmountError};
+use perennial_core::time::Timestamp;
 
 const AFTER_HELP: &str = "\
 Exit codes:
@@ -101,6 +105,8 @@ enum Command {
     Schedule(schedule::Schedule),
     /// Try strategies on a simulated or recorded web
     Simulate(Box<simulate::Simulate>),
+    /// Analyse every capture that was not analysed yet
+    Analyse(analyse::Analyse),
     /// Show the blocks of a page as a reader sees them
     Segment(segment::Segment),
     /// Show what changed between two versions of a page, and how much it matters
@@ -133,6 +139,7 @@ impl Command {
             Command::Patterns(args) => args.run(context),
             Command::Schedule(args) => args.run(context),
             Command::Simulate(args) => args.run(context),
+            Command::Analyse(args) => args.run(context),
             Command::Segment(args) => args.run(context),
             Command::Diff(args) => args.run(context),
             Command::Changes(args) => args.run(context),
@@ -140,6 +147,11 @@ impl Command {
             Command::RenderWorker(args) => args.run(context),
         }
     }
+}
+
+/// A time as every command takes it: an instant, or a length of time ago.
+fn parse_time(text: &str) -> Result<Timestamp, AmountError> {
+    amounts::parse_time(text, crate::archive::now())
 }
 
 /// Runs the command line and says how it went.

@@ -1,6 +1,5 @@
 //! `perennial patterns`: when pages change, as sparklines, JSON or a chart.
 
-use std::fmt::Write as _;
 use std::io::{self, Write};
 
 use perennial_core::pattern::{Cycle, Days, PagePatterns, Pattern, patterns_of};
@@ -11,6 +10,7 @@ use serde::Serialize;
 use super::context::not_found;
 use super::{Context, Exit};
 use crate::archive;
+use crate::html::chart::{Bars, bars_to_svg, sparkline};
 use crate::learn::{self, Followed, PageHistory, histories};
 
 /// Shows when pages change and how much that matters.
@@ -79,16 +79,16 @@ struct PatternReport {
 impl Patterns {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let given = self.zone.as_deref().map(LocalClock::of_zone).transpose()?;
-        let archive = context.open()?;
-        let store = archive.store()?;
+        let snapshot = context.snapshot()?;
+        let (archive, store) = (snapshot.archive(), snapshot.store());
         let now = archive::now();
-        let mut found = histories(&store, self.only.as_deref(), now)?;
+        let mut found = histories(store, self.only.as_deref(), now)?;
         if let (true, Some(only)) = (found.is_empty(), &self.only) {
-            return Err(not_found(&store, only));
+            return Err(not_found(store, only));
         }
-        let followed = Followed::of(&archive, &store)?;
+        let followed = Followed::of(archive, store)?;
         let config = ScheduleConfig { n_periods: self.periods, ..ScheduleConfig::default() };
-        let scheduler = learn::scheduler(&store, &followed, config, 0, now)?;
+        let scheduler = learn::scheduler(store, &followed, config, 0, now)?;
         found.sort_by_key(|history| std::cmp::Reverse(history.looks.len()));
         found.truncate(self.top);
         let clock_of = |url: &str| {
@@ -101,7 +101,7 @@ impl Patterns {
             .map(|history| Ok(report(history, &clock_of(&history.url)?, self.periods, &scheduler)))
             .collect::<anyhow::Result<_>>()?;
         match self.format {
-            Format::Svg => io::stdout().lock().write_all(svg(&reports).as_bytes())?,
+            Format::Svg => io::stdout().lock().write_all(bars_to_svg(&panels(&reports)).as_bytes())?,
             Format::Json => writeln!(io::stdout().lock(), "{}", serde_json::to_string_pretty(&reports)?)?,
             Format::Text => {
                 context.print(&reports, |out| reports.iter().try_for_each(|page| print(page, out)))?
@@ -169,9 +169,10 @@ fn print(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
     if page.n_not_analysed > 0 {
         writeln!(out, "  {} changes not analysed yet, counted as middling", page.n_not_analysed)?;
     }
-    let top = page.patterns.iter().flat_map(|pattern| &pattern.omega).copied().fold(0.0, f64::max);
+    let top = top_of(page);
     for pattern in &page.patterns {
-        let line = sparkline(&pattern.omega, &pattern.n_seen, top);
+        let seen = pattern.omega.iter().zip(&pattern.n_seen);
+        let line = sparkline(seen.map(|(omega, n_seen)| (*n_seen > 0.0).then_some(*omega)), top);
         writeln!(
             out,
             "  {:<9} {line}  up to {top:.2}, {:.0} % sure",
@@ -185,52 +186,20 @@ fn print(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// One character a period; a dot where nobody looked.
-fn sparkline(values: &[f64], n_seen: &[f64], top: f64) -> String {
-    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-    let bar = |(value, n_seen): (&f64, &f64)| match *n_seen > 0.0 {
-        false => '·',
-        true => BARS[((value / top.max(1e-9) * 7.0).round() as usize).min(7)],
+/// One panel a kind of day, pages below each other.
+fn panels(pages: &[PageReport]) -> Vec<Bars> {
+    let of_page = |page: &PageReport| {
+        let top = top_of(page);
+        let panel = |pattern: &PatternReport| Bars {
+            title: format!("{} ({})", page.url, pattern.days),
+            values: pattern.omega.clone(),
+            top,
+        };
+        page.patterns.iter().map(panel).collect::<Vec<_>>()
     };
-    values.iter().zip(n_seen).map(bar).collect()
+    pages.iter().flat_map(of_page).collect()
 }
 
-/// One panel a page: bars of the pattern by period, kinds of day above each other.
-fn svg(pages: &[PageReport]) -> String {
-    let n_panels: usize = pages.iter().map(|page| page.patterns.len().max(1)).sum();
-    let height = 40 + 110 * n_panels;
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"760\" height=\"{height}\" font-family=\"sans-serif\" font-size=\"12\">\n"
-    );
-    let mut y = 30;
-    for page in pages {
-        let top = page.patterns.iter().flat_map(|pattern| &pattern.omega).copied().fold(1e-9, f64::max);
-        for pattern in &page.patterns {
-            panel(&mut out, y, &format!("{} ({})", page.url, pattern.days), &pattern.omega, top);
-            y += 110;
-        }
-    }
-    out.push_str("</svg>\n");
-    out
-}
-
-fn panel(out: &mut String, y: usize, title: &str, omega: &[f64], top: f64) {
-    let width = 720.0 / omega.len().max(1) as f64;
-    let _ = writeln!(out, "<text x=\"20\" y=\"{}\">{}</text>", y, escaped(title));
-    for (k, omega) in omega.iter().enumerate() {
-        let height = 70.0 * omega / top;
-        let _ = writeln!(
-            out,
-            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{height:.1}\" fill=\"#2a6f97\"><title>{k}: {omega:.3}</title></rect>",
-            20.0 + width * k as f64,
-            y as f64 + 80.0 - height,
-            (width - 1.0).max(0.5),
-        );
-    }
-    let _ = writeln!(out, "<text x=\"20\" y=\"{}\" fill=\"#666\">0</text>", y + 94);
-    let _ = writeln!(out, "<text x=\"720\" y=\"{}\" fill=\"#666\">{}</text>", y + 94, omega.len());
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+fn top_of(page: &PageReport) -> f64 {
+    page.patterns.iter().flat_map(|pattern| &pattern.omega).copied().fold(0.0, f64::max)
 }

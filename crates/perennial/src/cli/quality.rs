@@ -8,7 +8,7 @@ use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::context::not_found;
-use super::{Context, Exit};
+use super::{Context, Exit, parse_time};
 use crate::learn::Followed;
 use crate::quality::{SiteQuality, archive_means, measure};
 
@@ -26,21 +26,21 @@ pub(super) struct Quality {
     site: Option<String>,
 
     /// The instant whose snapshot is judged for coherence [default: the last capture]
-    #[arg(long, value_name = "TIME", value_parser = Timestamp::parse)]
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
     at: Option<Timestamp>,
 }
 
 impl Quality {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let archive = context.open()?;
-        let store = archive.store()?;
+        let snapshot = context.snapshot()?;
+        let (archive, store) = (snapshot.archive(), snapshot.store());
         let Some(last) = store.last_capture()? else {
             bail!("the archive has no captures yet: `perennial crawl` or `perennial import` makes some");
         };
         let at = self.at.unwrap_or(last);
-        let sites = measure(&store, self.site.as_deref(), at, last, &Followed::of(&archive, &store)?)?;
+        let sites = measure(store, self.site.as_deref(), at, last, &Followed::of(archive, store)?)?;
         if let (Some(site), true) = (&self.site, sites.is_empty()) {
-            return Err(not_found(&store, site));
+            return Err(not_found(store, site));
         }
         let data = to_json(&sites, at);
         context.print(&data, |out| print(&sites, at, out))?;

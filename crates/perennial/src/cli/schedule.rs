@@ -2,11 +2,12 @@
 
 use std::io::{self, Write};
 
+use perennial_core::amounts::parse_budget;
 use perennial_core::schedule::{Budget, Peak, Ranked, Reason, ScheduleConfig, Scheduler, Strategy};
-use perennial_core::time::{DayKind, LocalClock, Timestamp};
+use perennial_core::time::{DayKind, LocalClock, Span, Timestamp};
 use serde::Serialize;
 
-use super::{Context, Exit};
+use super::{Context, Exit, parse_time};
 use crate::archive::now;
 use crate::learn::{self, Followed};
 use crate::store::{Order, Selection, Store};
@@ -15,20 +16,20 @@ use crate::store::{Order, Selection, Store};
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  perennial schedule\n  perennial schedule --at 2026-11-16T09:00:00Z --top 50\n  \
-    perennial schedule --budget 200 --what-if\n  perennial schedule --strategy importance-pattern --json"
+    perennial schedule --budget 5000/1d --what-if\n  perennial schedule --strategy importance-pattern --json"
 )]
 pub(super) struct Schedule {
     /// At this instant, knowing only what was archived before it [default: now]
-    #[arg(long, value_name = "TIME")]
-    at: Option<Timestamp_>,
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    at: Option<Timestamp>,
 
     /// How many pages to show
     #[arg(long, default_value_t = 20, value_name = "N")]
     top: usize,
 
-    /// Visits an hour [default: what the archive's captures came to]
-    #[arg(long, value_name = "N")]
-    budget: Option<f64>,
+    /// Visits in a time, such as 200/1h; a number alone is visits an hour [default: what the archive's captures came to]
+    #[arg(long, value_name = "N/PERIOD", value_parser = |text: &str| parse_budget(text, Span::from_hours(1)))]
+    budget: Option<Budget>,
 
     /// How pages are ranked
     #[arg(long, default_value_t = Strategy::ExpectedGain, value_name = "NAME")]
@@ -37,17 +38,6 @@ pub(super) struct Schedule {
     /// Show instead what half and twice the budget would do
     #[arg(long)]
     what_if: bool,
-}
-
-/// A time as the command line takes it.
-#[derive(Clone, Copy)]
-struct Timestamp_(Timestamp);
-
-impl std::str::FromStr for Timestamp_ {
-    type Err = perennial_core::time::TimestampError;
-    fn from_str(text: &str) -> Result<Timestamp_, Self::Err> {
-        Timestamp::parse(text).map(Timestamp_)
-    }
 }
 
 #[derive(Serialize)]
@@ -73,22 +63,19 @@ struct WhatIf {
 
 impl Schedule {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let archive = context.open()?;
-        let store = archive.store()?;
-        let followed = Followed::of(&archive, &store)?;
-        let at = self.at.map_or_else(now, |at| at.0);
+        let snapshot = context.snapshot()?;
+        let (archive, store) = (snapshot.archive(), snapshot.store());
+        let followed = Followed::of(archive, store)?;
+        let at = self.at.unwrap_or_else(now);
         let budget = match self.budget {
             Some(budget) => budget,
-            None => looks_per_hour(&store, at)?,
+            None => Budget::per_hour(looks_per_hour(store, at)?),
         };
-        let config = ScheduleConfig {
-            strategy: self.strategy,
-            budget: Some(Budget::per_hour(budget)),
-            ..ScheduleConfig::default()
-        };
-        let mut scheduler = learn::scheduler(&store, &followed, config, 0, at)?;
+        let config =
+            ScheduleConfig { strategy: self.strategy, budget: Some(budget), ..ScheduleConfig::default() };
+        let scheduler = learn::scheduler(store, &followed, config, 0, at)?;
         if self.what_if {
-            let report = [0.5, 1.0, 2.0].map(|factor| what_if(&scheduler, budget * factor, at));
+            let report = [0.5, 1.0, 2.0].map(|factor| what_if(&scheduler, times(budget, factor), at));
             context.print(&report, |out| report.iter().try_for_each(|line| print_what_if(line, out)))?;
             return Ok(Exit::Done);
         }
@@ -113,9 +100,13 @@ fn looks_per_hour(store: &Store, at: Timestamp) -> anyhow::Result<f64> {
     Ok((n_looks as f64 / (at - first).as_hours_f64().max(1.0)).max(1.0))
 }
 
-fn what_if(scheduler: &Scheduler, budget: f64, at: Timestamp) -> WhatIf {
+fn times(budget: Budget, factor: f64) -> Budget {
+    Budget { visits: budget.visits * factor, ..budget }
+}
+
+fn what_if(scheduler: &Scheduler, budget: Budget, at: Timestamp) -> WhatIf {
     let mut scheduler = scheduler.clone();
-    scheduler.set_budget(Some(Budget::per_hour(budget)));
+    scheduler.set_budget(Some(budget));
     let n_pages = scheduler.n_pages();
     let planned: Vec<Ranked> = scheduler.ranking(at, n_pages).into_iter().filter(|r| r.is_planned).collect();
     let waits = planned.iter().filter_map(|ranked| match ranked.reason {
@@ -123,9 +114,10 @@ fn what_if(scheduler: &Scheduler, budget: f64, at: Timestamp) -> WhatIf {
         _ => None,
     });
     WhatIf {
-        budget_per_hour: budget,
+        budget_per_hour: budget.visits_in(Span::from_hours(1)),
         n_visits: planned.len(),
-        expected_importance: planned.iter().map(|ranked| ranked.expected.get()).sum(),
+        // A sum of no floats would be -0.
+        expected_importance: planned.iter().fold(0.0, |sum, ranked| sum + ranked.expected.get()),
         shortest_wait_hours: waits.min_by(f64::total_cmp),
     }
 }
@@ -150,7 +142,7 @@ fn in_words(ranked: &Ranked, clock: Option<&LocalClock>) -> String {
         ranked.peak.map(|peak| format!(", usually updates {}", hours_in_words(peak))).unwrap_or_default();
     match ranked.reason {
         Reason::FirstCapture => "never captured".to_owned(),
-        Reason::Notice => "announced as changed".to_owned(),
+        Reason::Announced => "announced as changed".to_owned(),
         Reason::Retry { n_failures } => format!("failed {n_failures} times, tried again"),
         Reason::Oldest { since } => format!("not seen since {}, longer than any other", local(since)),
         Reason::Urgent { since, .. } => {

@@ -1,22 +1,18 @@
-//! `perennial segment`: a page -> the blocks that a reader sees; `--all`: every captured page of the archive.
+//! `perennial segment`: a page -> the blocks that a reader sees.
 
 use std::io::Write as _;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use anyhow::Context as _;
 use perennial_core::layout::Layout;
 use perennial_core::segment::{Block, BlockTree, SegmentConfig, draw_svg, segment, vixml};
 use perennial_render::picture::draw_png;
 use perennial_render::{BrowserOptions, BrowserPage, Chromium, Limits, Lookup, Pool, WorkerCommand};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{Context, Exit};
-use crate::analyse::{Analyst, Page, PageSpec, analyse_backlog};
-use crate::archive::lock::WriteLock;
-use crate::store::Store;
+use crate::analyse::{Page, PageSpec};
+use crate::archive::is_archive;
 
 const AFTER_HELP: &str = "\
 PAGE is a file, a page of the archive (URL@TIME, or URL@ for the latest), or a live http address.
@@ -26,20 +22,16 @@ compared with each other.
 Examples:
   perennial segment page.html --format svg --output page.svg
   perennial segment https://news.example/@20261116 --renderer chromium --format png --output page.png
-  perennial segment https://news.example/ --coherence 8 --format json
-  perennial segment --all                       every capture of the archive that was not analysed yet";
+  perennial segment https://news.example/ --coherence 8 --format json";
 
-/// Shows the blocks of a page as a reader sees them, or analyses every capture of the archive.
+/// Shows the blocks of a page as a reader sees them.
 #[derive(clap::Args)]
-#[command(after_help = AFTER_HELP, group(clap::ArgGroup::new("what").required(true).args(["page", "all"])))]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Segment {
     /// A file, an archived page (URL@TIME), or a live address
-    page: Option<String>,
-    /// Analyse every capture of the archive that waits for it
-    #[arg(long)]
-    all: bool,
+    page: PageSpec,
     /// Address of the page, for a file: links resolve against it
-    #[arg(long, value_name = "URL", conflicts_with = "all")]
+    #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// What lays the page out
     #[arg(long, value_enum, default_value_t = Renderer::Layout)]
@@ -78,14 +70,6 @@ enum Format {
     Png,
 }
 
-#[derive(Serialize)]
-struct AllReport {
-    n_captures: u64,
-    n_changed: u64,
-    n_failed: u64,
-    n_fallbacks: u64,
-}
-
 /// A layout and, from a browser, the picture of the page.
 struct Seen {
     layout: Layout<'static>,
@@ -94,33 +78,26 @@ struct Seen {
 
 impl Segment {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        match &self.page {
-            Some(page) => self.run_page(context, page)?,
-            None => run_all(context)?,
-        }
-        Ok(Exit::Done)
-    }
-
-    fn run_page(&self, context: &Context, page: &str) -> anyhow::Result<()> {
         let format = self.format.unwrap_or(if context.json { Format::Json } else { Format::Vixml });
-        let spec: PageSpec = page.parse().map_err(anyhow::Error::msg)?;
-        let (seen, page) = match (&spec, self.renderer) {
+        let snapshot = self.page.snapshot(|| context.snapshot())?;
+        let (seen, page) = match (&self.page, self.renderer) {
             (PageSpec::Live(url), Renderer::Chromium) => self.see_live(url)?,
             _ => {
-                let mut page = spec.load(|| context.open(), self.allow_private)?;
-                if let (PageSpec::File(_), Some(url)) = (&spec, &self.url) {
+                let mut page = self.page.load(snapshot.as_ref(), self.allow_private)?;
+                if let (PageSpec::File(_), Some(url)) = (&self.page, &self.url) {
                     page.url.clone_from(url);
                 }
                 (self.see(context, &page, format == Format::Png)?, (page.url.clone(), page.version.clone()))
             }
         };
-        let config = SegmentConfig { coherence: self.coherence, ..SegmentConfig::default() };
+        let config = SegmentConfig { coherence: self.coherence, ..config_of(context, &self.page, &page.0)? };
         let mut tree = segment(&seen.layout, &config);
         (tree.url, tree.version) = page;
-        self.write(&render(format, &tree, &seen)?)
+        self.write(&render(format, &tree, &seen)?)?;
+        Ok(Exit::Done)
     }
 
-    fn see(&self, context: &Context, page: &Page, wants_screenshot: bool) -> anyhow::Result<Seen> {
+    fn see(&self, context: &Context, page: &Page<'_>, wants_screenshot: bool) -> anyhow::Result<Seen> {
         let lookup: &Lookup = &|url: &str| page.requisite(url);
         if self.renderer == Renderer::Chromium {
             return see_in_browser(page, lookup, wants_screenshot);
@@ -154,7 +131,15 @@ impl Segment {
     }
 }
 
-fn see_in_browser(page: &Page, lookup: &Lookup, wants_screenshot: bool) -> anyhow::Result<Seen> {
+/// Addresses are cut as the archive at hand says, if there is one; files need none.
+fn config_of(context: &Context, spec: &PageSpec, url: &str) -> anyhow::Result<SegmentConfig> {
+    if matches!(spec, PageSpec::File(_)) || !is_archive(&context.archive_dir()) {
+        return Ok(SegmentConfig::default());
+    }
+    Ok(context.open()?.settings().seeds.segment_config(url).cloned().unwrap_or_default())
+}
+
+fn see_in_browser(page: &Page<'_>, lookup: &Lookup, wants_screenshot: bool) -> anyhow::Result<Seen> {
     let shown = BrowserPage { url: &page.url, html: &page.html, unix_millis: page.time.as_millis() };
     let seen = Chromium::new(BrowserOptions::default()).layout(&shown, lookup, wants_screenshot)?;
     Ok(Seen { layout: seen.layout, screenshot: seen.screenshot })
@@ -193,29 +178,4 @@ fn block_json(block: &Block) -> Value {
         data["children"] = block.children.iter().map(block_json).collect();
     }
     data
-}
-
-/// Every capture that waits for its analysis; what is done is kept, so that a second run goes on where one ended.
-fn run_all(context: &Context) -> anyhow::Result<()> {
-    let archive = context.open()?;
-    let _lock = WriteLock::take(archive.root())?;
-    let mut store = Store::open_write(&archive.state_path())?;
-    let analyst = Arc::new(Analyst::for_archive(&archive)?);
-    let bar = context.progress_count(store.count_backlog()?, "segmenting");
-    let done = analyse_backlog(&archive, &mut store, &analyst, &AtomicBool::new(false), &|n| bar.inc(n));
-    bar.finish_and_clear();
-    let done = done?;
-    let report = AllReport {
-        n_captures: done.n_captures,
-        n_changed: done.n_changed,
-        n_failed: done.n_failed,
-        n_fallbacks: analyst.n_fallbacks(),
-    };
-    context.print(&report, |out| {
-        writeln!(
-            out,
-            "{} captures analysed, {} of them changed, {} could not be read, {} without layout",
-            report.n_captures, report.n_changed, report.n_failed, report.n_fallbacks
-        )
-    })
 }

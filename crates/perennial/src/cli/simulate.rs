@@ -4,16 +4,17 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use perennial_core::amounts::{AmountError, parse_share};
 use perennial_core::schedule::{Goal, Strategy};
-use perennial_core::time::{LocalClock, Span, Timestamp};
+use perennial_core::time::{LocalClock, Span};
 use perennial_sim::drive::Visibility;
 use perennial_sim::experiment::{Experiment, Line, Run};
 use perennial_sim::paper::PaperWorld;
-use perennial_sim::report::Report;
 use perennial_sim::trace::{self, TraceStart};
 use perennial_sim::world::World;
 
-use super::{Context, Exit};
+use super::{Context, Exit, parse_time};
+use crate::html::simulation::Report;
 
 /// Numbers of periods a day of P-PATTERN Figure 7, as far as they divide a day into whole minutes.
 const FIGURE_7_PERIODS: [u16; 12] = [2, 3, 4, 6, 8, 12, 24, 30, 40, 60, 80, 120];
@@ -233,7 +234,7 @@ impl Simulate {
             varying_budget: self.varying_budget,
             spells: self.spells,
             floor: self.floor.map(|share| share as f32),
-            notice_share: self.notices,
+            announced_share: self.notices,
             clock: LocalClock::of_zone(&self.zone)?,
             seed: 1,
             bounds: !self.no_bounds,
@@ -300,20 +301,12 @@ fn read_trace(file: &Path) -> anyhow::Result<World> {
     trace::parse(&name, &text).with_context(|| file.display().to_string())
 }
 
-fn parse_share(text: &str) -> Result<f64, String> {
-    let number = text.trim().strip_suffix('%').map_or((text.trim(), 1.0), |number| (number, 100.0));
-    match number.0.trim().parse::<f64>() {
-        Ok(value) if (0.0..=100.0 * number.1).contains(&value) => Ok(value / number.1),
-        _ => Err("write a share such as 5% or 0.05".to_owned()),
-    }
-}
-
-fn parse_start(text: &str) -> Result<TraceStart, String> {
+fn parse_start(text: &str) -> Result<TraceStart, AmountError> {
     match text {
         "auto" => Ok(TraceStart::Auto),
         "first" => Ok(TraceStart::First),
         "busiest" => Ok(TraceStart::Busiest),
-        time => Timestamp::parse(time).map(TraceStart::At).map_err(|error| error.to_string()),
+        time => parse_time(time).map(TraceStart::At),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use super::{Context, Exit};
 use crate::archive::verify::{VerifyReport, rebuild, repair, verify};
+use crate::archive::{Archive, ArchiveWriter, Repair, now};
+use crate::crawl::make_frontier;
 
 const AFTER_HELP: &str = "\
 Checks every record's digests and structure, the state against the records, and the index against the
@@ -34,13 +36,22 @@ impl Verify {
         let report = if self.repair {
             repair(&archive, &progress)?
         } else {
-            let repairs = if self.rebuild { rebuild(&archive, &progress)? } else { Vec::new() };
-            VerifyReport { repairs, ..verify(&archive, &progress)? }
+            let repairs = if self.rebuild { rebuild_all(&archive, &progress)? } else { Vec::new() };
+            VerifyReport { repairs, ..verify(&archive.snapshot()?, &progress)? }
         };
         bar.finish_and_clear();
         context.print(&report, |out| print(&report, out))?;
         Ok(if report.defects.is_empty() { Exit::Done } else { Exit::Defects })
     }
+}
+
+/// State and index from the WARC files, and the frontier from the state.
+fn rebuild_all(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Result<Vec<Repair>> {
+    let repairs = rebuild(archive, progress)?;
+    let mut writer = ArchiveWriter::open(archive)?;
+    make_frontier(archive, &mut writer, now())?;
+    writer.close()?;
+    Ok(repairs)
 }
 
 fn print(report: &VerifyReport, out: &mut dyn std::io::Write) -> std::io::Result<()> {

@@ -10,7 +10,7 @@ use perennial_core::page::PageId;
 use perennial_core::schedule::VisitOutcome;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::record::Message;
+use super::recorder::Message;
 use crate::analyse::{PageAnalyst, PageLessons};
 
 /// What the captures of a page since its last analysis taught.

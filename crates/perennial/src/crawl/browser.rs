@@ -12,8 +12,11 @@ use perennial_core::time::Timestamp;
 use perennial_render::{BrowserOptions, BrowserPage, Captured, Chromium};
 use url::Url;
 
-use super::visit::{Exchanged, Shared, decoded};
+use super::exchange::Exchanged;
+use super::visit::{Shared, decoded};
+use crate::archive::hops_of;
 use crate::fetch::Request;
+use crate::store::PageKind;
 
 /// Requests of one page that are answered; the rest get nothing.
 const MAX_REQUESTS: usize = 300;
@@ -104,8 +107,8 @@ async fn fetch(
     let allow_private = shared.allow_private || (allow_private && page.host_str() == to.host_str());
     if shared.table.robots {
         let path = &to[url::Position::BeforePath..url::Position::AfterQuery];
-        let rules = shared.robots.get(shared, to, allow_private).await.rules;
-        if !rules.robots.allows(path) {
+        let origin = shared.robots.get(shared, to, allow_private).await.origin;
+        if !origin.robots.allows(path) {
             return None;
         }
     }
@@ -116,15 +119,7 @@ async fn fetch(
         content_type: fetched.head.get("Content-Type").unwrap_or_default().into_owned(),
         body: decoded(&mut fetched)?,
     };
-    let done = Exchanged {
-        url: to.to_string(),
-        time: now,
-        fetched,
-        links: None,
-        dom: None,
-        prepared: None,
-        left_out: None,
-    };
+    let done = Exchanged::new(to.to_string(), now, hops_of(PageKind::Requisite, 1, 0), fetched);
     Some((captured, done))
 }
 

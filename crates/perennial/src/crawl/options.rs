@@ -4,6 +4,7 @@ use perennial_core::schedule::{Budget, Pacing, Strategy};
 use perennial_core::time::Span;
 
 use super::clock::Clock;
+use super::stop::Stop;
 
 /// What the user asks of one crawl.
 #[derive(Clone, Debug)]
@@ -40,6 +41,8 @@ pub struct CrawlOptions {
     pub seed: u64,
     /// Whether captures are looked at as a reader would; without, another payload is another page.
     pub analyse: bool,
+    /// Ends the crawl when it is asked to.
+    pub stop: Stop,
 }
 
 impl Default for CrawlOptions {
@@ -61,6 +64,7 @@ impl Default for CrawlOptions {
             clock: Clock::Real,
             seed: 0,
             analyse: true,
+            stop: Stop::default(),
         }
     }
 }

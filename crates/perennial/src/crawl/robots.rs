@@ -8,7 +8,9 @@ use perennial_core::robots::{MAX_ROBOTS_BYTES, Robots, RobotsStatus};
 use perennial_core::time::{Span, Timestamp};
 use url::Url;
 
-use super::visit::{Exchanged, Failure, Shared, failure, from_fetch};
+use super::exchange::Exchanged;
+use super::failure::{Failure, FailureKind};
+use super::visit::Shared;
 use crate::fetch::{Fetched, Request};
 
 /// RFC 9309, 2.4: not longer than a day.
@@ -18,7 +20,7 @@ const MAX_REDIRECTS: usize = 5;
 const MAX_CACHED: usize = 20_000;
 
 /// What is known of an origin's robots.txt.
-pub struct Rules {
+pub struct OriginRobots {
     /// What it allows.
     pub robots: Robots,
     /// How the lookup ended.
@@ -28,10 +30,10 @@ pub struct Rules {
     fetched_at: Timestamp,
 }
 
-/// Rules, and the exchange that brought them if they are fresh.
+/// An origin's robots.txt, and the exchange that brought it if it was fetched now.
 pub struct RobotsAnswer {
-    /// The rules.
-    pub rules: Arc<Rules>,
+    /// What is known of it.
+    pub origin: Arc<OriginRobots>,
     /// For the archive.
     pub exchanged: Option<Exchanged>,
 }
@@ -39,35 +41,35 @@ pub struct RobotsAnswer {
 /// robots.txt by origin.
 #[derive(Default)]
 pub struct RobotsCache {
-    known: Mutex<HashMap<String, Arc<Rules>>>,
+    known: Mutex<HashMap<String, Arc<OriginRobots>>>,
     agent: String,
 }
 
 impl RobotsCache {
-    /// A cache that reads the rules for this User-Agent.
+    /// A cache that reads robots.txt for this User-Agent.
     pub fn new(user_agent: &str) -> RobotsCache {
         RobotsCache { known: Mutex::default(), agent: user_agent.to_string() }
     }
 
-    /// The rules of a URL's origin, fetched if they are not known or older than a day.
+    /// The robots.txt of a URL's origin, fetched if it is not known or older than a day.
     pub async fn get(&self, shared: &Shared, url: &Url, allow_private: bool) -> RobotsAnswer {
         let origin = perennial_core::canonical::origin(url);
         let now = shared.clock.now();
         let known = self.known.lock().ok().and_then(|known| known.get(&origin).cloned());
-        if let Some(rules) = known.filter(|rules| now - rules.fetched_at < KEPT) {
-            return RobotsAnswer { rules, exchanged: None };
+        if let Some(origin) = known.filter(|origin| now - origin.fetched_at < KEPT) {
+            return RobotsAnswer { origin, exchanged: None };
         }
-        let (rules, exchanged) = self.fetch(shared, url, allow_private, now).await;
-        let rules = Arc::new(rules);
-        if rules.status != RobotsStatus::Unreachable
+        let (fetched, exchanged) = self.fetch(shared, url, allow_private, now).await;
+        let fetched = Arc::new(fetched);
+        if fetched.status != RobotsStatus::Unreachable
             && let Ok(mut known) = self.known.lock()
         {
             if known.len() >= MAX_CACHED {
                 known.clear();
             }
-            known.insert(origin, rules.clone());
+            known.insert(origin, fetched.clone());
         }
-        RobotsAnswer { rules, exchanged }
+        RobotsAnswer { origin: fetched, exchanged }
     }
 
     async fn fetch(
@@ -76,9 +78,9 @@ impl RobotsCache {
         url: &Url,
         allow_private: bool,
         now: Timestamp,
-    ) -> (Rules, Option<Exchanged>) {
+    ) -> (OriginRobots, Option<Exchanged>) {
         let Ok(mut at) = url.join("/robots.txt") else {
-            return (self.rules(RobotsStatus::Unavailable, b"", None, now), None);
+            return (self.origin(RobotsStatus::Unavailable, b"", None, now), None);
         };
         for _ in 0..=MAX_REDIRECTS {
             let request =
@@ -86,8 +88,8 @@ impl RobotsCache {
             let mut fetched = match shared.client.fetch(&request).await {
                 Ok(fetched) => fetched,
                 Err(error) => {
-                    let why = from_fetch(&error);
-                    return (self.rules(RobotsStatus::Unreachable, b"", Some(why), now), None);
+                    let why = Failure::of_fetch(&error);
+                    return (self.origin(RobotsStatus::Unreachable, b"", Some(why), now), None);
                 }
             };
             let target = redirect_target(&at, &fetched);
@@ -97,48 +99,46 @@ impl RobotsCache {
             }
         }
         // Too many redirects count as no robots.txt (RFC 9309, 2.3.1.2).
-        (self.rules(RobotsStatus::Unavailable, b"", None, now), None)
+        (self.origin(RobotsStatus::Unavailable, b"", None, now), None)
     }
 
-    fn read(&self, at: &Url, fetched: &mut Fetched, now: Timestamp) -> Rules {
+    fn read(&self, at: &Url, fetched: &mut Fetched, now: Timestamp) -> OriginRobots {
         let status = RobotsStatus::from_http(Some(fetched.status()));
         match status {
             RobotsStatus::Text => {
                 let body = fetched.body.prefix(4 * MAX_ROBOTS_BYTES).unwrap_or_default();
                 let limits = Limits { max_bytes: MAX_ROBOTS_BYTES as u64 + 1, ..Limits::default() };
                 let decoded = decode(&fetched.head, &*body, limits).bytes;
-                self.rules(status, &decoded, None, now)
+                self.origin(status, &decoded, None, now)
             }
-            RobotsStatus::Unavailable => self.rules(status, b"", None, now),
+            RobotsStatus::Unavailable => self.origin(status, b"", None, now),
             RobotsStatus::Unreachable => {
                 let detail =
                     format!("{at} answers {}: nothing is fetched until it can be read", fetched.status());
-                self.rules(status, b"", Some(failure("robots-unreachable", detail, false)), now)
+                self.origin(status, b"", Some(Failure::new(FailureKind::RobotsUnreachable, detail)), now)
             }
         }
     }
 
-    fn rules(&self, status: RobotsStatus, text: &[u8], failure: Option<Failure>, now: Timestamp) -> Rules {
+    fn origin(
+        &self,
+        status: RobotsStatus,
+        text: &[u8],
+        failure: Option<Failure>,
+        now: Timestamp,
+    ) -> OriginRobots {
         let robots = match status {
             RobotsStatus::Text => Robots::parse(text, &self.agent),
             RobotsStatus::Unavailable => Robots::allow_all(),
             RobotsStatus::Unreachable => Robots::disallow_all(),
         };
-        Rules { robots, status, failure, fetched_at: now }
+        OriginRobots { robots, status, failure, fetched_at: now }
     }
 }
 
-impl Rules {
-    fn map_exchanged(self, at: Url, fetched: Fetched, time: Timestamp) -> (Rules, Option<Exchanged>) {
-        let exchanged = Exchanged {
-            url: at.to_string(),
-            time,
-            fetched,
-            links: Some(Vec::new()),
-            dom: None,
-            prepared: None,
-            left_out: None,
-        };
+impl OriginRobots {
+    fn map_exchanged(self, at: Url, fetched: Fetched, time: Timestamp) -> (OriginRobots, Option<Exchanged>) {
+        let exchanged = Exchanged::new(at.to_string(), time, "P".to_string(), fetched);
         (self, Some(exchanged))
     }
 }

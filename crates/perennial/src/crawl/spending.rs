@@ -12,6 +12,7 @@ use perennial_core::page::PageId;
 use perennial_core::schedule::Budget;
 use perennial_core::time::{Span, Timestamp};
 
+use crate::settings::Allowance;
 use crate::store::{OVERALL, Store};
 
 const DAY: Span = Span::from_hours(24);
@@ -20,26 +21,22 @@ const FIRST_RESERVE: u64 = 100_000;
 /// As if so many visits had brought so many bytes before any was made.
 const FIRST_VISITS: (f64, f64) = (3.0, 120_000.0);
 
-/// What may be spent.
-#[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub struct Allowance {
-    /// Visits of pages.
-    pub visits: Option<Budget>,
-    /// Bytes of bodies, of requisites too.
-    pub bytes_per_day: Option<u64>,
-}
-
 /// Whether a visit may start.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Permission {
+pub enum Permission {
     /// It may, and has been counted.
     Granted,
     /// Its site, or if `all` is set every site, has nothing left until then.
-    Refused { until: Timestamp, all: bool },
+    Refused {
+        /// When there is something again.
+        until: Timestamp,
+        /// Whether that holds for every site.
+        all: bool,
+    },
 }
 
 /// What was spent, beside what may be.
-pub(super) struct Spending {
+pub struct Spending {
     purses: HashMap<i64, Purse>,
     /// The seed of each page that is scheduled, by number; 0: none.
     seeds: Vec<i64>,
@@ -126,6 +123,14 @@ impl Purse {
 }
 
 impl Spending {
+    /// Nothing was spent yet.
+    pub(super) fn new(overall: Allowance, seeds: impl Iterator<Item = (i64, Allowance)>) -> Spending {
+        let mut purses: HashMap<i64, Purse> =
+            seeds.map(|(seed, allowance)| (seed, Purse { allowance, ..Purse::default() })).collect();
+        purses.insert(OVERALL, Purse { allowance: overall, is_planned: true, ..Purse::default() });
+        Spending { purses, seeds: Vec::new(), n_visits: 0, n_bytes: 0 }
+    }
+
     /// What may be spent overall and by each seed, and what was spent before.
     pub(super) fn load(
         store: &Store,
@@ -133,16 +138,14 @@ impl Spending {
         seeds: impl Iterator<Item = (i64, Allowance)>,
         now: Timestamp,
     ) -> anyhow::Result<Spending> {
-        let mut purses: HashMap<i64, Purse> =
-            seeds.map(|(seed, allowance)| (seed, Purse { allowance, ..Purse::default() })).collect();
-        purses.insert(OVERALL, Purse { allowance: overall, is_planned: true, ..Purse::default() });
-        for (seed, purse) in &mut purses {
+        let mut spending = Spending::new(overall, seeds);
+        for (seed, purse) in &mut spending.purses {
             purse.roll(now);
             let period = purse.allowance.visits.map_or(DAY, |budget| budget.period);
             purse.visits.1 = store.spent(*seed, start_of(now, period))?.0;
             purse.bytes.1 = store.spent(*seed, start_of(now, DAY))?.1;
         }
-        Ok(Spending { purses, seeds: Vec::new(), n_visits: 0, n_bytes: 0 })
+        Ok(spending)
     }
 
     /// Takes note of whose budget a page is on.
@@ -211,10 +214,7 @@ mod tests {
     use super::*;
 
     fn spending(overall: Allowance, site: Allowance) -> Spending {
-        let dir = tempfile::tempdir().unwrap();
-        let store = Store::open_write(&dir.path().join("state.db")).unwrap();
-        let now = Timestamp::parse("2026-03-02").unwrap();
-        Spending::load(&store, overall, [(1, site)].into_iter(), now).unwrap()
+        Spending::new(overall, [(1, site)].into_iter())
     }
 
     #[test]

@@ -1,194 +1,218 @@
 //! An archive and options -> a crawl that knows what earlier ones knew.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use perennial_core::chance::Chance;
 use perennial_core::schedule::{Budget, ScheduleConfig};
 use perennial_core::time::{Span, Timestamp};
 use tokio::sync::mpsc::unbounded_channel;
-use url::Url;
 
+use super::addresses::Addresses;
+use super::adopt::adopt;
 use super::analysis::Analysis;
 use super::clock::Clock;
-use super::host::{Hosts, Why};
-use super::record::Recorder;
-use super::settings::{CrawlSettings, CrawlTable, Seeds};
-use super::spending::{self, Allowance, Spending};
-use super::unstyled::Unstyled;
+use super::policy::{Order, Policy, PolicyConfig};
+use super::recorder::Recorder;
+use super::spending::{self, Spending};
 use super::visit::Shared;
 use super::weights::Weights;
-use super::{Crawl, CrawlOptions, Order, Status, browser, log, robots};
+use super::{Crawl, CrawlOptions, Status, browser, log, robots};
 use crate::analyse::{Analyst, PageAnalyst, analyse_backlog};
 use crate::archive::{Archive, ArchiveWriter};
-use crate::fetch::{Client, Proxy};
+use crate::fetch::Client;
 use crate::learn::{self, Followed};
-use crate::store::{Discovery, Ending, FrontierPage, PageKind, url_hash};
+use crate::settings::{Allowance, CrawlTable, Seeds};
+use crate::store::{Discovery, PageKind};
 
 impl Crawl {
     /// Opens the archive and loads what is known; the recorder runs in a thread of its own from here on.
     pub(super) fn start(
         archive: &Archive,
-        settings: CrawlSettings,
-        seeds: Seeds,
         mut options: CrawlOptions,
         warn: &mut impl FnMut(&str),
     ) -> anyhow::Result<(Crawl, std::thread::JoinHandle<anyhow::Result<()>>)> {
-        let table = settings.crawl;
         let mut writer = ArchiveWriter::open(archive)?;
-        let analyst = match options.analyse {
-            true => Some(Arc::new(Analyst::for_archive(archive)?)),
-            false => None,
-        };
-        if let Some(analyst) = &analyst {
-            analyse_what_was_left(archive, &mut writer, analyst, warn)?;
-        }
+        writer.repairs().iter().for_each(|repair| warn(&repair.to_string()));
+        let analyst = analyst_of(archive, &mut writer, &options, warn)?;
         options.clock = resume_clock(&options.clock, &writer)?;
         let now = options.clock.now();
-        let (seed_numbers, order_start) = prepare(&mut writer, &seeds, &options, now)?;
-        let spending = spending_of(&mut writer, &table, &seeds, &seed_numbers, &options, now)?;
-        let politeness = match options.delay {
-            Some(delay) => table.politeness().with_fixed_delay(delay),
-            None => table.politeness(),
-        };
-        let mut recorder = Recorder {
-            log: log::CrawlLog::open(archive.root()).context("cannot open crawl.log")?,
-            known: HashSet::new(),
-            fetched: HashMap::new(),
-            shapes: HashMap::new(),
-            max_pages_per_shape: table.max_pages_per_shape,
-            requisite_span: Span::from_millis((table.requisite_hours * 3.6e6) as i64),
-            hosts: writer.store().host_states()?,
-            politeness,
-            chance: options.seed,
-            writer,
-        };
-        let user_agent = table.user_agent();
-        let proxy = match &table.proxy {
-            Some(text) => Some(Proxy::parse(text).with_context(|| {
-                format!("crawl.proxy = {text:?} in perennial.toml: write it like http://proxy.example:3128")
-            })?),
-            None => None,
-        };
-        let mut client = Client::new(user_agent.clone(), table.limits(), proxy);
-        if let Some(file) = &table.tls_roots {
-            let file = archive.root().join(file);
-            client = client.trusting(&file).map_err(|reason| {
-                anyhow!("crawl.tls_roots in perennial.toml: {}: {reason}; name a PEM file", file.display())
-            })?;
-        }
-        let shared = Arc::new(Shared {
-            client,
-            robots: robots::RobotsCache::new(&user_agent),
-            seeds,
-            seed_numbers,
-            clock: options.clock.clone(),
-            allow_private: options.allow_private,
-            compression: archive.settings().warc.compression(),
-            browser: browser::Browser::new(Duration::from_secs_f64(table.browser_timeout_secs)),
-            analyst: analyst.map(|analyst| Arc::new(PageAnalyst::new(archive, analyst))),
-            table,
-        });
-        let followed = Followed::of(archive, recorder.writer.store())?;
+        let (seeds, pass) = prepare(&mut writer, archive, options.once, now)?;
+        let table = &archive.settings().crawl;
+        let mut addresses = Addresses::new(table.max_pages_per_shape, table.requisite_span);
+        load_frontier(&mut writer, &seeds, &mut addresses, now, warn)?;
+        let policy = policy_of(archive, &mut writer, &seeds, pass, &options, now)?;
+        let shared = Arc::new(shared_of(archive, seeds, analyst, &options)?);
+        let recorder = recorder_of(archive, writer, addresses, &options)?;
         let (reports, report_receiver) = std::sync::mpsc::channel();
-        let (word_sender, words) = unbounded_channel();
+        let (committed_sender, committed) = unbounded_channel();
         let analysis = match &shared.analyst {
             Some(analyst) => Some(Analysis::start(analyst, &reports)?),
             None => None,
         };
         let mut crawl = Crawl {
             store: archive.store()?,
-            hosts: Hosts::new(options.connections.max(1)),
-            order: match order_start {
-                Some((pass, started)) => Order::Once { pass, started },
-                None => {
-                    let config = schedule_config(&options, spending.plan());
-                    let store = recorder.writer.store();
-                    let scheduler = learn::scheduler(store, &followed, config, options.seed, now)?;
-                    Order::Scheduled(Box::new(scheduler))
-                }
-            },
+            policy,
+            pass: pass.map(|(number, _)| number),
             shared,
             reports: Some(reports),
-            words,
+            committed,
             analysis,
-            judged: HashMap::new(),
-            unstyled: Unstyled::default(),
             weights: Weights::new(archive),
-            spending,
-            put_off: Vec::new(),
-            planned_at: now,
             status: Status::default(),
-            followed,
-            n_known: 0,
-            n_pages_started: 0,
-            began: now,
-            is_stopping: false,
             options,
         };
-        crawl.load(&mut recorder)?;
-        let thread = std::thread::Builder::new().name("recorder".into()).spawn(move || {
-            let word_sender = word_sender;
-            recorder.run(report_receiver, &word_sender)
-        })?;
+        crawl.load(&recorder, now)?;
+        let record = move || recorder.run(report_receiver, &committed_sender);
+        let thread = std::thread::Builder::new().name("recorder".into()).spawn(record)?;
         Ok((crawl, thread))
     }
 
-    /// Queues what is due, tells the policy of the rest, and the recorder what is known.
-    fn load(&mut self, recorder: &mut Recorder) -> anyhow::Result<()> {
+    /// Queues what is due, and ranks what is known.
+    fn load(&mut self, recorder: &Recorder, now: Timestamp) -> anyhow::Result<()> {
         for (&site, &state) in &recorder.hosts {
-            self.hosts.set_state(site, state);
+            self.policy.set_host(site, state);
         }
         // A connection of its own, so that loading can change the crawl.
         let store = recorder.writer.archive().store()?;
         store.each_frontier_page(|known| {
-            let hash = url_hash(&known.url);
-            match known.kind {
-                PageKind::Page => {
-                    recorder.known.insert(hash);
-                    if let Ok(url) = Url::parse(&known.url) {
-                        recorder.count_shape(&url);
-                    }
+            if known.kind == PageKind::Page {
+                self.weights.add(known.page, self.policy.weight_of_seed(known.seed));
+                if known.visited.is_some() {
+                    self.weights.saw(known.page);
                 }
-                _ => drop(recorder.fetched.insert(hash, known.visited.map_or(0, Timestamp::as_secs))),
             }
-            self.load_one(&known);
+            self.policy.load(&known);
         })?;
-        if let Order::Scheduled(scheduler) = &mut self.order {
-            self.weights.rank_now(scheduler, self.began)?;
+        if let Some(scheduler) = self.policy.scheduler_mut() {
+            self.weights.rank_now(scheduler, now)?;
         }
         Ok(())
     }
+}
 
-    fn load_one(&mut self, known: &FrontierPage) {
-        if !self.shared.seed_numbers.contains(&known.seed) {
-            return;
+/// Looks at pages, unless the user wants none of it; captures that wait for it are analysed first.
+fn analyst_of(
+    archive: &Archive,
+    writer: &mut ArchiveWriter,
+    options: &CrawlOptions,
+    warn: &mut impl FnMut(&str),
+) -> anyhow::Result<Option<Arc<PageAnalyst>>> {
+    if !options.analyse {
+        return Ok(None);
+    }
+    let analyst = Arc::new(Analyst::for_archive(archive)?);
+    analyse_what_was_left(archive, writer, &analyst, warn)?;
+    Ok(Some(Arc::new(PageAnalyst::new(archive, analyst))))
+}
+
+/// Makes the frontier of an archive whose state was made anew: what a crawl would know from its captures and settings.
+pub fn make_frontier(archive: &Archive, writer: &mut ArchiveWriter, now: Timestamp) -> anyhow::Result<()> {
+    let (seeds, _) = prepare(writer, archive, false, now)?;
+    let table = &archive.settings().crawl;
+    let mut addresses = Addresses::new(table.max_pages_per_shape, table.requisite_span);
+    load_frontier(writer, &seeds, &mut addresses, now, &mut |_| ())
+}
+
+/// Tells which addresses are known; what was captured and is not among them becomes so.
+fn load_frontier(
+    writer: &mut ArchiveWriter,
+    seeds: &Seeds,
+    addresses: &mut Addresses,
+    now: Timestamp,
+    warn: &mut impl FnMut(&str),
+) -> anyhow::Result<()> {
+    writer.store().each_frontier_page(|known| addresses.load(&known))?;
+    let archive = writer.archive().clone();
+    match adopt(&archive, writer.store_mut(), seeds, addresses, now)? {
+        0 => {}
+        n => warn(&format!("{n} addresses of earlier captures and their links are followed from now on")),
+    }
+    Ok(())
+}
+
+fn policy_of(
+    archive: &Archive,
+    writer: &mut ArchiveWriter,
+    seeds: &Seeds,
+    pass: Option<Pass>,
+    options: &CrawlOptions,
+    now: Timestamp,
+) -> anyhow::Result<Policy> {
+    let table = &archive.settings().crawl;
+    let spending = spending_of(writer, table, seeds, options, now)?;
+    let followed = Followed::of(archive, writer.store())?;
+    let order = match pass {
+        Some((_, started)) => Order::Once { started },
+        None => {
+            let config = schedule_config(options, spending.plan());
+            let scheduler = learn::scheduler(writer.store(), &followed, config, options.seed, now)?;
+            Order::Scheduled(Box::new(scheduler))
         }
-        if known.kind != PageKind::Page {
-            if known.visited.is_none() {
-                self.hosts.push(known.site, known.page, Why::Needed);
-            }
-            return;
-        }
-        self.n_known += 1;
-        self.weights.add(known.page, self.followed.weight_of_seed(known.seed));
-        self.spending.add(known.page, known.seed);
-        if known.visited.is_some() {
-            self.weights.saw(known.page);
-        }
-        match &mut self.order {
-            Order::Once { started, .. } => {
-                let is_done = known.visited.is_some_and(|visited| visited >= *started)
-                    && (known.ending != Some(Ending::Failed)
-                        || known.n_failures >= self.shared.table.max_tries);
-                if !is_done {
-                    self.hosts.push(known.site, known.page, Why::Pass);
-                }
-            }
-            Order::Scheduled(_) => {}
-        }
+    };
+    Ok(Policy::new(policy_config(options, table), order, followed, spending, now))
+}
+
+fn shared_of(
+    archive: &Archive,
+    seeds: Seeds,
+    analyst: Option<Arc<PageAnalyst>>,
+    options: &CrawlOptions,
+) -> anyhow::Result<Shared> {
+    let table = archive.settings().crawl.clone();
+    let user_agent = table.user_agent();
+    let mut client = Client::new(user_agent.clone(), table.limits.clone(), table.proxy.clone());
+    if let Some(file) = &table.tls_roots {
+        let file = archive.root().join(file);
+        client = client.trusting(&file).map_err(|reason| {
+            anyhow!("crawl.tls_roots in perennial.toml: {}: {reason}; name a PEM file", file.display())
+        })?;
+    }
+    Ok(Shared {
+        client,
+        robots: robots::RobotsCache::new(&user_agent),
+        seeds,
+        clock: options.clock.clone(),
+        allow_private: options.allow_private,
+        compression: archive.settings().warc.compression(),
+        browser: browser::Browser::new(table.browser_timeout),
+        analyst,
+        table,
+    })
+}
+
+fn recorder_of(
+    archive: &Archive,
+    writer: ArchiveWriter,
+    addresses: Addresses,
+    options: &CrawlOptions,
+) -> anyhow::Result<Recorder> {
+    let politeness = archive.settings().crawl.politeness;
+    Ok(Recorder {
+        log: log::CrawlLog::open(archive.root()).context("cannot open crawl.log")?,
+        addresses,
+        hosts: writer.store().host_states()?,
+        politeness: match options.delay {
+            Some(delay) => politeness.with_fixed_delay(delay),
+            None => politeness,
+        },
+        chance: Chance::new(options.seed),
+        writer,
+    })
+}
+
+fn policy_config(options: &CrawlOptions, table: &CrawlTable) -> PolicyConfig {
+    PolicyConfig {
+        max_workers: table.max_workers,
+        connections: options.connections,
+        max_tries: table.max_tries,
+        max_wait: table.max_wait,
+        slot: options.slot,
+        limit: options.limit,
+        time_limit: options.time_limit,
+        size_limit: options.size_limit,
+        is_analysing: options.analyse,
     }
 }
 
@@ -197,16 +221,15 @@ fn spending_of(
     writer: &mut ArchiveWriter,
     table: &CrawlTable,
     seeds: &Seeds,
-    numbers: &[i64],
     options: &CrawlOptions,
     now: Timestamp,
 ) -> anyhow::Result<Spending> {
-    let written = table.allowance()?;
+    let written = table.allowance;
     let overall = Allowance {
         visits: options.budget.or(written.visits),
         bytes_per_day: options.bytes_per_day.or(written.bytes_per_day),
     };
-    let of_seeds = || numbers.iter().copied().zip(seeds.0.iter().map(|seed| seed.allowance));
+    let of_seeds = || seeds.iter_numbered().map(|(number, seed)| (number, seed.allowance));
     let periods = of_seeds().map(|(_, allowance)| allowance).chain([overall]).filter_map(|a| a.visits);
     let longest = periods.map(|budget| budget.period).max().unwrap_or(Span::ZERO);
     writer.store_mut().write(|commit| commit.forget_spent(spending::forgotten_before(longest, now)))?;
@@ -266,18 +289,19 @@ type Pass = (i64, Timestamp);
 /// Seeds get their numbers and their places in the frontier; `--once` begins its pass.
 fn prepare(
     writer: &mut ArchiveWriter,
-    seeds: &Seeds,
-    options: &CrawlOptions,
+    archive: &Archive,
+    is_pass: bool,
     now: Timestamp,
-) -> anyhow::Result<(Vec<i64>, Option<Pass>)> {
-    let urls: Vec<String> = seeds.0.iter().map(|seed| seed.scope.seed.to_string()).collect();
+) -> anyhow::Result<(Seeds, Option<Pass>)> {
+    let seeds = archive.settings().seeds.clone();
+    let urls: Vec<String> = seeds.iter().map(|seed| seed.scope.seed.to_string()).collect();
     writer.store_mut().write(|commit| {
         let numbers = commit.seed_numbers(&urls)?;
         for (url, &seed) in urls.iter().zip(&numbers) {
             let (url, kind) = (url.clone(), PageKind::Page);
-            commit.put_discovery(&Discovery { url, kind, seed, depth: 0, n_redirects: 0, changed: None })?;
+            commit.adopt(&Discovery { url, kind, seed, depth: 0, n_redirects: 0, changed: None })?;
         }
-        let pass = if options.once { Some(commit.begin_pass(now)?) } else { None };
-        Ok((numbers, pass))
+        let pass = if is_pass { Some(commit.begin_pass(now)?) } else { None };
+        Ok((seeds.numbered(numbers), pass))
     })
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Crawl;
-use super::record::Settled;
+use super::recorder::Settled;
 use crate::store::{Ending, PageKind};
 
 /// Why a crawl ended.
@@ -67,7 +67,6 @@ pub struct Status {
 impl Crawl {
     pub(super) fn count(&mut self, settled: &Settled) {
         let status = &mut self.status;
-        status.n_active -= 1;
         status.n_fetched += 1;
         status.n_pages += u64::from(settled.kind == PageKind::Page);
         *match settled.ending {
@@ -78,7 +77,6 @@ impl Crawl {
         } += 1;
         status.body_bytes += settled.body_bytes;
         status.stored_bytes += settled.stored_bytes;
-        self.spending.book(settled.seed, settled.body_bytes, settled.done_at, status.n_active);
         if let Some(error) = settled.error {
             *status.errors.entry(error).or_default() += 1;
             if let Ok(Some(host)) = self.store.host_of(settled.site)
@@ -90,10 +88,12 @@ impl Crawl {
     }
 
     pub(super) fn refresh(&mut self, end: Option<End>) -> &Status {
-        let next = self.next_event();
-        self.status.n_waiting = self.hosts.n_waiting() as u64;
-        self.status.n_known = self.n_known;
-        self.status.n_analysing = self.n_analysing() as u64;
+        let next = self.policy.wakeup();
+        self.status.n_waiting = self.policy.n_waiting();
+        self.status.n_active = self.policy.n_active();
+        self.status.n_known = self.policy.n_known();
+        self.status.n_given_up = self.policy.n_given_up();
+        self.status.n_analysing = self.policy.n_analysing() as u64;
         self.status.next_wakeup = next.filter(|_| end.is_none()).map(|at| at.to_rfc3339());
         self.status.end = end;
         &self.status

@@ -1,6 +1,8 @@
 //! A seed -> headlines and paragraphs that read like a newspaper's, so that a diff of the living web has
 //! real words to compare.
 
+use perennial_core::chance::Chance;
+
 const PLACES: [&str; 24] = [
     "Harbour district",
     "North Valley",
@@ -132,76 +134,39 @@ const TAILS: [&str; 24] = [
     "in spite of the weather",
 ];
 
-/// A stream of choices; the same seed makes the same choices (SplitMix64).
-pub(super) struct Choices(u64);
-
-impl Choices {
-    /// Starts a stream for one thing: mix whatever names it into `parts`.
-    pub(super) fn of(parts: &[u64]) -> Choices {
-        let mut state = 0x9e37_79b9_7f4a_7c15;
-        for part in parts {
-            state = mix(state ^ part);
-        }
-        Choices(state)
-    }
-
-    /// The next number.
-    pub(super) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        mix(self.0)
-    }
-
-    /// A number below `n`; 0 when `n` is 0.
-    pub(super) fn below(&mut self, n: usize) -> usize {
-        (self.next() % (n.max(1) as u64)) as usize
-    }
-
-    /// Evenly in [0, 1).
-    pub(super) fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    fn pick(&mut self, words: &[&'static str]) -> &'static str {
-        words[self.below(words.len())]
-    }
-}
-
-fn mix(value: u64) -> u64 {
-    let mut z = value;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
+fn pick(chance: &mut Chance, words: &[&'static str]) -> &'static str {
+    words[chance.below(words.len())]
 }
 
 /// "Auditors delay the night train as costs rise".
-pub(super) fn headline(choices: &mut Choices) -> String {
+pub(super) fn headline(chance: &mut Chance) -> String {
     let text = format!(
         "{} in {} {} {}",
-        choices.pick(&ACTORS),
-        choices.pick(&PLACES),
-        choices.pick(&VERBS),
-        choices.pick(&TOPICS)
+        pick(chance, &ACTORS),
+        pick(chance, &PLACES),
+        pick(chance, &VERBS),
+        pick(chance, &TOPICS)
     );
     capitalise(&text)
 }
 
 /// One sentence of about twenty words.
-pub(super) fn sentence(choices: &mut Choices) -> String {
-    let first = headline(choices);
-    let tail = choices.pick(&TAILS);
-    let second = match choices.below(4) {
-        0 => format!(", while {} {} {}", choices.pick(&ACTORS), choices.pick(&VERBS), choices.pick(&TOPICS)),
-        1 => format!(", a spokesperson for {} said", choices.pick(&PLACES)),
-        2 => format!(", {} percent more than last year", 2 + choices.below(90)),
+pub(super) fn sentence(chance: &mut Chance) -> String {
+    let first = headline(chance);
+    let tail = pick(chance, &TAILS);
+    let second = match chance.below(4) {
+        0 => format!(", while {} {} {}", pick(chance, &ACTORS), pick(chance, &VERBS), pick(chance, &TOPICS)),
+        1 => format!(", a spokesperson for {} said", pick(chance, &PLACES)),
+        2 => format!(", {} percent more than last year", 2 + chance.below(90)),
         _ => String::new(),
     };
     format!("{first} {tail}{second}.")
 }
 
 /// Three to five sentences.
-pub(super) fn paragraph(choices: &mut Choices) -> String {
-    let n_sentences = 3 + choices.below(3);
-    (0..n_sentences).map(|_| sentence(choices)).collect::<Vec<_>>().join(" ")
+pub(super) fn paragraph(chance: &mut Chance) -> String {
+    let n_sentences = 3 + chance.below(3);
+    (0..n_sentences).map(|_| sentence(chance)).collect::<Vec<_>>().join(" ")
 }
 
 fn capitalise(text: &str) -> String {
@@ -215,7 +180,7 @@ mod tests {
 
     #[test]
     fn same_seed_same_words_other_seed_other_words() {
-        let text = |seed| paragraph(&mut Choices::of(&[seed, 7]));
+        let text = |seed| paragraph(&mut Chance::of(&[seed, 7]));
         assert_eq!(text(1), text(1));
         assert_ne!(text(1), text(2));
     }

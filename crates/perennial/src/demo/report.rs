@@ -2,22 +2,16 @@
 
 use std::fmt::Write;
 
+use perennial_core::markup::escaped;
 use perennial_core::quality::{Window, completeness, page_completeness};
 use perennial_core::time::{Span, Timestamp};
-use perennial_sim::chart::{Chart, Series, Stroke, escape};
 use perennial_sim::drive::Crawl;
 
 use super::measure::is_caught;
 use super::run::{Caught, Crawls, DemoResult};
-use super::web::LivingPage;
-
-const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:1060px;margin:2em auto;padding:0 1em;color:#223}\
-h1{font-size:1.7em}h2{margin-top:2em}table{border-collapse:collapse}td,th{padding:.3em 1em;text-align:right;\
-border-bottom:1px solid #dde}th:first-child,td:first-child{text-align:left}svg{width:100%;height:auto}\
-svg text{font:12px system-ui,sans-serif;fill:#455}svg .axis{font-size:13px;fill:#223}svg .grid{stroke:#e4e8ee}\
-svg .tick{stroke:#abc}svg .leader{opacity:.45;fill:none}.pair{display:grid;grid-template-columns:1fr 1fr;gap:0 2em}\
-.big{font-size:2.2em;font-weight:600;color:#0a6}.note{color:#667;font-size:.9em}.lane{display:flex;align-items:center;\
-gap:1em;font-size:.85em}.lane span{width:17em;overflow:hidden;text-overflow:ellipsis;white-space:nowrap}.lane svg{flex:1}";
+use super::web::{Change, LivingPage};
+use crate::html::chart::{Chart, Dot, Series, Stroke, time_line};
+use crate::html::{REPORT_STYLE, page};
 
 /// Pages shown on the time line: the busiest.
 const N_LANES: usize = 14;
@@ -26,17 +20,13 @@ const N_PATTERNS: usize = 8;
 
 /// The page, complete.
 pub fn html(result: &DemoResult, crawls: &Crawls) -> String {
-    let mut out = format!(
-        "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Perennial: the demonstration</title>\
-         <style>{STYLE}</style></head><body><h1>{} virtual days of a living web, archived</h1>",
-        result.days
-    );
+    let mut out = format!("<main><h1>{} virtual days of a living web, archived</h1>", result.days);
     summary(&mut out, result, crawls);
     completeness_chart(&mut out, crawls);
-    time_line(&mut out, crawls);
+    time_lines(&mut out, crawls);
     patterns(&mut out, crawls);
-    out.push_str("</body></html>");
-    out
+    out.push_str("</main>");
+    page("Perennial: the demonstration", REPORT_STYLE, &out)
 }
 
 fn summary(out: &mut String, result: &DemoResult, crawls: &Crawls) {
@@ -60,15 +50,15 @@ fn summary(out: &mut String, result: &DemoResult, crawls: &Crawls) {
     row(out, "importance-pattern, simulated", &result.importance_pattern);
     row(out, "fixed interval, simulated", &result.fixed_interval);
     out.push_str(
-        "</table><p class=\"note\">Measured from the WARC files against the log of the living web. A change is worth what the \
+        "</table><p class=\"dim\">Measured from the WARC files against the log of the living web. A change is worth what the \
          analysis finds between the two versions around it, a page its PageRank times the weight of its site.</p>\
          <table><tr><th>site</th><th>fetches</th><th>caught</th><th>simulated: fetches</th><th>caught</th></tr>",
     );
     for site in &result.sites {
         let _ = write!(
             out,
-            "<tr><td>{}</td><td>{}</td><td>{:.1} %</td><td>{}</td><td>{:.1} %</td></tr>",
-            escape(site.site),
+            "<tr><td>{}</td><td class=n>{}</td><td class=n>{:.1} %</td><td class=n>{}</td><td class=n>{:.1} %</td></tr>",
+            escaped(site.site),
             site.fetches,
             100.0 * site.completeness_pooled,
             site.fetches_simulated,
@@ -79,7 +69,7 @@ fn summary(out: &mut String, result: &DemoResult, crawls: &Crawls) {
 }
 
 fn row(out: &mut String, name: &str, caught: &Caught) {
-    let _ = write!(out, "<tr><td>{}</td><td>{}</td>", escape(name), caught.fetches);
+    let _ = write!(out, "<tr><td>{}</td><td class=n>{}</td>", escaped(name), caught.fetches);
     for share in [
         caught.completeness_pooled,
         caught.completeness_weighted,
@@ -87,7 +77,7 @@ fn row(out: &mut String, name: &str, caught: &Caught) {
         caught.coherence_weighted,
         caught.noise_share,
     ] {
-        let _ = write!(out, "<td>{:.1} %</td>", 100.0 * share);
+        let _ = write!(out, "<td class=n>{:.1} %</td>", 100.0 * share);
     }
     out.push_str("</tr>");
 }
@@ -129,9 +119,9 @@ fn pooled_on(crawls: &Crawls, crawl: &Crawl, day: i64) -> f64 {
     completeness(pages).pooled
 }
 
-fn time_line(out: &mut String, crawls: &Crawls) {
+fn time_lines(out: &mut String, crawls: &Crawls) {
     out.push_str(
-        "<h2>Captures and misses</h2><p class=\"note\">One line a page. Dots: changes, large when important; green: caught, \
+        "<h2>Captures and misses</h2><p class=\"dim\">One line a page. Dots: changes, large when important; green: caught, \
          red: missed. Ticks below: captures.</p>",
     );
     for (index, page) in busiest(crawls) {
@@ -139,7 +129,7 @@ fn time_line(out: &mut String, crawls: &Crawls) {
         let _ = write!(
             out,
             "<div class=\"lane\"><span>{}</span>{}</div>",
-            escape(&name),
+            escaped(&name),
             lane(crawls, index, page)
         );
     }
@@ -162,32 +152,20 @@ fn busiest(crawls: &Crawls) -> Vec<(usize, &LivingPage)> {
 }
 
 fn lane(crawls: &Crawls, index: usize, page: &LivingPage) -> String {
-    let x = |at: Timestamp| {
-        1000.0 * (at - crawls.web.start).as_hours_f64() / (crawls.web.end - crawls.web.start).as_hours_f64()
-    };
+    let whole = (crawls.web.end - crawls.web.start).as_hours_f64();
+    let share = |at: Timestamp| (at - crawls.web.start).as_hours_f64() / whole;
     let captures = &crawls.real.captures[index];
-    let mut svg =
-        String::from("<svg viewBox=\"0 0 1000 30\"><path stroke=\"#99a\" stroke-width=\"0.6\" d=\"");
-    for &at in captures {
-        let _ = write!(svg, "M{:.1} 22v7", x(at));
-    }
-    svg.push_str("\"/>");
-    for (number, change) in page.changes.iter().enumerate() {
-        let radius = 1.5 + 7.0 * crawls.truth.importance[index][number].get();
-        let colour = if is_caught(page, captures, number) { "#00a866" } else { "#d33" };
-        let _ = write!(
-            svg,
-            "<circle cx=\"{:.1}\" cy=\"12\" r=\"{radius:.1}\" fill=\"{colour}\" fill-opacity=\".7\"/>",
-            x(change.at)
-        );
-    }
-    svg.push_str("</svg>");
-    svg
+    let dot = |(number, change): (usize, &Change)| Dot {
+        at: share(change.at),
+        size: crawls.truth.importance[index][number].get(),
+        colour: if is_caught(page, captures, number) { "#00a866" } else { "#d33" },
+    };
+    time_line(captures.iter().map(|at| share(*at)), page.changes.iter().enumerate().map(dot))
 }
 
 fn patterns(out: &mut String, crawls: &Crawls) {
     out.push_str(
-        "<h2>When pages change, and what was learned of it</h2><p class=\"note\">Share of a workday's changes by hour of \
+        "<h2>When pages change, and what was learned of it</h2><p class=\"dim\">Share of a workday's changes by hour of \
          the site's own clock. Grey: the pattern by which the page lives. Green: what the archive believes after its \
          visits, which is what it schedules by.</p><div class=\"pair\">",
     );
@@ -204,7 +182,7 @@ fn patterns(out: &mut String, crawls: &Crawls) {
         };
         let name = format!("{}{}", crawls.web.sites[page.site].name, page.path);
         let visits = crawls.real.captures[index].len();
-        let _ = write!(out, "<div><h3>{}, {visits} visits</h3>{}</div>", escape(&name), chart.to_svg());
+        let _ = write!(out, "<div><h3>{}, {visits} visits</h3>{}</div>", escaped(&name), chart.to_svg());
     }
     out.push_str("</div>");
 }

@@ -21,8 +21,9 @@ use super::{learned, measure};
 use crate::analyse::Analyst;
 use crate::archive::{Archive, is_archive};
 use crate::crawl::clock::Clock;
-use crate::crawl::settings::{CrawlSettings, SiteTable, follow};
-use crate::crawl::{CrawlOptions, Status, crawl};
+use crate::crawl::{CrawlOptions, Status, Stop, crawl};
+use crate::settings::site::{parse_address, parse_zone};
+use crate::settings::{Renderer, Seed, follow};
 
 /// Instants at which the coherence of the archive is asked for.
 const N_QUERIES: u32 = 56;
@@ -42,6 +43,8 @@ pub struct DemoOptions {
     pub factor: Option<f64>,
     /// Which policy crawls.
     pub strategy: Strategy,
+    /// Ends the crawl when it is asked to.
+    pub stop: Stop,
 }
 
 /// Shares of what existed that an archive caught.
@@ -151,7 +154,7 @@ pub fn demo(
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let server = runtime.block_on(serve(&web, &archive, &clock))?;
-    follow_sites(&archive, &web, &server)?;
+    let archive = follow_sites(&archive, &web, &server)?;
     let crawl_options = CrawlOptions {
         strategy: options.strategy,
         budget: Some(hourly_budget(&web, options.budget)),
@@ -162,6 +165,7 @@ pub fn demo(
         connections: 2,
         clock: clock.clone(),
         seed: options.seed,
+        stop: options.stop.clone(),
         ..CrawlOptions::default()
     };
     crawl(&archive, crawl_options, |status| show(status, clock.now()), warn)?;
@@ -200,7 +204,7 @@ fn compare(
             schedule,
             visibility: Visibility::Difference,
             known: None,
-            notice_share: 0.0,
+            announced_share: 0.0,
             clock: LocalClock::utc(),
             seed: options.seed,
         };
@@ -280,8 +284,7 @@ fn open_archive(root: &Path) -> anyhow::Result<Archive> {
 
 /// On the port that an interrupted demonstration used, or on any.
 async fn serve(web: &LivingWeb, archive: &Archive, clock: &Clock) -> anyhow::Result<Arc<LivingServer>> {
-    let known = CrawlSettings::load(&archive.settings_path())?.site;
-    let port = known.first().and_then(|site| url::Url::parse(&site.url).ok()?.port()).unwrap_or(0);
+    let port = archive.settings().seeds.iter().next().and_then(|seed| seed.scope.seed.port()).unwrap_or(0);
     let listener = TcpListener::bind(("127.0.0.1", port)).await.with_context(|| {
         format!("cannot listen on port {port} of this machine: is another demonstration running?")
     })?;
@@ -289,19 +292,19 @@ async fn serve(web: &LivingWeb, archive: &Archive, clock: &Clock) -> anyhow::Res
     Ok(LivingServer::start(web.clone(), listener, Arc::new(move || clock.now()))?)
 }
 
-fn follow_sites(archive: &Archive, web: &LivingWeb, server: &LivingServer) -> anyhow::Result<()> {
-    let seeds = server.seeds();
-    let tables: Vec<SiteTable> = web
-        .sites
-        .iter()
-        .zip(&seeds)
-        .map(|(site, url)| SiteTable {
+/// The archive with the sites of the web in its settings.
+fn follow_sites(archive: &Archive, web: &LivingWeb, server: &LivingServer) -> anyhow::Result<Archive> {
+    let mut seeds = Vec::new();
+    for (site, url) in web.sites.iter().zip(server.seeds()) {
+        let url = parse_address(&url).map_err(anyhow::Error::msg)?;
+        seeds.push(Seed {
             weight: site.weight,
-            timezone: Some(site.timezone.to_owned()),
-            renderer: "layout".to_owned(),
+            clock: Some(parse_zone(site.timezone).map_err(anyhow::Error::msg)?),
+            renderer: Renderer::Layout,
             allow_private: true,
-            ..SiteTable::of_host(url.clone())
-        })
-        .collect();
-    follow(&archive.settings_path(), &tables)
+            ..Seed::of_host(url)
+        });
+    }
+    follow(&archive.settings_path(), &seeds)?;
+    Archive::open(archive.root())
 }

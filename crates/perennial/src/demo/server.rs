@@ -6,11 +6,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use perennial_core::chance::Chance;
 use perennial_core::time::Timestamp;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::prose::Choices;
 use super::template::{self, Answer};
 use super::web::LivingWeb;
 
@@ -138,7 +138,7 @@ impl LivingServer {
             return text("404 Not Found", "no such page");
         };
         // Different at every look, and the same for the same look in another run.
-        let chance = Choices::of(&[self.web.seed, page as u64, now.as_millis().unsigned_abs()]).next();
+        let chance = Chance::of(&[self.web.seed, page as u64, now.as_millis().unsigned_abs()]).bits();
         if path == "/feed.xml" {
             return xml(template::feed(&Answer::at(&self.web, page, chance, now)));
         }

@@ -5,9 +5,10 @@
 
 use std::fmt::Write;
 
+use perennial_core::chance::Chance;
 use perennial_core::time::Timestamp;
 
-use super::prose::{Choices, headline, paragraph, sentence};
+use super::prose::{headline, paragraph, sentence};
 use super::web::{Amount, Kind, LivingPage, LivingWeb};
 
 const N_ITEMS: usize = 12;
@@ -57,7 +58,7 @@ pub(super) fn html(answer: &Answer<'_>) -> String {
 
 fn head(out: &mut String, answer: &Answer<'_>, page: &LivingPage, version: usize) {
     let site = &answer.web.sites[page.site];
-    let session = Choices::of(&[answer.request, 11]).next();
+    let session = Chance::of(&[answer.request, 11]).bits();
     let _ = write!(
         out,
         "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{} - {}</title>\
@@ -83,8 +84,8 @@ fn header(out: &mut String, answer: &Answer<'_>, page: &LivingPage) {
     for other in lists.filter(|other| other.kind == Kind::List && other.path != "/") {
         let _ = write!(out, "<li><a href=\"{}\">{}</a></li>", other.path, other.path.trim_matches('/'));
     }
-    let banner = Choices::of(&[answer.request, 12]).next() % N_BANNERS;
-    let campaign = Choices::of(&[answer.request, 13]).next() % 100_000;
+    let banner = Chance::of(&[answer.request, 12]).bits() % N_BANNERS;
+    let campaign = Chance::of(&[answer.request, 13]).bits() % 100_000;
     let _ = write!(
         out,
         "</ul></nav><div class=\"ad\"><a href=\"http://ads.localhost/click?campaign={campaign}\">\
@@ -98,7 +99,7 @@ fn list(out: &mut String, answer: &Answer<'_>, version: usize) {
         N_ITEMS + page.changes[..version].iter().map(|change| n_items(change.amount)).sum::<usize>();
     let _ = write!(out, "<h1>{}</h1>", page.title);
     for item in (newest - N_ITEMS..newest).rev() {
-        let mut choices = Choices::of(&[answer.web.seed, answer.page as u64, 21, item as u64]);
+        let mut choices = Chance::of(&[answer.web.seed, answer.page as u64, 21, item as u64]);
         let target = &answer.web.pages[page.links[item % page.links.len().max(1)]];
         let _ = write!(
             out,
@@ -123,8 +124,7 @@ fn revisions(answer: &Answer<'_>, version: usize) -> ([u64; N_PARAGRAPHS], [u64;
     let page = &answer.web.pages[answer.page];
     let (mut paragraphs, mut sentences) = ([0; N_PARAGRAPHS], [0; N_PARAGRAPHS]);
     for (number, change) in page.changes[..version].iter().enumerate() {
-        let first =
-            Choices::of(&[answer.web.seed, answer.page as u64, 31, number as u64]).below(N_PARAGRAPHS);
+        let first = Chance::of(&[answer.web.seed, answer.page as u64, 31, number as u64]).below(N_PARAGRAPHS);
         match change.amount {
             Amount::Small => sentences[first] += 1,
             Amount::Medium => paragraphs[first] += 1,
@@ -140,11 +140,11 @@ fn text(out: &mut String, answer: &Answer<'_>, version: usize) {
     let _ = write!(out, "<article><h1>{}</h1>", page.title);
     for number in 0..N_PARAGRAPHS {
         let key = [answer.web.seed, answer.page as u64, 41, number as u64, paragraphs[number]];
-        let lead = sentence(&mut Choices::of(&[&key[..], &[sentences[number]]].concat()));
+        let lead = sentence(&mut Chance::of(&[&key[..], &[sentences[number]]].concat()));
         if number % 3 == 2 {
-            let _ = write!(out, "<h2>{}</h2>", headline(&mut Choices::of(&[&key[..4], &[99]].concat())));
+            let _ = write!(out, "<h2>{}</h2>", headline(&mut Chance::of(&[&key[..4], &[99]].concat())));
         }
-        let _ = write!(out, "<p>{lead} {}</p>", paragraph(&mut Choices::of(&key)));
+        let _ = write!(out, "<p>{lead} {}</p>", paragraph(&mut Chance::of(&key)));
     }
     out.push_str("</article>");
 }
@@ -153,8 +153,8 @@ fn product(out: &mut String, answer: &Answer<'_>, version: usize) {
     let page = &answer.web.pages[answer.page];
     let (paragraphs, sentences) = revisions(answer, version);
     let edits: u64 = paragraphs.iter().chain(&sentences).sum();
-    let cents = Choices::of(&[answer.web.seed, answer.page as u64, 51, edits]).next() % 9_000 + 500;
-    let stock = Choices::of(&[answer.request, 52]).below(40) + 3;
+    let cents = Chance::of(&[answer.web.seed, answer.page as u64, 51, edits]).bits() % 9_000 + 500;
+    let stock = Chance::of(&[answer.request, 52]).below(40) + 3;
     let _ = write!(
         out,
         "<article><h1>{}</h1><img src=\"/photo.gif\" alt=\"Photograph\" width=\"320\" height=\"240\">\
@@ -166,7 +166,7 @@ fn product(out: &mut String, answer: &Answer<'_>, version: usize) {
     for number in 0..3 {
         let revision: u64 = (0..3).map(|part| paragraphs[number * 3 + part]).sum();
         let key = [answer.web.seed, answer.page as u64, 53, number as u64, revision];
-        let _ = write!(out, "<p>{}</p>", paragraph(&mut Choices::of(&key)));
+        let _ = write!(out, "<p>{}</p>", paragraph(&mut Chance::of(&key)));
     }
     out.push_str("</article>");
 }
@@ -202,7 +202,7 @@ pub(super) fn feed(answer: &Answer<'_>) -> String {
         site.title
     );
     for (number, change) in page.changes[..version].iter().enumerate().rev().take(N_ITEMS) {
-        let mut choices = Choices::of(&[answer.web.seed, answer.page as u64, 61, number as u64]);
+        let mut choices = Chance::of(&[answer.web.seed, answer.page as u64, 61, number as u64]);
         let _ = write!(
             out,
             "<item><title>{}</title><link>/#{number}</link><pubDate>{}</pubDate></item>",

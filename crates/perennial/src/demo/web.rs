@@ -2,11 +2,11 @@
 //! every change with its time and amount. What a change is worth, `truth` finds out.
 
 use jiff::civil::Weekday;
+use perennial_core::chance::Chance;
 use perennial_core::page::SiteId;
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_sim::world::{Change as WorldChange, World, WorldPage};
 
-use super::prose::Choices;
 use super::template::{self, Answer};
 use super::truth::Truth;
 
@@ -196,7 +196,7 @@ impl Builder {
 
     fn page(&mut self, path: String, kind: Kind, rates: [[f64; 24]; 2]) -> usize {
         let site = self.sites.len() - 1;
-        let mut choices = Choices::of(&[self.seed, self.pages.len() as u64, 1]);
+        let mut choices = Chance::of(&[self.seed, self.pages.len() as u64, 1]);
         let title = super::prose::headline(&mut choices);
         self.pages.push(LivingPage {
             site,
@@ -211,7 +211,7 @@ impl Builder {
     }
 
     fn scale(&self) -> f64 {
-        let mut choices = Choices::of(&[self.seed, self.pages.len() as u64, 2]);
+        let mut choices = Chance::of(&[self.seed, self.pages.len() as u64, 2]);
         // Pages of one kind differ: a log-normal spread around 1, as on real sites.
         let normal: f64 = (0..12).map(|_| choices.unit()).sum::<f64>() - 6.0;
         (0.7 * normal).exp()
@@ -338,7 +338,7 @@ fn draw_changes(
 ) -> Vec<Change> {
     let zone = jiff::tz::TimeZone::get(site.timezone).unwrap_or(jiff::tz::TimeZone::UTC);
     let highest = page.rates.iter().flatten().copied().fold(0.0, f64::max);
-    let mut choices = Choices::of(&[seed, index as u64, 3]);
+    let mut choices = Chance::of(&[seed, index as u64, 3]);
     let mut changes = Vec::new();
     if highest <= 0.0 {
         return changes;

@@ -10,15 +10,27 @@ const UNLINKED: f32 = 0.15;
 
 /// PageRank by page number, over the links between captured pages. `start` may hold earlier ranks. Links to addresses
 /// that were never captured lead out of what is known and are left out, as PageRank's authors do with dangling links: a
-/// rotating advertisement on every page would else take half of what a page with one other link has to give.
+/// rotating advertisement on every page would else take half of what a page with one other link has to give. The pages
+/// of the graph are those that a link leads from or to, however they are numbered: a state that is made anew from
+/// the WARC files numbers them otherwise and must rank them alike.
 pub fn page_ranks(store: &Store, start: &[f32]) -> anyhow::Result<Vec<f32>> {
     let mut links: Vec<(u32, u32)> = Vec::new();
-    let mut n_pages = 0;
-    store.each_link(|source, target| {
-        n_pages = n_pages.max(source.max(target) as usize + 1);
-        links.push((source, target));
-    })?;
-    Ok(LinkGraph::from_links(n_pages, links).page_rank(start))
+    store.each_link(|source, target| links.push((source, target)))?;
+    let mut pages: Vec<u32> = links.iter().flat_map(|&(source, target)| [source, target]).collect();
+    pages.sort_unstable();
+    pages.dedup();
+    let n_numbers = pages.last().map_or(0, |&page| page as usize + 1);
+    let mut place = vec![0; n_numbers];
+    for (at, &page) in (0..).zip(&pages) {
+        place[page as usize] = at;
+    }
+    let links = links.into_iter().map(|(source, target)| (place[source as usize], place[target as usize]));
+    let start: Vec<f32> = pages.iter().map(|&page| rank_of(start, PageId(page))).collect();
+    let mut ranks = vec![UNLINKED; n_numbers];
+    for (page, rank) in pages.iter().zip(LinkGraph::from_links(pages.len(), links).page_rank(&start)) {
+        ranks[*page as usize] = rank;
+    }
+    Ok(ranks)
 }
 
 /// The rank of a page, the least there is where no link leads to it.
@@ -45,6 +57,7 @@ mod tests {
             digest: "sha1:A".into(),
             answer: None,
             identity: None,
+            purpose: None,
             offset,
             length: 1,
             group_offset: offset,
@@ -53,21 +66,37 @@ mod tests {
         }
     }
 
+    fn file() -> FileRow {
+        FileRow { name: "a.warc".into(), state: FileState::Closed, committed_bytes: 2, source_digest: None }
+    }
+
     fn ranks_with(links_of_leaf: &[&str]) -> Vec<f32> {
         let dir = tempfile::tempdir().unwrap();
         let mut store = Store::open_write(&dir.path().join("state.db")).unwrap();
-        let file = FileRow {
-            name: "a.warc".into(),
-            state: FileState::Closed,
-            committed_bytes: 2,
-            source_digest: None,
-        };
         let rows = [
             capture("http://a.example/", &["http://a.example/leaf"], 0),
             capture("http://a.example/leaf", links_of_leaf, 1),
         ];
-        store.commit(&file, &rows).unwrap();
+        store.commit(&file(), &rows).unwrap();
         page_ranks(&store, &[]).unwrap()
+    }
+
+    #[test]
+    fn how_pages_are_numbered_changes_nothing() {
+        let ranks_after = |strangers: &[&str]| {
+            let dir = tempfile::tempdir().unwrap();
+            let mut store = Store::open_write(&dir.path().join("state.db")).unwrap();
+            // Pages that were never captured, or that no link leads to or from, take the first numbers.
+            let mut rows = vec![capture("http://b.example/", strangers, 0)];
+            rows.push(capture("http://a.example/", &["http://a.example/leaf"], 1));
+            rows.push(capture("http://a.example/leaf", &[], 2));
+            store.commit(&file(), &rows).unwrap();
+            let ranks = page_ranks(&store, &[]).unwrap();
+            let rank = |url: &str| rank_of(&ranks, store.page(url).unwrap().unwrap().id);
+            (rank("http://a.example/"), rank("http://a.example/leaf"), rank("http://b.example/"))
+        };
+        assert_eq!(ranks_after(&[]), ranks_after(&["http://c.example/1", "http://c.example/2"]));
+        assert_eq!(ranks_after(&[]).2, UNLINKED);
     }
 
     #[test]

@@ -29,6 +29,11 @@ pub enum PageKind {
 }
 
 impl PageKind {
+    /// The number in the state file; of an address that is several the least counts.
+    pub(super) fn code(self) -> i64 {
+        self as i64
+    }
+
     fn from_code(code: i64) -> PageKind {
         match code {
             1 => PageKind::Requisite,
@@ -93,6 +98,27 @@ pub struct Target {
     pub validators: Validators,
     /// What they are worth.
     pub trust: ValidatorTrust,
+}
+
+impl Target {
+    /// A sitemap that was never visited.
+    pub fn of_sitemap(page: PageId, url: &str, seed: i64) -> Target {
+        Target {
+            page,
+            site: SiteId(0),
+            url: url.to_owned(),
+            kind: PageKind::Sitemap,
+            seed,
+            depth: 1,
+            n_redirects: 0,
+            visited: None,
+            n_failures: 0,
+            digest: None,
+            identity: None,
+            validators: Validators::default(),
+            trust: ValidatorTrust::default(),
+        }
+    }
 }
 
 /// An address that the crawl knows, as it is loaded at the start.
@@ -177,6 +203,22 @@ impl Commit<'_> {
         Ok((page, site))
     }
 
+    /// Adds an address of which there may be captures: the last one counts as the last visit.
+    pub fn adopt(&mut self, found: &Discovery) -> anyhow::Result<()> {
+        let (page, _) = self.put_discovery(found)?;
+        self.transaction
+            .prepare_cached(
+                "UPDATE crawl_pages SET visited = c.time,
+                     ending = CASE c.answer WHEN 3 THEN 3 WHEN 4 THEN 2 ELSE 1 END,
+                     n_failures = CASE c.answer WHEN 4 THEN 1 ELSE 0 END
+                 FROM (SELECT time, answer FROM captures WHERE page = ?1 AND answer IS NOT NULL
+                       ORDER BY time DESC, id DESC LIMIT 1) c
+                 WHERE page = ?1 AND visited IS NULL",
+            )?
+            .execute([page.0])?;
+        Ok(())
+    }
+
     /// Writes down how a visit ended.
     pub fn put_visited(&self, visited: &Visited) -> anyhow::Result<()> {
         let (digest, validators) = visited.answer.clone().unzip();
@@ -248,7 +290,28 @@ impl Commit<'_> {
     }
 }
 
+/// An address that was captured and that the frontier does not know.
+#[derive(Clone, Debug)]
+pub struct CapturedAddress {
+    /// Where it is.
+    pub url: String,
+    /// What it was captured as.
+    pub kind: PageKind,
+}
+
 impl Store {
+    /// Captured addresses that the frontier does not know, in order of their numbers.
+    pub fn captured_outside_frontier(&self) -> anyhow::Result<Vec<CapturedAddress>> {
+        let mut statement = self.connection().prepare(
+            "SELECT p.url, p.kind FROM pages p LEFT JOIN crawl_pages f ON f.page = p.id
+             WHERE f.page IS NULL AND p.first_seen IS NOT NULL AND p.kind IS NOT NULL ORDER BY p.id",
+        )?;
+        let rows = statement.query_map([], |row| {
+            Ok(CapturedAddress { url: row.get(0)?, kind: PageKind::from_code(row.get(1)?) })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
     /// All hosts that must still be left in peace.
     pub fn host_states(&self) -> anyhow::Result<HashMap<SiteId, HostState>> {
         let mut statement =

@@ -11,6 +11,7 @@ use perennial_core::time::Timestamp;
 use perennial_core::verdict::AnswerKind;
 use rusqlite::{OptionalExtension, Transaction, params};
 
+use super::frontier::PageKind;
 use super::looks::answer_code;
 use super::{Store, encode_targets};
 
@@ -67,6 +68,8 @@ pub struct CaptureRow {
     /// What tells the answer from another, where that is not the digest: where a redirect leads, the digest of a payload
     /// that was left out.
     pub identity: Option<String>,
+    /// What the address was fetched as, if that is known.
+    pub purpose: Option<PageKind>,
     /// Where the record begins in its file.
     pub offset: u64,
     /// Bytes of the record in its file.
@@ -289,10 +292,11 @@ impl<'t> Commit<'t> {
                      first_seen = min(coalesce(first_seen, ?2), ?2),
                      mime = CASE WHEN coalesce(last_seen, ?2) <= ?2 OR mime IS NULL THEN coalesce(?3, mime) ELSE mime END,
                      status = CASE WHEN coalesce(last_seen, ?2) <= ?2 THEN coalesce(?4, status) ELSE status END,
-                     last_seen = max(coalesce(last_seen, ?2), ?2)
+                     last_seen = max(coalesce(last_seen, ?2), ?2),
+                     kind = min(coalesce(kind, ?5), coalesce(?5, kind))
                  WHERE id = ?1",
             )?
-            .execute(params![page, row.time.as_millis(), mime, row.status])
+            .execute(params![page, row.time.as_millis(), mime, row.status, row.purpose.map(PageKind::code)])
     }
 
     fn put_version(&self, page: u32, capture: i64, row: &CaptureRow) -> rusqlite::Result<usize> {

@@ -98,8 +98,7 @@ pub struct ChangeFilter<'a> {
 }
 
 /// Looks at pages that no lesson was drawn from.
-const BACKLOG: &str =
-    "FROM captures c JOIN pages p ON p.id = c.page LEFT JOIN crawl_pages f ON f.page = c.page
+const BACKLOG: &str = "FROM captures c JOIN pages p ON p.id = c.page
      LEFT JOIN lessons l ON l.page = c.page AND l.time = c.time
      WHERE l.page IS NULL AND c.answer IS NOT NULL AND c.answer < 4 AND";
 

@@ -13,9 +13,8 @@ use rusqlite::{Row, params_from_iter};
 use super::Store;
 use super::lessons::seen_of;
 
-/// What people read: what the crawl follows as a page and, where no crawl knows the address, documents.
-pub(super) const PAGES: &str =
-    "(f.kind = 0 OR f.kind IS NULL AND p.mime IN ('text/html', 'application/xhtml+xml', 'warc/revisit'))";
+/// What people read: what a crawl visited as a page and, where no crawl said what it visited, HTML.
+pub(super) const PAGES: &str = "p.kind = 0";
 
 /// Whose looks.
 #[derive(Clone, Copy, Debug)]
@@ -92,7 +91,6 @@ impl Store {
                SELECT c.page AS page, p.site AS site, c.time AS time, c.answer AS answer,
                  coalesce(c.identity, c.digest) AS identity, min(c.id) AS id
                FROM captures c JOIN pages p ON p.id = c.page
-               LEFT JOIN crawl_pages f ON f.page = c.page
                WHERE c.answer IS NOT NULL AND c.answer < 4 AND c.time < ?1 AND {filter}
                GROUP BY c.page, c.time)
              SELECT k.page, k.site, k.time, k.answer, k.identity,

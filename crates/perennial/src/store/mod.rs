@@ -3,37 +3,51 @@
 //! WAL mode, so readers see a consistent state while a writer works. Nothing here is the only copy of
 //! anything: what cannot be derived from the WARC files or `perennial.toml` has no place in it.
 
+mod checks;
+mod chosen;
 mod frontier;
 mod ingest;
 mod lessons;
 mod links;
 mod looks;
 mod query;
+mod reading;
+mod replace;
+mod runs;
 mod schema;
 mod spent;
 
-pub use frontier::{Discovery, Ending, FrontierPage, PageKind, Target, Visited};
+pub use chosen::{Chosen, Group};
+pub use frontier::{CapturedAddress, Discovery, Ending, FrontierPage, PageKind, Target, Visited};
 pub use ingest::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LinkTarget, site_of};
 pub use lessons::{ChangeFilter, ChangeRow, KnownRow, LessonRow, Worth};
 use links::encode_targets;
 pub use looks::{Look, Order, Selection};
 use query::{CAPTURE_COLUMNS, CAPTURE_TABLES, read_capture};
 pub use query::{Capture, Counts, Filter, PageRow, VersionRow};
+pub use replace::remove_state;
+pub use runs::Run;
 pub use schema::SCHEMA_VERSION;
 pub use spent::OVERALL;
 
 use std::path::Path;
 
-use anyhow::{Context, bail};
-use rusqlite::{Connection, OpenFlags};
+use anyhow::Context;
+use rusqlite::Connection;
+use tempfile::TempDir;
 
 /// SQLite's page cache; with the row data of one commit this is all the memory the store takes.
 const CACHE_KIB: i64 = 64 * 1024;
+
+/// How long SQLite waits for another process: longer than any commit takes.
+const BUSY_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(30);
 
 /// An open state file.
 #[derive(Debug)]
 pub struct Store {
     connection: Connection,
+    /// Where the file lies, when it is a copy made to be read; it goes with the store.
+    _copy: Option<TempDir>,
 }
 
 impl Store {
@@ -45,56 +59,25 @@ impl Store {
         // NORMAL: after a power cut the last commits may be missing, never half there. The WARC is synced
         // before, and opening for writing reads what the state lacks from it.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
-        let mut store = Store::tuned(connection)?;
+        let mut store = Store::tuned(connection, None)?;
         schema::migrate(&mut store.connection)
             .with_context(|| format!("cannot bring {} up to date", path.display()))?;
         Ok(store)
     }
 
-    /// Opens for reading; works beside a writer, and on a medium that cannot be written.
-    pub fn open_read(path: &Path) -> anyhow::Result<Store> {
-        if !path.exists() {
-            bail!(
-                "{} is missing: make it again from the WARC files with `perennial verify --rebuild`",
-                path.display()
-            );
-        }
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
-        let open = |uri: String| {
-            Connection::open_with_flags(uri, flags).and_then(|c| schema::version(&c).map(|v| (c, v)))
-        };
-        let name = uri_path(path);
-        // A WAL needs its shared-memory file; where that cannot be made nobody writes either.
-        let (connection, version) = open(format!("file:{name}"))
-            .or_else(|_| open(format!("file:{name}?immutable=1")))
-            .with_context(|| format!("cannot read {}", path.display()))?;
-        if version != SCHEMA_VERSION {
-            bail!(
-                "{} has schema {version}, this program reads {SCHEMA_VERSION}: {}",
-                path.display(),
-                if version < SCHEMA_VERSION {
-                    "bring it up to date with `perennial verify --rebuild`"
-                } else {
-                    "install a later perennial"
-                }
-            );
-        }
-        Store::tuned(connection)
-    }
-
-    fn tuned(connection: Connection) -> anyhow::Result<Store> {
+    fn tuned(connection: Connection, copy: Option<TempDir>) -> anyhow::Result<Store> {
         connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
         connection.pragma_update(None, "temp_store", "FILE")?;
-        connection.busy_timeout(std::time::Duration::from_secs(30))?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(64);
-        Ok(Store { connection })
+        Ok(Store { connection, _copy: copy })
     }
 
-    pub(crate) fn connection(&self) -> &Connection {
+    fn connection(&self) -> &Connection {
         &self.connection
     }
 
-    pub(crate) fn connection_mut(&mut self) -> &mut Connection {
+    fn connection_mut(&mut self) -> &mut Connection {
         &mut self.connection
     }
 }
@@ -114,9 +97,4 @@ pub fn is_disk_full(error: &anyhow::Error) -> bool {
         }
         _ => false,
     })
-}
-
-/// A path as SQLite's `file:` addresses want it.
-fn uri_path(path: &Path) -> String {
-    path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23")
 }

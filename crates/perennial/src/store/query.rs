@@ -206,7 +206,7 @@ impl Store {
     /// Calls `each` with every captured page that people read, with its site and address, in order of their numbers.
     pub fn each_document(&self, mut each: impl FnMut(PageId, SiteId, &str)) -> anyhow::Result<()> {
         let mut statement = self.connection().prepare(&format!(
-            "SELECT p.id, p.site, p.url FROM pages p LEFT JOIN crawl_pages f ON f.page = p.id
+            "SELECT p.id, p.site, p.url FROM pages p
              WHERE p.first_seen IS NOT NULL AND {PAGES} ORDER BY p.id"
         ))?;
         let mut rows = statement.query([])?;
@@ -351,25 +351,6 @@ impl Store {
         sql.push_str(" ORDER BY p.surt, c.time, c.id");
         let mut statement = self.connection().prepare(&sql)?;
         let mut rows = statement.query(rusqlite::params_from_iter(values))?;
-        while let Some(row) = rows.next()? {
-            each(read_capture(row)?)?;
-        }
-        Ok(())
-    }
-
-    /// Calls `each` with the captures numbered `from..=to`, in the order of the index.
-    pub fn each_capture_numbered(
-        &self,
-        from: i64,
-        to: i64,
-        mut each: impl FnMut(Capture) -> anyhow::Result<()>,
-    ) -> anyhow::Result<()> {
-        let sql = format!(
-            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.id BETWEEN ?1 AND ?2
-             ORDER BY p.surt, c.time, c.id"
-        );
-        let mut statement = self.connection().prepare_cached(&sql)?;
-        let mut rows = statement.query([from, to])?;
         while let Some(row) = rows.next()? {
             each(read_capture(row)?)?;
         }

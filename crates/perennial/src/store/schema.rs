@@ -189,6 +189,15 @@ const STEPS: &[&str] = &[
     ALTER TABLE known_5 RENAME TO known;
     ALTER TABLE crawl_pages ADD COLUMN identity TEXT; -- what tells the last answer from another, where that is not its digest
     ",
+    // 6: what an address is, by its captures, so that a state made anew knows it too
+    "
+    ALTER TABLE pages ADD COLUMN kind INTEGER; -- 0 page, 1 requisite, 2 sitemap; NULL: no capture tells
+    UPDATE pages SET kind = coalesce(
+        (SELECT f.kind FROM crawl_pages f WHERE f.page = id),
+        (SELECT 0 FROM captures c WHERE c.page = id AND (c.answer = 0 AND c.kind = 0
+            AND c.mime IN ('text/html', 'application/xhtml+xml') OR c.kind = 3 AND c.answer = 0) LIMIT 1))
+        WHERE n_captures > 0;
+    ",
 ];
 
 /// The schema that this program reads and writes.

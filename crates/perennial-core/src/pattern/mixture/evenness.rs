@@ -1,36 +1,36 @@
-//! How even the differences of a page are -> how many changes stand behind each.
+//! How even the differences of a page are -> how many changes lie behind each (docs/papers.md, Learning from visits).
 //!
-//! Where every look sees a change, the looks cannot tell many small changes from a few large ones: only how often times how
-//! much is known. But a sum of many parts is even and a sum of few is not. With n changes behind a difference y,
-//! u = -ln(1 - y) is about Gamma distributed around what is expected of it, with a shape that grows with n. For a
-//! ratio q of u to what was expected that is -k (q - 1 - ln q) + ln(6 k^2 / (6 k + 1)) / 2 in logarithms (Stirling's
-//! series in the form that holds for small k too).
+//! Where every look sees a change, the looks do not tell many small changes from a few large ones: only the product of
+//! rate and size is known. But a sum of many parts varies less than a sum of few. With n changes behind a difference y,
+//! u = -ln(1 - y) is about Gamma distributed around its expected value, with a shape k that grows with n. For the
+//! ratio q of u to its expected value the log-likelihood is -k (q - 1 - ln q) + ln(6 k^2 / (6 k + 1)) / 2, with
+//! Stirling's series in the form that holds for small k too.
 
 use super::visits::{integral, sum_of};
 use super::{Fit, Mixture, N_RATES, Visits, exponentiate, quick_ln};
 
-/// Looks behind which fewer changes are expected tell by seeing none.
+/// Looks with fewer expected changes are not compared: how often they see no change tells the rate.
 const FEWEST_CHANGES: f32 = 1.0;
-/// Looks of which more is expected are too near to "all is new" to be compared.
+/// Looks with a larger expected sum are not compared, because nearly the whole page is new.
 const LARGEST_SUM: f32 = 2.5;
 const FEWEST_LOOKS: usize = 4;
-/// Changes of one page are not equally large: so many make as even a sum as one change of constant size.
+/// Changes that make one unit of the shape k. It is above 1 because the changes of one page differ in size.
 const CHANGES_PER_SHAPE: f32 = 1.3;
 /// Busy and quiet days make sums less even than chance alone, so the evidence counts half.
 const TRUST: f32 = 0.5;
 
 /// One look that saw a change.
 struct Sum {
-    /// Changes expected behind it.
+    /// Changes that are expected in its interval.
     n: f32,
-    /// What was seen and what was expected, on the scale on which changes add up.
+    /// The difference that was seen and the expected one, on the scale on which changes add up.
     seen: f32,
     expected: f32,
     weight: f32,
 }
 
 impl Mixture {
-    /// Weighs the rates of a fitted page once more; false where there is too little to compare.
+    /// Weighs the rates of a fitted page by evenness. Returns false where there are too few looks to compare.
     pub(super) fn weigh_by_evenness(&self, visits: &Visits, fit: &mut Fit) -> bool {
         let sums = self.comparable(visits, fit);
         if sums.len() < FEWEST_LOOKS {

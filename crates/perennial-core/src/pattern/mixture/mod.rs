@@ -1,5 +1,5 @@
 //! Visits that skip periods -> rates of change and importances by bucket, with patterns that pages share
-//! (P-PATTERN 6.3.4).
+//! (P-PATTERN 6.3.4; docs/papers.md, Learning from visits).
 //!
 //! A page's rate in bucket b is a * S_c\[b\]: how often it changes (a, on a logarithmic grid) times when pages of
 //! its kind change (the shape S_c). Each visit says only whether something changed since the visit before;
@@ -22,16 +22,18 @@ use start::{N_TABLE, RATE_STEP, TABLE_START, first_prior, first_shapes, ln_chang
 
 /// Values of a: 0.00093 to 112 a day, each 1.34 times the one before.
 pub const N_RATES: usize = 41;
-/// Flat, bumps around the clock, and office, evening, night and weekend days: before anything is learned.
+/// Shared shapes. Before anything is learned they are: flat, a peak at one hour, and days with a peak in office hours, in
+/// the evening, at night or on weekends.
 pub const N_SHAPES: usize = 14;
-/// Above this rate every look an hour apart sees a change; more cannot be told.
+/// Changes an hour. Above this rate nearly every look an hour after the last sees a change, so that rates cannot be told
+/// apart.
 pub const HIGHEST_RATE: f32 = 4.7;
-/// Weight of the prior against a page's own counts, in expected changes a bucket. Bursts of an hour or two are in no shape:
-/// the page's own counts have to show them.
+/// Weight of the prior against a page's own counts, in expected changes a bucket. It is small because no shape has bursts of
+/// an hour or two: the page's own counts have to show them.
 const OWN_PRIOR: f32 = 0.5;
-/// Weight of what the page's mean and its group say of a bucket's importance, and of what is hoped of all pages against the
-/// page's mean.
+/// Weight of the page's mean and its group's pattern of importance against the bucket's own, in changed hours.
 const BUCKET_IMPORTANCE_PRIOR: f32 = 6.0;
+/// Weight of the importance of an unknown page against the page's own mean, in changed hours.
 const PAGE_IMPORTANCE_PRIOR: f32 = 1.5;
 /// Weight of the prior over all pages against a group's own, in pages.
 const GROUP_PRIOR: f32 = 5.0;
@@ -43,11 +45,11 @@ const N_IMPORTANCE_ROUNDS: usize = 3;
 pub struct Fit {
     /// Changes an hour by bucket.
     pub rates: Vec<f32>,
-    /// The same before the page's own counts were added.
+    /// The same without the page's own counts.
     pub prior_rates: Vec<f32>,
     /// Mean importance of a change by bucket.
     pub importance: Vec<f32>,
-    /// How large changes are taken to be when a difference is shared out among hours.
+    /// The size of a change by bucket, by which a difference is shared out among hours.
     sizes: Vec<f32>,
     /// What the visits add up to.
     pub counts: Counts,
@@ -69,7 +71,7 @@ impl Fit {
         }
     }
 
-    /// The shape that fits best and its share.
+    /// The shape that fits best and its share of belief.
     pub fn best_shape(&self) -> (usize, f32) {
         let shares = self.posterior.chunks(N_RATES).map(sum).enumerate();
         shares.fold((0, 0.0), |best, next| if next.1 > best.1 { next } else { best })
@@ -86,33 +88,34 @@ pub struct Mixture {
     /// Relative rates, shape after shape, mean 1 over the week.
     shapes: Vec<f32>,
     prior: Vec<f32>,
-    /// Its logarithms.
+    /// Logarithms of the prior.
     ln_prior: Vec<f32>,
-    /// The same per group, where a group has pages.
+    /// The prior of each group that has pages.
     groups: Vec<GroupPrior>,
-    /// How large changes are by bucket, relative to the page's mean, in each group: the pattern of importance that its pages
-    /// share.
+    /// The pattern of importance that the pages of each group share: the size of a change by bucket, relative to the page's
+    /// mean.
     sizes: Vec<Vec<f32>>,
     rates: Vec<f32>,
     /// ln(1 - exp(-x)) for x on a logarithmic grid with the step of the rates.
     ln_change: Vec<f32>,
-    /// From ln x to a place in the table: add, then multiply.
+    /// The place of ln x in the table is (ln x + shift) * scale.
     table_shift: f32,
     table_scale: f32,
-    /// The shapes once more, bucket after bucket.
+    /// The same shapes, bucket after bucket.
     by_bucket: Vec<[f32; N_SHAPES]>,
-    /// What the importance of an unknown page is taken to be: more than the mean, so that it is found out.
-    hope: f32,
+    /// The importance that an unknown page is taken to have. It is above the mean, so that such pages are visited and their
+    /// importance is found out.
+    unknown_importance: f32,
 }
 
-/// What the pages of one group turned out to be.
+/// What the fits of the pages of one group add up to.
 #[derive(Clone, Debug, Default)]
 struct GroupPrior {
     sum: Vec<f32>,
     n_pages: f32,
-    /// By bucket, importance relative to the page's mean and changed hours to which it belongs.
+    /// By bucket, importance relative to the page's mean, and the changed hours to which it belongs.
     size_sums: Vec<[f32; 2]>,
-    /// Logarithms of the group's shares, once all its pages are known.
+    /// Logarithms of the group's shares, once all its pages were added.
     ln: Vec<f32>,
 }
 
@@ -138,7 +141,7 @@ impl Mixture {
             table_scale: (1.0 / RATE_STEP.ln()) as f32,
             by_bucket: vec![[0.0; N_SHAPES]; n_buckets],
             rates,
-            hope: match observed {
+            unknown_importance: match observed {
                 Observed::Difference => 0.35,
                 Observed::LastChange => 0.3,
             },
@@ -167,8 +170,8 @@ impl Mixture {
         self.observed
     }
 
-    /// Fits one page to its visits and to what older visits added up to. `before` is what the last fit made of them: a
-    /// difference is shared out among hours by how large their changes seemed to be then, an EM round a fit.
+    /// Fits one page to its visits and to the sums of older visits. `before` are the counts of the last fit: a difference is
+    /// shared out among hours by the sizes of changes that they give, so that every fit is one EM round.
     pub fn fit(&self, visits: &Visits, settled: Option<&Counts>, group: u32, before: &Counts, fit: &mut Fit) {
         fit.sized(self.n_buckets);
         self.fill_sizes(before, group, &mut fit.sizes);
@@ -201,14 +204,14 @@ impl Mixture {
             }
             for ((rate, tally), prior) in fit.rates.iter_mut().zip(&fit.counts.buckets).zip(&fit.prior_rates)
             {
-                *rate = own_rate(tally.n, tally.hours, *prior);
+                *rate = own_rate(tally.n_changes, tally.hours, *prior);
             }
         }
     }
 
     fn fit_importance(&self, visits: &Visits, settled: Option<&Counts>, group: u32, fit: &mut Fit) {
-        let mut scale = self.scale(self.hope);
-        // Importances are written at the end: until then their place holds the share of hours with a change.
+        let mut scale = self.scale(self.unknown_importance);
+        // Importances are written at the end. Until then their place holds the probability of a change in an hour.
         let (rates, changed, sizes) = (&fit.rates, &mut fit.importance, &mut fit.sizes);
         changed.iter_mut().zip(rates).for_each(|(changed, rate)| *changed = one_minus_exp(*rate));
         for _ in 0..N_IMPORTANCE_ROUNDS {
@@ -235,13 +238,14 @@ impl Mixture {
         Scale { observed: self.observed, of_page }
     }
 
-    /// mu of the page: its mean importance, on the scale of the counts.
+    /// mu of the page: the mean size of its changes, on the scale of the counts.
     pub fn page_importance(&self, counts: &Counts) -> f32 {
-        let (wy, ny) = counts.totals;
-        (wy + PAGE_IMPORTANCE_PRIOR * self.hope) / (ny + PAGE_IMPORTANCE_PRIOR)
+        let (size_sum, n_changed_hours) = counts.totals;
+        (size_sum + PAGE_IMPORTANCE_PRIOR * self.unknown_importance)
+            / (n_changed_hours + PAGE_IMPORTANCE_PRIOR)
     }
 
-    /// mu_b: how large a change in one bucket is expected to be, on the scale of the counts.
+    /// mu_b: the expected size of a change in one bucket, on the scale of the counts.
     pub fn size(&self, counts: &Counts, bucket: usize, of_page: f32, group: u32) -> f32 {
         let relative = self.sizes.get(group as usize).and_then(|sizes| sizes.get(bucket));
         size_of(&counts.buckets[bucket], of_page * relative.unwrap_or(&1.0))
@@ -256,7 +260,7 @@ impl Mixture {
         }
     }
 
-    /// mu_b of all buckets; where the page has shown little, what its group says.
+    /// mu_b of all buckets. Where the page has shown few changes, its group's pattern decides.
     fn fill_sizes(&self, counts: &Counts, group: u32, into: &mut [f32]) {
         let of_page = self.page_importance(counts);
         match self.sizes.get(group as usize).filter(|sizes| sizes.len() == into.len()) {
@@ -268,7 +272,7 @@ impl Mixture {
 
     /// Posterior over the pairs (shape, rate), rates innermost.
     fn weigh_pairs(&self, visits: &Visits, settled: Option<&Counts>, group: u32, fit: &mut Fit) {
-        // The rates are found later: until then their place holds the hours without a change.
+        // The rates are computed later. Until then their place holds the hours without a change.
         let (posterior, quiet) = (&mut fit.posterior, &mut fit.prior_rates);
         self.fill_log_prior(group, posterior);
         quiet.fill(0.0);
@@ -299,15 +303,15 @@ impl Mixture {
         exponentiate(posterior);
     }
 
-    /// Visits that were added up long ago count as if their changes had been seen one by one.
+    /// Visits that were added up count as if each of their changes had been seen by itself.
     fn add_settled(&self, settled: &Counts, unchanged: &mut [f32; N_SHAPES], posterior: &mut [f32]) {
-        let n_changes: f32 = settled.buckets.iter().map(|tally| tally.n).sum();
+        let n_changes: f32 = settled.buckets.iter().map(|tally| tally.n_changes).sum();
         for (c, sum) in unchanged.iter_mut().enumerate() {
             let shape = self.shape(c);
             let mut by_shape = 0.0;
             for (share, tally) in shape.iter().zip(&settled.buckets) {
                 *sum += share * tally.hours;
-                by_shape += tally.n * share.max(1e-6).ln();
+                by_shape += tally.n_changes * share.max(1e-6).ln();
             }
             for (i, rate) in self.rates.iter().enumerate() {
                 posterior[c * N_RATES + i] += by_shape + n_changes * rate.ln();
@@ -325,8 +329,8 @@ impl Mixture {
         sums
     }
 
-    /// Adds weight * ln(1 - exp(-a x)) for every rate a: one look into the table, since the rates are a
-    /// geometric series.
+    /// Adds weight * ln(1 - exp(-a x)) for every rate a. The rates are a geometric series, so that one place in the table
+    /// serves all of them.
     fn add_ln_change(&self, x: f32, weight: f32, into: &mut [f32; N_RATES]) {
         let place = (quick_ln(x.max(1e-9)) + self.table_shift) * self.table_scale;
         let place = place.clamp(0.0, (N_TABLE - N_RATES - 2) as f32);
@@ -376,7 +380,7 @@ impl Mixture {
 /// A bucket's mean size of a change from the page's counts and the prior.
 #[inline]
 fn size_of(tally: &Tally, prior: f32) -> f32 {
-    (tally.wy + BUCKET_IMPORTANCE_PRIOR * prior) / (tally.ny + BUCKET_IMPORTANCE_PRIOR)
+    (tally.size_sum + BUCKET_IMPORTANCE_PRIOR * prior) / (tally.n_changed_hours + BUCKET_IMPORTANCE_PRIOR)
 }
 
 /// A bucket's rate from the page's counts and the prior.
@@ -439,7 +443,7 @@ mod tests {
         assert!((fit.posterior.iter().sum::<f32>() - 1.0).abs() < 1e-3);
     }
 
-    /// A page that is wholly new after a week may change much or little: the look says nothing of a single change.
+    /// A page that is wholly new after a week may change by much or by little at a time: the look does not tell.
     #[test]
     fn saturated_differences_do_not_make_a_page_dull() {
         let mixture = Mixture::new(24, Observed::Difference);
@@ -451,7 +455,8 @@ mod tests {
         assert!(dull.importance[0] < 0.3 * unseen.importance[0]);
     }
 
-    /// Looks span twelve to sixteen hours, most of them one of two changes and some both: a large one at 8 and a trifle at 20.
+    /// The page has a large change at 8 and a small one at 20. Looks span twelve to sixteen hours, so that most see one of
+    /// the two changes and some see both.
     #[test]
     fn a_difference_belongs_to_the_hour_of_large_changes() {
         let mixture = Mixture::new(24, Observed::Difference);
@@ -479,7 +484,7 @@ mod tests {
         assert!(ratios[5] > 3.0, "{ratios:?}");
     }
 
-    /// A page of which little is known shares the hours of large changes with its group, and not with another.
+    /// A page of which little is known takes the hours of large changes from its group, and not from another.
     #[test]
     fn a_group_shares_its_pattern_of_importance() {
         let mut mixture = Mixture::new(24, Observed::Difference);

@@ -1,7 +1,7 @@
-//! Exponentials and logarithms without a call, and sums in lanes: a few digits less or other ones, and loops over them are
-//! vectorised.
+//! Numbers -> exponentials, logarithms and sums, with fewer exact digits, in a form that the compiler turns into vector
+//! instructions.
 
-/// Numbers that are added side by side, since one sum after the other would wait for each.
+/// Sums that are kept side by side, because each addition to a single sum would wait for the one before.
 const LANES: usize = 8;
 
 /// The sum of all values.

@@ -1,9 +1,9 @@
-//! The rates and shapes that the model starts from, and the table that makes it quick.
+//! The rates, shapes and prior that the model starts from, and the table of logarithms that it looks up.
 
 use super::{N_RATES, N_SHAPES};
 
 const HIGHEST_PER_DAY: f64 = 112.0;
-/// Each rate is so many times the one before.
+/// The ratio of each rate to the one before.
 pub(super) const RATE_STEP: f64 = 1.3398;
 /// ln x at the start of the table.
 pub(super) const TABLE_START: f64 = -30.0;
@@ -19,8 +19,8 @@ pub(super) fn ln_change_table() -> Vec<f32> {
     (0..N_TABLE).map(|j| (-(-at(j)).exp_m1()).max(1e-300).ln() as f32).collect()
 }
 
-/// Before anything was seen every order of magnitude is as likely as any other. A prior that favours slow pages would
-/// put those that changed at every look just above the rate that their looks exclude, and keep them there.
+/// Before anything was seen every order of magnitude is equally likely. A prior that favours slow pages would
+/// put pages that changed at every look just above the rates that their looks exclude, and keep them there.
 pub(super) fn first_prior() -> Vec<f32> {
     vec![1.0 / (N_SHAPES * N_RATES) as f32; N_SHAPES * N_RATES]
 }

@@ -1,16 +1,17 @@
-//! All fitted pages -> the shapes, the shares of each pair (shape, rate), and what an unknown page is hoped to be.
+//! All fitted pages -> the shapes, the share of each pair (shape, rate), and the importance of an unknown page
+//! (docs/papers.md, Learning from visits).
 
 use super::{Fit, GROUP_PRIOR, GroupPrior, Mixture, N_RATES, N_SHAPES, Observed};
 
-/// Weight of a shape as it is against the counts of its pages, in expected changes a bucket.
+/// Weight of the shape before the sweep against the counts of its pages, in expected changes a bucket.
 const SHAPE_PRIOR: f32 = 20.0;
-/// Weight of what all pages say of the size of changes in a bucket against a group's own, and of 1 against that of all, in
-/// changed hours.
+/// Weight of the relative size that all pages have in a bucket against the group's own, and of 1 against that of all pages,
+/// in changed hours.
 const SIZE_PRIOR: f32 = 30.0;
-/// A page's importance counts as known from so many changes on.
+/// A page's importance counts as known when it has more changed hours than this.
 const KNOWN_CHANGES: f32 = 4.0;
-/// How many deviations above the mean an unknown page is hoped to be.
-const HOPE: f32 = 2.0;
+/// How many deviations above the mean the importance of an unknown page is taken to be.
+const UNKNOWN_DEVIATIONS: f32 = 2.0;
 
 /// Sums over pages from which shapes and priors are re-estimated.
 #[derive(Clone, Debug)]
@@ -18,7 +19,7 @@ pub struct Sweep {
     shape_n: Vec<f32>,
     shape_hours: Vec<f32>,
     prior: Vec<f32>,
-    /// Number of pages whose importance is known, sum and sum of squares of it.
+    /// Number of pages whose importance is known, its sum and its sum of squares.
     importance: (f32, f32, f32),
     n_pages: u32,
 }
@@ -38,9 +39,9 @@ impl Mixture {
     /// Adds a fitted page to the round.
     pub fn add_to_sweep(&self, fit: &Fit, sweep: &mut Sweep) {
         sweep.n_pages += 1;
-        let (wy, ny) = fit.counts.totals;
-        if ny > KNOWN_CHANGES {
-            let mu = wy / ny;
+        let (size_sum, n_changed_hours) = fit.counts.totals;
+        if n_changed_hours > KNOWN_CHANGES {
+            let mu = size_sum / n_changed_hours;
             let (n, sum, squares) = sweep.importance;
             sweep.importance = (n + 1.0, sum + mu, squares + mu * mu);
         }
@@ -53,7 +54,7 @@ impl Mixture {
             let mean: f32 = shares.iter().zip(&self.rates).map(|(share, rate)| share * rate).sum();
             let from = c * self.n_buckets;
             for b in 0..self.n_buckets {
-                sweep.shape_n[from + b] += share * fit.counts.buckets[b].n;
+                sweep.shape_n[from + b] += share * fit.counts.buckets[b].n_changes;
                 sweep.shape_hours[from + b] += mean * fit.counts.buckets[b].hours;
             }
         }
@@ -74,15 +75,15 @@ impl Mixture {
             *prior = (sum + 2.0 / n_pairs) / (n_pages + 2.0);
         }
         self.ln_prior = self.prior.iter().map(|share| share.ln()).collect();
-        self.hope = hope_of(sweep.importance, self.hope);
+        self.unknown_importance = unknown_importance(sweep.importance, self.unknown_importance);
     }
 
-    /// Forgets what the groups turned out to be, to gather it anew.
+    /// Forgets the sums of the groups, before they are gathered anew.
     pub fn clear_groups(&mut self) {
         self.groups.clear();
     }
 
-    /// Makes what was added to the groups the prior of their pages.
+    /// Turns the sums of the groups into the priors of their pages.
     pub fn settle_groups(&mut self) {
         for group in self.groups.iter_mut().filter(|group| group.n_pages > 0.0) {
             let total = group.n_pages + GROUP_PRIOR;
@@ -92,8 +93,8 @@ impl Mixture {
         self.settle_sizes();
     }
 
-    /// Relative sizes of changes by bucket: a group's own, as far as it has shown them, and those of all pages. Where the last
-    /// change is seen alone its hour is nearly known, and the page's own counts say more than its group's.
+    /// Relative sizes of changes by bucket, from the group's own pages and, where these have few changes, from all pages.
+    /// Where a visit shows the last change alone its hour is nearly known, and the page's own counts are enough.
     fn settle_sizes(&mut self) {
         if self.observed == Observed::LastChange {
             return;
@@ -125,7 +126,7 @@ impl Mixture {
         group.n_pages += 1.0;
         group.size_sums.resize(self.n_buckets, [0.0; 2]);
         for (sum, tally) in group.size_sums.iter_mut().zip(&fit.counts.buckets) {
-            *sum = [sum[0] + tally.wy / of_page, sum[1] + tally.ny];
+            *sum = [sum[0] + tally.size_sum / of_page, sum[1] + tally.n_changed_hours];
         }
     }
 }
@@ -134,9 +135,9 @@ fn add_sums(into: &mut [[f32; 2]], more: &[[f32; 2]]) {
     into.iter_mut().zip(more).for_each(|(into, more)| *into = [into[0] + more[0], into[1] + more[1]]);
 }
 
-/// Mean and a deviation of the pages' importances, with a few imagined pages of what was hoped before.
-fn hope_of((n, sum, squares): (f32, f32, f32), before: f32) -> f32 {
+/// The mean of the pages' importances plus some deviations, with five imagined pages of the value before.
+fn unknown_importance((n, sum, squares): (f32, f32, f32), before: f32) -> f32 {
     let mean = sum / n.max(1.0);
     let deviation = (squares / n.max(1.0) - mean * mean).max(0.0).sqrt();
-    (n * (mean + HOPE * deviation) + 5.0 * before) / (n + 5.0)
+    (n * (mean + UNKNOWN_DEVIATIONS * deviation) + 5.0 * before) / (n + 5.0)
 }

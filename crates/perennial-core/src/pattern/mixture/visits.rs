@@ -1,16 +1,17 @@
-//! One page's visits -> what they add up to by bucket, under the rates believed in.
+//! One page's visits -> their sums by bucket, under the rates that are believed (C1: docs/papers.md, Learning from visits).
 
 use super::quick::{exp_neg, one_minus_exp};
 use crate::time::DayKind;
 
-/// Differences above the first say little more than that all is new; none counts for more than the second.
+/// A difference above this says only "at least this much", because little is left of the last copy.
 const SATURATED: f32 = 0.8;
+/// Larger differences count as this, so that their logarithm stays finite.
 const FULL_DIFFERENCE: f32 = 0.98;
 
 /// What the importance of a visit means.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Observed {
-    /// The difference to the last copy, everything in between included: what a crawler sees (C1).
+    /// The difference to the last copy, with all changes in between: what a crawler sees (C1).
     #[default]
     Difference,
     /// The importance of the last change alone: what some simulated worlds report.
@@ -43,7 +44,7 @@ pub struct Visits {
 #[derive(Clone, Copy, Debug)]
 struct Look {
     end: u32,
-    /// None: nothing had changed.
+    /// `None` when nothing had changed.
     magnitude: Option<Magnitude>,
     weight: f32,
 }
@@ -63,7 +64,7 @@ impl Magnitude {
 }
 
 impl Visits {
-    /// Forgets all visits, keeps the memory.
+    /// Forgets all visits but keeps the memory for the next page.
     pub fn clear(&mut self) {
         self.pieces.clear();
         self.looks.clear();
@@ -74,7 +75,7 @@ impl Visits {
         self.pieces.push(piece);
     }
 
-    /// Ends a visit: what was seen, and how much the visit counts.
+    /// Ends a visit, with the importance that it saw and the weight with which it counts.
     pub fn close(&mut self, importance: Option<f32>, weight: f32) {
         let magnitude = importance.map(Magnitude::new);
         self.looks.push(Look { end: self.pieces.len() as u32, magnitude, weight });
@@ -90,7 +91,7 @@ impl Visits {
         self.looks.is_empty()
     }
 
-    /// Whether what was believed of the page's importance bears on how any visit is read.
+    /// Whether any visit saw a saturated difference, whose reading depends on the page's importance.
     pub(super) fn any_saturated(&self) -> bool {
         self.looks.iter().any(|look| look.magnitude.is_some_and(|magnitude| magnitude.importance > SATURATED))
     }
@@ -110,46 +111,46 @@ pub(super) fn sum_of(difference: f32) -> f32 {
     -(1.0 - difference.min(FULL_DIFFERENCE)).ln()
 }
 
-/// How to read the importance of a visit.
+/// How the importance of a visit is read.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Scale {
-    /// What it means.
+    /// What the importance means.
     pub observed: Observed,
     /// Mean importance of one change of the page, as believed so far, on the scale on which differences add up.
     pub of_page: f32,
 }
 
 impl Scale {
-    /// A difference on the scale on which the changes behind it add up. When nearly nothing is left of the last
-    /// copy, the difference says "at least so much" and no more: if more was believed, it says nothing, or a page
-    /// that is seen once a week would seem to change by trifles.
+    /// A difference on the scale on which the changes behind it add up. A saturated difference says only "at least this
+    /// much". When more was believed it says nothing and is left out; otherwise a page that is seen once a week would seem
+    /// to change little at a time.
     fn added_up(self, magnitude: Magnitude, n_changed: impl Fn() -> f32) -> Option<f32> {
         let is_mute = magnitude.importance > SATURATED && magnitude.sum < self.of_page * n_changed();
         (!is_mute).then_some(magnitude.sum)
     }
 }
 
-/// What a page's visits to one bucket add up to: side by side, since a visit moves all of it in a few buckets.
+/// The sums of a page's visits in one bucket. They lie side by side because a visit moves all of them in a few buckets.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Tally {
     /// Expected changes.
-    pub n: f32,
-    /// Hours looked over.
+    pub n_changes: f32,
+    /// Hours that the visits cover.
     pub hours: f32,
     /// Importance, on the scale on which differences add up.
-    pub wy: f32,
-    /// Expected changed hours to which it belongs.
-    pub ny: f32,
-    /// Changes an hour that were believed in before the page's own counts.
+    pub size_sum: f32,
+    /// Expected changed hours to which `size_sum` belongs.
+    pub n_changed_hours: f32,
+    /// Changes an hour by the prior, without the page's own counts.
     pub prior_rate: f32,
 }
 
-/// What a page's visits add up to.
+/// The sums of a page's visits.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub struct Counts {
     /// By bucket.
     pub buckets: Vec<Tally>,
-    /// Sums of `wy` and `ny` over all buckets.
+    /// Sums of `size_sum` and `n_changed_hours` over all buckets.
     pub(super) totals: (f32, f32),
 }
 
@@ -159,19 +160,19 @@ impl Counts {
         Counts { buckets: vec![Tally::default(); n_buckets], totals: (0.0, 0.0) }
     }
 
-    /// Everything counts for less.
+    /// Multiplies all sums by a factor below 1.
     pub fn fade(&mut self, factor: f32) {
         for tally in &mut self.buckets {
-            tally.n *= factor;
+            tally.n_changes *= factor;
             tally.hours *= factor;
-            tally.wy *= factor;
-            tally.ny *= factor;
+            tally.size_sum *= factor;
+            tally.n_changed_hours *= factor;
         }
         self.totals = (self.totals.0 * factor, self.totals.1 * factor);
     }
 
     pub(super) fn reset_changes(&mut self, to: Option<&Counts>) {
-        self.reset(to, |own, to| own.n = to.n);
+        self.reset(to, |own, to| own.n_changes = to.n_changes);
     }
 
     pub(super) fn reset_hours(&mut self, to: Option<&Counts>) {
@@ -179,7 +180,7 @@ impl Counts {
     }
 
     pub(super) fn reset_importance(&mut self, to: Option<&Counts>) {
-        self.reset(to, |own, to| (own.wy, own.ny) = (to.wy, to.ny));
+        self.reset(to, |own, to| (own.size_sum, own.n_changed_hours) = (to.size_sum, to.n_changed_hours));
         self.totals = to.map_or((0.0, 0.0), |to| to.totals);
     }
 
@@ -190,8 +191,8 @@ impl Counts {
         }
     }
 
-    /// Books one visit under the rates believed in: a change happened somewhere in the interval, more likely
-    /// where the rate is high. `rate` gives changes an hour by bucket, `size` how large a change is.
+    /// Adds one visit under the rates that are believed: a change happened somewhere in the interval, more likely
+    /// where the rate is high. `rate` gives changes an hour by bucket, `size` the size of a change.
     pub fn add_visit(
         &mut self,
         pieces: &[BucketPiece],
@@ -207,7 +208,7 @@ impl Counts {
         self.add_importance(pieces, Magnitude::new(importance), weight, scale, (&rate, &changed, &size));
     }
 
-    /// Books the hours that a visit looked over, whatever it saw.
+    /// Adds the hours that a visit covers, whatever it saw.
     pub fn add_hours(&mut self, pieces: &[BucketPiece], weight: f32) {
         for piece in pieces {
             self.buckets[usize::from(piece.bucket)].hours += weight * piece.hours * piece.times;
@@ -219,11 +220,11 @@ impl Counts {
         let scale = weight / one_minus_exp(total).max(1e-9);
         for piece in pieces {
             let b = usize::from(piece.bucket);
-            self.buckets[b].n += scale * rate(b) * piece.hours * piece.times;
+            self.buckets[b].n_changes += scale * rate(b) * piece.hours * piece.times;
         }
     }
 
-    /// `rate` gives changes an hour by bucket, `changed` the share of hours with a change, `size` how large a change is.
+    /// `rate` gives changes an hour by bucket, `changed` the probability of a change in an hour, `size` the size of a change.
     pub(super) fn add_importance(
         &mut self,
         pieces: &[BucketPiece],
@@ -236,22 +237,22 @@ impl Counts {
         let any = one_minus_exp(total).max(1e-9);
         match scale.observed {
             Observed::Difference => {
-                // Changed hours, not changed pieces: cut into two halves, a look an hour after the last would seem to
-                // have two changes behind it, and the pages that are seen most often would seem dull.
+                // Hours with a change are counted, not pieces. An interval of one hour that is cut into two pieces would
+                // otherwise seem to hold two changes, and the pages that are seen most often would seem unimportant.
                 let n_changed = || integral(pieces, changed) / any;
                 let Some(seen) = scale.added_up(magnitude, n_changed) else { return };
-                // The hours share in the difference as they are believed to: the large change of the morning is not
-                // taken for that of the night before, which the same look saw.
+                // Each hour gets its expected share of the difference, so that the large change of the morning is not
+                // booked on the night before, which the same look covers.
                 let expected = integral(pieces, &|b| changed(b) * size(b)).max(1e-9);
-                let (wy, ny) = (weight * seen / expected, weight / any);
+                let (size_sum, n_changed_hours) = (weight * seen / expected, weight / any);
                 for piece in pieces {
                     let b = usize::from(piece.bucket);
                     let p = changed(b) * piece.hours * piece.times;
-                    self.add_part(piece, wy * p * size(b), ny * p);
+                    self.add_part(piece, size_sum * p * size(b), n_changed_hours * p);
                 }
             }
             Observed::LastChange => {
-                // g_b: the last change fell into this piece and none into the later ones.
+                // g is the probability that the last change fell into this piece and none into the later ones.
                 let mut later = 0.0f32;
                 for piece in pieces.iter().rev() {
                     let x = rate(usize::from(piece.bucket)) * piece.hours * piece.times;
@@ -263,11 +264,11 @@ impl Counts {
         }
     }
 
-    fn add_part(&mut self, piece: &BucketPiece, wy: f32, ny: f32) {
+    fn add_part(&mut self, piece: &BucketPiece, size_sum: f32, n_changed_hours: f32) {
         let tally = &mut self.buckets[usize::from(piece.bucket)];
-        tally.wy += wy;
-        tally.ny += ny;
-        self.totals = (self.totals.0 + wy, self.totals.1 + ny);
+        tally.size_sum += size_sum;
+        tally.n_changed_hours += n_changed_hours;
+        self.totals = (self.totals.0 + size_sum, self.totals.1 + n_changed_hours);
     }
 }
 

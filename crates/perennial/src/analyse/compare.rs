@@ -8,7 +8,7 @@ use perennial_core::observe::is_about_advertisement;
 use perennial_core::segment::{Block, BlockTree};
 use serde::Serialize;
 
-use crate::filters::Filters;
+use super::Filters;
 
 /// A comparison with everything that a report shows.
 pub struct Comparison {

@@ -64,7 +64,7 @@ impl Filters {
 }
 
 /// Where an archive keeps its lists.
-pub fn filters_dir(archive: &Path) -> PathBuf {
+fn filters_dir(archive: &Path) -> PathBuf {
     archive.join("filters")
 }
 

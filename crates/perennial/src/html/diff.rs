@@ -5,20 +5,20 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 use perennial_core::diff::{BlockOperation, BlockRef, Delta, ElementKind};
+use perennial_core::markup::escaped;
 use perennial_core::segment::{Block, BlockTree, NodeId};
 
-use crate::comparison::{Comparison, Entry};
+use super::page;
+use crate::analyse::{Comparison, Entry};
 
-const STYLE: &str = include_str!("comparison.css");
-const SCRIPT: &str = include_str!("comparison.js");
+const STYLE: &str = include_str!("diff.css");
+const SCRIPT: &str = include_str!("diff.js");
 
 /// Writes the page.
 pub fn to_html(comparison: &Comparison, form: &str) -> String {
     let entries = comparison.entries();
     let marks = Marks::of(&comparison.delta, &entries);
-    let mut out = String::from("<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">");
-    let _ = write!(out, "<title>Changes of {}</title>", escaped(&comparison.after.url));
-    let _ = write!(out, "<style>{STYLE}</style></head><body>");
+    let mut out = String::new();
     write_head(&mut out, comparison, form, &entries);
     out.push_str("<main><nav><ol>");
     let mut order: Vec<usize> = (0..entries.len()).collect();
@@ -30,8 +30,8 @@ pub fn to_html(comparison: &Comparison, form: &str) -> String {
     out.push_str("</ol></nav>");
     write_pane(&mut out, "before", &comparison.before, &marks.before, &entries);
     write_pane(&mut out, "after", &comparison.after, &marks.after, &entries);
-    let _ = writeln!(out, "</main><script>{SCRIPT}</script></body></html>");
-    out
+    let _ = write!(out, "</main><script>{SCRIPT}</script>");
+    page(&format!("Changes of {}", comparison.after.url), STYLE, &out)
 }
 
 fn write_head(out: &mut String, comparison: &Comparison, form: &str, entries: &[Entry]) {
@@ -214,7 +214,9 @@ fn write_element(
     let _ = write!(out, "<span class=\"{} {op}\"{data}{title}>", kind.name());
     match number.and_then(|number| side.others.get(&number)) {
         Some(other) if kind == ElementKind::Text => write_marked(out, text, other),
-        _ => out.push_str(&escaped(if text.is_empty() { address } else { text })),
+        _ => {
+            let _ = write!(out, "{}", escaped(if text.is_empty() { address } else { text }));
+        }
     }
     out.push_str("</span> ");
 }
@@ -229,18 +231,4 @@ fn write_marked(out: &mut String, text: &str, other: &str) {
             let _ = write!(out, "<mark>{}</mark> ", escaped(word));
         }
     }
-}
-
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            _ => out.push(c),
-        }
-    }
-    out
 }

@@ -1,29 +1,29 @@
-//! Reports -> captures, the crawl's memory and the log, made durable together; then word back to the loop.
+//! Reports -> captures, the crawl's memory and the log, made durable together; then the loop hears of it.
 //!
 //! One thread owns the archive. It takes what reports there are, appends their exchanges, and commits once for
 //! all of them: the more fetches are in flight, the fewer syncs a page costs. A connection is free again only after
 //! its commit, so a crash makes at most one page per connection be fetched twice.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::mpsc::Receiver;
 
-use perennial_core::look::Seen;
+use perennial_core::chance::Chance;
 use perennial_core::page::{PageId, SiteId};
-use perennial_core::politeness::{HostAnswer, HostState, PolitenessConfig};
+use perennial_core::politeness::{HostState, PolitenessConfig};
 use perennial_core::schedule::VisitOutcome;
 use perennial_core::time::{Span, Timestamp};
-use perennial_core::trap::shape;
-use perennial_core::validator::ValidatorTrust;
-use perennial_core::verdict::{AnswerKind, Validators, error_word, host_answer, trust_after};
+use perennial_core::verdict::{AnswerKind, Validators, host_answer, trust_after};
 use tokio::sync::mpsc::UnboundedSender;
-use url::Url;
 
+use super::addresses::Addresses;
+use super::exchange::Exchanged;
 use super::log::{CrawlLog, LogLine};
-use super::visit::{Exchanged, Report};
+use super::verdict::Verdict;
+use super::visit::Report;
 use crate::analyse::PageLessons;
 use crate::archive::{Appended, ArchiveWriter};
 use crate::fetch::Cut;
-use crate::store::{Discovery, Ending, Kind, PageKind, Target, Visited, url_hash};
+use crate::store::{Discovery, Ending, Kind, PageKind, Target, Visited};
 
 /// Reports taken into one commit.
 const MAX_BATCH: usize = 256;
@@ -59,6 +59,8 @@ pub struct Settled {
     pub stored_bytes: u64,
     /// When it ended.
     pub done_at: Timestamp,
+    /// The time of the capture, as it is stored; when the visit ended if there is none.
+    pub captured_at: Timestamp,
     /// Pages that it led to and that were not known.
     pub new_pages: Vec<NewPage>,
     /// Something the user should know, once.
@@ -94,8 +96,8 @@ pub enum Message {
     EndPass(i64, Timestamp),
 }
 
-/// What one batch taught, or why nothing can be written any more.
-pub type Word = anyhow::Result<Vec<Settled>>;
+/// The visits of one batch, now safe, or why nothing can be written any more.
+pub type Committed = anyhow::Result<Vec<Settled>>;
 
 /// Owns the archive and the crawl's memory.
 pub struct Recorder {
@@ -103,22 +105,14 @@ pub struct Recorder {
     pub writer: ArchiveWriter,
     /// Where visits are told.
     pub log: CrawlLog,
-    /// Addresses that are known, by hash: pages.
-    pub known: HashSet<u64>,
-    /// Requisites and sitemaps by hash, with the second of their last fetch or queueing.
-    pub fetched: HashMap<u64, i64>,
-    /// Pages of each shape, by hash of host and shape.
-    pub shapes: HashMap<u64, u32>,
-    /// See `[crawl]`.
-    pub max_pages_per_shape: u32,
-    /// A requisite is not fetched again within this time.
-    pub requisite_span: Span,
+    /// Addresses that are known.
+    pub addresses: Addresses,
     /// Hosts' states.
     pub hosts: HashMap<SiteId, HostState>,
     /// Manners.
     pub politeness: PolitenessConfig,
-    /// State of the jitter's generator.
-    pub chance: u64,
+    /// What the jitter of delays is drawn from.
+    pub chance: Chance,
 }
 
 /// A visit between append and commit.
@@ -131,7 +125,11 @@ struct Pending {
 
 impl Recorder {
     /// Takes reports until the loop hangs up, then closes the archive.
-    pub fn run(mut self, messages: Receiver<Message>, words: &UnboundedSender<Word>) -> anyhow::Result<()> {
+    pub fn run(
+        mut self,
+        messages: Receiver<Message>,
+        committed: &UnboundedSender<Committed>,
+    ) -> anyhow::Result<()> {
         while let Ok(first) = messages.recv() {
             let mut batch = Vec::new();
             let mut lessons = Vec::new();
@@ -149,10 +147,10 @@ impl Recorder {
             if batch.is_empty() && lessons.is_empty() {
                 continue;
             }
-            let word = self.settle(batch, &lessons);
-            let failed = word.is_err();
-            let _ = words.send(word);
-            if failed {
+            let settled = self.settle(batch, &lessons);
+            let has_failed = settled.is_err();
+            let _ = committed.send(settled);
+            if has_failed {
                 // The loop has the error; what was committed is safe, the rest is repaired at the next start.
                 return Ok(());
             }
@@ -161,7 +159,7 @@ impl Recorder {
         self.writer.close()
     }
 
-    fn settle(&mut self, batch: Vec<Report>, lessons: &[PageLessons]) -> Word {
+    fn settle(&mut self, batch: Vec<Report>, lessons: &[PageLessons]) -> Committed {
         let mut pending = Vec::with_capacity(batch.len());
         for report in batch {
             pending.push(self.append(report)?);
@@ -189,7 +187,7 @@ impl Recorder {
         for exchanged in beside {
             let (status, n_bytes) = (exchanged.fetched.status(), exchanged.fetched.body.len());
             let url = exchanged.url.clone();
-            self.fetched.insert(url_hash(&url), report.done_at.as_secs());
+            self.addresses.fetched(&url, report.done_at);
             let appended = self.append_exchanged(exchanged)?;
             stored_bytes += appended.stored_bytes;
             lines.push(beside_line(url, status, n_bytes, &appended, report.done_at));
@@ -204,11 +202,15 @@ impl Recorder {
             conditional: report.conditional,
             ..LogLine::default()
         };
+        let captured_at = match &report.result {
+            Ok(exchanged) => Timestamp::from_secs(exchanged.time.as_secs()),
+            Err(_) => report.done_at,
+        };
         let mut verdict = match report.result {
             Err(failure) => {
-                line.error = Some(failure.kind.into());
+                line.error = Some(failure.kind.name().into());
                 line.detail = Some(failure.detail);
-                Verdict::of_failure(failure.kind, failure.is_final)
+                Verdict::of_failure(failure.kind)
             }
             Ok(exchanged) => {
                 self.append_answer(target, exchanged, report.conditional, report.done_at, &mut line)?
@@ -225,6 +227,8 @@ impl Recorder {
         line.outcome = ending_name(ending).into();
         lines.push(line);
         let body_bytes = lines.iter().map(|line| line.body_bytes).sum();
+        let mut found = report.found;
+        found.retain(|found| self.addresses.is_wanted(found, report.done_at));
         Ok(Pending {
             settled: Settled {
                 page: target.page,
@@ -241,6 +245,7 @@ impl Recorder {
                 body_bytes,
                 stored_bytes,
                 done_at: report.done_at,
+                captured_at,
                 new_pages: Vec::new(),
                 warning: report.warning,
             },
@@ -253,7 +258,7 @@ impl Recorder {
                 identity: verdict.identity,
                 trust: verdict.trust.unwrap_or(target.trust),
             },
-            found: self.choose(report.found, report.done_at),
+            found,
             lines,
         })
     }
@@ -316,7 +321,7 @@ impl Recorder {
         took: Span,
         now: Timestamp,
     ) -> HostState {
-        let chance = self.next_chance();
+        let chance = self.chance.unit();
         let state = self.hosts.entry(site).or_default();
         match verdict.answer_of_host {
             Some(answer) => state.record(&self.politeness, crawl_delay_secs, answer, took, now, chance),
@@ -324,55 +329,6 @@ impl Recorder {
             None => state.ready_at = state.ready_at.min(now),
         }
         *state
-    }
-
-    /// A small generator is enough for jitter (SplitMix64).
-    fn next_chance(&mut self) -> f64 {
-        self.chance = self.chance.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.chance;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// Leaves out what is known, fresh enough, or one too many of its shape.
-    fn choose(&mut self, found: Vec<Discovery>, now: Timestamp) -> Vec<Discovery> {
-        found.into_iter().filter(|found| self.is_wanted(found, now)).collect()
-    }
-
-    fn is_wanted(&mut self, found: &Discovery, now: Timestamp) -> bool {
-        let hash = url_hash(&found.url);
-        match found.kind {
-            PageKind::Page if self.known.contains(&hash) => found.changed.is_some(),
-            PageKind::Page => {
-                let wanted = found.n_redirects > 0 || self.shape_has_room(&found.url);
-                wanted && self.known.insert(hash)
-            }
-            PageKind::Requisite | PageKind::Sitemap => {
-                if found.kind == PageKind::Requisite && self.known.contains(&hash) {
-                    return false;
-                }
-                let fresh_until =
-                    self.fetched.get(&hash).map(|&secs| Timestamp::from_secs(secs) + self.requisite_span);
-                if fresh_until.is_some_and(|until| until > now) {
-                    return false;
-                }
-                self.fetched.insert(hash, now.as_secs());
-                true
-            }
-        }
-    }
-
-    fn shape_has_room(&mut self, url: &str) -> bool {
-        Url::parse(url).is_ok_and(|url| self.count_shape(&url) <= self.max_pages_per_shape)
-    }
-
-    /// Counts a page to its shape; how many there are now.
-    pub fn count_shape(&mut self, url: &Url) -> u32 {
-        let key = url_hash(&format!("{}{}", url.host_str().unwrap_or_default(), shape(url)));
-        let n_pages = self.shapes.entry(key).or_default();
-        *n_pages = n_pages.saturating_add(1);
-        *n_pages
     }
 
     fn commit(&mut self, pending: &[Pending], lessons: &[PageLessons]) -> anyhow::Result<Vec<Vec<NewPage>>> {
@@ -400,62 +356,6 @@ impl Recorder {
             Ok(())
         })?;
         Ok(news)
-    }
-}
-
-/// What an answer means.
-struct Verdict {
-    outcome: VisitOutcome,
-    error: Option<&'static str>,
-    is_final: bool,
-    answer: Option<(String, Validators)>,
-    identity: Option<String>,
-    trust: Option<ValidatorTrust>,
-    /// None: the host was not asked.
-    answer_of_host: Option<HostAnswer>,
-}
-
-impl Verdict {
-    fn of_failure(kind: &'static str, is_final: bool) -> Verdict {
-        let outcome = if is_final { VisitOutcome::Gone } else { VisitOutcome::Failed { retry_at: None } };
-        let answer_of_host = match kind {
-            "guarded" | "robots-disallowed" | "time-lapse" | "bad-url" => None,
-            "noarchive" => Some(HostAnswer::Served),
-            _ => Some(HostAnswer::Silent),
-        };
-        Verdict {
-            outcome,
-            error: Some(kind),
-            is_final,
-            answer: None,
-            identity: None,
-            trust: None,
-            answer_of_host,
-        }
-    }
-
-    /// What the answer alone tells; for a page that can be laid out the analysis decides.
-    fn of_answer(
-        kind: AnswerKind,
-        status: u16,
-        is_broken_off: bool,
-        target: &Target,
-        identity: &str,
-    ) -> Verdict {
-        let before = target.identity.as_deref().or(target.digest.as_deref());
-        let outcome = match Seen::between(before, kind, identity) {
-            Some(seen) => VisitOutcome::from(seen),
-            None => VisitOutcome::Failed { retry_at: None },
-        };
-        Verdict {
-            outcome,
-            error: error_word(status, is_broken_off),
-            is_final: kind.is_look(),
-            answer: None,
-            identity: None,
-            trust: None,
-            answer_of_host: None,
-        }
     }
 }
 

@@ -1,25 +1,29 @@
-//! Results -> one self-contained HTML page: the papers' figures drawn anew, beside what the papers say.
+//! Results -> one self-contained HTML page: the figures of P-PATTERN and P-QUALITY drawn anew, beside what the papers say
+//! (docs/papers.md, The papers' world).
 
 use std::fmt::Write as _;
 
-use crate::chart::{Chart, Series, Stroke, escape};
-use crate::claims::{Claim, Verdict, check};
-use crate::experiment::{Line, Outcome};
+use perennial_core::markup::escaped;
+use perennial_sim::claims::{Claim, Verdict, check};
+use perennial_sim::experiment::{Line, Outcome};
 
-/// All that a report shows.
+use super::chart::{Chart, Series, Stroke};
+use super::{REPORT_STYLE, page};
+
+/// The contents of a report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Report {
     /// The command that makes these figures again.
     pub command: String,
-    /// What was crawled, in words.
+    /// A description of the world.
     pub world: String,
-    /// Every strategy at every budget.
+    /// The results of every strategy at every budget.
     pub lines: Vec<Line>,
     /// Importance-Pattern and expected gain with other numbers of periods a day (P-PATTERN Fig. 7).
     pub periods: Vec<(u16, Vec<Line>)>,
 }
 
-/// A figure of a paper, and which numbers draw it here.
+/// A figure of a paper, and the numbers from which it is drawn here.
 struct Figure {
     id: &'static str,
     title: &'static str,
@@ -95,7 +99,7 @@ const FIGURES: [Figure; 4] = [
 ];
 
 /// The strategy's name for people, and its colour in every figure.
-fn face(strategy: &str) -> (&'static str, &'static str) {
+fn label_and_colour(strategy: &str) -> (&'static str, &'static str) {
     match strategy {
         "expected-gain" => ("Expected gain", "#0b5fff"),
         "importance-pattern" => ("Importance-Pattern", "#d9480f"),
@@ -112,16 +116,16 @@ fn face(strategy: &str) -> (&'static str, &'static str) {
 }
 
 impl Report {
-    /// The page.
+    /// The report as an HTML page.
     pub fn to_html(&self) -> String {
-        let mut html = String::from(HEAD);
+        let mut html = String::new();
         let _ = write!(
             html,
-            "<h1>What a crawler catches</h1><p class=lead>{}</p><p>Made by <code>{}</code>. The horizontal axis is M: how many \
+            "<main><h1>What a crawler catches</h1><p class=lead>{}</p><p>Made by <code>{}</code>. The horizontal axis is M: how many \
              fetches an hour, as a share of the number of pages. Every figure comes from the scheduler that the crawler uses, \
              under a virtual clock.</p>",
-            escape(&self.world),
-            escape(&self.command)
+            escaped(&self.world),
+            escaped(&self.command)
         );
         self.write_summary(&mut html);
         self.write_claims(&mut html);
@@ -130,11 +134,11 @@ impl Report {
             self.write_figure(figure, &mut html);
         }
         self.write_tables(&mut html);
-        html.push_str("</main></body></html>\n");
-        html
+        html.push_str("</main>");
+        page("What a crawler catches", REPORT_STYLE, &html)
     }
 
-    /// One sentence for the impatient: ours against the best of the papers at the smallest budgets.
+    /// Our strategy beside Importance-Pattern and the clairvoyant bound, at the first three budgets.
     fn write_summary(&self, html: &mut String) {
         let mut cards = String::new();
         for line in self.lines.iter().take(3) {
@@ -168,9 +172,9 @@ impl Report {
             let _ = write!(
                 html,
                 "<tr><td class={class}>{word}</td><td>{}</td><td>{}<div class=dim>{}</div></td></tr>",
-                escape(claim.source),
-                escape(claim.says),
-                escape(&claim.because)
+                escaped(claim.source),
+                escaped(claim.says),
+                escaped(&claim.because)
             );
         }
         html.push_str("</tbody></table>");
@@ -265,9 +269,9 @@ impl Report {
         write_section(html, figure.id, figure.title, figure.source, figure.says, &chart);
     }
 
-    /// With patterns known and learned apart, where both were run.
+    /// Tables with known and with learned patterns, apart where both were run.
     fn series_of(&self, strategy: &str, measure: fn(&Outcome) -> f64) -> Vec<Series> {
-        let (label, colour) = face(strategy);
+        let (label, colour) = label_and_colour(strategy);
         let both = |outcome: &Outcome| {
             self.lines
                 .iter()
@@ -317,7 +321,7 @@ impl Report {
 fn write_row(outcome: &Outcome, html: &mut String) {
     let class = if outcome.strategy == "expected-gain" { " class=ours" } else { "" };
     let learned = if outcome.learned { " <span class=dim>learned</span>" } else { "" };
-    let _ = write!(html, "<tr{class}><td>{}{learned}</td>", face(&outcome.strategy).0);
+    let _ = write!(html, "<tr{class}><td>{}{learned}</td>", label_and_colour(&outcome.strategy).0);
     for value in [
         outcome.completeness_pooled,
         outcome.completeness_weighted,
@@ -336,39 +340,17 @@ fn write_section(html: &mut String, id: &str, title: &str, source: &str, says: &
         html,
         "<section id={id}><h2>{}</h2><div class=figure><div class=plot>{}</div><aside><div class=source>{}</div><p>{}</p></aside>\
          </div></section>",
-        escape(title),
+        escaped(title),
         chart.to_svg(),
-        escape(source),
-        escape(says)
+        escaped(source),
+        escaped(says)
     );
 }
-
-const HEAD: &str = "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport \
-content=\"width=device-width,initial-scale=1\"><title>What a crawler catches</title><style>\
-body{margin:0;font:16px/1.5 system-ui,sans-serif;color:#212529;background:#f8f9fa}\
-main{max-width:1120px;margin:0 auto;padding:24px 24px 64px}\
-h1{font-size:30px;margin:16px 0 4px}h2{font-size:21px;margin:36px 0 10px}h3{font-size:16px;margin:22px 0 2px}\
-.lead{font-size:18px;margin:0 0 8px}code{background:#e9ecef;border-radius:4px;padding:1px 5px;font-size:14px}\
-.dim{color:#6c757d;font-size:14px}.cards{display:flex;gap:16px;flex-wrap:wrap;margin:18px 0}\
-.card{background:#fff;border:1px solid #dee2e6;border-radius:8px;padding:14px 18px;flex:1;min-width:220px}\
-.big{font-size:32px;font-weight:600;color:#0b5fff;line-height:1.2}\
-.figure{display:flex;gap:24px;background:#fff;border:1px solid #dee2e6;border-radius:8px;padding:16px;align-items:flex-start}\
-.plot{flex:1 1 760px;min-width:0}aside{flex:0 0 230px;font-size:15px}aside p{margin:6px 0}\
-.source{font-weight:600;border-bottom:1px solid #dee2e6;padding-bottom:4px}\
-svg{width:100%;height:auto;display:block}svg text{font:12px system-ui,sans-serif;fill:#495057}\
-svg .axis{font-size:13px;fill:#212529}svg .grid{stroke:#e9ecef}svg .tick{stroke:#adb5bd}svg .leader{opacity:.45;fill:none}\
-table{border-collapse:collapse;background:#fff;width:100%;font-size:14px}\
-th,td{border-bottom:1px solid #e9ecef;padding:5px 10px;text-align:left;vertical-align:top}\
-th{font-weight:600}td.n{text-align:right;font-variant-numeric:tabular-nums}th:not(:first-child){text-align:right}\
-.ours{font-weight:600}.claims td:first-child{white-space:nowrap;font-weight:600}.claims td:nth-child(2){white-space:nowrap}\
-.yes{color:#2b8a3e}.part{color:#b35c00}.no{color:#c92a2a}\
-@media(max-width:900px){.figure{flex-direction:column}aside{flex:none}}\
-</style></head><body><main>";
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::Bounds;
+    use perennial_sim::experiment::Bounds;
 
     fn line(budget: f64) -> Line {
         let outcome = |strategy: &str| Outcome {

@@ -1,21 +1,22 @@
-//! Versions of a page by importance -> those worth indexing (P-PATTERN 7, SPEC of the index threshold).
+//! Versions of a page by importance -> those that reach the index threshold (P-PATTERN 7; docs/papers.md, Index
+//! threshold).
 //!
 //! A version is indexed when the importance gathered since the last indexed one, its own included, reaches the page's
-//! threshold delta(P), the mean of its pattern. (The paper's Algorithm 4 compares the sum before adding the current
-//! version, and so indexes one version too late.) Indexing decides what search and "next important version" see; it
-//! never deletes.
+//! threshold delta(P), the mean of its pattern. The paper's Algorithm 4 compares the sum before it adds the current
+//! version, and so indexes one version too late. Indexing decides what search and "next important version" see. It
+//! never deletes. The CDXJ index of captures ([`crate::cdxj`]) is another thing and holds all of them.
 
 use crate::importance::Importance;
 
-/// Decides version by version.
+/// Decides version by version whether a page's versions are indexed.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Indexer {
+pub struct IndexThreshold {
     threshold: f64,
     gathered: f64,
     kept: Kept,
 }
 
-/// What an index keeps of the versions it was offered.
+/// How much of the versions that were offered is indexed.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Kept {
     /// Versions offered.
@@ -24,28 +25,29 @@ pub struct Kept {
     pub n_indexed: u64,
     /// Importance of all versions.
     pub importance: f64,
-    /// Importance of the indexed ones, what had gathered before them included.
+    /// Importance of the indexed versions, with what had gathered before each.
     pub importance_indexed: f64,
 }
 
-impl Indexer {
-    /// For a page with the threshold delta(P); not a number or negative counts as 0, which indexes every version.
-    pub fn new(threshold: f64) -> Indexer {
+impl IndexThreshold {
+    /// For a page with the threshold delta(P). A value that is negative or not finite counts as 0, which indexes every
+    /// version.
+    pub fn new(threshold: f64) -> IndexThreshold {
         let threshold = if threshold.is_finite() { threshold.max(0.0) } else { 0.0 };
-        Indexer { threshold, gathered: 0.0, kept: Kept::default() }
+        IndexThreshold { threshold, gathered: 0.0, kept: Kept::default() }
     }
 
-    /// The same with what has gathered since the last indexed version.
-    pub fn gathered(self, gathered: f64) -> Indexer {
-        Indexer { gathered: if gathered.is_finite() { gathered.max(0.0) } else { 0.0 }, ..self }
+    /// The same, where importance has gathered since the last indexed version.
+    pub fn with_gathered(self, gathered: f64) -> IndexThreshold {
+        IndexThreshold { gathered: if gathered.is_finite() { gathered.max(0.0) } else { 0.0 }, ..self }
     }
 
-    /// What has gathered since the last indexed version.
-    pub fn gathering(&self) -> f64 {
+    /// The importance that has gathered since the last indexed version.
+    pub fn gathered(&self) -> f64 {
         self.gathered
     }
 
-    /// Whether this version is to be indexed.
+    /// Takes in a version, and says whether it is to be indexed.
     pub fn offer(&mut self, importance: Importance) -> bool {
         self.gathered += importance.get();
         self.kept.n_versions += 1;
@@ -71,8 +73,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn indexed(threshold: f64, importances: &[f64]) -> Vec<bool> {
-        let mut indexer = Indexer::new(threshold);
-        importances.iter().map(|&mu| indexer.offer(Importance::new(mu))).collect()
+        let mut page = IndexThreshold::new(threshold);
+        importances.iter().map(|&mu| page.offer(Importance::new(mu))).collect()
     }
 
     #[test]
@@ -81,7 +83,7 @@ mod tests {
         assert_eq!(indexed(f64::NAN, &[0.0]), [true]);
     }
 
-    /// The printed Algorithm 4 would index the third version only after a fourth: 0.3 + 0.3 reach 0.5 at the second.
+    /// 0.3 + 0.3 reach 0.5 at the second version. The printed Algorithm 4 would index the third.
     #[test]
     fn the_current_version_counts_at_once() {
         assert_eq!(indexed(0.5, &[0.3, 0.3, 0.1]), [false, true, false]);
@@ -92,11 +94,11 @@ mod tests {
         fn nothing_is_lost_but_what_is_still_gathering(
             importances in prop::collection::vec(0.0f64..1.0, 0..50), threshold in 0.0f64..2.0
         ) {
-            let mut indexer = Indexer::new(threshold);
+            let mut page = IndexThreshold::new(threshold);
             for mu in &importances {
-                indexer.offer(Importance::new(*mu));
+                page.offer(Importance::new(*mu));
             }
-            let kept = indexer.kept();
+            let kept = page.kept();
             prop_assert!(kept.importance - kept.importance_indexed < threshold.max(1e-9));
             prop_assert!(kept.n_indexed <= kept.n_versions);
         }

@@ -1,16 +1,16 @@
 //! A parsed page -> the plain list of nodes that the structure fingerprint reads: no style, no layout.
 
-use perennial_core::layout::LightNode;
+use perennial_core::layout::ParsedNode;
 
 use crate::dom::{Dom, DomKind};
 
 /// The elements and texts of a page in document order, numbered as in [`Dom::nodes`].
-pub fn light_nodes(dom: &Dom) -> Vec<LightNode<'_>> {
+pub fn parsed_nodes(dom: &Dom) -> Vec<ParsedNode<'_>> {
     dom.nodes
         .iter()
         .map(|node| match &node.kind {
-            DomKind::Text(text) => LightNode { parent: node.parent, text, ..LightNode::default() },
-            DomKind::Element { attributes, .. } => LightNode {
+            DomKind::Text(text) => ParsedNode { parent: node.parent, text, ..ParsedNode::default() },
+            DomKind::Element { attributes, .. } => ParsedNode {
                 parent: node.parent,
                 tag: node.tag(),
                 attributes: attributes.iter().map(|a| (&*a.name.local, &*a.value)).collect(),
@@ -27,7 +27,7 @@ mod tests {
     #[test]
     fn nodes_come_in_document_order_with_their_parents() {
         let dom = Dom::parse("<p class=a>x<b>y</b></p>");
-        let nodes = light_nodes(&dom);
+        let nodes = parsed_nodes(&dom);
         let tags: Vec<&str> =
             nodes.iter().map(|node| if node.tag.is_empty() { node.text } else { node.tag }).collect();
         assert_eq!(tags, ["html", "head", "body", "p", "x", "b", "y"]);

@@ -1,6 +1,8 @@
-//! Series of numbers -> a line chart in SVG, drawn by hand: no script, no font, no file beside it.
+//! Numbers -> charts, drawn by hand: lines, bars and time lines in SVG; bars in the letters of a terminal.
 
 use std::fmt::Write as _;
+
+use perennial_core::markup::escaped;
 
 /// One line of a chart.
 #[derive(Clone, Debug, PartialEq)]
@@ -57,7 +59,7 @@ impl Chart {
         let scale = Scale::of(self);
         let mut svg = format!(
             "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
-            escape(&format!("{} by {}", self.y_label, self.x_label))
+            escaped(&format!("{} by {}", self.y_label, self.x_label))
         );
         self.draw_grid(&scale, &mut svg);
         for series in &self.series {
@@ -89,7 +91,7 @@ impl Chart {
                 "<line class=tick x1={x:.1} x2={x:.1} y1={bottom} y2={} /><text x={x:.1} y={} text-anchor=middle>{}</text>",
                 bottom + 5.0,
                 bottom + 19.0,
-                escape(text)
+                escaped(text)
             );
         }
         let _ = write!(
@@ -98,9 +100,9 @@ impl Chart {
              transform=\"translate(14 {:.1}) rotate(-90)\">{}</text>",
             (LEFT + right) / 2.0,
             HEIGHT - 8.0,
-            escape(&self.x_label),
+            escaped(&self.x_label),
             (TOP + bottom) / 2.0,
-            escape(&self.y_label)
+            escaped(&self.y_label)
         );
     }
 
@@ -125,7 +127,7 @@ impl Chart {
                 series.colour,
                 y + 4.0,
                 series.colour,
-                escape(&series.label)
+                escaped(&series.label)
             );
         }
     }
@@ -171,7 +173,7 @@ fn draw_series(series: &Series, scale: &Scale, svg: &mut String) {
             scale.y(*y),
             width + 0.9,
             series.colour,
-            escape(&series.label),
+            escaped(&series.label),
             y * 100.0
         );
     }
@@ -216,9 +218,88 @@ impl Scale {
     }
 }
 
-/// Text as HTML and SVG take it.
-pub fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+/// Bars in a terminal, one letter a value: as high as its share of `top`, a dot where nothing is known.
+pub fn sparkline(values: impl IntoIterator<Item = Option<f64>>, top: f64) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let bar = |value: f64| BARS[((value / top.max(1e-9) * 7.0).round() as usize).min(7)];
+    values.into_iter().map(|value| value.map_or('·', bar)).collect()
+}
+
+/// Bars side by side under a title.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bars {
+    /// Written above them.
+    pub title: String,
+    /// One bar each.
+    pub values: Vec<f64>,
+    /// The value of a bar of full height.
+    pub top: f64,
+}
+
+const PANEL_HEIGHT: f64 = 110.0;
+
+/// Panels of bars below each other, as an SVG file of its own.
+pub fn bars_to_svg(panels: &[Bars]) -> String {
+    let height = 40.0 + PANEL_HEIGHT * panels.len() as f64;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"760\" height=\"{height}\" font-family=\"sans-serif\" \
+         font-size=\"12\">\n"
+    );
+    for (nth, panel) in panels.iter().enumerate() {
+        draw_bars(panel, 30.0 + PANEL_HEIGHT * nth as f64, &mut svg);
+    }
+    svg.push_str("</svg>\n");
+    svg
+}
+
+fn draw_bars(bars: &Bars, y: f64, svg: &mut String) {
+    let width = 720.0 / bars.values.len().max(1) as f64;
+    let _ = writeln!(svg, "<text x=\"20\" y=\"{y}\">{}</text>", escaped(&bars.title));
+    for (place, value) in bars.values.iter().enumerate() {
+        let height = 70.0 * value / bars.top.max(1e-9);
+        let _ = writeln!(
+            svg,
+            "<rect x=\"{:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{height:.1}\" fill=\"#2a6f97\"><title>{place}: \
+             {value:.3}</title></rect>",
+            20.0 + width * place as f64,
+            y + 80.0 - height,
+            (width - 1.0).max(0.5),
+        );
+    }
+    let below = y + 94.0;
+    let _ = writeln!(svg, "<text x=\"20\" y=\"{below}\" fill=\"#666\">0</text>");
+    let _ = writeln!(svg, "<text x=\"720\" y=\"{below}\" fill=\"#666\">{}</text>", bars.values.len());
+}
+
+/// Something that happened.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Dot {
+    /// When, as a share of the time line.
+    pub at: f64,
+    /// How large it is drawn, 0 to 1.
+    pub size: f64,
+    /// Any CSS colour.
+    pub colour: &'static str,
+}
+
+/// One line of time: dots for what happened, ticks below for when somebody looked. Times are shares of the whole.
+pub fn time_line(ticks: impl IntoIterator<Item = f64>, dots: impl IntoIterator<Item = Dot>) -> String {
+    const LENGTH: f64 = 1000.0;
+    let mut svg = format!("<svg viewBox=\"0 0 {LENGTH} 30\"><path stroke=\"#99a\" stroke-width=\"0.6\" d=\"");
+    for at in ticks {
+        let _ = write!(svg, "M{:.1} 22v7", LENGTH * at);
+    }
+    svg.push_str("\"/>");
+    for Dot { at, size, colour } in dots {
+        let _ = write!(
+            svg,
+            "<circle cx=\"{:.1}\" cy=\"12\" r=\"{:.1}\" fill=\"{colour}\" fill-opacity=\".7\"/>",
+            LENGTH * at,
+            1.5 + 7.0 * size
+        );
+    }
+    svg.push_str("</svg>");
+    svg
 }
 
 #[cfg(test)]
@@ -263,5 +344,26 @@ mod tests {
             series: vec![],
         };
         assert!(chart.to_svg().starts_with("<svg"));
+    }
+
+    #[test]
+    fn bars_are_as_high_as_their_share() {
+        assert_eq!(sparkline([Some(0.0), None, Some(0.5), Some(1.0), Some(9.0)], 1.0), "▁·▅██");
+        assert_eq!(sparkline([Some(0.0)], 0.0), "▁");
+        let bars = Bars { title: "a & b".to_owned(), values: vec![1.0, 2.0], top: 2.0 };
+        let svg = bars_to_svg(&[bars.clone(), bars]);
+        assert!(
+            svg.contains("a &amp; b") && svg.contains("height=\"35.0\"") && svg.contains("height=\"70.0\"")
+        );
+        assert!(bars_to_svg(&[]).ends_with("</svg>\n"));
+    }
+
+    #[test]
+    fn a_time_line_has_what_happened_and_who_looked() {
+        let svg = time_line([0.25], [Dot { at: 0.5, size: 1.0, colour: "red" }]);
+        assert!(
+            svg.contains("M250.0 22v7") && svg.contains("cx=\"500.0\"") && svg.contains("r=\"8.5\""),
+            "{svg}"
+        );
     }
 }

@@ -1,0 +1,304 @@
+//! A response -> the addresses it refers to: the one place where the links of a document are found.
+//!
+//! The crawl derives what to fetch from this list, and the archive keeps its page links, whether the document just came
+//! from the network or is read from a WARC file. So a state that is made anew has the links that the crawl found.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::io::Read;
+
+use perennial_core::canonical;
+use perennial_core::charset::{Charset, decode_with_charset};
+use perennial_core::http::HttpHead;
+use perennial_core::links::{Link, LinkKind, find_css_links, find_links};
+use perennial_core::payload::{Limits, decode};
+use perennial_core::surt::surt;
+use url::Url;
+
+use crate::store::{Kind, LinkTarget};
+
+/// Bytes of a stored body, or of a drawn document, that are read for links. What comes after them is archived like
+/// everything else.
+pub const MAX_STORED_BYTES: u64 = 16 << 20;
+
+/// Bytes of a document after its codings are undone: a compressed bomb ends here.
+const MAX_TEXT_BYTES: u64 = 32 << 20;
+
+/// The address of a resource record that holds a page's document after its scripts ran begins with this.
+pub const DRAWN_PREFIX: &str = "urn:dom:";
+
+/// A document as the link finder reads it.
+pub struct DocumentText {
+    /// Decoded, bounded.
+    pub text: String,
+    /// What it was decoded from: queries of links are encoded in it.
+    pub charset: Charset,
+}
+
+/// One reference, its address in the one form that pages have in the archive.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct DocumentLink {
+    /// Where to.
+    pub url: Url,
+    /// Why.
+    pub kind: LinkKind,
+}
+
+/// What a response refers to, each address once per kind, in the document's order.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Links {
+    /// A redirect leads here.
+    Redirect(Url),
+    /// From an HTML document as it was sent.
+    Page(Vec<DocumentLink>),
+    /// From an HTML document as its scripts drew it.
+    Drawn(Vec<DocumentLink>),
+    /// From a style sheet.
+    Style(Vec<DocumentLink>),
+}
+
+/// The links that the archive keeps of a response; only the link finder makes them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct PageLinks {
+    targets: Vec<LinkTarget>,
+    source: Source,
+}
+
+/// Which part of an exchange says where it leads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Source {
+    Head,
+    Body,
+    Drawn,
+}
+
+impl Links {
+    /// The pages that a page leads to, sorted. `None` for a style sheet: the link graph is one of pages.
+    pub fn kept(&self) -> Option<PageLinks> {
+        let (source, mut urls) = match self {
+            Links::Redirect(url) => (Source::Head, vec![url.as_str()]),
+            Links::Page(links) => (Source::Body, page_addresses(links)),
+            Links::Drawn(links) => (Source::Drawn, page_addresses(links)),
+            Links::Style(_) => return None,
+        };
+        urls.sort_unstable();
+        urls.dedup();
+        let target = |url: &str| LinkTarget { surt: surt(url), url: url.to_string() };
+        Some(PageLinks { targets: urls.into_iter().map(target).collect(), source })
+    }
+
+    /// The links of the document, if it was one.
+    pub fn of_document(&self) -> &[DocumentLink] {
+        match self {
+            Links::Redirect(_) => &[],
+            Links::Page(links) | Links::Drawn(links) | Links::Style(links) => links,
+        }
+    }
+}
+
+fn page_addresses(links: &[DocumentLink]) -> Vec<&str> {
+    links.iter().filter(|link| link.kind.is_page()).map(|link| link.url.as_str()).collect()
+}
+
+impl PageLinks {
+    /// As the state takes them from a capture of this kind. A revisit has no body, so that whoever reads its record
+    /// could not find the links of one.
+    pub(super) fn of_capture(self, kind: Kind) -> Option<Vec<LinkTarget>> {
+        let is_recorded = match kind {
+            Kind::Response => true,
+            Kind::Revisit => self.source != Source::Body,
+            Kind::Resource | Kind::Metadata => false,
+        };
+        is_recorded.then_some(self.targets)
+    }
+}
+
+/// Which documents refer to others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum DocumentKind {
+    Html,
+    Style,
+}
+
+fn document_kind(head: &HttpHead) -> Option<DocumentKind> {
+    if !head.status().is_some_and(is_delivered) {
+        return None;
+    }
+    match head.media_type()?.as_str() {
+        "text/html" | "application/xhtml+xml" => Some(DocumentKind::Html),
+        "text/css" => Some(DocumentKind::Style),
+        _ => None,
+    }
+}
+
+fn is_delivered(status: u16) -> bool {
+    (200..300).contains(&status)
+}
+
+/// True when the body of a response has links: HTML or a style sheet that was delivered.
+pub fn has_links(head: &HttpHead) -> bool {
+    document_kind(head).is_some()
+}
+
+/// True when the response is HTML that was delivered.
+pub(crate) fn is_html(head: &HttpHead) -> bool {
+    document_kind(head) == Some(DocumentKind::Html)
+}
+
+/// Reads a body, as it was stored, as text.
+pub fn read_text(head: &HttpHead, stored: impl Read) -> DocumentText {
+    let limits = Limits { max_bytes: MAX_TEXT_BYTES, ..Limits::default() };
+    let decoded = decode(head, stored.take(MAX_STORED_BYTES), limits);
+    let (text, charset) = decode_with_charset(&decoded.bytes, head.get("Content-Type").as_deref());
+    DocumentText { text: text.into_owned(), charset }
+}
+
+/// Finds all links of a response: those of the drawn document where there is one, else those of the body, which is
+/// needed only when [`has_links`] says so. `None` when the response says nothing about links.
+pub fn find(
+    url: &Url,
+    head: &HttpHead,
+    document: Option<&DocumentText>,
+    drawn: Option<&[u8]>,
+) -> Option<Links> {
+    let status = head.status()?;
+    if (300..400).contains(&status) && status != 304 {
+        return redirect_of(url, head).map(Links::Redirect);
+    }
+    if let Some(drawn) = drawn.filter(|_| is_delivered(status)) {
+        return Some(find_drawn(url, drawn));
+    }
+    let document = document?;
+    Some(match document_kind(head)? {
+        DocumentKind::Html => Links::Page(canonical_links(find_links(&document.text, url, document.charset))),
+        DocumentKind::Style => Links::Style(canonical_links(find_css_links(&document.text, url))),
+    })
+}
+
+/// Where a redirect leads.
+pub(super) fn redirect_of(url: &Url, head: &HttpHead) -> Option<Url> {
+    canonical::resolve(url, &head.get("Location")?)
+}
+
+/// The same for a document that was drawn from a delivered page: always UTF-8.
+pub fn find_drawn(url: &Url, drawn: &[u8]) -> Links {
+    let text: Cow<'_, str> = String::from_utf8_lossy(&drawn[..drawn.len().min(MAX_STORED_BYTES as usize)]);
+    Links::Drawn(canonical_links(find_links(&text, url, Charset::default())))
+}
+
+/// The links that the state keeps of a capture of this kind; `body` as stored, read only if it counts; `drawn` where
+/// the exchange has a drawn document.
+pub(super) fn kept_links(
+    url: &str,
+    kind: Kind,
+    head: &HttpHead,
+    body: impl Read,
+    drawn: Option<&[u8]>,
+) -> Option<Vec<LinkTarget>> {
+    let url = Url::parse(url).ok()?;
+    let is_read = kind == Kind::Response && drawn.is_none() && is_html(head);
+    let document = is_read.then(|| read_text(head, body));
+    find(&url, head, document.as_ref(), drawn)?.kept()?.of_capture(kind)
+}
+
+/// The page whose drawn document a resource record holds.
+pub(super) fn drawn_page(uri: &str) -> Option<&str> {
+    uri.strip_prefix(DRAWN_PREFIX)
+}
+
+fn canonical_links(found: Vec<Link>) -> Vec<DocumentLink> {
+    let mut seen = HashSet::with_capacity(found.len());
+    found
+        .into_iter()
+        .filter_map(|link| {
+            let url = canonical::canonicalise(Url::parse(&link.url).ok()?)?;
+            Some(DocumentLink { url, kind: link.kind })
+        })
+        .filter(|link| seen.insert((link.kind, link.url.to_string())))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(text: &str) -> HttpHead {
+        HttpHead::parse(format!("HTTP/1.1 {text}\r\n\r\n").as_bytes())
+    }
+
+    fn kept(head: &HttpHead, body: &str, drawn: Option<&str>) -> Option<Vec<String>> {
+        kept_of(Kind::Response, head, body, drawn)
+    }
+
+    fn kept_of(kind: Kind, head: &HttpHead, body: &str, drawn: Option<&str>) -> Option<Vec<String>> {
+        let url = "http://a.example/dir/page";
+        let links = kept_links(url, kind, head, body.as_bytes(), drawn.map(str::as_bytes))?;
+        Some(links.into_iter().map(|link| link.url).collect())
+    }
+
+    #[test]
+    fn addresses_are_kept_once_in_their_one_form() {
+        let html = head("200 OK\r\nContent-Type: application/xhtml+xml");
+        let body = "<a href=../b?utm_source=x>1</a><a href=HTTP://A.EXAMPLE:80/b#end>2</a><a href=%7Euser>3</a>\
+             <img src=i.png><a href=mailto:x@y>4</a>";
+        let expected = ["http://a.example/b", "http://a.example/dir/~user"].map(String::from);
+        assert_eq!(kept(&html, body, None), Some(expected.to_vec()));
+    }
+
+    #[test]
+    fn a_drawn_document_has_the_last_word() {
+        let html = head("200 OK\r\nContent-Type: text/html");
+        let drawn = Some("<a href=/drawn>x</a>");
+        assert_eq!(kept(&html, "<a href=/sent>x</a>", drawn), Some(vec!["http://a.example/drawn".into()]));
+        assert_eq!(
+            kept(&head("404 Not Found\r\nContent-Type: text/html"), "<a href=/sent>x</a>", drawn),
+            None
+        );
+    }
+
+    #[test]
+    fn redirects_lead_to_their_target_and_304_nowhere() {
+        let moved = head("301 Moved\r\nLocation: /New?fbclid=1#x");
+        assert_eq!(kept(&moved, "", None), Some(vec!["http://a.example/New".into()]));
+        assert_eq!(kept(&head("304 Not Modified\r\nLocation: /new"), "", None), None);
+        assert_eq!(kept(&head("302 Found\r\nLocation: mailto:x@y"), "", None), None);
+    }
+
+    #[test]
+    fn a_revisit_has_the_links_that_its_records_hold() {
+        let html = head("200 OK\r\nContent-Type: text/html");
+        let moved = head("302 Found\r\nLocation: /there");
+        let page = "<a href=/x>x</a>";
+        assert_eq!(kept_of(Kind::Revisit, &html, page, None), None);
+        assert_eq!(kept_of(Kind::Revisit, &html, "", Some(page)), Some(vec!["http://a.example/x".into()]));
+        assert_eq!(kept_of(Kind::Revisit, &moved, "", None), Some(vec!["http://a.example/there".into()]));
+        let url = Url::parse("http://a.example/").unwrap();
+        let found = find(&url, &html, Some(&read_text(&html, page.as_bytes())), None).unwrap();
+        assert_eq!(found.kept().unwrap().of_capture(Kind::Revisit), None);
+    }
+
+    #[test]
+    fn style_sheets_lead_to_requisites_that_the_graph_leaves_out() {
+        let css = head("200 OK\r\nContent-Type: text/css");
+        let url = Url::parse("http://a.example/s/sheet.css").unwrap();
+        let document = read_text(&css, &b"@import 'more.css'; p{background:url(../p.png)}"[..]);
+        let links = find(&url, &css, Some(&document), None).unwrap();
+        let Links::Style(found) = &links else { panic!("{links:?}") };
+        let found: Vec<_> = found.iter().map(|link| (link.kind, link.url.as_str())).collect();
+        assert_eq!(
+            found,
+            [(LinkKind::Style, "http://a.example/s/more.css"), (LinkKind::CssUrl, "http://a.example/p.png")]
+        );
+        assert_eq!(links.kept(), None);
+    }
+
+    #[test]
+    fn what_lies_beyond_the_bound_is_not_read() {
+        let html = head("200 OK\r\nContent-Type: text/html");
+        let filler = " ".repeat(MAX_STORED_BYTES as usize);
+        let page = format!("<a href=/near>x</a>{filler}<a href=/far>x</a>");
+        let near = Some(vec!["http://a.example/near".to_string()]);
+        assert_eq!(kept(&html, &page, None), near);
+        assert_eq!(kept(&html, "", Some(&page)), near);
+    }
+}

@@ -1,0 +1,58 @@
+//! `perennial analyse`: captures that nobody looked at yet -> what each shows, what changed, how much it matters.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use serde::Serialize;
+
+use super::{Context, Exit};
+use crate::analyse::{Analyst, analyse_backlog};
+
+const AFTER_HELP: &str = "\
+A crawl and an import analyse what they bring. This command is for what they left: after a crash, after
+`import --no-analysis`, after `verify --rebuild`. What is done is kept, so that a second run goes on where one ended.
+
+Examples:
+  perennial analyse
+  perennial analyse --json";
+
+/// Analyses every capture that was not analysed yet.
+#[derive(clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Analyse {}
+
+#[derive(Serialize)]
+struct Report {
+    n_captures: u64,
+    n_changed: u64,
+    n_failed: u64,
+    n_fallbacks: u64,
+}
+
+impl Analyse {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let archive = context.open()?;
+        let mut writer = context.open_writer(&archive)?;
+        let analyst = Arc::new(Analyst::for_archive(&archive)?);
+        let bar = context.progress_count(writer.store().count_backlog()?, "analysing");
+        let stop = AtomicBool::new(false);
+        let done = analyse_backlog(&archive, writer.store_mut(), &analyst, &stop, &|n| bar.inc(n));
+        bar.finish_and_clear();
+        let done = done?;
+        writer.close()?;
+        let report = Report {
+            n_captures: done.n_captures,
+            n_changed: done.n_changed,
+            n_failed: done.n_failed,
+            n_fallbacks: analyst.n_fallbacks(),
+        };
+        context.print(&report, |out| {
+            writeln!(
+                out,
+                "{} captures analysed, {} of them changed, {} could not be read, {} without layout",
+                report.n_captures, report.n_changed, report.n_failed, report.n_fallbacks
+            )
+        })?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,61 @@
+//! Ctrl-C and the system's request to end -> a request to stop; the second one ends the process at once.
+
+use std::process;
+
+use super::{Context, Exit};
+use crate::crawl::Stop;
+
+/// Asks `stop` at the first signal, and ends the process at the second. Without the means to hear signals the system's own
+/// handling stays.
+pub(super) fn listen(context: &Context, stop: &Stop) {
+    let (context, stop) = (context.clone(), stop.clone());
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+    let hear = move || {
+        runtime.block_on(async {
+            let Ok(mut signals) = Signals::new() else { return };
+            signals.next().await;
+            context.note("finishing what is in flight; once more stops at once");
+            stop.request();
+            signals.next().await;
+            process::exit(Exit::Interrupted.number().into());
+        });
+    };
+    // Without the thread the system ends the process at the first signal.
+    let _ = std::thread::Builder::new().name("signals".into()).spawn(hear);
+}
+
+struct Signals {
+    #[cfg(unix)]
+    interrupt: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    #[cfg(unix)]
+    fn new() -> std::io::Result<Signals> {
+        use tokio::signal::unix::{SignalKind, signal};
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+
+    #[cfg(unix)]
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn new() -> std::io::Result<Signals> {
+        Ok(Signals {})
+    }
+
+    #[cfg(not(unix))]
+    async fn next(&mut self) {
+        let _ = tokio::signal::ctrl_c().await;
+    }
+}

@@ -1,0 +1,116 @@
+//! Discoveries -> those worth fetching: not known, not fresh, not one too many of their shape.
+//!
+//! Addresses are kept as hashes, because a crawl knows millions of them.
+
+use std::collections::{HashMap, HashSet};
+
+use perennial_core::time::{Span, Timestamp};
+use perennial_core::trap::shape;
+use url::Url;
+
+use crate::store::{Discovery, FrontierPage, PageKind, url_hash};
+
+/// The addresses that the crawl knows.
+pub struct Addresses {
+    pages: HashSet<u64>,
+    /// Requisites and sitemaps, with the second of their last fetch or queueing.
+    fetched: HashMap<u64, i64>,
+    /// Pages of each shape, by host and shape.
+    n_by_shape: HashMap<u64, u32>,
+    max_pages_per_shape: u32,
+    /// A requisite is not fetched again within this time.
+    requisite_span: Span,
+}
+
+impl Addresses {
+    /// None yet.
+    pub fn new(max_pages_per_shape: u32, requisite_span: Span) -> Addresses {
+        Addresses {
+            pages: HashSet::new(),
+            fetched: HashMap::new(),
+            n_by_shape: HashMap::new(),
+            max_pages_per_shape,
+            requisite_span,
+        }
+    }
+
+    /// Takes over an address that an earlier crawl knew.
+    pub fn load(&mut self, known: &FrontierPage) {
+        let hash = url_hash(&known.url);
+        if known.kind != PageKind::Page {
+            self.fetched.insert(hash, known.visited.map_or(0, Timestamp::as_secs));
+            return;
+        }
+        self.pages.insert(hash);
+        if let Ok(url) = Url::parse(&known.url) {
+            self.count_shape(&url);
+        }
+    }
+
+    /// Notes that something was fetched beside a page.
+    pub fn fetched(&mut self, url: &str, at: Timestamp) {
+        self.fetched.insert(url_hash(url), at.as_secs());
+    }
+
+    /// Whether a discovery is to be queued, or tells something new of a page; from now on it is known.
+    pub fn is_wanted(&mut self, found: &Discovery, now: Timestamp) -> bool {
+        let hash = url_hash(&found.url);
+        match found.kind {
+            PageKind::Page if self.pages.contains(&hash) => found.changed.is_some(),
+            PageKind::Page => {
+                let has_room = found.n_redirects > 0 || self.shape_has_room(&found.url);
+                has_room && self.pages.insert(hash)
+            }
+            PageKind::Requisite if self.pages.contains(&hash) => false,
+            PageKind::Requisite | PageKind::Sitemap => {
+                let fetched = self.fetched.get(&hash).map(|&secs| Timestamp::from_secs(secs));
+                if fetched.is_some_and(|fetched| fetched + self.requisite_span > now) {
+                    return false;
+                }
+                self.fetched.insert(hash, now.as_secs());
+                true
+            }
+        }
+    }
+
+    fn shape_has_room(&mut self, url: &str) -> bool {
+        Url::parse(url).is_ok_and(|url| self.count_shape(&url) <= self.max_pages_per_shape)
+    }
+
+    /// Counts a page to its shape; how many there are now.
+    fn count_shape(&mut self, url: &Url) -> u32 {
+        let key = url_hash(&format!("{}{}", url.host_str().unwrap_or_default(), shape(url)));
+        let n_pages = self.n_by_shape.entry(key).or_default();
+        *n_pages = n_pages.saturating_add(1);
+        *n_pages
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(url: &str, kind: PageKind) -> Discovery {
+        Discovery { url: url.into(), kind, seed: 1, depth: 1, n_redirects: 0, changed: None }
+    }
+
+    #[test]
+    fn pages_are_wanted_once_and_requisites_when_they_are_old() {
+        let (mut known, now) = (Addresses::new(10, Span::from_hours(24)), Timestamp::from_secs(1_000_000));
+        let page = found("http://a.example/", PageKind::Page);
+        assert!(known.is_wanted(&page, now) && !known.is_wanted(&page, now));
+        let announced = Discovery { changed: Some(now), ..page };
+        assert!(known.is_wanted(&announced, now), "a sitemap says that it changed");
+        let style = found("http://a.example/s.css", PageKind::Requisite);
+        assert!(known.is_wanted(&style, now) && !known.is_wanted(&style, now + Span::from_hours(23)));
+        assert!(known.is_wanted(&style, now + Span::from_hours(24)));
+    }
+
+    #[test]
+    fn a_shape_has_room_for_so_many_pages() {
+        let (mut known, now) = (Addresses::new(10, Span::ZERO), Timestamp::from_secs(0));
+        let is_wanted =
+            |n: &u32| known.is_wanted(&found(&format!("http://a.example/p/{n}"), PageKind::Page), now);
+        assert_eq!((0..100u32).filter(is_wanted).count(), 10);
+    }
+}

@@ -1,0 +1,139 @@
+//! Captures and links that the frontier does not know -> the frontier that a crawl would have made of them.
+//!
+//! A state that was made anew from its WARC files has no frontier, and an import brings pages that no crawl has visited.
+//! The crawl then goes on from what was captured instead of beginning at its seeds.
+
+use std::collections::{HashMap, VecDeque};
+
+use perennial_core::page::PageId;
+use perennial_core::time::Timestamp;
+use perennial_core::trap::find_trap;
+use url::Url;
+
+use super::addresses::Addresses;
+use super::discover::Discoveries;
+use crate::archive::Archive;
+use crate::settings::Seeds;
+use crate::store::{CapturedAddress, Discovery, PageKind, Store, Target};
+
+/// How far an address is from its seed, and which one that is.
+type Place = (u32, i64);
+
+/// Takes what was captured and belongs to a seed into the frontier, and what it links to. Gives the number of addresses.
+pub(super) fn adopt(
+    archive: &Archive,
+    store: &mut Store,
+    seeds: &Seeds,
+    addresses: &mut Addresses,
+    now: Timestamp,
+) -> anyhow::Result<usize> {
+    let captured = store.captured_outside_frontier()?;
+    if captured.is_empty() {
+        return Ok(0);
+    }
+    let mut adoption = Adoption { archive, store, seeds, addresses, now, found: Vec::new() };
+    adoption.follow_links()?;
+    for address in &captured {
+        adoption.take_captured(address)?;
+    }
+    let found = adoption.found;
+    store.write(|commit| found.iter().try_for_each(|found| commit.adopt(found)))?;
+    Ok(found.len())
+}
+
+struct Adoption<'a> {
+    archive: &'a Archive,
+    store: &'a Store,
+    seeds: &'a Seeds,
+    addresses: &'a mut Addresses,
+    now: Timestamp,
+    found: Vec<Discovery>,
+}
+
+impl Adoption<'_> {
+    /// Walks the links from the pages that the frontier knows, nearest to their seeds first.
+    fn follow_links(&mut self) -> anyhow::Result<()> {
+        let mut places: HashMap<PageId, Place> = HashMap::new();
+        self.store.each_frontier_page(|known| {
+            if known.kind == PageKind::Page {
+                places.insert(known.page, (known.depth, known.seed));
+            }
+        })?;
+        let mut starts: Vec<(PageId, Place)> = places.iter().map(|(&page, &place)| (page, place)).collect();
+        starts.sort_unstable_by_key(|&(page, (depth, _))| (depth, page));
+        let mut queue: VecDeque<(PageId, Place)> = starts.into();
+        while let Some((page, (depth, seed))) = queue.pop_front() {
+            for target in self.store.links_of(page.0)?.into_iter().map(PageId) {
+                if places.contains_key(&target) {
+                    continue;
+                }
+                if let Some(seed) = self.take_linked(target, depth + 1, seed)? {
+                    places.insert(target, (depth + 1, seed));
+                    queue.push_back((target, (depth + 1, seed)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The number of the seed that a linked address belongs to, if it does and is to be followed.
+    fn take_linked(&mut self, page: PageId, depth: u32, finder: i64) -> anyhow::Result<Option<i64>> {
+        let url = self.store.url_of(page)?;
+        let Some(parsed) = Url::parse(&url).ok().filter(|url| find_trap(url, self.now).is_none()) else {
+            return Ok(None);
+        };
+        let Some(seed) = self.seeds.owner(&parsed, depth, finder) else { return Ok(None) };
+        let found = Discovery { url, kind: PageKind::Page, seed, depth, n_redirects: 0, changed: None };
+        if !self.addresses.is_wanted(&found, self.now) {
+            return Ok(None);
+        }
+        self.found.push(found);
+        Ok(Some(seed))
+    }
+
+    /// Takes a captured address that no link led to.
+    fn take_captured(&mut self, address: &CapturedAddress) -> anyhow::Result<()> {
+        let Ok(url) = Url::parse(&address.url) else { return Ok(()) };
+        let owner = self.seeds.owner(&url, 1, 0);
+        let any = || self.seeds.iter_numbered().next().map(|(number, _)| number);
+        let seed = match address.kind {
+            PageKind::Page => owner,
+            // What a page needs may lie anywhere; its seed matters for budgets only.
+            PageKind::Requisite | PageKind::Sitemap => owner.or_else(any),
+        };
+        let Some(seed) = seed else { return Ok(()) };
+        let kind = address.kind;
+        self.take(Discovery {
+            url: address.url.clone(),
+            kind,
+            seed,
+            depth: 1,
+            n_redirects: 0,
+            changed: None,
+        });
+        if kind == PageKind::Sitemap {
+            self.read_sitemap(address, &url, seed)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the pages that the last capture of a sitemap names. What cannot be read is found by the next visit.
+    fn read_sitemap(&mut self, address: &CapturedAddress, url: &Url, seed: i64) -> anyhow::Result<()> {
+        let Some(capture) = self.store.closest_payload(&address.url, self.now)? else { return Ok(()) };
+        let Ok(Some(payload)) = self.archive.payload(self.store, &capture) else { return Ok(()) };
+        let target = Target::of_sitemap(capture.page, &address.url, seed);
+        let table = &self.archive.settings().crawl;
+        let mut found = Discoveries::new(self.seeds, table, self.now, &target);
+        found.read_sitemap(url, &payload.bytes);
+        for found in found.into_found() {
+            self.take(Discovery { changed: None, ..found });
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, found: Discovery) {
+        if self.addresses.is_wanted(&found, self.now) {
+            self.found.push(found);
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! A visited target and what its answer refers to -> the addresses to fetch: pages in scope, requisites, sitemaps.
+
+use std::collections::HashSet;
+
+use perennial_core::canonical;
+use perennial_core::links::LinkKind;
+use perennial_core::scope::ScopeKind;
+use perennial_core::sitemap;
+use perennial_core::time::Timestamp;
+use perennial_core::trap::find_trap;
+use url::Url;
+
+use crate::archive::links::Links;
+use crate::settings::{CrawlTable, Seeds};
+use crate::store::{Discovery, PageKind, Target};
+
+/// Requisites taken from one page.
+const MAX_REQUISITES: usize = 500;
+/// Style sheets that import style sheets are followed to this depth.
+const MAX_REQUISITE_DEPTH: u32 = 4;
+/// Sitemaps that one robots.txt names.
+const MAX_NAMED_SITEMAPS: usize = 50;
+/// Sitemaps that one sitemap names.
+const MAX_SITEMAPS: usize = 500;
+/// Sitemaps that name sitemaps are followed to this depth.
+const MAX_SITEMAP_DEPTH: u32 = 3;
+/// Bytes of a sitemap after it was unpacked.
+const MAX_SITEMAP_BYTES: u64 = 32 << 20;
+
+/// Gathers what one target leads to.
+pub struct Discoveries<'a> {
+    seeds: &'a Seeds,
+    table: &'a CrawlTable,
+    now: Timestamp,
+    target: &'a Target,
+    found: Vec<Discovery>,
+    /// Requisites that were found; a page may name one many times.
+    requisites: HashSet<Url>,
+}
+
+impl<'a> Discoveries<'a> {
+    /// Nothing yet.
+    pub fn new(
+        seeds: &'a Seeds,
+        table: &'a CrawlTable,
+        now: Timestamp,
+        target: &'a Target,
+    ) -> Discoveries<'a> {
+        Discoveries { seeds, table, now, target, found: Vec::new(), requisites: HashSet::new() }
+    }
+
+    /// What was found, in the order of the documents.
+    pub fn into_found(self) -> Vec<Discovery> {
+        self.found
+    }
+
+    /// Notes what of the links is to be fetched.
+    pub fn follow(&mut self, url: &Url, links: &Links) {
+        match links {
+            Links::Redirect(to) => self.follow_redirect(url, to),
+            _ if self.target.kind == PageKind::Sitemap => {}
+            Links::Style(_) if self.target.kind != PageKind::Requisite => {}
+            _ => links.of_document().iter().for_each(|link| self.follow_link(&link.url, link.kind)),
+        }
+    }
+
+    fn follow_redirect(&mut self, url: &Url, to: &Url) {
+        let n_redirects = self.target.n_redirects + 1;
+        if n_redirects <= self.table.max_redirects && to != url {
+            let (kind, depth) = (self.target.kind, self.target.depth);
+            let seed = self.seed_of(to, depth).unwrap_or(self.target.seed);
+            self.found.push(Discovery { n_redirects, ..discovery(to, kind, seed, depth) });
+        }
+    }
+
+    fn follow_link(&mut self, to: &Url, kind: LinkKind) {
+        let in_scope = kind.is_page() && self.find_page(to);
+        let is_frame = kind == LinkKind::Frame;
+        if kind.is_requisite() && !(is_frame && in_scope) {
+            self.find_requisite(to);
+        }
+    }
+
+    /// Whether the address is in scope; if so it is noted.
+    fn find_page(&mut self, to: &Url) -> bool {
+        if self.target.kind != PageKind::Page {
+            return false;
+        }
+        let depth = self.target.depth + 1;
+        let Some(seed) = self.seed_of(to, depth) else { return false };
+        if find_trap(to, self.now).is_none() {
+            self.found.push(discovery(to, PageKind::Page, seed, depth));
+        }
+        true
+    }
+
+    fn find_requisite(&mut self, to: &Url) {
+        let depth = if self.target.kind == PageKind::Page { 1 } else { self.target.depth + 1 };
+        let has_room = depth <= MAX_REQUISITE_DEPTH && self.requisites.len() < MAX_REQUISITES;
+        if self.table.requisites && has_room && self.requisites.insert(to.clone()) {
+            self.found.push(discovery(to, PageKind::Requisite, self.target.seed, depth));
+        }
+    }
+
+    fn seed_of(&self, url: &Url, depth: u32) -> Option<i64> {
+        self.seeds.owner(url, depth, self.target.seed)
+    }
+
+    /// Notes the sitemaps that robots.txt names, or the usual place; only for seeds that want more than a page.
+    pub fn find_sitemaps(&mut self, url: &Url, named: &[String]) {
+        let wants_more = self
+            .seeds
+            .with_number(self.target.seed)
+            .is_some_and(|seed| seed.scope.kind != ScopeKind::Page && seed.scope.max_depth != Some(0));
+        if !self.table.sitemaps || !wants_more || self.target.kind != PageKind::Page {
+            return;
+        }
+        let usual = ["/sitemap.xml".to_string()];
+        for link in if named.is_empty() { &usual } else { named }.iter().take(MAX_NAMED_SITEMAPS) {
+            if let Some(to) = canonical::resolve(url, link) {
+                self.found.push(discovery(&to, PageKind::Sitemap, self.target.seed, 1));
+            }
+        }
+    }
+
+    /// Notes the pages and sitemaps that a sitemap names.
+    pub fn read_sitemap(&mut self, url: &Url, body: &[u8]) {
+        let sitemap = sitemap::parse(&gunzip(body));
+        let depth = self.target.depth;
+        for entry in sitemap.sitemaps.iter().take(MAX_SITEMAPS) {
+            if depth < MAX_SITEMAP_DEPTH
+                && let Some(to) = canonical::resolve(url, &entry.loc)
+            {
+                self.found.push(discovery(&to, PageKind::Sitemap, self.target.seed, depth + 1));
+            }
+        }
+        for entry in &sitemap.pages {
+            let Some(to) = canonical::resolve(url, &entry.loc) else { continue };
+            if find_trap(&to, self.now).is_none()
+                && let Some(seed) = self.seed_of(&to, 1)
+            {
+                let page = discovery(&to, PageKind::Page, seed, 1);
+                self.found.push(Discovery { changed: entry.changed, ..page });
+            }
+        }
+    }
+}
+
+fn discovery(url: &Url, kind: PageKind, seed: i64, depth: u32) -> Discovery {
+    Discovery { url: url.to_string(), kind, seed, depth, n_redirects: 0, changed: None }
+}
+
+/// A sitemap may be a gzip file in itself.
+fn gunzip(body: &[u8]) -> std::borrow::Cow<'_, [u8]> {
+    use std::io::Read;
+    if !body.starts_with(&[0x1f, 0x8b]) {
+        return body.into();
+    }
+    let mut out = Vec::new();
+    // What was read before an error counts.
+    let _ = flate2::read::MultiGzDecoder::new(body).take(MAX_SITEMAP_BYTES).read_to_end(&mut out);
+    out.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use perennial_core::page::{PageId, SiteId};
+    use perennial_core::validator::ValidatorTrust;
+
+    use super::*;
+    use crate::archive::links::DocumentLink;
+    use crate::settings::Seed;
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    fn found_by(links: &[(String, LinkKind)]) -> Vec<Discovery> {
+        let seeds = Seeds::new(vec![Seed::of_host(url("http://a.example/"))]).numbered(vec![1]);
+        let table = CrawlTable::default();
+        let target = Target {
+            page: PageId(1),
+            site: SiteId(1),
+            url: "http://a.example/".into(),
+            kind: PageKind::Page,
+            seed: 1,
+            depth: 0,
+            n_redirects: 0,
+            visited: None,
+            n_failures: 0,
+            digest: None,
+            identity: None,
+            validators: Default::default(),
+            trust: ValidatorTrust::default(),
+        };
+        let mut found = Discoveries::new(&seeds, &table, Timestamp::from_secs(0), &target);
+        let links = links.iter().map(|(to, kind)| DocumentLink { url: url(to), kind: *kind });
+        found.follow(&url("http://a.example/"), &Links::Page(links.collect()));
+        found.into_found()
+    }
+
+    fn n_of(found: &[Discovery], kind: PageKind) -> usize {
+        found.iter().filter(|found| found.kind == kind).count()
+    }
+
+    /// A long front page names thousands of pages before its last stylesheet.
+    #[test]
+    fn requisites_are_found_however_many_pages_stand_before_them() {
+        let mut links: Vec<(String, LinkKind)> =
+            (0..3000).map(|n| (format!("http://a.example/{n}"), LinkKind::Anchor)).collect();
+        links.push(("http://cdn.example/style.css".into(), LinkKind::Style));
+        let found = found_by(&links);
+        assert_eq!((n_of(&found, PageKind::Page), n_of(&found, PageKind::Requisite)), (3000, 1));
+    }
+
+    #[test]
+    fn the_bound_counts_all_requisites_and_not_the_last_in_a_row() {
+        let links: Vec<(String, LinkKind)> = (0..2000)
+            .flat_map(|n| {
+                [
+                    (format!("http://cdn.example/{n}.png"), LinkKind::Image),
+                    (format!("http://a.example/{n}"), LinkKind::Anchor),
+                ]
+            })
+            .collect();
+        let found = found_by(&links);
+        assert_eq!((n_of(&found, PageKind::Page), n_of(&found, PageKind::Requisite)), (2000, MAX_REQUISITES));
+    }
+}

@@ -1,0 +1,95 @@
+//! A fetched answer -> an exchange on its way into the archive, its document decoded once for all who read it.
+
+use perennial_core::time::Timestamp;
+use perennial_core::warc::{Compression, Truncation};
+
+use crate::archive::links::{self, DRAWN_PREFIX, DocumentText, PageLinks};
+use crate::archive::{Body as ArchiveBody, Derived, Exchange, HOPS, LeftOut, Prepared};
+use crate::fetch::{Body, Fetched};
+
+/// An exchange on its way into the archive.
+pub struct Exchanged {
+    /// What was asked for.
+    pub url: String,
+    /// When.
+    pub time: Timestamp,
+    /// How the address was reached.
+    pub hops: String,
+    /// What came.
+    pub fetched: Fetched,
+    /// The text of an HTML document or a style sheet.
+    pub document: Option<DocumentText>,
+    /// Where it leads; None: the archive looks itself.
+    pub links: Option<PageLinks>,
+    /// Content of the page after its scripts ran, where a browser drew it.
+    pub dom: Option<String>,
+    /// Digests and compressed records, made where there are many threads.
+    pub prepared: Option<Prepared>,
+    /// What is stored in place of the payload, when that is not worth its bytes.
+    pub left_out: Option<LeftOut>,
+}
+
+impl Exchanged {
+    /// An exchange of which nothing but the answer is known.
+    pub fn new(url: String, time: Timestamp, hops: String, fetched: Fetched) -> Exchanged {
+        Exchanged {
+            url,
+            time,
+            hops,
+            fetched,
+            document: None,
+            links: None,
+            dom: None,
+            prepared: None,
+            left_out: None,
+        }
+    }
+
+    /// Decodes the document, if the answer is one that has links.
+    pub fn read_document(&mut self) {
+        if links::has_links(&self.fetched.head)
+            && let Ok(body) = self.fetched.body.prefix(links::MAX_STORED_BYTES as usize)
+        {
+            self.document = Some(links::read_text(&self.fetched.head, &*body));
+        }
+    }
+
+    /// The text of an HTML page that was delivered.
+    pub fn html(&self) -> Option<&str> {
+        let document = self.document.as_ref()?;
+        links::is_html(&self.fetched.head).then_some(document.text.as_str())
+    }
+
+    /// Does the costly part of archiving; whether it succeeds or not, the archive can do without.
+    pub fn prepare(&mut self, compression: Compression) {
+        self.prepared =
+            self.with_exchange(None, |exchange| Prepared::of(&exchange, compression).ok().flatten());
+    }
+
+    /// Calls `with` on the exchange as the archive takes it.
+    pub fn with_exchange<R>(&mut self, links: Option<PageLinks>, with: impl FnOnce(Exchange<'_>) -> R) -> R {
+        let millis = self.fetched.took.as_millis().to_string();
+        let dom_uri = format!("{DRAWN_PREFIX}{}", self.url);
+        let content_type = "text/html; charset=utf-8";
+        let derived: Vec<Derived<'_>> = self
+            .dom
+            .iter()
+            .map(|dom| Derived { uri: &dom_uri, content_type, bytes: dom.as_bytes() })
+            .collect();
+        with(Exchange {
+            url: &self.url,
+            time: self.time,
+            ip: self.fetched.address.map(|address| address.ip()),
+            request_head: &self.fetched.request_head,
+            response_head: self.fetched.head.as_bytes(),
+            body: match &mut self.fetched.body {
+                Body::Memory(bytes) => ArchiveBody::Bytes(bytes),
+                Body::Spooled(file, _) => ArchiveBody::Spooled(file),
+            },
+            truncated: self.fetched.cut.map(|cut| Truncation::parse(cut.name())),
+            metadata: &[("fetchTimeMs", &millis), (HOPS, &self.hops)],
+            derived: &derived,
+            links,
+        })
+    }
+}

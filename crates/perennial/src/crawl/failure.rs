@@ -1,0 +1,81 @@
+//! Why a visit brought nothing to archive -> what the log, the user and the policy make of it.
+
+use perennial_core::politeness::HostAnswer;
+
+use crate::fetch::FetchError;
+
+/// Why there is nothing to archive.
+#[derive(Clone, Debug)]
+pub struct Failure {
+    /// Which kind.
+    pub kind: FailureKind,
+    /// In words, with the cure.
+    pub detail: String,
+}
+
+/// The kinds of failure.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum FailureKind {
+    /// The address cannot be read.
+    BadUrl,
+    /// The host has an address that may not be asked.
+    Guarded,
+    /// robots.txt forbids it.
+    RobotsDisallowed,
+    /// robots.txt cannot be read.
+    RobotsUnreachable,
+    /// A virtual clock asks hosts of this machine only.
+    TimeLapse,
+    /// The page asks not to be archived.
+    NoArchive,
+    /// The exchange failed; the name says how.
+    Exchange(&'static str),
+}
+
+impl FailureKind {
+    /// One word for counting.
+    pub fn name(self) -> &'static str {
+        match self {
+            FailureKind::BadUrl => "bad-url",
+            FailureKind::Guarded => "guarded",
+            FailureKind::RobotsDisallowed => "robots-disallowed",
+            FailureKind::RobotsUnreachable => "robots-unreachable",
+            FailureKind::TimeLapse => "time-lapse",
+            FailureKind::NoArchive => "noarchive",
+            FailureKind::Exchange(name) => name,
+        }
+    }
+
+    /// Whether trying again soon makes no sense.
+    pub fn is_final(self) -> bool {
+        !matches!(self, FailureKind::RobotsUnreachable | FailureKind::Exchange(_))
+    }
+
+    /// What it says of the host; `None`: the host was not asked.
+    pub fn host_answer(self) -> Option<HostAnswer> {
+        match self {
+            FailureKind::BadUrl
+            | FailureKind::Guarded
+            | FailureKind::RobotsDisallowed
+            | FailureKind::TimeLapse => None,
+            FailureKind::NoArchive => Some(HostAnswer::Served),
+            FailureKind::RobotsUnreachable | FailureKind::Exchange(_) => Some(HostAnswer::Silent),
+        }
+    }
+}
+
+impl Failure {
+    /// A failure in words.
+    pub fn new(kind: FailureKind, detail: impl Into<String>) -> Failure {
+        Failure { kind, detail: detail.into() }
+    }
+
+    /// A failure to fetch.
+    pub fn of_fetch(error: &FetchError) -> Failure {
+        let kind = match error {
+            FetchError::Guarded { .. } => FailureKind::Guarded,
+            other => FailureKind::Exchange(other.kind()),
+        };
+        Failure::new(kind, error.to_string())
+    }
+}

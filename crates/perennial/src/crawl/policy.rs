@@ -1,0 +1,417 @@
+//! Visits that ended and what they taught -> the next visit: the crawl's loop as a state machine without effects.
+//!
+//! It reads no clock, no disk and no network: the network driver (module `crawl`), the time-lapse driver and unit tests drive
+//! the very same one. [`Policy::next`] names a page, [`Policy::admit`] checks the budgets once its target is known,
+//! [`Policy::settled`] and [`Policy::learned`] take in what came of it, [`Policy::wakeup`] says when to ask again.
+
+use std::collections::HashMap;
+
+use perennial_core::page::{PageId, SiteId};
+use perennial_core::politeness::HostState;
+use perennial_core::schedule::{Scheduler, VisitOutcome};
+use perennial_core::time::{Span, Timestamp};
+
+use super::host::{Hosts, Why};
+use super::recorder::{NewPage, Settled};
+use super::spending::{Permission, Spending};
+use super::status::End;
+use super::unstyled::Unstyled;
+use crate::learn::Followed;
+use crate::store::{Ending, FrontierPage, PageKind, Target};
+
+/// Pages that may wait for their analysis before no visit is started: the memory of fetching too fast.
+const MAX_ANALYSING: usize = 64;
+/// How often the scheduler hears what the budget in bytes allows.
+const PLAN_SPAN: Span = Span::from_hours(1);
+
+/// What decides which page is next.
+pub enum Order {
+    /// Everything once, as it was found; pages visited since the pass began are done.
+    Once {
+        /// When the pass began.
+        started: Timestamp,
+    },
+    /// The scheduler's.
+    Scheduled(Box<Scheduler>),
+}
+
+/// The limits within which the policy works.
+#[derive(Clone, Debug)]
+pub struct PolicyConfig {
+    /// Fetches at a time over all hosts.
+    pub max_workers: usize,
+    /// Connections to a host at a time.
+    pub connections: u32,
+    /// Attempts at one page before a pass gives it up.
+    pub max_tries: u16,
+    /// A pass does not wait longer than this for a host.
+    pub max_wait: Span,
+    /// How often pages are ranked.
+    pub slot: Span,
+    /// End after so many visits of pages.
+    pub limit: Option<u64>,
+    /// End after this time.
+    pub time_limit: Option<Span>,
+    /// End when the WARC files grew by so much.
+    pub size_limit: Option<u64>,
+    /// Whether captures are analysed before the scheduler hears of them.
+    pub is_analysing: bool,
+}
+
+/// The crawl's queues, budgets and scheduler.
+pub struct Policy {
+    config: PolicyConfig,
+    order: Order,
+    hosts: Hosts,
+    followed: Followed,
+    spending: Spending,
+    /// Pages under analysis: what their answer alone tells, and when they were captured.
+    analysing: HashMap<PageId, (VisitOutcome, Timestamp)>,
+    /// Pages that wait for their requisites before they are analysed.
+    unstyled: Unstyled,
+    /// Visits that the budget does not allow before an instant.
+    put_off: Vec<(Timestamp, SiteId, PageId, Why)>,
+    /// When the scheduler last heard of the budget.
+    planned_at: Timestamp,
+    began: Timestamp,
+    n_active: u64,
+    n_pages_started: u64,
+    n_given_up: u64,
+    n_known: u64,
+    stored_bytes: u64,
+    is_stopping: bool,
+}
+
+impl Policy {
+    /// Knows no page yet.
+    pub fn new(
+        config: PolicyConfig,
+        order: Order,
+        followed: Followed,
+        spending: Spending,
+        now: Timestamp,
+    ) -> Policy {
+        Policy {
+            hosts: Hosts::new(config.connections.max(1)),
+            config,
+            order,
+            followed,
+            spending,
+            analysing: HashMap::new(),
+            unstyled: Unstyled::default(),
+            put_off: Vec::new(),
+            planned_at: now,
+            began: now,
+            n_active: 0,
+            n_pages_started: 0,
+            n_given_up: 0,
+            n_known: 0,
+            stored_bytes: 0,
+            is_stopping: false,
+        }
+    }
+
+    /// Takes over what is remembered of a host.
+    pub fn set_host(&mut self, site: SiteId, state: HostState) {
+        self.hosts.set_state(site, state);
+    }
+
+    /// Takes over an address that an earlier crawl knew. The scheduler knows it already.
+    pub fn load(&mut self, known: &FrontierPage) {
+        if !self.followed.has_seed(known.seed) {
+            return;
+        }
+        if known.kind != PageKind::Page {
+            if known.visited.is_none() {
+                self.hosts.push(known.site, known.page, Why::Needed);
+            }
+            return;
+        }
+        self.n_known += 1;
+        self.spending.add(known.page, known.seed);
+        if let Order::Once { started } = self.order {
+            let is_given_up =
+                known.ending != Some(Ending::Failed) || known.n_failures >= self.config.max_tries;
+            let is_done = known.visited.is_some_and(|visited| visited >= started) && is_given_up;
+            if !is_done {
+                self.hosts.push(known.site, known.page, Why::Pass);
+            }
+        }
+    }
+
+    /// The next page whose visit may start now. The driver asks [`Policy::admit`] with the page's target.
+    pub fn next(&mut self, now: Timestamp) -> Option<(PageId, Why)> {
+        if self.is_stopping || self.limit_reached(now).is_some() || self.n_analysing() >= MAX_ANALYSING {
+            return None;
+        }
+        self.take_up_again(now);
+        self.ask_scheduler(now);
+        if self.n_active as usize >= self.config.max_workers.max(1) || self.pages_used_up() {
+            return None;
+        }
+        self.hosts.pop(now)
+    }
+
+    fn ask_scheduler(&mut self, now: Timestamp) {
+        let Order::Scheduled(scheduler) = &mut self.order else { return };
+        if now - self.planned_at >= PLAN_SPAN {
+            scheduler.set_budget(self.spending.plan());
+            self.planned_at = now;
+        }
+        while let Some(visit) = scheduler.next_visit(now) {
+            self.hosts.push(visit.site, visit.page, Why::Scheduled(visit.reason));
+        }
+    }
+
+    /// Queues again what the budget allows now.
+    fn take_up_again(&mut self, now: Timestamp) {
+        for (_, site, page, why) in self.put_off.extract_if(.., |(until, ..)| *until <= now) {
+            self.hosts.push(site, page, why);
+        }
+    }
+
+    /// Whether the budgets allow the visit that [`Policy::next`] named; if so it counts as started.
+    pub fn admit(&mut self, target: &Target, why: Why, now: Timestamp) -> bool {
+        let is_page = target.kind == PageKind::Page;
+        match self.spending.ask(target.seed, is_page, now) {
+            Permission::Refused { until, all } => {
+                self.put_off(target, why, until, all, now);
+                false
+            }
+            Permission::Granted => {
+                self.n_active += 1;
+                self.n_pages_started += u64::from(is_page);
+                true
+            }
+        }
+    }
+
+    /// The budget is spent. A scheduled visit is given back: were it only put off, it would take the place of one in
+    /// the next period, and so on for ever. If the wait is long, all pages on the same budget are left alone.
+    fn put_off(&mut self, target: &Target, why: Why, until: Timestamp, all: bool, now: Timestamp) {
+        self.hosts.give_back(target.site);
+        match (&mut self.order, why) {
+            (Order::Scheduled(scheduler), Why::Scheduled(_)) => {
+                scheduler.release(target.page);
+                let seed = (!all).then_some(target.seed);
+                if until - now > self.config.slot {
+                    // A slot that ends with the period must not choose them either.
+                    let until = until + Span::from_secs(1);
+                    self.spending.pages_of(seed).for_each(|page| scheduler.hold(page, until));
+                }
+            }
+            _ => self.put_off.push((until, target.site, target.page, why)),
+        }
+    }
+
+    /// Takes in a visit that is safe. Gives the pages that can be analysed now.
+    pub fn settled(&mut self, settled: &Settled, now: Timestamp) -> Vec<PageId> {
+        self.n_active = self.n_active.saturating_sub(1);
+        self.stored_bytes += settled.stored_bytes;
+        self.spending.book(settled.seed, settled.body_bytes, settled.done_at, self.n_active);
+        self.hosts.release(settled.site, settled.host);
+        for new in &settled.new_pages {
+            self.take_new(new);
+        }
+        let ready = match settled.kind {
+            PageKind::Page => self.page_settled(settled),
+            // A requisite is there, or will not be: pages that waited for it can be looked at.
+            PageKind::Requisite | PageKind::Sitemap => self.unstyled.take(settled.page),
+        };
+        if settled.ending == Ending::Failed {
+            self.after_failure(settled, now);
+        }
+        ready
+    }
+
+    /// A look is analysed before the scheduler hears of it; anything else it hears at once.
+    fn page_settled(&mut self, settled: &Settled) -> Vec<PageId> {
+        if !self.config.is_analysing || !settled.is_look {
+            self.tell_scheduler(settled.page, settled.outcome.clone(), settled.captured_at);
+            return Vec::new();
+        }
+        self.analysing.insert(settled.page, (settled.outcome.clone(), settled.captured_at));
+        let requisites = settled.new_pages.iter().filter(|new| new.kind == PageKind::Requisite);
+        match self.unstyled.put(settled.page, requisites.map(|new| new.page)) {
+            true => Vec::new(),
+            false => vec![settled.page],
+        }
+    }
+
+    fn take_new(&mut self, new: &NewPage) {
+        if new.kind != PageKind::Page {
+            self.hosts.push(new.site, new.page, Why::Needed);
+            return;
+        }
+        self.n_known += u64::from(new.is_new);
+        match &mut self.order {
+            Order::Once { .. } if new.is_new => self.hosts.push(new.site, new.page, Why::Pass),
+            Order::Once { .. } => {}
+            Order::Scheduled(scheduler) => {
+                if new.is_new {
+                    let info = self.followed.info(Some(new.seed), &new.url, new.site, scheduler);
+                    self.spending.add(new.page, new.seed);
+                    scheduler.add_page(new.page, info);
+                }
+                if let Some(changed) = new.changed {
+                    scheduler.announce(new.page, changed, None);
+                }
+            }
+        }
+    }
+
+    /// Another try soon, another try when the scheduler says so, or none; a host in long trouble loses its queue.
+    fn after_failure(&mut self, settled: &Settled, now: Timestamp) {
+        // Requests in flight together fail together: that is one trouble, however many they are.
+        let max_troubles =
+            u32::from(self.config.max_tries).saturating_mul(self.config.connections.saturating_add(1));
+        let is_lost = settled.host.ready_at - now > self.config.max_wait
+            || u32::from(settled.host.n_troubles) > max_troubles;
+        match &mut self.order {
+            Order::Once { .. } if is_lost => {
+                self.n_given_up += self.hosts.drain(settled.site).len() as u64;
+            }
+            Order::Once { .. } => {
+                if settled.n_failures < self.config.max_tries && !settled.is_final {
+                    let why = if settled.kind == PageKind::Page { Why::Pass } else { Why::Needed };
+                    self.hosts.push(settled.site, settled.page, why);
+                }
+            }
+            Order::Scheduled(scheduler) if is_lost => {
+                let outcome = VisitOutcome::Failed { retry_at: Some(settled.host.ready_at) };
+                for page in self.hosts.drain(settled.site) {
+                    scheduler.record(page, outcome.clone(), now);
+                }
+            }
+            Order::Scheduled(_) => {}
+        }
+    }
+
+    /// Takes in what the analysis of a page found; `None` when there was nothing to find.
+    pub fn learned(&mut self, page: PageId, outcome: Option<VisitOutcome>) {
+        if let Some((by_answer, at)) = self.analysing.remove(&page) {
+            self.tell_scheduler(page, outcome.unwrap_or(by_answer), at);
+        }
+    }
+
+    fn tell_scheduler(&mut self, page: PageId, outcome: VisitOutcome, at: Timestamp) {
+        if let Order::Scheduled(scheduler) = &mut self.order {
+            scheduler.record(page, outcome, at);
+        }
+    }
+
+    /// No new visit starts; what is in flight ends.
+    pub fn stop(&mut self) {
+        self.is_stopping = true;
+    }
+
+    /// Whether it was told to stop.
+    pub fn is_stopping(&self) -> bool {
+        self.is_stopping
+    }
+
+    /// Why the crawl is over, if it is.
+    pub fn end(&self, now: Timestamp) -> Option<End> {
+        if self.n_active > 0 {
+            return None;
+        }
+        if self.is_stopping {
+            return Some(End::Interrupted);
+        }
+        let limit = self.limit_reached(now);
+        if self.n_analysing() > 0 || (!self.unstyled.is_empty() && limit.is_none()) {
+            return None;
+        }
+        if limit.is_some() {
+            return limit;
+        }
+        if self.pages_used_up() {
+            return Some(End::Done);
+        }
+        match self.order {
+            Order::Once { .. } => self.nothing_soon(now).then_some(End::Done),
+            Order::Scheduled(_) => None,
+        }
+    }
+
+    /// Whether all that waits, if anything does, waits longer than the user cares.
+    fn nothing_soon(&self, now: Timestamp) -> bool {
+        let ready = self.hosts.next_ready();
+        self.put_off.is_empty() && ready.is_none_or(|at| at - now > self.config.max_wait)
+    }
+
+    /// The instant before which asking again is useless, unless something in flight ends.
+    pub fn wakeup(&self) -> Option<Timestamp> {
+        let scheduled = match &self.order {
+            Order::Scheduled(scheduler) => scheduler.next_wakeup(),
+            Order::Once { .. } => None,
+        };
+        let has_room = (self.n_active as usize) < self.config.max_workers.max(1);
+        let ready = self.hosts.next_ready().filter(|_| has_room);
+        let end = self.config.time_limit.map(|limit| self.began + limit);
+        let put_off = self.put_off.iter().map(|(until, ..)| *until).min();
+        [scheduled, ready, end, put_off].into_iter().flatten().min()
+    }
+
+    /// Whether a visit could start at `now` if there were room for it.
+    pub fn is_ready(&self, now: Timestamp) -> bool {
+        self.hosts.next_ready().is_some_and(|at| at <= now)
+    }
+
+    fn limit_reached(&self, now: Timestamp) -> Option<End> {
+        if self.config.size_limit.is_some_and(|limit| self.stored_bytes >= limit) {
+            return Some(End::SizeLimit);
+        }
+        self.config.time_limit.is_some_and(|limit| now - self.began >= limit).then_some(End::TimeLimit)
+    }
+
+    /// Whether the pass over everything came to its end, and not to the user's limit.
+    pub fn is_pass_complete(&self) -> bool {
+        matches!(self.order, Order::Once { .. }) && !self.pages_used_up()
+    }
+
+    fn pages_used_up(&self) -> bool {
+        self.config.limit.is_some_and(|limit| self.n_pages_started >= limit)
+    }
+
+    /// The scheduler, unless everything is taken once.
+    pub fn scheduler_mut(&mut self) -> Option<&mut Scheduler> {
+        match &mut self.order {
+            Order::Scheduled(scheduler) => Some(scheduler),
+            Order::Once { .. } => None,
+        }
+    }
+
+    /// How much the user says that the pages of a seed matter.
+    pub fn weight_of_seed(&self, seed: i64) -> f32 {
+        self.followed.weight_of_seed(seed)
+    }
+
+    /// Pages under analysis and those ready for it; not those that wait for requisites.
+    pub fn n_analysing(&self) -> usize {
+        self.analysing.len().saturating_sub(self.unstyled.n_waiting())
+    }
+
+    /// Fetches in flight.
+    pub fn n_active(&self) -> u64 {
+        self.n_active
+    }
+
+    /// Pages that are known.
+    pub fn n_known(&self) -> u64 {
+        self.n_known
+    }
+
+    /// Addresses that wait for their host.
+    pub fn n_waiting(&self) -> u64 {
+        self.hosts.n_waiting() as u64
+    }
+
+    /// Pages given up because their host did not answer.
+    pub fn n_given_up(&self) -> u64 {
+        self.n_given_up
+    }
+}
+
+#[cfg(test)]
+mod tests;

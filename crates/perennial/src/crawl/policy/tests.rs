@@ -1,0 +1,290 @@
+//! The loop driven by a virtual web: no clock, no network, no disk.
+
+use perennial_core::importance::Importance;
+use perennial_core::schedule::{Budget, ScheduleConfig, Strategy};
+use perennial_core::validator::ValidatorTrust;
+
+use super::*;
+use crate::settings::Allowance;
+
+const SITE: SiteId = SiteId(1);
+const SEED: i64 = 1;
+
+fn start() -> Timestamp {
+    Timestamp::parse("2026-03-02").unwrap()
+}
+
+fn config() -> PolicyConfig {
+    PolicyConfig {
+        max_workers: 4,
+        connections: 1,
+        max_tries: 3,
+        max_wait: Span::from_secs(600),
+        slot: Span::from_hours(1),
+        limit: None,
+        time_limit: None,
+        size_limit: None,
+        is_analysing: true,
+    }
+}
+
+fn policy(config: PolicyConfig, order: Order, allowance: Allowance) -> Policy {
+    let followed = Followed::of_seed(SEED, "http://a.example/");
+    let spending = Spending::new(Allowance::default(), [(SEED, allowance)].into_iter());
+    Policy::new(config, order, followed, spending, start())
+}
+
+fn once() -> Policy {
+    policy(config(), Order::Once { started: start() }, Allowance::default())
+}
+
+fn scheduled(config: PolicyConfig, schedule: ScheduleConfig, allowance: Allowance) -> Policy {
+    let scheduler = Scheduler::new(schedule, 0, start());
+    policy(config, Order::Scheduled(Box::new(scheduler)), allowance)
+}
+
+fn new_page(page: u32, kind: PageKind) -> NewPage {
+    NewPage {
+        page: PageId(page),
+        site: SITE,
+        kind,
+        seed: SEED,
+        url: format!("http://a.example/{page}"),
+        changed: None,
+        is_new: true,
+    }
+}
+
+fn target(page: PageId, kind: PageKind) -> Target {
+    Target {
+        page,
+        site: SITE,
+        url: format!("http://a.example/{}", page.0),
+        kind,
+        seed: SEED,
+        depth: 0,
+        n_redirects: 0,
+        visited: None,
+        n_failures: 0,
+        digest: None,
+        identity: None,
+        validators: Default::default(),
+        trust: ValidatorTrust::default(),
+    }
+}
+
+/// A visit that found the page.
+fn found(page: PageId, kind: PageKind, at: Timestamp) -> Settled {
+    Settled {
+        page,
+        site: SITE,
+        kind,
+        seed: SEED,
+        outcome: VisitOutcome::Changed(Importance::FULL),
+        is_look: true,
+        ending: Ending::Changed,
+        n_failures: 0,
+        is_final: true,
+        host: HostState { ready_at: at, n_troubles: 0 },
+        error: None,
+        body_bytes: 1000,
+        stored_bytes: 500,
+        done_at: at,
+        captured_at: at,
+        new_pages: Vec::new(),
+        warning: None,
+    }
+}
+
+fn failed(page: PageId, n_failures: u16, at: Timestamp) -> Settled {
+    Settled {
+        outcome: VisitOutcome::Failed { retry_at: None },
+        is_look: false,
+        ending: Ending::Failed,
+        n_failures,
+        is_final: false,
+        error: Some("timeout"),
+        host: HostState { ready_at: at + Span::from_secs(60), n_troubles: n_failures },
+        ..found(page, PageKind::Page, at)
+    }
+}
+
+/// Starts the next visit, if one may start.
+fn start_next(policy: &mut Policy, kind: PageKind, now: Timestamp) -> Option<PageId> {
+    let (page, why) = policy.next(now)?;
+    policy.admit(&target(page, kind), why, now).then_some(page)
+}
+
+/// Drives the policy for as long as it wants to be, at most until `until`; gives the visits. Analysis takes no time.
+fn drive(
+    policy: &mut Policy,
+    until: Timestamp,
+    mut answer: impl FnMut(PageId, Timestamp) -> Settled,
+) -> Vec<(PageId, Timestamp)> {
+    let (mut now, mut visits) = (start(), Vec::new());
+    while now < until && policy.end(now).is_none() {
+        while let Some((page, why)) = policy.next(now) {
+            if policy.admit(&target(page, PageKind::Page), why, now) {
+                visits.push((page, now));
+                for page in policy.settled(&answer(page, now), now) {
+                    policy.learned(page, None);
+                }
+            }
+        }
+        match policy.wakeup() {
+            Some(at) => now = at.max(now + Span::from_secs(1)),
+            None => break,
+        }
+    }
+    visits
+}
+
+#[test]
+fn a_pass_visits_everything_once_and_ends() {
+    let mut policy = once();
+    policy.take_new(&new_page(1, PageKind::Page));
+    let visits = drive(&mut policy, start() + Span::from_hours(1), |page, now| {
+        let next = (page.0 < 5).then(|| new_page(page.0 + 1, PageKind::Page));
+        Settled { new_pages: next.into_iter().collect(), ..found(page, PageKind::Page, now) }
+    });
+    assert_eq!(visits.iter().map(|(page, _)| page.0).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+    assert_eq!(policy.end(start()), Some(End::Done));
+    assert!(policy.is_pass_complete());
+}
+
+#[test]
+fn a_page_is_analysed_when_its_last_requisite_is_there() {
+    let (mut policy, now) = (once(), start());
+    policy.take_new(&new_page(1, PageKind::Page));
+    let page = start_next(&mut policy, PageKind::Page, now).unwrap();
+    let needs = vec![new_page(8, PageKind::Requisite), new_page(9, PageKind::Requisite)];
+    let settled = Settled { new_pages: needs, ..found(page, PageKind::Page, now) };
+    assert!(policy.settled(&settled, now).is_empty());
+    let mut ready = Vec::new();
+    while let Some(requisite) = start_next(&mut policy, PageKind::Requisite, now) {
+        assert!(ready.is_empty(), "analysed before all requisites were there");
+        ready = policy.settled(&found(requisite, PageKind::Requisite, now), now);
+    }
+    assert_eq!(ready, [page]);
+    assert_eq!(policy.end(now), None, "its analysis is not done");
+    policy.learned(page, None);
+    assert_eq!(policy.end(now), Some(End::Done));
+}
+
+#[test]
+fn a_pass_tries_a_failing_page_again_and_then_gives_up() {
+    let mut policy = once();
+    policy.take_new(&new_page(1, PageKind::Page));
+    let mut n_failures = 0;
+    let visits = drive(&mut policy, start() + Span::from_hours(24), |page, now| {
+        n_failures += 1;
+        failed(page, n_failures, now)
+    });
+    assert_eq!(visits.len(), 3);
+    assert_eq!(policy.end(visits[2].1), Some(End::Done));
+}
+
+#[test]
+fn a_pass_gives_up_the_pages_of_a_host_that_asks_for_too_long_a_pause() {
+    let mut policy = once();
+    (1..=5).for_each(|page| policy.take_new(&new_page(page, PageKind::Page)));
+    let visits = drive(&mut policy, start() + Span::from_hours(24), |page, now| {
+        let host = HostState { ready_at: now + Span::from_hours(2), n_troubles: 1 };
+        Settled { host, ..failed(page, 1, now) }
+    });
+    assert_eq!((visits.len(), policy.n_given_up()), (1, 4));
+}
+
+#[test]
+fn an_interval_of_twelve_days_gives_two_visits_in_two_weeks() {
+    let schedule = ScheduleConfig {
+        strategy: Strategy::FixedInterval,
+        interval: Some(Span::from_hours(12 * 24)),
+        ..ScheduleConfig::default()
+    };
+    let mut policy = scheduled(config(), schedule, Allowance::default());
+    policy.take_new(&new_page(1, PageKind::Page));
+    let visits =
+        drive(&mut policy, start() + Span::from_hours(14 * 24), |page, now| found(page, PageKind::Page, now));
+    assert_eq!(visits.len(), 2, "{visits:?}");
+    let gap = (visits[1].1 - visits[0].1).as_hours_f64() / 24.0;
+    // Pages are ranked once an hour, so a visit may come up to an hour early.
+    assert!((12.0 - 1.0 / 24.0..=12.0 + 1.0 / 24.0).contains(&gap), "{gap} days");
+}
+
+#[test]
+fn no_period_has_more_visits_than_its_budget() {
+    let schedule = ScheduleConfig { budget: Some(Budget::per_hour(100.0)), ..ScheduleConfig::default() };
+    let allowance = Allowance { visits: Some(Budget::per_hour(3.0)), bytes_per_day: None };
+    let mut policy = scheduled(config(), schedule, allowance);
+    (1..=20).for_each(|page| policy.take_new(&new_page(page, PageKind::Page)));
+    let until = start() + Span::from_hours(10);
+    let visits = drive(&mut policy, until, |page, now| found(page, PageKind::Page, now));
+    let mut n_by_hour = [0; 10];
+    visits.iter().for_each(|(_, at)| n_by_hour[(*at - start()).as_hours_f64() as usize] += 1);
+    assert_eq!(n_by_hour, [3; 10]);
+}
+
+#[test]
+fn the_scheduler_hears_what_the_analysis_found_and_not_what_the_answer_was() {
+    let schedule = ScheduleConfig { budget: Some(Budget::per_hour(1.0)), ..ScheduleConfig::default() };
+    let mut policy = scheduled(config(), schedule, Allowance::default());
+    policy.take_new(&new_page(1, PageKind::Page));
+    let mut now = start();
+    for _ in 0..48 {
+        if let Some(page) = start_next(&mut policy, PageKind::Page, now) {
+            for page in policy.settled(&found(page, PageKind::Page, now), now) {
+                policy.learned(page, Some(VisitOutcome::Unchanged));
+            }
+        }
+        now = now + Span::from_hours(1);
+    }
+    let scheduler = policy.scheduler_mut().unwrap();
+    let rates = scheduler.belief(PageId(1)).unwrap().rates;
+    let changes_per_day: f32 = rates.iter().take(24).sum();
+    assert!(changes_per_day < 2.0, "every answer was another one, every look the same: {changes_per_day}");
+}
+
+#[test]
+fn fetching_waits_for_the_analysis() {
+    let (mut policy, now) = (once(), start());
+    (1..=200).for_each(|page| policy.take_new(&new_page(page, PageKind::Page)));
+    let mut ready = Vec::new();
+    while let Some(page) = start_next(&mut policy, PageKind::Page, now) {
+        ready.extend(policy.settled(&found(page, PageKind::Page, now), now));
+    }
+    assert_eq!(ready.len(), MAX_ANALYSING);
+    policy.learned(ready[0], None);
+    assert!(start_next(&mut policy, PageKind::Page, now).is_some());
+}
+
+#[test]
+fn a_stop_lets_visits_in_flight_end() {
+    let (mut policy, now) = (once(), start());
+    (1..=3).for_each(|page| policy.take_new(&new_page(page, PageKind::Page)));
+    let page = start_next(&mut policy, PageKind::Page, now).unwrap();
+    policy.stop();
+    assert_eq!((policy.next(now), policy.end(now)), (None, None));
+    policy.settled(&found(page, PageKind::Page, now), now);
+    assert_eq!((policy.next(now), policy.end(now)), (None, Some(End::Interrupted)));
+}
+
+#[test]
+fn limits_end_the_crawl_when_nothing_is_in_flight() {
+    for (limits, end) in [
+        (PolicyConfig { limit: Some(2), ..config() }, End::Done),
+        (PolicyConfig { size_limit: Some(1000), ..config() }, End::SizeLimit),
+    ] {
+        let mut policy = policy(limits, Order::Once { started: start() }, Allowance::default());
+        (1..=9).for_each(|page| policy.take_new(&new_page(page, PageKind::Page)));
+        let visits =
+            drive(&mut policy, start() + Span::from_hours(1), |page, now| found(page, PageKind::Page, now));
+        assert_eq!((visits.len(), policy.end(start())), (2, Some(end)));
+        assert!(end == End::SizeLimit || !policy.is_pass_complete());
+    }
+    let timed = PolicyConfig { time_limit: Some(Span::from_hours(5)), ..config() };
+    let mut policy = scheduled(timed, ScheduleConfig::default(), Allowance::default());
+    policy.take_new(&new_page(1, PageKind::Page));
+    drive(&mut policy, start() + Span::from_hours(99), |page, now| found(page, PageKind::Page, now));
+    assert_eq!(policy.end(start() + Span::from_hours(5)), Some(End::TimeLimit));
+}

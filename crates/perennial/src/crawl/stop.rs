@@ -1,0 +1,33 @@
+//! A request to stop, from a signal or another thread -> something the loop can wait for.
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+/// Asks a crawl to finish what is in flight and end. Clones ask the same crawl.
+#[derive(Clone, Debug)]
+pub struct Stop(Arc<watch::Sender<bool>>);
+
+impl Default for Stop {
+    fn default() -> Stop {
+        Stop(Arc::new(watch::Sender::new(false)))
+    }
+}
+
+impl Stop {
+    /// Asks.
+    pub fn request(&self) {
+        self.0.send_replace(true);
+    }
+
+    /// Whether anybody asked.
+    pub fn is_requested(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits until somebody asks.
+    pub async fn requested(&self) {
+        // The sender lives as long as `self`, so waiting cannot fail.
+        let _ = self.0.subscribe().wait_for(|is_requested| *is_requested).await;
+    }
+}

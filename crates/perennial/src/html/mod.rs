@@ -1,0 +1,27 @@
+//! Values -> HTML and SVG: one page frame, one escape ([`perennial_core::markup`]), one chart module, one diff view.
+//!
+//! Every page is one file: no script, style, font or picture from elsewhere.
+//!
+//! | file | what becomes what |
+//! |---|---|
+//! | [`chart`] | numbers -> lines, bars, time lines in SVG; bars in a terminal |
+//! | [`diff`] | a comparison -> both versions side by side |
+//! | [`simulation`] | results of simulated crawls -> the papers' figures |
+
+pub mod chart;
+pub mod diff;
+pub mod simulation;
+
+use perennial_core::markup::escaped;
+
+/// How reports with tables and charts look.
+pub const REPORT_STYLE: &str = include_str!("report.css");
+
+/// A whole page; `body` is HTML already.
+pub fn page(title: &str, style: &str, body: &str) -> String {
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
+         content=\"width=device-width,initial-scale=1\"><title>{}</title><style>{style}</style></head><body>{body}</body></html>\n",
+        escaped(title)
+    )
+}

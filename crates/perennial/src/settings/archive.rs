@@ -1,0 +1,111 @@
+//! `[archive]` and `[warc]` of perennial.toml -> what the folder is, and how WARC files are written.
+
+use std::str::FromStr;
+
+use perennial_core::warc::Compression;
+
+use super::one_of;
+use super::reader::Reader;
+
+/// The version of the folder's layout that this program reads and writes.
+pub const FORMAT: u32 = 1;
+
+/// Half the time of gzip's level 6 and smaller.
+const ZSTD_LEVEL: i32 = 3;
+
+/// `[archive]`: what this folder is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchiveTable {
+    /// Version of the folder's layout.
+    pub format: u32,
+    /// Shown in exports; free text.
+    pub title: String,
+}
+
+/// `[warc]`: how WARC files are written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WarcTable {
+    /// First part of file names.
+    pub prefix: String,
+    /// A file that has grown beyond this is closed and the next begun.
+    pub max_file_bytes: u64,
+    /// Goes into each file's warcinfo record.
+    pub operator: String,
+    /// How records are compressed, each by itself.
+    pub compression: Codec,
+    /// 1 (fast) to 9 (small).
+    pub gzip_level: u32,
+}
+
+/// What a record is compressed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Codec {
+    /// `.warc.gz`, which every tool reads.
+    Gzip,
+    /// `.warc.zst`: smaller and faster, but read by fewer tools.
+    Zstd,
+}
+
+impl FromStr for Codec {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Codec, String> {
+        one_of(text, &[("gzip", Codec::Gzip), ("zstd", Codec::Zstd)])
+    }
+}
+
+impl WarcTable {
+    /// How records are compressed.
+    pub fn compression(&self) -> Compression {
+        match self.compression {
+            Codec::Gzip => Compression::Gzip(self.gzip_level),
+            Codec::Zstd => Compression::Zstd(ZSTD_LEVEL),
+        }
+    }
+
+    pub(super) fn read(reader: &mut Reader<'_, '_>) -> WarcTable {
+        let usual = WarcTable::default();
+        WarcTable {
+            prefix: reader.parsed("prefix", file_name_start).unwrap_or(usual.prefix),
+            max_file_bytes: reader.bytes("max_file_bytes").unwrap_or(usual.max_file_bytes),
+            operator: reader.text("operator").unwrap_or(usual.operator),
+            compression: reader.parsed("compression", str::parse).unwrap_or(usual.compression),
+            gzip_level: reader.whole("gzip_level", 1..=9).unwrap_or(usual.gzip_level),
+        }
+    }
+}
+
+impl ArchiveTable {
+    /// A later format is refused before this is called.
+    pub(super) fn read(reader: &mut Reader<'_, '_>) -> ArchiveTable {
+        let usual = ArchiveTable::default();
+        ArchiveTable {
+            format: reader.whole("format", 1..=i64::from(FORMAT)).unwrap_or(usual.format),
+            title: reader.text("title").unwrap_or(usual.title),
+        }
+    }
+}
+
+impl Default for ArchiveTable {
+    fn default() -> ArchiveTable {
+        ArchiveTable { format: FORMAT, title: String::new() }
+    }
+}
+
+impl Default for WarcTable {
+    fn default() -> WarcTable {
+        WarcTable {
+            prefix: "perennial".into(),
+            max_file_bytes: 1_000_000_000,
+            operator: String::new(),
+            compression: Codec::Gzip,
+            gzip_level: 2,
+        }
+    }
+}
+
+fn file_name_start(text: &str) -> Result<String, String> {
+    let is_safe = !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || "_.".contains(c));
+    let cure = || "it begins file names: use letters, digits, _ and .".to_owned();
+    is_safe.then(|| text.to_owned()).ok_or_else(cure)
+}

@@ -1,0 +1,199 @@
+//! `[crawl]` of perennial.toml -> politeness and limits.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use perennial_core::amounts::parse_budget;
+use perennial_core::politeness::PolitenessConfig;
+use perennial_core::schedule::Budget;
+use perennial_core::time::Span;
+
+use super::reader::Reader;
+use crate::fetch::{Limits, Proxy};
+
+/// The period of a budget that names none.
+const HOUR: Span = Span::from_hours(1);
+const MOST: i64 = u32::MAX as i64;
+
+/// `[crawl]`: politeness and limits.
+#[derive(Debug, Clone)]
+pub struct CrawlTable {
+    /// An address or a web page where site owners reach the one who crawls.
+    pub contact: String,
+    /// Replaces the whole User-Agent; robots.txt is read for its first word.
+    pub user_agent: Option<String>,
+    /// Whether robots.txt is obeyed.
+    pub robots: bool,
+    /// Whether `noarchive` of a page is obeyed.
+    pub noarchive: bool,
+    /// Whether sitemaps are read.
+    pub sitemaps: bool,
+    /// Whether style sheets, images, fonts and scripts are captured with their pages.
+    pub requisites: bool,
+    /// A requisite that was captured less than this ago is not fetched again.
+    pub requisite_span: Span,
+    /// All requests go through it.
+    pub proxy: Option<Proxy>,
+    /// A PEM file of certificates to trust beside those that browsers trust; from the archive's folder.
+    pub tls_roots: Option<PathBuf>,
+    /// Longest time that the browser gets for one page.
+    pub browser_timeout: Duration,
+    /// Fetches at a time over all hosts.
+    pub max_workers: usize,
+    /// Bounds of one exchange.
+    pub limits: Limits,
+    /// Pauses between two fetches of a host.
+    pub politeness: PolitenessConfig,
+    /// Attempts at one page before `--once` gives it up.
+    pub max_tries: u16,
+    /// `--once` does not wait longer than this for a host.
+    pub max_wait: Span,
+    /// Redirects followed in a row.
+    pub max_redirects: u32,
+    /// Links followed from a seed when its own `depth` says nothing.
+    pub max_depth: u32,
+    /// Pages of one host whose addresses differ only in numbers and values.
+    pub max_pages_per_shape: u32,
+    /// What may be spent on all sites together.
+    pub allowance: Allowance,
+}
+
+/// What may be spent.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Allowance {
+    /// Visits of pages.
+    pub visits: Option<Budget>,
+    /// Bytes of bodies, of requisites too.
+    pub bytes_per_day: Option<u64>,
+}
+
+impl Default for CrawlTable {
+    fn default() -> CrawlTable {
+        CrawlTable {
+            contact: String::new(),
+            user_agent: None,
+            robots: true,
+            noarchive: false,
+            sitemaps: true,
+            requisites: true,
+            requisite_span: Span::from_hours(24),
+            proxy: None,
+            tls_roots: None,
+            browser_timeout: Duration::from_secs(30),
+            max_workers: 64,
+            limits: Limits::default(),
+            politeness: PolitenessConfig::default(),
+            max_tries: 3,
+            max_wait: Span::from_secs(600),
+            max_redirects: 10,
+            max_depth: 100,
+            max_pages_per_shape: 100_000,
+            allowance: Allowance::default(),
+        }
+    }
+}
+
+impl CrawlTable {
+    /// How the crawler introduces itself: name, version and whom to write to.
+    pub fn user_agent(&self) -> String {
+        match &self.user_agent {
+            Some(own) => own.clone(),
+            None if self.contact.is_empty() => concat!("perennial/", env!("CARGO_PKG_VERSION")).to_string(),
+            None => format!("perennial/{} (+{})", env!("CARGO_PKG_VERSION"), self.contact),
+        }
+    }
+
+    pub(super) fn read(reader: &mut Reader<'_, '_>) -> CrawlTable {
+        let usual = CrawlTable::default();
+        CrawlTable {
+            contact: reader.text("contact").unwrap_or(usual.contact),
+            user_agent: reader.parsed("user_agent", agent),
+            robots: reader.bool("robots", usual.robots),
+            noarchive: reader.bool("noarchive", usual.noarchive),
+            sitemaps: reader.bool("sitemaps", usual.sitemaps),
+            requisites: reader.bool("requisites", usual.requisites),
+            requisite_span: reader.span("requisite_hours", 3600.0, usual.requisite_span),
+            proxy: reader.parsed("proxy", proxy),
+            tls_roots: reader.text("tls_roots").map(PathBuf::from),
+            browser_timeout: reader.timeout("browser_timeout_secs", usual.browser_timeout),
+            max_workers: reader.whole("max_workers", 1..=100_000).unwrap_or(usual.max_workers),
+            limits: read_limits(reader),
+            politeness: read_politeness(reader),
+            max_tries: reader.whole("max_tries", 1..=1000).unwrap_or(usual.max_tries),
+            max_wait: reader.span("max_wait_secs", 1.0, usual.max_wait),
+            max_redirects: reader.whole("max_redirects", 0..=MOST).unwrap_or(usual.max_redirects),
+            max_depth: reader.whole("max_depth", 0..=MOST).unwrap_or(usual.max_depth),
+            max_pages_per_shape: reader
+                .whole("max_pages_per_shape", 1..=MOST)
+                .unwrap_or(usual.max_pages_per_shape),
+            allowance: Allowance::read(reader),
+        }
+    }
+}
+
+impl Allowance {
+    /// The keys that `[crawl]` and `[[site]]` share.
+    pub(super) fn read(reader: &mut Reader<'_, '_>) -> Allowance {
+        Allowance {
+            visits: reader
+                .parsed("budget", |text| parse_budget(text, HOUR).map_err(|error| error.to_string())),
+            bytes_per_day: reader.bytes("bytes_per_day"),
+        }
+    }
+}
+
+fn read_limits(reader: &mut Reader<'_, '_>) -> Limits {
+    let usual = Limits::default();
+    let max_head = reader.bytes("max_head_bytes").and_then(|bytes| usize::try_from(bytes).ok());
+    Limits {
+        max_body_bytes: reader.bytes("max_body_bytes").unwrap_or(usual.max_body_bytes),
+        max_head_bytes: max_head.unwrap_or(usual.max_head_bytes),
+        connect_timeout: reader.timeout("connect_timeout_secs", usual.connect_timeout),
+        head_timeout: reader.timeout("head_timeout_secs", usual.head_timeout),
+        total_timeout: reader.timeout("total_timeout_secs", usual.total_timeout),
+        drip_window: reader.timeout("drip_window_secs", usual.drip_window),
+        min_bytes_per_window: reader
+            .whole("min_bytes_per_window", 0..=MOST)
+            .unwrap_or(usual.min_bytes_per_window),
+        ..usual
+    }
+}
+
+fn read_politeness(reader: &mut Reader<'_, '_>) -> PolitenessConfig {
+    let usual = PolitenessConfig::default();
+    let read = PolitenessConfig {
+        factor: reader.number("delay_factor", 0.0..=1e6).unwrap_or(usual.factor),
+        min_delay: reader.span("min_delay_secs", 1.0, usual.min_delay),
+        max_delay: reader.span("max_delay_secs", 1.0, usual.max_delay),
+        first_backoff: reader.span("first_backoff_secs", 1.0, usual.first_backoff),
+        max_backoff: reader.span("max_backoff_secs", 1.0, usual.max_backoff),
+        ..usual
+    };
+    in_order(reader, ("min_delay_secs", read.min_delay), ("max_delay_secs", read.max_delay));
+    in_order(reader, ("first_backoff_secs", read.first_backoff), ("max_backoff_secs", read.max_backoff));
+    read
+}
+
+/// The second must not be below the first. The one that is written is named; of two, the second.
+fn in_order(reader: &mut Reader<'_, '_>, least: (&'static str, Span), most: (&'static str, Span)) {
+    if least.1 <= most.1 {
+        return;
+    }
+    match reader.has(most.0) {
+        true => {
+            reader.refuse(most.0, &format!("it must not be below {} ({})", least.0, least.1.as_secs_f64()))
+        }
+        false => {
+            reader.refuse(least.0, &format!("it must not be above {} ({})", most.0, most.1.as_secs_f64()))
+        }
+    }
+}
+
+fn proxy(text: &str) -> Result<Proxy, String> {
+    Proxy::parse(text).ok_or_else(|| "write it like http://proxy.example:3128".to_owned())
+}
+
+fn agent(text: &str) -> Result<String, String> {
+    let is_agent = !text.trim().is_empty() && !text.contains(char::is_control);
+    is_agent.then(|| text.to_owned()).ok_or_else(|| "write one line, such as \"my-crawler/1.0\"".to_owned())
+}

@@ -1,0 +1,386 @@
+//! `perennial.toml` -> typed tables: what the user decides. The file is read and checked once, when an archive is opened.
+//!
+//! A key that no table knows and a value that a key cannot have are mistakes. All mistakes of a file are told at once, each
+//! with its line. A file of a later format is refused before anything else is read in it (docs/archive-format.md).
+//!
+//! | file | what becomes what |
+//! |---|---|
+//! | `reader` | tables of a TOML document -> values, and what is wrong with which line |
+//! | [`archive`] | `[archive]`, `[warc]` -> what the folder is, and how WARC files are written |
+//! | [`crawl`] | `[crawl]` -> politeness and limits |
+//! | [`site`] | `[[site]]` <-> seeds, found by address and by number |
+
+pub mod archive;
+pub mod crawl;
+mod reader;
+pub mod site;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use toml_edit::{Document, DocumentMut, Table};
+
+use crate::disk::write_whole;
+pub use archive::{ArchiveTable, Codec, FORMAT, WarcTable};
+pub use crawl::{Allowance, CrawlTable};
+pub use reader::Mistakes;
+use reader::{Key, Notes, Reader};
+pub use site::{Keep, Parts, Renderer, Seed, Seeds, follow, unfollow};
+
+/// What `perennial init` writes.
+pub const TEMPLATE: &str = include_str!("template.toml");
+
+/// What messages call the file as a whole.
+const FILE: &str = "perennial.toml";
+
+/// Everything that `perennial.toml` says.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// `[archive]`
+    pub archive: ArchiveTable,
+    /// `[warc]`
+    pub warc: WarcTable,
+    /// `[crawl]`
+    pub crawl: CrawlTable,
+    /// `[[site]]`, in the order of the file.
+    pub seeds: Seeds,
+}
+
+impl Settings {
+    /// Reads and checks the file.
+    pub fn load(path: &Path) -> anyhow::Result<Settings> {
+        let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+        Settings::parse(path, &text)
+    }
+
+    /// Reads and checks the text of a file; `path` is for messages.
+    pub fn parse(path: &Path, text: &str) -> anyhow::Result<Settings> {
+        let document = Document::parse(text).map_err(|error| Mistakes::of_syntax(path, text, &error))?;
+        refuse_later_format(path, document.as_table())?;
+        let mut notes = Notes::new(text);
+        let settings = notes.read(FILE, Some(document.as_table()), None, Settings::read);
+        match notes.into_mistakes(path, known_keys) {
+            Some(mistakes) => Err(mistakes.into()),
+            None => Ok(settings),
+        }
+    }
+
+    fn read(reader: &mut Reader<'_, '_>) -> Settings {
+        let archive = reader.table("archive", "[archive]", ArchiveTable::read);
+        let warc = reader.table("warc", "[warc]", WarcTable::read);
+        let crawl = reader.table("crawl", "[crawl]", CrawlTable::read);
+        let seeds = Seeds::read(reader, crawl.max_depth);
+        Settings { archive, warc, crawl, seeds }
+    }
+}
+
+/// A later version may know keys that this one does not: its file is not checked, and its archive not touched.
+fn refuse_later_format(path: &Path, root: &Table) -> anyhow::Result<()> {
+    let format = root.get("archive").and_then(|archive| archive.get("format")?.as_integer());
+    match format {
+        Some(format) if format > i64::from(FORMAT) => bail!(
+            "{} says format = {format}, and this program knows formats up to {FORMAT}: install a later perennial",
+            path.display()
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Every table's keys: those that reading asks for.
+fn known_keys() -> BTreeSet<Key> {
+    let text = "[[site]]\nurl = \"https://example.org/\"\n";
+    let Ok(document) = Document::parse(text) else { return BTreeSet::new() };
+    let mut notes = Notes::new(text);
+    notes.read(FILE, Some(document.as_table()), None, Settings::read);
+    notes.into_keys()
+}
+
+/// Changes the file: comments and order stay. What would be a mistake afterwards is refused, and the file is replaced whole
+/// or not at all.
+pub fn edit(path: &Path, change: impl FnOnce(&mut DocumentMut) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut document: DocumentMut = text.parse().map_err(|error| Mistakes::of_syntax(path, &text, &error))?;
+    change(&mut document)?;
+    let text = document.to_string();
+    Settings::parse(path, &text).context("the change would leave a mistake; nothing was changed")?;
+    write_whole(path, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// The choice of that name; an error names all there are.
+fn one_of<T: Copy>(text: &str, choices: &[(&'static str, T)]) -> Result<T, String> {
+    match choices.iter().find(|(name, _)| *name == text) {
+        Some((_, choice)) => Ok(*choice),
+        None => {
+            let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+            let (last, others) = names.split_last().unwrap_or((&"", &[]));
+            Err(format!("choose {} or {last}", others.join(", ")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str) -> anyhow::Result<Settings> {
+        Settings::parse(Path::new("perennial.toml"), text)
+    }
+
+    fn mistakes(text: &str) -> String {
+        parse(text).expect_err(text).to_string()
+    }
+
+    #[test]
+    fn the_template_says_the_defaults() {
+        let loaded = parse(TEMPLATE).unwrap();
+        assert_eq!(format!("{loaded:?}"), format!("{:?}", Settings::default()));
+    }
+
+    /// Keys that are off until they are written: what stands beside them is an example.
+    const WITHOUT_DEFAULT: [&str; 5] = ["user_agent", "budget", "bytes_per_day", "proxy", "tls_roots"];
+
+    /// A line of the template as it is when its # is taken away, if it is a header or a setting.
+    fn uncommented(line: &str) -> Option<&str> {
+        let line = line.strip_prefix("# ").unwrap_or(line);
+        let is_key = line.split_once(" = ").is_some_and(|(key, _)| is_key(key));
+        (is_key || line.starts_with('[')).then_some(line)
+    }
+
+    fn is_key(word: &str) -> bool {
+        !word.is_empty() && word.bytes().all(|byte| byte == b'_' || byte.is_ascii_lowercase())
+    }
+
+    fn keys() -> Vec<(String, String)> {
+        let keys = known_keys().into_iter().filter(|(table, _)| *table != FILE);
+        keys.map(|(table, key)| (table.to_owned(), key.to_owned())).collect()
+    }
+
+    #[test]
+    fn the_template_names_every_setting_once_with_its_default() {
+        let (mut found, mut table) = (Vec::new(), "");
+        let (mut whole, mut with_defaults) = (String::new(), String::new());
+        for line in TEMPLATE.lines().filter_map(uncommented) {
+            whole += &format!("{line}\n");
+            match line.split_once(" = ") {
+                None => table = line,
+                Some((key, _)) => found.push((table.to_owned(), key.to_owned())),
+            }
+            let is_example = line.split_once(" = ").is_some_and(|(key, _)| WITHOUT_DEFAULT.contains(&key));
+            if table != "[[site]]" && !is_example {
+                with_defaults += &format!("{line}\n");
+            }
+        }
+        found.sort();
+        assert_eq!(found, keys());
+        assert_eq!(parse(&whole).unwrap().seeds.len(), 1, "the examples hold");
+        assert_eq!(format!("{:?}", parse(&with_defaults).unwrap()), format!("{:?}", Settings::default()));
+    }
+
+    /// Table, key and default of each row in docs/settings.md.
+    fn documented() -> Vec<(String, String, String)> {
+        let text = include_str!("../../../../docs/settings.md");
+        let (mut rows, mut table) = (Vec::new(), "");
+        for line in text.lines() {
+            if let Some(header) = line.strip_prefix("## ") {
+                table = header;
+            }
+            let cells: Vec<&str> = line.split(" | ").map(|cell| cell.trim_matches(['|', ' ', '`'])).collect();
+            if let ([key, default, _], true) = (cells.as_slice(), line.starts_with("| `")) {
+                rows.push((table.to_owned(), (*key).to_owned(), (*default).to_owned()));
+            }
+        }
+        rows
+    }
+
+    #[test]
+    fn the_documentation_names_every_setting_once() {
+        let mut found: Vec<_> = documented().into_iter().map(|(table, key, _)| (table, key)).collect();
+        found.sort();
+        assert_eq!(found, keys());
+    }
+
+    #[test]
+    fn the_documentation_says_the_defaults() {
+        let url = "url = \"https://example.org/\"";
+        for (table, key, default) in documented().into_iter().filter(|(_, _, default)| default != "none") {
+            let url = if table == "[[site]]" { url } else { "" };
+            let without = format!("{:?}", parse(&format!("{table}\n{url}\n")).unwrap());
+            let with = format!("{:?}", parse(&format!("{table}\n{url}\n{key} = {default}\n")).unwrap());
+            assert_eq!(with, without, "{key} of {table}");
+        }
+    }
+
+    #[test]
+    fn editing_keeps_comments() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("perennial.toml");
+        fs::write(&path, TEMPLATE).unwrap();
+        edit(&path, |document| {
+            document["warc"]["operator"] = toml_edit::value("A Library");
+            Ok(())
+        })
+        .unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert_eq!(text.matches('#').count(), TEMPLATE.matches('#').count());
+        assert_eq!(Settings::load(&path).unwrap().warc.operator, "A Library");
+    }
+
+    #[test]
+    fn an_edit_that_leaves_a_mistake_changes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("perennial.toml");
+        fs::write(&path, TEMPLATE).unwrap();
+        let edited = edit(&path, |document| {
+            document["warc"]["gzip_level"] = toml_edit::value(10);
+            Ok(())
+        });
+        assert!(format!("{:#}", edited.unwrap_err()).contains("from 1 to 9"));
+        assert_eq!(fs::read_to_string(&path).unwrap(), TEMPLATE);
+    }
+
+    #[test]
+    fn a_misspelt_key_is_named_with_its_line_and_the_nearest_key() {
+        let text = "[crawl]\nrobots = true\n\n[[site]]\nurl = \"https://example.org/\"\nbuget = \"1/1h\"\n";
+        assert_eq!(
+            mistakes(text),
+            "perennial.toml line 6: `buget` is not a setting of [[site]]: did you mean `budget`?"
+        );
+        assert_eq!(
+            mistakes("[crwal]\n"),
+            "perennial.toml line 1: `crwal` is not a setting of perennial.toml: did you mean `crawl`?"
+        );
+        let misplaced = mistakes("[[site]]\nurl = \"https://example.org/\"\nmax_workers = 3\n");
+        assert!(
+            misplaced
+                .ends_with("line 3: `max_workers` is not a setting of [[site]]: it belongs below [crawl]")
+        );
+    }
+
+    #[test]
+    fn a_wrong_value_is_named_with_its_line_and_what_is_allowed() {
+        let crawl = |line: &str| format!("[crawl]\n{line}\n");
+        let site = |line: &str| format!("[[site]]\nurl = \"https://example.org/\"\n{line}\n");
+        let warc = |line: &str| format!("[warc]\n{line}\n");
+        for (text, told) in [
+            (warc("prefix = \"../x\""), "line 2: prefix = \"../x\": it begins file names: use letters"),
+            (warc("gzip_level = 0"), "line 2: gzip_level = 0: write a whole number from 1 to 9"),
+            (warc("gzip_level = 10"), "from 1 to 9"),
+            (warc("compression = \"lzma\""), "compression = \"lzma\": choose gzip or zstd"),
+            (warc("max_file_bytes = \"large\""), "write a number of bytes above 0"),
+            (warc("max_file_bytes = -1"), "write a number of bytes above 0"),
+            (warc("operator = \"a\\nb\""), "write one line of text"),
+            ("[archive]\nformat = 0\n".into(), "line 2: format = 0: write a whole number from 1 to 1"),
+            (crawl("robots = \"yes\""), "robots = \"yes\": write true or false"),
+            (crawl("max_workers = 0"), "write a whole number from 1 to"),
+            (crawl("max_workers = 1.5"), "write a whole number"),
+            (crawl("min_delay_secs = -1"), "write a number from 0 to"),
+            (crawl("delay_factor = nan"), "write a number"),
+            (crawl("delay_factor = inf"), "write a number"),
+            (crawl("head_timeout_secs = 0"), "write a number from 0.001 to"),
+            (crawl("max_delay_secs = 1"), "max_delay_secs = 1: it must not be below min_delay_secs (3)"),
+            (crawl("min_delay_secs = 60"), "min_delay_secs = 60: it must not be above max_delay_secs (30)"),
+            (crawl("budget = \"lots\""), "write it like 1000/1h"),
+            (crawl("budget = \"0/1h\""), "write it like 1000/1h"),
+            (crawl("budget = 5"), "write it as text in quotes"),
+            (crawl("bytes_per_day = \"0MB\""), "write a number of bytes above 0"),
+            (crawl("proxy = \"socks://x\""), "http://proxy.example:3128"),
+            (crawl("user_agent = \"\""), "write one line"),
+            ("crawl = 3\n".into(), "line 1: `crawl` is a table: write [crawl]"),
+            (
+                site("renderer = \"chromiun\""),
+                "line 3: renderer = \"chromiun\": choose auto, layout or chromium",
+            ),
+            (site("scope = \"hosts\""), "choose page, prefix, host or domain"),
+            (site("keep = \"some\""), "choose all or important"),
+            (site("timezone = \"Mars/Base\""), "Europe/Berlin"),
+            (site("weight = 0"), "write a number"),
+            (site("weight = -2.0"), "write a number"),
+            (site("depth = -1"), "write a whole number from 0 to"),
+            (site("include = \"a\""), "write a list of texts"),
+            (site("exclude = [\n  \"fine\",\n  \"(\",\n]"), "line 5: exclude = \"(\": unclosed group"),
+            (site("pin = [\"#a\", \"b:hover\"]"), "line 3: pin = \"b:hover\": only tag, #id, .class"),
+            (site("ignore = \"#a\""), "write a list of texts"),
+            (site("exclude = [3]"), "write it as text in quotes"),
+            (site("url_ = 1"), "did you mean `url`?"),
+            ("[[site]]\nscope = \"page\"\n".into(), "line 1: [[site]] needs a url"),
+            ("[[site]]\nurl = \"ftp://a.org\"\n".into(), "write it like https://example.org/"),
+            ("[site]\nurl = \"https://a.org\"\n".into(), "write [[site]], with two brackets"),
+            ("[crawl\n".into(), "line 1: "),
+        ] {
+            let mistakes = mistakes(&text);
+            assert!(mistakes.contains(told), "{text}\ngives {mistakes}\nand not {told}");
+            assert_eq!(mistakes.lines().count(), 1, "{mistakes}");
+        }
+    }
+
+    #[test]
+    fn all_mistakes_are_told_at_once_in_order_of_their_lines() {
+        let text = "[crawl]\nmax_workers = 0\nbuget = \"1/1h\"\n[warc]\ngzip_level = \"x\"\n";
+        let mistakes = mistakes(text);
+        let lines: Vec<&str> = mistakes.lines().filter_map(|line| line.split(':').next()).collect();
+        assert_eq!(lines, ["perennial.toml line 2", "perennial.toml line 3", "perennial.toml line 5"]);
+    }
+
+    #[test]
+    fn a_wrong_address_hides_no_other_mistake() {
+        let told = mistakes("[[site]]\nurl = \"ftp://a.org/\"\nkeep = \"some\"\nignore = [\"a:b\"]\n");
+        assert_eq!(told.lines().count(), 3, "{told}");
+    }
+
+    #[test]
+    fn no_more_mistakes_are_told_than_a_screen_holds() {
+        let keys: String = (0..5000).map(|n| format!("x{n} = 1\n")).collect();
+        let mistakes = mistakes(&format!("[crawl]\n{keys}"));
+        assert_eq!(mistakes.lines().count(), 21);
+        assert!(mistakes.ends_with("and 4980 more mistakes"), "{mistakes}");
+    }
+
+    #[test]
+    fn an_address_that_is_followed_twice_is_a_mistake() {
+        let text =
+            "[[site]]\nurl = \"https://a.org\"\n[[site]]\nurl = \"https://a.org/\"\nscope = \"page\"\n";
+        assert!(mistakes(text).contains("line 4: url = \"https://a.org/\": another [[site]] has it"));
+    }
+
+    #[test]
+    fn a_later_format_is_refused_before_its_keys_are_looked_at() {
+        let mistakes = mistakes("[archive]\nformat = 2\ncolour = \"red\"\n");
+        assert!(mistakes.contains("install a later perennial") && !mistakes.contains("colour"), "{mistakes}");
+    }
+
+    #[test]
+    fn values_are_typed_once_they_are_loaded() {
+        let settings = parse(
+            "site = [{ url = \"example.org\", bytes_per_day = 5_000, timezone = \"Europe/Berlin\" }]\n\
+             [warc]\nmax_file_bytes = \"1MB\"\n\
+             [crawl]\nrequisite_hours = 2\nmax_head_bytes = 1000\nbudget = \"24/d\"\n",
+        )
+        .unwrap();
+        let seed = settings.seeds.iter().next().unwrap();
+        assert_eq!(
+            (seed.scope.seed.as_str(), seed.allowance.bytes_per_day),
+            ("https://example.org/", Some(5_000))
+        );
+        assert_eq!(seed.clock.as_ref().unwrap().zone(), "Europe/Berlin");
+        assert_eq!(settings.warc.max_file_bytes, 1_000_000);
+        assert_eq!(settings.crawl.requisite_span, perennial_core::time::Span::from_hours(2));
+        assert_eq!(settings.crawl.limits.max_head_bytes, 1000);
+        assert_eq!(settings.crawl.allowance.visits.unwrap().visits, 24.0);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_text_gives_settings_or_mistakes_with_lines(
+            lines in proptest::collection::vec("(\\[\\[site\\]\\]|\\[(crawl|warc|archive|x)\\]|(url|budget|depth|pin|format|site|é) = (\"[^\"]{0,9}\"|-?[0-9]{1,20}|nan|\\[\\]|\\{\\}|true)|\\PC{0,12})", 0..12),
+        ) {
+            let text = lines.join("\n");
+            if let Err(error) = parse(&text) {
+                let told = error.to_string();
+                let is_told = told.lines().all(|line| line.starts_with("perennial.toml "));
+                proptest::prop_assert!(is_told && !told.is_empty(), "{text}\n{told}");
+            }
+        }
+    }
+}

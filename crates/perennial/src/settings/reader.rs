@@ -1,0 +1,403 @@
+//! Tables of a TOML document -> values. What is wrong is noted with its line and reading goes on, so that all mistakes
+//! of a file are told at once.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::{Range, RangeInclusive};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use perennial_core::time::Span;
+use toml_edit::{Array, Item, TableLike, TomlError, Value};
+
+use perennial_core::amounts::parse_bytes;
+
+/// More mistakes than this are counted, not told.
+const MAX_TOLD: usize = 20;
+/// Letters of a wrong value that are shown.
+const MAX_SHOWN: usize = 60;
+/// A key that is longer is like no other.
+const MAX_KEY: usize = 40;
+/// The longest pause and the longest time limit that can be meant, in seconds: 31 years.
+const MAX_SECS: f64 = 1e9;
+
+/// All that is wrong in a settings file, in the order of its lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistakes {
+    path: PathBuf,
+    /// Lines, counted from 1, and what is wrong there.
+    told: Vec<(usize, String)>,
+    n_more: usize,
+}
+
+impl fmt::Display for Mistakes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (n, (line, text)) in self.told.iter().enumerate() {
+            let between = if n > 0 { "\n" } else { "" };
+            write!(f, "{between}{} line {line}: {text}", self.path.display())?;
+        }
+        match self.n_more {
+            0 => Ok(()),
+            n => write!(f, "\nand {n} more mistakes"),
+        }
+    }
+}
+
+impl std::error::Error for Mistakes {}
+
+impl Mistakes {
+    /// A file that is no TOML. Its parser stops at the first mistake.
+    pub(super) fn of_syntax(path: &Path, text: &str, error: &TomlError) -> Mistakes {
+        let start = error.span().map_or(0, |span| span.start);
+        let told = vec![(line_of(text, start), error.message().trim().replace('\n', ", "))];
+        Mistakes { path: path.to_path_buf(), told, n_more: 0 }
+    }
+}
+
+/// The line, counted from 1, of a byte.
+fn line_of(text: &str, at: usize) -> usize {
+    1 + text.as_bytes().iter().take(at).filter(|byte| **byte == b'\n').count()
+}
+
+/// What is wrong at one place.
+enum Wrong {
+    /// In words.
+    Value(String),
+    /// A key that a table does not know.
+    Key { table: &'static str, key: String },
+}
+
+/// What is noted while a file is read.
+pub(super) struct Notes<'a> {
+    text: &'a str,
+    /// Bytes at which something is wrong, and what.
+    wrong: Vec<(usize, Wrong)>,
+    /// Every key that was asked for, with its table.
+    keys: BTreeSet<Key>,
+}
+
+/// A table's name and a key in it.
+pub(super) type Key = (&'static str, &'static str);
+
+impl<'a> Notes<'a> {
+    pub(super) fn new(text: &'a str) -> Notes<'a> {
+        Notes { text, wrong: Vec::new(), keys: BTreeSet::new() }
+    }
+
+    /// Every key that was asked for, with its table.
+    pub(super) fn into_keys(self) -> BTreeSet<Key> {
+        self.keys
+    }
+
+    /// Reads a table and notes its keys that `read` did not ask for.
+    pub(super) fn read<T>(
+        &mut self,
+        name: &'static str,
+        table: Option<&'a dyn TableLike>,
+        span: Option<Range<usize>>,
+        read: impl FnOnce(&mut Reader<'_, 'a>) -> T,
+    ) -> T {
+        let mut reader = Reader { table, span, notes: self, asked: Vec::new() };
+        let value = read(&mut reader);
+        let asked = reader.asked;
+        for (key, item) in table.into_iter().flat_map(|table| table.iter()) {
+            if !asked.contains(&key) {
+                let span = table.and_then(|table| table.get_key_value(key)?.0.span()).or(item.span());
+                let at = span.map_or(0, |span| span.start);
+                self.wrong.push((at, Wrong::Key { table: name, key: key.to_owned() }));
+            }
+        }
+        self.keys.extend(asked.into_iter().map(|key| (name, key)));
+        value
+    }
+
+    fn wrong(&mut self, span: Option<Range<usize>>, text: String) {
+        self.wrong.push((span.map_or(0, |span| span.start), Wrong::Value(text)));
+    }
+
+    /// The text of a value, cut where it is long.
+    fn source(&self, span: Option<Range<usize>>) -> String {
+        let source = span.and_then(|span| self.text.get(span)).unwrap_or_default();
+        let line = source.lines().next().unwrap_or_default();
+        let is_whole = line.len() == source.len() && line.chars().count() <= MAX_SHOWN;
+        let shown: String = line.chars().take(MAX_SHOWN).collect();
+        if is_whole { shown } else { shown + "..." }
+    }
+
+    /// All that was noted; `all_keys` are the keys of every table.
+    pub(super) fn into_mistakes(
+        mut self,
+        path: &Path,
+        all_keys: impl FnOnce() -> BTreeSet<Key>,
+    ) -> Option<Mistakes> {
+        if self.wrong.is_empty() {
+            return None;
+        }
+        let keys = all_keys();
+        self.wrong.sort_by_key(|(at, _)| *at);
+        let n_more = self.wrong.len().saturating_sub(MAX_TOLD);
+        let told = self.wrong.iter().take(MAX_TOLD);
+        let told = told.map(|(at, wrong)| (line_of(self.text, *at), wrong.in_words(&keys))).collect();
+        Some(Mistakes { path: path.to_path_buf(), told, n_more })
+    }
+}
+
+impl Wrong {
+    fn in_words(&self, keys: &BTreeSet<Key>) -> String {
+        let (table, key) = match self {
+            Wrong::Value(text) => return text.clone(),
+            Wrong::Key { table, key } => (table, key),
+        };
+        let own = keys.iter().filter(|(of, _)| of == table).map(|(_, key)| *key);
+        let elsewhere = keys.iter().find(|(of, name)| name == key && of.starts_with('[')).map(|(of, _)| *of);
+        let cure = match (elsewhere, nearest(key, own)) {
+            (Some(table), _) => format!("it belongs below {table}"),
+            (None, Some(near)) => format!("did you mean `{near}`?"),
+            (None, None) => "docs/settings.md names those that there are".to_owned(),
+        };
+        let shown: String = key.chars().take(MAX_SHOWN).collect();
+        format!("`{shown}` is not a setting of {table}: {cure}")
+    }
+}
+
+/// The candidate that is most like a misspelt word, if any is like it.
+pub(super) fn nearest<'c>(word: &str, candidates: impl Iterator<Item = &'c str>) -> Option<&'c str> {
+    let n_letters = word.chars().count();
+    if n_letters > MAX_KEY {
+        return None;
+    }
+    let distances = candidates.map(|candidate| (distance(word, candidate), candidate));
+    let (least, candidate) = distances.min_by_key(|(distance, _)| *distance)?;
+    (least <= (n_letters / 3).max(1)).then_some(candidate)
+}
+
+/// Letters to insert, to delete, to replace, or neighbours to swap, until one word is the other.
+fn distance(before: &str, after: &str) -> usize {
+    let (before, after): (Vec<char>, Vec<char>) = (before.chars().collect(), after.chars().collect());
+    let mut rows: Vec<Vec<usize>> = vec![(0..=after.len()).collect()];
+    for (i, letter) in before.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, other) in after.iter().enumerate() {
+            let replaced = rows[i][j] + usize::from(letter != other);
+            let mut least = replaced.min(rows[i][j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && before[i - 1] == *other && after[j - 1] == *letter {
+                least = least.min(rows[i - 1][j - 1] + 1);
+            }
+            row.push(least);
+        }
+        rows.push(row);
+    }
+    rows[before.len()][after.len()]
+}
+
+/// Reads one table, key by key. A key that is not there gives the default, and so does one whose value is wrong, because
+/// then the file is refused as a whole.
+pub(super) struct Reader<'n, 'a> {
+    table: Option<&'a dyn TableLike>,
+    /// Where the table begins.
+    span: Option<Range<usize>>,
+    notes: &'n mut Notes<'a>,
+    asked: Vec<&'static str>,
+}
+
+impl<'a> Reader<'_, 'a> {
+    fn item(&mut self, key: &'static str) -> Option<&'a Item> {
+        self.asked.push(key);
+        self.table?.get(key)
+    }
+
+    /// Notes that the value of a key is wrong, and what would be right.
+    pub(super) fn refuse(&mut self, key: &str, cure: &str) {
+        let span = self.table.and_then(|table| table.get(key)).and_then(Item::span);
+        self.refuse_at(key, span, cure);
+    }
+
+    fn refuse_at(&mut self, key: &str, span: Option<Range<usize>>, cure: &str) {
+        let source = self.notes.source(span.clone());
+        self.notes.wrong(span, format!("{key} = {source}: {cure}"));
+    }
+
+    /// The value of a key, if it is there and `convert` makes something of it; else the cure is noted.
+    fn value<T>(
+        &mut self,
+        key: &'static str,
+        cure: impl FnOnce() -> String,
+        convert: impl FnOnce(&Item) -> Option<T>,
+    ) -> Option<T> {
+        let item = self.item(key)?;
+        let value = convert(item);
+        if value.is_none() {
+            self.refuse_at(key, item.span(), &cure());
+        }
+        value
+    }
+
+    pub(super) fn bool(&mut self, key: &'static str, default: bool) -> bool {
+        self.value(key, || "write true or false".into(), Item::as_bool).unwrap_or(default)
+    }
+
+    /// One line of text.
+    pub(super) fn text(&mut self, key: &'static str) -> Option<String> {
+        let line =
+            |item: &Item| Some(item.as_str()?.to_owned()).filter(|text| !text.contains(char::is_control));
+        self.value(key, || "write one line of text in quotes".into(), line)
+    }
+
+    /// A whole number.
+    pub(super) fn whole<T: TryFrom<i64>>(
+        &mut self,
+        key: &'static str,
+        range: RangeInclusive<i64>,
+    ) -> Option<T> {
+        let cure = || format!("write a whole number from {} to {}", range.start(), range.end());
+        let number = |item: &Item| T::try_from(item.as_integer().filter(|n| range.contains(n))?).ok();
+        self.value(key, cure, number)
+    }
+
+    /// A number, whole or not.
+    pub(super) fn number(&mut self, key: &'static str, range: RangeInclusive<f64>) -> Option<f64> {
+        let cure = || format!("write a number from {} to {}", range.start(), range.end());
+        self.value(key, cure, |item| number_of(item).filter(|number| range.contains(number)))
+    }
+
+    /// A length of time in units of so many seconds.
+    pub(super) fn span(&mut self, key: &'static str, unit_secs: f64, default: Span) -> Span {
+        let number = self.number(key, 0.0..=MAX_SECS / unit_secs);
+        number.map_or(default, |number| Span::from_millis((number * unit_secs * 1000.0) as i64))
+    }
+
+    /// A time limit in seconds.
+    pub(super) fn timeout(&mut self, key: &'static str, default: Duration) -> Duration {
+        self.number(key, 0.001..=MAX_SECS / 100.0).map_or(default, Duration::from_secs_f64)
+    }
+
+    /// Bytes: a whole number, or text such as `200MB`.
+    pub(super) fn bytes(&mut self, key: &'static str) -> Option<u64> {
+        let bytes = |item: &Item| match item.as_str() {
+            Some(text) => parse_bytes(text).ok(),
+            None => u64::try_from(item.as_integer()?).ok(),
+        };
+        let cure = || "write a number of bytes above 0, such as 1000, \"200MB\" or \"1GiB\"".into();
+        self.value(key, cure, |item| bytes(item).filter(|bytes| *bytes > 0))
+    }
+
+    /// Text that `parse` understands; its error names what would be right.
+    pub(super) fn parsed<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Option<T> {
+        let item = self.item(key)?;
+        let parsed = match item.as_str() {
+            Some(text) => parse(text),
+            None => Err("write it as text in quotes".to_owned()),
+        };
+        parsed.map_err(|cure| self.refuse_at(key, item.span(), &cure)).ok()
+    }
+
+    /// A list of texts that `parse` understands.
+    pub(super) fn list<T>(&mut self, key: &'static str, parse: impl Fn(&str) -> Result<T, String>) -> Vec<T> {
+        let Some(item) = self.item(key) else { return Vec::new() };
+        let Some(array) = item.as_array() else {
+            self.refuse_at(key, item.span(), "write a list of texts, such as [\"one\", \"another\"]");
+            return Vec::new();
+        };
+        self.elements(key, array, parse)
+    }
+
+    fn elements<T>(&mut self, key: &str, array: &Array, parse: impl Fn(&str) -> Result<T, String>) -> Vec<T> {
+        let mut values = Vec::with_capacity(array.len());
+        for element in array {
+            match element.as_str().ok_or_else(|| "write it as text in quotes".to_owned()).and_then(&parse) {
+                Ok(value) => values.push(value),
+                Err(cure) => self.refuse_at(key, element.span(), &cure),
+            }
+        }
+        values
+    }
+
+    /// A table within; one that is not there has only defaults.
+    pub(super) fn table<T>(
+        &mut self,
+        key: &'static str,
+        name: &'static str,
+        read: impl FnOnce(&mut Reader<'_, 'a>) -> T,
+    ) -> T {
+        let item = self.item(key);
+        let table = item.and_then(Item::as_table_like);
+        let span = item.and_then(Item::span);
+        if item.is_some() && table.is_none() {
+            self.notes
+                .wrong(span.clone(), format!("`{key}` is a table: write {name} and its settings below"));
+        }
+        self.notes.read(name, table, span, read)
+    }
+
+    /// Any number of tables of one kind; those of which `read` makes nothing are left out.
+    pub(super) fn tables<T>(
+        &mut self,
+        key: &'static str,
+        name: &'static str,
+        mut read: impl FnMut(&mut Reader<'_, 'a>) -> Option<T>,
+    ) -> Vec<T> {
+        let Some(item) = self.item(key) else { return Vec::new() };
+        let tables: Option<Vec<(&'a dyn TableLike, _)>> = match item {
+            Item::ArrayOfTables(tables) => {
+                Some(tables.iter().map(|table| (table as &dyn TableLike, table.span())).collect())
+            }
+            Item::Value(Value::Array(array)) => {
+                let inline =
+                    |value: &'a Value| Some((value.as_inline_table()? as &dyn TableLike, value.span()));
+                array.iter().map(inline).collect()
+            }
+            _ => None,
+        };
+        let Some(tables) = tables else {
+            self.notes.wrong(item.span(), format!("write {name}, with two brackets on each side"));
+            return Vec::new();
+        };
+        tables
+            .into_iter()
+            .filter_map(|(table, span)| self.notes.read(name, Some(table), span, &mut read))
+            .collect()
+    }
+
+    /// Whether the key is in the file.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.table.is_some_and(|table| table.contains_key(key))
+    }
+
+    /// Notes that something is missing in the table.
+    pub(super) fn lacks(&mut self, text: &str) {
+        self.notes.wrong(self.span.clone(), text.to_owned());
+    }
+}
+
+fn number_of(item: &Item) -> Option<f64> {
+    match item.as_value()? {
+        Value::Integer(number) => Some(*number.value() as f64),
+        Value::Float(number) => Some(*number.value()).filter(|number| number.is_finite()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_word_is_found_and_nothing_far() {
+        let keys = ["budget", "bytes_per_day", "depth", "weight"];
+        for (word, near) in [
+            ("buget", Some("budget")),
+            ("budgte", Some("budget")),
+            ("dept", Some("depth")),
+            ("wieght", Some("weight")),
+            ("byte_per_day", Some("bytes_per_day")),
+            ("colour", None),
+            ("", None),
+        ] {
+            assert_eq!(nearest(word, keys.into_iter()), near, "{word}");
+        }
+    }
+}

@@ -1,0 +1,659 @@
+//! `[[site]]` of perennial.toml <-> seeds: what the user follows, found by address and by number.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use anyhow::{Context, bail};
+use perennial_core::amounts::{write_budget, write_bytes};
+use perennial_core::canonical;
+use perennial_core::scope::{Scope, ScopeError, ScopeKind, bare_host};
+use perennial_core::segment::{Pin, SegmentConfig, Selector};
+use perennial_core::time::LocalClock;
+use regex::Regex;
+use serde::{Serialize, Serializer};
+use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
+use url::Url;
+
+use super::crawl::Allowance;
+use super::reader::Reader;
+use super::{edit, one_of};
+
+/// Share of a page's importance that its pinned blocks have together.
+pub const PINNED_SHARE: f32 = 0.9;
+/// Weights lie within these bounds.
+const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
+const MAX_DEPTH: i64 = u32::MAX as i64;
+
+/// `[[site]]`: where to start, what belongs to it, and how it is treated.
+#[derive(Debug, Clone)]
+pub struct Seed {
+    /// What belongs to it.
+    pub scope: Scope,
+    /// Links followed from it, where the user says so; else `[crawl]` decides.
+    pub depth: Option<u32>,
+    /// How much it matters beside other sites.
+    pub weight: f64,
+    /// The clock of the zone by whose days it publishes.
+    pub clock: Option<Arc<LocalClock>>,
+    /// What draws its pages.
+    pub renderer: Renderer,
+    /// Whether its host may have a private or loopback address.
+    pub allow_private: bool,
+    /// What may be spent on it.
+    pub allowance: Allowance,
+    /// Which versions are stored with their bytes.
+    pub keep: Keep,
+    /// Which parts of its pages count, and which do not.
+    pub parts: Parts,
+}
+
+/// Parts of a site's pages that the user treats apart, found by CSS selectors.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Parts {
+    pin: Vec<Selector>,
+    ignore: Vec<Selector>,
+    /// How pages are cut; `None` where no part is named.
+    config: Option<SegmentConfig>,
+}
+
+impl Parts {
+    /// Blocks that stand mostly inside a match of `pin` have, all together, [`PINNED_SHARE`] of their page's importance.
+    /// What matches `ignore` is not looked at.
+    pub fn new(pin: Vec<Selector>, ignore: Vec<Selector>) -> Parts {
+        let all = pin.iter().cloned().reduce(|all, selector| all.or(&selector));
+        let config = SegmentConfig {
+            pins: all.map(|selector| Pin { selector, importance: PINNED_SHARE }).into_iter().collect(),
+            ignored: ignore.clone(),
+            ..SegmentConfig::default()
+        };
+        let is_usual = pin.is_empty() && ignore.is_empty();
+        Parts { pin, ignore, config: (!is_usual).then_some(config) }
+    }
+}
+
+/// What draws the pages of a site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Renderer {
+    /// A browser where a page is empty without its scripts, else the embedded engine.
+    #[default]
+    Auto,
+    /// The embedded engine, which runs no scripts.
+    Layout,
+    /// A browser.
+    Chromium,
+}
+
+impl Renderer {
+    const NAMES: [(&'static str, Renderer); 3] =
+        [("auto", Renderer::Auto), ("layout", Renderer::Layout), ("chromium", Renderer::Chromium)];
+}
+
+/// Which versions of a page are stored with their bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Keep {
+    /// All of them.
+    #[default]
+    All,
+    /// Those worth indexing; of the others what changed.
+    Important,
+}
+
+impl Keep {
+    const NAMES: [(&'static str, Keep); 2] = [("all", Keep::All), ("important", Keep::Important)];
+}
+
+impl FromStr for Renderer {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Renderer, String> {
+        one_of(text, &Renderer::NAMES)
+    }
+}
+
+impl FromStr for Keep {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Keep, String> {
+        one_of(text, &Keep::NAMES)
+    }
+}
+
+impl fmt::Display for Renderer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(name_of(*self, &Renderer::NAMES))
+    }
+}
+
+impl fmt::Display for Keep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(name_of(*self, &Keep::NAMES))
+    }
+}
+
+fn name_of<T: PartialEq>(choice: T, names: &[(&'static str, T)]) -> &'static str {
+    names.iter().find(|(_, named)| *named == choice).map_or("", |(name, _)| name)
+}
+
+/// Clocks by zone: sites share few, and each takes a while to make.
+#[derive(Default)]
+struct Zones(HashMap<String, Arc<LocalClock>>);
+
+impl Zones {
+    fn clock(&mut self, zone: &str) -> Result<Arc<LocalClock>, String> {
+        if let Some(clock) = self.0.get(zone) {
+            return Ok(clock.clone());
+        }
+        let clock = parse_zone(zone)?;
+        self.0.insert(zone.to_owned(), clock.clone());
+        Ok(clock)
+    }
+}
+
+/// The address of a seed in its canonical form; https where no scheme is given.
+pub fn parse_address(text: &str) -> Result<Url, String> {
+    let cure = || format!("`{text}` is not an http or https address: write it like https://example.org/");
+    canonical::parse(text).ok_or_else(cure)
+}
+
+/// A regular expression; the error is one line.
+pub fn parse_pattern(text: &str) -> Result<Regex, String> {
+    Regex::new(text).map_err(|error| {
+        let text = error.to_string();
+        let last = text.lines().last().unwrap_or_default();
+        last.trim_start_matches("error: ").to_owned() + "; write a regular expression such as '\\.pdf$'"
+    })
+}
+
+/// A CSS selector.
+pub fn parse_selector(text: &str) -> Result<Selector, String> {
+    Selector::parse(text).map_err(|error| error.reason.to_owned())
+}
+
+/// The clock of a zone by its IANA name.
+pub fn parse_zone(text: &str) -> Result<Arc<LocalClock>, String> {
+    LocalClock::of_zone(text).map(Arc::new).map_err(|error| error.to_string())
+}
+
+/// How much a site matters beside others.
+pub fn parse_weight(text: &str) -> Result<f64, String> {
+    let weight = text.parse().ok().filter(|weight| WEIGHTS.contains(weight));
+    weight.ok_or_else(|| format!("write a number from {} to {}", WEIGHTS.start(), WEIGHTS.end()))
+}
+
+impl Seed {
+    /// A whole host by the default rules.
+    pub fn of_host(url: Url) -> Seed {
+        let (include, exclude) = (Vec::new(), Vec::new());
+        Seed {
+            scope: Scope { kind: ScopeKind::Host, seed: url, include, exclude, max_depth: None },
+            depth: None,
+            weight: 1.0,
+            clock: None,
+            renderer: Renderer::default(),
+            allow_private: false,
+            allowance: Allowance::default(),
+            keep: Keep::default(),
+            parts: Parts::default(),
+        }
+    }
+
+    /// `None`: its address is missing or wrong, and that is noted.
+    fn read(reader: &mut Reader<'_, '_>, max_depth: u32, zones: &mut Zones) -> Option<Seed> {
+        if !reader.has("url") {
+            reader.lacks("[[site]] needs a url, such as url = \"https://example.org/\"");
+        }
+        let url = reader.parsed("url", parse_address);
+        let kind = reader.parsed("scope", |text| text.parse().map_err(|error: ScopeError| error.to_string()));
+        let include = reader.list("include", parse_pattern);
+        let exclude = reader.list("exclude", parse_pattern);
+        let depth = reader.whole("depth", 0..=MAX_DEPTH);
+        let seed = Seed {
+            weight: reader.number("weight", WEIGHTS).unwrap_or(1.0),
+            clock: reader.parsed("timezone", |zone| zones.clock(zone)),
+            renderer: reader.parsed("renderer", str::parse).unwrap_or_default(),
+            allow_private: reader.bool("allow_private", false),
+            allowance: Allowance::read(reader),
+            keep: reader.parsed("keep", str::parse).unwrap_or_default(),
+            parts: Parts::new(reader.list("pin", parse_selector), reader.list("ignore", parse_selector)),
+            depth,
+            // Last, so that a wrong address hides no other mistake of the table.
+            ..Seed::of_host(url?)
+        };
+        let scope = Scope {
+            kind: kind.unwrap_or_default(),
+            include,
+            exclude,
+            max_depth: Some(depth.unwrap_or(max_depth)),
+            ..seed.scope
+        };
+        Some(Seed { scope, ..seed })
+    }
+}
+
+/// A seed as data, with the keys of perennial.toml.
+#[derive(Serialize)]
+struct Row<'a> {
+    url: &'a str,
+    scope: &'static str,
+    include: Vec<&'a str>,
+    exclude: Vec<&'a str>,
+    depth: Option<u32>,
+    weight: f64,
+    timezone: Option<&'a str>,
+    renderer: String,
+    allow_private: bool,
+    budget: Option<String>,
+    bytes_per_day: Option<String>,
+    keep: String,
+    pin: Vec<String>,
+    ignore: Vec<String>,
+}
+
+impl Serialize for Seed {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Row {
+            url: self.scope.seed.as_str(),
+            scope: self.scope.kind.name(),
+            include: self.scope.include.iter().map(Regex::as_str).collect(),
+            exclude: self.scope.exclude.iter().map(Regex::as_str).collect(),
+            depth: self.depth,
+            weight: self.weight,
+            timezone: self.clock.as_ref().map(|clock| clock.zone()),
+            renderer: self.renderer.to_string(),
+            allow_private: self.allow_private,
+            budget: self.allowance.visits.map(write_budget),
+            bytes_per_day: self.allowance.bytes_per_day.map(write_bytes),
+            keep: self.keep.to_string(),
+            pin: self.parts.pin.iter().map(Selector::to_string).collect(),
+            ignore: self.parts.ignore.iter().map(Selector::to_string).collect(),
+        }
+        .serialize(serializer)
+    }
+}
+
+/// All seeds of an archive in the order of the file, found by address and by number.
+///
+/// A crawl asks for the owner of every link that it finds, so nothing here walks over all seeds: an address leads to the
+/// seeds of its host, and of each domain that its host is in.
+#[derive(Debug, Clone, Default)]
+pub struct Seeds {
+    all: Vec<Seed>,
+    /// The first seed with exactly this address.
+    by_url: HashMap<Url, usize>,
+    /// Seeds that reach further than themselves, by host without `www.`; ascending.
+    by_host: HashMap<String, Vec<usize>>,
+    /// Seeds that reach into hosts below theirs; ascending.
+    by_domain: HashMap<String, Vec<usize>>,
+    numbers: Vec<i64>,
+    by_number: HashMap<i64, usize>,
+    /// Whether any of them names parts of its pages.
+    has_parts: bool,
+}
+
+impl Seeds {
+    /// Every `[[site]]` of the file.
+    pub(super) fn read(reader: &mut Reader<'_, '_>, max_depth: u32) -> Seeds {
+        let (mut zones, mut known) = (Zones::default(), HashSet::new());
+        let all = reader.tables("site", "[[site]]", |reader| {
+            let seed = Seed::read(reader, max_depth, &mut zones)?;
+            if !known.insert(seed.scope.seed.clone()) {
+                reader.refuse("url", "another [[site]] has it: leave one of the two out");
+            }
+            Some(seed)
+        });
+        Seeds::new(all)
+    }
+
+    /// These seeds, without numbers.
+    pub fn new(all: Vec<Seed>) -> Seeds {
+        let has_parts = all.iter().any(|seed| seed.parts.config.is_some());
+        let mut seeds = Seeds { all, has_parts, ..Seeds::default() };
+        for (at, Seed { scope, .. }) in seeds.all.iter().enumerate() {
+            seeds.by_url.entry(scope.seed.clone()).or_insert(at);
+            let by_host = match scope.kind {
+                ScopeKind::Page => continue,
+                ScopeKind::Prefix | ScopeKind::Host => &mut seeds.by_host,
+                ScopeKind::Domain => &mut seeds.by_domain,
+            };
+            by_host.entry(bare_host(&scope.seed).to_owned()).or_default().push(at);
+        }
+        seeds
+    }
+
+    /// The same seeds with the numbers by which the state knows them, in their order; 0 for one that it does not know yet.
+    pub fn numbered(self, numbers: Vec<i64>) -> Seeds {
+        let known = numbers.iter().enumerate().filter(|(_, number)| **number != 0);
+        let by_number = known.map(|(at, &number)| (number, at)).collect();
+        Seeds { numbers, by_number, ..self }
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> std::slice::Iter<'_, Seed> {
+        self.all.iter()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether nothing is followed.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The seed with exactly this address.
+    pub fn with_url(&self, url: &Url) -> Option<&Seed> {
+        self.all.get(*self.by_url.get(url)?)
+    }
+
+    /// The seeds that have numbers, with these.
+    pub fn iter_numbered(&self) -> impl Iterator<Item = (i64, &Seed)> {
+        self.numbers.iter().copied().zip(&self.all)
+    }
+
+    /// The seed of this number.
+    pub fn with_number(&self, number: i64) -> Option<&Seed> {
+        self.all.get(*self.by_number.get(&number)?)
+    }
+
+    /// The number of the seed that an address belongs to: that of its finder, else the first in the file.
+    pub fn owner(&self, url: &Url, depth: u32, finder: i64) -> Option<i64> {
+        if self.with_number(finder).is_some_and(|seed| seed.scope.contains(url, depth)) {
+            return Some(finder);
+        }
+        self.numbers.get(self.first_with(url, depth)?).copied()
+    }
+
+    /// The seed whose rules hold for a page, however it was found: of those that it belongs to, the one whose address
+    /// begins most like the page's.
+    pub fn of_page(&self, url: &Url) -> Option<&Seed> {
+        if let Some(seed) = self.with_url(url) {
+            return Some(seed);
+        }
+        let n_alike = |at: &usize| {
+            let seed = self.all.get(*at).map_or("", |seed| seed.scope.seed.as_str());
+            let n_letters = seed.bytes().zip(url.as_str().bytes()).take_while(|(a, b)| a == b).count();
+            (n_letters, std::cmp::Reverse(*at))
+        };
+        let owners = self.near(url).flatten().copied().filter(|at| self.contains(*at, url, 0));
+        self.all.get(owners.max_by_key(n_alike)?)
+    }
+
+    /// How the user wants a page to be cut into blocks; `None`: as usual.
+    pub fn segment_config(&self, url: &str) -> Option<&SegmentConfig> {
+        let url = Url::parse(url).ok().filter(|_| self.has_parts)?;
+        self.of_page(&url)?.parts.config.as_ref()
+    }
+
+    /// The place of the first seed that an address belongs to.
+    fn first_with(&self, url: &Url, depth: u32) -> Option<usize> {
+        let first = |places: &[usize]| places.iter().copied().find(|at| self.contains(*at, url, depth));
+        let found = self.near(url).filter_map(first);
+        found.chain(self.by_url.get(url).copied()).min()
+    }
+
+    fn contains(&self, at: usize, url: &Url, depth: u32) -> bool {
+        self.all.get(at).is_some_and(|seed| seed.scope.contains(url, depth))
+    }
+
+    /// The seeds that an address may belong to: those of its host, of its domain, of the domain above...
+    fn near(&self, url: &Url) -> impl Iterator<Item = &[usize]> {
+        let host = bare_host(url);
+        let above = host.match_indices('.').map(move |(dot, _)| &host[dot + 1..]);
+        let of_domains = std::iter::once(host).chain(above).filter_map(|domain| self.by_domain.get(domain));
+        self.by_host.get(host).into_iter().chain(of_domains).map(Vec::as_slice)
+    }
+}
+
+/// Writes seeds into perennial.toml. One whose address is there already is changed in its place; comments stay.
+pub fn follow(path: &Path, seeds: &[Seed]) -> anyhow::Result<()> {
+    edit(path, |document| {
+        let sites = sites_of(document)?;
+        let mut places = HashMap::new();
+        for (at, table) in sites.iter().enumerate() {
+            places.extend(address_of(table).map(|url| (url, at)));
+        }
+        for seed in seeds {
+            let table = to_toml(seed);
+            match places.get(&seed.scope.seed).and_then(|at| sites.get_mut(*at)) {
+                Some(before) => replace(before, &table),
+                None => {
+                    places.insert(seed.scope.seed.clone(), sites.len());
+                    sites.push(table);
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Gives a table the keys and values of another one; comments above keys that both have stay.
+fn replace(table: &mut Table, after: &Table) {
+    table.retain(|key, _| after.contains_key(key));
+    for (key, item) in after {
+        table[key] = item.clone();
+    }
+}
+
+/// Takes seeds out of perennial.toml; if one is not there, nothing is changed.
+pub fn unfollow(path: &Path, urls: &[Url]) -> anyhow::Result<()> {
+    edit(path, |document| {
+        let sites = sites_of(document)?;
+        let followed: HashSet<Url> = sites.iter().filter_map(address_of).collect();
+        if let Some(stranger) = urls.iter().find(|url| !followed.contains(url)) {
+            bail!("{stranger} is not followed: `perennial list` shows the sites that are");
+        }
+        let urls: HashSet<&Url> = urls.iter().collect();
+        sites.retain(|table| address_of(table).is_none_or(|url| !urls.contains(&url)));
+        Ok(())
+    })
+}
+
+/// All `[[site]]`, also where they are written as one list.
+fn sites_of(document: &mut DocumentMut) -> anyhow::Result<&mut ArrayOfTables> {
+    let item = document.entry("site").or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
+    if let Ok(tables) = std::mem::take(item).into_array_of_tables() {
+        *item = Item::ArrayOfTables(tables);
+    }
+    item.as_array_of_tables_mut().context("`site` in perennial.toml is no list of tables: write [[site]]")
+}
+
+fn address_of(table: &Table) -> Option<Url> {
+    canonical::parse(table.get("url")?.as_str()?)
+}
+
+/// Only what differs from the defaults is written.
+fn to_toml(seed: &Seed) -> Table {
+    let usual = Seed::of_host(seed.scope.seed.clone());
+    let mut table = Table::new();
+    let mut put = |key: &str, item: Option<Item>| {
+        if let Some(item) = item {
+            table[key] = item;
+        }
+    };
+    let patterns = |rules: &[Regex]| list(rules.iter().map(Regex::as_str));
+    put("url", Some(value(seed.scope.seed.as_str())));
+    put("scope", Some(value(seed.scope.kind.name())));
+    put("include", patterns(&seed.scope.include));
+    put("exclude", patterns(&seed.scope.exclude));
+    put("depth", seed.depth.map(|depth| value(i64::from(depth))));
+    put("weight", (seed.weight != usual.weight).then(|| value(seed.weight)));
+    put("timezone", seed.clock.as_ref().map(|clock| value(clock.zone())));
+    put("renderer", (seed.renderer != usual.renderer).then(|| value(seed.renderer.to_string())));
+    put("allow_private", seed.allow_private.then(|| value(true)));
+    put("budget", seed.allowance.visits.map(|budget| value(write_budget(budget))));
+    put("bytes_per_day", seed.allowance.bytes_per_day.map(|bytes| value(write_bytes(bytes))));
+    put("keep", (seed.keep != usual.keep).then(|| value(seed.keep.to_string())));
+    let selectors = |selectors: &[Selector]| list(selectors.iter().map(Selector::to_string));
+    put("pin", selectors(&seed.parts.pin));
+    put("ignore", selectors(&seed.parts.ignore));
+    table
+}
+
+fn list(texts: impl Iterator<Item = impl Into<toml_edit::Value>>) -> Option<Item> {
+    let array: Array = texts.collect();
+    (!array.is_empty()).then(|| value(array))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn address() -> impl Strategy<Value = String> {
+        let host = prop::sample::select(vec![
+            "a.org",
+            "www.a.org",
+            "b.a.org",
+            "c.b.a.org",
+            "www.b.a.org",
+            "xa.org",
+            "org",
+            "10.0.0.1",
+        ]);
+        let port = prop::sample::select(vec!["", ":8080"]);
+        let path = prop::sample::select(vec!["/", "/x/", "/x/y", "/x/y/z?q", "/xy"]);
+        (host, port, path).prop_map(|(host, port, path)| format!("http://{host}{port}{path}"))
+    }
+
+    fn seeds() -> impl Strategy<Value = Vec<Seed>> {
+        let kind = prop::sample::select(ScopeKind::ALL.to_vec());
+        let seed = (address(), kind, 0..3u32, any::<bool>()).prop_map(|(url, kind, depth, is_narrow)| {
+            let seed = Seed::of_host(Url::parse(&url).unwrap());
+            let exclude = if is_narrow { vec![Regex::new("/y").unwrap()] } else { Vec::new() };
+            Seed { scope: Scope { kind, exclude, max_depth: Some(depth), ..seed.scope }, ..seed }
+        });
+        prop::collection::vec(seed, 0..12)
+    }
+
+    /// What `Seeds` answers, by asking one seed after the other.
+    fn owner_by_scan(seeds: &Seeds, url: &Url, depth: u32, finder: i64) -> Option<i64> {
+        let mut all: Vec<(i64, &Seed)> = seeds.iter_numbered().collect();
+        all.sort_by_key(|(number, _)| *number != finder);
+        all.into_iter().find(|(_, seed)| seed.scope.contains(url, depth)).map(|(number, _)| number)
+    }
+
+    proptest! {
+        #[test]
+        fn the_owner_is_the_one_that_a_scan_finds(
+            all in seeds(), urls in prop::collection::vec(address(), 1..8), depth in 0..4u32, finder in 0..14i64,
+        ) {
+            let numbers: Vec<i64> = (1..=all.len() as i64).rev().collect();
+            let seeds = Seeds::new(all).numbered(numbers);
+            for url in urls {
+                let url = Url::parse(&url).unwrap();
+                prop_assert_eq!(
+                    seeds.owner(&url, depth, finder), owner_by_scan(&seeds, &url, depth, finder), "{}", url
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn the_rules_of_the_nearest_seed_hold_for_a_page() {
+        let seed = |url: &str, kind| {
+            let seed = Seed::of_host(Url::parse(url).unwrap());
+            Seed { scope: Scope { kind, ..seed.scope }, ..seed }
+        };
+        let seeds = Seeds::new(vec![
+            seed("http://a.org/", ScopeKind::Domain),
+            seed("http://a.org/news/", ScopeKind::Prefix),
+            seed("http://a.org/news/today", ScopeKind::Page),
+        ]);
+        for (url, place) in [
+            ("http://a.org/x", Some(0)),
+            ("http://b.a.org/news/1", Some(0)),
+            ("http://a.org/news/1", Some(1)),
+            ("http://a.org/news/today", Some(2)),
+            ("http://b.org/", None),
+        ] {
+            let found = seeds.of_page(&Url::parse(url).unwrap()).map(|seed| &seed.scope.seed);
+            assert_eq!(found, place.map(|place: usize| &seeds.all[place].scope.seed), "{url}");
+        }
+    }
+
+    #[test]
+    fn a_seed_is_found_by_its_number() {
+        let all = ["http://a.org/", "http://b.org/"].map(|url| Seed::of_host(Url::parse(url).unwrap()));
+        let seeds = Seeds::new(all.to_vec());
+        assert!(seeds.with_number(0).is_none(), "numbers come with the state");
+        let seeds = seeds.numbered(vec![7, 3]);
+        assert_eq!(seeds.with_number(3).unwrap().scope.seed.as_str(), "http://b.org/");
+        assert!(seeds.with_number(1).is_none());
+    }
+
+    fn file(text: &str) -> (tempfile::TempDir, std::path::PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("perennial.toml");
+        std::fs::write(&path, text).unwrap();
+        (dir, path)
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let (_dir, path) = file("# kept\n[[site]]\n# kept too\nurl = \"http://a.org\"\nweight = 3\n");
+        let plain = Seed::of_host(parse_address("a.org").unwrap());
+        let seed = Seed {
+            scope: Scope {
+                kind: ScopeKind::Prefix,
+                include: vec![parse_pattern("a\\.b").unwrap()],
+                exclude: vec![parse_pattern("\"").unwrap(), parse_pattern("d").unwrap()],
+                max_depth: Some(2),
+                seed: parse_address("http://a.org").unwrap(),
+            },
+            depth: Some(2),
+            weight: 0.25,
+            clock: Some(parse_zone("Europe/Paris").unwrap()),
+            renderer: Renderer::Chromium,
+            allow_private: true,
+            allowance: Allowance {
+                visits: Some(
+                    perennial_core::amounts::parse_budget("2.5/90s", perennial_core::time::Span::ZERO)
+                        .unwrap(),
+                ),
+                bytes_per_day: Some(1_500_000),
+            },
+            keep: Keep::Important,
+            parts: Parts::new(
+                vec![parse_selector("#a > .b").unwrap(), parse_selector("[x=\"y\"]").unwrap()],
+                vec![parse_selector("aside").unwrap()],
+            ),
+        };
+        follow(&path, &[seed.clone(), plain]).unwrap();
+        let settings = crate::settings::Settings::load(&path).unwrap();
+        assert_eq!(settings.seeds.len(), 2, "the one of the same address was replaced");
+        assert_eq!(format!("{:?}", settings.seeds.iter().next().unwrap()), format!("{seed:?}"));
+        assert!(std::fs::read_to_string(&path).unwrap().starts_with("# kept\n[[site]]\n# kept too\nurl"));
+    }
+
+    #[test]
+    fn a_site_stands_behind_the_template_and_leaves_it_as_it_was() {
+        let (_dir, path) = file(crate::settings::TEMPLATE);
+        let url = parse_address("https://a.org/").unwrap();
+        follow(&path, &[Seed::of_host(url.clone())]).unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let added = text.strip_prefix(crate::settings::TEMPLATE).unwrap();
+        assert_eq!(added.trim_start(), "[[site]]\nurl = \"https://a.org/\"\nscope = \"host\"\n");
+        unfollow(&path, &[url]).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), crate::settings::TEMPLATE);
+    }
+
+    #[test]
+    fn a_seed_is_unfollowed_however_its_address_is_written() {
+        let (_dir, path) = file("site = [{ url = \"http://a.org\" }, { url = \"http://b.org\" }]\n");
+        let [a, c] = ["http://a.org/", "http://c.org/"].map(|url| parse_address(url).unwrap());
+        assert!(
+            unfollow(&path, &[a.clone(), c])
+                .unwrap_err()
+                .to_string()
+                .contains("http://c.org/ is not followed")
+        );
+        unfollow(&path, &[a]).unwrap();
+        let left = crate::settings::Settings::load(&path).unwrap().seeds;
+        assert_eq!(left.iter().map(|seed| seed.scope.seed.as_str()).collect::<Vec<_>>(), ["http://b.org/"]);
+    }
+}

@@ -1,0 +1,39 @@
+//! What must hold inside the state: each question names the pages for which it does not.
+
+use super::Store;
+
+const CHECKS: &[(&str, &str)] = &[
+    (
+        "counts other captures than it has",
+        "SELECT p.url FROM pages p LEFT JOIN (SELECT page, count(*) AS n FROM captures GROUP BY page) c
+         ON c.page = p.id WHERE p.n_captures <> coalesce(c.n, 0)",
+    ),
+    (
+        "has another first or last time than its captures",
+        "SELECT p.url FROM pages p JOIN (SELECT page, min(time) AS a, max(time) AS b FROM captures GROUP BY page) c
+         ON c.page = p.id WHERE p.first_seen <> c.a OR p.last_seen <> c.b",
+    ),
+    (
+        "has versions that do not add up to its captures",
+        "SELECT p.url FROM pages p JOIN (SELECT page, digest, count(*) AS n FROM captures WHERE kind < 3
+         GROUP BY page, digest) c ON c.page = p.id LEFT JOIN versions v ON v.page = c.page AND v.digest = c.digest
+         WHERE coalesce(v.n_captures, 0) <> c.n",
+    ),
+];
+
+impl Store {
+    /// Where the state contradicts itself, in words.
+    pub fn contradictions(&self) -> anyhow::Result<Vec<String>> {
+        let words = |sql: &str| -> anyhow::Result<Vec<String>> {
+            let mut statement = self.connection().prepare(sql)?;
+            let found = statement.query_map([], |row| row.get(0))?;
+            Ok(found.collect::<Result<_, _>>()?)
+        };
+        let mut found = words("PRAGMA quick_check(20)")?;
+        found.retain(|line| line != "ok");
+        for (what, sql) in CHECKS {
+            found.extend(words(sql)?.into_iter().map(|url| format!("page {url} {what}")));
+        }
+        Ok(found)
+    }
+}

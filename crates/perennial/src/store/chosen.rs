@@ -1,0 +1,135 @@
+//! A filter -> the captures of an export, and what an export asks about them.
+//!
+//! What is chosen, and the lines of the new index, wait in temporary tables: memory is constant, and the state itself
+//! is not written.
+
+use perennial_core::time::Timestamp;
+
+use super::{Capture, Filter, Store};
+
+/// The captures that were chosen.
+pub struct Chosen<'s> {
+    store: &'s Store,
+    /// Captures that the filter lets through.
+    pub n_captures: u64,
+    /// Further captures whose payload revisits among them need.
+    pub n_origins: u64,
+}
+
+/// Records of a WARC file that belong together, and the captures among them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Group {
+    /// The WARC file.
+    pub file: String,
+    /// Where the first record begins.
+    pub offset: u64,
+    /// Bytes of all records.
+    pub length: u64,
+    /// The captures, also what was derived from one.
+    pub captures: Vec<Capture>,
+}
+
+/// A group has a few captures: a response and what was derived from it.
+const MAX_GROUP_CAPTURES: usize = 64;
+
+impl Store {
+    /// Chooses captures. There is one choice at a time: the next one replaces it.
+    pub fn choose(&self, filter: &Filter) -> anyhow::Result<Chosen<'_>> {
+        if self.connection.is_autocommit() {
+            self.connection.execute_batch("BEGIN")?;
+        }
+        self.connection.execute_batch(
+            "DROP TABLE IF EXISTS temp.chosen; DROP TABLE IF EXISTS temp.lines;
+             CREATE TEMP TABLE chosen (capture INTEGER PRIMARY KEY, is_asked_for INTEGER NOT NULL);
+             CREATE TEMP TABLE lines (line TEXT NOT NULL)",
+        )?;
+        let mut n_captures = 0;
+        self.each_capture(filter, |capture| {
+            self.connection.prepare_cached("INSERT INTO chosen VALUES (?1, 1)")?.execute([capture.id])?;
+            n_captures += 1;
+            Ok(())
+        })?;
+        let n_origins = self.connection.execute(
+            "INSERT OR IGNORE INTO chosen SELECT DISTINCT coalesce(
+                 (SELECT v.origin FROM versions v WHERE v.page = c.page AND v.digest = c.digest),
+                 (SELECT v.origin FROM versions v WHERE v.digest = c.digest AND v.origin IS NOT NULL LIMIT 1)) AS o, 0
+             FROM chosen JOIN captures c ON c.id = chosen.capture WHERE c.kind = 1 AND o IS NOT NULL",
+            [],
+        )? as u64;
+        Ok(Chosen { store: self, n_captures, n_origins })
+    }
+}
+
+impl Chosen<'_> {
+    /// Calls `each` with the exchanges, in the order in which the archive has them.
+    pub fn each_group(&self, mut each: impl FnMut(Group) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let mut statement = self.store.connection.prepare(
+            "SELECT DISTINCT c.file, c.group_offset, c.group_length, f.name FROM chosen
+             JOIN captures c ON c.id = chosen.capture JOIN files f ON f.id = c.file ORDER BY c.file, c.group_offset",
+        )?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (offset, length) = (row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64);
+            let file: String = row.get(3)?;
+            // What was derived from a capture goes with it, so the index of the export names it too.
+            let mut captures = self.store.captures_in(&file, offset, MAX_GROUP_CAPTURES)?;
+            captures.retain(|capture| capture.group_offset == offset);
+            each(Group { file, offset, length, captures })?;
+        }
+        Ok(())
+    }
+
+    /// Keeps a line of the new index.
+    pub fn add_line(&self, line: &str) -> anyhow::Result<()> {
+        self.store.connection.prepare_cached("INSERT INTO lines VALUES (?1)")?.execute([line])?;
+        Ok(())
+    }
+
+    /// Calls `each` with the lines of the new index, sorted as bytes.
+    pub fn each_line(&self, mut each: impl FnMut(&str) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let mut statement = self.store.connection.prepare("SELECT line FROM lines ORDER BY line")?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            each(row.get_ref(0)?.as_str()?)?;
+        }
+        Ok(())
+    }
+
+    /// Calls `each` with number, address and time of the HTML captures that were asked for, in order of time.
+    pub fn each_page(
+        &self,
+        mut each: impl FnMut(i64, &str, Timestamp) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut statement = self.store.connection.prepare(
+            "SELECT c.id, p.url, c.time FROM chosen JOIN captures c ON c.id = chosen.capture
+             JOIN pages p ON p.id = c.page
+             WHERE is_asked_for AND c.kind <= 1 AND c.status = 200
+               AND p.mime IN ('text/html', 'application/xhtml+xml')
+             ORDER BY c.time, c.id",
+        )?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            each(row.get(0)?, row.get_ref(1)?.as_str()?, Timestamp::from_millis(row.get(2)?))?;
+        }
+        Ok(())
+    }
+
+    /// Calls `each` with address, time and tree (Vi-XML, zstd) of every capture that was asked for and has a tree of its
+    /// own; a capture that showed what the one before showed has none.
+    pub fn each_tree(
+        &self,
+        mut each: impl FnMut(&str, Timestamp, &[u8]) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut statement = self.store.connection.prepare(
+            "SELECT p.url, t.time, t.vixml FROM chosen JOIN captures c ON c.id = chosen.capture
+             JOIN trees t ON t.page = c.page AND t.time = c.time JOIN pages p ON p.id = c.page
+             WHERE chosen.is_asked_for = 1 ORDER BY t.page, t.time",
+        )?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let time = Timestamp::from_millis(row.get(1)?);
+            each(row.get_ref(0)?.as_str()?, time, row.get_ref(2)?.as_blob()?)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,138 @@
+//! A state file -> a connection that reads it: beside a writer, on a medium that cannot be written, of an earlier schema.
+//!
+//! SQLite's WAL mode needs a file of shared memory beside the database. Where that can neither be used nor made, nobody
+//! on this machine writes the state. Then it is read as a file that never changes or, when commits wait in its WAL, from
+//! a copy in the system's temporary folder. A state of an earlier schema is copied too, and the copy is brought up to
+//! date: a question never changes the archive.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use anyhow::{Context, bail};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use tempfile::TempDir;
+
+use super::{SCHEMA_VERSION, Store, schema};
+
+/// How often a copy is made anew because the file changed meanwhile.
+const COPY_ATTEMPTS: usize = 5;
+
+impl Store {
+    /// Opens for reading. Each question sees the state as it is when it is asked.
+    pub fn open_read(path: &Path) -> anyhow::Result<Store> {
+        if !path.exists() {
+            bail!(
+                "{} is missing: make it again from the WARC files with `perennial verify --rebuild`",
+                path.display()
+            );
+        }
+        let opened = Opened::at(path).with_context(|| format!("cannot read {}", path.display()))?;
+        match opened.version {
+            SCHEMA_VERSION => opened.into_store(),
+            version if version < SCHEMA_VERSION => opened
+                .brought_up_to_date()
+                .with_context(|| format!("cannot read {}, whose schema is {version}", path.display())),
+            version => bail!(
+                "{} has schema {version}, this program reads {SCHEMA_VERSION}: install a later perennial",
+                path.display()
+            ),
+        }
+    }
+
+    /// Opens for reading as one transaction, which lasts as long as the store: all questions see one state.
+    pub fn open_snapshot(path: &Path) -> anyhow::Result<Store> {
+        let store = Store::open_read(path)?;
+        // The transaction begins with its first read.
+        store.connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
+        Ok(store)
+    }
+}
+
+/// A state file of any schema, open for reading.
+struct Opened {
+    connection: Connection,
+    version: u32,
+    copy: Option<TempDir>,
+}
+
+impl Opened {
+    fn at(path: &Path) -> anyhow::Result<Opened> {
+        let error = match Opened::with(path, "", None) {
+            Ok(opened) => return Ok(opened),
+            Err(error) => error,
+        };
+        // Anything else is no matter of permissions: to look aside would be to read garbage.
+        if !matches!(
+            error.sqlite_error_code(),
+            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied)
+        ) {
+            return Err(error.into());
+        }
+        if length_of(&wal_of(path))? == 0 {
+            return Ok(Opened::with(path, "?immutable=1", None)?);
+        }
+        let copy = copy_with_wal(path)?;
+        let copied = copy.path().join("state.db");
+        Ok(Opened::with(&copied, "", Some(copy))?)
+    }
+
+    fn with(path: &Path, options: &str, copy: Option<TempDir>) -> rusqlite::Result<Opened> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        let connection = Connection::open_with_flags(format!("file:{}{options}", uri_path(path)), flags)?;
+        let version = schema::version(&connection)?;
+        Ok(Opened { connection, version, copy })
+    }
+
+    fn into_store(self) -> anyhow::Result<Store> {
+        Store::tuned(self.connection, self.copy)
+    }
+
+    /// A copy of the state as it is now, with today's schema. New columns that only the WARC files could fill are empty.
+    fn brought_up_to_date(self) -> anyhow::Result<Store> {
+        let copy = tempfile::tempdir()?;
+        let path = copy.path().join("state.db");
+        self.connection.execute("VACUUM INTO ?1", [path.to_string_lossy()])?;
+        drop(Store::open_write(&path)?);
+        Opened::with(&path, "", Some(copy))?.into_store()
+    }
+}
+
+fn wal_of(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_os_string();
+    name.push("-wal");
+    name.into()
+}
+
+fn length_of(path: &Path) -> io::Result<u64> {
+    match fs::metadata(path) {
+        Ok(metadata) => Ok(metadata.len()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+        Err(error) => Err(error),
+    }
+}
+
+/// Copies a state file and its WAL as they are together at one moment.
+fn copy_with_wal(path: &Path) -> anyhow::Result<TempDir> {
+    let copy = tempfile::tempdir()?;
+    for _ in 0..COPY_ATTEMPTS {
+        let before = stamps(path)?;
+        fs::copy(path, copy.path().join("state.db"))?;
+        fs::copy(wal_of(path), copy.path().join("state.db-wal"))?;
+        if stamps(path)? == before {
+            return Ok(copy);
+        }
+    }
+    bail!("another user is writing it, and its folder is closed to you: ask for permission to write there")
+}
+
+fn stamps(path: &Path) -> io::Result<[(u64, SystemTime); 2]> {
+    let stamp = |path: &Path| fs::metadata(path).and_then(|file| Ok((file.len(), file.modified()?)));
+    Ok([stamp(path)?, stamp(&wal_of(path))?])
+}
+
+/// A path as SQLite's `file:` addresses want it.
+fn uri_path(path: &Path) -> String {
+    path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23")
+}

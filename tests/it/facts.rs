@@ -1,0 +1,165 @@
+//! An archive's state -> everything in it that is derived from the WARC files, told by addresses and not by numbers.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use perennial_core::page::PageId;
+use perennial_core::segment::vixml;
+use rusqlite::types::Value;
+use rusqlite::{Connection, OpenFlags};
+
+/// What must be the same after the state was made anew.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Facts {
+    /// Captures, versions, captured pages, sites, links, lessons: sorted lines.
+    pub(crate) lines: Vec<String>,
+    /// All pages, also those known from links alone.
+    pub(crate) urls: BTreeSet<String>,
+    /// Pages that the crawl knows: also from sitemaps and settings, which no link leads to.
+    pub(crate) frontier: BTreeSet<String>,
+    /// PageRank by address.
+    pub(crate) ranks: BTreeMap<String, f32>,
+}
+
+const CAPTURED: &[&str] = &[
+    "SELECT 'capture', p.url, c.time, c.kind, c.status, c.mime, c.digest, c.answer, c.identity
+         FROM captures c
+         JOIN pages p ON p.id = c.page",
+    "SELECT 'version', p.url, v.digest, v.first_time, v.last_time, v.n_captures, o.time FROM versions v
+         JOIN pages p ON p.id = v.page LEFT JOIN captures o ON o.id = v.origin",
+    "SELECT 'page', url, surt, first_seen, last_seen, n_captures, mime, status, kind FROM pages WHERE n_captures > 0",
+    "SELECT DISTINCT 'site', s.host FROM sites s JOIN pages p ON p.site = s.id WHERE p.n_captures > 0",
+];
+
+const PLACES: &[&str] = &[
+    "SELECT 'place', p.url, c.time, c.kind, f.name, c.offset, c.length, c.group_offset, c.group_length
+         FROM captures c JOIN pages p ON p.id = c.page JOIN files f ON f.id = c.file",
+    "SELECT 'file', name, committed FROM files",
+];
+
+const LEARNED: &[&str] = &[
+    "SELECT 'lesson', p.url, l.time, l.before, l.seen, l.importance, l.n_operations, l.is_indexed
+         FROM lessons l JOIN pages p ON p.id = l.page",
+    "SELECT 'known', p.url, k.time, k.tree_time, k.identity, k.noise, k.first, k.total, k.gathered FROM known k
+         JOIN pages p ON p.id = k.page",
+];
+
+impl Facts {
+    /// Reads an archive that nobody writes.
+    pub(crate) fn of(archive: &Path) -> Facts {
+        let state = open(archive);
+        let mut facts = Facts { lines: lines(&state, CAPTURED), ..Facts::default() };
+        facts.lines.extend(lines(&state, PLACES));
+        facts.lines.extend(lines(&state, LEARNED));
+        facts.lines.extend(trees(&state));
+        facts.lines.extend(links(archive, &state));
+        facts.lines.sort();
+        facts.urls = words(&state, "SELECT url FROM pages");
+        facts.frontier = words(&state, "SELECT url FROM pages JOIN crawl_pages ON page = id");
+        facts.ranks = ranks(archive, &state);
+        facts
+    }
+
+    /// The captures wherever they lie, and what follows from them at once, without what analysis made.
+    pub(crate) fn captured(archive: &Path) -> Vec<String> {
+        let state = open(archive);
+        let mut all = lines(&state, CAPTURED);
+        all.extend(links(archive, &state));
+        all.extend(words(&state, "SELECT url FROM pages").into_iter().map(|url| format!("'url' {url}")));
+        all.sort();
+        all
+    }
+
+    /// The state made anew has the same, except for pages that only the crawl's own memory had.
+    #[track_caller]
+    pub(crate) fn assert_same_after(&self, after: &Facts) {
+        let lost: Vec<_> =
+            self.lines.iter().filter(|line| after.lines.binary_search(line).is_err()).collect();
+        let gained: Vec<_> =
+            after.lines.iter().filter(|line| self.lines.binary_search(line).is_err()).collect();
+        assert!(lost.is_empty() && gained.is_empty(), "lost: {lost:#?}\ngained: {gained:#?}");
+        let news: Vec<_> = after.urls.difference(&self.urls).collect();
+        assert!(news.is_empty(), "pages that the crawl had not: {news:#?}");
+        let lost: Vec<_> =
+            self.urls.difference(&after.urls).filter(|url| !self.frontier.contains(*url)).collect();
+        assert!(lost.is_empty(), "pages that the crawl had: {lost:#?}");
+        for (url, rank) in &self.ranks {
+            let again = after.ranks.get(url).copied().unwrap_or_default();
+            // Sums of the same numbers in another order.
+            assert!((rank - again).abs() <= 1e-3 * rank.max(1.0), "{url} had rank {rank}, has {again}");
+        }
+        assert_eq!(self.ranks.len(), after.ranks.len());
+    }
+}
+
+fn open(archive: &Path) -> Connection {
+    Connection::open_with_flags(archive.join("state.db"), OpenFlags::SQLITE_OPEN_READ_ONLY).unwrap()
+}
+
+fn lines(state: &Connection, questions: &[&str]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for sql in questions {
+        let mut statement = state.prepare(sql).unwrap();
+        let n_columns = statement.column_count();
+        let mut rows = statement.query([]).unwrap();
+        while let Some(row) = rows.next().unwrap() {
+            let word = |n| match row.get::<_, Value>(n).unwrap() {
+                Value::Null => "-".to_string(),
+                Value::Integer(n) => n.to_string(),
+                Value::Real(x) => format!("{x:.9}"),
+                Value::Text(text) => format!("'{text}'"),
+                Value::Blob(bytes) => format!("{bytes:02x?}"),
+            };
+            lines.push((0..n_columns).map(word).collect::<Vec<_>>().join(" "));
+        }
+    }
+    lines
+}
+
+fn words(state: &Connection, sql: &str) -> BTreeSet<String> {
+    state.prepare(sql).unwrap().query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+/// Blocks and what is in them; their boxes may be those of an earlier page with the same structure.
+fn trees(state: &Connection) -> Vec<String> {
+    let sql = "SELECT p.url, t.time, t.vixml FROM trees t JOIN pages p ON p.id = t.page";
+    let mut statement = state.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| {
+        let (url, time, packed): (String, i64, Vec<u8>) = (row.get(0)?, row.get(1)?, row.get(2)?);
+        let tree = vixml::read(&perennial::analyse::unpack(&packed).unwrap()).unwrap().without_boxes();
+        Ok(format!("'tree' '{url}' {time} {tree:?}"))
+    });
+    rows.unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+fn links(archive: &Path, state: &Connection) -> Vec<String> {
+    let store = perennial::archive::Archive::open(archive).unwrap().store().unwrap();
+    let urls = urls_by_number(state);
+    let mut statement = state.prepare("SELECT page, time FROM links").unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    rows.map(|row| {
+        let (page, time): (u32, i64) = row.unwrap();
+        let targets = store.links_of(page).unwrap();
+        let mut targets: Vec<&str> = targets.iter().map(|page| urls[page].as_str()).collect();
+        targets.sort_unstable();
+        format!("'links' '{}' {time} -> {}", urls[&page], targets.join(" "))
+    })
+    .collect()
+}
+
+fn urls_by_number(state: &Connection) -> BTreeMap<u32, String> {
+    let mut statement = state.prepare("SELECT id, url FROM pages").unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)));
+    rows.unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+fn ranks(archive: &Path, state: &Connection) -> BTreeMap<String, f32> {
+    let store = perennial::archive::Archive::open(archive).unwrap().store().unwrap();
+    let ranks = perennial::learn::page_ranks(&store, &[]).unwrap();
+    let captured = words(state, "SELECT url FROM pages WHERE n_captures > 0");
+    urls_by_number(state)
+        .into_iter()
+        .filter(|(_, url)| captured.contains(url))
+        .map(|(page, url)| (url, perennial::learn::rank_of(&ranks, PageId(page))))
+        .collect()
+}

@@ -1,0 +1,122 @@
+//! What a visit showed is one answer: in the log, in the lessons, in patterns, in the schedule, after a restart.
+
+use rusqlite::Connection;
+
+use crate::crawled::Archive;
+use crate::web::{Asked, Reply, Web, html, status};
+
+fn of_type(mime: &str, body: String) -> Reply {
+    Reply::Page(200, vec![("Content-Type", mime.to_string())], body.into_bytes())
+}
+
+/// Pages of every kind. The second half of the visits finds `/leaving` gone and `/pointer` pointing elsewhere.
+fn site(asked: &Asked) -> Reply {
+    let n = asked.n_before;
+    match asked.path.as_str() {
+        "/" => html(
+            "<h1>All kinds of pages</h1><a href=/report>report</a><a href=/data>data</a><a href=/steady>steady</a>
+             <a href=/pointer>pointer</a><a href=/x>x</a><a href=/leaving>leaving</a>",
+        ),
+        "/report" => of_type("application/pdf", format!("%PDF-1.7 edition {n}")),
+        "/data" => of_type("application/json", format!("{{\"edition\": {}}}", n / 2)),
+        "/steady" => Reply::Page(302, vec![("Location", "/".into())], Vec::new()),
+        "/pointer" => {
+            let to = if n < 3 { "/steady" } else { "/" };
+            Reply::Page(302, vec![("Location", to.into())], Vec::new())
+        }
+        "/x" => of_type(
+            "application/xhtml+xml",
+            format!("<html xmlns='http://www.w3.org/1999/xhtml'><body><h1>News {n}</h1><p>Words that stay.</p></body></html>"),
+        ),
+        "/leaving" if n < 3 => html("<h1>Leaving soon</h1><p>Read it while it is there.</p>"),
+        _ => status(404),
+    }
+}
+
+fn crawl(archive: &Archive, hours: &str) {
+    archive.ended(
+        &[
+            "crawl",
+            "--time-lapse",
+            "max",
+            "--start",
+            "2026-01-01",
+            "--delay",
+            "0",
+            "--strategy",
+            "fixed-interval",
+            "--interval",
+            "1h",
+            "--time-limit",
+            hours,
+        ],
+        15,
+    );
+}
+
+/// The codes of what the looks at a page showed, as the lessons have them, in order of time.
+fn seen(archive: &Archive, url: &str) -> Vec<i64> {
+    let state = Connection::open(archive.root.join("state.db")).unwrap();
+    let sql = "SELECT seen FROM lessons JOIN pages ON id = page WHERE url = ?1 ORDER BY time";
+    let mut statement = state.prepare(sql).unwrap();
+    statement.query_map([url], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+}
+
+const FIRST: i64 = 0;
+const SAME: i64 = 1;
+const UNJUDGED: i64 = 4;
+const GONE: i64 = 5;
+
+#[test]
+fn every_look_has_its_lesson_whatever_was_found() {
+    let web = Web::serve(site);
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+    crawl(&archive, "6h");
+    let of = |path: &str| seen(&archive, &web.url(path));
+    assert_eq!(of("/")[0], FIRST);
+    assert!(of("/")[1..].iter().all(|&seen| seen == SAME));
+    // Every answer is another one, and nobody can say how much that matters.
+    assert!(of("/report").len() >= 5 && of("/report")[1..].iter().all(|&seen| seen == UNJUDGED));
+    assert_eq!(of("/data")[..5], [FIRST, SAME, UNJUDGED, SAME, UNJUDGED]);
+    // A redirect is the same while its status and target are.
+    assert!(of("/steady").len() >= 5 && of("/steady")[1..].iter().all(|&seen| seen == SAME));
+    assert_eq!(of("/pointer")[..5], [FIRST, SAME, SAME, UNJUDGED, SAME]);
+    assert_eq!(of("/leaving")[..4], [FIRST, SAME, SAME, GONE]);
+    let lines = archive.log();
+    let redirects: Vec<_> = lines.iter().filter(|line| line["url"] == web.url("/steady")).collect();
+    assert!(redirects[1..].iter().all(|line| line["outcome"] == "unchanged"), "{redirects:?}");
+}
+
+#[test]
+fn xhtml_and_documents_without_layout_are_in_patterns_and_schedule() {
+    let web = Web::serve(site);
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+    crawl(&archive, "6h");
+    let schedule = archive.ok(&["schedule", "--json", "--at", "2026-01-01T07:00:00Z", "--top", "100"]);
+    let patterns = archive.ok(&["patterns", "--json", "--top", "100"]);
+    for path in ["/x", "/report", "/data", "/steady"] {
+        let quoted = format!("{:?}", web.url(path));
+        assert!(schedule.contains(&quoted), "{path} is not in {schedule}");
+        assert!(patterns.contains(&quoted), "{path} is not in {patterns}");
+    }
+}
+
+/// A restart in the middle, with the state made anew, ends with the lessons of a crawl that nobody disturbed.
+#[test]
+fn a_restart_changes_nothing_of_what_is_believed() {
+    let lessons = |disturb: bool| {
+        let web = Web::serve(site);
+        let archive = Archive::new();
+        archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+        crawl(&archive, "3h");
+        if disturb {
+            archive.ok(&["verify", "--rebuild"]);
+        }
+        crawl(&archive, "3h");
+        let paths = ["/", "/report", "/data", "/steady", "/pointer", "/x", "/leaving"];
+        paths.map(|path| seen(&archive, &web.url(path)))
+    };
+    assert_eq!(lessons(true), lessons(false));
+}

@@ -1,0 +1,115 @@
+//! `pin` and `ignore` of a site: which parts of its pages count, in the crawl, in the backlog and in queries.
+
+use serde_json::Value;
+
+use crate::crawled::Archive;
+use crate::web::{Web, html, status};
+
+/// A story that stays, a list of prices that changes once, after so many requests, and a line that changes at each request.
+fn shop(n_before_rise: usize) -> Web {
+    Web::serve(move |asked| match asked.path.as_str() {
+        "/" => {
+            let story: String = (0..8)
+                .map(|line| format!("<p>Line {line} of the story: {}</p>", "a word of it ".repeat(20)))
+                .collect();
+            let price = if asked.n_before < n_before_rise {
+                "1.10 for milk of the day"
+            } else {
+                "9.90 for cream and cheese"
+            };
+            let visitors = ["one", "two", "three", "four", "five", "six", "seven"][asked.n_before % 7];
+            html(&format!(
+                "<main><h1>The story</h1>{story}</main><hr><ul id=prices><li>The price of bread is 3.20</li>\
+                 <li>The price is {price}</li><li>The price of salt is 0.90</li></ul>\
+                 <footer class=visitors><p>So many people read this page today: {visitors}</p></footer>"
+            ))
+        }
+        _ => status(404),
+    })
+}
+
+/// Visits the page once an hour for so many hours, from where the last crawl stood.
+fn crawl(archive: &Archive, hours: u32) {
+    let limit = format!("{hours}h");
+    let args = "crawl --time-lapse max --start 2026-01-01 --delay 0 --strategy fixed-interval --interval 1h --time-limit";
+    let args: Vec<&str> = args.split(' ').chain([limit.as_str()]).collect();
+    archive.ended(&args, 15);
+}
+
+fn follow(web: &Web, rules: &[&str]) -> Archive {
+    let archive = Archive::new();
+    archive.ok(&[&["add", &web.url("/"), "--allow-private", "--scope", "page"], rules].concat());
+    archive
+}
+
+fn changes(archive: &Archive) -> Vec<Value> {
+    archive.json(&["changes"]).as_array().unwrap().clone()
+}
+
+fn importance(changes: &[Value]) -> f64 {
+    changes.iter().map(|change| change["importance"].as_f64().unwrap()).fold(0.0, f64::max)
+}
+
+#[test]
+fn what_changes_in_an_ignored_part_is_no_change() {
+    let web = shop(usize::MAX);
+    let archive = follow(&web, &["--ignore", ".visitors"]);
+    crawl(&archive, 6);
+    assert!(web.n_asked("/") >= 6);
+    assert!(changes(&archive).is_empty(), "{:?}", changes(&archive));
+    let latest = format!("{}@", web.url("/"));
+    assert!(!archive.ok(&["segment", &latest]).contains("So many people"));
+    let first = format!("{}@2026", web.url("/"));
+    let diff = archive.json(&["diff", &first, &latest]);
+    assert_eq!(diff["operations"].as_array().map(Vec::len), Some(0), "{diff}");
+
+    let indifferent = follow(&web, &[]);
+    crawl(&indifferent, 6);
+    assert!(changes(&indifferent).len() >= 4, "the page does change");
+    assert!(indifferent.ok(&["segment", &latest]).contains("So many people"));
+
+    // The analysis made anew, from the captures alone, is told the same.
+    std::fs::remove_file(archive.path().join("state.db")).unwrap();
+    archive.ok(&["verify", "--rebuild"]);
+    assert!(changes(&archive).is_empty(), "{:?}", changes(&archive));
+}
+
+#[test]
+fn what_changes_in_a_pinned_part_counts_for_more() {
+    let found = |rules: &[&str]| {
+        let web = shop(3);
+        let archive = follow(&web, &[&["--ignore", ".visitors"], rules].concat());
+        crawl(&archive, 6);
+        let changes = changes(&archive);
+        assert_eq!(changes.len(), 1, "{changes:?}");
+        importance(&changes)
+    };
+    let (usual, pinned) = (found(&[]), found(&["--pin", "#prices"]));
+    assert!(usual < 0.1 && pinned > 0.3, "{usual} without, {pinned} with a pin");
+}
+
+#[test]
+fn versions_that_were_cut_by_other_rules_are_not_compared() {
+    let web = shop(8);
+    let archive = follow(&web, &[]);
+    crawl(&archive, 4);
+    let before = changes(&archive);
+    assert!(!before.is_empty());
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--scope", "page", "--ignore", ".visitors"]);
+    crawl(&archive, 2);
+    assert!(web.n_asked("/") >= 6 && web.n_asked("/") <= 8, "the price has not risen yet");
+    assert_eq!(changes(&archive), before, "the footer went from what is looked at, not from the page");
+    crawl(&archive, 4);
+    let after = changes(&archive);
+    assert_eq!(after.len(), before.len() + 1, "the price rose: {after:?}");
+    let rise = after.iter().find(|change| !before.contains(change)).unwrap();
+    assert!(rise["operations"].to_string().contains("cream and cheese"), "{rise}");
+}
+
+#[test]
+fn a_selector_that_is_not_understood_is_refused() {
+    let archive = Archive::new();
+    let output = archive.run(&["add", "https://example.org/", "--ignore", "a:hover"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("only tag, #id, .class"), "{output:?}");
+}

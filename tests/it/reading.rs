@@ -1,0 +1,351 @@
+//! Questions never write: they work beside a writer, on a disk that cannot be written, from many processes, and each sees one
+//! state.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use perennial::archive::{Archive, ArchiveWriter, Body, Exchange, IndexPace};
+use perennial_core::surt::{KeyRange, MatchType};
+use perennial_core::time::{Span, Timestamp};
+
+use crate::program::{folder, perennial, sample_file};
+
+/// Files and folders with their contents, for comparison.
+fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(contents(&path));
+        } else {
+            found.push((path.clone(), fs::read(&path).unwrap()));
+        }
+    }
+    found.sort();
+    found
+}
+
+fn copy_dir(from: &Path, to: &Path, wanted: &dyn Fn(&str) -> bool) {
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().into_string().unwrap();
+        if entry.path().is_dir() {
+            copy_dir(&entry.path(), &to.join(name), wanted);
+        } else if wanted(&name) {
+            fs::copy(entry.path(), to.join(name)).unwrap();
+        }
+    }
+}
+
+fn set_mode(path: &Path, folder: u32, file: u32) {
+    let mode = if path.is_dir() { folder } else { file };
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    if path.is_dir() {
+        for entry in fs::read_dir(path).unwrap() {
+            set_mode(&entry.unwrap().path(), folder, file);
+        }
+    }
+}
+
+/// Runs the program as somebody who may not write where the rights say so. Root may everywhere, so root becomes nobody,
+/// with the program where nobody finds it.
+struct Reader {
+    program: PathBuf,
+    is_root: bool,
+}
+
+impl Reader {
+    fn new(dir: &Path) -> Reader {
+        let program = PathBuf::from(env!("CARGO_BIN_EXE_perennial"));
+        let is_root =
+            fs::metadata("/proc/self").is_ok_and(|me| std::os::unix::fs::MetadataExt::uid(&me) == 0);
+        if !is_root {
+            return Reader { program, is_root };
+        }
+        let copy = dir.join("perennial");
+        if fs::hard_link(&program, &copy).is_err() {
+            fs::copy(&program, &copy).unwrap();
+        }
+        fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
+        Reader { program: copy, is_root }
+    }
+
+    fn ask(&self, archive: &Path, args: &[&str]) -> Output {
+        let mut command = Command::new(&self.program);
+        command.arg("--archive").arg(archive).args(args);
+        if self.is_root {
+            command.uid(65534).gid(65534);
+        }
+        command.output().unwrap()
+    }
+}
+
+const HOME: &str = "http://a.example/";
+
+/// Every question that the program knows.
+fn questions(out: &str) -> Vec<Vec<String>> {
+    let before = format!("{HOME}@2024-03-01");
+    let after = format!("{HOME}@");
+    let words = |words: &[&str]| words.iter().map(|word| (*word).to_string()).collect::<Vec<_>>();
+    vec![
+        words(&["info", "--json"]),
+        words(&["list", "--json"]),
+        words(&["log", "--json"]),
+        words(&["changes", "--json"]),
+        words(&["quality", "--json"]),
+        words(&["patterns", "--json"]),
+        words(&["schedule", "--json", "--at", "2024-06-01T00:00:00Z"]),
+        words(&["segment", &after]),
+        words(&["diff", &before, &after, "--json"]),
+        words(&["verify", "--json"]),
+        words(&["export", "--format", "cdxj", "--force", "-o", &format!("{out}/x.cdxj")]),
+        words(&["export", "--format", "warc", "--trees", "--force", "-o", &format!("{out}/x.warc.gz")]),
+        words(&["export", "--format", "wacz", "--force", "-o", &format!("{out}/x.wacz")]),
+    ]
+}
+
+fn answers(reader: &Reader, archive: &Path) -> Vec<String> {
+    let out = tempfile::tempdir().unwrap();
+    fs::set_permissions(out.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    let ask = |question: Vec<String>| {
+        let args: Vec<&str> = question.iter().map(String::as_str).collect();
+        let output = reader.ask(archive, &args);
+        let (said, news) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "{args:?}: {said}{news}");
+        // Where the archive and the exports are, and how long identifiers made them.
+        let said = said
+            .replace(&*archive.to_string_lossy(), "ARCHIVE")
+            .replace(&*out.path().to_string_lossy(), "OUT");
+        said.split(", ").filter(|word| !word.contains("kB")).collect::<Vec<_>>().join(", ")
+    };
+    questions(&out.path().to_string_lossy()).into_iter().map(ask).collect()
+}
+
+/// An analysed archive, closed, whose last commits a writer that vanished left in the WAL.
+fn with_wal(dir: &Path) -> (PathBuf, ArchiveWriter) {
+    let root = dir.join("with-wal");
+    let file = sample_file(dir, "a");
+    perennial(&root, ["import".as_ref(), "--create".as_ref(), file.as_os_str()]).ok();
+    let mut writer = ArchiveWriter::open(&Archive::open(&root).unwrap()).unwrap();
+    append(&mut writer, "http://late.example/", 0);
+    writer.commit().unwrap();
+    (root, writer)
+}
+
+fn append(writer: &mut ArchiveWriter, url: &str, minute: i64) {
+    writer
+        .append(Exchange {
+            url,
+            time: Timestamp::parse("2025-01-01").unwrap() + Span::from_secs(60 * minute),
+            ip: None,
+            request_head: b"",
+            response_head: b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n",
+            body: Body::Bytes(format!("{url} at {minute}").as_bytes()),
+            truncated: None,
+            metadata: &[],
+            derived: &[],
+            links: None,
+        })
+        .unwrap();
+}
+
+#[test]
+fn all_questions_are_answered_on_a_disk_that_cannot_be_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let reader = Reader::new(dir.path());
+    let (root, writer) = with_wal(dir.path());
+    assert!(fs::metadata(root.join("state.db-wal")).unwrap().len() > 0);
+    set_mode(&root, 0o755, 0o644);
+    let expected = {
+        let ask = Reader { program: env!("CARGO_BIN_EXE_perennial").into(), is_root: false };
+        answers(&ask, &root)
+    };
+    assert!(expected[0].contains("\"n_captures\": 7"), "{}", expected[0]);
+    let copies = [("wal", &["state.db-shm"][..]), ("wal-and-shm", &[][..])];
+    for (name, left_out) in copies {
+        let copy = dir.path().join(name);
+        copy_dir(&root, &copy, &|file| !left_out.contains(&file) && file != "write.lock");
+        set_mode(&copy, 0o555, 0o444);
+        let before = contents(&copy);
+        let found = answers(&reader, &copy);
+        assert_eq!(contents(&copy), before, "a question wrote to {name}");
+        set_mode(&copy, 0o755, 0o644);
+        assert_eq!(found, expected, "{name}");
+    }
+    writer.close().unwrap();
+    let copy = dir.path().join("closed");
+    copy_dir(&root, &copy, &|file| file != "write.lock");
+    assert!(!copy.join("state.db-wal").exists());
+    set_mode(&copy, 0o555, 0o444);
+    let found = answers(&reader, &copy);
+    set_mode(&copy, 0o755, 0o644);
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn changes_says_what_it_did_not_look_at_and_changes_nothing() {
+    let (dir, root) = folder();
+    let file = sample_file(dir.path(), "a");
+    perennial(&root, ["import".as_ref(), "--create".as_ref(), "--no-analysis".as_ref(), file.as_os_str()])
+        .ok();
+    let before = contents(&root);
+    let asked = perennial(&root, ["changes", "--json"]).ok();
+    assert_eq!(asked.json(), serde_json::json!([]));
+    assert!(
+        asked.stderr.contains("captures are not analysed yet") && asked.stderr.contains("perennial analyse")
+    );
+    let is_kept = |(path, _): &&(PathBuf, Vec<u8>)| !path.to_string_lossy().contains("state.db-");
+    assert!(contents(&root).iter().filter(is_kept).eq(before.iter().filter(is_kept)));
+    perennial(&root, ["analyse"]).ok();
+    let asked = perennial(&root, ["changes", "--json"]).ok();
+    assert_ne!(asked.json(), serde_json::json!([]));
+    assert_eq!(asked.stderr, "");
+}
+
+/// Commits until its standard input ends, and tells how often.
+#[test]
+#[ignore = "the process that `many_processes_read_beside_a_busy_writer` starts; alone it would run for ever"]
+fn busy_writer() {
+    let Ok(dir) = std::env::var("PERENNIAL_TEST_ARCHIVE") else { panic!("started by another test only") };
+    let pace = IndexPace { max_captures: 40, max_age: Span::from_hours(1) };
+    let mut writer =
+        ArchiveWriter::open(&Archive::open(Path::new(&dir)).unwrap()).unwrap().with_index_pace(pace);
+    let ended = std::thread::spawn(|| std::io::stdin().read_to_end(&mut Vec::new()));
+    for n in 0.. {
+        append(&mut writer, &format!("http://busy-{}.example/{}", n % 7, n % 100), n);
+        append(&mut writer, &format!("http://busy-{}.example/other", n % 7), n);
+        writer.commit().unwrap();
+        println!("\ncommits {}", n + 1);
+        if ended.is_finished() {
+            break;
+        }
+    }
+    writer.close().unwrap();
+}
+
+/// Asks one question again and again until the writer has committed so often; gives how often it asked.
+fn ask_beside(
+    root: &Path,
+    args: &[&str],
+    is_over: &dyn Fn() -> bool,
+    check: &dyn Fn(&serde_json::Value),
+) -> u32 {
+    for n_asked in 1.. {
+        let asked = perennial(root, args).ok();
+        check(&asked.json());
+        if is_over() && n_asked >= 5 {
+            return n_asked;
+        }
+    }
+    0
+}
+
+/// The captures of all sites are all captures, and no commit is seen in part.
+fn add_up(info: &serde_json::Value) {
+    let sites = info["sites"].as_array().unwrap();
+    let of_sites: u64 = sites.iter().map(|site| site["n_captures"].as_u64().unwrap()).sum();
+    assert_eq!(info["n_captures"], of_sites, "{info}");
+    assert_eq!(of_sites % 2, 0, "half a commit: {info}");
+}
+
+fn are_sound(report: &serde_json::Value) {
+    assert_eq!(report["defects"], serde_json::json!([]), "{report}");
+}
+
+#[test]
+fn many_processes_read_beside_a_busy_writer() {
+    const N_COMMITS: u32 = 300;
+    let (_dir, root) = folder();
+    Archive::create(&root).unwrap();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "reading::busy_writer", "--ignored", "--nocapture"])
+        .env("PERENNIAL_TEST_ARCHIVE", &root)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let n_commits = std::sync::atomic::AtomicU32::new(0);
+    let is_over = || n_commits.load(std::sync::atomic::Ordering::Relaxed) >= N_COMMITS;
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    let stdin = child.stdin.take();
+    let (first, begun) = std::sync::mpsc::channel();
+    std::thread::scope(|scope| {
+        let n_commits = &n_commits;
+        scope.spawn(move || {
+            for n in lines.filter_map(|line| line.strip_prefix("commits ")?.parse().ok()) {
+                n_commits.store(n, std::sync::atomic::Ordering::Relaxed);
+                let _ = first.send(());
+            }
+        });
+        begun.recv().unwrap();
+        let readers = [
+            scope.spawn(|| ask_beside(&root, &["info", "--json", "--sites", "99"], &is_over, &add_up)),
+            scope.spawn(|| ask_beside(&root, &["info", "--json", "--sites", "99"], &is_over, &add_up)),
+            scope.spawn(|| ask_beside(&root, &["verify", "--json"], &is_over, &are_sound)),
+            scope.spawn(|| ask_beside(&root, &["changes", "--json"], &is_over, &|_| ())),
+        ];
+        readers.into_iter().for_each(|reader| assert!(reader.join().unwrap() >= 5));
+        drop(stdin);
+    });
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    perennial(&root, ["verify"]).ok();
+}
+
+#[test]
+fn readers_see_the_state_whole_while_it_is_made_anew() {
+    let (dir, root) = folder();
+    for salt in ["a", "b", "c"] {
+        let file = sample_file(dir.path(), salt);
+        perennial(
+            &root,
+            ["import".as_ref(), "--create".as_ref(), "--no-analysis".as_ref(), file.as_os_str()],
+        )
+        .ok();
+    }
+    let info = || perennial(&root, ["info", "--json"]).ok().json();
+    let before = info();
+    let snapshot = Archive::open(&root).unwrap().snapshot().unwrap();
+    let counts = snapshot.store().counts().unwrap();
+    std::thread::scope(|scope| {
+        let rebuilding =
+            scope.spawn(|| (0..5).for_each(|_| drop(perennial(&root, ["verify", "--rebuild"]).ok())));
+        while !rebuilding.is_finished() {
+            assert_eq!(info(), before);
+        }
+    });
+    assert_eq!(snapshot.store().counts().unwrap(), counts);
+    assert_eq!(snapshot.lookup(&KeyRange::of("http://a.example/", MatchType::Host)).unwrap().len(), 6);
+    assert!(!root.join("state.db.new").exists());
+}
+
+#[test]
+fn a_snapshot_does_not_change() {
+    let (_dir, root) = folder();
+    let archive = Archive::create(&root).unwrap();
+    let pace = IndexPace { max_captures: 2, max_age: Span::from_hours(1) };
+    let mut writer = ArchiveWriter::open(&archive).unwrap().with_index_pace(pace);
+    let url = "http://a.example/";
+    for minute in 0..20 {
+        append(&mut writer, url, minute);
+        writer.commit().unwrap();
+    }
+    let snapshot = archive.snapshot().unwrap();
+    let range = KeyRange::of(url, MatchType::Exact);
+    let lines = snapshot.lookup(&range).unwrap();
+    assert_eq!(lines.len(), 20);
+    for minute in 20..60 {
+        append(&mut writer, url, minute);
+        writer.commit().unwrap();
+    }
+    writer.close().unwrap();
+    assert_eq!(snapshot.lookup(&range).unwrap(), lines, "although its runs were merged with others since");
+    assert_eq!(snapshot.store().counts().unwrap().n_captures, 20);
+    assert_eq!(archive.snapshot().unwrap().lookup(&range).unwrap().len(), 60);
+}

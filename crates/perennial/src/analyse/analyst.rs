@@ -9,7 +9,7 @@ use perennial_core::segment::{BlockTree, SegmentConfig, segment};
 use perennial_render::dom::Dom;
 use perennial_render::engine::base_url;
 use perennial_render::parsed::parsed_nodes;
-use perennial_render::{Limits, Lookup, Pool, WorkerCommand};
+use perennial_render::{Limits, Lookup, Pool, WorkerCommand, structural};
 
 use super::Filters;
 use super::plans::{Asked, Offer, Plans, Structure};
@@ -82,9 +82,9 @@ impl Analyst {
         let config = self.config(page.url);
         let mut tree = match self.plans.offer(&structure, page.requisites) {
             Offer::Layout(layout) => segment(&layout, config),
-            Offer::None => self.lay_out(page, &structure),
+            Offer::None => self.lay_out(page, &dom, &structure),
             Offer::Check(layout) => {
-                let tree = self.lay_out(page, &structure);
+                let tree = self.lay_out(page, &dom, &structure);
                 if tree.clone().without_boxes() != segment(&layout, config).without_boxes() {
                     self.plans.refuse(&structure);
                 }
@@ -105,14 +105,17 @@ impl Analyst {
         tree
     }
 
-    fn lay_out(&self, page: &PageText<'_>, structure: &Structure<'_>) -> BlockTree {
+    fn lay_out(&self, page: &PageText<'_>, dom: &Dom, structure: &Structure<'_>) -> BlockTree {
         let asked = Asked::default();
         let find = |url: &str| asked.find(page.requisites, url);
-        let rendered = self.pool.layout(page.html, page.url, &find);
-        if rendered.fallback.is_none() {
-            self.plans.keep(structure, &rendered.layout, asked);
+        let boxes = self.pool.boxes(dom, structure.base, &find);
+        match boxes.ok().and_then(|boxes| Some((structure.fill(&boxes)?, boxes))) {
+            Some((layout, boxes)) => {
+                self.plans.keep(structure, boxes, asked);
+                segment(&layout, self.config(page.url))
+            }
+            None => segment(&structural::layout(dom, page.url), self.config(page.url)),
         }
-        segment(&rendered.layout, self.config(page.url))
     }
 
     /// Compares a page with what was known of it.

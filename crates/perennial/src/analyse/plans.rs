@@ -10,8 +10,8 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use perennial_core::layout::Layout;
-use perennial_core::segment::{ParsedNode, Plan, fingerprint};
+use perennial_core::layout::{Boxes, Layout, ParsedNode};
+use perennial_core::segment::{NodeId, Plan, fingerprint};
 use perennial_render::resource::image_size;
 use perennial_render::{Captured, Lookup};
 use url::Url;
@@ -49,19 +49,20 @@ struct KeptPlan {
 
 /// A parsed page before its layout.
 pub(super) struct Structure<'a> {
-    base: &'a Url,
+    pub(super) base: &'a Url,
     nodes: &'a [ParsedNode<'a>],
+    fingerprint: NodeId,
     key: u64,
 }
 
 /// What can be reused of an earlier layout.
-pub(super) enum Offer {
+pub(super) enum Offer<'a> {
     /// Nothing: the page is laid out by the engine.
     None,
     /// This layout is reused.
-    Layout(Layout),
+    Layout(Layout<'a>),
     /// This layout is compared with a full one.
-    Check(Layout),
+    Check(Layout<'a>),
 }
 
 impl<'a> Structure<'a> {
@@ -69,8 +70,14 @@ impl<'a> Structure<'a> {
     pub(super) fn of(base: &'a Url, nodes: &'a [ParsedNode<'a>]) -> Structure<'a> {
         let mut hasher = DefaultHasher::new();
         base.join(".").ok().as_ref().map(Url::as_str).hash(&mut hasher);
-        fingerprint(nodes, 0).0.hash(&mut hasher);
-        Structure { base, nodes, key: hasher.finish() }
+        let fingerprint = fingerprint(nodes, 0);
+        fingerprint.0.hash(&mut hasher);
+        Structure { base, nodes, fingerprint, key: hasher.finish() }
+    }
+
+    /// Boxes around the words of this page.
+    pub(super) fn fill(&self, boxes: &Boxes) -> Option<Layout<'a>> {
+        boxes.fill(self.nodes, self.base.as_str())
     }
 
     /// Images that have their size from the page: what is captured of them moves no box.
@@ -111,13 +118,12 @@ fn hash_of(captured: Option<&Captured>) -> u64 {
 
 impl Plans {
     /// The layout of the last page with this structure around the content of this one.
-    pub(super) fn offer(&self, structure: &Structure<'_>, lookup: &Lookup<'_>) -> Offer {
+    pub(super) fn offer<'a>(&self, structure: &Structure<'a>, lookup: &Lookup<'_>) -> Offer<'a> {
         let Some((plan, requisites, n_reused)) = self.find(structure.key) else { return Offer::None };
         if requisites.iter().any(|(url, hash)| hash_of(lookup(url).as_ref()) != *hash) {
             return Offer::None;
         }
-        let Some(mut layout) = plan.fill(structure.nodes) else { return Offer::None };
-        layout.base_url = structure.base.to_string();
+        let Some(layout) = plan.fill(structure.nodes, structure.base.as_str()) else { return Offer::None };
         match n_reused % CHECK_EVERY {
             0 => Offer::Check(layout),
             _ => Offer::Layout(layout),
@@ -134,12 +140,12 @@ impl Plans {
         Some((entry.plan.clone()?, entry.requisites.clone(), entry.n_reused))
     }
 
-    /// Keeps a layout that the engine made, for the next page with its structure.
-    pub(super) fn keep(&self, structure: &Structure<'_>, layout: &Layout, asked: Asked) {
+    /// Keeps the boxes that the engine made, for the next page with this structure.
+    pub(super) fn keep(&self, structure: &Structure<'_>, boxes: Boxes, asked: Asked) {
         let sized = structure.sized_images();
         let mut requisites = asked.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         requisites.retain(|(url, _)| !sized.contains(url));
-        self.put(structure.key, Plan::new(structure.nodes, 0, layout.clone()), requisites);
+        self.put(structure.key, Some(Plan::new(structure.fingerprint, boxes)), requisites);
     }
 
     /// A reused layout led to other blocks than a full run: this structure is always laid out from now on.

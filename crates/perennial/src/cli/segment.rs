@@ -72,7 +72,7 @@ enum Format {
 
 /// A layout and, from a browser, the picture of the page.
 struct Seen {
-    layout: Layout,
+    layout: Layout<'static>,
     screenshot: Option<Vec<u8>>,
 }
 

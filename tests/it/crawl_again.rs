@@ -191,13 +191,6 @@ fn requisites_come_with_their_page_and_once() {
     assert_eq!((web.n_asked("/"), web.n_asked("/s.css")), (2, 1), "requisites are fresh for a day");
 }
 
-/// Crawls for so many virtual days, a visit a day.
-fn lapse(archive: &Archive, days: &str) {
-    let policy = ["--strategy", "fixed-interval", "--interval", "1d", "--time-limit", days];
-    let clock = ["crawl", "--time-lapse", "max", "--start", "2026-01-01"];
-    archive.ended(&[&clock[..], &policy[..]].concat(), 15);
-}
-
 #[test]
 fn time_lapse_runs_days_in_seconds_and_dates_captures_by_them() {
     let web = Web::serve(|asked| match asked.path.as_str() {
@@ -210,14 +203,14 @@ fn time_lapse_runs_days_in_seconds_and_dates_captures_by_them() {
         let lines = lines(&archive, &web.url("/"));
         lines.iter().map(|line| Timestamp::parse(line["time"].as_str().unwrap()).unwrap()).collect()
     };
-    lapse(&archive, "12d");
+    archive.lapse("1d", "12d");
     let first = times();
     assert_eq!(first[0], Timestamp::parse("2026-01-01").unwrap());
     // Pages are ranked once an hour, so a visit may come up to an hour early.
     let is_a_day = |pair: &[Timestamp]| (23.0..=24.0).contains(&(pair[1] - pair[0]).as_hours_f64());
     assert!(first.windows(2).all(is_a_day), "{first:?}");
     assert!((first[first.len() - 1] - first[0]).as_hours_f64() >= 11.0 * 24.0, "{first:?}");
-    lapse(&archive, "2d");
+    archive.lapse("1d", "2d");
     let all = times();
     assert!(
         all.len() > first.len() && all.windows(2).all(is_a_day),

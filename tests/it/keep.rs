@@ -37,24 +37,7 @@ fn article() -> Web {
 fn crawled(keep: &str) -> (Web, Archive) {
     let (web, archive) = (article(), Archive::new());
     archive.ok(&["add", &web.url("/"), "--allow-private", "--keep", keep]);
-    archive.ended(
-        &[
-            "crawl",
-            "--time-lapse",
-            "max",
-            "--start",
-            "2026-01-01",
-            "--delay",
-            "0",
-            "--strategy",
-            "fixed-interval",
-            "--interval",
-            "1h",
-            "--time-limit",
-            "24h",
-        ],
-        15,
-    );
+    archive.lapse("1h", "24h");
     (web, archive)
 }
 

@@ -33,27 +33,6 @@ fn site(asked: &Asked) -> Reply {
     }
 }
 
-fn crawl(archive: &Archive, hours: &str) {
-    archive.ended(
-        &[
-            "crawl",
-            "--time-lapse",
-            "max",
-            "--start",
-            "2026-01-01",
-            "--delay",
-            "0",
-            "--strategy",
-            "fixed-interval",
-            "--interval",
-            "1h",
-            "--time-limit",
-            hours,
-        ],
-        15,
-    );
-}
-
 /// The codes of what the looks at a page showed, as the lessons have them, in order of time.
 fn seen(archive: &Archive, url: &str) -> Vec<i64> {
     let state = Connection::open(archive.root.join("state.db")).unwrap();
@@ -72,7 +51,7 @@ fn every_look_has_its_lesson_whatever_was_found() {
     let web = Web::serve(site);
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
-    crawl(&archive, "6h");
+    archive.lapse("1h", "6h");
     let of = |path: &str| seen(&archive, &web.url(path));
     assert_eq!(of("/")[0], FIRST);
     assert!(of("/")[1..].iter().all(|&seen| seen == SAME));
@@ -93,7 +72,7 @@ fn xhtml_and_documents_without_layout_are_in_patterns_and_schedule() {
     let web = Web::serve(site);
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
-    crawl(&archive, "6h");
+    archive.lapse("1h", "6h");
     let schedule = archive.ok(&["schedule", "--json", "--at", "2026-01-01T07:00:00Z", "--top", "100"]);
     let patterns = archive.ok(&["patterns", "--json", "--top", "100"]);
     for path in ["/x", "/report", "/data", "/steady"] {
@@ -110,11 +89,11 @@ fn a_restart_changes_nothing_of_what_is_believed() {
         let web = Web::serve(site);
         let archive = Archive::new();
         archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
-        crawl(&archive, "3h");
+        archive.lapse("1h", "3h");
         if disturb {
             archive.ok(&["verify", "--rebuild"]);
         }
-        crawl(&archive, "3h");
+        archive.lapse("1h", "3h");
         let paths = ["/", "/report", "/data", "/steady", "/pointer", "/x", "/leaving"];
         paths.map(|path| seen(&archive, &web.url(path)))
     };

@@ -98,24 +98,7 @@ fn a_crawl_and_a_rebuild_of_it_know_the_same() {
     let web = Web::serve(odd_site);
     let archive = crawled::Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
-    archive.ended(
-        &[
-            "crawl",
-            "--time-lapse",
-            "max",
-            "--start",
-            "2026-01-01",
-            "--delay",
-            "0",
-            "--strategy",
-            "fixed-interval",
-            "--interval",
-            "1h",
-            "--time-limit",
-            "5h",
-        ],
-        15,
-    );
+    archive.lapse("1h", "5h");
     archive.verify();
     assert_rebuild_gives_the_same(&archive.root);
 }

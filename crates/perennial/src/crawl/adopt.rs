@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use perennial_core::page::PageId;
+use perennial_core::page::{PageId, SiteId};
 use perennial_core::time::Timestamp;
 use perennial_core::trap::find_trap;
 use url::Url;
@@ -122,7 +122,7 @@ impl Adoption<'_> {
     fn read_sitemap(&mut self, address: &CapturedAddress, url: &Url, seed: i64) -> anyhow::Result<()> {
         let Some(capture) = self.store.closest_payload(&address.url, self.now)? else { return Ok(()) };
         let Ok(Some(payload)) = self.archive.payload(self.store, &capture) else { return Ok(()) };
-        let target = Target::of_sitemap(capture.page, &address.url, seed);
+        let target = Target::unvisited(capture.page, SiteId(0), address.url.clone(), PageKind::Sitemap, seed);
         let table = &self.archive.settings().crawl;
         let mut found = Discoveries::new(self.seeds, table, self.now, &target);
         found.read_sitemap(url, &payload.bytes);

@@ -165,7 +165,6 @@ fn gunzip(body: &[u8]) -> std::borrow::Cow<'_, [u8]> {
 #[cfg(test)]
 mod tests {
     use perennial_core::page::{PageId, SiteId};
-    use perennial_core::validator::ValidatorTrust;
 
     use super::*;
     use crate::archive::links::DocumentLink;
@@ -178,24 +177,11 @@ mod tests {
     fn found_by(links: &[(String, LinkKind)]) -> Vec<Discovery> {
         let seeds = Seeds::new(vec![Seed::of_host(url("http://a.example/"))]).numbered(vec![1]);
         let table = CrawlTable::default();
-        let target = Target {
-            page: PageId(1),
-            site: SiteId(1),
-            url: "http://a.example/".into(),
-            kind: PageKind::Page,
-            seed: 1,
-            depth: 0,
-            n_redirects: 0,
-            visited: None,
-            n_failures: 0,
-            digest: None,
-            identity: None,
-            validators: Default::default(),
-            trust: ValidatorTrust::default(),
-        };
+        let home = url("http://a.example/");
+        let target = Target::unvisited(PageId(1), SiteId(1), home.to_string(), PageKind::Page, 1);
         let mut found = Discoveries::new(&seeds, &table, Timestamp::from_secs(0), &target);
         let links = links.iter().map(|(to, kind)| DocumentLink { url: url(to), kind: *kind });
-        found.follow(&url("http://a.example/"), &Links::Page(links.collect()));
+        found.follow(&home, &Links::Page(links.collect()));
         found.into_found()
     }
 

@@ -101,13 +101,13 @@ pub struct Target {
 }
 
 impl Target {
-    /// A sitemap that was never visited.
-    pub fn of_sitemap(page: PageId, url: &str, seed: i64) -> Target {
+    /// An address one link from its seed that was never visited.
+    pub fn unvisited(page: PageId, site: SiteId, url: String, kind: PageKind, seed: i64) -> Target {
         Target {
             page,
-            site: SiteId(0),
-            url: url.to_owned(),
-            kind: PageKind::Sitemap,
+            site,
+            url,
+            kind,
             seed,
             depth: 1,
             n_redirects: 0,

@@ -2,7 +2,6 @@
 
 use perennial_core::importance::Importance;
 use perennial_core::schedule::{Budget, ScheduleConfig, Strategy};
-use perennial_core::validator::ValidatorTrust;
 
 use super::*;
 use crate::settings::Allowance;
@@ -56,21 +55,7 @@ fn new_page(page: u32, kind: PageKind) -> NewPage {
 }
 
 fn target(page: PageId, kind: PageKind) -> Target {
-    Target {
-        page,
-        site: SITE,
-        url: format!("http://a.example/{}", page.0),
-        kind,
-        seed: SEED,
-        depth: 0,
-        n_redirects: 0,
-        visited: None,
-        n_failures: 0,
-        digest: None,
-        identity: None,
-        validators: Default::default(),
-        trust: ValidatorTrust::default(),
-    }
+    Target::unvisited(page, SITE, format!("http://a.example/{}", page.0), kind, SEED)
 }
 
 /// A visit that found the page.

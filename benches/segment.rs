@@ -12,7 +12,7 @@ fn main() {
 
 /// Builds a page from top to bottom; `y` grows as texts are added.
 struct Page {
-    layout: Layout,
+    layout: Layout<'static>,
     y: f32,
     n_bytes: usize,
 }
@@ -63,9 +63,9 @@ impl Page {
     ) -> u32 {
         self.layout.nodes.push(LayoutNode {
             parent,
-            tag: tag.to_string(),
-            attributes,
-            text,
+            tag: tag.to_string().into(),
+            attributes: attributes.into_iter().map(|(name, value)| (name.into(), value.into())).collect(),
+            text: text.into(),
             rect,
             font_size: 16.0,
             font_weight: 400,
@@ -81,7 +81,7 @@ impl Page {
 }
 
 /// 150 KB of nested wrappers, cards, paragraphs and links.
-fn page_of_150_kb() -> Layout {
+fn page_of_150_kb() -> Layout<'static> {
     let mut page = Page::new();
     while page.n_bytes < 150_000 {
         let section = page.element(Some(1), "section", "part", 0.0, 1280.0);

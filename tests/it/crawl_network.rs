@@ -172,7 +172,7 @@ fn a_second_interrupt_stops_at_once() {
     let archive = Archive::new();
     archive.append_settings("\n[crawl]\nrobots = false\nmin_bytes_per_window = 1\n");
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
-    let mut child = archive.spawn(&["crawl", "--once", "--delay", "0"]);
+    let mut child = archive.spawn_heard(&["crawl", "--once", "--delay", "0"]);
     let interrupt = |id: u32| Command::new("kill").args(["-INT", &id.to_string()]).status().unwrap();
     let began = Instant::now();
     while web.n_asked("/") == 0 {
@@ -180,7 +180,8 @@ fn a_second_interrupt_stops_at_once() {
         std::thread::sleep(Duration::from_millis(5));
     }
     assert!(interrupt(child.id()).success());
-    std::thread::sleep(Duration::from_millis(500));
+    let said = BufReader::new(child.stderr.take().unwrap());
+    assert!(said.lines().any(|line| line.unwrap().contains("once more stops at once")));
     assert!(child.try_wait().unwrap().is_none(), "the first one waits for what is in flight");
     assert!(interrupt(child.id()).success());
     // The page would drip for twenty minutes.

@@ -51,6 +51,11 @@ impl Archive {
         self.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
+    /// The same with its standard error at hand.
+    pub(crate) fn spawn_heard(&self, args: &[&str]) -> Child {
+        self.command(args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
     /// Runs a command that must succeed; what it printed.
     pub(crate) fn ok(&self, args: &[&str]) -> String {
         let output = self.run(args);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use perennial::analyse::{Analyst, Filters, Look};
+use perennial::analyse::{Analyst, Filters, PageText};
 use perennial::demo::LivingWeb;
 use perennial_core::time::Timestamp;
 use perennial_render::Captured;
@@ -116,7 +116,7 @@ fn a_reused_layout_gives_the_blocks_of_a_full_one() {
         let url = format!("http://{}.localhost{}", web.sites[page.site].name, page.path);
         for (n, change) in page.changes.iter().take(4).enumerate() {
             let html = web.html(index, 7 * n as u64, change.at);
-            let look = Look { url: &url, version: "v", html: &html, requisites: &style };
+            let look = PageText { url: &url, version: "v", html: &html, requisites: &style };
             assert_eq!(
                 analyst.tree(&look).without_boxes(),
                 analyst.tree_in_full(&look).without_boxes(),

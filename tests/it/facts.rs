@@ -40,8 +40,8 @@ const PLACES: &[&str] = &[
 const LEARNED: &[&str] = &[
     "SELECT 'lesson', p.url, l.time, l.before, l.seen, l.importance, l.n_operations, l.is_indexed
          FROM lessons l JOIN pages p ON p.id = l.page",
-    "SELECT 'known', p.url, k.time, k.tree_time, k.identity, k.noise, k.first, k.total, k.gathered FROM known k
-         JOIN pages p ON p.id = k.page",
+    "SELECT 'known', p.url, k.time, k.tree_time, k.identity, k.noise, k.first, k.total, k.gathered,
+         k.shown_identity, k.shown_time FROM known k JOIN pages p ON p.id = k.page",
 ];
 
 impl Facts {

@@ -1,5 +1,12 @@
 //! `keep = "important"`: versions that are not worth their bytes are kept as what changed, and nothing else suffers.
 
+use std::fs;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use perennial_core::time::{Span, Timestamp};
+use perennial_core::warc::{Compression, Item, NewRecord, RecordIds, WarcReader, WarcWriter};
+
 use crate::crawled::Archive;
 use crate::program::{folder, perennial};
 use crate::web::{Web, html, status};
@@ -97,4 +104,103 @@ fn an_import_learns_from_the_history_of_a_collection() {
     assert!(page["n_looks"].as_u64().unwrap() >= 20, "{page}");
     assert_eq!(page["n_not_analysed"], 0);
     assert!(page["changes_per_day"].as_f64().unwrap() > 3.0, "{page}");
+}
+
+/// Names and values of a record's header.
+type Fields = Vec<(String, String)>;
+
+/// The records of an archive's one WARC file, each with its header fields changed or left out, as a file beside.
+fn rewritten(archive: &Archive, name: &str, change: &dyn Fn(&mut Fields) -> bool) -> PathBuf {
+    let file = fs::read_dir(archive.path().join("warc")).unwrap().next().unwrap().unwrap().path();
+    let mut reader = WarcReader::new(fs::File::open(file).unwrap());
+    let mut out = Vec::new();
+    while let Some(item) = reader.next_item().unwrap() {
+        let Item::Record(mut record) = item else { panic!("damage") };
+        let mut fields: Vec<(String, String)> =
+            record.header().fields().map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let mut block = Vec::new();
+        record.read_to_end(&mut block).unwrap();
+        if change(&mut fields) {
+            out.extend_from_slice(b"WARC/1.1\r\n");
+            fields.iter().for_each(|(name, value)| out.extend(format!("{name}: {value}\r\n").bytes()));
+            out.extend([b"\r\n".as_slice(), &block, b"\r\n\r\n"].concat());
+        }
+    }
+    let path = archive.path().join(name);
+    fs::write(&path, out).unwrap();
+    path
+}
+
+const BASE: &str = "Perennial-Left-Out-Base";
+
+fn is_delta(fields: &[(String, String)]) -> bool {
+    fields.iter().any(|(name, _)| name == "Perennial-Left-Out-Digest")
+}
+
+/// What an archive learns from files, one imported after the other: captures that could not be read, and changes.
+fn learned_from(files: &[&Path]) -> (u64, Vec<(String, f64)>) {
+    let (_dir, archive) = folder();
+    perennial(&archive, ["init"]).ok();
+    for file in files {
+        perennial(&archive, ["import".as_ref(), "--no-analysis".as_ref(), file.as_os_str()]).ok();
+    }
+    let report = perennial(&archive, ["analyse", "--json"]).ok().json();
+    (report["n_failed"].as_u64().unwrap(), changes_of(&archive))
+}
+
+/// When each change was seen and how much it matters.
+fn changes_of(archive: &Path) -> Vec<(String, f64)> {
+    let changes = perennial(archive, ["changes", "--json"]).ok().json();
+    let changes = changes.as_array().unwrap().iter();
+    let change = |change: &serde_json::Value| {
+        (change["after"].as_str().unwrap().to_string(), change["importance"].as_f64().unwrap())
+    };
+    changes.map(change).collect()
+}
+
+#[test]
+fn a_delta_is_applied_only_to_the_version_that_it_was_made_from() {
+    let (_web, archive) = crawled("important");
+    let changes = changes_of(archive.path());
+    let whole = rewritten(&archive, "whole.warc", &|_| true);
+    assert_eq!(learned_from(&[&whole]), (0, changes.clone()));
+
+    let of_another = rewritten(&archive, "of-another.warc", &|fields| {
+        let is_delta = is_delta(fields);
+        let base = fields.iter_mut().find(|(name, _)| name == BASE);
+        assert_eq!(base.is_some(), is_delta, "every delta says what it was made from");
+        base.into_iter().for_each(|(_, value)| *value = "sha1:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA".into());
+        true
+    });
+    let n_deltas = stored(&archive, "delta") as u64;
+    let (n_failed, without_deltas) = learned_from(&[&of_another]);
+    // One that shows the payload of the look before it needs nothing to be applied to.
+    assert!(n_failed > n_deltas / 2 && n_failed <= n_deltas, "{n_failed} of {n_deltas}");
+    assert!(without_deltas.len() < changes.len());
+}
+
+#[test]
+fn a_delta_that_does_not_say_what_it_was_made_from_is_applied_where_that_is_sure() {
+    let (web, archive) = crawled("important");
+    let changes = changes_of(archive.path());
+    let before_bases = rewritten(&archive, "before-bases.warc", &|fields| {
+        if is_delta(fields) {
+            fields.retain(|(name, _)| name != BASE && !name.starts_with("WARC-Refers-To"));
+        }
+        true
+    });
+    assert_eq!(learned_from(&[&before_bases]), (0, changes));
+    // A capture of the same page that came from elsewhere: the delta behind it may have been made from it or not.
+    let mut ids = RecordIds::new(9);
+    let mut out = WarcWriter::new(Vec::new(), 0, Compression::None).unwrap();
+    let log = archive.log();
+    let delta = log.iter().rfind(|line| line["stored"] == "delta").unwrap();
+    let time = Timestamp::parse(delta["time"].as_str().unwrap()).unwrap() - Span::from_secs(1800);
+    let url = web.url("/");
+    let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n";
+    out.write(&NewRecord::response(ids.next_id(), time, &url, head, b"<p>from elsewhere")).unwrap();
+    let elsewhere = archive.path().join("elsewhere.warc");
+    fs::write(&elsewhere, out.into_inner()).unwrap();
+    let (n_failed, _) = learned_from(&[&before_bases, &elsewhere]);
+    assert!(n_failed > 0);
 }

@@ -106,9 +106,27 @@ fn half_and_twice_the_budget_are_compared() {
     assert_eq!(budgets, [0.5, 1.0, 2.0]);
     let visits: Vec<u64> = lines.iter().map(|line| line["n_visits"].as_u64().unwrap()).collect();
     assert!(visits[0] <= visits[1] && visits[1] <= visits[2] && visits[2] == 2, "{visits:?}");
+    let a_day = ["schedule", "--at", "2024-03-14T09:00:00Z", "--budget", "24/1d", "--what-if", "--json"];
+    assert_eq!(perennial(&archive, a_day).ok().json(), report);
     let text = perennial(&archive, &args[..6]).ok().stdout;
     assert_eq!(text.lines().count(), 3);
     assert!(text.contains("2.0 visits an hour"), "{text}");
+}
+
+#[test]
+fn times_are_instants_or_so_long_ago_everywhere() {
+    let (_dir, archive) = looked_at();
+    for args in [["changes", "--since"], ["quality", "--at"], ["schedule", "--at"]] {
+        let [command, option] = args;
+        perennial(&archive, [command, option, "2d", "--json"]).ok();
+        let run = perennial(&archive, [command, option, "soon"]);
+        assert_eq!(run.code, 2, "{command}");
+        assert!(
+            run.stderr.contains("`soon` is not a time") && run.stderr.contains("2d for two days ago"),
+            "{}",
+            run.stderr
+        );
+    }
 }
 
 #[test]

@@ -81,14 +81,14 @@ fn baseline(layout: &Layout, depth: usize) -> Vec<Value> {
             };
             match texts.last_mut() {
                 Some((last, text)) if *last == top => text.push_str(&node.text),
-                _ => texts.push((top, node.text.clone())),
+                _ => texts.push((top, node.text.to_string())),
             }
         }
     }
     texts.into_iter().map(|(_, text)| json!({"text": text, "importance": 0.0})).collect()
 }
 
-fn read_layout(path: &Path) -> Option<Layout> {
+fn read_layout(path: &Path) -> Option<Layout<'static>> {
     let text = std::fs::read_to_string(path).ok()?;
     let mut lines = text.lines().map(|line| serde_json::from_str::<Value>(line).ok());
     let head = lines.next()??;
@@ -102,9 +102,9 @@ fn read_layout(path: &Path) -> Option<Layout> {
     })
 }
 
-fn read_node(value: &Value) -> LayoutNode {
+fn read_node(value: &Value) -> LayoutNode<'static> {
     let number = |value: &Value| value.as_f64().unwrap_or(0.0) as f32;
-    let text = |value: &Value| value.as_str().unwrap_or("").to_string();
+    let text = |value: &Value| value.as_str().unwrap_or("").to_string().into();
     let colour = |value: &Value| {
         let part = |at: usize| value[at].as_u64().unwrap_or(0) as u8;
         Rgba { r: part(0), g: part(1), b: part(2), a: part(3) }

@@ -2,7 +2,9 @@
 //! and Vi-XML).
 //!
 //! Both engines, the embedded one and Chromium, fill these types. Segmentation reads nothing else, so that it can
-//! be tested without an engine.
+//! be tested without an engine. A layout borrows its words from the parsed page; [`Boxes`] are what a renderer adds.
+
+use std::borrow::Cow;
 
 /// A rectangle in CSS pixels of a page laid out at [`VIEWPORT_WIDTH`]; `y` grows downwards.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -79,17 +81,26 @@ pub enum Display {
     Table,
 }
 
-/// One element or one run of text.
-#[derive(Clone, PartialEq, Debug)]
-pub struct LayoutNode {
-    /// Index of the parent in [`Layout::nodes`]; `None` for the root alone. Parents come before children.
+/// A node of a parsed page, before styles are applied.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ParsedNode<'a> {
+    /// Index of the parent; parents come before children. `None` for the root alone.
     pub parent: Option<u32>,
     /// Lower-case tag name; empty for a text node.
-    pub tag: String,
-    /// Attributes in document order, names in lower case; empty for a text node.
-    pub attributes: Vec<(String, String)>,
-    /// The text of a text node with white space as in the document; empty for an element.
-    pub text: String,
+    pub tag: &'a str,
+    /// Attributes in document order.
+    pub attributes: Vec<(&'a str, &'a str)>,
+    /// The text of a text node.
+    pub text: &'a str,
+}
+
+/// What a renderer adds to a node of a parsed page.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct NodeBox {
+    /// Index of the node among the [`ParsedNode`]s of the page.
+    pub source: u32,
+    /// Index of the parent in [`Boxes::nodes`]; `None` for the root alone. Parents come before children.
+    pub parent: Option<u32>,
     /// Where it is.
     pub rect: Rect,
     /// Font size in CSS pixels.
@@ -110,10 +121,91 @@ pub struct LayoutNode {
     pub is_visible: bool,
 }
 
-impl LayoutNode {
+/// A layout without its words: they may be those of any page of the same structure.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Boxes {
+    /// Name and version of what made them.
+    pub engine: String,
+    /// Width and height of the whole page.
+    pub width: f32,
+    /// See `width`.
+    pub height: f32,
+    /// The nodes that were laid out, in document order; the first is the root element.
+    pub nodes: Vec<NodeBox>,
+}
+
+impl Boxes {
+    /// The boxes around the words of a page. `None` when the page has no such nodes.
+    pub fn fill<'a>(&self, page: &[ParsedNode<'a>], base_url: &str) -> Option<Layout<'a>> {
+        let filled = self.nodes.iter().map(|own| Some(own.around(page.get(own.source as usize)?)));
+        Some(Layout {
+            base_url: base_url.to_owned(),
+            engine: self.engine.clone(),
+            width: self.width,
+            height: self.height,
+            nodes: filled.collect::<Option<_>>()?,
+        })
+    }
+}
+
+impl NodeBox {
+    fn around<'a>(&self, node: &ParsedNode<'a>) -> LayoutNode<'a> {
+        let attribute = |&(name, value): &(&'a str, &'a str)| (Cow::Borrowed(name), Cow::Borrowed(value));
+        // Space between words is a space, whatever it is made of.
+        let is_blank = node.tag.is_empty() && node.text.trim().is_empty();
+        LayoutNode {
+            parent: self.parent,
+            tag: Cow::Borrowed(node.tag),
+            attributes: node.attributes.iter().map(attribute).collect(),
+            text: Cow::Borrowed(if is_blank { " " } else { node.text }),
+            rect: self.rect,
+            font_size: self.font_size,
+            font_weight: self.font_weight,
+            color: self.color,
+            background: self.background,
+            has_background_image: self.has_background_image,
+            display: self.display,
+            is_fixed: self.is_fixed,
+            is_visible: self.is_visible,
+        }
+    }
+}
+
+/// One element or one run of text.
+#[derive(Clone, PartialEq, Debug)]
+pub struct LayoutNode<'a> {
+    /// Index of the parent in [`Layout::nodes`]; `None` for the root alone. Parents come before children.
+    pub parent: Option<u32>,
+    /// Lower-case tag name; empty for a text node.
+    pub tag: Cow<'a, str>,
+    /// Attributes in document order, names in lower case; empty for a text node.
+    pub attributes: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+    /// The text of a text node with white space as in the document; empty for an element.
+    pub text: Cow<'a, str>,
+    /// Where it is.
+    pub rect: Rect,
+    /// In CSS pixels.
+    pub font_size: f32,
+    /// 100 to 900.
+    pub font_weight: u16,
+    /// Colour of text.
+    pub color: Rgba,
+    /// Own background, not what shows through from the parent.
+    pub background: Rgba,
+    /// Has a background image, which counts as a background of its own.
+    pub has_background_image: bool,
+    /// How it takes part in layout.
+    pub display: Display,
+    /// `position: fixed` or `sticky`: it stays in view and belongs to no place in the page.
+    pub is_fixed: bool,
+    /// False when a reader cannot see it: display none, visibility hidden, opacity 0, aria-hidden, hidden.
+    pub is_visible: bool,
+}
+
+impl LayoutNode<'_> {
     /// The value of an attribute.
     pub fn attribute(&self, name: &str) -> Option<&str> {
-        self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+        self.attributes.iter().find(|(key, _)| key == name).map(|(_, value)| &**value)
     }
 
     /// Whether it is a run of text and not an element.
@@ -124,7 +216,7 @@ impl LayoutNode {
 
 /// A rendered page: nodes in document order, each after its parent.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub struct Layout {
+pub struct Layout<'a> {
     /// The address against which links resolve: that of the page, or its `<base>`.
     pub base_url: String,
     /// Name and version of the engine. Trees of two engines are never compared.
@@ -134,5 +226,34 @@ pub struct Layout {
     /// Height of the whole page.
     pub height: f32,
     /// All nodes in document order; the first is the root element.
-    pub nodes: Vec<LayoutNode>,
+    pub nodes: Vec<LayoutNode<'a>>,
+}
+
+impl Layout<'_> {
+    /// The same with words of its own.
+    pub fn into_owned(self) -> Layout<'static> {
+        let own = |text: Cow<'_, str>| Cow::Owned(text.into_owned());
+        let nodes = self.nodes.into_iter().map(|node| LayoutNode {
+            parent: node.parent,
+            tag: own(node.tag),
+            attributes: node.attributes.into_iter().map(|(name, value)| (own(name), own(value))).collect(),
+            text: own(node.text),
+            rect: node.rect,
+            font_size: node.font_size,
+            font_weight: node.font_weight,
+            color: node.color,
+            background: node.background,
+            has_background_image: node.has_background_image,
+            display: node.display,
+            is_fixed: node.is_fixed,
+            is_visible: node.is_visible,
+        });
+        Layout {
+            nodes: nodes.collect(),
+            base_url: self.base_url,
+            engine: self.engine,
+            width: self.width,
+            height: self.height,
+        }
+    }
 }

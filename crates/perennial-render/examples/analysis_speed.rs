@@ -15,8 +15,8 @@ use perennial_core::observe::{Known, has_advertising_words, observe};
 use perennial_core::segment::{SegmentConfig, fingerprint, segment, vixml};
 use perennial_core::warc::sha1_label;
 use perennial_render::dom::Dom;
+use perennial_render::engine::base_url;
 use perennial_render::parsed::parsed_nodes;
-use perennial_render::wire::Message;
 use perennial_render::{Captured, Engine};
 
 /// Time by step, in the order in which the steps are taken.
@@ -91,19 +91,16 @@ impl Walk {
         let bytes = std::fs::read(path)?;
         let Walk { engine, times, .. } = self;
         let html = times.of("decode", || decode_text(&bytes, None));
-        times.of("structure", || {
-            let dom = Dom::parse(&html);
-            fingerprint(&parsed_nodes(&dom), 0)
+        let dom = times.of("parse", || Dom::parse(&html));
+        let base = base_url(&dom, "http://page.example/");
+        let nodes = times.of("structure", || {
+            let nodes = parsed_nodes(&dom);
+            std::hint::black_box(fingerprint(&nodes, 0));
+            nodes
         });
         let lookup = |wanted: &str| beside(wanted, path);
-        let layout = times.of("layout", || engine.layout(&html, "http://page.example/", &lookup));
-        let (layout, frame) = times.of("wire", || {
-            let frame = Message::Done(Box::new(layout)).to_frame();
-            match Message::from_body(&frame[4..]) {
-                Ok(Message::Done(layout)) => (layout, frame),
-                _ => unreachable!("a frame of our own"),
-            }
-        });
+        let boxes = times.of("layout", || engine.boxes(&dom, &base, &lookup));
+        let layout = boxes.fill(&nodes, base.as_str()).unwrap_or_default();
         let tree = times.of("segment", || segment(&layout, &SegmentConfig::default()));
         let seen = times.of("observe", || {
             observe(known.as_ref(), tree, &ImportanceConfig::default(), &|element| {
@@ -116,8 +113,13 @@ impl Walk {
         });
         self.n_pages += 1;
         self.n_bytes += html.len();
-        let digests =
-            [&frame[..], xml.as_bytes(), delta.as_bytes(), &seen.known.noise.to_bytes()].map(sha1_label);
+        let digests = [
+            format!("{layout:?}").as_bytes(),
+            xml.as_bytes(),
+            delta.as_bytes(),
+            &seen.known.noise.to_bytes(),
+        ]
+        .map(sha1_label);
         let line = format!("{} {} {:?}", path.display(), digests.join(" "), seen.importance().get());
         self.digest = sha1_label(format!("{} {line}", self.digest).as_bytes());
         if self.has_digests {

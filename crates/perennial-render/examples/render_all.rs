@@ -88,7 +88,7 @@ fn texts_in_one_leaf(layout: &Layout) -> (usize, usize) {
     let mut marked = layout.clone();
     let mut n_leaves = HashMap::new();
     for index in visible_texts(layout) {
-        marked.nodes[index].text.push_str(&format!(" \u{27e6}{index}\u{27e7} "));
+        marked.nodes[index].text.to_mut().push_str(&format!(" \u{27e6}{index}\u{27e7} "));
         n_leaves.insert(index, 0);
     }
     for leaf in segment(&marked, &SegmentConfig::default()).leaves() {
@@ -113,7 +113,7 @@ fn visible_texts(layout: &Layout) -> Vec<usize> {
     for (index, node) in layout.nodes.iter().enumerate() {
         let is_hidden_above = node.parent.is_some_and(|parent| is_hidden[parent as usize]);
         let hides = (!node.is_text() && node.display == Display::None)
-            || matches!(node.tag.as_str(), "title" | "desc" | "option" | "metadata")
+            || matches!(&*node.tag, "title" | "desc" | "option" | "metadata")
             || node.attribute("aria-hidden").is_some_and(|value| value.eq_ignore_ascii_case("true"));
         is_hidden.push(is_hidden_above || hides);
         let rect = &node.rect;

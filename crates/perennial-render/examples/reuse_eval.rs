@@ -11,15 +11,15 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use perennial_core::charset::decode_text;
-use perennial_core::segment::{BlockTree, Plan, SegmentConfig, reuse, segment};
+use perennial_core::segment::{BlockTree, Plan, SegmentConfig, fingerprint, reuse, segment};
 use perennial_render::dom::Dom;
+use perennial_render::engine::base_url;
 use perennial_render::parsed::parsed_nodes;
 use perennial_render::{Engine, resource};
 
 #[derive(Default)]
 struct Score {
     n_pairs: usize,
-    n_unplanned: usize,
     n_same: usize,
     n_changed_text: usize,
     n_equal: usize,
@@ -35,7 +35,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut score = Score::default();
     walk(Path::new(&folder), &engine, &mut score)?;
     println!("successive versions      {}", score.n_pairs);
-    println!("not matched to layout    {}", score.n_unplanned);
     println!("same structure           {}", score.n_same);
     println!("  with other content     {}", score.n_changed_text);
     println!("  equal to a full run    {}", score.n_equal);
@@ -82,13 +81,16 @@ fn step(
     let config = SegmentConfig::default();
     let url = "http://page.example/";
     let began = Instant::now();
-    let layout = engine.layout(html, url, &resource::nothing);
-    let tree = segment(&layout, &config);
+    let dom = Dom::parse(html);
+    let base = base_url(&dom, url);
+    let boxes = engine.boxes(&dom, &base, &resource::nothing);
+    let nodes = parsed_nodes(&dom);
+    let tree = segment(&boxes.fill(&nodes, base.as_str())?, &config);
     let full = began.elapsed();
     let began = Instant::now();
     let dom = Dom::parse(html);
     let nodes = parsed_nodes(&dom);
-    let reused = before.as_ref().and_then(|(plan, _)| reuse(plan, &nodes, 0, &config));
+    let reused = before.as_ref().and_then(|(plan, _)| reuse(plan, &nodes, 0, base.as_str(), &config));
     let fast = began.elapsed();
     score.n_pairs += usize::from(before.is_some());
     if let (Some(reused), Some((_, last))) = (reused, &before) {
@@ -108,7 +110,5 @@ fn step(
             );
         }
     }
-    let plan = Plan::new(&nodes, 0, layout);
-    score.n_unplanned += usize::from(plan.is_none());
-    plan.map(|plan| (plan, tree))
+    Some((Plan::new(fingerprint(&nodes, 0), boxes), tree))
 }

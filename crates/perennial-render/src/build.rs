@@ -30,34 +30,26 @@ pub(crate) struct Build<'a> {
 
 impl<'a> Build<'a> {
     pub(crate) fn new(dom: &'a Dom, base: &'a Url, mentions: &'a mut Mentions) -> Build<'a> {
-        let n = dom.nodes.len();
-        let built = Built { ids: vec![None; n], order: Vec::with_capacity(n), parents: vec![None; n] };
+        let built = Built { ids: vec![None; dom.nodes.len()] };
         Build { dom, base, built, mentions, svgs: Vec::new() }
     }
 
     /// Makes the nodes in document order, because the engine orders stylesheets by the order of creation.
     pub(crate) fn into_document(mut self, document: &mut BaseDocument) -> Built {
-        let Some(root) = self.dom.root() else { return self.built };
         let root_id = document.root_node().id;
         let mut mutator = document.mutate();
-        let mut stack = vec![(root, None)];
-        let mut top = None;
-        while let Some((node, parent)) = stack.pop() {
-            let Some(id) = self.create(&mut mutator, node) else { continue };
-            self.built.ids[node as usize] = Some(id);
-            self.built.order.push(node);
-            self.built.parents[node as usize] = parent;
-            match parent.and_then(|parent: u32| self.built.ids[parent as usize]) {
-                Some(parent_id) => mutator.append_children(parent_id, &[id]),
-                None => top = Some(id),
+        let mut index = 0;
+        while let Some(node) = self.dom.nodes.get(index) {
+            let id = self.create(&mut mutator, index as u32);
+            let parent = node.parent.and_then(|parent| self.built.ids[parent as usize]);
+            if let (Some(parent), Some(id)) = (parent, id) {
+                mutator.append_children(parent, &[id]);
             }
-            if self.is_opaque(node) {
-                continue;
-            }
-            let children = &self.dom.nodes[node as usize].children;
-            stack.extend(children.iter().rev().map(|&child| (child, Some(node))));
+            self.built.ids[index] = id;
+            let is_entered = id.is_some() && !is_opaque(node);
+            index = if is_entered { index + 1 } else { node.end as usize };
         }
-        if let Some(top) = top {
+        if let Some(top) = self.built.ids.first().copied().flatten() {
             mutator.append_children(root_id, &[top]);
         }
         drop(mutator);
@@ -65,24 +57,17 @@ impl<'a> Build<'a> {
         self.built
     }
 
-    /// Whether nothing inside it takes part in layout.
-    fn is_opaque(&self, node: u32) -> bool {
-        let node = &self.dom.nodes[node as usize];
-        !node.is_html()
-            || matches!(node.tag(), "script" | "iframe" | "object" | "video" | "audio" | "canvas" | "style")
-    }
-
     fn create(&mut self, mutator: &mut DocumentMutator<'_>, index: u32) -> Option<NodeId> {
         let node = &self.dom.nodes[index as usize];
         let (name, attributes) = match &node.kind {
             DomKind::Text(text) => return Some(mutator.create_text_node(text)),
             DomKind::Element { name, attributes } => (name, attributes),
-            DomKind::Document | DomKind::Comment => return None,
         };
+        if is_left_out(node) {
+            return None;
+        }
         if name.ns == ns!(html) {
             match &*name.local {
-                // No script runs and no frame is loaded, so their addresses are left out.
-                "script" | "base" | "meta" => return None,
                 "style" => return self.style(mutator, index),
                 "link" => return self.stylesheet(mutator, node),
                 _ => {}
@@ -102,17 +87,18 @@ impl<'a> Build<'a> {
     }
 
     fn attribute(&self, node: &DomNode, attribute: &html5ever::Attribute) -> Option<Attribute> {
+        if !takes(node.tag(), attribute) {
+            return None;
+        }
         let name = &*attribute.name.local;
         let value = &*attribute.value;
         let value = match name {
-            "src" if node.tag() == "img" => self.base.join(value.trim()).ok()?.to_string(),
-            "src" | "srcdoc" | "srcset" | "data" => return None,
+            "src" => self.base.join(value.trim()).ok()?.to_string(),
             "colspan" | "rowspan" | "span" => {
                 value.trim().parse::<u32>().unwrap_or(1).clamp(1, MAX_SPAN).to_string()
             }
             // `start="0"` underflows in the engine.
             "start" if value.trim().parse::<u32>().is_ok_and(|start| start == 0) => return None,
-            _ if name.starts_with("on") => return None,
             _ => value.to_string(),
         };
         Some(Attribute { name: attribute.name.clone(), value })
@@ -170,6 +156,29 @@ impl<'a> Build<'a> {
                 element.special_data = SpecialElementData::Image(Box::new(image));
             }
         }
+    }
+}
+
+/// Whether the engine has no use for it. No script runs, and the base is known.
+pub(crate) fn is_left_out(node: &DomNode) -> bool {
+    node.is_html() && matches!(node.tag(), "script" | "base" | "meta")
+}
+
+/// Whether nothing inside it takes part in layout, or only what is read with it.
+pub(crate) fn is_opaque(node: &DomNode) -> bool {
+    !node.is_html()
+        || matches!(node.tag(), "script" | "iframe" | "object" | "video" | "audio" | "canvas" | "style")
+}
+
+/// Whether an attribute of an element can matter to the engine. No script runs and no frame is loaded, so their
+/// addresses are left out.
+pub(crate) fn takes(tag: &str, attribute: &html5ever::Attribute) -> bool {
+    match &*attribute.name.local {
+        // The way in which a stylesheet is loaded says whether it holds.
+        _ if tag == "link" => true,
+        "src" => tag == "img",
+        "srcdoc" | "srcset" | "data" => false,
+        name => !name.starts_with("on"),
     }
 }
 

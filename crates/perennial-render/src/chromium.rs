@@ -54,7 +54,7 @@ pub struct BrowserPage<'a> {
 #[derive(Clone, Debug)]
 pub struct BrowserLayout {
     /// Boxes and styles.
-    pub layout: Layout,
+    pub layout: Layout<'static>,
     /// The screenshot as PNG, if it was asked for.
     pub screenshot: Option<Vec<u8>>,
     /// Time for loading and the snapshot, in a tab that was already open.
@@ -84,7 +84,7 @@ pub struct LivePage {
     /// The document after its scripts have run, as HTML.
     pub html: String,
     /// Boxes and styles.
-    pub layout: Layout,
+    pub layout: Layout<'static>,
 }
 
 /// A browser that is started when first needed and again after a crash or a hang.

@@ -23,11 +23,12 @@ pub const MAX_DEPTH: u16 = 256;
 /// The rest of a page with more nodes is not read.
 pub const MAX_NODES: usize = 400_000;
 
+/// A body with no more text than this has nothing to read.
+const FEW_BYTES: usize = 200;
+
 /// What a node of [`Dom`] is.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub enum DomKind {
-    /// The document itself, always node 0; also the contents of a template.
-    Document,
     /// An element.
     Element {
         /// Name with its namespace.
@@ -37,28 +38,25 @@ pub enum DomKind {
     },
     /// A run of text.
     Text(String),
-    /// A comment or processing instruction, of which only the place is kept.
-    Comment,
 }
 
 /// One node of [`Dom`].
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct DomNode {
-    /// `None` for the document and for nodes that were removed again.
+    /// `None` for the root alone.
     pub parent: Option<u32>,
-    /// In document order.
-    pub children: Vec<u32>,
+    /// One past the last node below it.
+    pub end: u32,
     /// What it is.
     pub kind: DomKind,
-    depth: u16,
 }
 
 impl DomNode {
-    /// The local tag name; empty for anything but an element.
+    /// The local tag name; empty for a text.
     pub fn tag(&self) -> &str {
         match &self.kind {
             DomKind::Element { name, .. } => &name.local,
-            _ => "",
+            DomKind::Text(_) => "",
         }
     }
 
@@ -68,7 +66,7 @@ impl DomNode {
             DomKind::Element { attributes, .. } => {
                 attributes.iter().find(|attribute| &*attribute.name.local == wanted).map(|a| &*a.value)
             }
-            _ => None,
+            DomKind::Text(_) => None,
         }
     }
 
@@ -79,10 +77,12 @@ impl DomNode {
 }
 
 /// A parsed page.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug, Default)]
 pub struct Dom {
-    /// All nodes that were made. Those below node 0 are the page.
+    /// Elements and texts in document order; the first is the root element, `html`.
     pub nodes: Vec<DomNode>,
+    /// Whether the body has something to read, shown or hidden.
+    pub has_body_text: bool,
 }
 
 impl Dom {
@@ -106,12 +106,45 @@ impl Dom {
             }
         }
         tokenizer.end();
-        Dom { nodes: tokenizer.sink.builder.sink.nodes.into_inner() }
+        let mut dom = Dom::of(tokenizer.sink.builder.sink.nodes.into_inner());
+        dom.has_body_text = dom.child_of_root("body").is_some_and(|body| dom.has_text(body));
+        dom
+    }
+
+    /// Puts what hangs below the document in order and leaves comments out.
+    fn of(mut made: Vec<SinkNode>) -> Dom {
+        let mut nodes: Vec<DomNode> = Vec::with_capacity(made.len());
+        let is_element = |made: &[SinkNode], node: u32| {
+            matches!(made[node as usize].kind, SinkKind::Node(DomKind::Element { .. }))
+        };
+        let root = made[0].children.iter().copied().find(|&child| is_element(&made, child));
+        let mut pending: Vec<(u32, Option<u32>)> = root.map(|root| (root, None)).into_iter().collect();
+        while let Some((index, parent)) = pending.pop() {
+            let node = &mut made[index as usize];
+            if let SinkKind::Node(kind) = std::mem::replace(&mut node.kind, SinkKind::Comment) {
+                let own = nodes.len() as u32;
+                nodes.push(DomNode { parent, end: own + 1, kind });
+                pending.extend(node.children.iter().rev().map(|&child| (child, Some(own))));
+            }
+        }
+        Dom::in_order(nodes)
+    }
+
+    /// From nodes in document order that know their parents.
+    pub(crate) fn in_order(mut nodes: Vec<DomNode>) -> Dom {
+        for index in (1..nodes.len()).rev() {
+            let end = nodes[index].end;
+            if let Some(parent) = nodes[index].parent {
+                let above = &mut nodes[parent as usize];
+                above.end = above.end.max(end);
+            }
+        }
+        Dom { nodes, has_body_text: false }
     }
 
     /// The root element, `html`.
     pub fn root(&self) -> Option<u32> {
-        self.nodes[0].children.iter().copied().find(|&child| self.is_element(child))
+        (!self.nodes.is_empty()).then_some(0)
     }
 
     /// Whether the node is an element.
@@ -119,35 +152,57 @@ impl Dom {
         matches!(self.nodes[node as usize].kind, DomKind::Element { .. })
     }
 
+    /// The nodes right below a node, in document order.
+    pub fn children(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        let end = self.nodes[node as usize].end;
+        let inside = move |child: u32| (child < end).then_some(child);
+        std::iter::successors(inside(node + 1), move |&child| inside(self.nodes[child as usize].end))
+    }
+
     /// The first element below the root with this name, near the top: `head` and `body` are children of the root.
     pub fn child_of_root(&self, tag: &str) -> Option<u32> {
-        let root = self.root()?;
-        self.nodes[root as usize].children.iter().copied().find(|&c| self.nodes[c as usize].tag() == tag)
+        self.children(self.root()?).find(|&child| self.nodes[child as usize].tag() == tag)
     }
 
     /// The `href` of the first `base` element in the head.
     pub fn base_href(&self) -> Option<&str> {
         let head = self.child_of_root("head")?;
-        self.nodes[head as usize]
-            .children
-            .iter()
-            .map(|&child| &self.nodes[child as usize])
+        self.children(head)
+            .map(|child| &self.nodes[child as usize])
             .find(|node| node.tag() == "base" && node.attribute("href").is_some())?
             .attribute("href")
     }
 
-    /// All text below a node, in order.
+    /// All texts below a node, in order.
+    fn texts(&self, node: u32) -> impl Iterator<Item = &str> {
+        self.nodes[node as usize..self.nodes[node as usize].end as usize].iter().filter_map(
+            |node| match &node.kind {
+                DomKind::Text(text) => Some(text.as_str()),
+                DomKind::Element { .. } => None,
+            },
+        )
+    }
+
+    /// All text below a node.
     pub fn text_content(&self, node: u32) -> String {
-        let mut text = String::new();
-        let mut stack = vec![node];
-        while let Some(next) = stack.pop() {
-            let node = &self.nodes[next as usize];
-            if let DomKind::Text(own) = &node.kind {
-                text.push_str(own);
+        self.texts(node).collect()
+    }
+
+    /// More than [`FEW_BYTES`] of text, space around it not counted.
+    fn has_text(&self, node: u32) -> bool {
+        let (mut n_bytes, mut n_blank) = (0, 0);
+        for text in self.texts(node) {
+            let text = if n_bytes == 0 { text.trim_start() } else { text };
+            let n_solid = text.trim_end().len();
+            if n_solid > 0 {
+                (n_bytes, n_blank) = (n_bytes + n_blank + n_solid, 0);
             }
-            stack.extend(node.children.iter().rev());
+            n_blank += text.len() - n_solid;
+            if n_bytes > FEW_BYTES {
+                return true;
+            }
         }
-        text
+        false
     }
 }
 
@@ -199,23 +254,40 @@ impl TokenSink for Gate {
     }
 }
 
+/// What a node is while the page is parsed.
+enum SinkKind {
+    /// The document itself, always node 0; also the contents of a template.
+    Document,
+    Node(DomKind),
+    /// A comment or processing instruction, of which only the place is kept.
+    Comment,
+}
+
+struct SinkNode {
+    /// `None` for the document and for nodes that were removed again.
+    parent: Option<u32>,
+    children: Vec<u32>,
+    kind: SinkKind,
+    depth: u16,
+}
+
 struct Sink {
-    nodes: RefCell<Vec<DomNode>>,
+    nodes: RefCell<Vec<SinkNode>>,
     /// Depth of the place where something was appended last.
     depth: Cell<u16>,
 }
 
 impl Default for Sink {
     fn default() -> Sink {
-        let document = DomNode { parent: None, children: Vec::new(), kind: DomKind::Document, depth: 0 };
+        let document = SinkNode { parent: None, children: Vec::new(), kind: SinkKind::Document, depth: 0 };
         Sink { nodes: RefCell::new(vec![document]), depth: Cell::new(0) }
     }
 }
 
 impl Sink {
-    fn create(&self, kind: DomKind) -> u32 {
+    fn create(&self, kind: SinkKind) -> u32 {
         let mut nodes = self.nodes.borrow_mut();
-        nodes.push(DomNode { parent: None, children: Vec::new(), kind, depth: 0 });
+        nodes.push(SinkNode { parent: None, children: Vec::new(), kind, depth: 0 });
         (nodes.len() - 1) as u32
     }
 
@@ -244,7 +316,7 @@ impl Sink {
                 // Texts come in pieces, with each line break by itself. Spare capacity saves copies as they grow.
                 let mut own = String::with_capacity(text.len().max(48));
                 own.push_str(&text);
-                self.create(DomKind::Text(own))
+                self.create(SinkKind::Node(DomKind::Text(own)))
             }
         };
         let mut nodes = self.nodes.borrow_mut();
@@ -265,7 +337,7 @@ impl Sink {
         };
         self.depth.set(nodes[parent as usize].depth.saturating_add(1));
         match &mut nodes[before as usize].kind {
-            DomKind::Text(own) => {
+            SinkKind::Node(DomKind::Text(own)) => {
                 own.push_str(text);
                 true
             }
@@ -289,22 +361,22 @@ impl TreeSink for Sink {
 
     fn elem_name<'a>(&'a self, target: &'a u32) -> Ref<'a, QualName> {
         Ref::map(self.nodes.borrow(), |nodes| match &nodes[*target as usize].kind {
-            DomKind::Element { name, .. } => name,
+            SinkKind::Node(DomKind::Element { name, .. }) => name,
             // html5ever asks for names of elements only.
             _ => unreachable!("not an element"),
         })
     }
 
     fn create_element(&self, name: QualName, attributes: Vec<Attribute>, _flags: ElementFlags) -> u32 {
-        self.create(DomKind::Element { name, attributes })
+        self.create(SinkKind::Node(DomKind::Element { name, attributes }))
     }
 
     fn create_comment(&self, _text: StrTendril) -> u32 {
-        self.create(DomKind::Comment)
+        self.create(SinkKind::Comment)
     }
 
     fn create_pi(&self, _target: StrTendril, _data: StrTendril) -> u32 {
-        self.create(DomKind::Comment)
+        self.create(SinkKind::Comment)
     }
 
     fn append(&self, parent: &u32, child: NodeOrText<u32>) {
@@ -325,7 +397,7 @@ impl TreeSink for Sink {
     fn get_template_contents(&self, target: &u32) -> u32 {
         // Contents of a template are not shown. They have a document of their own as parent.
         let _ = target;
-        self.create(DomKind::Document)
+        self.create(SinkKind::Document)
     }
 
     fn same_node(&self, x: &u32, y: &u32) -> bool {
@@ -347,7 +419,8 @@ impl TreeSink for Sink {
     }
 
     fn add_attrs_if_missing(&self, target: &u32, missing: Vec<Attribute>) {
-        if let DomKind::Element { attributes, .. } = &mut self.nodes.borrow_mut()[*target as usize].kind {
+        let kind = &mut self.nodes.borrow_mut()[*target as usize].kind;
+        if let SinkKind::Node(DomKind::Element { attributes, .. }) = kind {
             for attribute in missing {
                 if !attributes.iter().any(|own| own.name == attribute.name) {
                     attributes.push(attribute);
@@ -376,20 +449,19 @@ impl TreeSink for Sink {
 mod tests {
     use super::*;
 
+    fn depth(dom: &Dom, node: &DomNode) -> usize {
+        std::iter::successors(node.parent, |&parent| dom.nodes[parent as usize].parent).count()
+    }
+
     fn outline(html: &str) -> String {
         let dom = Dom::parse(html);
         let mut out = String::new();
-        let mut stack = vec![(0u32, 0usize)];
-        while let Some((node, depth)) = stack.pop() {
-            let node = &dom.nodes[node as usize];
+        for node in &dom.nodes {
+            let indent = "  ".repeat(1 + depth(&dom, node));
             match &node.kind {
-                DomKind::Element { name, .. } => {
-                    out.push_str(&format!("{}{}\n", "  ".repeat(depth), name.local))
-                }
-                DomKind::Text(text) => out.push_str(&format!("{}'{}'\n", "  ".repeat(depth), text.trim())),
-                _ => {}
+                DomKind::Element { name, .. } => out.push_str(&format!("{indent}{}\n", name.local)),
+                DomKind::Text(text) => out.push_str(&format!("{indent}'{}'\n", text.trim())),
             }
-            stack.extend(node.children.iter().rev().map(|&child| (child, depth + 1)));
         }
         out
     }
@@ -418,7 +490,7 @@ mod tests {
     #[test]
     fn depth_and_size_are_bounded() {
         let deep = Dom::parse(&"<div>".repeat(200_000));
-        assert!(deep.nodes.iter().all(|node| node.depth <= MAX_DEPTH + 2));
+        assert!(deep.nodes.iter().all(|node| depth(&deep, node) <= usize::from(MAX_DEPTH) + 2));
         let hostile: String =
             (0..3000).map(|n| format!("<b id={n}>")).chain((0..30_000).map(|_| "<p>x".to_string())).collect();
         assert!(Dom::parse(&hostile).nodes.len() < MAX_NODES + 2 * MAX_DEPTH as usize);
@@ -428,5 +500,23 @@ mod tests {
     fn closing_deep_elements_lets_later_ones_in() {
         let html = format!("{}{}<h1>after</h1>", "<div>".repeat(1000), "</div>".repeat(1000));
         assert!(outline(&html).contains("      h1\n"));
+    }
+
+    #[test]
+    fn children_follow_each_other_and_comments_are_left_out() {
+        let dom = Dom::parse("<!--a--><p>x<!--b--><b>y</b>z</p><p>");
+        let body = dom.child_of_root("body").unwrap();
+        let children: Vec<u32> = dom.children(body).collect();
+        let tags: Vec<&str> = children.iter().map(|&child| dom.nodes[child as usize].tag()).collect();
+        assert_eq!(tags, ["p", "p"]);
+        assert_eq!(dom.text_content(children[0]), "xyz");
+        assert_eq!(dom.children(children[1]).count(), 0);
+    }
+
+    #[test]
+    fn a_body_has_text_when_more_than_a_few_bytes_stand_between_its_spaces() {
+        let of = |text: &str| Dom::parse(&format!("<body>  <p>{text}</p>  <script> </script>")).has_body_text;
+        assert!(!of(&"x".repeat(200)) && of(&"x".repeat(201)));
+        assert!(!of(&" ".repeat(300)) && of(&format!("x<i>{}</i>y", " ".repeat(200))));
     }
 }

@@ -10,14 +10,15 @@ use blitz_dom::util::ImageType;
 use blitz_dom::{BaseDocument, DocumentConfig, NodeId, StyleThreading, UserAgentStylesheet};
 use blitz_traits::net::{Bytes, NetHandler, NetProvider, Request};
 use blitz_traits::shell::{ColorScheme, Viewport};
-use perennial_core::layout::{Layout, VIEWPORT_HEIGHT, VIEWPORT_WIDTH};
+use perennial_core::layout::{Boxes, Layout, NodeBox, VIEWPORT_HEIGHT, VIEWPORT_WIDTH};
 use url::Url;
 
 use crate::build::Build;
 use crate::dom::Dom;
 use crate::fonts::Fonts;
 use crate::mentions::Mentions;
-use crate::resource::{Lookup, Requisite, requisite};
+use crate::parsed::parsed_nodes;
+use crate::resource::{Lookup, Requisite, all_requisites};
 use crate::{extract, tables, words};
 
 /// Name and version of the engine, as recorded in every layout it makes.
@@ -38,6 +39,9 @@ const REVEALING_CSS: &str = "html,body{display:block!important}
 
 /// Most requests of a page, because stylesheets may import each other in circles. Further ones get an empty answer.
 const MAX_REQUESTS: usize = 4000;
+
+/// Finds what stands at some addresses, in their order.
+pub(crate) type Ask<'a> = dyn Fn(&[String]) -> Vec<Requisite> + 'a;
 
 /// The embedded engine with its fonts loaded. One engine lays out one page at a time.
 pub struct Engine {
@@ -62,28 +66,28 @@ impl Engine {
     }
 
     /// Lays a page out. The engine may panic or run for long on some pages; [`crate::Pool`] guards against both.
-    pub fn layout(&self, html: &str, url: &str, lookup: &Lookup) -> Layout {
-        self.layout_asking(html, url, &|wanted| requisite(wanted, lookup))
+    pub fn layout(&self, html: &str, url: &str, lookup: &Lookup) -> Layout<'static> {
+        let dom = Dom::parse(html);
+        let base = base_url(&dom, url);
+        let boxes = self.boxes(&dom, &base, lookup);
+        boxes.fill(&parsed_nodes(&dom), base.as_str()).unwrap_or_default().into_owned()
     }
 
-    /// Lays a page out with requisites that are already reduced to what layout needs.
-    pub(crate) fn layout_asking(&self, html: &str, url: &str, ask: &dyn Fn(&str) -> Requisite) -> Layout {
-        let dom = &Dom::parse(html);
-        let layout = self.layout_dom(dom, url, ask, &self.sheets);
-        if is_blank(&layout) && has_text(dom) {
-            return self.layout_dom(dom, url, ask, &self.revealing_sheets);
+    /// Lays out a parsed page. `base` is the address against which its links resolve.
+    pub fn boxes(&self, dom: &Dom, base: &Url, lookup: &Lookup) -> Boxes {
+        self.boxes_asking(dom, base, &|wanted| all_requisites(wanted, lookup))
+    }
+
+    /// The same with requisites that are already reduced to what layout needs.
+    pub(crate) fn boxes_asking(&self, dom: &Dom, base: &Url, ask: &Ask) -> Boxes {
+        let boxes = self.boxes_by(dom, base, ask, &self.sheets);
+        if dom.has_body_text && is_blank(dom, &boxes) {
+            return self.boxes_by(dom, base, ask, &self.revealing_sheets);
         }
-        layout
+        boxes
     }
 
-    fn layout_dom(
-        &self,
-        dom: &Dom,
-        url: &str,
-        ask: &dyn Fn(&str) -> Requisite,
-        sheets: &[UserAgentStylesheet],
-    ) -> Layout {
-        let base = base_url(dom, url);
+    fn boxes_by(&self, dom: &Dom, base: &Url, ask: &Ask, sheets: &[UserAgentStylesheet]) -> Boxes {
         let net = Arc::new(Net::default());
         let mut document = BaseDocument::new(DocumentConfig {
             viewport: Some(Viewport::new(
@@ -100,7 +104,7 @@ impl Engine {
             ..DocumentConfig::default()
         });
         let mut mentions = Mentions::default();
-        let built = Build::new(dom, &base, &mut mentions).into_document(&mut document);
+        let built = Build::new(dom, base, &mut mentions).into_document(&mut document);
         answer(&mut document, &net, ask, &mut mentions);
         if dom.root().is_some() {
             document.handle_messages();
@@ -110,13 +114,13 @@ impl Engine {
             tables::mend(&mut document, &built);
             // These are the steps of `BaseDocument::resolve` up to the boxes. Its further steps are for painting.
             document.resolve_stylist(0.0);
-            words::shorten(&mut document, &built, &self.fonts);
+            words::shorten(&mut document, dom, &built, &self.fonts);
             document.resolve_layout_children();
             document.resolve_deferred_tasks();
             document.resolve_layout();
             resolve_transforms(&mut document, &built);
         }
-        extract::layout(dom, &document, &built, base.to_string())
+        extract::boxes(dom, &document, &built)
     }
 }
 
@@ -129,14 +133,10 @@ fn resolve_transforms(document: &mut BaseDocument, built: &Built) {
     }
 }
 
-/// Whether the layout shows nothing to read.
-fn is_blank(layout: &Layout) -> bool {
-    !layout.nodes.iter().any(|node| node.is_text() && node.is_visible && node.rect.area() > 0.0)
-}
-
-/// Whether the page has something to read, shown or hidden.
-fn has_text(dom: &Dom) -> bool {
-    dom.child_of_root("body").is_some_and(|body| dom.text_content(body).trim().len() > 200)
+/// Whether the boxes show nothing to read.
+fn is_blank(dom: &Dom, boxes: &Boxes) -> bool {
+    let is_read = |node: &NodeBox| node.is_visible && node.rect.area() > 0.0 && !dom.is_element(node.source);
+    !boxes.nodes.iter().any(is_read)
 }
 
 /// The address against which the page's links resolve.
@@ -150,16 +150,17 @@ pub fn base_url(dom: &Dom, url: &str) -> Url {
 }
 
 /// Answers what the document asked for, and what the answers ask for in turn.
-fn answer(document: &mut BaseDocument, net: &Net, ask: &dyn Fn(&str) -> Requisite, mentions: &mut Mentions) {
-    let mut n_answered = 0;
+fn answer(document: &mut BaseDocument, net: &Net, ask: &Ask, mentions: &mut Mentions) {
+    let mut n_left = MAX_REQUESTS;
     loop {
-        let requests = std::mem::take(&mut *net.lock());
-        if requests.is_empty() {
+        let (urls, handlers): (Vec<String>, Vec<_>) = std::mem::take(&mut *net.lock()).into_iter().unzip();
+        if urls.is_empty() {
             return;
         }
-        for (url, handler) in requests {
-            n_answered += 1;
-            let found = if n_answered > MAX_REQUESTS { Requisite::Absent } else { ask(&url) };
+        let n_asked = urls.len().min(n_left);
+        n_left -= n_asked;
+        let found = ask(&urls[..n_asked]).into_iter().chain(std::iter::repeat(Requisite::Absent));
+        for ((url, handler), found) in urls.into_iter().zip(handlers).zip(found) {
             match found {
                 Requisite::Image(width, height) => load_image(document, url, width, height),
                 // A stylesheet must be answered even when it is absent: layout waits for it.
@@ -205,8 +206,4 @@ impl NetProvider for Net {
 pub(crate) struct Built {
     /// By index of [`Dom::nodes`]; `None` where the engine has no such node.
     pub(crate) ids: Vec<Option<NodeId>>,
-    /// Nodes of the page that the engine has, each after its parent.
-    pub(crate) order: Vec<u32>,
-    /// The parent within `order`, which differs from the page's where nesting was cut.
-    pub(crate) parents: Vec<Option<u32>>,
 }

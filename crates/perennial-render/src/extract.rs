@@ -1,4 +1,4 @@
-//! The engine's document after layout -> [`Layout`].
+//! The engine's document after layout -> [`Boxes`].
 //!
 //! The engine gives boxes to block-level elements and to boxes inside lines. Texts are found by walking the lines
 //! of each inline root once; elements without a box of their own (inline elements, `display: contents`, table
@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use blitz_dom::{BaseDocument, Node, NodeId};
-use perennial_core::layout::{Display, Layout, LayoutNode, Rect, Rgba};
+use perennial_core::layout::{Boxes, Display, NodeBox, Rect, Rgba};
 use style::color::{AbsoluteColor, ColorSpace};
 use style::properties::ComputedValues;
 use style::properties::generated::longhands::position::computed_value::T as PositionValue;
@@ -23,13 +23,11 @@ use crate::scope::{self, Cues, Position, Scope};
 /// Marks nodes that are not part of the output.
 const OMITTED: u32 = u32::MAX;
 
-pub(crate) fn layout(dom: &Dom, document: &BaseDocument, built: &Built, base_url: String) -> Layout {
+pub(crate) fn boxes(dom: &Dom, document: &BaseDocument, built: &Built) -> Boxes {
     let mut places = Places { document, known: HashMap::new() };
     let text_rects = lines::text_rects(document, &mut places);
     let mut extract = Extract {
         dom,
-        document,
-        built,
         places,
         text_rects,
         out_of: vec![OMITTED; dom.nodes.len()],
@@ -37,10 +35,12 @@ pub(crate) fn layout(dom: &Dom, document: &BaseDocument, built: &Built, base_url
         is_boxless: Vec::new(),
         nodes: Vec::new(),
     };
-    for &index in &built.order {
-        extract.visit(index);
+    for (index, id) in (0..).zip(&built.ids) {
+        if let Some(node) = id.and_then(|id| document.get_node(id)) {
+            extract.visit(index, node);
+        }
     }
-    extract.finish(base_url)
+    extract.finish()
 }
 
 /// Where boxes are on the page.
@@ -93,67 +93,57 @@ fn offset(node: &Node) -> (f32, f32) {
 
 struct Extract<'a> {
     dom: &'a Dom,
-    document: &'a BaseDocument,
-    built: &'a Built,
     places: Places<'a>,
     text_rects: HashMap<NodeId, Rect>,
     /// Index in `nodes` by index in the page.
     out_of: Vec<u32>,
     scopes: Vec<Scope>,
     is_boxless: Vec<bool>,
-    nodes: Vec<LayoutNode>,
+    nodes: Vec<NodeBox>,
 }
 
 impl Extract<'_> {
-    fn visit(&mut self, index: u32) {
-        let parent = self.built.parents[index as usize].map(|parent| self.out_of[parent as usize]);
+    fn visit(&mut self, index: u32, node: &Node) {
+        let source = &self.dom.nodes[index as usize];
+        let parent = source.parent.map(|parent| self.out_of[parent as usize]);
         if parent == Some(OMITTED) {
             return;
         }
-        let Some(node) = self.built.ids[index as usize].and_then(|id| self.document.get_node(id)) else {
-            return;
-        };
         let is_shown_above = parent.is_none_or(|parent| self.nodes[parent as usize].display != Display::None);
         if !is_shown_above {
             return;
         }
-        match &self.dom.nodes[index as usize].kind {
+        match &source.kind {
             DomKind::Text(text) => self.visit_text(index, parent, node, text),
             DomKind::Element { .. } => self.visit_element(index, parent, node),
-            DomKind::Document | DomKind::Comment => {}
         }
     }
 
-    fn push(&mut self, index: u32, node: LayoutNode, scope: Scope, is_boxless: bool) {
-        self.out_of[index as usize] = self.nodes.len() as u32;
+    fn push(&mut self, node: NodeBox, scope: Scope, is_boxless: bool) {
+        self.out_of[node.source as usize] = self.nodes.len() as u32;
         self.nodes.push(node);
         self.scopes.push(scope);
         self.is_boxless.push(is_boxless);
     }
 
-    fn visit_text(&mut self, index: u32, parent: Option<u32>, node: &Node, text: &str) {
+    fn visit_text(&mut self, source: u32, parent: Option<u32>, node: &Node, text: &str) {
         let (Some(parent), Some(&rect)) = (parent, self.text_rects.get(&node.id)) else { return };
         let above = &self.nodes[parent as usize];
         let scope = self.scopes[parent as usize];
-        let text = if text.trim().is_empty() { " " } else { text };
-        let is_parent_visible = above.is_visible;
-        let mut own = LayoutNode {
+        let sight = scope.enter_text(text, &rect, above.is_visible);
+        let own = NodeBox {
+            source,
             parent: Some(parent),
-            tag: String::new(),
-            attributes: Vec::new(),
-            text: text.to_string(),
             rect,
             font_size: above.font_size,
             font_weight: above.font_weight,
             color: above.color,
-            background: Rgba::default(),
-            has_background_image: false,
             display: Display::Inline,
-            is_fixed: false,
-            is_visible: false,
+            is_fixed: sight.is_fixed,
+            is_visible: sight.is_visible,
+            ..NodeBox::default()
         };
-        scope.enter_text(&mut own, is_parent_visible);
-        self.push(index, own, scope, false);
+        self.push(own, scope, false);
     }
 
     fn visit_element(&mut self, index: u32, parent: Option<u32>, node: &Node) {
@@ -162,28 +152,18 @@ impl Extract<'_> {
             return;
         }
         let above = parent.map(|parent| self.scopes[parent as usize]).unwrap_or_default();
-        let DomKind::Element { attributes, .. } = &source.kind else { return };
-        let attributes: Vec<(String, String)> =
-            attributes.iter().map(|a| (a.name.local.to_string(), a.value.to_string())).collect();
-        let mut own = LayoutNode {
+        let hidden = NodeBox {
+            source: index,
             parent,
-            tag: source.tag().to_string(),
-            attributes,
-            text: String::new(),
-            rect: Rect::default(),
-            font_size: 0.0,
             font_weight: 400,
-            color: Rgba::default(),
-            background: Rgba::default(),
-            has_background_image: false,
             display: Display::None,
             is_fixed: above.is_fixed,
-            is_visible: false,
+            ..NodeBox::default()
         };
-        let Some(styles) = node.primary_styles() else { return self.push(index, own, above, false) };
-        own.display = display(&styles);
+        let Some(styles) = node.primary_styles() else { return self.push(hidden, above, false) };
+        let mut own = NodeBox { display: display(&styles), ..hidden };
         if own.display == Display::None {
-            return self.push(index, own, above, false);
+            return self.push(own, above, false);
         }
         let is_boxless = is_boxless(&styles, node);
         if !is_boxless {
@@ -192,11 +172,14 @@ impl Extract<'_> {
             own.rect = Rect { x, y, w: size.width, h: size.height };
         }
         paint(&mut own, &styles);
-        let scope = above.enter(&mut own, cues(&styles), !is_boxless);
-        self.push(index, own, scope, is_boxless);
+        let is_kept_from_readers = source.attribute("aria-hidden") == Some("true");
+        let cues = Cues { is_kept_from_readers, ..cues(&styles) };
+        let (scope, sight) = above.enter((!is_boxless).then_some(&own.rect), cues);
+        (own.is_fixed, own.is_visible) = (sight.is_fixed, sight.is_visible);
+        self.push(own, scope, is_boxless);
     }
 
-    fn finish(mut self, base_url: String) -> Layout {
+    fn finish(mut self) -> Boxes {
         for index in (1..self.nodes.len()).rev() {
             let (rect, display) = (self.nodes[index].rect, self.nodes[index].display);
             let Some(parent) = self.nodes[index].parent else { continue };
@@ -205,10 +188,10 @@ impl Extract<'_> {
                 self.nodes[parent as usize].rect = joined;
             }
         }
-        let mut layout =
-            Layout { base_url, engine: ENGINE.to_string(), width: 0.0, height: 0.0, nodes: self.nodes };
-        scope::finish(&mut layout);
-        layout
+        self.nodes.iter_mut().for_each(|node| scope::hide_off_page(&node.rect, &mut node.is_visible));
+        let seen = self.nodes.iter().filter(|node| node.is_visible);
+        let (width, height) = scope::extent(seen.map(|node| &node.rect));
+        Boxes { engine: ENGINE.to_string(), width, height, nodes: self.nodes }
     }
 }
 
@@ -250,7 +233,7 @@ fn is_boxless(styles: &ComputedValues, node: &Node) -> bool {
         || node.is_non_atomic_inline()
 }
 
-fn paint(own: &mut LayoutNode, styles: &ComputedValues) {
+fn paint(own: &mut NodeBox, styles: &ComputedValues) {
     own.font_size = styles.clone_font_size().used_size().px();
     own.font_weight = styles.clone_font_weight().value() as u16;
     own.color = rgba(styles.clone_color());
@@ -283,5 +266,6 @@ fn cues(styles: &ComputedValues) -> Cues {
         is_cutting: styles.clone_overflow_x() != Overflow::Visible
             || styles.clone_overflow_y() != Overflow::Visible,
         is_visible: styles.clone_visibility() == Visibility::Visible,
+        is_kept_from_readers: false,
     }
 }

@@ -1,27 +1,23 @@
 //! A parsed page -> the plain list of nodes that the structure fingerprint reads: no style, no layout.
 
-use perennial_core::segment::ParsedNode;
+use perennial_core::layout::ParsedNode;
 
 use crate::dom::{Dom, DomKind};
 
-/// The elements and texts of a page in document order.
+/// The elements and texts of a page in document order, numbered as in [`Dom::nodes`].
 pub fn parsed_nodes(dom: &Dom) -> Vec<ParsedNode<'_>> {
-    let mut nodes: Vec<ParsedNode<'_>> = Vec::with_capacity(dom.nodes.len());
-    let mut pending: Vec<(u32, Option<u32>)> = dom.root().map(|root| (root, None)).into_iter().collect();
-    while let Some((index, parent)) = pending.pop() {
-        let node = &dom.nodes[index as usize];
-        let own = nodes.len() as u32;
-        match &node.kind {
-            DomKind::Text(text) => nodes.push(ParsedNode { parent, text, ..ParsedNode::default() }),
-            DomKind::Element { attributes, .. } => {
-                let attributes = attributes.iter().map(|a| (&*a.name.local, &*a.value)).collect();
-                nodes.push(ParsedNode { parent, tag: node.tag(), attributes, text: "" });
-                pending.extend(node.children.iter().rev().map(|child| (*child, Some(own))));
-            }
-            DomKind::Document | DomKind::Comment => {}
-        }
-    }
-    nodes
+    dom.nodes
+        .iter()
+        .map(|node| match &node.kind {
+            DomKind::Text(text) => ParsedNode { parent: node.parent, text, ..ParsedNode::default() },
+            DomKind::Element { attributes, .. } => ParsedNode {
+                parent: node.parent,
+                tag: node.tag(),
+                attributes: attributes.iter().map(|a| (&*a.name.local, &*a.value)).collect(),
+                text: "",
+            },
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ fn sketch(layout: &Layout) -> Canvas {
             let color = node.background;
             canvas.fill(&node.rect, [color.r, color.g, color.b], u16::from(color.a));
         }
-        if matches!(node.tag.as_str(), "img" | "svg" | "video" | "canvas" | "iframe") {
+        if matches!(&*node.tag, "img" | "svg" | "video" | "canvas" | "iframe") {
             canvas.fill(&node.rect, [205, 215, 205], 255);
         }
         if node.is_text() && !node.text.trim().is_empty() {
@@ -198,8 +198,8 @@ mod tests {
 
     #[test]
     fn a_picture_has_the_size_of_the_page_and_shows_its_blocks() {
-        let layout =
-            structural::layout(&Dom::parse("<h1>Title</h1><p>Some words to read."), "http://a.example/");
+        let dom = Dom::parse("<h1>Title</h1><p>Some words to read.");
+        let layout = structural::layout(&dom, "http://a.example/");
         let tree = segment(&layout, &SegmentConfig::default());
         let png = draw_png(&tree, &layout, None).expect("drawn");
         let canvas = Canvas::from_png(&png).expect("read back");

@@ -11,13 +11,16 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use perennial_core::layout::Layout;
+use perennial_core::layout::{Boxes, Layout};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use url::Url;
 
 use crate::dom::Dom;
-use crate::resource::{Lookup, requisite};
+use crate::engine::base_url;
+use crate::parsed::parsed_nodes;
+use crate::resource::{Lookup, all_requisites};
 use crate::structural;
-use crate::wire::{Message, body_length};
+use crate::wire::{Message, body_length, page_frame};
 
 /// The command that starts a worker: this program, with its hidden subcommand.
 #[derive(Clone, Debug)]
@@ -67,7 +70,7 @@ pub enum Fallback {
 #[derive(Clone, Debug)]
 pub struct Rendered {
     /// The layout.
-    pub layout: Layout,
+    pub layout: Layout<'static>,
     /// Why the engine did not make the layout; `None` when it did.
     pub fallback: Option<Fallback>,
 }
@@ -95,14 +98,22 @@ impl Pool {
 
     /// Lays a page out. This cannot fail.
     pub fn layout(&self, html: &str, url: &str, lookup: &Lookup) -> Rendered {
+        let dom = Dom::parse(html);
+        let base = base_url(&dom, url);
+        let (layout, fallback) = match self.boxes(&dom, &base, lookup) {
+            Ok(boxes) => (boxes.fill(&parsed_nodes(&dom), base.as_str()).unwrap_or_default(), None),
+            Err(fallback) => (structural::layout(&dom, url), Some(fallback)),
+        };
+        Rendered { layout: layout.into_owned(), fallback }
+    }
+
+    /// Lays out a parsed page, or says why only [`structural::layout`] can. `base` is the address against which its
+    /// links resolve.
+    pub fn boxes(&self, dom: &Dom, base: &Url, lookup: &Lookup) -> Result<Boxes, Fallback> {
         self.n_pages.fetch_add(1, Ordering::Relaxed);
-        match self.try_layout(html, url, lookup) {
-            Ok(layout) => Rendered { layout, fallback: None },
-            Err(fallback) => {
-                self.n_fallbacks.fetch_add(1, Ordering::Relaxed);
-                Rendered { layout: structural::layout(&Dom::parse(html), url), fallback: Some(fallback) }
-            }
-        }
+        let boxes = self.try_boxes(dom, base, lookup);
+        self.n_fallbacks.fetch_add(u64::from(boxes.is_err()), Ordering::Relaxed);
+        boxes
     }
 
     /// Pages laid out so far.
@@ -115,14 +126,14 @@ impl Pool {
         self.n_fallbacks.load(Ordering::Relaxed)
     }
 
-    fn try_layout(&self, html: &str, url: &str, lookup: &Lookup) -> Result<Layout, Fallback> {
+    fn try_boxes(&self, dom: &Dom, base: &Url, lookup: &Lookup) -> Result<Boxes, Fallback> {
         let idle = self.idle.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
         let mut worker = match idle {
             Some(worker) => worker,
             None => Worker::start(&self.command).map_err(|error| Fallback::NotStarted(error.to_string()))?,
         };
         let deadline = Instant::now() + self.limits.time;
-        let outcome = worker.layout(html, url, lookup, deadline);
+        let outcome = worker.boxes(dom, base, lookup, deadline);
         worker.n_pages += 1;
         // After a panic the thread-local state of the engine may be wrong.
         if outcome.is_ok() && worker.n_pages < self.limits.pages_per_worker {
@@ -156,30 +167,29 @@ impl Worker {
         Ok(Worker { child, input, output, n_pages: 0 })
     }
 
-    fn layout(
+    fn boxes(
         &mut self,
-        html: &str,
-        url: &str,
+        dom: &Dom,
+        base: &Url,
         lookup: &Lookup,
         deadline: Instant,
-    ) -> Result<Layout, Fallback> {
-        let page = Message::Page { url: url.to_string(), html: html.to_string() };
-        self.write(&page, deadline)?;
+    ) -> Result<Boxes, Fallback> {
+        self.write(&page_frame(base.as_str(), dom), deadline)?;
         loop {
             match self.read(deadline)? {
                 Message::Need(wanted) => {
-                    self.write(&Message::Answer(requisite(&wanted, lookup)), deadline)?
+                    let found = Message::Answer(all_requisites(&wanted, lookup));
+                    self.write(&found.to_frame(), deadline)?;
                 }
-                Message::Done(layout) => return Ok(*layout),
+                Message::Done(boxes) => return Ok(*boxes),
                 Message::Panicked(words) => return Err(Fallback::Panicked(words)),
-                Message::Page { .. } | Message::Answer(_) => return Err(Fallback::Crashed),
+                Message::Page(_) | Message::Answer(_) => return Err(Fallback::Crashed),
             }
         }
     }
 
-    fn write(&mut self, message: &Message, deadline: Instant) -> Result<(), Fallback> {
-        let frame = message.to_frame();
-        let mut rest = &frame[..];
+    fn write(&mut self, frame: &[u8], deadline: Instant) -> Result<(), Fallback> {
+        let mut rest = frame;
         while !rest.is_empty() {
             wait(self.input.as_fd(), PollFlags::OUT, deadline)?;
             match rustix::io::write(&self.input, rest) {

@@ -40,6 +40,11 @@ pub fn requisite(url: &str, lookup: &Lookup) -> Requisite {
     requisite_with(url, lookup)
 }
 
+/// The same for many addresses at once.
+pub(crate) fn all_requisites(urls: &[String], lookup: &Lookup) -> Vec<Requisite> {
+    urls.iter().map(|url| requisite(url, lookup)).collect()
+}
+
 /// The same with any lookup function.
 pub(crate) fn requisite_with(url: &str, lookup: impl Fn(&str) -> Option<Captured>) -> Requisite {
     let captured = match url.strip_prefix("data:") {

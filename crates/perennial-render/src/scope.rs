@@ -2,7 +2,7 @@
 //!
 //! Both engines use this module, so that the same page has the same visible words in both.
 
-use perennial_core::layout::{Layout, LayoutNode};
+use perennial_core::layout::Rect;
 
 /// `position` of CSS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -24,6 +24,8 @@ pub(crate) struct Cues {
     pub(crate) is_cutting: bool,
     /// Whether it has `visibility: visible`, which is inherited.
     pub(crate) is_visible: bool,
+    /// `aria-hidden="true"`.
+    pub(crate) is_kept_from_readers: bool,
 }
 
 /// What holds for everything below a node.
@@ -37,41 +39,47 @@ pub(crate) struct Scope {
     pub(crate) is_fixed: bool,
 }
 
+/// Whether a node can be seen, and whether it stays in view.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Sight {
+    pub(crate) is_fixed: bool,
+    pub(crate) is_visible: bool,
+}
+
 impl Scope {
-    /// The scope below `own`. Sets the flags of `own` too.
-    pub(crate) fn enter(self, own: &mut LayoutNode, cues: Cues, has_box: bool) -> Scope {
-        let is_empty = has_box && (own.rect.w <= 1.0 || own.rect.h <= 1.0);
+    /// The scope below an element, and how it is seen itself; `rect` is its box if it has one.
+    pub(crate) fn enter(self, rect: Option<&Rect>, cues: Cues) -> (Scope, Sight) {
+        let is_empty = rect.is_some_and(|rect| rect.w <= 1.0 || rect.h <= 1.0);
         let is_cutting = is_empty && cues.is_cutting;
         let is_absolute = matches!(cues.position, Position::Absolute | Position::Fixed);
         let is_cut_above = if is_absolute { self.is_cut_by_positioned } else { self.is_cut };
         let below = Scope {
-            is_hidden: self.is_hidden || cues.is_transparent || own.attribute("aria-hidden") == Some("true"),
+            is_hidden: self.is_hidden || cues.is_transparent || cues.is_kept_from_readers,
             is_cut: is_cut_above || is_cutting,
             is_cut_by_positioned: self.is_cut_by_positioned
                 || (is_cutting && cues.position != Position::Static),
             is_fixed: self.is_fixed || matches!(cues.position, Position::Fixed | Position::Sticky),
         };
-        own.is_fixed = below.is_fixed;
-        own.is_visible = !below.is_hidden && cues.is_visible && !below.is_cut;
-        below
+        let is_visible = !below.is_hidden && cues.is_visible && !below.is_cut;
+        (below, Sight { is_fixed: below.is_fixed, is_visible })
     }
 
-    /// Sets the flags of a text below a node with this scope.
-    pub(crate) fn enter_text(self, own: &mut LayoutNode, is_parent_visible: bool) {
-        own.is_fixed = self.is_fixed;
-        let is_on_page = own.rect.right() > 0.0 && own.rect.bottom() > 0.0;
-        let is_blank = own.text.trim().is_empty();
-        own.is_visible = is_parent_visible && !self.is_hidden && !self.is_cut && (is_on_page || is_blank);
+    /// How a text below a node with this scope is seen.
+    pub(crate) fn enter_text(self, text: &str, rect: &Rect, is_parent_visible: bool) -> Sight {
+        let is_on_page = rect.right() > 0.0 && rect.bottom() > 0.0;
+        let is_seen = is_parent_visible && !self.is_hidden && !self.is_cut;
+        Sight { is_fixed: self.is_fixed, is_visible: is_seen && (is_on_page || text.trim().is_empty()) }
     }
 }
 
-/// Hides what is left of or above the page, and measures the page.
-pub(crate) fn finish(layout: &mut Layout) {
-    for node in &mut layout.nodes {
-        let is_off_page = node.rect.area() > 0.0 && (node.rect.right() <= 0.0 || node.rect.bottom() <= 0.0);
-        node.is_visible &= !is_off_page;
-    }
-    let seen = layout.nodes.iter().filter(|node| node.is_visible && node.rect.area() > 0.0);
-    (layout.width, layout.height) = seen
-        .fold((0.0, 0.0), |(w, h): (f32, f32), node| (w.max(node.rect.right()), h.max(node.rect.bottom())));
+/// Hides what is left of or above the page.
+pub(crate) fn hide_off_page(rect: &Rect, is_visible: &mut bool) {
+    let is_off_page = rect.area() > 0.0 && (rect.right() <= 0.0 || rect.bottom() <= 0.0);
+    *is_visible &= !is_off_page;
+}
+
+/// Width and height of a page by the boxes that can be seen on it.
+pub(crate) fn extent<'a>(seen: impl Iterator<Item = &'a Rect>) -> (f32, f32) {
+    seen.filter(|rect| rect.area() > 0.0)
+        .fold((0.0, 0.0), |(w, h): (f32, f32), rect| (w.max(rect.right()), h.max(rect.bottom())))
 }

@@ -3,6 +3,8 @@
 //! `DOMSnapshot.captureSnapshot` gives all strings in one table, nodes as columns, and boxes with the styles that
 //! were asked for. Nodes without a box are not shown.
 
+use std::borrow::Cow;
+
 use perennial_core::layout::{Display, Layout, LayoutNode, Rect, Rgba};
 use serde_json::Value;
 
@@ -26,7 +28,7 @@ pub(crate) const STYLES: [&str; 11] = [
 const OMITTED: u32 = u32::MAX;
 
 /// Reads a snapshot. What is missing in it is empty in the layout.
-pub(crate) fn layout(snapshot: &Value, base_url: &str, engine: &str) -> Layout {
+pub(crate) fn layout(snapshot: &Value, base_url: &str, engine: &str) -> Layout<'static> {
     let document = &snapshot["documents"][0];
     let columns = Columns {
         strings: snapshot["strings"].as_array().map_or(&[], Vec::as_slice),
@@ -41,10 +43,11 @@ pub(crate) fn layout(snapshot: &Value, base_url: &str, engine: &str) -> Layout {
     for index in 0..n {
         read.visit(index);
     }
-    let mut layout =
-        Layout { base_url, engine: engine.to_string(), width: 0.0, height: 0.0, nodes: read.nodes };
-    scope::finish(&mut layout);
-    layout
+    let mut nodes = read.nodes;
+    nodes.iter_mut().for_each(|node| scope::hide_off_page(&node.rect, &mut node.is_visible));
+    let seen = nodes.iter().filter(|node| node.is_visible);
+    let (width, height) = scope::extent(seen.map(|node| &node.rect));
+    Layout { base_url, engine: engine.to_string(), width, height, nodes }
 }
 
 struct Columns<'a> {
@@ -73,7 +76,7 @@ impl<'a> Columns<'a> {
 struct Read<'a> {
     columns: Columns<'a>,
     box_of: Vec<Option<usize>>,
-    nodes: Vec<LayoutNode>,
+    nodes: Vec<LayoutNode<'static>>,
     scopes: Vec<Scope>,
     out_of: Vec<u32>,
 }
@@ -98,7 +101,7 @@ impl<'a> Read<'a> {
         self.nodes[out as usize].display != Display::None
     }
 
-    fn push(&mut self, index: usize, node: LayoutNode, scope: Scope) {
+    fn push(&mut self, index: usize, node: LayoutNode<'static>, scope: Scope) {
         self.out_of[index] = self.nodes.len() as u32;
         self.nodes.push(node);
         self.scopes.push(scope);
@@ -109,7 +112,7 @@ impl<'a> Read<'a> {
         let text = self.columns.string(&self.columns.nodes["nodeValue"][index]).unwrap_or_default();
         let above = &self.nodes[parent as usize];
         let mut own = LayoutNode {
-            text: if text.trim().is_empty() { " " } else { text }.to_string(),
+            text: if text.trim().is_empty() { " ".into() } else { text.to_string().into() },
             rect: self.rect(place),
             font_size: above.font_size,
             font_weight: above.font_weight,
@@ -117,8 +120,9 @@ impl<'a> Read<'a> {
             display: Display::Inline,
             ..blank(Some(parent))
         };
-        let (scope, is_parent_visible) = (self.scopes[parent as usize], above.is_visible);
-        scope.enter_text(&mut own, is_parent_visible);
+        let scope = self.scopes[parent as usize];
+        let sight = scope.enter_text(text, &own.rect, above.is_visible);
+        (own.is_fixed, own.is_visible) = (sight.is_fixed, sight.is_visible);
         self.push(index, own, scope);
     }
 
@@ -134,7 +138,7 @@ impl<'a> Read<'a> {
             return;
         }
         let above = parent.map(|parent| self.scopes[parent as usize]).unwrap_or_default();
-        let mut own = LayoutNode { tag, attributes: self.attributes(index), ..blank(parent) };
+        let mut own = LayoutNode { tag: tag.into(), attributes: self.attributes(index), ..blank(parent) };
         let Some(place) = self.box_of[index] else {
             // `display: contents` has no box either, but its children have.
             own.display = if self.has_shown_child(index) { Display::Inline } else { Display::None };
@@ -149,7 +153,8 @@ impl<'a> Read<'a> {
         own.rect = self.rect(place);
         let cues = self.paint(&mut own, place);
         let has_box = own.display != Display::Inline;
-        let scope = above.enter(&mut own, cues, has_box);
+        let (scope, sight) = above.enter(has_box.then_some(&own.rect), cues);
+        (own.is_fixed, own.is_visible) = (sight.is_fixed, sight.is_visible);
         self.push(index, own, scope);
     }
 
@@ -165,12 +170,13 @@ impl<'a> Read<'a> {
         Rect { x: side(0), y: side(1), w: side(2), h: side(3) }
     }
 
-    fn attributes(&self, index: usize) -> Vec<(String, String)> {
+    fn attributes(&self, index: usize) -> Vec<(Cow<'static, str>, Cow<'static, str>)> {
         let strings: Vec<&str> = array(&self.columns.nodes["attributes"][index])
             .iter()
             .map(|string| self.columns.string(string).unwrap_or_default())
             .collect();
-        strings.chunks_exact(2).map(|pair| (pair[0].to_ascii_lowercase(), pair[1].to_string())).collect()
+        let attribute = |pair: &[&str]| (pair[0].to_ascii_lowercase().into(), pair[1].to_string().into());
+        strings.chunks_exact(2).map(attribute).collect()
     }
 
     fn paint(&self, own: &mut LayoutNode, place: usize) -> Cues {
@@ -193,16 +199,17 @@ impl<'a> Read<'a> {
             is_transparent: style(2) == "0",
             is_cutting: style(9) != "visible" || style(10) != "visible",
             is_visible: style(1) == "visible",
+            is_kept_from_readers: own.attribute("aria-hidden") == Some("true"),
         }
     }
 }
 
-fn blank(parent: Option<u32>) -> LayoutNode {
+fn blank(parent: Option<u32>) -> LayoutNode<'static> {
     LayoutNode {
         parent,
-        tag: String::new(),
+        tag: "".into(),
         attributes: Vec::new(),
-        text: String::new(),
+        text: "".into(),
         rect: Rect::default(),
         font_size: 0.0,
         font_weight: 400,
@@ -272,11 +279,11 @@ mod tests {
             }]
         });
         let layout = layout(&snapshot, "http://a.example/", "test");
-        let tags: Vec<&str> = layout.nodes.iter().map(|node| node.tag.as_str()).collect();
+        let tags: Vec<&str> = layout.nodes.iter().map(|node| &*node.tag).collect();
         assert_eq!(tags, ["html", "body", "p", ""]);
         let (p, text) = (&layout.nodes[2], &layout.nodes[3]);
         assert_eq!((p.attribute("id"), p.background), (Some("a"), Rgba { r: 255, g: 0, b: 0, a: 128 }));
-        assert_eq!((text.text.as_str(), text.parent, text.is_visible), ("Hello", Some(2), true));
+        assert_eq!((&*text.text, text.parent, text.is_visible), ("Hello", Some(2), true));
         assert_eq!((layout.base_url.as_str(), layout.height), ("http://b.example/", 800.0));
     }
 

@@ -17,7 +17,7 @@ const BLACK: Rgba = Rgba { r: 0, g: 0, b: 0, a: 255 };
 const LINK: Rgba = Rgba { r: 0, g: 0, b: 238, a: 255 };
 
 /// Lays a page out by its tags.
-pub fn layout(dom: &Dom, url: &str) -> Layout {
+pub fn layout<'a>(dom: &'a Dom, url: &str) -> Layout<'a> {
     let mut flow = Flow { dom, nodes: Vec::new(), blocks: Vec::new() };
     if let Some(root) = dom.root() {
         flow.run(root);
@@ -59,11 +59,11 @@ struct Block {
 
 struct Flow<'a> {
     dom: &'a Dom,
-    nodes: Vec<LayoutNode>,
+    nodes: Vec<LayoutNode<'a>>,
     blocks: Vec<Block>,
 }
 
-impl Flow<'_> {
+impl<'a> Flow<'a> {
     fn run(&mut self, root: u32) {
         self.blocks.push(Block::new(0.0, 0.0, VIEWPORT_WIDTH));
         let mut steps = vec![Step::Enter(root, None)];
@@ -76,26 +76,31 @@ impl Flow<'_> {
     }
 
     fn enter(&mut self, index: u32, parent: Option<u32>, steps: &mut Vec<Step>) {
-        let source = &self.dom.nodes[index as usize];
+        let dom = self.dom;
+        let source = &dom.nodes[index as usize];
         match &source.kind {
             DomKind::Text(text) => self.text(text, parent),
             DomKind::Element { .. } if !is_left_out(source) => {
                 let out = self.nodes.len() as u32;
                 let kind = kind(source.tag());
-                self.open(source, parent, kind);
+                self.open(index, parent, kind);
                 if self.nodes[out as usize].display == Display::None {
                     return;
                 }
                 steps.push(Step::Leave(out, kind));
                 if source.is_html() && !matches!(source.tag(), "select" | "textarea" | "iframe" | "object") {
-                    steps.extend(source.children.iter().rev().map(|&child| Step::Enter(child, Some(out))));
+                    let first = steps.len();
+                    steps.extend(dom.children(index).map(|child| Step::Enter(child, Some(out))));
+                    steps[first..].reverse();
                 }
             }
             _ => {}
         }
     }
 
-    fn open(&mut self, source: &DomNode, parent: Option<u32>, kind: Kind) {
+    fn open(&mut self, index: u32, parent: Option<u32>, kind: Kind) {
+        let dom = self.dom;
+        let source = &dom.nodes[index as usize];
         let mut node = element(source, parent.map(|parent| &self.nodes[parent as usize]));
         node.parent = parent;
         if node.display == Display::None {
@@ -126,7 +131,7 @@ impl Flow<'_> {
         let mut block = Block::new(x + indent, y + body_margin(source.tag()), (w - 2.0 * indent).max(40.0));
         block.after = after;
         if kind == Kind::Row {
-            let n_cells = source.children.iter().filter(|&&c| self.dom.is_element(c)).count().max(1);
+            let n_cells = dom.children(index).filter(|&child| dom.is_element(child)).count().max(1);
             block.row = Some((block.w / n_cells as f32, 0.0, y));
         }
         self.nodes.push(node);
@@ -162,7 +167,7 @@ impl Flow<'_> {
         }
     }
 
-    fn text(&mut self, text: &str, parent: Option<u32>) {
+    fn text(&mut self, text: &'a str, parent: Option<u32>) {
         let Some(parent) = parent else { return };
         let above = &self.nodes[parent as usize];
         let n_chars = text.split_whitespace().map(|word| word.chars().count() + 1).sum::<usize>();
@@ -171,7 +176,7 @@ impl Flow<'_> {
             let (width, height) = (n_chars as f32 * node.font_size * 0.5, node.font_size * 1.25);
             node.rect = self.place(width, height);
         } else {
-            node.text = " ".to_string();
+            node.text = " ".into();
         }
         self.nodes.push(node);
         self.join(self.nodes.len() as u32 - 1);
@@ -233,12 +238,12 @@ impl Block {
     }
 }
 
-fn text_node(above: &LayoutNode, parent: u32, text: &str) -> LayoutNode {
+fn text_node<'a>(above: &LayoutNode, parent: u32, text: &'a str) -> LayoutNode<'a> {
     LayoutNode {
         parent: Some(parent),
-        tag: String::new(),
+        tag: "".into(),
         attributes: Vec::new(),
-        text: text.to_string(),
+        text: text.into(),
         rect: Rect::default(),
         font_size: above.font_size,
         font_weight: above.font_weight,
@@ -251,7 +256,7 @@ fn text_node(above: &LayoutNode, parent: u32, text: &str) -> LayoutNode {
     }
 }
 
-fn element(source: &DomNode, above: Option<&LayoutNode>) -> LayoutNode {
+fn element<'a>(source: &'a DomNode, above: Option<&LayoutNode>) -> LayoutNode<'a> {
     let tag = source.tag();
     let DomKind::Element { attributes, .. } = &source.kind else { unreachable!("called for elements only") };
     let style = source.attribute("style").unwrap_or_default().replace(' ', "").to_ascii_lowercase();
@@ -264,9 +269,9 @@ fn element(source: &DomNode, above: Option<&LayoutNode>) -> LayoutNode {
     let scale = font_scale(tag);
     LayoutNode {
         parent: None,
-        tag: tag.to_string(),
-        attributes: attributes.iter().map(|a| (a.name.local.to_string(), a.value.to_string())).collect(),
-        text: String::new(),
+        tag: tag.into(),
+        attributes: attributes.iter().map(|a| ((*a.name.local).into(), (*a.value).into())).collect(),
+        text: "".into(),
         rect: Rect::default(),
         font_size: scale.map_or(above.map_or(FONT_SIZE, |above| above.font_size), |scale| FONT_SIZE * scale),
         font_weight: if is_bold(tag) { 700 } else { above.map_or(400, |above| above.font_weight) },
@@ -362,8 +367,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn check(html: &str) -> Layout {
-        let layout = layout(&Dom::parse(html), "http://a.example/");
+    fn check(html: &str) -> Layout<'static> {
+        let layout = layout(&Dom::parse(html), "http://a.example/").into_owned();
         for (index, node) in layout.nodes.iter().enumerate() {
             assert!(node.parent.is_none_or(|parent| (parent as usize) < index));
             assert!([node.rect.x, node.rect.y, node.rect.w, node.rect.h].iter().all(|side| side.is_finite()));
@@ -371,7 +376,7 @@ mod tests {
         layout
     }
 
-    fn find<'a>(layout: &'a Layout, text: &str) -> &'a LayoutNode {
+    fn find<'a>(layout: &'a Layout<'static>, text: &str) -> &'a LayoutNode<'static> {
         layout.nodes.iter().find(|node| node.text.contains(text)).expect("the text is laid out")
     }
 

@@ -25,11 +25,8 @@ enum Part {
 /// Rewrites the display of tables and table parts that stand in the wrong place.
 pub(crate) fn mend(document: &mut BaseDocument, built: &Built) {
     let mut changes: Vec<(NodeId, &'static str)> = Vec::new();
-    for &index in &built.order {
-        let Some(node) = built.ids[index as usize].and_then(|id| document.get_node(id)) else { continue };
-        if !node.is_element() {
-            continue;
-        }
+    for id in built.ids.iter().flatten() {
+        let Some(node) = document.get_node(*id).filter(|node| node.is_element()) else { continue };
         mend_children(document, node, &mut changes);
     }
     for (id, display) in changes {

@@ -1,12 +1,17 @@
 //! Messages between this process and a render worker <-> bytes.
 //!
 //! A frame is its length (4 bytes, little endian), its kind (1 byte) and its fields: numbers as LEB128, floats as
-//! 4 bytes, texts with their length before them. It is never stored, because both ends are the same program.
+//! 4 bytes, texts with their length before them. A page is sent as the nodes that the engine takes, each name written
+//! once; its boxes come back without words. It is never stored, because both ends are the same program.
 
+use std::collections::HashMap;
 use std::io::{self, Read, Write};
 
-use perennial_core::layout::{Display, Layout, LayoutNode, Rect, Rgba};
+use html5ever::{Attribute, QualName};
+use perennial_core::layout::{Boxes, Display, NodeBox, Rect, Rgba};
 
+use crate::build;
+use crate::dom::{Dom, DomKind, DomNode};
 use crate::resource::Requisite;
 
 /// Longest frame.
@@ -16,20 +21,26 @@ const MAX_FRAME: usize = 1 << 30;
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
     /// To the worker: lay this page out.
-    Page {
-        /// Address of the page.
-        url: String,
-        /// Its text.
-        html: String,
-    },
-    /// From the worker: the page asks for this address.
-    Need(String),
+    Page(Box<SentPage>),
+    /// From the worker: the page asks for these addresses.
+    Need(Vec<String>),
     /// To the worker: what was found there.
-    Answer(Requisite),
+    Answer(Vec<Requisite>),
     /// From the worker: the layout.
-    Done(Box<Layout>),
+    Done(Box<Boxes>),
     /// From the worker: the engine panicked with this message.
     Panicked(String),
+}
+
+/// A page as the worker sees it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SentPage {
+    /// The address against which its links resolve.
+    pub base: String,
+    /// Its nodes, as far as the engine takes them.
+    pub dom: Dom,
+    /// Their numbers at the other end, ascending.
+    pub sources: Vec<u32>,
 }
 
 /// Bytes that are no message.
@@ -43,43 +54,38 @@ pub struct WireError {
 impl Message {
     /// The whole frame, its length first.
     pub fn to_frame(&self) -> Vec<u8> {
-        let mut out = vec![0; 4];
-        match self {
-            Message::Page { url, html } => {
-                out.push(1);
-                put_text(&mut out, url);
-                put_text(&mut out, html);
-            }
-            Message::Need(url) => {
+        frame(|out| match self {
+            Message::Page(page) => put_sent_page(out, page),
+            Message::Need(urls) => {
                 out.push(2);
-                put_text(&mut out, url);
+                put_number(out, urls.len() as u64);
+                urls.iter().for_each(|url| put_text(out, url));
             }
-            Message::Answer(requisite) => put_requisite(&mut out, requisite),
-            Message::Done(layout) => {
-                out.push(6);
-                put_layout(&mut out, layout);
+            Message::Answer(found) => {
+                out.push(3);
+                put_number(out, found.len() as u64);
+                found.iter().for_each(|requisite| put_requisite(out, requisite));
+            }
+            Message::Done(boxes) => {
+                out.push(4);
+                put_boxes(out, boxes);
             }
             Message::Panicked(words) => {
-                out.push(7);
-                put_text(&mut out, words);
+                out.push(5);
+                put_text(out, words);
             }
-        }
-        let length = (out.len() - 4) as u32;
-        out[..4].copy_from_slice(&length.to_le_bytes());
-        out
+        })
     }
 
     /// Reads what follows the length.
     pub fn from_body(body: &[u8]) -> Result<Message, WireError> {
         let mut fields = Fields { bytes: body, at: 0 };
         let message = match fields.byte()? {
-            1 => Message::Page { url: fields.text()?, html: fields.text()? },
-            2 => Message::Need(fields.text()?),
-            3 => Message::Answer(Requisite::Image(fields.number()? as u32, fields.number()? as u32)),
-            4 => Message::Answer(Requisite::Css(fields.text()?)),
-            5 => Message::Answer(Requisite::Absent),
-            6 => Message::Done(Box::new(fields.layout()?)),
-            7 => Message::Panicked(fields.text()?),
+            1 => Message::Page(Box::new(fields.page()?)),
+            2 => Message::Need(fields.list(Fields::text)?),
+            3 => Message::Answer(fields.list(Fields::requisite)?),
+            4 => Message::Done(Box::new(fields.boxes()?)),
+            5 => Message::Panicked(fields.text()?),
             _ => return Err(WireError { at: 0 }),
         };
         if fields.at == body.len() { Ok(message) } else { Err(WireError { at: fields.at }) }
@@ -102,6 +108,111 @@ impl Message {
         to.write_all(&self.to_frame())?;
         to.flush()
     }
+}
+
+/// The frame that asks for a page's layout. Only what the engine takes of the page is written.
+pub(crate) fn page_frame(base: &str, dom: &Dom) -> Vec<u8> {
+    frame(|out| {
+        let mut page = PutPage::new(out, base, dom.has_body_text);
+        // Place among the sent nodes by number.
+        let mut places = vec![None; dom.nodes.len()];
+        let mut index = 0;
+        while let Some(node) = dom.nodes.get(index) {
+            let is_sent = !build::is_left_out(node);
+            if is_sent {
+                let parent = node.parent.and_then(|parent| places[parent as usize]);
+                places[index] =
+                    Some(page.put(index as u32, parent, node, |own| build::takes(node.tag(), own)));
+            }
+            // Of a style the text is read, of other opaque elements nothing.
+            let is_entered = is_sent && (!build::is_opaque(node) || node.tag() == "style");
+            index = if is_entered { index + 1 } else { node.end as usize };
+        }
+        page.end();
+    })
+}
+
+fn put_sent_page(out: &mut Vec<u8>, sent: &SentPage) {
+    let mut page = PutPage::new(out, &sent.base, sent.dom.has_body_text);
+    for (node, source) in sent.dom.nodes.iter().zip(&sent.sources) {
+        page.put(*source, node.parent, node, |_| true);
+    }
+    page.end();
+}
+
+/// A page on its way out.
+struct PutPage<'a, 'n> {
+    out: &'a mut Vec<u8>,
+    /// Numbers of the names that were written.
+    names: HashMap<&'n QualName, u64>,
+    n_nodes: u32,
+    /// One past the number of the last node.
+    next: u32,
+}
+
+impl<'a, 'n> PutPage<'a, 'n> {
+    fn new(out: &'a mut Vec<u8>, base: &str, has_body_text: bool) -> PutPage<'a, 'n> {
+        out.push(1);
+        put_text(out, base);
+        out.push(u8::from(has_body_text));
+        PutPage { out, names: HashMap::new(), n_nodes: 0, next: 0 }
+    }
+
+    /// Writes a node: how far its number is from the last one's, its parent's place, its name, attributes, text.
+    fn put(
+        &mut self,
+        source: u32,
+        parent: Option<u32>,
+        node: &'n DomNode,
+        takes: impl Fn(&Attribute) -> bool,
+    ) -> u32 {
+        put_number(self.out, u64::from(source - self.next) + 1);
+        self.next = source + 1;
+        put_number(self.out, parent.map_or(0, |parent| u64::from(parent) + 1));
+        match &node.kind {
+            DomKind::Text(text) => {
+                self.out.push(0);
+                put_text(self.out, text);
+            }
+            DomKind::Element { name, attributes } => {
+                self.out.push(1);
+                self.put_name(name);
+                put_number(self.out, attributes.iter().filter(|own| takes(own)).count() as u64);
+                for attribute in attributes.iter().filter(|own| takes(own)) {
+                    self.put_name(&attribute.name);
+                    put_text(self.out, &attribute.value);
+                }
+            }
+        }
+        self.n_nodes += 1;
+        self.n_nodes - 1
+    }
+
+    /// Writes the number of a name; the first time its parts follow.
+    fn put_name(&mut self, name: &'n QualName) {
+        let n_names = self.names.len() as u64;
+        let number = *self.names.entry(name).or_insert(n_names);
+        put_number(self.out, number);
+        if number == n_names {
+            self.out.push(u8::from(name.prefix.is_some()));
+            put_text(self.out, name.prefix.as_deref().unwrap_or_default());
+            put_text(self.out, &name.ns);
+            put_text(self.out, &name.local);
+        }
+    }
+
+    fn end(self) {
+        put_number(self.out, 0);
+    }
+}
+
+/// Writes a frame around what `put` writes.
+fn frame(put: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut out = vec![0; 4];
+    put(&mut out);
+    let length = (out.len() - 4) as u32;
+    out[..4].copy_from_slice(&length.to_le_bytes());
+    out
 }
 
 /// The length of the body that a frame's first four bytes announce.
@@ -130,38 +241,31 @@ fn put_float(out: &mut Vec<u8>, float: f32) {
 fn put_requisite(out: &mut Vec<u8>, requisite: &Requisite) {
     match requisite {
         Requisite::Image(width, height) => {
-            out.push(3);
+            out.push(1);
             put_number(out, u64::from(*width));
             put_number(out, u64::from(*height));
         }
         Requisite::Css(css) => {
-            out.push(4);
+            out.push(2);
             put_text(out, css);
         }
-        Requisite::Absent => out.push(5),
+        Requisite::Absent => out.push(3),
     }
 }
 
-fn put_layout(out: &mut Vec<u8>, layout: &Layout) {
-    put_text(out, &layout.base_url);
-    put_text(out, &layout.engine);
-    put_float(out, layout.width);
-    put_float(out, layout.height);
-    put_number(out, layout.nodes.len() as u64);
-    for node in &layout.nodes {
+fn put_boxes(out: &mut Vec<u8>, boxes: &Boxes) {
+    put_text(out, &boxes.engine);
+    put_float(out, boxes.width);
+    put_float(out, boxes.height);
+    put_number(out, boxes.nodes.len() as u64);
+    for node in &boxes.nodes {
         put_node(out, node);
     }
 }
 
-fn put_node(out: &mut Vec<u8>, node: &LayoutNode) {
+fn put_node(out: &mut Vec<u8>, node: &NodeBox) {
+    put_number(out, u64::from(node.source));
     put_number(out, node.parent.map_or(0, |parent| u64::from(parent) + 1));
-    put_text(out, &node.tag);
-    put_number(out, node.attributes.len() as u64);
-    for (name, value) in &node.attributes {
-        put_text(out, name);
-        put_text(out, value);
-    }
-    put_text(out, &node.text);
     for side in [node.rect.x, node.rect.y, node.rect.w, node.rect.h, node.font_size] {
         put_float(out, side);
     }
@@ -211,10 +315,13 @@ impl Fields<'_> {
     }
 
     fn text(&mut self) -> Result<String, WireError> {
+        self.str().map(str::to_owned)
+    }
+
+    fn str(&mut self) -> Result<&str, WireError> {
         let n = self.number()? as usize;
         let at = self.at;
-        let bytes = self.take(n)?.to_vec();
-        String::from_utf8(bytes).map_err(|_| WireError { at })
+        std::str::from_utf8(self.take(n)?).map_err(|_| WireError { at })
     }
 
     fn float(&mut self) -> Result<f32, WireError> {
@@ -227,30 +334,88 @@ impl Fields<'_> {
         Ok(Rgba { r: bytes[0], g: bytes[1], b: bytes[2], a: bytes[3] })
     }
 
-    fn layout(&mut self) -> Result<Layout, WireError> {
-        let (base_url, engine) = (self.text()?, self.text()?);
-        let (width, height) = (self.float()?, self.float()?);
+    /// A number, and so many fields.
+    fn list<T>(&mut self, read: impl Fn(&mut Self) -> Result<T, WireError>) -> Result<Vec<T>, WireError> {
+        let n = self.number()? as usize;
+        // A field takes a byte at least: a count beyond what is left is a lie.
+        if n > self.bytes.len() - self.at {
+            return Err(WireError { at: self.at });
+        }
+        (0..n).map(|_| read(self)).collect()
+    }
+
+    fn requisite(&mut self) -> Result<Requisite, WireError> {
+        match self.byte()? {
+            1 => Ok(Requisite::Image(self.number()? as u32, self.number()? as u32)),
+            2 => Ok(Requisite::Css(self.text()?)),
+            3 => Ok(Requisite::Absent),
+            _ => Err(WireError { at: self.at }),
+        }
+    }
+
+    /// The place of a parent among what was read so far.
+    fn parent(&mut self, n_before: usize) -> Result<Option<u32>, WireError> {
+        match self.number()?.checked_sub(1) {
+            Some(parent) if parent >= n_before as u64 => Err(WireError { at: self.at }),
+            parent => Ok(parent.map(|parent| parent as u32)),
+        }
+    }
+
+    fn page(&mut self) -> Result<SentPage, WireError> {
+        let (base, has_body_text) = (self.text()?, self.byte()? != 0);
+        let (mut nodes, mut sources, mut names) = (Vec::new(), Vec::new(), Vec::new());
+        let mut next = 0u32;
+        while let Some(distance) = self.number()?.checked_sub(1) {
+            let source = u32::try_from(u64::from(next).saturating_add(distance));
+            let source = source.ok().filter(|&source| source < u32::MAX).ok_or(WireError { at: self.at })?;
+            next = source + 1;
+            let parent = self.parent(nodes.len())?;
+            let kind = self.kind(&mut names)?;
+            nodes.push(DomNode { parent, end: nodes.len() as u32 + 1, kind });
+            sources.push(source);
+        }
+        let dom = Dom { has_body_text, ..Dom::in_order(nodes) };
+        Ok(SentPage { base, dom, sources })
+    }
+
+    fn kind(&mut self, names: &mut Vec<QualName>) -> Result<DomKind, WireError> {
+        if self.byte()? == 0 {
+            return Ok(DomKind::Text(self.text()?));
+        }
+        let name = self.name(names)?;
+        let n_attributes = self.number()? as usize;
+        let mut attributes = Vec::with_capacity(n_attributes.min(64));
+        for _ in 0..n_attributes {
+            attributes.push(Attribute { name: self.name(names)?, value: self.str()?.into() });
+        }
+        Ok(DomKind::Element { name, attributes })
+    }
+
+    fn name(&mut self, names: &mut Vec<QualName>) -> Result<QualName, WireError> {
+        let number = self.number()? as usize;
+        if number == names.len() {
+            let has_prefix = self.byte()? != 0;
+            let prefix = self.str()?.into();
+            let (ns, local) = (self.str()?.into(), self.str()?.into());
+            names.push(QualName::new(has_prefix.then_some(prefix), ns, local));
+        }
+        names.get(number).cloned().ok_or(WireError { at: self.at })
+    }
+
+    fn boxes(&mut self) -> Result<Boxes, WireError> {
+        let (engine, width, height) = (self.text()?, self.float()?, self.float()?);
         let n_nodes = self.number()? as usize;
         // A node takes more than 30 bytes, so that a higher count cannot be true.
         let mut nodes = Vec::with_capacity(n_nodes.min((self.bytes.len() - self.at) / 30 + 1));
         for index in 0..n_nodes {
             nodes.push(self.node(index)?);
         }
-        Ok(Layout { base_url, engine, width, height, nodes })
+        Ok(Boxes { engine, width, height, nodes })
     }
 
-    fn node(&mut self, index: usize) -> Result<LayoutNode, WireError> {
-        let parent = self.number()?.checked_sub(1).map(|parent| parent as u32);
-        if parent.is_some_and(|parent| parent as usize >= index) {
-            return Err(WireError { at: self.at });
-        }
-        let tag = self.text()?;
-        let n_attributes = self.number()? as usize;
-        let mut attributes = Vec::with_capacity(n_attributes.min(64));
-        for _ in 0..n_attributes {
-            attributes.push((self.text()?, self.text()?));
-        }
-        let text = self.text()?;
+    fn node(&mut self, index: usize) -> Result<NodeBox, WireError> {
+        let source = self.number()? as u32;
+        let parent = self.parent(index)?;
         let rect = Rect { x: self.float()?, y: self.float()?, w: self.float()?, h: self.float()? };
         let font_size = self.float()?;
         let font_weight = self.number()? as u16;
@@ -264,11 +429,9 @@ impl Fields<'_> {
             4 => Display::Table,
             _ => return Err(WireError { at: self.at }),
         };
-        Ok(LayoutNode {
+        Ok(NodeBox {
+            source,
             parent,
-            tag,
-            attributes,
-            text,
             rect,
             font_size,
             font_weight,
@@ -285,9 +448,10 @@ impl Fields<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dom::Dom;
-    use crate::structural;
     use proptest::prelude::*;
+
+    const PAGE: &str = "<head><base href=/x><style media=print>a{}</style><body bgcolor=red onload='x()'><p id=a class='b c'>żółć \
+        <img src=x srcset=y width=3><svg xml:lang=de viewBox='0 0 1 1'><path d=M0></svg><script>no()</script><b>last";
 
     fn round_trip(message: &Message) {
         let frame = message.to_frame();
@@ -295,19 +459,64 @@ mod tests {
         assert_eq!(&read, message);
     }
 
+    fn sent(html: &str) -> SentPage {
+        match Message::from_body(&page_frame("http://a.example/", &Dom::parse(html))[4..]) {
+            Ok(Message::Page(page)) => *page,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn boxes() -> Boxes {
+        let node = |source: u32| NodeBox {
+            source: 3 * source,
+            parent: source.checked_sub(1),
+            rect: Rect { x: 1.5, y: 2.0, w: source as f32, h: 4.0 },
+            font_size: 16.0,
+            font_weight: 700,
+            color: Rgba { r: 1, g: 2, b: 3, a: 255 },
+            has_background_image: source == 1,
+            display: [Display::None, Display::Inline, Display::Block, Display::FlexOrGrid, Display::Table]
+                [source as usize],
+            is_fixed: source == 2,
+            is_visible: source != 0,
+            ..NodeBox::default()
+        };
+        Boxes { engine: "e".into(), width: 3.0, height: 9.0, nodes: (0..5).map(node).collect() }
+    }
+
     #[test]
     fn every_message_comes_back() {
-        let html = "<body bgcolor=red><p id=a class='b c'>żółć <img src=x width=3 height=4></p><table><td>x";
-        let layout = structural::layout(&Dom::parse(html), "http://a.example/b");
-        assert!(layout.nodes.len() > 6);
-        round_trip(&Message::Done(Box::new(layout)));
-        round_trip(&Message::Page { url: "u".into(), html: "é".repeat(300) });
-        round_trip(&Message::Need("http://x/y.css".into()));
+        round_trip(&Message::Page(Box::new(sent(PAGE))));
+        round_trip(&Message::Done(Box::new(boxes())));
+        round_trip(&Message::Need(vec!["http://x/y.css".into(), "é".repeat(300)]));
         round_trip(&Message::Panicked("index out of bounds".into()));
-        for requisite in [Requisite::Image(640, 70_000), Requisite::Css("a{}".into()), Requisite::Absent] {
-            round_trip(&Message::Answer(requisite));
-        }
+        round_trip(&Message::Answer(vec![
+            Requisite::Image(640, 70_000),
+            Requisite::Css("a{}".into()),
+            Requisite::Absent,
+        ]));
         assert!(Message::read(&mut &[][..]).expect("end").is_none());
+    }
+
+    #[test]
+    fn a_page_is_sent_without_what_the_engine_leaves_out() {
+        let (page, whole) = (sent(PAGE), Dom::parse(PAGE));
+        let outline: Vec<String> = page
+            .dom
+            .nodes
+            .iter()
+            .map(|node| match &node.kind {
+                DomKind::Text(text) => format!("'{text}'"),
+                DomKind::Element { attributes, .. } => attributes
+                    .iter()
+                    .fold(node.tag().to_string(), |tag, own| format!("{tag} {}", &*own.name.local)),
+            })
+            .collect();
+        let expected = "html|head|style media|'a{}'|body bgcolor|p id class|'żółć '|img src width|svg lang viewBox|b|'last'";
+        assert_eq!(outline.join("|"), expected);
+        for (node, source) in page.dom.nodes.iter().zip(page.sources) {
+            assert_eq!(node.tag(), whole.nodes[source as usize].tag());
+        }
     }
 
     proptest! {
@@ -321,11 +530,11 @@ mod tests {
 
         #[test]
         fn a_cut_frame_is_an_error(cut in 0usize..400) {
-            let layout = structural::layout(&Dom::parse("<p>some text<b>bold</b>"), "http://a.example/");
-            let frame = Message::Done(Box::new(layout)).to_frame();
-            let body = &frame[4..];
-            if cut < body.len() {
-                prop_assert!(Message::from_body(&body[..cut]).is_err());
+            for frame in [Message::Done(Box::new(boxes())).to_frame(), page_frame("http://a.example/", &Dom::parse(PAGE))] {
+                let body = &frame[4..];
+                if cut < body.len() {
+                    prop_assert!(Message::from_body(&body[..cut]).is_err());
+                }
             }
         }
     }

@@ -6,6 +6,7 @@ use style::Zero;
 use style::properties::ComputedValues;
 use style::values::computed::{OverflowWrap, TextTransform, WordBreak};
 
+use crate::dom::Dom;
 use crate::engine::Built;
 use crate::fonts::Fonts;
 use crate::sfnt::{STAND_IN_STEP, STAND_INS, Widths};
@@ -14,13 +15,11 @@ use crate::sfnt::{STAND_IN_STEP, STAND_INS, Widths};
 const LONGEST: usize = 24;
 
 /// Shortens the texts of a document that has styles but no boxes yet.
-pub(crate) fn shorten(document: &mut BaseDocument, built: &Built, fonts: &Fonts) {
+pub(crate) fn shorten(document: &mut BaseDocument, dom: &Dom, built: &Built, fonts: &Fonts) {
     let mut short = String::new();
-    for &index in &built.order {
-        let id_of = |index: u32| built.ids[index as usize];
-        let (Some(id), Some(parent)) = (id_of(index), built.parents[index as usize].and_then(id_of)) else {
-            continue;
-        };
+    for (node, id) in dom.nodes.iter().zip(&built.ids) {
+        let parent = node.parent.and_then(|parent| built.ids[parent as usize]);
+        let (Some(id), Some(parent)) = (*id, parent) else { continue };
         let text = match document.get_node(id).map(|node| &node.data) {
             Some(NodeData::Text(text)) if text.content.len() > 1 => &text.content,
             _ => continue,

@@ -8,6 +8,9 @@ use std::io::{self, BufReader, Read, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
 
+use perennial_core::layout::Boxes;
+use url::Url;
+
 use crate::engine::Engine;
 use crate::resource::{Captured, Requisite, requisite_with};
 use crate::wire::Message;
@@ -42,35 +45,50 @@ fn converse(from: impl Read + Send, to: impl Write + Send) -> io::Result<()> {
     let streams = Mutex::new((from, to));
     loop {
         let message = Message::read(&mut lock(&streams).0)?;
-        let (url, html) = match message {
+        let page = match message {
             None => return Ok(()),
-            Some(Message::Page { url, html }) => (url, html),
+            Some(Message::Page(page)) => page,
             Some(_) => return Err(io::Error::other("a render worker was sent an answer to no question")),
         };
-        let ask = |wanted: &str| ask(&streams, wanted);
-        let done = catch_unwind(AssertUnwindSafe(|| engine.layout_asking(&html, &url, &ask)));
+        let base = Url::parse(&page.base).map_err(io::Error::other)?;
+        let ask = |wanted: &[String]| ask(&streams, wanted);
+        let done = catch_unwind(AssertUnwindSafe(|| engine.boxes_asking(&page.dom, &base, &ask)));
         let answer = match done {
-            Ok(layout) => Message::Done(Box::new(layout)),
+            Ok(boxes) => Message::Done(Box::new(numbered(boxes, &page.sources))),
             Err(words) => Message::Panicked(words_of(&*words)),
         };
         answer.write(&mut lock(&streams).1)?;
     }
 }
 
+/// The boxes with the numbers that their nodes have at the other end.
+fn numbered(mut boxes: Boxes, sources: &[u32]) -> Boxes {
+    boxes.nodes.iter_mut().for_each(|node| node.source = sources[node.source as usize]);
+    boxes
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-/// Asks the other end for a requisite. Addresses that carry their data are answered here.
-fn ask(streams: &Mutex<(impl Read, impl Write)>, wanted: &str) -> Requisite {
-    if wanted.starts_with("data:") {
-        return requisite_with(wanted, |_| None::<Captured>);
-    }
+/// Asks the other end for requisites, all at once. Addresses that carry their data are answered here.
+fn ask(streams: &Mutex<(impl Read, impl Write)>, wanted: &[String]) -> Vec<Requisite> {
+    let is_own = |url: &&String| url.starts_with("data:");
+    let asked: Vec<String> = wanted.iter().filter(|url| !is_own(url)).cloned().collect();
+    let mut found = if asked.is_empty() { Vec::new() } else { ask_other_end(streams, asked) }.into_iter();
+    let answer = |url: &String| match is_own(&url) {
+        true => requisite_with(url, |_| None::<Captured>),
+        false => found.next().unwrap_or(Requisite::Absent),
+    };
+    wanted.iter().map(answer).collect()
+}
+
+fn ask_other_end(streams: &Mutex<(impl Read, impl Write)>, wanted: Vec<String>) -> Vec<Requisite> {
     let (from, to) = &mut *lock(streams);
-    match Message::Need(wanted.to_string()).write(to).and_then(|()| Message::read(from)) {
-        Ok(Some(Message::Answer(requisite))) => requisite,
+    match Message::Need(wanted).write(to).and_then(|()| Message::read(from)) {
+        Ok(Some(Message::Answer(found))) => found,
         // The other end is gone, and the next read will end the worker.
-        _ => Requisite::Absent,
+        _ => Vec::new(),
     }
 }
 

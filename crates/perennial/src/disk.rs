@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Replaces a file by one with this content, whole or not at all, and safe on disk when it returns.
+/// Replaces a file as a whole or not at all. The new content is synced to disk when this returns.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let beside = path.with_added_extension("tmp");
     let mut file = fs::File::create(&beside)?;

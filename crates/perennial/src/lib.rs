@@ -9,11 +9,11 @@
 //! | [`settings`] | perennial.toml -> typed tables; unknown keys and wrong values are named with their line |
 //! | [`store`] | captures -> what is known of sites, pages, versions, links (SQLite) |
 //! | [`archive`] | exchanges and files -> WARC on disk, index; recovery, import, export, verify |
-//! | [`analyse`] | captures -> what a reader saw, what changed, how much it matters, kept in the state |
+//! | [`analyse`] | captures -> what a reader saw, what changed and its importance, stored in the state |
 //! | [`learn`] | looks, links and settings -> a scheduler that has learned from them |
 //! | [`quality`] | looks -> estimates of completeness and coherence |
 //! | [`html`] | values -> HTML and SVG |
-//! | [`crawl`] | sites and a policy -> visits, politely, and captures of what came back |
+//! | [`crawl`] | sites and a strategy -> polite visits and their captures |
 //! | [`demo`] | a seed -> the living web: sites that change by known patterns, served on loopback |
 //! | [`cli`] | arguments -> calls, results -> print |
 

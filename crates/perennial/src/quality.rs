@@ -1,8 +1,9 @@
-//! The captures of an archive -> estimates of its completeness and coherence (P-QUALITY 5), without the truth.
+//! The looks of an archive -> estimates of its completeness and coherence, where the true changes are unknown (P-QUALITY 5;
+//! docs/papers.md, Estimates on a real archive).
 //!
-//! Between captures nobody looked: the numbers are bounds and likely values, see
-//! [`perennial_core::quality::estimate`]. What each look showed is what the crawl learned from it. A page weighs what it weighs
-//! in the crawl: PageRank times the weight that the user gave its site. Images and scripts are not measured.
+//! Changes between two looks are not observed, so the numbers are bounds and likely values
+//! ([`perennial_core::quality::estimate`]). The looks and the weights of pages are those of the crawl: omega(P) is PageRank
+//! times the user's weight of the site. Images and scripts are not measured.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +11,13 @@ use perennial_core::look::Seen;
 use perennial_core::page::{PageId, SiteId};
 use perennial_core::quality::Coherence;
 use perennial_core::quality::estimate::{
-    CoherenceEstimate, CompletenessEstimate, Gap, Look, SeenVersion, coherence_bounds, completeness, gaps_of,
-    seen_at,
+    CoherenceEstimate, CompletenessEstimate, Gap, SeenVersion, Sighting, coherence_bounds, completeness,
+    gaps_of, seen_at,
 };
 use perennial_core::time::{Span, Timestamp};
 
 use crate::learn::{Followed, page_ranks, rank_of};
-use crate::store::{self, Order, Selection, Store};
+use crate::store::{Look, LookOrder, Selection, Store};
 
 /// Quality of one site, or of all.
 #[derive(Clone, Debug)]
@@ -25,7 +26,7 @@ pub struct SiteQuality {
     pub host: String,
     /// Pages with at least one capture.
     pub n_pages: u64,
-    /// Captures that were looked at.
+    /// Captures that are looks.
     pub n_captures: u64,
     /// Captures that showed something new, the first ones included.
     pub n_versions: u64,
@@ -35,13 +36,13 @@ pub struct SiteQuality {
     pub by_page: [f64; 3],
     /// The same as `pooled`, every version counting alike.
     pub count: CompletenessEstimate,
-    /// Of the closest versions to the instant asked for.
+    /// Coherence of the versions closest to the instant asked for.
     pub coherence: CoherenceEstimate,
 }
 
-/// What is summed up for a site while its pages come by.
+/// The sums of one site over its pages.
 #[derive(Default)]
-struct Sums {
+struct SiteSums {
     n_pages: u64,
     n_captures: u64,
     n_versions: u64,
@@ -61,7 +62,7 @@ pub fn measure(
     followed: &Followed,
 ) -> anyhow::Result<Vec<SiteQuality>> {
     let ranks = page_ranks(store, &[])?;
-    let mut sites: BTreeMap<SiteId, Sums> = BTreeMap::new();
+    let mut sites: BTreeMap<SiteId, SiteSums> = BTreeMap::new();
     let mut of_page: Option<PageLooks> = None;
     let mut end_page = |done: PageLooks| -> anyhow::Result<()> {
         let rank = rank_of(&ranks, done.page);
@@ -70,7 +71,7 @@ pub fn measure(
         Ok(())
     };
     let selection = site.map_or(Selection::Pages, Selection::Of);
-    store.looks(selection, Order::ByPage, until + Span::from_millis(1), |look| {
+    store.looks(selection, LookOrder::ByPage, until + Span::from_millis(1), |look| {
         if look.seen == Seen::Gone {
             return Ok(());
         }
@@ -90,26 +91,26 @@ pub fn measure(
     Ok(named)
 }
 
-/// What was seen of one page.
+/// The looks at one page.
 struct PageLooks {
     page: PageId,
     site: SiteId,
-    looks: Vec<Look>,
+    looks: Vec<Sighting>,
 }
 
 impl PageLooks {
-    /// The first look finds everything new.
-    fn add(&mut self, look: &store::Look) {
+    /// Adds a look. The first look counts as a version of importance 1.
+    fn add(&mut self, look: &Look) {
         let importance = match self.looks.is_empty() {
             true => Some(1.0),
             false => look.seen.is_change().then(|| look.seen.importance().get()),
         };
-        self.looks.push(Look { at: look.time, new: importance });
+        self.looks.push(Sighting { at: look.time, new: importance });
     }
 }
 
-impl Sums {
-    fn add_page(&mut self, looks: &[Look], weight: f64, at: Timestamp, until: Timestamp) {
+impl SiteSums {
+    fn add_page(&mut self, looks: &[Sighting], weight: f64, at: Timestamp, until: Timestamp) {
         if looks.is_empty() {
             return;
         }

@@ -136,7 +136,7 @@ pub fn coherence_bounds(versions: &[SeenVersion]) -> CoherenceEstimate {
 
 /// One look at a page.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Look {
+pub struct Sighting {
     /// When the page was looked at.
     pub at: Timestamp,
     /// Importance of what was new; `None` when it showed the same as the look before.
@@ -145,7 +145,7 @@ pub struct Look {
 
 /// A page's looks, oldest first -> the gaps between them and the open one up to `now`. The expected changes follow from
 /// the rate that the looks themselves show, in place of a pattern.
-pub fn gaps_of(looks: &[Look], weight: f64, now: Timestamp) -> Vec<Gap> {
+pub fn gaps_of(looks: &[Sighting], weight: f64, now: Timestamp) -> Vec<Gap> {
     let hours = |from: Timestamp, to: Timestamp| (to - from).as_hours_f64().max(0.0);
     let between = || looks.iter().zip(looks.iter().skip(1));
     let seen: Vec<(f64, bool)> =
@@ -191,7 +191,7 @@ pub fn rate_per_hour(seen: &[(f64, bool)]) -> f64 {
 }
 
 /// The version of a page that is closest to an instant, and the looks around it.
-pub fn seen_at(looks: &[Look], weight: f64, query: Timestamp) -> Option<SeenVersion> {
+pub fn seen_at(looks: &[Sighting], weight: f64, query: Timestamp) -> Option<SeenVersion> {
     let times: Vec<Timestamp> = looks.iter().map(|look| look.at).collect();
     let closest = super::closest_capture(&times, query)?;
     let place = times.iter().position(|at| *at == closest)?;
@@ -261,8 +261,8 @@ mod tests {
         assert_eq!((bounds.at_least.count, bounds.at_most.count), (0.5, 1.0));
     }
 
-    fn looks(list: &[(i64, Option<f64>)]) -> Vec<Look> {
-        list.iter().map(|(hour, new)| Look { at: Timestamp::from_secs(hour * 3600), new: *new }).collect()
+    fn looks(list: &[(i64, Option<f64>)]) -> Vec<Sighting> {
+        list.iter().map(|(hour, new)| Sighting { at: Timestamp::from_secs(hour * 3600), new: *new }).collect()
     }
 
     #[test]

@@ -235,14 +235,14 @@ fn end_of_word(text: &str) -> usize {
 }
 
 /// The words on a button made by `<input>`.
-fn button_text(node: &LayoutNode) -> Option<&str> {
+fn button_text<'a>(node: &'a LayoutNode) -> Option<&'a str> {
     let kind = node.attribute("type")?;
     let is_button = ["submit", "button", "reset"].iter().any(|name| kind.eq_ignore_ascii_case(name));
     (node.tag == "input" && is_button).then(|| node.attribute("value")).flatten()
 }
 
 /// The address of an image. Pages that load images late keep it in another attribute beside a placeholder.
-fn image_source(node: &LayoutNode) -> Option<&str> {
+fn image_source<'a>(node: &'a LayoutNode) -> Option<&'a str> {
     let attribute = |name: &&str| node.attribute(name).map(str::trim).filter(|value| !value.is_empty());
     let source = attribute(&"src");
     let is_placeholder =

@@ -188,7 +188,7 @@ impl Walk<'_> {
             return false;
         }
         let share = facts.mass / self.page_mass;
-        match own.tag.as_str() {
+        match &*own.tag {
             "p" | "pre" | "button" | "figure" | "picture" | "svg" | "label" | "caption" | "dt"
             | "address" | "summary" => share > 0.5,
             "a" => share > 0.25,
@@ -225,7 +225,7 @@ impl Walk<'_> {
     /// cells are columns of the page and such rows differ from each other.
     fn is_list_item(&self, unit: &Unit) -> bool {
         let Some(node) = unit.node else { return false };
-        let is_part_of_layout = match self.page.node(node).tag.as_str() {
+        let is_part_of_layout = match &*self.page.node(node).tag {
             "td" | "th" => unit.facts.has_blocks,
             "tr" | "tbody" | "table" => unit.facts.has_laid_out_cells,
             _ => false,

@@ -119,7 +119,7 @@ impl Facts {
 
 /// A layout with the facts about each node.
 pub(super) struct Page<'a> {
-    pub(super) layout: &'a Layout,
+    pub(super) layout: &'a Layout<'a>,
     pub(super) parents: Vec<u32>,
     pub(super) first_children: Vec<u32>,
     pub(super) next_siblings: Vec<u32>,
@@ -134,7 +134,7 @@ pub(super) struct Page<'a> {
 
 impl<'a> Page<'a> {
     /// A page as a reader sees it who does not look at what the selectors find.
-    pub(super) fn new(layout: &'a Layout, ignored: &[Selector]) -> Page<'a> {
+    pub(super) fn new(layout: &'a Layout<'a>, ignored: &[Selector]) -> Page<'a> {
         let n_nodes = layout.nodes.len().min(NONE as usize - 1);
         let mut page = Page {
             layout,
@@ -158,7 +158,7 @@ impl<'a> Page<'a> {
         self.facts.first().is_some_and(|root| root.has_content() && root.rect.area() > 0.0)
     }
 
-    pub(super) fn node(&self, index: u32) -> &'a LayoutNode {
+    pub(super) fn node(&self, index: u32) -> &'a LayoutNode<'a> {
         &self.layout.nodes[index as usize]
     }
 
@@ -259,7 +259,7 @@ impl<'a> Page<'a> {
             let node = &self.layout.nodes[index];
             let has_lines = !node.is_text() && node.display != Display::Inline;
             above.has_blocks |= own.has_content() && (has_lines || own.has_blocks);
-            above.has_laid_out_cells |= own.has_blocks && matches!(node.tag.as_str(), "td" | "th");
+            above.has_laid_out_cells |= own.has_blocks && matches!(&*node.tag, "td" | "th");
             above.absorb_earlier(own);
         }
     }
@@ -305,7 +305,7 @@ impl Path {
 fn hides(node: &LayoutNode) -> bool {
     (!node.is_text() && node.display == Display::None)
         || matches!(
-            node.tag.as_str(),
+            &*node.tag,
             "script"
                 | "style"
                 | "template"
@@ -338,7 +338,7 @@ fn is_in_sight(node: &LayoutNode) -> bool {
 
 /// Whether it is an image that shows something. The smallest images only count visitors.
 pub(super) fn is_image(node: &LayoutNode) -> bool {
-    let is_tagged = match node.tag.as_str() {
+    let is_tagged = match &*node.tag {
         "img" => true,
         "input" => node.attribute("type").is_some_and(|kind| kind.eq_ignore_ascii_case("image")),
         _ => false,
@@ -348,7 +348,7 @@ pub(super) fn is_image(node: &LayoutNode) -> bool {
 }
 
 fn is_control(node: &LayoutNode) -> bool {
-    match node.tag.as_str() {
+    match &*node.tag {
         "input" => !node.attribute("type").is_some_and(|kind| kind.eq_ignore_ascii_case("hidden")),
         "select" | "textarea" => true,
         _ => false,
@@ -356,7 +356,7 @@ fn is_control(node: &LayoutNode) -> bool {
 }
 
 pub(super) fn is_heading(node: &LayoutNode) -> bool {
-    matches!(node.tag.as_str(), "h1" | "h2" | "h3" | "h4" | "h5" | "h6")
+    matches!(&*node.tag, "h1" | "h2" | "h3" | "h4" | "h5" | "h6")
 }
 
 fn own_background(node: &LayoutNode, above: Option<Rgba>) -> Rgba {

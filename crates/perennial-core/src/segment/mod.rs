@@ -22,7 +22,7 @@ pub use draw::draw_svg;
 use id::IdHasher;
 pub use id::IgnoredParameters;
 pub use selector::{Pin, Selector, SelectorError};
-pub use structure::{ParsedNode, Plan, fingerprint, reuse};
+pub use structure::{Plan, fingerprint, reuse};
 pub use weigh::{FEATURE_NAMES, N_FEATURES};
 
 use crate::layout::{Layout, Rect};

@@ -204,7 +204,7 @@ mod tests {
             .iter()
             .zip(pinned)
             .filter(|(node, pin)| node.is_text() && pin.is_some())
-            .map(|(node, _)| node.text.clone())
+            .map(|(node, _)| node.text.to_string())
             .collect()
     }
 

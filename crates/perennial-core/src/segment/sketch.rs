@@ -1,10 +1,12 @@
 //! Markup of a few words -> a [`Layout`], for tests: blocks stack from top to bottom, texts take lines by length,
 //! `class="row"` sets children side by side.
 
+use std::borrow::Cow;
+
 use crate::layout::{Display, Layout, LayoutNode, Rect, Rgba};
 
 /// Lays out well-formed markup. Attributes are written `name="value"`.
-pub(crate) fn sketch(markup: &str) -> Layout {
+pub(crate) fn sketch(markup: &str) -> Layout<'static> {
     let mut layout = Layout {
         base_url: "http://a.org/dir/page".into(),
         engine: "sketch".into(),
@@ -35,10 +37,7 @@ impl SplitBefore for str {
 
 fn read_piece(piece: &str, layout: &mut Layout, open: &mut Vec<u32>) {
     if let Some(rest) = piece.strip_prefix("</") {
-        assert_eq!(
-            Some(rest.trim_end_matches('>')),
-            open.pop().map(|i| layout.nodes[i as usize].tag.as_str())
-        );
+        assert_eq!(Some(rest.trim_end_matches('>')), open.pop().map(|i| &*layout.nodes[i as usize].tag));
     } else if let Some(rest) = piece.strip_prefix('<') {
         let body = rest.trim_end_matches('>');
         let tag = body.split(' ').next().unwrap_or("").trim_end_matches('/');
@@ -51,21 +50,21 @@ fn read_piece(piece: &str, layout: &mut Layout, open: &mut Vec<u32>) {
         }
     } else if !open.is_empty() {
         let mut node = blank(open.last().copied(), "");
-        node.text = piece.to_string();
+        node.text = piece.to_string().into();
         layout.nodes.push(node);
     }
 }
 
-fn attributes(body: &str) -> Vec<(String, String)> {
+fn attributes(body: &str) -> Vec<(Cow<'static, str>, Cow<'static, str>)> {
     let mut found = Vec::new();
     for part in body.split("\" ").flat_map(|part| part.split_once("=\"")) {
         let name = part.0.rsplit(' ').next().unwrap_or("");
-        found.push((name.to_string(), part.1.trim_end_matches(['"', '/']).to_string()));
+        found.push((name.to_string().into(), part.1.trim_end_matches(['"', '/']).to_string().into()));
     }
     found
 }
 
-fn blank(parent: Option<u32>, tag: &str) -> LayoutNode {
+fn blank(parent: Option<u32>, tag: &str) -> LayoutNode<'static> {
     let is_inline = matches!(tag, "" | "a" | "b" | "i" | "span" | "img" | "br" | "input");
     let font_size = match tag {
         "h1" => 32.0,
@@ -74,9 +73,9 @@ fn blank(parent: Option<u32>, tag: &str) -> LayoutNode {
     };
     LayoutNode {
         parent,
-        tag: tag.to_string(),
+        tag: tag.to_string().into(),
         attributes: Vec::new(),
-        text: String::new(),
+        text: "".into(),
         rect: Rect::default(),
         font_size,
         font_weight: if font_size > 16.0 { 700 } else { 400 },
@@ -113,7 +112,7 @@ fn place(layout: &mut Layout, index: u32, x: f32, y: f32, w: f32) -> f32 {
     }
     let node = &mut layout.nodes[index as usize];
     let n_lines = (node.text.trim().len() as f32 * node.font_size * 0.5 / w.max(1.0)).ceil();
-    height += match node.tag.as_str() {
+    height += match &*node.tag {
         "" => n_lines * node.font_size * 1.3,
         "img" => 200.0,
         _ => 0.0,

@@ -148,7 +148,7 @@ fn finer_coherence_never_gives_fewer_blocks() {
 }
 
 /// Any nodes at all: wild boxes, parents anywhere before, hidden ones, every tag that is treated specially.
-fn any_layout() -> impl Strategy<Value = Layout> {
+fn any_layout() -> impl Strategy<Value = Layout<'static>> {
     let tags = [
         "", "", "", "div", "p", "a", "img", "table", "tr", "td", "li", "h2", "hr", "br", "nav", "span",
         "script",
@@ -164,13 +164,13 @@ fn any_layout() -> impl Strategy<Value = Layout> {
         let nodes =
             nodes.into_iter().enumerate().map(|(index, (tag, display, parent, at, text, bits))| LayoutNode {
                 parent: any_parent(&mut path, index as u32, u32::from(parent)),
-                tag: tags[tag].to_string(),
+                tag: tags[tag].to_string().into(),
                 attributes: if tag % 3 == 2 {
-                    vec![("href".into(), text.clone()), ("src".into(), text.clone())]
+                    vec![("href".into(), text.clone().into()), ("src".into(), text.clone().into())]
                 } else {
                     vec![]
                 },
-                text: if tags[tag].is_empty() { text } else { String::new() },
+                text: if tags[tag].is_empty() { text.into() } else { "".into() },
                 rect: Rect { x: at[0], y: at[1], w: at[2], h: at[3] },
                 font_size: at[0] / 10.0,
                 font_weight: 400,
@@ -207,7 +207,7 @@ proptest! {
     fn every_visible_letter_is_in_exactly_one_leaf(layout in any_layout(), coherence in 1..=10u8) {
         let tree = segment(&layout, &SegmentConfig { coherence, ..SegmentConfig::default() });
         let page = Page::new(&layout, &[]);
-        let seen = (0..layout.nodes.len()).filter(|i| page.is_seen[*i]).map(|i| layout.nodes[i].text.as_str());
+        let seen = (0..layout.nodes.len()).filter(|i| page.is_seen[*i]).map(|i| &*layout.nodes[i].text);
         // A link is also named after its image, which is no text of the page.
         let in_links = tree.leaves().flat_map(|leaf| leaf.links.iter().filter(|link| leaf.images.iter().all(|image| image.name != link.name)));
         let in_texts = tree.leaves().flat_map(|leaf| leaf.texts.iter().map(|text| text.text.as_str()));

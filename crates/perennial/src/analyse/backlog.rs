@@ -1,7 +1,7 @@
 //! Looks without a lesson -> lessons, page by page, on all cores.
 //!
-//! A crash between fetching and analysing leaves such looks, an import brings them by the thousand. Pages
-//! are independent of each other; within one page looks are compared in order of time.
+//! A crash between fetching and analysing leaves such looks, and an import brings thousands. Pages are independent of each
+//! other; the looks at one page are compared in order of time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,21 +11,21 @@ use perennial_core::diff::Delta;
 use perennial_core::look::Seen;
 use perennial_core::page::PageId;
 use perennial_core::payload::Limits;
-use perennial_core::time::Timestamp;
+use perennial_core::time::{Span, Timestamp};
 use perennial_core::verdict::AnswerKind;
 use perennial_core::warc::sha1_label;
 use rayon::prelude::*;
 
 use super::lesson::{KnownPage, Lesson};
 use super::reader::Readers;
-use super::{Analyst, Look, Requisites};
-use crate::archive::{Archive, LEFT_OUT_DIGEST, LeftOut, links};
+use super::{Analyst, PageText, Requisites};
+use crate::archive::{Archive, LEFT_OUT_BASE, LEFT_OUT_DIGEST, LeftOut, links};
 use crate::store::{Capture, Commit, Kind, Store};
 
-/// Pages between two commits: what a crash may cost is analysed again.
+/// Pages between two commits. After a crash at most these are analysed again.
 const PAGES_PER_COMMIT: usize = 64;
 
-/// What an analysis did.
+/// The counts of an analysis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Analysed {
     /// Looks that have a lesson now.
@@ -36,8 +36,8 @@ pub struct Analysed {
     pub n_failed: u64,
 }
 
-/// Analyses every capture that waits for it. `progress` hears how many captures were done; the work ends
-/// early, at a commit, when `stop` is set.
+/// Analyses every look without a lesson. `progress` is called with the number of looks of each page that is done. The work
+/// ends early, after a commit, when `stop` is set.
 pub fn analyse_backlog(
     archive: &Archive,
     store: &mut Store,
@@ -69,10 +69,10 @@ pub fn analyse_backlog(
     Ok(done)
 }
 
-/// What the captures of one page taught.
+/// The lessons of one page.
 pub struct PageLessons {
     page: PageId,
-    /// A capture came that is older than what was analysed: the page's history is told again.
+    /// A look is older than those that were analysed: the page's lessons are replaced from the first look on.
     is_begun_anew: bool,
     /// In order of time.
     pub lessons: Vec<Lesson>,
@@ -81,7 +81,7 @@ pub struct PageLessons {
 }
 
 impl PageLessons {
-    /// Writes them down.
+    /// Stores them.
     pub fn keep(&self, commit: &Commit<'_>) -> anyhow::Result<()> {
         if self.is_begun_anew {
             commit.forget_lessons(self.page)?;
@@ -90,7 +90,7 @@ impl PageLessons {
     }
 }
 
-/// Analyses the captures of one page after the other; shared by all threads that do.
+/// Analyses the looks at one page after the other; shared by all threads that analyse.
 pub struct PageAnalyst {
     analyst: Arc<Analyst>,
     readers: Readers,
@@ -103,8 +103,8 @@ impl PageAnalyst {
         PageAnalyst { analyst, readers: Readers::new(archive), requisites: Requisites::default() }
     }
 
-    /// What is to be stored in place of a payload that is not worth its bytes (`keep = "important"`): what the next
-    /// analysis will find. `None`: it is worth them, or the archive has them already.
+    /// What is stored instead of the payload of a version that is not worth indexing (`keep = "important"`): the delta
+    /// that the next analysis will find. `None`: the version is worth indexing, or the archive has its payload already.
     pub fn leave_out(
         &self,
         page: PageId,
@@ -114,18 +114,22 @@ impl PageAnalyst {
         html: &str,
     ) -> anyhow::Result<Option<LeftOut>> {
         let digest = sha1_label(payload);
-        let found = self.readers.with(|_, store| {
+        let found = self.readers.with(|archive, store| {
             if store.origin_of(url, &digest)?.is_some() {
                 return Ok(None);
             }
-            KnownPage::load(store, page)
+            // The lesson of the visit before may still be on its way: what is known must be what that visit showed.
+            let known = KnownPage::load(store, page)?;
+            Ok(self.analyse(archive, store, page, known, false)?.1)
         })?;
         let Some(known) = found else { return Ok(None) };
+        // A delta from a version that nobody could name later would be lost.
+        let Some(base) = known.laid_out().cloned() else { return Ok(None) };
         let lesson = match known.shown() == Some(&digest) {
             true => Lesson::without_layout(page, time, &digest, Some(&known), Seen::Same).0,
             false => {
-                let look = PageLook { page, url, time, digest: digest.clone(), html };
-                self.look(look, Some(&known))?.0
+                let unseen = UnseenPage { page, url, time, digest: digest.clone(), html };
+                self.look(unseen, Some(&known))?.0
             }
         };
         let left_out = LeftOut {
@@ -133,26 +137,31 @@ impl PageAnalyst {
             digest,
             length: payload.len() as u64,
             importance: lesson.seen().importance().get(),
+            base,
         };
         Ok((!lesson.is_indexed()).then_some(left_out))
     }
 
-    /// The captures since the last one that was analysed.
+    /// Analyses the looks since the last one that was analysed.
     pub fn go_on(&self, page: PageId) -> anyhow::Result<PageLessons> {
         self.readers.with(|archive, store| {
             let known = KnownPage::load(store, page)?;
-            self.analyse(archive, store, page, known, false)
+            Ok(self.analyse(archive, store, page, known, false)?.0)
         })
     }
 
-    /// All looks that wait, also when some are older than what was analysed.
+    /// Analyses all looks without a lesson, also when some are older than those that were analysed.
     fn catch_up(&self, page: PageId, earliest: Timestamp) -> anyhow::Result<PageLessons> {
-        self.readers.with(|archive, store| match KnownPage::load(store, page)? {
-            Some(known) if earliest < known.time => self.analyse(archive, store, page, None, true),
-            known => self.analyse(archive, store, page, known, false),
+        self.readers.with(|archive, store| {
+            let (known, is_begun_anew) = match KnownPage::load(store, page)? {
+                Some(known) if earliest < known.time => (None, true),
+                known => (known, false),
+            };
+            Ok(self.analyse(archive, store, page, known, is_begun_anew)?.0)
         })
     }
 
+    /// What the looks after the last one that was analysed taught, and what is known then.
     fn analyse(
         &self,
         archive: &Archive,
@@ -160,12 +169,21 @@ impl PageAnalyst {
         page: PageId,
         mut known: Option<KnownPage>,
         is_begun_anew: bool,
-    ) -> anyhow::Result<PageLessons> {
+    ) -> anyhow::Result<(PageLessons, Option<KnownPage>)> {
         let mut done = PageLessons { page, is_begun_anew, lessons: Vec::new(), n_failed: 0 };
-        for capture in store.looks_after(page, known.as_ref().map(|known| known.time))? {
-            let (lesson, next) = match self.lesson(archive, store, &capture, known.as_ref()) {
+        let analysed = known.as_ref().map(|known| known.time);
+        // From the last look that was analysed on: that one stands before the first that waits.
+        let from = analysed.map(|time| time - Span::from_millis(1));
+        let mut before: Option<Capture> = None;
+        for capture in store.looks_after(page, from)? {
+            let before = before.replace(capture.clone());
+            if analysed.is_some_and(|analysed| capture.time <= analysed) {
+                continue;
+            }
+            let known_now = known.as_ref().map(|known| Before { known, capture: before.as_ref() });
+            let (lesson, next) = match self.lesson(archive, store, &capture, known_now) {
                 Ok(Some(learned)) => learned,
-                // What cannot be read is no reason to stop, nor to try again at every start.
+                // A look that cannot be read gets a lesson too, so that no later start tries it again.
                 Ok(None) | Err(_) => {
                     done.n_failed += 1;
                     without_layout(&capture, known.as_ref())
@@ -174,7 +192,7 @@ impl PageAnalyst {
             done.lessons.push(lesson);
             known = Some(next);
         }
-        Ok(done)
+        Ok((done, known))
     }
 
     /// `None` when the payload is not in the archive.
@@ -183,11 +201,12 @@ impl PageAnalyst {
         archive: &Archive,
         store: &Store,
         capture: &Capture,
-        known: Option<&KnownPage>,
+        before: Option<Before<'_>>,
     ) -> anyhow::Result<Option<(Lesson, KnownPage)>> {
         if capture.kind == Kind::Metadata {
-            return self.lesson_of_delta(archive, capture, known);
+            return self.lesson_of_delta(archive, capture, before);
         }
+        let known = before.map(|before| before.known);
         let is_same = known.is_some_and(|known| known.shown() == Some(&capture.identity));
         if is_same || capture.answer != Some(AnswerKind::Content) {
             return Ok(Some(without_layout(capture, known)));
@@ -198,48 +217,73 @@ impl PageAnalyst {
         }
         let html = decode_text(&payload.bytes, payload.head.get("Content-Type").as_deref());
         let digest = capture.identity.clone();
-        let look =
-            PageLook { page: capture.page, url: &capture.url, time: capture.time, digest, html: &html };
-        self.look(look, known).map(Some)
+        let unseen =
+            UnseenPage { page: capture.page, url: &capture.url, time: capture.time, digest, html: &html };
+        self.look(unseen, known).map(Some)
     }
 
-    fn look(&self, page: PageLook<'_>, known: Option<&KnownPage>) -> anyhow::Result<(Lesson, KnownPage)> {
+    fn look(&self, page: UnseenPage<'_>, known: Option<&KnownPage>) -> anyhow::Result<(Lesson, KnownPage)> {
         let version = page.time.to_rfc3339();
         let requisites = |url: &str| self.requisites.find(&self.readers, url, page.time);
-        let look = Look { url: page.url, version: &version, html: page.html, requisites: &requisites };
+        let text = PageText { url: page.url, version: &version, html: page.html, requisites: &requisites };
         let before = known.map(KnownPage::known).transpose()?.flatten();
-        let observation = self.analyst.observe(before.as_ref(), &look);
+        let observation = self.analyst.observe(before.as_ref(), &text);
         Lesson::of_observation(page.page, page.time, page.digest, known, observation)
     }
 
-    /// A version that was left out: its delta applied to the version before gives what was seen. `None` when that
-    /// version is not known.
+    /// A version that was left out: its delta applied to the version that it was made from gives what was seen. `None` when
+    /// what is known is another version.
     fn lesson_of_delta(
         &self,
         archive: &Archive,
         capture: &Capture,
-        known: Option<&KnownPage>,
+        before: Option<Before<'_>>,
     ) -> anyhow::Result<Option<(Lesson, KnownPage)>> {
-        let Some(known) = known else { return Ok(None) };
+        let Some(before) = before else { return Ok(None) };
         let stored = archive.stored(capture, Limits::default())?;
         let digest = stored.header.get(LEFT_OUT_DIGEST).unwrap_or_default().to_string();
-        if known.shown() == Some(&digest) {
-            return Ok(Some(without_layout(capture, Some(known))));
+        if before.known.shown() == Some(&digest) {
+            return Ok(Some(without_layout(capture, Some(before.known))));
         }
-        let Some(before) = known.known()? else { return Ok(None) };
+        if !before.is_base_of(capture, stored.header.get(LEFT_OUT_BASE)) {
+            return Ok(None);
+        }
+        let Some(known) = before.known.known()? else { return Ok(None) };
         let Ok(delta) = Delta::from_xml(&String::from_utf8_lossy(&stored.payload.bytes)) else {
             return Ok(None);
         };
-        let Ok(mut tree) = delta.apply(&before.tree) else { return Ok(None) };
+        let Ok(mut tree) = delta.apply(&known.tree) else { return Ok(None) };
         tree.url.clone_from(&capture.url);
         tree.version = capture.time.to_rfc3339();
-        let observation = self.analyst.compare(Some(&before), tree);
-        Lesson::of_observation(capture.page, capture.time, digest, Some(known), observation).map(Some)
+        let observation = self.analyst.compare(Some(&known), tree);
+        Lesson::of_observation(capture.page, capture.time, digest, Some(before.known), observation).map(Some)
     }
 }
 
-/// A page on its way to being looked at.
-struct PageLook<'a> {
+/// What stands before a look: what is known, and the look just before it.
+#[derive(Clone, Copy)]
+struct Before<'a> {
+    known: &'a KnownPage,
+    capture: Option<&'a Capture>,
+}
+
+impl Before<'_> {
+    /// Whether the delta of a left-out version was made from what is known. Where its record does not say what it was
+    /// made from, that is sure only if nothing can have come between: the look before it was analysed and stands before
+    /// it in the same file.
+    fn is_base_of(&self, delta: &Capture, named: Option<&str>) -> bool {
+        let Some(laid_out) = self.known.laid_out() else { return false };
+        match named {
+            Some(named) => named == laid_out.identity,
+            None => {
+                self.capture.is_some_and(|before| before.file == delta.file && before.offset < delta.offset)
+            }
+        }
+    }
+}
+
+/// A page before it is laid out.
+struct UnseenPage<'a> {
     page: PageId,
     url: &'a str,
     time: Timestamp,
@@ -247,7 +291,7 @@ struct PageLook<'a> {
     html: &'a str,
 }
 
-/// What a look tells by its answer and the answer before it.
+/// The lesson of a look by its answer and the answer before it.
 fn without_layout(capture: &Capture, known: Option<&KnownPage>) -> (Lesson, KnownPage) {
     let kind = capture.answer.unwrap_or(AnswerKind::Content);
     let before = known.and_then(KnownPage::shown);

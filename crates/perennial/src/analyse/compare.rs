@@ -1,4 +1,4 @@
-//! Two versions of a page, what changed and how much it matters -> JSON and text for people.
+//! Two versions of a page -> the operations between them with their importance, as JSON and as text.
 
 use std::io::{self, Write};
 
@@ -18,7 +18,7 @@ pub struct Comparison {
     pub after: BlockTree,
     /// What changed.
     pub delta: Delta,
-    /// How much it matters.
+    /// The importance of it all and of each operation.
     pub assessment: Assessment,
 }
 
@@ -54,10 +54,10 @@ impl Comparison {
             .collect()
     }
 
-    /// For `--json`.
-    pub fn report(&self, form: &str) -> Report {
+    /// The comparison as `--json` prints it.
+    pub fn report(&self, form: &str) -> ComparisonReport {
         let (structure, operations) = self.entries().into_iter().partition(|entry| entry.element == "block");
-        Report {
+        ComparisonReport {
             url: self.after.url.clone(),
             before: self.before.version.clone(),
             after: self.after.version.clone(),
@@ -68,7 +68,7 @@ impl Comparison {
         }
     }
 
-    /// For people: the most important operation first.
+    /// Writes a line for each operation, the most important first.
     pub fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "importance {:.4}", self.assessment.importance.get())?;
         let mut entries = self.entries();
@@ -83,7 +83,7 @@ impl Comparison {
 /// What `perennial diff --json` prints.
 #[derive(Serialize)]
 #[allow(missing_docs)]
-pub struct Report {
+pub struct ComparisonReport {
     pub url: String,
     pub before: String,
     pub after: String,
@@ -93,7 +93,7 @@ pub struct Report {
     pub structure: Vec<Entry>,
 }
 
-/// One operation.
+/// One operation, as it is printed.
 #[derive(Clone, Serialize, Default)]
 #[allow(missing_docs)]
 pub struct Entry {
@@ -106,15 +106,15 @@ pub struct Entry {
     pub before: Option<Content>,
     pub after: Option<Content>,
     pub advertisement: bool,
-    /// 0 to 1: how much of it is noise, by the page's history
+    /// Share of it that is noise by the page's history, 0 to 1
     pub noise: f64,
-    /// What the operation alone would count
+    /// Importance of the operation by itself
     pub value: f64,
-    /// Its part of the whole
+    /// Its share of the importance of the whole change
     pub share: f64,
 }
 
-/// What an element says and where it leads; of a block its first words.
+/// Text and address of an element; of a block its first words.
 #[derive(Clone, Serialize, Default)]
 #[allow(missing_docs)]
 pub struct Content {
@@ -124,7 +124,7 @@ pub struct Content {
 }
 
 impl Entry {
-    /// One line for people.
+    /// The line that `perennial diff` prints for it.
     pub fn line(&self) -> String {
         let place = match (&self.block_before, &self.block_after) {
             (Some(before), Some(after)) if before != after => format!("{before} > {after}"),

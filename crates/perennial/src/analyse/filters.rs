@@ -1,9 +1,10 @@
-//! An address -> is it an advertisement: filter lists in EasyList syntax, read by Brave's engine.
+//! An address -> whether it is an advertisement, by filter lists in EasyList syntax and Brave's engine.
 //!
 //! Lists are taken from the archive's `filters/` folder (`perennial filters update FILE`), from the folder where
-//! Debian's uBlock package puts EasyList, and from a short list of our own, so that a machine with nothing
-//! still knows an ordinary banner. The compiled engine is kept beside the archive's lists and made anew when a list changes.
-//! The papers' word test (P-PATTERN 6.2) has the last word on what no list knows.
+//! Debian's uBlock package puts EasyList, and from a short built-in list, so that ordinary banners are
+//! recognised without any other list. The compiled engine is kept beside the archive's lists and compiled again when a list
+//! changes. Where no list matches, whole words of advertising in the address decide (P-PATTERN 6.2; docs/papers.md,
+//! Advertisements and noise).
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use perennial_core::diff::{Element, ElementKind};
 use perennial_core::observe::has_advertising_words;
 use sha2::{Digest, Sha256};
 
-/// Ordinary banners and the large networks, in EasyList syntax; written here.
+/// Ordinary banners and the large networks, in EasyList syntax; written for this project.
 const BUILT_IN: &str = include_str!("filters.txt");
 /// Folders in which distributions keep EasyList.
 const SYSTEM_FOLDERS: [&str; 2] = [
@@ -25,7 +26,7 @@ const SYSTEM_FOLDERS: [&str; 2] = [
 ];
 const COMPILED: &str = "compiled.bin";
 
-/// Knows advertisements by their addresses.
+/// Recognises advertisements by their addresses.
 pub struct Filters {
     engine: Engine,
 }
@@ -41,7 +42,7 @@ impl Filters {
         Ok(Filters { engine })
     }
 
-    /// Our own list alone.
+    /// The built-in list alone.
     pub fn built_in() -> Filters {
         Filters { engine: compile(&[BUILT_IN.to_string()]) }
     }
@@ -68,22 +69,22 @@ fn filters_dir(archive: &Path) -> PathBuf {
     archive.join("filters")
 }
 
-/// Takes a list in, and returns how many rules it has.
+/// Adds a list to the archive. Gives the number of its filters.
 pub fn update(archive: &Path, file: &Path) -> anyhow::Result<usize> {
     let list =
         fs::read_to_string(file).with_context(|| format!("cannot read the list {}", file.display()))?;
-    let n_rules = list.lines().filter(|line| is_rule(line)).count();
-    if n_rules == 0 {
-        bail!("{} has no rule: give a list in EasyList syntax, such as easylist.txt", file.display());
+    let n_filters = list.lines().filter(|line| is_filter(line)).count();
+    if n_filters == 0 {
+        bail!("{} has no filter: give a list in EasyList syntax, such as easylist.txt", file.display());
     }
     let dir = filters_dir(archive);
     fs::create_dir_all(&dir)?;
     let name = file.file_name().with_context(|| format!("{} is no file", file.display()))?;
     crate::archive::write_whole(&dir.join(name).with_extension("txt"), list.as_bytes())?;
-    Ok(n_rules)
+    Ok(n_filters)
 }
 
-fn is_rule(line: &str) -> bool {
+fn is_filter(line: &str) -> bool {
     let line = line.trim();
     !line.is_empty() && !line.starts_with(['!', '['])
 }
@@ -110,7 +111,7 @@ fn compile(lists: &[String]) -> Engine {
     Engine::new_with_filter_set(set)
 }
 
-/// The engine as compiled last time when the lists are still the same. A damaged file is compiled anew.
+/// The engine as compiled last time when the lists are still the same. A damaged file is replaced.
 fn compiled(path: &Path, lists: &[String]) -> Engine {
     let mut hasher = Sha256::new();
     lists.iter().for_each(|list| hasher.update(list.as_bytes()));
@@ -123,7 +124,7 @@ fn compiled(path: &Path, lists: &[String]) -> Engine {
         return engine;
     }
     let engine = compile(lists);
-    // Only a cache: a folder that cannot be written costs time, not answers.
+    // This is a cache: if it cannot be written, the next start compiles again.
     let _ = fs::write(path, [digest.as_slice(), &engine.serialize()].concat());
     engine
 }
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn ordinary_advertisements_are_known_without_any_list() {
+    fn ordinary_advertisements_are_recognised_by_the_built_in_list() {
         let filters = Filters::built_in();
         for address in [
             "http://ad.doubleclick.net/ddm/trackclk/N1",
@@ -161,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_was_taken_in_is_used_and_cached() {
+    fn a_list_that_was_added_is_used_and_cached() {
         let dir = tempfile::tempdir().unwrap();
         let list = dir.path().join("mine.list");
         fs::write(&list, "! a comment\n||promo.example^\n").unwrap();
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_rules_is_refused() {
+    fn a_file_without_filters_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let list = dir.path().join("empty.txt");
         fs::write(&list, "! nothing\n").unwrap();

@@ -1,4 +1,4 @@
-//! What a look showed, and what was known -> a lesson, and what is known from now on.
+//! An observation of a look, and what was known of the page -> a lesson, and what is known afterwards.
 
 use anyhow::Context;
 use perennial_core::diff::Delta;
@@ -11,9 +11,9 @@ use perennial_core::segment::{BlockTree, vixml};
 use perennial_core::threshold::IndexThreshold;
 use perennial_core::time::Timestamp;
 
-use crate::store::{Commit, KnownRow, LessonRow, Store, Worth};
+use crate::store::{Commit, KnownRow, LessonRow, ShownVersion, Store, Worth};
 
-/// Level at which trees and deltas are packed: they are small and written often.
+/// Compression level of trees and deltas: low, because they are small and written often.
 const ZSTD_LEVEL: i32 = 3;
 /// A tree or delta that unpacks to more than this is damaged.
 const MAX_UNPACKED_BYTES: u64 = 256 << 20;
@@ -22,10 +22,12 @@ const MAX_UNPACKED_BYTES: u64 = 256 << 20;
 #[derive(Clone, Debug)]
 pub struct KnownPage {
     tree: Option<KnownTree>,
+    /// Which version the tree shows; `None` when a later one could not be laid out.
+    laid_out: Option<ShownVersion>,
     noise: NoiseHistory,
-    /// What tells the last answer from another: the same again needs no look. Empty when the page was never there.
+    /// The identity of the last answer: the same identity again needs no layout. Empty when the page was never there.
     identity: String,
-    /// The last look.
+    /// When the last look was.
     pub time: Timestamp,
     worth: Worth,
 }
@@ -37,7 +39,7 @@ struct KnownTree {
     tree: Tree,
 }
 
-/// Most visits find the same payload and never need the tree.
+/// A tree, unpacked only when it is needed: most visits find the same payload and never need it.
 #[derive(Clone, Debug)]
 enum Tree {
     Packed(Vec<u8>),
@@ -50,9 +52,15 @@ impl KnownPage {
         Ok(store.known(page)?.map(KnownPage::from))
     }
 
-    /// What tells the last answer that showed the page from another; `None` when the page was never there.
+    /// The identity of the last answer that showed the page; `None` when the page was never there.
     pub fn shown(&self) -> Option<&str> {
         Some(self.identity.as_str()).filter(|identity| !identity.is_empty())
+    }
+
+    /// Which version the tree shows, that of [`Self::known`]; `None` when there is no tree, or a later version could not be
+    /// laid out.
+    pub fn laid_out(&self) -> Option<&ShownVersion> {
+        self.laid_out.as_ref()
     }
 
     /// Tree and noise history, as the comparison wants them; `None` when no look could be laid out.
@@ -70,6 +78,7 @@ impl From<KnownRow> for KnownPage {
     fn from(row: KnownRow) -> KnownPage {
         KnownPage {
             tree: row.tree.map(|(time, packed)| KnownTree { time, tree: Tree::Packed(packed) }),
+            laid_out: row.shown,
             // A history that cannot be read is learned again.
             noise: NoiseHistory::from_bytes(&row.noise).unwrap_or_default(),
             identity: row.identity,
@@ -79,12 +88,12 @@ impl From<KnownRow> for KnownPage {
     }
 }
 
-/// What one look taught, ready to be kept. Made by the thread that analysed, written by the one that owns the state.
+/// What one look taught. The thread that analysed makes it, and the thread that owns the state stores it.
 #[derive(Clone, Debug)]
 pub struct Lesson(LessonRow);
 
 impl Lesson {
-    /// A look that needs no layout, or allows none: the same answer again, a redirect, a PDF, a page that is gone.
+    /// The lesson of a look without layout: the same answer again, a redirect, a PDF, a page that is gone.
     pub fn without_layout(
         page: PageId,
         time: Timestamp,
@@ -96,6 +105,7 @@ impl Lesson {
             Some(known) => known.clone(),
             None => KnownPage {
                 tree: None,
+                laid_out: None,
                 noise: NoiseHistory::default(),
                 identity: String::new(),
                 time,
@@ -107,6 +117,9 @@ impl Lesson {
             Seen::Same => known.noise.record_unchanged(),
             Seen::Gone if was_never_there => {}
             _ => identity.clone_into(&mut known.identity),
+        }
+        if seen == Seen::Unjudged {
+            known.laid_out = None;
         }
         known.time = time;
         let is_indexed = is_worth_indexing(&mut known.worth, seen, time);
@@ -120,6 +133,7 @@ impl Lesson {
             is_indexed,
             tree: None,
             tree_time: known.tree.as_ref().map(|known| known.time),
+            shown: known.laid_out.clone(),
             identity: known.identity.clone(),
             noise: known.noise.to_bytes(),
             worth: known.worth,
@@ -127,7 +141,7 @@ impl Lesson {
         (lesson, known)
     }
 
-    /// A capture that was laid out and compared, and what is known of the page from now on.
+    /// The lesson of a look that was laid out and compared, and what is known of the page afterwards.
     pub fn of_observation(
         page: PageId,
         time: Timestamp,
@@ -144,6 +158,7 @@ impl Lesson {
         let mut worth = before.map_or(Worth { first: time, total: 0.0, gathered: 0.0 }, |known| known.worth);
         let is_indexed = is_worth_indexing(&mut worth, seen, time);
         let tree_time = kept_tree.unwrap_or(time);
+        let laid_out = Some(ShownVersion { identity: identity.clone(), time });
         let lesson = Lesson(LessonRow {
             page,
             time,
@@ -154,13 +169,14 @@ impl Lesson {
             is_indexed,
             tree: kept_tree.is_none().then(|| pack(&vixml::write(tree))).transpose()?,
             tree_time: Some(tree_time),
+            shown: laid_out.clone(),
             identity: identity.clone(),
             noise: observation.known.noise.to_bytes(),
             worth,
         });
         let Known { tree, noise } = observation.known;
         let tree = Some(KnownTree { time: tree_time, tree: Tree::Read(tree) });
-        Ok((lesson, KnownPage { tree, noise, identity, time, worth }))
+        Ok((lesson, KnownPage { tree, laid_out, noise, identity, time, worth }))
     }
 
     /// What changed, as Vi-Delta; an empty one when nothing did.
@@ -169,33 +185,33 @@ impl Lesson {
         self.0.delta.as_deref().map_or_else(|| Ok(empty()), unpack)
     }
 
-    /// The capture.
+    /// When the look was captured.
     pub fn time(&self) -> Timestamp {
         self.0.time
     }
 
-    /// What it showed.
+    /// What the look showed.
     pub fn seen(&self) -> Seen {
         self.0.seen
     }
 
-    /// Whether search and "next important version" see it.
+    /// Whether the version is worth indexing (docs/papers.md, Index threshold).
     pub fn is_indexed(&self) -> bool {
         self.0.is_indexed
     }
 
-    /// Nothing changed that a reader would call new.
+    /// Whether the look showed no change but noise.
     pub fn is_unchanged(&self) -> bool {
         matches!(self.0.seen, Seen::Same | Seen::Noise)
     }
 
-    /// Writes it down. Lessons of one page come in order of time.
+    /// Stores it. Lessons of one page must come in order of time.
     pub fn keep(&self, commit: &Commit<'_>) -> anyhow::Result<()> {
         commit.put_lesson(&self.0)
     }
 }
 
-/// Trees of two engines are not compared, so nobody saw a change between them.
+/// Trees of different engines are not compared and have no delta: such a look counts as the same.
 fn seen_in(observation: &Observation, has_before: bool, has_tree: bool) -> Seen {
     match (has_before, has_tree) {
         (false, _) => Seen::First,
@@ -206,11 +222,11 @@ fn seen_in(observation: &Observation, has_before: bool, has_tree: bool) -> Seen 
     }
 }
 
-/// Takes in a look; whether its version is worth indexing. delta(P), the mean of omega_k, is the importance that the page
-/// showed in a mean period of an hour.
+/// Adds a look to the page's sums, and says whether its version is worth indexing. delta(P), the mean of omega_k, is the
+/// mean importance of the page's changes in an hour.
 fn is_worth_indexing(worth: &mut Worth, seen: Seen, now: Timestamp) -> bool {
     let importance = match seen {
-        // Everything is new, and nothing of it is a change.
+        // The first version is always indexed, and is no change.
         Seen::First => return true,
         Seen::Same | Seen::Noise | Seen::Gone => return false,
         Seen::Changed(importance) => importance,

@@ -1,19 +1,19 @@
-//! Captured bytes -> what a reader saw, what changed, and how much it matters; kept in the state.
+//! Captured bytes -> what a reader saw, what changed, and its importance; stored in the state.
 //!
-//! This is the one place where captures are analysed: the crawler hands each new capture to it, an import
-//! its whole history, `perennial analyse` whatever was left. The algorithms are in the core
-//! ([`perennial_core::observe`]); here they get their bytes and their results are kept.
+//! All captures are analysed here: each new capture of a crawl, the whole history of an import, and with
+//! `perennial analyse` those that no command has analysed yet. The algorithms are in the core
+//! ([`perennial_core::observe`]); this module reads their input and stores their results.
 //!
 //! | file | what becomes what |
 //! |---|---|
-//! | `reader` | threads that ask -> connections to the state |
+//! | `reader` | threads that read the state -> a connection for each |
 //! | `requisites` | an address and a time -> the captured stylesheet or image that a layout needs |
-//! | `plans` | layouts of earlier captures -> the layout of a page with the same structure |
-//! | `analyst` | text of a page and what was known of it -> an [`perennial_core::observe::Observation`] |
-//! | `filters` | filter lists -> is an address an advertisement |
+//! | `plans` | layouts of earlier captures -> the layout of a page with the same structure, without the engine |
+//! | `analyst` | the text of a page and what was known of it -> a [`perennial_core::observe::Observation`] |
+//! | `filters` | filter lists -> whether an address is an advertisement |
 //! | `compare` | two versions of a page -> what changed, as JSON and text |
 //! | `lesson` | what a look showed, and what was known -> a [`Lesson`], and what is known from now on |
-//! | `spec` | what a user calls a page: a file, Vi-XML, `url@time`, a live page -> its text and its tree |
+//! | `spec` | a page named on the command line: a file, Vi-XML, `url@time`, a URL -> its text and its tree |
 //! | `backlog` | looks without a lesson -> lessons, page by page, on all cores |
 
 mod analyst;
@@ -26,11 +26,11 @@ mod reader;
 mod requisites;
 mod spec;
 
-pub use analyst::{Analyst, Look};
+pub use analyst::{Analyst, PageText};
 pub use backlog::{Analysed, PageAnalyst, PageLessons, analyse_backlog};
-pub use compare::{Comparison, Entry, Report, entry};
+pub use compare::{Comparison, ComparisonReport, Entry, entry};
 pub use filters::{Filters, update as update_filters};
 pub use lesson::{KnownPage, Lesson, tree_at, unpack};
 pub use reader::Readers;
 pub use requisites::Requisites;
-pub use spec::{Page, PageSpec};
+pub use spec::{LoadedPage, PageSpec};

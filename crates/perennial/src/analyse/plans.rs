@@ -1,66 +1,68 @@
-//! Layouts of earlier captures -> the layout of a page with the same structure, without the engine (P-VISUAL 7.1, 8).
+//! Layouts of earlier captures -> the layout of a page with the same structure, without the engine (P-VISUAL 7.1, 8;
+//! docs/papers.md, Reuse of structure).
 //!
-//! Most changes of a page put other words into the same tags and styles. Its boxes are then those of the last layout, and
-//! only the content is read anew; blocks, IDs and importances come out as from a full run, the boxes are the earlier
-//! ones. Whether that holds is not taken on trust: now and then a page is laid out in full all the same, and a structure
-//! for which the two differ is never reused again.
+//! Most changes of a page put other words into the same tags and styles. The boxes are then taken from the last layout with
+//! this structure, and only the content is read. Blocks, IDs and importances are the same as after a full layout. This is
+//! checked: every 64th reuse of a layout is compared with a full layout, and a structure for which the two differ is
+//! never reused again.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use perennial_core::layout::Layout;
-use perennial_core::segment::{ParsedNode, Plan, fingerprint};
+use perennial_core::layout::{Boxes, Layout, ParsedNode};
+use perennial_core::segment::{NodeId, Plan, fingerprint};
 use perennial_render::resource::image_size;
 use perennial_render::{Captured, Lookup};
 use url::Url;
 
 /// Nodes of all kept layouts together: some tens of megabytes.
 const MAX_NODES: usize = 200_000;
-/// Of the reuses of one layout, each of this number is checked against a full run.
+/// Every reuse of this number is compared with a full layout.
 const CHECK_EVERY: u32 = 64;
 
 /// Layouts by structure, shared by all threads that analyse.
 #[derive(Default)]
 pub(super) struct Plans {
-    kept: Mutex<Kept>,
+    kept: Mutex<KeptPlans>,
 }
 
 #[derive(Default)]
-struct Kept {
-    by_key: HashMap<u64, Entry>,
+struct KeptPlans {
+    by_key: HashMap<u64, KeptPlan>,
     n_nodes: usize,
-    /// Counts uses, to know which was used last.
+    /// Counts all uses, so that each plan knows when it was last used.
     n_uses: u64,
 }
 
 /// Addresses and hashes of what was captured there.
 type Requisites = Vec<(String, u64)>;
 
-struct Entry {
+struct KeptPlan {
     /// None: this structure cannot be reused.
     plan: Option<Arc<Plan>>,
-    /// Stylesheets, and images whose size moves boxes: address and hash of what was captured.
+    /// Stylesheets, and images whose size moves boxes.
     requisites: Arc<Requisites>,
     n_reused: u32,
     last_use: u64,
 }
 
-/// A parsed page on its way to a layout.
+/// A parsed page before its layout.
 pub(super) struct Structure<'a> {
-    base: &'a Url,
+    pub(super) base: &'a Url,
     nodes: &'a [ParsedNode<'a>],
+    fingerprint: NodeId,
     key: u64,
 }
 
-/// What an earlier layout offers.
-pub(super) enum Offer {
-    /// Nothing: lay the page out.
+/// What can be reused of an earlier layout.
+pub(super) enum Offer<'a> {
+    /// Nothing: the page is laid out by the engine.
     None,
-    /// This layout.
-    Layout(Layout),
-    /// This layout, to be compared with a full run.
-    Check(Layout),
+    /// This layout is reused.
+    Layout(Layout<'a>),
+    /// This layout is compared with a full one.
+    Check(Layout<'a>),
 }
 
 impl<'a> Structure<'a> {
@@ -68,8 +70,14 @@ impl<'a> Structure<'a> {
     pub(super) fn of(base: &'a Url, nodes: &'a [ParsedNode<'a>]) -> Structure<'a> {
         let mut hasher = DefaultHasher::new();
         base.join(".").ok().as_ref().map(Url::as_str).hash(&mut hasher);
-        fingerprint(nodes, 0).0.hash(&mut hasher);
-        Structure { base, nodes, key: hasher.finish() }
+        let fingerprint = fingerprint(nodes, 0);
+        fingerprint.0.hash(&mut hasher);
+        Structure { base, nodes, fingerprint, key: hasher.finish() }
+    }
+
+    /// Boxes around the words of this page.
+    pub(super) fn fill(&self, boxes: &Boxes) -> Option<Layout<'a>> {
+        boxes.fill(self.nodes, self.base.as_str())
     }
 
     /// Images that have their size from the page: what is captured of them moves no box.
@@ -83,7 +91,7 @@ impl<'a> Structure<'a> {
     }
 }
 
-/// Notes what a layout asked for.
+/// The requisites that a layout looked up.
 #[derive(Default)]
 pub(super) struct Asked(Mutex<Requisites>);
 
@@ -110,13 +118,12 @@ fn hash_of(captured: Option<&Captured>) -> u64 {
 
 impl Plans {
     /// The layout of the last page with this structure around the content of this one.
-    pub(super) fn offer(&self, structure: &Structure<'_>, lookup: &Lookup<'_>) -> Offer {
+    pub(super) fn offer<'a>(&self, structure: &Structure<'a>, lookup: &Lookup<'_>) -> Offer<'a> {
         let Some((plan, requisites, n_reused)) = self.find(structure.key) else { return Offer::None };
         if requisites.iter().any(|(url, hash)| hash_of(lookup(url).as_ref()) != *hash) {
             return Offer::None;
         }
-        let Some(mut layout) = plan.fill(structure.nodes) else { return Offer::None };
-        layout.base_url = structure.base.to_string();
+        let Some(layout) = plan.fill(structure.nodes, structure.base.as_str()) else { return Offer::None };
         match n_reused % CHECK_EVERY {
             0 => Offer::Check(layout),
             _ => Offer::Layout(layout),
@@ -133,12 +140,12 @@ impl Plans {
         Some((entry.plan.clone()?, entry.requisites.clone(), entry.n_reused))
     }
 
-    /// Keeps a layout that the engine made, for the next page with its structure.
-    pub(super) fn keep(&self, structure: &Structure<'_>, layout: &Layout, asked: Asked) {
+    /// Keeps the boxes that the engine made, for the next page with this structure.
+    pub(super) fn keep(&self, structure: &Structure<'_>, boxes: Boxes, asked: Asked) {
         let sized = structure.sized_images();
         let mut requisites = asked.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         requisites.retain(|(url, _)| !sized.contains(url));
-        self.put(structure.key, Plan::new(structure.nodes, 0, layout.clone()), requisites);
+        self.put(structure.key, Some(Plan::new(structure.fingerprint, boxes)), requisites);
     }
 
     /// A reused layout led to other blocks than a full run: this structure is always laid out from now on.
@@ -153,19 +160,19 @@ impl Plans {
         let n_reused = kept.by_key.get(&key).map_or(0, |entry| entry.n_reused);
         let is_refused = kept.by_key.get(&key).is_some_and(|entry| entry.plan.is_none());
         let plan = plan.filter(|_| !is_refused).map(Arc::new);
-        let entry = Entry { plan, requisites: Arc::new(requisites), n_reused, last_use: kept.n_uses };
+        let entry = KeptPlan { plan, requisites: Arc::new(requisites), n_reused, last_use: kept.n_uses };
         if let Some(before) = kept.by_key.insert(key, entry) {
             kept.n_nodes -= before.plan.map_or(1, |plan| plan.n_nodes());
         }
         kept.make_room();
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, KeptPlans> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
+impl KeptPlans {
     /// Forgets the half that was not used for longest.
     fn make_room(&mut self) {
         if self.n_nodes <= MAX_NODES {

@@ -1,23 +1,23 @@
-//! Connections to the state for the threads that analyse: a SQLite connection serves one at a time.
+//! Threads that read the state -> a connection for each: a SQLite connection serves one thread at a time.
 
 use std::sync::{Mutex, PoisonError};
 
 use crate::archive::Archive;
 use crate::store::Store;
 
-/// Open connections that nobody uses at the moment.
+/// A pool of open connections.
 pub struct Readers {
     archive: Archive,
     idle: Mutex<Vec<Store>>,
 }
 
 impl Readers {
-    /// Readers of an archive's state; opened as they are needed.
+    /// Readers of an archive's state. Connections are opened when they are needed.
     pub fn new(archive: &Archive) -> Readers {
         Readers { archive: archive.clone(), idle: Mutex::default() }
     }
 
-    /// Works with a connection that nobody else has meanwhile.
+    /// Calls `work` with a connection that no other thread uses meanwhile.
     pub fn with<T>(&self, work: impl FnOnce(&Archive, &Store) -> anyhow::Result<T>) -> anyhow::Result<T> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let store = match idle {

@@ -1,4 +1,4 @@
-//! An address and a time -> the captured stylesheet or image that a layout needs, never from the network.
+//! An address and a time -> the captured stylesheet or image that a layout needs; nothing is fetched.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,7 +24,7 @@ pub struct Requisites {
 impl Requisites {
     /// The capture of `url` closest to `time`, decoded.
     pub fn find(&self, readers: &Readers, url: &str, time: Timestamp) -> Option<Captured> {
-        // What cannot be read is laid out without, as in a browser; `verify` names the damage.
+        // A requisite that cannot be read is left out of the layout, as in a browser; `verify` names the damage.
         readers.with(|archive, store| Ok(self.find_in(archive, store, url, time))).ok().flatten()
     }
 

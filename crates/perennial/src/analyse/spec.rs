@@ -1,5 +1,4 @@
-//! What a user calls a page (a file, Vi-XML, `url@time`, a live address) -> its text with a way to its requisites, and
-//! its tree.
+//! A page named on the command line (a file, Vi-XML, `url@time`, a URL) -> its text, its requisites and its tree.
 //!
 //! Both sides of a comparison go through here, so both are laid out by the same engine.
 
@@ -14,9 +13,9 @@ use perennial_core::time::Timestamp;
 use perennial_render::Captured;
 use url::Url;
 
-use super::{Analyst, Look, Requisites};
+use super::{Analyst, PageText, Requisites};
 use crate::archive::{self, SharedSnapshot, Snapshot};
-use crate::fetch::{Client, Limits, Request};
+use crate::fetch::{Client, FetchLimits, Request};
 
 /// Redirects that are followed for a live page.
 const MAX_REDIRECTS: usize = 10;
@@ -25,19 +24,19 @@ const MAX_BODY_BYTES: u64 = 32 << 20;
 /// One address for all files, so that relative links of two files compare equal.
 const FILE_URL: &str = "http://page.example/";
 
-/// What a user calls a page.
+/// A page as it is named on the command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PageSpec {
     /// An HTML or Vi-XML file.
     File(PathBuf),
-    /// The version of the archive closest to a time.
+    /// The archived version closest to a time.
     Archived {
         /// Address of the page.
         url: String,
-        /// When; none is the latest.
+        /// The time; `None`: the latest version.
         time: Option<Timestamp>,
     },
-    /// The page as it is now on the web.
+    /// The page as it is on the web now.
     Live(String),
 }
 
@@ -64,7 +63,7 @@ impl FromStr for PageSpec {
 }
 
 impl PageSpec {
-    /// What `open` gives, if the page is an archived one.
+    /// The snapshot that `open` gives, if the page is an archived one.
     pub fn snapshot(
         &self,
         open: impl FnOnce() -> anyhow::Result<Snapshot>,
@@ -78,7 +77,7 @@ impl PageSpec {
         &self,
         snapshot: Option<&'s SharedSnapshot>,
         allow_private: bool,
-    ) -> anyhow::Result<Page<'s>> {
+    ) -> anyhow::Result<LoadedPage<'s>> {
         match self {
             PageSpec::File(path) => load_file(path),
             PageSpec::Archived { url, time } => {
@@ -89,15 +88,15 @@ impl PageSpec {
     }
 }
 
-/// A page and the way to what it needs.
-pub struct Page<'s> {
+/// A page that was read, with access to its requisites.
+pub struct LoadedPage<'s> {
     /// Its address.
     pub url: String,
     /// Name of the version: the time of the capture, or the file.
     pub version: String,
-    /// When it was like this, as far as is known.
+    /// When it was captured, fetched or read.
     pub time: Timestamp,
-    /// Its text.
+    /// Its HTML, decoded.
     pub html: String,
     requisites: Origin<'s>,
 }
@@ -108,8 +107,8 @@ enum Origin<'s> {
     Network(Box<Live>),
 }
 
-impl Page<'_> {
-    /// A stylesheet or image of the page, from where the page came from.
+impl LoadedPage<'_> {
+    /// A stylesheet or image of the page, from the folder, archive or host that the page is from.
     pub fn requisite(&self, url: &str) -> Option<Captured> {
         match &self.requisites {
             Origin::Folder(folder) => beside(folder, &self.url, url),
@@ -123,16 +122,16 @@ impl Page<'_> {
 }
 
 impl Analyst {
-    /// The blocks of what a user calls a page; an archived one needs a snapshot.
+    /// The blocks of a page that is named on the command line; an archived one needs a snapshot.
     pub fn tree_of(&self, spec: &PageSpec, snapshot: Option<&SharedSnapshot>) -> anyhow::Result<BlockTree> {
-        // The user named the page: one at home is as good as any.
+        // The user named the address, so it may be a private one.
         let page = spec.load(snapshot, true)?;
         if is_vixml(&page.html) {
             return vixml::read(&page.html).with_context(|| format!("cannot read {}", page.version));
         }
         let requisites = |wanted: &str| page.requisite(wanted);
-        // In full, because a person looks at the boxes too.
-        Ok(self.tree_in_full(&Look {
+        // By the engine, because the boxes are shown too.
+        Ok(self.tree_in_full(&PageText {
             url: &page.url,
             version: &page.version,
             html: &page.html,
@@ -149,7 +148,7 @@ fn is_vixml(text: &str) -> bool {
     start.starts_with("<Document")
 }
 
-fn load_file(path: &Path) -> anyhow::Result<Page<'static>> {
+fn load_file(path: &Path) -> anyhow::Result<LoadedPage<'static>> {
     if !path.is_file() {
         bail!(
             "cannot read the page {}: neither a file nor an address; write page.html, https://host/page or \
@@ -159,7 +158,7 @@ fn load_file(path: &Path) -> anyhow::Result<Page<'static>> {
     }
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let folder = path.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf);
-    Ok(Page {
+    Ok(LoadedPage {
         url: FILE_URL.to_string(),
         version: path.display().to_string(),
         time: archive::now(),
@@ -191,7 +190,7 @@ fn load_archived<'s>(
     shared: &'s SharedSnapshot,
     url: &str,
     time: Option<Timestamp>,
-) -> anyhow::Result<Page<'s>> {
+) -> anyhow::Result<LoadedPage<'s>> {
     let snapshot = shared.lock();
     let near = time.unwrap_or_else(archive::now);
     let missing = || {
@@ -204,20 +203,20 @@ fn load_archived<'s>(
     let html = decode_text(&payload.bytes, payload.head.get("Content-Type").as_deref()).into_owned();
     let requisites = Origin::Archive(shared, Requisites::default());
     let version = capture.time.to_rfc3339();
-    Ok(Page { url: capture.url, version, time: capture.time, html, requisites })
+    Ok(LoadedPage { url: capture.url, version, time: capture.time, html, requisites })
 }
 
-fn load_live(url: &str, allow_private: bool) -> anyhow::Result<Page<'static>> {
+fn load_live(url: &str, allow_private: bool) -> anyhow::Result<LoadedPage<'static>> {
     let agent = concat!("perennial/", env!("CARGO_PKG_VERSION")).to_string();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    let limits = Limits { max_body_bytes: MAX_BODY_BYTES, ..Limits::default() };
+    let limits = FetchLimits { max_body_bytes: MAX_BODY_BYTES, ..FetchLimits::default() };
     let live = Live { client: Client::new(agent, limits, None), runtime, allow_private };
     let (url, captured) = live.fetch(&Url::parse(url).with_context(|| format!("{url} is no address"))?)?;
     if !(200..300).contains(&captured.status) {
         bail!("{url} answered with status {}: there is nothing to look at", captured.status);
     }
     let time = archive::now();
-    Ok(Page {
+    Ok(LoadedPage {
         html: decode_text(&captured.body, Some(&captured.content_type)).into_owned(),
         url: url.into(),
         version: time.to_rfc3339(),
@@ -226,7 +225,7 @@ fn load_live(url: &str, allow_private: bool) -> anyhow::Result<Page<'static>> {
     })
 }
 
-/// A page and its requisites from the web, nothing kept.
+/// Fetches a page and its requisites from the web and stores nothing.
 struct Live {
     client: Client,
     runtime: tokio::runtime::Runtime,
@@ -234,7 +233,7 @@ struct Live {
 }
 
 impl Live {
-    /// Fetches an address, following redirects; the last address and what was there.
+    /// Fetches an address and follows redirects. Gives the last address and its answer.
     fn fetch(&self, url: &Url) -> anyhow::Result<(Url, Captured)> {
         let mut url = url.clone();
         for _ in 0..MAX_REDIRECTS {

@@ -28,7 +28,7 @@ const WARC_IN_WACZ: &str = "data.warc.gz";
 const LINES_PER_BLOCK: usize = 3_000;
 
 /// What an export is.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Format {
     /// A zip with WARC, index and page list, for ReplayWeb.page and others.
     Wacz,

@@ -23,7 +23,7 @@ use super::indexer::{IndexPace, Indexer};
 use super::lock::WriteLock;
 use super::recover::{self, Repair};
 use super::{Archive, files, now, sync_dir};
-use crate::store::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, PageKind, Store};
+use crate::store::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, PageKind, ShownVersion, Store};
 
 /// A version that is not worth its bytes: what changed is kept in place of the payload.
 #[derive(Clone, PartialEq, Debug)]
@@ -36,6 +36,8 @@ pub struct LeftOut {
     pub length: u64,
     /// How much the change matters.
     pub importance: f64,
+    /// The version that the delta was made from: only with that one does it give what was seen.
+    pub base: ShownVersion,
 }
 
 /// Media type of the record that stands for a left-out version.
@@ -44,6 +46,8 @@ pub const DELTA_MIME: &str = "application/x-vi-delta+xml";
 const LEFT_OUT: &str = "Perennial-Left-Out";
 /// What it was.
 pub(crate) const LEFT_OUT_DIGEST: &str = "Perennial-Left-Out-Digest";
+/// Payload digest of the version that the delta was made from. Records of earlier versions of this program lack it.
+pub(crate) const LEFT_OUT_BASE: &str = "Perennial-Left-Out-Base";
 
 /// What became of an appended exchange.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -178,7 +182,9 @@ impl ArchiveWriter {
             .field(LEFT_OUT, "unimportant")
             .field(LEFT_OUT_DIGEST, left_out.digest.as_str())
             .field("Perennial-Left-Out-Length", left_out.length.to_string())
-            .field("Perennial-Importance", format!("{:.6}", left_out.importance));
+            .field("Perennial-Importance", format!("{:.6}", left_out.importance))
+            .field(LEFT_OUT_BASE, left_out.base.identity.as_str())
+            .refers_to(url, left_out.base.time, None);
         let written = self.current_file()?.out.write(&record)?;
         self.pending.push(CaptureRow {
             url: url.to_string(),

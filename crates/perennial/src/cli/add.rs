@@ -1,4 +1,4 @@
-//! `perennial add`: seeds and their rules -> `[[site]]` in perennial.toml.
+//! `perennial add`: seeds and their settings -> `[[site]]` in perennial.toml.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use crate::settings::{Allowance, Keep, Parts, Renderer, Seed, Settings, follow};
 use perennial_core::amounts::{AmountError, parse_budget, parse_bytes};
 
 const AFTER_HELP: &str = "\
-A site that is followed already gets the new rules in place of its old ones. perennial.toml
-keeps the rules and may be edited by hand; docs/settings.md explains each.
+A site that is followed already gets the new settings instead of its old ones. The settings are in perennial.toml and may be
+edited there by hand; docs/settings.md explains each.
 
 Examples:
   perennial add https://example.org/
@@ -46,33 +46,33 @@ pub(super) struct Add {
     /// How many links away from the URL a page may be [default: max_depth of perennial.toml]
     #[arg(long, value_name = "N")]
     depth: Option<u32>,
-    /// How much the site matters beside other sites: 2 counts twice as much as 1
+    /// Importance of the site relative to other sites: 2 counts twice as much as 1
     #[arg(long, value_name = "NUMBER", default_value = "1", value_parser = parse_weight)]
     weight: f64,
-    /// Time zone of the site's editors, such as Europe/Berlin: hours and weekends are counted by it [default: UTC]
+    /// Time zone of the site's editors, such as Europe/Berlin, in which hours and weekends are counted [default: UTC]
     #[arg(long, value_name = "ZONE", value_parser = parse_zone)]
     timezone: Option<Arc<LocalClock>>,
-    /// What draws the pages: layout (no scripts), chromium (a browser), or auto (a browser where a page is empty without
-    /// scripts)
+    /// What renders the pages: layout (no scripts), chromium (a browser), or auto (a browser for pages that are empty
+    /// without scripts)
     #[arg(long, value_name = "RENDERER", default_value_t)]
     renderer: Renderer,
     /// Allow the site's host to have a private or loopback address
     #[arg(long)]
     allow_private: bool,
-    /// How many visits of its pages may be made, such as 100/1h [default: no limit of its own]
+    /// Visits of its pages in a period, at most, such as 100/1h [default: no limit for this site]
     #[arg(long, value_name = "N/PERIOD", value_parser = parse_hourly)]
     budget: Option<Budget>,
-    /// How many bytes may be fetched from it in a day, such as 200MB [default: no limit of its own]
+    /// Bytes fetched from it in a day, at most, such as 200MB [default: no limit for this site]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     bytes_per_day: Option<u64>,
-    /// Which versions are stored with their bytes: all, or important (of the others only what changed is stored)
+    /// Which versions are stored in full: all, or important (of the others only the delta is stored)
     #[arg(long, value_name = "VERSIONS", default_value_t)]
     keep: Keep,
-    /// CSS selector of a part that matters most: its blocks have nine tenths of the page's importance; may be given several
+    /// CSS selector of the most important part: its blocks get nine tenths of the page's importance; may be given several
     /// times
     #[arg(long, value_name = "SELECTOR", value_parser = parse_selector)]
     pin: Vec<Selector>,
-    /// CSS selector of a part that is not looked at: what changes in it is no change; may be given several times
+    /// CSS selector of a part to leave out of the comparison: its changes do not count; may be given several times
     #[arg(long, value_name = "SELECTOR", value_parser = parse_selector)]
     ignore: Vec<Selector>,
 }
@@ -82,7 +82,7 @@ fn parse_hourly(text: &str) -> Result<Budget, AmountError> {
 }
 
 impl Add {
-    /// Adds the seeds; one that is there already gets the new rules.
+    /// Adds the seeds; a seed that is there already gets the new settings.
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         let seeds: Vec<Seed> = self.urls.iter().map(|url| self.seed(url)).collect();

@@ -1,4 +1,4 @@
-//! `perennial analyse`: captures that nobody looked at yet -> what each shows, what changed, how much it matters.
+//! `perennial analyse`: captures without a lesson -> lessons: what each shows, what changed, and its importance.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,8 +9,8 @@ use super::{Context, Exit};
 use crate::analyse::{Analyst, analyse_backlog};
 
 const AFTER_HELP: &str = "\
-A crawl and an import analyse what they bring. This command is for what they left: after a crash, after
-`import --no-analysis`, after `verify --rebuild`. What is done is kept, so that a second run goes on where one ended.
+A crawl and an import analyse their captures. This command analyses those that are left after a crash, after
+`import --no-analysis` or after `verify --rebuild`. Results are committed as it runs; after an interruption run it again.
 
 Examples:
   perennial analyse
@@ -22,7 +22,7 @@ Examples:
 pub(super) struct Analyse {}
 
 #[derive(Serialize)]
-struct Report {
+struct AnalysisReport {
     n_captures: u64,
     n_changed: u64,
     n_failed: u64,
@@ -40,7 +40,7 @@ impl Analyse {
         bar.finish_and_clear();
         let done = done?;
         writer.close()?;
-        let report = Report {
+        let report = AnalysisReport {
             n_captures: done.n_captures,
             n_changed: done.n_changed,
             n_failed: done.n_failed,

@@ -1,4 +1,4 @@
-//! What every subcommand shares: which archive, how to print, how to show progress.
+//! Global options -> the archive, printing and progress bars for every subcommand.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -52,8 +52,8 @@ impl Context {
         if archive::is_archive(&dir) { Archive::open(&dir) } else { Archive::create(&dir) }
     }
 
-    /// Opens the archive for writing and tells the user what had to be repaired: the way in which commands get a
-    /// writer. A crawl tells its own (`crawl/start.rs`).
+    /// Opens the archive for writing and tells the user what was repaired. All commands get their writer here; a crawl
+    /// opens its own and tells the user too (`crawl/start.rs`).
     pub fn open_writer(&self, archive: &Archive) -> anyhow::Result<ArchiveWriter> {
         let writer = ArchiveWriter::open(archive)?;
         writer.repairs().iter().for_each(|repair| self.note(repair));
@@ -77,17 +77,17 @@ impl Context {
         Ok(out.flush()?)
     }
 
-    /// A line of news on standard error: repairs, warnings. Never data.
+    /// Prints a line on standard error, such as a repair or a warning. Data never goes there.
     pub fn note(&self, text: impl std::fmt::Display) {
         let _ = writeln!(io::stderr(), "perennial: {text}");
     }
 
-    /// A bar of bytes on standard error, silent when that is no terminal.
+    /// A bar of bytes on standard error, hidden when that is no terminal.
     pub fn progress_bytes(&self, total_bytes: u64, what: &'static str) -> ProgressBar {
         self.bar(total_bytes, what, "{msg} {bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}")
     }
 
-    /// A bar of things counted on standard error, silent when that is no terminal.
+    /// A bar of a count on standard error, hidden when that is no terminal.
     pub fn progress_count(&self, total: u64, what: &'static str) -> ProgressBar {
         self.bar(total, what, "{msg} {bar:30} {pos}/{len} {per_sec} {eta}")
     }

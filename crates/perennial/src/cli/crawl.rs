@@ -14,9 +14,8 @@ use crate::crawl::clock::Clock;
 use crate::crawl::{CrawlOptions, End, Status, Stop, crawl};
 
 const AFTER_HELP: &str = "\
-Ctrl-C stops the crawl after the fetches that have begun; a second Ctrl-C stops it at once.
-Either way the next crawl continues where this one ended. perennial.toml says which sites are
-followed, and how politely.
+Ctrl-C stops the crawl after the fetches in flight; a second Ctrl-C stops it at once. Either way the next crawl
+continues where this one ended. perennial.toml holds the sites, the politeness and the limits.
 
 Examples:
   perennial crawl --once                        visit every page once, then end
@@ -31,19 +30,19 @@ pub(super) struct Crawl {
     /// Visit every page once, then end
     #[arg(long)]
     once: bool,
-    /// How many visits of pages may be made: 1000/1h, or 1000 for one --period [default: budget of perennial.toml]
+    /// Visits of pages in a period, at most: 1000/1h, or 1000 for one --period [default: budget of perennial.toml]
     #[arg(long, value_name = "N/PERIOD")]
     budget: Option<String>,
-    /// How many bytes may be fetched in a day, such as 2GB [default: bytes_per_day of perennial.toml]
+    /// Bytes fetched in a day, at most, such as 2GB [default: bytes_per_day of perennial.toml]
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     bytes_per_day: Option<u64>,
-    /// Period of a budget that names none; pages are ranked anew once in each period
+    /// Period of a budget that names none; pages are ranked once in each period
     #[arg(long, value_name = "TIME", default_value = "1h", value_parser = parse_span)]
     period: Span,
-    /// Which policy decides what to visit
+    /// Strategy that decides which page is visited next
     #[arg(long, value_name = "NAME", default_value_t = Strategy::ExpectedGain)]
     strategy: Strategy,
-    /// Time between two visits of a page, for the policy fixed-interval [default: what the budget allows, else a day]
+    /// Time between two visits of a page under the strategy fixed-interval [default: what the budget allows, else a day]
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     interval: Option<Span>,
     /// End after this many visits of pages
@@ -64,14 +63,14 @@ pub(super) struct Crawl {
     /// Connections to one host at the same time; more than 1 only for hosts you run
     #[arg(long, value_name = "N", default_value_t = 1)]
     connections: u32,
-    /// Run on a virtual clock that is this many times as fast, or `max`: it jumps to the next thing to do; loopback hosts
+    /// Run on a virtual clock, this many times as fast as real time; `max` jumps from event to event; loopback hosts
     /// only
     #[arg(long, value_name = "FACTOR")]
     time_lapse: Option<String>,
     /// Where the virtual clock starts [default: now]
     #[arg(long, value_name = "TIME", requires = "time_lapse", value_parser = parse_time)]
     start: Option<Timestamp>,
-    /// Do not compare what a reader sees: any other payload counts as a change
+    /// Do not compare rendered pages: any other payload counts as a change
     #[arg(long)]
     no_analysis: bool,
     /// Seed of the random numbers
@@ -80,7 +79,7 @@ pub(super) struct Crawl {
 }
 
 impl Crawl {
-    /// Crawls until it is done, stopped, or at a limit.
+    /// Crawls until nothing is left, a signal arrives, or a limit is reached.
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         let options = self.options()?;
@@ -134,7 +133,7 @@ impl Crawl {
     }
 }
 
-/// One line that changes, on a terminal only.
+/// The progress line on standard error; hidden where that is no terminal.
 struct Progress {
     bar: ProgressBar,
 }
@@ -195,7 +194,7 @@ fn print_summary(out: &mut dyn std::io::Write, status: &Status) -> std::io::Resu
         DecimalBytes(status.stored_bytes)
     )?;
     if status.n_given_up > 0 {
-        writeln!(out, "{} pages given up: their hosts did not answer", status.n_given_up)?;
+        writeln!(out, "{} pages given up because their hosts did not answer", status.n_given_up)?;
     }
     for (error, n_visits) in &status.errors {
         writeln!(out, "  {error}: {n_visits}")?;

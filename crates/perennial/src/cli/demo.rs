@@ -1,4 +1,4 @@
-//! `perennial demo`: the whole system on a living web of this machine, in two minutes.
+//! `perennial demo`: a changing web that this machine serves -> an archive of it and a report of what was caught.
 
 use std::io::IsTerminal;
 use std::path::PathBuf;
@@ -22,26 +22,26 @@ Examples:
 Needs no network and no browser. The archive that it makes is a real one:
   perennial --archive perennial-demo info";
 
-/// Archive a living web on this machine in time-lapse, and see what was caught.
+/// Archive a changing web that this machine serves itself, in time-lapse, and report what was caught.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Demo {
-    /// Where the archive and the report go; an interrupted demonstration goes on there
+    /// Folder for the archive and the report; an interrupted demonstration continues there
     #[arg(long, value_name = "DIR", default_value = "perennial-demo")]
     dir: PathBuf,
-    /// Virtual days
+    /// Length in virtual days
     #[arg(long, value_name = "N", default_value_t = 14, value_parser = clap::value_parser!(u32).range(1..=365))]
     days: u32,
     /// Percent of the pages that may be fetched in a virtual hour
     #[arg(long, value_name = "PERCENT", default_value = "10", value_parser = parse_percent)]
     budget: f64,
-    /// Which policy crawls
+    /// Strategy of the crawl
     #[arg(long, value_name = "NAME", default_value_t = Strategy::ExpectedGain)]
     strategy: Strategy,
-    /// Virtual seconds in a real one [default: as many as the machine can]
+    /// Virtual seconds in a real one [default: as fast as the machine allows]
     #[arg(long, value_name = "FACTOR")]
     time_lapse: Option<f64>,
-    /// Seed of all chance
+    /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 }
@@ -101,7 +101,7 @@ fn tell(bar: &ProgressBar, status: &Status, now: Timestamp, start: Timestamp) {
     let passed: Span = now - start;
     bar.set_position(passed.as_hours_f64().max(0.0) as u64);
     bar.set_message(format!(
-        "virtual {now}: {} visits, {} pages known, {} looked at, {} waiting",
+        "virtual {now}: {} visits, {} pages known, {} analysed, {} waiting",
         status.n_pages, status.n_known, status.n_analysed, status.n_analysing
     ));
 }

@@ -1,4 +1,4 @@
-//! `perennial diff`: what changed between two versions of a page, and how much it matters.
+//! `perennial diff`: two versions of a page -> the operations between them and their importance.
 
 use std::io::Write;
 
@@ -21,18 +21,18 @@ use crate::html::diff::to_html;
 pub(super) struct Diff {
     /// HTML file, Vi-XML file, an archived version as URL@TIME, or the URL of a live page
     before: PageSpec,
-    /// The same for the version after
+    /// The later version, in the same forms
     after: PageSpec,
-    /// How to print
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
-    /// How to weigh: visual-2009, pattern-2011 or monotone
+    /// Output format
+    #[arg(long, value_enum, default_value_t = DiffFormat::Text)]
+    format: DiffFormat,
+    /// Formula of the importance: visual-2009, pattern-2011 or monotone
     #[arg(long, default_value_t = ImportanceConfig::default().form, value_name = "FORM")]
     importance: Form,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
-enum Format {
+enum DiffFormat {
     /// One line an operation, the most important first
     Text,
     /// Importance, operations and structure
@@ -55,8 +55,8 @@ impl Diff {
         let after = analyst.tree_of(&self.after, snapshot.as_ref())?;
         if before.engine != after.engine && !before.engine.is_empty() && !after.engine.is_empty() {
             bail!(
-                "the versions were cut in two ways ({} and {}), by other engines or other `pin` and `ignore` in perennial.toml: \
-                 make both trees in one way",
+                "the two versions were segmented differently ({} and {}), by different engines or different `pin` and `ignore` in \
+                 perennial.toml: make both trees with the same engine and settings",
                 before.engine,
                 after.engine
             );
@@ -67,7 +67,7 @@ impl Diff {
         Ok(Exit::Done)
     }
 
-    /// Addresses are looked at as the archive at hand does, if there is one; files need none.
+    /// Addresses are analysed with the archive's filters and settings, if there is an archive; files need none.
     fn analyst(&self, context: &Context) -> anyhow::Result<Analyst> {
         let dir = context.archive_dir();
         let has_address = [&self.before, &self.after].iter().any(|spec| !matches!(spec, PageSpec::File(_)));
@@ -82,12 +82,12 @@ impl Diff {
         let mut out = std::io::BufWriter::new(std::io::stdout().lock());
         match self.format {
             _ if context.json => serde_json::to_writer_pretty(&mut out, &comparison.report(&form))?,
-            Format::Json => serde_json::to_writer_pretty(&mut out, &comparison.report(&form))?,
-            Format::Text => comparison.write_text(&mut out)?,
-            Format::Videlta => out.write_all(comparison.delta.to_operations_xml().as_bytes())?,
-            Format::Html => out.write_all(to_html(comparison, &form).as_bytes())?,
+            DiffFormat::Json => serde_json::to_writer_pretty(&mut out, &comparison.report(&form))?,
+            DiffFormat::Text => comparison.write_text(&mut out)?,
+            DiffFormat::Videlta => out.write_all(comparison.delta.to_operations_xml().as_bytes())?,
+            DiffFormat::Html => out.write_all(to_html(comparison, &form).as_bytes())?,
         }
-        if context.json || self.format == Format::Json {
+        if context.json || self.format == DiffFormat::Json {
             writeln!(out)?;
         }
         Ok(out.flush()?)

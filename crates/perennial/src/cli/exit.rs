@@ -1,4 +1,4 @@
-//! How a command ended -> the process's exit code, the same numbers that Browsertrix's users know.
+//! How a command ended -> the process's exit code. The numbers are those of Browsertrix Crawler.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -31,8 +31,7 @@ impl Exit {
     }
 }
 
-/// Prints an error with its causes and chooses the code. A reader that closed our output early (`| head`)
-/// has what it wanted: that is no error.
+/// Prints an error with its causes and chooses the code. A closed pipe (`| head`) is no error.
 pub(super) fn code_of(result: anyhow::Result<Exit>) -> ExitCode {
     let error = match result {
         Ok(exit) => return exit.number().into(),

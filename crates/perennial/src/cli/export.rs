@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use perennial_core::time::Timestamp;
 
 use super::{Context, Exit, context::human_bytes, parse_time};
-use crate::archive::export::{Format, export};
+use crate::archive::export::{self, export};
 use crate::store::Filter;
 
 const AFTER_HELP: &str = "\
@@ -56,6 +56,27 @@ pub(super) struct Export {
     force: bool,
 }
 
+/// What an export is.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Format {
+    /// A zip with WARC, index and page list, for ReplayWeb.page and others
+    Wacz,
+    /// One WARC file, a gzip member for each record
+    Warc,
+    /// The index lines, with the names of this archive's files
+    Cdxj,
+}
+
+impl From<Format> for export::Format {
+    fn from(format: Format) -> export::Format {
+        match format {
+            Format::Wacz => export::Format::Wacz,
+            Format::Warc => export::Format::Warc,
+            Format::Cdxj => export::Format::Cdxj,
+        }
+    }
+}
+
 impl Export {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let snapshot = context.snapshot()?;
@@ -68,7 +89,8 @@ impl Export {
         let mut out = File::create(&beside).with_context(|| format!("cannot write {}", beside.display()))?;
         let bar = context.progress_count(snapshot.store().counts()?.n_captures, "exporting");
         let now = crate::archive::now();
-        let result = export(&snapshot, self.format, &filter, self.trees, now, &mut out, &|n| bar.inc(n));
+        let result =
+            export(&snapshot, self.format.into(), &filter, self.trees, now, &mut out, &|n| bar.inc(n));
         bar.finish_and_clear();
         if result.is_err() {
             let _ = std::fs::remove_file(&beside);

@@ -1,4 +1,4 @@
-//! `perennial filters`: the lists by which advertisements are known.
+//! `perennial filters`: a filter list in EasyList syntax -> the archive's lists.
 
 use std::path::PathBuf;
 
@@ -8,18 +8,18 @@ use serde::Serialize;
 use super::{Context, Exit};
 use crate::analyse::update_filters;
 
-/// Keeps the lists by which advertisements are known.
+/// Updates the filter lists that recognise advertisements.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  perennial filters update easylist.txt\n\n\
-    Lists in EasyList syntax. Besides those of the archive, the lists of Debian's uBlock package are used when installed.")]
+    Lists are in EasyList syntax. The lists of Debian's uBlock package are used too where it is installed.")]
 pub(super) struct Filters {
     #[command(subcommand)]
-    command: Command,
+    command: FilterCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
-    /// Take a list into the archive, in place of one of the same name
+enum FilterCommand {
+    /// Add a list to the archive; it replaces the list of the same name
     Update {
         /// A file in EasyList syntax
         file: PathBuf,
@@ -27,18 +27,18 @@ enum Command {
 }
 
 #[derive(Serialize)]
-struct Report {
+struct FilterReport {
     file: String,
-    n_rules: usize,
+    n_filters: usize,
 }
 
 impl Filters {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let Command::Update { file } = self.command;
+        let FilterCommand::Update { file } = self.command;
         let archive = context.open()?;
-        let n_rules = update_filters(archive.root(), &file)?;
-        let report = Report { file: file.display().to_string(), n_rules };
-        context.print(&report, |out| writeln!(out, "{n_rules} rules taken in from {}", report.file))?;
+        let n_filters = update_filters(archive.root(), &file)?;
+        let report = FilterReport { file: file.display().to_string(), n_filters };
+        context.print(&report, |out| writeln!(out, "added {n_filters} filters from {}", report.file))?;
         Ok(Exit::Done)
     }
 }

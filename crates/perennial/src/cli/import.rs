@@ -1,4 +1,4 @@
-//! `perennial import`: files of other tools -> captures like our own.
+//! `perennial import`: files of other tools -> captures in the archive.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use crate::archive::{Archive, ArchiveWriter};
 
 const AFTER_HELP: &str = "\
 Files are stored byte for byte in warc/. Importing a file twice changes nothing. Damaged parts are skipped,
-counted and listed. Index files (.cdxj) given beside are compared with what was found. Then the versions of each page
-are compared, so that patterns and schedule start with what the collection's history teaches.
+counted and listed. Index files (.cdxj) are compared with the captures that were found. Then the versions of each page
+are compared, so that patterns and schedule use the history of the collection.
 
 Examples:
   perennial import crawl-2024.warc.gz old.wacz
   perennial import warcs/*.warc.gz warcs/index.cdxj --json";
 
-/// Takes in WARC, ARC and WACZ files that other tools wrote.
+/// Imports WARC, ARC and WACZ files that other tools wrote.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Import {
-    /// .warc, .warc.gz, .warc.zst, .arc, .arc.gz, .wacz; .cdxj beside them
+    /// Files: .warc, .warc.gz, .warc.zst, .arc, .arc.gz, .wacz, and .cdxj to compare with
     #[arg(required = true)]
     files: Vec<PathBuf>,
 
@@ -32,21 +32,21 @@ pub(super) struct Import {
     #[arg(long)]
     create: bool,
 
-    /// Do not look at what was imported now; the next crawl does
+    /// Do not analyse the imported captures now; the next crawl does
     #[arg(long)]
     no_analysis: bool,
 }
 
 #[derive(Serialize)]
-struct Report {
+struct ImportSummary {
     #[serde(flatten)]
     imported: ImportReport,
-    learned: Option<Learned>,
+    learned: Option<HistoryCounts>,
 }
 
-/// What the history of the collection taught.
+/// Captures of the collection that were analysed.
 #[derive(Serialize)]
-struct Learned {
+struct HistoryCounts {
     n_captures: u64,
     n_changed: u64,
     n_failed: u64,
@@ -62,23 +62,23 @@ impl Import {
         bar.finish_and_clear();
         let learned = if self.no_analysis { None } else { Some(learn(context, &archive, &mut writer)?) };
         writer.close()?;
-        let report = Report { imported: report, learned };
+        let report = ImportSummary { imported: report, learned };
         context.print(&report, |out| print(&report, out))?;
         Ok(Exit::Done)
     }
 }
 
 /// Compares the versions of every page, so that patterns, quality and the schedule start with the whole history.
-fn learn(context: &Context, archive: &Archive, writer: &mut ArchiveWriter) -> anyhow::Result<Learned> {
+fn learn(context: &Context, archive: &Archive, writer: &mut ArchiveWriter) -> anyhow::Result<HistoryCounts> {
     let analyst = Arc::new(Analyst::for_archive(archive)?);
     let bar = context.progress_count(writer.store().count_backlog()?, "learning");
     let stop = AtomicBool::new(false);
     let done = analyse_backlog(archive, writer.store_mut(), &analyst, &stop, &|n| bar.inc(n))?;
     bar.finish_and_clear();
-    Ok(Learned { n_captures: done.n_captures, n_changed: done.n_changed, n_failed: done.n_failed })
+    Ok(HistoryCounts { n_captures: done.n_captures, n_changed: done.n_changed, n_failed: done.n_failed })
 }
 
-fn print(report: &Report, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+fn print(report: &ImportSummary, out: &mut dyn std::io::Write) -> std::io::Result<()> {
     for file in &report.imported.files {
         writeln!(out, "{}: {}", file.source, verdict(file))?;
         for problem in &file.problems {
@@ -109,7 +109,7 @@ fn print(report: &Report, out: &mut dyn std::io::Write) -> std::io::Result<()> {
         };
         writeln!(
             out,
-            "looked at {} captures of pages, {} of them changed{failed}: see `perennial patterns` and `perennial quality`",
+            "analysed {} captures of pages, {} of them changed{failed}: see `perennial patterns` and `perennial quality`",
             learned.n_captures, learned.n_changed
         )?;
     }

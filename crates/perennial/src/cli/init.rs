@@ -24,7 +24,7 @@ impl Init {
         let archive = Archive::create(&dir)?;
         context.print(&json!({ "archive": archive.root() }), |out| {
             writeln!(out, "made an empty archive in {}", dir.display())?;
-            writeln!(out, "its settings are in perennial.toml; `perennial add URL` says what to follow")
+            writeln!(out, "its settings are in perennial.toml; follow a site with `perennial add URL`")
         })?;
         Ok(Exit::Done)
     }

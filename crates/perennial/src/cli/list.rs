@@ -1,4 +1,4 @@
-//! `perennial list`: the sites that are followed, and how far their capture is.
+//! `perennial list`: the sites that are followed, with the numbers of their pages and visits.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ Examples:
 pub(super) struct List {}
 
 #[derive(Serialize)]
-struct Row<'a> {
+struct SiteRow<'a> {
     #[serde(flatten)]
     seed: &'a Seed,
     n_pages: u64,
@@ -46,7 +46,7 @@ impl List {
                 count.3 = count.3.max(known.visited);
             }
         })?;
-        let rows: Vec<Row<'_>> = archive
+        let rows: Vec<SiteRow<'_>> = archive
             .settings()
             .seeds
             .iter()
@@ -54,7 +54,7 @@ impl List {
                 let number = numbers.get(seed.scope.seed.as_str());
                 let (n_pages, n_visited, n_failed, last) =
                     number.and_then(|number| counts.get(number).copied()).unwrap_or_default();
-                Row { seed, n_pages, n_visited, n_failed, last_visit: last.map(|at| at.to_rfc3339()) }
+                SiteRow { seed, n_pages, n_visited, n_failed, last_visit: last.map(|at| at.to_rfc3339()) }
             })
             .collect();
         context.print(&rows, |out| {

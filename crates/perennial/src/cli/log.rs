@@ -12,20 +12,20 @@ const AFTER_HELP: &str = "\
 Examples:
   perennial log                       the last 50 visits
   perennial log --url /news/ -n 500   the last 500 whose address contains /news/
-  perennial log --outcome failed      what did not work
+  perennial log --outcome failed      visits that failed
   perennial log --errors              errors by kind and host";
 
 /// Show the visits of the crawl: why, what came back, what was stored.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Log {
-    /// Show so many of the latest visits
+    /// Number of visits to show, the latest ones
     #[arg(short = 'n', long, value_name = "N", default_value_t = 50)]
     last: usize,
     /// Only addresses that contain this text
     #[arg(long, value_name = "TEXT")]
     url: Option<String>,
-    /// Only visits that ended so
+    /// Only visits with this outcome
     #[arg(long, value_parser = ["changed", "unchanged", "failed", "gone"])]
     outcome: Option<String>,
     /// Count errors by kind and host instead

@@ -73,13 +73,13 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// See it all work: archive a living web on this machine, in two minutes
+    /// Archive a changing web that this machine serves itself, and report what was caught; takes two minutes
     Demo(demo::Demo),
     /// Archive sites from now on: make the archive if needed, follow them, crawl until stopped
     Run(run::Run),
     /// Make a new, empty archive
     Init(init::Init),
-    /// Take in WARC, ARC and WACZ files that other tools wrote
+    /// Import WARC, ARC and WACZ files that other tools wrote
     Import(import::Import),
     /// Write a part of the archive into one WACZ, WARC or CDXJ file
     Export(export::Export),
@@ -103,7 +103,7 @@ enum Command {
     Patterns(patterns::Patterns),
     /// Show the most urgent pages and why
     Schedule(schedule::Schedule),
-    /// Try strategies on a simulated or recorded web
+    /// Compare strategies on a simulated or recorded web
     Simulate(Box<simulate::Simulate>),
     /// Analyse every capture that was not analysed yet
     Analyse(analyse::Analyse),
@@ -113,7 +113,7 @@ enum Command {
     Diff(diff::Diff),
     /// List the changes in the archive
     Changes(changes::Changes),
-    /// Keep the lists by which advertisements are known
+    /// Update the filter lists that recognise advertisements
     Filters(filters::Filters),
     /// Lay out pages from standard input for another process
     #[command(hide = true)]
@@ -154,7 +154,7 @@ fn parse_time(text: &str) -> Result<Timestamp, AmountError> {
     amounts::parse_time(text, crate::archive::now())
 }
 
-/// Runs the command line and says how it went.
+/// Runs the command line; gives the process's exit code.
 pub fn run() -> ExitCode {
     let cli = Cli::parse();
     let context = Context::new(cli.archive, cli.json);

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use perennial_core::look::Seen;
 use perennial_core::pattern::{Cycle, Days, PagePatterns, Pattern, patterns_of};
 use perennial_core::schedule::{ScheduleConfig, Scheduler};
 use perennial_core::time::{DayKind, LocalClock};
@@ -24,15 +25,15 @@ pub(super) struct Patterns {
     #[arg(value_name = "URL|SITE")]
     only: Option<String>,
 
-    /// How to show it
-    #[arg(long, value_enum, default_value_t = Format::Text)]
-    format: Format,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = PatternFormat::Text)]
+    format: PatternFormat,
 
     /// Periods of a day, 1 to 120
     #[arg(long, default_value_t = 24, value_parser = clap::value_parser!(u16).range(1..=120), value_name = "N")]
     periods: u16,
 
-    /// The time zone by which the site lives [default: the one given to `perennial add`, else UTC]
+    /// Time zone of the site's editors [default: `timezone` of the site in perennial.toml, else UTC]
     #[arg(long, value_name = "ZONE")]
     zone: Option<String>,
 
@@ -40,13 +41,13 @@ pub(super) struct Patterns {
     #[arg(long, value_name = "DATE")]
     holiday: Vec<String>,
 
-    /// At most so many pages, those with most captures first
+    /// Number of pages to show, those with most captures first
     #[arg(long, default_value_t = 20, value_name = "N")]
     top: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
+enum PatternFormat {
     Text,
     Json,
     Svg,
@@ -61,8 +62,9 @@ struct PageReport {
     cycle: &'static str,
     index_threshold: f64,
     patterns: Vec<PatternReport>,
-    /// The shared pattern that fits best, and how surely.
+    /// Number of the group whose shared pattern fits best.
     group: Option<u8>,
+    /// Probability of that group.
     group_share: Option<f32>,
     /// Learned changes an hour: the periods of a workday, then those of other days.
     learned_rates: Vec<f32>,
@@ -101,9 +103,11 @@ impl Patterns {
             .map(|history| Ok(report(history, &clock_of(&history.url)?, self.periods, &scheduler)))
             .collect::<anyhow::Result<_>>()?;
         match self.format {
-            Format::Svg => io::stdout().lock().write_all(bars_to_svg(&panels(&reports)).as_bytes())?,
-            Format::Json => writeln!(io::stdout().lock(), "{}", serde_json::to_string_pretty(&reports)?)?,
-            Format::Text => {
+            PatternFormat::Svg => io::stdout().lock().write_all(bars_to_svg(&panels(&reports)).as_bytes())?,
+            PatternFormat::Json => {
+                writeln!(io::stdout().lock(), "{}", serde_json::to_string_pretty(&reports)?)?
+            }
+            PatternFormat::Text => {
                 context.print(&reports, |out| reports.iter().try_for_each(|page| print(page, out)))?
             }
         }
@@ -163,11 +167,16 @@ fn print(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", page.url)?;
     writeln!(
         out,
-        "  {} looks, {:.2} changes a day, described by a {}; worth indexing from {:.3}",
+        "  {} looks, {:.2} changes a day, cycle of a {}; index threshold {:.3}",
         page.n_looks, page.changes_per_day, page.cycle, page.index_threshold
     )?;
     if page.n_not_analysed > 0 {
-        writeln!(out, "  {} changes not analysed yet, counted as middling", page.n_not_analysed)?;
+        writeln!(
+            out,
+            "  {} changes not analysed, counted with importance {}",
+            page.n_not_analysed,
+            Seen::UNJUDGED
+        )?;
     }
     let top = top_of(page);
     for pattern in &page.patterns {
@@ -186,7 +195,7 @@ fn print(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out)
 }
 
-/// One panel a kind of day, pages below each other.
+/// One panel for each kind of day of each page.
 fn panels(pages: &[PageReport]) -> Vec<Bars> {
     let of_page = |page: &PageReport| {
         let top = top_of(page);

@@ -1,4 +1,4 @@
-//! `perennial quality`: how complete and how coherent an archive is, as far as it can know.
+//! `perennial quality`: the archive's looks -> estimates of its completeness and coherence.
 
 use std::io::Write;
 
@@ -12,9 +12,9 @@ use super::{Context, Exit, parse_time};
 use crate::learn::Followed;
 use crate::quality::{SiteQuality, archive_means, measure};
 
-/// Estimates completeness and coherence of the archive. What happened between two captures nobody saw, so each
-/// number comes as the least, the likely and the most it can be: surely missed counts in all three, probably
-/// missed (by how often the page was found changed) in the likely one.
+/// Estimates completeness and coherence of the archive. Changes between two captures are not observed, so each number is
+/// given as a lower bound, a likely value and an upper bound. A version that was certainly missed counts in all three. A
+/// version that was probably missed, given how often the page changes, counts in the likely value.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -25,7 +25,7 @@ pub(super) struct Quality {
     /// One site only, by its host
     site: Option<String>,
 
-    /// The instant whose snapshot is judged for coherence [default: the last capture]
+    /// Instant of the snapshot whose coherence is estimated [default: the last capture]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     at: Option<Timestamp>,
 }
@@ -99,7 +99,7 @@ fn coherence_json(estimate: &CoherenceEstimate) -> Value {
 fn print(sites: &[SiteQuality], at: Timestamp, out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(
         out,
-        "Estimates in percent: least - likely - most; coherence of the snapshot at {at}: least - most\n"
+        "Completeness in percent: lower bound - likely - upper bound; coherence of the snapshot at {at}: lower bound - upper bound\n"
     )?;
     writeln!(
         out,

@@ -17,13 +17,13 @@ Examples:
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Remove {
-    /// Where a site starts, as `perennial list` shows it
+    /// Address of the seed, as `perennial list` shows it
     #[arg(required = true, value_name = "URL", value_parser = parse_address)]
     urls: Vec<Url>,
 }
 
 impl Remove {
-    /// Removes the seeds; if one is not there that is an error, and nothing is changed.
+    /// Removes the seeds. An address that is no seed is an error, and then none is removed.
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         unfollow(&archive.settings_path(), &self.urls)?;

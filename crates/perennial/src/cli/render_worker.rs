@@ -1,14 +1,14 @@
-//! `perennial render-worker`: this program as the process in which its layout engine runs.
+//! `perennial render-worker`: pages on standard input -> layouts on standard output, in a process of its own.
 
 use perennial_render::pool::WORKER_MEMORY_BYTES;
 use perennial_render::worker;
 
 use super::{Context, Exit};
 
-/// Lays pages out that come on standard input. Started by other commands, of no use by hand.
+/// Lays out pages from standard input. Other commands start it; it is of no use by hand.
 #[derive(clap::Args)]
 pub(super) struct RenderWorker {
-    /// Address space of this process
+    /// Limit of this process's address space
     #[arg(long, value_name = "BYTES", default_value_t = WORKER_MEMORY_BYTES)]
     memory: u64,
 }

@@ -13,7 +13,7 @@ Examples:
   perennial run https://example.org/ --budget 100/1h
   perennial --archive news run https://example.org/ https://example.net/ --once
 
-This is `init`, `add` and `crawl` in one. Sites that are followed already keep their rules.";
+This is `init`, `add` and `crawl` in one. Sites that are followed already keep their settings.";
 
 /// Archive sites from now on: make the archive if needed, follow them, crawl until stopped.
 #[derive(Args)]

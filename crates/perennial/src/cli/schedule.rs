@@ -1,4 +1,4 @@
-//! `perennial schedule`: which pages are most urgent, and why.
+//! `perennial schedule`: the archive's looks -> the most urgent pages, with the reason of each.
 
 use std::io::{self, Write};
 
@@ -10,16 +10,16 @@ use serde::Serialize;
 use super::{Context, Exit, parse_time};
 use crate::archive::now;
 use crate::learn::{self, Followed};
-use crate::store::{Order, Selection, Store};
+use crate::store::{LookOrder, Selection, Store};
 
-/// Shows the most urgent pages and why they are.
+/// Shows the most urgent pages and the reason of each.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  perennial schedule\n  perennial schedule --at 2026-11-16T09:00:00Z --top 50\n  \
     perennial schedule --budget 5000/1d --what-if\n  perennial schedule --strategy importance-pattern --json"
 )]
 pub(super) struct Schedule {
-    /// At this instant, knowing only what was archived before it [default: now]
+    /// Instant of the ranking, which uses only captures before it [default: now]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     at: Option<Timestamp>,
 
@@ -27,21 +27,21 @@ pub(super) struct Schedule {
     #[arg(long, default_value_t = 20, value_name = "N")]
     top: usize,
 
-    /// Visits in a time, such as 200/1h; a number alone is visits an hour [default: what the archive's captures came to]
+    /// Visits in a period, such as 200/1h; a number alone is visits an hour [default: the archive's mean so far]
     #[arg(long, value_name = "N/PERIOD", value_parser = |text: &str| parse_budget(text, Span::from_hours(1)))]
     budget: Option<Budget>,
 
-    /// How pages are ranked
+    /// Strategy that ranks the pages
     #[arg(long, default_value_t = Strategy::ExpectedGain, value_name = "NAME")]
     strategy: Strategy,
 
-    /// Show instead what half and twice the budget would do
+    /// Compare half the budget, the budget and twice the budget instead
     #[arg(long)]
     what_if: bool,
 }
 
 #[derive(Serialize)]
-struct Entry {
+struct UrgentPage {
     url: String,
     urgency: f32,
     expected_importance: f64,
@@ -57,7 +57,7 @@ struct WhatIf {
     budget_per_hour: f64,
     n_visits: usize,
     expected_importance: f64,
-    /// Seen less recently than this many hours among the pages that are visited.
+    /// Hours since the last visit of the most recently visited page among those that the budget allows.
     shortest_wait_hours: Option<f64>,
 }
 
@@ -80,7 +80,7 @@ impl Schedule {
             return Ok(Exit::Done);
         }
         let ranking = scheduler.ranking(at, self.top);
-        let entries: Vec<Entry> = ranking
+        let entries: Vec<UrgentPage> = ranking
             .iter()
             .map(|ranked| Ok(entry(ranked, store.url_of(ranked.page)?, &followed)))
             .collect::<anyhow::Result<_>>()?;
@@ -92,7 +92,7 @@ impl Schedule {
 /// The pace of the archive so far, at least one visit an hour.
 fn looks_per_hour(store: &Store, at: Timestamp) -> anyhow::Result<f64> {
     let (mut n_looks, mut first) = (0u64, at);
-    store.looks(Selection::Pages, Order::ByTime, at, |look| {
+    store.looks(Selection::Pages, LookOrder::ByTime, at, |look| {
         n_looks += 1;
         first = first.min(look.time);
         Ok(())
@@ -122,8 +122,8 @@ fn what_if(scheduler: &Scheduler, budget: Budget, at: Timestamp) -> WhatIf {
     }
 }
 
-fn entry(ranked: &Ranked, url: String, followed: &Followed) -> Entry {
-    Entry {
+fn entry(ranked: &Ranked, url: String, followed: &Followed) -> UrgentPage {
+    UrgentPage {
         urgency: ranked.urgency,
         expected_importance: ranked.expected.get(),
         expected_changes: ranked.n_expected,
@@ -143,7 +143,7 @@ fn in_words(ranked: &Ranked, clock: Option<&LocalClock>) -> String {
     match ranked.reason {
         Reason::FirstCapture => "never captured".to_owned(),
         Reason::Announced => "announced as changed".to_owned(),
-        Reason::Retry { n_failures } => format!("failed {n_failures} times, tried again"),
+        Reason::Retry { n_failures } => format!("failed {n_failures} times, to be tried again"),
         Reason::Oldest { since } => format!("not seen since {}, longer than any other", local(since)),
         Reason::Urgent { since, .. } => {
             format!("expected {:.2} important change since {}{habit}", ranked.expected.get(), local(since))
@@ -164,7 +164,7 @@ fn hours_in_words(peak: Peak) -> String {
     format!("{:.0}-{:.0}h on {days}", peak.from_hour, peak.to_hour)
 }
 
-fn print_entry(entry: &Entry, out: &mut dyn Write) -> io::Result<()> {
+fn print_entry(entry: &UrgentPage, out: &mut dyn Write) -> io::Result<()> {
     let mark = if entry.planned { '*' } else { ' ' };
     writeln!(out, "{mark} {:>9.4}  {}\n             {}", entry.urgency, entry.url, entry.reason)
 }
@@ -173,7 +173,7 @@ fn print_what_if(line: &WhatIf, out: &mut dyn Write) -> io::Result<()> {
     let wait = line.shortest_wait_hours.map_or_else(|| "-".to_owned(), |hours| format!("{hours:.1} h"));
     writeln!(
         out,
-        "{:>8.1} visits an hour: {} now, {:.2} importance expected, pages wait at least {wait}",
+        "{:>8.1} visits an hour: {} now, {:.2} importance expected, shortest time since the last visit {wait}",
         line.budget_per_hour, line.n_visits, line.expected_importance
     )
 }

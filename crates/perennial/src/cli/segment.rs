@@ -11,7 +11,7 @@ use perennial_render::{BrowserOptions, BrowserPage, Chromium, Limits, Lookup, Po
 use serde_json::{Value, json};
 
 use super::{Context, Exit};
-use crate::analyse::{Page, PageSpec};
+use crate::analyse::{LoadedPage, PageSpec};
 use crate::archive::is_archive;
 
 const AFTER_HELP: &str = "\
@@ -72,7 +72,7 @@ enum Format {
 
 /// A layout and, from a browser, the picture of the page.
 struct Seen {
-    layout: Layout,
+    layout: Layout<'static>,
     screenshot: Option<Vec<u8>>,
 }
 
@@ -97,7 +97,7 @@ impl Segment {
         Ok(Exit::Done)
     }
 
-    fn see(&self, context: &Context, page: &Page<'_>, wants_screenshot: bool) -> anyhow::Result<Seen> {
+    fn see(&self, context: &Context, page: &LoadedPage<'_>, wants_screenshot: bool) -> anyhow::Result<Seen> {
         let lookup: &Lookup = &|url: &str| page.requisite(url);
         if self.renderer == Renderer::Chromium {
             return see_in_browser(page, lookup, wants_screenshot);
@@ -139,7 +139,7 @@ fn config_of(context: &Context, spec: &PageSpec, url: &str) -> anyhow::Result<Se
     Ok(context.open()?.settings().seeds.segment_config(url).cloned().unwrap_or_default())
 }
 
-fn see_in_browser(page: &Page<'_>, lookup: &Lookup, wants_screenshot: bool) -> anyhow::Result<Seen> {
+fn see_in_browser(page: &LoadedPage<'_>, lookup: &Lookup, wants_screenshot: bool) -> anyhow::Result<Seen> {
     let shown = BrowserPage { url: &page.url, html: &page.html, unix_millis: page.time.as_millis() };
     let seen = Chromium::new(BrowserOptions::default()).layout(&shown, lookup, wants_screenshot)?;
     Ok(Seen { layout: seen.layout, screenshot: seen.screenshot })

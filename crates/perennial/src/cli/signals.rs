@@ -1,12 +1,12 @@
-//! Ctrl-C and the system's request to end -> a request to stop; the second one ends the process at once.
+//! SIGINT and SIGTERM -> a request to stop; the second one ends the process at once.
 
 use std::process;
 
 use super::{Context, Exit};
 use crate::crawl::Stop;
 
-/// Asks `stop` at the first signal, and ends the process at the second. Without the means to hear signals the system's own
-/// handling stays.
+/// Requests `stop` at the first signal, and ends the process at the second. If the handler cannot be installed, the system
+/// ends the process at the first signal.
 pub(super) fn listen(context: &Context, stop: &Stop) {
     let (context, stop) = (context.clone(), stop.clone());
     let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
@@ -14,13 +14,12 @@ pub(super) fn listen(context: &Context, stop: &Stop) {
         runtime.block_on(async {
             let Ok(mut signals) = Signals::new() else { return };
             signals.next().await;
-            context.note("finishing what is in flight; once more stops at once");
+            context.note("finishing the fetches in flight; a second signal stops at once");
             stop.request();
             signals.next().await;
             process::exit(Exit::Interrupted.number().into());
         });
     };
-    // Without the thread the system ends the process at the first signal.
     let _ = std::thread::Builder::new().name("signals".into()).spawn(hear);
 }
 

@@ -1,4 +1,6 @@
 //! `perennial simulate`: a world of changing pages -> what each strategy would catch of it under a budget.
+//!
+//! docs/papers.md describes the papers' world and defines the measures.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -14,14 +16,14 @@ use perennial_sim::trace::{self, TraceStart};
 use perennial_sim::world::World;
 
 use super::{Context, Exit, parse_time};
-use crate::html::simulation::Report;
+use crate::html::simulation::SimulationReport;
 
 /// Numbers of periods a day of P-PATTERN Figure 7, as far as they divide a day into whole minutes.
 const FIGURE_7_PERIODS: [u16; 12] = [2, 3, 4, 6, 8, 12, 24, 30, 40, 60, 80, 120];
 const FIGURE_7_BUDGETS: [f64; 3] = [0.1, 0.2, 0.3];
 
-/// Crawls a simulated or recorded web under a virtual clock with the crawler's own scheduler, and says what each
-/// strategy caught beside what no strategy could beat.
+/// Crawls a simulated or recorded web under a virtual clock with the crawler's own scheduler. Prints the completeness and
+/// coherence of each strategy, and upper bounds for all strategies.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,11 +35,11 @@ Examples:
 
 A trace is a file of lines `page<TAB>time<TAB>importance`, or a history of polled pages; docs/traces.md has both.")]
 pub(super) struct Simulate {
-    /// `paper`, the world of the papers' experiments, or a trace file
+    /// `paper` (the world of the papers' experiments) or a trace file
     #[arg(long, value_name = "paper|FILE", default_value = "paper")]
     world: String,
 
-    /// Replay what really happened; several files are laid side by side, week on week
+    /// Simulate on observed changes; several files are laid side by side, moved by whole weeks
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with = "world")]
     trace: Vec<PathBuf>,
 
@@ -45,7 +47,7 @@ pub(super) struct Simulate {
     #[arg(long, value_name = "WHERE", default_value = "auto", value_parser = parse_start)]
     trace_start: TraceStart,
 
-    /// `all`, or names with commas
+    /// `all`, or names separated by commas
     #[arg(long, value_name = "all|NAME,...", default_value = "all")]
     strategy: String,
 
@@ -57,7 +59,7 @@ pub(super) struct Simulate {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3650))]
     days: Option<u32>,
 
-    /// Days before that, crawled but not counted [default: 7, for traces 14]
+    /// Days before those, which are crawled but not counted [default: 7, for traces 14]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=3650))]
     burn_in: Option<u32>,
 
@@ -65,7 +67,7 @@ pub(super) struct Simulate {
     #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u16).range(1..=120))]
     periods: u16,
 
-    /// How often pages are ranked; a page is fetched at most once in that time
+    /// Minutes between two rankings; a page is fetched at most once in that time
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1440))]
     slot_minutes: Option<u16>,
 
@@ -83,38 +85,38 @@ pub(super) struct Simulate {
 
     /// Whether strategies are given the patterns or learn them [default: known, for traces learned]
     #[arg(long, value_enum)]
-    patterns: Option<Patterns>,
+    patterns: Option<PatternSource>,
 
-    /// Which completeness expected gain serves and the bounds bound
+    /// Which completeness expected-gain maximises and the bounds refer to
     #[arg(long, value_enum, default_value_t = GoalName::Pooled)]
     goal: GoalName,
 
-    /// What a visit shows: the last change (the papers), or the difference to the crawler's own last copy
+    /// What a visit observes: the last change (as in the papers), or the difference to the crawler's last copy
     /// [default: last-change, for traces difference]
     #[arg(long, value_enum)]
     visibility: Option<VisibilityName>,
 
-    /// Let quiet hours save fetches for busy ones; the mean stays the same
+    /// Save fetches in quiet hours for busy ones; the mean stays the same
     #[arg(long)]
     varying_budget: bool,
 
-    /// Whether busy and quiet spells of single pages are followed [default: as the crawler does]
+    /// Whether the scheduler models busy and quiet spells of single pages [default: as in the crawler]
     #[arg(long, value_name = "true|false")]
     spells: Option<bool>,
 
-    /// Share of the budget for the pages seen longest ago [default: the strategy's own]
+    /// Share of the budget for the pages visited longest ago [default: the strategy's own]
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     floor: Option<f64>,
 
     /// Share of pages whose changes are announced by feeds, sitemaps or pushes
-    #[arg(long, value_name = "SHARE", value_parser = parse_share, default_value = "0")]
-    notices: f64,
+    #[arg(long, value_name = "SHARE", value_parser = parse_share, default_value = "0", alias = "notices")]
+    announced: f64,
 
-    /// Time zone that the pages live by
+    /// Time zone of the pages
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     zone: String,
 
-    /// Leave the bounds out; they take most of the time
+    /// Do not compute the bounds, which take most of the time
     #[arg(long)]
     no_bounds: bool,
 
@@ -124,7 +126,7 @@ pub(super) struct Simulate {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Patterns {
+enum PatternSource {
     Known,
     Learned,
     Both,
@@ -196,16 +198,16 @@ impl Simulate {
     }
 
     fn experiment(&self) -> anyhow::Result<Experiment> {
-        let default_patterns = if self.is_recorded() { Patterns::Learned } else { Patterns::Known };
+        let default_patterns = if self.is_recorded() { PatternSource::Learned } else { PatternSource::Known };
         let patterns = self.patterns.unwrap_or(default_patterns);
         let strategies: Vec<Strategy> = match self.strategy.as_str() {
             "all" => Strategy::ALL.to_vec(),
             names => names.split(',').map(str::parse).collect::<Result<_, _>>()?,
         };
         let learned: &[bool] = match patterns {
-            Patterns::Known => &[false],
-            Patterns::Learned => &[true],
-            Patterns::Both => &[false, true],
+            PatternSource::Known => &[false],
+            PatternSource::Learned => &[true],
+            PatternSource::Both => &[false, true],
         };
         let runs = strategies
             .iter()
@@ -234,7 +236,7 @@ impl Simulate {
             varying_budget: self.varying_budget,
             spells: self.spells,
             floor: self.floor.map(|share| share as f32),
-            announced_share: self.notices,
+            announced_share: self.announced,
             clock: LocalClock::of_zone(&self.zone)?,
             seed: 1,
             bounds: !self.no_bounds,
@@ -253,7 +255,7 @@ impl Simulate {
         budgets
     }
 
-    /// Adds what only the report needs: P-PATTERN Figure 7.
+    /// Adds the simulations that only the report needs: those of P-PATTERN Figure 7.
     fn report_of(
         &self,
         context: &Context,
@@ -261,7 +263,7 @@ impl Simulate {
         world: &World,
         seed: u64,
         lines: Vec<Line>,
-    ) -> Report {
+    ) -> SimulationReport {
         let learned = experiment.runs.first().is_some_and(|run| run.learned);
         let runs = [Strategy::ImportancePattern, Strategy::ExpectedGain];
         let bar = context.progress_count((FIGURE_7_PERIODS.len() * 6) as u64, "periods of Figure 7");
@@ -289,7 +291,7 @@ impl Simulate {
             if learned { "learned while crawling" } else { "known" }
         );
         let command = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
-        Report { command: format!("perennial {command}"), world: words, lines, periods }
+        SimulationReport { command: format!("perennial {command}"), world: words, lines, periods }
     }
 }
 
@@ -310,7 +312,7 @@ fn parse_start(text: &str) -> Result<TraceStart, AmountError> {
     }
 }
 
-/// One object a line with `--json`, so that a reader can start before the end; else a table.
+/// With `--json` one object a line, so that a program can read results while others are computed; else a table.
 fn print_lines(context: &Context, lines: &[Line]) -> anyhow::Result<()> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     for line in lines {
@@ -355,7 +357,7 @@ fn write_table(out: &mut dyn Write, line: &Line) -> std::io::Result<()> {
     writeln!(out, "  {:<28} {:>7.1}\n", "bound: clairvoyant", line.bounds.clairvoyant * 100.0)
 }
 
-fn write_report(dir: &Path, report: &Report) -> anyhow::Result<PathBuf> {
+fn write_report(dir: &Path, report: &SimulationReport) -> anyhow::Result<PathBuf> {
     std::fs::create_dir_all(dir).with_context(|| format!("making the folder {}", dir.display()))?;
     let path = dir.join("index.html");
     std::fs::write(&path, report.to_html()).with_context(|| format!("writing {}", path.display()))?;

@@ -1,4 +1,4 @@
-//! Discoveries -> those worth fetching: not known, not fresh, not one too many of their shape.
+//! Discoveries -> those to fetch: not known, not fetched recently, within the bound of their shape.
 //!
 //! Addresses are kept as hashes, because a crawl knows millions of them.
 
@@ -23,7 +23,7 @@ pub struct Addresses {
 }
 
 impl Addresses {
-    /// None yet.
+    /// No address is known.
     pub fn new(max_pages_per_shape: u32, requisite_span: Span) -> Addresses {
         Addresses {
             pages: HashSet::new(),
@@ -34,7 +34,7 @@ impl Addresses {
         }
     }
 
-    /// Takes over an address that an earlier crawl knew.
+    /// Adds an address that an earlier crawl stored.
     pub fn load(&mut self, known: &FrontierPage) {
         let hash = url_hash(&known.url);
         if known.kind != PageKind::Page {
@@ -47,12 +47,12 @@ impl Addresses {
         }
     }
 
-    /// Notes that something was fetched beside a page.
+    /// Notes that an address was fetched, such as a robots.txt or what a browser asked for.
     pub fn fetched(&mut self, url: &str, at: Timestamp) {
         self.fetched.insert(url_hash(url), at.as_secs());
     }
 
-    /// Whether a discovery is to be queued, or tells something new of a page; from now on it is known.
+    /// Whether a discovery is to be queued, or brings the time of a change of a known page. The address is known afterwards.
     pub fn is_wanted(&mut self, found: &Discovery, now: Timestamp) -> bool {
         let hash = url_hash(&found.url);
         match found.kind {
@@ -77,7 +77,7 @@ impl Addresses {
         Url::parse(url).is_ok_and(|url| self.count_shape(&url) <= self.max_pages_per_shape)
     }
 
-    /// Counts a page to its shape; how many there are now.
+    /// Counts a page of its shape. Gives the number of pages of that shape.
     fn count_shape(&mut self, url: &Url) -> u32 {
         let key = url_hash(&format!("{}{}", url.host_str().unwrap_or_default(), shape(url)));
         let n_pages = self.n_by_shape.entry(key).or_default();
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shape_has_room_for_so_many_pages() {
+    fn a_shape_has_room_for_max_pages() {
         let (mut known, now) = (Addresses::new(10, Span::ZERO), Timestamp::from_secs(0));
         let is_wanted =
             |n: &u32| known.is_wanted(&found(&format!("http://a.example/p/{n}"), PageKind::Page), now);

@@ -1,7 +1,7 @@
-//! Captures and links that the frontier does not know -> the frontier that a crawl would have made of them.
+//! Captures and links that the frontier lacks -> the frontier that a crawl would have made of them.
 //!
-//! A state that was made anew from its WARC files has no frontier, and an import brings pages that no crawl has visited.
-//! The crawl then goes on from what was captured instead of beginning at its seeds.
+//! A state that was rebuilt from its WARC files has no frontier, and an import brings pages that no crawl has visited.
+//! With their captures in the frontier, the crawl continues from them instead of starting again at its seeds.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -16,10 +16,10 @@ use crate::archive::Archive;
 use crate::settings::Seeds;
 use crate::store::{CapturedAddress, Discovery, PageKind, Store, Target};
 
-/// How far an address is from its seed, and which one that is.
+/// How many links an address is from its seed, and the number of that seed.
 type Place = (u32, i64);
 
-/// Takes what was captured and belongs to a seed into the frontier, and what it links to. Gives the number of addresses.
+/// Adds captured addresses that belong to a seed, and the addresses that they link to, to the frontier. Gives their number.
 pub(super) fn adopt(
     archive: &Archive,
     store: &mut Store,
@@ -51,7 +51,7 @@ struct Adoption<'a> {
 }
 
 impl Adoption<'_> {
-    /// Walks the links from the pages that the frontier knows, nearest to their seeds first.
+    /// Follows the stored links from the pages of the frontier, those nearest to their seeds first.
     fn follow_links(&mut self) -> anyhow::Result<()> {
         let mut places: HashMap<PageId, Place> = HashMap::new();
         self.store.each_frontier_page(|known| {
@@ -76,7 +76,7 @@ impl Adoption<'_> {
         Ok(())
     }
 
-    /// The number of the seed that a linked address belongs to, if it does and is to be followed.
+    /// Adds a linked address that belongs to a seed. Gives the number of that seed; `None` when it is not added.
     fn take_linked(&mut self, page: PageId, depth: u32, finder: i64) -> anyhow::Result<Option<i64>> {
         let url = self.store.url_of(page)?;
         let Some(parsed) = Url::parse(&url).ok().filter(|url| find_trap(url, self.now).is_none()) else {
@@ -91,14 +91,14 @@ impl Adoption<'_> {
         Ok(Some(seed))
     }
 
-    /// Takes a captured address that no link led to.
+    /// Adds a captured address that no link led to.
     fn take_captured(&mut self, address: &CapturedAddress) -> anyhow::Result<()> {
         let Ok(url) = Url::parse(&address.url) else { return Ok(()) };
         let owner = self.seeds.owner(&url, 1, 0);
         let any = || self.seeds.iter_numbered().next().map(|(number, _)| number);
         let seed = match address.kind {
             PageKind::Page => owner,
-            // What a page needs may lie anywhere; its seed matters for budgets only.
+            // A requisite may be on any host; its seed matters for budgets only.
             PageKind::Requisite | PageKind::Sitemap => owner.or_else(any),
         };
         let Some(seed) = seed else { return Ok(()) };
@@ -117,7 +117,8 @@ impl Adoption<'_> {
         Ok(())
     }
 
-    /// Takes the pages that the last capture of a sitemap names. What cannot be read is found by the next visit.
+    /// Adds the pages that the last capture of a sitemap names. If that cannot be read, the next visit of the sitemap
+    /// finds them.
     fn read_sitemap(&mut self, address: &CapturedAddress, url: &Url, seed: i64) -> anyhow::Result<()> {
         let Some(capture) = self.store.closest_payload(&address.url, self.now)? else { return Ok(()) };
         let Ok(Some(payload)) = self.archive.payload(self.store, &capture) else { return Ok(()) };

@@ -1,7 +1,7 @@
 //! Pages whose capture is safe -> lessons, on threads of their own, without holding up the fetching.
 //!
-//! The queue is bounded by the loop, which starts no visit while too many wait. What is lost in a crash is
-//! only work: the next start finds the captures that no lesson was drawn from.
+//! The loop bounds the queue: it starts no visit while too many pages wait. A crash loses no result: the next start
+//! analyses the captures that have no lesson.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,20 +10,20 @@ use perennial_core::page::PageId;
 use perennial_core::schedule::VisitOutcome;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::recorder::Message;
+use super::recorder::RecorderMessage;
 use crate::analyse::{PageAnalyst, PageLessons};
 
-/// What the captures of a page since its last analysis taught.
+/// The result of analysing the captures of a page since its last analysis.
 pub struct Learned {
-    /// Which page.
+    /// The page that was analysed.
     pub page: PageId,
-    /// What the scheduler is told; `None` when there was nothing to look at, such as a picture.
+    /// What the scheduler is told; `None` when there was no look to analyse, or the analysis failed.
     pub outcome: Option<VisitOutcome>,
-    /// Something the user should know.
+    /// A message for the user.
     pub warning: Option<String>,
 }
 
-/// The threads and the ways to them.
+/// The channels to the threads that analyse.
 pub struct Analysis {
     jobs: Sender<PageId>,
     learned: UnboundedReceiver<Learned>,
@@ -31,8 +31,8 @@ pub struct Analysis {
 }
 
 impl Analysis {
-    /// Starts a thread for every core. Lessons go to the recorder, which owns the archive.
-    pub fn start(pages: &Arc<PageAnalyst>, lessons: &Sender<Message>) -> std::io::Result<Analysis> {
+    /// Starts a thread for every core. Lessons go to the recorder, which writes them.
+    pub fn start(pages: &Arc<PageAnalyst>, lessons: &Sender<RecorderMessage>) -> std::io::Result<Analysis> {
         let (jobs, receiver) = channel();
         let receiver = Arc::new(Mutex::new(receiver));
         let (learned_sender, learned) = unbounded_channel();
@@ -61,7 +61,7 @@ impl Analysis {
         self.n_waiting
     }
 
-    /// The next page that is done; waits for ever when there is none.
+    /// The next page that was analysed; waits until there is one.
     pub async fn next(&mut self) -> Learned {
         match self.learned.recv().await {
             Some(learned) => {
@@ -77,19 +77,24 @@ fn next_job(receiver: &Mutex<Receiver<PageId>>) -> Option<PageId> {
     receiver.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 
-fn work(pages: &PageAnalyst, page: PageId, lessons: &Sender<Message>, learned: &UnboundedSender<Learned>) {
-    let word = match pages.go_on(page) {
+fn work(
+    pages: &PageAnalyst,
+    page: PageId,
+    lessons: &Sender<RecorderMessage>,
+    learned: &UnboundedSender<Learned>,
+) {
+    let result = match pages.go_on(page) {
         Ok(done) => {
             let outcome = outcome_of(&done);
-            // Before the word: the scheduler may ask for the page again at once.
-            let _ = lessons.send(Message::Lessons(done));
+            // The lessons go first, because the scheduler may choose the page again as soon as it has the outcome.
+            let _ = lessons.send(RecorderMessage::Lessons(done));
             Learned { page, outcome, warning: None }
         }
         Err(error) => {
             Learned { page, outcome: None, warning: Some(format!("a capture cannot be analysed: {error:#}")) }
         }
     };
-    let _ = learned.send(word);
+    let _ = learned.send(result);
 }
 
 /// Usually there is one lesson; after a pause there may be several, and the last is this visit's.

@@ -1,8 +1,8 @@
-//! A page that scripts draw -> its document after they ran, and every answer that they asked for.
+//! A page that scripts render -> its document after they ran, and every answer that they requested.
 //!
-//! The browser never touches the network: each of its requests is answered by the crawl's own client, under the
-//! same address guard and robots.txt, and recorded to the byte. A browser that is missing, crashes or hangs costs a
-//! warning; the plain capture of the page is there already.
+//! The browser has no network access: the crawl's own client answers each of its requests, under the same address guard
+//! and robots.txt, and records it byte by byte. If the browser is missing, crashes or hangs, the user gets a warning and
+//! the page is captured without it.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,30 +18,30 @@ use crate::archive::hops_of;
 use crate::fetch::Request;
 use crate::store::PageKind;
 
-/// Requests of one page that are answered; the rest get nothing.
+/// Requests of one page that are answered; further ones fail.
 const MAX_REQUESTS: usize = 300;
 
-/// After so many failures in a row the browser is given up for this crawl.
+/// After this many failures in a row the browser is not used again in this crawl.
 const MAX_FAILURES: usize = 3;
 
 /// The one browser of a crawl, started with the first page that needs it.
 pub struct Browser {
     chromium: Mutex<Chromium>,
-    /// Failures in a row: a browser that never works must not cost its time limit for every page.
+    /// Failures in a row. A browser that never works must not take its time limit for every page.
     n_failures: AtomicUsize,
     has_warned: AtomicBool,
 }
 
-/// What the browser made of a page.
+/// A page as the browser rendered it.
 pub struct Drawn {
     /// The document after its scripts ran.
     pub dom: String,
-    /// Everything that it asked for.
+    /// Its requests and their answers.
     pub exchanged: Vec<Exchanged>,
 }
 
 impl Browser {
-    /// A browser that gets `time` for each page.
+    /// A browser with the time limit `time` for each page.
     pub fn new(time: Duration) -> Browser {
         Browser {
             chromium: Mutex::new(Chromium::new(BrowserOptions { time, ..BrowserOptions::default() })),
@@ -50,7 +50,7 @@ impl Browser {
         }
     }
 
-    /// Draws a page that was fetched. Blocks: call it where blocking is allowed.
+    /// Renders a page that was fetched. It blocks the thread.
     pub fn draw(
         &self,
         shared: &Arc<Shared>,
@@ -85,7 +85,7 @@ impl Browser {
         Ok(Drawn { dom, exchanged: exchanged.into_inner().unwrap_or_default() })
     }
 
-    /// The warning for a browser that does not work, the first time only.
+    /// The warning for a browser that does not work; only the first call gives one.
     pub fn warning(&self, error: &str) -> Option<String> {
         let first = !self.has_warned.swap(true, Ordering::Relaxed);
         first.then(|| {
@@ -123,7 +123,7 @@ async fn fetch(
     Some((captured, done))
 }
 
-/// Whether a page shows next to nothing before its scripts ran: little text, but scripts.
+/// Whether a page is empty without its scripts: it has scripts and fewer than 200 visible letters.
 pub fn is_shell(html: &str) -> bool {
     let lower = html.to_ascii_lowercase();
     if !lower.contains("<script") {
@@ -133,7 +133,7 @@ pub fn is_shell(html: &str) -> bool {
     visible_letters(body) < 200
 }
 
-/// Letters outside of tags, scripts and styles; roughly.
+/// About the number of letters outside of tags, scripts and styles.
 fn visible_letters(html: &str) -> usize {
     let mut n_letters = 0;
     let mut rest = html;

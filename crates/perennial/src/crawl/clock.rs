@@ -1,4 +1,4 @@
-//! The crawl's idea of now: the real time, or a virtual one that runs faster (time-lapse).
+//! The crawl's clock: real time, or a virtual time that runs faster (time-lapse).
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -9,21 +9,21 @@ use perennial_core::time::{Span, Timestamp};
 /// Where the time comes from.
 #[derive(Clone, Debug)]
 pub enum Clock {
-    /// The system's.
+    /// The system's clock.
     Real,
     /// `factor` virtual seconds pass in each real one.
     TimeLapse {
-        /// How much faster.
+        /// Virtual seconds in a real second.
         factor: f64,
         /// The virtual instant at `origin`.
         start: Timestamp,
-        /// When the lapse began; until then it stands at `start`.
+        /// When it was set going; until then it stands at `start`.
         origin: Arc<OnceLock<Instant>>,
         /// Microseconds of real time for which it stood still.
         held_micros: Arc<AtomicU64>,
     },
-    /// Stands still while there is work, and leaps to the next thing to do when there is none: as fast as the machine
-    /// can, and the same on every machine.
+    /// Stands still while there is work, and leaps to the next event when there is none. Its results are the same on
+    /// every machine.
     Leaping {
         /// Milliseconds since 1970.
         millis: Arc<AtomicI64>,
@@ -36,7 +36,7 @@ impl Clock {
         Clock::TimeLapse { factor, start, origin: Arc::default(), held_micros: Arc::default() }
     }
 
-    /// A clock that stands at `start` and leaps when there is nothing to do.
+    /// A clock that stands at `start` until it leaps.
     pub fn leaping(start: Timestamp) -> Clock {
         Clock::Leaping { millis: Arc::new(AtomicI64::new(start.as_millis())) }
     }
@@ -46,21 +46,21 @@ impl Clock {
         matches!(self, Clock::Leaping { .. })
     }
 
-    /// Leaps; never backwards, and only if it is of that kind.
+    /// Sets a leaping clock to `at`, never backwards. Other clocks ignore it.
     pub fn leap_to(&self, at: Timestamp) {
         if let Clock::Leaping { millis } = self {
             millis.fetch_max(at.as_millis(), Ordering::Relaxed);
         }
     }
 
-    /// Sets a virtual clock going, once: what comes before, such as reading an archive, takes no virtual time.
+    /// Sets a virtual clock going. What happens before, such as loading the archive, takes no virtual time.
     pub fn set_going(&self) {
         if let Clock::TimeLapse { origin, .. } = self {
             origin.get_or_init(Instant::now);
         }
     }
 
-    /// What it shows.
+    /// The current time on this clock.
     pub fn now(&self) -> Timestamp {
         match self {
             Clock::Real => {
@@ -83,15 +83,15 @@ impl Clock {
         let factor = match self {
             Clock::Real => 1.0,
             Clock::TimeLapse { factor, .. } => *factor,
-            // Something that is in flight ends the wait.
+            // The end of something in flight interrupts this wait.
             Clock::Leaping { .. } => return Duration::from_secs(if secs > 0.0 { 3600 } else { 0 }),
         };
         // Bounded, so that a wake-up in the far future cannot overflow a timer.
         Duration::from_secs_f64((secs / factor).clamp(0.0, 3600.0))
     }
 
-    /// Takes back real time that passed: a virtual clock stands still while the crawl cannot keep up with it, so
-    /// that a slow machine makes the lapse longer and not the crawl worse. The real clock cannot be held.
+    /// Subtracts real time that passed while a virtual clock had to stand still. On a slow machine the crawl then takes
+    /// longer, and its result stays the same. The real clock ignores it.
     pub fn hold(&self, passed: Duration) {
         if let Clock::TimeLapse { held_micros, .. } = self {
             held_micros.fetch_add(passed.as_micros() as u64, Ordering::Relaxed);

@@ -27,7 +27,7 @@ const MAX_SITEMAP_DEPTH: u32 = 3;
 /// Bytes of a sitemap after it was unpacked.
 const MAX_SITEMAP_BYTES: u64 = 32 << 20;
 
-/// Gathers what one target leads to.
+/// Collects the addresses that one target leads to.
 pub struct Discoveries<'a> {
     seeds: &'a Seeds,
     table: &'a CrawlTable,
@@ -39,7 +39,7 @@ pub struct Discoveries<'a> {
 }
 
 impl<'a> Discoveries<'a> {
-    /// Nothing yet.
+    /// Without addresses yet.
     pub fn new(
         seeds: &'a Seeds,
         table: &'a CrawlTable,
@@ -54,7 +54,7 @@ impl<'a> Discoveries<'a> {
         self.found
     }
 
-    /// Notes what of the links is to be fetched.
+    /// Notes the links that are to be fetched.
     pub fn follow(&mut self, url: &Url, links: &Links) {
         match links {
             Links::Redirect(to) => self.follow_redirect(url, to),
@@ -106,7 +106,7 @@ impl<'a> Discoveries<'a> {
         self.seeds.owner(url, depth, self.target.seed)
     }
 
-    /// Notes the sitemaps that robots.txt names, or the usual place; only for seeds that want more than a page.
+    /// Notes the sitemaps that robots.txt names, else `/sitemap.xml`; not for seeds whose scope is one page.
     pub fn find_sitemaps(&mut self, url: &Url, named: &[String]) {
         let wants_more = self
             .seeds
@@ -157,7 +157,7 @@ fn gunzip(body: &[u8]) -> std::borrow::Cow<'_, [u8]> {
         return body.into();
     }
     let mut out = Vec::new();
-    // What was read before an error counts.
+    // What was read before an error is used.
     let _ = flate2::read::MultiGzDecoder::new(body).take(MAX_SITEMAP_BYTES).read_to_end(&mut out);
     out.into()
 }

@@ -1,31 +1,31 @@
-//! A fetched answer -> an exchange on its way into the archive, its document decoded once for all who read it.
+//! A fetched answer -> an exchange on its way into the archive. Its document is decoded once.
 
 use perennial_core::time::Timestamp;
 use perennial_core::warc::{Compression, Truncation};
 
 use crate::archive::links::{self, DRAWN_PREFIX, DocumentText, PageLinks};
-use crate::archive::{Body as ArchiveBody, Derived, Exchange, HOPS, LeftOut, Prepared};
-use crate::fetch::{Body, Fetched};
+use crate::archive::{Body, Derived, Exchange, HOPS, LeftOut, Prepared};
+use crate::fetch::{Fetched, FetchedBody};
 
 /// An exchange on its way into the archive.
 pub struct Exchanged {
     /// What was asked for.
     pub url: String,
-    /// When.
+    /// When the request was sent.
     pub time: Timestamp,
     /// How the address was reached.
     pub hops: String,
-    /// What came.
+    /// The request and the answer.
     pub fetched: Fetched,
     /// The text of an HTML document or a style sheet.
     pub document: Option<DocumentText>,
-    /// Where it leads; None: the archive looks itself.
+    /// Its links; `None`: the archive finds them.
     pub links: Option<PageLinks>,
-    /// Content of the page after its scripts ran, where a browser drew it.
+    /// The document after its scripts ran, where a browser rendered it.
     pub dom: Option<String>,
     /// Digests and compressed records, made where there are many threads.
     pub prepared: Option<Prepared>,
-    /// What is stored in place of the payload, when that is not worth its bytes.
+    /// What is stored instead of the payload of a version that is not worth indexing (`keep = "important"`).
     pub left_out: Option<LeftOut>,
 }
 
@@ -60,7 +60,7 @@ impl Exchanged {
         links::is_html(&self.fetched.head).then_some(document.text.as_str())
     }
 
-    /// Does the costly part of archiving; whether it succeeds or not, the archive can do without.
+    /// Computes digests and compresses here, on the fetching thread. If that fails, the archive does it.
     pub fn prepare(&mut self, compression: Compression) {
         self.prepared =
             self.with_exchange(None, |exchange| Prepared::of(&exchange, compression).ok().flatten());
@@ -83,8 +83,8 @@ impl Exchanged {
             request_head: &self.fetched.request_head,
             response_head: self.fetched.head.as_bytes(),
             body: match &mut self.fetched.body {
-                Body::Memory(bytes) => ArchiveBody::Bytes(bytes),
-                Body::Spooled(file, _) => ArchiveBody::Spooled(file),
+                FetchedBody::Memory(bytes) => Body::Bytes(bytes),
+                FetchedBody::Spooled(file, _) => Body::Spooled(file),
             },
             truncated: self.fetched.cut.map(|cut| Truncation::parse(cut.name())),
             metadata: &[("fetchTimeMs", &millis), (HOPS, &self.hops)],

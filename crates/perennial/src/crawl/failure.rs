@@ -1,4 +1,4 @@
-//! Why a visit brought nothing to archive -> what the log, the user and the policy make of it.
+//! Why a visit brought nothing to archive -> its name in the log, its message, and whether it is tried again.
 
 use perennial_core::politeness::HostAnswer;
 
@@ -7,7 +7,7 @@ use crate::fetch::FetchError;
 /// Why there is nothing to archive.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// Which kind.
+    /// The kind of failure.
     pub kind: FailureKind,
     /// In words, with the cure.
     pub detail: String,
@@ -18,13 +18,13 @@ pub struct Failure {
 pub enum FailureKind {
     /// The address cannot be read.
     BadUrl,
-    /// The host has an address that may not be asked.
+    /// The address guard refuses the host's address.
     Guarded,
     /// robots.txt forbids it.
     RobotsDisallowed,
     /// robots.txt cannot be read.
     RobotsUnreachable,
-    /// A virtual clock asks hosts of this machine only.
+    /// Under a virtual clock only loopback hosts are visited.
     TimeLapse,
     /// The page asks not to be archived.
     NoArchive,
@@ -33,7 +33,7 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
-    /// One word for counting.
+    /// Its name in the log.
     pub fn name(self) -> &'static str {
         match self {
             FailureKind::BadUrl => "bad-url",
@@ -46,12 +46,12 @@ impl FailureKind {
         }
     }
 
-    /// Whether trying again soon makes no sense.
+    /// Whether another try soon would fail too.
     pub fn is_final(self) -> bool {
         !matches!(self, FailureKind::RobotsUnreachable | FailureKind::Exchange(_))
     }
 
-    /// What it says of the host; `None`: the host was not asked.
+    /// What it means for the politeness towards the host; `None`: the host got no request.
     pub fn host_answer(self) -> Option<HostAnswer> {
         match self {
             FailureKind::BadUrl

@@ -1,7 +1,7 @@
-//! Addresses that wait, by host -> the next that may be fetched now.
+//! Queued addresses by host -> the next that may be fetched now.
 //!
-//! Each host has its own queue and its own clock, so a slow or dead host delays nobody else. Hosts that have work
-//! and a free connection stand in a heap by the instant at which they may be asked.
+//! Each host has its own queue and its own delay, so a slow or dead host delays no other. Hosts that have work and a free
+//! connection are in a heap by the instant at which the next fetch may start.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -16,26 +16,26 @@ use perennial_core::time::Timestamp;
 pub enum Why {
     /// A pass over everything reached it.
     Pass,
-    /// A page needs it, or it may tell of pages.
+    /// A page needs it as a requisite, or it is a sitemap.
     Needed,
-    /// The scheduler asked for it.
+    /// The scheduler chose it.
     Scheduled(Reason),
 }
 
-/// One host.
+/// The queues and the state of one host.
 #[derive(Debug, Default)]
 struct Host {
-    /// What pages need: before pages.
+    /// Requisites and sitemaps, which come before pages.
     needed: VecDeque<PageId>,
     pages: VecDeque<(PageId, Why)>,
     n_active: u32,
-    /// Until the first visit is back, robots.txt is not known: one connection only.
+    /// Whether a visit has ended. Before, robots.txt is not known, and the host gets one connection only.
     is_known: bool,
     state: HostState,
     in_heap: bool,
 }
 
-/// All hosts.
+/// The queues of all hosts.
 #[derive(Debug)]
 pub struct Hosts {
     hosts: HashMap<SiteId, Host>,
@@ -45,22 +45,22 @@ pub struct Hosts {
 }
 
 impl Hosts {
-    /// No host yet; so many connections to each at a time.
+    /// No host yet; each gets at most `max_connections` at a time.
     pub fn new(max_connections: u32) -> Hosts {
         Hosts { hosts: HashMap::new(), ready: BinaryHeap::new(), max_connections, n_waiting: 0 }
     }
 
-    /// Addresses that wait.
+    /// How many addresses are queued.
     pub fn n_waiting(&self) -> usize {
         self.n_waiting
     }
 
-    /// Takes over what is remembered of a host.
+    /// Sets the state of a host that an earlier crawl stored.
     pub fn set_state(&mut self, site: SiteId, state: HostState) {
         self.hosts.entry(site).or_default().state = state;
     }
 
-    /// What is known of a host.
+    /// The state of a host.
     pub fn state(&self, site: SiteId) -> HostState {
         self.hosts.get(&site).map(|host| host.state).unwrap_or_default()
     }
@@ -76,7 +76,7 @@ impl Hosts {
         self.enlist(site);
     }
 
-    /// The next address that may be fetched at `now`; its host's connection is taken.
+    /// The next address that may be fetched at `now`. It takes a connection of its host.
     pub fn pop(&mut self, now: Timestamp) -> Option<(PageId, Why)> {
         while let Some(&Reverse((at, site))) = self.ready.peek() {
             if at > now {
@@ -102,12 +102,12 @@ impl Hosts {
         None
     }
 
-    /// When [`Hosts::pop`] may have something, as far as waiting helps.
+    /// When [`Hosts::pop`] may next give an address, unless a connection becomes free before.
     pub fn next_ready(&self) -> Option<Timestamp> {
         self.ready.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// A connection of the host is free again, and this is its state.
+    /// Frees a connection of the host and sets its state.
     pub fn release(&mut self, site: SiteId, state: HostState) {
         let host = self.hosts.entry(site).or_default();
         host.n_active = host.n_active.saturating_sub(1);
@@ -116,7 +116,7 @@ impl Hosts {
         self.enlist(site);
     }
 
-    /// Takes back what [`Hosts::pop`] gave without having asked the host.
+    /// Frees the connection that [`Hosts::pop`] took, when no request was sent.
     pub fn give_back(&mut self, site: SiteId) {
         if let Some(host) = self.hosts.get_mut(&site) {
             host.n_active = host.n_active.saturating_sub(1);
@@ -124,7 +124,7 @@ impl Hosts {
         self.enlist(site);
     }
 
-    /// Empties a host's queue of pages; the caller tells the scheduler.
+    /// Empties a host's queues and gives what was in them; the caller tells the scheduler.
     pub fn drain(&mut self, site: SiteId) -> Vec<PageId> {
         let Some(host) = self.hosts.get_mut(&site) else { return Vec::new() };
         let mut pages: Vec<PageId> = host.needed.drain(..).collect();

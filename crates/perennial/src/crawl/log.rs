@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// A log that has grown beyond this is put aside and the next begun.
+/// A log that has grown beyond this is renamed to `crawl.log.1`, and a new one begins.
 const MAX_LOG_BYTES: u64 = 256 << 20;
 
-/// One visit.
+/// One visit, as a line of the log.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LogLine {
-    /// When it ended, RFC 3339.
+    /// When the visit ended, RFC 3339.
     pub time: String,
-    /// What was visited.
+    /// The address that was visited.
     pub url: String,
     /// `page`, `requisite`, `sitemap` or `robots`.
     pub kind: String,
-    /// Why.
+    /// Why it was visited.
     pub reason: String,
     /// HTTP status, if any came.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ pub struct LogLine {
     /// The error in words, with its cure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
-    /// `response`, `revisit` or nothing.
+    /// `response`, `revisit` or `delta`; none when nothing was stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<String>,
     /// Why the body is cut, if it is.
@@ -50,7 +50,7 @@ pub struct LogLine {
     /// Whether validators were sent.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub conditional: bool,
-    /// New addresses that it led to.
+    /// New addresses that it names.
     pub n_found: u64,
 }
 
@@ -77,7 +77,7 @@ impl CrawlLog {
         writeln!(self.out, "{text}")
     }
 
-    /// Hands the lines to the system, and puts a log aside that is full.
+    /// Writes buffered lines to the file, and renames a log that is full.
     pub fn flush(&mut self) -> io::Result<()> {
         self.out.flush()?;
         if self.n_bytes > MAX_LOG_BYTES {
@@ -89,7 +89,7 @@ impl CrawlLog {
     }
 }
 
-/// Calls `each` with every line of the log, oldest first; half a line at the end is passed over.
+/// Calls `each` with every line of the log, oldest first. Lines that cannot be parsed are skipped.
 pub fn each_line(root: &Path, mut each: impl FnMut(LogLine)) -> io::Result<()> {
     for name in ["crawl.log.1", "crawl.log"] {
         let file = match File::open(root.join(name)) {

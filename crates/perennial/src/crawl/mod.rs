@@ -7,25 +7,25 @@
 //! | `start` | an archive and options -> a crawl that knows what earlier ones knew ([`crate::learn`]) |
 //! | `adopt` | captures and links that the frontier does not know -> frontier |
 //! | [`policy`] | visits that ended and what they taught -> the next visit; the loop without its effects |
-//! | [`host`] | addresses that wait -> the next that may be fetched |
+//! | [`host`] | queued addresses by host -> the next that may be fetched |
 //! | [`spending`] | what was spent -> whether another visit is within the budget |
-//! | `unstyled` | pages whose stylesheets are still to come -> pages that can be looked at |
-//! | `weights` | links, and what the user says -> omega(P) |
+//! | `unstyled` | pages whose stylesheets are not captured yet -> pages that can be analysed |
+//! | `weights` | links and the user's weights -> omega(P) |
 //! | [`robots`] | an origin -> its robots.txt |
 //! | [`visit`] | an address -> what came back and what it leads to |
 //! | [`exchange`] | an answer -> an exchange on its way into the archive |
 //! | [`discover`] | what an answer refers to -> the addresses to fetch |
 //! | `addresses` | discoveries -> those worth fetching |
-//! | [`failure`], `verdict` | an answer, or the lack of one -> what the visit means |
+//! | [`failure`], `verdict` | an answer or a failure -> the outcome of the visit |
 //! | [`browser`] | a page that scripts draw -> its document after they ran |
-//! | [`recorder`] | reports -> captures, memory and log, durable together |
-//! | [`analysis`] | safe captures -> what they taught, on all cores |
+//! | [`recorder`] | reports -> captures, frontier and log, durable together |
+//! | [`analysis`] | committed captures -> lessons, on all cores |
 //! | [`status`] | visits that ended -> where the crawl stands |
 //! | [`log`] | every visit -> a line in `crawl.log` |
 //! | [`stop`] | a request to stop -> something the loop can wait for |
 //!
-//! [`policy`] decides, tasks fetch, one thread owns the archive, and the loop below carries word between them. A visit
-//! is over when its commit is: only then is its connection free, its page judged, its links followed.
+//! [`policy`] decides, tasks fetch, one thread owns the archive, and the loop below passes messages between them. A visit
+//! ends with its commit: only then is its connection free, its page analysed, and are its links followed.
 
 mod addresses;
 mod adopt;
@@ -67,7 +67,7 @@ use analysis::{Analysis, Learned};
 use host::Why;
 pub use options::CrawlOptions;
 use policy::Policy;
-use recorder::{Committed, Message, Settled};
+use recorder::{Committed, RecorderMessage, Settled};
 pub use start::make_frontier;
 pub use status::{End, Status};
 pub use stop::Stop;
@@ -77,8 +77,8 @@ use weights::Weights;
 /// Visits in flight and under analysis at which a virtual clock stands still.
 const MAX_BEHIND: usize = 1;
 
-/// Crawls an archive until it is done, stopped, or at a limit. `show` is called a few times a second, `warn` when
-/// there is something to tell.
+/// Crawls an archive until nothing is left, it is stopped, or a limit is reached. `show` is called a few times a second,
+/// `warn` with every message for the user.
 pub fn crawl(
     archive: &Archive,
     options: CrawlOptions,
@@ -95,7 +95,7 @@ pub fn crawl(
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let (crawl, recorder) = Crawl::start(archive, options, &mut warn)?;
     let outcome = runtime.block_on(crawl.run(show, warn));
-    // The recorder closes the archive when nobody can report any more.
+    // The recorder closes the archive when the last sender of reports is gone.
     runtime.shutdown_timeout(Duration::from_secs(5));
     let closed = recorder.join().map_err(|_| anyhow::anyhow!("the recorder failed unexpectedly"))?;
     let status = outcome?;
@@ -103,7 +103,7 @@ pub fn crawl(
     Ok(status)
 }
 
-/// A virtual clock would ask a real host a hundred times a second.
+/// Under a virtual clock a real host would get a hundred requests a second.
 fn refuse_foreign(seeds: &Seeds) -> anyhow::Result<()> {
     match seeds.iter().find(|seed| !visit::is_loopback(&seed.scope.seed)) {
         Some(seed) => bail!(
@@ -122,9 +122,9 @@ struct Crawl {
     /// Number of the pass over everything, if this crawl makes one.
     pass: Option<i64>,
     /// None once the crawl is over: the recorder then closes the archive.
-    reports: Option<Sender<Message>>,
+    reports: Option<Sender<RecorderMessage>>,
     committed: UnboundedReceiver<Committed>,
-    /// None once the crawl is over, or when nobody wants it.
+    /// None once the crawl is over, and with `--no-analysis`.
     analysis: Option<Analysis>,
     weights: Weights,
     status: Status,
@@ -177,8 +177,8 @@ impl Crawl {
 
     fn end_pass(&self) {
         if let (Some(pass), Some(reports)) = (self.pass, &self.reports) {
-            // Fails only when the recorder has failed, which the crawl hears of by itself.
-            let _ = reports.send(Message::EndPass(pass, self.now()));
+            // Sending fails only when the recorder has failed, and `committed` delivers that error.
+            let _ = reports.send(RecorderMessage::EndPass(pass, self.now()));
         }
     }
 
@@ -208,8 +208,8 @@ impl Crawl {
         let shared = self.shared.clone();
         tokio::spawn(async move {
             let report = visit::visit(shared, target, reason).await;
-            // Fails only when the crawl is over, and then nobody waits for it.
-            let _ = reports.send(Message::Visit(Box::new(report)));
+            // Sending fails only when the crawl is over, and then the report is not needed.
+            let _ = reports.send(RecorderMessage::Visit(Box::new(report)));
         });
     }
 
@@ -250,7 +250,7 @@ impl Crawl {
         self.policy.learned(learned.page, learned.outcome);
     }
 
-    /// With nothing in flight, a clock that leaps is set to the next thing to do.
+    /// With nothing in flight, sets a clock that leaps to the next event.
     fn leap(&self) {
         if self.options.clock.is_leaping()
             && !self.is_behind()
@@ -289,7 +289,7 @@ fn reason_words(why: Why, target: &Target) -> String {
         Why::Pass if target.n_failures > 0 => format!("retry after {} failures", target.n_failures),
         Why::Pass if target.visited.is_none() => "first capture".into(),
         Why::Pass => "pass over everything".into(),
-        Why::Needed if target.kind == PageKind::Sitemap => "tells of pages".into(),
+        Why::Needed if target.kind == PageKind::Sitemap => "names pages".into(),
         Why::Needed => "a page needs it".into(),
         Why::Scheduled(Reason::FirstCapture) => "first capture".into(),
         Why::Scheduled(Reason::Urgent { urgency, expected, since }) => {

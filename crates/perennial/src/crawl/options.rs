@@ -11,37 +11,37 @@ use super::stop::Stop;
 pub struct CrawlOptions {
     /// Capture everything in scope once, then end.
     pub once: bool,
-    /// Which policy decides.
+    /// The strategy that decides which page is visited next.
     pub strategy: Strategy,
-    /// How many visits it may make; without, what perennial.toml says.
+    /// Visits of pages in a period; `None`: the budget of perennial.toml.
     pub budget: Option<Budget>,
-    /// How many bytes it may fetch in a day; without, what perennial.toml says.
+    /// Bytes fetched in a day; `None`: those of perennial.toml.
     pub bytes_per_day: Option<u64>,
     /// How often pages are ranked.
     pub slot: Span,
     /// When the visits of a slot are made.
     pub pacing: Pacing,
-    /// The fixed interval, for the policy of that name.
+    /// The interval of the strategy fixed-interval.
     pub interval: Option<Span>,
-    /// End after so many visits of pages.
+    /// End after this many visits of pages.
     pub limit: Option<u64>,
     /// End after this time on the crawl's clock.
     pub time_limit: Option<Span>,
-    /// End when the WARC files grew by so much.
+    /// End when the WARC files have grown by this many bytes.
     pub size_limit: Option<u64>,
-    /// The same delay for every host, instead of manners.
+    /// A fixed delay after every fetch instead of politeness.
     pub delay: Option<Span>,
     /// Connections to a host at a time.
     pub connections: u32,
-    /// Whether all private addresses may be asked.
+    /// Whether hosts with private or loopback addresses are fetched from.
     pub allow_private: bool,
-    /// The crawl's time.
+    /// The clock of the crawl, real or virtual.
     pub clock: Clock,
-    /// Seed of the policy's and the jitter's chance.
+    /// Seed of the random numbers of the scheduler and of the politeness delays.
     pub seed: u64,
-    /// Whether captures are looked at as a reader would; without, another payload is another page.
+    /// Whether captures are analysed; otherwise any other payload counts as a change.
     pub analyse: bool,
-    /// Ends the crawl when it is asked to.
+    /// The handle by which another thread stops the crawl.
     pub stop: Stop,
 }
 

@@ -1,8 +1,8 @@
-//! Visits that ended and what they taught -> the next visit: the crawl's loop as a state machine without effects.
+//! Visits that ended and their lessons -> the next visit: the crawl's loop as a state machine without effects.
 //!
 //! It reads no clock, no disk and no network: the network driver (module `crawl`), the time-lapse driver and unit tests drive
 //! the very same one. [`Policy::next`] names a page, [`Policy::admit`] checks the budgets once its target is known,
-//! [`Policy::settled`] and [`Policy::learned`] take in what came of it, [`Policy::wakeup`] says when to ask again.
+//! [`Policy::settled`] and [`Policy::learned`] take in its result, [`Policy::wakeup`] says when to ask again.
 
 use std::collections::HashMap;
 
@@ -19,19 +19,20 @@ use super::unstyled::Unstyled;
 use crate::learn::Followed;
 use crate::store::{Ending, FrontierPage, PageKind, Target};
 
-/// Pages that may wait for their analysis before no visit is started: the memory of fetching too fast.
+/// With this many pages waiting for their analysis no visit starts. It bounds the memory of a crawl that fetches faster
+/// than it analyses.
 const MAX_ANALYSING: usize = 64;
-/// How often the scheduler hears what the budget in bytes allows.
+/// How often the scheduler is told how many visits the budget in bytes allows.
 const PLAN_SPAN: Span = Span::from_hours(1);
 
-/// What decides which page is next.
-pub enum Order {
-    /// Everything once, as it was found; pages visited since the pass began are done.
+/// In which order pages are visited.
+pub enum VisitOrder {
+    /// Every page once, in the order in which pages were found; pages visited since the pass began are done.
     Once {
         /// When the pass began.
         started: Timestamp,
     },
-    /// The scheduler's.
+    /// As the scheduler decides.
     Scheduled(Box<Scheduler>),
 }
 
@@ -48,30 +49,30 @@ pub struct PolicyConfig {
     pub max_wait: Span,
     /// How often pages are ranked.
     pub slot: Span,
-    /// End after so many visits of pages.
+    /// End after this many visits of pages.
     pub limit: Option<u64>,
     /// End after this time.
     pub time_limit: Option<Span>,
-    /// End when the WARC files grew by so much.
+    /// End when the WARC files have grown by this many bytes.
     pub size_limit: Option<u64>,
-    /// Whether captures are analysed before the scheduler hears of them.
+    /// Whether captures are analysed before the scheduler is told of them.
     pub is_analysing: bool,
 }
 
 /// The crawl's queues, budgets and scheduler.
 pub struct Policy {
     config: PolicyConfig,
-    order: Order,
+    order: VisitOrder,
     hosts: Hosts,
     followed: Followed,
     spending: Spending,
-    /// Pages under analysis: what their answer alone tells, and when they were captured.
+    /// Pages under analysis: the outcome by their answer alone, and when they were captured.
     analysing: HashMap<PageId, (VisitOutcome, Timestamp)>,
     /// Pages that wait for their requisites before they are analysed.
     unstyled: Unstyled,
     /// Visits that the budget does not allow before an instant.
     put_off: Vec<(Timestamp, SiteId, PageId, Why)>,
-    /// When the scheduler last heard of the budget.
+    /// When the scheduler was last told the budget.
     planned_at: Timestamp,
     began: Timestamp,
     n_active: u64,
@@ -83,10 +84,10 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// Knows no page yet.
+    /// A policy without pages.
     pub fn new(
         config: PolicyConfig,
-        order: Order,
+        order: VisitOrder,
         followed: Followed,
         spending: Spending,
         now: Timestamp,
@@ -111,12 +112,12 @@ impl Policy {
         }
     }
 
-    /// Takes over what is remembered of a host.
+    /// Sets the state of a host that an earlier crawl stored.
     pub fn set_host(&mut self, site: SiteId, state: HostState) {
         self.hosts.set_state(site, state);
     }
 
-    /// Takes over an address that an earlier crawl knew. The scheduler knows it already.
+    /// Adds an address that an earlier crawl stored. The scheduler has it already.
     pub fn load(&mut self, known: &FrontierPage) {
         if !self.followed.has_seed(known.seed) {
             return;
@@ -129,7 +130,7 @@ impl Policy {
         }
         self.n_known += 1;
         self.spending.add(known.page, known.seed);
-        if let Order::Once { started } = self.order {
+        if let VisitOrder::Once { started } = self.order {
             let is_given_up =
                 known.ending != Some(Ending::Failed) || known.n_failures >= self.config.max_tries;
             let is_done = known.visited.is_some_and(|visited| visited >= started) && is_given_up;
@@ -153,7 +154,7 @@ impl Policy {
     }
 
     fn ask_scheduler(&mut self, now: Timestamp) {
-        let Order::Scheduled(scheduler) = &mut self.order else { return };
+        let VisitOrder::Scheduled(scheduler) = &mut self.order else { return };
         if now - self.planned_at >= PLAN_SPAN {
             scheduler.set_budget(self.spending.plan());
             self.planned_at = now;
@@ -186,12 +187,13 @@ impl Policy {
         }
     }
 
-    /// The budget is spent. A scheduled visit is given back: were it only put off, it would take the place of one in
-    /// the next period, and so on for ever. If the wait is long, all pages on the same budget are left alone.
+    /// The budget is spent. A scheduled visit goes back to the scheduler: if it were only put off, it would displace a visit
+    /// of the next period, and so on in every period. If the wait is longer than a slot, the scheduler holds all pages on
+    /// the same budget.
     fn put_off(&mut self, target: &Target, why: Why, until: Timestamp, all: bool, now: Timestamp) {
         self.hosts.give_back(target.site);
         match (&mut self.order, why) {
-            (Order::Scheduled(scheduler), Why::Scheduled(_)) => {
+            (VisitOrder::Scheduled(scheduler), Why::Scheduled(_)) => {
                 scheduler.release(target.page);
                 let seed = (!all).then_some(target.seed);
                 if until - now > self.config.slot {
@@ -204,7 +206,7 @@ impl Policy {
         }
     }
 
-    /// Takes in a visit that is safe. Gives the pages that can be analysed now.
+    /// Takes in a visit that is committed. Gives the pages that can be analysed now.
     pub fn settled(&mut self, settled: &Settled, now: Timestamp) -> Vec<PageId> {
         self.n_active = self.n_active.saturating_sub(1);
         self.stored_bytes += settled.stored_bytes;
@@ -215,7 +217,7 @@ impl Policy {
         }
         let ready = match settled.kind {
             PageKind::Page => self.page_settled(settled),
-            // A requisite is there, or will not be: pages that waited for it can be looked at.
+            // The requisite was captured or has failed: pages that waited for it can be analysed.
             PageKind::Requisite | PageKind::Sitemap => self.unstyled.take(settled.page),
         };
         if settled.ending == Ending::Failed {
@@ -224,7 +226,7 @@ impl Policy {
         ready
     }
 
-    /// A look is analysed before the scheduler hears of it; anything else it hears at once.
+    /// A look is analysed before the scheduler is told of it; any other outcome is told at once.
     fn page_settled(&mut self, settled: &Settled) -> Vec<PageId> {
         if !self.config.is_analysing || !settled.is_look {
             self.tell_scheduler(settled.page, settled.outcome.clone(), settled.captured_at);
@@ -245,9 +247,9 @@ impl Policy {
         }
         self.n_known += u64::from(new.is_new);
         match &mut self.order {
-            Order::Once { .. } if new.is_new => self.hosts.push(new.site, new.page, Why::Pass),
-            Order::Once { .. } => {}
-            Order::Scheduled(scheduler) => {
+            VisitOrder::Once { .. } if new.is_new => self.hosts.push(new.site, new.page, Why::Pass),
+            VisitOrder::Once { .. } => {}
+            VisitOrder::Scheduled(scheduler) => {
                 if new.is_new {
                     let info = self.followed.info(Some(new.seed), &new.url, new.site, scheduler);
                     self.spending.add(new.page, new.seed);
@@ -260,34 +262,34 @@ impl Policy {
         }
     }
 
-    /// Another try soon, another try when the scheduler says so, or none; a host in long trouble loses its queue.
+    /// Queues another try, leaves it to the scheduler, or gives up. A host in long trouble loses its queue.
     fn after_failure(&mut self, settled: &Settled, now: Timestamp) {
-        // Requests in flight together fail together: that is one trouble, however many they are.
+        // Requests that are in flight together fail together, so several failures may have one cause.
         let max_troubles =
             u32::from(self.config.max_tries).saturating_mul(self.config.connections.saturating_add(1));
         let is_lost = settled.host.ready_at - now > self.config.max_wait
             || u32::from(settled.host.n_troubles) > max_troubles;
         match &mut self.order {
-            Order::Once { .. } if is_lost => {
+            VisitOrder::Once { .. } if is_lost => {
                 self.n_given_up += self.hosts.drain(settled.site).len() as u64;
             }
-            Order::Once { .. } => {
+            VisitOrder::Once { .. } => {
                 if settled.n_failures < self.config.max_tries && !settled.is_final {
                     let why = if settled.kind == PageKind::Page { Why::Pass } else { Why::Needed };
                     self.hosts.push(settled.site, settled.page, why);
                 }
             }
-            Order::Scheduled(scheduler) if is_lost => {
+            VisitOrder::Scheduled(scheduler) if is_lost => {
                 let outcome = VisitOutcome::Failed { retry_at: Some(settled.host.ready_at) };
                 for page in self.hosts.drain(settled.site) {
                     scheduler.record(page, outcome.clone(), now);
                 }
             }
-            Order::Scheduled(_) => {}
+            VisitOrder::Scheduled(_) => {}
         }
     }
 
-    /// Takes in what the analysis of a page found; `None` when there was nothing to find.
+    /// Takes in the outcome that the analysis of a page found; `None` when it found none.
     pub fn learned(&mut self, page: PageId, outcome: Option<VisitOutcome>) {
         if let Some((by_answer, at)) = self.analysing.remove(&page) {
             self.tell_scheduler(page, outcome.unwrap_or(by_answer), at);
@@ -295,7 +297,7 @@ impl Policy {
     }
 
     fn tell_scheduler(&mut self, page: PageId, outcome: VisitOutcome, at: Timestamp) {
-        if let Order::Scheduled(scheduler) = &mut self.order {
+        if let VisitOrder::Scheduled(scheduler) = &mut self.order {
             scheduler.record(page, outcome, at);
         }
     }
@@ -329,22 +331,22 @@ impl Policy {
             return Some(End::Done);
         }
         match self.order {
-            Order::Once { .. } => self.nothing_soon(now).then_some(End::Done),
-            Order::Scheduled(_) => None,
+            VisitOrder::Once { .. } => self.nothing_soon(now).then_some(End::Done),
+            VisitOrder::Scheduled(_) => None,
         }
     }
 
-    /// Whether all that waits, if anything does, waits longer than the user cares.
+    /// Whether no visit can start within `max_wait`.
     fn nothing_soon(&self, now: Timestamp) -> bool {
         let ready = self.hosts.next_ready();
         self.put_off.is_empty() && ready.is_none_or(|at| at - now > self.config.max_wait)
     }
 
-    /// The instant before which asking again is useless, unless something in flight ends.
+    /// The instant before which [`Policy::next`] has nothing new, unless something in flight ends.
     pub fn wakeup(&self) -> Option<Timestamp> {
         let scheduled = match &self.order {
-            Order::Scheduled(scheduler) => scheduler.next_wakeup(),
-            Order::Once { .. } => None,
+            VisitOrder::Scheduled(scheduler) => scheduler.next_wakeup(),
+            VisitOrder::Once { .. } => None,
         };
         let has_room = (self.n_active as usize) < self.config.max_workers.max(1);
         let ready = self.hosts.next_ready().filter(|_| has_room);
@@ -365,24 +367,24 @@ impl Policy {
         self.config.time_limit.is_some_and(|limit| now - self.began >= limit).then_some(End::TimeLimit)
     }
 
-    /// Whether the pass over everything came to its end, and not to the user's limit.
+    /// Whether a pass over everything ended because nothing was left, and not by `limit`.
     pub fn is_pass_complete(&self) -> bool {
-        matches!(self.order, Order::Once { .. }) && !self.pages_used_up()
+        matches!(self.order, VisitOrder::Once { .. }) && !self.pages_used_up()
     }
 
     fn pages_used_up(&self) -> bool {
         self.config.limit.is_some_and(|limit| self.n_pages_started >= limit)
     }
 
-    /// The scheduler, unless everything is taken once.
+    /// The scheduler; `None` in a pass over everything.
     pub fn scheduler_mut(&mut self) -> Option<&mut Scheduler> {
         match &mut self.order {
-            Order::Scheduled(scheduler) => Some(scheduler),
-            Order::Once { .. } => None,
+            VisitOrder::Scheduled(scheduler) => Some(scheduler),
+            VisitOrder::Once { .. } => None,
         }
     }
 
-    /// How much the user says that the pages of a seed matter.
+    /// The user's weight of the pages of a seed.
     pub fn weight_of_seed(&self, seed: i64) -> f32 {
         self.followed.weight_of_seed(seed)
     }

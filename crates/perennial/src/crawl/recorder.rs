@@ -1,8 +1,8 @@
-//! Reports -> captures, the crawl's memory and the log, made durable together; then the loop hears of it.
+//! Reports -> captures, frontier and log, made durable together; then the loop is told.
 //!
-//! One thread owns the archive. It takes what reports there are, appends their exchanges, and commits once for
-//! all of them: the more fetches are in flight, the fewer syncs a page costs. A connection is free again only after
-//! its commit, so a crash makes at most one page per connection be fetched twice.
+//! One thread owns the archive. It takes all reports that have arrived, appends their exchanges, and commits once for all
+//! of them: the more fetches are in flight, the fewer syncs a page costs. A connection is free again only after its commit,
+//! so after a crash at most one page per connection is fetched twice.
 
 use std::collections::HashMap;
 use std::sync::mpsc::Receiver;
@@ -19,7 +19,7 @@ use super::addresses::Addresses;
 use super::exchange::Exchanged;
 use super::log::{CrawlLog, LogLine};
 use super::verdict::Verdict;
-use super::visit::Report;
+use super::visit::VisitReport;
 use crate::analyse::PageLessons;
 use crate::archive::{Appended, ArchiveWriter};
 use crate::fetch::Cut;
@@ -28,28 +28,28 @@ use crate::store::{Discovery, Ending, Kind, PageKind, Target, Visited};
 /// Reports taken into one commit.
 const MAX_BATCH: usize = 256;
 
-/// What the loop needs to know of a visit that is safe now.
+/// A visit that is committed, as the loop needs it.
 #[derive(Debug)]
 pub struct Settled {
-    /// Which page.
+    /// The page that was visited.
     pub page: PageId,
-    /// Its host.
+    /// Number of its host.
     pub site: SiteId,
-    /// What it is.
+    /// What the crawl fetches it as.
     pub kind: PageKind,
     /// Number of its seed.
     pub seed: i64,
     /// What the scheduler is told.
     pub outcome: VisitOutcome,
-    /// Whether a capture says what a reader of the page would have seen.
+    /// Whether the capture is a look ([`AnswerKind::is_look`]).
     pub is_look: bool,
-    /// How it ended.
+    /// How the visit ended.
     pub ending: Ending,
     /// Failures in a row, this one included.
     pub n_failures: u16,
-    /// Whether another try soon makes no sense.
+    /// Whether another try soon would end the same way.
     pub is_final: bool,
-    /// The host's state after it.
+    /// The host's state after the visit.
     pub host: HostState,
     /// Kind of error, if there was one.
     pub error: Option<&'static str>,
@@ -57,61 +57,61 @@ pub struct Settled {
     pub body_bytes: u64,
     /// Bytes that the WARC files grew by.
     pub stored_bytes: u64,
-    /// When it ended.
+    /// When the visit ended.
     pub done_at: Timestamp,
     /// The time of the capture, as it is stored; when the visit ended if there is none.
     pub captured_at: Timestamp,
-    /// Pages that it led to and that were not known.
+    /// Addresses that its document names: new ones, and known pages with a time of change.
     pub new_pages: Vec<NewPage>,
-    /// Something the user should know, once.
+    /// A message for the user.
     pub warning: Option<String>,
 }
 
-/// A page that the crawl did not know.
+/// An address that a visit led to.
 #[derive(Clone, Debug)]
 pub struct NewPage {
     /// Its number.
     pub page: PageId,
-    /// Its host's number.
+    /// Number of its host.
     pub site: SiteId,
-    /// What it is.
+    /// What the crawl fetches it as.
     pub kind: PageKind,
     /// Number of its seed.
     pub seed: i64,
     /// Its address.
     pub url: String,
-    /// When a sitemap says that it changed; such a page may have been known.
+    /// When it changed according to a sitemap; such a page may have been known.
     pub changed: Option<Timestamp>,
     /// Whether it has to be queued.
     pub is_new: bool,
 }
 
-/// What the loop sends.
-pub enum Message {
-    /// A visit.
-    Visit(Box<Report>),
-    /// What captures taught.
+/// What the recorder is sent.
+pub enum RecorderMessage {
+    /// The report of a visit.
+    Visit(Box<VisitReport>),
+    /// Lessons of a page that was analysed.
     Lessons(PageLessons),
     /// A pass over everything is complete.
     EndPass(i64, Timestamp),
 }
 
-/// The visits of one batch, now safe, or why nothing can be written any more.
+/// The visits of one batch after their commit, or the error that ended all writing.
 pub type Committed = anyhow::Result<Vec<Settled>>;
 
-/// Owns the archive and the crawl's memory.
+/// Owns the archive and everything that is written with a visit.
 pub struct Recorder {
-    /// The archive.
+    /// Appends to the archive.
     pub writer: ArchiveWriter,
-    /// Where visits are told.
+    /// Gets a line for each visit.
     pub log: CrawlLog,
-    /// Addresses that are known.
+    /// Decides which discoveries are new.
     pub addresses: Addresses,
-    /// Hosts' states.
+    /// State of every host that was visited.
     pub hosts: HashMap<SiteId, HostState>,
-    /// Manners.
+    /// Delays between fetches from one host.
     pub politeness: PolitenessConfig,
-    /// What the jitter of delays is drawn from.
+    /// Random numbers for the jitter of delays.
     pub chance: Chance,
 }
 
@@ -124,10 +124,10 @@ struct Pending {
 }
 
 impl Recorder {
-    /// Takes reports until the loop hangs up, then closes the archive.
+    /// Takes messages until all senders are gone, then closes the archive.
     pub fn run(
         mut self,
-        messages: Receiver<Message>,
+        messages: Receiver<RecorderMessage>,
         committed: &UnboundedSender<Committed>,
     ) -> anyhow::Result<()> {
         while let Ok(first) = messages.recv() {
@@ -136,9 +136,9 @@ impl Recorder {
             let mut next = Some(first);
             while let Some(message) = next {
                 match message {
-                    Message::Visit(report) => batch.push(*report),
-                    Message::Lessons(page) => lessons.push(page),
-                    Message::EndPass(pass, at) => {
+                    RecorderMessage::Visit(report) => batch.push(*report),
+                    RecorderMessage::Lessons(page) => lessons.push(page),
+                    RecorderMessage::EndPass(pass, at) => {
                         self.writer.commit_with(|commit| commit.end_pass(pass, at))?;
                     }
                 }
@@ -159,7 +159,7 @@ impl Recorder {
         self.writer.close()
     }
 
-    fn settle(&mut self, batch: Vec<Report>, lessons: &[PageLessons]) -> Committed {
+    fn settle(&mut self, batch: Vec<VisitReport>, lessons: &[PageLessons]) -> Committed {
         let mut pending = Vec::with_capacity(batch.len());
         for report in batch {
             pending.push(self.append(report)?);
@@ -180,7 +180,7 @@ impl Recorder {
         Ok(settled)
     }
 
-    fn append(&mut self, report: Report) -> anyhow::Result<Pending> {
+    fn append(&mut self, report: VisitReport) -> anyhow::Result<Pending> {
         let mut lines = Vec::new();
         let mut stored_bytes = 0;
         let beside = report.robots.into_iter().chain(report.beside);
@@ -294,7 +294,7 @@ impl Recorder {
             verdict.trust =
                 Some(trust_after(target.trust, before, status, conditional, &appended.digest, &validators));
             if is_left_out {
-                // A 304 would stand for the last payload that was stored, which is an earlier one.
+                // A 304 would refer to the last payload that was stored, which is an earlier one: send no condition.
                 verdict.answer = Some((appended.digest, Validators::default()));
             } else if kind == AnswerKind::Content {
                 verdict.answer = Some((appended.digest, validators));
@@ -325,7 +325,7 @@ impl Recorder {
         let state = self.hosts.entry(site).or_default();
         match verdict.answer_of_host {
             Some(answer) => state.record(&self.politeness, crawl_delay_secs, answer, took, now, chance),
-            // Nobody was asked: no reason to wait.
+            // The host got no request: no reason to wait.
             None => state.ready_at = state.ready_at.min(now),
         }
         *state

@@ -23,18 +23,18 @@ const MAX_CACHED: usize = 20_000;
 pub struct OriginRobots {
     /// What it allows.
     pub robots: Robots,
-    /// How the lookup ended.
+    /// Whether it was found, is missing or could not be fetched.
     pub status: RobotsStatus,
-    /// Why nothing came, if so.
+    /// Why it could not be fetched.
     pub failure: Option<Failure>,
     fetched_at: Timestamp,
 }
 
 /// An origin's robots.txt, and the exchange that brought it if it was fetched now.
 pub struct RobotsAnswer {
-    /// What is known of it.
+    /// The robots.txt, parsed.
     pub origin: Arc<OriginRobots>,
-    /// For the archive.
+    /// The exchange that brought it, for the archive.
     pub exchanged: Option<Exchanged>,
 }
 

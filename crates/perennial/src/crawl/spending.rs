@@ -1,10 +1,10 @@
 //! What was spent -> whether another visit is within the budget: overall and of its site, visits in a period and bytes in
 //! a day.
 //!
-//! The scheduler plans within the overall budget; this is what holds whatever it plans, also across restarts, because
+//! The scheduler plans within the overall budget. This module enforces all budgets, also across restarts, because
 //! spending is written with each commit. Periods and days lie on the grid of UTC. A visit counts when it starts. Its
-//! bytes are known when it is over: until then as many are set aside as its site's largest body had. A body that is larger
-//! still can go over the day's bytes; what it took too much the next day has less.
+//! bytes are known when it ends. Until then as many bytes are reserved as its site's largest body had. A larger body may
+//! exceed the day's bytes; the excess is subtracted from the next day's budget.
 
 use std::collections::HashMap;
 
@@ -16,9 +16,9 @@ use crate::settings::Allowance;
 use crate::store::{OVERALL, Store};
 
 const DAY: Span = Span::from_hours(24);
-/// What is set aside for a body before any was seen.
+/// Bytes reserved for a body before any body has arrived.
 const FIRST_RESERVE: u64 = 100_000;
-/// As if so many visits had brought so many bytes before any was made.
+/// Visits and bytes that the mean size of a visit starts from.
 const FIRST_VISITS: (f64, f64) = (3.0, 120_000.0);
 
 /// Whether a visit may start.
@@ -26,27 +26,29 @@ const FIRST_VISITS: (f64, f64) = (3.0, 120_000.0);
 pub enum Permission {
     /// It may, and has been counted.
     Granted,
-    /// Its site, or if `all` is set every site, has nothing left until then.
+    /// The budget of its site is spent, or if `all` is set the overall budget.
     Refused {
-        /// When there is something again.
+        /// When the next period or day begins.
         until: Timestamp,
-        /// Whether that holds for every site.
+        /// Whether the overall budget is spent, so that no site may be visited.
         all: bool,
     },
 }
 
-/// What was spent, beside what may be.
+/// What was spent of every budget.
 pub struct Spending {
-    purses: HashMap<i64, Purse>,
+    accounts: HashMap<i64, Account>,
     /// The seed of each page that is scheduled, by number; 0: none.
     seeds: Vec<i64>,
-    /// Of all visits so far.
+    /// Visits of this crawl.
     n_visits: u64,
+    /// Bytes that they brought.
     n_bytes: u64,
 }
 
+/// One budget, of a seed or overall, and what was spent of it.
 #[derive(Default)]
-struct Purse {
+struct Account {
     allowance: Allowance,
     /// Number of the period, visits in it.
     visits: (i64, u64),
@@ -54,7 +56,7 @@ struct Purse {
     bytes: (i64, u64),
     reserved: u64,
     largest: u64,
-    /// The scheduler holds the mean of its visits: a fraction is rounded up.
+    /// The scheduler plans these visits and keeps their mean, so a fraction of a visit is rounded up here.
     is_planned: bool,
 }
 
@@ -62,12 +64,12 @@ fn number(at: Timestamp, length: Span) -> i64 {
     at.as_millis().div_euclid(length.as_millis().max(1))
 }
 
-/// Where the period or day that an instant falls into begins.
+/// When the period or day of an instant began.
 fn start_of(at: Timestamp, length: Span) -> Timestamp {
     Timestamp::from_millis(number(at, length).saturating_mul(length.as_millis()))
 }
 
-/// The instant before which no period that holds `now` needs what was spent.
+/// What was spent before this instant belongs to no period that is still open.
 pub(super) fn forgotten_before(longest: Span, now: Timestamp) -> Timestamp {
     let keep = Span::from_millis(longest.as_millis().max(DAY.as_millis()));
     now - keep - keep
@@ -77,7 +79,7 @@ fn end_of(number: i64, length: Span) -> Timestamp {
     Timestamp::from_millis(number.saturating_add(1).saturating_mul(length.as_millis().max(1)))
 }
 
-impl Purse {
+impl Account {
     fn roll(&mut self, now: Timestamp) {
         if let Some(budget) = self.allowance.visits {
             let period = number(now, budget.period);
@@ -87,9 +89,8 @@ impl Purse {
         }
         let day = number(now, DAY);
         if day != self.bytes.0 {
-            // What a body took too much is owed.
-            let owed = self.allowance.bytes_per_day.map_or(0, |most| self.bytes.1.saturating_sub(most));
-            self.bytes = (day, owed);
+            let excess = self.allowance.bytes_per_day.map_or(0, |most| self.bytes.1.saturating_sub(most));
+            self.bytes = (day, excess);
         }
     }
 
@@ -97,12 +98,12 @@ impl Purse {
         if self.largest == 0 { FIRST_RESERVE } else { self.largest }
     }
 
-    /// Until when nothing is left.
+    /// Until when the budget is spent; `None` while a visit is within it.
     fn refuses(&mut self, now: Timestamp, is_page: bool) -> Option<Timestamp> {
         self.roll(now);
         if let Some(budget) = self.allowance.visits.filter(|_| is_page) {
             let period = self.visits.0;
-            // Where nobody plans, fractions add up from period to period.
+            // Where no scheduler plans, fractions of visits add up from period to period.
             let granted = |n: i64| (budget.visits * n.rem_euclid(1 << 20) as f64).floor();
             let here = (granted(period + 1) - granted(period)).max(budget.visits.floor());
             let here = if self.is_planned && budget.visits >= 1.0 { budget.visits.ceil() } else { here };
@@ -123,15 +124,15 @@ impl Purse {
 }
 
 impl Spending {
-    /// Nothing was spent yet.
+    /// Budgets of which nothing was spent.
     pub(super) fn new(overall: Allowance, seeds: impl Iterator<Item = (i64, Allowance)>) -> Spending {
-        let mut purses: HashMap<i64, Purse> =
-            seeds.map(|(seed, allowance)| (seed, Purse { allowance, ..Purse::default() })).collect();
-        purses.insert(OVERALL, Purse { allowance: overall, is_planned: true, ..Purse::default() });
-        Spending { purses, seeds: Vec::new(), n_visits: 0, n_bytes: 0 }
+        let mut accounts: HashMap<i64, Account> =
+            seeds.map(|(seed, allowance)| (seed, Account { allowance, ..Account::default() })).collect();
+        accounts.insert(OVERALL, Account { allowance: overall, is_planned: true, ..Account::default() });
+        Spending { accounts, seeds: Vec::new(), n_visits: 0, n_bytes: 0 }
     }
 
-    /// What may be spent overall and by each seed, and what was spent before.
+    /// The budgets with what the store says was spent of them.
     pub(super) fn load(
         store: &Store,
         overall: Allowance,
@@ -139,16 +140,16 @@ impl Spending {
         now: Timestamp,
     ) -> anyhow::Result<Spending> {
         let mut spending = Spending::new(overall, seeds);
-        for (seed, purse) in &mut spending.purses {
-            purse.roll(now);
-            let period = purse.allowance.visits.map_or(DAY, |budget| budget.period);
-            purse.visits.1 = store.spent(*seed, start_of(now, period))?.0;
-            purse.bytes.1 = store.spent(*seed, start_of(now, DAY))?.1;
+        for (seed, account) in &mut spending.accounts {
+            account.roll(now);
+            let period = account.allowance.visits.map_or(DAY, |budget| budget.period);
+            account.visits.1 = store.spent(*seed, start_of(now, period))?.0;
+            account.bytes.1 = store.spent(*seed, start_of(now, DAY))?.1;
         }
         Ok(spending)
     }
 
-    /// Takes note of whose budget a page is on.
+    /// Notes which seed's budget a page belongs to.
     pub(super) fn add(&mut self, page: PageId, seed: i64) {
         let at = page.0 as usize;
         if at >= self.seeds.len() {
@@ -157,7 +158,7 @@ impl Spending {
         self.seeds[at] = seed;
     }
 
-    /// The pages that wait for the budget of a seed, or all.
+    /// The pages on the budget of a seed, or all pages.
     pub(super) fn pages_of(&self, seed: Option<i64>) -> impl Iterator<Item = PageId> {
         let is_of = move |of: &i64| seed.map_or(*of != 0, |seed| *of == seed);
         let pages = self.seeds.iter().enumerate().filter(move |(_, of)| is_of(of));
@@ -167,35 +168,36 @@ impl Spending {
     /// Whether a visit of a seed's page, or of something that its pages need, may start; if so it is counted.
     pub(super) fn ask(&mut self, seed: i64, is_page: bool, now: Timestamp) -> Permission {
         for (of, all) in [(OVERALL, true), (seed, false)] {
-            if let Some(until) = self.purses.get_mut(&of).and_then(|purse| purse.refuses(now, is_page)) {
+            if let Some(until) = self.accounts.get_mut(&of).and_then(|account| account.refuses(now, is_page))
+            {
                 return Permission::Refused { until, all };
             }
         }
         for of in [OVERALL, seed] {
-            if let Some(purse) = self.purses.get_mut(&of) {
-                purse.visits.1 += u64::from(is_page);
-                purse.reserved += purse.reserve();
+            if let Some(account) = self.accounts.get_mut(&of) {
+                account.visits.1 += u64::from(is_page);
+                account.reserved += account.reserve();
             }
         }
         Permission::Granted
     }
 
-    /// Books what a visit brought.
+    /// Books the bytes of a visit that ended.
     pub(super) fn book(&mut self, seed: i64, n_bytes: u64, now: Timestamp, n_active: u64) {
         self.n_visits += 1;
         self.n_bytes += n_bytes;
         for of in [OVERALL, seed] {
-            if let Some(purse) = self.purses.get_mut(&of) {
-                purse.reserved =
-                    if n_active == 0 { 0 } else { purse.reserved.saturating_sub(purse.reserve()) };
-                purse.book(now, n_bytes);
+            if let Some(account) = self.accounts.get_mut(&of) {
+                account.reserved =
+                    if n_active == 0 { 0 } else { account.reserved.saturating_sub(account.reserve()) };
+                account.book(now, n_bytes);
             }
         }
     }
 
-    /// The visits that a scheduler may plan with: those that the user grants, and no more than the day's bytes last for.
+    /// The budget that the scheduler plans with: the user's visits, or the visits that the day's bytes allow if these are fewer.
     pub(super) fn plan(&self) -> Option<Budget> {
-        let allowance = self.purses.get(&OVERALL).map(|purse| purse.allowance).unwrap_or_default();
+        let allowance = self.accounts.get(&OVERALL).map(|account| account.allowance).unwrap_or_default();
         let by_bytes = allowance.bytes_per_day.map(|most| {
             let (n_visits, n_bytes) = FIRST_VISITS;
             let each = (self.n_bytes as f64 + n_bytes) / (self.n_visits as f64 + n_visits);
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_set_aside_and_debts_carried_over() {
+    fn bytes_are_reserved_and_an_excess_is_carried_over() {
         let start = Timestamp::parse("2026-03-02").unwrap();
         let overall = Allowance { visits: None, bytes_per_day: Some(250_000) };
         let mut spending = spending(overall, Allowance::default());
@@ -256,7 +258,7 @@ mod tests {
         spending.book(1, 200_000, start, 1);
         spending.book(1, 200_000, start, 0);
         assert!(matches!(spending.ask(1, true, start), Permission::Refused { .. }));
-        // 150,000 are owed, and 200,000 may come: not before the day after.
+        // The excess of 150,000 and a reserve of 200,000 exceed the next day's budget.
         assert!(matches!(spending.ask(1, true, until), Permission::Refused { .. }));
         assert_eq!(spending.ask(1, true, until + Span::from_hours(24)), Permission::Granted);
     }

@@ -1,4 +1,4 @@
-//! An archive and options -> a crawl that knows what earlier ones knew.
+//! An archive and options -> a crawl that continues the earlier ones.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,7 +13,7 @@ use super::addresses::Addresses;
 use super::adopt::adopt;
 use super::analysis::Analysis;
 use super::clock::Clock;
-use super::policy::{Order, Policy, PolicyConfig};
+use super::policy::{Policy, PolicyConfig, VisitOrder};
 use super::recorder::Recorder;
 use super::spending::{self, Spending};
 use super::visit::Shared;
@@ -27,7 +27,7 @@ use crate::settings::{Allowance, CrawlTable, Seeds};
 use crate::store::{Discovery, PageKind};
 
 impl Crawl {
-    /// Opens the archive and loads what is known; the recorder runs in a thread of its own from here on.
+    /// Opens the archive, loads the frontier and starts the recorder on a thread of its own.
     pub(super) fn start(
         archive: &Archive,
         mut options: CrawlOptions,
@@ -69,7 +69,7 @@ impl Crawl {
         Ok((crawl, thread))
     }
 
-    /// Queues what is due, and ranks what is known.
+    /// Queues the addresses that are due, and ranks the known pages.
     fn load(&mut self, recorder: &Recorder, now: Timestamp) -> anyhow::Result<()> {
         for (&site, &state) in &recorder.hosts {
             self.policy.set_host(site, state);
@@ -92,7 +92,7 @@ impl Crawl {
     }
 }
 
-/// Looks at pages, unless the user wants none of it; captures that wait for it are analysed first.
+/// The analyst, unless `--no-analysis` was given. The backlog is analysed first.
 fn analyst_of(
     archive: &Archive,
     writer: &mut ArchiveWriter,
@@ -107,7 +107,7 @@ fn analyst_of(
     Ok(Some(Arc::new(PageAnalyst::new(archive, analyst))))
 }
 
-/// Makes the frontier of an archive whose state was made anew: what a crawl would know from its captures and settings.
+/// Makes the frontier of an archive whose state was rebuilt, from its captures and settings.
 pub fn make_frontier(archive: &Archive, writer: &mut ArchiveWriter, now: Timestamp) -> anyhow::Result<()> {
     let (seeds, _) = prepare(writer, archive, false, now)?;
     let table = &archive.settings().crawl;
@@ -115,7 +115,7 @@ pub fn make_frontier(archive: &Archive, writer: &mut ArchiveWriter, now: Timesta
     load_frontier(writer, &seeds, &mut addresses, now, &mut |_| ())
 }
 
-/// Tells which addresses are known; what was captured and is not among them becomes so.
+/// Loads the known addresses; captured addresses that are not among them are added to the frontier.
 fn load_frontier(
     writer: &mut ArchiveWriter,
     seeds: &Seeds,
@@ -144,11 +144,11 @@ fn policy_of(
     let spending = spending_of(writer, table, seeds, options, now)?;
     let followed = Followed::of(archive, writer.store())?;
     let order = match pass {
-        Some((_, started)) => Order::Once { started },
+        Some((_, started)) => VisitOrder::Once { started },
         None => {
             let config = schedule_config(options, spending.plan());
             let scheduler = learn::scheduler(writer.store(), &followed, config, options.seed, now)?;
-            Order::Scheduled(Box::new(scheduler))
+            VisitOrder::Scheduled(Box::new(scheduler))
         }
     };
     Ok(Policy::new(policy_config(options, table), order, followed, spending, now))
@@ -216,7 +216,7 @@ fn policy_config(options: &CrawlOptions, table: &CrawlTable) -> PolicyConfig {
     }
 }
 
-/// What may be spent, and what was spent before; the command line goes before perennial.toml.
+/// The budgets with what was spent of them. Options of the command line replace those of perennial.toml.
 fn spending_of(
     writer: &mut ArchiveWriter,
     table: &CrawlTable,
@@ -247,7 +247,7 @@ fn schedule_config(options: &CrawlOptions, budget: Option<Budget>) -> ScheduleCo
     }
 }
 
-/// A virtual clock never runs backwards: it goes on where the last crawl left it.
+/// A virtual clock never runs backwards: it continues where the last crawl left it.
 fn resume_clock(clock: &Clock, writer: &ArchiveWriter) -> anyhow::Result<Clock> {
     let last = writer.store().last_visit()?;
     if let Some(last) = last {
@@ -256,12 +256,12 @@ fn resume_clock(clock: &Clock, writer: &ArchiveWriter) -> anyhow::Result<Clock> 
     let Clock::TimeLapse { factor, start, .. } = clock else { return Ok(clock.clone()) };
     match last {
         Some(last) if last > *start => Ok(Clock::time_lapse(*factor, last)),
-        // The same clock, not one like it: the demonstration's web lives by it too.
+        // The same clock and not a copy, because the demonstration's server reads it too.
         _ => Ok(clock.clone()),
     }
 }
 
-/// Captures that no lesson was drawn from: fetched before a crash, or imported.
+/// Analyses captures that have no lesson: those fetched before a crash, and imported ones.
 fn analyse_what_was_left(
     archive: &Archive,
     writer: &mut ArchiveWriter,
@@ -272,7 +272,7 @@ fn analyse_what_was_left(
     if n_left == 0 {
         return Ok(());
     }
-    warn(&format!("looking at {n_left} captures that were not analysed yet"));
+    warn(&format!("analysing {n_left} captures that were not analysed yet"));
     let done = analyse_backlog(archive, writer.store_mut(), analyst, &AtomicBool::new(false), &|_| ())?;
     if done.n_failed > 0 {
         warn(&format!(
@@ -286,7 +286,7 @@ fn analyse_what_was_left(
 /// Number and start of a pass over everything.
 type Pass = (i64, Timestamp);
 
-/// Seeds get their numbers and their places in the frontier; `--once` begins its pass.
+/// Gives every seed its number and puts it into the frontier; with `--once` begins or continues a pass.
 fn prepare(
     writer: &mut ArchiveWriter,
     archive: &Archive,

@@ -1,4 +1,4 @@
-//! Visits that ended -> where the crawl stands; at its end, what it did.
+//! Visits that ended -> the counts that progress and summary show.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub enum End {
     TimeLimit,
 }
 
-/// Where a crawl stands; at its end, what it did.
+/// The counts of a crawl so far.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Status {
     /// Why it ended; none while it runs.
@@ -29,19 +29,19 @@ pub struct Status {
     pub n_fetched: u64,
     /// Visits of pages that ended.
     pub n_pages: u64,
-    /// Another content than before, or the first.
+    /// Visits that found other content than before, or the first.
     pub n_changed: u64,
-    /// The same content.
+    /// Visits that found the same content.
     pub n_unchanged: u64,
-    /// Nothing that counts came back.
+    /// Visits that failed.
     pub n_failed: u64,
-    /// Not there, or not to be fetched.
+    /// Visits of pages that are gone or may not be fetched.
     pub n_gone: u64,
-    /// Given up because their host did not answer.
+    /// Pages given up because their host did not answer.
     pub n_given_up: u64,
-    /// Captures that were looked at.
+    /// Captures that were analysed.
     pub n_analysed: u64,
-    /// Captures that wait for it.
+    /// Captures that wait for their analysis.
     pub n_analysing: u64,
     /// Bytes of bodies received.
     pub body_bytes: u64,
@@ -53,7 +53,7 @@ pub struct Status {
     pub n_active: u64,
     /// Pages that are known.
     pub n_known: u64,
-    /// When something happens next, if the crawl waits.
+    /// When the crawl will next look for work.
     pub next_wakeup: Option<String>,
     /// Errors by kind.
     pub errors: BTreeMap<&'static str, u64>,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// Asks a crawl to finish what is in flight and end. Clones ask the same crawl.
+/// Asks a crawl to finish the fetches in flight and end. Clones belong to the same crawl.
 #[derive(Clone, Debug)]
 pub struct Stop(Arc<watch::Sender<bool>>);
 
@@ -15,17 +15,17 @@ impl Default for Stop {
 }
 
 impl Stop {
-    /// Asks.
+    /// Asks the crawl to stop.
     pub fn request(&self) {
         self.0.send_replace(true);
     }
 
-    /// Whether anybody asked.
+    /// Whether a stop was requested.
     pub fn is_requested(&self) -> bool {
         *self.0.borrow()
     }
 
-    /// Waits until somebody asks.
+    /// Waits until a stop is requested.
     pub async fn requested(&self) {
         // The sender lives as long as `self`, so waiting cannot fail.
         let _ = self.0.subscribe().wait_for(|is_requested| *is_requested).await;

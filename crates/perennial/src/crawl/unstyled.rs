@@ -1,16 +1,16 @@
-//! Pages whose stylesheets and images are still to come -> pages that can be looked at.
+//! Pages whose stylesheets and images are not captured yet -> pages that can be analysed.
 //!
-//! A page is captured before what it needs. Laid out at once it would look otherwise than at its next visit, and that
-//! would count as a change.
+//! A page is captured before its requisites. If it were laid out at once, its layout would differ from that of its next
+//! visit, and the difference would count as a change.
 
 use std::collections::{HashMap, HashSet};
 
 use perennial_core::page::PageId;
 
-/// Pages that wait, bounded by those who fetch: each is in the queue of its requisites.
+/// Pages that wait for requisites in flight or in a host's queue.
 #[derive(Debug, Default)]
 pub(super) struct Unstyled {
-    /// By requisite.
+    /// The pages that wait for each requisite.
     waiting: HashMap<PageId, Vec<PageId>>,
     /// Requisites that each page still waits for.
     missing: HashMap<PageId, HashSet<PageId>>,
@@ -30,7 +30,7 @@ impl Unstyled {
         true
     }
 
-    /// A requisite is there, or failed: the pages that wait for nothing more.
+    /// Notes that a requisite was captured or failed. Gives the pages that wait for no other.
     pub(super) fn take(&mut self, requisite: PageId) -> Vec<PageId> {
         let mut pages = self.waiting.remove(&requisite).unwrap_or_default();
         pages.retain(|page| {

@@ -1,4 +1,4 @@
-//! An answer, or the lack of one -> what a visit means: for the scheduler, the log, the frontier and the host.
+//! An answer or a failure -> what the scheduler, the log, the frontier and the host's state are told.
 
 use perennial_core::look::Seen;
 use perennial_core::politeness::HostAnswer;
@@ -13,17 +13,17 @@ use crate::store::Target;
 pub(super) struct Verdict {
     /// What the scheduler is told.
     pub(super) outcome: VisitOutcome,
-    /// One word for the error, if there was one.
+    /// The name of the error, if there was one.
     pub(super) error: Option<&'static str>,
-    /// Whether trying again soon makes no sense.
+    /// Whether another try soon would end the same way.
     pub(super) is_final: bool,
     /// Digest and validators of a full answer.
     pub(super) answer: Option<(String, Validators)>,
-    /// What tells the answer from another, if it is a look.
+    /// The identity of the answer ([`perennial_core::verdict::identity_of`]), if it is a look.
     pub(super) identity: Option<String>,
-    /// What the validators are worth now.
+    /// The trust in the page's validators after this answer.
     pub(super) trust: Option<ValidatorTrust>,
-    /// None: the host was not asked.
+    /// What politeness is told; `None`: the host got no request.
     pub(super) answer_of_host: Option<HostAnswer>,
 }
 
@@ -41,7 +41,7 @@ impl Verdict {
         }
     }
 
-    /// What the answer alone tells; for a page that can be laid out the analysis decides.
+    /// The verdict by the answer alone. For a page that can be laid out the analysis decides later.
     pub(super) fn of_answer(
         kind: AnswerKind,
         status: u16,

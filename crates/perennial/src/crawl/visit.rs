@@ -1,7 +1,6 @@
-//! One address -> what came back and what it leads to: robots.txt, the exchange, its document, the browser.
+//! One address -> a report: robots.txt, the exchange, its document, the browser, the addresses that were found.
 //!
-//! Runs as a task of its own and changes nothing: all it learned goes into a [`Report`], which the recorder makes
-//! durable.
+//! Each visit is a task of its own and writes nothing: its result is a [`VisitReport`], which the recorder makes durable.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,68 +21,68 @@ use super::robots::RobotsCache;
 use crate::analyse::PageAnalyst;
 use crate::archive::links;
 use crate::archive::{LeftOut, hops_of};
-use crate::fetch::{Body, Client, Fetched, Request};
+use crate::fetch::{Client, Fetched, FetchedBody, Request};
 use crate::settings::{CrawlTable, Keep, Renderer, Seed, Seeds};
 use crate::store::{Discovery, PageKind, Target};
 
-/// Bytes of a decoded body that are looked at: a gzip bomb ends here.
+/// Bytes of a decoded body that are read: a gzip bomb ends here.
 const MAX_DECODED_BYTES: u64 = 32 << 20;
-/// Meta elements are looked for in so much of a page.
+/// Bytes of a page in which meta elements are searched.
 const MAX_META_BYTES: usize = 64 << 10;
 
 /// What all visits share.
 pub struct Shared {
-    /// Fetches.
+    /// The HTTP client.
     pub client: Client,
     /// robots.txt by origin.
     pub robots: RobotsCache,
-    /// What belongs to the archive, with the numbers of the state.
+    /// The seeds, with their numbers in the state.
     pub seeds: Seeds,
-    /// Manners and limits.
+    /// Politeness and limits.
     pub table: CrawlTable,
-    /// The crawl's time.
+    /// The clock of the crawl, real or virtual.
     pub clock: Clock,
     /// `--allow-private`.
     pub allow_private: bool,
-    /// How the archive compresses.
+    /// Compression of WARC records.
     pub compression: Compression,
-    /// Runs scripts where they draw the page.
+    /// Renders pages that are empty without scripts.
     pub browser: Browser,
-    /// Looks at pages, unless the user wants none of it.
+    /// Analyses pages; `None` with `--no-analysis`.
     pub analyst: Option<Arc<PageAnalyst>>,
 }
 
-/// What a visit brought.
-pub struct Report {
-    /// What was visited.
+/// The result of a visit.
+pub struct VisitReport {
+    /// The address that was visited.
     pub target: Target,
-    /// Why.
+    /// Why it was visited, for the log.
     pub reason: String,
     /// robots.txt, if it had to be fetched first.
     pub robots: Option<Exchanged>,
     /// The exchange itself.
     pub result: Result<Exchanged, Failure>,
-    /// Further exchanges: what a browser fetched to draw the page.
+    /// Further exchanges: what a browser fetched to render the page.
     pub beside: Vec<Exchanged>,
     /// Whether validators were sent.
     pub conditional: bool,
-    /// Where it leads.
+    /// Addresses that it names.
     pub found: Vec<Discovery>,
     /// When the exchange ended.
     pub done_at: Timestamp,
-    /// How long it took.
+    /// How long the exchange took.
     pub took: Duration,
     /// Crawl-delay of its robots.txt.
     pub crawl_delay_secs: Option<f64>,
-    /// Something the user should know, once.
+    /// A message for the user.
     pub warning: Option<String>,
 }
 
-/// Visits a target; whatever happens becomes a report.
-pub async fn visit(shared: Arc<Shared>, target: Target, reason: String) -> Report {
+/// Visits a target; errors become part of the report.
+pub async fn visit(shared: Arc<Shared>, target: Target, reason: String) -> VisitReport {
     let started = std::time::Instant::now();
     let found = Discoveries::new(&shared.seeds, &shared.table, shared.clock.now(), &target);
-    let mut visit = Visit { shared: &shared, found, robots: None, crawl_delay_secs: None };
+    let mut visit = VisitTask { shared: &shared, found, robots: None, crawl_delay_secs: None };
     let (mut result, conditional) = visit.run(&target).await;
     let (mut beside, mut warning) = (Vec::new(), None);
     if let Ok(exchanged) = &mut result {
@@ -94,9 +93,9 @@ pub async fn visit(shared: Arc<Shared>, target: Target, reason: String) -> Repor
         }
     }
     let took = result.as_ref().map_or(started.elapsed(), |exchanged| exchanged.fetched.took);
-    let Visit { found, robots, crawl_delay_secs, .. } = visit;
+    let VisitTask { found, robots, crawl_delay_secs, .. } = visit;
     let found = found.into_found();
-    Report {
+    VisitReport {
         target,
         reason,
         robots,
@@ -111,14 +110,15 @@ pub async fn visit(shared: Arc<Shared>, target: Target, reason: String) -> Repor
     }
 }
 
-struct Visit<'a> {
+/// A visit while it runs.
+struct VisitTask<'a> {
     shared: &'a Shared,
     found: Discoveries<'a>,
     robots: Option<Exchanged>,
     crawl_delay_secs: Option<f64>,
 }
 
-impl Visit<'_> {
+impl VisitTask<'_> {
     async fn run(&mut self, target: &Target) -> (Result<Exchanged, Failure>, bool) {
         let Ok(url) = Url::parse(&target.url) else {
             return (Err(Failure::new(FailureKind::BadUrl, "the address cannot be read")), false);
@@ -137,7 +137,7 @@ impl Visit<'_> {
         (exchanged.and_then(|exchanged| self.respect_noarchive(exchanged)), !conditions.is_empty())
     }
 
-    /// robots.txt, and the rule that virtual time is for one's own machine only.
+    /// Refuses what robots.txt forbids, and under a virtual clock all hosts but loopback ones.
     async fn admit(&mut self, target: &Target, url: &Url) -> Result<(), Failure> {
         if self.shared.clock.is_time_lapse() && !is_loopback(url) {
             let detail = "time-lapse runs on loopback hosts only: crawl other hosts in real time";
@@ -165,7 +165,7 @@ impl Visit<'_> {
         }
     }
 
-    /// The user's exception is for the host that it was made for, not for where that host points.
+    /// `allow_private` of a site holds for its host only, not for hosts that it redirects or links to.
     fn allows_private(&self, target: &Target, url: &Url) -> bool {
         self.shared.allow_private
             || self
@@ -173,7 +173,7 @@ impl Visit<'_> {
                 .is_some_and(|seed| seed.allow_private && seed.scope.seed.host_str() == url.host_str())
     }
 
-    /// Lets a browser run the page's scripts where the site wants it or the page is empty without them.
+    /// Renders the page in a browser where the site's settings say so or the page is empty without scripts.
     async fn draw(
         &mut self,
         shared: &Arc<Shared>,
@@ -198,7 +198,7 @@ impl Visit<'_> {
         }
     }
 
-    /// Looks at a page of a site that keeps important versions only, before it is stored.
+    /// Analyses a page before it is stored, where the site keeps important versions only.
     async fn leave_out(&self, target: &Target, exchanged: &mut Exchanged) -> Option<LeftOut> {
         let analyst = self.shared.analyst.clone()?;
         let is_wanted = target.kind == PageKind::Page
@@ -206,11 +206,11 @@ impl Visit<'_> {
             && exchanged.fetched.cut.is_none()
             && self.seed_of_target(target)?.keep == Keep::Important;
         let html = exchanged.html().filter(|_| is_wanted)?.to_owned();
-        let Body::Memory(payload) = &exchanged.fetched.body else { return None };
+        let FetchedBody::Memory(payload) = &exchanged.fetched.body else { return None };
         let payload = payload.clone();
         let (page, url, time) = (target.page, target.url.clone(), exchanged.time);
         let look = move || analyst.leave_out(page, &url, time, &payload, &html);
-        // A page that cannot be looked at is stored whole.
+        // A page that cannot be analysed is stored in full.
         tokio::task::spawn_blocking(look).await.ok()?.ok()?
     }
 
@@ -263,7 +263,7 @@ fn conditions(target: &Target) -> Vec<(&'static str, String)> {
     etag.chain(date).collect()
 }
 
-/// Whether a URL names this machine; names other than localhost are not believed before they are resolved.
+/// Whether a URL names this machine. Of names only those of localhost count, because others are not resolved here.
 pub fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(url::Host::Ipv4(address)) => address.is_loopback(),
@@ -273,7 +273,7 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
-/// The content behind transfer and content coding, bounded; None when it cannot be read at all.
+/// The body without transfer and content coding, bounded; `None` when the spooled body cannot be read.
 pub(super) fn decoded(fetched: &mut Fetched) -> Option<Vec<u8>> {
     let bytes = fetched.body.prefix(MAX_DECODED_BYTES as usize).ok()?;
     let limits = Limits { max_bytes: MAX_DECODED_BYTES, ..Limits::default() };

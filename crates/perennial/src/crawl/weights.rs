@@ -1,7 +1,9 @@
-//! The archive's own links, and what the user says of sites -> omega(P) of every page, as the archive grows (SPEC 6).
+//! Links between captured pages and the user's weights of sites -> omega(P) of every page, as the archive grows
+//! (P-PATTERN 3.1; docs/papers.md, Page weight).
 //!
-//! PageRank is computed anew when a quarter more pages have been captured than at the last time, since only then their
-//! links are known, and once a day because links change; on a thread of its own, since a million pages take a second.
+//! PageRank is computed again when a quarter more pages have been captured than at the last time, because only captured
+//! pages have known links, and once a day because links change. It runs on a thread of its own, because a million pages
+//! take a second.
 
 use std::thread::JoinHandle;
 
@@ -12,27 +14,27 @@ use perennial_core::time::{Span, Timestamp};
 use crate::archive::Archive;
 use crate::learn::{page_ranks, set_weights};
 
-/// So many more pages with known links make the ranks old.
+/// PageRank is computed again when the captured pages have grown by this factor.
 const GROWTH: f64 = 1.25;
-/// So much time does too.
-const LONGEST: Span = Span::from_hours(24);
+/// PageRank is computed again after this time at the latest.
+const MAX_AGE: Span = Span::from_hours(24);
 
 /// omega(P) of the pages that the crawl knows.
 pub(super) struct Weights {
     archive: Archive,
-    /// What the user says of each page, by number; 0 where the crawl does not know the page.
+    /// The user's weight of each page, by number; 0 where the crawl does not know the page.
     user: Vec<f32>,
     /// Pages that were captured, by number.
     is_captured: Vec<bool>,
     n_captured: usize,
     ranks: Vec<f32>,
-    /// Pages that were captured, and when, when ranking last began.
+    /// How many pages were captured when ranking last began, and when that was.
     ranked: (usize, Option<Timestamp>),
     work: Option<JoinHandle<anyhow::Result<Vec<f32>>>>,
 }
 
 impl Weights {
-    /// Knows no page yet.
+    /// Weights of no page yet.
     pub(super) fn new(archive: &Archive) -> Weights {
         Weights {
             archive: archive.clone(),
@@ -45,7 +47,7 @@ impl Weights {
         }
     }
 
-    /// Takes note of a page and of what the user says of it.
+    /// Adds a page with the user's weight of it.
     pub(super) fn add(&mut self, page: PageId, user: f32) {
         let at = page.0 as usize;
         if at >= self.user.len() {
@@ -54,7 +56,7 @@ impl Weights {
         self.user[at] = user;
     }
 
-    /// Takes note that a page was captured, and its links are known.
+    /// Notes that a page was captured, so that its links are known.
     pub(super) fn saw(&mut self, page: PageId) {
         let at = page.0 as usize;
         if at >= self.is_captured.len() {
@@ -64,7 +66,7 @@ impl Weights {
         self.is_captured[at] = true;
     }
 
-    /// Ranks at once; for the start of a crawl.
+    /// Ranks on this thread, at the start of a crawl.
     pub(super) fn rank_now(&mut self, scheduler: &mut Scheduler, now: Timestamp) -> anyhow::Result<()> {
         self.ranked = (self.n_captured, Some(now));
         self.ranks = page_ranks(&self.archive.store()?, &[])?;
@@ -72,8 +74,8 @@ impl Weights {
         Ok(())
     }
 
-    /// Starts ranking when it is time, and tells the scheduler when it is done; `at_once`, where time stands still
-    /// meanwhile.
+    /// Starts ranking when it is due, and tells the scheduler when it is done. With `at_once` it waits for the result: a clock
+    /// that leaps stands still meanwhile.
     pub(super) fn keep_up(
         &mut self,
         scheduler: &mut Scheduler,
@@ -99,7 +101,7 @@ impl Weights {
     fn is_due(&self, now: Timestamp) -> bool {
         let (n_ranked, at) = self.ranked;
         let has_grown = self.n_captured as f64 > GROWTH * n_ranked as f64;
-        has_grown || at.is_none_or(|at| now - at >= LONGEST)
+        has_grown || at.is_none_or(|at| now - at >= MAX_AGE)
     }
 
     fn tell(&self, scheduler: &mut Scheduler) {

@@ -1,4 +1,4 @@
-//! An archive of the living web -> when the crawler has learned that each page changes.
+//! An archive of the living web -> the hourly rates of change that the crawler learned for each page.
 
 use perennial_core::schedule::ScheduleConfig;
 
@@ -6,7 +6,7 @@ use super::web::LivingWeb;
 use crate::archive::Archive;
 use crate::learn::{self, Followed};
 
-/// Changes an hour by local hour of a workday, as believed at the end; empty for a page that was never captured.
+/// Learned changes an hour by local hour of a workday; empty for a page that was never captured.
 pub(super) fn rates_of(archive: &Archive, web: &LivingWeb, urls: &[String]) -> anyhow::Result<Vec<Vec<f64>>> {
     let store = archive.store()?;
     let followed = Followed::of(archive, &store)?;

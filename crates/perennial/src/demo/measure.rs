@@ -9,9 +9,9 @@ use super::web::{LivingPage, LivingWeb};
 use crate::archive::Archive;
 use crate::store::Kind;
 
-/// From here on a change is one that a reader would not want to miss.
+/// A change of this importance or more counts as important.
 const IMPORTANT: f64 = 0.1;
-/// The crawler has this long to learn which pages are noise.
+/// Visits of pages with nothing but noise count after this time, in which the crawler learns which pages these are.
 const LEARNING: Span = Span::from_hours(7 * 24);
 
 /// When each page of the web was captured. The instants are those of the versions that the payloads hold, so that

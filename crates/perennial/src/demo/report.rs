@@ -9,7 +9,7 @@ use perennial_sim::drive::Crawl;
 
 use super::measure::is_caught;
 use super::run::{Caught, Crawls, DemoResult};
-use super::web::{Change, LivingPage};
+use super::web::{LivingChange, LivingPage};
 use crate::html::chart::{Chart, Dot, Series, Stroke, time_line};
 use crate::html::{REPORT_STYLE, page};
 
@@ -155,7 +155,7 @@ fn lane(crawls: &Crawls, index: usize, page: &LivingPage) -> String {
     let whole = (crawls.web.end - crawls.web.start).as_hours_f64();
     let share = |at: Timestamp| (at - crawls.web.start).as_hours_f64() / whole;
     let captures = &crawls.real.captures[index];
-    let dot = |(number, change): (usize, &Change)| Dot {
+    let dot = |(number, change): (usize, &LivingChange)| Dot {
         at: share(change.at),
         size: crawls.truth.importance[index][number].get(),
         colour: if is_caught(page, captures, number) { "#00a866" } else { "#d33" },

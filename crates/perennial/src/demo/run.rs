@@ -1,5 +1,5 @@
-//! The demonstration: serve the living web, archive it in time-lapse through the real crawler, measure the
-//! archive against the truth, beside what a fixed interval would have caught.
+//! Options -> the demonstration: serves the living web, archives it in time-lapse with the real crawler, and compares the
+//! archive with the true changes and with simulated strategies. docs/papers.md defines the measures.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,22 +28,22 @@ use crate::settings::{Renderer, Seed, follow};
 /// Instants at which the coherence of the archive is asked for.
 const N_QUERIES: u32 = 56;
 
-/// What the demonstration is to show.
+/// Options of the demonstration.
 #[derive(Clone, Debug)]
 pub struct DemoOptions {
-    /// Where the archive goes; one that is there is gone on with.
+    /// Folder of the archive; an archive that is there is continued.
     pub root: PathBuf,
-    /// Of the web and of the crawl.
+    /// Seed of the random numbers of the web and of the crawl.
     pub seed: u64,
-    /// Virtual days.
+    /// Length in virtual days.
     pub days: u32,
     /// Share of the pages that may be fetched in a virtual hour.
     pub budget: f64,
-    /// Virtual seconds in a real one; none is as fast as the machine can.
+    /// Virtual seconds in a real one; `None`: as fast as the machine allows.
     pub factor: Option<f64>,
-    /// Which policy crawls.
+    /// Strategy of the crawl.
     pub strategy: Strategy,
-    /// Ends the crawl when it is asked to.
+    /// The handle by which another thread stops the crawl.
     pub stop: Stop,
 }
 
@@ -79,7 +79,7 @@ impl Caught {
     }
 }
 
-/// What came of one site.
+/// The results of one site.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SiteResult {
     /// Its name.
@@ -94,7 +94,7 @@ pub struct SiteResult {
     pub completeness_simulated: f64,
 }
 
-/// What came of the demonstration.
+/// The results of the demonstration.
 #[derive(Clone, Debug, Serialize)]
 pub struct DemoResult {
     /// What the archive caught.
@@ -102,11 +102,11 @@ pub struct DemoResult {
     pub caught: Caught,
     /// Virtual days.
     pub days: u32,
-    /// The policy's name.
+    /// Name of the strategy.
     pub strategy: &'static str,
-    /// The same policy in the simulator, mean of several crawls: how far the real path is from the pure one.
+    /// The same strategy in the simulator, mean of several crawls: the difference is due to the real crawl.
     pub simulated: Caught,
-    /// The papers' best, Importance-Pattern, simulated with the same budget.
+    /// The papers' best strategy, Importance-Pattern, simulated with the same budget.
     pub importance_pattern: Caught,
     /// A fixed interval with as many fetches, simulated.
     pub fixed_interval: Caught,
@@ -126,7 +126,7 @@ pub struct DemoResult {
 pub struct Crawls {
     /// What was crawled.
     pub web: LivingWeb,
-    /// What its changes are worth.
+    /// The importance of its changes.
     pub truth: Truth,
     /// The same for the simulator.
     pub world: World,
@@ -177,11 +177,11 @@ pub fn demo(
     Ok(compare(options, web, truth, real, learned))
 }
 
-/// One simulated crawl may be lucky: so many are made, each beginning a little later than the one before.
+/// Number of simulated crawls whose mean is taken, each beginning a little later than the one before.
 const N_SIMULATIONS: u32 = 6;
 const SHIFT_SECS: i64 = 131;
 
-/// Rankings are made anew this often.
+/// Time between two rankings.
 const SLOT: Span = Span::from_millis(15 * 60 * 1000);
 /// The visits of so short a slot are made together, which lets them share commits.
 const PACING: Pacing = Pacing::AtOnce;
@@ -282,7 +282,7 @@ fn open_archive(root: &Path) -> anyhow::Result<Archive> {
     if is_archive(root) { Archive::open(root) } else { Archive::create(root) }
 }
 
-/// On the port that an interrupted demonstration used, or on any.
+/// Listens on the port that an interrupted demonstration used, else on any free port.
 async fn serve(web: &LivingWeb, archive: &Archive, clock: &Clock) -> anyhow::Result<Arc<LivingServer>> {
     let port = archive.settings().seeds.iter().next().and_then(|seed| seed.scope.seed.port()).unwrap_or(0);
     let listener = TcpListener::bind(("127.0.0.1", port)).await.with_context(|| {

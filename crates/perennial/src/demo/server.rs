@@ -11,13 +11,13 @@ use perennial_core::time::Timestamp;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::template::{self, Answer};
+use super::template::{self, ServedPage};
 use super::web::LivingWeb;
 
 /// Longest request line or header that is read; the crawler sends far less.
 const MAX_LINE: usize = 16 * 1024;
 
-/// What the server tells the time by: the crawl's own virtual clock.
+/// The clock of the server: that of the crawl.
 pub type Now = Arc<dyn Fn() -> Timestamp + Send + Sync>;
 
 /// A served living web.
@@ -51,7 +51,7 @@ impl LivingServer {
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let server = Arc::clone(&serving);
-                // A visitor who hangs up is no concern of the site.
+                // A client that closes the connection is no error.
                 tokio::spawn(async move { server.converse(stream).await.ok() });
             }
         });
@@ -107,7 +107,7 @@ impl LivingServer {
         Ok(())
     }
 
-    fn answer(&self, request: &Request) -> Response {
+    fn answer(&self, request: &PageRequest) -> Response {
         self.n_requests.fetch_add(1, Ordering::Relaxed);
         let now = (self.now)();
         let Some(site) =
@@ -137,10 +137,10 @@ impl LivingServer {
         let Some(&page) = self.pages.get(&(site, wanted.to_owned())) else {
             return text("404 Not Found", "no such page");
         };
-        // Different at every look, and the same for the same look in another run.
+        // It differs from request to request, and is the same for the same request of another run.
         let chance = Chance::of(&[self.web.seed, page as u64, now.as_millis().unsigned_abs()]).bits();
         if path == "/feed.xml" {
-            return xml(template::feed(&Answer::at(&self.web, page, chance, now)));
+            return xml(template::feed(&ServedPage::at(&self.web, page, chance, now)));
         }
         Response {
             status: "200 OK",
@@ -161,22 +161,23 @@ impl LivingServer {
     }
 }
 
-struct Request {
+struct PageRequest {
     path: String,
     host: String,
     if_none_match: Option<String>,
     is_head: bool,
 }
 
-/// The next request on the connection; `None` when the visitor has left.
-async fn read_request(stream: &mut BufReader<TcpStream>) -> io::Result<Option<Request>> {
+/// The next request on the connection; `None` when the client has closed it.
+async fn read_request(stream: &mut BufReader<TcpStream>) -> io::Result<Option<PageRequest>> {
     let first = read_line(stream).await?;
     let mut words = first.split(' ');
     let (Some(method), Some(path)) = (words.next(), words.next()) else {
         return Ok(None);
     };
     let path = path.split(['?', '#']).next().unwrap_or("/").to_owned();
-    let mut request = Request { path, host: String::new(), if_none_match: None, is_head: method == "HEAD" };
+    let mut request =
+        PageRequest { path, host: String::new(), if_none_match: None, is_head: method == "HEAD" };
     loop {
         let line = read_line(stream).await?;
         let Some((name, value)) = line.split_once(':') else {
@@ -210,7 +211,7 @@ fn asset(content_type: &'static str, body: Vec<u8>) -> Response {
     Response { status: "200 OK", content_type, validator: Some("\"v1\""), body }
 }
 
-/// A one-coloured picture of the given size: the smallest GIF that says its measures.
+/// A GIF of one colour with the given size.
 fn gif(width: u16, height: u16) -> Vec<u8> {
     let mut bytes = b"GIF89a".to_vec();
     bytes.extend_from_slice(&width.to_le_bytes());

@@ -1,7 +1,7 @@
 //! A page, its version and a request number -> the HTML that a visitor gets.
 //!
-//! What the version decides is the truth; what the request number decides (advertisement, counter, stamp,
-//! session id) is noise, different at every request.
+//! The version decides the content. The request number decides the noise (advertisement, counter, stamp, session id),
+//! which differs at every request.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use perennial_core::chance::Chance;
 use perennial_core::time::Timestamp;
 
 use super::prose::{headline, paragraph, sentence};
-use super::web::{Amount, Kind, LivingPage, LivingWeb};
+use super::web::{Amount, LivingKind, LivingPage, LivingWeb};
 
 const N_ITEMS: usize = 12;
 const N_PARAGRAPHS: usize = 9;
@@ -19,8 +19,8 @@ const N_BANNERS: u64 = 9;
 /// measurement reads out of the archive.
 pub const VERSION_META: &str = "living-version";
 
-/// Everything that makes one answer.
-pub(super) struct Answer<'a> {
+/// A page at one instant, for one request.
+pub(super) struct ServedPage<'a> {
     pub web: &'a LivingWeb,
     pub page: usize,
     /// How many changes the page has had.
@@ -31,24 +31,24 @@ pub(super) struct Answer<'a> {
     pub now: Timestamp,
 }
 
-impl<'a> Answer<'a> {
+impl<'a> ServedPage<'a> {
     /// What a visitor gets at an instant.
-    pub(super) fn at(web: &'a LivingWeb, page: usize, request: u64, now: Timestamp) -> Answer<'a> {
-        Answer { web, page, version: web.pages[page].version_at(now), request, now }
+    pub(super) fn at(web: &'a LivingWeb, page: usize, request: u64, now: Timestamp) -> ServedPage<'a> {
+        ServedPage { web, page, version: web.pages[page].version_at(now), request, now }
     }
 }
 
 /// The HTML of a page as it is now.
-pub(super) fn html(answer: &Answer<'_>) -> String {
+pub(super) fn html(answer: &ServedPage<'_>) -> String {
     let (page, version) = (&answer.web.pages[answer.page], answer.version);
     let mut out = String::with_capacity(12_000);
     head(&mut out, answer, page, version);
     header(&mut out, answer, page);
     out.push_str("<main>");
     match page.kind {
-        Kind::List => list(&mut out, answer, version),
-        Kind::Text | Kind::Still => text(&mut out, answer, version),
-        Kind::Product => product(&mut out, answer, version),
+        LivingKind::List => list(&mut out, answer, version),
+        LivingKind::Text | LivingKind::Still => text(&mut out, answer, version),
+        LivingKind::Product => product(&mut out, answer, version),
     }
     out.push_str("</main>");
     aside(&mut out, answer, page);
@@ -56,7 +56,7 @@ pub(super) fn html(answer: &Answer<'_>) -> String {
     out
 }
 
-fn head(out: &mut String, answer: &Answer<'_>, page: &LivingPage, version: usize) {
+fn head(out: &mut String, answer: &ServedPage<'_>, page: &LivingPage, version: usize) {
     let site = &answer.web.sites[page.site];
     let session = Chance::of(&[answer.request, 11]).bits();
     let _ = write!(
@@ -72,7 +72,7 @@ fn head(out: &mut String, answer: &Answer<'_>, page: &LivingPage, version: usize
     out.push_str("</head><body>");
 }
 
-fn header(out: &mut String, answer: &Answer<'_>, page: &LivingPage) {
+fn header(out: &mut String, answer: &ServedPage<'_>, page: &LivingPage) {
     let site = &answer.web.sites[page.site];
     let _ = write!(
         out,
@@ -81,7 +81,7 @@ fn header(out: &mut String, answer: &Answer<'_>, page: &LivingPage) {
     );
     out.push_str("<li><a href=\"/\">Home</a></li>");
     let lists = answer.web.pages.iter().filter(|other| other.site == page.site && other.path.ends_with('/'));
-    for other in lists.filter(|other| other.kind == Kind::List && other.path != "/") {
+    for other in lists.filter(|other| other.kind == LivingKind::List && other.path != "/") {
         let _ = write!(out, "<li><a href=\"{}\">{}</a></li>", other.path, other.path.trim_matches('/'));
     }
     let banner = Chance::of(&[answer.request, 12]).bits() % N_BANNERS;
@@ -93,7 +93,7 @@ fn header(out: &mut String, answer: &Answer<'_>, page: &LivingPage) {
     );
 }
 
-fn list(out: &mut String, answer: &Answer<'_>, version: usize) {
+fn list(out: &mut String, answer: &ServedPage<'_>, version: usize) {
     let page = &answer.web.pages[answer.page];
     let newest: usize =
         N_ITEMS + page.changes[..version].iter().map(|change| n_items(change.amount)).sum::<usize>();
@@ -120,7 +120,7 @@ fn n_items(amount: Amount) -> usize {
 }
 
 /// How often each paragraph was edited, and how often its first sentence, after `version` changes.
-fn revisions(answer: &Answer<'_>, version: usize) -> ([u64; N_PARAGRAPHS], [u64; N_PARAGRAPHS]) {
+fn revisions(answer: &ServedPage<'_>, version: usize) -> ([u64; N_PARAGRAPHS], [u64; N_PARAGRAPHS]) {
     let page = &answer.web.pages[answer.page];
     let (mut paragraphs, mut sentences) = ([0; N_PARAGRAPHS], [0; N_PARAGRAPHS]);
     for (number, change) in page.changes[..version].iter().enumerate() {
@@ -134,7 +134,7 @@ fn revisions(answer: &Answer<'_>, version: usize) -> ([u64; N_PARAGRAPHS], [u64;
     (paragraphs, sentences)
 }
 
-fn text(out: &mut String, answer: &Answer<'_>, version: usize) {
+fn text(out: &mut String, answer: &ServedPage<'_>, version: usize) {
     let page = &answer.web.pages[answer.page];
     let (paragraphs, sentences) = revisions(answer, version);
     let _ = write!(out, "<article><h1>{}</h1>", page.title);
@@ -149,7 +149,7 @@ fn text(out: &mut String, answer: &Answer<'_>, version: usize) {
     out.push_str("</article>");
 }
 
-fn product(out: &mut String, answer: &Answer<'_>, version: usize) {
+fn product(out: &mut String, answer: &ServedPage<'_>, version: usize) {
     let page = &answer.web.pages[answer.page];
     let (paragraphs, sentences) = revisions(answer, version);
     let edits: u64 = paragraphs.iter().chain(&sentences).sum();
@@ -171,7 +171,7 @@ fn product(out: &mut String, answer: &Answer<'_>, version: usize) {
     out.push_str("</article>");
 }
 
-fn aside(out: &mut String, answer: &Answer<'_>, page: &LivingPage) {
+fn aside(out: &mut String, answer: &ServedPage<'_>, page: &LivingPage) {
     out.push_str("<aside><h3>More</h3><ul>");
     for &link in &page.links {
         let target = &answer.web.pages[link];
@@ -180,7 +180,7 @@ fn aside(out: &mut String, answer: &Answer<'_>, page: &LivingPage) {
     out.push_str("</ul></aside>");
 }
 
-fn footer(out: &mut String, answer: &Answer<'_>, page: &LivingPage) {
+fn footer(out: &mut String, answer: &ServedPage<'_>, page: &LivingPage) {
     let site = &answer.web.sites[page.site];
     let _ = write!(
         out,
@@ -192,7 +192,7 @@ fn footer(out: &mut String, answer: &Answer<'_>, page: &LivingPage) {
 }
 
 /// An RSS feed of the site's front page.
-pub(super) fn feed(answer: &Answer<'_>) -> String {
+pub(super) fn feed(answer: &ServedPage<'_>) -> String {
     let page = &answer.web.pages[answer.page];
     let site = &answer.web.sites[page.site];
     let version = answer.version;
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     fn page_html(web: &LivingWeb, page: usize, request: u64, now: Timestamp) -> String {
-        html(&Answer::at(web, page, request, now))
+        html(&ServedPage::at(web, page, request, now))
     }
 
     #[test]
@@ -236,7 +236,8 @@ mod tests {
         let web = LivingWeb::new(3, Timestamp::parse("2026-03-02").unwrap(), 14);
         let main =
             |html: &str| html.split("<main>").nth(1).unwrap().split("</main>").next().unwrap().to_owned();
-        for (index, page) in web.pages.iter().enumerate().filter(|(_, page)| page.kind != Kind::Product) {
+        for (index, page) in web.pages.iter().enumerate().filter(|(_, page)| page.kind != LivingKind::Product)
+        {
             let before = page_html(&web, index, 1, web.start);
             let again = page_html(&web, index, 2, web.start);
             assert_ne!(before, again, "noise must differ on {}", page.path);

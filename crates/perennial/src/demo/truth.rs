@@ -1,10 +1,8 @@
-//! The living web, and how pages are analysed -> what each of its changes is worth, and each page: the scale on which an
-//! archive of it is measured.
+//! The living web -> the importance of each change and the weight of each page, with which an archive of it is measured.
 //!
-//! A change is worth what the analysis finds between the two versions around it when it sees both, with the same
-//! advertisement, counter and stamp on them: a crawler that visits after every change comes to the same values, less
-//! what it mistakes for noise. A page is worth its PageRank over the web's own links times what the user says of its
-//! site, as in the crawl.
+//! The importance of a change is what the analysis finds between the versions before and after it, both with the same
+//! advertisement, counter and stamp. A crawler that visits after every change finds the same values, less what it takes
+//! for noise. The weight of a page is omega(P), as in the crawl: PageRank over the web's links times the user's weight.
 
 use std::collections::HashMap;
 
@@ -17,21 +15,21 @@ use perennial_render::Captured;
 use rayon::prelude::*;
 use url::Url;
 
-use super::template::{self, Answer};
+use super::template::{self, ServedPage};
 use super::web::LivingWeb;
-use crate::analyse::{Analyst, Look};
+use crate::analyse::{Analyst, PageText};
 
-/// What there was to catch.
+/// The true importances and weights.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Truth {
-    /// Of every page, of every change.
+    /// Importance of every change of every page.
     pub importance: Vec<Vec<Importance>>,
     /// omega(P) of every page.
     pub weights: Vec<f64>,
 }
 
 impl Truth {
-    /// Looks at every version of every page.
+    /// Analyses every version of every page.
     pub fn of(web: &LivingWeb, analyst: &Analyst) -> Truth {
         let importance = (0..web.pages.len()).into_par_iter().map(|page| changes_of(web, page, analyst));
         Truth { importance: importance.collect(), weights: weights_of(web) }
@@ -40,7 +38,7 @@ impl Truth {
 
 /// The page as it is served, with the noise of one request in all versions.
 fn html_of(web: &LivingWeb, page: usize, version: usize) -> String {
-    template::html(&Answer { web, page, version, request: 0, now: web.start })
+    template::html(&ServedPage { web, page, version, request: 0, now: web.start })
 }
 
 fn url_of(web: &LivingWeb, page: usize) -> String {
@@ -57,7 +55,7 @@ fn changes_of(web: &LivingWeb, page: usize, analyst: &Analyst) -> Vec<Importance
     };
     let tree = |version: usize| {
         let html = html_of(web, page, version);
-        analyst.tree(&Look { url: &url, version: "", html: &html, requisites: &requisites })
+        analyst.tree(&PageText { url: &url, version: "", html: &html, requisites: &requisites })
     };
     let n_changes = web.pages[page].changes.len();
     if n_changes == 0 {

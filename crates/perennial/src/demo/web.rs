@@ -1,5 +1,5 @@
 //! A seed and a span of time -> the living web: sites, pages, the pattern by which each page changes, and
-//! every change with its time and amount. What a change is worth, `truth` finds out.
+//! every change with its time and amount. `truth` computes the importance of a change.
 
 use jiff::civil::Weekday;
 use perennial_core::chance::Chance;
@@ -7,12 +7,12 @@ use perennial_core::page::SiteId;
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_sim::world::{Change as WorldChange, World, WorldPage};
 
-use super::template::{self, Answer};
+use super::template::{self, ServedPage};
 use super::truth::Truth;
 
 /// What kind of page it is: decides its template and what a change does to it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum LivingKind {
     /// A list of teasers: front page, section, blog home. A change puts new items on top.
     List,
     /// Running text: article, post, document. A change edits sentences or paragraphs.
@@ -25,7 +25,7 @@ pub enum Kind {
 
 /// One change of a page: the truth.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub struct Change {
+pub struct LivingChange {
     /// When it happened.
     pub at: Timestamp,
     /// How much of the page it touched; see [`Amount`].
@@ -46,19 +46,19 @@ pub enum Amount {
 /// A page of the living web.
 #[derive(Clone, Debug)]
 pub struct LivingPage {
-    /// Index into [`LivingWeb::sites`].
+    /// Position in [`LivingWeb::sites`].
     pub site: usize,
     /// Path below the site's host, with the leading slash.
     pub path: String,
     /// Headline of the page.
     pub title: String,
     /// Template and behaviour.
-    pub kind: Kind,
+    pub kind: LivingKind,
     /// Changes an hour by local hour: on workdays, at weekends.
     pub rates: [[f64; 24]; 2],
     /// Every change, in order of time.
-    pub changes: Vec<Change>,
-    /// Pages this page always links to, as indexes into [`LivingWeb::pages`].
+    pub changes: Vec<LivingChange>,
+    /// Pages that this page always links to, as positions in [`LivingWeb::pages`].
     pub links: Vec<usize>,
 }
 
@@ -69,18 +69,18 @@ pub struct LivingSite {
     pub name: &'static str,
     /// Shown in its header.
     pub title: &'static str,
-    /// Where its editors live.
+    /// Time zone of its editors.
     pub timezone: &'static str,
-    /// What the user says a page of it is worth.
+    /// The user's weight of its pages.
     pub weight: f64,
-    /// When it goes dark for good: every answer is 410 from then on.
+    /// When it closes for good: from then on every answer is 410.
     pub dies_at: Option<Timestamp>,
 }
 
 /// Several sites with some hundreds of pages that change by known patterns.
 #[derive(Clone, Debug)]
 pub struct LivingWeb {
-    /// Makes two webs differ.
+    /// Seed of the random numbers.
     pub seed: u64,
     /// The first instant.
     pub start: Timestamp,
@@ -154,12 +154,12 @@ impl LivingWeb {
 
     /// What a visitor gets at an instant; `chance` decides the noise on it.
     pub fn html(&self, page: usize, chance: u64, now: Timestamp) -> String {
-        template::html(&Answer::at(self, page, chance % 800_000, now))
+        template::html(&ServedPage::at(self, page, chance % 800_000, now))
     }
 
-    /// Whether the page of this index has nothing but noise to offer.
+    /// Whether the page of this number changes by nothing but noise.
     pub fn is_noise_only(&self, page: usize) -> bool {
-        self.pages[page].kind == Kind::Still
+        self.pages[page].kind == LivingKind::Still
     }
 }
 
@@ -194,7 +194,7 @@ impl Builder {
         self.sites.len() - 1
     }
 
-    fn page(&mut self, path: String, kind: Kind, rates: [[f64; 24]; 2]) -> usize {
+    fn page(&mut self, path: String, kind: LivingKind, rates: [[f64; 24]; 2]) -> usize {
         let site = self.sites.len() - 1;
         let mut choices = Chance::of(&[self.seed, self.pages.len() as u64, 1]);
         let title = super::prose::headline(&mut choices);
@@ -228,7 +228,7 @@ impl Builder {
     ) {
         self.site(name, title, timezone);
         let day = shape(&[(8.0, 1.5), (12.5, 2.0), (18.0, 2.0)]);
-        let front = self.page("/".into(), Kind::List, rates(day, 26.0 * activity, 14.0 * activity));
+        let front = self.page("/".into(), LivingKind::List, rates(day, 26.0 * activity, 14.0 * activity));
         let names = ["politics", "economy", "culture", "sport", "science", "local"];
         let mut sections = Vec::new();
         for section in names.iter().take(n_sections) {
@@ -237,7 +237,7 @@ impl Builder {
             let hours = shape(&[(peak, 1.3)]);
             sections.push(self.page(
                 format!("/{section}/"),
-                Kind::List,
+                LivingKind::List,
                 rates(hours, 9.0 * factor, 4.0 * factor),
             ));
         }
@@ -247,7 +247,7 @@ impl Builder {
             let factor = activity * self.scale();
             let hours = shape(&[(9.0 + (number % 9) as f64, 1.0)]);
             let path = format!("/{section}/story-{number}.html");
-            articles.push(self.page(path, Kind::Text, rates(hours, 1.1 * factor, 0.4 * factor)));
+            articles.push(self.page(path, LivingKind::Text, rates(hours, 1.1 * factor, 0.4 * factor)));
         }
         self.pages[front].links = sections.iter().chain(articles.iter().take(6)).copied().collect();
         for (number, &section) in sections.iter().enumerate() {
@@ -268,13 +268,13 @@ impl Builder {
         hour: usize,
     ) {
         self.site(name, title, timezone);
-        let home = self.page("/".into(), Kind::List, rates(shape(&[(hour as f64, 0.8)]), 1.8, 2.6));
+        let home = self.page("/".into(), LivingKind::List, rates(shape(&[(hour as f64, 0.8)]), 1.8, 2.6));
         for number in 0..n_posts {
             let factor = self.scale();
             let path = format!("/posts/{number}/");
             let post = self.page(
                 path,
-                Kind::Text,
+                LivingKind::Text,
                 rates(shape(&[(hour as f64, 1.2)]), 0.25 * factor, 0.35 * factor),
             );
             self.pages[post].links = vec![home];
@@ -284,13 +284,13 @@ impl Builder {
 
     fn shop(&mut self, name: &'static str, title: &'static str, timezone: &'static str, n_products: usize) {
         self.site(name, title, timezone);
-        let home = self.page("/".into(), Kind::List, rates(shape(&[(10.0, 1.0)]), 3.0, 1.0));
+        let home = self.page("/".into(), LivingKind::List, rates(shape(&[(10.0, 1.0)]), 3.0, 1.0));
         for number in 0..n_products {
             let factor = self.scale();
             let shelf = ["tools", "lamps", "seeds", "books"][number % 4];
             let path = format!("/{shelf}/item-{number}");
             let page =
-                self.page(path, Kind::Product, rates(shape(&[(2.0, 0.8)]), 0.8 * factor, 0.8 * factor));
+                self.page(path, LivingKind::Product, rates(shape(&[(2.0, 0.8)]), 0.8 * factor, 0.8 * factor));
             self.pages[page].links = vec![home];
             self.pages[home].links.push(page);
         }
@@ -304,13 +304,13 @@ impl Builder {
         n_documents: usize,
     ) {
         self.site(name, title, timezone);
-        let home = self.page("/".into(), Kind::Text, rates(shape(&[(15.0, 3.0)]), 0.1, 0.0));
+        let home = self.page("/".into(), LivingKind::Text, rates(shape(&[(15.0, 3.0)]), 0.1, 0.0));
         for number in 0..n_documents {
             let part = ["guide", "reference", "history"][number % 3];
-            // Only the guide is tended; the other directories stand still for months.
+            // Only the guide is edited; the other directories do not change for months.
             let rate = if part == "guide" { 0.12 * self.scale() } else { 0.008 };
             let path = format!("/{part}/chapter-{number}.html");
-            let page = self.page(path, Kind::Text, rates(shape(&[(15.0, 3.0)]), rate, 0.0));
+            let page = self.page(path, LivingKind::Text, rates(shape(&[(15.0, 3.0)]), rate, 0.0));
             self.pages[page].links = vec![home];
             self.pages[home].links.push(page);
         }
@@ -318,9 +318,9 @@ impl Builder {
 
     fn still(&mut self, name: &'static str, title: &'static str, timezone: &'static str, n_pages: usize) {
         self.site(name, title, timezone);
-        let home = self.page("/".into(), Kind::Still, [[0.0; 24]; 2]);
+        let home = self.page("/".into(), LivingKind::Still, [[0.0; 24]; 2]);
         for number in 0..n_pages {
-            let page = self.page(format!("/year/{}.html", 1850 + number), Kind::Still, [[0.0; 24]; 2]);
+            let page = self.page(format!("/year/{}.html", 1850 + number), LivingKind::Still, [[0.0; 24]; 2]);
             self.pages[page].links = vec![home];
             self.pages[home].links.push(page);
         }
@@ -335,7 +335,7 @@ fn draw_changes(
     site: &LivingSite,
     start: Timestamp,
     end: Timestamp,
-) -> Vec<Change> {
+) -> Vec<LivingChange> {
     let zone = jiff::tz::TimeZone::get(site.timezone).unwrap_or(jiff::tz::TimeZone::UTC);
     let highest = page.rates.iter().flatten().copied().fold(0.0, f64::max);
     let mut choices = Chance::of(&[seed, index as u64, 3]);
@@ -359,7 +359,7 @@ fn draw_changes(
                 5..=7 => Amount::Medium,
                 _ => Amount::Large,
             };
-            changes.push(Change { at, amount });
+            changes.push(LivingChange { at, amount });
         }
     }
 }

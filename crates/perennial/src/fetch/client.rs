@@ -16,17 +16,17 @@ use url::Url;
 use super::connect::{self, Stream};
 use super::guard::{Resolver, admit};
 use super::wire::find_head_end;
-use super::{Body, Cut, FetchError, Fetched, Framing, Limits, Proxy, Request};
+use super::{Cut, FetchError, FetchLimits, Fetched, FetchedBody, Framing, Proxy, Request};
 
-/// An idle connection is kept so long; servers close theirs after 5 to 75 s.
+/// How long an idle connection is kept. Servers close theirs after 5 to 75 s.
 const IDLE_KEPT: Duration = Duration::from_secs(20);
 const MAX_IDLE: usize = 512;
 const READ_BYTES: usize = 64 << 10;
 
-/// Speaks HTTP/1.1 and records it to the byte.
+/// An HTTP/1.1 client that keeps every byte of an exchange.
 pub struct Client {
     user_agent: String,
-    limits: Limits,
+    limits: FetchLimits,
     proxy: Option<Proxy>,
     tls: TlsConnector,
     resolver: Resolver,
@@ -41,29 +41,29 @@ struct Connection {
 }
 
 impl Client {
-    /// A client that introduces itself as `user_agent`.
-    pub fn new(user_agent: String, limits: Limits, proxy: Option<Proxy>) -> Client {
+    /// A client with this User-Agent.
+    pub fn new(user_agent: String, limits: FetchLimits, proxy: Option<Proxy>) -> Client {
         let user_agent = user_agent.replace(['\r', '\n'], " ");
         let tls = connect::tls(&[]);
         Client { user_agent, limits, proxy, tls, resolver: Resolver::default(), idle: Mutex::default() }
     }
 
-    /// The same client, which trusts the certificates of this PEM file too: an institution's own, or a test's.
+    /// The same client, which also trusts the certificates of this PEM file.
     pub fn trusting(self, pem_file: &Path) -> Result<Client, String> {
         Ok(Client { tls: connect::tls(&connect::read_roots(pem_file)?), ..self })
     }
 
-    /// Does one exchange. Whatever the server does, this ends within the limits.
+    /// Does one exchange, within the limits.
     pub async fn fetch(&self, request: &Request<'_>) -> Result<Fetched, FetchError> {
         let limit = self.limits.total_timeout + self.limits.connect_timeout * 2;
-        // The inner limits end an exchange with what came so far; this one is for what they forgot.
+        // The inner limits end an exchange and keep what came so far. This one bounds the rest.
         let hard = limit + self.limits.drip_window + self.limits.head_timeout;
         tokio::time::timeout(hard, self.fetch_reusing(request))
             .await
             .map_err(|_| FetchError::Timeout(hard))?
     }
 
-    /// A kept connection may have been closed meanwhile: then, and only if no byte came, once more on a fresh one.
+    /// The server may have closed an idle connection: if no byte came, the request is sent again on a new connection.
     async fn fetch_reusing(&self, request: &Request<'_>) -> Result<Fetched, FetchError> {
         if let Some(kept) = self.take_idle(request.url, request.allow_private) {
             match self.exchange(kept, request).await {
@@ -204,7 +204,7 @@ impl Client {
     }
 }
 
-/// Connections made under the guard's exception are not lent to requests without it.
+/// Connections that `allow_private` admitted are not reused for requests without it.
 fn idle_key(url: &Url, allow_private: bool) -> String {
     let mut key = perennial_core::canonical::origin(url);
     if allow_private {
@@ -240,18 +240,18 @@ fn keeps_alive(head: &HttpHead) -> bool {
 
 /// Takes a body in, under its framing and limits.
 struct Receiver<'a> {
-    limits: &'a Limits,
+    limits: &'a FetchLimits,
     framing: Framing,
     started: Instant,
     memory: Vec<u8>,
     spool: Option<std::fs::File>,
     n_bytes: u64,
-    /// Bytes came after the body's end: the connection is out of step.
+    /// Bytes came after the body's end, so the connection cannot be reused.
     surplus: bool,
 }
 
 impl<'a> Receiver<'a> {
-    fn new(limits: &'a Limits, framing: Framing, started: Instant) -> Receiver<'a> {
+    fn new(limits: &'a FetchLimits, framing: Framing, started: Instant) -> Receiver<'a> {
         let memory = match framing {
             Framing::Length(length) => Vec::with_capacity(length.min(1 << 20) as usize),
             _ => Vec::new(),
@@ -299,7 +299,7 @@ impl<'a> Receiver<'a> {
                 self.memory.truncate(start + taken);
                 false
             }
-            // What came is kept as it came; a reader that knows better may make sense of it.
+            // What came is kept as it came.
             Err(_) => true,
         };
         self.n_bytes += (self.memory.len() - start) as u64;
@@ -326,14 +326,14 @@ impl<'a> Receiver<'a> {
         Ok(())
     }
 
-    fn finish(mut self) -> Body {
+    fn finish(mut self) -> FetchedBody {
         if self.spool.is_some()
             && self.spill().is_ok()
             && let Some(file) = self.spool
         {
-            return Body::Spooled(file, self.n_bytes);
+            return FetchedBody::Spooled(file, self.n_bytes);
         }
-        Body::Memory(self.memory)
+        FetchedBody::Memory(self.memory)
     }
 }
 
@@ -341,8 +341,8 @@ impl<'a> Receiver<'a> {
 mod tests {
     use super::*;
 
-    fn limits() -> Limits {
-        Limits {
+    fn limits() -> FetchLimits {
+        FetchLimits {
             max_body_bytes: 100_000,
             max_head_bytes: 10_000,
             head_timeout: Duration::from_millis(800),
@@ -350,7 +350,7 @@ mod tests {
             drip_window: Duration::from_millis(300),
             min_bytes_per_window: 20,
             spool_bytes: 40_000,
-            ..Limits::default()
+            ..FetchLimits::default()
         }
     }
 
@@ -430,7 +430,7 @@ mod tests {
         assert_eq!(endless(b"HTTP/1.1 200 OK\r\n", b"A: b\r\n").await.unwrap_err().kind(), "head-too-large");
         let fetched = endless(b"HTTP/1.1 200 OK\r\n\r\n", b"0123456789").await.unwrap();
         assert_eq!((fetched.cut, fetched.body.len()), (Some(Cut::Length), 100_000));
-        assert!(matches!(fetched.body, Body::Spooled(..)));
+        assert!(matches!(fetched.body, FetchedBody::Spooled(..)));
     }
 
     #[tokio::test]

@@ -17,7 +17,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use url::Url;
 
-use super::{FetchError, Limits};
+use super::{FetchError, FetchLimits};
 
 /// An HTTP proxy: all requests go through it, https ones by CONNECT.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ pub(super) async fn open(
     url: &Url,
     addresses: &[SocketAddr],
     tls: &TlsConnector,
-    limits: &Limits,
+    limits: &FetchLimits,
 ) -> Result<(Stream, SocketAddr), FetchError> {
     let mut last = FetchError::Connect { address: url.to_string(), reason: "it has no address".into() };
     for &address in addresses.iter().take(4) {
@@ -128,7 +128,7 @@ async fn secure(
     url: &Url,
     tcp: TcpStream,
     tls: &TlsConnector,
-    limits: &Limits,
+    limits: &FetchLimits,
 ) -> Result<Stream, FetchError> {
     if url.scheme() != "https" {
         return Ok(Stream::Plain(tcp));
@@ -143,12 +143,12 @@ async fn secure(
     Ok(Stream::Tls(Box::new(stream)))
 }
 
-/// Connects through a proxy; for https a tunnel is asked for first.
+/// Connects through a proxy; for https it requests a tunnel first.
 pub(super) async fn open_by_proxy(
     url: &Url,
     proxy: &Proxy,
     tls: &TlsConnector,
-    limits: &Limits,
+    limits: &FetchLimits,
 ) -> Result<Stream, FetchError> {
     let mut tcp = connect_tcp(&proxy.authority, limits.connect_timeout)
         .await

@@ -1,7 +1,7 @@
 //! A host -> the addresses that may be connected to: the address guard.
 //!
-//! The answer is checked here and the connection goes to exactly these addresses; there is no second lookup
-//! whose answer could differ (DNS rebinding).
+//! The addresses are checked here, and the connection goes to exactly these. There is no second lookup, whose answer
+//! could differ (DNS rebinding).
 
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
@@ -13,18 +13,18 @@ use url::{Host, Url};
 
 use super::FetchError;
 
-/// How long an answer of the system's resolver is kept; it does not tell how long it may be.
+/// How long an answer of the system's resolver is kept. The resolver does not give the TTL.
 const KEPT: Duration = Duration::from_secs(300);
 const MAX_CACHED: usize = 100_000;
 
-/// Resolves names by the system's resolver, remembers the answers for a while.
+/// Resolves names with the system's resolver and caches the answers.
 #[derive(Debug, Default)]
 pub struct Resolver {
     cache: Mutex<HashMap<String, (Instant, Vec<IpAddr>)>>,
 }
 
 impl Resolver {
-    /// The addresses of a URL's host that may be asked: public ones only, unless `allow_private`.
+    /// The admitted addresses of a URL's host: public ones only, unless `allow_private`.
     pub async fn resolve(
         &self,
         url: &Url,
@@ -47,7 +47,7 @@ impl Resolver {
     }
 
     async fn lookup(&self, name: &str, timeout: Duration) -> Result<Vec<IpAddr>, FetchError> {
-        // Names below localhost are this machine and are never asked of the network (RFC 6761, 6.3).
+        // Names below localhost are this machine and are not looked up (RFC 6761, 6.3).
         if name.ends_with(".localhost") {
             return Ok(vec![IpAddr::from([127, 0, 0, 1])]);
         }
@@ -84,7 +84,7 @@ impl Resolver {
     }
 }
 
-/// Refuses a host none of whose addresses may be asked.
+/// Refuses a host that has no public address, unless `allow_private`.
 pub(super) fn admit(host: &str, addresses: &[IpAddr], allow_private: bool) -> Result<(), FetchError> {
     let Some(&first) = addresses.first() else { return Ok(()) };
     if allow_private || addresses.iter().any(|&ip| classify(ip) == AddressKind::Public) {

@@ -1,8 +1,7 @@
-//! A URL -> the exact bytes of one HTTP exchange, within limits, from an address that may be asked.
+//! A URL -> the exact bytes of one HTTP exchange, within limits, from an address that the guard admits.
 //!
-//! HTTP/1.1 is spoken by hand, because an archive wants the bytes as they came, also from servers that a
-//! strict library refuses (docs/decisions/0005). Nothing here follows redirects, waits for politeness or
-//! reads robots.txt: the crawl does, because each of these is a decision to record.
+//! HTTP/1.1 is implemented here, because an archive stores the bytes as they came, also from servers that a strict library
+//! refuses (docs/decisions/0005). Redirects, politeness and robots.txt are left to the crawl, which records what it does.
 //!
 //! | file | what becomes what |
 //! |---|---|
@@ -29,18 +28,18 @@ use std::time::Duration;
 use perennial_core::address::AddressKind;
 use perennial_core::http::HttpHead;
 
-/// Bounds of one exchange; whatever a server does, it ends within them.
+/// Bounds of one exchange. Every exchange ends within them.
 #[derive(Clone, Debug)]
-pub struct Limits {
-    /// Bytes of a body; the rest is cut and said to be.
+pub struct FetchLimits {
+    /// Bytes of a body; the rest is cut and `Fetched::cut` says so.
     pub max_body_bytes: u64,
     /// Bytes of a response head.
     pub max_head_bytes: usize,
-    /// For name lookup, and again for TCP and TLS.
+    /// Time for the name lookup, and again for TCP and TLS.
     pub connect_timeout: Duration,
-    /// Until the head is there.
+    /// Time until the head is complete.
     pub head_timeout: Duration,
-    /// For the whole exchange.
+    /// Time for the whole exchange.
     pub total_timeout: Duration,
     /// A body must bring `min_bytes_per_window` in each window of this length.
     pub drip_window: Duration,
@@ -50,9 +49,9 @@ pub struct Limits {
     pub spool_bytes: usize,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for FetchLimits {
+    fn default() -> FetchLimits {
+        FetchLimits {
             max_body_bytes: 1 << 30,
             max_head_bytes: 256 << 10,
             connect_timeout: Duration::from_secs(15),
@@ -72,7 +71,7 @@ pub struct Request<'a> {
     pub url: &'a url::Url,
     /// Further fields, such as If-None-Match.
     pub fields: &'a [(&'a str, String)],
-    /// Whether addresses that are not public may be asked.
+    /// Whether hosts with private or loopback addresses are admitted.
     pub allow_private: bool,
 }
 
@@ -84,8 +83,8 @@ pub struct Fetched {
     /// The response's head.
     pub head: HttpHead,
     /// The response's body as sent: chunk framing and content coding untouched.
-    pub body: Body,
-    /// The peer; none behind a proxy.
+    pub body: FetchedBody,
+    /// The server's address; none behind a proxy.
     pub address: Option<SocketAddr>,
     /// Why the body is not whole, if it is not.
     pub cut: Option<Cut>,
@@ -100,7 +99,7 @@ impl Fetched {
     }
 }
 
-/// Why a body is not whole; the words of WARC-Truncated.
+/// Why a body is not whole, with the values of WARC-Truncated.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Cut {
     /// Larger than allowed.
@@ -112,7 +111,7 @@ pub enum Cut {
 }
 
 impl Cut {
-    /// The word in WARC-Truncated and in the log.
+    /// The value of WARC-Truncated, also used in the log.
     pub fn name(self) -> &'static str {
         match self {
             Cut::Length => "length",
@@ -122,21 +121,21 @@ impl Cut {
     }
 }
 
-/// A body in memory or, when large, in a file that vanishes with it.
+/// A body in memory or, when large, in a temporary file.
 #[derive(Debug)]
-pub enum Body {
-    /// All of it.
+pub enum FetchedBody {
+    /// The bytes.
     Memory(Vec<u8>),
     /// A file without a name and its length.
     Spooled(File, u64),
 }
 
-impl Body {
-    /// Bytes.
+impl FetchedBody {
+    /// The number of bytes.
     pub fn len(&self) -> u64 {
         match self {
-            Body::Memory(bytes) => bytes.len() as u64,
-            Body::Spooled(_, length) => *length,
+            FetchedBody::Memory(bytes) => bytes.len() as u64,
+            FetchedBody::Spooled(_, length) => *length,
         }
     }
 
@@ -145,11 +144,11 @@ impl Body {
         self.len() == 0
     }
 
-    /// The first `max` bytes; enough for analysis, bounded whatever came.
+    /// The first `max` bytes.
     pub fn prefix(&mut self, max: usize) -> io::Result<std::borrow::Cow<'_, [u8]>> {
         match self {
-            Body::Memory(bytes) => Ok(std::borrow::Cow::Borrowed(&bytes[..bytes.len().min(max)])),
-            Body::Spooled(file, _) => {
+            FetchedBody::Memory(bytes) => Ok(std::borrow::Cow::Borrowed(&bytes[..bytes.len().min(max)])),
+            FetchedBody::Spooled(file, _) => {
                 file.seek(SeekFrom::Start(0))?;
                 let mut bytes = Vec::new();
                 file.take(max as u64).read_to_end(&mut bytes)?;
@@ -201,7 +200,7 @@ pub enum FetchError {
         /// What rustls says.
         reason: String,
     },
-    /// The proxy would not.
+    /// The proxy refused.
     #[error("the proxy answered: {0}")]
     Proxy(String),
     /// No head in time.
@@ -216,13 +215,13 @@ pub enum FetchError {
     /// The head has no end.
     #[error("the response head is larger than {0} bytes")]
     HeadTooLarge(usize),
-    /// Our own disk or sockets.
+    /// The local disk failed.
     #[error("cannot store the body: {0}")]
     Local(io::Error),
 }
 
 impl FetchError {
-    /// One word for counting.
+    /// Its name in the log.
     pub fn kind(&self) -> &'static str {
         match self {
             FetchError::Guarded { .. } => "guarded",

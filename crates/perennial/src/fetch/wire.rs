@@ -2,7 +2,7 @@
 
 use perennial_core::http::HttpHead;
 
-/// Where a head ends: the index after its blank line. `searched` bytes are known to hold no end.
+/// Where a head ends: the position after its blank line. `searched` bytes are known to hold no end.
 pub(super) fn find_head_end(bytes: &[u8], searched: usize) -> Option<usize> {
     let mut from = searched.saturating_sub(3);
     while let Some(at) = bytes.get(from..)?.iter().position(|&b| b == b'\n') {
@@ -19,28 +19,28 @@ pub(super) fn find_head_end(bytes: &[u8], searched: usize) -> Option<usize> {
 /// How the end of a body is known.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Framing {
-    /// So many bytes are still to come.
+    /// The number of bytes that are still to come.
     Length(u64),
     /// Chunks, each with its size before it.
     Chunked(Chunk),
-    /// All until the peer closes.
+    /// All bytes until the peer closes.
     UntilClose,
 }
 
 /// Where in the chunked framing the next byte stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Chunk {
-    /// In the size, of which so much was read; the flag says whether there was a digit.
+    /// In the size: its value so far, and whether there was a digit.
     Size(u64, bool),
     /// After the size, up to the line end.
     Extension(u64),
-    /// In the data, so many bytes before its end.
+    /// In the data: the number of bytes before its end.
     Data(u64),
     /// At the line end after the data.
     DataEnd,
     /// In the trailer; whether its current line is empty so far.
     Trailer(bool),
-    /// All is there.
+    /// The body is complete.
     Done,
 }
 
@@ -51,7 +51,7 @@ pub struct BrokenChunk;
 
 impl Framing {
     /// What the head says of its body. Transfer-Encoding wins over Content-Length; lengths that contradict each
-    /// other are not believed.
+    /// other are ignored.
     pub fn of(head: &HttpHead) -> Framing {
         if matches!(head.status(), Some(204 | 304)) {
             return Framing::Length(0);

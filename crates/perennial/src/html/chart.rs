@@ -20,10 +20,10 @@ pub struct Series {
 /// How a line is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Stroke {
-    /// One among others.
+    /// An ordinary line.
     #[default]
     Thin,
-    /// The one to look at.
+    /// The line that stands out.
     Bold,
     /// A bound.
     Dashed,
@@ -271,7 +271,7 @@ fn draw_bars(bars: &Bars, y: f64, svg: &mut String) {
     let _ = writeln!(svg, "<text x=\"720\" y=\"{below}\" fill=\"#666\">{}</text>", bars.values.len());
 }
 
-/// Something that happened.
+/// One event on a time line.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Dot {
     /// When, as a share of the time line.
@@ -282,7 +282,7 @@ pub struct Dot {
     pub colour: &'static str,
 }
 
-/// One line of time: dots for what happened, ticks below for when somebody looked. Times are shares of the whole.
+/// A time line: dots for events, ticks below for visits. Times are shares of the whole.
 pub fn time_line(ticks: impl IntoIterator<Item = f64>, dots: impl IntoIterator<Item = Dot>) -> String {
     const LENGTH: f64 = 1000.0;
     let mut svg = format!("<svg viewBox=\"0 0 {LENGTH} 30\"><path stroke=\"#99a\" stroke-width=\"0.6\" d=\"");

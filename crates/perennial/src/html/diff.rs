@@ -1,5 +1,5 @@
 //! A comparison -> one HTML file: both versions side by side, blocks coloured by operation and importance, a list of
-//! operations that shows its place on click (the picture that P-VISUAL 8 wished for). No script or style from elsewhere.
+//! operations that shows its place on click as P-VISUAL 8 proposes (docs/papers.md). No script or style from elsewhere.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
@@ -143,7 +143,7 @@ fn write_pane(out: &mut String, name: &str, tree: &BlockTree, side: &Side, entri
     out.push_str("</div></div></section>");
 }
 
-/// The strongest change in a block gives it its colour, the sum of shares its strength.
+/// The operation with the largest share gives a block its colour, the sum of shares the strength of the colour.
 fn write_block(out: &mut String, block: &Block, side: &Side, entries: &[Entry]) {
     let own = side.blocks.get(&block.reference).copied();
     let numbers: HashSet<usize> = own.into_iter().chain(element_marks(block, side)).collect();
@@ -221,7 +221,7 @@ fn write_element(
     out.push_str("</span> ");
 }
 
-/// Words that the other version lacks stand out.
+/// Marks the words that the other version lacks.
 fn write_marked(out: &mut String, text: &str, other: &str) {
     let known: HashSet<&str> = other.split_whitespace().collect();
     for word in text.split_whitespace() {

@@ -14,7 +14,7 @@ pub mod simulation;
 
 use perennial_core::markup::escaped;
 
-/// How reports with tables and charts look.
+/// The stylesheet of reports with tables and charts.
 pub const REPORT_STYLE: &str = include_str!("report.css");
 
 /// A whole page; `body` is HTML already.

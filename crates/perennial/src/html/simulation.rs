@@ -1,5 +1,5 @@
-//! Results -> one self-contained HTML page: the figures of P-PATTERN and P-QUALITY drawn anew, beside what the papers say
-//! (docs/papers.md, The papers' world).
+//! Results -> one self-contained HTML page: the figures of P-PATTERN and P-QUALITY drawn from these results, beside what the
+//! papers report (docs/papers.md, The papers' world).
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use super::{REPORT_STYLE, page};
 
 /// The contents of a report.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Report {
+pub struct SimulationReport {
     /// The command that makes these figures again.
     pub command: String,
     /// A description of the world.
@@ -115,7 +115,7 @@ fn label_and_colour(strategy: &str) -> (&'static str, &'static str) {
     }
 }
 
-impl Report {
+impl SimulationReport {
     /// The report as an HTML page.
     pub fn to_html(&self) -> String {
         let mut html = String::new();
@@ -375,7 +375,7 @@ mod tests {
 
     #[test]
     fn every_figure_and_table_is_there_and_nothing_is_loaded_from_outside() {
-        let report = Report {
+        let report = SimulationReport {
             command: "perennial simulate --pages <5>".to_owned(),
             world: "a small world".to_owned(),
             lines: vec![line(0.1), line(0.2)],

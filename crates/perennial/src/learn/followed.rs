@@ -10,11 +10,11 @@ use crate::archive::Archive;
 use crate::settings::{Seed, Seeds};
 use crate::store::Store;
 
-/// What the user said of the sites that are followed.
+/// The user's settings of the sites that are followed.
 #[derive(Clone, Default)]
 pub struct Followed(Seeds);
 
-/// Pages of one directory are expected to behave alike.
+/// The group of a page: pages of one directory are expected to change alike.
 pub fn group_of(url: &str) -> u64 {
     crate::store::url_hash(url.rfind('/').map_or(url, |slash| &url[..slash]))
 }
@@ -28,7 +28,7 @@ impl Followed {
         Ok(Followed(seeds.numbered(numbers)))
     }
 
-    /// One site that says nothing, for tests.
+    /// One site with default settings, for tests.
     #[cfg(test)]
     pub(crate) fn of_seed(seed: i64, url: &str) -> Followed {
         let url = Url::parse(url).expect("tests give addresses");
@@ -40,12 +40,12 @@ impl Followed {
         self.0.with_number(seed).is_some()
     }
 
-    /// How much the user says that the pages of a seed matter.
+    /// The user's weight of the pages of a seed.
     pub fn weight_of_seed(&self, seed: i64) -> f32 {
         self.0.with_number(seed).map_or(1.0, |seed| seed.weight as f32)
     }
 
-    /// What the scheduler is told of a page: the weight is the user's alone, without PageRank.
+    /// What the scheduler is told of a new page. Its weight is the user's, without PageRank.
     pub fn info(&self, seed: Option<i64>, url: &str, site: SiteId, scheduler: &mut Scheduler) -> PageInfo {
         let seed = seed.and_then(|seed| self.0.with_number(seed)).or_else(|| self.seed_of(url));
         let clock = seed.and_then(|seed| seed.clock.as_deref());
@@ -66,7 +66,7 @@ impl Followed {
         page_weight(page_rank, self.seed_of(url).map_or(1.0, |seed| seed.weight as f32))
     }
 
-    /// The clock by which a page's people live, where the user named one that is not UTC.
+    /// The clock of the page's site, where the user set a time zone other than UTC.
     pub fn clock_of(&self, url: &str) -> Option<&LocalClock> {
         self.seed_of(url)?.clock.as_deref().filter(|clock| clock.zone() != "UTC")
     }

@@ -1,28 +1,28 @@
-//! The looks at a page -> its history, from which people read when it changes.
+//! The looks at a page -> its history, which `perennial patterns` shows.
 
 use perennial_core::look::Seen;
 use perennial_core::page::{PageId, SiteId};
 use perennial_core::series::SeenChange;
 use perennial_core::time::Timestamp;
 
-use crate::store::{Look, Order, Selection, Store};
+use crate::store::{Look, LookOrder, Selection, Store};
 
-/// What was seen of one page, oldest first.
+/// The looks at one page, oldest first.
 #[derive(Clone, Debug)]
 pub struct PageHistory {
-    /// Which page.
+    /// Number of the page.
     pub page: PageId,
-    /// Its site.
+    /// Number of its site.
     pub site: SiteId,
     /// Its address.
     pub url: String,
-    /// The first look that found it.
+    /// When the first look found the page.
     pub first: Timestamp,
-    /// The last look that found it.
+    /// When the last look found the page.
     pub last: Timestamp,
     /// Each look after the first, compared with the one before.
     pub looks: Vec<SeenChange>,
-    /// Looks whose change was not judged.
+    /// Number of looks whose change was not analysed.
     pub n_unjudged: usize,
 }
 
@@ -31,7 +31,7 @@ pub struct PageHistory {
 pub fn histories(store: &Store, only: Option<&str>, until: Timestamp) -> anyhow::Result<Vec<PageHistory>> {
     let mut histories: Vec<PageHistory> = Vec::new();
     let selection = only.map_or(Selection::Pages, Selection::Of);
-    store.looks(selection, Order::ByPage, until, |look| {
+    store.looks(selection, LookOrder::ByPage, until, |look| {
         if look.seen == Seen::Gone {
             return Ok(());
         }

@@ -1,8 +1,7 @@
-//! Looks, links and what the user says -> a scheduler that has learned from all of it.
+//! Looks, links and the user's settings -> a scheduler that has learned from all of it.
 //!
-//! This is the one builder: the crawl starts with it, `perennial schedule` explains it, the demonstration measures it. Nothing
-//! learned is stored: rates and patterns are a function of what was seen, and learning it again takes a second a million
-//! looks.
+//! Every scheduler of an archive is built here: that of the crawl, of `perennial schedule` and of the demonstration. What was
+//! learned is not stored: rates and patterns are a function of the looks, and learning from a million looks takes a second.
 //!
 //! | file | what becomes what |
 //! |---|---|
@@ -26,13 +25,13 @@ use perennial_core::rank::page_weight;
 use perennial_core::schedule::{ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 
-use crate::store::{Ending, FrontierPage, Order, PageKind, Selection, Store};
+use crate::store::{Ending, FrontierPage, LookOrder, PageKind, Selection, Store};
 
-/// Failures in a row that are told again; more make no difference to how long the scheduler waits.
+/// Failures in a row that the scheduler is told; more would not lengthen its wait.
 const MOST_FAILURES: u16 = 16;
 
-/// A scheduler that knows all pages that are followed and has learned from everything that was seen of them up to `now`.
-/// Where no crawl has begun, all pages that people read are followed.
+/// A scheduler with all pages that are followed, which has learned from all looks at them up to `now`. Where no crawl has
+/// begun, all captured pages that people read are followed.
 pub fn scheduler(
     store: &Store,
     followed: &Followed,
@@ -48,10 +47,10 @@ pub fn scheduler(
     Ok(scheduler)
 }
 
-/// What the user says of each page, by number; 0 for pages that are not followed.
+/// The user's weight of each page, by number; 0 for pages that are not followed.
 type UserWeights = Vec<f32>;
 
-/// Adds all pages that are followed. Gives what the user says of them, and those whose last visit left no look.
+/// Adds all pages that are followed. Gives the user's weights, and the pages whose last visit failed or found them gone.
 fn add_pages(
     store: &Store,
     followed: &Followed,
@@ -87,7 +86,7 @@ fn add_pages(
     Ok((weights, failed))
 }
 
-/// Tells the scheduler every look up to `now` as it happened, then how the last visits ended that left no look.
+/// Tells the scheduler every look up to `now` in order of time, then the last visits that left no look.
 fn relearn(
     store: &Store,
     scheduler: &mut Scheduler,
@@ -95,7 +94,7 @@ fn relearn(
     now: Timestamp,
 ) -> anyhow::Result<()> {
     let mut gone = HashSet::new();
-    store.looks(Selection::Pages, Order::ByTime, now + Span::from_millis(1), |look| {
+    store.looks(Selection::Pages, LookOrder::ByTime, now + Span::from_millis(1), |look| {
         match look.seen == Seen::Gone {
             true => gone.insert(look.page),
             false => gone.remove(&look.page),
@@ -119,14 +118,14 @@ fn relearn(
     Ok(())
 }
 
-/// omega(P) of every page.
+/// Tells the scheduler omega(P) of every page.
 fn tell_weights(store: &Store, user: &UserWeights, scheduler: &mut Scheduler) -> anyhow::Result<()> {
     set_weights(&page_ranks(store, &[])?, user, scheduler);
     Ok(())
 }
 
-/// Tells the scheduler omega(P): PageRank beside the mean of the pages that are followed, times what the user says. `user` holds
-/// 0 for pages that are not followed.
+/// Tells the scheduler omega(P): PageRank divided by the mean over the pages that are followed, times the user's weight. `user`
+/// holds 0 for pages that are not followed.
 pub fn set_weights(ranks: &[f32], user: &[f32], scheduler: &mut Scheduler) {
     let followed = || (0..user.len()).filter(|&at| user[at] > 0.0);
     let rank = |at: usize| rank_of(ranks, PageId(at as u32));

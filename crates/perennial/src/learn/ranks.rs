@@ -5,14 +5,13 @@ use perennial_core::rank::LinkGraph;
 
 use crate::store::Store;
 
-/// The rank of a page that no link leads to, beside a mean of 1.
+/// The rank of a page without links to it, relative to a mean of 1.
 const UNLINKED: f32 = 0.15;
 
 /// PageRank by page number, over the links between captured pages. `start` may hold earlier ranks. Links to addresses
-/// that were never captured lead out of what is known and are left out, as PageRank's authors do with dangling links: a
-/// rotating advertisement on every page would else take half of what a page with one other link has to give. The pages
-/// of the graph are those that a link leads from or to, however they are numbered: a state that is made anew from
-/// the WARC files numbers them otherwise and must rank them alike.
+/// that were never captured are left out, as PageRank's authors do with dangling links: otherwise a rotating advertisement
+/// would take half of the rank that a page with one other link passes on. The graph has only pages that a link leads from
+/// or to, because a state that is rebuilt from the WARC files numbers pages differently and must give the same ranks.
 pub fn page_ranks(store: &Store, start: &[f32]) -> anyhow::Result<Vec<f32>> {
     let mut links: Vec<(u32, u32)> = Vec::new();
     store.each_link(|source, target| links.push((source, target)))?;
@@ -33,7 +32,7 @@ pub fn page_ranks(store: &Store, start: &[f32]) -> anyhow::Result<Vec<f32>> {
     Ok(ranks)
 }
 
-/// The rank of a page, the least there is where no link leads to it.
+/// The rank of a page; the least rank where no link leads to it.
 pub fn rank_of(ranks: &[f32], page: PageId) -> f32 {
     ranks.get(page.0 as usize).copied().unwrap_or(UNLINKED)
 }

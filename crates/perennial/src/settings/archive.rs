@@ -5,12 +5,12 @@ use std::str::FromStr;
 use perennial_core::warc::Compression;
 
 use super::one_of;
-use super::reader::Reader;
+use super::reader::TableReader;
 
 /// The version of the folder's layout that this program reads and writes.
 pub const FORMAT: u32 = 1;
 
-/// Half the time of gzip's level 6 and smaller.
+/// It takes half the time of gzip's level 6 and gives smaller files.
 const ZSTD_LEVEL: i32 = 3;
 
 /// `[archive]`: what this folder is.
@@ -63,7 +63,7 @@ impl WarcTable {
         }
     }
 
-    pub(super) fn read(reader: &mut Reader<'_, '_>) -> WarcTable {
+    pub(super) fn read(reader: &mut TableReader<'_, '_>) -> WarcTable {
         let usual = WarcTable::default();
         WarcTable {
             prefix: reader.parsed("prefix", file_name_start).unwrap_or(usual.prefix),
@@ -77,7 +77,7 @@ impl WarcTable {
 
 impl ArchiveTable {
     /// A later format is refused before this is called.
-    pub(super) fn read(reader: &mut Reader<'_, '_>) -> ArchiveTable {
+    pub(super) fn read(reader: &mut TableReader<'_, '_>) -> ArchiveTable {
         let usual = ArchiveTable::default();
         ArchiveTable {
             format: reader.whole("format", 1..=i64::from(FORMAT)).unwrap_or(usual.format),

@@ -8,8 +8,8 @@ use perennial_core::politeness::PolitenessConfig;
 use perennial_core::schedule::Budget;
 use perennial_core::time::Span;
 
-use super::reader::Reader;
-use crate::fetch::{Limits, Proxy};
+use super::reader::TableReader;
+use crate::fetch::{FetchLimits, Proxy};
 
 /// The period of a budget that names none.
 const HOUR: Span = Span::from_hours(1);
@@ -18,7 +18,7 @@ const MOST: i64 = u32::MAX as i64;
 /// `[crawl]`: politeness and limits.
 #[derive(Debug, Clone)]
 pub struct CrawlTable {
-    /// An address or a web page where site owners reach the one who crawls.
+    /// An e-mail address or a web page where site owners can reach the operator.
     pub contact: String,
     /// Replaces the whole User-Agent; robots.txt is read for its first word.
     pub user_agent: Option<String>,
@@ -32,16 +32,16 @@ pub struct CrawlTable {
     pub requisites: bool,
     /// A requisite that was captured less than this ago is not fetched again.
     pub requisite_span: Span,
-    /// All requests go through it.
+    /// The HTTP proxy of all requests.
     pub proxy: Option<Proxy>,
-    /// A PEM file of certificates to trust beside those that browsers trust; from the archive's folder.
+    /// A PEM file of further certificates to trust; relative to the archive's folder.
     pub tls_roots: Option<PathBuf>,
-    /// Longest time that the browser gets for one page.
+    /// Time limit of the browser for one page.
     pub browser_timeout: Duration,
     /// Fetches at a time over all hosts.
     pub max_workers: usize,
     /// Bounds of one exchange.
-    pub limits: Limits,
+    pub limits: FetchLimits,
     /// Pauses between two fetches of a host.
     pub politeness: PolitenessConfig,
     /// Attempts at one page before `--once` gives it up.
@@ -52,18 +52,18 @@ pub struct CrawlTable {
     pub max_redirects: u32,
     /// Links followed from a seed when its own `depth` says nothing.
     pub max_depth: u32,
-    /// Pages of one host whose addresses differ only in numbers and values.
+    /// The most pages of one host whose addresses differ only in numbers and values.
     pub max_pages_per_shape: u32,
-    /// What may be spent on all sites together.
+    /// The budget of all sites together.
     pub allowance: Allowance,
 }
 
-/// What may be spent.
+/// A budget of visits and bytes.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct Allowance {
-    /// Visits of pages.
+    /// Visits of pages in a period.
     pub visits: Option<Budget>,
-    /// Bytes of bodies, of requisites too.
+    /// Bytes of bodies in a day, those of requisites included.
     pub bytes_per_day: Option<u64>,
 }
 
@@ -81,7 +81,7 @@ impl Default for CrawlTable {
             tls_roots: None,
             browser_timeout: Duration::from_secs(30),
             max_workers: 64,
-            limits: Limits::default(),
+            limits: FetchLimits::default(),
             politeness: PolitenessConfig::default(),
             max_tries: 3,
             max_wait: Span::from_secs(600),
@@ -94,7 +94,7 @@ impl Default for CrawlTable {
 }
 
 impl CrawlTable {
-    /// How the crawler introduces itself: name, version and whom to write to.
+    /// The User-Agent field: name, version and contact.
     pub fn user_agent(&self) -> String {
         match &self.user_agent {
             Some(own) => own.clone(),
@@ -103,7 +103,7 @@ impl CrawlTable {
         }
     }
 
-    pub(super) fn read(reader: &mut Reader<'_, '_>) -> CrawlTable {
+    pub(super) fn read(reader: &mut TableReader<'_, '_>) -> CrawlTable {
         let usual = CrawlTable::default();
         CrawlTable {
             contact: reader.text("contact").unwrap_or(usual.contact),
@@ -133,7 +133,7 @@ impl CrawlTable {
 
 impl Allowance {
     /// The keys that `[crawl]` and `[[site]]` share.
-    pub(super) fn read(reader: &mut Reader<'_, '_>) -> Allowance {
+    pub(super) fn read(reader: &mut TableReader<'_, '_>) -> Allowance {
         Allowance {
             visits: reader
                 .parsed("budget", |text| parse_budget(text, HOUR).map_err(|error| error.to_string())),
@@ -142,10 +142,10 @@ impl Allowance {
     }
 }
 
-fn read_limits(reader: &mut Reader<'_, '_>) -> Limits {
-    let usual = Limits::default();
+fn read_limits(reader: &mut TableReader<'_, '_>) -> FetchLimits {
+    let usual = FetchLimits::default();
     let max_head = reader.bytes("max_head_bytes").and_then(|bytes| usize::try_from(bytes).ok());
-    Limits {
+    FetchLimits {
         max_body_bytes: reader.bytes("max_body_bytes").unwrap_or(usual.max_body_bytes),
         max_head_bytes: max_head.unwrap_or(usual.max_head_bytes),
         connect_timeout: reader.timeout("connect_timeout_secs", usual.connect_timeout),
@@ -159,7 +159,7 @@ fn read_limits(reader: &mut Reader<'_, '_>) -> Limits {
     }
 }
 
-fn read_politeness(reader: &mut Reader<'_, '_>) -> PolitenessConfig {
+fn read_politeness(reader: &mut TableReader<'_, '_>) -> PolitenessConfig {
     let usual = PolitenessConfig::default();
     let read = PolitenessConfig {
         factor: reader.number("delay_factor", 0.0..=1e6).unwrap_or(usual.factor),
@@ -175,7 +175,7 @@ fn read_politeness(reader: &mut Reader<'_, '_>) -> PolitenessConfig {
 }
 
 /// The second must not be below the first. The one that is written is named; of two, the second.
-fn in_order(reader: &mut Reader<'_, '_>, least: (&'static str, Span), most: (&'static str, Span)) {
+fn in_order(reader: &mut TableReader<'_, '_>, least: (&'static str, Span), most: (&'static str, Span)) {
     if least.1 <= most.1 {
         return;
     }

@@ -1,7 +1,7 @@
-//! `perennial.toml` -> typed tables: what the user decides. The file is read and checked once, when an archive is opened.
+//! `perennial.toml` -> typed tables. The file is read and checked once, when an archive is opened.
 //!
-//! A key that no table knows and a value that a key cannot have are mistakes. All mistakes of a file are told at once, each
-//! with its line. A file of a later format is refused before anything else is read in it (docs/archive-format.md).
+//! An unknown key and a value that a key cannot have are mistakes. All mistakes of a file are printed together, each with its
+//! line. A file of a later format is refused before anything else is read in it (docs/archive-format.md).
 //!
 //! | file | what becomes what |
 //! |---|---|
@@ -26,7 +26,7 @@ use crate::disk::write_whole;
 pub use archive::{ArchiveTable, Codec, FORMAT, WarcTable};
 pub use crawl::{Allowance, CrawlTable};
 pub use reader::Mistakes;
-use reader::{Key, Notes, Reader};
+use reader::{Key, Notes, TableReader};
 pub use site::{Keep, Parts, Renderer, Seed, Seeds, follow, unfollow};
 
 /// What `perennial init` writes.
@@ -35,7 +35,7 @@ pub const TEMPLATE: &str = include_str!("template.toml");
 /// What messages call the file as a whole.
 const FILE: &str = "perennial.toml";
 
-/// Everything that `perennial.toml` says.
+/// The contents of `perennial.toml`.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     /// `[archive]`
@@ -67,7 +67,7 @@ impl Settings {
         }
     }
 
-    fn read(reader: &mut Reader<'_, '_>) -> Settings {
+    fn read(reader: &mut TableReader<'_, '_>) -> Settings {
         let archive = reader.table("archive", "[archive]", ArchiveTable::read);
         let warc = reader.table("warc", "[warc]", WarcTable::read);
         let crawl = reader.table("crawl", "[crawl]", CrawlTable::read);
@@ -76,7 +76,7 @@ impl Settings {
     }
 }
 
-/// A later version may know keys that this one does not: its file is not checked, and its archive not touched.
+/// A later format may have keys that this program does not know, so its file is refused before it is checked.
 fn refuse_later_format(path: &Path, root: &Table) -> anyhow::Result<()> {
     let format = root.get("archive").and_then(|archive| archive.get("format")?.as_integer());
     match format {
@@ -97,8 +97,8 @@ fn known_keys() -> BTreeSet<Key> {
     notes.into_keys()
 }
 
-/// Changes the file: comments and order stay. What would be a mistake afterwards is refused, and the file is replaced whole
-/// or not at all.
+/// Changes the file and keeps its comments and order. A change that would make a mistake is refused. The file is replaced
+/// as a whole or not at all.
 pub fn edit(path: &Path, change: impl FnOnce(&mut DocumentMut) -> anyhow::Result<()>) -> anyhow::Result<()> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut document: DocumentMut = text.parse().map_err(|error| Mistakes::of_syntax(path, &text, &error))?;
@@ -108,7 +108,7 @@ pub fn edit(path: &Path, change: impl FnOnce(&mut DocumentMut) -> anyhow::Result
     write_whole(path, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// The choice of that name; an error names all there are.
+/// The choice of that name; the error names all choices.
 fn one_of<T: Copy>(text: &str, choices: &[(&'static str, T)]) -> Result<T, String> {
     match choices.iter().find(|(name, _)| *name == text) {
         Some((_, choice)) => Ok(*choice),

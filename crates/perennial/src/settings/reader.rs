@@ -95,9 +95,9 @@ impl<'a> Notes<'a> {
         name: &'static str,
         table: Option<&'a dyn TableLike>,
         span: Option<Range<usize>>,
-        read: impl FnOnce(&mut Reader<'_, 'a>) -> T,
+        read: impl FnOnce(&mut TableReader<'_, 'a>) -> T,
     ) -> T {
-        let mut reader = Reader { table, span, notes: self, asked: Vec::new() };
+        let mut reader = TableReader { table, span, notes: self, asked: Vec::new() };
         let value = read(&mut reader);
         let asked = reader.asked;
         for (key, item) in table.into_iter().flat_map(|table| table.iter()) {
@@ -192,7 +192,7 @@ fn distance(before: &str, after: &str) -> usize {
 
 /// Reads one table, key by key. A key that is not there gives the default, and so does one whose value is wrong, because
 /// then the file is refused as a whole.
-pub(super) struct Reader<'n, 'a> {
+pub(super) struct TableReader<'n, 'a> {
     table: Option<&'a dyn TableLike>,
     /// Where the table begins.
     span: Option<Range<usize>>,
@@ -200,7 +200,7 @@ pub(super) struct Reader<'n, 'a> {
     asked: Vec<&'static str>,
 }
 
-impl<'a> Reader<'_, 'a> {
+impl<'a> TableReader<'_, 'a> {
     fn item(&mut self, key: &'static str) -> Option<&'a Item> {
         self.asked.push(key);
         self.table?.get(key)
@@ -260,7 +260,7 @@ impl<'a> Reader<'_, 'a> {
         self.value(key, cure, |item| number_of(item).filter(|number| range.contains(number)))
     }
 
-    /// A length of time in units of so many seconds.
+    /// A length of time in units of `unit_secs`.
     pub(super) fn span(&mut self, key: &'static str, unit_secs: f64, default: Span) -> Span {
         let number = self.number(key, 0.0..=MAX_SECS / unit_secs);
         number.map_or(default, |number| Span::from_millis((number * unit_secs * 1000.0) as i64))
@@ -321,7 +321,7 @@ impl<'a> Reader<'_, 'a> {
         &mut self,
         key: &'static str,
         name: &'static str,
-        read: impl FnOnce(&mut Reader<'_, 'a>) -> T,
+        read: impl FnOnce(&mut TableReader<'_, 'a>) -> T,
     ) -> T {
         let item = self.item(key);
         let table = item.and_then(Item::as_table_like);
@@ -338,7 +338,7 @@ impl<'a> Reader<'_, 'a> {
         &mut self,
         key: &'static str,
         name: &'static str,
-        mut read: impl FnMut(&mut Reader<'_, 'a>) -> Option<T>,
+        mut read: impl FnMut(&mut TableReader<'_, 'a>) -> Option<T>,
     ) -> Vec<T> {
         let Some(item) = self.item(key) else { return Vec::new() };
         let tables: Option<Vec<(&'a dyn TableLike, _)>> = match item {

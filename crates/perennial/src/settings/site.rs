@@ -18,7 +18,7 @@ use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 use url::Url;
 
 use super::crawl::Allowance;
-use super::reader::Reader;
+use super::reader::TableReader;
 use super::{edit, one_of};
 
 /// Share of a page's importance that its pinned blocks have together.
@@ -30,38 +30,38 @@ const MAX_DEPTH: i64 = u32::MAX as i64;
 /// `[[site]]`: where to start, what belongs to it, and how it is treated.
 #[derive(Debug, Clone)]
 pub struct Seed {
-    /// What belongs to it.
+    /// Which addresses belong to it.
     pub scope: Scope,
-    /// Links followed from it, where the user says so; else `[crawl]` decides.
+    /// `depth` of the site; `None`: `max_depth` of `[crawl]`.
     pub depth: Option<u32>,
-    /// How much it matters beside other sites.
+    /// Importance relative to other sites.
     pub weight: f64,
-    /// The clock of the zone by whose days it publishes.
+    /// The clock of its time zone.
     pub clock: Option<Arc<LocalClock>>,
-    /// What draws its pages.
+    /// What renders its pages.
     pub renderer: Renderer,
     /// Whether its host may have a private or loopback address.
     pub allow_private: bool,
-    /// What may be spent on it.
+    /// The budget of its pages.
     pub allowance: Allowance,
-    /// Which versions are stored with their bytes.
+    /// Which versions are stored in full.
     pub keep: Keep,
-    /// Which parts of its pages count, and which do not.
+    /// Pinned and ignored parts of its pages.
     pub parts: Parts,
 }
 
-/// Parts of a site's pages that the user treats apart, found by CSS selectors.
+/// Pinned and ignored parts of a site's pages, by CSS selectors.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Parts {
     pin: Vec<Selector>,
     ignore: Vec<Selector>,
-    /// How pages are cut; `None` where no part is named.
+    /// How pages are segmented; `None` where no part is named.
     config: Option<SegmentConfig>,
 }
 
 impl Parts {
     /// Blocks that stand mostly inside a match of `pin` have, all together, [`PINNED_SHARE`] of their page's importance.
-    /// What matches `ignore` is not looked at.
+    /// What matches `ignore` is left out of the tree.
     pub fn new(pin: Vec<Selector>, ignore: Vec<Selector>) -> Parts {
         let all = pin.iter().cloned().reduce(|all, selector| all.or(&selector));
         let config = SegmentConfig {
@@ -74,7 +74,7 @@ impl Parts {
     }
 }
 
-/// What draws the pages of a site.
+/// What renders the pages of a site.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Renderer {
     /// A browser where a page is empty without its scripts, else the embedded engine.
@@ -91,13 +91,13 @@ impl Renderer {
         [("auto", Renderer::Auto), ("layout", Renderer::Layout), ("chromium", Renderer::Chromium)];
 }
 
-/// Which versions of a page are stored with their bytes.
+/// Which versions of a page are stored in full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Keep {
-    /// All of them.
+    /// Every version.
     #[default]
     All,
-    /// Those worth indexing; of the others what changed.
+    /// Those worth indexing; of the others only the delta.
     Important,
 }
 
@@ -177,14 +177,14 @@ pub fn parse_zone(text: &str) -> Result<Arc<LocalClock>, String> {
     LocalClock::of_zone(text).map(Arc::new).map_err(|error| error.to_string())
 }
 
-/// How much a site matters beside others.
+/// Parses the weight of a site.
 pub fn parse_weight(text: &str) -> Result<f64, String> {
     let weight = text.parse().ok().filter(|weight| WEIGHTS.contains(weight));
     weight.ok_or_else(|| format!("write a number from {} to {}", WEIGHTS.start(), WEIGHTS.end()))
 }
 
 impl Seed {
-    /// A whole host by the default rules.
+    /// A seed of a whole host with default settings.
     pub fn of_host(url: Url) -> Seed {
         let (include, exclude) = (Vec::new(), Vec::new());
         Seed {
@@ -200,8 +200,8 @@ impl Seed {
         }
     }
 
-    /// `None`: its address is missing or wrong, and that is noted.
-    fn read(reader: &mut Reader<'_, '_>, max_depth: u32, zones: &mut Zones) -> Option<Seed> {
+    /// `None`: its address is missing or wrong, which is noted as a mistake.
+    fn read(reader: &mut TableReader<'_, '_>, max_depth: u32, zones: &mut Zones) -> Option<Seed> {
         if !reader.has("url") {
             reader.lacks("[[site]] needs a url, such as url = \"https://example.org/\"");
         }
@@ -235,7 +235,7 @@ impl Seed {
 
 /// A seed as data, with the keys of perennial.toml.
 #[derive(Serialize)]
-struct Row<'a> {
+struct SeedRow<'a> {
     url: &'a str,
     scope: &'static str,
     include: Vec<&'a str>,
@@ -254,7 +254,7 @@ struct Row<'a> {
 
 impl Serialize for Seed {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        Row {
+        SeedRow {
             url: self.scope.seed.as_str(),
             scope: self.scope.kind.name(),
             include: self.scope.include.iter().map(Regex::as_str).collect(),
@@ -283,9 +283,9 @@ pub struct Seeds {
     all: Vec<Seed>,
     /// The first seed with exactly this address.
     by_url: HashMap<Url, usize>,
-    /// Seeds that reach further than themselves, by host without `www.`; ascending.
+    /// Seeds with scope prefix or host, by host without `www.`; ascending.
     by_host: HashMap<String, Vec<usize>>,
-    /// Seeds that reach into hosts below theirs; ascending.
+    /// Seeds with scope domain, by host without `www.`; ascending.
     by_domain: HashMap<String, Vec<usize>>,
     numbers: Vec<i64>,
     by_number: HashMap<i64, usize>,
@@ -295,7 +295,7 @@ pub struct Seeds {
 
 impl Seeds {
     /// Every `[[site]]` of the file.
-    pub(super) fn read(reader: &mut Reader<'_, '_>, max_depth: u32) -> Seeds {
+    pub(super) fn read(reader: &mut TableReader<'_, '_>, max_depth: u32) -> Seeds {
         let (mut zones, mut known) = (Zones::default(), HashSet::new());
         let all = reader.tables("site", "[[site]]", |reader| {
             let seed = Seed::read(reader, max_depth, &mut zones)?;
@@ -330,7 +330,7 @@ impl Seeds {
         Seeds { numbers, by_number, ..self }
     }
 
-    /// All of them.
+    /// All seeds.
     pub fn iter(&self) -> std::slice::Iter<'_, Seed> {
         self.all.iter()
     }
@@ -368,8 +368,8 @@ impl Seeds {
         self.numbers.get(self.first_with(url, depth)?).copied()
     }
 
-    /// The seed whose rules hold for a page, however it was found: of those that it belongs to, the one whose address
-    /// begins most like the page's.
+    /// The seed whose settings apply to a page, however the page was found: of the seeds that it belongs to, the one whose
+    /// address shares the longest prefix with the page's.
     pub fn of_page(&self, url: &Url) -> Option<&Seed> {
         if let Some(seed) = self.with_url(url) {
             return Some(seed);
@@ -383,7 +383,7 @@ impl Seeds {
         self.all.get(owners.max_by_key(n_alike)?)
     }
 
-    /// How the user wants a page to be cut into blocks; `None`: as usual.
+    /// How a page is segmented by `pin` and `ignore` of its site; `None`: with the default configuration.
     pub fn segment_config(&self, url: &str) -> Option<&SegmentConfig> {
         let url = Url::parse(url).ok().filter(|_| self.has_parts)?;
         self.of_page(&url)?.parts.config.as_ref()
@@ -475,7 +475,7 @@ fn to_toml(seed: &Seed) -> Table {
             table[key] = item;
         }
     };
-    let patterns = |rules: &[Regex]| list(rules.iter().map(Regex::as_str));
+    let patterns = |patterns: &[Regex]| list(patterns.iter().map(Regex::as_str));
     put("url", Some(value(seed.scope.seed.as_str())));
     put("scope", Some(value(seed.scope.kind.name())));
     put("include", patterns(&seed.scope.include));

@@ -1,8 +1,8 @@
-//! What the crawl remembers of every address between visits <-> the tables `crawl_pages`, `crawl_seeds`, `crawl_hosts`,
+//! The frontier (the state of every address between visits) <-> the tables `crawl_pages`, `crawl_seeds`, `crawl_hosts`,
 //! `crawl_passes`.
 //!
-//! All writes happen inside the transaction that commits the captures they speak of, so a page counts as
-//! visited exactly when its capture is safe.
+//! A visit is written in the transaction that commits its captures, so a page counts as visited exactly when its capture
+//! is committed.
 
 use std::collections::HashMap;
 
@@ -16,20 +16,20 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use super::{Commit, Store};
 
-/// What an address is to the crawl.
+/// What the crawl fetches an address as.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PageKind {
-    /// Visited again and again, read for links.
+    /// A page: visited again and again, and its links are followed.
     Page,
-    /// A style sheet, an image: captured with the pages that need it.
+    /// A stylesheet, image, font or script: captured with the pages that need it.
     Requisite,
-    /// Read for addresses.
+    /// A sitemap: its addresses are followed.
     Sitemap,
 }
 
 impl PageKind {
-    /// The number in the state file; of an address that is several the least counts.
+    /// The number in the state file. Of an address with several kinds the least is stored.
     pub(super) fn code(self) -> i64 {
         self as i64
     }
@@ -47,13 +47,13 @@ impl PageKind {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ending {
-    /// Another content than before.
+    /// The content differed from that before, or was the first.
     Changed,
-    /// The same content.
+    /// The content was the same.
     Unchanged,
-    /// Nothing that counts came back.
+    /// No answer came, or one that counts as a failure.
     Failed,
-    /// It is not there, or may not be fetched.
+    /// The page is gone or may not be fetched.
     Gone,
 }
 
@@ -69,16 +69,16 @@ impl Ending {
     }
 }
 
-/// An address on its way to being visited.
+/// Everything that a visit of an address needs.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// Its number.
     pub page: PageId,
     /// Its host's number.
     pub site: SiteId,
-    /// Where it is.
+    /// Its URL.
     pub url: String,
-    /// What it is.
+    /// What the crawl fetches it as.
     pub kind: PageKind,
     /// Number of its seed in `crawl_seeds`.
     pub seed: i64,
@@ -86,17 +86,17 @@ pub struct Target {
     pub depth: u32,
     /// Redirects that led here in a row.
     pub n_redirects: u32,
-    /// The last visit that ended.
+    /// When the last visit ended.
     pub visited: Option<Timestamp>,
     /// Visits that failed in a row.
     pub n_failures: u16,
-    /// Payload of the last full answer.
+    /// Payload digest of the last full answer.
     pub digest: Option<String>,
-    /// What tells the last answer from another, where that is not the digest.
+    /// Identity of the last answer, where that is not the digest.
     pub identity: Option<String>,
-    /// Sent with the last full answer.
+    /// Validators of the last full answer.
     pub validators: Validators,
-    /// What they are worth.
+    /// The trust in them.
     pub trust: ValidatorTrust,
 }
 
@@ -121,24 +121,24 @@ impl Target {
     }
 }
 
-/// An address that the crawl knows, as it is loaded at the start.
+/// An address of the frontier, as it is loaded at the start of a crawl.
 #[derive(Clone, Debug)]
 pub struct FrontierPage {
     /// Its number.
     pub page: PageId,
     /// Its host's number.
     pub site: SiteId,
-    /// Where it is.
+    /// Its URL.
     pub url: String,
-    /// What it is.
+    /// What the crawl fetches it as.
     pub kind: PageKind,
     /// Number of its seed in `crawl_seeds`.
     pub seed: i64,
     /// Links from the seed.
     pub depth: u32,
-    /// The last visit that ended.
+    /// When the last visit ended.
     pub visited: Option<Timestamp>,
-    /// How.
+    /// How the last visit ended.
     pub ending: Option<Ending>,
     /// Visits that failed in a row.
     pub n_failures: u16,
@@ -147,28 +147,28 @@ pub struct FrontierPage {
 /// What a visit changes in its row.
 #[derive(Clone, Debug)]
 pub struct Visited {
-    /// Whose.
+    /// The page that was visited.
     pub page: PageId,
-    /// When it ended.
+    /// When the visit ended.
     pub at: Timestamp,
-    /// How.
+    /// How the visit ended.
     pub ending: Ending,
     /// Failures in a row, this one included.
     pub n_failures: u16,
-    /// Payload and validators of a full answer; None leaves what is there.
+    /// Payload digest and validators of a full answer; `None` keeps those of the answer before.
     pub answer: Option<(String, Validators)>,
-    /// What tells the answer from another; None leaves what is there.
+    /// Identity of the answer; `None` keeps that of the answer before.
     pub identity: Option<String>,
-    /// What the validators are worth now.
+    /// The trust in the validators.
     pub trust: ValidatorTrust,
 }
 
 /// An address that a document led to.
 #[derive(Clone, Debug)]
 pub struct Discovery {
-    /// Canonical.
+    /// Its canonical URL.
     pub url: String,
-    /// What it is.
+    /// What the crawl fetches it as.
     pub kind: PageKind,
     /// Number of its seed in `crawl_seeds`.
     pub seed: i64,
@@ -176,12 +176,12 @@ pub struct Discovery {
     pub depth: u32,
     /// Redirects that led here in a row.
     pub n_redirects: u32,
-    /// When a sitemap says that it changed.
+    /// When it changed according to a sitemap.
     pub changed: Option<Timestamp>,
 }
 
 impl Commit<'_> {
-    /// Numbers of the seeds, given out once.
+    /// The numbers of the seeds. A new seed gets the next number; a seed keeps its number.
     pub fn seed_numbers(&self, urls: &[String]) -> anyhow::Result<Vec<i64>> {
         let mut put = self.transaction.prepare_cached(
             "INSERT INTO crawl_seeds (url) VALUES (?1) ON CONFLICT (url) DO UPDATE SET url = url RETURNING id",
@@ -219,7 +219,7 @@ impl Commit<'_> {
         Ok(())
     }
 
-    /// Writes down how a visit ended.
+    /// Stores how a visit ended.
     pub fn put_visited(&self, visited: &Visited) -> anyhow::Result<()> {
         let (digest, validators) = visited.answer.clone().unzip();
         let Validators { etag, last_modified } = validators.unwrap_or_default();
@@ -245,7 +245,7 @@ impl Commit<'_> {
         Ok(())
     }
 
-    /// Remembers when a host may be asked again.
+    /// Stores when the next fetch from a host may start.
     pub fn put_host(&self, site: SiteId, state: &HostState) -> anyhow::Result<()> {
         self.transaction
             .prepare_cached(
@@ -255,7 +255,7 @@ impl Commit<'_> {
         Ok(())
     }
 
-    /// Begins a pass over everything (`--once`), or goes on with one that did not end. Gives its number and start.
+    /// Begins a pass over everything (`--once`), or continues one that did not end. Gives its number and start.
     pub fn begin_pass(&self, now: Timestamp) -> anyhow::Result<(i64, Timestamp)> {
         let open = self
             .transaction
@@ -279,7 +279,7 @@ impl Commit<'_> {
         Ok(())
     }
 
-    /// Whether a page had a visit that ended.
+    /// Whether a visit of the page has ended.
     pub fn was_visited(&self, page: PageId) -> anyhow::Result<bool> {
         let visited: Option<Option<i64>> = self
             .transaction
@@ -290,17 +290,17 @@ impl Commit<'_> {
     }
 }
 
-/// An address that was captured and that the frontier does not know.
+/// A captured address that is not in the frontier.
 #[derive(Clone, Debug)]
 pub struct CapturedAddress {
-    /// Where it is.
+    /// Its URL.
     pub url: String,
     /// What it was captured as.
     pub kind: PageKind,
 }
 
 impl Store {
-    /// Captured addresses that the frontier does not know, in order of their numbers.
+    /// Captured addresses that are not in the frontier, in order of their numbers.
     pub fn captured_outside_frontier(&self) -> anyhow::Result<Vec<CapturedAddress>> {
         let mut statement = self.connection().prepare(
             "SELECT p.url, p.kind FROM pages p LEFT JOIN crawl_pages f ON f.page = p.id
@@ -312,7 +312,7 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// All hosts that must still be left in peace.
+    /// The states of all hosts that had troubles.
     pub fn host_states(&self) -> anyhow::Result<HashMap<SiteId, HostState>> {
         let mut statement =
             self.connection().prepare("SELECT site, ready_at, n_troubles FROM crawl_hosts")?;
@@ -323,7 +323,7 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// Everything needed to visit a page; None when it is no longer known.
+    /// Everything that a visit of a page needs; `None` when the frontier has no such page.
     pub fn target(&self, page: PageId) -> anyhow::Result<Option<Target>> {
         self.connection()
             .prepare_cached(
@@ -336,7 +336,7 @@ impl Store {
             .context("cannot read the crawl's state")
     }
 
-    /// Calls `each` with every address that the crawl knows, in the order in which they were found.
+    /// Calls `each` with every address of the frontier, in the order in which they were found.
     pub fn each_frontier_page(&self, mut each: impl FnMut(FrontierPage)) -> anyhow::Result<()> {
         let mut statement = self.connection().prepare(
             "SELECT c.page, p.site, p.url, c.kind, c.seed, c.depth, c.visited, c.ending, c.n_failures
@@ -359,17 +359,17 @@ impl Store {
         Ok(())
     }
 
-    /// The latest visit of all: where a virtual clock goes on.
+    /// When the latest visit of all pages ended. A virtual clock continues there.
     pub fn last_visit(&self) -> anyhow::Result<Option<Timestamp>> {
         self.time_of("SELECT max(visited) FROM crawl_pages")
     }
 
-    /// The first capture of all: where what can be learned begins.
+    /// When the first capture of all pages was made.
     pub fn first_capture(&self) -> anyhow::Result<Option<Timestamp>> {
         self.time_of("SELECT min(first_seen) FROM pages")
     }
 
-    /// The last capture of all.
+    /// When the last capture of all pages was made.
     pub fn last_capture(&self) -> anyhow::Result<Option<Timestamp>> {
         self.time_of("SELECT max(last_seen) FROM pages")
     }
@@ -379,7 +379,7 @@ impl Store {
         Ok(millis.map(Timestamp::from_millis))
     }
 
-    /// The numbers of all seeds that ever were, by address.
+    /// The numbers of all seeds by address, also of those that are no longer followed.
     pub fn seeds(&self) -> anyhow::Result<HashMap<String, i64>> {
         let mut statement = self.connection().prepare("SELECT url, id FROM crawl_seeds")?;
         let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;

@@ -1,8 +1,8 @@
 //! Rows of captures -> sites, pages, captures, versions, links, in one transaction.
 //!
-//! Writer, recovery, import and rebuild all come through [`Store::commit`], so the state that a crawl made
-//! step by step and the state that a rebuild makes from its WARC files are the same. The order in which
-//! captures come must not matter: every column is a minimum, a maximum, a sum or belongs to the latest time.
+//! Writer, recovery, import and rebuild all use [`Store::commit`], so a rebuild from the WARC files gives the state that a
+//! crawl made step by step. The order of captures does not matter: every column is a minimum, a maximum, a sum or belongs to
+//! the latest time.
 
 use std::collections::HashMap;
 
@@ -46,16 +46,16 @@ impl Kind {
     }
 }
 
-/// One capture on its way into the state.
+/// One capture, as it is stored.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CaptureRow {
-    /// As the record has it.
+    /// The URL of the record.
     pub url: String,
     /// Key of the index.
     pub surt: String,
-    /// Whole seconds, as the record has it.
+    /// The date of the record, in whole seconds.
     pub time: Timestamp,
-    /// Which kind of record.
+    /// The kind of record.
     pub kind: Kind,
     /// HTTP status, if there was HTTP.
     pub status: Option<u16>,
@@ -65,22 +65,21 @@ pub struct CaptureRow {
     pub digest: String,
     /// What kind of answer it is; `None` when it is no look at a page.
     pub answer: Option<AnswerKind>,
-    /// What tells the answer from another, where that is not the digest: where a redirect leads, the digest of a payload
-    /// that was left out.
+    /// Identity of the answer, where that is not the digest: the target of a redirect, or the digest of a payload that was
+    /// left out.
     pub identity: Option<String>,
-    /// What the address was fetched as, if that is known.
+    /// What the crawl fetched the address as, if the record says so.
     pub purpose: Option<PageKind>,
     /// Where the record begins in its file.
     pub offset: u64,
     /// Bytes of the record in its file.
     pub length: u64,
-    /// Where the exchange begins: the record with the request and metadata beside it.
+    /// Where the exchange begins: the record with its request and metadata.
     pub group_offset: u64,
     /// Bytes of the exchange.
     pub group_length: u64,
     /// Addresses that the page links to with their index keys; `None` when it is no HTML or the payload is
-    /// elsewhere. The keys come with them because making them is work for many cores, and the state has one
-    /// writer.
+    /// elsewhere. The keys are made before, on many threads, because the state has one writer.
     pub links: Option<Vec<LinkTarget>>,
 }
 
@@ -93,21 +92,21 @@ pub struct LinkTarget {
     pub surt: String,
 }
 
-/// How a WARC file came to be here.
+/// How a WARC file came into the archive.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileState {
-    /// We are writing it; on disk it has the suffix `.open`.
+    /// This program writes it; on disk it has the suffix `.open`.
     Open,
-    /// We wrote it.
+    /// This program wrote it.
     Closed,
     /// Another tool wrote it.
     Imported,
 }
 
 impl FileState {
-    /// The word in the state file.
-    pub fn word(self) -> &'static str {
+    /// The name in the state file.
+    pub fn name(self) -> &'static str {
         match self {
             FileState::Open => "open",
             FileState::Closed => "closed",
@@ -115,9 +114,9 @@ impl FileState {
         }
     }
 
-    /// From the word in the state file.
-    pub fn from_word(word: &str) -> FileState {
-        match word {
+    /// From the name in the state file.
+    pub fn from_name(name: &str) -> FileState {
+        match name {
             "open" => FileState::Open,
             "imported" => FileState::Imported,
             _ => FileState::Closed,
@@ -130,7 +129,7 @@ impl FileState {
 pub struct FileRow {
     /// Its name in `warc/`, without `.open`.
     pub name: String,
-    /// How it came to be.
+    /// How it came into the archive.
     pub state: FileState,
     /// Bytes whose captures are in the state.
     pub committed_bytes: u64,
@@ -148,12 +147,12 @@ pub struct Ingested {
 }
 
 impl Store {
-    /// Takes the captures of one file into the state and notes how far the file is committed: all or nothing.
+    /// Stores captures of one file and how far the file is committed, in one transaction.
     pub fn commit(&mut self, file: &FileRow, rows: &[CaptureRow]) -> anyhow::Result<Ingested> {
         self.commit_with(file, rows, |_| Ok(()))
     }
 
-    /// As [`Store::commit`], with more to write in the same transaction: what the crawl and the analysis learned.
+    /// As [`Store::commit`]; `also` writes results of the crawl and the analysis in the same transaction.
     pub fn commit_with(
         &mut self,
         file: &FileRow,
@@ -174,7 +173,7 @@ impl Store {
         })
     }
 
-    /// One transaction: all that `work` writes is there afterwards, or nothing of it.
+    /// Runs `work` in one transaction: all that it writes is stored, or nothing.
     pub fn write<T>(&mut self, work: impl FnOnce(&mut Commit<'_>) -> anyhow::Result<T>) -> anyhow::Result<T> {
         let transaction = self.connection_mut().transaction()?;
         let done = work(&mut Commit::new(&transaction))?;
@@ -182,13 +181,13 @@ impl Store {
         Ok(done)
     }
 
-    /// Forgets a file that no capture is in.
+    /// Removes a file without captures from the state.
     pub fn forget_file(&mut self, name: &str) -> anyhow::Result<()> {
         self.connection().execute("DELETE FROM files WHERE name = ?1", [name])?;
         Ok(())
     }
 
-    /// The number of a page, given out now if the address was never seen.
+    /// The number of a page; a new address gets the next number.
     pub fn page_id(&mut self, url: &str, surt: &str) -> anyhow::Result<PageId> {
         self.write(|commit| Ok(PageId(commit.page(url, surt)?)))
     }
@@ -202,21 +201,21 @@ fn put_file(transaction: &Transaction<'_>, file: &FileRow) -> rusqlite::Result<i
              RETURNING id",
         )?
         .query_row(
-            params![file.name, file.state.word(), file.committed_bytes as i64, file.source_digest],
+            params![file.name, file.state.name(), file.committed_bytes as i64, file.source_digest],
             |row| row.get(0),
         )
 }
 
-/// A transaction that is being filled. Captures are written here, the frontier in `frontier`, spending in `spent`, lessons
+/// An open transaction. Captures are written here, the frontier in `frontier`, spending in `spent`, lessons
 /// in `lessons`.
 pub struct Commit<'t> {
     pub(super) transaction: &'t Transaction<'t>,
-    /// Numbers met in this transaction: neighbours link to the same pages again and again.
+    /// Numbers that were looked up in this transaction: pages of one site link to the same pages again and again.
     pages: HashMap<String, u32>,
     sites: HashMap<String, u32>,
 }
 
-/// Bound of the two maps above; beyond it they begin anew.
+/// Bound of the two maps above; a map beyond it is emptied.
 const MAX_REMEMBERED: usize = 100_000;
 
 impl<'t> Commit<'t> {
@@ -224,7 +223,7 @@ impl<'t> Commit<'t> {
         Commit { transaction, pages: HashMap::new(), sites: HashMap::new() }
     }
 
-    /// The numbers of a page and its site, given out now if the address was never seen.
+    /// The numbers of a page and its site; a new address gets the next numbers.
     pub(super) fn page_and_site(&mut self, url: &str) -> anyhow::Result<(PageId, SiteId)> {
         let site = self.site(&site_of(url))?;
         let page = self.page(url, &perennial_core::surt::surt(url))?;

@@ -1,5 +1,4 @@
-//! What captures taught <-> the tables `lessons`, `trees` and `known`. All of it can be made again from the
-//! captures, so nothing here is the only copy of anything.
+//! Lessons <-> the tables `lessons`, `trees` and `known`. All of it can be computed again from the captures.
 
 use perennial_core::importance::Importance;
 use perennial_core::look::Seen;
@@ -10,10 +9,10 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::looks::PAGES;
 use super::{CAPTURE_COLUMNS, CAPTURE_TABLES, Capture, Commit, Store, read_capture};
 
-/// What decides which versions are worth indexing (docs/papers.md, Index threshold).
+/// The sums that decide which versions are worth indexing (docs/papers.md, Index threshold).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Worth {
-    /// The first look.
+    /// When the first look was.
     pub first: Timestamp,
     /// Importance seen since then.
     pub total: f64,
@@ -21,64 +20,77 @@ pub struct Worth {
     pub gathered: f64,
 }
 
+/// The version of a page that its last tree shows.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShownVersion {
+    /// What tells it from another: the digest of its payload.
+    pub identity: String,
+    /// The look at it that was laid out.
+    pub time: Timestamp,
+}
+
 /// What the next look at a page is compared with.
 #[derive(Clone, Debug)]
 pub struct KnownRow {
-    /// The last look.
+    /// When the last look was.
     pub time: Timestamp,
-    /// What tells its answer from another.
+    /// The identity of its answer.
     pub identity: String,
     /// The look whose tree is the last one, and that tree (Vi-XML, zstd); `None` where no look could be laid out.
     pub tree: Option<(Timestamp, Vec<u8>)>,
+    /// Which version that tree shows; `None` when a later one could not be laid out.
+    pub shown: Option<ShownVersion>,
     /// What earlier looks taught of the page's noise.
     pub noise: Vec<u8>,
-    /// What was seen so far.
+    /// The sums for the index threshold.
     pub worth: Worth,
 }
 
-/// What one look taught, as it is stored.
+/// A lesson, as it is stored.
 #[derive(Clone, Debug)]
 pub struct LessonRow {
-    /// Which page.
+    /// The page that was looked at.
     pub page: PageId,
     /// When it was captured.
     pub time: Timestamp,
-    /// The look that it was compared with.
+    /// When the look was that it was compared with.
     pub before: Option<Timestamp>,
     /// What it showed.
     pub seen: Seen,
-    /// How many operations the change has.
+    /// Number of operations of the change.
     pub n_operations: usize,
-    /// What changed (Vi-Delta, zstd); `None`: a reader sees no difference, or nobody can tell.
+    /// What changed (Vi-Delta, zstd); `None`: a reader sees no difference, or the look was not laid out.
     pub delta: Option<Vec<u8>>,
-    /// Whether search and "next important version" see it.
+    /// Whether the version is worth indexing.
     pub is_indexed: bool,
-    /// A tree (Vi-XML, zstd) that no earlier look showed.
+    /// The tree (Vi-XML, zstd), if it differs from the one before.
     pub tree: Option<Vec<u8>>,
-    /// The look whose tree is the last one.
+    /// When the look was whose tree is the last one.
     pub tree_time: Option<Timestamp>,
+    /// Which version that tree shows; `None` when a later one could not be laid out.
+    pub shown: Option<ShownVersion>,
     /// What tells its answer from another.
     pub identity: String,
-    /// What was learned of the page's noise.
+    /// The noise history, encoded.
     pub noise: Vec<u8>,
-    /// What was seen so far.
+    /// The sums for the index threshold.
     pub worth: Worth,
 }
 
-/// A change that can be shown: two looks that differ, and how.
+/// A change that can be shown: two looks at a page and the delta between them.
 #[derive(Clone, Debug)]
 pub struct ChangeRow {
-    /// Which page.
+    /// The page that changed.
     pub page: PageId,
     /// Its address.
     pub url: String,
-    /// The look that showed it.
+    /// When the look was that showed the change.
     pub time: Timestamp,
-    /// The look before.
+    /// When the look before was.
     pub before: Timestamp,
     /// What it showed.
     pub seen: Seen,
-    /// Vi-Delta, zstd.
+    /// The delta (Vi-Delta, zstd).
     pub delta: Vec<u8>,
 }
 
@@ -93,16 +105,16 @@ pub struct ChangeFilter<'a> {
     pub since: Option<Timestamp>,
     /// Before this instant.
     pub until: Option<Timestamp>,
-    /// How much the change matters at least.
+    /// The least importance.
     pub min_importance: f64,
 }
 
-/// Looks at pages that no lesson was drawn from.
+/// Looks at pages that have no lesson.
 const BACKLOG: &str = "FROM captures c JOIN pages p ON p.id = c.page
      LEFT JOIN lessons l ON l.page = c.page AND l.time = c.time
      WHERE l.page IS NULL AND c.answer IS NOT NULL AND c.answer < 4 AND";
 
-/// The number in the state file, and the importance beside it.
+/// The number in the state file, and the importance that is stored with it.
 fn code_of(seen: Seen) -> (i64, f64) {
     match seen {
         Seen::First => (0, 1.0),
@@ -127,7 +139,7 @@ pub(super) fn seen_of(code: i64, importance: f64) -> Seen {
 }
 
 impl Commit<'_> {
-    /// Writes a lesson down. Lessons of one page come in order of time.
+    /// Stores a lesson. Lessons of one page must come in order of time.
     pub fn put_lesson(&self, lesson: &LessonRow) -> anyhow::Result<()> {
         let (page, time) = (lesson.page.0, lesson.time.as_millis());
         let (seen, importance) = code_of(lesson.seen);
@@ -153,8 +165,9 @@ impl Commit<'_> {
         }
         self.transaction
             .prepare_cached(
-                "INSERT OR REPLACE INTO known (page, time, tree_time, identity, noise, first, total, gathered)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                "INSERT OR REPLACE INTO known (page, time, tree_time, identity, noise, first, total, gathered,
+                     shown_identity, shown_time)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             )?
             .execute(params![
                 page,
@@ -164,12 +177,14 @@ impl Commit<'_> {
                 lesson.noise,
                 lesson.worth.first.as_millis(),
                 lesson.worth.total,
-                lesson.worth.gathered
+                lesson.worth.gathered,
+                lesson.shown.as_ref().map(|shown| &shown.identity),
+                lesson.shown.as_ref().map(|shown| shown.time.as_millis())
             ])?;
         Ok(())
     }
 
-    /// Forgets what was learned of a page, because captures came that are older than what was analysed.
+    /// Deletes the lessons of a page, before they are made again from its first look on.
     pub fn forget_lessons(&self, page: PageId) -> anyhow::Result<()> {
         for table in ["lessons", "trees", "known"] {
             self.transaction.execute(&format!("DELETE FROM {table} WHERE page = ?1"), [page.0])?;
@@ -179,7 +194,7 @@ impl Commit<'_> {
 }
 
 impl Store {
-    /// How many looks at pages wait for their analysis.
+    /// How many looks at pages have no lesson.
     pub fn count_backlog(&self) -> anyhow::Result<u64> {
         let sql = format!("SELECT count(*) {BACKLOG} {PAGES}");
         Ok(self.connection().query_row(&sql, [], |row| row.get::<_, i64>(0))? as u64)
@@ -209,7 +224,8 @@ impl Store {
     /// What is known of a page, if any look at it was analysed.
     pub fn known(&self, page: PageId) -> anyhow::Result<Option<KnownRow>> {
         let mut statement = self.connection().prepare_cached(
-            "SELECT k.time, k.tree_time, k.identity, k.noise, t.vixml, k.first, k.total, k.gathered
+            "SELECT k.time, k.tree_time, k.identity, k.noise, t.vixml, k.first, k.total, k.gathered,
+               k.shown_identity, k.shown_time
              FROM known k LEFT JOIN trees t ON t.page = k.page AND t.time = k.tree_time WHERE k.page = ?1",
         )?;
         Ok(statement.query_row([page.0], read_known).optional()?)
@@ -223,7 +239,7 @@ impl Store {
         Ok(statement.query_row(params![page.0, time.as_millis()], |row| row.get(0)).optional()?)
     }
 
-    /// Calls `each` with the changes that the filter lets through, oldest first.
+    /// Calls `each` with the changes that pass the filter, oldest first.
     pub fn each_change(
         &self,
         filter: &ChangeFilter<'_>,
@@ -256,11 +272,14 @@ impl Store {
 
 fn read_known(row: &Row<'_>) -> rusqlite::Result<KnownRow> {
     let time = |column| row.get(column).map(Timestamp::from_millis);
-    let tree_time = row.get::<_, Option<i64>>(1)?.map(Timestamp::from_millis);
+    let maybe_time = |column| row.get::<_, Option<i64>>(column).map(|time| time.map(Timestamp::from_millis));
+    let tree_time = maybe_time(1)?;
+    let shown = row.get::<_, Option<String>>(8)?.zip(maybe_time(9)?);
     Ok(KnownRow {
         time: time(0)?,
         identity: row.get(2)?,
         tree: tree_time.zip(row.get(4)?),
+        shown: shown.map(|(identity, time)| ShownVersion { identity, time }),
         noise: row.get(3)?,
         worth: Worth { first: time(5)?, total: row.get(6)?, gathered: row.get(7)? },
     })

@@ -1,6 +1,6 @@
 //! Captures and lessons -> looks: the one query for "which captures are looks at a page, and what did each show".
 //!
-//! A look that was analysed has its lesson's word. One that was not yet is judged by its answer and the answer before it
+//! For a look that was analysed its lesson says what it showed. Another is judged by its answer and the answer before it
 //! ([`Seen::between`]).
 
 use perennial_core::look::Seen;
@@ -13,40 +13,40 @@ use rusqlite::{Row, params_from_iter};
 use super::Store;
 use super::lessons::seen_of;
 
-/// What people read: what a crawl visited as a page and, where no crawl said what it visited, HTML.
+/// Pages that people read: those that a crawl visited as pages, and where no crawl visited them, HTML.
 pub(super) const PAGES: &str = "p.kind = 0";
 
-/// Whose looks.
+/// Which pages' looks.
 #[derive(Clone, Copy, Debug)]
 pub enum Selection<'a> {
-    /// Of all that people read.
+    /// Of all pages that people read.
     Pages,
     /// Of the pages of this host, or of the page with this address. A host without a port stands for that host on any
     /// port.
     Of(&'a str),
 }
 
-/// In which order.
+/// The order in which looks are read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Order {
+pub enum LookOrder {
     /// One page after the other, each in order of time.
     ByPage,
-    /// As they happened.
+    /// In order of time over all pages.
     ByTime,
 }
 
 /// One look at a page.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Look {
-    /// Which page.
+    /// The page that was captured.
     pub page: PageId,
-    /// Its site.
+    /// The page's site.
     pub site: SiteId,
-    /// When.
+    /// When it was captured.
     pub time: Timestamp,
-    /// What it showed.
+    /// What it showed compared with the look before.
     pub seen: Seen,
-    /// Whether that is the analysis's word.
+    /// Whether `seen` is from a lesson.
     pub is_analysed: bool,
 }
 
@@ -77,14 +77,14 @@ impl Store {
     pub fn looks(
         &self,
         selection: Selection<'_>,
-        order: Order,
+        order: LookOrder,
         until: Timestamp,
         mut each: impl FnMut(Look) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let (filter, only) = self.filter_of(selection)?;
         let order = match order {
-            Order::ByPage => "k.page, k.time",
-            Order::ByTime => "k.time, k.page",
+            LookOrder::ByPage => "k.page, k.time",
+            LookOrder::ByTime => "k.time, k.page",
         };
         let mut statement = self.connection().prepare(&format!(
             "WITH looks AS (

@@ -1,7 +1,8 @@
-//! What is known of sites, pages, captures, versions and links: one SQLite file, made from the WARC files.
+//! Captures and what the crawl and the analysis learned <-> one SQLite file: sites, pages, captures, versions, links, looks,
+//! frontier.
 //!
-//! WAL mode, so readers see a consistent state while a writer works. Nothing here is the only copy of
-//! anything: what cannot be derived from the WARC files or `perennial.toml` has no place in it.
+//! WAL mode lets readers see a consistent state while a writer works. All of it can be rebuilt from the WARC files and
+//! `perennial.toml`; what cannot is not stored here.
 
 mod checks;
 mod chosen;
@@ -20,9 +21,9 @@ mod spent;
 pub use chosen::{Chosen, Group};
 pub use frontier::{CapturedAddress, Discovery, Ending, FrontierPage, PageKind, Target, Visited};
 pub use ingest::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LinkTarget, site_of};
-pub use lessons::{ChangeFilter, ChangeRow, KnownRow, LessonRow, Worth};
+pub use lessons::{ChangeFilter, ChangeRow, KnownRow, LessonRow, ShownVersion, Worth};
 use links::encode_targets;
-pub use looks::{Look, Order, Selection};
+pub use looks::{Look, LookOrder, Selection};
 use query::{CAPTURE_COLUMNS, CAPTURE_TABLES, read_capture};
 pub use query::{Capture, Counts, Filter, PageRow, VersionRow};
 pub use replace::remove_state;
@@ -36,7 +37,7 @@ use anyhow::Context;
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-/// SQLite's page cache; with the row data of one commit this is all the memory the store takes.
+/// SQLite's page cache. With the rows of one commit this is all memory that the store uses.
 const CACHE_KIB: i64 = 64 * 1024;
 
 /// How long SQLite waits for another process: longer than any commit takes.
@@ -56,8 +57,8 @@ impl Store {
         let connection =
             Connection::open(path).with_context(|| format!("cannot open {} for writing", path.display()))?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
-        // NORMAL: after a power cut the last commits may be missing, never half there. The WARC is synced
-        // before, and opening for writing reads what the state lacks from it.
+        // NORMAL: after a power cut the last commits may be missing, but none is there in part. The WARC file is synced
+        // before the commit, and opening for writing reads from it what the state lacks.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         let mut store = Store::tuned(connection, None)?;
         schema::migrate(&mut store.connection)

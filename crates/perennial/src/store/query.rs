@@ -1,4 +1,4 @@
-//! Questions to the state: counts, one page's captures and versions, all captures that a filter lets through.
+//! Queries -> counts, a page's captures and versions, all captures that pass a filter.
 
 use perennial_core::page::{PageId, SiteId};
 use perennial_core::time::Timestamp;
@@ -25,7 +25,7 @@ pub struct Capture {
     pub digest: String,
     /// What kind of answer it is; `None` when it is no look at a page.
     pub answer: Option<AnswerKind>,
-    /// What tells the answer from another: the digest, where a redirect leads.
+    /// Identity of the answer: the digest, or the target of a redirect.
     pub identity: String,
     pub file: String,
     pub offset: u64,
@@ -86,11 +86,11 @@ pub struct Counts {
     pub n_captures: u64,
     /// Captures that are revisits.
     pub n_revisits: u64,
-    /// Versions that are kept as what changed, without their bytes.
+    /// Versions of which only the delta is stored.
     pub n_left_out: u64,
     /// Distinct contents.
     pub n_versions: u64,
-    /// Versions that are worth indexing, among those that were looked at.
+    /// Analysed versions that are worth indexing.
     pub n_indexed: u64,
     /// Pages whose links are known.
     pub n_pages_with_links: u64,
@@ -318,7 +318,7 @@ impl Store {
         Ok(statement.query_row(params![url, until.as_millis()], read_capture).optional()?)
     }
 
-    /// Calls `each` with every capture that the filter lets through, in the order of the index.
+    /// Calls `each` with every capture that passes the filter, in the order of the index.
     pub fn each_capture(
         &self,
         filter: &Filter,
@@ -376,7 +376,7 @@ impl Store {
         let rows = statement.query_map([], |row| {
             Ok(FileRow {
                 name: row.get(0)?,
-                state: FileState::from_word(&row.get::<_, String>(1)?),
+                state: FileState::from_name(&row.get::<_, String>(1)?),
                 committed_bytes: row.get::<_, i64>(2)? as u64,
                 source_digest: row.get(3)?,
             })

@@ -189,7 +189,7 @@ const STEPS: &[&str] = &[
     ALTER TABLE known_5 RENAME TO known;
     ALTER TABLE crawl_pages ADD COLUMN identity TEXT; -- what tells the last answer from another, where that is not its digest
     ",
-    // 6: what an address is, by its captures, so that a state made anew knows it too
+    // 6: what an address is, by its captures, so that a state made anew knows it too; what the last tree of a page shows
     "
     ALTER TABLE pages ADD COLUMN kind INTEGER; -- 0 page, 1 requisite, 2 sitemap; NULL: no capture tells
     UPDATE pages SET kind = coalesce(
@@ -197,6 +197,11 @@ const STEPS: &[&str] = &[
         (SELECT 0 FROM captures c WHERE c.page = id AND (c.answer = 0 AND c.kind = 0
             AND c.mime IN ('text/html', 'application/xhtml+xml') OR c.kind = 3 AND c.answer = 0) LIMIT 1))
         WHERE n_captures > 0;
+    ALTER TABLE known ADD COLUMN shown_identity TEXT;  -- the version that the last tree shows
+    ALTER TABLE known ADD COLUMN shown_time INTEGER;   -- the look at it; both NULL: a later version could not be laid out
+    UPDATE known SET shown_identity = identity, shown_time = time WHERE tree_time IS NOT NULL
+        AND EXISTS (SELECT 1 FROM captures c WHERE c.page = known.page AND c.time = known.time AND c.answer = 0)
+        AND EXISTS (SELECT 1 FROM lessons l WHERE l.page = known.page AND l.time = known.time AND l.seen <> 4);
     ",
 ];
 

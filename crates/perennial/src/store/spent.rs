@@ -1,17 +1,17 @@
-//! What visits took <-> the table `crawl_spent`, in pieces of a minute.
+//! Visits and bytes that were spent <-> the table `crawl_spent`, summed by minute.
 
 use perennial_core::time::{Span, Timestamp};
 use rusqlite::params;
 
 use super::{Commit, Store};
 
-/// Spending is remembered in pieces of this length.
+/// Spending is summed over spans of this length.
 const GRAIN: Span = Span::from_secs(60);
-/// Number under which spending of all sites together is remembered; seeds count from 1.
+/// Number under which the spending of all sites together is stored; seeds count from 1.
 pub const OVERALL: i64 = 0;
 
 impl Commit<'_> {
-    /// Remembers what a visit took, under its seed and overall.
+    /// Adds a visit and its bytes to its seed and to the overall spending.
     pub fn put_spent(&self, seed: i64, is_page: bool, n_bytes: u64, at: Timestamp) -> anyhow::Result<()> {
         let mut put = self.transaction.prepare_cached(
             "INSERT INTO crawl_spent (seed, start, n_visits, n_bytes) VALUES (?1, ?2, ?3, ?4)
@@ -25,7 +25,7 @@ impl Commit<'_> {
         Ok(())
     }
 
-    /// Forgets what was spent before an instant.
+    /// Deletes what was spent before an instant.
     pub fn forget_spent(&self, before: Timestamp) -> anyhow::Result<()> {
         self.transaction.execute("DELETE FROM crawl_spent WHERE start < ?1", [before.as_millis()])?;
         Ok(())
@@ -33,7 +33,7 @@ impl Commit<'_> {
 }
 
 impl Store {
-    /// Visits of pages and bytes that a seed took since an instant.
+    /// Visits of pages and bytes that were spent on a seed since an instant.
     pub fn spent(&self, seed: i64, since: Timestamp) -> anyhow::Result<(u64, u64)> {
         let mut sum = self.connection().prepare_cached(
             "SELECT coalesce(sum(n_visits), 0), coalesce(sum(n_bytes), 0) FROM crawl_spent

@@ -38,11 +38,11 @@ pub fn bucket_of(kind: DayKind, period: u16, n_periods: u16) -> u16 {
 #[derive(Clone, Default, Debug)]
 pub struct Visits {
     pieces: Vec<BucketPiece>,
-    looks: Vec<Look>,
+    looks: Vec<VisitRow>,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Look {
+struct VisitRow {
     end: u32,
     /// `None` when nothing had changed.
     magnitude: Option<Magnitude>,
@@ -78,7 +78,7 @@ impl Visits {
     /// Ends a visit, with the importance that it saw and the weight with which it counts.
     pub fn close(&mut self, importance: Option<f32>, weight: f32) {
         let magnitude = importance.map(Magnitude::new);
-        self.looks.push(Look { end: self.pieces.len() as u32, magnitude, weight });
+        self.looks.push(VisitRow { end: self.pieces.len() as u32, magnitude, weight });
     }
 
     /// How many visits there are.

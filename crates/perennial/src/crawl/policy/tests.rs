@@ -28,19 +28,19 @@ fn config() -> PolicyConfig {
     }
 }
 
-fn policy(config: PolicyConfig, order: Order, allowance: Allowance) -> Policy {
+fn policy(config: PolicyConfig, order: VisitOrder, allowance: Allowance) -> Policy {
     let followed = Followed::of_seed(SEED, "http://a.example/");
     let spending = Spending::new(Allowance::default(), [(SEED, allowance)].into_iter());
     Policy::new(config, order, followed, spending, start())
 }
 
 fn once() -> Policy {
-    policy(config(), Order::Once { started: start() }, Allowance::default())
+    policy(config(), VisitOrder::Once { started: start() }, Allowance::default())
 }
 
 fn scheduled(config: PolicyConfig, schedule: ScheduleConfig, allowance: Allowance) -> Policy {
     let scheduler = Scheduler::new(schedule, 0, start());
-    policy(config, Order::Scheduled(Box::new(scheduler)), allowance)
+    policy(config, VisitOrder::Scheduled(Box::new(scheduler)), allowance)
 }
 
 fn new_page(page: u32, kind: PageKind) -> NewPage {
@@ -275,7 +275,7 @@ fn limits_end_the_crawl_when_nothing_is_in_flight() {
         (PolicyConfig { limit: Some(2), ..config() }, End::Done),
         (PolicyConfig { size_limit: Some(1000), ..config() }, End::SizeLimit),
     ] {
-        let mut policy = policy(limits, Order::Once { started: start() }, Allowance::default());
+        let mut policy = policy(limits, VisitOrder::Once { started: start() }, Allowance::default());
         (1..=9).for_each(|page| policy.take_new(&new_page(page, PageKind::Page)));
         let visits =
             drive(&mut policy, start() + Span::from_hours(1), |page, now| found(page, PageKind::Page, now));

@@ -14,7 +14,7 @@ fn page(html: &str) -> BrowserPage<'_> {
     BrowserPage { url: "http://a.example/", html, unix_millis: NOON }
 }
 
-fn words(layout: &Layout) -> Vec<&str> {
+fn words<'a>(layout: &'a Layout<'_>) -> Vec<&'a str> {
     let texts = layout.nodes.iter().filter(|node| node.is_text() && node.is_visible);
     texts.flat_map(|node| node.text.split_whitespace()).collect()
 }

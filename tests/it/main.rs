@@ -18,6 +18,7 @@ mod demo;
 mod diff;
 mod durability;
 mod facts;
+mod formats;
 mod index;
 mod interop;
 mod keep;

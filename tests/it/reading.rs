@@ -15,7 +15,7 @@ use perennial_core::time::{Span, Timestamp};
 use crate::program::{folder, perennial, sample_file};
 
 /// Files and folders with their contents, for comparison.
-fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+pub(crate) fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
@@ -29,7 +29,7 @@ fn contents(dir: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-fn copy_dir(from: &Path, to: &Path, wanted: &dyn Fn(&str) -> bool) {
+pub(crate) fn copy_dir(from: &Path, to: &Path, wanted: &dyn Fn(&str) -> bool) {
     fs::create_dir(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
@@ -42,7 +42,7 @@ fn copy_dir(from: &Path, to: &Path, wanted: &dyn Fn(&str) -> bool) {
     }
 }
 
-fn set_mode(path: &Path, folder: u32, file: u32) {
+pub(crate) fn set_mode(path: &Path, folder: u32, file: u32) {
     let mode = if path.is_dir() { folder } else { file };
     fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     if path.is_dir() {
@@ -54,13 +54,13 @@ fn set_mode(path: &Path, folder: u32, file: u32) {
 
 /// Runs the program as somebody who may not write where the rights say so. Root may everywhere, so root becomes nobody,
 /// with the program where nobody finds it.
-struct Reader {
+pub(crate) struct Reader {
     program: PathBuf,
     is_root: bool,
 }
 
 impl Reader {
-    fn new(dir: &Path) -> Reader {
+    pub(crate) fn new(dir: &Path) -> Reader {
         let program = PathBuf::from(env!("CARGO_BIN_EXE_perennial"));
         let is_root =
             fs::metadata("/proc/self").is_ok_and(|me| std::os::unix::fs::MetadataExt::uid(&me) == 0);
@@ -85,12 +85,10 @@ impl Reader {
     }
 }
 
-const HOME: &str = "http://a.example/";
-
-/// Every question that the program knows.
-fn questions(out: &str) -> Vec<Vec<String>> {
-    let before = format!("{HOME}@2024-03-01");
-    let after = format!("{HOME}@");
+/// Every question that the program knows; `home` is a page, `time` one of its captures.
+fn questions(home: &str, time: &str, out: &str) -> Vec<Vec<String>> {
+    let before = format!("{home}@{time}");
+    let after = format!("{home}@");
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_string()).collect::<Vec<_>>();
     vec![
         words(&["info", "--json"]),
@@ -99,7 +97,7 @@ fn questions(out: &str) -> Vec<Vec<String>> {
         words(&["changes", "--json"]),
         words(&["quality", "--json"]),
         words(&["patterns", "--json"]),
-        words(&["schedule", "--json", "--at", "2024-06-01T00:00:00Z"]),
+        words(&["schedule", "--json", "--at", "2026-06-01T00:00:00Z"]),
         words(&["segment", &after]),
         words(&["diff", &before, &after, "--json"]),
         words(&["verify", "--json"]),
@@ -109,7 +107,7 @@ fn questions(out: &str) -> Vec<Vec<String>> {
     ]
 }
 
-fn answers(reader: &Reader, archive: &Path) -> Vec<String> {
+pub(crate) fn answers(reader: &Reader, archive: &Path, home: &str, time: &str) -> Vec<String> {
     let out = tempfile::tempdir().unwrap();
     fs::set_permissions(out.path(), fs::Permissions::from_mode(0o777)).unwrap();
     let ask = |question: Vec<String>| {
@@ -123,8 +121,11 @@ fn answers(reader: &Reader, archive: &Path) -> Vec<String> {
             .replace(&*out.path().to_string_lossy(), "OUT");
         said.split(", ").filter(|word| !word.contains("kB")).collect::<Vec<_>>().join(", ")
     };
-    questions(&out.path().to_string_lossy()).into_iter().map(ask).collect()
+    questions(home, time, &out.path().to_string_lossy()).into_iter().map(ask).collect()
 }
+
+const HOME: &str = "http://a.example/";
+const TIME: &str = "2024-03-01";
 
 /// An analysed archive, closed, whose last commits a writer that vanished left in the WAL.
 fn with_wal(dir: &Path) -> (PathBuf, ArchiveWriter) {
@@ -163,7 +164,7 @@ fn all_questions_are_answered_on_a_disk_that_cannot_be_written() {
     set_mode(&root, 0o755, 0o644);
     let expected = {
         let ask = Reader { program: env!("CARGO_BIN_EXE_perennial").into(), is_root: false };
-        answers(&ask, &root)
+        answers(&ask, &root, HOME, TIME)
     };
     assert!(expected[0].contains("\"n_captures\": 7"), "{}", expected[0]);
     let copies = [("wal", &["state.db-shm"][..]), ("wal-and-shm", &[][..])];
@@ -172,7 +173,7 @@ fn all_questions_are_answered_on_a_disk_that_cannot_be_written() {
         copy_dir(&root, &copy, &|file| !left_out.contains(&file) && file != "write.lock");
         set_mode(&copy, 0o555, 0o444);
         let before = contents(&copy);
-        let found = answers(&reader, &copy);
+        let found = answers(&reader, &copy, HOME, TIME);
         assert_eq!(contents(&copy), before, "a question wrote to {name}");
         set_mode(&copy, 0o755, 0o644);
         assert_eq!(found, expected, "{name}");
@@ -182,7 +183,7 @@ fn all_questions_are_answered_on_a_disk_that_cannot_be_written() {
     copy_dir(&root, &copy, &|file| file != "write.lock");
     assert!(!copy.join("state.db-wal").exists());
     set_mode(&copy, 0o555, 0o444);
-    let found = answers(&reader, &copy);
+    let found = answers(&reader, &copy, HOME, TIME);
     set_mode(&copy, 0o755, 0o644);
     assert_eq!(found, expected);
 }

@@ -7,10 +7,12 @@ use anyhow::{Context, bail};
 use perennial_core::http::HttpHead;
 use perennial_core::payload::{self, Limits, PayloadReader, cut_of};
 use perennial_core::time::Timestamp;
-use perennial_core::warc::{Item, RecordHeader, WarcReader};
+use perennial_core::warc::{Item, Record, RecordHeader, WarcReader};
 
+use super::content::look_of;
+use super::writer::LEFT_OUT_DIGEST;
 use super::{Archive, files};
-use crate::store::{Capture, Kind, Store};
+use crate::store::{Capture, Kind, RecordPlace, Store};
 
 /// A dictionary longer than this is none.
 const MAX_DICTIONARY_BYTES: u32 = 16 << 20;
@@ -50,32 +52,50 @@ impl Archive {
 
     /// The record of a capture as it is; a revisit has a head and no payload.
     pub fn stored(&self, capture: &Capture, limits: Limits) -> anyhow::Result<Stored> {
-        let context = || {
-            format!(
-                "cannot read the capture of {} in {} at {}: see `perennial verify`",
-                capture.url, capture.file, capture.offset
-            )
-        };
-        let mut file = files::open(&self.warc_dir(), &capture.file).with_context(context)?;
-        let dictionary = match capture.file.ends_with(".zst") {
+        self.read_record(&capture.url, &capture.file, capture.offset, |mut record| {
+            let header = record.header().clone();
+            let head = record.http_head()?.cloned().unwrap_or_default();
+            Ok(Stored { header, payload: decode(&head, record, limits), head })
+        })
+    }
+
+    /// What tells the answer at a place from another where that is not its digest, as the scan finds it.
+    pub(super) fn identity_at(&self, place: &RecordPlace) -> Option<String> {
+        let read = self.read_record(&place.url, &place.file, place.offset, |mut record| {
+            let header = record.header().clone();
+            Ok((header, record.http_head()?.cloned()))
+        });
+        let (header, head) = read.ok()?;
+        match header.get(LEFT_OUT_DIGEST) {
+            Some(digest) => Some(digest.to_string()),
+            None => look_of(&place.url, place.kind, head.as_ref(), false).1,
+        }
+    }
+
+    fn read_record<T>(
+        &self,
+        url: &str,
+        name: &str,
+        offset: u64,
+        read: impl FnOnce(Record<'_, File>) -> io::Result<T>,
+    ) -> anyhow::Result<T> {
+        let context =
+            || format!("cannot read the capture of {url} in {name} at {offset}: see `perennial verify`");
+        let mut file = files::open(&self.warc_dir(), name).with_context(context)?;
+        let dictionary = match name.ends_with(".zst") {
             true => zstd_dictionary(&mut file).with_context(context)?,
             false => None,
         };
-        file.seek(SeekFrom::Start(capture.offset))?;
+        file.seek(SeekFrom::Start(offset))?;
         let mut reader = WarcReader::seekable(file)?;
         if let Some(dictionary) = dictionary {
             reader.set_zstd_dictionary(&dictionary);
         }
         match reader.next_item().with_context(context)? {
-            Some(Item::Record(mut record)) => {
-                let header = record.header().clone();
-                if header.target_uri() != Some(&*capture.url) {
-                    bail!("{}: another record is there", context());
-                }
-                let head = record.http_head().with_context(context)?.cloned().unwrap_or_default();
-                let payload = decode(&head, record, limits);
-                Ok(Stored { header, head, payload })
+            Some(Item::Record(record)) if record.header().target_uri() == Some(url) => {
+                read(record).with_context(context)
             }
+            Some(Item::Record(_)) => bail!("{}: another record is there", context()),
             Some(Item::Damage(damage)) => Err(damage).with_context(context),
             None => bail!("{}: the file ends before it", context()),
         }

@@ -65,7 +65,7 @@ impl fmt::Display for Repair {
 /// Brings state and files together; the caller holds the write lock.
 pub(crate) fn recover(archive: &Archive) -> anyhow::Result<(Store, Vec<Repair>)> {
     sweep_copies(&archive.warc_dir())?;
-    let mut store = Store::open_write(&archive.state_path())?;
+    let mut store = Store::open_write_with(&archive.state_path(), &|place| archive.identity_at(place))?;
     let mut repairs = Vec::new();
     match state_is_ahead(archive, &store)? {
         Some(why) => {

@@ -28,7 +28,7 @@ use query::{CAPTURE_COLUMNS, CAPTURE_TABLES, read_capture};
 pub use query::{Capture, Counts, Filter, PageRow, VersionRow};
 pub use replace::remove_state;
 pub use runs::Run;
-pub use schema::SCHEMA_VERSION;
+pub use schema::{RecordPlace, SCHEMA_VERSION};
 pub use spent::OVERALL;
 
 use std::path::Path;
@@ -54,6 +54,14 @@ pub struct Store {
 impl Store {
     /// Opens for writing, creates or migrates the schema. The caller holds the archive's write lock.
     pub fn open_write(path: &Path) -> anyhow::Result<Store> {
+        Store::open_write_with(path, &|_| None)
+    }
+
+    /// The same where the WARC files can be read, which know what states of earlier schemas lack.
+    pub fn open_write_with(
+        path: &Path,
+        identity_at: &dyn Fn(&RecordPlace) -> Option<String>,
+    ) -> anyhow::Result<Store> {
         let connection =
             Connection::open(path).with_context(|| format!("cannot open {} for writing", path.display()))?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
@@ -61,7 +69,7 @@ impl Store {
         // before the commit, and opening for writing reads from it what the state lacks.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         let mut store = Store::tuned(connection, None)?;
-        schema::migrate(&mut store.connection)
+        schema::migrate(&mut store.connection, identity_at)
             .with_context(|| format!("cannot bring {} up to date", path.display()))?;
         Ok(store)
     }

@@ -4,7 +4,9 @@
 //! empty file, so a step may leave new columns empty when filling them needs the WARC files.
 
 use anyhow::bail;
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
+
+use super::ingest::Kind;
 
 /// Each step runs once, in order; `user_version` counts those done.
 const STEPS: &[&str] = &[
@@ -156,7 +158,9 @@ const STEPS: &[&str] = &[
         answer = CASE WHEN kind = 3 OR status BETWEEN 200 AND 299 THEN 0 WHEN status = 304 THEN 1
             WHEN status BETWEEN 300 AND 399 THEN 2 WHEN status IN (408, 425, 429) OR status BETWEEN 500 AND 599 THEN 4
             ELSE 3 END,
-        identity = CASE WHEN status BETWEEN 300 AND 399 AND status <> 304 THEN status || ' ' END
+        identity = CASE WHEN kind = 3 OR status BETWEEN 200 AND 299 OR status = 304 THEN NULL
+            WHEN status BETWEEN 300 AND 399 THEN status || ' ' -- and where to: see fill_identities
+            WHEN status IN (408, 425, 429) OR status BETWEEN 500 AND 599 THEN NULL ELSE CAST(status AS TEXT) END
         WHERE kind <= 1 AND status IS NOT NULL OR kind = 3 AND mime = 'application/x-vi-delta+xml';
     CREATE TABLE lessons (
         page INTEGER NOT NULL REFERENCES pages(id),
@@ -193,14 +197,21 @@ const STEPS: &[&str] = &[
     "
     ALTER TABLE pages ADD COLUMN kind INTEGER; -- 0 page, 1 requisite, 2 sitemap; NULL: no capture tells
     UPDATE pages SET kind = coalesce(
-        (SELECT f.kind FROM crawl_pages f WHERE f.page = id),
-        (SELECT 0 FROM captures c WHERE c.page = id AND (c.answer = 0 AND c.kind = 0
+        (SELECT f.kind FROM crawl_pages f WHERE f.page = pages.id),
+        (SELECT 0 FROM captures c WHERE c.page = pages.id AND (c.answer = 0 AND c.kind = 0
             AND c.mime IN ('text/html', 'application/xhtml+xml') OR c.kind = 3 AND c.answer = 0) LIMIT 1))
         WHERE n_captures > 0;
+    DELETE FROM links WHERE length(targets) = 0    -- robots.txt, which links to nothing
+        AND page NOT IN (SELECT id FROM pages WHERE mime IN ('text/html', 'application/xhtml+xml'));
     ALTER TABLE known ADD COLUMN shown_identity TEXT;  -- the version that the last tree shows
     ALTER TABLE known ADD COLUMN shown_time INTEGER;   -- the look at it; both NULL: a later version could not be laid out
-    UPDATE known SET shown_identity = identity, shown_time = time WHERE tree_time IS NOT NULL
-        AND EXISTS (SELECT 1 FROM captures c WHERE c.page = known.page AND c.time = known.time AND c.answer = 0)
+    UPDATE known SET shown_identity = identity, shown_time =
+            (SELECT min(c.time) FROM captures c WHERE c.page = known.page AND c.answer <= 1
+                AND coalesce(c.identity, c.digest) = known.identity AND c.time > coalesce(
+                    (SELECT max(d.time) FROM captures d WHERE d.page = known.page AND d.answer <= 1
+                        AND coalesce(d.identity, d.digest) <> known.identity), -1))
+        WHERE tree_time IS NOT NULL
+        AND EXISTS (SELECT 1 FROM captures c WHERE c.page = known.page AND c.time = known.time AND c.answer <= 1)
         AND EXISTS (SELECT 1 FROM lessons l WHERE l.page = known.page AND l.time = known.time AND l.seen <> 4);
     ",
 ];
@@ -213,8 +224,24 @@ pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
 }
 
-/// Does the steps that are not done yet, each in a transaction of its own.
-pub(super) fn migrate(connection: &mut Connection) -> anyhow::Result<()> {
+/// Where a record is, and of what.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RecordPlace {
+    /// Address of the page.
+    pub url: String,
+    /// Which kind of record.
+    pub kind: Kind,
+    /// The WARC file.
+    pub file: String,
+    /// Where in it.
+    pub offset: u64,
+}
+
+/// Does the steps that are not done yet, each in a transaction of its own. `identity_at` reads a record.
+pub(super) fn migrate(
+    connection: &mut Connection,
+    identity_at: &dyn Fn(&RecordPlace) -> Option<String>,
+) -> anyhow::Result<()> {
     let done = version(connection)?;
     if done > SCHEMA_VERSION {
         bail!("its schema is {done}, this program knows {SCHEMA_VERSION}: install a later perennial");
@@ -222,8 +249,37 @@ pub(super) fn migrate(connection: &mut Connection) -> anyhow::Result<()> {
     for (step, number) in STEPS.iter().zip(1u32..).skip(done as usize) {
         let transaction = connection.transaction()?;
         transaction.execute_batch(step)?;
+        if number == 5 {
+            fill_identities(&transaction, identity_at)?;
+        }
         transaction.pragma_update(None, "user_version", number)?;
         transaction.commit()?;
+    }
+    Ok(())
+}
+
+/// What step 5 cannot know: where redirects lead, and which payloads were left out. Their records say it; one that cannot
+/// be read stays as it is.
+fn fill_identities(
+    transaction: &Connection,
+    identity_at: &dyn Fn(&RecordPlace) -> Option<String>,
+) -> rusqlite::Result<()> {
+    let mut statement = transaction.prepare(
+        "SELECT c.id, p.url, c.kind, f.name, c.offset FROM captures c JOIN pages p ON p.id = c.page
+         JOIN files f ON f.id = c.file WHERE c.answer = 2 OR c.kind = 3 AND c.answer = 0",
+    )?;
+    let mut update = transaction.prepare("UPDATE captures SET identity = ?2 WHERE id = ?1")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let place = RecordPlace {
+            url: row.get(1)?,
+            kind: Kind::from_code(row.get(2)?),
+            file: row.get(3)?,
+            offset: row.get::<_, i64>(4)? as u64,
+        };
+        if let Some(identity) = identity_at(&place) {
+            update.execute(params![row.get::<_, i64>(0)?, identity])?;
+        }
     }
     Ok(())
 }

@@ -181,7 +181,7 @@ fn a_second_interrupt_stops_at_once() {
     }
     assert!(interrupt(child.id()).success());
     let said = BufReader::new(child.stderr.take().unwrap());
-    assert!(said.lines().any(|line| line.unwrap().contains("once more stops at once")));
+    assert!(said.lines().any(|line| line.unwrap().contains("a second signal stops at once")));
     assert!(child.try_wait().unwrap().is_none(), "the first one waits for what is in flight");
     assert!(interrupt(child.id()).success());
     // The page would drip for twenty minutes.

@@ -1,7 +1,7 @@
 //! Captures -> sorted CDXJ files in `index/`, merged as they grow, never loaded whole.
 //!
 //! Like a log-structured merge tree: captures that are in the state and in no file yet (the tail) become a
-//! sorted run now and then; runs of like size are merged into one ([`super::indexer`] says when). Each run holds the
+//! sorted run now and then; runs of like size are merged into one (`archive/indexer.rs` says when). Each run holds the
 //! captures numbered `first..=last`, and together the runs hold all up to the tail. A lookup is one binary search per
 //! run and one question to the state. A run is complete on disk before the state names it, so a crash leaves at most a
 //! file to sweep up.

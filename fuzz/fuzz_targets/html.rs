@@ -1,4 +1,4 @@
-//! Any text as a page: parsed within bounds, laid out by its tags, cut into blocks, sent over the wire and back.
+//! Any text as a page: parsed within bounds, laid out by its tags, cut into blocks; and as a message of a layout worker.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -17,7 +17,6 @@ fuzz_target!(|data: &[u8]| {
         assert!([node.rect.x, node.rect.y, node.rect.w, node.rect.h].iter().all(|side| side.is_finite()));
     }
     let _ = segment(&layout, &SegmentConfig::default());
-    let message = Message::Done(Box::new(layout));
-    let frame = message.to_frame();
-    assert!(Message::from_body(&frame[4..]).is_ok_and(|read| read == message));
+    // The same bytes as a message of a layout worker: read or refused.
+    let _ = Message::from_body(data);
 });

@@ -11,6 +11,7 @@ use perennial_core::diff::Delta;
 use perennial_core::look::Seen;
 use perennial_core::page::PageId;
 use perennial_core::payload::Limits;
+use perennial_core::segment::BlockTree;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::verdict::AnswerKind;
 use perennial_core::warc::sha1_label;
@@ -24,6 +25,8 @@ use crate::store::{Capture, Commit, Kind, Store};
 
 /// Pages between two commits. After a crash at most these are analysed again.
 const PAGES_PER_COMMIT: usize = 64;
+/// Looks at one page that are laid out before they are compared: their trees are in memory together.
+const LOOKS_AHEAD: usize = 16;
 
 /// The counts of an analysis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -128,8 +131,8 @@ impl PageAnalyst {
         let lesson = match known.shown() == Some(&digest) {
             true => Lesson::without_layout(page, time, &digest, Some(&known), Seen::Same).0,
             false => {
-                let unseen = UnseenPage { page, url, time, digest: digest.clone(), html };
-                self.look(unseen, Some(&known))?.0
+                let observation = self.analyst.compare(known.known()?.as_ref(), self.tree(url, time, html));
+                Lesson::of_observation(page, time, digest.clone(), Some(&known), observation)?.0
             }
         };
         let left_out = LeftOut {
@@ -174,34 +177,52 @@ impl PageAnalyst {
         let analysed = known.as_ref().map(|known| known.time);
         // From the last look that was analysed on: that one stands before the first that waits.
         let from = analysed.map(|time| time - Span::from_millis(1));
-        let mut before: Option<Capture> = None;
+        let (mut before, mut waiting) = (None, Vec::new());
         for capture in store.looks_after(page, from)? {
-            let before = before.replace(capture.clone());
-            if analysed.is_some_and(|analysed| capture.time <= analysed) {
-                continue;
+            let before: Option<Capture> = before.replace(capture.clone());
+            if analysed.is_none_or(|analysed| capture.time > analysed) {
+                waiting.push(WaitingLook { before, capture });
             }
-            let known_now = known.as_ref().map(|known| Before { known, capture: before.as_ref() });
-            let (lesson, next) = match self.lesson(archive, store, &capture, known_now) {
-                Ok(Some(learned)) => learned,
-                // A look that cannot be read gets a lesson too, so that no later start tries it again.
-                Ok(None) | Err(_) => {
-                    done.n_failed += 1;
-                    without_layout(&capture, known.as_ref())
-                }
-            };
-            done.lessons.push(lesson);
-            known = Some(next);
+        }
+        for window in waiting.chunks(LOOKS_AHEAD) {
+            for (look, ahead) in window.iter().zip(self.lay_out_ahead(window)) {
+                let before = known.as_ref().map(|known| Before { known, capture: look.before.as_ref() });
+                let (lesson, next) = match self.lesson(archive, &look.capture, before, ahead) {
+                    Ok(Some(learned)) => learned,
+                    // A look that cannot be read gets a lesson too, so that no later start tries it again.
+                    Ok(None) | Err(_) => {
+                        done.n_failed += 1;
+                        without_layout(&look.capture, known.as_ref())
+                    }
+                };
+                done.lessons.push(lesson);
+                known = Some(next);
+            }
         }
         Ok((done, known))
     }
 
-    /// `None` when the payload is not in the archive.
+    /// Lays out the looks of a window that need it, on all cores: what a capture shows does not depend on the looks before
+    /// it. So a page with a long history keeps all cores busy, although its looks are compared one by one.
+    fn lay_out_ahead(&self, window: &[WaitingLook]) -> Vec<Option<anyhow::Result<Shown>>> {
+        match window {
+            // While a crawl runs there is one look, which its analyst lays out itself.
+            [_] => vec![None],
+            _ => window
+                .par_iter()
+                .with_max_len(1)
+                .map(|look| look.needs_layout().then(|| self.shown(&look.capture)))
+                .collect(),
+        }
+    }
+
+    /// `None` when the payload is not in the archive. `ahead` is what was laid out already.
     fn lesson(
         &self,
         archive: &Archive,
-        store: &Store,
         capture: &Capture,
         before: Option<Before<'_>>,
+        ahead: Option<anyhow::Result<Shown>>,
     ) -> anyhow::Result<Option<(Lesson, KnownPage)>> {
         if capture.kind == Kind::Metadata {
             return self.lesson_of_delta(archive, capture, before);
@@ -211,24 +232,32 @@ impl PageAnalyst {
         if is_same || capture.answer != Some(AnswerKind::Content) {
             return Ok(Some(without_layout(capture, known)));
         }
-        let Some(payload) = archive.payload(store, capture)? else { return Ok(None) };
-        if !links::is_html(&payload.head) {
-            return Ok(Some(without_layout(capture, known)));
+        match ahead.unwrap_or_else(|| self.shown(capture))? {
+            Shown::Missing => Ok(None),
+            Shown::NoPage => Ok(Some(without_layout(capture, known))),
+            Shown::Tree(tree) => {
+                let before = known.map(KnownPage::known).transpose()?.flatten();
+                let observation = self.analyst.compare(before.as_ref(), *tree);
+                let (page, time, identity) = (capture.page, capture.time, capture.identity.clone());
+                Lesson::of_observation(page, time, identity, known, observation).map(Some)
+            }
         }
-        let html = decode_text(&payload.bytes, payload.head.get("Content-Type").as_deref());
-        let digest = capture.identity.clone();
-        let unseen =
-            UnseenPage { page: capture.page, url: &capture.url, time: capture.time, digest, html: &html };
-        self.look(unseen, known).map(Some)
     }
 
-    fn look(&self, page: UnseenPage<'_>, known: Option<&KnownPage>) -> anyhow::Result<(Lesson, KnownPage)> {
-        let version = page.time.to_rfc3339();
-        let requisites = |url: &str| self.requisites.find(&self.readers, url, page.time);
-        let text = PageText { url: page.url, version: &version, html: page.html, requisites: &requisites };
-        let before = known.map(KnownPage::known).transpose()?.flatten();
-        let observation = self.analyst.observe(before.as_ref(), &text);
-        Lesson::of_observation(page.page, page.time, page.digest, known, observation)
+    /// Reads and lays out what a capture shows.
+    fn shown(&self, capture: &Capture) -> anyhow::Result<Shown> {
+        let payload = self.readers.with(|archive, store| archive.payload(store, capture))?;
+        let Some(payload) = payload else { return Ok(Shown::Missing) };
+        if !links::is_html(&payload.head) {
+            return Ok(Shown::NoPage);
+        }
+        let html = decode_text(&payload.bytes, payload.head.get("Content-Type").as_deref());
+        Ok(Shown::Tree(Box::new(self.tree(&capture.url, capture.time, &html))))
+    }
+
+    fn tree(&self, url: &str, time: Timestamp, html: &str) -> BlockTree {
+        let requisites = |wanted: &str| self.requisites.find(&self.readers, wanted, time);
+        self.analyst.tree(&PageText { url, version: &time.to_rfc3339(), html, requisites: &requisites })
     }
 
     /// A version that was left out: its delta applied to the version that it was made from gives what was seen. `None` when
@@ -282,13 +311,30 @@ impl Before<'_> {
     }
 }
 
-/// A page before it is laid out.
-struct UnseenPage<'a> {
-    page: PageId,
-    url: &'a str,
-    time: Timestamp,
-    digest: String,
-    html: &'a str,
+/// A look without a lesson, and the look just before it.
+struct WaitingLook {
+    before: Option<Capture>,
+    capture: Capture,
+}
+
+impl WaitingLook {
+    /// The same answer again, a redirect or a delta needs no layout.
+    fn needs_layout(&self) -> bool {
+        let is_repeated = self.before.as_ref().is_some_and(|before| before.identity == self.capture.identity);
+        self.capture.kind != Kind::Metadata
+            && self.capture.answer == Some(AnswerKind::Content)
+            && !is_repeated
+    }
+}
+
+/// What a capture shows.
+enum Shown {
+    /// The blocks of a page.
+    Tree(Box<BlockTree>),
+    /// Something that is no page.
+    NoPage,
+    /// Nothing, because its payload is not in the archive.
+    Missing,
 }
 
 /// The lesson of a look by its answer and the answer before it.

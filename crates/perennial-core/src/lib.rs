@@ -22,12 +22,14 @@
 //! | [`address`] | an IP address -> whether it may be fetched from |
 //! | [`canonical`] | an address as written -> one form per page |
 //! | [`trap`] | an address -> whether it is one of endlessly many |
+//! | [`twin`] | an address -> the shorter one that names the same page |
 //! | [`scope`] | a seed and its limits -> which addresses belong to it |
 //! | [`robots`] | robots.txt -> what may be fetched (RFC 9309) |
 //! | [`sitemap`] | sitemap bytes -> addresses |
 //! | [`politeness`] | a host's answers -> when it may be asked again |
 //! | [`validator`] | ETag and Last-Modified over time -> whether a 304 can be trusted |
 //! | [`verdict`] | an HTTP answer -> what it says of page, host and validators |
+//! | [`soft_error`] | a page that was delivered -> whether it says that there is none |
 //! | [`layout`] | the boxes, fonts and colours of every node, as a renderer delivers them |
 //! | [`segment`] | layout -> [`segment::BlockTree`] (VIPS), Vi-XML |
 //! | [`diff`] | two block trees -> [`diff::Delta`] (Vi-DIFF), Vi-Delta, apply |
@@ -75,6 +77,8 @@ pub mod canonical;
 
 pub mod trap;
 
+pub mod twin;
+
 pub mod scope;
 
 pub mod robots;
@@ -86,6 +90,8 @@ pub mod politeness;
 pub mod validator;
 
 pub mod verdict;
+
+pub mod soft_error;
 
 pub mod layout;
 

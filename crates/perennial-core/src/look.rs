@@ -4,12 +4,12 @@
 //! when it relearns after a restart, in `quality` and in `patterns`.
 
 use crate::importance::Importance;
-use crate::verdict::AnswerKind;
+use crate::verdict::{AnswerKind, names_twin, shows_page};
 
 /// What one look at a page showed beside the look before it.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum Seen {
-    /// Nothing was known of the page before.
+    /// There was no page before.
     First,
     /// A reader sees no difference.
     Same,
@@ -17,11 +17,27 @@ pub enum Seen {
     Noise,
     /// What a reader sees has changed, and it matters this much.
     Changed(Importance),
-    /// The answer has changed, and nothing says how much that matters: a PDF, a redirect to another page, a capture
-    /// that was not analysed yet.
+    /// The answer has changed, and nothing says how much that matters: a file that cannot be read, a capture that was not
+    /// analysed yet.
     Unjudged,
-    /// The page is not there.
-    Gone,
+    /// The page was there and is not any more.
+    Vanished,
+    /// The address leads elsewhere now, and it matters this much: there was a page, or it led to another one.
+    Redirected(Importance),
+    /// The page is there again.
+    Returned,
+    /// There is no page, and there was none at the look before: nothing was ever there, it has not come back, or the
+    /// address leads where it led.
+    Absent,
+}
+
+/// What is known of an address before a look at it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Before<'a> {
+    /// The identity of the answer before ([`crate::verdict::identity_of`]).
+    pub identity: &'a str,
+    /// Whether any look showed a page.
+    pub was_page: bool,
 }
 
 impl Seen {
@@ -32,26 +48,36 @@ impl Seen {
     /// and forget that it is worth nothing: a counter that a first look cannot tell from news, a rotated banner.
     pub const LEAST: f64 = 0.005;
 
-    /// What two answers in a row tell before their content was analysed. `before` is the identity of the answer before
-    /// ([`crate::verdict::identity_of`]). `None` when the later answer is no look.
-    pub fn between(before: Option<&str>, kind: AnswerKind, identity: &str) -> Option<Seen> {
-        Some(match (before, kind) {
-            (_, AnswerKind::Failed) => return None,
-            (_, AnswerKind::Gone) => Seen::Gone,
-            (None, _) => Seen::First,
-            (Some(_), AnswerKind::NotModified) => Seen::Same,
-            (Some(before), _) if before == identity => Seen::Same,
-            (Some(_), _) => Seen::Unjudged,
+    /// What two answers in a row tell before their content was analysed. `None` when the later answer is no look.
+    pub fn between(before: Option<Before<'_>>, kind: AnswerKind, identity: &str) -> Option<Seen> {
+        let had_page = before.is_some_and(|before| shows_page(before.identity));
+        let is_same = before.is_some_and(|before| before.identity == identity);
+        let was_page = before.is_some_and(|before| before.was_page);
+        Some(match kind {
+            AnswerKind::Failed => return None,
+            AnswerKind::Gone if had_page => Seen::Vanished,
+            AnswerKind::Gone => Seen::Absent,
+            AnswerKind::Redirect if before.is_none() || is_same || names_twin(identity) => Seen::Absent,
+            AnswerKind::Redirect if had_page => Seen::Redirected(Importance::FULL),
+            AnswerKind::Redirect => Seen::Redirected(Importance::new(Seen::UNJUDGED)),
+            AnswerKind::Content | AnswerKind::NotModified if !was_page => Seen::First,
+            AnswerKind::Content | AnswerKind::NotModified if !had_page => Seen::Returned,
+            AnswerKind::NotModified => Seen::Same,
+            AnswerKind::Content if is_same => Seen::Same,
+            AnswerKind::Content => Seen::Unjudged,
         })
     }
 
-    /// The importance with which the look counts. At the first look everything is new, but nothing of it is a change.
+    /// The importance with which the look counts. At the first look everything is new, but nothing of it is a change. A page
+    /// that vanishes takes all that it held with it, and brings it back when it returns.
     pub fn importance(self) -> Importance {
         match self {
-            Seen::First | Seen::Same | Seen::Noise | Seen::Gone => Importance::NONE,
+            Seen::First | Seen::Same | Seen::Noise | Seen::Absent => Importance::NONE,
             Seen::Unjudged => Importance::new(Seen::UNJUDGED),
-            Seen::Changed(importance) if importance < Importance::new(Seen::LEAST) => Importance::NONE,
-            Seen::Changed(importance) => importance,
+            Seen::Vanished | Seen::Returned => Importance::FULL,
+            Seen::Changed(importance) | Seen::Redirected(importance) => {
+                if importance < Importance::new(Seen::LEAST) { Importance::NONE } else { importance }
+            }
         }
     }
 
@@ -59,33 +85,63 @@ impl Seen {
     pub fn is_change(self) -> bool {
         self.importance() > Importance::NONE
     }
+
+    /// Whether the look showed the page.
+    pub fn is_page(self) -> bool {
+        !matches!(self, Seen::Vanished | Seen::Redirected(_) | Seen::Absent)
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// What a look shows after the answers before it, the last of them with `identity`.
+    fn after(identity: &str, was_page: bool, kind: AnswerKind, now: &str) -> Option<Seen> {
+        Seen::between(Some(Before { identity, was_page }), kind, now)
+    }
+
     #[test]
     fn answers_in_a_row() {
-        use AnswerKind::{Content, Failed, Gone, NotModified, Redirect};
-        let between = Seen::between;
-        assert_eq!(between(None, Content, "a"), Some(Seen::First));
-        assert_eq!(between(Some("a"), Content, "a"), Some(Seen::Same));
-        assert_eq!(between(Some("a"), Content, "b"), Some(Seen::Unjudged));
-        assert_eq!(between(Some("a"), NotModified, ""), Some(Seen::Same));
-        assert_eq!(between(Some("a"), Redirect, "301 http://a/"), Some(Seen::Unjudged));
-        assert_eq!(between(Some("301 http://a/"), Redirect, "301 http://a/"), Some(Seen::Same));
-        assert_eq!(between(Some("301 http://a/"), Redirect, "301 http://b/"), Some(Seen::Unjudged));
-        assert_eq!(between(Some("a"), Gone, "404"), Some(Seen::Gone));
-        assert_eq!(between(Some("404"), Content, "a"), Some(Seen::Unjudged));
-        assert_eq!(between(Some("a"), Failed, ""), None);
+        use AnswerKind::{Content, Failed, NotModified};
+        assert_eq!(Seen::between(None, Content, "sha1:A"), Some(Seen::First));
+        assert_eq!(after("sha1:A", true, Content, "sha1:A"), Some(Seen::Same));
+        assert_eq!(after("sha1:A", true, Content, "sha1:B"), Some(Seen::Unjudged));
+        assert_eq!(after("sha1:A", true, NotModified, ""), Some(Seen::Same));
+        assert_eq!(after("sha1:A", true, Failed, ""), None);
+    }
+
+    #[test]
+    fn pages_vanish_move_and_return() {
+        use AnswerKind::{Content, Gone, Redirect};
+        let (full, unjudged) = (Importance::FULL, Importance::new(Seen::UNJUDGED));
+        assert_eq!(after("sha1:A", true, Gone, "404"), Some(Seen::Vanished));
+        assert_eq!(after("404", true, Gone, "410"), Some(Seen::Absent));
+        assert_eq!(after("404", true, Content, "sha1:A"), Some(Seen::Returned));
+        assert_eq!(after("sha1:A", true, Redirect, "301 http://a/"), Some(Seen::Redirected(full)));
+        assert_eq!(after("301 http://a/", true, Redirect, "301 http://a/"), Some(Seen::Absent));
+        assert_eq!(after("301 http://a/", true, Redirect, "302 http://b/"), Some(Seen::Redirected(unjudged)));
+        assert_eq!(after("301 http://a/", true, Gone, "404"), Some(Seen::Absent));
+        assert_eq!(after("301 http://a/", true, Content, "sha1:A"), Some(Seen::Returned));
+    }
+
+    #[test]
+    fn what_never_answered_is_no_page() {
+        use AnswerKind::{Content, Gone, Redirect};
+        assert_eq!(Seen::between(None, Gone, "404"), Some(Seen::Absent));
+        assert_eq!(Seen::between(None, Redirect, "301 http://a/"), Some(Seen::Absent));
+        assert_eq!(after("404", false, Gone, "404"), Some(Seen::Absent));
+        assert_eq!(after("404", false, Content, "sha1:A"), Some(Seen::First));
+        assert_eq!(after("sha1:A", true, Redirect, "200 http://a/"), Some(Seen::Absent), "a twin is no news");
     }
 
     #[test]
     fn only_what_matters_is_a_change() {
-        assert!(!Seen::First.is_change() && !Seen::Noise.is_change() && !Seen::Gone.is_change());
+        assert!(!Seen::First.is_change() && !Seen::Noise.is_change() && !Seen::Absent.is_change());
         assert!(!Seen::Changed(Importance::new(Seen::LEAST / 2.0)).is_change());
         assert!(Seen::Changed(Importance::new(Seen::LEAST)).is_change());
+        assert!(Seen::Vanished.is_change() && !Seen::Vanished.is_page());
+        assert!(Seen::Returned.is_change() && Seen::Returned.is_page());
         assert_eq!(Seen::Unjudged.importance(), Importance::new(Seen::UNJUDGED));
     }
 }

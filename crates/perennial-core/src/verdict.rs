@@ -46,13 +46,46 @@ impl AnswerKind {
 }
 
 /// What tells an answer from another, where that is not the digest of its payload. A redirect is the same while its status
-/// and target are, and a page is gone whatever the error page says. Answers of different kinds are never alike.
+/// and target are, and a page is gone whatever the error page says. Answers of different kinds are never alike: only
+/// those without a page begin with their status.
 pub fn identity_of(kind: AnswerKind, status: u16, redirect: Option<&str>) -> Option<String> {
     match kind {
         AnswerKind::Content | AnswerKind::NotModified | AnswerKind::Failed => None,
         AnswerKind::Redirect => Some(format!("{status} {}", redirect.unwrap_or_default())),
         AnswerKind::Gone => Some(status.to_string()),
     }
+}
+
+/// The identity of a page that a browser drew: what a reader saw is the page, and not the bytes that its scripts came in.
+pub fn drawn_identity(digest: &str) -> String {
+    format!("drawn {digest}")
+}
+
+/// Whether an identity is that of a page that a browser drew.
+pub fn is_drawn(identity: &str) -> bool {
+    identity.starts_with("drawn ")
+}
+
+/// The identity of an answer that is another address's page again, such as `/index.html` where `/` has the same bytes.
+pub fn twin_identity(other: &str) -> String {
+    format!("{TWIN}{other}")
+}
+
+const TWIN: &str = "200 ";
+
+/// Whether an identity says that another address has this page.
+pub fn names_twin(identity: &str) -> bool {
+    identity.starts_with(TWIN)
+}
+
+/// The identity of an answer that delivers an error page as if it were the page.
+pub fn soft_error_identity(digest: &str) -> String {
+    format!("404 {digest}")
+}
+
+/// Whether an identity is that of an answer that showed a page. The others begin with their status.
+pub fn shows_page(identity: &str) -> bool {
+    !identity.starts_with(|first: char| first.is_ascii_digit())
 }
 
 /// The name of an answer that is not the page, for counting.

@@ -72,7 +72,7 @@ pub fn measure(
     };
     let selection = site.map_or(Selection::Pages, Selection::Of);
     store.looks(selection, LookOrder::ByPage, until + Span::from_millis(1), |look| {
-        if look.seen == Seen::Gone {
+        if look.seen == Seen::Absent {
             return Ok(());
         }
         if let Some(done) = of_page.take_if(|page| page.page != look.page) {

@@ -34,6 +34,7 @@
 //! | `papers` | the urgency of a page under the other strategies |
 //! | `select` | the n largest of millions |
 //! | `plan` | a slot's budget -> its list of visits |
+//! | `probe` | addresses without a page -> a few visits that see whether one has come |
 
 mod ahead;
 mod config;
@@ -43,6 +44,7 @@ mod learn;
 mod pages;
 mod papers;
 mod plan;
+mod probe;
 mod rows;
 mod select;
 mod visit;
@@ -61,15 +63,13 @@ use crate::pattern::mixture::BucketPiece;
 use crate::time::{LocalClock, Span, Timestamp};
 use ahead::Ahead;
 use learn::Learner;
-use pages::{ANNOUNCED, FRESH, GONE, KNOWN, NONE, PENDING, Pages};
+use pages::{ABSENT, ANNOUNCED, FRESH, KNOWN, NONE, PENDING, Pages};
 use plan::{Bank, Planned};
+use probe::Probes;
 
 /// First wait after a failure; doubled with each further one, up to a day.
 const FIRST_RETRY_SECS: u32 = 60;
 const LONGEST_RETRY_SECS: u32 = 86_400;
-/// First probe of a page that is gone; doubled each time, up to two months.
-const FIRST_PROBE_SECS: u32 = 86_400;
-const LONGEST_PROBE_SECS: u32 = 60 * 86_400;
 /// Most fits of the shared patterns after a history was learned anew.
 const MOST_REFITS: u32 = 5;
 /// L of a page that was announced as changed. It is so high that the gain is the value of the page times r.
@@ -97,6 +97,7 @@ pub struct Scheduler {
     /// When the frequency strategy shares out its visits anew.
     shared_until: u32,
     bank: Bank,
+    probes: Probes,
     ahead: Ahead,
     /// The buckets of the hours after the current slot, for each clock.
     hours_ahead: Vec<[u16; ahead::DEPTH]>,
@@ -155,6 +156,7 @@ impl Scheduler {
             round: VecDeque::new(),
             shared_until: 0,
             bank: Bank::default(),
+            probes: Probes::default(),
             ahead: Ahead::default(),
             hours_ahead: Vec::new(),
             pieces: Vec::new(),
@@ -231,6 +233,7 @@ impl Scheduler {
     /// Forgets a page.
     pub fn remove_page(&mut self, page: PageId) {
         let Some(at) = self.pages.position(page) else { return };
+        self.set_present(at);
         self.learner.forget(&mut self.pages, at);
         self.pages.remove(page);
         self.slot.had_turn.remove(&(at as u32));
@@ -326,6 +329,7 @@ impl Scheduler {
     pub fn hold(&mut self, page: PageId, until: Timestamp) {
         if let Some(at) = self.pages.position(page) {
             self.pages.not_before[at] = self.pages.not_before[at].max(self.secs(until));
+            self.queue_probe(at);
         }
     }
 
@@ -354,11 +358,11 @@ impl Scheduler {
                 let asked = retry_at.map_or(0, |retry| self.secs(retry));
                 self.back_off(at, secs.saturating_add(self.jitter(at, wait)).max(asked));
             }
-            VisitOutcome::Gone => {
-                let wait = doubled(FIRST_PROBE_SECS, self.pages.n_failures[at], LONGEST_PROBE_SECS);
-                self.pages.flags[at] |= GONE;
-                self.back_off(at, secs.saturating_add(wait));
+            VisitOutcome::Vanished(importance) => {
+                self.record_seen(at, Some(importance), secs);
+                self.set_absent(at, secs);
             }
+            VisitOutcome::Absent => self.set_absent(at, secs),
         }
     }
 
@@ -367,6 +371,12 @@ impl Scheduler {
     pub fn announce(&mut self, page: PageId, at: Timestamp, importance: Option<Importance>) {
         let Some(position) = self.pages.position(page) else { return };
         if self.pages.has(position, FRESH) || self.secs(at) <= self.pages.seen_at[position] {
+            return;
+        }
+        if self.pages.has(position, ABSENT) {
+            // Somebody says that the page is there: look at once, as far as probes may.
+            self.pages.not_before[position] = self.secs(at);
+            self.queue_probe(position);
             return;
         }
         self.pages.flags[position] |= ANNOUNCED;
@@ -385,6 +395,7 @@ impl Scheduler {
     }
 
     fn record_seen(&mut self, at: usize, importance: Option<Importance>, secs: u32) {
+        self.set_present(at);
         let is_first = self.pages.has(at, FRESH);
         let before = self.pages.seen_at[at];
         if !is_first && self.config.learn && !self.pages.has(at, KNOWN) && secs > before {
@@ -396,7 +407,7 @@ impl Scheduler {
         if !is_first {
             self.adapt_interval(at, Some(importance.is_some()));
         }
-        self.pages.flags[at] &= !(FRESH | GONE | ANNOUNCED);
+        self.pages.flags[at] &= !(FRESH | ANNOUNCED);
         self.pages.n_failures[at] = 0;
         self.pages.not_before[at] = 0;
         self.pages.seen_at[at] = secs.max(before);
@@ -407,6 +418,7 @@ impl Scheduler {
     fn back_off(&mut self, at: usize, until: u32) {
         self.pages.n_failures[at] = self.pages.n_failures[at].saturating_add(1);
         self.pages.not_before[at] = until;
+        self.queue_probe(at);
     }
 
     /// Up to a quarter more, so that the pages of a host that failed together do not return together.

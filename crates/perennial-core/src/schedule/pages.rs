@@ -9,8 +9,8 @@ use crate::page::PageId;
 pub(super) const FRESH: u8 = 1;
 /// Handed out, and not yet answered by the driver.
 pub(super) const PENDING: u8 = 2;
-/// The last visit found it gone; it is probed rarely.
-pub(super) const GONE: u8 = 4;
+/// The last visit found no page; it is probed rarely.
+pub(super) const ABSENT: u8 = 4;
 /// Removed; its place in the columns is free for another page.
 pub(super) const VACANT: u8 = 8;
 /// Announced as changed since the last visit.

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::pages::{ANNOUNCED, FRESH, GONE, PENDING, VACANT};
+use super::pages::{ABSENT, ANNOUNCED, FRESH, PENDING, VACANT};
 use super::select::{self, Histogram};
 use super::{Pacing, Reason, Scheduler, Slot, Strategy, gain, learn};
 use crate::importance::Importance;
@@ -178,7 +178,7 @@ impl Scheduler {
     }
 
     pub(super) fn may_visit(&self, at: usize, now_secs: u32) -> bool {
-        !self.pages.has(at, PENDING | VACANT) && self.pages.not_before[at] <= now_secs
+        !self.pages.has(at, PENDING | VACANT | ABSENT) && self.pages.not_before[at] <= now_secs
     }
 
     /// The pages of the slot, the first to be visited first.
@@ -198,6 +198,8 @@ impl Scheduler {
             histogram.complete(&self.pages.urgency, n_wanted);
             self.last_bounds = [histogram.bound_of(n_wanted), self.last_bounds[0]];
         }
+        let probes = self.choose_probes(granted, capacity);
+        let capacity = capacity - probes.len();
         let mut chosen = self.choose_new(capacity);
         let n_first = (capacity as f64 * (1.0 - KEPT_FROM_NEW)).ceil() as usize;
         let mut waiting = chosen.split_off(n_first.min(chosen.len()));
@@ -221,6 +223,7 @@ impl Scheduler {
             rest.sort_by(|a, b| urgency(b.0).total_cmp(&urgency(a.0)).then(a.0.cmp(&b.0)));
         }
         chosen.extend(rest);
+        chosen.extend(probes);
         chosen
     }
 
@@ -238,6 +241,7 @@ impl Scheduler {
         let urgency = |at: u32| self.pages.urgency[at as usize];
         worth.sort_by(|&a, &b| urgency(b).total_cmp(&urgency(a)).then(a.cmp(&b)));
         chosen.extend(worth.into_iter().map(|at| (at, self.reason_of(at as usize))));
+        chosen.extend(self.due_probes(usize::MAX));
         chosen
     }
 
@@ -250,7 +254,11 @@ impl Scheduler {
                 break;
             }
             let Some(at) = self.fresh.pop_front() else { break };
-            if !self.pages.has(at as usize, FRESH) {
+            if !self.pages.has(at as usize, FRESH) || self.pages.has(at as usize, ABSENT) {
+                continue;
+            }
+            if self.is_likely_absent(at as usize) {
+                self.doubt(at as usize);
                 continue;
             }
             if self.may_visit(at as usize, end_secs) {
@@ -275,7 +283,7 @@ impl Scheduler {
     /// not need goes to the most urgent pages.
     fn longest_wait_secs(&self, granted: f64) -> f64 {
         let per_slot = (self.floor_share() * granted).max(1e-9);
-        self.pages.n_present() as f64 / per_slot * self.config.slot.as_secs_f64()
+        self.n_followed() as f64 / per_slot * self.config.slot.as_secs_f64()
     }
 
     /// How many of a slot's visits go to the pages seen longest ago.
@@ -307,7 +315,7 @@ impl Scheduler {
             .map(|(at, _)| at)
             .filter(|&at| {
                 let at = at as usize;
-                !pages.has(at, FRESH | PENDING | VACANT) && pages.not_before[at] <= end_secs
+                !pages.has(at, FRESH | PENDING | VACANT | ABSENT) && pages.not_before[at] <= end_secs
             })
             .collect();
         self.oldest_due = (longest_wait, if waiting.is_empty() { self.next_oldest(longest_wait) } else { 0 });
@@ -336,7 +344,7 @@ impl Scheduler {
     /// The second at which the first page will have waited for `longest_wait`.
     fn next_oldest(&self, longest_wait: f64) -> u32 {
         let pages = &self.pages;
-        let is_seen = |at: &usize| !pages.has(*at, FRESH | VACANT);
+        let is_seen = |at: &usize| !pages.has(*at, FRESH | VACANT | ABSENT);
         let seen = (0..pages.len())
             .filter(is_seen)
             .map(|at| pages.seen_at[at].max(pages.not_before[at].saturating_sub(longest_wait as u32)));
@@ -418,7 +426,9 @@ impl Scheduler {
 
     pub(super) fn reason_of(&self, at: usize) -> Reason {
         let since = self.instant(self.pages.seen_at[at]);
-        if self.pages.n_failures[at] > 0 || self.pages.has(at, GONE) {
+        if self.pages.has(at, ABSENT) {
+            Reason::Probe
+        } else if self.pages.n_failures[at] > 0 {
             Reason::Retry { n_failures: u16::from(self.pages.n_failures[at]) }
         } else if self.pages.has(at, FRESH) {
             Reason::FirstCapture

@@ -71,7 +71,7 @@ fn histories_keep_to_their_room_from_the_first_hour() {
 fn random_outcome(word: u64, now: Timestamp) -> VisitOutcome {
     match word % 7 {
         0 => VisitOutcome::Unchanged,
-        1 => VisitOutcome::Gone,
+        1 => VisitOutcome::Absent,
         2 => VisitOutcome::Failed { retry_at: None },
         3 => VisitOutcome::Failed { retry_at: Some(now + Span::from_hours((word >> 8) as i64 % 50 - 10)) },
         _ => VisitOutcome::Changed(Importance::new((word >> 8) as f64 % 101.0 / 100.0)),
@@ -362,7 +362,7 @@ fn failures_back_off_and_gone_pages_are_probed_rarely() {
     let mut scheduler = scheduler_of(ScheduleConfig { worth: 0.0, ..ScheduleConfig::default() }, 2);
     let visits = drive(&mut scheduler, 24 * 20, |visit, _| match visit.page.0 {
         0 => VisitOutcome::Failed { retry_at: None },
-        _ => VisitOutcome::Gone,
+        _ => VisitOutcome::Absent,
     });
     let count = |page: u32| visits.iter().filter(|(_, visit)| visit.page == PageId(page)).count();
     assert!((15..45).contains(&count(0)), "{}", count(0));
@@ -384,7 +384,7 @@ fn odd_input_is_survived() {
         Timestamp::from_millis(i64::MAX),
     );
     assert_eq!(scheduler.next_wakeup(), None);
-    scheduler.record(PageId(3), VisitOutcome::Gone, start());
+    scheduler.record(PageId(3), VisitOutcome::Absent, start());
     scheduler.add_page(PageId(0), PageInfo { weight: f32::NAN, ..PageInfo::of_site(SiteId(0)) });
     assert_eq!(scheduler.next_visit(start()), None);
     scheduler.set_weight(PageId(0), f32::INFINITY);

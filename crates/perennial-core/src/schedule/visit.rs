@@ -74,6 +74,8 @@ pub enum Reason {
     },
     /// A feed, a sitemap or a push announced that the page changed.
     Announced,
+    /// There was no page at this address: see whether one has come.
+    Probe,
     /// An earlier attempt failed; this is another.
     Retry {
         /// How many attempts failed in a row.
@@ -93,8 +95,10 @@ pub enum VisitOutcome {
         /// Not before this instant.
         retry_at: Option<Timestamp>,
     },
-    /// The page is not expected to come back: 404, 410, or forbidden by robots.txt. It is probed rarely.
-    Gone,
+    /// The page was there and is not any more. It is probed rarely.
+    Vanished(Importance),
+    /// There is no page: 404, 410, a redirect to another page, forbidden by robots.txt. It is probed rarely.
+    Absent,
 }
 
 impl From<Seen> for VisitOutcome {
@@ -102,7 +106,8 @@ impl From<Seen> for VisitOutcome {
     fn from(seen: Seen) -> VisitOutcome {
         match seen {
             Seen::First => VisitOutcome::Changed(Importance::FULL),
-            Seen::Gone => VisitOutcome::Gone,
+            Seen::Absent => VisitOutcome::Absent,
+            Seen::Vanished | Seen::Redirected(_) => VisitOutcome::Vanished(seen.importance()),
             seen if seen.is_change() => VisitOutcome::Changed(seen.importance()),
             _ => VisitOutcome::Unchanged,
         }

@@ -13,11 +13,12 @@ use perennial_core::page::PageId;
 use perennial_core::payload::Limits;
 use perennial_core::segment::BlockTree;
 use perennial_core::time::{Span, Timestamp};
-use perennial_core::verdict::AnswerKind;
+use perennial_core::soft_error::{is_error_page, title_of};
+use perennial_core::verdict::{AnswerKind, is_drawn, soft_error_identity};
 use perennial_core::warc::sha1_label;
 use rayon::prelude::*;
 
-use super::lesson::{KnownPage, Lesson};
+use super::lesson::{KnownPage, Lesson, n_letters};
 use super::reader::Readers;
 use super::{Analyst, PageText, Requisites};
 use crate::archive::{Archive, LEFT_OUT_BASE, LEFT_OUT_DIGEST, LeftOut, links};
@@ -27,6 +28,9 @@ use crate::store::{Capture, Commit, Kind, Store};
 const PAGES_PER_COMMIT: usize = 64;
 /// Looks at one page that are laid out before they are compared: their trees are in memory together.
 const LOOKS_AHEAD: usize = 16;
+
+/// A page with fewer letters than this may be one that its scripts have not drawn.
+const MAX_SHELL_LETTERS: usize = 200;
 
 /// The counts of an analysis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -128,7 +132,7 @@ impl PageAnalyst {
         let Some(known) = found else { return Ok(None) };
         // A delta from a version that nobody could name later would be lost.
         let Some(base) = known.laid_out().cloned() else { return Ok(None) };
-        let lesson = match known.shown() == Some(&digest) {
+        let lesson = match known.identity() == digest {
             true => Lesson::without_layout(page, time, &digest, Some(&known), Seen::Same).0,
             false => {
                 let observation = self.analyst.compare(known.known()?.as_ref(), self.tree(url, time, html));
@@ -228,13 +232,23 @@ impl PageAnalyst {
             return self.lesson_of_delta(archive, capture, before);
         }
         let known = before.map(|before| before.known);
-        let is_same = known.is_some_and(|known| known.shown() == Some(&capture.identity));
+        let is_same = known.is_some_and(|known| known.identity() == capture.identity);
         if is_same || capture.answer != Some(AnswerKind::Content) {
             return Ok(Some(without_layout(capture, known)));
         }
         match ahead.unwrap_or_else(|| self.shown(capture))? {
             Shown::Missing => Ok(None),
             Shown::NoPage => Ok(Some(without_layout(capture, known))),
+            Shown::Error => {
+                let identity = soft_error_identity(&capture.digest);
+                let before = known.map(KnownPage::before);
+                let seen = Seen::between(before, AnswerKind::Gone, &identity).unwrap_or(Seen::Absent);
+                Ok(Some(Lesson::without_layout(capture.page, capture.time, &identity, known, seen)))
+            }
+            Shown::Tree(tree) if is_undrawn(capture, known, &tree)? => {
+                let (page, time, identity) = (capture.page, capture.time, &capture.identity);
+                Ok(Some(Lesson::without_layout(page, time, identity, known, Seen::Same)))
+            }
             Shown::Tree(tree) => {
                 let before = known.map(KnownPage::known).transpose()?.flatten();
                 let observation = self.analyst.compare(before.as_ref(), *tree);
@@ -246,13 +260,18 @@ impl PageAnalyst {
 
     /// Reads and lays out what a capture shows.
     fn shown(&self, capture: &Capture) -> anyhow::Result<Shown> {
-        let payload = self.readers.with(|archive, store| archive.payload(store, capture))?;
-        let Some(payload) = payload else { return Ok(Shown::Missing) };
-        if !links::is_html(&payload.head) {
+        let document = self.readers.with(|archive, store| archive.document(store, capture))?;
+        let Some(document) = document else { return Ok(Shown::Missing) };
+        if !links::is_html(&document.head) {
             return Ok(Shown::NoPage);
         }
-        let html = decode_text(&payload.bytes, payload.head.get("Content-Type").as_deref());
-        Ok(Shown::Tree(Box::new(self.tree(&capture.url, capture.time, &html))))
+        let html = decode_text(&document.bytes, document.head.get("Content-Type").as_deref());
+        let tree = self.tree(&capture.url, capture.time, &html);
+        let texts = tree.leaves().flat_map(|leaf| &leaf.texts).map(|text| text.text.as_str());
+        match is_error_page(&title_of(&html), texts) {
+            true => Ok(Shown::Error),
+            false => Ok(Shown::Tree(Box::new(tree))),
+        }
     }
 
     fn tree(&self, url: &str, time: Timestamp, html: &str) -> BlockTree {
@@ -271,7 +290,7 @@ impl PageAnalyst {
         let Some(before) = before else { return Ok(None) };
         let stored = archive.stored(capture, Limits::default())?;
         let digest = stored.header.get(LEFT_OUT_DIGEST).unwrap_or_default().to_string();
-        if before.known.shown() == Some(&digest) {
+        if before.known.identity() == digest {
             return Ok(Some(without_layout(capture, Some(before.known))));
         }
         if !before.is_base_of(capture, stored.header.get(LEFT_OUT_BASE)) {
@@ -333,14 +352,24 @@ enum Shown {
     Tree(Box<BlockTree>),
     /// Something that is no page.
     NoPage,
+    /// A page that says that there is none.
+    Error,
     /// Nothing, because its payload is not in the archive.
     Missing,
+}
+
+/// Whether a page that a browser drew before was delivered and not drawn: without its scripts there is hardly anything to
+/// see, which says nothing of the page.
+fn is_undrawn(capture: &Capture, known: Option<&KnownPage>, tree: &BlockTree) -> anyhow::Result<bool> {
+    let Some(known) = known.filter(|known| is_drawn(known.identity())) else { return Ok(false) };
+    let n_now = n_letters(tree);
+    Ok(!is_drawn(&capture.identity) && n_now < MAX_SHELL_LETTERS && n_now < known.n_letters()?)
 }
 
 /// The lesson of a look by its answer and the answer before it.
 fn without_layout(capture: &Capture, known: Option<&KnownPage>) -> (Lesson, KnownPage) {
     let kind = capture.answer.unwrap_or(AnswerKind::Content);
-    let before = known.and_then(KnownPage::shown);
+    let before = known.map(KnownPage::before);
     let seen = Seen::between(before, kind, &capture.identity).unwrap_or(Seen::Unjudged);
     Lesson::without_layout(capture.page, capture.time, &capture.identity, known, seen)
 }

@@ -3,13 +3,14 @@
 use anyhow::Context;
 use perennial_core::diff::Delta;
 use perennial_core::importance::Importance;
-use perennial_core::look::Seen;
+use perennial_core::look::{Before, Seen};
 use perennial_core::noise::NoiseHistory;
 use perennial_core::observe::{Known, Observation};
 use perennial_core::page::PageId;
 use perennial_core::segment::{BlockTree, vixml};
 use perennial_core::threshold::IndexThreshold;
 use perennial_core::time::Timestamp;
+use perennial_core::verdict::shows_page;
 
 use crate::store::{Commit, KnownRow, LessonRow, ShownVersion, Store, Worth};
 
@@ -25,8 +26,10 @@ pub struct KnownPage {
     /// Which version the tree shows; `None` when a later one could not be laid out.
     laid_out: Option<ShownVersion>,
     noise: NoiseHistory,
-    /// The identity of the last answer: the same identity again needs no layout. Empty when the page was never there.
+    /// The identity of the last answer: the same identity again needs no layout.
     identity: String,
+    /// Whether any look showed a page.
+    was_page: bool,
     /// When the last look was.
     pub time: Timestamp,
     worth: Worth,
@@ -52,9 +55,19 @@ impl KnownPage {
         Ok(store.known(page)?.map(KnownPage::from))
     }
 
-    /// The identity of the last answer that showed the page; `None` when the page was never there.
-    pub fn shown(&self) -> Option<&str> {
-        Some(self.identity.as_str()).filter(|identity| !identity.is_empty())
+    /// The identity of the last answer.
+    pub fn identity(&self) -> &str {
+        &self.identity
+    }
+
+    /// What the next look at the page is compared with, before it is laid out.
+    pub fn before(&self) -> Before<'_> {
+        Before { identity: &self.identity, was_page: self.was_page }
+    }
+
+    /// About how many letters the last tree holds; 0 where nothing could be laid out.
+    pub fn n_letters(&self) -> anyhow::Result<usize> {
+        Ok(self.known()?.map_or(0, |known| n_letters(&known.tree)))
     }
 
     /// Which version the tree shows, that of [`Self::known`]; `None` when there is no tree, or a later version could not be
@@ -82,6 +95,7 @@ impl From<KnownRow> for KnownPage {
             // A history that cannot be read is learned again.
             noise: NoiseHistory::from_bytes(&row.noise).unwrap_or_default(),
             identity: row.identity,
+            was_page: row.was_page,
             time: row.time,
             worth: row.worth,
         }
@@ -108,16 +122,16 @@ impl Lesson {
                 laid_out: None,
                 noise: NoiseHistory::default(),
                 identity: String::new(),
+                was_page: false,
                 time,
                 worth: Worth { first: time, total: 0.0, gathered: 0.0 },
             },
         };
-        let was_never_there = known.shown().is_none();
         match seen {
             Seen::Same => known.noise.record_unchanged(),
-            Seen::Gone if was_never_there => {}
             _ => identity.clone_into(&mut known.identity),
         }
+        known.was_page |= seen.is_page();
         if seen == Seen::Unjudged {
             known.laid_out = None;
         }
@@ -135,6 +149,7 @@ impl Lesson {
             tree_time: known.tree.as_ref().map(|known| known.time),
             shown: known.laid_out.clone(),
             identity: known.identity.clone(),
+            was_page: known.was_page,
             noise: known.noise.to_bytes(),
             worth: known.worth,
         });
@@ -150,8 +165,13 @@ impl Lesson {
         observation: Observation,
     ) -> anyhow::Result<(Lesson, KnownPage)> {
         let known_tree = before.and_then(|known| known.tree.as_ref());
-        let was_there = before.is_some_and(|known| known.shown().is_some());
-        let seen = seen_in(&observation, was_there, known_tree.is_some());
+        let seen = match before.map(KnownPage::before) {
+            Some(before) if before.was_page && shows_page(before.identity) => {
+                seen_in(&observation, known_tree.is_some())
+            }
+            Some(before) if before.was_page => Seen::Returned,
+            _ => Seen::First,
+        };
         let kept_tree = known_tree.filter(|_| observation.is_unchanged()).map(|known| known.time);
         let delta = observation.delta.as_ref().filter(|delta| !delta.is_empty());
         let tree = &observation.known.tree;
@@ -171,12 +191,13 @@ impl Lesson {
             tree_time: Some(tree_time),
             shown: laid_out.clone(),
             identity: identity.clone(),
+            was_page: true,
             noise: observation.known.noise.to_bytes(),
             worth,
         });
         let Known { tree, noise } = observation.known;
         let tree = Some(KnownTree { time: tree_time, tree: Tree::Read(tree) });
-        Ok((lesson, KnownPage { tree, laid_out, noise, identity, time, worth }))
+        Ok((lesson, KnownPage { tree, laid_out, noise, identity, was_page: true, time, worth }))
     }
 
     /// What changed, as Vi-Delta; an empty one when nothing did.
@@ -212,14 +233,18 @@ impl Lesson {
 }
 
 /// Trees of different engines are not compared and have no delta: such a look counts as the same.
-fn seen_in(observation: &Observation, has_before: bool, has_tree: bool) -> Seen {
-    match (has_before, has_tree) {
-        (false, _) => Seen::First,
-        (true, false) => Seen::Unjudged,
-        (true, true) if observation.is_only_noise => Seen::Noise,
-        (true, true) if observation.is_unchanged() || observation.delta.is_none() => Seen::Same,
-        (true, true) => Seen::Changed(observation.importance()),
+fn seen_in(observation: &Observation, has_tree: bool) -> Seen {
+    match has_tree {
+        false => Seen::Unjudged,
+        true if observation.is_only_noise => Seen::Noise,
+        true if observation.is_unchanged() || observation.delta.is_none() => Seen::Same,
+        true => Seen::Changed(observation.importance()),
     }
+}
+
+/// About how many letters a reader of a tree sees outside links.
+pub(super) fn n_letters(tree: &BlockTree) -> usize {
+    tree.leaves().flat_map(|leaf| &leaf.texts).map(|text| text.text.len()).sum()
 }
 
 /// Adds a look to the page's sums, and says whether its version is worth indexing. delta(P), the mean of omega_k, is the
@@ -228,9 +253,10 @@ fn is_worth_indexing(worth: &mut Worth, seen: Seen, now: Timestamp) -> bool {
     let importance = match seen {
         // The first version is always indexed, and is no change.
         Seen::First => return true,
-        Seen::Same | Seen::Noise | Seen::Gone => return false,
-        Seen::Changed(importance) => importance,
-        Seen::Unjudged => Importance::new(Seen::UNJUDGED),
+        // A page that is not there has no version to index; one that returns has.
+        seen if !seen.is_page() => return false,
+        Seen::Same | Seen::Noise => return false,
+        seen => seen.importance(),
     };
     worth.first = worth.first.min(now);
     worth.total += importance.get();

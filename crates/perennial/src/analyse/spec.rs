@@ -199,7 +199,7 @@ fn load_archived<'s>(
         )
     };
     let capture = snapshot.store().closest_payload(url, near)?.with_context(missing)?;
-    let payload = snapshot.payload(&capture)?.with_context(missing)?;
+    let payload = snapshot.document(&capture)?.with_context(missing)?;
     let html = decode_text(&payload.bytes, payload.head.get("Content-Type").as_deref()).into_owned();
     let requisites = Origin::Archive(shared, Requisites::default());
     let version = capture.time.to_rfc3339();

@@ -3,11 +3,12 @@
 //! Used by the writer on what it writes and by the scan on what it reads, so that both give the same rows.
 
 use perennial_core::http::HttpHead;
+use perennial_core::twin::is_longer_name;
 use perennial_core::verdict::{self, AnswerKind};
 use url::Url;
 
-use super::links::{is_html, redirect_of};
-use crate::store::{Kind, PageKind};
+use super::links::{drawn_page, is_html, redirect_of};
+use crate::store::{CaptureRow, Kind, PageKind};
 
 /// The fact that says how an address was reached, as the WARC standard names it. One letter a hop, as other crawlers
 /// write them: L link, R redirect, E embedded, P prerequisite such as robots.txt, M sitemap; none for a seed.
@@ -62,12 +63,13 @@ pub(crate) fn index_mime(content_type: &str) -> Option<String> {
 }
 
 /// What kind of answer a record holds, and what tells it from another where that is not its digest; `None` when the record is
-/// no look at a page.
+/// no look at a page. `origin` is the address whose payload a revisit stands for.
 pub(crate) fn look_of(
     url: &str,
     kind: Kind,
     head: Option<&HttpHead>,
     is_broken_off: bool,
+    origin: Option<&str>,
 ) -> (Option<AnswerKind>, Option<String>) {
     let Some((head, status)) = head.and_then(|head| Some((head, head.status()?))) else {
         return (None, None);
@@ -76,10 +78,27 @@ pub(crate) fn look_of(
         return (None, None);
     }
     let answer = AnswerKind::of_answer(status, is_broken_off);
+    let twin = origin.filter(|_| answer == AnswerKind::Content && kind == Kind::Revisit);
+    if let Some(twin) = twin.filter(|origin| is_longer_name(url, origin)) {
+        return (Some(AnswerKind::Redirect), Some(verdict::twin_identity(twin)));
+    }
     let target =
         (answer == AnswerKind::Redirect).then(|| redirect_of(&Url::parse(url).ok()?, head)).flatten();
     let target = target.as_ref().map(Url::as_str);
     (Some(answer), verdict::identity_of(answer, status, target))
+}
+
+/// The identity of a page that a browser drew, if its document is among what was derived from the exchange.
+pub(crate) fn drawn_identity_of(
+    url: &str,
+    answer: Option<AnswerKind>,
+    derived: &[CaptureRow],
+) -> Option<String> {
+    if answer != Some(AnswerKind::Content) {
+        return None;
+    }
+    let document = derived.iter().find(|row| drawn_page(&row.url) == Some(url))?;
+    Some(verdict::drawn_identity(&document.digest))
 }
 
 #[cfg(test)]

@@ -7,12 +7,17 @@ use anyhow::{Context, bail};
 use perennial_core::http::HttpHead;
 use perennial_core::payload::{self, Limits, PayloadReader, cut_of};
 use perennial_core::time::Timestamp;
+use perennial_core::verdict::is_drawn;
 use perennial_core::warc::{Item, Record, RecordHeader, WarcReader};
 
 use super::content::look_of;
+use super::links::DRAWN_PREFIX;
 use super::writer::LEFT_OUT_DIGEST;
 use super::{Archive, files};
 use crate::store::{Capture, Kind, RecordPlace, Store};
+
+/// The head that a drawn document would have been delivered with.
+const DRAWN_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n";
 
 /// A dictionary longer than this is none.
 const MAX_DICTIONARY_BYTES: u32 = 16 << 20;
@@ -50,6 +55,21 @@ impl Archive {
         Ok(Some(Payload { head: stored.head, bytes: stored.payload.bytes }))
     }
 
+    /// What a reader saw: the document that a browser drew where there is one, else the payload.
+    pub fn document(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<Payload>> {
+        if !is_drawn(&capture.identity) {
+            return self.payload(store, capture);
+        }
+        let drawn = store.capture_at(&format!("{DRAWN_PREFIX}{}", capture.url), capture.time)?;
+        match drawn {
+            Some(drawn) => {
+                let bytes = self.stored(&drawn, Limits::default())?.payload.bytes;
+                Ok(Some(Payload { head: HttpHead::parse(DRAWN_HEAD), bytes }))
+            }
+            None => Ok(None),
+        }
+    }
+
     /// The record of a capture as it is; a revisit has a head and no payload.
     pub fn stored(&self, capture: &Capture, limits: Limits) -> anyhow::Result<Stored> {
         self.read_record(&capture.url, &capture.file, capture.offset, |mut record| {
@@ -68,7 +88,7 @@ impl Archive {
         let (header, head) = read.ok()?;
         match header.get(LEFT_OUT_DIGEST) {
             Some(digest) => Some(digest.to_string()),
-            None => look_of(&place.url, place.kind, head.as_ref(), false).1,
+            None => look_of(&place.url, place.kind, head.as_ref(), false, header.refers_to_target_uri()).1,
         }
     }
 

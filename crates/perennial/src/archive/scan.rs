@@ -16,7 +16,7 @@ use perennial_core::warc::{
 };
 use url::Url;
 
-use super::content::{MAX_FACT_BYTES, hops_in, index_mime, look_of, purpose_by_hops, purpose_of};
+use super::content::{MAX_FACT_BYTES, drawn_identity_of, hops_in, index_mime, look_of, purpose_by_hops, purpose_of};
 use super::links::{DRAWN_PREFIX, MAX_STORED_BYTES, drawn_page, find_drawn, is_html, kept_links};
 use super::writer::{DELTA_MIME, LEFT_OUT_DIGEST};
 use crate::store::{CaptureRow, Kind, PageKind};
@@ -219,7 +219,10 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
     let left_out = header.get(LEFT_OUT_DIGEST).filter(|_| content_type.as_deref() == Some(DELTA_MIME));
     let (answer, identity) = match left_out {
         Some(digest) => (Some(AnswerKind::Content), Some(digest.to_string())),
-        None => look_of(&url, kind, head, header.get("WARC-Truncated") == Some("disconnect")),
+        None => {
+            let is_broken_off = header.get("WARC-Truncated") == Some("disconnect");
+            look_of(&url, kind, head, is_broken_off, header.refers_to_target_uri())
+        }
     };
     Ok(Some(CaptureRow {
         answer,
@@ -311,7 +314,11 @@ impl Groups {
         self.ids.clear();
         self.companions.clear();
         let (drawn, hops) = (self.drawn.take(), self.hops.take());
-        for mut row in self.captures.drain(..) {
+        let captures = std::mem::take(&mut self.captures);
+        let is_drawn = |row: &&CaptureRow| drawn.is_some() && drawn_page(&row.url).is_some();
+        let documents: Vec<CaptureRow> = captures.iter().filter(is_drawn).cloned().collect();
+        for mut row in captures {
+            row.identity = row.identity.or_else(|| drawn_identity_of(&row.url, row.answer, &documents));
             if let Some((page, document)) = &drawn {
                 links_as_drawn(&mut row, page, document);
             }

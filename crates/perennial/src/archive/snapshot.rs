@@ -33,9 +33,9 @@ impl Snapshot {
         &self.store
     }
 
-    /// The payload of a capture; see [`Archive::payload`].
-    pub fn payload(&self, capture: &Capture) -> anyhow::Result<Option<Payload>> {
-        self.archive.payload(&self.store, capture)
+    /// What a reader saw; see [`Archive::document`].
+    pub fn document(&self, capture: &Capture) -> anyhow::Result<Option<Payload>> {
+        self.archive.document(&self.store, capture)
     }
 }
 

@@ -17,7 +17,7 @@ use perennial_core::warc::{
     NewRecord, RecordId, RecordIds, RevisitProfile, Truncation, WarcWriter, Written, sha1_label,
 };
 
-use super::content::{HOPS, index_mime, look_of, purpose_of};
+use super::content::{HOPS, drawn_identity_of, index_mime, look_of, purpose_of};
 use super::exchange::{Exchange, Hashed, Prepared, companion_records, links_of, response_record, with_ip};
 use super::indexer::{IndexPace, Indexer};
 use super::lock::WriteLock;
@@ -242,7 +242,9 @@ impl ArchiveWriter {
         let group_length = self.current_file()?.out.offset() - group_offset;
         let is_new_version = !self.has_version(exchange.url, plan.digest(&body))?;
         let is_broken_off = exchange.truncated == Some(Truncation::Disconnect);
-        let (answer, identity) = look_of(exchange.url, plan.kind(), Some(&head), is_broken_off);
+        let (answer, identity) =
+            look_of(exchange.url, plan.kind(), Some(&head), is_broken_off, plan.origin_url());
+        let identity = identity.or_else(|| drawn_identity_of(exchange.url, answer, &derived));
         let hops = exchange.metadata.iter().find(|(name, _)| *name == HOPS).map(|(_, value)| *value);
         let row = CaptureRow {
             url: exchange.url.to_string(),
@@ -523,6 +525,14 @@ impl Plan {
         match self {
             Plan::Store => Kind::Response,
             Plan::Identical { .. } | Plan::NotModified { .. } => Kind::Revisit,
+        }
+    }
+
+    /// The address whose payload the record stands for.
+    fn origin_url(&self) -> Option<&str> {
+        match self {
+            Plan::Store => None,
+            Plan::Identical { url, .. } | Plan::NotModified { url, .. } => Some(url),
         }
     }
 

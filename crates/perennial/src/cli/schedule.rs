@@ -143,6 +143,7 @@ fn in_words(ranked: &Ranked, clock: Option<&LocalClock>) -> String {
     match ranked.reason {
         Reason::FirstCapture => "never captured".to_owned(),
         Reason::Announced => "announced as changed".to_owned(),
+        Reason::Probe => "there was no page here, to be looked at again".into(),
         Reason::Retry { n_failures } => format!("failed {n_failures} times, to be tried again"),
         Reason::Oldest { since } => format!("not seen since {}, longer than any other", local(since)),
         Reason::Urgent { since, .. } => {

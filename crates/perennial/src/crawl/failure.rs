@@ -51,6 +51,11 @@ impl FailureKind {
         !matches!(self, FailureKind::RobotsUnreachable | FailureKind::Exchange(_))
     }
 
+    /// Whether it is the crawl's own doing and says nothing of the page: with other settings it may be fetched.
+    pub fn is_refusal(self) -> bool {
+        matches!(self, FailureKind::Guarded | FailureKind::TimeLapse)
+    }
+
     /// What it means for the politeness towards the host; `None`: the host got no request.
     pub fn host_answer(self) -> Option<HostAnswer> {
         match self {

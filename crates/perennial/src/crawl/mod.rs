@@ -297,6 +297,7 @@ fn reason_words(why: Why, target: &Target) -> String {
         }
         Why::Scheduled(Reason::Oldest { since }) => format!("seen longest ago, {since}"),
         Why::Scheduled(Reason::Announced) => "a feed or sitemap announced a change".into(),
+        Why::Scheduled(Reason::Probe) => "there was no page here: has one come?".into(),
         Why::Scheduled(Reason::Retry { n_failures }) => format!("retry after {n_failures} failures"),
     }
 }

@@ -222,7 +222,7 @@ impl Recorder {
         if let VisitOutcome::Failed { retry_at } = &mut verdict.outcome {
             *retry_at = Some(host.ready_at);
         }
-        let ending = ending_of(&verdict.outcome);
+        let ending = ending_of(&verdict);
         let n_failures = if ending == Ending::Failed { target.n_failures.saturating_add(1) } else { 0 };
         line.outcome = ending_name(ending).into();
         lines.push(line);
@@ -359,12 +359,13 @@ impl Recorder {
     }
 }
 
-fn ending_of(outcome: &VisitOutcome) -> Ending {
-    match outcome {
+fn ending_of(verdict: &Verdict) -> Ending {
+    match verdict.outcome {
         VisitOutcome::Changed(_) => Ending::Changed,
         VisitOutcome::Unchanged => Ending::Unchanged,
         VisitOutcome::Failed { .. } => Ending::Failed,
-        VisitOutcome::Gone => Ending::Gone,
+        VisitOutcome::Vanished(_) | VisitOutcome::Absent if verdict.is_redirect => Ending::Redirected,
+        VisitOutcome::Vanished(_) | VisitOutcome::Absent => Ending::Gone,
     }
 }
 
@@ -374,6 +375,7 @@ fn ending_name(ending: Ending) -> &'static str {
         Ending::Unchanged => "unchanged",
         Ending::Failed => "failed",
         Ending::Gone => "gone",
+        Ending::Redirected => "redirected",
     }
 }
 

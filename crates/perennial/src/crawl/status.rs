@@ -37,6 +37,8 @@ pub struct Status {
     pub n_failed: u64,
     /// Visits of pages that are gone or may not be fetched.
     pub n_gone: u64,
+    /// Of them, those that led to another address.
+    pub n_redirected: u64,
     /// Pages given up because their host did not answer.
     pub n_given_up: u64,
     /// Captures that were analysed.
@@ -74,6 +76,7 @@ impl Crawl {
             Ending::Unchanged => &mut status.n_unchanged,
             Ending::Failed => &mut status.n_failed,
             Ending::Gone => &mut status.n_gone,
+            Ending::Redirected => &mut status.n_redirected,
         } += 1;
         status.body_bytes += settled.body_bytes;
         status.stored_bytes += settled.stored_bytes;

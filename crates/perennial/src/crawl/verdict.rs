@@ -1,6 +1,6 @@
 //! An answer or a failure -> what the scheduler, the log, the frontier and the host's state are told.
 
-use perennial_core::look::Seen;
+use perennial_core::look::{Before, Seen};
 use perennial_core::politeness::HostAnswer;
 use perennial_core::schedule::VisitOutcome;
 use perennial_core::validator::ValidatorTrust;
@@ -15,6 +15,8 @@ pub(super) struct Verdict {
     pub(super) outcome: VisitOutcome,
     /// The name of the error, if there was one.
     pub(super) error: Option<&'static str>,
+    /// Whether the answer leads elsewhere.
+    pub(super) is_redirect: bool,
     /// Whether another try soon would end the same way.
     pub(super) is_final: bool,
     /// Digest and validators of a full answer.
@@ -30,9 +32,11 @@ pub(super) struct Verdict {
 impl Verdict {
     pub(super) fn of_failure(kind: FailureKind) -> Verdict {
         let is_final = kind.is_final();
+        let is_absent = is_final && !kind.is_refusal();
         Verdict {
-            outcome: if is_final { VisitOutcome::Gone } else { VisitOutcome::Failed { retry_at: None } },
+            outcome: if is_absent { VisitOutcome::Absent } else { VisitOutcome::Failed { retry_at: None } },
             error: Some(kind.name()),
+            is_redirect: false,
             is_final,
             answer: None,
             identity: None,
@@ -49,7 +53,9 @@ impl Verdict {
         target: &Target,
         identity: &str,
     ) -> Verdict {
-        let before = target.identity.as_deref().or(target.digest.as_deref());
+        let identity_before = target.identity.as_deref().or(target.digest.as_deref());
+        let was_page = target.digest.is_some();
+        let before = identity_before.map(|identity| Before { identity, was_page });
         let outcome = match Seen::between(before, kind, identity) {
             Some(seen) => VisitOutcome::from(seen),
             None => VisitOutcome::Failed { retry_at: None },
@@ -57,6 +63,7 @@ impl Verdict {
         Verdict {
             outcome,
             error: error_word(status, is_broken_off),
+            is_redirect: kind == AnswerKind::Redirect,
             is_final: kind.is_look(),
             answer: None,
             identity: None,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use perennial_core::payload::{Limits, decode};
 use perennial_core::robots::RobotsStatus;
 use perennial_core::time::Timestamp;
-use perennial_core::verdict::AnswerKind;
+use perennial_core::verdict::{AnswerKind, is_drawn};
 use perennial_core::warc::Compression;
 use url::Url;
 
@@ -255,7 +255,9 @@ impl VisitTask<'_> {
 }
 
 fn conditions(target: &Target) -> Vec<(&'static str, String)> {
-    if target.digest.is_none() || !target.trust.sends_condition() {
+    // A page that a browser draws changes with what its scripts fetch: 304 for its shell would say nothing.
+    let is_drawn = target.identity.as_deref().is_some_and(is_drawn);
+    if is_drawn || target.digest.is_none() || !target.trust.sends_condition() {
         return Vec::new();
     }
     let etag = target.validators.etag.iter().map(|etag| ("If-None-Match", etag.clone()));

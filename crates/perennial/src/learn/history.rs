@@ -32,7 +32,7 @@ pub fn histories(store: &Store, only: Option<&str>, until: Timestamp) -> anyhow:
     let mut histories: Vec<PageHistory> = Vec::new();
     let selection = only.map_or(Selection::Pages, Selection::Of);
     store.looks(selection, LookOrder::ByPage, until, |look| {
-        if look.seen == Seen::Gone {
+        if look.seen == Seen::Absent {
             return Ok(());
         }
         match histories.last_mut().filter(|history| history.page == look.page) {

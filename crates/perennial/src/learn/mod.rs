@@ -17,9 +17,6 @@ pub use followed::{Followed, group_of};
 pub use history::{PageHistory, histories};
 pub use ranks::{page_ranks, rank_of};
 
-use std::collections::HashSet;
-
-use perennial_core::look::Seen;
 use perennial_core::page::PageId;
 use perennial_core::rank::page_weight;
 use perennial_core::schedule::{ScheduleConfig, Scheduler, VisitOutcome};
@@ -50,7 +47,7 @@ pub fn scheduler(
 /// The user's weight of each page, by number; 0 for pages that are not followed.
 type UserWeights = Vec<f32>;
 
-/// Adds all pages that are followed. Gives the user's weights, and the pages whose last visit failed or found them gone.
+/// Adds all pages that are followed. Gives the user's weights, and the pages whose last visit failed.
 fn add_pages(
     store: &Store,
     followed: &Followed,
@@ -73,7 +70,7 @@ fn add_pages(
         }
         let info = followed.info(Some(known.seed), &known.url, known.site, scheduler);
         add(known.page, info, scheduler);
-        if matches!(known.ending, Some(Ending::Failed | Ending::Gone)) {
+        if known.ending == Some(Ending::Failed) {
             failed.push(known);
         }
     })?;
@@ -86,32 +83,22 @@ fn add_pages(
     Ok((weights, failed))
 }
 
-/// Tells the scheduler every look up to `now` in order of time, then the last visits that left no look.
+/// Tells the scheduler every look up to `now` in order of time, then the visits that failed since. An address that was never
+/// fetched, because robots.txt or a setting forbade it, is asked for again: both may have changed.
 fn relearn(
     store: &Store,
     scheduler: &mut Scheduler,
     failed: &[FrontierPage],
     now: Timestamp,
 ) -> anyhow::Result<()> {
-    let mut gone = HashSet::new();
     store.looks(Selection::Pages, LookOrder::ByTime, now + Span::from_millis(1), |look| {
-        match look.seen == Seen::Gone {
-            true => gone.insert(look.page),
-            false => gone.remove(&look.page),
-        };
         scheduler.record(look.page, VisitOutcome::from(look.seen), look.time);
         Ok(())
     })?;
     for page in failed {
         let Some(visited) = page.visited.filter(|visited| *visited <= now) else { continue };
-        match page.ending {
-            Some(Ending::Gone) if !gone.contains(&page.page) => {
-                scheduler.record(page.page, VisitOutcome::Gone, visited);
-            }
-            Some(Ending::Failed) => (0..page.n_failures.min(MOST_FAILURES)).for_each(|_| {
-                scheduler.record(page.page, VisitOutcome::Failed { retry_at: None }, visited);
-            }),
-            _ => {}
+        for _ in 0..page.n_failures.min(MOST_FAILURES) {
+            scheduler.record(page.page, VisitOutcome::Failed { retry_at: None }, visited);
         }
     }
     scheduler.learn_now(now);

@@ -55,6 +55,8 @@ pub enum Ending {
     Failed,
     /// The page is gone or may not be fetched.
     Gone,
+    /// The address leads to another page.
+    Redirected,
 }
 
 impl Ending {
@@ -64,6 +66,7 @@ impl Ending {
             0 => Ending::Changed,
             1 => Ending::Unchanged,
             3 => Ending::Gone,
+            4 => Ending::Redirected,
             _ => Ending::Failed,
         }
     }

@@ -36,6 +36,8 @@ pub struct KnownRow {
     pub time: Timestamp,
     /// The identity of its answer.
     pub identity: String,
+    /// Whether any look showed a page.
+    pub was_page: bool,
     /// The look whose tree is the last one, and that tree (Vi-XML, zstd); `None` where no look could be laid out.
     pub tree: Option<(Timestamp, Vec<u8>)>,
     /// Which version that tree shows; `None` when a later one could not be laid out.
@@ -71,6 +73,8 @@ pub struct LessonRow {
     pub shown: Option<ShownVersion>,
     /// What tells its answer from another.
     pub identity: String,
+    /// Whether this or an earlier look showed a page.
+    pub was_page: bool,
     /// The noise history, encoded.
     pub noise: Vec<u8>,
     /// The sums for the index threshold.
@@ -122,7 +126,10 @@ fn code_of(seen: Seen) -> (i64, f64) {
         Seen::Noise => (2, 0.0),
         Seen::Changed(importance) => (3, importance.get()),
         Seen::Unjudged => (4, Seen::UNJUDGED),
-        Seen::Gone => (5, 0.0),
+        Seen::Absent => (5, 0.0),
+        Seen::Vanished => (6, 1.0),
+        Seen::Redirected(importance) => (7, importance.get()),
+        Seen::Returned => (8, 1.0),
     }
 }
 
@@ -133,7 +140,10 @@ pub(super) fn seen_of(code: i64, importance: f64) -> Seen {
         1 => Seen::Same,
         2 => Seen::Noise,
         3 => Seen::Changed(Importance::new(importance)),
-        5 => Seen::Gone,
+        5 => Seen::Absent,
+        6 => Seen::Vanished,
+        7 => Seen::Redirected(Importance::new(importance)),
+        8 => Seen::Returned,
         _ => Seen::Unjudged,
     }
 }
@@ -166,8 +176,8 @@ impl Commit<'_> {
         self.transaction
             .prepare_cached(
                 "INSERT OR REPLACE INTO known (page, time, tree_time, identity, noise, first, total, gathered,
-                     shown_identity, shown_time)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+                     shown_identity, shown_time, was_page)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
             )?
             .execute(params![
                 page,
@@ -179,7 +189,8 @@ impl Commit<'_> {
                 lesson.worth.total,
                 lesson.worth.gathered,
                 lesson.shown.as_ref().map(|shown| &shown.identity),
-                lesson.shown.as_ref().map(|shown| shown.time.as_millis())
+                lesson.shown.as_ref().map(|shown| shown.time.as_millis()),
+                lesson.was_page
             ])?;
         Ok(())
     }
@@ -225,7 +236,7 @@ impl Store {
     pub fn known(&self, page: PageId) -> anyhow::Result<Option<KnownRow>> {
         let mut statement = self.connection().prepare_cached(
             "SELECT k.time, k.tree_time, k.identity, k.noise, t.vixml, k.first, k.total, k.gathered,
-               k.shown_identity, k.shown_time
+               k.shown_identity, k.shown_time, k.was_page
              FROM known k LEFT JOIN trees t ON t.page = k.page AND t.time = k.tree_time WHERE k.page = ?1",
         )?;
         Ok(statement.query_row([page.0], read_known).optional()?)
@@ -278,6 +289,7 @@ fn read_known(row: &Row<'_>) -> rusqlite::Result<KnownRow> {
     Ok(KnownRow {
         time: time(0)?,
         identity: row.get(2)?,
+        was_page: row.get(10)?,
         tree: tree_time.zip(row.get(4)?),
         shown: shown.map(|(identity, time)| ShownVersion { identity, time }),
         noise: row.get(3)?,

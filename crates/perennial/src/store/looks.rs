@@ -3,7 +3,7 @@
 //! For a look that was analysed its lesson says what it showed. Another is judged by its answer and the answer before it
 //! ([`Seen::between`]).
 
-use perennial_core::look::Seen;
+use perennial_core::look::{Before, Seen};
 use perennial_core::page::{PageId, SiteId};
 use perennial_core::time::Timestamp;
 use perennial_core::verdict::AnswerKind;
@@ -94,9 +94,10 @@ impl Store {
                WHERE c.answer IS NOT NULL AND c.answer < 4 AND c.time < ?1 AND {filter}
                GROUP BY c.page, c.time)
              SELECT k.page, k.site, k.time, k.answer, k.identity,
-               lag(k.identity) OVER w, l.seen, l.importance
+               lag(k.identity) OVER w, l.seen, l.importance, coalesce(max(k.answer <= 1) OVER earlier, 0)
              FROM looks k LEFT JOIN lessons l ON l.page = k.page AND l.time = k.time
-             WINDOW w AS (PARTITION BY k.page ORDER BY k.time)
+             WINDOW w AS (PARTITION BY k.page ORDER BY k.time),
+               earlier AS (PARTITION BY k.page ORDER BY k.time ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
              ORDER BY {order}"
         ))?;
         let values = [Some(Value::from(until.as_millis())), only].into_iter().flatten();
@@ -126,7 +127,9 @@ fn read_look(row: &Row<'_>) -> rusqlite::Result<Option<Look>> {
         Some(code) => Some(seen_of(code, row.get(7)?)),
         None => {
             let (before, identity): (Option<String>, String) = (row.get(5)?, row.get(4)?);
-            Seen::between(before.as_deref(), answer_of(row.get(3)?), &identity)
+            let was_page = row.get(8)?;
+            let before = before.as_deref().map(|identity| Before { identity, was_page });
+            Seen::between(before, answer_of(row.get(3)?), &identity)
         }
     };
     let (page, site) = (PageId(row.get(0)?), SiteId(row.get(1)?));

@@ -308,6 +308,15 @@ impl Store {
         Ok(statement.query_row(params![url, time.as_millis()], read_capture).optional()?)
     }
 
+    /// The capture of an address at an instant.
+    pub fn capture_at(&self, url: &str, time: Timestamp) -> anyhow::Result<Option<Capture>> {
+        let sql = format!(
+            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE p.url = ?1 AND c.time = ?2 ORDER BY c.id LIMIT 1"
+        );
+        let mut statement = self.connection().prepare_cached(&sql)?;
+        Ok(statement.query_row(params![url, time.as_millis()], read_capture).optional()?)
+    }
+
     /// The latest capture of an address before or at an instant.
     pub fn latest_capture(&self, url: &str, until: Timestamp) -> anyhow::Result<Option<Capture>> {
         let sql = format!(

@@ -214,6 +214,23 @@ const STEPS: &[&str] = &[
         AND EXISTS (SELECT 1 FROM captures c WHERE c.page = known.page AND c.time = known.time AND c.answer <= 1)
         AND EXISTS (SELECT 1 FROM lessons l WHERE l.page = known.page AND l.time = known.time AND l.seen <> 4);
     ",
+    // 7: pages that vanish, move and return; pages that a browser drew; `/index.html` that is `/`. The lessons of such pages
+    // are made again from their captures. lessons.seen: 5 absent, 6 vanished, 7 redirected, 8 returned
+    "
+    ALTER TABLE known ADD COLUMN was_page INTEGER NOT NULL DEFAULT 1; -- whether any look showed a page
+    UPDATE captures SET identity = 'drawn ' || (SELECT d.digest FROM captures d JOIN pages q ON q.id = d.page
+            WHERE q.url = 'urn:dom:' || (SELECT p.url FROM pages p WHERE p.id = captures.page)
+            AND d.time = captures.time AND d.kind = 2)
+        WHERE answer = 0 AND kind <= 1 AND EXISTS (SELECT 1 FROM captures d JOIN pages q ON q.id = d.page
+            WHERE q.url = 'urn:dom:' || (SELECT p.url FROM pages p WHERE p.id = captures.page)
+            AND d.time = captures.time AND d.kind = 2);
+    CREATE TEMP TABLE learn_again AS SELECT DISTINCT page FROM captures
+        WHERE answer IN (2, 3) OR identity LIKE 'drawn %';
+    DELETE FROM lessons WHERE page IN (SELECT page FROM learn_again);
+    DELETE FROM trees WHERE page IN (SELECT page FROM learn_again);
+    DELETE FROM known WHERE page IN (SELECT page FROM learn_again);
+    DROP TABLE learn_again;
+    ",
 ];
 
 /// The schema that this program reads and writes.

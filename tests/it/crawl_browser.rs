@@ -56,6 +56,44 @@ fn a_shell_is_drawn_and_everything_it_asked_for_is_captured() {
     assert!(index.contains(&format!("\"urn:dom:{}\"", web.url("/"))), "{index}");
 }
 
+/// What a reader saw is the page: the shell never changes, the words that its script draws do.
+#[test]
+fn what_a_script_draws_is_what_changes() {
+    let web = Web::serve(|asked| match asked.path.as_str() {
+        "/" => {
+            let fields = vec![("Content-Type", "text/html".to_string()), ("ETag", "\"shell\"".into())];
+            let is_known = asked.field("if-none-match").is_some();
+            Reply::Page(if is_known { 304 } else { 200 }, fields, SHELL.as_bytes().to_vec())
+        }
+        "/data.json" => {
+            let text =
+                ["The pool is open", "The pool is closed for repairs until May", "The pool is open again"];
+            let body = format!("{{\"text\": {:?}}}", text[asked.n_before.min(2)]);
+            Reply::Page(200, vec![("Content-Type", "application/json".into())], body.into_bytes())
+        }
+        _ => app(asked),
+    });
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "chromium"]);
+    archive.lapse("1h", "4h");
+    let changes = archive.json(&["changes", &web.url("/")]);
+    let changes = changes.as_array().unwrap();
+    assert_eq!(changes.len(), 2, "{changes:?}");
+    assert!(changes[0]["importance"].as_f64().unwrap() > 0.1, "{changes:?}");
+    let text = archive.ok(&["changes", &web.url("/")]);
+    assert!(text.contains("closed for repairs until May"), "{text}");
+    let at = |change: &serde_json::Value, field: &str| {
+        let time: String = change[field].as_str().unwrap().chars().filter(char::is_ascii_digit).collect();
+        format!("{}@{time}", web.url("/"))
+    };
+    let diff = archive.json(&["diff", &at(&changes[0], "before"), &at(&changes[0], "after")]);
+    assert!(diff["importance"].as_f64().unwrap() > 0.1, "{diff}");
+    let before = archive.json(&["changes"]);
+    archive.ok(&["verify", "--rebuild"]);
+    archive.ok(&["analyse"]);
+    assert_eq!(archive.json(&["changes"]), before);
+}
+
 #[test]
 fn a_missing_browser_costs_a_warning_that_names_the_cure() {
     let web = Web::serve(app);

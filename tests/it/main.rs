@@ -33,6 +33,7 @@ mod render;
 mod settings;
 mod simulate;
 mod sources;
+mod visits;
 mod web;
 
 #[test]

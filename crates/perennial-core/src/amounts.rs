@@ -17,10 +17,18 @@ fn error(text: &str, what: &'static str, examples: &'static str) -> AmountError 
     AmountError { text: text.chars().take(40).collect(), what, examples }
 }
 
-/// Everything that [`Timestamp::parse`] takes, and a length of time before `now`: `2d`, `90m`, `2d ago`.
+/// Everything that [`Timestamp::parse`] takes, a length of time before `now`: `2d`, `90m`, `2d ago`, and `today` and
+/// `yesterday`, which begin at midnight UTC.
 pub fn parse_time(text: &str, now: Timestamp) -> Result<Timestamp, AmountError> {
     if let Ok(time) = Timestamp::parse(text) {
         return Ok(time);
+    }
+    let midnight = now - Span::from_millis(now.as_millis().rem_euclid(86_400_000));
+    match text.trim() {
+        "now" => return Ok(now),
+        "today" => return Ok(midnight),
+        "yesterday" => return Ok(midnight - Span::from_hours(24)),
+        _ => {}
     }
     let length = text.trim().strip_suffix("ago").map_or(text, str::trim_end).trim();
     // Digits alone would be a year or a date that was miswritten.
@@ -30,7 +38,7 @@ pub fn parse_time(text: &str, now: Timestamp) -> Result<Timestamp, AmountError> 
         _ => Err(error(
             text,
             "a time",
-            "2026-11-16T09:30:00Z, 2026-11-16, 4 to 14 digits such as 20261116093000, or 2d for two days ago",
+            "2026-11-16T09:30:00Z, 2026-11-16, 4 to 14 digits such as 20261116093000, yesterday, or 2d for two days ago",
         )),
     }
 }

@@ -199,9 +199,13 @@ impl Scheduler {
         let (at, is_new) = self.pages.insert(page);
         self.describe(at, is_new, info);
         if is_new {
-            self.fresh.push_back(at as u32);
             self.adapt_interval(at, None);
-            self.plan_at_once(at);
+            if self.is_doubtful(at) {
+                self.doubt(at);
+            } else {
+                self.fresh.push_back(at as u32);
+                self.plan_at_once(at);
+            }
         }
     }
 

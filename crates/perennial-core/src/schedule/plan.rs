@@ -257,7 +257,7 @@ impl Scheduler {
             if !self.pages.has(at as usize, FRESH) || self.pages.has(at as usize, ABSENT) {
                 continue;
             }
-            if self.is_likely_absent(at as usize) {
+            if self.is_doubtful(at as usize) {
                 self.doubt(at as usize);
                 continue;
             }

@@ -1,11 +1,11 @@
 //! Addresses without a page -> a few visits that see whether one has come.
 //!
 //! Sites are full of links that lead nowhere. An address is tried once. If there is no page, further tries wait longer and
-//! longer, and all of them together get a small share of the budget. A new address of a group in which hardly any
-//! address had a page waits for the same share.
+//! longer, and all of them together get a small share of the budget. A new address is tried at once where links are good,
+//! and waits for the same share where hardly any address of its site and group had a page.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BinaryHeap, VecDeque};
 
 use super::pages::{ABSENT, FRESH, PENDING, VACANT};
 use super::{Reason, Scheduler, doubled};
@@ -13,11 +13,37 @@ use super::{Reason, Scheduler, doubled};
 /// First probe of an address without a page; doubled each time, up to two months.
 const FIRST_PROBE_SECS: u32 = 86_400;
 const LONGEST_PROBE_SECS: u32 = 60 * 86_400;
-/// Share of a slot's visits that may be probes.
-const PROBE_SHARE: f64 = 0.015;
-/// An address whose group answered so often, and at most one in so many times with a page, is not tried before the others.
-const N_ANSWERS_TOLD: u32 = 4;
-const ONE_PAGE_IN: u32 = 5;
+/// Share of a slot's visits that may be probes and tries of doubtful addresses.
+const PROBE_SHARE: f64 = 0.02;
+/// A new address with a lower chance of a page is doubtful.
+const LEAST_CHANCE: f32 = 0.25;
+/// What is known of a site counts for an address of a group like so many answers of the group itself.
+const SITE_PRIOR: f32 = 2.0;
+/// Doubtful addresses that are looked at again in each slot, in case their site has turned out better.
+const N_RECONSIDERED: usize = 64;
+
+/// First answers of new addresses.
+#[derive(Clone, Copy, Default)]
+struct Answers {
+    n_tried: u32,
+    n_pages: u32,
+}
+
+impl Answers {
+    fn count(all: &mut Vec<Answers>, at: u32, is_page: bool) {
+        let at = at as usize;
+        if at >= all.len() {
+            all.resize(at + 1, Answers::default());
+        }
+        all[at].n_tried = all[at].n_tried.saturating_add(1);
+        all[at].n_pages = all[at].n_pages.saturating_add(u32::from(is_page));
+    }
+
+    /// The share of pages where `prior` is believed as firmly as `weight` answers.
+    fn chance(self, prior: f32, weight: f32) -> f32 {
+        (self.n_pages as f32 + weight * prior) / (self.n_tried as f32 + weight)
+    }
+}
 
 /// Addresses that wait for a probe.
 #[derive(Clone, Default)]
@@ -25,11 +51,13 @@ pub(super) struct Probes {
     /// The second from which an address may be probed, and its position. An entry whose second is not the page's
     /// `not_before` any more is out of date.
     due: BinaryHeap<Reverse<(u32, u32)>>,
+    /// Doubtful addresses that were never tried, in the order in which they came.
+    doubted: VecDeque<u32>,
     /// Fractions of a probe that slots have granted.
     credit: f64,
     n_absent: usize,
-    /// Of each group: addresses that were tried, and how many of them had a page.
-    answers: Vec<(u32, u32)>,
+    by_group: Vec<Answers>,
+    by_site: Vec<Answers>,
 }
 
 impl Scheduler {
@@ -41,11 +69,7 @@ impl Scheduler {
     /// A visit found no page.
     pub(super) fn set_absent(&mut self, at: usize, secs: u32) {
         self.count_answer(at, false);
-        if !self.pages.has(at, ABSENT) {
-            self.pages.flags[at] |= ABSENT;
-            self.pages.urgency[at] = 0.0;
-            self.probes.n_absent += 1;
-        }
+        self.mark_absent(at);
         let wait = doubled(FIRST_PROBE_SECS, self.pages.n_failures[at], LONGEST_PROBE_SECS);
         self.back_off(at, secs.saturating_add(wait));
     }
@@ -53,40 +77,48 @@ impl Scheduler {
     /// A visit found a page, or nobody asks for it any more.
     pub(super) fn set_present(&mut self, at: usize) {
         self.count_answer(at, true);
+        self.unmark_absent(at);
+    }
+
+    fn mark_absent(&mut self, at: usize) {
+        if !self.pages.has(at, ABSENT) {
+            self.pages.flags[at] |= ABSENT;
+            self.pages.urgency[at] = 0.0;
+            self.probes.n_absent += 1;
+        }
+    }
+
+    fn unmark_absent(&mut self, at: usize) {
         if self.pages.has(at, ABSENT) {
             self.pages.flags[at] &= !ABSENT;
             self.probes.n_absent -= 1;
         }
     }
 
-    /// Only the first answer of an address counts: it tells what links into this group are worth.
-    fn count_answer(&mut self, at: usize, is_page: bool) {
-        if !self.pages.has(at, FRESH) || self.pages.n_failures[at] > 0 {
-            return;
-        }
-        let group = self.pages.group[at] as usize;
-        if group >= self.probes.answers.len() {
-            self.probes.answers.resize(group + 1, (0, 0));
-        }
-        let (n_tried, n_pages) = &mut self.probes.answers[group];
-        *n_tried = n_tried.saturating_add(1);
-        *n_pages = n_pages.saturating_add(u32::from(is_page));
+    /// Whether the address was never asked for with success, nor found without a page.
+    fn is_untried(&self, at: usize) -> bool {
+        self.pages.has(at, FRESH) && self.pages.n_failures[at] == 0
     }
 
-    /// Whether hardly any address of the group had a page.
-    pub(super) fn is_likely_absent(&self, at: usize) -> bool {
-        let (n_tried, n_pages) =
-            self.probes.answers.get(self.pages.group[at] as usize).copied().unwrap_or_default();
-        n_tried >= N_ANSWERS_TOLD && n_pages.saturating_mul(ONE_PAGE_IN) <= n_tried
+    /// Only the first answer of an address counts: it tells what links into this site and group are worth.
+    fn count_answer(&mut self, at: usize, is_page: bool) {
+        if self.is_untried(at) {
+            Answers::count(&mut self.probes.by_group, self.pages.group[at], is_page);
+            Answers::count(&mut self.probes.by_site, self.pages.site[at], is_page);
+        }
+    }
+
+    /// Whether hardly any address of its site and group had a page.
+    pub(super) fn is_doubtful(&self, at: usize) -> bool {
+        let of = |all: &[Answers], at: u32| all.get(at as usize).copied().unwrap_or_default();
+        let site = of(&self.probes.by_site, self.pages.site[at]).chance(0.5, 2.0);
+        of(&self.probes.by_group, self.pages.group[at]).chance(site, SITE_PRIOR) <= LEAST_CHANCE
     }
 
     /// Lets a new address wait for the share of the probes.
     pub(super) fn doubt(&mut self, at: usize) {
-        if !self.pages.has(at, ABSENT) {
-            self.pages.flags[at] |= ABSENT;
-            self.probes.n_absent += 1;
-        }
-        self.queue_probe(at);
+        self.mark_absent(at);
+        self.probes.doubted.push_back(at as u32);
     }
 
     /// Queues an address without a page for the second that its `not_before` names.
@@ -105,26 +137,80 @@ impl Scheduler {
         probes
     }
 
-    /// At most `n` addresses whose probe is due, the one that waited longest first.
+    /// At most `n` addresses: in turn one whose probe is due, the one that waited longest first, and a doubtful one.
     pub(super) fn due_probes(&mut self, n: usize) -> Vec<(u32, Reason)> {
+        self.reconsider();
         let end_secs = self.slot.range.map_or(0, |(_, end)| self.secs(end));
         let mut chosen = Vec::new();
-        while chosen.len() < n
-            && let Some(&Reverse((due, at))) = self.probes.due.peek()
+        while chosen.len() < n {
+            let n_before = chosen.len();
+            if let Some(at) = self.next_due(end_secs) {
+                chosen.push((at, Reason::Probe));
+            }
+            if chosen.len() < n
+                && let Some(at) = self.next_doubted(end_secs)
+            {
+                chosen.push((at, Reason::FirstCapture));
+            }
+            if chosen.len() == n_before {
+                break;
+            }
+        }
+        chosen
+    }
+
+    fn next_due(&mut self, end_secs: u32) -> Option<u32> {
+        while let Some(&Reverse((due, at))) = self.probes.due.peek()
             && due <= end_secs
         {
             self.probes.due.pop();
             let page = at as usize;
             let is_valid = self.pages.has(page, ABSENT) && self.pages.not_before[page] == due;
-            if !is_valid || self.pages.has(page, PENDING | VACANT) {
+            if !is_valid || self.is_untried(page) || self.pages.has(page, PENDING | VACANT) {
                 continue;
             }
-            let is_untried = self.pages.has(page, FRESH) && self.pages.n_failures[page] == 0;
-            chosen.push((at, if is_untried { Reason::FirstCapture } else { Reason::Probe }));
             // If the visit is not made in this slot, the next one may make it.
             self.pages.not_before[page] = end_secs.saturating_add(1);
             self.queue_probe(page);
+            return Some(at);
         }
-        chosen
+        None
+    }
+
+    fn next_doubted(&mut self, end_secs: u32) -> Option<u32> {
+        for _ in 0..self.probes.doubted.len() {
+            let at = self.probes.doubted.pop_front()?;
+            let page = at as usize;
+            if !self.is_doubted(page) {
+                continue;
+            }
+            // It stays in the queue until it was tried, because the visit may not be made.
+            self.probes.doubted.push_back(at);
+            if !self.pages.has(page, PENDING) && self.pages.not_before[page] <= end_secs {
+                self.pages.not_before[page] = end_secs.saturating_add(1);
+                return Some(at);
+            }
+        }
+        None
+    }
+
+    fn is_doubted(&self, at: usize) -> bool {
+        self.is_untried(at) && self.pages.has(at, ABSENT) && !self.pages.has(at, VACANT)
+    }
+
+    /// Doubtful addresses of sites and groups that have turned out better are new addresses like others.
+    fn reconsider(&mut self) {
+        for _ in 0..self.probes.doubted.len().min(N_RECONSIDERED) {
+            let Some(at) = self.probes.doubted.pop_front() else { return };
+            if !self.is_doubted(at as usize) {
+                continue;
+            }
+            if self.is_doubtful(at as usize) {
+                self.probes.doubted.push_back(at);
+            } else {
+                self.unmark_absent(at as usize);
+                self.fresh.push_back(at);
+            }
+        }
     }
 }

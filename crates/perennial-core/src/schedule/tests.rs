@@ -391,3 +391,69 @@ fn odd_input_is_survived() {
     scheduler.record(PageId(0), VisitOutcome::Changed(Importance::FULL), Timestamp::from_millis(i64::MIN));
     let _ = scheduler.ranking(Timestamp::EPOCH, 10);
 }
+
+/// Visits of a scheduler with `budget` an hour over `days`, by page. `is_page` says which addresses have one.
+fn visits_of_a_site(n_addresses: u32, budget: f64, days: i64, is_page: impl Fn(u32) -> bool) -> Vec<u32> {
+    let mut scheduler = Scheduler::new(config(Strategy::ExpectedGain, budget), 1, start());
+    for id in 0..n_addresses {
+        let group = u64::from(id / 50);
+        scheduler.add_page(PageId(id), PageInfo { group, ..PageInfo::of_site(SiteId(0)) });
+    }
+    let mut n_visits = vec![0; n_addresses as usize];
+    let mut now = start();
+    while now < start() + Span::from_hours(24 * days) {
+        match scheduler.next_visit(now) {
+            Some(visit) => {
+                n_visits[visit.page.0 as usize] += 1;
+                let outcome = match is_page(visit.page.0) {
+                    true => VisitOutcome::Changed(Importance::new(0.3)),
+                    false => VisitOutcome::Absent,
+                };
+                scheduler.record(visit.page, outcome, now);
+            }
+            None => now = scheduler.next_wakeup().unwrap(),
+        }
+    }
+    n_visits
+}
+
+#[test]
+fn addresses_without_a_page_get_a_small_share() {
+    // A site whose links are nearly all dead: 50 pages, 950 addresses without one.
+    let visits = visits_of_a_site(1000, 10.0, 14, |id| id < 50);
+    let (pages, dead): (u32, u32) = (visits[..50].iter().sum(), visits[50..].iter().sum());
+    assert!(visits[..50].iter().all(|&n| n > 10), "{visits:?}");
+    assert!(dead * 100 <= 3 * (pages + dead), "{dead} of {}", pages + dead);
+    assert!(visits[50..].iter().filter(|&&n| n > 0).count() > 20, "they are tried one after the other");
+}
+
+#[test]
+fn where_links_are_good_every_address_is_tried_soon() {
+    // Every tenth link is dead.
+    let visits = visits_of_a_site(300, 30.0, 2, |id| id % 10 != 0);
+    assert!(visits.iter().all(|&n| n > 0), "{visits:?}");
+    assert!(visits.iter().step_by(10).all(|&n| n <= 2), "a dead one is tried once, and again after a day");
+}
+
+#[test]
+fn a_page_that_vanished_is_probed_and_followed_again_when_it_returns() {
+    let mut scheduler = Scheduler::new(ScheduleConfig::default(), 1, start());
+    scheduler.add_page(PageId(0), PageInfo::of_site(SiteId(0)));
+    scheduler.record(PageId(0), VisitOutcome::Changed(Importance::FULL), start());
+    let hour = |n: i64| start() + Span::from_hours(n);
+    scheduler.record(PageId(0), VisitOutcome::Vanished(Importance::FULL), hour(1));
+    let mut probes = Vec::new();
+    for n in 2..24 * 10 {
+        while let Some(visit) = scheduler.next_visit(hour(n)) {
+            assert_eq!(visit.reason, Reason::Probe);
+            probes.push(n);
+            scheduler.record(visit.page, VisitOutcome::Absent, hour(n));
+        }
+    }
+    assert_eq!(probes.len(), 3, "after one, two and four days: {probes:?}");
+    scheduler.record(PageId(0), VisitOutcome::Changed(Importance::FULL), hour(240));
+    let is_followed = (241..500).any(|n| {
+        scheduler.next_visit(hour(n)).is_some_and(|visit| matches!(visit.reason, Reason::Urgent { .. }))
+    });
+    assert!(is_followed);
+}

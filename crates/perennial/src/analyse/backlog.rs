@@ -12,8 +12,8 @@ use perennial_core::look::Seen;
 use perennial_core::page::PageId;
 use perennial_core::payload::Limits;
 use perennial_core::segment::BlockTree;
-use perennial_core::time::{Span, Timestamp};
 use perennial_core::soft_error::{is_error_page, title_of};
+use perennial_core::time::{Span, Timestamp};
 use perennial_core::verdict::{AnswerKind, is_drawn, soft_error_identity};
 use perennial_core::warc::sha1_label;
 use rayon::prelude::*;
@@ -136,7 +136,8 @@ impl PageAnalyst {
             true => Lesson::without_layout(page, time, &digest, Some(&known), Seen::Same).0,
             false => {
                 let observation = self.analyst.compare(known.known()?.as_ref(), self.tree(url, time, html));
-                Lesson::of_observation(page, time, digest.clone(), Some(&known), observation)?.0
+                let title = Some(title_of(html));
+                Lesson::of_observation(page, time, digest.clone(), Some(&known), observation, title)?.0
             }
         };
         let left_out = LeftOut {
@@ -245,15 +246,15 @@ impl PageAnalyst {
                 let seen = Seen::between(before, AnswerKind::Gone, &identity).unwrap_or(Seen::Absent);
                 Ok(Some(Lesson::without_layout(capture.page, capture.time, &identity, known, seen)))
             }
-            Shown::Tree(tree) if is_undrawn(capture, known, &tree)? => {
+            Shown::Tree(tree, _) if is_undrawn(capture, known, &tree)? => {
                 let (page, time, identity) = (capture.page, capture.time, &capture.identity);
                 Ok(Some(Lesson::without_layout(page, time, identity, known, Seen::Same)))
             }
-            Shown::Tree(tree) => {
+            Shown::Tree(tree, title) => {
                 let before = known.map(KnownPage::known).transpose()?.flatten();
                 let observation = self.analyst.compare(before.as_ref(), *tree);
                 let (page, time, identity) = (capture.page, capture.time, capture.identity.clone());
-                Lesson::of_observation(page, time, identity, known, observation).map(Some)
+                Lesson::of_observation(page, time, identity, known, observation, Some(title)).map(Some)
             }
         }
     }
@@ -268,9 +269,10 @@ impl PageAnalyst {
         let html = decode_text(&document.bytes, document.head.get("Content-Type").as_deref());
         let tree = self.tree(&capture.url, capture.time, &html);
         let texts = tree.leaves().flat_map(|leaf| &leaf.texts).map(|text| text.text.as_str());
-        match is_error_page(&title_of(&html), texts) {
+        let title = title_of(&html);
+        match is_error_page(&title, texts) {
             true => Ok(Shown::Error),
-            false => Ok(Shown::Tree(Box::new(tree))),
+            false => Ok(Shown::Tree(Box::new(tree), title)),
         }
     }
 
@@ -304,7 +306,8 @@ impl PageAnalyst {
         tree.url.clone_from(&capture.url);
         tree.version = capture.time.to_rfc3339();
         let observation = self.analyst.compare(Some(&known), tree);
-        Lesson::of_observation(capture.page, capture.time, digest, Some(before.known), observation).map(Some)
+        let (page, time) = (capture.page, capture.time);
+        Lesson::of_observation(page, time, digest, Some(before.known), observation, None).map(Some)
     }
 }
 
@@ -348,8 +351,8 @@ impl WaitingLook {
 
 /// What a capture shows.
 enum Shown {
-    /// The blocks of a page.
-    Tree(Box<BlockTree>),
+    /// The blocks of a page, and its title.
+    Tree(Box<BlockTree>, String),
     /// Something that is no page.
     NoPage,
     /// A page that says that there is none.

@@ -140,24 +140,59 @@ impl Entry {
         )
     }
 
-    /// What changed into what, short enough for a line.
+    /// What changed into what, short enough for a line: the words that differ, with a few words around them.
     pub fn summary(&self) -> String {
         match (&self.before, &self.after) {
             (Some(before), Some(after)) if self.op == "update" => {
-                format!("{} => {}", brief(before), brief(after))
+                let mut parts = Vec::new();
+                if before.text != after.text {
+                    parts.push(difference(&before.text, &after.text));
+                }
+                if before.address != after.address {
+                    let name = if parts.is_empty() { format!("{}: ", brief(after)) } else { String::new() };
+                    parts.push(format!("{name}{} => {}", before.address, after.address));
+                }
+                if parts.is_empty() { brief(after) } else { parts.join("; ") }
             }
             (before, after) => after.as_ref().or(before.as_ref()).map(brief).unwrap_or_default(),
         }
     }
 }
 
-fn brief(content: &Content) -> String {
-    let shown = if content.text.is_empty() { &content.address } else { &content.text };
-    let mut text: String = shown.chars().take(70).collect();
-    if text.len() < shown.len() {
-        text.push('…');
+/// Words that are shown before and after a difference.
+const N_WORDS_AROUND: usize = 4;
+/// Letters of a difference that are shown of each side.
+const MAX_SHOWN_LETTERS: usize = 120;
+
+/// The words that differ between two texts, in brackets, with a few of the words that they share around them.
+fn difference(before: &str, after: &str) -> String {
+    let (old, new): (Vec<&str>, Vec<&str>) =
+        (before.split_whitespace().collect(), after.split_whitespace().collect());
+    let n_shared = old.len().min(new.len());
+    let n_first = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let ends = old.iter().rev().zip(new.iter().rev()).take(n_shared - n_first);
+    let n_last = ends.take_while(|(old, new)| old == new).count();
+    let lead = &old[n_first.saturating_sub(N_WORDS_AROUND)..n_first];
+    let rest = &new[new.len() - n_last..];
+    let tail = &rest[..rest.len().min(N_WORDS_AROUND)];
+    let shown = |words: &[&str]| cut(&words.join(" "), MAX_SHOWN_LETTERS);
+    let (old, new) = (shown(&old[n_first..old.len() - n_last]), shown(&new[n_first..new.len() - n_last]));
+    let middle = format!("[{old} => {new}]").replace("[ =>", "[nothing =>").replace("=> ]", "=> nothing]");
+    let dots = |is_cut: bool| if is_cut { "…" } else { "" };
+    let words =
+        [dots(n_first > lead.len()), &lead.join(" "), &middle, &tail.join(" "), dots(n_last > tail.len())];
+    words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+fn cut(text: &str, n_letters: usize) -> String {
+    match text.char_indices().nth(n_letters) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_string(),
     }
-    text
+}
+
+fn brief(content: &Content) -> String {
+    cut(if content.text.is_empty() { &content.address } else { &content.text }, 70)
 }
 
 /// An operation without its weight.
@@ -190,4 +225,33 @@ fn first_words(block: &Block) -> Content {
     });
     let words: Vec<&str> = texts.flat_map(str::split_whitespace).take(20).collect();
     Content { text: words.join(" "), address: String::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_words_that_differ_are_shown_among_those_that_do_not() {
+        let (before, after) = (
+            "The limit for cars on the ring road is 50 km/h from Monday to Friday in all districts",
+            "The limit for cars on the ring road is 60 km/h from Monday to Friday in all districts",
+        );
+        assert_eq!(difference(before, after), "… the ring road is [50 => 60] km/h from Monday to …");
+        assert_eq!(difference("a b", "a b c"), "a b [nothing => c]");
+        assert_eq!(difference("b c", "c"), "[b => nothing] c");
+        assert_eq!(difference("a a", "a"), "a [a => nothing]");
+    }
+
+    #[test]
+    fn changed_addresses_are_shown() {
+        let content =
+            |text: &str, address: &str| Some(Content { text: text.into(), address: address.into() });
+        let update = |before, after| Entry { op: "update", before, after, ..Entry::default() }.summary();
+        assert_eq!(update(content("Form", "/a"), content("Form", "/b")), "Form: /a => /b");
+        assert_eq!(
+            update(content("Old form", "/a"), content("New form", "/b")),
+            "[Old => New] form; /a => /b"
+        );
+    }
 }

@@ -2,7 +2,6 @@
 
 use anyhow::Context;
 use perennial_core::diff::Delta;
-use perennial_core::importance::Importance;
 use perennial_core::look::{Before, Seen};
 use perennial_core::noise::NoiseHistory;
 use perennial_core::observe::{Known, Observation};
@@ -30,6 +29,8 @@ pub struct KnownPage {
     identity: String,
     /// Whether any look showed a page.
     was_page: bool,
+    /// The page's title as it was last shown.
+    title: Option<String>,
     /// When the last look was.
     pub time: Timestamp,
     worth: Worth,
@@ -96,6 +97,7 @@ impl From<KnownRow> for KnownPage {
             noise: NoiseHistory::from_bytes(&row.noise).unwrap_or_default(),
             identity: row.identity,
             was_page: row.was_page,
+            title: row.title,
             time: row.time,
             worth: row.worth,
         }
@@ -123,6 +125,7 @@ impl Lesson {
                 noise: NoiseHistory::default(),
                 identity: String::new(),
                 was_page: false,
+                title: None,
                 time,
                 worth: Worth { first: time, total: 0.0, gathered: 0.0 },
             },
@@ -150,6 +153,8 @@ impl Lesson {
             shown: known.laid_out.clone(),
             identity: known.identity.clone(),
             was_page: known.was_page,
+            title: known.title.clone(),
+            title_before: None,
             noise: known.noise.to_bytes(),
             worth: known.worth,
         });
@@ -163,7 +168,11 @@ impl Lesson {
         identity: String,
         before: Option<&KnownPage>,
         observation: Observation,
+        title: Option<String>,
     ) -> anyhow::Result<(Lesson, KnownPage)> {
+        let earlier_title = before.and_then(|known| known.title.clone());
+        let title = title.or_else(|| earlier_title.clone());
+        let title_before = earlier_title.filter(|earlier| Some(earlier) != title.as_ref());
         let known_tree = before.and_then(|known| known.tree.as_ref());
         let seen = match before.map(KnownPage::before) {
             Some(before) if before.was_page && shows_page(before.identity) => {
@@ -192,12 +201,14 @@ impl Lesson {
             shown: laid_out.clone(),
             identity: identity.clone(),
             was_page: true,
+            title: title.clone(),
+            title_before,
             noise: observation.known.noise.to_bytes(),
             worth,
         });
         let Known { tree, noise } = observation.known;
         let tree = Some(KnownTree { time: tree_time, tree: Tree::Read(tree) });
-        Ok((lesson, KnownPage { tree, laid_out, noise, identity, was_page: true, time, worth }))
+        Ok((lesson, KnownPage { tree, laid_out, noise, identity, was_page: true, title, time, worth }))
     }
 
     /// What changed, as Vi-Delta; an empty one when nothing did.

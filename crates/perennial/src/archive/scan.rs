@@ -16,7 +16,9 @@ use perennial_core::warc::{
 };
 use url::Url;
 
-use super::content::{MAX_FACT_BYTES, drawn_identity_of, hops_in, index_mime, look_of, purpose_by_hops, purpose_of};
+use super::content::{
+    MAX_FACT_BYTES, drawn_identity_of, hops_in, index_mime, look_of, purpose_by_hops, purpose_of,
+};
 use super::links::{DRAWN_PREFIX, MAX_STORED_BYTES, drawn_page, find_drawn, is_html, kept_links};
 use super::writer::{DELTA_MIME, LEFT_OUT_DIGEST};
 use crate::store::{CaptureRow, Kind, PageKind};

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use anyhow::{Context as _, bail};
+use clap::ValueEnum;
 use perennial_core::diff::{Delta, ElementKind, OperationKind, diff};
 use perennial_core::importance::{Assessment, ImportanceConfig, Judgement, assess};
 use perennial_core::look::Seen;
@@ -15,13 +16,14 @@ use super::{Context, Exit, parse_time};
 use crate::analyse::{Entry, Filters, entry, tree_at, unpack};
 use crate::store::{ChangeFilter, ChangeRow, Store};
 
-/// Lists the archive's changes, those that matter most first in each capture.
+/// Lists what happened to pages: edits, new pages, pages that vanished, moved or came back.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   perennial changes
+  perennial changes --since yesterday --sort importance --limit 20
+  perennial changes example.org --kind vanished
   perennial changes https://example.org/ --min-importance 0.1
   perennial changes example.org --since 2026-01-01 --op insert --element link
-  perennial changes --since 2d
   perennial changes --text 'resign(s|ed)' --block main --json")]
 pub(super) struct Changes {
     /// Address of a page, or the host of a site [default: the whole archive]
@@ -32,6 +34,15 @@ pub(super) struct Changes {
     /// Before this time
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     until: Option<Timestamp>,
+    /// Only this kind of change; may be given several times
+    #[arg(long, value_name = "KIND")]
+    kind: Vec<ChangeKind>,
+    /// Oldest first, or the most important first
+    #[arg(long, value_enum, default_value_t = Sort::Time)]
+    sort: Sort,
+    /// At most so many; with --sort time the latest
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
     /// Only captures whose change matters at least so much, 0 to 1
     #[arg(long, value_name = "X", default_value_t = 0.0)]
     min_importance: f64,
@@ -49,15 +60,98 @@ pub(super) struct Changes {
     block: Option<String>,
 }
 
+/// In which order.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Sort {
+    Importance,
+    Time,
+}
+
+/// What happened to a page.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum ChangeKind {
+    /// What a reader sees has changed
+    Edited,
+    /// Edited, with another title
+    Retitled,
+    /// A page came to its site
+    New,
+    /// The page was there and is not any more
+    Vanished,
+    /// The page is there again
+    Returned,
+    /// The address leads to another page now
+    Redirected,
+}
+
+impl ChangeKind {
+    fn of(row: &ChangeRow) -> ChangeKind {
+        match row.seen {
+            Seen::First => ChangeKind::New,
+            Seen::Vanished => ChangeKind::Vanished,
+            Seen::Returned => ChangeKind::Returned,
+            Seen::Redirected(_) => ChangeKind::Redirected,
+            _ if row.title_before.is_some() => ChangeKind::Retitled,
+            _ => ChangeKind::Edited,
+        }
+    }
+
+    fn is_wanted(self, wanted: &[ChangeKind]) -> bool {
+        let is_edit = self == ChangeKind::Retitled && wanted.contains(&ChangeKind::Edited);
+        wanted.is_empty() || wanted.contains(&self) || is_edit
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            ChangeKind::Edited => "edited",
+            ChangeKind::Retitled => "retitled",
+            ChangeKind::New => "new",
+            ChangeKind::Vanished => "vanished",
+            ChangeKind::Returned => "returned",
+            ChangeKind::Redirected => "redirected",
+        }
+    }
+}
+
 /// One capture that differs from the one before.
 #[derive(Serialize)]
 struct Change {
+    kind: ChangeKind,
     url: String,
-    before: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    title_before: Option<String>,
+    /// Where the address leads now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    leads_to: Option<String>,
+    /// When the look before was; absent for a new page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    before: Option<String>,
     after: String,
     importance: f64,
     noise: bool,
     operations: Vec<Entry>,
+}
+
+impl Change {
+    fn new(row: ChangeRow, kind: ChangeKind, operations: Vec<Entry>) -> Change {
+        let leads_to = row.identity.split_once(' ').map(|(_, target)| target.to_string());
+        Change {
+            kind,
+            leads_to: leads_to.filter(|_| kind == ChangeKind::Redirected),
+            url: row.url,
+            title: row.title.filter(|title| !title.is_empty()),
+            title_before: row.title_before.filter(|title| !title.is_empty()),
+            before: row.before.map(Timestamp::to_rfc3339),
+            after: row.time.to_rfc3339(),
+            // All of a new page is new.
+            importance: if kind == ChangeKind::New { 1.0 } else { row.seen.importance().get() },
+            noise: row.seen == Seen::Noise,
+            operations,
+        }
+    }
 }
 
 impl Changes {
@@ -73,21 +167,36 @@ impl Changes {
         }
         let mut changes = Vec::new();
         store.each_change(&self.filter(store)?, |row| {
+            let kind = ChangeKind::of(&row);
+            if !kind.is_wanted(&self.kind) {
+                return Ok(());
+            }
             let operations = self.operations(store, &row, &filters)?;
-            if !operations.is_empty() {
-                changes.push(Change {
-                    url: row.url,
-                    before: row.before.to_rfc3339(),
-                    after: row.time.to_rfc3339(),
-                    importance: row.seen.importance().get(),
-                    noise: row.seen == Seen::Noise,
-                    operations,
-                });
+            if !operations.is_empty()
+                || !self.asks_for_operations() && row.seen.importance().get() >= self.min_importance
+            {
+                changes.push(Change::new(row, kind, operations));
             }
             Ok(())
         })?;
+        self.put_in_order(&mut changes);
         context.print(&changes, |out| print(&changes, out))?;
         Ok(Exit::Done)
+    }
+
+    /// Whether the options name a part of a change: an event without operations has none.
+    fn asks_for_operations(&self) -> bool {
+        self.op.is_some() || self.element.is_some() || self.text.is_some() || self.block.is_some()
+    }
+
+    fn put_in_order(&self, changes: &mut Vec<Change>) {
+        if self.sort == Sort::Importance {
+            // A stable sort: of equally important ones the older comes first.
+            changes.sort_by(|x, y| y.importance.total_cmp(&x.importance));
+            changes.truncate(self.limit.unwrap_or(usize::MAX));
+        } else if let Some(n_over) = self.limit.and_then(|limit| changes.len().checked_sub(limit)) {
+            changes.drain(..n_over);
+        }
     }
 
     fn filter(&self, store: &Store) -> anyhow::Result<ChangeFilter<'_>> {
@@ -100,6 +209,13 @@ impl Changes {
         {
             bail!("the archive has no page {url}: see `perennial info --sites 50`");
         }
+        if let Some(host) = host
+            && !store.sites()?.iter().any(|(known, ..)| known == host)
+        {
+            bail!(
+                "the archive has no site {host}: see `perennial info --sites 50`, or give a page as http://{host}/"
+            );
+        }
         let (since, until, min_importance) = (self.since, self.until, self.min_importance);
         Ok(ChangeFilter { url, host, since, until, min_importance })
     }
@@ -107,9 +223,10 @@ impl Changes {
     /// The operations of a change that the options let through, weighed.
     fn operations(&self, store: &Store, row: &ChangeRow, filters: &Filters) -> anyhow::Result<Vec<Entry>> {
         let cure = "a stored delta is damaged: make it again with `perennial verify --rebuild`";
-        let mut delta = Delta::from_xml(&unpack(&row.delta).context(cure)?).context(cure)?;
-        if let Some(after) = delta.replacement.take() {
-            let before = tree_at(store, row.page, row.before)?.context(cure)?;
+        let Some(packed) = &row.delta else { return Ok(Vec::new()) };
+        let mut delta = Delta::from_xml(&unpack(packed).context(cure)?).context(cure)?;
+        if let (Some(after), Some(before)) = (delta.replacement.take(), row.before) {
+            let before = tree_at(store, row.page, before)?.context(cure)?;
             delta = diff(&before, &after);
         }
         let assessment = weigh(&delta, filters, &row.url);
@@ -163,7 +280,19 @@ fn is_in(entry: &Entry, block: &str) -> bool {
 fn print(changes: &[Change], out: &mut dyn Write) -> std::io::Result<()> {
     for change in changes {
         let noise = if change.noise { ", only noise" } else { "" };
-        writeln!(out, "{} {} importance {:.4}{noise}", change.after, change.url, change.importance)?;
+        let (time, kind, url) = (&change.after, change.kind.name(), &change.url);
+        writeln!(out, "{time} {kind} {url} importance {:.4}{noise}", change.importance)?;
+        match (&change.title_before, &change.title) {
+            (Some(before), Some(title)) => writeln!(out, "  \"{before}\" => \"{title}\"")?,
+            (_, Some(title)) => writeln!(out, "  \"{title}\"")?,
+            _ => {}
+        }
+        if let Some(target) = &change.leads_to {
+            writeln!(out, "  leads to {target}")?;
+        }
+        if change.operations.is_empty() && matches!(change.kind, ChangeKind::Edited | ChangeKind::Retitled) {
+            writeln!(out, "  its content cannot be compared; it counts with a fixed importance")?;
+        }
         for entry in &change.operations {
             writeln!(out, "  {}", entry.line())?;
         }

@@ -56,7 +56,7 @@ pub(super) struct Crawl {
     size_limit: Option<u64>,
     /// Allow fetches from private and loopback addresses
     #[arg(long)]
-    allow_private: bool,
+    pub(super) allow_private: bool,
     /// Fixed delay after every fetch instead of politeness; only for hosts you run
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     delay: Option<Span>,

@@ -31,9 +31,22 @@ impl Run {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open_or_create()?;
         let seeds = &archive.settings().seeds;
-        let fresh = self.urls.iter().filter(|url| seeds.with_url(url).is_none());
-        let fresh: Vec<Seed> = fresh.cloned().map(Seed::of_host).collect();
-        follow(&archive.settings_path(), &fresh)?;
+        let wanted: Vec<Seed> =
+            self.urls.iter().filter_map(|url| self.wanted(url, seeds.with_url(url))).collect();
+        follow(&archive.settings_path(), &wanted)?;
         self.crawl.run(context)
+    }
+
+    /// What is to be written of a site: all of a new one, and what was said of one that is followed. A later `crawl` would
+    /// forget an option of this command alone.
+    fn wanted(&self, url: &Url, known: Option<&Seed>) -> Option<Seed> {
+        let allow_private = self.crawl.allow_private;
+        match known {
+            Some(seed) if allow_private && !seed.allow_private => {
+                Some(Seed { allow_private, ..seed.clone() })
+            }
+            Some(_) => None,
+            None => Some(Seed { allow_private, ..Seed::of_host(url.clone()) }),
+        }
     }
 }

@@ -27,6 +27,8 @@ use crate::store::{Discovery, PageKind, Target};
 
 /// Bytes of a decoded body that are read: a gzip bomb ends here.
 const MAX_DECODED_BYTES: u64 = 32 << 20;
+/// Tells a server on this machine which time it is in a time-lapse, so that it can show its pages as they were then.
+const VIRTUAL_TIME: &str = "Perennial-Time";
 /// Bytes of a page in which meta elements are searched.
 const MAX_META_BYTES: usize = 64 << 10;
 
@@ -127,9 +129,13 @@ impl VisitTask<'_> {
             return (Err(refused), false);
         }
         let conditions = conditions(target);
+        let mut fields = conditions.clone();
+        if self.shared.clock.is_time_lapse() {
+            fields.push((VIRTUAL_TIME, self.shared.clock.now().to_rfc3339()));
+        }
         let time = self.shared.clock.now();
         let allow_private = self.allows_private(target, &url);
-        let request = Request { url: &url, fields: &conditions, allow_private };
+        let request = Request { url: &url, fields: &fields, allow_private };
         let exchanged = match self.shared.client.fetch(&request).await {
             Ok(fetched) => Ok(self.read(target, &url, fetched, time)),
             Err(error) => Err(Failure::of_fetch(&error)),

@@ -155,7 +155,16 @@ impl Zones {
 /// The address of a seed in its canonical form; https where no scheme is given.
 pub fn parse_address(text: &str) -> Result<Url, String> {
     let cure = || format!("`{text}` is not an http or https address: write it like https://example.org/");
-    canonical::parse(text).ok_or_else(cure)
+    // `mailto:x@y` would otherwise be read as the user `mailto:x` of host y.
+    let is_other = match text.trim().split_once(':') {
+        Some((scheme, rest)) => {
+            let is_name = !scheme.contains(['.', '/', '[', '@']) && scheme.starts_with(char::is_alphabetic);
+            let is_port = rest.starts_with(|c: char| c.is_ascii_digit());
+            is_name && !is_port && !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https")
+        }
+        None => false,
+    };
+    canonical::parse(text).filter(|_| !is_other).ok_or_else(cure)
 }
 
 /// A regular expression; the error is one line.

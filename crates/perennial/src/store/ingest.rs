@@ -317,7 +317,7 @@ impl<'t> Commit<'t> {
     fn put_links(&mut self, page: u32, time: Timestamp, links: &[LinkTarget]) -> anyhow::Result<()> {
         let mut targets = Vec::with_capacity(links.len());
         for link in links {
-            let target = self.page(&link.url, &link.surt)?;
+            let target = self.linked_page(&link.url, &link.surt, Some((page, time)))?;
             if target != page {
                 targets.push(target);
             }
@@ -332,6 +332,11 @@ impl<'t> Commit<'t> {
     }
 
     fn page(&mut self, url: &str, surt: &str) -> anyhow::Result<u32> {
+        self.linked_page(url, surt, None)
+    }
+
+    /// The number of a page. A new one remembers the capture that linked to it.
+    fn linked_page(&mut self, url: &str, surt: &str, from: Option<(u32, Timestamp)>) -> anyhow::Result<u32> {
         if let Some(&page) = self.pages.get(url) {
             return Ok(page);
         }
@@ -346,8 +351,16 @@ impl<'t> Commit<'t> {
                 let site = self.site(&site_of(url))?;
                 let id = self
                     .transaction
-                    .prepare_cached("INSERT INTO pages (url, surt, site) VALUES (?1, ?2, ?3)")?
-                    .insert(params![url, surt, site.0])?;
+                    .prepare_cached(
+                        "INSERT INTO pages (url, surt, site, linked_from, linked_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+                    )?
+                    .insert(params![
+                        url,
+                        surt,
+                        site.0,
+                        from.map(|(page, _)| page),
+                        from.map(|(_, time)| time.as_millis())
+                    ])?;
                 u32::try_from(id).map_err(|_| anyhow::anyhow!("an archive holds at most 2^32 pages"))?
             }
         };

@@ -38,6 +38,8 @@ pub struct KnownRow {
     pub identity: String,
     /// Whether any look showed a page.
     pub was_page: bool,
+    /// Its title as it was last shown.
+    pub title: Option<String>,
     /// The look whose tree is the last one, and that tree (Vi-XML, zstd); `None` where no look could be laid out.
     pub tree: Option<(Timestamp, Vec<u8>)>,
     /// Which version that tree shows; `None` when a later one could not be laid out.
@@ -75,13 +77,17 @@ pub struct LessonRow {
     pub identity: String,
     /// Whether this or an earlier look showed a page.
     pub was_page: bool,
+    /// Title of the page as it was last shown.
+    pub title: Option<String>,
+    /// Its title before, where this look showed another.
+    pub title_before: Option<String>,
     /// The noise history, encoded.
     pub noise: Vec<u8>,
     /// The sums for the index threshold.
     pub worth: Worth,
 }
 
-/// A change that can be shown: two looks at a page and the delta between them.
+/// A look that showed something else than the look before it.
 #[derive(Clone, Debug)]
 pub struct ChangeRow {
     /// The page that changed.
@@ -90,12 +96,20 @@ pub struct ChangeRow {
     pub url: String,
     /// When the look was that showed the change.
     pub time: Timestamp,
-    /// When the look before was.
-    pub before: Timestamp,
+    /// When the look before was; `None` for the first.
+    pub before: Option<Timestamp>,
     /// What it showed.
     pub seen: Seen,
-    /// The delta (Vi-Delta, zstd).
-    pub delta: Vec<u8>,
+    /// The delta (Vi-Delta, zstd), where both looks were laid out.
+    pub delta: Option<Vec<u8>>,
+    /// The page's title.
+    pub title: Option<String>,
+    /// Its title before, where it had another.
+    pub title_before: Option<String>,
+    /// What tells the answer from another: of a redirect, where it leads.
+    pub identity: String,
+    /// Whether the page came to its site while the site was followed: the link to it was not there at an earlier look.
+    pub is_new: bool,
 }
 
 /// Which changes: all conditions that are given must hold.
@@ -155,8 +169,9 @@ impl Commit<'_> {
         let (seen, importance) = code_of(lesson.seen);
         self.transaction
             .prepare_cached(
-                "INSERT OR REPLACE INTO lessons (page, time, before, seen, importance, n_operations, delta, is_indexed)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                "INSERT OR REPLACE INTO lessons
+                     (page, time, before, seen, importance, n_operations, delta, is_indexed, title, title_before)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             )?
             .execute(params![
                 page,
@@ -166,7 +181,10 @@ impl Commit<'_> {
                 importance,
                 lesson.n_operations as i64,
                 lesson.delta,
-                lesson.is_indexed
+                lesson.is_indexed,
+                // Most looks change nothing and need no title of their own.
+                lesson.title.as_ref().filter(|_| seen == 0 || lesson.seen.is_change()),
+                lesson.title_before
             ])?;
         if let (Some(tree), Some(tree_time)) = (&lesson.tree, lesson.tree_time) {
             self.transaction
@@ -176,8 +194,8 @@ impl Commit<'_> {
         self.transaction
             .prepare_cached(
                 "INSERT OR REPLACE INTO known (page, time, tree_time, identity, noise, first, total, gathered,
-                     shown_identity, shown_time, was_page)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                     shown_identity, shown_time, was_page, title)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
             )?
             .execute(params![
                 page,
@@ -190,7 +208,8 @@ impl Commit<'_> {
                 lesson.worth.gathered,
                 lesson.shown.as_ref().map(|shown| &shown.identity),
                 lesson.shown.as_ref().map(|shown| shown.time.as_millis()),
-                lesson.was_page
+                lesson.was_page,
+                lesson.title
             ])?;
         Ok(())
     }
@@ -236,7 +255,7 @@ impl Store {
     pub fn known(&self, page: PageId) -> anyhow::Result<Option<KnownRow>> {
         let mut statement = self.connection().prepare_cached(
             "SELECT k.time, k.tree_time, k.identity, k.noise, t.vixml, k.first, k.total, k.gathered,
-               k.shown_identity, k.shown_time, k.was_page
+               k.shown_identity, k.shown_time, k.was_page, k.title
              FROM known k LEFT JOIN trees t ON t.page = k.page AND t.time = k.tree_time WHERE k.page = ?1",
         )?;
         Ok(statement.query_row([page.0], read_known).optional()?)
@@ -257,9 +276,14 @@ impl Store {
         mut each: impl FnMut(ChangeRow) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let mut statement = self.connection().prepare(
-            "SELECT l.page, p.url, l.time, l.before, l.seen, l.importance, l.delta
+            "SELECT l.page, p.url, l.time, l.before, l.seen, l.importance, l.delta, l.title, l.title_before,
+               (SELECT coalesce(c.identity, c.digest) FROM captures c
+                  WHERE c.page = l.page AND c.time = l.time ORDER BY c.id LIMIT 1),
+               p.linked_at > (SELECT q.first_seen FROM pages q WHERE q.id = p.linked_from)
              FROM lessons l JOIN pages p ON p.id = l.page JOIN sites s ON s.id = p.site
-             WHERE l.delta IS NOT NULL AND l.before IS NOT NULL AND l.importance >= ?1
+             WHERE (l.seen IN (3, 4, 6, 7, 8) OR l.seen = 2 AND l.delta IS NOT NULL OR l.seen = 0
+                 AND p.linked_at > (SELECT q.first_seen FROM pages q WHERE q.id = p.linked_from))
+               AND l.importance >= ?1
                AND (?2 IS NULL OR p.url = ?2) AND (?3 IS NULL OR s.host = ?3)
                AND (?4 IS NULL OR l.time >= ?4) AND (?5 IS NULL OR l.time < ?5)
              ORDER BY l.time, l.page",
@@ -272,9 +296,13 @@ impl Store {
                 page: PageId(row.get(0)?),
                 url: row.get(1)?,
                 time: Timestamp::from_millis(row.get(2)?),
-                before: Timestamp::from_millis(row.get(3)?),
+                before: row.get::<_, Option<i64>>(3)?.map(Timestamp::from_millis),
                 seen: seen_of(row.get(4)?, row.get(5)?),
                 delta: row.get(6)?,
+                title: row.get(7)?,
+                title_before: row.get(8)?,
+                identity: row.get::<_, Option<String>>(9)?.unwrap_or_default(),
+                is_new: row.get::<_, Option<bool>>(10)?.unwrap_or_default(),
             })?;
         }
         Ok(())
@@ -290,6 +318,7 @@ fn read_known(row: &Row<'_>) -> rusqlite::Result<KnownRow> {
         time: time(0)?,
         identity: row.get(2)?,
         was_page: row.get(10)?,
+        title: row.get(11)?,
         tree: tree_time.zip(row.get(4)?),
         shown: shown.map(|(identity, time)| ShownVersion { identity, time }),
         noise: row.get(3)?,

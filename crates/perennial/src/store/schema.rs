@@ -218,6 +218,11 @@ const STEPS: &[&str] = &[
     // are made again from their captures. lessons.seen: 5 absent, 6 vanished, 7 redirected, 8 returned
     "
     ALTER TABLE known ADD COLUMN was_page INTEGER NOT NULL DEFAULT 1; -- whether any look showed a page
+    ALTER TABLE known ADD COLUMN title TEXT;           -- as the last look showed it
+    ALTER TABLE lessons ADD COLUMN title TEXT;         -- of the page, where the look showed a change
+    ALTER TABLE lessons ADD COLUMN title_before TEXT;  -- where it had another
+    ALTER TABLE pages ADD COLUMN linked_at INTEGER;    -- the capture that first linked to it
+    ALTER TABLE pages ADD COLUMN linked_from INTEGER;  -- the page that was captured then
     UPDATE captures SET identity = 'drawn ' || (SELECT d.digest FROM captures d JOIN pages q ON q.id = d.page
             WHERE q.url = 'urn:dom:' || (SELECT p.url FROM pages p WHERE p.id = captures.page)
             AND d.time = captures.time AND d.kind = 2)

@@ -1,0 +1,181 @@
+//! Every visit is understood: pages that vanish, move, return, pretend to be there, or never were. The server's own list of
+//! requests is the witness.
+
+use serde_json::Value;
+
+use crate::crawled::Archive;
+use crate::web::{Asked, Reply, Web, html, redirect, status};
+
+const STORY: &str = "<title>Flood plan</title><h1>Flood plan</h1><p>What the city does when the river rises, street by \
+    street, with telephone numbers of those who help.</p>";
+
+fn soft_error() -> Reply {
+    html(
+        "<title>Example City</title><nav><a href=/>Home</a></nav><h1>Page not found</h1><p>Try our search.</p>",
+    )
+}
+
+/// `/plan` is there at first, is gone, and comes back; `/old` moves home; `/soft` says that it is gone with status 200;
+/// `/dead/...` never were; `/index.html` is the front page.
+fn site(asked: &Asked) -> Reply {
+    let front = "<h1>Example City</h1><a href=/plan>plan</a><a href=/old>old</a><a href=/soft>soft</a>
+        <a href=/index.html>home</a><a href=/dead/0>dead</a>";
+    match (asked.path.as_str(), asked.n_before) {
+        ("/" | "/index.html", _) => html(front),
+        ("/plan", 4 | 5) => status(404),
+        ("/plan", _) => html(STORY),
+        ("/old", 0..3) => html(&STORY.replace("Flood", "Fire")),
+        ("/old", _) => redirect("/"),
+        ("/soft", 0..3) => html(&STORY.replace("Flood", "Heat")),
+        ("/soft", _) => soft_error(),
+        _ => status(404),
+    }
+}
+
+fn crawled(web: &Web, interval: &str, time: &str) -> Archive {
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+    archive.lapse(interval, time);
+    archive
+}
+
+/// The kinds of all changes of a page, in order of time.
+fn kinds(archive: &Archive, url: &str) -> Vec<String> {
+    let changes = archive.json(&["changes", url]);
+    changes.as_array().unwrap().iter().map(|change| change["kind"].as_str().unwrap().to_string()).collect()
+}
+
+#[test]
+fn pages_that_vanish_move_and_return_are_told() {
+    let web = Web::serve(site);
+    let archive = crawled(&web, "6h", "9d");
+    assert_eq!(kinds(&archive, &web.url("/plan")), ["vanished", "returned"]);
+    assert_eq!(kinds(&archive, &web.url("/old")), ["redirected"]);
+    assert_eq!(kinds(&archive, &web.url("/soft")), ["vanished"]);
+    let all = archive.json(&["changes", "--kind", "vanished", "--sort", "importance"]);
+    let vanished: Vec<&str> = all.as_array().unwrap().iter().map(|c| c["url"].as_str().unwrap()).collect();
+    assert_eq!(vanished.len(), 2, "{all}");
+    for change in all.as_array().unwrap() {
+        assert_eq!(change["importance"], 1.0, "a page that vanished is as important as all that it held");
+        assert!(change["title"].as_str().is_some_and(|title| title.ends_with("plan")), "{change}");
+    }
+    let moved = &archive.json(&["changes", "--kind", "redirected"])[0];
+    assert_eq!(moved["leads_to"], web.url("/"), "{moved}");
+    let text = archive.ok(&["changes", &web.url("/old")]);
+    assert!(text.contains("redirected") && text.contains(&format!("leads to {}", web.url("/"))), "{text}");
+}
+
+#[test]
+fn what_vanished_is_believed_after_a_rebuild() {
+    let web = Web::serve(site);
+    let archive = crawled(&web, "6h", "9d");
+    let of = |archive: &Archive| archive.json(&["changes"]);
+    let before = of(&archive);
+    archive.ok(&["verify", "--rebuild"]);
+    archive.ok(&["analyse"]);
+    assert_eq!(of(&archive), before);
+}
+
+#[test]
+fn an_address_that_never_was_a_page_is_tried_rarely() {
+    let web = Web::serve(site);
+    let archive = crawled(&web, "6h", "9d");
+    // At once, and after 1, 2 and 4 more days.
+    assert_eq!(web.n_asked("/dead/0"), 4);
+    assert!(web.n_asked("/") >= 35, "{}", web.n_asked("/"));
+    // `/index.html` has the bytes of `/`: it is the same page under a longer name.
+    assert_eq!(web.n_asked("/index.html"), 4);
+    archive.verify();
+}
+
+#[test]
+fn dead_links_get_a_small_share_of_a_budget() {
+    let web = Web::serve(|asked| match asked.path.as_str() {
+        "/" => {
+            let dead: String = (0..200).map(|n| format!("<a href=/dead/{n}>{n}</a>")).collect();
+            let live: String = (0..40).map(|n| format!("<a href=/live/{n}>{n}</a>")).collect();
+            html(&format!("<h1>Links</h1>{live}{dead}"))
+        }
+        path if path.starts_with("/live/") => {
+            html(&format!("<h1>Page {path}, edition {}</h1>", asked.n_before))
+        }
+        _ => status(404),
+    });
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+    let clock = ["crawl", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
+    archive.ended(&[&clock[..], &["--budget", "10/h", "--time-limit", "7d"]].concat(), 15);
+    let asked = web.asked();
+    let dead = asked.iter().filter(|asked| asked.path.starts_with("/dead/")).count();
+    let live = asked.iter().filter(|asked| asked.path.starts_with("/live/")).count();
+    // Four tell what links into that folder are worth; the rest waits for its share.
+    assert!(dead * 100 <= 3 * (dead + live), "{dead} of {}", dead + live);
+}
+
+#[test]
+fn a_new_page_of_a_known_site_is_told_and_first_captures_are_not() {
+    let web = Web::serve(|asked| match (asked.path.as_str(), asked.n_before) {
+        ("/", 0..3) => html("<h1>News</h1><a href=/old>Old story</a>"),
+        ("/", _) => html("<h1>News</h1><a href=/old>Old story</a><a href=/new>New story</a>"),
+        ("/old", _) => html("<title>Old story</title><h1>Old story</h1><p>Words.</p>"),
+        ("/new", _) => html("<title>New story</title><h1>New story</h1><p>Other words.</p>"),
+        _ => status(404),
+    });
+    let archive = crawled(&web, "6h", "2d");
+    let new = archive.json(&["changes", "--kind", "new"]);
+    let urls: Vec<&Value> = new.as_array().unwrap().iter().map(|change| &change["url"]).collect();
+    assert_eq!(urls, [&Value::from(web.url("/new"))]);
+    assert_eq!(new[0]["title"], "New story");
+}
+
+#[test]
+fn changes_show_the_words_that_differ_and_refuse_unknown_places() {
+    let web = Web::serve(|asked| match (asked.path.as_str(), asked.n_before) {
+        ("/", n) => html(&format!(
+            "<title>Limits {}</title><h1>Limits</h1><p>The limit for cars on the ring road is {} km/h from Monday on.</p>",
+            n / 3,
+            50 + 10 * (n / 2)
+        )),
+        _ => status(404),
+    });
+    let archive = crawled(&web, "6h", "2d");
+    let text = archive.ok(&["changes", &web.url("/")]);
+    assert!(text.contains("[50 => 60] km/h"), "{text}");
+    assert!(kinds(&archive, &web.url("/")).contains(&"retitled".to_string()), "{text}");
+    let one = archive.json(&["changes", "--sort", "importance", "--limit", "1"]);
+    assert_eq!(one.as_array().unwrap().len(), 1);
+    let output = archive.run(&["changes", "unknown.example"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(!output.status.success() && said.contains("no site unknown.example"), "{said}");
+}
+
+#[test]
+fn what_was_said_once_is_kept_and_what_was_refused_is_not_gone() {
+    let web = Web::serve(site);
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--renderer", "layout"]);
+    // A loopback address is refused until the user allows it.
+    archive.run(&["crawl", "--once", "--delay", "0"]);
+    assert_eq!(web.asked().len(), 0);
+    archive.ok(&["run", &web.url("/"), "--allow-private", "--once", "--delay", "0"]);
+    let n_asked = web.n_asked("/plan");
+    assert_eq!(n_asked, 1, "what was refused is fetched as soon as it may be");
+    archive.ok(&["crawl", "--once", "--delay", "0"]);
+    assert_eq!(web.n_asked("/plan"), 2, "the next crawl allows it too");
+    let log = archive.log();
+    assert!(log.iter().skip(1).all(|line| line["error"] != "guarded"), "{log:?}");
+    for other in ["mailto:a@example.org", "ftp://example.org/", "javascript:alert(1)"] {
+        assert!(!archive.run(&["add", other]).status.success(), "{other}");
+    }
+}
+
+#[test]
+fn a_server_hears_the_time_of_a_time_lapse() {
+    let web = Web::serve(site);
+    let archive = crawled(&web, "6h", "1d");
+    let heard = |asked: &Asked| asked.field("perennial-time").map(str::to_string);
+    let times: Vec<String> = web.asked().iter().filter(|asked| asked.path == "/").filter_map(heard).collect();
+    assert!(times.len() >= 4 && times[0].starts_with("2026-01-01T00:"), "{times:?}");
+    assert!(times.is_sorted() && times[3] > "2026-01-01T12".to_string(), "{times:?}");
+    archive.verify();
+}

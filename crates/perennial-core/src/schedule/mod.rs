@@ -303,10 +303,19 @@ impl Scheduler {
     /// The next page to fetch, or nothing until [`Scheduler::next_wakeup`].
     pub fn next_visit(&mut self, now: Timestamp) -> Option<Visit> {
         self.enter_slot(now);
-        let planned = match self.slot.at_once.pop_front() {
-            Some(planned) => planned,
-            None if self.slot.plan.front()?.due <= now => self.slot.plan.pop_front()?,
-            None => return None,
+        let planned = loop {
+            let planned = match self.slot.at_once.pop_front() {
+                Some(planned) => planned,
+                None if self.slot.plan.front()?.due <= now => self.slot.plan.pop_front()?,
+                None => return None,
+            };
+            // Answers that came since the plan was made may tell that links into this group are dead.
+            let at = planned.at as usize;
+            let is_new = self.pages.has(at, FRESH) && !self.pages.has(at, ABSENT);
+            if !(is_new && self.pages.n_failures[at] == 0 && self.is_doubtful(at)) {
+                break planned;
+            }
+            self.doubt(at);
         };
         self.slot.n_handed_out += 1;
         self.slot.had_turn.insert(planned.at);

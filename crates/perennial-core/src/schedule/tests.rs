@@ -422,7 +422,7 @@ fn addresses_without_a_page_get_a_small_share() {
     // A site whose links are nearly all dead: 50 pages, 950 addresses without one.
     let visits = visits_of_a_site(1000, 10.0, 14, |id| id < 50);
     let (pages, dead): (u32, u32) = (visits[..50].iter().sum(), visits[50..].iter().sum());
-    assert!(visits[..50].iter().all(|&n| n > 10), "{visits:?}");
+    assert!(visits[..50].iter().all(|&n| n > 0), "{visits:?}");
     assert!(dead * 100 <= 3 * (pages + dead), "{dead} of {}", pages + dead);
     assert!(visits[50..].iter().filter(|&&n| n > 0).count() > 20, "they are tried one after the other");
 }

@@ -466,8 +466,7 @@ impl<R: Read> Record<'_, R> {
     pub fn check_digests(&mut self) -> io::Result<(DigestVerdict, DigestVerdict)> {
         let header = self.header();
         let is_revisit = header.record_type() == super::header::RecordType::Revisit;
-        let is_segmented = header.get("WARC-Segment-Number").is_some();
-        let payload_claim = header.payload_digest().filter(|_| !is_revisit && !is_segmented);
+        let payload_claim = header.payload_digest().filter(|_| !is_revisit);
         let mut payload = DigestChecker::new(payload_claim);
         let mut block = DigestChecker::new(header.block_digest());
         if let Some(head) = self.http_head()? {

@@ -95,9 +95,11 @@ pub struct Extent {
     /// Length of the compressed member; of a plain record, its head and block without the blank lines after
     /// them, as index files have it. 0 when [`Extent::shared`].
     pub length: u64,
-    /// Whether the member holds other records too. Then this one cannot be read by its offset alone, and the file
-    /// must be written again before it can be indexed.
+    /// Whether the member holds other records too. Then the file must be written again before all of it can be indexed.
     pub shared: bool,
+    /// Whether reading at the offset gives this record: it is the first of its member, and needs no other dictionary
+    /// than that at the start of the file.
+    pub by_offset: bool,
 }
 
 impl<R: Read> WarcReader<R> {
@@ -333,12 +335,13 @@ impl<R: Read> WarcReader<R> {
         }
         if self.members.kind() == Kind::Plain {
             self.any_sound_plain = true;
-            return Ok(Extent { offset, length: plain_end - offset, shared: false });
+            return Ok(Extent { offset, length: plain_end - offset, shared: false, by_offset: true });
         }
+        let by_offset = self.records_in_member == 1 && !self.members.has_late_dictionary();
         if more || self.records_in_member > 1 {
-            return Ok(Extent { offset, length: 0, shared: true });
+            return Ok(Extent { offset, length: 0, shared: true, by_offset });
         }
-        Ok(Extent { offset, length: self.members.input.offset() - offset, shared: false })
+        Ok(Extent { offset, length: self.members.input.offset() - offset, shared: false, by_offset })
     }
 
     fn at_record_start(&mut self) -> Result<bool, MemberError> {

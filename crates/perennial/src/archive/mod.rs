@@ -28,7 +28,7 @@ pub use read::{Payload, Stored};
 pub use recover::Repair;
 pub use snapshot::{SharedSnapshot, Snapshot};
 pub use writer::{Appended, ArchiveWriter, DELTA_MIME, LeftOut};
-pub(crate) use writer::{LEFT_OUT_BASE, LEFT_OUT_DIGEST};
+pub(crate) use writer::LEFT_OUT_BASE;
 
 use std::fs;
 use std::io;

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::scan::{Found, scan};
 use super::{Archive, files, index, sync_dir};
-use crate::store::{CaptureRow, FileRow, FileState, Store, remove_state};
+use crate::store::{CaptureRow, FileRow, FileState, SetAside, Store, remove_state};
 
 /// Rows that are committed together.
 pub(crate) const BATCH_ROWS: usize = 4_000;
@@ -65,7 +65,7 @@ impl fmt::Display for Repair {
 /// Brings state and files together; the caller holds the write lock.
 pub(crate) fn recover(archive: &Archive) -> anyhow::Result<(Store, Vec<Repair>)> {
     sweep_copies(&archive.warc_dir())?;
-    let mut store = Store::open_write_with(&archive.state_path(), &|place| archive.identity_at(place))?;
+    let mut store = Store::open_write_with(&archive.state_path(), archive)?;
     let mut repairs = Vec::new();
     match state_is_ahead(archive, &store)? {
         Some(why) => {
@@ -183,13 +183,14 @@ fn catch_up_file(
     let mut taken = TakeIn::new(store, base);
     let mut torn_at = None;
     let scanned = scan(file, from, progress, &mut |found| {
-        match found {
-            Found::Capture(row) => taken.push(row)?,
-            Found::Damage(damage) if damage.offset + damage.length >= on_disk.bytes => {
+        match (found.aside(), found) {
+            (_, Found::Capture(row)) => taken.push(row)?,
+            (_, Found::Damage(damage)) if damage.offset + damage.length >= on_disk.bytes => {
                 torn_at = Some(damage.offset);
             }
+            (Some(aside), _) => taken.set_aside(aside),
             // Damage inside a file is for `verify` to name; every sound record around it is taken in.
-            _ => {}
+            (None, _) => {}
         }
         Ok(())
     })?;
@@ -214,13 +215,14 @@ pub(crate) struct TakeIn<'s> {
     store: &'s mut Store,
     file: FileRow,
     batch: Vec<CaptureRow>,
+    asides: Vec<SetAside>,
     pub(crate) n_captures: u64,
     pub(crate) n_duplicates: u64,
 }
 
 impl<'s> TakeIn<'s> {
     pub(crate) fn new(store: &'s mut Store, file: FileRow) -> TakeIn<'s> {
-        TakeIn { store, file, batch: Vec::new(), n_captures: 0, n_duplicates: 0 }
+        TakeIn { store, file, batch: Vec::new(), asides: Vec::new(), n_captures: 0, n_duplicates: 0 }
     }
 
     pub(crate) fn push(&mut self, row: CaptureRow) -> anyhow::Result<()> {
@@ -228,8 +230,15 @@ impl<'s> TakeIn<'s> {
         if self.batch.len() >= BATCH_ROWS { self.flush() } else { Ok(()) }
     }
 
+    pub(crate) fn set_aside(&mut self, aside: SetAside) {
+        self.asides.push(aside);
+    }
+
     fn flush(&mut self) -> anyhow::Result<()> {
-        let done = self.store.commit(&self.file, &self.batch)?;
+        let asides = std::mem::take(&mut self.asides);
+        let done = self.store.commit_with(&self.file, &self.batch, |commit| {
+            asides.iter().try_for_each(|aside| commit.set_aside(&self.file.name, aside))
+        })?;
         self.n_captures += done.n_captures;
         self.n_duplicates += done.n_duplicates;
         self.batch.clear();

@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use perennial_core::foreign::{Form, Shown, shown};
 use serde::Serialize;
 
 use crate::archive::{self, Archive, ArchiveWriter, Snapshot};
@@ -67,7 +68,7 @@ impl Context {
         data: &T,
         human: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut out = io::BufWriter::new(io::stdout().lock());
+        let mut out = shown_on_stdout(if self.json { Form::Json } else { Form::Text });
         if self.json {
             serde_json::to_writer_pretty(&mut out, data)?;
             writeln!(out)?;
@@ -79,7 +80,7 @@ impl Context {
 
     /// Prints a line on standard error, such as a repair or a warning. Data never goes there.
     pub fn note(&self, text: impl std::fmt::Display) {
-        let _ = writeln!(io::stderr(), "perennial: {text}");
+        note(text);
     }
 
     /// A bar of bytes on standard error, hidden when that is no terminal.
@@ -99,6 +100,17 @@ impl Context {
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         ProgressBar::new(total).with_style(style).with_message(what)
     }
+}
+
+/// Standard output, which shows what strangers wrote and never obeys it.
+pub(super) fn shown_on_stdout(form: Form) -> impl Write {
+    // Text comes in small pieces: they are gathered before they are looked through.
+    io::BufWriter::new(Shown::new(io::stdout().lock(), form))
+}
+
+/// A line on standard error. A closed one must not turn into a panic.
+pub(super) fn note(text: impl std::fmt::Display) {
+    let _ = writeln!(io::stderr(), "perennial: {}", shown(&text.to_string()));
 }
 
 /// Why nothing was found under a name, and what there is.

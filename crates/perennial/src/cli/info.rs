@@ -55,6 +55,15 @@ fn print(report: &Report, out: &mut dyn std::io::Write) -> std::io::Result<()> {
     if counts.n_left_out > 0 {
         writeln!(out, "left out  {} unimportant versions, kept as what changed", counts.n_left_out)?;
     }
+    let aside = &counts.set_aside;
+    if *aside != Default::default() {
+        writeln!(
+            out,
+            "set aside {} records that cannot be captures, {} captures that contradict their digests, {} that could not be \
+             analysed: see `perennial verify`",
+            aside.n_records, aside.n_mismatching, aside.n_unread
+        )?;
+    }
     if let (Some(first), Some(last)) = (&counts.first_capture, &counts.last_capture) {
         writeln!(out, "from      {first}\nto        {last}")?;
     }

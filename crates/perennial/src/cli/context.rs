@@ -68,7 +68,7 @@ impl Context {
         data: &T,
         human: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut out = shown_on_stdout(if self.json { Form::Json } else { Form::Text });
+        let mut out = if self.json { json_on_stdout() } else { text_on_stdout() };
         if self.json {
             serde_json::to_writer_pretty(&mut out, data)?;
             writeln!(out)?;
@@ -102,10 +102,27 @@ impl Context {
     }
 }
 
-/// Standard output, which shows what strangers wrote and never obeys it.
-pub(super) fn shown_on_stdout(form: Form) -> impl Write {
+/// Standard output for people: a terminal shows what strangers wrote and never obeys it.
+pub(super) fn text_on_stdout() -> Box<dyn Write> {
+    on_stdout(Form::Text)
+}
+
+/// The same for JSON, which stays JSON of the same values.
+pub(super) fn json_on_stdout() -> Box<dyn Write> {
+    on_stdout(Form::Json)
+}
+
+fn on_stdout(form: Form) -> Box<dyn Write> {
     // Text comes in small pieces: they are gathered before they are looked through.
-    io::BufWriter::new(Shown::new(io::stdout().lock(), form))
+    Box::new(io::BufWriter::new(Shown::new(io::stdout().lock(), form)))
+}
+
+/// Standard output for documents such as SVG or Vi-XML: byte for byte for a file or a program, shown on a terminal.
+pub(super) fn document_on_stdout() -> Box<dyn Write> {
+    match io::stdout().is_terminal() {
+        true => text_on_stdout(),
+        false => Box::new(io::BufWriter::new(io::stdout().lock())),
+    }
 }
 
 /// A line on standard error. A closed one must not turn into a panic.

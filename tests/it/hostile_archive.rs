@@ -387,3 +387,92 @@ fn what_strangers_wrote_never_commands_the_terminal() {
     }
     assert!(n_named >= 8, "the address was printed {n_named} times only");
 }
+
+/// Takes away what the present schema added and puts in what the one before it believed.
+fn age(archive: &Archive, believed: &str) {
+    let sql = "
+        CREATE TABLE old (id INTEGER PRIMARY KEY, page INTEGER NOT NULL, digest TEXT NOT NULL, first_time INTEGER NOT NULL,
+            last_time INTEGER NOT NULL, n_captures INTEGER NOT NULL, origin INTEGER, UNIQUE (page, digest));
+        INSERT INTO old SELECT NULL, page, digest, min(time), max(time), count(*), min(CASE WHEN kind <> 1 THEN id END)
+            FROM captures WHERE kind < 3 GROUP BY page, digest;
+        DROP TABLE versions;
+        ALTER TABLE old RENAME TO versions;
+        CREATE INDEX versions_digest ON versions(digest);
+        DROP TABLE set_aside;
+        ALTER TABLE captures DROP COLUMN content;
+        PRAGMA user_version = 6";
+    state(archive).execute_batch(&format!("{believed};{sql}")).unwrap();
+}
+
+#[test]
+fn an_archive_of_an_earlier_version_is_checked_when_it_is_brought_over() {
+    let archive = Archive::new();
+    let claimed = sha1_label(PAGE.as_bytes());
+    let forged =
+        response("http://forger.example/", "2024-01-01T00:00:00Z", &format!("WARC-Payload-Digest: {claimed}\r\n"), "forged");
+    let fields = format!("WARC-Payload-Digest: {claimed}\r\nWARC-Refers-To-Target-URI: http://forger.example/\r\n");
+    let fields = format!("{fields}WARC-Refers-To-Date: 2024-01-01T00:00:00Z\r\n");
+    let revisit = record(
+        "revisit",
+        "http://true.example/",
+        "2024-01-02T00:00:00Z",
+        &fields,
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n",
+    );
+    import(&archive, &file(&archive, "forged.warc", &[forged, revisit].concat()));
+    age(&archive, &format!("UPDATE captures SET digest = '{claimed}'"));
+
+    let brought_over = perennial(&archive.root, ["analyse"]).ok();
+    assert!(brought_over.stderr.contains("1 contradict their digests, 1 revisits stand"), "{}", brought_over.stderr);
+    let info = archive.json(&["info"]);
+    assert_eq!((&info["n_unfounded"], &info["set_aside"]["n_mismatching"]), (&1.into(), &1.into()), "{info}");
+    assert!(perennial(&archive.root, ["segment", "http://true.example/@"]).code != 0, "the forgery is not shown");
+    let found = verified(&archive, 4);
+    assert_eq!(found["defects"].as_array().unwrap().len(), 1, "state, index and records agree: {found}");
+    // The same page now, from its server, is stored with its bytes.
+    let web = one_page();
+    crawl_once(&archive, &web).ok();
+    assert_eq!(stored(&archive, &web.url("/")), ["response"]);
+}
+
+#[test]
+fn an_address_without_measure_of_an_earlier_version_is_set_aside() {
+    let archive = Archive::new();
+    let long = format!("http://long.example/{}", "a".repeat(600_000));
+    let pages = [response(&long, "2024-01-01T00:00:00Z", "", PAGE), response("http://a.example/", "2024-01-01T00:00:00Z", "", PAGE)];
+    import(&archive, &file(&archive, "long.warc", &pages.concat()));
+    let taken = format!(
+        "UPDATE pages SET n_captures = 2, url = '{long}' WHERE url = 'http://a.example/';
+         INSERT INTO captures (page, time, kind, status, mime, digest, file, offset, length, group_offset, group_length, answer)
+             SELECT page, time, kind, status, mime, digest, file, 0, length, 0, group_length, answer FROM captures"
+    );
+    age(&archive, &taken);
+    std::fs::write(archive.root.join("index/000000000001-000000000001.cdxj"), "x".repeat(2 << 20)).unwrap();
+    crawl_once(&archive, &one_page()).ok();
+    assert_eq!(archive.json(&["info"])["set_aside"]["n_records"], 1);
+    let longest = "SELECT max(length(p.url)) FROM captures c JOIN pages p ON p.id = c.page";
+    assert!(count(&archive, longest) < 1_000);
+    archive.ok(&["verify", "--repair"]);
+    verified(&archive, 0);
+}
+
+#[test]
+fn a_run_of_the_index_that_cannot_be_read_is_written_again() {
+    let archive = Archive::new();
+    for n in 0..3 {
+        let page = response(&format!("http://run.example/{n}"), "2024-01-01T00:00:00Z", "", PAGE);
+        let path = file(&archive, &format!("run-{n}.warc"), &page);
+        import_only(&archive, &path);
+        let runs: Vec<PathBuf> =
+            std::fs::read_dir(archive.root.join("index")).unwrap().map(|entry| entry.unwrap().path()).collect();
+        assert_eq!(runs.len(), 1, "runs of like size are merged");
+        if n < 2 {
+            // As long as it was, and no line of it ends.
+            let bytes = std::fs::metadata(&runs[0]).unwrap().len();
+            state(&archive).execute("UPDATE runs SET bytes = ?1", [2 << 20]).unwrap();
+            assert!(bytes < 2 << 20);
+            std::fs::write(&runs[0], "x".repeat(2 << 20)).unwrap();
+        }
+    }
+    verified(&archive, 0);
+}

@@ -77,6 +77,16 @@ impl Store {
         Ok(store)
     }
 
+    /// Whether the state is of a schema that believed what records claim of themselves; opening it for writing checks it.
+    pub fn is_unchecked(path: &Path) -> anyhow::Result<bool> {
+        if !path.exists() {
+            return Ok(false);
+        }
+        let version = Connection::open(path).and_then(|connection| schema::version(&connection));
+        let version = version.with_context(|| format!("cannot open {} for writing", path.display()))?;
+        Ok((1..schema::CHECKED_SINCE).contains(&version))
+    }
+
     fn tuned(connection: Connection, copy: Option<TempDir>) -> anyhow::Result<Store> {
         connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
         connection.pragma_update(None, "temp_store", "FILE")?;

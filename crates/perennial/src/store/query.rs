@@ -90,6 +90,8 @@ pub struct Counts {
     pub n_captures: u64,
     /// Captures that are revisits.
     pub n_revisits: u64,
+    /// Of them, those that stand for a payload which no record of the archive holds.
+    pub n_unfounded: u64,
     /// Versions of which only the delta is stored.
     pub n_left_out: u64,
     /// Distinct contents.
@@ -183,6 +185,10 @@ impl Store {
             n_pages_linked_only: count("SELECT count(*) FROM pages WHERE n_captures = 0")?,
             n_captures: count("SELECT count(*) FROM captures")?,
             n_revisits: count("SELECT count(*) FROM captures WHERE kind = 1")?,
+            n_unfounded: count(
+                "SELECT count(*) FROM captures c WHERE c.kind = 1 AND NOT EXISTS (SELECT 1 FROM versions v
+                     WHERE v.digest = c.digest AND v.content = coalesce(c.content, v.content) AND v.origin IS NOT NULL)",
+            )?,
             n_left_out: count(
                 "SELECT count(*) FROM captures WHERE kind = 3 AND mime = 'application/x-vi-delta+xml'",
             )?,
@@ -272,11 +278,15 @@ impl Store {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// All versions of a page, by first appearance.
+    /// All versions of a page, by first appearance. Revisits that name their payload by its digest alone count for it.
     pub fn versions_of(&self, page: PageId) -> anyhow::Result<Vec<VersionRow>> {
         let mut statement = self.connection().prepare_cached(
-            "SELECT digest, nullif(content, ''), first_time, last_time, n_captures, origin FROM versions WHERE page = ?1
-             ORDER BY first_time, id",
+            "WITH named AS (SELECT v.digest, v.first_time, v.last_time, v.n_captures, v.origin, v.id,
+                 CASE WHEN v.content > '' THEN v.content ELSE (SELECT w.content FROM versions w WHERE w.page = v.page
+                     AND w.digest = v.digest AND w.content > '' ORDER BY w.content LIMIT 1) END AS content
+                 FROM versions v WHERE v.page = ?1)
+             SELECT digest, content, min(first_time), max(last_time), sum(n_captures), max(origin) FROM named
+             GROUP BY digest, content ORDER BY min(first_time), min(id)",
         )?;
         let rows = statement.query_map([page.0], |row| {
             Ok(VersionRow {
@@ -317,8 +327,9 @@ impl Store {
 
     fn origin_where(&self, condition: &str, values: [&str; 3]) -> anyhow::Result<Option<Capture>> {
         let sql = format!(
-            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.kind = 0 AND c.id = (SELECT v.origin FROM versions v
-             WHERE {condition} AND v.origin IS NOT NULL ORDER BY v.content, v.origin LIMIT 1)"
+            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.id = (
+                 SELECT v.origin FROM versions v CROSS JOIN captures o ON o.id = v.origin
+                 WHERE {condition} AND v.origin IS NOT NULL AND o.kind = 0 ORDER BY v.content, v.origin LIMIT 1)"
         );
         Ok(self.connection().prepare_cached(&sql)?.query_row(values, read_capture).optional()?)
     }

@@ -249,6 +249,9 @@ const STEPS: &[&str] = &[
 /// The schema that this program reads and writes.
 pub const SCHEMA_VERSION: u32 = STEPS.len() as u32;
 
+/// The first schema whose digests are computed.
+pub(super) const CHECKED_SINCE: u32 = 7;
+
 /// The schema that a state file has.
 pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
     connection.pragma_query_value(None, "user_version", |row| row.get(0))
@@ -317,7 +320,7 @@ pub(super) fn migrate(connection: &mut Connection, records: &dyn Records) -> any
         if number == 5 {
             fill_identities(&transaction, records)?;
         }
-        if number == 7 && records.can_be_checked() {
+        if number == CHECKED_SINCE && records.can_be_checked() {
             check_captures(&transaction, records)?;
         }
         transaction.pragma_update(None, "user_version", number)?;

@@ -408,7 +408,7 @@ fn set_long_addresses_aside(transaction: &Connection) -> anyhow::Result<usize> {
         .query_map([perennial_core::foreign::MAX_ADDRESS_BYTES as i64], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     for page in &pages {
-        for table in ["captures", "versions", "links", "lessons", "trees", "known", "crawl_pages"] {
+        for table in ["versions", "captures", "links", "lessons", "trees", "known", "crawl_pages"] {
             transaction.execute(&format!("DELETE FROM {table} WHERE page = ?1"), [page])?;
         }
         // The row stays, because links may name its number; it is an address without captures.

@@ -22,10 +22,10 @@ pub(crate) struct Facts {
 }
 
 const CAPTURED: &[&str] = &[
-    "SELECT 'capture', p.url, c.time, c.kind, c.status, c.mime, c.digest, c.answer, c.identity
+    "SELECT 'capture', p.url, c.time, c.kind, c.status, c.mime, c.digest, c.content, c.answer, c.identity
          FROM captures c
          JOIN pages p ON p.id = c.page",
-    "SELECT 'version', p.url, v.digest, v.first_time, v.last_time, v.n_captures, o.time FROM versions v
+    "SELECT 'version', p.url, v.digest, v.content, v.first_time, v.last_time, v.n_captures, o.time FROM versions v
          JOIN pages p ON p.id = v.page LEFT JOIN captures o ON o.id = v.origin",
     "SELECT 'page', url, surt, first_seen, last_seen, n_captures, mime, status, kind FROM pages WHERE n_captures > 0",
     "SELECT DISTINCT 'site', s.host FROM sites s JOIN pages p ON p.site = s.id WHERE p.n_captures > 0",

@@ -11,6 +11,7 @@
 //! | [`time`] | digits and dates -> [`time::Timestamp`], local days |
 //! | [`chance`] | a seed -> the same numbers on every machine |
 //! | [`markup`] | text -> what may stand in HTML, SVG and XML |
+//! | [`foreign`] | text that strangers wrote -> bounded text, and text that a terminal only shows |
 //! | [`page`] | the numbers of pages and sites |
 //! | [`charset`] | bytes of a text -> characters |
 //! | [`links`] | HTML, CSS -> the addresses they refer to |
@@ -54,6 +55,8 @@ pub mod time;
 pub mod chance;
 
 pub mod markup;
+
+pub mod foreign;
 
 pub mod page;
 

@@ -1,9 +1,13 @@
-//! Bytes -> `sha1:BASE32` labels, and labels of other writers (any usual algorithm and alphabet) -> a verdict.
+//! Bytes -> `sha1:BASE32` and `sha256:BASE32` labels, and labels of other writers (any usual algorithm and alphabet) -> a
+//! verdict.
+//!
+//! SHA-1 is what the field's tools read and write. Two payloads with one SHA-1 can be bought, so inside an archive a
+//! payload is told from another by its SHA-256 ([`PayloadDigests::content`]).
 //!
 //! warcio and cdxj-indexer take the block digest over the whole block and the payload digest over what
 //! follows the HTTP head *as stored*, with transfer and content encoding. This module does the same.
 
-use data_encoding::{BASE32, BASE64, BASE64URL, BASE64URL_NOPAD, HEXLOWER_PERMISSIVE};
+use data_encoding::{BASE32, BASE32_NOPAD, BASE64, BASE64URL, BASE64URL_NOPAD, HEXLOWER_PERMISSIVE};
 use sha1::{Digest as _, Sha1};
 use sha2::{Sha256, Sha512};
 
@@ -14,6 +18,101 @@ pub fn sha1_label(bytes: &[u8]) -> String {
 
 fn label_of(hash: &[u8]) -> String {
     format!("sha1:{}", BASE32.encode(hash))
+}
+
+/// What tells a payload from every other: `sha256:` and 52 letters of base 32.
+fn content_of(hash: &[u8]) -> String {
+    format!("sha256:{}", BASE32_NOPAD.encode(hash))
+}
+
+/// The label of a payload that a record names by its SHA-256, in the form of [`PayloadDigests::content`]; `None` when it
+/// names it in another way.
+pub fn named_content(claimed: &str) -> Option<String> {
+    let (algorithm, value) = claimed.split_once(':')?;
+    let is_sha256 = matches!(Hasher::for_algorithm(algorithm), Some(Hasher::Sha256(_)));
+    let hash = decode_value(value.trim(), 32).filter(|_| is_sha256)?;
+    Some(content_of(&hash))
+}
+
+/// Whether a label can only belong to another payload than the one with these digests.
+pub fn contradicts(claimed: &str, digest: &str) -> bool {
+    let parts = |label: &str| {
+        let (algorithm, value) = label.split_once(':')?;
+        let n_bytes = Hasher::for_algorithm(algorithm)?.finish().len();
+        Some((n_bytes, decode_value(value.trim(), n_bytes)?))
+    };
+    match (parts(claimed), parts(digest)) {
+        (Some((n_claimed, claimed)), Some((n_bytes, bytes))) => n_claimed == n_bytes && claimed != bytes,
+        _ => false,
+    }
+}
+
+/// The digests of a payload, as stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PayloadDigests {
+    /// For the field's tools: `sha1:BASE32`.
+    pub sha1: String,
+    /// What tells it from every other payload: `sha256:BASE32`.
+    pub content: String,
+}
+
+impl PayloadDigests {
+    /// Of bytes in memory.
+    pub fn of(payload: &[u8]) -> PayloadDigests {
+        let mut hasher = PayloadHasher::default();
+        hasher.update(payload);
+        hasher.finish()
+    }
+}
+
+/// Both digests of a payload in one pass, and the verdict on the digest that its record claims.
+#[derive(Default)]
+pub struct PayloadHasher {
+    sha1: Sha1,
+    sha256: Sha256,
+    claimed: Option<String>,
+    /// For a claim in another algorithm than the two.
+    other: Option<Hasher>,
+}
+
+impl PayloadHasher {
+    /// `claimed` is the header's label, if it has one.
+    pub fn checking(claimed: Option<&str>) -> PayloadHasher {
+        let hasher = claimed.and_then(Hasher::for_label);
+        PayloadHasher {
+            claimed: claimed.map(str::to_string),
+            other: hasher.filter(|hasher| matches!(hasher, Hasher::Sha512(_))),
+            ..PayloadHasher::default()
+        }
+    }
+
+    /// Takes more bytes in.
+    pub fn update(&mut self, bytes: &[u8]) {
+        self.sha1.update(bytes);
+        self.sha256.update(bytes);
+        if let Some(other) = &mut self.other {
+            other.update(bytes);
+        }
+    }
+
+    /// The digests of all bytes.
+    pub fn finish(self) -> PayloadDigests {
+        self.finish_checked().0
+    }
+
+    /// The digests of all bytes, and the verdict on the claim.
+    pub fn finish_checked(self) -> (PayloadDigests, DigestVerdict) {
+        let (sha1, sha256) = (self.sha1.finalize(), self.sha256.finalize());
+        let digests = PayloadDigests { sha1: label_of(&sha1), content: content_of(&sha256) };
+        let Some(claimed) = self.claimed else { return (digests, DigestVerdict::Absent) };
+        let hash = match (Hasher::for_label(&claimed), self.other) {
+            (Some(Hasher::Sha1(_)), _) => sha1.to_vec(),
+            (Some(Hasher::Sha256(_)), _) => sha256.to_vec(),
+            (_, Some(other)) => other.finish(),
+            _ => return (digests, DigestVerdict::Unknown { claimed }),
+        };
+        (digests, DigestVerdict::between(claimed, &hash))
+    }
 }
 
 /// A running SHA-1 for blocks that are streamed: feed with [`std::io::Write`], then [`Sha1Stream::label`].
@@ -70,6 +169,19 @@ pub enum DigestVerdict {
 }
 
 impl DigestVerdict {
+    /// Compares a claimed label with the hash of the bytes in its algorithm.
+    fn between(claimed: String, hash: &[u8]) -> DigestVerdict {
+        let (algorithm, value) = claimed.split_once(':').unwrap_or(("", &claimed));
+        match decode_value(value.trim(), hash.len()) {
+            Some(bytes) if bytes == hash => DigestVerdict::Match,
+            Some(_) => {
+                let computed = format!("{algorithm}:{}", BASE32.encode(hash));
+                DigestVerdict::Mismatch { claimed, computed }
+            }
+            None => DigestVerdict::Unknown { claimed },
+        }
+    }
+
     /// Whether the bytes contradict the header.
     pub fn is_mismatch(&self) -> bool {
         matches!(self, DigestVerdict::Mismatch { .. })
@@ -89,6 +201,10 @@ enum Hasher {
 }
 
 impl Hasher {
+    fn for_label(label: &str) -> Option<Hasher> {
+        label.split_once(':').and_then(|(name, _)| Hasher::for_algorithm(name))
+    }
+
     fn for_algorithm(name: &str) -> Option<Hasher> {
         match name.to_ascii_lowercase().as_str() {
             "sha1" | "sha-1" => Some(Hasher::Sha1(Sha1::new())),
@@ -118,9 +234,7 @@ impl Hasher {
 impl DigestChecker {
     /// `claimed` is the header's label, if it has one.
     pub fn new(claimed: Option<&str>) -> DigestChecker {
-        let hasher =
-            claimed.and_then(|c| c.split_once(':')).and_then(|(name, _)| Hasher::for_algorithm(name));
-        DigestChecker { claimed: claimed.map(str::to_string), hasher }
+        DigestChecker { claimed: claimed.map(str::to_string), hasher: claimed.and_then(Hasher::for_label) }
     }
 
     /// Takes more bytes in.
@@ -134,16 +248,7 @@ impl DigestChecker {
     pub fn verdict(self) -> DigestVerdict {
         let Some(claimed) = self.claimed else { return DigestVerdict::Absent };
         let Some(hasher) = self.hasher else { return DigestVerdict::Unknown { claimed } };
-        let (algorithm, value) = claimed.split_once(':').unwrap_or(("", &claimed));
-        let hash = hasher.finish();
-        match decode_value(value.trim(), hash.len()) {
-            Some(bytes) if bytes == hash => DigestVerdict::Match,
-            Some(_) => {
-                let computed = format!("{algorithm}:{}", BASE32.encode(&hash));
-                DigestVerdict::Mismatch { claimed, computed }
-            }
-            None => DigestVerdict::Unknown { claimed },
-        }
+        DigestVerdict::between(claimed, &hasher.finish())
     }
 }
 
@@ -156,7 +261,7 @@ fn decode_value(value: &str, n_bytes: usize) -> Option<Vec<u8>> {
     }
     if unpadded_len == (n_bytes * 8).div_ceil(5) {
         let upper = value.trim_end_matches('=').to_ascii_uppercase();
-        return data_encoding::BASE32_NOPAD.decode(upper.as_bytes()).ok();
+        return BASE32_NOPAD.decode(upper.as_bytes()).ok();
     }
     BASE64
         .decode(bytes)
@@ -197,6 +302,39 @@ mod tests {
         for claimed in ["md5:d41d8cd98f00b204e9800998ecf8427e", "nonsense", "sha1:tooshort"] {
             assert!(matches!(check(claimed, b""), DigestVerdict::Unknown { .. }), "{claimed}");
         }
+    }
+
+    #[test]
+    fn a_payload_is_hashed_and_judged_in_one_pass() {
+        for claimed in [
+            None,
+            Some("sha1:3I42H3S6NNFQ2MSVX7XZKYAYSCX5QBYJ"),
+            Some("sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"),
+            Some("sha512:nonsense"),
+            Some("md5:d41d8cd98f00b204e9800998ecf8427e"),
+        ] {
+            for bytes in [&b""[..], b"x"] {
+                let mut hasher = PayloadHasher::checking(claimed);
+                hasher.update(bytes);
+                let (digests, verdict) = hasher.finish_checked();
+                assert_eq!(digests, PayloadDigests::of(bytes));
+                let mut alone = DigestChecker::new(claimed);
+                alone.update(bytes);
+                assert_eq!(verdict, alone.verdict(), "{claimed:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_content_is_named_in_one_form_only() {
+        let content = PayloadDigests::of(b"").content;
+        let hex = "SHA-256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(named_content(&content), Some(content.clone()));
+        assert_eq!(named_content(hex), Some(content.clone()));
+        assert_eq!(named_content(&sha1_label(b"")), None);
+        assert!(!contradicts(hex, &content));
+        assert!(contradicts(&sha1_label(b"a"), &sha1_label(b"b")));
+        assert!(!contradicts(&sha1_label(b"a"), &content), "they cannot be compared");
     }
 
     #[test]

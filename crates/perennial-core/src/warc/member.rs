@@ -79,6 +79,8 @@ pub(super) struct Members<R> {
     n_out: u32,
     zstd: Option<ZstdDecoder<'static>>,
     dictionary: Vec<u8>,
+    /// A dictionary stood elsewhere than at the start of the file, where alone readers look for it.
+    late_dictionary: bool,
 }
 
 impl<R: Read> Members<R> {
@@ -99,12 +101,17 @@ impl<R: Read> Members<R> {
             n_out: 0,
             zstd: None,
             dictionary: Vec::new(),
+            late_dictionary: false,
         }
     }
 
     pub(super) fn set_dictionary(&mut self, dictionary: &[u8]) {
         self.dictionary = dictionary.to_vec();
         self.zstd = None;
+    }
+
+    pub(super) fn has_late_dictionary(&self) -> bool {
+        self.late_dictionary && self.kind == Kind::Zstd
     }
 
     pub(super) fn kind(&self) -> Kind {
@@ -226,6 +233,7 @@ impl<R: Read> Members<R> {
                 content =
                     zstd::bulk::decompress(&content, MAX_DICTIONARY).map_err(|_| MemberError::Corrupt)?;
             }
+            self.late_dictionary |= self.start != 0;
             self.set_dictionary(&content);
         }
         Ok(())

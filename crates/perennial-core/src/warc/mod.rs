@@ -2,7 +2,7 @@
 //!
 //! | file | what becomes what |
 //! |---|---|
-//! | `digest` | bytes -> `sha1:BASE32` labels, and a verdict on the labels of others |
+//! | `digest` | bytes -> `sha1:` and `sha256:` labels, and a verdict on the labels of others |
 //! | `header` | the head of a record -> its named fields, typed |
 //! | `input`, `member` | any `Read` -> a window; compressed members -> their bytes |
 //! | `damage` | a stretch of a file without a sound record -> what is wrong with it |
@@ -24,7 +24,10 @@ mod writer;
 
 pub use compress::Compression;
 pub use damage::{Cause, Damage};
-pub use digest::{DigestChecker, DigestVerdict, Sha1Stream, sha1_label};
+pub use digest::{
+    DigestChecker, DigestVerdict, PayloadDigests, PayloadHasher, Sha1Stream, contradicts, named_content,
+    sha1_label,
+};
 pub use header::{RecordHeader, RecordType, Truncation, Version};
 pub use reader::{Extent, Item, Record, WarcReader};
 pub use writer::{NewRecord, RecordId, RecordIds, RevisitProfile, WarcWriter, Written};

@@ -95,9 +95,11 @@ pub struct Extent {
     /// Length of the compressed member; of a plain record, its head and block without the blank lines after
     /// them, as index files have it. 0 when [`Extent::shared`].
     pub length: u64,
-    /// Whether the member holds other records too. Then this one cannot be read by its offset alone, and the file
-    /// must be written again before it can be indexed.
+    /// Whether the member holds other records too. Then the file must be written again before all of it can be indexed.
     pub shared: bool,
+    /// Whether reading at the offset gives this record: it is the first of its member, and needs no other dictionary
+    /// than that at the start of the file.
+    pub by_offset: bool,
 }
 
 impl<R: Read> WarcReader<R> {
@@ -333,12 +335,13 @@ impl<R: Read> WarcReader<R> {
         }
         if self.members.kind() == Kind::Plain {
             self.any_sound_plain = true;
-            return Ok(Extent { offset, length: plain_end - offset, shared: false });
+            return Ok(Extent { offset, length: plain_end - offset, shared: false, by_offset: true });
         }
+        let by_offset = self.records_in_member == 1 && !self.members.has_late_dictionary();
         if more || self.records_in_member > 1 {
-            return Ok(Extent { offset, length: 0, shared: true });
+            return Ok(Extent { offset, length: 0, shared: true, by_offset });
         }
-        Ok(Extent { offset, length: self.members.input.offset() - offset, shared: false })
+        Ok(Extent { offset, length: self.members.input.offset() - offset, shared: false, by_offset })
     }
 
     fn at_record_start(&mut self) -> Result<bool, MemberError> {
@@ -466,8 +469,7 @@ impl<R: Read> Record<'_, R> {
     pub fn check_digests(&mut self) -> io::Result<(DigestVerdict, DigestVerdict)> {
         let header = self.header();
         let is_revisit = header.record_type() == super::header::RecordType::Revisit;
-        let is_segmented = header.get("WARC-Segment-Number").is_some();
-        let payload_claim = header.payload_digest().filter(|_| !is_revisit && !is_segmented);
+        let payload_claim = header.payload_digest().filter(|_| !is_revisit);
         let mut payload = DigestChecker::new(payload_claim);
         let mut block = DigestChecker::new(header.block_digest());
         if let Some(head) = self.http_head()? {

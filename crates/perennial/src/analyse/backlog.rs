@@ -6,8 +6,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use anyhow::Context;
 use perennial_core::charset::decode_text;
 use perennial_core::diff::Delta;
+use perennial_core::foreign;
 use perennial_core::look::Seen;
 use perennial_core::page::PageId;
 use perennial_core::payload::Limits;
@@ -15,14 +17,14 @@ use perennial_core::segment::BlockTree;
 use perennial_core::soft_error::{is_error_page, title_of};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::verdict::{AnswerKind, is_drawn, soft_error_identity};
-use perennial_core::warc::sha1_label;
+use perennial_core::warc::PayloadDigests;
 use rayon::prelude::*;
 
 use super::lesson::{KnownPage, Lesson, n_letters};
 use super::reader::Readers;
 use super::{Analyst, PageText, Requisites};
-use crate::archive::{Archive, LEFT_OUT_BASE, LEFT_OUT_DIGEST, LeftOut, links};
-use crate::store::{Capture, Commit, Kind, Store};
+use crate::archive::{Archive, LEFT_OUT_BASE, LeftOut, links};
+use crate::store::{Capture, Commit, Kind, Reason, SetAside, Store};
 
 /// Pages between two commits. After a crash at most these are analysed again.
 const PAGES_PER_COMMIT: usize = 64;
@@ -39,12 +41,14 @@ pub struct Analysed {
     pub n_captures: u64,
     /// Of them, those that changed in what a reader sees.
     pub n_changed: u64,
-    /// Of them, those whose payload could not be read.
+    /// Of them, those whose payload could not be read: the archive names them as set aside.
     pub n_failed: u64,
+    /// Pages of which not even the looks could be read. They have no lesson.
+    pub n_failed_pages: u64,
 }
 
 /// Analyses every look without a lesson. `progress` is called with the number of looks of each page that is done. The work
-/// ends early, after a commit, when `stop` is set.
+/// ends early, after a commit, when `stop` is set. What cannot be read keeps nothing else from being analysed.
 pub fn analyse_backlog(
     archive: &Archive,
     store: &mut Store,
@@ -58,19 +62,20 @@ pub fn analyse_backlog(
         if stop.load(Ordering::Relaxed) {
             break;
         }
-        let analysed: Vec<PageLessons> = pages
+        let analysed: Vec<Option<PageLessons>> = pages
             .par_iter()
             .map(|&(page, earliest)| {
-                let lessons = worker.catch_up(page, earliest)?;
+                let lessons = worker.catch_up(page, earliest).ok()?;
                 progress(lessons.lessons.len() as u64);
-                Ok(lessons)
+                Some(lessons)
             })
-            .collect::<anyhow::Result<_>>()?;
-        store.write(|commit| analysed.iter().try_for_each(|page| page.keep(commit)))?;
-        for page in &analysed {
+            .collect();
+        done.n_failed_pages += analysed.iter().filter(|page| page.is_none()).count() as u64;
+        store.write(|commit| analysed.iter().flatten().try_for_each(|page| page.keep(commit)))?;
+        for page in analysed.iter().flatten() {
             done.n_captures += page.lessons.len() as u64;
             done.n_changed += page.lessons.iter().filter(|lesson| !lesson.is_unchanged()).count() as u64;
-            done.n_failed += page.n_failed;
+            done.n_failed += page.failed.len() as u64;
         }
     }
     Ok(done)
@@ -83,8 +88,8 @@ pub struct PageLessons {
     is_begun_anew: bool,
     /// In order of time.
     pub lessons: Vec<Lesson>,
-    /// Looks whose payload is not in the archive.
-    pub n_failed: u64,
+    /// Looks whose payload is not in the archive or could not be read, with their files.
+    failed: Vec<(String, SetAside)>,
 }
 
 impl PageLessons {
@@ -93,6 +98,7 @@ impl PageLessons {
         if self.is_begun_anew {
             commit.forget_lessons(self.page)?;
         }
+        self.failed.iter().try_for_each(|(file, aside)| commit.set_aside(file, aside))?;
         self.lessons.iter().try_for_each(|lesson| lesson.keep(commit))
     }
 }
@@ -120,9 +126,9 @@ impl PageAnalyst {
         payload: &[u8],
         html: &str,
     ) -> anyhow::Result<Option<LeftOut>> {
-        let digest = sha1_label(payload);
+        let PayloadDigests { sha1, content } = PayloadDigests::of(payload);
         let found = self.readers.with(|archive, store| {
-            if store.origin_of(url, &digest)?.is_some() {
+            if store.origin_of(url, &sha1, &content)?.is_some() {
                 return Ok(None);
             }
             // The lesson of the visit before may still be on its way: what is known must be what that visit showed.
@@ -132,17 +138,17 @@ impl PageAnalyst {
         let Some(known) = found else { return Ok(None) };
         // A delta from a version that nobody could name later would be lost.
         let Some(base) = known.laid_out().cloned() else { return Ok(None) };
-        let lesson = match known.identity() == digest {
-            true => Lesson::without_layout(page, time, &digest, Some(&known), Seen::Same).0,
+        let lesson = match known.identity() == content {
+            true => Lesson::without_layout(page, time, &content, Some(&known), Seen::Same).0,
             false => {
                 let observation = self.analyst.compare(known.known()?.as_ref(), self.tree(url, time, html));
                 let title = Some(title_of(html));
-                Lesson::of_observation(page, time, digest.clone(), Some(&known), observation, title)?.0
+                Lesson::of_observation(page, time, content.clone(), Some(&known), observation, title)?.0
             }
         };
         let left_out = LeftOut {
             delta: lesson.delta_xml()?,
-            digest,
+            content,
             length: payload.len() as u64,
             importance: lesson.seen().importance().get(),
             base,
@@ -178,7 +184,7 @@ impl PageAnalyst {
         mut known: Option<KnownPage>,
         is_begun_anew: bool,
     ) -> anyhow::Result<(PageLessons, Option<KnownPage>)> {
-        let mut done = PageLessons { page, is_begun_anew, lessons: Vec::new(), n_failed: 0 };
+        let mut done = PageLessons { page, is_begun_anew, lessons: Vec::new(), failed: Vec::new() };
         let analysed = known.as_ref().map(|known| known.time);
         // From the last look that was analysed on: that one stands before the first that waits.
         let from = analysed.map(|time| time - Span::from_millis(1));
@@ -192,14 +198,16 @@ impl PageAnalyst {
         for window in waiting.chunks(LOOKS_AHEAD) {
             for (look, ahead) in window.iter().zip(self.lay_out_ahead(window)) {
                 let before = known.as_ref().map(|known| Before { known, capture: look.before.as_ref() });
-                let (lesson, next) = match self.lesson(archive, &look.capture, before, ahead) {
-                    Ok(Some(learned)) => learned,
-                    // A look that cannot be read gets a lesson too, so that no later start tries it again.
-                    Ok(None) | Err(_) => {
-                        done.n_failed += 1;
-                        without_layout(&look.capture, known.as_ref())
-                    }
-                };
+                let learned = self.lesson(archive, store, &look.capture, before, ahead);
+                let (lesson, next) =
+                    match learned.and_then(|learned| learned.context("its payload is not in the archive")) {
+                        Ok(learned) => learned,
+                        // A look that cannot be read gets a lesson too, so that no later start tries it again.
+                        Err(error) => {
+                            done.failed.push(failed_look(&look.capture, &error));
+                            without_layout(&look.capture, known.as_ref())
+                        }
+                    };
                 done.lessons.push(lesson);
                 known = Some(next);
             }
@@ -225,12 +233,13 @@ impl PageAnalyst {
     fn lesson(
         &self,
         archive: &Archive,
+        store: &Store,
         capture: &Capture,
         before: Option<Before<'_>>,
         ahead: Option<anyhow::Result<Shown>>,
     ) -> anyhow::Result<Option<(Lesson, KnownPage)>> {
         if capture.kind == Kind::Metadata {
-            return self.lesson_of_delta(archive, capture, before);
+            return self.lesson_of_delta(archive, store, capture, before);
         }
         let known = before.map(|before| before.known);
         let is_same = known.is_some_and(|known| known.identity() == capture.identity);
@@ -286,16 +295,17 @@ impl PageAnalyst {
     fn lesson_of_delta(
         &self,
         archive: &Archive,
+        store: &Store,
         capture: &Capture,
         before: Option<Before<'_>>,
     ) -> anyhow::Result<Option<(Lesson, KnownPage)>> {
         let Some(before) = before else { return Ok(None) };
         let stored = archive.stored(capture, Limits::default())?;
-        let digest = stored.header.get(LEFT_OUT_DIGEST).unwrap_or_default().to_string();
-        if before.known.identity() == digest {
+        let identity = capture.identity.clone();
+        if is_named(store, &identity, before.known.identity()) {
             return Ok(Some(without_layout(capture, Some(before.known))));
         }
-        if !before.is_base_of(capture, stored.header.get(LEFT_OUT_BASE)) {
+        if !before.is_base_of(store, capture, stored.header.get(LEFT_OUT_BASE)) {
             return Ok(None);
         }
         let Some(known) = before.known.known()? else { return Ok(None) };
@@ -307,7 +317,7 @@ impl PageAnalyst {
         tree.version = capture.time.to_rfc3339();
         let observation = self.analyst.compare(Some(&known), tree);
         let (page, time) = (capture.page, capture.time);
-        Lesson::of_observation(page, time, digest, Some(before.known), observation, None).map(Some)
+        Lesson::of_observation(page, time, identity, Some(before.known), observation, None).map(Some)
     }
 }
 
@@ -322,15 +332,27 @@ impl Before<'_> {
     /// Whether the delta of a left-out version was made from what is known. Where its record does not say what it was
     /// made from, that is sure only if nothing can have come between: the look before it was analysed and stands before
     /// it in the same file.
-    fn is_base_of(&self, delta: &Capture, named: Option<&str>) -> bool {
+    fn is_base_of(&self, store: &Store, delta: &Capture, named: Option<&str>) -> bool {
         let Some(laid_out) = self.known.laid_out() else { return false };
         match named {
-            Some(named) => named == laid_out.identity,
+            Some(named) => is_named(store, named, &laid_out.identity),
             None => {
                 self.capture.is_some_and(|before| before.file == delta.file && before.offset < delta.offset)
             }
         }
     }
+}
+
+/// Whether a record means the version with this identity. Records of earlier versions of this program name it by the
+/// SHA-1 of its payload.
+fn is_named(store: &Store, named: &str, identity: &str) -> bool {
+    named == identity || store.is_digest_of(named, identity).unwrap_or_default()
+}
+
+/// What is noted of a look that could not be read.
+fn failed_look(capture: &Capture, error: &anyhow::Error) -> (String, SetAside) {
+    let what = foreign::quoted(&format!("{error:#}")).into_owned();
+    (capture.file.clone(), SetAside { offset: capture.offset, reason: Reason::Analysis, what })
 }
 
 /// A look without a lesson, and the look just before it.

@@ -15,7 +15,7 @@ const MAX_KEPT: usize = 512;
 /// A larger one is read each time it is needed.
 const MAX_KEPT_BYTES: usize = 1 << 20;
 
-/// Captured requisites by payload digest, shared by all threads that analyse.
+/// Captured requisites by what tells their payloads apart, shared by all threads that analyse.
 #[derive(Default)]
 pub struct Requisites {
     kept: Mutex<HashMap<String, Arc<Captured>>>,
@@ -37,7 +37,7 @@ impl Requisites {
         time: Timestamp,
     ) -> Option<Captured> {
         let capture = store.closest_payload(url, time).ok().flatten()?;
-        if let Some(kept) = self.lock().get(&capture.digest) {
+        if let Some(kept) = self.lock().get(&capture.identity) {
             return Some(Captured::clone(kept));
         }
         let payload = archive.payload(store, &capture).ok().flatten()?;
@@ -51,7 +51,7 @@ impl Requisites {
             if kept.len() >= MAX_KEPT {
                 kept.clear();
             }
-            kept.insert(capture.digest, Arc::new(captured.clone()));
+            kept.insert(capture.identity, Arc::new(captured.clone()));
         }
         Some(captured)
     }

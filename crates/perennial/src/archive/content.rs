@@ -2,6 +2,7 @@
 //!
 //! Used by the writer on what it writes and by the scan on what it reads, so that both give the same rows.
 
+use perennial_core::foreign;
 use perennial_core::http::HttpHead;
 use perennial_core::twin::is_longer_name;
 use perennial_core::verdict::{self, AnswerKind};
@@ -58,7 +59,7 @@ pub(crate) fn hops_in(facts: &[u8]) -> Option<String> {
 
 /// The media type as index files have it: the field's value up to the first blank or semicolon.
 pub(crate) fn index_mime(content_type: &str) -> Option<String> {
-    let word = content_type.split(|c: char| c == ';' || c.is_whitespace()).next()?;
+    let word = foreign::label(content_type.split(|c: char| c == ';' || c.is_whitespace()).next()?)?;
     (!word.is_empty()).then(|| word.to_string())
 }
 
@@ -98,7 +99,7 @@ pub(crate) fn drawn_identity_of(
         return None;
     }
     let document = derived.iter().find(|row| drawn_page(&row.url) == Some(url))?;
-    Some(verdict::drawn_identity(&document.digest))
+    Some(verdict::drawn_identity(document.content.as_deref().unwrap_or(&document.digest)))
 }
 
 #[cfg(test)]

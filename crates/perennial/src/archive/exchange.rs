@@ -8,7 +8,8 @@ use std::net::IpAddr;
 use perennial_core::http::HttpHead;
 use perennial_core::time::Timestamp;
 use perennial_core::warc::{
-    Compression, NewRecord, RecordId, RecordIds, Sha1Stream, Truncation, WarcWriter, sha1_label,
+    Compression, NewRecord, PayloadDigests, PayloadHasher, RecordId, RecordIds, Sha1Stream, Truncation,
+    WarcWriter,
 };
 
 use super::links::{PageLinks, drawn_page, kept_links};
@@ -127,7 +128,7 @@ pub(super) fn response_record<'a>(
 ) -> NewRecord<'a> {
     let record = NewRecord::response(id, time, exchange.url, exchange.response_head, body);
     let record = with_ip(record, exchange.ip)
-        .digests(Some(hashed.block_digest.clone()), Some(hashed.payload_digest.clone()));
+        .digests(Some(hashed.block_digest.clone()), Some(hashed.payload.sha1.clone()));
     match exchange.truncated.clone() {
         Some(why) => record.truncated(why),
         None => record,
@@ -155,7 +156,7 @@ pub(super) fn companion_records<'a>(
 pub(super) struct Hashed {
     pub(super) length: u64,
     pub(super) block_digest: String,
-    pub(super) payload_digest: String,
+    pub(super) payload: PayloadDigests,
 }
 
 impl Hashed {
@@ -164,10 +165,10 @@ impl Hashed {
             let mut block = Sha1Stream::new();
             block.update(head);
             block.update(bytes);
-            let (block_digest, payload_digest) = (block.label(), sha1_label(bytes));
-            return Ok(Hashed { length: bytes.len() as u64, block_digest, payload_digest });
+            let (block_digest, payload) = (block.label(), PayloadDigests::of(bytes));
+            return Ok(Hashed { length: bytes.len() as u64, block_digest, payload });
         }
-        let (mut block, mut payload) = (Sha1Stream::new(), Sha1Stream::new());
+        let (mut block, mut payload) = (Sha1Stream::new(), PayloadHasher::default());
         block.update(head);
         let mut length = 0;
         let mut reader = body.reader()?;
@@ -181,7 +182,7 @@ impl Hashed {
             payload.update(&buffer[..n]);
             length += n as u64;
         }
-        Ok(Hashed { length, block_digest: block.label(), payload_digest: payload.label() })
+        Ok(Hashed { length, block_digest: block.label(), payload: payload.finish() })
     }
 }
 

@@ -1,13 +1,13 @@
 //! Files that other tools wrote -> captures like our own: pages, versions, links.
 //!
-//! A file is stored as it is, byte for byte; only one whose records share compressed members is written again
-//! record by record, because nobody could find a record in it. What the archive has already (same file, or
+//! A file is stored as it is, byte for byte; only from the first record on that nobody could find by its place, because it
+//! shares its compressed member with others or needs a second dictionary, it is written again record by record. What the archive has already (same file, or
 //! same address, time, kind and payload) changes nothing. Files are read on all cores, and one thread writes
 //! the state.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
-use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,15 +15,16 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use anyhow::{Context, bail};
 use perennial_core::cdxj::CdxjLine;
+use perennial_core::foreign::{self, Line, bounded_lines};
 use perennial_core::warc::{Item, WarcReader};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::recover::BATCH_ROWS;
-use super::scan::{Found, Scanned, looks_like_warc, scan};
+use super::scan::{Found, Scanned, looks_like_warc, scan_reachable};
 use super::transcribe::transcribe;
 use super::{ArchiveWriter, files, sync_dir};
-use crate::store::{CaptureRow, FileRow, FileState, Store};
+use crate::store::{CaptureRow, FileRow, FileState, SetAside, Store};
 
 /// Problems listed per file; further ones are counted.
 pub const MAX_LISTED: usize = 1_000;
@@ -31,7 +32,7 @@ pub const MAX_LISTED: usize = 1_000;
 /// What became of everything that was to be imported.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ImportReport {
-    /// One for each WARC file, those inside WACZ files too.
+    /// One for each WARC file, those inside WACZ files too, and one for each end of such a file that was written again.
     pub files: Vec<FileReport>,
     /// One for each index file.
     pub indexes: Vec<IndexReport>,
@@ -82,6 +83,15 @@ pub struct IndexReport {
     pub n_unconfirmed: u64,
     /// The first of those.
     pub unconfirmed: Vec<String>,
+}
+
+impl IndexReport {
+    fn add_unconfirmed(&mut self, line: &str) {
+        self.n_unconfirmed += 1;
+        if self.unconfirmed.len() < MAX_LISTED {
+            self.unconfirmed.push(foreign::quoted(line).into_owned());
+        }
+    }
 }
 
 /// Imports files into an archive open for writing. `progress` hears of bytes read.
@@ -171,6 +181,7 @@ enum Message {
     Captures {
         source: String,
         rows: Vec<CaptureRow>,
+        asides: Vec<SetAside>,
     },
     Problem {
         source: String,
@@ -179,6 +190,11 @@ enum Message {
     End {
         source: String,
         scanned: Scanned,
+        bytes: u64,
+    },
+    /// The end of a file was written again elsewhere and cut off.
+    Cut {
+        source: String,
         bytes: u64,
     },
     Failed(anyhow::Error),
@@ -216,39 +232,72 @@ impl Reader<'_> {
     }
 
     fn read_warc(&self, source: String, name: &str, input: &mut dyn Read) -> anyhow::Result<()> {
-        let mut copy = tempfile::Builder::new()
-            .prefix("import-")
-            .suffix(files::COPYING_SUFFIX)
-            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
-            .tempfile_in(self.dir)?;
+        let mut copy = self.new_file()?;
         let source_digest = self.copy(input, copy.as_file_mut())?;
         if let Some(name) = self.known.get(&source_digest) {
             return self.send(Message::Known { source, name: name.clone() });
         }
-        let is_rewritten = has_shared_members(copy.as_file().try_clone()?)?;
-        let mut name = name_for(name, copy.as_file_mut())?;
-        if is_rewritten {
-            let mut rewritten = tempfile::Builder::new()
-                .prefix("import-")
-                .suffix(files::COPYING_SUFFIX)
-                .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
-                .tempfile_in(self.dir)?;
-            self.rewrite(&source, copy.as_file().try_clone()?, rewritten.as_file_mut())?;
-            copy = rewritten;
-            name = format!("{}.warc.gz", stem_of(&name));
+        let name = name_for(&foreign::file_name(name), copy.as_file_mut())?;
+        if has_shared_members(copy.as_file().try_clone()?)? {
+            return self.take_rewritten(source, &name, copy.as_file(), 0, source_digest);
         }
+        let file = copy.as_file().try_clone()?;
+        let Some(from) = self.take_file(&source, copy, &name, &source_digest, false)? else { return Ok(()) };
+        let rest = format!("{source} from byte {from}");
+        self.take_rewritten(rest, &name, &file, from, source_digest)?;
+        // Only now is everything behind that place elsewhere, and safe.
+        file.set_len(from)?;
+        file.sync_all()?;
+        self.send(Message::Cut { source, bytes: from })
+    }
+
+    fn new_file(&self) -> io::Result<tempfile::NamedTempFile> {
+        tempfile::Builder::new()
+            .prefix("import-")
+            .suffix(files::COPYING_SUFFIX)
+            .permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644))
+            .tempfile_in(self.dir)
+    }
+
+    /// Puts a file in its place and reads it. Gives where the part begins whose records cannot be found by their offsets;
+    /// then the file is not done yet.
+    fn take_file(
+        &self,
+        source: &str,
+        copy: tempfile::NamedTempFile,
+        name: &str,
+        source_digest: &str,
+        is_rewritten: bool,
+    ) -> anyhow::Result<Option<u64>> {
         copy.as_file().sync_all()?;
         let bytes = copy.as_file().metadata()?.len();
         let file = copy.as_file().try_clone()?;
-        let name = self.put_in_place(copy, &name)?;
         let row = FileRow {
-            name,
+            name: self.put_in_place(copy, name)?,
             state: FileState::Imported,
             committed_bytes: 0,
-            source_digest: Some(source_digest),
+            source_digest: Some(source_digest.to_string()),
         };
-        self.send(Message::Begin { source: source.clone(), file: row, is_rewritten })?;
-        self.read_records(source, file, bytes)
+        self.send(Message::Begin { source: source.to_string(), file: row, is_rewritten })?;
+        let scanned = self.read_records(source, file)?;
+        self.send(Message::End { source: source.to_string(), scanned, bytes })?;
+        Ok(scanned.unreachable_from)
+    }
+
+    /// Takes in a file, or its end, with a compressed member for each record.
+    fn take_rewritten(
+        &self,
+        source: String,
+        name: &str,
+        file: &File,
+        from: u64,
+        source_digest: String,
+    ) -> anyhow::Result<()> {
+        let mut rewritten = self.new_file()?;
+        self.rewrite(&source, file.try_clone()?, from, rewritten.as_file_mut())?;
+        let name = format!("{}.warc.gz", stem_of(name));
+        self.take_file(&source, rewritten, &name, &source_digest, true)?;
+        Ok(())
     }
 
     /// Copies and gives the SHA-256 of what was copied.
@@ -266,12 +315,15 @@ impl Reader<'_> {
         Ok(format!("sha256:{}", data_encoding::HEXLOWER.encode(&hasher.finalize())))
     }
 
-    fn rewrite(&self, source: &str, mut copy: File, out: &mut File) -> anyhow::Result<()> {
+    fn rewrite(&self, source: &str, mut copy: File, from: u64, out: &mut File) -> anyhow::Result<()> {
+        // From the start of the file, because dictionaries count from where they stand.
         copy.rewind()?;
         let mut reader = WarcReader::seekable(copy)?;
         let mut out = BufWriter::new(out);
         while let Some(item) = reader.next_item()? {
             match item {
+                Item::Record(record) if record.offset() < from => {}
+                Item::Damage(damage) if damage.offset < from => {}
                 Item::Record(record) => {
                     let offset = record.offset();
                     if transcribe(record, &mut out)?.is_none() {
@@ -300,16 +352,17 @@ impl Reader<'_> {
         Ok(name)
     }
 
-    fn read_records(&self, source: String, file: File, bytes: u64) -> anyhow::Result<()> {
-        let mut rows = Vec::new();
-        let scanned = scan(file, 0, self.progress, &mut |found| {
+    fn read_records(&self, source: &str, file: File) -> anyhow::Result<Scanned> {
+        let (mut rows, mut asides) = (Vec::new(), Vec::new());
+        let scanned = scan_reachable(file, self.progress, &mut |found| {
+            asides.extend(found.aside());
+            if rows.len() + asides.len() >= BATCH_ROWS / 8 {
+                let (rows, asides) = (std::mem::take(&mut rows), std::mem::take(&mut asides));
+                self.send(Message::Captures { source: source.to_string(), rows, asides })?;
+            }
             let problem = match found {
                 Found::Capture(row) => {
                     rows.push(row);
-                    if rows.len() >= BATCH_ROWS / 8 {
-                        let rows = std::mem::take(&mut rows);
-                        self.send(Message::Captures { source: source.clone(), rows })?;
-                    }
                     return Ok(());
                 }
                 Found::Damage(damage) => Problem {
@@ -317,19 +370,17 @@ impl Reader<'_> {
                     skipped_bytes: damage.length,
                     what: damage.cause.to_string(),
                 },
-                Found::BadDigest { offset, which, claimed, computed } => Problem {
-                    offset,
-                    skipped_bytes: 0,
-                    what: format!("its {which} digest is {claimed}, its bytes have {computed}"),
-                },
+                Found::BadDigest { offset, mismatch } => {
+                    Problem { offset, skipped_bytes: 0, what: mismatch.to_string() }
+                }
                 Found::Unusable { offset, why } => {
                     Problem { offset, skipped_bytes: 0, what: format!("no capture: {why}") }
                 }
             };
-            self.problem(&source, problem)
+            self.problem(source, problem)
         })?;
-        self.send(Message::Captures { source: source.clone(), rows })?;
-        self.send(Message::End { source, scanned, bytes })
+        self.send(Message::Captures { source: source.to_string(), rows, asides })?;
+        Ok(scanned)
     }
 
     fn problem(&self, source: &str, problem: Problem) -> anyhow::Result<()> {
@@ -358,9 +409,11 @@ fn take_in(store: &mut Store, dir: &Path, receiver: Receiver<Message>) -> anyhow
                 store.commit(&file, &[])?;
                 open.insert(source, file);
             }
-            Message::Captures { source, rows } => {
+            Message::Captures { source, rows, asides } => {
                 let Some(file) = open.get(&source) else { continue };
-                let done = store.commit(file, &rows)?;
+                let done = store.commit_with(file, &rows, |commit| {
+                    asides.iter().try_for_each(|aside| commit.set_aside(&file.name, aside))
+                })?;
                 let report = report_of(&mut reports, &source);
                 report.n_captures += done.n_captures;
                 report.n_duplicates += done.n_duplicates;
@@ -375,18 +428,30 @@ fn take_in(store: &mut Store, dir: &Path, receiver: Receiver<Message>) -> anyhow
             Message::End { source, scanned, bytes } => {
                 let report = report_of(&mut reports, &source);
                 report.n_records = scanned.n_records;
-                let Some(file) = open.remove(&source) else { continue };
-                if report.n_captures == 0 {
-                    report.stored_as = None;
-                    store.forget_file(&file.name)?;
-                    fs::remove_file(dir.join(&file.name))?;
-                } else {
-                    store.commit(&FileRow { committed_bytes: bytes, ..file }, &[])?;
+                if scanned.unreachable_from.is_none() {
+                    let Some(file) = open.remove(&source) else { continue };
+                    end_file(store, dir, FileRow { committed_bytes: bytes, ..file }, report)?;
                 }
+            }
+            Message::Cut { source, bytes } => {
+                let Some(file) = open.remove(&source) else { continue };
+                let report = report_of(&mut reports, &source);
+                end_file(store, dir, FileRow { committed_bytes: bytes, ..file }, report)?;
             }
         }
     }
     Ok(reports)
+}
+
+/// Notes that a file is taken in; one that brought nothing new is removed again.
+fn end_file(store: &mut Store, dir: &Path, file: FileRow, report: &mut FileReport) -> anyhow::Result<()> {
+    if report.n_captures > 0 || store.has_set_aside_record(&file.name)? {
+        store.commit(&file, &[])?;
+        return Ok(());
+    }
+    report.stored_as = None;
+    store.forget_file(&file.name)?;
+    Ok(fs::remove_file(dir.join(&file.name))?)
 }
 
 fn report_of<'a>(reports: &'a mut Vec<FileReport>, source: &str) -> &'a mut FileReport {
@@ -397,7 +462,7 @@ fn report_of<'a>(reports: &'a mut Vec<FileReport>, source: &str) -> &'a mut File
     &mut reports[at]
 }
 
-/// The first two records tell: a file is made one way or the other.
+/// The first two records tell of most files. In others the scan finds it later, and their ends are written again.
 fn has_shared_members(mut file: File) -> anyhow::Result<bool> {
     file.rewind()?;
     let mut reader = WarcReader::seekable(file)?;
@@ -449,18 +514,18 @@ fn compare_index(store: &Store, path: &Path, files: &[FileReport]) -> anyhow::Re
         .filter_map(|file| Some((file.source.rsplit('/').next()?, file.stored_as.as_deref()?)))
         .collect();
     let mut report = IndexReport { source: path.to_string_lossy().into_owned(), ..IndexReport::default() };
-    for line in BufReader::new(input).lines() {
-        let line = line.with_context(|| format!("cannot read {}", path.display()))?;
-        if line.starts_with('!') || line.trim().is_empty() {
-            continue;
-        }
-        if is_confirmed(store, &line, &stored)? {
-            report.n_confirmed += 1;
-        } else {
-            report.n_unconfirmed += 1;
-            if report.unconfirmed.len() < MAX_LISTED {
-                report.unconfirmed.push(line);
+    for line in bounded_lines(BufReader::new(input)) {
+        let (line, is_confirmed) = match line.with_context(|| format!("cannot read {}", path.display()))? {
+            Line::Whole(line) if line.starts_with('!') || line.trim().is_empty() => continue,
+            Line::Whole(line) => {
+                let is_confirmed = is_confirmed(store, &line, &stored)?;
+                (line, is_confirmed)
             }
+            Line::TooLong(beginning) => (beginning, false),
+        };
+        match is_confirmed {
+            true => report.n_confirmed += 1,
+            false => report.add_unconfirmed(&line),
         }
     }
     Ok(report)

@@ -58,8 +58,17 @@ pub(super) fn flush_tail(store: &mut Store, dir: &Path) -> anyhow::Result<()> {
         if alike.is_empty() {
             return Ok(());
         }
-        let run = merge(dir, alike)?;
+        let run = merge_or_write(store, dir, alike)?;
         adopt(store, dir, &run, alike)?;
+    }
+}
+
+/// One run in place of several. Where one of them cannot be read, all are written again from the state, which knows
+/// every line of them.
+pub(super) fn merge_or_write(store: &Store, dir: &Path, runs: &[Run]) -> anyhow::Result<Run> {
+    match (merge(dir, runs), runs) {
+        (Err(_), [first, .., last]) => write_tail(store, dir, first.first_capture, last.last_capture),
+        (merged, _) => merged,
     }
 }
 
@@ -74,7 +83,7 @@ pub(super) fn write_tail(store: &Store, dir: &Path, first: i64, last: i64) -> an
 }
 
 /// Writes one run in place of several, which the state does not name yet.
-pub(super) fn merge(dir: &Path, runs: &[Run]) -> anyhow::Result<Run> {
+fn merge(dir: &Path, runs: &[Run]) -> anyhow::Result<Run> {
     let (first, last) = match runs {
         [first, .., last] => (first.first_capture, last.last_capture),
         _ => anyhow::bail!("one run cannot be merged"),

@@ -74,8 +74,11 @@ impl Indexer {
         // Merging comes first, so that there are few runs however fast captures come.
         let alike = index::runs_to_merge(&runs).to_vec();
         if !alike.is_empty() {
-            let dir = self.dir.clone();
-            return self.start(move || Ok(Done { run: index::merge(&dir, &alike)?, merged: alike }));
+            let (dir, path) = (self.dir.clone(), self.state_path.clone());
+            return self.start(move || {
+                let run = index::merge_or_write(&Store::open_read(&path)?, &dir, &alike)?;
+                Ok(Done { run, merged: alike })
+            });
         }
         let (first, last) = (index::tail_start(&runs), store.last_capture_number()?);
         let is_old = self.span.is_some_and(|(first, last)| last - first >= self.pace.max_age);

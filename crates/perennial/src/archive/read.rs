@@ -8,13 +8,14 @@ use perennial_core::http::HttpHead;
 use perennial_core::payload::{self, Limits, PayloadReader, cut_of};
 use perennial_core::time::Timestamp;
 use perennial_core::verdict::is_drawn;
-use perennial_core::warc::{Item, Record, RecordHeader, WarcReader};
+use perennial_core::warc::{Item, Record, RecordHeader, WarcReader, contradicts};
 
 use super::content::look_of;
 use super::links::DRAWN_PREFIX;
+use super::scan::{Found, scan};
 use super::writer::LEFT_OUT_DIGEST;
 use super::{Archive, files};
-use crate::store::{Capture, Kind, RecordPlace, Store};
+use crate::store::{Capture, Checked, Kind, RecordPlace, Records, Store};
 
 /// The head that a drawn document would have been delivered with.
 const DRAWN_HEAD: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n";
@@ -79,8 +80,7 @@ impl Archive {
         })
     }
 
-    /// What tells the answer at a place from another where that is not its digest, as the scan finds it.
-    pub(super) fn identity_at(&self, place: &RecordPlace) -> Option<String> {
+    fn read_identity(&self, place: &RecordPlace) -> Option<String> {
         let read = self.read_record(&place.url, &place.file, place.offset, |mut record| {
             let header = record.header().clone();
             Ok((header, record.http_head()?.cloned()))
@@ -121,17 +121,45 @@ impl Archive {
         }
     }
 
-    /// Which record holds a revisit's payload: by digest, else by the address and time that the record names,
-    /// because other tools' digests may differ.
+    /// Which record holds a revisit's payload: by what tells it from every other, where the revisit says it; else by its
+    /// digest; else by the address and time that it names, because other tools' digests may have another form.
     fn origin_of(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<Capture>> {
-        if let Some(origin) = store.origin_of(&capture.url, &capture.digest)? {
+        if let Some(content) = &capture.content {
+            return store.origin_of(&capture.url, &capture.digest, content);
+        }
+        if let Some(origin) = store.origin_by_digest(&capture.url, &capture.digest)? {
             return Ok(Some(origin));
         }
         let header = self.stored(capture, Limits::default())?.header;
         let url = header.refers_to_target_uri().unwrap_or(&capture.url);
         let until = header.refers_to_date().unwrap_or(capture.time);
         let found = store.latest_capture(url, Timestamp::from_secs(until.as_secs()))?;
-        Ok(found.filter(|found| found.kind == Kind::Response && found.id != capture.id))
+        // The record that is named may hold something else than what the revisit stands for.
+        let is_other = |found: &Capture| {
+            header.payload_digest().is_some_and(|claimed| contradicts(claimed, &found.digest))
+        };
+        Ok(found.filter(|found| found.kind == Kind::Response && found.id != capture.id && !is_other(found)))
+    }
+}
+
+impl Records for Archive {
+    fn identity_at(&self, place: &RecordPlace) -> Option<String> {
+        self.read_identity(place)
+    }
+
+    fn can_be_checked(&self) -> bool {
+        true
+    }
+
+    fn check(&self, name: &str, each: &mut dyn FnMut(Checked) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        // Recovery names a file that is missing.
+        let Ok(file) = files::open(&self.warc_dir(), name) else { return Ok(()) };
+        scan(file, 0, &|_| {}, &mut |found| match (found.aside(), found) {
+            (_, Found::Capture(row)) => each(Checked::Capture(Box::new(row))),
+            (Some(aside), _) => each(Checked::SetAside(aside)),
+            (None, _) => Ok(()),
+        })?;
+        Ok(())
     }
 }
 

@@ -14,7 +14,7 @@ use serde::Serialize;
 
 use super::scan::{Found, scan};
 use super::{Archive, files, index, sync_dir};
-use crate::store::{CaptureRow, FileRow, FileState, Store, remove_state};
+use crate::store::{CaptureRow, FileRow, FileState, SetAside, Store, remove_state};
 
 /// Rows that are committed together.
 pub(crate) const BATCH_ROWS: usize = 4_000;
@@ -41,6 +41,22 @@ pub enum Repair {
         /// How many captures.
         n_captures: u64,
     },
+    /// A state of an earlier version of this program, which believed what records claim, was checked against their bytes.
+    Checked {
+        /// How many captures there are.
+        n_captures: u64,
+        /// How many contradict their digests.
+        n_mismatching: u64,
+        /// How many revisits stand for a payload that no record holds.
+        n_unfounded: u64,
+    },
+    /// A file could not be read to its end. What the state knows of it stays.
+    Unread {
+        /// The WARC file.
+        file: String,
+        /// Why.
+        why: String,
+    },
     /// The state knew more than the files hold: it was made anew from them.
     MadeStateAnew {
         /// Why.
@@ -57,6 +73,14 @@ impl fmt::Display for Repair {
             Repair::TookIn { file, n_captures } => {
                 write!(f, "repaired: {n_captures} captures of {file} were not in the state yet")
             }
+            Repair::Checked { n_captures, n_mismatching, n_unfounded } => write!(
+                f,
+                "checked {n_captures} captures against their bytes: {n_mismatching} contradict their digests, {n_unfounded} \
+                 revisits stand for a payload that is in no record; see `perennial verify`"
+            ),
+            Repair::Unread { file, why } => {
+                write!(f, "cannot read {file} to its end, going on without the rest of it: {why}")
+            }
             Repair::MadeStateAnew { why } => write!(f, "repaired: state and index made anew, because {why}"),
         }
     }
@@ -65,8 +89,17 @@ impl fmt::Display for Repair {
 /// Brings state and files together; the caller holds the write lock.
 pub(crate) fn recover(archive: &Archive) -> anyhow::Result<(Store, Vec<Repair>)> {
     sweep_copies(&archive.warc_dir())?;
-    let mut store = Store::open_write_with(&archive.state_path(), &|place| archive.identity_at(place))?;
+    let was_unchecked = Store::is_unchecked(&archive.state_path())?;
+    let mut store = Store::open_write_with(&archive.state_path(), archive)?;
     let mut repairs = Vec::new();
+    if was_unchecked {
+        let counts = store.counts()?;
+        repairs.push(Repair::Checked {
+            n_captures: counts.n_captures,
+            n_mismatching: counts.set_aside.n_mismatching,
+            n_unfounded: counts.n_unfounded,
+        });
+    }
     match state_is_ahead(archive, &store)? {
         Some(why) => {
             drop(store);
@@ -146,7 +179,13 @@ pub(crate) fn catch_up(
         let is_behind = row.is_none_or(|row| row.committed_bytes < on_disk.bytes);
         let was_open = row.is_some_and(|row| row.state == FileState::Open);
         if is_behind {
-            catch_up_file(archive, store, &on_disk, row, repairs, progress)?;
+            match catch_up_file(archive, store, &on_disk, row, repairs, progress) {
+                // One file that cannot be read keeps nobody from the others.
+                Err(error) if error.downcast_ref::<io::Error>().is_some() => {
+                    repairs.push(Repair::Unread { file: on_disk.name, why: format!("{error:#}") });
+                }
+                done => done?,
+            }
         } else if let Some(row) = row
             && was_open
             && !on_disk.is_open
@@ -183,13 +222,14 @@ fn catch_up_file(
     let mut taken = TakeIn::new(store, base);
     let mut torn_at = None;
     let scanned = scan(file, from, progress, &mut |found| {
-        match found {
-            Found::Capture(row) => taken.push(row)?,
-            Found::Damage(damage) if damage.offset + damage.length >= on_disk.bytes => {
+        match (found.aside(), found) {
+            (_, Found::Capture(row)) => taken.push(row)?,
+            (_, Found::Damage(damage)) if damage.offset + damage.length >= on_disk.bytes => {
                 torn_at = Some(damage.offset);
             }
+            (Some(aside), _) => taken.set_aside(aside),
             // Damage inside a file is for `verify` to name; every sound record around it is taken in.
-            _ => {}
+            (None, _) => {}
         }
         Ok(())
     })?;
@@ -214,13 +254,14 @@ pub(crate) struct TakeIn<'s> {
     store: &'s mut Store,
     file: FileRow,
     batch: Vec<CaptureRow>,
+    asides: Vec<SetAside>,
     pub(crate) n_captures: u64,
     pub(crate) n_duplicates: u64,
 }
 
 impl<'s> TakeIn<'s> {
     pub(crate) fn new(store: &'s mut Store, file: FileRow) -> TakeIn<'s> {
-        TakeIn { store, file, batch: Vec::new(), n_captures: 0, n_duplicates: 0 }
+        TakeIn { store, file, batch: Vec::new(), asides: Vec::new(), n_captures: 0, n_duplicates: 0 }
     }
 
     pub(crate) fn push(&mut self, row: CaptureRow) -> anyhow::Result<()> {
@@ -228,8 +269,15 @@ impl<'s> TakeIn<'s> {
         if self.batch.len() >= BATCH_ROWS { self.flush() } else { Ok(()) }
     }
 
+    pub(crate) fn set_aside(&mut self, aside: SetAside) {
+        self.asides.push(aside);
+    }
+
     fn flush(&mut self) -> anyhow::Result<()> {
-        let done = self.store.commit(&self.file, &self.batch)?;
+        let asides = std::mem::take(&mut self.asides);
+        let done = self.store.commit_with(&self.file, &self.batch, |commit| {
+            asides.iter().try_for_each(|aside| commit.set_aside(&self.file.name, aside))
+        })?;
         self.n_captures += done.n_captures;
         self.n_duplicates += done.n_duplicates;
         self.batch.clear();

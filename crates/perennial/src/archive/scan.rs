@@ -2,17 +2,23 @@
 //!
 //! Records that belong to one exchange stand together in a file: the response, its request, facts about it,
 //! what was derived from it. The scan finds these groups by `WARC-Concurrent-To`, whichever comes first.
+//!
+//! Nothing that a record says of its own bytes is believed: digests are computed. What a stranger wrote is bounded here
+//! ([`foreign`]), and what cannot be a capture is set aside.
 
+use std::collections::HashSet;
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
 
+use perennial_core::foreign;
 use perennial_core::http::HttpHead;
 use perennial_core::surt::surt;
 use perennial_core::time::Timestamp;
 use perennial_core::verdict::AnswerKind;
 use perennial_core::warc::{
-    Damage, DigestChecker, DigestVerdict, Extent, Item, Record, RecordHeader, RecordType, Sha1Stream,
-    WarcReader,
+    Damage, DigestChecker, DigestVerdict, Extent, Item, PayloadDigests, PayloadHasher, Record, RecordHeader,
+    RecordType, WarcReader, named_content,
 };
 use url::Url;
 
@@ -20,8 +26,11 @@ use super::content::{
     MAX_FACT_BYTES, drawn_identity_of, hops_in, index_mime, look_of, purpose_by_hops, purpose_of,
 };
 use super::links::{DRAWN_PREFIX, MAX_STORED_BYTES, drawn_page, find_drawn, is_html, kept_links};
-use super::writer::{DELTA_MIME, LEFT_OUT_DIGEST};
-use crate::store::{CaptureRow, Kind, PageKind};
+use super::writer::{DELTA_MIME, LEFT_OUT_DIGEST, PAYLOAD_CONTENT};
+use crate::store::{CaptureRow, Kind, PageKind, Reason, SetAside};
+
+/// Records of one exchange; what comes after them is an exchange of its own. Real ones have a handful.
+const MAX_GROUP_RECORDS: u64 = 64;
 
 /// What a scan found next.
 #[derive(Debug)]
@@ -30,8 +39,8 @@ pub(crate) enum Found {
     Capture(CaptureRow),
     /// A stretch without a sound record.
     Damage(Damage),
-    /// A record whose bytes contradict its header.
-    BadDigest { offset: u64, which: &'static str, claimed: String, computed: String },
+    /// A record whose bytes contradict its header; as a capture it is told too.
+    BadDigest { offset: u64, mismatch: Mismatch },
     /// A record that cannot be a capture because a field is missing or wrong.
     Unusable { offset: u64, why: String },
 }
@@ -45,25 +54,75 @@ impl Found {
             Found::BadDigest { offset, .. } | Found::Unusable { offset, .. } => *offset,
         }
     }
+
+    /// What the state notes of it; `None` for captures and damage.
+    pub(crate) fn aside(&self) -> Option<SetAside> {
+        let (reason, what) = match self {
+            Found::Capture(_) | Found::Damage(_) => return None,
+            Found::BadDigest { mismatch, .. } => (Reason::Digest, mismatch.to_string()),
+            Found::Unusable { why, .. } => (Reason::Record, why.clone()),
+        };
+        Some(SetAside { offset: self.offset(), reason, what })
+    }
+}
+
+/// A digest that a record claims and its bytes do not have: the record was forged, or damaged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mismatch {
+    which: &'static str,
+    claimed: String,
+    computed: String,
+    /// The record is a part of one that was split; its digest may be that of the whole.
+    is_segment: bool,
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mismatch { which, claimed, computed, is_segment } = self;
+        write!(f, "forged or damaged: its {which} digest is {claimed}, its bytes have {computed}")?;
+        match is_segment {
+            true => f.write_str(" (it says that it is a part: the digest may be that of the whole)"),
+            false => Ok(()),
+        }
+    }
 }
 
 /// What is known of a file when its scan is over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Scanned {
     pub(crate) n_records: u64,
-    /// Several records share a compressed member: they cannot be found by offset.
-    pub(crate) is_shared: bool,
     /// Where the last sound record ends.
     pub(crate) sound_end: u64,
+    /// Where the exchange begins from which on records cannot be found by their offsets, if the scan ended there.
+    pub(crate) unreachable_from: Option<u64>,
 }
 
 /// Scans from `from`, which must be the start of a record, and tells everything to `each`. `progress` hears
 /// how many bytes are behind.
 pub(crate) fn scan(
+    file: File,
+    from: u64,
+    progress: &dyn Fn(u64),
+    each: &mut dyn FnMut(Found) -> anyhow::Result<()>,
+) -> anyhow::Result<Scanned> {
+    scan_all(file, from, progress, each, false)
+}
+
+/// The same, up to the first exchange with a record that its offset does not lead to.
+pub(crate) fn scan_reachable(
+    file: File,
+    progress: &dyn Fn(u64),
+    each: &mut dyn FnMut(Found) -> anyhow::Result<()>,
+) -> anyhow::Result<Scanned> {
+    scan_all(file, 0, progress, each, true)
+}
+
+fn scan_all(
     mut file: File,
     from: u64,
     progress: &dyn Fn(u64),
     each: &mut dyn FnMut(Found) -> anyhow::Result<()>,
+    ends_where_unreachable: bool,
 ) -> anyhow::Result<Scanned> {
     file.seek(SeekFrom::Start(from))?;
     let mut reader = WarcReader::seekable(file)?;
@@ -79,7 +138,12 @@ pub(crate) fn scan(
                 each(Found::Damage(damage))?;
             }
             Some(Item::Record(record)) => {
-                scan_record(record, &mut groups, &mut scanned, each)?;
+                let is_unreachable = scan_record(record, &mut groups, &mut scanned, each)?;
+                if is_unreachable && ends_where_unreachable {
+                    scanned.unreachable_from = Some(groups.start);
+                    scanned.n_records -= groups.n_records;
+                    return Ok(scanned);
+                }
             }
         }
         let reached = reader.offset();
@@ -90,14 +154,16 @@ pub(crate) fn scan(
     Ok(scanned)
 }
 
+/// Gives whether the record shares its member, or cannot be found by its offset for another reason.
 fn scan_record(
     mut record: Record<'_, File>,
     groups: &mut Groups,
     scanned: &mut Scanned,
     each: &mut dyn FnMut(Found) -> anyhow::Result<()>,
-) -> anyhow::Result<()> {
+) -> anyhow::Result<bool> {
     let offset = record.offset();
     let links = RecordLinks::of(record.header());
+    let is_segment = record.header().get("WARC-Segment-Number").is_some();
     let block = match read_block(&mut record) {
         Ok(block) => Some(block),
         // The reader knows what was wrong with the bytes; it says so when asked to finish.
@@ -109,36 +175,35 @@ fn scan_record(
         Ok(extent) => extent,
         Err(damage) => {
             groups.end(each)?;
-            return each(Found::Damage(damage));
+            each(Found::Damage(damage))?;
+            return Ok(false);
         }
     };
     scanned.n_records += 1;
-    scanned.is_shared |= extent.shared;
     scanned.sound_end = extent.offset + extent.length;
     groups.join(&links, extent, each)?;
-    for (which, verdict) in
-        block.iter().flat_map(|b| [("block", &b.block_verdict), ("payload", &b.payload_verdict)])
-    {
-        if let DigestVerdict::Mismatch { claimed, computed } = verdict {
-            let (claimed, computed) = (claimed.clone(), computed.clone());
-            each(Found::BadDigest { offset, which, claimed, computed })?;
-        }
-    }
+    let mismatches = block.iter().flat_map(|block| block.mismatches(is_segment));
+    groups.asides.extend(mismatches.map(|mismatch| Found::BadDigest { offset, mismatch }));
     match row {
+        Some(Ok(Some(_))) if !extent.by_offset => {
+            let why = "it cannot be found by its place, because it shares its compressed member with others or needs \
+                       another dictionary than the file's first: import the file again, which writes it anew";
+            groups.asides.push(Found::Unusable { offset, why: why.to_string() });
+        }
         Some(Ok(Some(row))) => {
             if let Some(page) = drawn_page(&row.url) {
                 groups.drawn = block.and_then(|block| Some((page.to_string(), block.kept?)));
             }
             groups.hold(CaptureRow { offset: extent.offset, length: extent.length, ..row })
         }
-        Some(Err(why)) => each(Found::Unusable { offset, why })?,
+        Some(Err(why)) => groups.asides.push(Found::Unusable { offset, why }),
         Some(Ok(None)) => {
             let hops = block.and_then(|block| hops_in(&block.kept?));
             groups.hops = groups.hops.take().or(hops);
         }
         None => {}
     }
-    Ok(())
+    Ok(extent.shared || !extent.by_offset)
 }
 
 fn is_damage(error: &io::Error) -> bool {
@@ -150,17 +215,34 @@ struct Block {
     head: Option<HttpHead>,
     block_verdict: DigestVerdict,
     payload_verdict: DigestVerdict,
-    /// SHA-1 of the payload as stored.
-    payload_digest: String,
+    /// Digests of the payload as stored.
+    payload: PayloadDigests,
     /// The first bytes of what is read here: documents for their links, and facts.
     kept: Option<Vec<u8>>,
 }
 
+impl Block {
+    fn mismatches(&self, is_segment: bool) -> Vec<Mismatch> {
+        let verdicts = [("block", &self.block_verdict), ("payload", &self.payload_verdict)];
+        let mismatch = |(which, verdict): (&'static str, &DigestVerdict)| match verdict {
+            DigestVerdict::Mismatch { claimed, computed } => {
+                let claimed = foreign::quoted(claimed).into_owned();
+                Some(Mismatch { which, claimed, computed: computed.clone(), is_segment })
+            }
+            _ => None,
+        };
+        verdicts.into_iter().filter_map(mismatch).collect()
+    }
+
+    fn is_sound(&self) -> bool {
+        !self.block_verdict.is_mismatch() && !self.payload_verdict.is_mismatch()
+    }
+}
+
 fn read_block(record: &mut Record<'_, File>) -> io::Result<Block> {
     let header = record.header();
-    let holds_payload =
-        header.record_type() != RecordType::Revisit && header.get("WARC-Segment-Number").is_none();
-    let mut payload = DigestChecker::new(header.payload_digest().filter(|_| holds_payload));
+    let holds_payload = header.record_type() != RecordType::Revisit;
+    let mut payload = PayloadHasher::checking(header.payload_digest().filter(|_| holds_payload));
     let mut block = DigestChecker::new(header.block_digest());
     let is_response = header.record_type() == RecordType::Response;
     let is_facts = header.record_type() == RecordType::Metadata && has_facts(header);
@@ -176,7 +258,6 @@ fn read_block(record: &mut Record<'_, File>) -> io::Result<Block> {
         false => MAX_FACT_BYTES,
     };
     let mut kept = (has_links || is_facts).then(Vec::new);
-    let mut sha1 = Sha1Stream::new();
     loop {
         let bytes = record.fill_buf()?;
         if bytes.is_empty() {
@@ -184,7 +265,6 @@ fn read_block(record: &mut Record<'_, File>) -> io::Result<Block> {
         }
         block.update(bytes);
         payload.update(bytes);
-        sha1.update(bytes);
         if let Some(kept) = &mut kept {
             let room = max_kept.saturating_sub(kept.len());
             kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
@@ -192,8 +272,8 @@ fn read_block(record: &mut Record<'_, File>) -> io::Result<Block> {
         let n = bytes.len();
         record.consume(n);
     }
-    let (block_verdict, payload_verdict) = (block.verdict(), payload.verdict());
-    Ok(Block { head, block_verdict, payload_verdict, payload_digest: sha1.label(), kept })
+    let (payload, payload_verdict) = payload.finish_checked();
+    Ok(Block { head, block_verdict: block.verdict(), payload_verdict, payload, kept })
 }
 
 fn has_facts(header: &RecordHeader) -> bool {
@@ -209,7 +289,7 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
         RecordType::Metadata if !has_facts(header) => Kind::Metadata,
         _ => return Ok(None),
     };
-    let url = header.target_uri().ok_or("it has no WARC-Target-URI")?.to_string();
+    let url = foreign::address(header.target_uri().ok_or("it has no WARC-Target-URI")?)?.to_string();
     let date = header.date().ok_or("it has no WARC-Date that is a time")?;
     let head = block.head.as_ref();
     let content_type = match kind {
@@ -217,8 +297,9 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
         Kind::Revisit => None,
         Kind::Resource | Kind::Metadata => header.content_type().map(str::to_string),
     };
-    let claimed = header.payload_digest().map(str::to_string);
-    let left_out = header.get(LEFT_OUT_DIGEST).filter(|_| content_type.as_deref() == Some(DELTA_MIME));
+    let left_out = header.get(LEFT_OUT_DIGEST).and_then(foreign::label);
+    let left_out = left_out.filter(|_| content_type.as_deref() == Some(DELTA_MIME));
+    let (digest, content) = digests_of(header, kind, block);
     let (answer, identity) = match left_out {
         Some(digest) => (Some(AnswerKind::Content), Some(digest.to_string())),
         None => {
@@ -238,7 +319,9 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
         kind,
         status: head.and_then(HttpHead::status),
         mime: content_type.as_deref().and_then(index_mime),
-        digest: claimed.unwrap_or_else(|| block.payload_digest.clone()),
+        digest,
+        content,
+        is_sound: block.is_sound(),
         offset: 0,
         length: 0,
         group_offset: 0,
@@ -247,6 +330,20 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
             .and_then(|head| kept_links(&url, kind, head, block.kept.as_deref().unwrap_or_default(), None)),
         url,
     }))
+}
+
+/// The digest of the index, and what tells the payload from every other. A claim is repeated only where it holds, and of
+/// a revisit, whose payload is elsewhere: there it says which payload is meant.
+fn digests_of(header: &RecordHeader, kind: Kind, block: &Block) -> (String, Option<String>) {
+    let claimed = header.payload_digest().and_then(foreign::label);
+    let computed = &block.payload;
+    if kind == Kind::Revisit {
+        let content = header.get(PAYLOAD_CONTENT).or(claimed).and_then(named_content);
+        return (claimed.unwrap_or(&computed.sha1).to_string(), content);
+    }
+    let holds = block.payload_verdict == DigestVerdict::Match;
+    let digest = claimed.filter(|_| holds).unwrap_or(&computed.sha1);
+    (digest.to_string(), Some(computed.content.clone()))
 }
 
 /// How a record names itself and its companions.
@@ -258,13 +355,14 @@ struct RecordLinks {
 
 impl RecordLinks {
     fn of(header: &RecordHeader) -> RecordLinks {
-        let mut companions: Vec<String> = header.concurrent_to().map(str::to_string).collect();
+        let named = header.concurrent_to().filter_map(foreign::label).take(MAX_GROUP_RECORDS as usize);
+        let mut companions: Vec<String> = named.map(str::to_string).collect();
         // Some writers tie facts to their response with WARC-Refers-To.
         if header.record_type() == RecordType::Metadata {
-            companions.extend(header.refers_to().map(str::to_string));
+            companions.extend(header.refers_to().and_then(foreign::label).map(str::to_string));
         }
         RecordLinks {
-            id: header.record_id().map(str::to_string),
+            id: header.record_id().and_then(foreign::label).map(str::to_string),
             companions,
             may_stand_alone: header.record_type() != RecordType::Warcinfo,
         }
@@ -276,8 +374,11 @@ impl RecordLinks {
 struct Groups {
     start: u64,
     end: u64,
-    ids: Vec<String>,
-    companions: Vec<String>,
+    n_records: u64,
+    /// What is wrong with its records.
+    asides: Vec<Found>,
+    ids: HashSet<String>,
+    companions: HashSet<String>,
     captures: Vec<CaptureRow>,
     /// A page's address and its document after its scripts ran.
     drawn: Option<(String, Vec<u8>)>,
@@ -295,10 +396,12 @@ impl Groups {
     ) -> anyhow::Result<()> {
         let is_named = links.id.as_ref().is_some_and(|id| self.companions.contains(id));
         let names_one = links.companions.iter().any(|id| self.ids.contains(id));
-        if !(is_named || names_one) {
+        // A chain without an end would have to be held in memory.
+        if !(is_named || names_one) || self.n_records >= MAX_GROUP_RECORDS {
             self.end(each)?;
             self.start = extent.offset;
         }
+        self.n_records += 1;
         self.end = extent.offset + extent.length;
         if links.may_stand_alone {
             self.ids.extend(links.id.clone());
@@ -313,8 +416,10 @@ impl Groups {
 
     fn end(&mut self, each: &mut dyn FnMut(Found) -> anyhow::Result<()>) -> anyhow::Result<()> {
         let (group_offset, group_length) = (self.start, self.end - self.start);
+        self.n_records = 0;
         self.ids.clear();
         self.companions.clear();
+        self.asides.drain(..).try_for_each(&mut *each)?;
         let (drawn, hops) = (self.drawn.take(), self.hops.take());
         let captures = std::mem::take(&mut self.captures);
         let is_drawn = |row: &&CaptureRow| drawn.is_some() && drawn_page(&row.url).is_some();

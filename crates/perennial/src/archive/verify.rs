@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
-use std::io::Seek;
+use std::io::{self, Seek};
 use std::sync::mpsc::sync_channel;
 
 use perennial_core::cdxj::lines_of;
@@ -36,10 +36,12 @@ pub struct Defect {
 pub enum DefectKind {
     /// Bytes that are no sound record.
     Damage,
-    /// A record whose bytes contradict its digest.
+    /// A record whose bytes contradict its digest: it was forged, or damaged.
     Digest,
     /// A record that lacks what makes it a capture.
     Record,
+    /// A file that could not be read to its end.
+    Unread,
     /// A WARC file that the state does not know, or the other way round.
     File,
     /// The state contradicts the records, or itself.
@@ -57,11 +59,20 @@ pub struct VerifyReport {
     pub n_records: u64,
     /// Captures that state and records agree on.
     pub n_captures: u64,
+    /// Records whose bytes contradict the digests that they claim: forged, or damaged.
+    pub n_mismatching: u64,
+    /// Records that the state has set aside, because they cannot be captures. They are no defects.
+    pub n_set_aside: u64,
+    /// The first of those.
+    pub set_aside: Vec<Defect>,
     /// All that is wrong.
     pub defects: Vec<Defect>,
     /// What was put right.
     pub repairs: Vec<Repair>,
 }
+
+/// Things set aside that are listed; further ones are counted.
+const MAX_LISTED: usize = 1_000;
 
 /// Reads everything and names every defect; changes nothing. `progress` hears of bytes read.
 pub fn verify(snapshot: &Snapshot, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Result<VerifyReport> {
@@ -156,7 +167,8 @@ fn check_files(
             let (sender, next, on_disk, known) = (sender.clone(), &next, &on_disk, &known);
             scope.spawn(move || {
                 while let Some(file) = on_disk.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
-                    let checked = check_file(archive, file, &known[&file.name], progress);
+                    let checked =
+                        check_file(archive, file, &known[&file.name], progress).or_else(unread(file));
                     if sender.send(checked).is_err() {
                         return;
                     }
@@ -169,6 +181,10 @@ fn check_files(
             report.n_files += 1;
             report.n_records += checked.n_records;
             report.n_captures += checked.n_captures;
+            report.n_mismatching += checked.n_mismatching;
+            report.n_set_aside += checked.n_set_aside;
+            report.set_aside.extend(checked.set_aside);
+            report.set_aside.truncate(MAX_LISTED);
             report.defects.extend(checked.defects);
         }
         anyhow::Ok(())
@@ -177,6 +193,19 @@ fn check_files(
     check_names(archive, missing.collect(), strangers, &mut report.defects)?;
     report.defects.sort_by(|a, b| (&a.file, a.offset).cmp(&(&b.file, b.offset)));
     Ok(())
+}
+
+/// A file that cannot be read is a defect of its own, and the others are checked all the same.
+fn unread(file: &FileOnDisk) -> impl FnOnce(anyhow::Error) -> anyhow::Result<VerifyReport> {
+    let name = file.name.clone();
+    move |error| match error.downcast_ref::<io::Error>() {
+        Some(_) => {
+            let what = format!("cannot read it to its end: {error:#}; take it from another copy");
+            let defect = Defect { kind: DefectKind::Unread, file: name, offset: None, what };
+            Ok(VerifyReport { defects: vec![defect], ..VerifyReport::default() })
+        }
+        None => Err(error),
+    }
 }
 
 /// Files that the state names and the disk lacks, and the other way round. A writer may have made or removed them since
@@ -222,12 +251,11 @@ fn check_file(
         if found.offset() >= end {
             return Ok(());
         }
-        let VerifyReport { n_captures, defects, .. } = &mut report;
-        match check_found(found, &mut expected, defects)? {
-            Checked::Agrees => *n_captures += 1,
+        match check_found(found, &mut expected, &mut report.defects)? {
+            Checked::Agrees => report.n_captures += 1,
             Checked::IsElsewhere => {}
             Checked::Fault { kind, offset, what } => {
-                defects.push(Defect { kind, file: file.name.clone(), offset: Some(offset), what });
+                report.add(Defect { kind, file: file.name.clone(), offset: Some(offset), what });
             }
         }
         Ok(())
@@ -235,6 +263,19 @@ fn check_file(
     expected.take_up_to(u64::MAX, &mut report.defects)?;
     report.n_records = scanned.n_records;
     Ok(report)
+}
+
+impl VerifyReport {
+    fn add(&mut self, defect: Defect) {
+        self.n_mismatching += u64::from(defect.kind == DefectKind::Digest);
+        if defect.kind != DefectKind::Record {
+            return self.defects.push(defect);
+        }
+        self.n_set_aside += 1;
+        if self.set_aside.len() < MAX_LISTED {
+            self.set_aside.push(defect);
+        }
+    }
 }
 
 /// What became of something that a scan found.
@@ -265,11 +306,8 @@ fn check_found(
             None => (DefectKind::State, format!("the state lacks this capture of {}", row.url)),
         },
         Found::Damage(damage) => (DefectKind::Damage, format!("{} bytes: {}", damage.length, damage.cause)),
-        Found::BadDigest { which, claimed, computed, .. } => {
-            let what = format!(
-                "the {which} digest is {claimed}, the bytes have {computed}: take the record from another copy"
-            );
-            (DefectKind::Digest, what)
+        Found::BadDigest { mismatch, .. } => {
+            (DefectKind::Digest, format!("{mismatch}: take the record from another copy"))
         }
         Found::Unusable { why, .. } => (DefectKind::Record, format!("no capture: {why}")),
     };
@@ -338,6 +376,10 @@ fn difference(capture: &Capture, row: &CaptureRow) -> Option<String> {
     }
     if capture.digest != row.digest {
         return told("digest", capture.digest.clone(), row.digest.clone());
+    }
+    // A state of an earlier schema has no contents until a writer brings it over.
+    if capture.content.is_some() && capture.content != row.content {
+        return told("content", format!("{:?}", capture.content), format!("{:?}", row.content));
     }
     if (capture.kind, capture.status) != (row.kind, row.status) {
         return told(
@@ -420,7 +462,13 @@ fn add_index(defects: &mut Vec<Defect>, file: &str, what: String) {
 fn check_sorted(name: &str, file: &File, defects: &mut Vec<Defect>) -> anyhow::Result<()> {
     let mut before = String::new();
     for line in lines_of(file) {
-        let line = line?;
+        let line = match line {
+            Ok(line) => line,
+            Err(error) => {
+                add_index(defects, name, format!("{error}; use --repair"));
+                break;
+            }
+        };
         if line.as_bytes() < before.as_bytes() {
             add_index(defects, name, format!("not sorted at: {line}"));
             break;

@@ -14,7 +14,7 @@ use perennial_core::surt::surt;
 use perennial_core::time::Timestamp;
 use perennial_core::verdict::AnswerKind;
 use perennial_core::warc::{
-    NewRecord, RecordId, RecordIds, RevisitProfile, Truncation, WarcWriter, Written, sha1_label,
+    NewRecord, PayloadDigests, RecordId, RecordIds, RevisitProfile, Truncation, WarcWriter, Written,
 };
 
 use super::content::{HOPS, drawn_identity_of, index_mime, look_of, purpose_of};
@@ -23,15 +23,17 @@ use super::indexer::{IndexPace, Indexer};
 use super::lock::WriteLock;
 use super::recover::{self, Repair};
 use super::{Archive, files, now, sync_dir};
-use crate::store::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, PageKind, ShownVersion, Store};
+use crate::store::{
+    CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LatestPayload, PageKind, ShownVersion, Store,
+};
 
 /// A version that is not worth its bytes: what changed is kept in place of the payload.
 #[derive(Clone, PartialEq, Debug)]
 pub struct LeftOut {
     /// Vi-Delta from the version before; Vi-XML when that is shorter.
     pub delta: String,
-    /// Digest of the payload that was left out.
-    pub digest: String,
+    /// What tells the payload that was left out from every other.
+    pub content: String,
     /// Its length.
     pub length: u64,
     /// How much the change matters.
@@ -44,9 +46,11 @@ pub struct LeftOut {
 pub const DELTA_MIME: &str = "application/x-vi-delta+xml";
 /// Why the payload is not there.
 const LEFT_OUT: &str = "Perennial-Left-Out";
-/// What it was.
+/// What it was: its SHA-256; records of earlier versions of this program have its SHA-1.
 pub(crate) const LEFT_OUT_DIGEST: &str = "Perennial-Left-Out-Digest";
-/// Payload digest of the version that the delta was made from. Records of earlier versions of this program lack it.
+/// The SHA-256 of the payload that a revisit stands for, beside the SHA-1 that the field's tools read.
+pub(crate) const PAYLOAD_CONTENT: &str = "Perennial-Payload-Digest";
+/// The identity of the version that the delta was made from. Records of earlier versions of this program lack it.
 pub(crate) const LEFT_OUT_BASE: &str = "Perennial-Left-Out-Base";
 
 /// What became of an appended exchange.
@@ -54,9 +58,11 @@ pub(crate) const LEFT_OUT_BASE: &str = "Perennial-Left-Out-Base";
 pub struct Appended {
     /// Response, or revisit when the payload was in the archive.
     pub kind: Kind,
-    /// Digest of the payload.
+    /// Digest of the payload as the index has it.
     pub digest: String,
-    /// What tells the answer from another: the digest, or where a redirect leads.
+    /// What tells the payload from every other.
+    pub content: String,
+    /// What tells the answer from another: the payload's content, or where a redirect leads.
     pub identity: String,
     /// True when no earlier capture of this address had this payload.
     pub is_new_version: bool,
@@ -72,10 +78,10 @@ pub struct ArchiveWriter {
     host: String,
     current: Option<CurrentFile>,
     pending: Vec<CaptureRow>,
-    /// Payloads appended since the last commit: digest -> where it is.
+    /// Payloads appended since the last commit: content -> where it is.
     pending_origins: HashMap<String, (String, Timestamp)>,
     /// Latest payload of addresses appended since the last commit.
-    pending_latest: HashMap<String, (String, Timestamp)>,
+    pending_latest: HashMap<String, LatestPayload>,
     has_failed: bool,
     repairs: Vec<Repair>,
     indexer: Indexer,
@@ -180,12 +186,13 @@ impl ArchiveWriter {
         let id = self.ids.next_id();
         let record = NewRecord::metadata_block(id, time, url, DELTA_MIME, left_out.delta.as_bytes())
             .field(LEFT_OUT, "unimportant")
-            .field(LEFT_OUT_DIGEST, left_out.digest.as_str())
+            .field(LEFT_OUT_DIGEST, left_out.content.as_str())
             .field("Perennial-Left-Out-Length", left_out.length.to_string())
             .field("Perennial-Importance", format!("{:.6}", left_out.importance))
             .field(LEFT_OUT_BASE, left_out.base.identity.as_str())
             .refers_to(url, left_out.base.time, None);
         let written = self.current_file()?.out.write(&record)?;
+        let delta = PayloadDigests::of(left_out.delta.as_bytes());
         self.pending.push(CaptureRow {
             url: url.to_string(),
             surt: surt(url),
@@ -193,9 +200,11 @@ impl ArchiveWriter {
             kind: Kind::Metadata,
             status: None,
             mime: index_mime(DELTA_MIME),
-            digest: written.payload_digest.clone().unwrap_or_else(|| sha1_label(left_out.delta.as_bytes())),
+            digest: delta.sha1,
+            content: Some(delta.content),
+            is_sound: true,
             answer: Some(AnswerKind::Content),
-            identity: Some(left_out.digest.clone()),
+            identity: Some(left_out.content.clone()),
             purpose: Some(PageKind::Page),
             offset: written.offset,
             length: written.length,
@@ -206,8 +215,9 @@ impl ArchiveWriter {
         self.has_failed = false;
         Ok(Appended {
             kind: Kind::Metadata,
-            digest: left_out.digest.clone(),
-            identity: left_out.digest.clone(),
+            digest: left_out.content.clone(),
+            content: left_out.content.clone(),
+            identity: left_out.content.clone(),
             is_new_version: true,
             stored_bytes: written.length,
         })
@@ -240,7 +250,8 @@ impl ArchiveWriter {
         };
         let derived = self.write_derived(&exchange, time, id)?;
         let group_length = self.current_file()?.out.offset() - group_offset;
-        let is_new_version = !self.has_version(exchange.url, plan.digest(&body))?;
+        let (digest, content) = plan.digests(&body);
+        let is_new_version = !self.has_version(exchange.url, &digest, content.as_deref())?;
         let is_broken_off = exchange.truncated == Some(Truncation::Disconnect);
         let (answer, identity) =
             look_of(exchange.url, plan.kind(), Some(&head), is_broken_off, plan.origin_url());
@@ -256,7 +267,9 @@ impl ArchiveWriter {
                 Kind::Response => head.get("Content-Type").as_deref().and_then(index_mime),
                 _ => None,
             },
-            digest: plan.digest(&body).to_string(),
+            digest,
+            content,
+            is_sound: true,
             answer,
             identity,
             purpose: purpose_of(hops, plan.kind(), &head),
@@ -266,10 +279,12 @@ impl ArchiveWriter {
             group_length,
             links: links_of(&mut exchange, &head, plan.kind())?,
         };
+        let content = row.content.clone().unwrap_or_else(|| row.digest.clone());
         let appended = Appended {
             kind: row.kind,
             digest: row.digest.clone(),
-            identity: row.identity.clone().unwrap_or_else(|| row.digest.clone()),
+            identity: row.identity.clone().unwrap_or_else(|| content.clone()),
+            content,
             is_new_version,
             stored_bytes: group_length,
         };
@@ -293,7 +308,7 @@ impl ArchiveWriter {
         if body.length == 0 || truncated.is_some() {
             return Ok(Plan::Store);
         }
-        Ok(match self.origin_of(url, &body.payload_digest)? {
+        Ok(match self.origin_of(url, &body.payload.sha1, &body.payload.content)? {
             Some((url, time)) => Plan::Identical { url, time },
             None => Plan::Store,
         })
@@ -302,35 +317,48 @@ impl ArchiveWriter {
     /// A 304 stands for the latest payload that we had of the address.
     fn plan_not_modified(&self, url: &str) -> anyhow::Result<Plan> {
         let before = match self.pending_latest.get(url) {
-            Some((digest, time)) => Some((digest.clone(), *time)),
+            Some(latest) => Some(latest.clone()),
             None => self.store.latest_payload(url)?,
         };
-        let Some((digest, time)) = before else { return Ok(Plan::Store) };
-        let (url, time) = self.origin_of(url, &digest)?.unwrap_or((url.to_string(), time));
-        Ok(Plan::NotModified { digest, url, time })
+        let Some(LatestPayload { digest, content, time }) = before else { return Ok(Plan::Store) };
+        let origin = match &content {
+            Some(content) => self.origin_of(url, &digest, content)?,
+            None => None,
+        };
+        let (url, time) = origin.unwrap_or((url.to_string(), time));
+        Ok(Plan::NotModified { digest, content, url, time })
     }
 
-    /// Which record holds a payload.
-    fn origin_of(&self, url: &str, digest: &str) -> anyhow::Result<Option<(String, Timestamp)>> {
-        if let Some(origin) = self.pending_origins.get(digest) {
+    /// Which record holds a payload. Its SHA-256 decides, which was computed from the bytes of that record.
+    fn origin_of(
+        &self,
+        url: &str,
+        digest: &str,
+        content: &str,
+    ) -> anyhow::Result<Option<(String, Timestamp)>> {
+        if let Some(origin) = self.pending_origins.get(content) {
             return Ok(Some(origin.clone()));
         }
-        Ok(self.store.origin_of(url, digest)?.map(|origin| (origin.url, origin.time)))
+        Ok(self.store.origin_of(url, digest, content)?.map(|origin| (origin.url, origin.time)))
     }
 
-    fn has_version(&self, url: &str, digest: &str) -> anyhow::Result<bool> {
-        if self.pending.iter().rev().take(64).any(|row| row.url == url && row.digest == digest) {
+    fn has_version(&self, url: &str, digest: &str, content: Option<&str>) -> anyhow::Result<bool> {
+        let is_same = |row: &&CaptureRow| row.url == url && row.content.as_deref() == content;
+        if self.pending.iter().rev().take(64).any(|row| is_same(&row)) {
             return Ok(true);
         }
-        self.store.has_version(url, digest)
+        self.store.has_version(url, digest, content)
     }
 
     fn remember(&mut self, row: &CaptureRow) {
-        if row.kind == Kind::Response && row.status != Some(304) {
-            self.pending_origins.entry(row.digest.clone()).or_insert((row.url.clone(), row.time));
+        if let (Kind::Response, Some(content)) = (row.kind, &row.content)
+            && row.status != Some(304)
+        {
+            self.pending_origins.entry(content.clone()).or_insert((row.url.clone(), row.time));
         }
         if row.status.is_some_and(|s| s < 300 || s == 304 && row.kind == Kind::Revisit) {
-            self.pending_latest.insert(row.url.clone(), (row.digest.clone(), row.time));
+            let (digest, content) = (row.digest.clone(), row.content.clone());
+            self.pending_latest.insert(row.url.clone(), LatestPayload { digest, content, time: row.time });
         }
     }
 
@@ -352,8 +380,13 @@ impl ArchiveWriter {
             Plan::Identical { url, time } => (RevisitProfile::IdenticalPayloadDigest, url, time),
             Plan::NotModified { url, time, .. } => (RevisitProfile::ServerNotModified, url, time),
         };
-        let record = NewRecord::revisit(id, time, url, profile, head, Some(plan.digest(body)));
-        Ok(out.write(&with_ip(record, exchange.ip).refers_to(origin_url, *origin_time, None))?)
+        let (digest, content) = plan.digests(body);
+        let record = NewRecord::revisit(id, time, url, profile, head, Some(&digest));
+        let mut record = with_ip(record, exchange.ip).refers_to(origin_url, *origin_time, None);
+        if let Some(content) = content {
+            record = record.field(PAYLOAD_CONTENT, content);
+        }
+        Ok(out.write(&record)?)
     }
 
     fn write_companions(
@@ -379,6 +412,7 @@ impl ArchiveWriter {
             let own = self.ids.next_id();
             let record = NewRecord::resource(own, time, derived.uri, derived.content_type, derived.bytes);
             let written = self.current_file()?.out.write(&record.concurrent_to(id))?;
+            let digests = PayloadDigests::of(derived.bytes);
             rows.push(CaptureRow {
                 url: derived.uri.to_string(),
                 surt: surt(derived.uri),
@@ -386,7 +420,9 @@ impl ArchiveWriter {
                 kind: Kind::Resource,
                 status: None,
                 mime: index_mime(derived.content_type),
-                digest: written.payload_digest.unwrap_or_default(),
+                digest: digests.sha1,
+                content: Some(digests.content),
+                is_sound: true,
                 answer: None,
                 identity: None,
                 purpose: None,
@@ -517,7 +553,7 @@ impl ArchiveWriter {
 enum Plan {
     Store,
     Identical { url: String, time: Timestamp },
-    NotModified { digest: String, url: String, time: Timestamp },
+    NotModified { digest: String, content: Option<String>, url: String, time: Timestamp },
 }
 
 impl Plan {
@@ -536,10 +572,11 @@ impl Plan {
         }
     }
 
-    fn digest<'a>(&'a self, body: &'a Hashed) -> &'a str {
+    /// The digest of the index, and what tells the payload from every other.
+    fn digests(&self, body: &Hashed) -> (String, Option<String>) {
         match self {
-            Plan::NotModified { digest, .. } => digest,
-            _ => &body.payload_digest,
+            Plan::NotModified { digest, content, .. } => (digest.clone(), content.clone()),
+            _ => (body.payload.sha1.clone(), Some(body.payload.content.clone())),
         }
     }
 }

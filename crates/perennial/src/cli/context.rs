@@ -4,6 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use perennial_core::foreign::{Form, Shown, shown};
 use serde::Serialize;
 
 use crate::archive::{self, Archive, ArchiveWriter, Snapshot};
@@ -67,7 +68,7 @@ impl Context {
         data: &T,
         human: impl FnOnce(&mut dyn Write) -> io::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut out = io::BufWriter::new(io::stdout().lock());
+        let mut out = if self.json { json_on_stdout() } else { text_on_stdout() };
         if self.json {
             serde_json::to_writer_pretty(&mut out, data)?;
             writeln!(out)?;
@@ -79,7 +80,7 @@ impl Context {
 
     /// Prints a line on standard error, such as a repair or a warning. Data never goes there.
     pub fn note(&self, text: impl std::fmt::Display) {
-        let _ = writeln!(io::stderr(), "perennial: {text}");
+        note(text);
     }
 
     /// A bar of bytes on standard error, hidden when that is no terminal.
@@ -99,6 +100,34 @@ impl Context {
         let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
         ProgressBar::new(total).with_style(style).with_message(what)
     }
+}
+
+/// Standard output for people: a terminal shows what strangers wrote and never obeys it.
+pub(super) fn text_on_stdout() -> Box<dyn Write> {
+    on_stdout(Form::Text)
+}
+
+/// The same for JSON, which stays JSON of the same values.
+pub(super) fn json_on_stdout() -> Box<dyn Write> {
+    on_stdout(Form::Json)
+}
+
+fn on_stdout(form: Form) -> Box<dyn Write> {
+    // Text comes in small pieces: they are gathered before they are looked through.
+    Box::new(io::BufWriter::new(Shown::new(io::stdout().lock(), form)))
+}
+
+/// Standard output for documents such as SVG or Vi-XML: byte for byte for a file or a program, shown on a terminal.
+pub(super) fn document_on_stdout() -> Box<dyn Write> {
+    match io::stdout().is_terminal() {
+        true => text_on_stdout(),
+        false => Box::new(io::BufWriter::new(io::stdout().lock())),
+    }
+}
+
+/// A line on standard error. A closed one must not turn into a panic.
+pub(super) fn note(text: impl std::fmt::Display) {
+    let _ = writeln!(io::stderr(), "perennial: {}", shown(&text.to_string()));
 }
 
 /// Why nothing was found under a name, and what there is.

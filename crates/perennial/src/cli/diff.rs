@@ -6,6 +6,7 @@ use anyhow::bail;
 use clap::ValueEnum;
 use perennial_core::importance::{Form, ImportanceConfig};
 
+use super::context::{document_on_stdout, json_on_stdout, text_on_stdout};
 use super::{Context, Exit};
 use crate::analyse::{Analyst, Comparison, Filters, PageSpec};
 use crate::archive::is_archive;
@@ -79,7 +80,12 @@ impl Diff {
 
     fn print(&self, context: &Context, comparison: &Comparison) -> anyhow::Result<()> {
         let form = self.importance.to_string();
-        let mut out = std::io::BufWriter::new(std::io::stdout().lock());
+        let mut out = match self.format {
+            _ if context.json => json_on_stdout(),
+            DiffFormat::Json => json_on_stdout(),
+            DiffFormat::Text => text_on_stdout(),
+            DiffFormat::Videlta | DiffFormat::Html => document_on_stdout(),
+        };
         match self.format {
             _ if context.json => serde_json::to_writer_pretty(&mut out, &comparison.report(&form))?,
             DiffFormat::Json => serde_json::to_writer_pretty(&mut out, &comparison.report(&form))?,

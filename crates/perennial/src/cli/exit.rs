@@ -1,7 +1,9 @@
 //! How a command ended -> the process's exit code. The numbers are those of Browsertrix Crawler.
 
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
+
+use super::context::note;
 
 /// How a command that did not fail ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,11 +42,10 @@ pub(super) fn code_of(result: anyhow::Result<Exit>) -> ExitCode {
     if has_io_kind(&error, io::ErrorKind::BrokenPipe) {
         return ExitCode::SUCCESS;
     }
-    // A closed standard error must not turn into a panic.
     let is_full = is_disk_full(&error);
-    let _ = writeln!(io::stderr(), "perennial: {error:#}");
+    note(format!("{error:#}"));
     if is_full {
-        let _ = writeln!(io::stderr(), "disk full: free space and run again; what was committed is safe");
+        note("disk full: free space and run again; what was committed is safe");
     }
     ExitCode::from(if is_full { 3 } else { 1 })
 }

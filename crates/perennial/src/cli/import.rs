@@ -122,7 +122,7 @@ fn verdict(file: &FileReport) -> String {
     }
     let problems = match file.n_problems {
         0 => String::new(),
-        n => format!(", {n} damaged parts"),
+        n => format!(", {n} problems"),
     };
     match &file.stored_as {
         None => {

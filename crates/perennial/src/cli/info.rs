@@ -51,9 +51,25 @@ fn print(report: &Report, out: &mut dyn std::io::Write) -> std::io::Result<()> {
     writeln!(out, "sites     {}", counts.n_sites)?;
     writeln!(out, "pages     {}, and {} known from links", counts.n_pages, counts.n_pages_linked_only)?;
     writeln!(out, "captures  {}, {} of them revisits", counts.n_captures, counts.n_revisits)?;
+    if counts.n_unfounded > 0 {
+        writeln!(
+            out,
+            "unfounded {} revisits, whose payload is in no record of this archive",
+            counts.n_unfounded
+        )?;
+    }
     writeln!(out, "versions  {}, {} worth indexing", counts.n_versions, counts.n_indexed)?;
     if counts.n_left_out > 0 {
         writeln!(out, "left out  {} unimportant versions, kept as what changed", counts.n_left_out)?;
+    }
+    let aside = &counts.set_aside;
+    if *aside != Default::default() {
+        writeln!(
+            out,
+            "set aside {} records that cannot be captures, {} captures that contradict their digests, {} that could not be \
+             analysed: see `perennial verify`",
+            aside.n_records, aside.n_mismatching, aside.n_unread
+        )?;
     }
     if let (Some(first), Some(last)) = (&counts.first_capture, &counts.last_capture) {
         writeln!(out, "from      {first}\nto        {last}")?;

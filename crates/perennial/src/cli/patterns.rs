@@ -8,7 +8,7 @@ use perennial_core::schedule::{ScheduleConfig, Scheduler};
 use perennial_core::time::{DayKind, LocalClock};
 use serde::Serialize;
 
-use super::context::not_found;
+use super::context::{document_on_stdout, json_on_stdout, not_found};
 use super::{Context, Exit};
 use crate::archive;
 use crate::html::chart::{Bars, bars_to_svg, sparkline};
@@ -103,9 +103,15 @@ impl Patterns {
             .map(|history| Ok(report(history, &clock_of(&history.url)?, self.periods, &scheduler)))
             .collect::<anyhow::Result<_>>()?;
         match self.format {
-            PatternFormat::Svg => io::stdout().lock().write_all(bars_to_svg(&panels(&reports)).as_bytes())?,
+            PatternFormat::Svg => {
+                let mut out = document_on_stdout();
+                out.write_all(bars_to_svg(&panels(&reports)).as_bytes())?;
+                out.flush()?;
+            }
             PatternFormat::Json => {
-                writeln!(io::stdout().lock(), "{}", serde_json::to_string_pretty(&reports)?)?
+                let mut out = json_on_stdout();
+                writeln!(out, "{}", serde_json::to_string_pretty(&reports)?)?;
+                out.flush()?;
             }
             PatternFormat::Text => {
                 context.print(&reports, |out| reports.iter().try_for_each(|page| print(page, out)))?

@@ -10,6 +10,7 @@ use perennial_render::picture::draw_png;
 use perennial_render::{BrowserOptions, BrowserPage, Chromium, Limits, Lookup, Pool, WorkerCommand};
 use serde_json::{Value, json};
 
+use super::context::document_on_stdout;
 use super::{Context, Exit};
 use crate::analyse::{LoadedPage, PageSpec};
 use crate::archive::is_archive;
@@ -123,7 +124,7 @@ impl Segment {
                 std::fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
             }
             None => {
-                let mut out = std::io::stdout().lock();
+                let mut out = document_on_stdout();
                 out.write_all(bytes)?;
                 Ok(out.flush()?)
             }

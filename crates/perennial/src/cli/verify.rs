@@ -1,13 +1,15 @@
 //! `perennial verify`: an archive -> every defect in it; with `--repair` put right what can be.
 
 use super::{Context, Exit};
-use crate::archive::verify::{VerifyReport, rebuild, repair, verify};
+use crate::archive::verify::{Defect, VerifyReport, rebuild, repair, verify};
 use crate::archive::{Archive, ArchiveWriter, Repair, now};
 use crate::crawl::make_frontier;
 
 const AFTER_HELP: &str = "\
 Checks every record's digests and structure, the state against the records, and the index against the
-state. Exit code 4 when there are defects. Works while a crawl is writing.
+state. Exit code 4 when there are defects. Records whose bytes contradict their digests (forged or
+damaged) have kind \"digest\". What was set aside because it cannot be a capture is listed and is no defect.
+Works while a crawl is writing.
 
 Examples:
   perennial verify
@@ -58,9 +60,21 @@ fn print(report: &VerifyReport, out: &mut dyn std::io::Write) -> std::io::Result
     for repair in &report.repairs {
         writeln!(out, "{repair}")?;
     }
+    for aside in &report.set_aside {
+        writeln!(out, "set aside: {}{}: {}", aside.file, place_of(aside), aside.what)?;
+    }
     for defect in &report.defects {
-        let place = defect.offset.map(|offset| format!(" at {offset}")).unwrap_or_default();
-        writeln!(out, "{}{place}: {}", defect.file, defect.what)?;
+        writeln!(out, "{}{}: {}", defect.file, place_of(defect), defect.what)?;
+    }
+    if report.n_set_aside > 0 {
+        writeln!(out, "{} records are set aside: they cannot be captures", report.n_set_aside)?;
+    }
+    if report.n_mismatching > 0 {
+        writeln!(
+            out,
+            "{} digests contradict their records, which were forged or damaged: no capture refers to them",
+            report.n_mismatching
+        )?;
     }
     writeln!(
         out,
@@ -73,4 +87,8 @@ fn print(report: &VerifyReport, out: &mut dyn std::io::Write) -> std::io::Result
             n => format!("{n} defects"),
         }
     )
+}
+
+fn place_of(defect: &Defect) -> String {
+    defect.offset.map(|offset| format!(" at {offset}")).unwrap_or_default()
 }

@@ -292,12 +292,12 @@ impl Recorder {
             let validators = Validators { etag, last_modified };
             let before = target.digest.as_deref().zip(Some(&target.validators));
             verdict.trust =
-                Some(trust_after(target.trust, before, status, conditional, &appended.digest, &validators));
+                Some(trust_after(target.trust, before, status, conditional, &appended.content, &validators));
             if is_left_out {
                 // A 304 would refer to the last payload that was stored, which is an earlier one: send no condition.
-                verdict.answer = Some((appended.digest, Validators::default()));
+                verdict.answer = Some((appended.content, Validators::default()));
             } else if kind == AnswerKind::Content {
-                verdict.answer = Some((appended.digest, validators));
+                verdict.answer = Some((appended.content, validators));
             }
         }
         verdict.identity = kind.is_look().then_some(appended.identity);

@@ -276,8 +276,15 @@ fn analyse_what_was_left(
     let done = analyse_backlog(archive, writer.store_mut(), analyst, &AtomicBool::new(false), &|_| ())?;
     if done.n_failed > 0 {
         warn(&format!(
-            "{} captures could not be analysed: their payload is not in the archive",
+            "{} captures could not be analysed and are set aside: their payload is not in the archive or cannot be read, see \
+             `perennial verify`",
             done.n_failed
+        ));
+    }
+    if done.n_failed_pages > 0 {
+        warn(&format!(
+            "{} pages could not be analysed: make the state anew with `perennial verify --rebuild`",
+            done.n_failed_pages
         ));
     }
     Ok(())

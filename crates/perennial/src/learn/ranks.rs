@@ -54,6 +54,8 @@ mod tests {
             status: Some(200),
             mime: Some("text/html".into()),
             digest: "sha1:A".into(),
+            content: None,
+            is_sound: true,
             answer: None,
             identity: None,
             purpose: None,

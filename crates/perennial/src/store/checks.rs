@@ -15,8 +15,9 @@ const CHECKS: &[(&str, &str)] = &[
     ),
     (
         "has versions that do not add up to its captures",
-        "SELECT p.url FROM pages p JOIN (SELECT page, digest, count(*) AS n FROM captures WHERE kind < 3
-         GROUP BY page, digest) c ON c.page = p.id LEFT JOIN versions v ON v.page = c.page AND v.digest = c.digest
+        "SELECT p.url FROM pages p JOIN (SELECT page, digest, coalesce(content, '') AS content, count(*) AS n
+         FROM captures WHERE kind < 3 GROUP BY page, digest, coalesce(content, '')) c ON c.page = p.id
+         LEFT JOIN versions v ON v.page = c.page AND v.digest = c.digest AND v.content = c.content
          WHERE coalesce(v.n_captures, 0) <> c.n",
     ),
 ];

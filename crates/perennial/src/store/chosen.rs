@@ -51,8 +51,10 @@ impl Store {
         })?;
         let n_origins = self.connection.execute(
             "INSERT OR IGNORE INTO chosen SELECT DISTINCT coalesce(
-                 (SELECT v.origin FROM versions v WHERE v.page = c.page AND v.digest = c.digest),
-                 (SELECT v.origin FROM versions v WHERE v.digest = c.digest AND v.origin IS NOT NULL LIMIT 1)) AS o, 0
+                 (SELECT v.origin FROM versions v WHERE v.page = c.page AND v.digest = c.digest
+                     AND v.content = coalesce(c.content, v.content) AND v.origin IS NOT NULL LIMIT 1),
+                 (SELECT v.origin FROM versions v WHERE v.digest = c.digest
+                     AND v.content = coalesce(c.content, v.content) AND v.origin IS NOT NULL LIMIT 1)) AS o, 0
              FROM chosen JOIN captures c ON c.id = chosen.capture WHERE c.kind = 1 AND o IS NOT NULL",
             [],
         )? as u64;

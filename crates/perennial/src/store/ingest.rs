@@ -61,8 +61,14 @@ pub struct CaptureRow {
     pub status: Option<u16>,
     /// Media type as in the index.
     pub mime: Option<String>,
-    /// Payload digest as in the record, or computed.
+    /// Payload digest as the index has it: computed from the bytes, in the form of the record's claim where that holds;
+    /// of a revisit, which has no payload, as it is claimed.
     pub digest: String,
+    /// What tells the payload from every other: its SHA-256, computed from the bytes; of a revisit as it names it. `None`
+    /// where nobody could tell.
+    pub content: Option<String>,
+    /// Whether the bytes agree with the digests that the record claims: only then may others refer to it.
+    pub is_sound: bool,
     /// What kind of answer it is; `None` when it is no look at a page.
     pub answer: Option<AnswerKind>,
     /// Identity of the answer, where that is not the digest: the target of a redirect, or the digest of a payload that was
@@ -183,8 +189,11 @@ impl Store {
 
     /// Removes a file without captures from the state.
     pub fn forget_file(&mut self, name: &str) -> anyhow::Result<()> {
-        self.connection().execute("DELETE FROM files WHERE name = ?1", [name])?;
-        Ok(())
+        self.write(|commit| {
+            commit.forget_set_aside(name)?;
+            commit.transaction.execute("DELETE FROM files WHERE name = ?1", [name])?;
+            Ok(())
+        })
     }
 
     /// The number of a page; a new address gets the next number.
@@ -250,11 +259,20 @@ impl<'t> Commit<'t> {
     fn is_known(&self, page: u32, file: i64, row: &CaptureRow) -> rusqlite::Result<bool> {
         self.transaction
             .prepare_cached(
-                "SELECT EXISTS (SELECT 1 FROM captures WHERE page = ?1 AND time = ?2 AND kind = ?3 AND digest = ?4)
+                "SELECT EXISTS (SELECT 1 FROM captures WHERE page = ?1 AND time = ?2 AND kind = ?3 AND digest = ?4
+                         AND content IS ?7)
                      OR EXISTS (SELECT 1 FROM captures WHERE file = ?5 AND offset = ?6)",
             )?
             .query_row(
-                params![page, row.time.as_millis(), row.kind.code(), row.digest, file, row.offset as i64],
+                params![
+                    page,
+                    row.time.as_millis(),
+                    row.kind.code(),
+                    row.digest,
+                    file,
+                    row.offset as i64,
+                    row.content
+                ],
                 |found| found.get(0),
             )
     }
@@ -263,7 +281,8 @@ impl<'t> Commit<'t> {
         self.transaction
             .prepare_cached(
                 "INSERT INTO captures (page, time, kind, status, mime, digest, file, offset, length, group_offset,
-                     group_length, answer, identity) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                     group_length, answer, identity, content)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
             )?
             .insert(params![
                 page,
@@ -279,6 +298,7 @@ impl<'t> Commit<'t> {
                 row.group_length as i64,
                 row.answer.map(answer_code),
                 row.identity,
+                row.content,
             ])
     }
 
@@ -299,18 +319,18 @@ impl<'t> Commit<'t> {
     }
 
     fn put_version(&self, page: u32, capture: i64, row: &CaptureRow) -> rusqlite::Result<usize> {
-        let origin = (row.kind != Kind::Revisit).then_some(capture);
+        let origin = (row.kind != Kind::Revisit && row.is_sound).then_some(capture);
         self.transaction
             .prepare_cached(
-                "INSERT INTO versions (page, digest, first_time, last_time, n_captures, origin)
-                     VALUES (?1, ?2, ?3, ?3, 1, ?4)
-                 ON CONFLICT (page, digest) DO UPDATE SET
+                "INSERT INTO versions (page, digest, content, first_time, last_time, n_captures, origin)
+                     VALUES (?1, ?2, coalesce(?5, ''), ?3, ?3, 1, ?4)
+                 ON CONFLICT (page, digest, content) DO UPDATE SET
                      first_time = min(first_time, ?3), last_time = max(last_time, ?3),
                      n_captures = n_captures + 1,
                      origin = CASE WHEN ?4 IS NOT NULL AND (origin IS NULL
                          OR ?3 < (SELECT time FROM captures WHERE id = origin)) THEN ?4 ELSE origin END",
             )?
-            .execute(params![page, row.digest, row.time.as_millis(), origin])
+            .execute(params![page, row.digest, row.time.as_millis(), origin, row.content])
     }
 
     /// Every address that any version linked to becomes a page; the graph keeps the latest version's links.

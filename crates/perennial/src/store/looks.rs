@@ -10,8 +10,8 @@ use perennial_core::verdict::AnswerKind;
 use rusqlite::types::Value;
 use rusqlite::{Row, params_from_iter};
 
-use super::Store;
 use super::lessons::seen_of;
+use super::{IDENTITY, Store};
 
 /// Pages that people read: those that a crawl visited as pages, and where no crawl visited them, HTML.
 pub(super) const PAGES: &str = "p.kind = 0";
@@ -89,7 +89,7 @@ impl Store {
         let mut statement = self.connection().prepare(&format!(
             "WITH looks AS (
                SELECT c.page AS page, p.site AS site, c.time AS time, c.answer AS answer,
-                 coalesce(c.identity, c.digest) AS identity, min(c.id) AS id
+                 {IDENTITY} AS identity, min(c.id) AS id
                FROM captures c JOIN pages p ON p.id = c.page
                WHERE c.answer IS NOT NULL AND c.answer < 4 AND c.time < ?1 AND {filter}
                GROUP BY c.page, c.time)

@@ -4,6 +4,7 @@
 //! WAL mode lets readers see a consistent state while a writer works. All of it can be rebuilt from the WARC files and
 //! `perennial.toml`; what cannot is not stored here.
 
+mod aside;
 mod checks;
 mod chosen;
 mod frontier;
@@ -18,17 +19,19 @@ mod runs;
 mod schema;
 mod spent;
 
+pub use aside::{Reason, SetAside, SetAsideCounts};
 pub use chosen::{Chosen, Group};
 pub use frontier::{CapturedAddress, Discovery, Ending, FrontierPage, PageKind, Target, Visited};
 pub use ingest::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LinkTarget, site_of};
 pub use lessons::{ChangeFilter, ChangeRow, KnownRow, LessonRow, ShownVersion, Worth};
 use links::encode_targets;
 pub use looks::{Look, LookOrder, Selection};
-use query::{CAPTURE_COLUMNS, CAPTURE_TABLES, read_capture};
-pub use query::{Capture, Counts, Filter, PageRow, VersionRow};
+use query::{CAPTURE_COLUMNS, CAPTURE_TABLES, IDENTITY, read_capture};
+pub use query::{Capture, Counts, Filter, LatestPayload, PageRow, VersionRow};
 pub use replace::remove_state;
 pub use runs::Run;
-pub use schema::{RecordPlace, SCHEMA_VERSION};
+use schema::NoRecords;
+pub use schema::{Checked, RecordPlace, Records, SCHEMA_VERSION};
 pub use spent::OVERALL;
 
 use std::path::Path;
@@ -54,14 +57,11 @@ pub struct Store {
 impl Store {
     /// Opens for writing, creates or migrates the schema. The caller holds the archive's write lock.
     pub fn open_write(path: &Path) -> anyhow::Result<Store> {
-        Store::open_write_with(path, &|_| None)
+        Store::open_write_with(path, &NoRecords)
     }
 
     /// The same where the WARC files can be read, which know what states of earlier schemas lack.
-    pub fn open_write_with(
-        path: &Path,
-        identity_at: &dyn Fn(&RecordPlace) -> Option<String>,
-    ) -> anyhow::Result<Store> {
+    pub fn open_write_with(path: &Path, records: &dyn Records) -> anyhow::Result<Store> {
         let connection =
             Connection::open(path).with_context(|| format!("cannot open {} for writing", path.display()))?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
@@ -69,9 +69,19 @@ impl Store {
         // before the commit, and opening for writing reads from it what the state lacks.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         let mut store = Store::tuned(connection, None)?;
-        schema::migrate(&mut store.connection, identity_at)
+        schema::migrate(&mut store.connection, records)
             .with_context(|| format!("cannot bring {} up to date", path.display()))?;
         Ok(store)
+    }
+
+    /// Whether the state is of a schema that believed what records claim of themselves; opening it for writing checks it.
+    pub fn is_unchecked(path: &Path) -> anyhow::Result<bool> {
+        if !path.exists() {
+            return Ok(false);
+        }
+        let version = Connection::open(path).and_then(|connection| schema::version(&connection));
+        let version = version.with_context(|| format!("cannot open {} for writing", path.display()))?;
+        Ok((1..schema::CHECKED_SINCE).contains(&version))
     }
 
     fn tuned(connection: Connection, copy: Option<TempDir>) -> anyhow::Result<Store> {

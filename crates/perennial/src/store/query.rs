@@ -6,9 +6,9 @@ use perennial_core::verdict::AnswerKind;
 use rusqlite::{OptionalExtension, Row, params};
 use serde::Serialize;
 
-use super::Store;
 use super::ingest::{FileRow, FileState, Kind};
 use super::looks::{PAGES, answer_of};
+use super::{SetAsideCounts, Store};
 
 /// One capture with the address of its page and its place in the WARC files.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,10 +22,13 @@ pub struct Capture {
     pub kind: Kind,
     pub status: Option<u16>,
     pub mime: Option<String>,
+    /// Payload digest as the index has it.
     pub digest: String,
+    /// What tells the payload from every other: its SHA-256; `None` where nobody could tell.
+    pub content: Option<String>,
     /// What kind of answer it is; `None` when it is no look at a page.
     pub answer: Option<AnswerKind>,
-    /// Identity of the answer: the digest, or the target of a redirect.
+    /// Identity of the answer: the payload's content, or the target of a redirect.
     pub identity: String,
     pub file: String,
     pub offset: u64,
@@ -66,6 +69,7 @@ pub struct PageRow {
 #[allow(missing_docs)]
 pub struct VersionRow {
     pub digest: String,
+    pub content: Option<String>,
     pub first_time: Timestamp,
     pub last_time: Timestamp,
     pub n_captures: u64,
@@ -86,6 +90,8 @@ pub struct Counts {
     pub n_captures: u64,
     /// Captures that are revisits.
     pub n_revisits: u64,
+    /// Of them, those that stand for a payload which no record of the archive holds.
+    pub n_unfounded: u64,
     /// Versions of which only the delta is stored.
     pub n_left_out: u64,
     /// Distinct contents.
@@ -102,10 +108,41 @@ pub struct Counts {
     pub first_capture: Option<String>,
     /// RFC 3339.
     pub last_capture: Option<String>,
+    /// What could not be taken in, trusted or analysed.
+    pub set_aside: SetAsideCounts,
 }
 
-pub(super) const CAPTURE_COLUMNS: &str = "c.id, c.page, p.url, p.surt, c.time, c.kind, c.status, c.mime, c.digest, \
-     f.name, c.offset, c.length, c.group_offset, c.group_length, c.answer, coalesce(c.identity, c.digest)";
+/// The payload that a 304 stands for.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[allow(missing_docs)]
+pub struct LatestPayload {
+    pub digest: String,
+    pub content: Option<String>,
+    pub time: Timestamp,
+}
+
+/// [`IDENTITY`] as a literal.
+macro_rules! identity {
+    () => {
+        "coalesce(c.identity, c.content,
+     (SELECT v.content FROM versions v WHERE v.page = c.page AND v.digest = c.digest AND v.content > ''
+         ORDER BY v.content LIMIT 1),
+     (SELECT v.content FROM versions v WHERE v.digest = c.digest AND v.content > '' AND v.origin IS NOT NULL
+         ORDER BY v.content LIMIT 1),
+     c.digest)"
+    };
+}
+
+/// What tells the answer of a capture `c` from another. A revisit that another tool wrote names its payload by SHA-1 alone:
+/// it counts as the payload of its page that has that digest, else as that of any page.
+pub(super) const IDENTITY: &str = identity!();
+
+pub(super) const CAPTURE_COLUMNS: &str = concat!(
+    "c.id, c.page, p.url, p.surt, c.time, c.kind, c.status, c.mime, c.digest, f.name, c.offset, c.length, \
+     c.group_offset, c.group_length, c.answer, ",
+    identity!(),
+    ", c.content"
+);
 
 pub(super) const CAPTURE_TABLES: &str =
     "captures c JOIN pages p ON p.id = c.page JOIN files f ON f.id = c.file";
@@ -128,6 +165,7 @@ pub(super) fn read_capture(row: &Row<'_>) -> rusqlite::Result<Capture> {
         group_length: row.get::<_, i64>(13)? as u64,
         answer: row.get::<_, Option<i64>>(14)?.map(answer_of),
         identity: row.get(15)?,
+        content: row.get(16)?,
     })
 }
 
@@ -147,16 +185,25 @@ impl Store {
             n_pages_linked_only: count("SELECT count(*) FROM pages WHERE n_captures = 0")?,
             n_captures: count("SELECT count(*) FROM captures")?,
             n_revisits: count("SELECT count(*) FROM captures WHERE kind = 1")?,
+            n_unfounded: count(
+                "SELECT count(*) FROM captures c WHERE c.kind = 1 AND NOT EXISTS (SELECT 1 FROM versions v
+                     WHERE v.digest = c.digest AND v.content = coalesce(c.content, v.content) AND v.origin IS NOT NULL)",
+            )?,
             n_left_out: count(
                 "SELECT count(*) FROM captures WHERE kind = 3 AND mime = 'application/x-vi-delta+xml'",
             )?,
-            n_versions: count("SELECT count(*) FROM versions")?,
+            // A revisit that names its payload by SHA-1 alone is no version of its own where the payload is there.
+            n_versions: count(
+                "SELECT count(*) FROM versions v WHERE v.content > '' OR NOT EXISTS (
+                     SELECT 1 FROM versions w WHERE w.page = v.page AND w.digest = v.digest AND w.content > '')",
+            )?,
             n_indexed: count("SELECT count(*) FROM lessons WHERE is_indexed")?,
             n_pages_with_links: count("SELECT count(*) FROM links")?,
             n_files: count("SELECT count(*) FROM files")?,
             warc_bytes: count("SELECT coalesce(sum(committed), 0) FROM files")?,
             first_capture: edge("SELECT min(first_seen) FROM pages")?,
             last_capture: edge("SELECT max(last_seen) FROM pages")?,
+            set_aside: self.count_set_aside()?,
         })
     }
 
@@ -231,53 +278,94 @@ impl Store {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// All versions of a page, by first appearance.
+    /// All versions of a page, by first appearance. Revisits that name their payload by its digest alone count for it.
     pub fn versions_of(&self, page: PageId) -> anyhow::Result<Vec<VersionRow>> {
         let mut statement = self.connection().prepare_cached(
-            "SELECT digest, first_time, last_time, n_captures, origin FROM versions WHERE page = ?1
-             ORDER BY first_time, id",
+            "WITH named AS (SELECT v.digest, v.first_time, v.last_time, v.n_captures, v.origin, v.id,
+                 CASE WHEN v.content > '' THEN v.content ELSE (SELECT w.content FROM versions w WHERE w.page = v.page
+                     AND w.digest = v.digest AND w.content > '' ORDER BY w.content LIMIT 1) END AS content
+                 FROM versions v WHERE v.page = ?1)
+             SELECT digest, content, min(first_time), max(last_time), sum(n_captures), max(origin) FROM named
+             GROUP BY digest, content ORDER BY min(first_time), min(id)",
         )?;
         let rows = statement.query_map([page.0], |row| {
             Ok(VersionRow {
                 digest: row.get(0)?,
-                first_time: Timestamp::from_millis(row.get(1)?),
-                last_time: Timestamp::from_millis(row.get(2)?),
-                n_captures: row.get::<_, i64>(3)? as u64,
-                origin: row.get(4)?,
+                content: row.get(1)?,
+                first_time: Timestamp::from_millis(row.get(2)?),
+                last_time: Timestamp::from_millis(row.get(3)?),
+                n_captures: row.get::<_, i64>(4)? as u64,
+                origin: row.get(5)?,
             })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// The earliest capture whose record holds this payload: of the same page if there is one, else of any.
-    pub fn origin_of(&self, url: &str, digest: &str) -> anyhow::Result<Option<Capture>> {
-        let sql = format!(
-            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} JOIN versions v ON v.origin = c.id
-             WHERE v.digest = ?1 AND c.kind = 0 ORDER BY p.url <> ?2, c.time, c.id LIMIT 1"
-        );
-        Ok(self.connection().prepare_cached(&sql)?.query_row([digest, url], read_capture).optional()?)
+    /// A capture whose record was checked and holds this payload: of the same page if there is one, else the first of
+    /// any. Both digests must agree, and the SHA-256 decides.
+    pub fn origin_of(&self, url: &str, digest: &str, content: &str) -> anyhow::Result<Option<Capture>> {
+        let same = self.origin_where(
+            "v.page = (SELECT id FROM pages WHERE url = ?1) AND v.digest = ?2 AND v.content = ?3",
+            [url, digest, content],
+        )?;
+        match same {
+            Some(found) => Ok(Some(found)),
+            None => self.origin_where("?1 = ?1 AND v.digest = ?2 AND v.content = ?3", [url, digest, content]),
+        }
     }
 
-    /// Digest and time of the latest capture of an address that brought or confirmed a payload: what a 304
-    /// stands for. An error page in between does not count.
-    pub fn latest_payload(&self, url: &str) -> anyhow::Result<Option<(String, Timestamp)>> {
+    /// The same for a payload that is known by the digest of the index alone, as revisits of other tools name theirs.
+    pub fn origin_by_digest(&self, url: &str, digest: &str) -> anyhow::Result<Option<Capture>> {
+        let here = "v.page = (SELECT id FROM pages WHERE url = ?1) AND v.digest = ?2 AND v.content >= ?3";
+        for condition in [here, "?1 = ?1 AND v.digest = ?2 AND v.content >= ?3"] {
+            if let Some(found) = self.origin_where(condition, [url, digest, ""])? {
+                return Ok(Some(found));
+            }
+        }
+        Ok(None)
+    }
+
+    fn origin_where(&self, condition: &str, values: [&str; 3]) -> anyhow::Result<Option<Capture>> {
+        let sql = format!(
+            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.id = (
+                 SELECT v.origin FROM versions v CROSS JOIN captures o ON o.id = v.origin
+                 WHERE {condition} AND v.origin IS NOT NULL AND o.kind = 0 ORDER BY v.content, v.origin LIMIT 1)"
+        );
+        Ok(self.connection().prepare_cached(&sql)?.query_row(values, read_capture).optional()?)
+    }
+
+    /// Whether a digest of the index is that of the payload with this content.
+    pub fn is_digest_of(&self, digest: &str, content: &str) -> anyhow::Result<bool> {
         let mut statement = self.connection().prepare_cached(
-            "SELECT c.digest, c.time FROM pages p JOIN captures c ON c.page = p.id
+            "SELECT EXISTS (SELECT 1 FROM versions WHERE digest = ?1 AND content = ?2 AND origin IS NOT NULL)",
+        )?;
+        Ok(statement.query_row([digest, content], |row| row.get(0))?)
+    }
+
+    /// Digests and time of the latest capture of an address that brought or confirmed a payload: what a 304
+    /// stands for. An error page in between does not count.
+    pub fn latest_payload(&self, url: &str) -> anyhow::Result<Option<LatestPayload>> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT c.digest, c.content, c.time FROM pages p JOIN captures c ON c.page = p.id
              WHERE p.url = ?1 AND c.kind <= 1 AND (c.status < 300 OR c.status = 304 AND c.kind = 1)
              ORDER BY c.time DESC, c.id DESC LIMIT 1",
         )?;
         let found = statement
-            .query_row([url], |row| Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?))))
+            .query_row([url], |row| {
+                let time = Timestamp::from_millis(row.get(2)?);
+                Ok(LatestPayload { digest: row.get(0)?, content: row.get(1)?, time })
+            })
             .optional()?;
         Ok(found)
     }
 
     /// True when a capture of the address had this payload.
-    pub fn has_version(&self, url: &str, digest: &str) -> anyhow::Result<bool> {
+    pub fn has_version(&self, url: &str, digest: &str, content: Option<&str>) -> anyhow::Result<bool> {
         let mut statement = self.connection().prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM versions v JOIN pages p ON p.id = v.page WHERE p.url = ?1 AND v.digest = ?2)",
+            "SELECT EXISTS (SELECT 1 FROM versions v JOIN pages p ON p.id = v.page
+             WHERE p.url = ?1 AND v.digest = ?2 AND v.content IN (coalesce(?3, ''), ''))",
         )?;
-        Ok(statement.query_row([url, digest], |row| row.get(0))?)
+        Ok(statement.query_row(params![url, digest, content], |row| row.get(0))?)
     }
 
     /// True when a capture's record begins there.

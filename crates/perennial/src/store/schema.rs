@@ -6,7 +6,8 @@
 use anyhow::bail;
 use rusqlite::{Connection, params};
 
-use super::ingest::Kind;
+use super::aside::SetAside;
+use super::ingest::{CaptureRow, Kind};
 
 /// Each step runs once, in order; `user_version` counts those done.
 const STEPS: &[&str] = &[
@@ -214,7 +215,36 @@ const STEPS: &[&str] = &[
         AND EXISTS (SELECT 1 FROM captures c WHERE c.page = known.page AND c.time = known.time AND c.answer <= 1)
         AND EXISTS (SELECT 1 FROM lessons l WHERE l.page = known.page AND l.time = known.time AND l.seen <> 4);
     ",
-    // 7: pages that vanish, move and return; pages that a browser drew; `/index.html` that is `/`. The lessons of such pages
+    // 7: payloads are told apart by their SHA-256, which is computed and never believed; what was set aside
+    "
+    ALTER TABLE captures ADD COLUMN content TEXT; -- sha256:BASE32 of the payload, computed from the record; of a revisit as
+                                         -- it names it; NULL: nobody could tell
+    CREATE TABLE versions_7 (
+        id INTEGER PRIMARY KEY,
+        page INTEGER NOT NULL REFERENCES pages(id),
+        digest TEXT NOT NULL,            -- as the index has it
+        content TEXT NOT NULL,           -- what tells it from other payloads; empty: revisits that do not name it
+        first_time INTEGER NOT NULL,
+        last_time INTEGER NOT NULL,
+        n_captures INTEGER NOT NULL,
+        origin INTEGER REFERENCES captures(id), -- earliest known sound record that holds the payload; NULL: none
+        UNIQUE (page, digest, content)
+    );
+    INSERT INTO versions_7 SELECT id, page, digest, '', first_time, last_time, n_captures, origin FROM versions;
+    DROP TABLE versions;
+    ALTER TABLE versions_7 RENAME TO versions;
+    CREATE INDEX versions_payload ON versions(digest, content, origin) WHERE origin IS NOT NULL;
+    CREATE TABLE set_aside (
+        id INTEGER PRIMARY KEY,
+        file INTEGER NOT NULL REFERENCES files(id),
+        offset INTEGER NOT NULL,         -- of the record
+        reason TEXT NOT NULL,            -- record: it cannot be a capture; digest: its bytes contradict what it claims;
+                                         -- analysis: it could not be read when it was to be analysed
+        what TEXT NOT NULL,              -- in words
+        UNIQUE (file, offset, reason)
+    );
+    ",
+    // 8: pages that vanish, move and return; pages that a browser drew; `/index.html` that is `/`. The lessons of such pages
     // are made again from their captures. lessons.seen: 5 absent, 6 vanished, 7 redirected, 8 returned
     "
     ALTER TABLE known ADD COLUMN was_page INTEGER NOT NULL DEFAULT 1; -- whether any look showed a page
@@ -223,7 +253,7 @@ const STEPS: &[&str] = &[
     ALTER TABLE lessons ADD COLUMN title_before TEXT;  -- where it had another
     ALTER TABLE pages ADD COLUMN linked_at INTEGER;    -- the capture that first linked to it
     ALTER TABLE pages ADD COLUMN linked_from INTEGER;  -- the page that was captured then
-    UPDATE captures SET identity = 'drawn ' || (SELECT d.digest FROM captures d JOIN pages q ON q.id = d.page
+    UPDATE captures SET identity = 'drawn ' || (SELECT coalesce(d.content, d.digest) FROM captures d JOIN pages q ON q.id = d.page
             WHERE q.url = 'urn:dom:' || (SELECT p.url FROM pages p WHERE p.id = captures.page)
             AND d.time = captures.time AND d.kind = 2)
         WHERE answer = 0 AND kind <= 1 AND EXISTS (SELECT 1 FROM captures d JOIN pages q ON q.id = d.page
@@ -240,6 +270,9 @@ const STEPS: &[&str] = &[
 
 /// The schema that this program reads and writes.
 pub const SCHEMA_VERSION: u32 = STEPS.len() as u32;
+
+/// The first schema whose digests are computed.
+pub(super) const CHECKED_SINCE: u32 = 7;
 
 /// The schema that a state file has.
 pub(super) fn version(connection: &Connection) -> rusqlite::Result<u32> {
@@ -259,11 +292,46 @@ pub struct RecordPlace {
     pub offset: u64,
 }
 
-/// Does the steps that are not done yet, each in a transaction of its own. `identity_at` reads a record.
-pub(super) fn migrate(
-    connection: &mut Connection,
-    identity_at: &dyn Fn(&RecordPlace) -> Option<String>,
-) -> anyhow::Result<()> {
+/// What a scan of a WARC file found in it.
+#[derive(Clone, Debug)]
+pub enum Checked {
+    /// A capture, its digests computed.
+    Capture(Box<CaptureRow>),
+    /// Something that is set aside.
+    SetAside(SetAside),
+}
+
+/// What steps of the schema ask of the WARC files.
+pub trait Records {
+    /// What tells the answer at a place from another where that is not its digest.
+    fn identity_at(&self, place: &RecordPlace) -> Option<String>;
+
+    /// Whether there are WARC files to read. A reader brings a copy of the state over without them.
+    fn can_be_checked(&self) -> bool;
+
+    /// Reads a file and tells everything in it.
+    fn check(&self, file: &str, each: &mut dyn FnMut(Checked) -> anyhow::Result<()>) -> anyhow::Result<()>;
+}
+
+/// Where no WARC files can be read.
+pub(super) struct NoRecords;
+
+impl Records for NoRecords {
+    fn identity_at(&self, _: &RecordPlace) -> Option<String> {
+        None
+    }
+
+    fn can_be_checked(&self) -> bool {
+        false
+    }
+
+    fn check(&self, _: &str, _: &mut dyn FnMut(Checked) -> anyhow::Result<()>) -> anyhow::Result<()> {
+        Ok(())
+    }
+}
+
+/// Does the steps that are not done yet, each in a transaction of its own.
+pub(super) fn migrate(connection: &mut Connection, records: &dyn Records) -> anyhow::Result<()> {
     let done = version(connection)?;
     if done > SCHEMA_VERSION {
         bail!("its schema is {done}, this program knows {SCHEMA_VERSION}: install a later perennial");
@@ -272,7 +340,10 @@ pub(super) fn migrate(
         let transaction = connection.transaction()?;
         transaction.execute_batch(step)?;
         if number == 5 {
-            fill_identities(&transaction, identity_at)?;
+            fill_identities(&transaction, records)?;
+        }
+        if number == CHECKED_SINCE && records.can_be_checked() {
+            check_captures(&transaction, records)?;
         }
         transaction.pragma_update(None, "user_version", number)?;
         transaction.commit()?;
@@ -282,10 +353,7 @@ pub(super) fn migrate(
 
 /// What step 5 cannot know: where redirects lead, and which payloads were left out. Their records say it; one that cannot
 /// be read stays as it is.
-fn fill_identities(
-    transaction: &Connection,
-    identity_at: &dyn Fn(&RecordPlace) -> Option<String>,
-) -> rusqlite::Result<()> {
+fn fill_identities(transaction: &Connection, records: &dyn Records) -> rusqlite::Result<()> {
     let mut statement = transaction.prepare(
         "SELECT c.id, p.url, c.kind, f.name, c.offset FROM captures c JOIN pages p ON p.id = c.page
          JOIN files f ON f.id = c.file WHERE c.answer = 2 OR c.kind = 3 AND c.answer = 0",
@@ -299,9 +367,100 @@ fn fill_identities(
             file: row.get(3)?,
             offset: row.get::<_, i64>(4)? as u64,
         };
-        if let Some(identity) = identity_at(&place) {
+        if let Some(identity) = records.identity_at(&place) {
             update.execute(params![row.get::<_, i64>(0)?, identity])?;
         }
     }
     Ok(())
 }
+
+/// What step 7 cannot know: every record is read once, and what it claimed of itself is replaced by what its bytes say.
+fn check_captures(transaction: &Connection, records: &dyn Records) -> anyhow::Result<()> {
+    let mut files = transaction.prepare("SELECT id, name FROM files")?;
+    let files: Vec<(i64, String)> =
+        files.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
+    let mut n_corrected = 0;
+    for (file, name) in &files {
+        n_corrected += check_captures_of(transaction, records, *file, name)?;
+    }
+    n_corrected += set_long_addresses_aside(transaction)?;
+    transaction.execute_batch(VERSIONS_ANEW)?;
+    if n_corrected > 0 {
+        // The lines of the index have the old digests: they are written again from the state.
+        transaction.execute_batch("DELETE FROM runs")?;
+    }
+    Ok(())
+}
+
+/// Gives the number of captures whose digest in the index was wrong.
+fn check_captures_of(
+    transaction: &Connection,
+    records: &dyn Records,
+    file: i64,
+    name: &str,
+) -> anyhow::Result<usize> {
+    let mut n_corrected = 0;
+    let mut wrong = transaction
+        .prepare("SELECT EXISTS (SELECT 1 FROM captures WHERE file = ?1 AND offset = ?2 AND digest <> ?3)")?;
+    let mut correct = transaction.prepare(
+        "UPDATE captures SET digest = ?3, content = ?4, mime = ?5 WHERE file = ?1 AND offset = ?2",
+    )?;
+    let mut aside = transaction
+        .prepare("INSERT OR REPLACE INTO set_aside (file, offset, reason, what) VALUES (?1, ?2, ?3, ?4)")?;
+    records.check(name, &mut |found| {
+        match found {
+            Checked::Capture(row) => {
+                let is_wrong: bool =
+                    wrong.query_row(params![file, row.offset as i64, row.digest], |row| row.get(0))?;
+                n_corrected += usize::from(is_wrong);
+                correct.execute(params![file, row.offset as i64, row.digest, row.content, row.mime])?;
+            }
+            Checked::SetAside(SetAside { offset, reason, what }) => {
+                aside.execute(params![file, offset as i64, reason.name(), what])?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(n_corrected)
+}
+
+/// Captures whose addresses are longer than an index can hold. Their records are set aside by now.
+fn set_long_addresses_aside(transaction: &Connection) -> anyhow::Result<usize> {
+    let mut found = transaction.prepare("SELECT id FROM pages WHERE length(CAST(url AS BLOB)) > ?1")?;
+    let pages: Vec<i64> = found
+        .query_map([perennial_core::foreign::MAX_ADDRESS_BYTES as i64], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for page in &pages {
+        for table in ["versions", "captures", "links", "lessons", "trees", "known", "crawl_pages"] {
+            transaction.execute(&format!("DELETE FROM {table} WHERE page = ?1"), [page])?;
+        }
+        // The row stays, because links may name its number; it is an address without captures.
+        transaction.execute(
+            "UPDATE pages SET n_captures = 0, first_seen = NULL, last_seen = NULL, mime = NULL, status = NULL, kind = NULL
+             WHERE id = ?1",
+            [page],
+        )?;
+    }
+    Ok(pages.len())
+}
+
+/// The versions of all pages from their captures, and what was known of pages by the digests of old.
+const VERSIONS_ANEW: &str = "
+    DELETE FROM versions;
+    INSERT INTO versions (page, digest, content, first_time, last_time, n_captures)
+        SELECT page, digest, coalesce(content, ''), min(time), max(time), count(*)
+        FROM captures WHERE kind < 3 GROUP BY page, digest, coalesce(content, '');
+    UPDATE versions SET origin = o.id FROM (
+            SELECT c.page, c.digest, c.content, c.id, min(c.time) FROM captures c
+            WHERE c.kind IN (0, 2) AND c.content IS NOT NULL AND NOT EXISTS (
+                SELECT 1 FROM set_aside s WHERE s.file = c.file AND s.offset = c.offset AND s.reason = 'digest')
+            GROUP BY c.page, c.digest, c.content) o
+        WHERE versions.page = o.page AND versions.digest = o.digest AND versions.content = o.content;
+    CREATE TEMP TABLE renamed (digest TEXT PRIMARY KEY, content TEXT NOT NULL) WITHOUT ROWID;
+    INSERT OR IGNORE INTO renamed SELECT digest, content FROM versions WHERE origin IS NOT NULL ORDER BY content;
+    UPDATE known SET identity = coalesce((SELECT content FROM renamed WHERE digest = identity), identity),
+        shown_identity = coalesce((SELECT content FROM renamed WHERE digest = shown_identity), shown_identity);
+    UPDATE crawl_pages SET digest = coalesce((SELECT r.content FROM renamed r WHERE r.digest = crawl_pages.digest), digest),
+        identity = coalesce((SELECT content FROM renamed r WHERE r.digest = identity), identity);
+    DROP TABLE temp.renamed;
+    ";

@@ -1,0 +1,262 @@
+//! Text that strangers wrote -> text of bounded length, and text that a terminal only shows.
+//!
+//! Addresses, names, labels and lines of imported files pass through here where they come in, so that nothing behind
+//! this module meets one that is longer than it can handle. Text that is printed passes through [`Shown`], because an
+//! address may hold the commands of a terminal.
+
+use std::borrow::Cow;
+use std::fmt::Write as _;
+use std::io::{self, BufRead, Read, Write};
+
+/// The longest address of a capture. Its line in the index, where each character may take six, stays far below the
+/// longest line that is read.
+pub const MAX_ADDRESS_BYTES: usize = 32 << 10;
+/// The longest media type or digest that is kept; real ones are far shorter.
+pub const MAX_LABEL_BYTES: usize = 255;
+/// The longest file name that is kept, with room for a number and a suffix below the usual limit of 255.
+pub const MAX_NAME_BYTES: usize = 200;
+/// The longest line of an index that is read; the rest of a longer one is passed over.
+pub const MAX_LINE_BYTES: usize = 1 << 20;
+/// How much of a long text is repeated in a message.
+const MAX_QUOTED_BYTES: usize = 200;
+
+/// An address, or why it cannot be one.
+pub fn address(text: &str) -> Result<&str, String> {
+    match text.len() {
+        0 => Err("its address is empty".to_string()),
+        n if n > MAX_ADDRESS_BYTES => {
+            Err(format!("its address has {n} bytes, more than {MAX_ADDRESS_BYTES}: {}", quoted(text)))
+        }
+        _ => Ok(text),
+    }
+}
+
+/// A media type or digest; `None` when it is longer than any real one.
+pub fn label(text: &str) -> Option<&str> {
+    (text.len() <= MAX_LABEL_BYTES).then_some(text)
+}
+
+/// The beginning of a text, for messages.
+pub fn quoted(text: &str) -> Cow<'_, str> {
+    if text.len() <= MAX_QUOTED_BYTES {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("{}...", cut(text, MAX_QUOTED_BYTES)))
+}
+
+/// As much of a text as fits, in whole characters.
+fn cut(text: &str, max_bytes: usize) -> &str {
+    let mut end = text.len().min(max_bytes);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}
+
+/// A name for a file: no separators, nothing that a terminal obeys, no dot first, bounded; its end, which says what the
+/// file is, is kept.
+pub fn file_name(name: &str) -> String {
+    let clean: String = name
+        .chars()
+        .map(|c| if c == '/' || c == '\\' || is_command(c) || c == '\n' || c == '\t' { '_' } else { c })
+        .collect();
+    let clean = clean.trim_start_matches('.');
+    if clean.len() <= MAX_NAME_BYTES {
+        return clean.to_string();
+    }
+    let mut from = clean.len() - MAX_NAME_BYTES;
+    while !clean.is_char_boundary(from) {
+        from += 1;
+    }
+    clean[from..].trim_start_matches('.').to_string()
+}
+
+/// Whether a terminal does something else with a character than to show it: controls of both sets, the marks that turn
+/// the direction of writing, separators of lines. New line and tab are none.
+fn is_command(c: char) -> bool {
+    let turns =
+        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let parts = matches!(c, '\u{2028}' | '\u{2029}');
+    turns || parts || c.is_control() && !matches!(c, '\n' | '\t')
+}
+
+/// A text as a terminal may get it.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    if !text.contains(is_command) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    text.chars().for_each(|c| push_shown(c, Form::Text, &mut out));
+    Cow::Owned(out)
+}
+
+/// How a character that a terminal would obey is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// For people: `\u{1b}`.
+    Text,
+    /// As JSON has it inside a text, where alone such characters can stand: `\u001b`.
+    Json,
+}
+
+fn push_shown(c: char, form: Form, out: &mut String) {
+    // Writing to a text cannot fail.
+    let _ = match (is_command(c), form) {
+        (false, _) => {
+            out.push(c);
+            Ok(())
+        }
+        (true, Form::Text) => write!(out, "\\u{{{:x}}}", u32::from(c)),
+        // All of them are below U+10000, so one escape is enough.
+        (true, Form::Json) => write!(out, "\\u{:04x}", u32::from(c)),
+    };
+}
+
+/// Passes text on to `out` with what a terminal would obey written in letters, wherever the text is cut between calls.
+pub struct Shown<W> {
+    out: W,
+    form: Form,
+    /// The first bytes of a character whose others are still to come.
+    begun: Vec<u8>,
+}
+
+impl<W: Write> Shown<W> {
+    /// Nothing was written yet.
+    pub fn new(out: W, form: Form) -> Shown<W> {
+        Shown { out, form, begun: Vec::new() }
+    }
+
+    fn pass(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let mut text = String::with_capacity(bytes.len());
+        let mut rest = bytes;
+        loop {
+            let (sound, error) = match std::str::from_utf8(rest) {
+                Ok(sound) => (sound, None),
+                Err(error) => {
+                    (std::str::from_utf8(&rest[..error.valid_up_to()]).unwrap_or_default(), Some(error))
+                }
+            };
+            match sound.contains(is_command) {
+                true => sound.chars().for_each(|c| push_shown(c, self.form, &mut text)),
+                false => text.push_str(sound),
+            }
+            let Some(error) = error else { break };
+            rest = &rest[error.valid_up_to()..];
+            let Some(n_bad) = error.error_len() else {
+                self.begun = rest.to_vec();
+                break;
+            };
+            // A lone byte of the second set of controls is one, too, for a terminal that is not set to UTF-8.
+            text.push(char::REPLACEMENT_CHARACTER);
+            rest = &rest[n_bad..];
+        }
+        self.out.write_all(text.as_bytes())
+    }
+}
+
+impl<W: Write> Write for Shown<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.begun.is_empty() {
+            self.pass(bytes)?;
+        } else {
+            let mut whole = std::mem::take(&mut self.begun);
+            whole.extend_from_slice(bytes);
+            self.pass(&whole)?;
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
+    }
+}
+
+/// One line of a file that a stranger wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// Without its end; bytes that are no UTF-8 are replaced.
+    Whole(String),
+    /// The beginning of a line that is longer than [`MAX_LINE_BYTES`].
+    TooLong(String),
+}
+
+/// The lines of any input, none of which is ever held in memory beyond [`MAX_LINE_BYTES`].
+pub fn bounded_lines(mut source: impl BufRead) -> impl Iterator<Item = io::Result<Line>> {
+    std::iter::from_fn(move || next_line(&mut source).transpose())
+}
+
+fn next_line(source: &mut impl BufRead) -> io::Result<Option<Line>> {
+    let mut line = Vec::new();
+    source.by_ref().take(MAX_LINE_BYTES as u64).read_until(b'\n', &mut line)?;
+    if line.is_empty() {
+        return Ok(None);
+    }
+    let is_whole = line.ends_with(b"\n") || line.len() < MAX_LINE_BYTES;
+    if !is_whole {
+        source.skip_until(b'\n')?;
+    }
+    let text = String::from_utf8_lossy(line.trim_ascii_end());
+    Ok(Some(match is_whole {
+        true => Line::Whole(text.into_owned()),
+        false => Line::TooLong(quoted(&text).into_owned()),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::BufReader;
+
+    #[test]
+    fn addresses_and_labels_are_bounded() {
+        assert_eq!(address("http://a.example/"), Ok("http://a.example/"));
+        assert!(address("").is_err());
+        assert!(address(&"a".repeat(MAX_ADDRESS_BYTES)).is_ok());
+        let long = address(&"é".repeat(MAX_ADDRESS_BYTES)).unwrap_err();
+        assert!(long.contains("65536 bytes") && long.len() < 400, "{long}");
+        assert_eq!(label(&"x".repeat(MAX_LABEL_BYTES + 1)), None);
+    }
+
+    #[test]
+    fn names_of_files_are_names() {
+        assert_eq!(file_name("crawl-1.warc.gz"), "crawl-1.warc.gz");
+        assert_eq!(file_name("../a\u{1b}[2J\n.warc"), "_a_[2J_.warc");
+        let long = file_name(&format!("{}.warc.gz", "é".repeat(400)));
+        assert!(long.len() <= MAX_NAME_BYTES && long.ends_with(".warc.gz"));
+    }
+
+    #[test]
+    fn what_a_terminal_obeys_is_spelled() {
+        assert_eq!(shown("plain é text\n"), "plain é text\n");
+        assert_eq!(shown("a\u{1b}[2J\u{9b}\u{202e}b\r"), "a\\u{1b}[2J\\u{9b}\\u{202e}b\\u{d}");
+        let mut json = Shown::new(Vec::new(), Form::Json);
+        json.write_all("\"\u{9b}\u{7f}\"".as_bytes()).unwrap();
+        assert_eq!(serde_json::from_slice::<String>(&json.out).unwrap(), "\u{9b}\u{7f}");
+    }
+
+    proptest! {
+        #[test]
+        fn text_may_be_cut_anywhere(text in any::<String>(), step in 1..5usize) {
+            let mut out = Shown::new(Vec::new(), Form::Text);
+            text.as_bytes().chunks(step).for_each(|part| out.write_all(part).unwrap());
+            prop_assert_eq!(String::from_utf8(out.out).unwrap(), shown(&text));
+        }
+
+        #[test]
+        fn no_bytes_give_a_command(bytes in any::<Vec<u8>>(), step in 1..5usize) {
+            let mut out = Shown::new(Vec::new(), Form::Text);
+            bytes.chunks(step).for_each(|part| out.write_all(part).unwrap());
+            prop_assert!(!String::from_utf8(out.out).unwrap().contains(is_command));
+        }
+    }
+
+    #[test]
+    fn endless_lines_are_passed_over() {
+        let endless = io::repeat(b'a').take(3 << 20);
+        let text = BufReader::new(endless.chain(&b"\nshort\r\nlast"[..]));
+        let lines: Vec<Line> = bounded_lines(text).map(Result::unwrap).collect();
+        assert!(matches!(&lines[0], Line::TooLong(beginning) if beginning.len() < 300));
+        assert_eq!(lines[1..], [Line::Whole("short".into()), Line::Whole("last".into())]);
+    }
+}

@@ -26,6 +26,7 @@ mod layers;
 mod looks;
 mod parts;
 mod patterns;
+mod power;
 mod program;
 mod reading;
 mod rebuild;

@@ -1,0 +1,194 @@
+//! The power goes: whatever a disk kept of a command's unsynced writes, nothing that was committed is lost, nothing is there twice,
+//! and after the next start `verify` is clean.
+//!
+//! The real executable is recorded with strace ([`trace`]). After each of its operations a model of a disk ([`disk`]) tells
+//! what may be left when the power goes right then; each such state is laid out, opened as the next command would, and checked.
+//! The ordinary test takes a sample; `experiments/power-loss` takes all.
+
+mod disk;
+mod scenarios;
+mod trace;
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use perennial::archive::verify::{VerifyReport, verify};
+use perennial::archive::{Archive, ArchiveWriter, is_archive};
+use perennial::store::Filter;
+use perennial_core::chance::Chance;
+
+use self::disk::{Loss, Tree, hash_of, lay_out};
+use self::scenarios::Scenario;
+
+/// Address, time, kind and digest of every capture, and how often it is there.
+type Captures = BTreeMap<(String, i64, u8, String), usize>;
+
+/// Which states of a recording are checked.
+#[derive(Clone, Copy)]
+struct Effort {
+    /// Every so many operations.
+    stride: usize,
+    /// States by lot at each of them.
+    n_drawn: usize,
+    /// Of the states that are checked, every so many sees its command again.
+    redo_stride: usize,
+}
+
+#[test]
+#[cfg_attr(not(feature = "interop"), ignore = "needs strace: run with --features interop")]
+fn whatever_a_disk_keeps_nothing_committed_is_lost() {
+    let effort = Effort { stride: 0, n_drawn: 1, redo_stride: 4 };
+    let n_states: usize = scenarios::all(12).iter().map(|scenario| check_all(scenario, effort)).sum();
+    assert!(n_states >= 300, "only {n_states} states were checked");
+}
+
+#[test]
+#[ignore = "takes minutes: the command is in experiments/power-loss/README.md"]
+fn every_prefix() {
+    let effort = Effort { stride: 1, n_drawn: 2, redo_stride: 5 };
+    let n_states: usize = scenarios::all(60).iter().map(|scenario| check_all(scenario, effort)).sum();
+    println!("{n_states} states in all");
+    assert!(n_states >= 10_000, "only {n_states} states were checked");
+}
+
+/// States of one scenario in the ordinary test.
+const N_SAMPLED: usize = 80;
+
+/// Checks the states of a recording, each once; gives their number.
+fn check_all(scenario: &Scenario, effort: Effort) -> usize {
+    let ops = &scenario.recording.ops;
+    let stride = match effort.stride {
+        0 => (ops.len() * 3 / N_SAMPLED).max(1),
+        stride => stride,
+    };
+    let (seen, failures) = (Mutex::new(HashSet::new()), Mutex::new(Vec::new()));
+    let next = AtomicUsize::new(0);
+    let n_threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    std::thread::scope(|scope| {
+        for _ in 0..n_threads {
+            scope.spawn(|| {
+                let mut disk = scenario.recording.before.clone();
+                let mut n_done = 0;
+                loop {
+                    let cut = next.fetch_add(1, Ordering::Relaxed) * stride;
+                    if cut > ops.len() {
+                        return;
+                    }
+                    (n_done..cut).for_each(|at| disk.apply(at, &ops[at]));
+                    n_done = cut;
+                    for (number, loss) in losses(effort.n_drawn).enumerate() {
+                        let mut chance = Chance::of(&[cut as u64, number as u64]);
+                        let state = disk.after(loss, &mut chance);
+                        let is_new = seen.lock().unwrap().insert(hash_of(&state));
+                        let redo = cut / stride % effort.redo_stride == 0;
+                        if let (true, Err(why)) = (is_new, check(scenario, &state, cut, loss, redo)) {
+                            failures.lock().unwrap().push(format!("{loss:?} {number} at {cut}: {why}"));
+                        }
+                    }
+                }
+            });
+        }
+    });
+    let (n_states, failures) = (seen.into_inner().unwrap().len(), failures.into_inner().unwrap());
+    println!("{}: {} operations, {n_states} states, {} failures", scenario.name, ops.len(), failures.len());
+    let first: Vec<&String> = failures.iter().take(12).collect();
+    assert!(failures.is_empty(), "{}: {} of {n_states} states: {first:#?}", scenario.name, failures.len());
+    n_states
+}
+
+fn losses(n_drawn: usize) -> impl Iterator<Item = Loss> {
+    [Loss::Nothing, Loss::Unsynced, Loss::Names, Loss::Bytes]
+        .into_iter()
+        .chain(std::iter::repeat_n(Loss::Some, n_drawn))
+}
+
+/// A folder in memory where there is one: nobody waits for the real disk.
+fn scratch() -> tempfile::TempDir {
+    let memory = Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
+}
+
+/// Starts from a state as the next command would.
+fn check(scenario: &Scenario, state: &Tree, cut: usize, loss: Loss, redo: bool) -> Result<(), String> {
+    let dir = scratch();
+    lay_out(state, dir.path());
+    let root = dir.path().join("archive");
+    if !is_archive(&root) {
+        let is_done = cut == scenario.recording.ops.len();
+        let is_told = !scenario.before.is_empty() || is_done;
+        return if is_told { Err("the archive is gone".to_string()) } else { Ok(()) };
+    }
+    let words = |error: anyhow::Error| format!("{error:#}");
+    let archive = Archive::open(&root).map_err(words)?;
+    if loss == Loss::Nothing {
+        // Only the process died: the archive is sound as it is.
+        sound(&archive).map_err(|why| format!("before the start: {why}"))?;
+    }
+    ArchiveWriter::open(&archive).map_err(words)?.close().map_err(words)?;
+    sound(&archive)?;
+    let found = captures(&archive);
+    check_captures(scenario, &found, cut)?;
+    if redo {
+        (scenario.again)(&root, found)?;
+        sound(&archive).map_err(|why| format!("done again: {why}"))?;
+    }
+    Ok(())
+}
+
+fn sound(archive: &Archive) -> Result<VerifyReport, String> {
+    let report = archive.snapshot().and_then(|snapshot| verify(&snapshot, &|_| ()));
+    match report {
+        Err(error) => Err(format!("{error:#}")),
+        Ok(report) if report.defects.is_empty() => Ok(report),
+        Ok(report) => Err(format!("{} defects: {:?}", report.defects.len(), report.defects[0])),
+    }
+}
+
+fn captures(archive: &Archive) -> Captures {
+    let mut found = Captures::new();
+    archive
+        .store()
+        .unwrap()
+        .each_capture(&Filter::default(), |capture| {
+            let key = (capture.url, capture.time.as_millis(), capture.kind as u8, capture.digest);
+            *found.entry(key).or_default() += 1;
+            Ok(())
+        })
+        .unwrap();
+    found
+}
+
+/// All that was there before, all that somebody was told of; nothing else than in the end, and nothing twice.
+fn check_captures(scenario: &Scenario, found: &Captures, cut: usize) -> Result<(), String> {
+    if let Some((twice, _)) = found.iter().find(|(_, n)| **n > 1) {
+        return Err(format!("there twice: {twice:?}"));
+    }
+    if let Some(stranger) = found.keys().find(|key| !scenario.after.contains_key(*key)) {
+        return Err(format!("nobody wrote this: {stranger:?}"));
+    }
+    let is_done = cut == scenario.recording.ops.len();
+    let owed = if is_done { &scenario.after } else { &scenario.before };
+    if let Some(lost) = owed.keys().find(|key| !found.contains_key(*key)) {
+        return Err(format!("lost: {lost:?}"));
+    }
+    let mut news: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for (url, _, _, digest) in found.keys().filter(|key| !scenario.before.contains_key(*key)) {
+        *news.entry((url, digest)).or_default() += 1;
+    }
+    for (url, digest) in scenario.told_before(cut) {
+        match news.get_mut(&(url, digest)) {
+            Some(n) if *n > 0 => *n -= 1,
+            _ => return Err(format!("lost although crawl.log had it: {url} {digest}")),
+        }
+    }
+    Ok(())
+}
+
+/// The folder that a recording is made in, without links in its path.
+fn real_folder() -> (tempfile::TempDir, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().canonicalize().unwrap();
+    (dir, root)
+}

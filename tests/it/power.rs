@@ -39,16 +39,14 @@ struct Effort {
 #[test]
 #[cfg_attr(not(feature = "interop"), ignore = "needs strace: run with --features interop")]
 fn whatever_a_disk_keeps_nothing_committed_is_lost() {
-    let effort = Effort { stride: 0, n_drawn: 1, redo_stride: 4 };
-    let n_states: usize = scenarios::all(12).iter().map(|scenario| check_all(scenario, effort)).sum();
+    let n_states = check_all(&scenarios::all(12), Effort { stride: 0, n_drawn: 1, redo_stride: 4 });
     assert!(n_states >= 300, "only {n_states} states were checked");
 }
 
 #[test]
 #[ignore = "takes minutes: the command is in experiments/power-loss/README.md"]
 fn every_prefix() {
-    let effort = Effort { stride: 1, n_drawn: 2, redo_stride: 5 };
-    let n_states: usize = scenarios::all(60).iter().map(|scenario| check_all(scenario, effort)).sum();
+    let n_states = check_all(&scenarios::all(60), Effort { stride: 1, n_drawn: 2, redo_stride: 5 });
     println!("{n_states} states in all");
     assert!(n_states >= 10_000, "only {n_states} states were checked");
 }
@@ -56,8 +54,28 @@ fn every_prefix() {
 /// States of one scenario in the ordinary test.
 const N_SAMPLED: usize = 80;
 
-/// Checks the states of a recording, each once; gives their number.
-fn check_all(scenario: &Scenario, effort: Effort) -> usize {
+/// Checks the states of all recordings; gives their number.
+fn check_all(scenarios: &[Scenario], effort: Effort) -> usize {
+    let (mut n_states, mut n_failures) = (0, 0);
+    // One example of each kind of failure: those alike but for numbers.
+    let mut examples: BTreeMap<String, (usize, String)> = BTreeMap::new();
+    for scenario in scenarios {
+        let (n, failures) = check_recording(scenario, effort);
+        println!("{}: {} operations, {n} states", scenario.name, scenario.recording.ops.len());
+        n_states += n;
+        n_failures += failures.len();
+        for failure in failures {
+            let kind = failure.replace(|c: char| c.is_ascii_digit(), "");
+            examples.entry(kind).or_insert((0, format!("{}: {failure}", scenario.name))).0 += 1;
+        }
+    }
+    let examples: Vec<_> = examples.into_values().take(20).collect();
+    assert!(examples.is_empty(), "{n_failures} of {n_states} states fail: {examples:#?}");
+    n_states
+}
+
+/// Checks the states of a recording, each once; gives their number and what is wrong.
+fn check_recording(scenario: &Scenario, effort: Effort) -> (usize, Vec<String>) {
     let ops = &scenario.recording.ops;
     let stride = match effort.stride {
         0 => (ops.len() * 3 / N_SAMPLED).max(1),
@@ -91,11 +109,7 @@ fn check_all(scenario: &Scenario, effort: Effort) -> usize {
             });
         }
     });
-    let (n_states, failures) = (seen.into_inner().unwrap().len(), failures.into_inner().unwrap());
-    println!("{}: {} operations, {n_states} states, {} failures", scenario.name, ops.len(), failures.len());
-    let first: Vec<&String> = failures.iter().take(12).collect();
-    assert!(failures.is_empty(), "{}: {} of {n_states} states: {first:#?}", scenario.name, failures.len());
-    n_states
+    (seen.into_inner().unwrap().len(), failures.into_inner().unwrap())
 }
 
 fn losses(n_drawn: usize) -> impl Iterator<Item = Loss> {

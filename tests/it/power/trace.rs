@@ -105,9 +105,8 @@ impl Parser<'_> {
 
     fn call(&mut self, text: &str, n_before: usize) {
         let Some((name, rest)) = text.split_once('(') else { return };
-        let Some((args, returned)) = rest.rsplit_once(") = ").or_else(|| rest.rsplit_once(")  = ")) else {
-            return;
-        };
+        let Some((args, returned)) = rest.rsplit_once(" = ") else { return };
+        let Some(args) = args.trim_end().strip_suffix(')') else { return };
         let end = returned.find(['<', ' ']).unwrap_or(returned.len());
         let Ok(returned @ 0..) = returned[..end].parse::<i64>() else { return };
         let args: Vec<&str> = args.split(", ").collect();

@@ -1,13 +1,14 @@
 //! `perennial verify`: an archive -> every defect in it; with `--repair` put right what can be.
 
 use super::{Context, Exit};
-use crate::archive::verify::{VerifyReport, rebuild, repair, verify};
+use crate::archive::verify::{Unfinished, VerifyReport, rebuild, repair, verify};
 use crate::archive::{Archive, ArchiveWriter, Repair, now};
 use crate::crawl::make_frontier;
 
 const AFTER_HELP: &str = "\
 Checks every record's digests and structure, the state against the records, and the index against the
-state. Exit code 4 when there are defects. Works while a crawl is writing.
+state. Exit code 4 when there are defects. Works while a crawl is writing. What a killed command left to be
+completed by the next one that writes is told, and is no defect.
 
 Examples:
   perennial verify
@@ -57,6 +58,10 @@ fn rebuild_all(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Re
 fn print(report: &VerifyReport, out: &mut dyn std::io::Write) -> std::io::Result<()> {
     for repair in &report.repairs {
         writeln!(out, "{repair}")?;
+    }
+    for unfinished in &report.unfinished {
+        let Unfinished { file, what } = unfinished;
+        writeln!(out, "{file}: {what}; no defect: a command is at work, or the next that writes goes on with it")?;
     }
     for defect in &report.defects {
         let place = defect.offset.map(|offset| format!(" at {offset}")).unwrap_or_default();

@@ -19,40 +19,36 @@ use perennial::archive::{Archive, ArchiveWriter, is_archive};
 use perennial::store::Filter;
 use perennial_core::chance::Chance;
 
-use self::disk::{Loss, Tree, hash_of, lay_out};
+use self::disk::{Loss, Op, Tree, hash_of, lay_out};
 use self::scenarios::Scenario;
 
 /// Address, time, kind and digest of every capture, and how often it is there.
 type Captures = BTreeMap<(String, i64, u8, String), usize>;
 
-/// Which states of a recording are checked.
+/// Which states of a recording are checked: two for each operation, or about so many in all.
 #[derive(Clone, Copy)]
-struct Effort {
-    /// Every so many operations.
-    stride: usize,
-    /// States by lot at each of them.
-    n_drawn: usize,
-    /// Of the states that are checked, every so many sees its command again.
-    redo_stride: usize,
+enum Effort {
+    Every,
+    Sample(usize),
 }
+
+/// Of the prefixes that are checked, every so many sees its command again.
+const REDO_STRIDE: usize = 5;
 
 #[test]
 #[cfg_attr(not(feature = "interop"), ignore = "needs strace: run with --features interop")]
 fn whatever_a_disk_keeps_nothing_committed_is_lost() {
-    let n_states = check_all(&scenarios::all(12), Effort { stride: 0, n_drawn: 1, redo_stride: 4 });
+    let n_states = check_all(&scenarios::all(12), Effort::Sample(80));
     assert!(n_states >= 300, "only {n_states} states were checked");
 }
 
 #[test]
 #[ignore = "takes minutes: the command is in experiments/power-loss/README.md"]
 fn every_prefix() {
-    let n_states = check_all(&scenarios::all(60), Effort { stride: 1, n_drawn: 2, redo_stride: 5 });
+    let n_states = check_all(&scenarios::all(36), Effort::Every);
     println!("{n_states} states in all");
     assert!(n_states >= 10_000, "only {n_states} states were checked");
 }
-
-/// States of one scenario in the ordinary test.
-const N_SAMPLED: usize = 80;
 
 /// Checks the states of all recordings; gives their number.
 fn check_all(scenarios: &[Scenario], effort: Effort) -> usize {
@@ -77,45 +73,58 @@ fn check_all(scenarios: &[Scenario], effort: Effort) -> usize {
 /// Checks the states of a recording, each once; gives their number and what is wrong.
 fn check_recording(scenario: &Scenario, effort: Effort) -> (usize, Vec<String>) {
     let ops = &scenario.recording.ops;
-    let stride = match effort.stride {
-        0 => (ops.len() * 3 / N_SAMPLED).max(1),
-        stride => stride,
-    };
+    let cuts = cuts(ops, effort);
     let (seen, failures) = (Mutex::new(HashSet::new()), Mutex::new(Vec::new()));
     let next = AtomicUsize::new(0);
-    let n_threads = std::thread::available_parallelism().map_or(1, |n| n.get());
-    std::thread::scope(|scope| {
-        for _ in 0..n_threads {
-            scope.spawn(|| {
-                let mut disk = scenario.recording.before.clone();
-                let mut n_done = 0;
-                loop {
-                    let cut = next.fetch_add(1, Ordering::Relaxed) * stride;
-                    if cut > ops.len() {
-                        return;
-                    }
-                    (n_done..cut).for_each(|at| disk.apply(at, &ops[at]));
-                    n_done = cut;
-                    for (number, loss) in losses(effort.n_drawn).enumerate() {
-                        let mut chance = Chance::of(&[cut as u64, number as u64]);
-                        let state = disk.after(loss, &mut chance);
-                        let is_new = seen.lock().unwrap().insert(hash_of(&state));
-                        let redo = cut / stride % effort.redo_stride == 0;
-                        if let (true, Err(why)) = (is_new, check(scenario, &state, cut, loss, redo)) {
-                            failures.lock().unwrap().push(format!("{loss:?} {number} at {cut}: {why}"));
-                        }
-                    }
+    let check_next = || {
+        let mut disk = scenario.recording.before.clone();
+        let mut n_done = 0;
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(&cut) = cuts.get(at) else { return };
+            (n_done..cut).for_each(|at| disk.apply(at, &ops[at]));
+            n_done = cut;
+            for (number, loss) in losses(at, cut == ops.len()).into_iter().enumerate() {
+                let state = disk.after(loss, &mut Chance::of(&[cut as u64, number as u64]));
+                // The same state is another case when more is owed.
+                let owed = (cut == ops.len(), scenario.told_before(cut).count());
+                if !seen.lock().unwrap().insert((hash_of(&state), owed)) {
+                    continue;
                 }
-            });
+                if let Err(why) = check(scenario, &state, cut, loss, at.is_multiple_of(REDO_STRIDE)) {
+                    failures.lock().unwrap().push(format!("{loss:?} at {cut}: {why}"));
+                }
+            }
         }
-    });
+    };
+    let n_threads = std::thread::available_parallelism().map_or(1, |n| n.get());
+    std::thread::scope(|scope| (0..n_threads).for_each(|_| drop(scope.spawn(check_next))));
     (seen.into_inner().unwrap().len(), failures.into_inner().unwrap())
 }
 
-fn losses(n_drawn: usize) -> impl Iterator<Item = Loss> {
-    [Loss::Nothing, Loss::Unsynced, Loss::Names, Loss::Bytes]
-        .into_iter()
-        .chain(std::iter::repeat_n(Loss::Some, n_drawn))
+/// After how many operations the power goes; the last is the command's end, after which everything is owed.
+fn cuts(ops: &[Op], effort: Effort) -> Vec<usize> {
+    let n_cuts = match effort {
+        Effort::Every => return (0..=ops.len()).collect(),
+        Effort::Sample(n_states) => n_states / 2,
+    };
+    // Most operations are writes of the state; half of the sample is taken where names change and syncs end.
+    let turns: Vec<usize> =
+        (1..ops.len()).filter(|at| !matches!(ops[at - 1], Op::Data(..))).collect();
+    let some_of = |from: &[usize]| -> Vec<usize> {
+        let stride = (from.len() * 2 / n_cuts).max(1);
+        from.iter().copied().step_by(stride).collect()
+    };
+    let mut cuts = [some_of(&turns), some_of(&(0..ops.len()).collect::<Vec<_>>()), vec![ops.len()]].concat();
+    cuts.sort_unstable();
+    cuts.dedup();
+    cuts
+}
+
+/// Two for each prefix, all for the last one.
+fn losses(at: usize, is_last: bool) -> Vec<Loss> {
+    const BY_TURNS: [Loss; 4] = [Loss::Nothing, Loss::Unsynced, Loss::Names, Loss::Bytes];
+    if is_last { [&BY_TURNS[..], &[Loss::Some; 4]].concat() } else { vec![BY_TURNS[at % 4], Loss::Some] }
 }
 
 /// A folder in memory where there is one: nobody waits for the real disk.

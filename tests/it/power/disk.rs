@@ -171,6 +171,14 @@ impl Disk {
         self.files.iter().map(|file| file.synced.len() as u64).collect()
     }
 
+    /// A file's end from here on is not safe yet.
+    pub(crate) fn unsync(&mut self, path: &Path, from: u64) {
+        let Some(Node::File(FileId(file))) = self.names.get(path) else { panic!("no file {}", path.display()) };
+        let file = &mut self.files[*file];
+        let end = file.synced.split_off(from as usize);
+        file.pending.push((0, Change::Write(from, end)));
+    }
+
     /// Does the operation with this number.
     pub(crate) fn apply(&mut self, at: usize, op: &Op) {
         match op {

@@ -22,6 +22,7 @@ mod formats;
 mod index;
 mod interop;
 mod keep;
+mod killed;
 mod layers;
 mod looks;
 mod parts;

@@ -92,6 +92,11 @@ impl Parser<'_> {
         let Some((thread, call)) = line.split_once(' ') else { return };
         let call = call.trim_start();
         if let Some(text) = call.strip_suffix(" <unfinished ...>") {
+            if let Some(handle) = text.strip_prefix("close(") {
+                // Its number may be another thread's before this one hears that it is free.
+                self.handles.remove(&number(handle));
+                return;
+            }
             self.begun.insert(thread.to_string(), (text.to_string(), self.ops.len()));
         } else if let Some(resumed) = call.strip_prefix("<... ") {
             let (_, rest) = resumed.split_once(" resumed>").unwrap();

@@ -35,6 +35,7 @@ mod render;
 mod settings;
 mod simulate;
 mod sources;
+mod unfinished;
 mod web;
 
 #[test]

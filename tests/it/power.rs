@@ -19,7 +19,7 @@ use perennial::archive::{Archive, ArchiveWriter, is_archive};
 use perennial::store::Filter;
 use perennial_core::chance::Chance;
 
-use self::disk::{Loss, Op, Tree, hash_of, lay_out};
+use self::disk::{Loss, Op, Tree, digest_of, lay_out};
 use self::scenarios::Scenario;
 
 /// Address, time, kind and digest of every capture, and how often it is there.
@@ -56,8 +56,9 @@ fn check_all(scenarios: &[Scenario], effort: Effort) -> usize {
     // One example of each kind of failure: those alike but for numbers.
     let mut examples: BTreeMap<String, (usize, String)> = BTreeMap::new();
     for scenario in scenarios {
+        println!("{}: {} operations", scenario.name, scenario.recording.ops.len());
         let (n, failures) = check_recording(scenario, effort);
-        println!("{}: {} operations, {n} states", scenario.name, scenario.recording.ops.len());
+        println!("{}: {n} states, {} fail", scenario.name, failures.len());
         n_states += n;
         n_failures += failures.len();
         for failure in failures {
@@ -88,10 +89,11 @@ fn check_recording(scenario: &Scenario, effort: Effort) -> (usize, Vec<String>) 
                 let state = disk.after(loss, &mut Chance::of(&[cut as u64, number as u64]));
                 // The same state is another case when more is owed.
                 let owed = (cut == ops.len(), scenario.told_before(cut).count());
-                if !seen.lock().unwrap().insert((hash_of(&state), owed)) {
+                if !seen.lock().unwrap().insert((digest_of(&state), owed)) {
                     continue;
                 }
                 if let Err(why) = check(scenario, &state, cut, loss, at.is_multiple_of(REDO_STRIDE)) {
+                    println!("{}: {loss:?} at {cut}: {why}", scenario.name);
                     failures.lock().unwrap().push(format!("{loss:?} at {cut}: {why}"));
                 }
             }

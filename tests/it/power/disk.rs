@@ -5,13 +5,12 @@
 //! their order, and one file's may be kept where another's are lost. A rename happens or does not. Two things a disk does not do:
 //! a name that depends on one that was lost is lost too, and behind a change of length that was lost nothing of the file is kept.
 
-use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs;
-use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 use perennial_core::chance::Chance;
+use sha1::{Digest, Sha1};
 
 use super::trace::is_passing;
 
@@ -300,11 +299,15 @@ impl File {
     }
 }
 
-/// A number that two different contents do not share.
-pub(crate) fn hash_of(tree: &Tree) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    tree.hash(&mut hasher);
-    hasher.finish()
+/// A digest that two different contents do not share.
+pub(crate) fn digest_of(tree: &Tree) -> [u8; 20] {
+    let mut hasher = Sha1::new();
+    for (path, content) in tree {
+        hasher.update(path.as_os_str().as_encoded_bytes());
+        hasher.update(content.as_ref().map_or(u64::MAX, |bytes| bytes.len() as u64).to_le_bytes());
+        hasher.update(content.as_deref().unwrap_or_default());
+    }
+    hasher.finalize().into()
 }
 
 /// Puts a content on the real disk.

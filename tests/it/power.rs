@@ -32,9 +32,6 @@ enum Effort {
     Sample(usize),
 }
 
-/// Of the prefixes that are checked, every so many sees its command again.
-const REDO_STRIDE: usize = 5;
-
 #[test]
 #[cfg_attr(not(feature = "interop"), ignore = "needs strace: run with --features interop")]
 fn whatever_a_disk_keeps_nothing_committed_is_lost() {
@@ -92,7 +89,8 @@ fn check_recording(scenario: &Scenario, effort: Effort) -> (usize, Vec<String>) 
                 if !seen.lock().unwrap().insert((digest_of(&state), owed)) {
                     continue;
                 }
-                if let Err(why) = check(scenario, &state, cut, loss, at.is_multiple_of(REDO_STRIDE)) {
+                let redo = at.is_multiple_of(scenario.redo_stride);
+                if let Err(why) = check(scenario, &state, cut, loss, redo) {
                     println!("{}: {loss:?} at {cut}: {why}", scenario.name);
                     failures.lock().unwrap().push(format!("{loss:?} at {cut}: {why}"));
                 }

@@ -129,6 +129,7 @@ pub(crate) enum Loss {
 #[derive(Clone, Default)]
 struct File {
     synced: Vec<u8>,
+    /// Each with how many operations there were with it: 0 for what was there before all of them.
     pending: Vec<(usize, Change)>,
 }
 
@@ -181,24 +182,24 @@ impl Disk {
     /// Does the operation with this number.
     pub(crate) fn apply(&mut self, at: usize, op: &Op) {
         match op {
-            Op::Data(file, change) => self.file(*file).pending.push((at, change.clone())),
+            Op::Data(file, change) => self.file(*file).pending.push((at + 1, change.clone())),
             Op::Name(name) => {
                 if let NameOp::Put(_, Node::File(file)) = name {
                     self.file(*file);
                 }
-                self.pending.push((at, name.clone()));
+                self.pending.push((at + 1, name.clone()));
             }
             Op::SyncFile(file, n_before) => {
                 let file = self.file(*file);
-                let n_held = file.pending.partition_point(|(at, _)| at < n_before);
+                let n_held = file.pending.partition_point(|(n, _)| n <= n_before);
                 for (_, change) in file.pending.drain(..n_held) {
                     change.apply(&mut file.synced);
                 }
             }
             Op::SyncDir(dir, n_before) => {
                 let (names, pending) = (&mut self.names, &mut self.pending);
-                pending.retain(|(at, op)| {
-                    let is_held = at < n_before && op.paths().iter().any(|path| path.parent() == Some(dir));
+                pending.retain(|(n, op)| {
+                    let is_held = n <= n_before && op.paths().iter().any(|path| path.parent() == Some(dir));
                     if is_held {
                         op.apply(names);
                     }

@@ -1,8 +1,10 @@
 //! What is recorded: an archive is made, crawled, crawled again, imported into, opened after a kill, rebuilt.
 
+use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 
 use perennial::archive::import::import;
 use perennial::archive::verify::rebuild;
@@ -29,6 +31,8 @@ pub(crate) struct Scenario {
     /// Address and digest of what crawl.log told, and the operation that wrote it there.
     told: Vec<(usize, String, String)>,
     pub(crate) again: Again,
+    /// Of the prefixes that are checked, every so many sees the command again.
+    pub(crate) redo_stride: usize,
 }
 
 impl Scenario {
@@ -40,7 +44,7 @@ impl Scenario {
         command.arg("--archive").arg(&archive).args(args);
         let recording = record(root, &command);
         let told = told_in(&recording);
-        Scenario { name, before, after: found(&archive), told, recording, again }
+        Scenario { name, before, after: found(&archive), told, recording, again, redo_stride: 5 }
     }
 
     pub(crate) fn told_before(&self, cut: usize) -> impl Iterator<Item = (&str, &str)> {
@@ -104,17 +108,16 @@ fn site(asked: &Asked, n_pages: usize) -> Reply {
 fn crawls(n_pages: usize, sources: &Sources) -> Vec<Scenario> {
     let (_dir, root) = real_folder();
     let archive = root.join("archive");
-    let web = Web::serve(move |asked| site(asked, n_pages));
+    let web = Arc::new(Web::serve(move |asked| site(asked, n_pages)));
     perennial(&archive, ["init"]).ok();
     perennial(&archive, ["add", &web.url("/p0"), "--allow-private"]).ok();
     // Small files, so that the change from one to the next is seen often.
     set(&archive, "max_file_bytes", 60_000);
-    let crawl = ["crawl", "--once", "--delay", "0", "--connections", "2", "--no-analysis"];
-    let first = Scenario::record("crawl", &root, &crawl, nothing_again());
+    let first = recorded_crawl("crawl", &root, &web, n_pages);
     // Records have whole seconds: what is fetched again within one would be the same capture.
     std::thread::sleep(std::time::Duration::from_millis(1100));
     set(&archive, "compression", "zstd");
-    let second = Scenario::record("crawl again", &root, &crawl, nothing_again());
+    let second = recorded_crawl("crawl again", &root, &web, n_pages);
     let mut args = vec!["import", "--no-analysis"];
     args.extend(sources.paths.iter().map(|path| path.to_str().unwrap()));
     let third = Scenario::record("import", &root, &args, sources.import_again());
@@ -127,6 +130,26 @@ fn crawls(n_pages: usize, sources: &Sources) -> Vec<Scenario> {
     vec![first, second, third, fourth]
 }
 
+/// A pass over all pages; done again, it goes on until it has them all.
+fn recorded_crawl(name: &'static str, root: &Path, web: &Arc<Web>, n_pages: usize) -> Scenario {
+    const CRAWL: [&str; 7] = ["crawl", "--once", "--delay", "0", "--connections", "2", "--no-analysis"];
+    let web = web.clone();
+    let again: Again = Box::new(move |root, _| {
+        let ran = perennial(root, CRAWL);
+        if ran.code != 0 {
+            return Err(format!("crawled again: {}", ran.stderr));
+        }
+        let found = captures(&Archive::open(root).unwrap());
+        let urls: BTreeSet<&str> = found.keys().map(|key| key.0.as_str()).collect();
+        match (0..n_pages).map(|n| web.url(&format!("/p{n}"))).find(|url| !urls.contains(url.as_str())) {
+            Some(url) => Err(format!("crawled again, {url} is not there")),
+            None => Ok(()),
+        }
+    });
+    // A process for each, and each fetches a whole web.
+    Scenario { redo_stride: 20, ..Scenario::record(name, root, &CRAWL, again) }
+}
+
 fn set(archive: &Path, key: &str, value: impl Into<toml_edit::Value>) {
     perennial::settings::edit(&archive.join("perennial.toml"), |document| {
         document["warc"][key] = toml_edit::value(value);
@@ -137,7 +160,7 @@ fn set(archive: &Path, key: &str, value: impl Into<toml_edit::Value>) {
 
 /// Files of other tools, kept as long as they may be imported again.
 struct Sources {
-    _dir: std::sync::Arc<tempfile::TempDir>,
+    dir: Arc<tempfile::TempDir>,
     paths: Vec<PathBuf>,
 }
 
@@ -159,12 +182,12 @@ impl Sources {
             std::fs::write(&path, bytes).unwrap();
             path
         });
-        Sources { _dir: std::sync::Arc::new(dir), paths: paths.into() }
+        Sources { dir: Arc::new(dir), paths: paths.into() }
     }
 
     /// Imported once more, all captures are there.
     fn import_again(&self) -> Again {
-        let (dir, paths) = (self._dir.clone(), self.paths.clone());
+        let (dir, paths) = (self.dir.clone(), self.paths.clone());
         Box::new(move |root, before| {
             let _kept = &dir;
             let archive = Archive::open(root).unwrap();

@@ -213,8 +213,12 @@ fn with_rows(
             source_digest: None,
         })
     };
-    let files = on_disk.into_iter().filter(|file| is_known(file) || !file.is_open);
-    Ok(files.map(|file| (row_of(&file), file)).map(|(row, file)| (file, row)).collect())
+    let mut files: Vec<(FileOnDisk, FileRow)> = Vec::with_capacity(on_disk.len());
+    for file in on_disk.into_iter().filter(|file| is_known(file) || !file.is_open) {
+        let row = row_of(&file);
+        files.push((file, row));
+    }
+    Ok(files)
 }
 
 /// Files that the state names and the disk lacks. A writer may have removed them since the state was read, so it is asked

@@ -1,4 +1,4 @@
-//! Bytes -> a file that is whole on disk, or not there at all.
+//! Bytes and folders -> what is whole on disk, or not there at all, also when the power goes.
 
 use std::fs;
 use std::io;
@@ -18,4 +18,18 @@ pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
 pub fn sync_dir(dir: &Path) -> io::Result<()> {
     let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
     fs::File::open(dir)?.sync_all()
+}
+
+/// Makes a folder and those above it, and makes their names durable.
+pub fn make_dir(dir: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = dir.ancestors().take_while(|dir| !is_dir(dir)).collect();
+    fs::create_dir_all(dir)?;
+    for made in missing {
+        sync_dir(made.parent().unwrap_or(Path::new(".")))?;
+    }
+    Ok(())
+}
+
+fn is_dir(dir: &Path) -> bool {
+    dir.as_os_str().is_empty() || dir.is_dir()
 }

@@ -120,6 +120,18 @@ pub(super) fn adopt(store: &mut Store, dir: &Path, run: &Run, merged: &[Run]) ->
     Ok(())
 }
 
+/// Takes runs out of the state whose files are not those that were written, with all behind them: their captures are in the
+/// tail again. Gives the first. A reader answers from the state meanwhile.
+pub(super) fn forget_lost_runs(store: &mut Store, dir: &Path) -> anyhow::Result<Option<Run>> {
+    for run in store.runs()? {
+        if open_run(dir, &run)?.is_none() {
+            store.forget_runs_from(&run)?;
+            return Ok(Some(run));
+        }
+    }
+    Ok(None)
+}
+
 /// Removes files of the index's own naming that the state does not know: left by a crash.
 pub(super) fn sweep(store: &Store, dir: &Path) -> anyhow::Result<()> {
     let runs = store.runs()?;

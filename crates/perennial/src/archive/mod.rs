@@ -12,6 +12,7 @@ pub mod index;
 mod indexer;
 pub mod links;
 pub mod lock;
+mod mend;
 mod read;
 mod recover;
 mod scan;
@@ -30,7 +31,6 @@ pub use snapshot::{SharedSnapshot, Snapshot};
 pub(crate) use writer::LEFT_OUT_BASE;
 pub use writer::{Appended, ArchiveWriter, DELTA_MIME, LeftOut};
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -39,7 +39,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, bail};
 use perennial_core::time::Timestamp;
 
-pub(crate) use crate::disk::{sync_dir, write_whole};
+pub(crate) use crate::disk::{make_dir, sync_dir, write_whole};
 use crate::settings::{Settings, TEMPLATE};
 use crate::store::Store;
 
@@ -65,8 +65,8 @@ impl Archive {
             bail!("{} is an archive already: nothing was changed", root.display());
         }
         let context = || format!("cannot make an archive in {}", root.display());
-        fs::create_dir_all(root.join("warc")).with_context(context)?;
-        fs::create_dir_all(root.join("index")).with_context(context)?;
+        make_dir(&root.join("warc")).with_context(context)?;
+        make_dir(&root.join("index")).with_context(context)?;
         Store::open_write(&root.join("state.db")).with_context(context)?;
         // The settings come last: only with them is the folder an archive.
         write_whole(&root.join(SETTINGS_FILE), TEMPLATE.as_bytes()).with_context(context)?;

@@ -5,15 +5,15 @@
 //! state can be ahead; then it is made anew from the files.
 
 use std::fmt;
-use std::fs::{self, OpenOptions};
-use std::io::{self, Seek, SeekFrom};
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, bail};
 use serde::Serialize;
 
+use super::mend::mend;
 use super::scan::{Found, scan};
-use super::{Archive, files, index, sync_dir};
+use super::{Archive, files, index, make_dir, sync_dir};
 use crate::store::{CaptureRow, FileRow, FileState, SetAside, Store, remove_state};
 
 /// Rows that are committed together.
@@ -57,6 +57,11 @@ pub enum Repair {
         /// Why.
         why: String,
     },
+    /// A file of the index was not as it had been written: the index is made anew from there on.
+    ForgotRuns {
+        /// The file in `index/`.
+        file: String,
+    },
     /// The state knew more than the files hold: it was made anew from them.
     MadeStateAnew {
         /// Why.
@@ -81,6 +86,9 @@ impl fmt::Display for Repair {
             Repair::Unread { file, why } => {
                 write!(f, "cannot read {file} to its end, going on without the rest of it: {why}")
             }
+            Repair::ForgotRuns { file } => {
+                write!(f, "repaired: {file} was not as it had been written, the index is made anew from there on")
+            }
             Repair::MadeStateAnew { why } => write!(f, "repaired: state and index made anew, because {why}"),
         }
     }
@@ -88,7 +96,10 @@ impl fmt::Display for Repair {
 
 /// Brings state and files together; the caller holds the write lock.
 pub(crate) fn recover(archive: &Archive) -> anyhow::Result<(Store, Vec<Repair>)> {
+    make_dir(&archive.warc_dir())?;
+    make_dir(&archive.index_dir())?;
     sweep_copies(&archive.warc_dir())?;
+    sweep_state_beside(archive)?;
     let was_unchecked = Store::is_unchecked(&archive.state_path())?;
     let mut store = Store::open_write_with(&archive.state_path(), archive)?;
     let mut repairs = Vec::new();
@@ -108,6 +119,9 @@ pub(crate) fn recover(archive: &Archive) -> anyhow::Result<(Store, Vec<Repair>)>
         }
         None => catch_up(archive, &mut store, &mut repairs, &|_| {})?,
     }
+    if let Some(run) = index::forget_lost_runs(&mut store, &archive.index_dir())? {
+        repairs.push(Repair::ForgotRuns { file: run.name });
+    }
     index::sweep(&store, &archive.index_dir())?;
     Ok((store, repairs))
 }
@@ -119,22 +133,29 @@ pub(crate) fn make_state_anew(
     repairs: &mut Vec<Repair>,
     progress: &dyn Fn(u64),
 ) -> anyhow::Result<Store> {
-    let beside = archive.state_path().with_added_extension("new");
-    let sweep = || remove_state(&beside).with_context(|| format!("cannot remove {}", beside.display()));
-    sweep()?;
-    fs::create_dir_all(archive.index_dir())?;
-    let mut fresh = Store::open_write(&beside)?;
+    sweep_state_beside(archive)?;
+    make_dir(&archive.index_dir())?;
+    let mut fresh = Store::open_write(&state_beside(archive))?;
     catch_up(archive, &mut fresh, repairs, progress)?;
     index::flush_tail(&mut fresh, &archive.index_dir())?;
     let store = fresh.take_place_of(&archive.state_path())?;
     drop(fresh);
-    sweep()?;
+    sweep_state_beside(archive)?;
     index::sweep(&store, &archive.index_dir())?;
     Ok(store)
 }
 
+/// Where a state is made that is to take the place of the present one; worthless after a crash.
+fn state_beside(archive: &Archive) -> PathBuf {
+    archive.state_path().with_added_extension("new")
+}
+
+fn sweep_state_beside(archive: &Archive) -> anyhow::Result<()> {
+    let beside = state_beside(archive);
+    remove_state(&beside).with_context(|| format!("cannot remove {}", beside.display()))
+}
+
 fn sweep_copies(dir: &Path) -> anyhow::Result<()> {
-    fs::create_dir_all(dir)?;
     for entry in fs::read_dir(dir)? {
         let entry = entry?;
         if entry.file_name().to_string_lossy().ends_with(files::COPYING_SUFFIX) {
@@ -191,6 +212,7 @@ pub(crate) fn catch_up(
             && !on_disk.is_open
         {
             // A crash between the file's final name and the state's note of it.
+            sync_dir(&archive.warc_dir())?;
             store.commit(&FileRow { state: FileState::Closed, ..row.clone() }, &[])?;
         }
     }
@@ -218,30 +240,25 @@ fn catch_up_file(
         committed_bytes: from,
         source_digest: row.and_then(|row| row.source_digest.clone()),
     };
+    if on_disk.is_open {
+        let path = files::locate(&archive.warc_dir(), &on_disk.name);
+        repairs.extend(mend(&path, &on_disk.name, from)?);
+    }
     let file = files::open(&archive.warc_dir(), &on_disk.name)?;
+    // What a killed process wrote, or whoever put the file here, may not be on disk yet: the state must not be ahead of it.
+    file.sync_all()?;
+    sync_dir(&archive.warc_dir())?;
+    let end = file.metadata()?.len();
     let mut taken = TakeIn::new(store, base);
-    let mut torn_at = None;
-    let scanned = scan(file, from, progress, &mut |found| {
+    scan(file, from, progress, &mut |found| {
         match (found.aside(), found) {
             (_, Found::Capture(row)) => taken.push(row)?,
-            (_, Found::Damage(damage)) if damage.offset + damage.length >= on_disk.bytes => {
-                torn_at = Some(damage.offset);
-            }
             (Some(aside), _) => taken.set_aside(aside),
-            // Damage inside a file is for `verify` to name; every sound record around it is taken in.
+            // Damage in a file that is complete is for `verify` to name; every sound record around it is taken in.
             (None, _) => {}
         }
         Ok(())
     })?;
-    let mut end = on_disk.bytes;
-    if on_disk.is_open
-        && let Some(offset) = torn_at
-    {
-        let path = files::locate(&archive.warc_dir(), &on_disk.name);
-        repairs.push(cut_torn(&path, &on_disk.name, offset)?);
-        end = offset;
-    }
-    debug_assert!(scanned.sound_end <= end);
     let n_captures = taken.finish(end)?;
     if n_captures > 0 {
         repairs.push(Repair::TookIn { file: on_disk.name.clone(), n_captures });
@@ -290,21 +307,4 @@ impl<'s> TakeIn<'s> {
         self.flush()?;
         Ok(self.n_captures)
     }
-}
-
-/// Moves everything from `offset` on into a side file, synced before the file is cut.
-pub(crate) fn cut_torn(path: &Path, name: &str, offset: u64) -> anyhow::Result<Repair> {
-    let side_name = format!("{name}-{offset}.torn");
-    let side_path = path.with_file_name(&side_name);
-    let context = || format!("cannot cut the torn end of {}", path.display());
-    let mut file = OpenOptions::new().read(true).write(true).open(path).with_context(context)?;
-    file.seek(SeekFrom::Start(offset)).with_context(context)?;
-    // A second cut at the same place goes behind the first.
-    let mut side = OpenOptions::new().append(true).create(true).open(&side_path).with_context(context)?;
-    let bytes = io::copy(&mut file, &mut side).with_context(context)?;
-    side.sync_all().with_context(context)?;
-    sync_dir(path.parent().unwrap_or(Path::new("."))).with_context(context)?;
-    file.set_len(offset).with_context(context)?;
-    file.sync_all().with_context(context)?;
-    Ok(Repair::CutTorn { file: name.to_string(), offset, bytes, kept_in: side_name })
 }

@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::files::FileOnDisk;
 use super::index::{self, line_of};
 use super::lock::WriteLock;
+use super::mend;
 use super::recover::{self, Repair};
 use super::scan::{Found, scan};
 use super::{Archive, Snapshot, files};
@@ -50,6 +51,15 @@ pub enum DefectKind {
     Index,
 }
 
+/// Something that a writer has begun, or was stopped at: the next start completes it by itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct Unfinished {
+    /// File in `warc/`.
+    pub file: String,
+    /// In words.
+    pub what: String,
+}
+
 /// What a verification found.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct VerifyReport {
@@ -67,6 +77,8 @@ pub struct VerifyReport {
     pub set_aside: Vec<Defect>,
     /// All that is wrong.
     pub defects: Vec<Defect>,
+    /// What is not complete, and no defect.
+    pub unfinished: Vec<Unfinished>,
     /// What was put right.
     pub repairs: Vec<Repair>,
 }
@@ -142,7 +154,7 @@ fn cut_torn_ends(archive: &Archive, repairs: &mut Vec<Repair>) -> anyhow::Result
             Ok(())
         })?;
         if let Some(offset) = torn_at {
-            repairs.push(recover::cut_torn(&files::locate(&dir, &file.name), &file.name, offset)?);
+            repairs.push(mend::cut_torn(&files::locate(&dir, &file.name), &file.name, offset)?);
         }
     }
     Ok(())
@@ -156,19 +168,22 @@ fn check_files(
     let archive = snapshot.archive();
     let known: HashMap<String, FileRow> =
         snapshot.store().files()?.into_iter().map(|file| (file.name.clone(), file)).collect();
-    let (on_disk, strangers): (Vec<FileOnDisk>, Vec<FileOnDisk>) =
-        files::list(&archive.warc_dir())?.into_iter().partition(|file| known.contains_key(&file.name));
+    let on_disk = files::list(&archive.warc_dir())?;
+    let missing = known.keys().filter(|name| !on_disk.iter().any(|file| file.name == **name)).cloned();
+    let missing = missing.collect();
+    let files = with_rows(archive, on_disk, &known)?;
     // One reader a file on all cores; each has its own connection and follows the state's captures in step.
     let next = std::sync::atomic::AtomicUsize::new(0);
     let (sender, receiver) = sync_channel(4);
-    let n_threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(on_disk.len());
+    let n_threads = std::thread::available_parallelism().map_or(1, |n| n.get()).min(files.len());
     std::thread::scope(|scope| {
         for _ in 0..n_threads {
-            let (sender, next, on_disk, known) = (sender.clone(), &next, &on_disk, &known);
+            let (sender, next, files) = (sender.clone(), &next, &files);
             scope.spawn(move || {
-                while let Some(file) = on_disk.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
-                    let checked =
-                        check_file(archive, file, &known[&file.name], progress).or_else(unread(file));
+                while let Some((file, row)) =
+                    files.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed))
+                {
+                    let checked = check_file(archive, file, row, progress).or_else(unread(file));
                     if sender.send(checked).is_err() {
                         return;
                     }
@@ -186,12 +201,13 @@ fn check_files(
             report.set_aside.extend(checked.set_aside);
             report.set_aside.truncate(MAX_LISTED);
             report.defects.extend(checked.defects);
+            report.unfinished.extend(checked.unfinished);
         }
         anyhow::Ok(())
     })?;
-    let missing = known.into_keys().filter(|name| !on_disk.iter().any(|file| file.name == *name));
-    check_names(archive, missing.collect(), strangers, &mut report.defects)?;
+    check_missing(archive, missing, &mut report.defects)?;
     report.defects.sort_by(|a, b| (&a.file, a.offset).cmp(&(&b.file, b.offset)));
+    report.unfinished.sort_by(|a, b| a.file.cmp(&b.file));
     Ok(())
 }
 
@@ -208,26 +224,42 @@ fn unread(file: &FileOnDisk) -> impl FnOnce(anyhow::Error) -> anyhow::Result<Ver
     }
 }
 
-/// Files that the state names and the disk lacks, and the other way round. A writer may have made or removed them since
-/// the state was read, so the state is asked again. A file that is being written is its writer's business.
-fn check_names(
+/// The files to be read, each with what the state knows of it. One that it does not know came since the state was read, or
+/// is taken in by the next start. A file that is being written and has no commit yet is its writer's business.
+fn with_rows(
     archive: &Archive,
-    missing: Vec<String>,
-    strangers: Vec<FileOnDisk>,
-    defects: &mut Vec<Defect>,
-) -> anyhow::Result<()> {
-    if missing.is_empty() && strangers.is_empty() {
+    on_disk: Vec<FileOnDisk>,
+    known: &HashMap<String, FileRow>,
+) -> anyhow::Result<Vec<(FileOnDisk, FileRow)>> {
+    let is_known = |file: &FileOnDisk| known.contains_key(&file.name);
+    let later = if on_disk.iter().all(is_known) { Vec::new() } else { archive.store()?.files()? };
+    let row_of = |file: &FileOnDisk| {
+        let row = known.get(&file.name).or_else(|| later.iter().find(|row| row.name == file.name));
+        row.cloned().unwrap_or(FileRow {
+            name: file.name.clone(),
+            state: FileState::Imported,
+            committed_bytes: 0,
+            source_digest: None,
+        })
+    };
+    let mut files: Vec<(FileOnDisk, FileRow)> = Vec::with_capacity(on_disk.len());
+    for file in on_disk.into_iter().filter(|file| is_known(file) || !file.is_open) {
+        let row = row_of(&file);
+        files.push((file, row));
+    }
+    Ok(files)
+}
+
+/// Files that the state names and the disk lacks. A writer may have removed them since the state was read, so it is asked
+/// again.
+fn check_missing(archive: &Archive, missing: Vec<String>, defects: &mut Vec<Defect>) -> anyhow::Result<()> {
+    if missing.is_empty() {
         return Ok(());
     }
     let known: HashSet<String> = archive.store()?.files()?.into_iter().map(|file| file.name).collect();
-    let mut add = |file: String, what: &str| {
-        defects.push(Defect { kind: DefectKind::File, file, offset: None, what: what.to_string() });
-    };
-    for name in missing.into_iter().filter(|name| known.contains(name)) {
-        add(name, "the state names this file and it is not there: put it back, or use --rebuild");
-    }
-    for file in strangers.into_iter().filter(|file| !file.is_open && !known.contains(&file.name)) {
-        add(file.name, "the state does not know this file: take it in with --repair");
+    for file in missing.into_iter().filter(|name| known.contains(name)) {
+        let what = "the state names this file and it is not there: put it back, or use --rebuild".to_string();
+        defects.push(Defect { kind: DefectKind::File, file, offset: None, what });
     }
     Ok(())
 }
@@ -247,6 +279,7 @@ fn check_file(
     let is_growing = file.is_open || row.state == FileState::Open;
     let end = if is_growing { row.committed_bytes } else { u64::MAX };
     let mut expected = Expected::new(snapshot.store(), &file.name, end);
+    let mut n_behind = 0;
     let scanned = scan(files::open(&archive.warc_dir(), &file.name)?, 0, progress, &mut |found| {
         if found.offset() >= end {
             return Ok(());
@@ -254,6 +287,12 @@ fn check_file(
         match check_found(found, &mut expected, &mut report.defects)? {
             Checked::Agrees => report.n_captures += 1,
             Checked::IsElsewhere => {}
+            // An import commits a file's length last: until then it is at work, or the next start goes on with it.
+            Checked::IsUnknown { offset, .. } if offset >= row.committed_bytes => n_behind += 1,
+            Checked::IsUnknown { offset, what } => {
+                let kind = DefectKind::State;
+                report.add(Defect { kind, file: file.name.clone(), offset: Some(offset), what });
+            }
             Checked::Fault { kind, offset, what } => {
                 report.add(Defect { kind, file: file.name.clone(), offset: Some(offset), what });
             }
@@ -262,6 +301,13 @@ fn check_file(
     })?;
     expected.take_up_to(u64::MAX, &mut report.defects)?;
     report.n_records = scanned.n_records;
+    let n_bytes = if is_growing { file.bytes.saturating_sub(row.committed_bytes) } else { 0 };
+    let what = match (n_behind, n_bytes) {
+        (0, 0) => return Ok(report),
+        (0, n) => format!("{n} bytes behind the last commit"),
+        (n, _) => format!("{n} captures are not in the state yet"),
+    };
+    report.unfinished.push(Unfinished { file: file.name.clone(), what });
     Ok(report)
 }
 
@@ -284,6 +330,8 @@ enum Checked {
     Agrees,
     /// A capture that the state has from another record.
     IsElsewhere,
+    /// A capture that the state lacks.
+    IsUnknown { offset: u64, what: String },
     /// A defect.
     Fault { kind: DefectKind, offset: u64, what: String },
 }
@@ -303,7 +351,10 @@ fn check_found(
             None if expected.store.has_capture(&row.url, row.time, &row.digest)? => {
                 return Ok(Checked::IsElsewhere);
             }
-            None => (DefectKind::State, format!("the state lacks this capture of {}", row.url)),
+            None => {
+                let what = format!("the state lacks this capture of {}", row.url);
+                return Ok(Checked::IsUnknown { offset, what });
+            }
         },
         Found::Damage(damage) => (DefectKind::Damage, format!("{} bytes: {}", damage.length, damage.cause)),
         Found::BadDigest { mismatch, .. } => {

@@ -1,15 +1,15 @@
 //! `perennial verify`: an archive -> every defect in it; with `--repair` put right what can be.
 
 use super::{Context, Exit};
-use crate::archive::verify::{Defect, VerifyReport, rebuild, repair, verify};
+use crate::archive::verify::{Defect, Unfinished, VerifyReport, rebuild, repair, verify};
 use crate::archive::{Archive, ArchiveWriter, Repair, now};
 use crate::crawl::make_frontier;
 
 const AFTER_HELP: &str = "\
 Checks every record's digests and structure, the state against the records, and the index against the
-state. Exit code 4 when there are defects. Records whose bytes contradict their digests (forged or
-damaged) have kind \"digest\". What was set aside because it cannot be a capture is listed and is no defect.
-Works while a crawl is writing.
+state. Exit code 4 when there are defects. Works while a crawl is writing. Records whose bytes contradict their
+digests (forged or damaged) have kind \"digest\". What was set aside because it cannot be a capture is listed and
+is no defect, nor is what a killed command left to be completed by the next one that writes.
 
 Examples:
   perennial verify
@@ -62,6 +62,10 @@ fn print(report: &VerifyReport, out: &mut dyn std::io::Write) -> std::io::Result
     }
     for aside in &report.set_aside {
         writeln!(out, "set aside: {}{}: {}", aside.file, place_of(aside), aside.what)?;
+    }
+    for unfinished in &report.unfinished {
+        let Unfinished { file, what } = unfinished;
+        writeln!(out, "{file}: {what}; no defect: a command is at work, or the next that writes goes on with it")?;
     }
     for defect in &report.defects {
         writeln!(out, "{}{}: {}", defect.file, place_of(defect), defect.what)?;

@@ -187,9 +187,21 @@ impl Store {
         Ok(done)
     }
 
-    /// Removes a file without captures from the state.
+    /// As [`Store::write`], and on disk when this returns: before a file is removed that the state named. Other commits need
+    /// not wait for the disk, because the WARC files hold what they say.
+    pub(super) fn write_synced<T>(
+        &mut self,
+        work: impl FnOnce(&mut Commit<'_>) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        self.connection().pragma_update(None, "synchronous", "FULL")?;
+        let done = self.write(work);
+        self.connection().pragma_update(None, "synchronous", "NORMAL")?;
+        done
+    }
+
+    /// Removes a file without captures from the state; on disk when this returns.
     pub fn forget_file(&mut self, name: &str) -> anyhow::Result<()> {
-        self.write(|commit| {
+        self.write_synced(|commit| {
             commit.forget_set_aside(name)?;
             commit.transaction.execute("DELETE FROM files WHERE name = ?1", [name])?;
             Ok(())

@@ -28,6 +28,8 @@ impl Store {
         let mut target = Connection::open(path)?;
         target.pragma_update(None, "journal_mode", "WAL")?;
         target.busy_timeout(super::BUSY_TIMEOUT)?;
+        // On disk when this returns: next the files go that only the former state named.
+        target.pragma_update(None, "synchronous", "FULL")?;
         let whole = -1;
         Backup::new(&self.connection, &mut target)?.step(whole).map(drop)
     }

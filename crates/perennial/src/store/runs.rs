@@ -3,7 +3,7 @@
 use perennial_core::surt::KeyRange;
 use rusqlite::params;
 
-use super::{CAPTURE_COLUMNS, Capture, Store, read_capture};
+use super::{CAPTURE_COLUMNS, Capture, Commit, Store, read_capture};
 
 /// One sorted file of the index.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -35,17 +35,28 @@ impl Store {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 
-    /// Names a run, in place of those that were merged into it.
+    /// Names a run, in place of those that were merged into it; on disk when this returns if there are any, because their files go
+    /// next.
     pub fn put_run(&mut self, run: &Run, merged: &[Run]) -> anyhow::Result<()> {
-        let transaction = self.connection_mut().transaction()?;
-        for run in merged {
-            transaction.execute("DELETE FROM runs WHERE name = ?1", [&run.name])?;
-        }
-        transaction.execute(
-            "INSERT OR REPLACE INTO runs (name, first_capture, last_capture, bytes) VALUES (?1, ?2, ?3, ?4)",
-            params![run.name, run.first_capture, run.last_capture, run.bytes as i64],
-        )?;
-        Ok(transaction.commit()?)
+        let put = |commit: &mut Commit<'_>| {
+            for run in merged {
+                commit.transaction.execute("DELETE FROM runs WHERE name = ?1", [&run.name])?;
+            }
+            commit.transaction.execute(
+                "INSERT OR REPLACE INTO runs (name, first_capture, last_capture, bytes) VALUES (?1, ?2, ?3, ?4)",
+                params![run.name, run.first_capture, run.last_capture, run.bytes as i64],
+            )?;
+            Ok(())
+        };
+        if merged.is_empty() { self.write(put) } else { self.write_synced(put) }
+    }
+
+    /// Takes this run and all behind it out of the state: their captures are in the tail again.
+    pub fn forget_runs_from(&mut self, run: &Run) -> anyhow::Result<()> {
+        self.write_synced(|commit| {
+            commit.transaction.execute("DELETE FROM runs WHERE first_capture >= ?1", [run.first_capture])?;
+            Ok(())
+        })
     }
 
     /// The number of the latest capture; 0 when there is none.

@@ -1,0 +1,135 @@
+//! What a stop leaves is told from a defect, and the next start completes it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use perennial::archive::{Archive, ArchiveWriter, Body, Exchange, Repair};
+use perennial_core::chance::Chance;
+use perennial_core::time::{Span, Timestamp};
+use perennial_core::warc::Compression;
+
+use crate::program::{folder, perennial, sample_file, sample_warc};
+
+fn append(writer: &mut ArchiveWriter, n: u64) {
+    let mut chance = Chance::new(n);
+    let body: Vec<u8> = (0..4000).map(|_| chance.bits() as u8).collect();
+    writer
+        .append(Exchange {
+            url: &format!("http://stop.example/{n}"),
+            time: Timestamp::parse("2025-01-01").unwrap() + Span::from_secs(n as i64),
+            ip: None,
+            request_head: b"GET / HTTP/1.1\r\nHost: stop.example\r\n\r\n",
+            response_head: b"HTTP/1.1 200 OK\r\n\r\n",
+            body: Body::Bytes(&body),
+            truncated: None,
+            metadata: &[],
+            derived: &[],
+            links: None,
+        })
+        .unwrap();
+}
+
+/// An archive whose writer was stopped with three of ten captures committed; its open file, and where its commit ends.
+fn stopped(root: &Path) -> (Archive, PathBuf, usize) {
+    let archive = Archive::create(root).unwrap();
+    let mut writer = ArchiveWriter::open(&archive).unwrap();
+    for n in 0..10 {
+        append(&mut writer, n);
+        if n == 2 {
+            writer.commit().unwrap();
+        }
+    }
+    let committed = writer.store().files().unwrap()[0].committed_bytes as usize;
+    drop(writer);
+    let open = fs::read_dir(root.join("warc")).unwrap().next().unwrap().unwrap().path();
+    (archive, open, committed)
+}
+
+#[test]
+fn sound_records_behind_a_lost_stretch_stay() {
+    let (_dir, root) = folder();
+    let (archive, open, committed) = stopped(&root);
+    // A disk kept the later sectors of an unsynced write and not the earlier ones.
+    let mut bytes = fs::read(&open).unwrap();
+    bytes[committed + 6000..committed + 9000].fill(0);
+    fs::write(&open, &bytes).unwrap();
+    let writer = ArchiveWriter::open(&archive).unwrap();
+    let cut = |repair: &Repair| match repair {
+        Repair::CutTorn { bytes, .. } => Some(*bytes as usize),
+        _ => None,
+    };
+    let n_cut: usize = writer.repairs().iter().filter_map(cut).sum();
+    assert!(n_cut >= 3000, "{:?}", writer.repairs());
+    let side = fs::read_dir(root.join("warc")).unwrap().map(|entry| entry.unwrap().path());
+    let side: Vec<PathBuf> = side.filter(|path| path.extension().is_some_and(|e| e == "torn")).collect();
+    assert_eq!(side.iter().map(|path| fs::metadata(path).unwrap().len()).sum::<u64>(), n_cut as u64);
+    writer.close().unwrap();
+    perennial(&root, ["verify"]).ok();
+    // The hole of 3000 bytes is in at most two captures of 4000.
+    let n_captures = archive.store().unwrap().counts().unwrap().n_captures;
+    assert!((8..10).contains(&n_captures), "{n_captures}");
+}
+
+#[test]
+fn what_the_next_start_completes_is_no_defect() {
+    let (_dir, root) = folder();
+    let (archive, open, committed) = stopped(&root);
+    fs::write(root.join("warc/dropped.warc.gz"), sample_warc("b", Compression::Gzip(6))).unwrap();
+    let report = perennial(&root, ["verify", "--json"]).ok().json();
+    let n_behind = fs::metadata(&open).unwrap().len() as usize - committed;
+    let told: Vec<&str> = report["unfinished"].as_array().unwrap().iter().filter_map(|u| u["what"].as_str()).collect();
+    assert_eq!(told, ["6 captures are not in the state yet", &format!("{n_behind} bytes behind the last commit")]);
+    let words = perennial(&root, ["verify"]).ok().stdout;
+    assert!(words.contains("dropped.warc.gz: 6 captures") && words.contains("all sound"), "{words}");
+    ArchiveWriter::open(&archive).unwrap().close().unwrap();
+    let report = perennial(&root, ["verify", "--json"]).ok().json();
+    assert_eq!((&report["unfinished"], &report["n_captures"]), (&serde_json::json!([]), &serde_json::json!(16)));
+}
+
+#[test]
+fn damage_in_a_file_that_is_not_in_the_state_is_a_defect() {
+    let (_dir, root) = folder();
+    let (_archive, ..) = stopped(&root);
+    let mut bytes = sample_warc("b", Compression::Gzip(6));
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x55;
+    fs::write(root.join("warc/dropped.warc.gz"), bytes).unwrap();
+    let ran = perennial(&root, ["verify"]);
+    assert_eq!(ran.code, 4, "{}", ran.stdout);
+    assert!(ran.stdout.contains("dropped.warc.gz at "), "{}", ran.stdout);
+}
+
+#[test]
+fn a_run_of_the_index_that_is_lost_is_made_anew() {
+    let (dir, root) = folder();
+    for name in ["a", "b", "c"] {
+        let file = sample_file(dir.path(), name);
+        perennial(&root, ["import".as_ref(), "--create".as_ref(), file.as_os_str()]).ok();
+    }
+    for entry in fs::read_dir(root.join("index")).unwrap() {
+        fs::remove_file(entry.unwrap().path()).unwrap();
+    }
+    let archive = Archive::open(&root).unwrap();
+    let writer = ArchiveWriter::open(&archive).unwrap();
+    assert!(matches!(writer.repairs(), [Repair::ForgotRuns { .. }]), "{:?}", writer.repairs());
+    writer.close().unwrap();
+    perennial(&root, ["verify"]).ok();
+    let lines: usize = fs::read_dir(root.join("index"))
+        .unwrap()
+        .map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap().lines().count())
+        .sum();
+    assert_eq!(lines, 18);
+}
+
+#[test]
+fn what_a_killed_rebuild_left_is_swept_up() {
+    let (_dir, root) = folder();
+    let (archive, ..) = stopped(&root);
+    for name in ["state.db.new", "state.db.new-wal", "state.db.new-shm"] {
+        fs::write(root.join(name), "half a state").unwrap();
+    }
+    ArchiveWriter::open(&archive).unwrap().close().unwrap();
+    let left = fs::read_dir(&root).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert_eq!(left.filter(|name| name.starts_with("state.db.new")).count(), 0);
+    perennial(&root, ["verify"]).ok();
+}

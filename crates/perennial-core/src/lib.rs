@@ -13,6 +13,7 @@
 //! | [`markup`] | text -> what may stand in HTML, SVG and XML |
 //! | [`page`] | the numbers of pages and sites |
 //! | [`charset`] | bytes of a text -> characters |
+//! | [`tokens`] | the text of a page -> its tokens, in work that its length bounds |
 //! | [`links`] | HTML, CSS -> the addresses they refer to |
 //! | [`http`] | the head of an archived HTTP message -> status and fields |
 //! | [`payload`] | a stored HTTP body -> the bytes it stands for |
@@ -56,6 +57,8 @@ pub mod markup;
 pub mod page;
 
 pub mod charset;
+
+pub mod tokens;
 
 pub mod links;
 

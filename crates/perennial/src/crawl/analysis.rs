@@ -26,6 +26,8 @@ pub struct Learned {
 /// The channels to the threads that analyse.
 pub struct Analysis {
     jobs: Sender<PageId>,
+    /// Large documents have a thread of their own, so that they neither hold up the others nor take memory together.
+    large_jobs: Sender<PageId>,
     learned: UnboundedReceiver<Learned>,
     n_waiting: usize,
 }
@@ -33,25 +35,27 @@ pub struct Analysis {
 impl Analysis {
     /// Starts a thread for every core. Lessons go to the recorder, which writes them.
     pub fn start(pages: &Arc<PageAnalyst>, lessons: &Sender<RecorderMessage>) -> std::io::Result<Analysis> {
-        let (jobs, receiver) = channel();
+        let ((jobs, receiver), (large_jobs, large_receiver)) = (channel(), channel());
         let receiver = Arc::new(Mutex::new(receiver));
         let (learned_sender, learned) = unbounded_channel();
         let n_threads = std::thread::available_parallelism().map_or(2, usize::from);
-        for number in 0..n_threads {
-            let (pages, receiver) = (Arc::clone(pages), Arc::clone(&receiver));
-            let (lessons, learned) = (lessons.clone(), learned_sender.clone());
-            std::thread::Builder::new().name(format!("analyst {number}")).spawn(move || {
+        let usual = (0..n_threads).map(|number| (format!("analyst {number}"), Arc::clone(&receiver)));
+        let large = ("large analyst".to_string(), Arc::new(Mutex::new(large_receiver)));
+        for (name, receiver) in usual.chain([large]) {
+            let (pages, lessons, learned) = (Arc::clone(pages), lessons.clone(), learned_sender.clone());
+            std::thread::Builder::new().name(name).spawn(move || {
                 while let Some(page) = next_job(&receiver) {
                     work(&pages, page, &lessons, &learned);
                 }
             })?;
         }
-        Ok(Analysis { jobs, learned, n_waiting: 0 })
+        Ok(Analysis { jobs, large_jobs, learned, n_waiting: 0 })
     }
 
     /// Puts a page in the queue.
-    pub fn submit(&mut self, page: PageId) {
-        if self.jobs.send(page).is_ok() {
+    pub fn submit(&mut self, page: PageId, is_large: bool) {
+        let jobs = if is_large { &self.large_jobs } else { &self.jobs };
+        if jobs.send(page).is_ok() {
             self.n_waiting += 1;
         }
     }

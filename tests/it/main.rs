@@ -19,6 +19,7 @@ mod diff;
 mod durability;
 mod facts;
 mod formats;
+mod hostile_web;
 mod index;
 mod interop;
 mod keep;

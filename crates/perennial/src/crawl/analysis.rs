@@ -3,6 +3,7 @@
 //! The loop bounds the queue: it starts no visit while too many pages wait. A crash loses no result: the next start
 //! analyses the captures that have no lesson.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -30,6 +31,14 @@ pub struct Analysis {
     large_jobs: Sender<PageId>,
     learned: UnboundedReceiver<Learned>,
     n_waiting: usize,
+    /// Set at the end of the crawl: what is still in the queues is left to the next one.
+    is_over: Arc<AtomicBool>,
+}
+
+impl Drop for Analysis {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Analysis {
@@ -39,17 +48,19 @@ impl Analysis {
         let receiver = Arc::new(Mutex::new(receiver));
         let (learned_sender, learned) = unbounded_channel();
         let n_threads = std::thread::available_parallelism().map_or(2, usize::from);
+        let is_over = Arc::new(AtomicBool::new(false));
         let usual = (0..n_threads).map(|number| (format!("analyst {number}"), Arc::clone(&receiver)));
         let large = ("large analyst".to_string(), Arc::new(Mutex::new(large_receiver)));
         for (name, receiver) in usual.chain([large]) {
             let (pages, lessons, learned) = (Arc::clone(pages), lessons.clone(), learned_sender.clone());
+            let is_over = Arc::clone(&is_over);
             std::thread::Builder::new().name(name).spawn(move || {
-                while let Some(page) = next_job(&receiver) {
+                while let Some(page) = next_job(&receiver).filter(|_| !is_over.load(Ordering::Relaxed)) {
                     work(&pages, page, &lessons, &learned);
                 }
             })?;
         }
-        Ok(Analysis { jobs, large_jobs, learned, n_waiting: 0 })
+        Ok(Analysis { jobs, large_jobs, learned, n_waiting: 0, is_over })
     }
 
     /// Puts a page in the queue.

@@ -346,7 +346,9 @@ impl Policy {
             return Some(End::Interrupted);
         }
         let limit = self.limit_reached(now);
-        if self.n_analysing() > 0 || (!self.unstyled.is_empty() && limit.is_none()) {
+        // At a limit the next crawl analyses the large documents: this one must end within a bounded time.
+        let n_left_out = if limit.is_some() { self.large.len() } else { 0 };
+        if self.n_analysing() > n_left_out || (!self.unstyled.is_empty() && limit.is_none()) {
             return None;
         }
         if limit.is_some() {

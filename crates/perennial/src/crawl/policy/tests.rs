@@ -351,4 +351,8 @@ fn large_documents_do_not_hold_up_other_visits() {
     }
     assert_eq!(n_visits, 100 + MAX_ANALYSING);
     assert!(policy.is_large(PageId(0)) && !policy.is_large(PageId(150)));
+    (100..200).for_each(|page| policy.learned(PageId(page), None));
+    policy.config.time_limit = Some(Span::from_secs(60));
+    assert_eq!(policy.end(start()), None, "a pass waits for them");
+    assert_eq!(policy.end(start() + Span::from_secs(60)), Some(End::TimeLimit), "a time limit does not");
 }

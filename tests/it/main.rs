@@ -20,6 +20,7 @@ mod durability;
 mod facts;
 mod formats;
 mod hostile_archive;
+mod hostile_web;
 mod index;
 mod interop;
 mod keep;

@@ -14,6 +14,7 @@
 //! | [`foreign`] | text that strangers wrote -> bounded text, and text that a terminal only shows |
 //! | [`page`] | the numbers of pages and sites |
 //! | [`charset`] | bytes of a text -> characters |
+//! | [`tokens`] | the text of a page -> its tokens, in work that its length bounds |
 //! | [`links`] | HTML, CSS -> the addresses they refer to |
 //! | [`http`] | the head of an archived HTTP message -> status and fields |
 //! | [`payload`] | a stored HTTP body -> the bytes it stands for |
@@ -61,6 +62,8 @@ pub mod foreign;
 pub mod page;
 
 pub mod charset;
+
+pub mod tokens;
 
 pub mod links;
 

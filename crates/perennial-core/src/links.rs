@@ -6,14 +6,12 @@
 use std::cell::RefCell;
 use std::collections::HashSet;
 
-use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::states::{Rawtext, Rcdata, ScriptData};
-use html5ever::tokenizer::{
-    BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
-};
+use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult, TokenizerOpts};
 use url::Url;
 
 use crate::charset::Charset;
+use crate::tokens::read_tokens;
 
 /// Most references of one page. Further ones are left out, because such a page is a trap or a dump.
 pub const MAX_LINKS: usize = 20_000;
@@ -84,12 +82,7 @@ pub struct Link {
 
 /// All references of an HTML page in document order, each address once per kind.
 pub fn find_links(html: &str, page_url: &Url, charset: Charset) -> Vec<Link> {
-    let tokenizer = Tokenizer::new(Collector::default(), TokenizerOpts::default());
-    let input = BufferQueue::default();
-    input.push_back(StrTendril::from_slice(html));
-    let _ = tokenizer.feed(&input);
-    tokenizer.end();
-    let found = tokenizer.sink.0.into_inner();
+    let found = read_tokens(html, Collector::default(), TokenizerOpts::default()).0.into_inner();
     let base = found.base.as_deref().and_then(|href| page_url.join(href.trim()).ok());
     resolve(found.references, base.as_ref().unwrap_or(page_url), charset)
 }

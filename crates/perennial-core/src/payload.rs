@@ -3,9 +3,14 @@
 //! The decoder is as lenient as browsers: a body that claims to be chunked, gzip, brotli and so on but is not is returned
 //! as it is. It is guarded against bombs: size and growth are limited, and memory is constant when streamed. What was
 //! decoded before an error is returned, and a [`Cut`] says what was cut and why.
+//!
+//! A bomb need not be large at its end: six gzip codings over members that hold nothing unpack for ever and give no byte.
+//! So all codings of a body share one [`Budget`] of bytes and members, whichever of them spends it.
 
+use std::cell::Cell;
 use std::fmt;
 use std::io::{self, Read};
+use std::rc::Rc;
 
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 use flate2::{Decompress, FlushDecompress, Status};
@@ -20,6 +25,11 @@ const MAX_CODINGS: usize = 6;
 const MAX_SIZE_LINE: usize = 1024;
 /// The largest window of a zstd frame: 32 MiB. Browsers allow 8.
 const MAX_WINDOW_LOG: u32 = 25;
+/// Most gzip members or zstd frames of one body, over all codings. A file of independent blocks has one every 64 KiB, so
+/// that this many are a gibibyte of it.
+const MAX_MEMBERS: u64 = 16_384;
+/// Bytes that codings may unpack between them beyond twice the largest body, for small limits.
+const BETWEEN_FREE: u64 = 1 << 20;
 /// Growth is not judged before this many bytes came out, because small texts of one letter are not bombs.
 const RATIO_FREE: u64 = 1 << 20;
 
@@ -54,6 +64,8 @@ pub enum CutCause {
     TooLarge,
     /// Grew by more than [`Limits::max_ratio`].
     Bomb,
+    /// Took more unpacking than any honest body of its size: its codings hold bombs for each other.
+    TooMuchWork,
     /// The stored bytes end too early.
     Ended,
     /// The stored bytes are invalid.
@@ -72,6 +84,7 @@ impl fmt::Display for Cut {
         match self.cause {
             CutCause::TooLarge => write!(f, "{coding}: cut at the size limit; raise max_bytes to see more"),
             CutCause::Bomb => write!(f, "{coding}: cut, it grows beyond max_ratio like a bomb"),
+            CutCause::TooMuchWork => write!(f, "{coding}: cut, its codings unpack too much for each other"),
             CutCause::Ended => write!(f, "{coding}: the stored bytes end too early; capture the page again"),
             CutCause::Corrupt => write!(f, "{coding}: the stored bytes are corrupt; capture the page again"),
             CutCause::UnknownCoding => write!(f, "{coding}: unknown coding, bytes left as stored"),
@@ -94,7 +107,15 @@ pub struct Payload {
 
 /// Decodes a body as its head says.
 pub fn decode<'a>(head: &HttpHead, body: impl Read + 'a, limits: Limits) -> Payload {
-    let mut reader = PayloadReader::new(head, body, limits);
+    collect(PayloadReader::new(head, body, limits))
+}
+
+/// Unpacks a gzip file, such as a sitemap that is one in itself.
+pub fn gunzip(file: &[u8], limits: Limits) -> Payload {
+    collect(PayloadReader::of_codings(vec!["gzip".to_string()], file, limits))
+}
+
+fn collect(mut reader: PayloadReader<'_>) -> Payload {
     let mut payload = Payload::default();
     let mut buffer = vec![0; BUFFER];
     loop {
@@ -130,18 +151,26 @@ impl<'a> PayloadReader<'a> {
     /// Undoes the transfer codings, then the content codings, each list from its end.
     pub fn new(head: &HttpHead, body: impl Read + 'a, limits: Limits) -> PayloadReader<'a> {
         let (content, transfer) = head.codings();
+        let codings = transfer.into_iter().rev().chain(content.into_iter().rev()).collect();
+        PayloadReader::of_codings(codings, body, limits)
+    }
+
+    /// Undoes these codings, the first one first.
+    fn of_codings(codings: Vec<String>, body: impl Read + 'a, limits: Limits) -> PayloadReader<'a> {
         let mut source: Box<dyn Read + 'a> = Box::new(body);
         let mut undone = None;
-        let codings: Vec<String> = transfer.into_iter().rev().chain(content.into_iter().rev()).collect();
         if codings.len() > MAX_CODINGS {
             let cut = Cut { coding: codings[0].clone(), cause: CutCause::TooManyCodings };
             return PayloadReader { source, n_out: 0, max_bytes: limits.max_bytes, undone: Some(cut) };
         }
+        let budget = Budget::new(limits);
         for coding in codings {
             source = match coding.as_str() {
                 "chunked" => Box::new(Dechunk::new(source)),
                 name => match Engine::new(name) {
-                    Some(engine) => Box::new(Stage::new(source, coding, engine, limits.max_ratio)),
+                    Some(engine) => {
+                        Box::new(Stage::new(source, coding, engine, limits.max_ratio, budget.clone()))
+                    }
                     None => {
                         undone = Some(Cut { coding, cause: CutCause::UnknownCoding });
                         break;
@@ -179,12 +208,39 @@ fn cut(coding: &str, cause: CutCause) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, Cut { coding: coding.to_string(), cause })
 }
 
+/// What all codings of one body may still unpack, together.
+#[derive(Clone)]
+struct Budget(Rc<BudgetLeft>);
+
+struct BudgetLeft {
+    bytes: Cell<u64>,
+    members: Cell<u64>,
+}
+
+impl Budget {
+    /// The last coding unpacks `max_bytes` at most, and the bytes before it are fewer in every honest body.
+    fn new(limits: Limits) -> Budget {
+        let bytes = limits.max_bytes.saturating_mul(2).saturating_add(BETWEEN_FREE);
+        Budget(Rc::new(BudgetLeft { bytes: Cell::new(bytes), members: Cell::new(MAX_MEMBERS) }))
+    }
+
+    /// Whether there was enough left.
+    fn spend(&self, bytes: usize, members: u64) -> bool {
+        let bytes = self.0.bytes.get().checked_sub(bytes as u64);
+        let members = self.0.members.get().checked_sub(members);
+        self.0.bytes.set(bytes.unwrap_or(0));
+        self.0.members.set(members.unwrap_or(0));
+        bytes.is_some() && members.is_some()
+    }
+}
+
 /// Undoes one compression.
 struct Stage<R> {
     source: R,
     coding: String,
     engine: Engine,
     max_ratio: u64,
+    budget: Budget,
     buffer: Vec<u8>,
     pos: usize,
     end: usize,
@@ -204,12 +260,13 @@ enum StageState {
 }
 
 impl<R: Read> Stage<R> {
-    fn new(source: R, coding: String, engine: Engine, max_ratio: u64) -> Stage<R> {
+    fn new(source: R, coding: String, engine: Engine, max_ratio: u64, budget: Budget) -> Stage<R> {
         Stage {
             source,
             coding,
             engine,
             max_ratio,
+            budget,
             buffer: vec![0; BUFFER],
             pos: 0,
             end: 0,
@@ -247,6 +304,9 @@ impl<R: Read> Stage<R> {
             return Ok(());
         }
         let more = self.engine.restart(&self.buffer[self.pos..self.end]);
+        if more && !self.budget.spend(0, 1) {
+            return Err(cut(&self.coding, CutCause::TooMuchWork));
+        }
         self.state = if more { StageState::Running } else { StageState::Done };
         Ok(())
     }
@@ -267,6 +327,9 @@ impl<R: Read> Stage<R> {
         self.n_out += step.n_out as u64;
         if self.n_out > RATIO_FREE && self.n_out / self.n_in.max(1) > self.max_ratio {
             return Err(cut(&self.coding, CutCause::Bomb));
+        }
+        if !self.budget.spend(step.n_out, 0) {
+            return Err(cut(&self.coding, CutCause::TooMuchWork));
         }
         if step.done {
             self.state = StageState::Between;
@@ -633,6 +696,75 @@ mod tests {
         let payload = decode(&head("br", ""), &encode("br", &zeros)[..], limits);
         assert_eq!(payload.cut, Some(Cut { coding: "br".into(), cause: CutCause::Bomb }));
         assert!(payload.bytes.len() < 2 << 20);
+    }
+
+    /// A gzip file of members that hold nothing, as long as `length`.
+    fn empty_members(length: usize) -> Vec<u8> {
+        encode("gzip", b"").into_iter().cycle().take(length).collect()
+    }
+
+    /// A reader that counts what is taken from it: the work that a body costs.
+    struct Counted<'a> {
+        bytes: &'a [u8],
+        n_read: Rc<Cell<usize>>,
+    }
+
+    impl Read for Counted<'_> {
+        fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+            let n = self.bytes.read(out)?;
+            self.n_read.set(self.n_read.get() + n);
+            Ok(n)
+        }
+    }
+
+    #[test]
+    fn members_that_hold_nothing_end_after_a_bounded_number() {
+        let stored = empty_members(4 << 20);
+        let n_read = Rc::new(Cell::new(0));
+        let body = Counted { bytes: &stored, n_read: n_read.clone() };
+        let payload = decode(&head("gzip", ""), body, Limits::default());
+        assert_eq!(payload.cut, Some(Cut { coding: "gzip".into(), cause: CutCause::TooMuchWork }));
+        assert!(payload.bytes.is_empty());
+        assert!(n_read.get() <= MAX_MEMBERS as usize * 20 + BUFFER, "{} bytes were read", n_read.get());
+    }
+
+    #[test]
+    fn codings_over_codings_over_nothing_end_promptly() {
+        // Each coding around 16 MB of empty members shrinks them by a thousand: four of them are some hundred bytes.
+        let mut stored = empty_members(16 << 20);
+        for n_codings in 2..=6 {
+            stored = encode("gzip", &stored);
+            let content = vec!["gzip"; n_codings].join(", ");
+            let payload = decode(&head(&content, ""), &stored[..], Limits::default());
+            assert_eq!(payload.cut.map(|cut| cut.cause), Some(CutCause::TooMuchWork), "{n_codings}");
+            assert!(payload.bytes.is_empty());
+        }
+    }
+
+    #[test]
+    fn bytes_between_codings_are_bounded_though_none_come_out() {
+        // Empty blocks of deflate, which unpack to nothing, and pack to a thousandth.
+        let blocks: Vec<u8> = [0, 0, 0, 0xff, 0xff].into_iter().cycle().take(8 << 20).collect();
+        let stored = encode("gzip", &blocks);
+        let limits = Limits { max_bytes: 1 << 20, max_ratio: u64::MAX };
+        let payload = decode(&head("deflate, gzip", ""), &stored[..], limits);
+        assert_eq!(payload.cut, Some(Cut { coding: "gzip".into(), cause: CutCause::TooMuchWork }));
+        assert!(payload.bytes.is_empty());
+    }
+
+    #[test]
+    fn a_gzip_file_is_unpacked_within_the_same_budget() {
+        assert_eq!(gunzip(&encode("gzip", b"<urlset/>"), Limits::default()).bytes, b"<urlset/>");
+        let nothing = gunzip(&empty_members(4 << 20), Limits::default());
+        assert_eq!(nothing.cut.unwrap().cause, CutCause::TooMuchWork);
+    }
+
+    #[test]
+    fn a_file_of_many_blocks_is_whole() {
+        let block = vec![b'x'; 1 << 10];
+        let stored: Vec<u8> = (0..5000).flat_map(|_| encode("gzip", &block)).collect();
+        let payload = check("gzip", "", &stored);
+        assert_eq!((payload.bytes.len(), payload.cut), (5000 << 10, None));
     }
 
     #[test]

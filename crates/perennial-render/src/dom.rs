@@ -2,26 +2,41 @@
 //!
 //! The engine builds its own document from this tree and the structural layout reads it directly, so both see
 //! the same nodes. The parser of html5ever keeps its open elements on a stack that it searches on almost every
-//! tag, and repeats unclosed formatting elements in every paragraph: hostile input makes both quadratic. A
-//! gate between tokenizer and tree builder therefore drops tags below [`MAX_DEPTH`] and everything after
-//! [`MAX_NODES`].
+//! tag, compares each formatting element with all open ones, and repeats unclosed ones in every paragraph: hostile input
+//! makes all of it quadratic. A gate between tokenizer and tree builder therefore drops tags below [`MAX_DEPTH`], names and
+//! formatting elements beyond their bounds, and everything after [`MAX_NODES`] or [`MAX_TAGS`]. The tokenizer has bounds of its
+//! own ([`perennial_core::tokens`]).
 
 use std::borrow::Cow;
 use std::cell::{Cell, Ref, RefCell};
+use std::collections::HashSet;
 
 use html5ever::interface::{ElementFlags, NodeOrText, QuirksMode, TreeSink};
 use html5ever::tendril::StrTendril;
-use html5ever::tokenizer::{
-    BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
-};
+use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult, TokenizerOpts};
 use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
-use html5ever::{Attribute, QualName, ns};
+use html5ever::{Attribute, LocalName, QualName, ns};
+use perennial_core::tokens::{MAX_ATTRIBUTES, read_tokens};
 
 /// Elements nested deeper become siblings, because the engine recurses and its stack is finite.
 pub const MAX_DEPTH: u16 = 256;
 
 /// The rest of a page with more nodes is not read.
 pub const MAX_NODES: usize = 400_000;
+
+/// Tags that are read, those without a node of their own included: each may cost a walk over all open elements.
+pub const MAX_TAGS: usize = 2_000_000;
+
+/// Different names of attributes. The parser keeps all names of a program in one table of fixed width, so that each new one is
+/// compared with a share of all others; a page has hundreds.
+const MAX_NAMES: usize = 50_000;
+
+/// Names up to this length are not kept in that table.
+const SHORT_NAME_BYTES: usize = 7;
+
+/// Comparisons of attributes that formatting elements may cost: each is compared with every open one. A page of 100,000 links
+/// at a depth of 30 takes a quarter of them.
+const MAX_FORMATTING_WORK: usize = 64_000_000;
 
 /// A body with no more text than this has nothing to read.
 const FEW_BYTES: usize = 200;
@@ -92,21 +107,9 @@ impl Dom {
             Sink::default(),
             TreeBuilderOpts { scripting_enabled: true, drop_doctype: true, ..TreeBuilderOpts::default() },
         );
-        let tokenizer = Tokenizer::new(
-            Gate { builder, has_closed: Cell::new(false) },
-            TokenizerOpts { discard_bom: true, ..TokenizerOpts::default() },
-        );
-        let input = BufferQueue::default();
-        // The text is parsed in pieces, because a tendril holds at most 4 GB and every text cut from it keeps its buffer.
-        for piece in pieces(html, 1 << 20) {
-            input.push_back(StrTendril::from_slice(piece));
-            // The parser stops after each script, which could run now, and goes on when it is called again.
-            while !input.is_empty() {
-                let _ = tokenizer.feed(&input);
-            }
-        }
-        tokenizer.end();
-        let mut dom = Dom::of(tokenizer.sink.builder.sink.nodes.into_inner());
+        let options = TokenizerOpts { discard_bom: true, ..TokenizerOpts::default() };
+        let gate = read_tokens(html, Gate::new(builder), options);
+        let mut dom = Dom::of(gate.builder.sink.nodes.into_inner());
         dom.has_body_text = dom.child_of_root("body").is_some_and(|body| dom.has_text(body));
         dom
     }
@@ -206,40 +209,82 @@ impl Dom {
     }
 }
 
-/// Cuts a text into pieces of about `size` bytes at character boundaries.
-fn pieces(text: &str, size: usize) -> impl Iterator<Item = &str> {
-    let mut rest = text;
-    std::iter::from_fn(move || {
-        if rest.is_empty() {
-            return None;
-        }
-        let (piece, after) = rest.split_at(rest.floor_char_boundary(size.min(rest.len())));
-        rest = after;
-        Some(piece)
-    })
-}
-
-/// Passes tokens on to the tree builder unless they would make the tree too deep or too large.
+/// Passes tokens on to the tree builder unless they would make the tree too deep or too large, or cost too much.
 struct Gate {
     builder: TreeBuilder<u32, Sink>,
     /// Whether an end tag came since the last start tag that was dropped, so that the depth may have changed.
     has_closed: Cell<bool>,
+    n_tags: Cell<usize>,
+    /// Names of attributes that the tree holds, the short ones left out.
+    names: RefCell<HashSet<LocalName>>,
+    formatting_work: Cell<usize>,
+}
+
+impl Gate {
+    fn new(builder: TreeBuilder<u32, Sink>) -> Gate {
+        Gate {
+            builder,
+            has_closed: Cell::new(false),
+            n_tags: Cell::new(0),
+            names: RefCell::default(),
+            formatting_work: Cell::new(0),
+        }
+    }
+
+    /// Whether a tag is let in; if so its attributes are within the bounds.
+    fn admits(&self, tag: &mut Tag) -> bool {
+        self.n_tags.set(self.n_tags.get() + 1);
+        if tag.kind == TagKind::EndTag || tag.self_closing {
+            self.has_closed.set(true);
+            tag.attrs.retain(|attribute| self.admits_name(&attribute.name.local));
+            return true;
+        }
+        let is_deep = self.builder.sink.depth.get() >= MAX_DEPTH;
+        if is_deep && !self.has_closed.replace(false) {
+            return false;
+        }
+        tag.attrs.retain(|attribute| self.admits_name(&attribute.name.local));
+        !is_formatting(&tag.name) || self.admits_formatting(tag)
+    }
+
+    fn admits_name(&self, name: &LocalName) -> bool {
+        if name.len() <= SHORT_NAME_BYTES {
+            return true;
+        }
+        let mut names = self.names.borrow_mut();
+        names.contains(name) || names.len() < MAX_NAMES && names.insert(name.clone())
+    }
+
+    fn admits_formatting(&self, tag: &Tag) -> bool {
+        let n_open = usize::from(self.builder.sink.depth.get());
+        let work = self.formatting_work.get() + n_open * (1 + tag.attrs.len());
+        self.formatting_work.set(work);
+        work <= MAX_FORMATTING_WORK
+    }
+
+    fn is_full(&self) -> bool {
+        self.n_tags.get() >= MAX_TAGS || self.builder.sink.nodes.borrow().len() >= MAX_NODES
+    }
+}
+
+/// Elements that the tree builder repeats where they are left open (HTML standard, 13.2.4.3).
+fn is_formatting(name: &str) -> bool {
+    const NAMES: [&str; 14] = [
+        "a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u",
+    ];
+    name.len() <= 6 && NAMES.contains(&name)
 }
 
 impl TokenSink for Gate {
     type Handle = u32;
 
-    fn process_token(&self, token: Token, line: u64) -> TokenSinkResult<u32> {
-        if let Token::TagToken(Tag { kind: TagKind::StartTag, self_closing: false, .. }) = &token {
-            let is_deep = self.builder.sink.depth.get() >= MAX_DEPTH;
-            if is_deep && !self.has_closed.replace(false) {
-                return TokenSinkResult::Continue;
-            }
-        } else if let Token::TagToken(_) = &token {
-            self.has_closed.set(true);
+    fn process_token(&self, mut token: Token, line: u64) -> TokenSinkResult<u32> {
+        if self.is_full() && !matches!(token, Token::EOFToken) {
+            return TokenSinkResult::Continue;
         }
-        let is_full = self.builder.sink.nodes.borrow().len() >= MAX_NODES;
-        if is_full && !matches!(token, Token::EOFToken) {
+        if let Token::TagToken(tag) = &mut token
+            && !self.admits(tag)
+        {
             return TokenSinkResult::Continue;
         }
         self.builder.process_token(token, line)
@@ -422,7 +467,8 @@ impl TreeSink for Sink {
         let kind = &mut self.nodes.borrow_mut()[*target as usize].kind;
         if let SinkKind::Node(DomKind::Element { attributes, .. }) = kind {
             for attribute in missing {
-                if !attributes.iter().any(|own| own.name == attribute.name) {
+                let has_room = attributes.len() < MAX_ATTRIBUTES;
+                if has_room && !attributes.iter().any(|own| own.name == attribute.name) {
                     attributes.push(attribute);
                 }
             }
@@ -494,6 +540,49 @@ mod tests {
         let hostile: String =
             (0..3000).map(|n| format!("<b id={n}>")).chain((0..30_000).map(|_| "<p>x".to_string())).collect();
         assert!(Dom::parse(&hostile).nodes.len() < MAX_NODES + 2 * MAX_DEPTH as usize);
+    }
+
+    /// A page opens its root again and again, each time with other attributes.
+    #[test]
+    fn attributes_of_the_root_are_bounded_over_all_its_tags() {
+        let again = |n: usize| (0..100).map(|at| format!(" x{n}-{at}")).collect::<String>();
+        let html: String = (0..200).map(|n| format!("<html{0}><body{0}>", again(n))).collect();
+        let dom = Dom::parse(&html);
+        for tag in [0, dom.child_of_root("body").unwrap()] {
+            let DomKind::Element { attributes, .. } = &dom.nodes[tag as usize].kind else { panic!() };
+            assert_eq!(attributes.len(), MAX_ATTRIBUTES);
+        }
+    }
+
+    #[test]
+    fn names_and_tags_are_bounded() {
+        let html: String = (0..60_000).map(|n| format!("<p data-name-{n}>")).collect();
+        let n_kept = |node: &DomNode| match &node.kind {
+            DomKind::Element { attributes, .. } => attributes.len(),
+            DomKind::Text(_) => 0,
+        };
+        assert_eq!(Dom::parse(&html).nodes.iter().map(n_kept).sum::<usize>(), MAX_NAMES);
+        let html = format!("<p>first{}<p>last", "</x>".repeat(MAX_TAGS));
+        let text = Dom::parse(&html).text_content(0);
+        assert!(text.contains("first") && !text.contains("last"));
+    }
+
+    #[test]
+    fn formatting_elements_are_let_in_while_comparing_them_costs_little() {
+        let builder = TreeBuilder::new(Sink::default(), TreeBuilderOpts::default());
+        let gate = read_tokens("", Gate::new(builder), TokenizerOpts::default());
+        gate.builder.sink.depth.set(MAX_DEPTH - 1);
+        let mut tag = Tag {
+            kind: TagKind::StartTag,
+            name: "b".into(),
+            self_closing: false,
+            attrs: vec![Attribute { name: QualName::new(None, ns!(), "id".into()), value: "1".into() }; 64],
+            had_duplicate_attributes: false,
+        };
+        let n_admitted = (0..100_000).filter(|_| gate.admits(&mut tag)).count();
+        assert_eq!(n_admitted, MAX_FORMATTING_WORK / (255 * 65));
+        tag.name = "p".into();
+        assert!(gate.admits(&mut tag), "other elements are let in still");
     }
 
     #[test]

@@ -62,6 +62,16 @@ impl FromStr for PageSpec {
     }
 }
 
+/// Which private and loopback addresses are asked for a live page.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Private {
+    None,
+    /// Those of the scheme, host and port that the user named. Where these redirect to, and what their page refers to, was named
+    /// by a stranger.
+    Named,
+    Any,
+}
+
 impl PageSpec {
     /// The snapshot that `open` gives, if the page is an archived one.
     pub fn snapshot(
@@ -83,7 +93,7 @@ impl PageSpec {
             PageSpec::Archived { url, time } => {
                 load_archived(snapshot.context("an archived page needs an archive")?, url, *time)
             }
-            PageSpec::Live(url) => load_live(url, allow_private),
+            PageSpec::Live(url) => load_live(url, if allow_private { Private::Any } else { Private::None }),
         }
     }
 }
@@ -124,8 +134,10 @@ impl LoadedPage<'_> {
 impl Analyst {
     /// The blocks of a page that is named on the command line; an archived one needs a snapshot.
     pub fn tree_of(&self, spec: &PageSpec, snapshot: Option<&SharedSnapshot>) -> anyhow::Result<BlockTree> {
-        // The user named the address, so it may be a private one.
-        let page = spec.load(snapshot, true)?;
+        let page = match spec {
+            PageSpec::Live(url) => load_live(url, Private::Named)?,
+            _ => spec.load(snapshot, false)?,
+        };
         if is_vixml(&page.html) {
             return vixml::read(&page.html).with_context(|| format!("cannot read {}", page.version));
         }
@@ -206,12 +218,13 @@ fn load_archived<'s>(
     Ok(LoadedPage { url: capture.url, version, time: capture.time, html, requisites })
 }
 
-fn load_live(url: &str, allow_private: bool) -> anyhow::Result<LoadedPage<'static>> {
+fn load_live(url: &str, private: Private) -> anyhow::Result<LoadedPage<'static>> {
+    let named = Url::parse(url).with_context(|| format!("{url} is no address"))?;
     let agent = concat!("perennial/", env!("CARGO_PKG_VERSION")).to_string();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let limits = FetchLimits { max_body_bytes: MAX_BODY_BYTES, ..FetchLimits::default() };
-    let live = Live { client: Client::new(agent, limits, None), runtime, allow_private };
-    let (url, captured) = live.fetch(&Url::parse(url).with_context(|| format!("{url} is no address"))?)?;
+    let live = Live { client: Client::new(agent, limits, None), runtime, private, named: named.origin() };
+    let (url, captured) = live.fetch(&named)?;
     if !(200..300).contains(&captured.status) {
         bail!("{url} answered with status {}: there is nothing to look at", captured.status);
     }
@@ -229,7 +242,9 @@ fn load_live(url: &str, allow_private: bool) -> anyhow::Result<LoadedPage<'stati
 struct Live {
     client: Client,
     runtime: tokio::runtime::Runtime,
-    allow_private: bool,
+    private: Private,
+    /// Scheme, host and port of the page.
+    named: url::Origin,
 }
 
 impl Live {
@@ -237,7 +252,12 @@ impl Live {
     fn fetch(&self, url: &Url) -> anyhow::Result<(Url, Captured)> {
         let mut url = url.clone();
         for _ in 0..MAX_REDIRECTS {
-            let request = Request { url: &url, fields: &[], allow_private: self.allow_private };
+            let allow_private = match self.private {
+                Private::None => false,
+                Private::Named => url.origin() == self.named,
+                Private::Any => true,
+            };
+            let request = Request { url: &url, fields: &[], allow_private };
             let mut fetched = self.runtime.block_on(self.client.fetch(&request))?;
             let status = fetched.status();
             let next = fetched.head.get("Location").filter(|_| (300..400).contains(&status));

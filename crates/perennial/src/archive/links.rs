@@ -11,7 +11,7 @@ use perennial_core::canonical;
 use perennial_core::charset::{Charset, decode_with_charset};
 use perennial_core::http::HttpHead;
 use perennial_core::links::{Link, LinkKind, find_css_links, find_links};
-use perennial_core::payload::{Limits, decode};
+use perennial_core::payload::{Cut, CutCause, Limits, decode};
 use perennial_core::surt::surt;
 use url::Url;
 
@@ -24,6 +24,10 @@ pub const MAX_STORED_BYTES: u64 = 16 << 20;
 /// Bytes of a document after its codings are undone: a compressed bomb ends here.
 const MAX_TEXT_BYTES: u64 = 32 << 20;
 
+/// A document that is longer than this after its codings are undone is a large one. Real pages hardly ever are, and a crawl reads
+/// large ones one at a time.
+const LARGE_TEXT_BYTES: u64 = 2 << 20;
+
 /// The address of a resource record that holds a page's document after its scripts ran begins with this.
 pub const DRAWN_PREFIX: &str = "urn:dom:";
 
@@ -33,6 +37,8 @@ pub struct DocumentText {
     pub text: String,
     /// What it was decoded from: queries of links are encoded in it.
     pub charset: Charset,
+    /// Why it is not all of the document, if it is not.
+    pub cut: Option<Cut>,
 }
 
 /// One reference, its address in the one form that pages have in the archive.
@@ -147,10 +153,21 @@ pub(crate) fn is_html(head: &HttpHead) -> bool {
 
 /// Reads a body, as it was stored, as text.
 pub fn read_text(head: &HttpHead, stored: impl Read) -> DocumentText {
-    let limits = Limits { max_bytes: MAX_TEXT_BYTES, ..Limits::default() };
+    read_text_up_to(head, stored, MAX_TEXT_BYTES)
+}
+
+/// The same; `None` for a large document, which costs little to find out.
+pub fn read_small_text(head: &HttpHead, stored: impl Read) -> Option<DocumentText> {
+    let document = read_text_up_to(head, stored, LARGE_TEXT_BYTES);
+    let is_large = document.cut.as_ref().is_some_and(|cut| cut.cause == CutCause::TooLarge);
+    (!is_large).then_some(document)
+}
+
+fn read_text_up_to(head: &HttpHead, stored: impl Read, max_bytes: u64) -> DocumentText {
+    let limits = Limits { max_bytes, ..Limits::default() };
     let decoded = decode(head, stored.take(MAX_STORED_BYTES), limits);
     let (text, charset) = decode_with_charset(&decoded.bytes, head.get("Content-Type").as_deref());
-    DocumentText { text: text.into_owned(), charset }
+    DocumentText { text: text.into_owned(), charset, cut: decoded.cut }
 }
 
 /// Finds all links of a response: those of the drawn document where there is one, else those of the body, which is

@@ -110,6 +110,11 @@ impl Archive {
         self.root.join("index")
     }
 
+    /// Where large bodies of a crawl wait before they are archived. Nothing in it outlasts the crawl.
+    pub fn spool_dir(&self) -> PathBuf {
+        self.root.join("spool")
+    }
+
     /// Where the state is.
     pub fn state_path(&self) -> PathBuf {
         self.root.join("state.db")

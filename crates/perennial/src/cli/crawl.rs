@@ -102,9 +102,9 @@ impl Crawl {
         if self.period <= Span::ZERO {
             bail!("--period 0: write a time above 0, such as 1h");
         }
-        let start = self.start.unwrap_or(Clock::Real.now());
+        let start = self.start.unwrap_or(Clock::real().now());
         let clock = match self.time_lapse.as_deref() {
-            None => Clock::Real,
+            None => Clock::real(),
             Some("max") => Clock::leaping(start),
             Some(text) => match text.parse::<f64>() {
                 Ok(factor) if factor.is_finite() && factor > 0.0 => Clock::time_lapse(factor, start),
@@ -193,6 +193,9 @@ fn print_summary(out: &mut dyn std::io::Write, status: &Status) -> std::io::Resu
         DecimalBytes(status.body_bytes),
         DecimalBytes(status.stored_bytes)
     )?;
+    if status.n_unread > 0 {
+        writeln!(out, "{} documents archived but read in part only: see `unread` in crawl.log", status.n_unread)?;
+    }
     if status.n_given_up > 0 {
         writeln!(out, "{} pages given up because their hosts did not answer", status.n_given_up)?;
     }

@@ -10,11 +10,16 @@ use url::Url;
 
 use crate::store::{Discovery, FrontierPage, PageKind, url_hash};
 
+/// Sitemaps that are followed for one seed. They hold up to 50,000 pages each; a site that names more of them makes them up.
+const MAX_SITEMAPS_OF_SEED: usize = 2_000;
+
 /// The addresses that the crawl knows.
 pub struct Addresses {
     pages: HashSet<u64>,
     /// Requisites and sitemaps, with the second of their last fetch or queueing.
     fetched: HashMap<u64, i64>,
+    /// Sitemaps of each seed.
+    n_sitemaps: HashMap<i64, usize>,
     /// Pages of each shape, by host and shape.
     n_by_shape: HashMap<u64, u32>,
     max_pages_per_shape: u32,
@@ -28,17 +33,21 @@ impl Addresses {
         Addresses {
             pages: HashSet::new(),
             fetched: HashMap::new(),
+            n_sitemaps: HashMap::new(),
             n_by_shape: HashMap::new(),
             max_pages_per_shape,
             requisite_span,
         }
     }
 
-    /// Adds an address that an earlier crawl stored.
-    pub fn load(&mut self, known: &FrontierPage) {
+    /// Adds an address that an earlier crawl stored. A visit of the future, by a clock that was ahead, counts as made now.
+    pub fn load(&mut self, known: &FrontierPage, now: Timestamp) {
         let hash = url_hash(&known.url);
         if known.kind != PageKind::Page {
-            self.fetched.insert(hash, known.visited.map_or(0, Timestamp::as_secs));
+            self.fetched.insert(hash, known.visited.map_or(0, |visited| visited.min(now).as_secs()));
+            if known.kind == PageKind::Sitemap {
+                *self.n_sitemaps.entry(known.seed).or_default() += 1;
+            }
             return;
         }
         self.pages.insert(hash);
@@ -67,10 +76,20 @@ impl Addresses {
                 if fetched.is_some_and(|fetched| fetched + self.requisite_span > now) {
                     return false;
                 }
+                if fetched.is_none() && found.kind == PageKind::Sitemap && !self.count_sitemap(found.seed) {
+                    return false;
+                }
                 self.fetched.insert(hash, now.as_secs());
                 true
             }
         }
+    }
+
+    /// Whether there is room for another sitemap of a seed.
+    fn count_sitemap(&mut self, seed: i64) -> bool {
+        let n_sitemaps = self.n_sitemaps.entry(seed).or_default();
+        *n_sitemaps += 1;
+        *n_sitemaps <= MAX_SITEMAPS_OF_SEED
     }
 
     fn shape_has_room(&mut self, url: &str) -> bool {
@@ -104,6 +123,15 @@ mod tests {
         let style = found("http://a.example/s.css", PageKind::Requisite);
         assert!(known.is_wanted(&style, now) && !known.is_wanted(&style, now + Span::from_hours(23)));
         assert!(known.is_wanted(&style, now + Span::from_hours(24)));
+    }
+
+    #[test]
+    fn a_seed_has_a_bounded_number_of_sitemaps() {
+        let (mut known, now) = (Addresses::new(10, Span::from_hours(1)), Timestamp::from_secs(1_000_000));
+        let sitemap = |n: usize| found(&format!("http://a.example/{n}.xml"), PageKind::Sitemap);
+        let n_wanted = (0..5000).filter(|&n| known.is_wanted(&sitemap(n), now)).count();
+        assert_eq!(n_wanted, MAX_SITEMAPS_OF_SEED);
+        assert!(known.is_wanted(&sitemap(0), now + Span::from_hours(2)), "known ones are read again");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! The loop bounds the queue: it starts no visit while too many pages wait. A crash loses no result: the next start
 //! analyses the captures that have no lesson.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,32 +27,46 @@ pub struct Learned {
 /// The channels to the threads that analyse.
 pub struct Analysis {
     jobs: Sender<PageId>,
+    /// Large documents have a thread of their own, so that they neither hold up the others nor take memory together.
+    large_jobs: Sender<PageId>,
     learned: UnboundedReceiver<Learned>,
     n_waiting: usize,
+    /// Set at the end of the crawl: what is still in the queues is left to the next one.
+    is_over: Arc<AtomicBool>,
+}
+
+impl Drop for Analysis {
+    fn drop(&mut self) {
+        self.is_over.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Analysis {
     /// Starts a thread for every core. Lessons go to the recorder, which writes them.
     pub fn start(pages: &Arc<PageAnalyst>, lessons: &Sender<RecorderMessage>) -> std::io::Result<Analysis> {
-        let (jobs, receiver) = channel();
+        let ((jobs, receiver), (large_jobs, large_receiver)) = (channel(), channel());
         let receiver = Arc::new(Mutex::new(receiver));
         let (learned_sender, learned) = unbounded_channel();
         let n_threads = std::thread::available_parallelism().map_or(2, usize::from);
-        for number in 0..n_threads {
-            let (pages, receiver) = (Arc::clone(pages), Arc::clone(&receiver));
-            let (lessons, learned) = (lessons.clone(), learned_sender.clone());
-            std::thread::Builder::new().name(format!("analyst {number}")).spawn(move || {
-                while let Some(page) = next_job(&receiver) {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let usual = (0..n_threads).map(|number| (format!("analyst {number}"), Arc::clone(&receiver)));
+        let large = ("large analyst".to_string(), Arc::new(Mutex::new(large_receiver)));
+        for (name, receiver) in usual.chain([large]) {
+            let (pages, lessons, learned) = (Arc::clone(pages), lessons.clone(), learned_sender.clone());
+            let is_over = Arc::clone(&is_over);
+            std::thread::Builder::new().name(name).spawn(move || {
+                while let Some(page) = next_job(&receiver).filter(|_| !is_over.load(Ordering::Relaxed)) {
                     work(&pages, page, &lessons, &learned);
                 }
             })?;
         }
-        Ok(Analysis { jobs, learned, n_waiting: 0 })
+        Ok(Analysis { jobs, large_jobs, learned, n_waiting: 0, is_over })
     }
 
     /// Puts a page in the queue.
-    pub fn submit(&mut self, page: PageId) {
-        if self.jobs.send(page).is_ok() {
+    pub fn submit(&mut self, page: PageId, is_large: bool) {
+        let jobs = if is_large { &self.large_jobs } else { &self.jobs };
+        if jobs.send(page).is_ok() {
             self.n_waiting += 1;
         }
     }

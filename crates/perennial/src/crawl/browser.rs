@@ -21,6 +21,9 @@ use crate::store::PageKind;
 /// Requests of one page that are answered; further ones fail.
 const MAX_REQUESTS: usize = 300;
 
+/// A longer page is not empty, whatever its scripts do.
+const MAX_SHELL_BYTES: usize = 4 << 20;
+
 /// After this many failures in a row the browser is not used again in this crawl.
 const MAX_FAILURES: usize = 3;
 
@@ -104,7 +107,7 @@ async fn fetch(
     allow_private: bool,
     now: Timestamp,
 ) -> Option<(Captured, Exchanged)> {
-    let allow_private = shared.allow_private || (allow_private && page.host_str() == to.host_str());
+    let allow_private = shared.allow_private || (allow_private && page.origin() == to.origin());
     if shared.table.robots {
         let path = &to[url::Position::BeforePath..url::Position::AfterQuery];
         let origin = shared.robots.get(shared, to, allow_private).await.origin;
@@ -125,6 +128,9 @@ async fn fetch(
 
 /// Whether a page is empty without its scripts: it has scripts and fewer than 200 visible letters.
 pub fn is_shell(html: &str) -> bool {
+    if html.len() > MAX_SHELL_BYTES {
+        return false;
+    }
     let lower = html.to_ascii_lowercase();
     if !lower.contains("<script") {
         return false;
@@ -133,18 +139,27 @@ pub fn is_shell(html: &str) -> bool {
     visible_letters(body) < 200
 }
 
-/// About the number of letters outside of tags, scripts and styles.
+/// Elements whose text a reader does not see.
+const UNSEEN: [&str; 4] = ["script", "style", "noscript", "template"];
+
+/// About the number of letters outside of tags, scripts and styles, in one pass: an element that is not closed is searched for its
+/// end once.
 fn visible_letters(html: &str) -> usize {
     let mut n_letters = 0;
     let mut rest = html;
+    let mut is_unclosed = [false; UNSEEN.len()];
     while let Some(open) = rest.find('<') {
         n_letters += rest[..open].chars().filter(|c| c.is_alphanumeric()).count();
         rest = &rest[open..];
-        let skipped = ["script", "style", "noscript", "template"]
-            .iter()
-            .find(|tag| rest[1..].starts_with(**tag))
-            .and_then(|tag| rest.find(&format!("</{tag}")));
-        let from = skipped.unwrap_or(0);
+        let unseen = UNSEEN.iter().position(|tag| rest[1..].starts_with(tag)).filter(|&tag| !is_unclosed[tag]);
+        let from = match unseen.map(|tag| (tag, rest.find(&format!("</{}", UNSEEN[tag])))) {
+            Some((_, Some(end))) => end,
+            Some((tag, None)) => {
+                is_unclosed[tag] = true;
+                0
+            }
+            None => 0,
+        };
         match rest[from..].find('>') {
             Some(close) => rest = &rest[from + close + 1..],
             None => return n_letters,
@@ -167,5 +182,8 @@ mod tests {
         let page = format!("<body><script>var x = 1;</script><p>{}</p></body>", "real words ".repeat(50));
         assert!(!is_shell(&page));
         assert!(!is_shell("<body><p>short, but all there is</p></body>"));
+        // None of them is closed. Searching for the end of each would take hours.
+        assert!(is_shell(&"<script>".repeat(400_000)));
+        assert!(!is_shell(&"<script>".repeat(600_000)));
     }
 }

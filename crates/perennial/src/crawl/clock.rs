@@ -1,7 +1,10 @@
 //! The crawl's clock: real time, or a virtual time that runs faster (time-lapse).
+//!
+//! No clock runs backwards, because pauses, passes and the order of captures are told by it. Where the system's clock is set back,
+//! ours runs at half its speed until the two agree, as systems do for small steps.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use perennial_core::time::{Span, Timestamp};
@@ -10,7 +13,7 @@ use perennial_core::time::{Span, Timestamp};
 #[derive(Clone, Debug)]
 pub enum Clock {
     /// The system's clock.
-    Real,
+    Real(Arc<Mutex<RealTime>>),
     /// `factor` virtual seconds pass in each real one.
     TimeLapse {
         /// Virtual seconds in a real second.
@@ -30,7 +33,58 @@ pub enum Clock {
     },
 }
 
+/// The system's time, made to run forwards only.
+#[derive(Debug)]
+pub struct RealTime {
+    /// What the system's clock said last, and when by the clock that cannot be set.
+    system: Timestamp,
+    seen_at: Instant,
+    /// What was shown last, in milliseconds since 1970 with their fraction.
+    shown_millis: f64,
+    stepped_back: Option<Span>,
+}
+
+/// The system's clock is corrected by small steps all the time. Only larger ones are worth a message.
+const SMALL_STEP: Span = Span::from_secs(10);
+
+impl RealTime {
+    fn starting(system: Timestamp, seen_at: Instant) -> RealTime {
+        RealTime { system, seen_at, shown_millis: system.as_millis() as f64, stepped_back: None }
+    }
+
+    /// The time to show when the system's clock says `system`.
+    fn show(&mut self, system: Timestamp, seen_at: Instant) -> Timestamp {
+        let passed_millis = seen_at.saturating_duration_since(self.seen_at).as_secs_f64() * 1000.0;
+        let back = self.system + Span::from_millis(passed_millis as i64) - system;
+        if back > SMALL_STEP {
+            self.stepped_back = Some(back);
+        }
+        let is_ahead = self.shown_millis + passed_millis > system.as_millis() as f64;
+        let slowly = self.shown_millis + passed_millis / 2.0;
+        let system_millis = system.as_millis() as f64;
+        self.shown_millis = if is_ahead { slowly.max(system_millis) } else { system_millis };
+        (self.system, self.seen_at) = (system, seen_at);
+        Timestamp::from_millis(self.shown_millis as i64)
+    }
+}
+
+fn system_time() -> Timestamp {
+    let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(since_epoch.as_millis() as i64)
+}
+
 impl Clock {
+    /// The system's clock from now on.
+    pub fn real() -> Clock {
+        Clock::Real(Arc::new(Mutex::new(RealTime::starting(system_time(), Instant::now()))))
+    }
+
+    /// By how much the system's clock was set back since this was last asked.
+    pub fn take_step_back(&self) -> Option<Span> {
+        let Clock::Real(real) = self else { return None };
+        real.lock().unwrap_or_else(PoisonError::into_inner).stepped_back.take()
+    }
+
     /// A virtual clock that stands at `start` until it is set going.
     pub fn time_lapse(factor: f64, start: Timestamp) -> Clock {
         Clock::TimeLapse { factor, start, origin: Arc::default(), held_micros: Arc::default() }
@@ -63,9 +117,10 @@ impl Clock {
     /// The current time on this clock.
     pub fn now(&self) -> Timestamp {
         match self {
-            Clock::Real => {
-                let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                Timestamp::from_millis(since_epoch.as_millis() as i64)
+            Clock::Real(real) => {
+                let mut real = real.lock().unwrap_or_else(PoisonError::into_inner);
+                // Both are read under the lock, so that no thread shows an earlier time than another did.
+                real.show(system_time(), Instant::now())
             }
             Clock::TimeLapse { factor, start, origin, held_micros } => {
                 let held = Duration::from_micros(held_micros.load(Ordering::Relaxed));
@@ -81,7 +136,7 @@ impl Clock {
     pub fn real_wait(&self, at: Timestamp) -> Duration {
         let secs = (at - self.now()).as_secs_f64().max(0.0);
         let factor = match self {
-            Clock::Real => 1.0,
+            Clock::Real(_) => 1.0,
             Clock::TimeLapse { factor, .. } => *factor,
             // The end of something in flight interrupts this wait.
             Clock::Leaping { .. } => return Duration::from_secs(if secs > 0.0 { 3600 } else { 0 }),
@@ -100,13 +155,35 @@ impl Clock {
 
     /// Whether it is virtual.
     pub fn is_time_lapse(&self) -> bool {
-        !matches!(self, Clock::Real)
+        !matches!(self, Clock::Real(_))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn real_time_runs_slowly_after_a_step_back_and_then_agrees_again() {
+        let (start, since) = (Timestamp::parse("2026-01-01").unwrap(), Instant::now());
+        let after = |secs: i64| since + Duration::from_secs(secs as u64);
+        let mut real = RealTime::starting(start, since);
+        let mut shown = real.show(start + Span::from_secs(10), after(10));
+        assert_eq!((shown, real.stepped_back), (start + Span::from_secs(10), None));
+        // An hour back. Two hours later both clocks agree.
+        for secs in (20..=7300).step_by(10) {
+            let now = real.show(start + Span::from_secs(secs - 3600), after(secs));
+            assert!(now > shown, "it runs on");
+            shown = now;
+            if secs == 20 {
+                assert_eq!(real.stepped_back.take(), Some(Span::from_secs(3600)));
+            }
+        }
+        assert_eq!((shown, real.stepped_back), (start + Span::from_secs(3700), None));
+        // A step forwards is taken at once: the machine may have slept.
+        let later = start + Span::from_hours(100);
+        assert_eq!(real.show(later, after(7310)), later);
+    }
 
     #[test]
     fn virtual_time_runs_by_its_factor() {

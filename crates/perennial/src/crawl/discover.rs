@@ -1,9 +1,11 @@
 //! A visited target and what its answer refers to -> the addresses to fetch: pages in scope, requisites, sitemaps.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use perennial_core::canonical;
 use perennial_core::links::LinkKind;
+use perennial_core::payload::{Limits, gunzip};
 use perennial_core::scope::ScopeKind;
 use perennial_core::sitemap;
 use perennial_core::time::Timestamp;
@@ -125,7 +127,7 @@ impl<'a> Discoveries<'a> {
 
     /// Notes the pages and sitemaps that a sitemap names.
     pub fn read_sitemap(&mut self, url: &Url, body: &[u8]) {
-        let sitemap = sitemap::parse(&gunzip(body));
+        let sitemap = sitemap::parse(&unpacked(body));
         let depth = self.target.depth;
         for entry in sitemap.sitemaps.iter().take(MAX_SITEMAPS) {
             if depth < MAX_SITEMAP_DEPTH
@@ -150,16 +152,12 @@ fn discovery(url: &Url, kind: PageKind, seed: i64, depth: u32) -> Discovery {
     Discovery { url: url.to_string(), kind, seed, depth, n_redirects: 0, changed: None }
 }
 
-/// A sitemap may be a gzip file in itself.
-fn gunzip(body: &[u8]) -> std::borrow::Cow<'_, [u8]> {
-    use std::io::Read;
+/// A sitemap may be a gzip file in itself. What can be read of it is used.
+fn unpacked(body: &[u8]) -> Cow<'_, [u8]> {
     if !body.starts_with(&[0x1f, 0x8b]) {
         return body.into();
     }
-    let mut out = Vec::new();
-    // What was read before an error is used.
-    let _ = flate2::read::MultiGzDecoder::new(body).take(MAX_SITEMAP_BYTES).read_to_end(&mut out);
-    out.into()
+    gunzip(body, Limits { max_bytes: MAX_SITEMAP_BYTES, ..Limits::default() }).bytes.into()
 }
 
 #[cfg(test)]

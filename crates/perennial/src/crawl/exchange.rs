@@ -17,8 +17,12 @@ pub struct Exchanged {
     pub hops: String,
     /// The request and the answer.
     pub fetched: Fetched,
-    /// The text of an HTML document or a style sheet.
+    /// The text of an HTML document or a style sheet. It is dropped before the exchange waits for the archive.
     pub document: Option<DocumentText>,
+    /// Why the document was read in part only, if it was.
+    pub unread: Option<String>,
+    /// Whether the document is so long that it is read and analysed on its own ([`links::read_small_text`]).
+    pub is_large: bool,
     /// Its links; `None`: the archive finds them.
     pub links: Option<PageLinks>,
     /// The document after its scripts ran, where a browser rendered it.
@@ -38,6 +42,8 @@ impl Exchanged {
             hops,
             fetched,
             document: None,
+            unread: None,
+            is_large: false,
             links: None,
             dom: None,
             prepared: None,
@@ -45,13 +51,20 @@ impl Exchanged {
         }
     }
 
-    /// Decodes the document, if the answer is one that has links.
-    pub fn read_document(&mut self) {
-        if links::has_links(&self.fetched.head)
-            && let Ok(body) = self.fetched.body.prefix(links::MAX_STORED_BYTES as usize)
-        {
-            self.document = Some(links::read_text(&self.fetched.head, &*body));
+    /// Decodes the document, if the answer is one that has links. A large one is left alone unless `is_large` is set; false
+    /// then.
+    pub fn read_document(&mut self) -> bool {
+        if !links::has_links(&self.fetched.head) {
+            return true;
         }
+        let Ok(body) = self.fetched.body.prefix(links::MAX_STORED_BYTES as usize) else { return true };
+        self.document = match self.is_large {
+            true => Some(links::read_text(&self.fetched.head, &*body)),
+            false => links::read_small_text(&self.fetched.head, &*body),
+        };
+        let cut = self.document.as_ref().and_then(|document| document.cut.as_ref());
+        self.unread = cut.map(|cut| cut.to_string());
+        self.document.is_some()
     }
 
     /// The text of an HTML page that was delivered.
@@ -84,7 +97,7 @@ impl Exchanged {
             response_head: self.fetched.head.as_bytes(),
             body: match &mut self.fetched.body {
                 FetchedBody::Memory(bytes) => Body::Bytes(bytes),
-                FetchedBody::Spooled(file, _) => Body::Spooled(file),
+                FetchedBody::Spooled(file, _) => Body::Spooled(file.as_file()),
             },
             truncated: self.fetched.cut.map(|cut| Truncation::parse(cut.name())),
             metadata: &[("fetchTimeMs", &millis), (HOPS, &self.hops)],

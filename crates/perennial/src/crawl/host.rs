@@ -16,8 +16,10 @@ use perennial_core::time::Timestamp;
 pub enum Why {
     /// A pass over everything reached it.
     Pass,
-    /// A page needs it as a requisite, or it is a sitemap.
+    /// A page needs it as a requisite.
     Needed,
+    /// It names pages.
+    Sitemap,
     /// The scheduler chose it.
     Scheduled(Reason),
 }
@@ -25,14 +27,41 @@ pub enum Why {
 /// The queues and the state of one host.
 #[derive(Debug, Default)]
 struct Host {
-    /// Requisites and sitemaps, which come before pages.
+    /// Requisites, which come before pages.
     needed: VecDeque<PageId>,
+    /// Sitemaps, which come between pages: a host can name sitemaps without end.
+    sitemaps: VecDeque<PageId>,
     pages: VecDeque<(PageId, Why)>,
+    /// Pages that come before the next sitemap.
+    n_pages_first: u32,
     n_active: u32,
     /// Whether a visit has ended. Before, robots.txt is not known, and the host gets one connection only.
     is_known: bool,
     state: HostState,
     in_heap: bool,
+}
+
+/// While pages wait, no more than one fetch in this many of a host is of a sitemap.
+const SITEMAP_SHARE: u32 = 4;
+
+impl Host {
+    fn pop(&mut self) -> Option<(PageId, Why)> {
+        if let Some(page) = self.needed.pop_front() {
+            return Some((page, Why::Needed));
+        }
+        if (self.n_pages_first == 0 || self.pages.is_empty())
+            && let Some(page) = self.sitemaps.pop_front()
+        {
+            self.n_pages_first = SITEMAP_SHARE - 1;
+            return Some((page, Why::Sitemap));
+        }
+        self.n_pages_first = self.n_pages_first.saturating_sub(1);
+        self.pages.pop_front()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.needed.is_empty() && self.sitemaps.is_empty() && self.pages.is_empty()
+    }
 }
 
 /// The queues of all hosts.
@@ -70,6 +99,7 @@ impl Hosts {
         let host = self.hosts.entry(site).or_default();
         match why {
             Why::Needed => host.needed.push_back(page),
+            Why::Sitemap => host.sitemaps.push_back(page),
             _ => host.pages.push_back((page, why)),
         }
         self.n_waiting += 1;
@@ -90,9 +120,7 @@ impl Hosts {
                 self.enlist(site);
                 continue;
             }
-            let next =
-                host.needed.pop_front().map(|page| (page, Why::Needed)).or_else(|| host.pages.pop_front());
-            if let Some(next) = next {
+            if let Some(next) = host.pop() {
                 host.n_active += 1;
                 self.n_waiting -= 1;
                 self.enlist(site);
@@ -127,7 +155,7 @@ impl Hosts {
     /// Empties a host's queues and gives what was in them; the caller tells the scheduler.
     pub fn drain(&mut self, site: SiteId) -> Vec<PageId> {
         let Some(host) = self.hosts.get_mut(&site) else { return Vec::new() };
-        let mut pages: Vec<PageId> = host.needed.drain(..).collect();
+        let mut pages: Vec<PageId> = host.needed.drain(..).chain(host.sitemaps.drain(..)).collect();
         pages.extend(host.pages.drain(..).map(|(page, _)| page));
         self.n_waiting -= pages.len();
         pages
@@ -137,8 +165,7 @@ impl Hosts {
         let max_connections = self.max_connections;
         let Some(host) = self.hosts.get_mut(&site) else { return };
         let free = host.n_active < if host.is_known { max_connections } else { 1 };
-        let has_work = !host.needed.is_empty() || !host.pages.is_empty();
-        if free && has_work && !host.in_heap {
+        if free && !host.is_empty() && !host.in_heap {
             host.in_heap = true;
             self.ready.push(Reverse((host.state.ready_at, site)));
         }
@@ -187,6 +214,20 @@ mod tests {
         assert_eq!((n_fetched, hosts.n_waiting()), (5, 5));
         assert_eq!(hosts.drain(SiteId(0)).len(), 5);
         assert_eq!(hosts.n_waiting(), 0);
+    }
+
+    #[test]
+    fn sitemaps_without_end_leave_most_fetches_to_pages() {
+        let mut hosts = Hosts::new(1);
+        (0..100).for_each(|page| hosts.push(SiteId(0), PageId(page), Why::Sitemap));
+        (100..130).for_each(|page| hosts.push(SiteId(0), PageId(page), Why::Pass));
+        let mut popped = Vec::new();
+        while let Some((_, why)) = hosts.pop(at(0)) {
+            popped.push(why);
+            hosts.release(SiteId(0), resting(0));
+        }
+        let n_sitemaps = |whys: &[Why]| whys.iter().filter(|why| **why == Why::Sitemap).count();
+        assert_eq!((popped[0], n_sitemaps(&popped[..40]), popped.len()), (Why::Sitemap, 10, 130));
     }
 
     #[test]

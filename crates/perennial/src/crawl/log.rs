@@ -38,6 +38,9 @@ pub struct LogLine {
     /// Why the body is cut, if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub truncated: Option<String>,
+    /// Why the document was read in part only, if it was; what was archived is whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unread: Option<String>,
     /// Digest of the payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,

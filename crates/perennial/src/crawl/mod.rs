@@ -145,6 +145,7 @@ impl Crawl {
                 break end;
             }
             self.leap();
+            self.heed_clock(&mut warn);
             let wait = self.wait();
             let (is_behind, since) = (self.is_behind(), Instant::now());
             tokio::select! {
@@ -173,6 +174,17 @@ impl Crawl {
 
     fn now(&self) -> Timestamp {
         self.options.clock.now()
+    }
+
+    /// Says when the system's clock was set back.
+    fn heed_clock(&self, warn: &mut impl FnMut(&str)) {
+        if let Some(back) = self.options.clock.take_step_back() {
+            warn(&format!(
+                "the system's clock went back by {:.0} s. The crawl goes on, with a clock that runs slowly until the two agree: captures \
+                 are dated too late by up to that time. Start the crawl again to go by the new time at once",
+                back.as_secs_f64()
+            ));
+        }
     }
 
     fn end_pass(&self) {
@@ -207,15 +219,20 @@ impl Crawl {
         let reason = reason_words(why, &target);
         let shared = self.shared.clone();
         tokio::spawn(async move {
-            let report = visit::visit(shared, target, reason).await;
+            let report = visit::visit(shared.clone(), target, reason).await;
+            let message = match shared.client.disk_failure() {
+                Some(error) => RecorderMessage::DiskFailed(error),
+                None => RecorderMessage::Visit(Box::new(report)),
+            };
             // Sending fails only when the crawl is over, and then the report is not needed.
-            let _ = reports.send(RecorderMessage::Visit(Box::new(report)));
+            let _ = reports.send(message);
         });
     }
 
     fn settle(&mut self, batch: Vec<Settled>, warn: &mut impl FnMut(&str)) {
         let now = self.now();
         for settled in batch {
+            self.status.n_unread += u64::from(settled.is_unread);
             if let Some(warning) = &settled.warning {
                 warn(warning);
             }
@@ -237,8 +254,9 @@ impl Crawl {
     }
 
     fn analyse(&mut self, page: PageId) {
+        let is_large = self.policy.is_large(page);
         if let Some(analysis) = &mut self.analysis {
-            analysis.submit(page);
+            analysis.submit(page, is_large);
         }
     }
 
@@ -289,8 +307,8 @@ fn reason_words(why: Why, target: &Target) -> String {
         Why::Pass if target.n_failures > 0 => format!("retry after {} failures", target.n_failures),
         Why::Pass if target.visited.is_none() => "first capture".into(),
         Why::Pass => "pass over everything".into(),
-        Why::Needed if target.kind == PageKind::Sitemap => "names pages".into(),
         Why::Needed => "a page needs it".into(),
+        Why::Sitemap => "names pages".into(),
         Why::Scheduled(Reason::FirstCapture) => "first capture".into(),
         Why::Scheduled(Reason::Urgent { urgency, expected, since }) => {
             format!("urgency {urgency:.4}, expected change {:.3} since {since}", expected.get())

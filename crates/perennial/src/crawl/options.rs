@@ -61,7 +61,7 @@ impl Default for CrawlOptions {
             delay: None,
             connections: 1,
             allow_private: false,
-            clock: Clock::Real,
+            clock: Clock::real(),
             seed: 0,
             analyse: true,
             stop: Stop::default(),

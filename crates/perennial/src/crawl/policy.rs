@@ -4,7 +4,7 @@
 //! the very same one. [`Policy::next`] names a page, [`Policy::admit`] checks the budgets once its target is known,
 //! [`Policy::settled`] and [`Policy::learned`] take in its result, [`Policy::wakeup`] says when to ask again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use perennial_core::page::{PageId, SiteId};
 use perennial_core::politeness::HostState;
@@ -22,6 +22,9 @@ use crate::store::{Ending, FrontierPage, PageKind, Target};
 /// With this many pages waiting for their analysis no visit starts. It bounds the memory of a crawl that fetches faster
 /// than it analyses.
 const MAX_ANALYSING: usize = 64;
+/// With this many large documents waiting no visit starts either. They wait on disk and are analysed one at a time, so they must
+/// not hold up the others before.
+const MAX_LARGE: usize = 1000;
 /// How often the scheduler is told how many visits the budget in bytes allows.
 const PLAN_SPAN: Span = Span::from_hours(1);
 
@@ -68,6 +71,8 @@ pub struct Policy {
     spending: Spending,
     /// Pages under analysis: the outcome by their answer alone, and when they were captured.
     analysing: HashMap<PageId, (VisitOutcome, Timestamp)>,
+    /// Those of them whose document is a large one.
+    large: HashSet<PageId>,
     /// Pages that wait for their requisites before they are analysed.
     unstyled: Unstyled,
     /// Visits that the budget does not allow before an instant.
@@ -99,6 +104,7 @@ impl Policy {
             followed,
             spending,
             analysing: HashMap::new(),
+            large: HashSet::new(),
             unstyled: Unstyled::default(),
             put_off: Vec::new(),
             planned_at: now,
@@ -124,7 +130,7 @@ impl Policy {
         }
         if known.kind != PageKind::Page {
             if known.visited.is_none() {
-                self.hosts.push(known.site, known.page, Why::Needed);
+                self.hosts.push(known.site, known.page, why_of(known.kind));
             }
             return;
         }
@@ -133,7 +139,9 @@ impl Policy {
         if let VisitOrder::Once { started } = self.order {
             let is_given_up =
                 known.ending != Some(Ending::Failed) || known.n_failures >= self.config.max_tries;
-            let is_done = known.visited.is_some_and(|visited| visited >= started) && is_given_up;
+            // A visit of the future was made by a clock that was ahead, and is none of this pass.
+            let is_of_pass = |visited: Timestamp| visited >= started && visited <= self.began;
+            let is_done = known.visited.is_some_and(is_of_pass) && is_given_up;
             if !is_done {
                 self.hosts.push(known.site, known.page, Why::Pass);
             }
@@ -142,7 +150,7 @@ impl Policy {
 
     /// The next page whose visit may start now. The driver asks [`Policy::admit`] with the page's target.
     pub fn next(&mut self, now: Timestamp) -> Option<(PageId, Why)> {
-        if self.is_stopping || self.limit_reached(now).is_some() || self.n_analysing() >= MAX_ANALYSING {
+        if self.is_stopping || self.limit_reached(now).is_some() || self.is_behind() {
             return None;
         }
         self.take_up_again(now);
@@ -151,6 +159,16 @@ impl Policy {
             return None;
         }
         self.hosts.pop(now)
+    }
+
+    /// Whether the analysis is so far behind that fetching has to wait for it.
+    fn is_behind(&self) -> bool {
+        self.n_analysing().saturating_sub(self.large.len()) >= MAX_ANALYSING || self.large.len() >= MAX_LARGE
+    }
+
+    /// Whether a page under analysis is a large document.
+    pub fn is_large(&self, page: PageId) -> bool {
+        self.large.contains(&page)
     }
 
     fn ask_scheduler(&mut self, now: Timestamp) {
@@ -215,25 +233,32 @@ impl Policy {
         for new in &settled.new_pages {
             self.take_new(new);
         }
-        let ready = match settled.kind {
-            PageKind::Page => self.page_settled(settled),
+        let mut ready = match settled.kind {
+            PageKind::Page => self.page_settled(settled, now),
             // The requisite was captured or has failed: pages that waited for it can be analysed.
             PageKind::Requisite | PageKind::Sitemap => self.unstyled.take(settled.page),
         };
         if settled.ending == Ending::Failed {
-            self.after_failure(settled, now);
+            // What waits for a host that is lost is not captured soon either.
+            let lost = self.after_failure(settled, now);
+            ready.extend(lost.into_iter().flat_map(|page| self.unstyled.take(page)));
         }
         ready
     }
 
     /// A look is analysed before the scheduler is told of it; any other outcome is told at once.
-    fn page_settled(&mut self, settled: &Settled) -> Vec<PageId> {
+    fn page_settled(&mut self, settled: &Settled, now: Timestamp) -> Vec<PageId> {
         if !self.config.is_analysing || !settled.is_look {
             self.tell_scheduler(settled.page, settled.outcome.clone(), settled.captured_at);
             return Vec::new();
         }
         self.analysing.insert(settled.page, (settled.outcome.clone(), settled.captured_at));
+        if settled.is_large {
+            self.large.insert(settled.page);
+        }
         let requisites = settled.new_pages.iter().filter(|new| new.kind == PageKind::Requisite);
+        // A page does not wait for hosts that are not asked soon.
+        let requisites = requisites.filter(|new| self.hosts.state(new.site).ready_at - now <= self.config.max_wait);
         match self.unstyled.put(settled.page, requisites.map(|new| new.page)) {
             true => Vec::new(),
             false => vec![settled.page],
@@ -242,7 +267,7 @@ impl Policy {
 
     fn take_new(&mut self, new: &NewPage) {
         if new.kind != PageKind::Page {
-            self.hosts.push(new.site, new.page, Why::Needed);
+            self.hosts.push(new.site, new.page, why_of(new.kind));
             return;
         }
         self.n_known += u64::from(new.is_new);
@@ -262,35 +287,35 @@ impl Policy {
         }
     }
 
-    /// Queues another try, leaves it to the scheduler, or gives up. A host in long trouble loses its queue.
-    fn after_failure(&mut self, settled: &Settled, now: Timestamp) {
+    /// Queues another try, leaves it to the scheduler, or gives up. A host in long trouble loses its queue; gives what was in it.
+    fn after_failure(&mut self, settled: &Settled, now: Timestamp) -> Vec<PageId> {
         // Requests that are in flight together fail together, so several failures may have one cause.
         let max_troubles =
             u32::from(self.config.max_tries).saturating_mul(self.config.connections.saturating_add(1));
         let is_lost = settled.host.ready_at - now > self.config.max_wait
             || u32::from(settled.host.n_troubles) > max_troubles;
+        let lost = if is_lost { self.hosts.drain(settled.site) } else { Vec::new() };
         match &mut self.order {
-            VisitOrder::Once { .. } if is_lost => {
-                self.n_given_up += self.hosts.drain(settled.site).len() as u64;
-            }
+            VisitOrder::Once { .. } if is_lost => self.n_given_up += lost.len() as u64,
             VisitOrder::Once { .. } => {
                 if settled.n_failures < self.config.max_tries && !settled.is_final {
-                    let why = if settled.kind == PageKind::Page { Why::Pass } else { Why::Needed };
-                    self.hosts.push(settled.site, settled.page, why);
+                    self.hosts.push(settled.site, settled.page, why_of(settled.kind));
                 }
             }
             VisitOrder::Scheduled(scheduler) if is_lost => {
                 let outcome = VisitOutcome::Failed { retry_at: Some(settled.host.ready_at) };
-                for page in self.hosts.drain(settled.site) {
+                for &page in &lost {
                     scheduler.record(page, outcome.clone(), now);
                 }
             }
             VisitOrder::Scheduled(_) => {}
         }
+        lost
     }
 
     /// Takes in the outcome that the analysis of a page found; `None` when it found none.
     pub fn learned(&mut self, page: PageId, outcome: Option<VisitOutcome>) {
+        self.large.remove(&page);
         if let Some((by_answer, at)) = self.analysing.remove(&page) {
             self.tell_scheduler(page, outcome.unwrap_or(by_answer), at);
         }
@@ -321,7 +346,9 @@ impl Policy {
             return Some(End::Interrupted);
         }
         let limit = self.limit_reached(now);
-        if self.n_analysing() > 0 || (!self.unstyled.is_empty() && limit.is_none()) {
+        // At a limit the next crawl analyses the large documents: this one must end within a bounded time.
+        let n_left_out = if limit.is_some() { self.large.len() } else { 0 };
+        if self.n_analysing() > n_left_out || (!self.unstyled.is_empty() && limit.is_none()) {
             return None;
         }
         if limit.is_some() {
@@ -412,6 +439,15 @@ impl Policy {
     /// Pages given up because their host did not answer.
     pub fn n_given_up(&self) -> u64 {
         self.n_given_up
+    }
+}
+
+/// Why an address that no scheduler chose is fetched.
+fn why_of(kind: PageKind) -> Why {
+    match kind {
+        PageKind::Page => Why::Pass,
+        PageKind::Requisite => Why::Needed,
+        PageKind::Sitemap => Why::Sitemap,
     }
 }
 

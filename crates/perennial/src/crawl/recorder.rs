@@ -63,6 +63,10 @@ pub struct Settled {
     pub captured_at: Timestamp,
     /// Addresses that its document names: new ones, and known pages with a time of change.
     pub new_pages: Vec<NewPage>,
+    /// Whether its document is a large one, which is analysed on its own.
+    pub is_large: bool,
+    /// Whether its document was read in part only.
+    pub is_unread: bool,
     /// A message for the user.
     pub warning: Option<String>,
 }
@@ -94,6 +98,8 @@ pub enum RecorderMessage {
     Lessons(PageLessons),
     /// A pass over everything is complete.
     EndPass(i64, Timestamp),
+    /// Our own disk did not take a body that was on its way here. The crawl ends.
+    DiskFailed(std::io::Error),
 }
 
 /// The visits of one batch after their commit, or the error that ended all writing.
@@ -133,6 +139,7 @@ impl Recorder {
         while let Ok(first) = messages.recv() {
             let mut batch = Vec::new();
             let mut lessons = Vec::new();
+            let mut failure = None;
             let mut next = Some(first);
             while let Some(message) = next {
                 match message {
@@ -141,13 +148,17 @@ impl Recorder {
                     RecorderMessage::EndPass(pass, at) => {
                         self.writer.commit_with(|commit| commit.end_pass(pass, at))?;
                     }
+                    RecorderMessage::DiskFailed(error) => failure = Some(error),
                 }
                 next = if batch.len() + lessons.len() < MAX_BATCH { messages.try_recv().ok() } else { None };
             }
-            if batch.is_empty() && lessons.is_empty() {
+            if batch.is_empty() && lessons.is_empty() && failure.is_none() {
                 continue;
             }
-            let settled = self.settle(batch, &lessons);
+            let settled = self.settle(batch, &lessons).and_then(|settled| match failure {
+                Some(error) => Err(error.into()),
+                None => Ok(settled),
+            });
             let has_failed = settled.is_err();
             let _ = committed.send(settled);
             if has_failed {
@@ -206,6 +217,7 @@ impl Recorder {
             Ok(exchanged) => Timestamp::from_secs(exchanged.time.as_secs()),
             Err(_) => report.done_at,
         };
+        let is_large = report.result.as_ref().is_ok_and(|exchanged| exchanged.is_large);
         let mut verdict = match report.result {
             Err(failure) => {
                 line.error = Some(failure.kind.name().into());
@@ -225,6 +237,7 @@ impl Recorder {
         let ending = ending_of(&verdict);
         let n_failures = if ending == Ending::Failed { target.n_failures.saturating_add(1) } else { 0 };
         line.outcome = ending_name(ending).into();
+        let is_unread = line.unread.is_some();
         lines.push(line);
         let body_bytes = lines.iter().map(|line| line.body_bytes).sum();
         let mut found = report.found;
@@ -247,6 +260,8 @@ impl Recorder {
                 done_at: report.done_at,
                 captured_at,
                 new_pages: Vec::new(),
+                is_large,
+                is_unread,
                 warning: report.warning,
             },
             visited: Visited {
@@ -279,6 +294,7 @@ impl Recorder {
         line.status = Some(status);
         line.body_bytes = fetched.body.len();
         line.truncated = cut.map(|cut| cut.name().into());
+        line.unread = exchanged.unread.clone();
         let is_left_out = exchanged.left_out.is_some();
         let appended = self.append_exchanged(exchanged)?;
         line.stored = Some(kind_word(appended.kind).into());

@@ -18,6 +18,8 @@ const KEPT: Span = Span::from_hours(24);
 /// RFC 9309, 2.3.1.2: at least five.
 const MAX_REDIRECTS: usize = 5;
 const MAX_CACHED: usize = 20_000;
+/// Bytes of an answer that are stored: what is read, and as much again for the framing of its chunks. The rest is cut.
+const MAX_STORED_BYTES: u64 = 2 * MAX_ROBOTS_BYTES as u64;
 
 /// What is known of an origin's robots.txt.
 pub struct OriginRobots {
@@ -84,8 +86,8 @@ impl RobotsCache {
         };
         for _ in 0..=MAX_REDIRECTS {
             let request =
-                Request { url: &at, fields: &[], allow_private: allow_private && at.host() == url.host() };
-            let mut fetched = match shared.client.fetch(&request).await {
+                Request { url: &at, fields: &[], allow_private: allow_private && at.origin() == url.origin() };
+            let mut fetched = match shared.client.fetch_up_to(&request, MAX_STORED_BYTES).await {
                 Ok(fetched) => fetched,
                 Err(error) => {
                     let why = Failure::of_fetch(&error);
@@ -106,7 +108,7 @@ impl RobotsCache {
         let status = RobotsStatus::from_http(Some(fetched.status()));
         match status {
             RobotsStatus::Text => {
-                let body = fetched.body.prefix(4 * MAX_ROBOTS_BYTES).unwrap_or_default();
+                let body = fetched.body.prefix(MAX_STORED_BYTES as usize).unwrap_or_default();
                 let limits = Limits { max_bytes: MAX_ROBOTS_BYTES as u64 + 1, ..Limits::default() };
                 let decoded = decode(&fetched.head, &*body, limits).bytes;
                 self.origin(status, &decoded, None, now)

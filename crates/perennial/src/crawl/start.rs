@@ -16,7 +16,7 @@ use super::clock::Clock;
 use super::policy::{Policy, PolicyConfig, VisitOrder};
 use super::recorder::Recorder;
 use super::spending::{self, Spending};
-use super::visit::Shared;
+use super::visit::{Readers, Shared};
 use super::weights::Weights;
 use super::{Crawl, CrawlOptions, Status, browser, log, robots};
 use crate::analyse::{Analyst, PageAnalyst, analyse_backlog};
@@ -38,13 +38,22 @@ impl Crawl {
         let analyst = analyst_of(archive, &mut writer, &options, warn)?;
         options.clock = resume_clock(&options.clock, &writer)?;
         let now = options.clock.now();
+        let ahead = time_ahead(&writer, now)?;
+        if ahead > Span::ZERO {
+            warn(&format!(
+                "the archive has visits of up to {}, and it is {}: either the clock was ahead then or it is behind now. Check it; \
+                 until then they count as made now",
+                (now + ahead).to_rfc3339(),
+                now.to_rfc3339()
+            ));
+        }
         let (seeds, pass) = prepare(&mut writer, archive, options.once, now)?;
         let table = &archive.settings().crawl;
         let mut addresses = Addresses::new(table.max_pages_per_shape, table.requisite_span);
         load_frontier(&mut writer, &seeds, &mut addresses, now, warn)?;
         let policy = policy_of(archive, &mut writer, &seeds, pass, &options, now)?;
         let shared = Arc::new(shared_of(archive, seeds, analyst, &options)?);
-        let recorder = recorder_of(archive, writer, addresses, &options)?;
+        let recorder = recorder_of(archive, writer, addresses, &options, ahead)?;
         let (reports, report_receiver) = std::sync::mpsc::channel();
         let (committed_sender, committed) = unbounded_channel();
         let analysis = match &shared.analyst {
@@ -123,7 +132,7 @@ fn load_frontier(
     now: Timestamp,
     warn: &mut impl FnMut(&str),
 ) -> anyhow::Result<()> {
-    writer.store().each_frontier_page(|known| addresses.load(&known))?;
+    writer.store().each_frontier_page(|known| addresses.load(&known, now))?;
     let archive = writer.archive().clone();
     match adopt(&archive, writer.store_mut(), seeds, addresses, now)? {
         0 => {}
@@ -162,7 +171,10 @@ fn shared_of(
 ) -> anyhow::Result<Shared> {
     let table = archive.settings().crawl.clone();
     let user_agent = table.user_agent();
-    let mut client = Client::new(user_agent.clone(), table.limits.clone(), table.proxy.clone());
+    let spool = archive.spool_dir();
+    let mut client = Client::new(user_agent.clone(), table.limits.clone(), table.proxy.clone())
+        .spooling_in(&spool)
+        .with_context(|| format!("cannot make {}, where large bodies wait", spool.display()))?;
     if let Some(file) = &table.tls_roots {
         let file = archive.root().join(file);
         client = client.trusting(&file).map_err(|reason| {
@@ -170,6 +182,7 @@ fn shared_of(
         })?;
     }
     Ok(Shared {
+        readers: Readers::default(),
         client,
         robots: robots::RobotsCache::new(&user_agent),
         seeds,
@@ -187,12 +200,16 @@ fn recorder_of(
     writer: ArchiveWriter,
     addresses: Addresses,
     options: &CrawlOptions,
+    ahead: Span,
 ) -> anyhow::Result<Recorder> {
+    let mut hosts = writer.store().host_states()?;
+    // A pause that was set by a clock that was ahead ends as much earlier.
+    hosts.values_mut().for_each(|state| state.ready_at = state.ready_at - ahead);
     let politeness = archive.settings().crawl.politeness;
     Ok(Recorder {
         log: log::CrawlLog::open(archive.root()).context("cannot open crawl.log")?,
         addresses,
-        hosts: writer.store().host_states()?,
+        hosts,
         politeness: match options.delay {
             Some(delay) => politeness.with_fixed_delay(delay),
             None => politeness,
@@ -245,6 +262,11 @@ fn schedule_config(options: &CrawlOptions, budget: Option<Budget>) -> ScheduleCo
         interval: options.interval,
         ..ScheduleConfig::default()
     }
+}
+
+/// How far the last visit is in the future; zero when it is not.
+fn time_ahead(writer: &ArchiveWriter, now: Timestamp) -> anyhow::Result<Span> {
+    Ok(writer.store().last_visit()?.map_or(Span::ZERO, |last| (last - now).max(Span::ZERO)))
 }
 
 /// A virtual clock never runs backwards: it continues where the last crawl left it.

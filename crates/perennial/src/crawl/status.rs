@@ -41,6 +41,8 @@ pub struct Status {
     pub n_redirected: u64,
     /// Pages given up because their host did not answer.
     pub n_given_up: u64,
+    /// Documents that were archived whole and read in part only, because their codings are broken or a bomb.
+    pub n_unread: u64,
     /// Captures that were analysed.
     pub n_analysed: u64,
     /// Captures that wait for their analysis.

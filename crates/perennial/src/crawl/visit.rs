@@ -5,11 +5,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use perennial_core::payload::{Limits, decode};
+use perennial_core::payload::{CutCause, Limits, Payload, decode};
 use perennial_core::robots::RobotsStatus;
 use perennial_core::time::Timestamp;
 use perennial_core::verdict::{AnswerKind, is_drawn};
 use perennial_core::warc::Compression;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::task::block_in_place;
 use url::Url;
 
 use super::browser::{Browser, is_shell};
@@ -29,11 +31,30 @@ use crate::store::{Discovery, PageKind, Target};
 const MAX_DECODED_BYTES: u64 = 32 << 20;
 /// Tells a server on this machine which time it is in a time-lapse, so that it can show its pages as they were then.
 const VIRTUAL_TIME: &str = "Perennial-Time";
+/// A sitemap longer than this after its codings are undone is read on its own, like a large document.
+const LARGE_SITEMAP_BYTES: u64 = 8 << 20;
 /// Bytes of a page in which meta elements are searched.
 const MAX_META_BYTES: usize = 64 << 10;
 
+/// How many answers are read at a time. Reading is work of the processor on bytes that strangers wrote: it runs beside the
+/// threads that keep all connections going, no more of it than there are cores, and of large documents one at a time, which
+/// bounds their memory.
+pub struct Readers {
+    any: Semaphore,
+    large: Arc<Semaphore>,
+}
+
+impl Default for Readers {
+    fn default() -> Readers {
+        let n_cores = std::thread::available_parallelism().map_or(2, usize::from);
+        Readers { any: Semaphore::new(n_cores), large: Arc::new(Semaphore::new(1)) }
+    }
+}
+
 /// What all visits share.
 pub struct Shared {
+    /// Turns at reading what came.
+    pub readers: Readers,
     /// The HTTP client.
     pub client: Client,
     /// robots.txt by origin.
@@ -84,14 +105,18 @@ pub struct VisitReport {
 pub async fn visit(shared: Arc<Shared>, target: Target, reason: String) -> VisitReport {
     let started = std::time::Instant::now();
     let found = Discoveries::new(&shared.seeds, &shared.table, shared.clock.now(), &target);
-    let mut visit = VisitTask { shared: &shared, found, robots: None, crawl_delay_secs: None };
+    let mut visit = VisitTask { shared: &shared, found, robots: None, crawl_delay_secs: None, turn: None };
     let (mut result, conditional) = visit.run(&target).await;
     let (mut beside, mut warning) = (Vec::new(), None);
     if let Ok(exchanged) = &mut result {
         (beside, warning) = visit.draw(&shared, &target, exchanged).await;
         exchanged.left_out = visit.leave_out(&target, exchanged).await;
+        // A report may wait, and what was read of it need not.
+        exchanged.document = None;
         if exchanged.left_out.is_none() {
-            exchanged.prepare(shared.compression);
+            visit.turn = None;
+            let _turn = shared.readers.any.acquire().await;
+            block_in_place(|| exchanged.prepare(shared.compression));
         }
     }
     let took = result.as_ref().map_or(started.elapsed(), |exchanged| exchanged.fetched.took);
@@ -118,6 +143,8 @@ struct VisitTask<'a> {
     found: Discoveries<'a>,
     robots: Option<Exchanged>,
     crawl_delay_secs: Option<f64>,
+    /// The turn at a large document, which is held for as long as its text is.
+    turn: Option<OwnedSemaphorePermit>,
 }
 
 impl VisitTask<'_> {
@@ -137,7 +164,7 @@ impl VisitTask<'_> {
         let allow_private = self.allows_private(target, &url);
         let request = Request { url: &url, fields: &fields, allow_private };
         let exchanged = match self.shared.client.fetch(&request).await {
-            Ok(fetched) => Ok(self.read(target, &url, fetched, time)),
+            Ok(fetched) => Ok(self.read(target, &url, fetched, time).await),
             Err(error) => Err(Failure::of_fetch(&error)),
         };
         (exchanged.and_then(|exchanged| self.respect_noarchive(exchanged)), !conditions.is_empty())
@@ -171,12 +198,13 @@ impl VisitTask<'_> {
         }
     }
 
-    /// `allow_private` of a site holds for its host only, not for hosts that it redirects or links to.
+    /// `allow_private` of a site holds for its scheme, host and port only: not for hosts that it redirects or links to, and not
+    /// for other services of its host.
     fn allows_private(&self, target: &Target, url: &Url) -> bool {
         self.shared.allow_private
             || self
                 .seed_of_target(target)
-                .is_some_and(|seed| seed.allow_private && seed.scope.seed.host_str() == url.host_str())
+                .is_some_and(|seed| seed.allow_private && seed.scope.seed.origin() == url.origin())
     }
 
     /// Renders the page in a browser where the site's settings say so or the page is empty without scripts.
@@ -237,22 +265,49 @@ impl VisitTask<'_> {
         Ok(exchanged)
     }
 
-    fn read(&mut self, target: &Target, url: &Url, fetched: Fetched, time: Timestamp) -> Exchanged {
+    async fn read(&mut self, target: &Target, url: &Url, fetched: Fetched, time: Timestamp) -> Exchanged {
         let hops = hops_of(target.kind, target.depth, target.n_redirects);
         let mut exchanged = Exchanged::new(target.url.clone(), time, hops, fetched);
-        exchanged.read_document();
+        let is_read = {
+            let _turn = self.shared.readers.any.acquire().await;
+            block_in_place(|| self.try_read(target, url, &mut exchanged))
+        };
+        if !is_read {
+            exchanged.is_large = true;
+            self.turn = self.shared.readers.large.clone().acquire_owned().await.ok();
+            block_in_place(|| self.try_read(target, url, &mut exchanged));
+        }
+        exchanged
+    }
+
+    /// Reads what an answer says; false, and nothing noted, if it is a large one and was not expected to be.
+    fn try_read(&mut self, target: &Target, url: &Url, exchanged: &mut Exchanged) -> bool {
+        if !exchanged.read_document() {
+            return false;
+        }
+        if target.kind == PageKind::Sitemap && !self.read_sitemap(url, exchanged) {
+            return false;
+        }
         let links = links::find(url, &exchanged.fetched.head, exchanged.document.as_ref(), None);
         if let Some(links) = &links {
             self.found.follow(url, links);
         }
         exchanged.links = links.and_then(|links| links.kept());
-        if target.kind == PageKind::Sitemap
-            && AnswerKind::of_status(exchanged.fetched.status()) == AnswerKind::Content
-            && let Some(body) = decoded(&mut exchanged.fetched)
-        {
-            self.found.read_sitemap(url, &body);
+        true
+    }
+
+    fn read_sitemap(&mut self, url: &Url, exchanged: &mut Exchanged) -> bool {
+        if AnswerKind::of_status(exchanged.fetched.status()) != AnswerKind::Content {
+            return true;
         }
-        exchanged
+        let max_bytes = if exchanged.is_large { MAX_DECODED_BYTES } else { LARGE_SITEMAP_BYTES };
+        let Some(body) = decoded_up_to(&mut exchanged.fetched, max_bytes) else { return true };
+        if !exchanged.is_large && body.cut.as_ref().is_some_and(|cut| cut.cause == CutCause::TooLarge) {
+            return false;
+        }
+        exchanged.unread = body.cut.as_ref().map(|cut| cut.to_string());
+        self.found.read_sitemap(url, &body.bytes);
+        true
     }
 
     fn seed_of_target(&self, target: &Target) -> Option<&Seed> {
@@ -283,9 +338,12 @@ pub fn is_loopback(url: &Url) -> bool {
 
 /// The body without transfer and content coding, bounded; `None` when the spooled body cannot be read.
 pub(super) fn decoded(fetched: &mut Fetched) -> Option<Vec<u8>> {
+    Some(decoded_up_to(fetched, MAX_DECODED_BYTES)?.bytes)
+}
+
+fn decoded_up_to(fetched: &mut Fetched, max_bytes: u64) -> Option<Payload> {
     let bytes = fetched.body.prefix(MAX_DECODED_BYTES as usize).ok()?;
-    let limits = Limits { max_bytes: MAX_DECODED_BYTES, ..Limits::default() };
-    Some(decode(&fetched.head, &*bytes, limits).bytes)
+    Some(decode(&fetched.head, &*bytes, Limits { max_bytes, ..Limits::default() }))
 }
 
 /// `X-Robots-Tag: noarchive`, or the same in a meta element near the top.

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Mutex;
@@ -15,6 +14,7 @@ use url::Url;
 
 use super::connect::{self, Stream};
 use super::guard::{Resolver, admit};
+use super::spool::{NoRoom, Spool, SpoolFile};
 use super::wire::find_head_end;
 use super::{Cut, FetchError, FetchLimits, Fetched, FetchedBody, Framing, Proxy, Request};
 
@@ -30,6 +30,7 @@ pub struct Client {
     proxy: Option<Proxy>,
     tls: TlsConnector,
     resolver: Resolver,
+    spool: Spool,
     idle: Mutex<HashMap<String, Vec<Connection>>>,
 }
 
@@ -45,7 +46,22 @@ impl Client {
     pub fn new(user_agent: String, limits: FetchLimits, proxy: Option<Proxy>) -> Client {
         let user_agent = user_agent.replace(['\r', '\n'], " ");
         let tls = connect::tls(&[]);
-        Client { user_agent, limits, proxy, tls, resolver: Resolver::default(), idle: Mutex::default() }
+        let spool = Spool::new(None, limits.max_spooled_bytes);
+        let (resolver, idle) = (Resolver::default(), Mutex::default());
+        Client { user_agent, limits, proxy, tls, resolver, spool, idle }
+    }
+
+    /// The same client, whose large bodies wait in this folder and not in that of the system's temporary files, which may be
+    /// small or in memory. Files that a crash left there are removed.
+    pub fn spooling_in(self, folder: &Path) -> std::io::Result<Client> {
+        super::spool::clean(folder)?;
+        let spool = Spool::new(Some(folder.to_path_buf()), self.limits.max_spooled_bytes);
+        Ok(Client { spool, ..self })
+    }
+
+    /// The first failure of our own disk to keep a body. It is no answer of any host, and ends the crawl.
+    pub fn disk_failure(&self) -> Option<std::io::Error> {
+        self.spool.failure()
     }
 
     /// The same client, which also trusts the certificates of this PEM file.
@@ -55,24 +71,38 @@ impl Client {
 
     /// Does one exchange, within the limits.
     pub async fn fetch(&self, request: &Request<'_>) -> Result<Fetched, FetchError> {
+        self.fetch_up_to(request, self.limits.max_body_bytes).await
+    }
+
+    /// The same for an answer of which no more than `max_body_bytes` are of use; a longer one is cut there.
+    pub async fn fetch_up_to(
+        &self,
+        request: &Request<'_>,
+        max_body_bytes: u64,
+    ) -> Result<Fetched, FetchError> {
+        let max_body_bytes = max_body_bytes.min(self.limits.max_body_bytes);
         let limit = self.limits.total_timeout + self.limits.connect_timeout * 2;
         // The inner limits end an exchange and keep what came so far. This one bounds the rest.
         let hard = limit + self.limits.drip_window + self.limits.head_timeout;
-        tokio::time::timeout(hard, self.fetch_reusing(request))
+        tokio::time::timeout(hard, self.fetch_reusing(request, max_body_bytes))
             .await
             .map_err(|_| FetchError::Timeout(hard))?
     }
 
     /// The server may have closed an idle connection: if no byte came, the request is sent again on a new connection.
-    async fn fetch_reusing(&self, request: &Request<'_>) -> Result<Fetched, FetchError> {
+    async fn fetch_reusing(
+        &self,
+        request: &Request<'_>,
+        max_body_bytes: u64,
+    ) -> Result<Fetched, FetchError> {
         if let Some(kept) = self.take_idle(request.url, request.allow_private) {
-            match self.exchange(kept, request).await {
+            match self.exchange(kept, request, max_body_bytes).await {
                 Err(FetchError::Disconnected(_)) => {}
                 done => return done,
             }
         }
         let fresh = self.connect(request).await?;
-        self.exchange(fresh, request).await
+        self.exchange(fresh, request, max_body_bytes).await
     }
 
     async fn connect(&self, request: &Request<'_>) -> Result<Connection, FetchError> {
@@ -91,6 +121,7 @@ impl Client {
         &self,
         mut connection: Connection,
         request: &Request<'_>,
+        max_body_bytes: u64,
     ) -> Result<Fetched, FetchError> {
         let started = Instant::now();
         let request_head = self.request_head(request);
@@ -101,14 +132,14 @@ impl Client {
         })
         .await
         .map_err(|_| FetchError::Timeout(head_timeout))??;
-        let mut receiver = Receiver::new(&self.limits, Framing::of(&head), started);
+        let mut receiver = Receiver::new(self, max_body_bytes, Framing::of(&head), started);
         let cut = receiver.receive(&mut connection.stream, rest).await.map_err(FetchError::Local)?;
         let clean = cut.is_none() && receiver.framing.is_done() && !receiver.surplus;
         let address = connection.address;
         if clean && keeps_alive(&head) {
             self.put_idle(request.url, request.allow_private, connection);
         }
-        let body = receiver.finish();
+        let body = receiver.finish().map_err(FetchError::Local)?;
         Ok(Fetched { request_head, head, body, address, cut, took: started.elapsed() })
     }
 
@@ -241,22 +272,26 @@ fn keeps_alive(head: &HttpHead) -> bool {
 /// Takes a body in, under its framing and limits.
 struct Receiver<'a> {
     limits: &'a FetchLimits,
+    spool: &'a Spool,
+    max_body_bytes: u64,
     framing: Framing,
     started: Instant,
     memory: Vec<u8>,
-    spool: Option<std::fs::File>,
+    file: Option<SpoolFile>,
     n_bytes: u64,
     /// Bytes came after the body's end, so the connection cannot be reused.
     surplus: bool,
 }
 
 impl<'a> Receiver<'a> {
-    fn new(limits: &'a FetchLimits, framing: Framing, started: Instant) -> Receiver<'a> {
+    fn new(client: &'a Client, max_body_bytes: u64, framing: Framing, started: Instant) -> Receiver<'a> {
         let memory = match framing {
             Framing::Length(length) => Vec::with_capacity(length.min(1 << 20) as usize),
             _ => Vec::new(),
         };
-        Receiver { limits, framing, started, memory, spool: None, n_bytes: 0, surplus: false }
+        let (limits, spool) = (&client.limits, &client.spool);
+        let (file, n_bytes, surplus) = (None, 0, false);
+        Receiver { limits, spool, max_body_bytes, framing, started, memory, file, n_bytes, surplus }
     }
 
     /// Why it is not whole, if it is not. An error is our own disk's.
@@ -265,7 +300,12 @@ impl<'a> Receiver<'a> {
         self.memory.extend_from_slice(&first);
         let mut fresh = first.len();
         loop {
-            if let Some(cut) = self.account(fresh)? {
+            if let Some(cut) = self.account(fresh) {
+                return Ok(Some(cut));
+            }
+            if self.memory.len() > self.limits.spool_bytes
+                && let Some(cut) = self.spill().await?
+            {
                 return Ok(Some(cut));
             }
             if self.framing.is_done() {
@@ -283,7 +323,9 @@ impl<'a> Receiver<'a> {
             fresh = match tokio::time::timeout(wait, stream.read_buf(&mut self.memory)).await {
                 Err(_) if rest <= wait => return Ok(Some(Cut::Time)),
                 Err(_) => 0,
-                Ok(Ok(0)) | Ok(Err(_)) if self.framing == Framing::UntilClose => return Ok(None),
+                // Only an orderly end says that a body without a length is whole. A reset does not, and no TLS session
+                // that ends without saying so.
+                Ok(Ok(0)) if self.framing == Framing::UntilClose => return Ok(None),
                 Ok(Ok(0)) | Ok(Err(_)) => return Ok(Some(Cut::Disconnect)),
                 Ok(Ok(n_read)) => n_read,
             };
@@ -291,7 +333,7 @@ impl<'a> Receiver<'a> {
     }
 
     /// The last `fresh` bytes in memory are new: keeps what belongs to the body.
-    fn account(&mut self, fresh: usize) -> std::io::Result<Option<Cut>> {
+    fn account(&mut self, fresh: usize) -> Option<Cut> {
         let start = self.memory.len() - fresh;
         let broken = match self.framing.take(&self.memory[start..]) {
             Ok(taken) => {
@@ -303,37 +345,38 @@ impl<'a> Receiver<'a> {
             Err(_) => true,
         };
         self.n_bytes += (self.memory.len() - start) as u64;
-        let over = self.n_bytes.saturating_sub(self.limits.max_body_bytes);
+        let over = self.n_bytes.saturating_sub(self.max_body_bytes);
         if over > 0 {
             let kept = self.memory.len().saturating_sub(over as usize);
             self.memory.truncate(kept);
             self.n_bytes -= over;
-            return Ok(Some(Cut::Length));
+            return Some(Cut::Length);
         }
-        if self.memory.len() > self.limits.spool_bytes {
-            self.spill()?;
-        }
-        Ok(broken.then_some(Cut::Disconnect))
+        broken.then_some(Cut::Disconnect)
     }
 
-    fn spill(&mut self) -> std::io::Result<()> {
-        let file = match &mut self.spool {
+    /// Moves what is in memory to disk. Where bodies in flight take all the room there is, it waits for a while, and
+    /// then the body ends with what is there.
+    async fn spill(&mut self) -> std::io::Result<Option<Cut>> {
+        let file = match &mut self.file {
             Some(file) => file,
-            None => self.spool.insert(tempfile::tempfile()?),
+            None => self.file.insert(self.spool.file()?),
         };
-        file.write_all(&self.memory)?;
+        let n_bytes = self.memory.len() as u64;
+        match tokio::time::timeout(self.limits.drip_window, file.reserve(n_bytes)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(NoRoom)) | Err(_) => return Ok(Some(Cut::Length)),
+        }
+        file.append(&self.memory)?;
         self.memory.clear();
-        Ok(())
+        Ok(None)
     }
 
-    fn finish(mut self) -> FetchedBody {
-        if self.spool.is_some()
-            && self.spill().is_ok()
-            && let Some(file) = self.spool
-        {
-            return FetchedBody::Spooled(file, self.n_bytes);
-        }
-        FetchedBody::Memory(self.memory)
+    /// The body. A file gets its last bytes, which may exceed the room for all bodies by `spool_bytes`.
+    fn finish(self) -> std::io::Result<FetchedBody> {
+        let Some(mut file) = self.file else { return Ok(FetchedBody::Memory(self.memory)) };
+        file.append(&self.memory)?;
+        Ok(FetchedBody::Spooled(file, self.n_bytes))
     }
 }
 
@@ -376,8 +419,12 @@ mod tests {
                 tokio::spawn(each(stream));
             }
         });
-        let client = Client::new("perennial/test".into(), limits(), None);
+        let client = client();
         client.fetch(&Request { url: &url, fields: &[], allow_private: true }).await
+    }
+
+    fn client() -> Client {
+        Client::new("perennial/test".into(), limits(), None)
     }
 
     fn body(fetched: &mut Fetched) -> String {
@@ -410,6 +457,61 @@ mod tests {
         let broken =
             answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcXX").await.unwrap();
         assert_eq!((broken.cut, broken.body.len()), (Some(Cut::Disconnect), 8));
+    }
+
+    /// Sends these bytes and closes with a request unread, which resets the connection.
+    async fn answer_and_reset(bytes: &'static [u8]) -> Fetched {
+        let served = serve(move |mut stream| async move {
+            let _ = stream.write_all(bytes).await;
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        });
+        served.await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_body_without_a_length_is_whole_only_after_an_orderly_end() {
+        let head = b"HTTP/1.0 200 OK\r\n\r\nhalf";
+        assert_eq!((answer(head).await.unwrap().cut, answer(head).await.unwrap().body.len()), (None, 4));
+        let reset = answer_and_reset(head).await;
+        assert_eq!((reset.cut, reset.body.len()), (Some(Cut::Disconnect), 4));
+    }
+
+    #[tokio::test]
+    async fn a_body_that_the_disk_does_not_take_is_no_answer() {
+        let large = || {
+            serve(|mut stream| async move {
+                let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n").await;
+                let _ = stream.write_all(&[b'x'; 60_000]).await;
+            })
+        };
+        assert_eq!(large().await.unwrap().body.len(), 60_000);
+        let folder = tempfile::tempdir().unwrap();
+        let client = client().spooling_in(&folder.path().join("spool")).unwrap();
+        std::fs::remove_dir(folder.path().join("spool")).unwrap();
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 60000\r\n\r\n").await;
+            let _ = stream.write_all(&[b'x'; 60_000]).await;
+        });
+        let request = Request { url: &url, fields: &[], allow_private: true };
+        assert_eq!(client.fetch(&request).await.unwrap_err().kind(), "local");
+        assert!(client.disk_failure().is_some_and(|error| error.to_string().contains("free space")));
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_cut_where_it_is_of_no_more_use() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
+        tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 50000\r\n\r\n").await;
+            let _ = stream.write_all(&[b'x'; 50_000]).await;
+        });
+        let request = Request { url: &url, fields: &[], allow_private: true };
+        let fetched = client().fetch_up_to(&request, 1000).await.unwrap();
+        assert_eq!((fetched.cut, fetched.body.len()), (Some(Cut::Length), 1000));
     }
 
     #[tokio::test]
@@ -467,7 +569,7 @@ mod tests {
                 }
             }
         });
-        let client = Client::new("perennial/test".into(), limits(), None);
+        let client = client();
         for _ in 0..6 {
             let request = Request { url: &url, fields: &[], allow_private: true };
             assert_eq!(client.fetch(&request).await.unwrap().body.len(), 2);

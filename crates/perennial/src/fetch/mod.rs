@@ -7,21 +7,23 @@
 //! |---|---|
 //! | `wire` | bytes as they arrive -> head and body framing, no I/O |
 //! | `guard` | a host -> addresses that may be connected to |
+//! | `spool` | large bodies -> files on the archive's disk, bounded in total |
 //! | `connect` | an address -> a byte stream: TCP, TLS, proxy |
 //! | `client` | a request -> [`Fetched`], over connections that are reused |
 
 mod client;
 mod connect;
 mod guard;
+mod spool;
 mod wire;
 
 pub use client::Client;
 pub use connect::Proxy;
 pub use guard::Resolver;
+pub use spool::SpoolFile;
 pub use wire::{BrokenChunk, Framing};
 
-use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -45,8 +47,10 @@ pub struct FetchLimits {
     pub drip_window: Duration,
     /// See `drip_window`.
     pub min_bytes_per_window: u64,
-    /// A body larger than this goes to a temporary file.
+    /// A body larger than this goes to a file.
     pub spool_bytes: usize,
+    /// Bytes of all such files together. A body that finds no room waits for `drip_window` and is then cut.
+    pub max_spooled_bytes: u64,
 }
 
 impl Default for FetchLimits {
@@ -60,6 +64,7 @@ impl Default for FetchLimits {
             drip_window: Duration::from_secs(30),
             min_bytes_per_window: 3_000,
             spool_bytes: 8 << 20,
+            max_spooled_bytes: 16 << 30,
         }
     }
 }
@@ -121,13 +126,13 @@ impl Cut {
     }
 }
 
-/// A body in memory or, when large, in a temporary file.
+/// A body in memory or, when large, in a file.
 #[derive(Debug)]
 pub enum FetchedBody {
     /// The bytes.
     Memory(Vec<u8>),
     /// A file without a name and its length.
-    Spooled(File, u64),
+    Spooled(SpoolFile, u64),
 }
 
 impl FetchedBody {
@@ -148,12 +153,7 @@ impl FetchedBody {
     pub fn prefix(&mut self, max: usize) -> io::Result<std::borrow::Cow<'_, [u8]>> {
         match self {
             FetchedBody::Memory(bytes) => Ok(std::borrow::Cow::Borrowed(&bytes[..bytes.len().min(max)])),
-            FetchedBody::Spooled(file, _) => {
-                file.seek(SeekFrom::Start(0))?;
-                let mut bytes = Vec::new();
-                file.take(max as u64).read_to_end(&mut bytes)?;
-                Ok(std::borrow::Cow::Owned(bytes))
-            }
+            FetchedBody::Spooled(file, _) => Ok(std::borrow::Cow::Owned(file.prefix(max)?)),
         }
     }
 }

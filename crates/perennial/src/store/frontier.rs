@@ -258,13 +258,14 @@ impl Commit<'_> {
         Ok(())
     }
 
-    /// Begins a pass over everything (`--once`), or continues one that did not end. Gives its number and start.
+    /// Begins a pass over everything (`--once`), or continues one that did not end. One that began in the future, by a clock that
+    /// was ahead, is not continued. Gives its number and start.
     pub fn begin_pass(&self, now: Timestamp) -> anyhow::Result<(i64, Timestamp)> {
         let open = self
             .transaction
             .query_row(
-                "SELECT id, started FROM crawl_passes WHERE ended IS NULL ORDER BY id DESC LIMIT 1",
-                [],
+                "SELECT id, started FROM crawl_passes WHERE ended IS NULL AND started <= ?1 ORDER BY id DESC LIMIT 1",
+                [now.as_millis()],
                 |row| Ok((row.get(0)?, Timestamp::from_millis(row.get(1)?))),
             )
             .optional()?;

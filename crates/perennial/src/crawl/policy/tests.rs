@@ -77,6 +77,8 @@ fn found(page: PageId, kind: PageKind, at: Timestamp) -> Settled {
         done_at: at,
         captured_at: at,
         new_pages: Vec::new(),
+        is_large: false,
+        is_unread: false,
         warning: None,
     }
 }
@@ -272,4 +274,85 @@ fn limits_end_the_crawl_when_nothing_is_in_flight() {
     policy.take_new(&new_page(1, PageKind::Page));
     drive(&mut policy, start() + Span::from_hours(99), |page, now| found(page, PageKind::Page, now));
     assert_eq!(policy.end(start() + Span::from_hours(5)), Some(End::TimeLimit));
+}
+
+/// A page whose requisites are on another host, which answers the first of them like this.
+fn settle_with_requisites(policy: &mut Policy, answer: impl Fn(PageId, Timestamp) -> Settled) -> Vec<PageId> {
+    const OTHER: SiteId = SiteId(2);
+    let now = start();
+    policy.take_new(&new_page(1, PageKind::Page));
+    let page = start_next(policy, PageKind::Page, now).unwrap();
+    let requisites = (10..15).map(|n| NewPage { site: OTHER, ..new_page(n, PageKind::Requisite) }).collect();
+    let mut ready = policy.settled(&Settled { new_pages: requisites, ..found(page, PageKind::Page, now) }, now);
+    assert!(ready.is_empty(), "it waits for its requisites");
+    let requisite = start_next(policy, PageKind::Requisite, now).unwrap();
+    let settled = Settled { site: OTHER, kind: PageKind::Requisite, ..answer(requisite, now) };
+    ready.extend(policy.settled(&settled, now));
+    ready
+}
+
+/// 429 with a Retry-After that is longer than a pass waits.
+fn sent_away(page: PageId, at: Timestamp) -> Settled {
+    let host = HostState { ready_at: at + Span::from_hours(20), n_troubles: 1 };
+    Settled { host, ..failed(page, 1, at) }
+}
+
+#[test]
+fn a_page_does_not_wait_for_a_host_that_sends_us_away_for_long() {
+    let mut policy = once();
+    assert_eq!(settle_with_requisites(&mut policy, sent_away), [PageId(1)]);
+    policy.learned(PageId(1), None);
+    assert_eq!(policy.end(start()), Some(End::Done));
+    // The host is known now: the next page does not begin to wait for it.
+    policy.take_new(&new_page(2, PageKind::Page));
+    let page = start_next(&mut policy, PageKind::Page, start()).unwrap();
+    let requisite = NewPage { site: SiteId(2), ..new_page(20, PageKind::Requisite) };
+    let settled = Settled { new_pages: vec![requisite], ..found(page, PageKind::Page, start()) };
+    assert_eq!(policy.settled(&settled, start()), [PageId(2)]);
+    policy.learned(PageId(2), None);
+    assert_eq!(policy.end(start()), Some(End::Done));
+}
+
+#[test]
+fn a_scheduled_crawl_does_not_wait_for_such_a_host_either() {
+    let mut policy = scheduled(config(), ScheduleConfig::default(), Allowance::default());
+    assert_eq!(settle_with_requisites(&mut policy, sent_away), [PageId(1)]);
+}
+
+#[test]
+fn visits_of_the_future_are_none_of_this_pass() {
+    let mut policy = once();
+    let known = |page: u32, visited: Timestamp| FrontierPage {
+        page: PageId(page),
+        site: SITE,
+        url: format!("http://a.example/{page}"),
+        kind: PageKind::Page,
+        seed: SEED,
+        depth: 0,
+        visited: Some(visited),
+        ending: Some(Ending::Changed),
+        n_failures: 0,
+    };
+    policy.load(&known(1, start()));
+    assert_eq!(policy.n_waiting(), 0, "visited in this pass");
+    policy.load(&known(2, start() + Span::from_hours(72)));
+    assert_eq!(policy.n_waiting(), 1);
+}
+
+#[test]
+fn large_documents_do_not_hold_up_other_visits() {
+    let mut policy = once();
+    (0..200).for_each(|page| policy.take_new(&new_page(page, PageKind::Page)));
+    let mut n_visits = 0;
+    while let Some(page) = start_next(&mut policy, PageKind::Page, start()) {
+        n_visits += 1;
+        let settled = Settled { is_large: n_visits <= 100, ..found(page, PageKind::Page, start()) };
+        assert_eq!(policy.settled(&settled, start()), [page]);
+    }
+    assert_eq!(n_visits, 100 + MAX_ANALYSING);
+    assert!(policy.is_large(PageId(0)) && !policy.is_large(PageId(150)));
+    (100..200).for_each(|page| policy.learned(PageId(page), None));
+    policy.config.time_limit = Some(Span::from_secs(60));
+    assert_eq!(policy.end(start()), None, "a pass waits for them");
+    assert_eq!(policy.end(start() + Span::from_secs(60)), Some(End::TimeLimit), "a time limit does not");
 }

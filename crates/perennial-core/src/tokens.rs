@@ -1,0 +1,346 @@
+//! The text of a page -> its tokens, in work that its length bounds.
+//!
+//! The tokenizer of html5ever compares every attribute of a tag with all before it, so that a tag of 200,000 attributes
+//! takes as long as a million pages. Here a tag has at most [`MAX_ATTRIBUTES`]; further ones are not read.
+//!
+//! Whether a `<` begins a tag depends on what stands before it: not in a comment, not in a script. Only the tokenizer knows.
+//! So it is fed from `<` to `<`, and whether it gives a token tells where it stands: text and scripts come out as they go in, but
+//! a tag comes out at its end. A tag that is about to have too many attributes is fed up to the last one allowed. If nothing
+//! came out, it is a tag indeed, and what follows is left out up to its end.
+
+use std::cell::Cell;
+
+use html5ever::tendril::StrTendril;
+use html5ever::tokenizer::{BufferQueue, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
+
+/// Attributes of one tag that are read. Real tags have dozens at most.
+pub const MAX_ATTRIBUTES: usize = 256;
+
+/// Bytes that are copied for the tokenizer at a time: texts that are cut from a piece keep all of it in memory.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// Gives all tokens of a page to `sink`, and returns it.
+pub fn read_tokens<S: TokenSink>(html: &str, sink: S, options: TokenizerOpts) -> S {
+    let tokenizer = Tokenizer::new(Heard { sink, n_tokens: Cell::new(0) }, options);
+    let mut feeder = Feeder { tokenizer, input: BufferQueue::default(), open: Open::Nothing };
+    let mut at = 0;
+    while at < html.len() {
+        at = feeder.feed_part(html, at);
+    }
+    feeder.tokenizer.end();
+    feeder.tokenizer.sink.sink
+}
+
+/// Counts what comes out of the tokenizer on its way to the reader.
+struct Heard<S> {
+    sink: S,
+    n_tokens: Cell<u64>,
+}
+
+impl<S: TokenSink> TokenSink for Heard<S> {
+    type Handle = S::Handle;
+
+    fn process_token(&self, token: Token, line: u64) -> TokenSinkResult<S::Handle> {
+        // Errors come while a tag is still open.
+        if !matches!(token, Token::ParseError(_)) {
+            self.n_tokens.set(self.n_tokens.get() + 1);
+        }
+        self.sink.process_token(token, line)
+    }
+
+    fn end(&self) {
+        self.sink.end();
+    }
+
+    fn adjusted_current_node_present_but_not_in_html_namespace(&self) -> bool {
+        self.sink.adjusted_current_node_present_but_not_in_html_namespace()
+    }
+}
+
+/// The tokenizer, and what is known of where it stands.
+struct Feeder<S: TokenSink> {
+    tokenizer: Tokenizer<Heard<S>>,
+    input: BufferQueue,
+    open: Open,
+}
+
+/// What began with a `<` and has not come out yet.
+#[derive(Clone, Copy)]
+enum Open {
+    /// Nothing: the next `<` may begin a tag.
+    Nothing,
+    /// A tag, read so far.
+    Tag(TagScan),
+    /// A comment, a document type or a section of characters, in which tags do not begin.
+    Other,
+}
+
+impl<S: TokenSink> Feeder<S> {
+    /// Feeds what stands from `at` to the next `<`. Gives the place from where to go on.
+    fn feed_part(&mut self, html: &str, at: usize) -> usize {
+        let start = html.ceil_char_boundary(at + 1);
+        let limit = html.floor_char_boundary(html.len().min(start + PIECE_BYTES));
+        let end = memchr::memchr(b'<', &html.as_bytes()[start..limit]).map_or(limit, |found| start + found);
+        let part = &html[at..end];
+        let is_new = matches!(self.open, Open::Nothing);
+        let tag = match self.open {
+            Open::Tag(scan) => Some(scan),
+            Open::Nothing => begins_tag(part).then(TagScan::default),
+            Open::Other => None,
+        };
+        let Some(mut scan) = tag else {
+            let is_heard = self.feed(part);
+            let stays_open = if is_new { stays_open(part) } else { true };
+            self.open = if stays_open && !is_heard { Open::Other } else { Open::Nothing };
+            return end;
+        };
+        let mut fed = 0;
+        if is_new && may_hold_back(&html[..at]) {
+            // Text that waited for the next character comes out with it, and says nothing about the tag.
+            fed = 1;
+            self.feed(&part[..fed]);
+        }
+        let read = scan.read(part.as_bytes());
+        let stop = match read {
+            Scanned::TooMany(stop) => stop,
+            Scanned::Ended | Scanned::Open => part.len(),
+        };
+        let is_heard = self.feed(&part[fed..stop]);
+        self.open = match read {
+            _ if is_heard => Open::Nothing,
+            Scanned::Open => Open::Tag(scan),
+            Scanned::Ended => Open::Other,
+            Scanned::TooMany(_) => {
+                self.open = Open::Nothing;
+                return at + stop + scan.rest(&html.as_bytes()[at + stop..]);
+            }
+        };
+        at + stop
+    }
+
+    /// Whether a token came out.
+    fn feed(&self, part: &str) -> bool {
+        let before = self.tokenizer.sink.n_tokens.get();
+        self.input.push_back(StrTendril::from_slice(part));
+        // The tokenizer stops after each script, which could run now, and goes on when it is called again.
+        while !self.input.is_empty() {
+            let _ = self.tokenizer.feed(&self.input);
+        }
+        self.tokenizer.sink.n_tokens.get() > before
+    }
+}
+
+/// Whether a part begins like a tag: `<a` or `</a`.
+fn begins_tag(part: &str) -> bool {
+    let name = part.strip_prefix("</").or_else(|| part.strip_prefix('<'));
+    name.is_some_and(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
+}
+
+/// Whether a part of which nothing came out leaves something open in which no tag begins. A lone `<` does not, and the
+/// two forms that are complete without giving a token do not.
+fn stays_open(part: &str) -> bool {
+    let is_silent = part.starts_with("</>") || part.starts_with("<![CDATA[") && part.contains("]]>");
+    !is_silent && ["<!", "<?", "</"].iter().any(|start| part.starts_with(start))
+}
+
+/// Whether the tokenizer may hold back the end of a text until it sees what follows: a `<`, or what may be the beginning of
+/// a character reference.
+fn may_hold_back(before: &str) -> bool {
+    let reference = before.trim_end_matches(|c: char| c.is_ascii_alphanumeric() || c == '#');
+    reference.ends_with('&') || before.ends_with('<')
+}
+
+/// Reads a tag as the tokenizer does (HTML standard, 13.2.5.6 to 13.2.5.40), to count its attributes.
+#[derive(Clone, Copy, Default)]
+struct TagScan {
+    place: TagPlace,
+    n_attributes: usize,
+    is_inside: bool,
+}
+
+/// Where in a tag the next byte stands.
+#[derive(Clone, Copy, Default, PartialEq)]
+enum TagPlace {
+    #[default]
+    TagName,
+    BeforeName,
+    Name,
+    AfterName,
+    BeforeValue,
+    Quoted(u8),
+    Unquoted,
+}
+
+/// How far a scan came.
+#[derive(Clone, Copy)]
+enum Scanned {
+    /// The tag goes on behind the bytes.
+    Open,
+    /// The tag ends within the bytes.
+    Ended,
+    /// Here an attribute begins that is one too many.
+    TooMany(usize),
+}
+
+impl TagScan {
+    fn read(&mut self, bytes: &[u8]) -> Scanned {
+        // The first byte is the `<` of the tag; a later one is part of what it stands in.
+        let from = usize::from(!std::mem::replace(&mut self.is_inside, true));
+        for (at, &byte) in bytes.iter().enumerate().skip(from) {
+            if !self.step(byte) {
+                return Scanned::Ended;
+            }
+            if self.n_attributes > MAX_ATTRIBUTES {
+                return Scanned::TooMany(at);
+            }
+        }
+        Scanned::Open
+    }
+
+    /// How many bytes there are before the end of the tag.
+    fn rest(&mut self, bytes: &[u8]) -> usize {
+        // The first byte was seen already.
+        bytes.iter().skip(1).position(|&byte| !self.step(byte)).map_or(bytes.len(), |found| found + 1)
+    }
+
+    /// Whether the tag goes on behind a byte.
+    fn step(&mut self, byte: u8) -> bool {
+        use TagPlace::*;
+        let is_space = matches!(byte, b'\t' | b'\n' | b'\r' | 0x0c | b' ');
+        self.place = match (self.place, byte) {
+            (Quoted(quote), byte) if byte == quote => BeforeName,
+            (Quoted(quote), _) => Quoted(quote),
+            (_, b'>') => return false,
+            (Unquoted, _) if !is_space => Unquoted,
+            (BeforeValue, b'"' | b'\'') => Quoted(byte),
+            (BeforeValue, _) => if is_space { BeforeValue } else { Unquoted },
+            (Name | AfterName, b'=') => BeforeValue,
+            (Name | AfterName, _) if is_space => AfterName,
+            (_, b'/') => BeforeName,
+            (_, _) if is_space => BeforeName,
+            (TagName, _) => TagName,
+            (Name, _) => Name,
+            (_, _) => {
+                self.n_attributes += 1;
+                Name
+            }
+        };
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use html5ever::tokenizer::states::ScriptData;
+    use html5ever::tokenizer::{Tag, TagKind};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Tags with the number of their attributes, and texts, joined.
+    #[derive(Default, Debug, PartialEq)]
+    struct Seen {
+        words: Vec<String>,
+        most_attributes: usize,
+    }
+
+    #[derive(Default)]
+    struct Witness(RefCell<Seen>);
+
+    impl TokenSink for Witness {
+        type Handle = ();
+
+        fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
+            let mut seen = self.0.borrow_mut();
+            match token {
+                Token::TagToken(Tag { kind, name, attrs, .. }) => {
+                    seen.most_attributes = seen.most_attributes.max(attrs.len());
+                    let names: Vec<String> = attrs.iter().map(|a| format!("{}={}", &*a.name.local, &*a.value)).collect();
+                    seen.words.push(format!("{kind:?} {name} {}", names.join(" ")));
+                    if kind == TagKind::StartTag && &*name == "script" {
+                        return TokenSinkResult::RawData(ScriptData);
+                    }
+                }
+                Token::CharacterTokens(text) => match seen.words.last_mut() {
+                    Some(last) if last.starts_with("text ") => last.push_str(&text),
+                    _ => seen.words.push(format!("text {text}")),
+                },
+                Token::CommentToken(text) => seen.words.push(format!("comment {text}")),
+                _ => {}
+            }
+            TokenSinkResult::Continue
+        }
+
+        fn adjusted_current_node_present_but_not_in_html_namespace(&self) -> bool {
+            true
+        }
+    }
+
+    fn seen(html: &str) -> Seen {
+        read_tokens(html, Witness::default(), TokenizerOpts::default()).0.into_inner()
+    }
+
+    fn seen_unbounded(html: &str) -> Seen {
+        let tokenizer = Tokenizer::new(Witness::default(), TokenizerOpts::default());
+        let input = BufferQueue::default();
+        input.push_back(StrTendril::from_slice(html));
+        while !input.is_empty() {
+            let _ = tokenizer.feed(&input);
+        }
+        tokenizer.end();
+        tokenizer.sink.0.into_inner()
+    }
+
+    fn attributes(n_attributes: usize) -> String {
+        (0..n_attributes).map(|n| format!(" x{n}")).collect()
+    }
+
+    /// The work of the tokenizer is the square of what these count.
+    #[test]
+    fn no_tag_has_more_attributes_than_allowed_whatever_stands_before_it() {
+        let many = attributes(5000);
+        let before = [
+            "", "text", "&am", "&#00", "&amp", "<", "<<", "</>", "<![CDATA[]]>", "<![CDATA[x]]>", "<!-- c -->", "<!>",
+            "<?x>", "</ x>", "<a y=\"<b z='\"", "&am<a y=\"<b z='\"", "<a <b <c ", "<a y='", "<b/><i x=y>", "<script></script>",
+            "<script>x</scrip", "<script><!--<script>x</script>--></script>", "<p>&notit;", "<!doctype html>", "<a/",
+        ];
+        for before in before {
+            for start in ["<a", "</a", "<a y=\">\"", "<a <b", "<a y=1/", "<a\n/"] {
+                let html = format!("{before}{start}{many}>after");
+                let seen = seen(&html);
+                assert!(seen.most_attributes <= MAX_ATTRIBUTES + 1, "{before:?} {start:?}: {}", seen.most_attributes);
+            }
+        }
+    }
+
+    #[test]
+    fn what_follows_a_cut_tag_is_read_as_before() {
+        let seen = seen(&format!("<p{} y='>'>text<b>", attributes(1000)));
+        assert_eq!(seen.most_attributes, MAX_ATTRIBUTES);
+        assert_eq!(seen.words[1..], ["text text".to_string(), "StartTag b ".to_string()]);
+    }
+
+    #[test]
+    fn what_only_looks_like_a_tag_is_left_as_it_is() {
+        for (start, end) in [("<!-- <a", "> -->"), ("<script>if (1 <a", ">2)</script>"), ("<![CDATA[ <a", "> ]]>")] {
+            let html = format!("{start}{}{end}<b>", attributes(1000));
+            assert_eq!(seen(&html), seen_unbounded(&html), "{start}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(300))]
+
+        #[test]
+        fn honest_pages_are_read_as_they_are(picks in proptest::collection::vec(0..24usize, 0..40)) {
+            const PARTS: [&str; 24] = [
+                "<", ">", "a", "</", "/", " ", "=", "\"", "'", "&", "amp", ";", "<!--", "-->", "<script>", "</script>", "<b x=1>",
+                "é", "\n", "<![CDATA[", "]]>", "<!", "#", "?",
+            ];
+            let html: String = picks.iter().map(|&pick| PARTS[pick]).collect();
+            prop_assert_eq!(seen(&html), seen_unbounded(&html), "{:?}", html);
+        }
+    }
+}

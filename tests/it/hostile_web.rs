@@ -1,0 +1,362 @@
+//! Hosts that send what no honest host sends: codings over codings, tags without end, bodies that break off, sitemaps without
+//! end. Nothing of it may stop, fill or mislead a crawl. Each case is bounded by counts of work, and the crawl by the number of its
+//! visits.
+
+use std::io::Write;
+use std::net::TcpListener;
+use std::process::{Command, Output, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use perennial_render::dom::{Dom, DomKind, MAX_NODES};
+use serde_json::Value;
+
+use crate::crawled::{Archive, gzip};
+use crate::web::{Asked, Reply, Web, html, redirect, status};
+
+/// A command that has not ended after this time hangs; the machine may be a slow one.
+const HANGS: Duration = Duration::from_secs(240);
+
+/// Runs a command that must end by itself.
+fn ends(command: &mut Command) -> Output {
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let began = Instant::now();
+    while child.try_wait().unwrap().is_none() {
+        if began.elapsed() > HANGS {
+            child.kill().unwrap();
+            panic!("{command:?} hangs: {:?}", child.wait_with_output());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    child.wait_with_output().unwrap()
+}
+
+/// A pass over everything, without waiting between fetches. It must succeed.
+fn once(archive: &Archive, more: &[&str]) -> Value {
+    let args = [&["crawl", "--once", "--delay", "0", "--json"][..], more].concat();
+    let output = ends(&mut archive.command(&args));
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn following(web: &Web, settings: &str) -> Archive {
+    let archive = Archive::new();
+    archive.append_settings(&format!("\n[crawl]\nrobots = false\nsitemaps = false\n{settings}"));
+    archive.ok(&["add", &web.url("/"), "--allow-private"]);
+    archive
+}
+
+fn line_of(archive: &Archive, url: &str) -> Value {
+    archive.log().into_iter().rfind(|line| line["url"] == url).unwrap_or_else(|| panic!("no visit of {url}"))
+}
+
+fn html_of(body: Vec<u8>, coding: &str) -> Reply {
+    let fields = vec![("Content-Type", "text/html".to_string()), ("Content-Encoding", coding.to_string())];
+    Reply::Page(200, fields, body)
+}
+
+/// Six gzip codings over members that hold nothing: some kilobytes that unpack for ever.
+fn codings_over_nothing() -> Vec<u8> {
+    let nothing = gzip(b"").repeat(800_000);
+    (0..5).fold(nothing, |bytes, _| gzip(&bytes))
+}
+
+#[test]
+fn codings_over_nothing_end_in_crawl_import_and_verify() {
+    let bomb = codings_over_nothing();
+    assert!(bomb.len() < 40_000, "{} bytes", bomb.len());
+    let web = Web::serve(move |asked| match asked.path.as_str() {
+        "/" => html("<a href=/bomb>1</a><a href=/after>2</a>"),
+        "/bomb" => html_of(bomb.clone(), "gzip, gzip, gzip, gzip, gzip, gzip"),
+        "/after" => html("<p>goes on"),
+        _ => status(404),
+    });
+    let archive = following(&web, "");
+    let summary = once(&archive, &[]);
+    assert_eq!((summary["n_pages"].as_u64(), summary["n_unread"].as_u64()), (Some(3), Some(1)), "{summary}");
+    let line = line_of(&archive, &web.url("/bomb"));
+    assert!(line["unread"].as_str().unwrap().contains("unpack too much"), "{line}");
+    assert_eq!(line["stored"], "response");
+    let file = std::fs::read_dir(archive.root.join("warc")).unwrap().next().unwrap().unwrap().path();
+    let other = Archive::new();
+    for args in [&["import", file.to_str().unwrap()][..], &["verify"], &["verify", "--repair"], &["verify", "--rebuild"]] {
+        let output = ends(&mut other.command(args));
+        assert!(output.status.success(), "{args:?}: {output:?}");
+    }
+}
+
+/// What costs the square of its length where nothing bounds it, each with what a link after it must still be found of.
+fn quadratic_pages() -> Vec<(&'static str, String)> {
+    let attributes = |n: usize| (0..n).map(|n| format!(" x{n}")).collect::<String>();
+    vec![
+        ("scripts", "<script>".repeat(1_000_000)),
+        ("attributes", format!("<p{}>", attributes(200_000))),
+        ("attributes-of-end", format!("</p{}>", attributes(200_000))),
+        ("attributes-after-reference", format!("&am<a y=\"<b z='\"{}>", attributes(200_000))),
+        ("roots", (0..400).map(|n| format!("<html{}>", attributes(200 + n))).collect()),
+        ("names", (0..300_000).map(|n| format!("<p data-name-{n}>")).collect()),
+        ("formatting", (0..40_000).map(|n| format!("<b id={n} {}>x</b>", attributes(20))).collect()),
+        ("nested", "<div>".repeat(400_000)),
+        ("misnested", "<b><div><i><p>".repeat(100_000)),
+        ("ends", "</x>".repeat(1_000_000)),
+        ("tables", "<table><tr>x".repeat(100_000)),
+        ("references", "&amp&am&#x0".repeat(300_000)),
+        ("comments", "<!--".repeat(400_000)),
+        ("styles", "<style>@import ".repeat(200_000)),
+        ("imports", format!("<style>{}</style>", "@import\turl(x".repeat(200_000))),
+        ("quotes", "<a href=\"".repeat(400_000)),
+    ]
+}
+
+#[test]
+fn pages_that_cost_the_square_of_their_length_do_not() {
+    let pages: Arc<Vec<(&str, Vec<u8>)>> =
+        Arc::new(quadratic_pages().into_iter().map(|(name, page)| (name, gzip(page.as_bytes()))).collect());
+    let n_pages = pages.len() as u64 + 1;
+    let served = pages.clone();
+    let web = Web::serve(move |asked| {
+        if asked.path == "/" {
+            return html(&served.iter().map(|(name, _)| format!("<a href=/{name}>{name}</a>")).collect::<String>());
+        }
+        match served.iter().find(|(name, _)| asked.path[1..] == **name) {
+            Some((_, page)) => html_of(page.clone(), "gzip"),
+            None => status(404),
+        }
+    });
+    let archive = following(&web, "requisites = false\n");
+    let summary = once(&archive, &["--limit", "40"]);
+    let captured = |name: &str| archive.log().iter().any(|line| line["url"] == web.url(name) && line["stored"] == "response");
+    assert!(pages.iter().all(|(name, _)| captured(&format!("/{name}"))), "{summary}");
+    assert!(summary["n_pages"].as_u64().unwrap() >= n_pages, "{summary}");
+    assert!(ends(&mut archive.command(&["verify"])).status.success());
+}
+
+#[test]
+fn trees_of_hostile_pages_are_bounded() {
+    for (name, page) in quadratic_pages() {
+        let dom = Dom::parse(&page);
+        let most = dom.nodes.iter().map(|node| match &node.kind {
+            DomKind::Element { attributes, .. } => attributes.len(),
+            DomKind::Text(_) => 0,
+        });
+        assert!(dom.nodes.len() <= MAX_NODES + 1000 && most.max().unwrap_or(0) <= 257, "{name}");
+    }
+}
+
+#[test]
+fn a_disk_that_does_not_take_a_body_ends_the_crawl_and_is_no_answer_of_the_host() {
+    // 21 MB that compress well: only the waiting body is too large for the disk.
+    let web = Web::serve(|asked| match asked.path.as_str() {
+        "/" => Reply::Page(200, vec![("Content-Type", "text/plain".into())], vec![b'x'; 21 << 20]),
+        _ => status(404),
+    });
+    let archive = following(&web, "");
+    let script = "trap '' XFSZ; ulimit -f 18000; exec \"$@\"";
+    let mut command = Command::new("bash");
+    command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_perennial"), "--archive"]).arg(&archive.root);
+    let output = ends(command.args(["crawl", "--once", "--delay", "0"]));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{said}");
+    assert!(said.contains("free space on the archive's disk") && said.contains("disk full"), "{said}");
+    assert!(archive.log().is_empty(), "nothing is noted of the host");
+    once(&archive, &[]);
+    let line = line_of(&archive, &web.url("/"));
+    assert_eq!((line["body_bytes"].as_u64(), &line["truncated"]), (Some(21 << 20), &Value::Null), "{line}");
+    archive.verify();
+    assert_eq!(std::fs::read_dir(archive.root.join("spool")).unwrap().count(), 0, "nothing is left of it");
+}
+
+/// A host that sends the beginning of a body without a length, and resets the connection: a request is left unread.
+fn serve_resets() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten().take(10) {
+            let _ = stream.write_all(b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n<p>half of a");
+            std::thread::sleep(Duration::from_millis(300));
+        }
+    });
+    url
+}
+
+#[test]
+fn a_reset_inside_a_body_without_a_length_is_told() {
+    let url = serve_resets();
+    let archive = Archive::new();
+    archive.append_settings("\n[crawl]\nrobots = false\nsitemaps = false\nmax_tries = 1\n");
+    archive.ok(&["add", &url, "--allow-private"]);
+    once(&archive, &[]);
+    let line = line_of(&archive, &url);
+    assert_eq!((line["truncated"].as_str(), line["stored"].as_str()), (Some("disconnect"), Some("response")), "{line}");
+}
+
+#[test]
+fn a_host_that_sends_us_away_for_long_does_not_keep_its_pages_waiting() {
+    let away = Web::serve(|_| Reply::Page(429, vec![("Retry-After", "72000".into())], Vec::new()));
+    let styles: String = (0..5).map(|n| format!("<link rel=stylesheet href={}>", away.url(&format!("/{n}.css")))).collect();
+    let web = Web::serve(move |asked| match asked.path.as_str() {
+        "/" => html(&format!("{styles}<p>one<a href=/two>two</a>")),
+        "/two" => html(&format!("{styles}<link rel=stylesheet href={}><p>two", "/own.css")),
+        _ => status(404),
+    });
+    let archive = following(&web, "");
+    let summary = once(&archive, &["--allow-private"]);
+    assert_eq!(summary["n_analysed"].as_u64(), Some(2), "{summary}");
+    assert_eq!(away.asked().len(), 1, "it is asked once and left in peace");
+}
+
+#[test]
+fn visits_of_a_clock_that_was_ahead_do_not_stop_the_crawl() {
+    let web = Web::serve(|asked| match asked.path.as_str() {
+        "/" => html("<a href=/two>two</a>"),
+        "/two" => html("<p>two"),
+        _ => status(404),
+    });
+    let archive = following(&web, "");
+    let ahead = "2099-01-01";
+    let args = ["crawl", "--once", "--delay", "0", "--time-lapse", "max", "--start", ahead];
+    assert!(ends(&mut archive.command(&args)).status.success());
+    assert_eq!((web.n_asked("/"), web.n_asked("/two")), (1, 1));
+    let output = ends(&mut archive.command(&["crawl", "--once", "--delay", "0"]));
+    assert_eq!((web.n_asked("/"), web.n_asked("/two")), (2, 2), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("the archive has visits of up to 2099"), "{output:?}");
+}
+
+fn sitemap_index(asked: &Asked) -> Reply {
+    let from = asked.path.trim_matches(|c: char| !c.is_ascii_digit()).parse::<u64>().unwrap_or(0);
+    let entries: String = (1..400)
+        .map(|n| format!("<sitemap><loc>http://{}/sitemap{}.xml</loc></sitemap>", asked.field("host").unwrap(), from * 400 + n))
+        .collect();
+    let body = format!("<sitemapindex>{entries}</sitemapindex>");
+    Reply::Page(200, vec![("Content-Type", "application/xml".into())], body.into_bytes())
+}
+
+#[test]
+fn sitemaps_without_end_leave_room_for_pages() {
+    let web = Web::serve(|asked| match asked.path.as_str() {
+        "/" => html(&(0..60).map(|n| format!("<a href=/page/{n}>{n}</a>")).collect::<String>()),
+        path if path.starts_with("/page/") => html(path),
+        path if path.starts_with("/sitemap") => sitemap_index(asked),
+        _ => status(404),
+    });
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private"]);
+    let summary = once(&archive, &["--limit", "61", "--no-analysis"]);
+    assert_eq!(summary["n_pages"].as_u64(), Some(61), "{summary}");
+    let n_sitemaps = web.asked().iter().filter(|asked| asked.path.starts_with("/sitemap")).count();
+    assert!((2..=40).contains(&n_sitemaps), "{n_sitemaps} sitemaps beside 61 pages");
+}
+
+#[test]
+fn a_robots_txt_without_end_is_cut_and_obeyed() {
+    let web = Web::serve(|asked| match asked.path.as_str() {
+        "/robots.txt" => Reply::Endless(
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nUser-agent: *\nDisallow: /private\n".to_vec(),
+            b"Disallow: /never-there\n".repeat(1000),
+        ),
+        "/" => html("<a href=/private>no</a><a href=/open>yes</a>"),
+        _ => html("<p>x"),
+    });
+    let archive = Archive::new();
+    archive.append_settings("\n[crawl]\nsitemaps = false\n");
+    archive.ok(&["add", &web.url("/"), "--allow-private"]);
+    once(&archive, &[]);
+    assert_eq!((web.n_asked("/private"), web.n_asked("/open")), (0, 1));
+    let line = line_of(&archive, &web.url("/robots.txt"));
+    assert!(line["body_bytes"].as_u64().unwrap() <= 1_024_000, "{line}");
+    archive.verify();
+    let index = archive.root.join("all.cdxj");
+    archive.ok(&["export", "--format", "cdxj", "-o", index.to_str().unwrap()]);
+    assert!(std::fs::read_to_string(index).unwrap().contains("robots.txt"));
+}
+
+#[test]
+fn a_private_host_is_asked_only_where_the_user_named_it() {
+    let secret = Web::serve(|_| html("<p>secret"));
+    let to = secret.url("/secret");
+    let to_page = to.clone();
+    let web = Web::serve(move |asked| match asked.path.as_str() {
+        "/" => html(&format!("<a href=/away>1</a><img src={to_page}><link rel=stylesheet href={to_page}>")),
+        "/away" => redirect(&to_page),
+        _ => status(404),
+    });
+    let archive = following(&web, "");
+    once(&archive, &[]);
+    assert_eq!((web.n_asked("/away"), secret.asked().len()), (1, 0), "another port is another service");
+    assert_eq!(line_of(&archive, &to)["error"], "guarded");
+    // Nor does `diff` follow a stranger's redirect, or load what a stranger's page refers to.
+    let page = archive.root.join("page.html");
+    std::fs::write(&page, "<p>before").unwrap();
+    let page = page.to_str().unwrap();
+    assert!(archive.run(&["diff", page, &web.url("/")]).status.success());
+    let refused = archive.run(&["diff", page, &web.url("/away")]);
+    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("refused"), "{refused:?}");
+    assert_eq!(secret.asked().len(), 0);
+    assert!(archive.run(&["diff", page, &to]).status.success(), "named by the user");
+}
+
+/// The most memory that a process ever had, in kilobytes.
+fn peak_kilobytes(id: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().strip_suffix(" kB")?.trim().parse().ok()
+}
+
+/// 32 MB of elements, links and words.
+fn swollen_page() -> Vec<u8> {
+    let part = "<div class=entry><p>Some words of a page <a href=/x>that never</a> ends.</p></div>\n";
+    gzip(part.repeat((32 << 20) / part.len()).as_bytes())
+}
+
+/// Crawls hosts whose honest pages never end beside `n_hostile` that send a swollen one, for a while. Gives how many honest pages were
+/// asked for, and the peak of memory in kilobytes.
+fn crawl_beside(n_hostile: usize, time_limit: &str) -> (usize, u64) {
+    let swollen = Arc::new(swollen_page());
+    let hostile: Vec<Web> = (0..n_hostile)
+        .map(|_| {
+            let swollen = swollen.clone();
+            Web::serve(move |asked| match asked.path.as_str() {
+                "/" => html_of(swollen.to_vec(), "gzip"),
+                _ => status(404),
+            })
+        })
+        .collect();
+    let honest: Vec<Web> = (0..4).map(|_| Web::serve(honest_page)).collect();
+    let archive = Archive::new();
+    archive.append_settings("\n[crawl]\nrobots = false\nsitemaps = false\n");
+    for web in hostile.iter().chain(&honest) {
+        archive.ok(&["add", &web.url("/"), "--allow-private"]);
+    }
+    let mut child = archive.spawn(&["crawl", "--once", "--delay", "0", "--time-limit", time_limit]);
+    let (began, mut peak) = (Instant::now(), 0);
+    while child.try_wait().unwrap().is_none() {
+        assert!(began.elapsed() < HANGS, "it hangs");
+        peak = peak_kilobytes(child.id()).unwrap_or(0).max(peak);
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert_eq!(child.wait().unwrap().code(), Some(15));
+    assert!(hostile.iter().all(|web| web.n_asked("/") == 1), "all of them were asked");
+    (honest.iter().map(|web| web.asked().len()).sum(), peak)
+}
+
+fn honest_page(asked: &Asked) -> Reply {
+    let number = asked.path[1..].parse::<usize>().unwrap_or(0);
+    html(&format!("<h1>Page {number}</h1><p>{}</p><a href=/{}>next</a>", "words ".repeat(300), number + 1))
+}
+
+#[test]
+fn swollen_pages_of_thirty_hosts_stay_within_memory() {
+    let (n_honest, peak) = crawl_beside(30, "15s");
+    println!("{n_honest} honest pages, {peak} kB");
+    assert!(n_honest > 4 && peak < 500_000, "{n_honest} honest pages, {peak} kB");
+}
+
+/// A measurement, because a machine with other work shows nothing: `cargo test --release -p perennial --test it
+/// swollen_pages_leave -- --ignored --nocapture`.
+#[test]
+#[ignore = "compares speeds, which needs a machine without other work"]
+fn swollen_pages_leave_others_half_their_speed() {
+    let (alone, _) = crawl_beside(0, "30s");
+    let (beside, peak) = crawl_beside(30, "30s");
+    println!("{alone} honest pages alone, {beside} beside 30 swollen ones; peak {peak} kB");
+    assert!(2 * beside >= alone, "{beside} of {alone}");
+}

@@ -19,6 +19,8 @@ mod diff;
 mod durability;
 mod facts;
 mod formats;
+#[cfg(feature = "interop")]
+mod hostile_browser;
 mod index;
 mod interop;
 mod keep;

@@ -104,10 +104,6 @@ fn script(text: &str) -> Reply {
 /// Crawls a site once with the browser; what the program said, and the most memory that it had.
 fn crawl(archive: &Archive, web: &Web) -> (String, u64) {
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "chromium"]);
-    crawl_again(archive)
-}
-
-fn crawl_again(archive: &Archive) -> (String, u64) {
     let mut child = archive.spawn_heard(&["crawl", "--once", "--delay", "0"]);
     let mut most = 0;
     while child.try_wait().unwrap().is_none() {
@@ -218,9 +214,10 @@ fn a_part_that_never_comes_does_not_hold_a_visit() {
         _ => status(404),
     });
     let archive = Archive::new();
-    archive.append_settings("\n[crawl]\nbrowser_timeout_secs = 3.0\nhead_timeout_secs = 3600.0\n");
+    archive.append_settings("\n[crawl]\nbrowser_timeout_secs = 5.0\nhead_timeout_secs = 3600.0\n");
     crawl(&archive, &web);
     assert_eq!((web.n_asked("/never"), web.n_asked("/later")), (1, 0));
+    assert!(drawn(&archive, &web).contains("drawn"), "the page is taken as it is");
 }
 
 #[test]
@@ -260,22 +257,27 @@ fn small_floods_are_bounded_in_number() {
 
 #[test]
 fn a_host_whose_pages_hang_costs_other_hosts_nothing() {
-    let hanging = Web::serve(|asked| match asked.path.as_str() {
+    let hanging = Arc::new(Web::serve(|asked| match asked.path.as_str() {
         "/" => html("<a href=/1>1</a><a href=/2>2</a><a href=/3>3</a><script>for(;;);</script>"),
         "/1" | "/2" | "/3" => html("<script>for(;;);</script>"),
         _ => status(404),
-    });
-    let archive = Archive::new();
-    archive.append_settings("\n[crawl]\nbrowser_timeout_secs = 2.0\n");
-    crawl(&archive, &hanging);
-    let well = Web::serve(|asked| match asked.path.as_str() {
-        "/" => html("<p id=p></p><a href=/late>late</a><script>p.textContent = 'dra' + 'wn'</script>"),
-        "/late" => html("<p id=p></p><script>p.textContent = 'late'</script>"),
+    }));
+    let before = hanging.clone();
+    let well = Web::serve(move |asked| match asked.path.as_str() {
+        "/" => {
+            // Three pages have failed when the fourth is asked for.
+            (0..500).take_while(|_| before.n_asked("/3") == 0).for_each(|_| std::thread::sleep(Duration::from_millis(100)));
+            html("<p id=p></p><script>p.textContent = 'dra' + 'wn'</script>")
+        }
         _ => status(404),
     });
+    let archive = Archive::new();
+    archive.append_settings("\n[crawl]\nbrowser_timeout_secs = 6.0\n");
     let name = format!("http://localhost:{}/", well.address.port());
     archive.ok(&["add", &name, "--allow-private", "--renderer", "chromium"]);
-    crawl_again(&archive);
+    let (said, _) = crawl(&archive, &hanging);
+    assert_eq!(hanging.n_asked("/3"), 1);
+    assert!(said.contains("made it fail 3 times in a row"), "{said}");
     let index = archive.root.join("all.cdxj");
     archive.ok(&["export", "--format", "cdxj", "-o", index.to_str().unwrap(), "--force"]);
     let index = std::fs::read_to_string(index).unwrap();

@@ -405,6 +405,10 @@ impl<'a> Visit<'a> {
             _ if self.n_answer_bytes >= MAX_ANSWER_BYTES => None,
             _ => look_up(request, answers, self.deadline),
         };
+        // An answer that came too late is not given: the next step sees the deadline too.
+        if Instant::now() >= self.deadline {
+            return Ok(());
+        }
         let id = &request["requestId"];
         let Some(captured) = found else {
             let refusal = json!({"requestId": id, "errorReason": "AddressUnreachable"});

@@ -253,6 +253,11 @@ fn namespace_command() -> Option<Vec<OsString>> {
     FOUND.get_or_init(|| candidates().into_iter().map(words).find(|command| works(command))).clone()
 }
 
+/// Whether this machine lets a browser have a network namespace of its own.
+pub fn has_namespaces() -> bool {
+    namespace_command().is_some()
+}
+
 /// In the order of preference. Root becomes nobody inside, because the browser's sandbox refuses root; of the files outside it
 /// still owns what root owns, so an ordinary user is better.
 fn candidates() -> Vec<&'static [&'static str]> {

@@ -140,6 +140,11 @@ impl Pool {
         boxes
     }
 
+    /// The command that starts its workers.
+    pub fn command(&self) -> &WorkerCommand {
+        &self.command
+    }
+
     /// Pages laid out so far.
     pub fn n_pages(&self) -> u64 {
         self.n_pages.load(Ordering::Relaxed)

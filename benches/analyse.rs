@@ -24,7 +24,7 @@ const N_SAME: usize = 12;
 
 fn main() -> anyhow::Result<()> {
     if std::env::args().nth(1).as_deref() == Some("render-worker") {
-        perennial_render::worker::serve(perennial_render::pool::WORKER_MEMORY_BYTES)?;
+        perennial_render::worker::serve(perennial_render::worker::WorkerLimits::default())?;
         return Ok(());
     }
     let dir = std::env::temp_dir().join(format!("perennial-bench-{}", std::process::id()));

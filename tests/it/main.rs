@@ -16,11 +16,15 @@ mod crawl_network;
 mod crawled;
 mod demo;
 mod diff;
+mod doctor;
 mod durability;
 mod facts;
 mod formats;
 mod hostile_archive;
 mod hostile_web;
+#[cfg(feature = "interop")]
+mod hostile_browser;
+mod hostile_worker;
 mod index;
 mod interop;
 mod keep;

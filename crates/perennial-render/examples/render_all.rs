@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 use perennial_core::charset::decode_text;
 use perennial_core::layout::{Display, Layout};
 use perennial_core::segment::{SegmentConfig, segment};
-use perennial_render::pool::WORKER_MEMORY_BYTES;
-use perennial_render::{Captured, Engine, Limits, Pool, WorkerCommand, worker};
+use perennial_render::worker::{self, WorkerLimits};
+use perennial_render::{Captured, Engine, Limits, Pool, WorkerCommand};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args: Vec<String> = std::env::args().skip(1).collect();
     if args.first().is_some_and(|arg| arg == "render-worker") {
-        return Ok(worker::serve(WORKER_MEMORY_BYTES)?);
+        return Ok(worker::serve(WorkerLimits::default())?);
     }
     let in_process = args.iter().any(|arg| arg == "--in-process");
     args.retain(|arg| arg != "--in-process");

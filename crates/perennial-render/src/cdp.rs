@@ -1,17 +1,21 @@
 //! Commands -> answers and events of Chromium, over its debugging pipe.
 //!
 //! The pipe carries JSON texts that end in a zero byte. It needs no WebSocket and no port, and the browser ends when the
-//! pipe closes. Chromium reads file descriptor 3 and writes 4; a shell moves its standard streams there.
+//! pipe closes. What the browser says is bounded in time and size, because a page makes it talk.
 
 use std::collections::VecDeque;
-use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdin, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
+
+use crate::launch::{LaunchOptions, Launched};
+use crate::pipe::{self, PipeEnd};
+
+/// A longer message is not read. Snapshots of large pages have a tenth of it.
+const MAX_MESSAGE_BYTES: usize = 32 << 20;
+/// Events that may come before an awaited answer, and the bytes of their messages.
+const MAX_WAITING: (usize, usize) = (10_000, 64 << 20);
 
 /// Why a command to the browser failed.
 #[derive(Debug, thiserror::Error)]
@@ -28,6 +32,15 @@ pub enum BrowserError {
     /// It did not answer in time.
     #[error("Chromium did not finish {0} in time: allow more time, or use --renderer layout")]
     TimedOut(String),
+    /// It did not start with its sandbox.
+    #[error(
+        "Chromium does not start in its sandbox ({0}): run as a user who may make user namespaces (`perennial doctor` \
+         says more), or switch the sandbox off with `browser_sandbox = false` in [crawl] or --no-sandbox"
+    )]
+    NoSandbox(String),
+    /// The page made it use more memory or say more than it may.
+    #[error("Chromium went beyond its bounds ({0}): the page asks for too much; use --renderer layout for it")]
+    OverLimit(String),
     /// It refused a command.
     #[error("Chromium refused {method}: {message}")]
     Refused {
@@ -61,68 +74,56 @@ pub fn find_browser(given: Option<&Path>) -> Result<PathBuf, BrowserError> {
 
 /// A running browser.
 pub struct Connection {
-    child: Child,
-    input: Option<ChildStdin>,
-    output: Receiver<Value>,
+    browser: Launched,
     next_id: u64,
-    /// Events that came before an awaited answer.
+    /// Events that came before an awaited answer, and the bytes of their messages.
     events: VecDeque<Value>,
-    /// The browser's own folder, removed with it.
-    _profile: TempDir,
+    waiting_bytes: usize,
+    /// Nobody will ask for events any more.
+    is_over: bool,
+    /// What came of the next message, and how much of that has no end of a message.
+    partial: Vec<u8>,
+    n_searched: usize,
 }
 
 impl Connection {
-    /// Starts a browser without a window that makes no requests of its own. It also runs as root, as in a container.
-    pub fn start(program: &Path) -> Result<Connection, BrowserError> {
-        let ended = |error: io::Error| BrowserError::Ended(error.to_string());
-        let profile = tempfile::Builder::new().prefix("perennial-chromium").tempdir().map_err(ended)?;
-        let mut child = Command::new("/bin/sh")
-            .args(["-c", "exec \"$0\" \"$@\" 3<&0 4>&1 0</dev/null 1>/dev/null"])
-            .arg(program)
-            .args([
-                "--headless",
-                "--no-sandbox",
-                "--disable-gpu",
-                "--disable-quic",
-                "--no-first-run",
-                "--disable-background-networking",
-                "--disable-component-update",
-                "--disable-sync",
-                "--disable-extensions",
-                "--disable-default-apps",
-                "--disable-dev-shm-usage",
-                "--hide-scrollbars",
-                "--mute-audio",
-                "--force-color-profile=srgb",
-                "--force-device-scale-factor=1",
-                "--remote-debugging-pipe",
-            ])
-            .arg(format!("--user-data-dir={}", profile.path().display()))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(ended)?;
-        let input = child.stdin.take();
-        let stdout = child.stdout.take().ok_or_else(|| BrowserError::Ended("it has no pipe".into()))?;
-        let (send, output) = channel();
-        std::thread::spawn(move || {
-            let mut reader = BufReader::with_capacity(1 << 16, stdout);
-            let mut text = Vec::new();
-            while reader.read_until(0, &mut text).is_ok_and(|n| n > 0) {
-                text.pop();
-                let Ok(value) = serde_json::from_slice(&text) else { break };
-                text.clear();
-                if send.send(value).is_err() {
-                    break;
-                }
-            }
-        });
-        Ok(Connection { child, input, output, next_id: 0, events: VecDeque::new(), _profile: profile })
+    /// Starts a browser without a window and without a network.
+    pub fn start(program: &Path, options: LaunchOptions) -> Result<Connection, BrowserError> {
+        let browser = Launched::start(program, options);
+        Ok(Connection {
+            browser: browser.map_err(|error| BrowserError::Ended(error.to_string()))?,
+            next_id: 0,
+            events: VecDeque::new(),
+            waiting_bytes: 0,
+            is_over: false,
+            partial: Vec::new(),
+            n_searched: 0,
+        })
+    }
+
+    /// Whether the browser's pages are drawn in its sandbox, and whether it has a network namespace of its own: what the
+    /// system says, not what was asked for. There must be a page.
+    pub fn walls(&self) -> (bool, bool) {
+        (self.browser.has_sandbox(), self.browser.has_own_network())
+    }
+
+    /// Keeps events, or from now on drops them.
+    pub fn hear_events(&mut self, is_heard: bool) {
+        self.is_over = !is_heard;
+        if self.is_over {
+            self.events.clear();
+            self.waiting_bytes = 0;
+        }
     }
 
     /// Sends a command without waiting for its answer, and returns its number.
-    pub fn send(&mut self, session: Option<&str>, method: &str, params: Value) -> Result<u64, BrowserError> {
+    pub fn send(
+        &mut self,
+        session: Option<&str>,
+        method: &str,
+        params: Value,
+        deadline: Instant,
+    ) -> Result<u64, BrowserError> {
         self.next_id += 1;
         let mut message = json!({"id": self.next_id, "method": method, "params": params});
         if let Some(session) = session {
@@ -130,11 +131,7 @@ impl Connection {
         }
         let mut bytes = message.to_string().into_bytes();
         bytes.push(0);
-        let input = self.input.as_mut().ok_or_else(|| BrowserError::Ended("its pipe is closed".into()))?;
-        input
-            .write_all(&bytes)
-            .and_then(|()| input.flush())
-            .map_err(|error| BrowserError::Ended(error.to_string()))?;
+        pipe::write_all(&self.browser.input, &bytes, deadline).map_err(|end| self.error(end, method))?;
         Ok(self.next_id)
     }
 
@@ -146,25 +143,35 @@ impl Connection {
         params: Value,
         deadline: Instant,
     ) -> Result<Value, BrowserError> {
-        let id = self.send(session, method, params)?;
+        let id = self.send(session, method, params, deadline)?;
         loop {
-            let message = self.receive(deadline, method)?;
+            let (message, n_bytes) = self.receive(deadline, method)?;
             if message["id"] == id {
                 return answer(message, method);
             }
-            if message["method"].is_string() {
+            if message["method"].is_string() && !self.is_over {
+                self.waiting_bytes += n_bytes;
                 self.events.push_back(message);
+            }
+            if self.events.len() > MAX_WAITING.0 || self.waiting_bytes > MAX_WAITING.1 {
+                return Err(BrowserError::OverLimit(format!("more than {} events at once", MAX_WAITING.0)));
             }
         }
     }
 
-    /// The next event of any session.
+    /// The next event of any session. After the deadline there is none, even if more have come.
     pub fn event(&mut self, deadline: Instant) -> Result<Value, BrowserError> {
+        if Instant::now() >= deadline {
+            return Err(BrowserError::TimedOut("loading".into()));
+        }
         if let Some(event) = self.events.pop_front() {
+            if self.events.is_empty() {
+                self.waiting_bytes = 0;
+            }
             return Ok(event);
         }
         loop {
-            let message = self.receive(deadline, "loading")?;
+            let (message, _) = self.receive(deadline, "loading")?;
             // Answers to commands that nobody waits for are dropped.
             if message["method"].is_string() {
                 return Ok(message);
@@ -172,27 +179,35 @@ impl Connection {
         }
     }
 
-    fn receive(&mut self, deadline: Instant, what: &str) -> Result<Value, BrowserError> {
-        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        self.output.recv_timeout(left).map_err(|error| match error {
-            RecvTimeoutError::Timeout => BrowserError::TimedOut(what.to_string()),
-            RecvTimeoutError::Disconnected => BrowserError::Ended("its pipe closed".into()),
-        })
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        // Closing the pipe ends the browser with all its processes. A browser that hangs is killed.
-        self.input = None;
-        for _ in 0..50 {
-            if matches!(self.child.try_wait(), Ok(Some(_))) {
-                return;
+    /// The next message and its length.
+    fn receive(&mut self, deadline: Instant, what: &str) -> Result<(Value, usize), BrowserError> {
+        let mut chunk = [0; 1 << 16];
+        loop {
+            if let Some(at) = self.partial[self.n_searched..].iter().position(|byte| *byte == 0) {
+                let length = self.n_searched + at;
+                let message = serde_json::from_slice(&self.partial[..length]);
+                self.partial.drain(..=length);
+                self.n_searched = 0;
+                let message = message.map_err(|error| BrowserError::Ended(format!("it sent no JSON: {error}")))?;
+                return Ok((message, length));
             }
-            std::thread::sleep(Duration::from_millis(20));
+            self.n_searched = self.partial.len();
+            if self.partial.len() > MAX_MESSAGE_BYTES {
+                let words = format!("a message of more than {} MB", MAX_MESSAGE_BYTES >> 20);
+                return Err(BrowserError::OverLimit(words));
+            }
+            let n_read = pipe::read_some(&self.browser.output, &mut chunk, deadline);
+            let n_read = n_read.map_err(|end| self.error(end, what))?;
+            self.partial.extend_from_slice(&chunk[..n_read]);
         }
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+    }
+
+    fn error(&self, end: PipeEnd, what: &str) -> BrowserError {
+        match end {
+            PipeEnd::Closed if self.browser.was_too_large() => BrowserError::OverLimit("too much memory".into()),
+            PipeEnd::Closed => BrowserError::Ended("its pipe closed".into()),
+            PipeEnd::TimedOut => BrowserError::TimedOut(what.to_string()),
+        }
     }
 }
 

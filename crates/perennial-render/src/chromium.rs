@@ -1,9 +1,14 @@
-//! A page and captured requisites -> [`Layout`] through Chromium, scripts included.
+//! A page and the answers to its requests -> [`Layout`] or document through Chromium, scripts included.
 //!
-//! Every request is answered from the archive and none reaches the network. Scripts run in virtual time from the
-//! moment of the capture, with the same clock and the same random numbers at every run. Threads and installed fonts still
-//! make small differences between runs and machines.
+//! The browser has no network (module `launch`): every request is answered by a function of ours, or fails. Every target that
+//! a page opens, frame or worker, is stopped at its first step until its requests come to us too; windows, shared and service
+//! workers are closed. Scripts run in virtual time from the moment of the capture, with the same clock and the same random
+//! numbers at every run. Threads and installed fonts still make small differences between runs and machines.
+//!
+//! A visit ends at its deadline, or after [`MAX_REQUESTS`] requests; then the page is taken as it is. If the browser
+//! does not even give that, it is ended with all its processes.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -12,8 +17,20 @@ use perennial_core::layout::{Layout, VIEWPORT_HEIGHT, VIEWPORT_WIDTH};
 use serde_json::{Value, json};
 
 use crate::cdp::{BrowserError, Connection, find_browser};
-use crate::resource::{Captured, Lookup};
+use crate::launch::LaunchOptions;
+use crate::resource::Captured;
 use crate::snapshot;
+
+/// A page that makes more requests than this, answered or not, is stopped.
+pub const MAX_REQUESTS: usize = 2000;
+/// Bytes of answers that one page gets; further requests fail.
+pub const MAX_ANSWER_BYTES: usize = 64 << 20;
+/// A longer address is not asked for.
+const MAX_ADDRESS_BYTES: usize = 16 << 10;
+/// Frames and workers of one page.
+const MAX_TARGETS: usize = 200;
+/// Time for taking a page as it is after its deadline, if it had at least as long.
+const GRACE: Duration = Duration::from_secs(5);
 
 /// How the browser is run.
 #[derive(Clone, Debug)]
@@ -26,6 +43,8 @@ pub struct BrowserOptions {
     pub run_scripts: bool,
     /// Virtual time that scripts get after the page has loaded.
     pub script_time: Duration,
+    /// Sandbox, network and memory.
+    pub launch: LaunchOptions,
 }
 
 impl Default for BrowserOptions {
@@ -35,9 +54,13 @@ impl Default for BrowserOptions {
             time: Duration::from_secs(30),
             run_scripts: true,
             script_time: Duration::from_secs(3),
+            launch: LaunchOptions::default(),
         }
     }
 }
+
+/// Answers a request for an address, or refuses it. It must not take longer than until the given moment.
+pub type Answers<'a> = dyn Fn(&str, Instant) -> Option<Captured> + 'a;
 
 /// A page to be laid out.
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +73,17 @@ pub struct BrowserPage<'a> {
     pub unix_millis: i64,
 }
 
+/// Why a visit ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ending {
+    /// The page was loaded and its scripts had their time.
+    Whole,
+    /// Its deadline came first.
+    Deadline,
+    /// It made more than [`MAX_REQUESTS`] requests.
+    Flood,
+}
+
 /// A page as a browser laid it out.
 #[derive(Clone, Debug)]
 pub struct BrowserLayout {
@@ -59,32 +93,28 @@ pub struct BrowserLayout {
     pub screenshot: Option<Vec<u8>>,
     /// Time for loading and the snapshot, in a tab that was already open.
     pub time: Duration,
+    /// Whether it is all of the page.
+    pub ending: Ending,
 }
 
-/// One answer that a live page received.
-#[derive(Clone, Debug, PartialEq)]
-pub struct LiveResponse {
-    /// Address asked for.
-    pub url: String,
-    /// HTTP method.
-    pub method: String,
-    /// HTTP status.
-    pub status: u16,
-    /// Headers in the order received.
-    pub headers: Vec<(String, String)>,
-    /// The body without content encodings.
-    pub body: Vec<u8>,
-}
-
-/// What a browser saw of a live page.
+/// A page after its scripts have run.
 #[derive(Clone, Debug)]
-pub struct LivePage {
-    /// Every answer, in the order received.
-    pub responses: Vec<LiveResponse>,
-    /// The document after its scripts have run, as HTML.
+pub struct BrowserDocument {
+    /// The document as HTML.
     pub html: String,
-    /// Boxes and styles.
-    pub layout: Layout<'static>,
+    /// Whether it is all of the page.
+    pub ending: Ending,
+}
+
+/// What stands around a running browser, as the system says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BrowserWalls {
+    /// Name and version of the browser.
+    pub engine: String,
+    /// Whether pages are drawn in its sandbox.
+    pub has_sandbox: bool,
+    /// Whether it has a network namespace of its own.
+    pub has_own_network: bool,
 }
 
 /// A browser that is started when first needed and again after a crash or a hang.
@@ -92,12 +122,13 @@ pub struct Chromium {
     options: BrowserOptions,
     running: Option<(Connection, String)>,
     n_restarts: u64,
+    n_failed_starts: u64,
 }
 
 impl Chromium {
     /// A browser with these options; it starts with the first page.
     pub fn new(options: BrowserOptions) -> Chromium {
-        Chromium { options, running: None, n_restarts: 0 }
+        Chromium { options, running: None, n_restarts: 0, n_failed_starts: 0 }
     }
 
     /// How often the browser had to be started anew.
@@ -105,66 +136,73 @@ impl Chromium {
         self.n_restarts
     }
 
+    /// How often in a row it could not be started. What a page does to a browser that runs does not count.
+    pub fn n_failed_starts(&self) -> u64 {
+        self.n_failed_starts
+    }
+
     /// Name and version, as recorded in layouts.
     pub fn engine(&mut self) -> Result<String, BrowserError> {
         self.connection().map(|(_, engine)| engine.clone())
     }
 
-    /// Lays out a captured page. Every request is answered from the archive.
+    /// What stands around the browser, seen while it draws an empty page.
+    pub fn walls(&mut self) -> Result<BrowserWalls, BrowserError> {
+        let options = self.options.clone();
+        self.run(|connection, engine| {
+            let visit = Visit::open(connection, &options)?;
+            let (has_sandbox, has_own_network) = visit.connection.walls();
+            visit.close();
+            Ok(BrowserWalls { engine: engine.to_owned(), has_sandbox, has_own_network })
+        })
+    }
+
+    /// Lays out a page. Every request is answered by `answers`.
     pub fn layout(
         &mut self,
         page: &BrowserPage<'_>,
-        lookup: &Lookup,
+        answers: &Answers,
         wants_screenshot: bool,
     ) -> Result<BrowserLayout, BrowserError> {
         let options = self.options.clone();
         self.run(|connection, engine| {
             let mut visit = Visit::open(connection, &options)?;
-            visit.fix_clock_and_chance(page.unix_millis)?;
+            visit.prelude = Some(FIXED_SCRIPT.replace("UNIX_MILLIS", &page.unix_millis.to_string()));
             let began = Instant::now();
-            visit.answer_from_archive(page, lookup)?;
+            let ending = visit.load(page, answers)?;
             let snapshot = visit.snapshot()?;
             let time = began.elapsed();
             let layout = snapshot::layout(&snapshot, page.url, engine);
             let screenshot = if wants_screenshot { Some(visit.screenshot(&layout)?) } else { None };
             visit.close();
-            Ok(BrowserLayout { layout, screenshot, time })
+            Ok(BrowserLayout { layout, screenshot, time, ending })
         })
     }
 
-    /// The document after its scripts have run, as HTML; every request is answered by `lookup`.
-    pub fn document(&mut self, page: &BrowserPage<'_>, lookup: &Lookup) -> Result<String, BrowserError> {
+    /// The document after its scripts have run; every request is answered by `answers`.
+    pub fn document(
+        &mut self,
+        page: &BrowserPage<'_>,
+        answers: &Answers,
+    ) -> Result<BrowserDocument, BrowserError> {
         let options = self.options.clone();
         self.run(|connection, _| {
             let mut visit = Visit::open(connection, &options)?;
-            visit.answer_from_archive(page, lookup)?;
+            let ending = visit.load(page, answers)?;
             let html = visit.outer_html()?;
             visit.close();
-            Ok(html)
+            Ok(BrowserDocument { html, ending })
         })
     }
 
-    /// Visits a live page over the network and keeps every answer it received.
-    pub fn visit_live(&mut self, url: &str) -> Result<LivePage, BrowserError> {
-        let options = self.options.clone();
-        self.run(|connection, engine| {
-            let mut visit = Visit::open(connection, &options)?;
-            let responses = visit.capture(url)?;
-            let snapshot = visit.snapshot()?;
-            let html = visit.outer_html()?;
-            visit.close();
-            Ok(LivePage { responses, html, layout: snapshot::layout(&snapshot, url, engine) })
-        })
-    }
-
-    /// Runs one page. After a crash or a hang the browser is ended, and the next page gets a new one.
+    /// Runs one page. After a crash, a hang or too much of anything the browser is ended, and the next page gets a new one.
     fn run<T>(
         &mut self,
         visit: impl FnOnce(&mut Connection, &str) -> Result<T, BrowserError>,
     ) -> Result<T, BrowserError> {
         let (connection, engine) = self.connection()?;
         let outcome = visit(connection, engine);
-        if matches!(outcome, Err(BrowserError::Ended(_) | BrowserError::TimedOut(_))) {
+        if !matches!(outcome, Ok(_) | Err(BrowserError::Refused { .. })) {
             self.running = None;
             self.n_restarts += 1;
         }
@@ -175,56 +213,72 @@ impl Chromium {
         let running = match self.running.take() {
             Some(running) => running,
             None => {
-                let program = find_browser(self.options.program.as_deref())?;
-                let mut connection = Connection::start(&program)?;
-                let deadline = Instant::now() + self.options.time;
-                let version = connection.call(None, "Browser.getVersion", json!({}), deadline)?;
-                let engine = version["product"].as_str().unwrap_or("Chrome").to_string();
-                (connection, engine)
+                let started = start(&self.options);
+                self.n_failed_starts = if started.is_ok() { 0 } else { self.n_failed_starts + 1 };
+                started?
             }
         };
         Ok(self.running.insert(running))
     }
 }
 
+/// Starts a browser; gives its name and version too.
+fn start(options: &BrowserOptions) -> Result<(Connection, String), BrowserError> {
+    let program = find_browser(options.program.as_deref())?;
+    let mut connection = Connection::start(&program, options.launch)?;
+    let deadline = Instant::now() + options.time;
+    let version = connection.call(None, "Browser.getVersion", json!({}), deadline);
+    let version = version.map_err(|error| match error {
+        // A browser whose sandbox cannot be made says so on its standard error only, and ends.
+        BrowserError::Ended(why) if options.launch.sandbox => BrowserError::NoSandbox(why),
+        other => other,
+    })?;
+    connection.call(None, "Target.setDiscoverTargets", json!({"discover": true}), deadline)?;
+    Ok((connection, text(&version["product"])))
+}
+
 /// One page in a context of its own, without cookies or caches of other pages.
 struct Visit<'a> {
     connection: &'a mut Connection,
+    /// The page's own session.
     session: String,
+    /// The sessions of the page, its frames and its workers.
+    sessions: HashSet<String>,
+    target: String,
     context: String,
     deadline: Instant,
-    script_millis: u64,
+    options: &'a BrowserOptions,
+    /// A script that every document begins with.
+    prelude: Option<String>,
+    n_requests: usize,
+    n_answer_bytes: usize,
 }
 
 impl<'a> Visit<'a> {
-    fn open(connection: &'a mut Connection, options: &BrowserOptions) -> Result<Visit<'a>, BrowserError> {
+    fn open(connection: &'a mut Connection, options: &'a BrowserOptions) -> Result<Visit<'a>, BrowserError> {
         let deadline = Instant::now() + options.time;
-        let context = connection.call(
-            None,
-            "Target.createBrowserContext",
-            json!({"disposeOnDetach": true}),
-            deadline,
-        )?;
+        connection.hear_events(true);
+        let context = json!({"disposeOnDetach": true});
+        let context = connection.call(None, "Target.createBrowserContext", context, deadline)?;
         let context = text(&context["browserContextId"]);
-        let target = connection.call(
-            None,
-            "Target.createTarget",
-            json!({"url": "about:blank", "browserContextId": context}),
-            deadline,
-        )?;
-        let attach = json!({"targetId": target["targetId"], "flatten": true});
+        let denied = json!({"behavior": "deny", "browserContextId": context});
+        connection.call(None, "Browser.setDownloadBehavior", denied, deadline)?;
+        let blank = json!({"url": "about:blank", "browserContextId": context});
+        let target = text(&connection.call(None, "Target.createTarget", blank, deadline)?["targetId"]);
+        let attach = json!({"targetId": target, "flatten": true});
         let session = text(&connection.call(None, "Target.attachToTarget", attach, deadline)?["sessionId"]);
-        let script_millis = options.script_time.as_millis() as u64;
-        let mut visit = Visit { connection, session, context, deadline, script_millis };
-        visit.call("Page.enable", json!({}))?;
-        let metrics = json!({
-            "width": VIEWPORT_WIDTH as u32, "height": VIEWPORT_HEIGHT as u32, "deviceScaleFactor": 1, "mobile": false
-        });
-        visit.call("Emulation.setDeviceMetricsOverride", metrics)?;
-        if !options.run_scripts {
-            visit.call("Emulation.setScriptExecutionDisabled", json!({"value": true}))?;
-        }
-        Ok(visit)
+        Ok(Visit {
+            connection,
+            sessions: HashSet::from([session.clone()]),
+            session,
+            target,
+            context,
+            deadline,
+            options,
+            prelude: None,
+            n_requests: 0,
+            n_answer_bytes: 0,
+        })
     }
 
     fn call(&mut self, method: &str, params: Value) -> Result<Value, BrowserError> {
@@ -232,77 +286,144 @@ impl<'a> Visit<'a> {
     }
 
     /// Sends a command without waiting. If it fails, a later command fails too.
-    fn tell(&mut self, method: &str, params: Value) -> Result<(), BrowserError> {
-        self.connection.send(Some(&self.session), method, params).map(|_| ())
+    fn tell(&mut self, session: &str, method: &str, params: Value) -> Result<(), BrowserError> {
+        self.connection.send(Some(session), method, params, self.deadline).map(|_| ())
     }
 
-    fn fix_clock_and_chance(&mut self, unix_millis: i64) -> Result<(), BrowserError> {
-        let source = FIXED_SCRIPT.replace("UNIX_MILLIS", &unix_millis.to_string());
-        self.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": source}))?;
+    /// Lets all requests of a page, a frame or a worker, and of what these open, come to us. What a worker does not know of
+    /// this it refuses, and has no network all the same.
+    fn take_over(&mut self, session: &str) -> Result<(), BrowserError> {
+        self.tell(session, "Fetch.enable", json!({"patterns": [{"urlPattern": "*"}]}))?;
+        let attach = json!({"autoAttach": true, "waitForDebuggerOnStart": true, "flatten": true});
+        self.tell(session, "Target.setAutoAttach", attach)?;
+        self.tell(session, "Page.enable", json!({}))?;
+        if !self.options.run_scripts {
+            self.tell(session, "Emulation.setScriptExecutionDisabled", json!({"value": true}))?;
+        }
+        if let Some(source) = self.prelude.clone() {
+            self.tell(session, "Page.addScriptToEvaluateOnNewDocument", json!({"source": source}))?;
+        }
         Ok(())
     }
 
     /// Navigates and answers until the page has loaded and its scripts have used up their virtual time.
-    fn answer_from_archive(&mut self, page: &BrowserPage<'_>, lookup: &Lookup) -> Result<(), BrowserError> {
-        self.call("Fetch.enable", json!({"patterns": [{"urlPattern": "*"}]}))?;
-        self.tell("Page.navigate", json!({"url": page.url}))?;
-        let mut is_first = true;
+    fn load(&mut self, page: &BrowserPage<'_>, answers: &Answers) -> Result<Ending, BrowserError> {
+        let session = self.session.clone();
+        self.take_over(&session)?;
+        let metrics = json!({
+            "width": VIEWPORT_WIDTH as u32, "height": VIEWPORT_HEIGHT as u32, "deviceScaleFactor": 1, "mobile": false
+        });
+        self.call("Emulation.setDeviceMetricsOverride", metrics)?;
+        self.tell(&session, "Page.navigate", json!({"url": page.url}))?;
         let mut has_loaded = false;
         loop {
             let event = match self.connection.event(self.deadline) {
                 // A page that does not finish loading is taken as it is.
-                Err(BrowserError::TimedOut(_)) if !is_first => return self.stop(),
+                Err(BrowserError::TimedOut(_)) if self.n_requests > 0 => return self.stop(Ending::Deadline),
                 other => other?,
             };
-            if event["sessionId"] != self.session.as_str() {
+            let (session, params) = (text(&event["sessionId"]), &event["params"]);
+            let method = event["method"].as_str().unwrap_or_default();
+            if method == "Target.targetCreated" {
+                self.close_stranger(&params["targetInfo"])?;
+            }
+            if !self.sessions.contains(&session) {
                 continue;
             }
-            match event["method"].as_str().unwrap_or_default() {
-                "Fetch.requestPaused" => {
-                    let found =
-                        if is_first { Some(document(page)) } else { look_up(&event["params"], lookup) };
-                    is_first = false;
-                    self.answer(&event["params"], found)?;
-                }
-                "Page.loadEventFired" if !has_loaded => {
+            match method {
+                "Fetch.requestPaused" if self.n_requests >= MAX_REQUESTS => return self.stop(Ending::Flood),
+                "Fetch.requestPaused" => self.answer(&session, params, page, answers)?,
+                "Target.attachedToTarget" => self.attached(params)?,
+                "Target.detachedFromTarget" => drop(self.sessions.remove(&text(&params["sessionId"]))),
+                "Page.loadEventFired" if !has_loaded && session == self.session => {
                     has_loaded = true;
-                    let policy =
-                        json!({"policy": "pauseIfNetworkFetchesPending", "budget": self.script_millis});
-                    self.tell("Emulation.setVirtualTimePolicy", policy)?;
+                    let budget = self.options.script_time.as_millis() as u64;
+                    let policy = json!({"policy": "pauseIfNetworkFetchesPending", "budget": budget});
+                    self.tell(&session, "Emulation.setVirtualTimePolicy", policy)?;
                 }
-                "Emulation.virtualTimeBudgetExpired" => return Ok(()),
+                "Emulation.virtualTimeBudgetExpired" => {
+                    self.connection.hear_events(false);
+                    return Ok(Ending::Whole);
+                }
                 "Page.javascriptDialogOpening" => {
-                    self.tell("Page.handleJavaScriptDialog", json!({"accept": false}))?
+                    self.tell(&session, "Page.handleJavaScriptDialog", json!({"accept": false}))?
                 }
-                "Inspector.targetCrashed" => return Err(BrowserError::Ended("the page crashed it".into())),
+                "Inspector.targetCrashed" if session == self.session => {
+                    return Err(BrowserError::Ended("the page crashed it".into()));
+                }
                 _ => {}
             }
         }
     }
 
-    fn stop(&mut self) -> Result<(), BrowserError> {
-        self.deadline += Duration::from_secs(5);
-        self.tell("Page.stopLoading", json!({}))
+    /// A frame or a worker of the page, which waits for us.
+    fn attached(&mut self, params: &Value) -> Result<(), BrowserError> {
+        let session = text(&params["sessionId"]);
+        if self.sessions.len() >= MAX_TARGETS {
+            return self.close_target(&params["targetInfo"]["targetId"]);
+        }
+        self.sessions.insert(session.clone());
+        self.take_over(&session)?;
+        self.tell(&session, "Runtime.runIfWaitingForDebugger", json!({}))
     }
 
-    fn answer(&mut self, request: &Value, found: Option<Captured>) -> Result<(), BrowserError> {
-        let id = &request["requestId"];
-        match found {
-            Some(captured) => {
-                let headers = json!([
-                    {"name": "Content-Type", "value": captured.content_type},
-                    // Fonts and modules of other hosts need this header. It was granted when they were captured.
-                    {"name": "Access-Control-Allow-Origin", "value": "*"}
-                ]);
-                let status = if captured.status == 0 { 200 } else { captured.status };
-                let body = BASE64.encode(&captured.body);
-                let answer = json!({"requestId": id, "responseCode": status, "responseHeaders": headers, "body": body});
-                self.tell("Fetch.fulfillRequest", answer)
-            }
-            None => {
-                self.tell("Fetch.failRequest", json!({"requestId": id, "errorReason": "AddressUnreachable"}))
-            }
+    /// Closes what a page opens outside itself: windows, and workers that outlive it.
+    fn close_stranger(&mut self, target: &Value) -> Result<(), BrowserError> {
+        let is_part = matches!(target["type"].as_str(), Some("iframe" | "worker" | "tab" | "browser"));
+        let is_ours = target["browserContextId"] == self.context.as_str();
+        if !is_ours || is_part || target["targetId"] == self.target.as_str() {
+            return Ok(());
         }
+        self.close_target(&target["targetId"])
+    }
+
+    fn close_target(&mut self, target: &Value) -> Result<(), BrowserError> {
+        let params = json!({"targetId": target});
+        self.connection.send(None, "Target.closeTarget", params, self.deadline).map(|_| ())
+    }
+
+    /// Ends loading. The page gets no more answers, so that what it still asks for waits for ever.
+    fn stop(&mut self, ending: Ending) -> Result<Ending, BrowserError> {
+        self.deadline = Instant::now() + self.options.time.min(GRACE);
+        self.connection.hear_events(false);
+        let session = self.session.clone();
+        self.tell(&session, "Page.stopLoading", json!({}))?;
+        Ok(ending)
+    }
+
+    /// Answers a request. The first one is for the page itself.
+    fn answer(
+        &mut self,
+        session: &str,
+        request: &Value,
+        page: &BrowserPage<'_>,
+        answers: &Answers,
+    ) -> Result<(), BrowserError> {
+        self.n_requests += 1;
+        let found = match self.n_requests {
+            1 => Some(document(page)),
+            _ if self.n_answer_bytes >= MAX_ANSWER_BYTES => None,
+            _ => look_up(request, answers, self.deadline),
+        };
+        // An answer that came too late is not given: the next step sees the deadline too.
+        if Instant::now() >= self.deadline {
+            return Ok(());
+        }
+        let id = &request["requestId"];
+        let Some(captured) = found else {
+            let refusal = json!({"requestId": id, "errorReason": "AddressUnreachable"});
+            return self.tell(session, "Fetch.failRequest", refusal);
+        };
+        self.n_answer_bytes += captured.body.len();
+        let headers = json!([
+            {"name": "Content-Type", "value": captured.content_type},
+            // Fonts and modules of other hosts need this header. It was granted when they were captured.
+            {"name": "Access-Control-Allow-Origin", "value": "*"}
+        ]);
+        let status = if captured.status == 0 { 200 } else { captured.status };
+        let body = BASE64.encode(&captured.body);
+        let answer = json!({"requestId": id, "responseCode": status, "responseHeaders": headers, "body": body});
+        self.tell(session, "Fetch.fulfillRequest", answer)
     }
 
     fn snapshot(&mut self) -> Result<Value, BrowserError> {
@@ -324,60 +445,6 @@ impl<'a> Visit<'a> {
         })
     }
 
-    /// Navigates over the network. The page is done when no request was made for half a second after loading.
-    fn capture(&mut self, url: &str) -> Result<Vec<LiveResponse>, BrowserError> {
-        self.call("Fetch.enable", json!({"patterns": [{"urlPattern": "*", "requestStage": "Response"}]}))?;
-        self.tell("Page.navigate", json!({"url": url}))?;
-        let mut responses = Vec::new();
-        let mut has_loaded = false;
-        loop {
-            let until = if has_loaded {
-                self.deadline.min(Instant::now() + Duration::from_millis(500))
-            } else {
-                self.deadline
-            };
-            let event = match self.connection.event(until) {
-                Err(BrowserError::TimedOut(_)) if has_loaded || !responses.is_empty() => break,
-                other => other?,
-            };
-            if event["sessionId"] != self.session.as_str() {
-                continue;
-            }
-            match event["method"].as_str().unwrap_or_default() {
-                "Fetch.requestPaused" => responses.push(self.keep(&event["params"])?),
-                "Page.loadEventFired" => has_loaded = true,
-                "Page.javascriptDialogOpening" => {
-                    self.tell("Page.handleJavaScriptDialog", json!({"accept": false}))?
-                }
-                "Inspector.targetCrashed" => return Err(BrowserError::Ended("the page crashed it".into())),
-                _ => {}
-            }
-        }
-        self.deadline = self.deadline.max(Instant::now() + Duration::from_secs(5));
-        responses.retain(|response: &LiveResponse| response.status != 0);
-        Ok(responses)
-    }
-
-    fn keep(&mut self, request: &Value) -> Result<LiveResponse, BrowserError> {
-        let id = json!({"requestId": request["requestId"]});
-        let status = request["responseStatusCode"].as_u64().unwrap_or(0) as u16;
-        let has_body = status != 0 && !(300..400).contains(&status);
-        let body = match has_body.then(|| self.call("Fetch.getResponseBody", id.clone())) {
-            Some(Ok(answer)) => body_of(&answer),
-            Some(Err(BrowserError::Refused { .. })) | None => Vec::new(),
-            Some(Err(error)) => return Err(error),
-        };
-        self.tell("Fetch.continueRequest", id)?;
-        let headers = request["responseHeaders"].as_array().map_or(&[][..], Vec::as_slice);
-        Ok(LiveResponse {
-            url: text(&request["request"]["url"]),
-            method: text(&request["request"]["method"]),
-            status,
-            headers: headers.iter().map(|header| (text(&header["name"]), text(&header["value"]))).collect(),
-            body,
-        })
-    }
-
     fn outer_html(&mut self) -> Result<String, BrowserError> {
         let expression = "document.documentElement ? document.documentElement.outerHTML : ''";
         let result =
@@ -388,7 +455,7 @@ impl<'a> Visit<'a> {
     fn close(self) {
         let context = json!({"browserContextId": self.context});
         // If the browser cannot close a page, the next page fails and starts a new browser.
-        let _ = self.connection.send(None, "Target.disposeBrowserContext", context);
+        let _ = self.connection.send(None, "Target.disposeBrowserContext", context, self.deadline);
     }
 }
 
@@ -430,16 +497,11 @@ fn document(page: &BrowserPage<'_>) -> Captured {
     }
 }
 
-fn look_up(request: &Value, lookup: &Lookup) -> Option<Captured> {
+fn look_up(request: &Value, answers: &Answers, deadline: Instant) -> Option<Captured> {
     let url = request["request"]["url"].as_str()?;
     let url = url.split('#').next().unwrap_or(url);
-    lookup(url)
-}
-
-fn body_of(answer: &Value) -> Vec<u8> {
-    let body = answer["body"].as_str().unwrap_or_default();
-    if answer["base64Encoded"] == true {
-        return BASE64.decode(body.as_bytes()).unwrap_or_default();
+    if url.len() > MAX_ADDRESS_BYTES || Instant::now() >= deadline {
+        return None;
     }
-    body.as_bytes().to_vec()
+    answers(url, deadline)
 }

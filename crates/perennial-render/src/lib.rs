@@ -7,7 +7,10 @@
 //! | [`parsed`] | tree -> the nodes that a structure fingerprint reads |
 //! | [`engine`] | tree and requisites -> layout, by style and boxes |
 //! | [`structural`] | tree -> a plain layout from tags alone, when the engine fails |
+//! | [`confine`] | a process -> one that can only compute |
+//! | `pipe` | bytes <-> a child process, within a deadline |
 //! | [`wire`], [`worker`], [`pool`] | pages -> layouts in processes of their own, bounded in time and memory |
+//! | [`launch`] | a browser's executable -> a running browser without a network |
 //! | [`cdp`], [`chromium`] | pages -> layouts through a browser, scripts included |
 //! | [`picture`] | a layout and its blocks -> a picture for people |
 
@@ -31,11 +34,17 @@ pub mod engine;
 
 pub mod structural;
 
+pub mod confine;
+
+mod pipe;
+
 pub mod wire;
 
 pub mod worker;
 
 pub mod pool;
+
+pub mod launch;
 
 pub mod cdp;
 

@@ -4,7 +4,6 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::Mutex;
@@ -12,12 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use perennial_core::layout::{Boxes, Layout};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use url::Url;
 
 use crate::dom::Dom;
 use crate::engine::base_url;
 use crate::parsed::parsed_nodes;
+use crate::pipe::{self, PipeEnd};
 use crate::resource::{Lookup, all_requisites};
 use crate::structural;
 use crate::wire::{Message, body_length, page_frame};
@@ -29,6 +28,22 @@ pub struct WorkerCommand {
     pub program: PathBuf,
     /// Its arguments.
     pub arguments: Vec<OsString>,
+}
+
+impl WorkerCommand {
+    /// What the workers of this machine can do that they should not, one line each. Empty when all is well.
+    pub fn escapes(&self) -> io::Result<Vec<String>> {
+        let output = Command::new(&self.program)
+            .args(&self.arguments)
+            .arg("--self-test")
+            .stdin(Stdio::null())
+            .stderr(Stdio::null())
+            .output()?;
+        if !output.status.success() {
+            return Err(io::Error::other(format!("the test of a render worker ended with {}", output.status)));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
+    }
 }
 
 /// Limits for one page and one worker.
@@ -64,6 +79,15 @@ pub enum Fallback {
     /// No worker could be started.
     #[error("no render worker could be started: {0}")]
     NotStarted(String),
+}
+
+impl From<PipeEnd> for Fallback {
+    fn from(end: PipeEnd) -> Fallback {
+        match end {
+            PipeEnd::TimedOut => Fallback::TimedOut,
+            PipeEnd::Closed => Fallback::Crashed,
+        }
+    }
 }
 
 /// A layout, and the reason if it is only the structural one.
@@ -116,6 +140,11 @@ impl Pool {
         boxes
     }
 
+    /// The command that starts its workers.
+    pub fn command(&self) -> &WorkerCommand {
+        &self.command
+    }
+
     /// Pages laid out so far.
     pub fn n_pages(&self) -> u64 {
         self.n_pages.load(Ordering::Relaxed)
@@ -162,8 +191,8 @@ impl Worker {
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(io::Error::other("a render worker has no pipes"));
         };
-        rustix::io::ioctl_fionbio(&input, true)?;
-        rustix::io::ioctl_fionbio(&output, true)?;
+        pipe::prepare(&input)?;
+        pipe::prepare(&output)?;
         Ok(Worker { child, input, output, n_pages: 0 })
     }
 
@@ -189,16 +218,7 @@ impl Worker {
     }
 
     fn write(&mut self, frame: &[u8], deadline: Instant) -> Result<(), Fallback> {
-        let mut rest = frame;
-        while !rest.is_empty() {
-            wait(self.input.as_fd(), PollFlags::OUT, deadline)?;
-            match rustix::io::write(&self.input, rest) {
-                Ok(n) => rest = &rest[n..],
-                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
-                Err(_) => return Err(Fallback::Crashed),
-            }
-        }
-        Ok(())
+        Ok(pipe::write_all(&self.input, frame, deadline)?)
     }
 
     fn read(&mut self, deadline: Instant) -> Result<Message, Fallback> {
@@ -212,13 +232,7 @@ impl Worker {
     fn read_exact(&mut self, buffer: &mut [u8], deadline: Instant) -> Result<(), Fallback> {
         let mut n_read = 0;
         while n_read < buffer.len() {
-            wait(self.output.as_fd(), PollFlags::IN, deadline)?;
-            match rustix::io::read(&self.output, &mut buffer[n_read..]) {
-                Ok(0) => return Err(Fallback::Crashed),
-                Ok(n) => n_read += n,
-                Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => {}
-                Err(_) => return Err(Fallback::Crashed),
-            }
+            n_read += pipe::read_some(&self.output, &mut buffer[n_read..], deadline)?;
         }
         Ok(())
     }
@@ -229,22 +243,5 @@ impl Drop for Worker {
         // Both calls may fail because the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-/// Waits until a pipe is ready, or the page's time is over.
-fn wait(pipe: BorrowedFd<'_>, flags: PollFlags, deadline: Instant) -> Result<(), Fallback> {
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(Fallback::TimedOut);
-        }
-        let timeout = Timespec { tv_sec: left.as_secs() as i64, tv_nsec: i64::from(left.subsec_nanos()) };
-        match poll(&mut [PollFd::from_borrowed_fd(pipe, flags)], Some(&timeout)) {
-            Ok(0) => return Err(Fallback::TimedOut),
-            Ok(_) => return Ok(()),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(_) => return Err(Fallback::Crashed),
-        }
     }
 }

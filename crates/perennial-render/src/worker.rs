@@ -1,46 +1,95 @@
 //! Pages from standard input -> layouts on standard output, one after the other: the worker's end of the pipe.
 //!
 //! The same executable runs as its own worker (`perennial render-worker`). A page that makes the engine overflow its stack,
-//! use up memory or run for ever then harms no other page. The worker limits its own memory; the other end
-//! ([`crate::pool`]) limits its time.
+//! use up memory or run for ever then harms no other page. The worker gives up all that it does not need before it reads
+//! a page ([`crate::confine`]); the other end ([`crate::pool`]) limits its time.
 
 use std::io::{self, BufReader, Read, Write};
+use std::net::{TcpListener, UdpSocket};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::process::Command;
 use std::sync::Mutex;
 
 use perennial_core::layout::Boxes;
 use url::Url;
 
+use crate::confine::{self, CPU_SECS_PER_PAGE, Walls};
 use crate::engine::Engine;
+use crate::pool::WORKER_MEMORY_BYTES;
 use crate::resource::{Captured, Requisite, requisite_with};
 use crate::wire::Message;
 
 /// Enough for [`crate::dom::MAX_DEPTH`] nested elements in any display.
 const STACK_BYTES: usize = 64 << 20;
 
-/// Serves pages until the other end closes. `memory_bytes` bounds the address space of this process.
-pub fn serve(memory_bytes: u64) -> io::Result<()> {
-    limit_memory(memory_bytes)?;
+/// Bounds that a worker sets itself.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkerLimits {
+    /// Its address space.
+    pub memory_bytes: u64,
+    /// Its processor time for one page.
+    pub cpu_secs: u64,
+}
+
+impl Default for WorkerLimits {
+    fn default() -> WorkerLimits {
+        WorkerLimits { memory_bytes: WORKER_MEMORY_BYTES, cpu_secs: CPU_SECS_PER_PAGE }
+    }
+}
+
+/// Serves pages until the other end closes.
+pub fn serve(limits: WorkerLimits) -> io::Result<()> {
+    confined(limits, move |_| converse(BufReader::new(io::stdin()), io::stdout(), limits.cpu_secs))?
+}
+
+/// What a worker of this machine can still do that it should not, and which walls are missing. Empty when all is well.
+pub fn escapes(limits: WorkerLimits) -> io::Result<Vec<String>> {
+    let program = std::env::current_exe()?;
+    confined(limits, move |walls| {
+        let missing = [
+            ("limits of the system", walls.limits),
+            ("no_new_privs", walls.privileges),
+            ("Landlock", walls.landlock),
+            ("the seccomp filter", walls.seccomp),
+        ];
+        let missing = missing.into_iter().filter_map(|(name, why)| Some(format!("{name} is missing: {}", why?)));
+        let possible = possible_acts(&program).into_iter().map(|act| format!("it can {act}"));
+        possible.chain(missing).collect()
+    })
+}
+
+/// Tries what no worker needs; what succeeded.
+fn possible_acts(readable: &Path) -> Vec<&'static str> {
+    let tries = [
+        ("read files", std::fs::File::open(readable).is_ok()),
+        ("list folders", std::fs::read_dir("/").is_ok()),
+        ("listen for connections", TcpListener::bind("127.0.0.1:0").is_ok()),
+        ("send packets", UdpSocket::bind("127.0.0.1:0").is_ok()),
+        ("start processes", Command::new(readable).arg("--version").output().is_ok()),
+        ("start threads", std::thread::Builder::new().spawn(|| ()).is_ok()),
+    ];
+    tries.into_iter().filter(|(_, is_possible)| *is_possible).map(|(act, _)| act).collect()
+}
+
+/// Does some work on a thread with a large stack, behind all walls that this machine has.
+fn confined<T: Send + 'static>(
+    limits: WorkerLimits,
+    work: impl FnOnce(Walls) -> T + Send + 'static,
+) -> io::Result<T> {
+    let mut walls = confine::close_in(limits.memory_bytes)?;
     // The message goes to the other end. A backtrace on standard error would be of no use.
     std::panic::set_hook(Box::new(|_| {}));
-    let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
-    let serving = thread.spawn(|| converse(BufReader::new(io::stdin()), io::stdout()))?;
-    serving.join().unwrap_or_else(|_| Err(io::Error::other("the render worker's own code panicked")))
+    confine::end_with_reader()?;
+    let sealed = move || {
+        confine::seal(&mut walls);
+        work(walls)
+    };
+    let working = std::thread::Builder::new().stack_size(STACK_BYTES).spawn(sealed)?;
+    working.join().map_err(|_| io::Error::other("the render worker's own code panicked"))
 }
 
-#[cfg(unix)]
-fn limit_memory(bytes: u64) -> io::Result<()> {
-    use rustix::process::{Resource, Rlimit, setrlimit};
-    let limit = Rlimit { current: Some(bytes), maximum: Some(bytes) };
-    Ok(setrlimit(Resource::As, limit)?)
-}
-
-#[cfg(not(unix))]
-fn limit_memory(_bytes: u64) -> io::Result<()> {
-    Ok(())
-}
-
-fn converse(from: impl Read + Send, to: impl Write + Send) -> io::Result<()> {
+fn converse(from: impl Read + Send, to: impl Write + Send, cpu_secs: u64) -> io::Result<()> {
     let engine = Engine::new();
     let streams = Mutex::new((from, to));
     loop {
@@ -50,6 +99,7 @@ fn converse(from: impl Read + Send, to: impl Write + Send) -> io::Result<()> {
             Some(Message::Page(page)) => page,
             Some(_) => return Err(io::Error::other("a render worker was sent an answer to no question")),
         };
+        confine::allow_cpu(cpu_secs)?;
         let base = Url::parse(&page.base).map_err(io::Error::other)?;
         let ask = |wanted: &[String]| ask(&streams, wanted);
         let done = catch_unwind(AssertUnwindSafe(|| engine.boxes_asking(&page.dom, &base, &ask)));

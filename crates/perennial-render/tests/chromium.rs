@@ -2,7 +2,6 @@
 //! when asked to run them, and does not skip them quietly.
 #![cfg(feature = "chromium-tests")]
 
-use std::io::{Read, Write};
 use std::time::Duration;
 
 use perennial_core::layout::Layout;
@@ -35,7 +34,7 @@ fn both_engines_see_the_same_words_in_the_same_order() {
             body: b"nav{float:left;width:200px} main{margin-left:220px} .gone{display:none}".to_vec(),
         })
     };
-    let seen = chromium().layout(&page(html), &lookup, true).expect("Chromium lays the page out");
+    let seen = chromium().layout(&page(html), &|url, _| lookup(url), true).expect("Chromium lays the page out");
     let own = Engine::new().layout(html, "http://a.example/", &lookup);
     assert_eq!(words(&seen.layout), words(&own));
     assert_eq!(words(&own), ["Menu", "one", "Title", "Body", "bold", "text"]);
@@ -51,7 +50,7 @@ fn scripts_run_with_a_fixed_clock_and_fixed_chance() {
         `${new Date(Date.now()).getUTCFullYear()} ${Math.random()} ${crypto.getRandomValues(new Uint8Array(2))}` }, 500)</script>";
     let mut chromium = chromium();
     let mut run = || {
-        let seen = chromium.layout(&page(html), &|_| None, false).expect("laid out");
+        let seen = chromium.layout(&page(html), &|_, _| None, false).expect("laid out");
         words(&seen.layout).join(" ")
     };
     let first = run();
@@ -64,53 +63,17 @@ fn a_hang_costs_one_page() {
     let mut chromium =
         Chromium::new(BrowserOptions { time: Duration::from_secs(4), ..BrowserOptions::default() });
     let hang = "<script>for(;;);</script><p>never";
-    assert!(chromium.layout(&page(hang), &|_| None, false).is_err());
-    let seen = chromium.layout(&page("<p>next page"), &|_| None, false).expect("a fresh browser");
+    assert!(chromium.layout(&page(hang), &|_, _| None, false).is_err());
+    let seen = chromium.layout(&page("<p>next page"), &|_, _| None, false).expect("a fresh browser");
     assert_eq!(words(&seen.layout), ["next", "page"]);
     assert_eq!(chromium.n_restarts(), 1);
-}
-
-#[test]
-fn a_live_page_is_captured_with_its_requisites() {
-    let server = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let address = server.local_addr().expect("an address");
-    std::thread::spawn(move || {
-        for stream in server.incoming().flatten() {
-            std::thread::spawn(move || serve(stream));
-        }
-    });
-    let live = chromium().visit_live(&format!("http://{address}/")).expect("visited");
-    assert_eq!(words(&live.layout), ["made", "by", "script"]);
-    assert!(live.html.contains("made by script"));
-    let find =
-        |path: &str| live.responses.iter().find(|response| response.url.ends_with(path)).expect("captured");
-    assert_eq!((find("/a.css").status, find("/a.css").body.as_slice()), (200, &b"p{color:red}"[..]));
-    assert!(find("/a.css").headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("x-seen")));
-}
-
-fn serve(mut stream: std::net::TcpStream) {
-    let mut request = [0; 4096];
-    let n = stream.read(&mut request).unwrap_or(0);
-    let is_css = request[..n].starts_with(b"GET /a.css");
-    let (kind, body) = match is_css {
-        true => ("text/css", "p{color:red}"),
-        false => (
-            "text/html",
-            "<link rel=stylesheet href=a.css><p id=p><script>p.textContent='made by script'</script>",
-        ),
-    };
-    let head = format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nX-Seen: 1\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
-        body.len()
-    );
-    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes()));
 }
 
 #[test]
 fn a_missing_browser_names_the_cure() {
     let options =
         BrowserOptions { program: Some("/nonexistent/chromium".into()), ..BrowserOptions::default() };
-    let error = Chromium::new(options).layout(&page("<p>"), &|_| None, false).expect_err("no browser");
+    let error = Chromium::new(options).layout(&page("<p>"), &|_, _| None, false).expect_err("no browser");
     assert!(matches!(error, BrowserError::Missing(_)));
     assert!(
         error.to_string().contains("apt install chromium") && error.to_string().contains("--renderer layout")

@@ -15,6 +15,7 @@
 //! | [`html`] | values -> HTML and SVG |
 //! | [`crawl`] | sites and a strategy -> polite visits and their captures |
 //! | [`demo`] | a seed -> the living web: sites that change by known patterns, served on loopback |
+//! | [`doctor`] | this machine -> what an archive needs of it and lacks, each with its cure |
 //! | [`cli`] | arguments -> calls, results -> print |
 
 // `println!` panics when the reader of a pipe has gone: print through `cli::Context::print`.
@@ -41,5 +42,7 @@ pub mod html;
 pub mod crawl;
 
 pub mod demo;
+
+pub mod doctor;
 
 pub mod cli;

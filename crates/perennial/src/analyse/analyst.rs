@@ -64,6 +64,14 @@ impl Analyst {
         Ok(Analyst { seeds: archive.settings().seeds.clone(), ..analyst })
     }
 
+    /// What to tell the user where this machine cannot confine the processes that lay pages out.
+    pub fn confinement_warning(&self) -> Option<String> {
+        let escapes = self.pool.command().escapes().unwrap_or_else(|error| vec![error.to_string()]);
+        let cure = "`perennial doctor` names the cure";
+        (!escapes.is_empty())
+            .then(|| format!("layout workers are not fully confined here ({}): {cure}", escapes.join("; ")))
+    }
+
     /// How a page is segmented.
     fn config(&self, url: &str) -> &SegmentConfig {
         self.seeds.segment_config(url).unwrap_or(&self.usual)

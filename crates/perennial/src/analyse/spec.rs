@@ -4,6 +4,7 @@
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 use perennial_core::charset::decode_text;
@@ -120,13 +121,21 @@ enum Origin<'s> {
 impl LoadedPage<'_> {
     /// A stylesheet or image of the page, from the folder, archive or host that the page is from.
     pub fn requisite(&self, url: &str) -> Option<Captured> {
+        self.requisite_before(url, None)
+    }
+
+    /// The same; a host that has not answered by the deadline is given up.
+    pub fn requisite_before(&self, url: &str, deadline: Option<Instant>) -> Option<Captured> {
         match &self.requisites {
             Origin::Folder(folder) => beside(folder, &self.url, url),
             Origin::Archive(snapshot, requisites) => {
                 let snapshot = snapshot.lock();
                 requisites.find_in(snapshot.archive(), snapshot.store(), url, self.time)
             }
-            Origin::Network(live) => live.fetch(&Url::parse(url).ok()?).ok().map(|(_, captured)| captured),
+            Origin::Network(live) => {
+                let answer = live.fetch(&Url::parse(url).ok()?, deadline);
+                answer.ok().map(|(_, captured)| captured)
+            }
         }
     }
 }
@@ -224,7 +233,7 @@ fn load_live(url: &str, private: Private) -> anyhow::Result<LoadedPage<'static>>
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let limits = FetchLimits { max_body_bytes: MAX_BODY_BYTES, ..FetchLimits::default() };
     let live = Live { client: Client::new(agent, limits, None), runtime, private, named: named.origin() };
-    let (url, captured) = live.fetch(&named)?;
+    let (url, captured) = live.fetch(&named, None)?;
     if !(200..300).contains(&captured.status) {
         bail!("{url} answered with status {}: there is nothing to look at", captured.status);
     }
@@ -248,8 +257,17 @@ struct Live {
 }
 
 impl Live {
-    /// Fetches an address and follows redirects. Gives the last address and its answer.
-    fn fetch(&self, url: &Url) -> anyhow::Result<(Url, Captured)> {
+    /// Fetches an address and follows redirects, until the deadline if there is one. Gives the last address and its answer.
+    fn fetch(&self, url: &Url, deadline: Option<Instant>) -> anyhow::Result<(Url, Captured)> {
+        self.runtime.block_on(async {
+            match deadline {
+                Some(deadline) => tokio::time::timeout_at(deadline.into(), self.follow(url)).await?,
+                None => self.follow(url).await,
+            }
+        })
+    }
+
+    async fn follow(&self, url: &Url) -> anyhow::Result<(Url, Captured)> {
         let mut url = url.clone();
         for _ in 0..MAX_REDIRECTS {
             let allow_private = match self.private {
@@ -258,7 +276,7 @@ impl Live {
                 Private::Any => true,
             };
             let request = Request { url: &url, fields: &[], allow_private };
-            let mut fetched = self.runtime.block_on(self.client.fetch(&request))?;
+            let mut fetched = self.client.fetch(&request).await?;
             let status = fetched.status();
             let next = fetched.head.get("Location").filter(|_| (300..400).contains(&status));
             if let Some(next) = next.and_then(|next| url.join(next.trim()).ok()) {

@@ -34,6 +34,7 @@ impl Analyse {
         let archive = context.open()?;
         let mut writer = context.open_writer(&archive)?;
         let analyst = Arc::new(Analyst::for_archive(&archive)?);
+        analyst.confinement_warning().iter().for_each(|warning| context.note(warning));
         let bar = context.progress_count(writer.store().count_backlog()?, "analysing");
         let stop = AtomicBool::new(false);
         let done = analyse_backlog(&archive, writer.store_mut(), &analyst, &stop, &|n| bar.inc(n));

@@ -10,6 +10,7 @@ mod context;
 mod crawl;
 mod demo;
 mod diff;
+mod doctor;
 mod exit;
 mod export;
 mod filters;
@@ -45,7 +46,7 @@ Exit codes:
    1  error
    2  wrong usage
    3  disk full
-   4  defects found (verify)
+   4  defects found (verify), faults of this machine (doctor)
   11  interrupted
   14  size limit reached
   15  time limit reached
@@ -85,6 +86,8 @@ enum Command {
     Export(export::Export),
     /// Check the whole archive and name every defect
     Verify(verify::Verify),
+    /// Check this machine: browser, confinement, fonts, space, clock; name the cures
+    Doctor(doctor::Doctor),
     /// Show what is in the archive
     Info(info::Info),
     /// Follow sites from now on
@@ -129,6 +132,7 @@ impl Command {
             Command::Import(args) => args.run(context),
             Command::Export(args) => args.run(context),
             Command::Verify(args) => args.run(context),
+            Command::Doctor(args) => args.run(context),
             Command::Info(args) => args.run(context),
             Command::Add(args) => args.run(context),
             Command::Remove(args) => args.run(context),

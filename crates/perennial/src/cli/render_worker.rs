@@ -1,7 +1,10 @@
 //! `perennial render-worker`: pages on standard input -> layouts on standard output, in a process of its own.
 
+use std::io::{self, Write as _};
+
+use perennial_render::confine::CPU_SECS_PER_PAGE;
 use perennial_render::pool::WORKER_MEMORY_BYTES;
-use perennial_render::worker;
+use perennial_render::worker::{self, WorkerLimits};
 
 use super::{Context, Exit};
 
@@ -11,11 +14,24 @@ pub(super) struct RenderWorker {
     /// Limit of this process's address space
     #[arg(long, value_name = "BYTES", default_value_t = WORKER_MEMORY_BYTES)]
     memory: u64,
+    /// Processor time for one page
+    #[arg(long, value_name = "SECONDS", default_value_t = CPU_SECS_PER_PAGE)]
+    cpu_secs: u64,
+    /// Tell what the process can still do that it should not, and end
+    #[arg(long)]
+    self_test: bool,
 }
 
 impl RenderWorker {
     pub(super) fn run(self, _context: &Context) -> anyhow::Result<Exit> {
-        worker::serve(self.memory)?;
+        let limits = WorkerLimits { memory_bytes: self.memory, cpu_secs: self.cpu_secs };
+        if !self.self_test {
+            worker::serve(limits)?;
+            return Ok(Exit::Done);
+        }
+        for escape in worker::escapes(limits)? {
+            writeln!(io::stdout(), "{escape}")?;
+        }
         Ok(Exit::Done)
     }
 }

@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use perennial_core::layout::Layout;
 use perennial_core::segment::{Block, BlockTree, SegmentConfig, draw_svg, segment, vixml};
+use perennial_render::chromium::Ending;
+use perennial_render::launch::LaunchOptions;
 use perennial_render::picture::draw_png;
 use perennial_render::{BrowserOptions, BrowserPage, Chromium, Limits, Lookup, Pool, WorkerCommand};
 use serde_json::{Value, json};
@@ -49,6 +51,9 @@ pub(super) struct Segment {
     /// Ask hosts with private and loopback addresses too
     #[arg(long)]
     allow_private: bool,
+    /// Run the browser without its sandbox, where it does not start otherwise; only for pages that you trust
+    #[arg(long)]
+    no_sandbox: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -81,28 +86,23 @@ impl Segment {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let format = self.format.unwrap_or(if context.json { Format::Json } else { Format::Vixml });
         let snapshot = self.page.snapshot(|| context.snapshot())?;
-        let (seen, page) = match (&self.page, self.renderer) {
-            (PageSpec::Live(url), Renderer::Chromium) => self.see_live(url)?,
-            _ => {
-                let mut page = self.page.load(snapshot.as_ref(), self.allow_private)?;
-                if let (PageSpec::File(_), Some(url)) = (&self.page, &self.url) {
-                    page.url.clone_from(url);
-                }
-                (self.see(context, &page, format == Format::Png)?, (page.url.clone(), page.version.clone()))
-            }
-        };
-        let config = SegmentConfig { coherence: self.coherence, ..config_of(context, &self.page, &page.0)? };
+        let mut page = self.page.load(snapshot.as_ref(), self.allow_private)?;
+        if let (PageSpec::File(_), Some(url)) = (&self.page, &self.url) {
+            page.url.clone_from(url);
+        }
+        let seen = self.see(context, &page, format == Format::Png)?;
+        let config = SegmentConfig { coherence: self.coherence, ..config_of(context, &self.page, &page.url)? };
         let mut tree = segment(&seen.layout, &config);
-        (tree.url, tree.version) = page;
+        (tree.url, tree.version) = (page.url, page.version);
         self.write(&render(format, &tree, &seen)?)?;
         Ok(Exit::Done)
     }
 
     fn see(&self, context: &Context, page: &LoadedPage<'_>, wants_screenshot: bool) -> anyhow::Result<Seen> {
-        let lookup: &Lookup = &|url: &str| page.requisite(url);
         if self.renderer == Renderer::Chromium {
-            return see_in_browser(page, lookup, wants_screenshot);
+            return self.see_in_browser(context, page, wants_screenshot);
         }
+        let lookup: &Lookup = &|url: &str| page.requisite(url);
         let command =
             WorkerCommand { program: std::env::current_exe()?, arguments: vec!["render-worker".into()] };
         let rendered = Pool::new(command, Limits::default()).layout(&page.html, &page.url, lookup);
@@ -112,10 +112,25 @@ impl Segment {
         Ok(Seen { layout: rendered.layout, screenshot: None })
     }
 
-    fn see_live(&self, url: &str) -> anyhow::Result<(Seen, (String, String))> {
-        let live = Chromium::new(BrowserOptions::default()).visit_live(url)?;
-        let stamp = (url.to_string(), crate::archive::now().to_rfc3339());
-        Ok((Seen { layout: live.layout, screenshot: None }, stamp))
+    /// The browser asks nobody: the page and all that it needs come from where the page was loaded.
+    fn see_in_browser(
+        &self,
+        context: &Context,
+        page: &LoadedPage<'_>,
+        wants_screenshot: bool,
+    ) -> anyhow::Result<Seen> {
+        if self.no_sandbox {
+            context.note("the browser runs without its sandbox: a page that breaks it has the rights of this user");
+        }
+        let launch = LaunchOptions { sandbox: !self.no_sandbox, ..LaunchOptions::default() };
+        let shown = BrowserPage { url: &page.url, html: &page.html, unix_millis: page.time.as_millis() };
+        let answers = |url: &str, deadline| page.requisite_before(url, Some(deadline));
+        let mut chromium = Chromium::new(BrowserOptions { launch, ..BrowserOptions::default() });
+        let seen = chromium.layout(&shown, &answers, wants_screenshot)?;
+        if seen.ending != Ending::Whole {
+            context.note("the page did not end loading within its bounds: its blocks are those that were there");
+        }
+        Ok(Seen { layout: seen.layout, screenshot: seen.screenshot })
     }
 
     fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
@@ -138,12 +153,6 @@ fn config_of(context: &Context, spec: &PageSpec, url: &str) -> anyhow::Result<Se
         return Ok(SegmentConfig::default());
     }
     Ok(context.open()?.settings().seeds.segment_config(url).cloned().unwrap_or_default())
-}
-
-fn see_in_browser(page: &LoadedPage<'_>, lookup: &Lookup, wants_screenshot: bool) -> anyhow::Result<Seen> {
-    let shown = BrowserPage { url: &page.url, html: &page.html, unix_millis: page.time.as_millis() };
-    let seen = Chromium::new(BrowserOptions::default()).layout(&shown, lookup, wants_screenshot)?;
-    Ok(Seen { layout: seen.layout, screenshot: seen.screenshot })
 }
 
 fn render(format: Format, tree: &BlockTree, seen: &Seen) -> anyhow::Result<Vec<u8>> {

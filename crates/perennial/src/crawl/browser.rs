@@ -4,11 +4,13 @@
 //! and robots.txt, and records it byte by byte. If the browser is missing, crashes or hangs, the user gets a warning and
 //! the page is captured without it.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use perennial_core::time::Timestamp;
+use perennial_render::launch::{LaunchOptions, has_namespaces};
 use perennial_render::{BrowserOptions, BrowserPage, Captured, Chromium};
 use url::Url;
 
@@ -20,19 +22,24 @@ use crate::store::PageKind;
 
 /// Requests of one page that are answered; further ones fail.
 const MAX_REQUESTS: usize = 300;
-
+/// Bytes of bodies that are fetched for one page; further requests fail.
+const MAX_BYTES: u64 = 64 << 20;
 /// A longer page is not empty, whatever its scripts do.
 const MAX_SHELL_BYTES: usize = 4 << 20;
-
-/// After this many failures in a row the browser is not used again in this crawl.
-const MAX_FAILURES: usize = 3;
+/// After this many failed starts in a row the browser is not used again in this crawl.
+const MAX_FAILED_STARTS: u64 = 3;
+/// After this many failures in a row the pages of a host are no longer drawn. Other hosts have no part in it.
+const MAX_FAILURES_OF_HOST: usize = 3;
+/// Hosts whose failures are counted, and warnings that are told.
+const MAX_KNOWN: usize = 1000;
 
 /// The one browser of a crawl, started with the first page that needs it.
 pub struct Browser {
     chromium: Mutex<Chromium>,
-    /// Failures in a row. A browser that never works must not take its time limit for every page.
-    n_failures: AtomicUsize,
-    has_warned: AtomicBool,
+    /// Failures in a row by host. A site that hangs the browser must not take its time limit for every page.
+    failures: Mutex<HashMap<String, usize>>,
+    warned: Mutex<HashSet<String>>,
+    has_noted: AtomicBool,
 }
 
 /// A page as the browser rendered it.
@@ -41,15 +48,19 @@ pub struct Drawn {
     pub dom: String,
     /// Its requests and their answers.
     pub exchanged: Vec<Exchanged>,
+    /// A message for the user.
+    pub note: Option<String>,
 }
 
 impl Browser {
-    /// A browser with the time limit `time` for each page.
-    pub fn new(time: Duration) -> Browser {
+    /// A browser with the time limit `time` for each page, in its sandbox or not.
+    pub fn new(time: Duration, sandbox: bool) -> Browser {
+        let launch = LaunchOptions { sandbox, ..LaunchOptions::default() };
         Browser {
-            chromium: Mutex::new(Chromium::new(BrowserOptions { time, ..BrowserOptions::default() })),
-            n_failures: AtomicUsize::new(0),
-            has_warned: AtomicBool::new(false),
+            chromium: Mutex::new(Chromium::new(BrowserOptions { time, launch, ..BrowserOptions::default() })),
+            failures: Mutex::default(),
+            warned: Mutex::default(),
+            has_noted: AtomicBool::new(false),
         }
     }
 
@@ -63,38 +74,75 @@ impl Browser {
         now: Timestamp,
     ) -> Result<Drawn, String> {
         let runtime = tokio::runtime::Handle::current();
-        let exchanged = Mutex::new(Vec::new());
-        let answer = |address: &str| -> Option<Captured> {
-            let is_room = exchanged.lock().is_ok_and(|exchanged| exchanged.len() < MAX_REQUESTS);
+        let (exchanged, n_bytes) = (Mutex::new(Vec::new()), AtomicU64::new(0));
+        let answer = |address: &str, deadline: Instant| -> Option<Captured> {
+            let is_room = exchanged.lock().is_ok_and(|exchanged| exchanged.len() < MAX_REQUESTS)
+                && n_bytes.load(Ordering::Relaxed) < MAX_BYTES;
             let to =
                 Url::parse(address).ok().filter(|to| is_room && matches!(to.scheme(), "http" | "https"))?;
-            let (captured, done) = runtime.block_on(fetch(shared, url, &to, allow_private, now))?;
+            let fetched = async {
+                let fetching = fetch(shared, url, &to, allow_private, now);
+                tokio::time::timeout_at(deadline.into(), fetching).await
+            };
+            let (captured, done) = runtime.block_on(fetched).ok()??;
+            n_bytes.fetch_add(done.fetched.body.len(), Ordering::Relaxed);
             exchanged.lock().ok()?.push(done);
             Some(captured)
         };
         let page = BrowserPage { url: url.as_str(), html, unix_millis: now.as_millis() };
         let dom = {
             let mut chromium = self.chromium.lock().map_err(|_| "an earlier page broke it".to_string())?;
-            if self.n_failures.load(Ordering::Relaxed) >= MAX_FAILURES {
-                return Err(format!("it failed {MAX_FAILURES} times in a row"));
-            }
+            self.check(&chromium, url)?;
             let drawn = chromium.document(&page, &answer).map_err(|error| error.to_string());
-            match drawn.is_ok() {
-                true => self.n_failures.store(0, Ordering::Relaxed),
-                false => drop(self.n_failures.fetch_add(1, Ordering::Relaxed)),
+            if chromium.n_failed_starts() == 0 {
+                self.count(url, drawn.is_ok());
             }
-            drawn?
+            drawn?.html
         };
-        Ok(Drawn { dom, exchanged: exchanged.into_inner().unwrap_or_default() })
+        Ok(Drawn { dom, exchanged: exchanged.into_inner().unwrap_or_default(), note: self.note() })
     }
 
-    /// The warning for a browser that does not work; only the first call gives one.
+    /// Whether the browser is still used for pages of this host.
+    fn check(&self, chromium: &Chromium, url: &Url) -> Result<(), String> {
+        if chromium.n_failed_starts() >= MAX_FAILED_STARTS {
+            return Err(format!("it could not be started {MAX_FAILED_STARTS} times in a row"));
+        }
+        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let host = url.host_str().unwrap_or_default();
+        match failures.get(host).is_some_and(|&n_failures| n_failures >= MAX_FAILURES_OF_HOST) {
+            true => Err(format!("pages of {host} made it fail {MAX_FAILURES_OF_HOST} times in a row")),
+            false => Ok(()),
+        }
+    }
+
+    fn count(&self, url: &Url, is_drawn: bool) {
+        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
+        let host = url.host_str().unwrap_or_default();
+        if is_drawn {
+            failures.remove(host);
+        } else if failures.len() < MAX_KNOWN || failures.contains_key(host) {
+            *failures.entry(host.to_owned()).or_default() += 1;
+        }
+    }
+
+    /// What the user should know of a browser that works; only the first call says it.
+    fn note(&self) -> Option<String> {
+        let is_first = !self.has_noted.swap(true, Ordering::Relaxed);
+        (is_first && !has_namespaces()).then(|| {
+            "the browser has no network namespace of its own here: its settings alone keep it from the network; \
+             `perennial doctor` names the cure"
+                .to_owned()
+        })
+    }
+
+    /// The warning for a page that could not be drawn; each is given once.
     pub fn warning(&self, error: &str) -> Option<String> {
-        let first = !self.has_warned.swap(true, Ordering::Relaxed);
-        first.then(|| {
+        let mut warned = self.warned.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = warned.len() < MAX_KNOWN && warned.insert(error.to_owned());
+        is_new.then(|| {
             format!(
-                "pages drawn by scripts are captured without their scripts' work: {error}. Install Chromium \
-                 (Debian: apt install chromium), or set `renderer = \"layout\"` for the site"
+                "pages drawn by scripts are captured without their scripts' work: {error}; or set \
+                 `renderer = \"layout\"` for the site"
             )
         })
     }

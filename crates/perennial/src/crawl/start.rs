@@ -26,6 +26,10 @@ use crate::learn::{self, Followed};
 use crate::settings::{Allowance, CrawlTable, Seeds};
 use crate::store::{Discovery, PageKind};
 
+/// The user said so, and should know what it means.
+const WITHOUT_SANDBOX: &str = "the browser runs without its sandbox, because perennial.toml says `browser_sandbox = false`: a page \
+    that breaks it has the rights of this user";
+
 impl Crawl {
     /// Opens the archive, loads the frontier and starts the recorder on a thread of its own.
     pub(super) fn start(
@@ -49,6 +53,9 @@ impl Crawl {
         }
         let (seeds, pass) = prepare(&mut writer, archive, options.once, now)?;
         let table = &archive.settings().crawl;
+        if !table.browser_sandbox {
+            warn(WITHOUT_SANDBOX);
+        }
         let mut addresses = Addresses::new(table.max_pages_per_shape, table.requisite_span);
         load_frontier(&mut writer, &seeds, &mut addresses, now, warn)?;
         let policy = policy_of(archive, &mut writer, &seeds, pass, &options, now)?;
@@ -112,6 +119,9 @@ fn analyst_of(
         return Ok(None);
     }
     let analyst = Arc::new(Analyst::for_archive(archive)?);
+    if let Some(warning) = analyst.confinement_warning() {
+        warn(&warning);
+    }
     analyse_what_was_left(archive, writer, &analyst, warn)?;
     Ok(Some(Arc::new(PageAnalyst::new(archive, analyst))))
 }
@@ -189,7 +199,7 @@ fn shared_of(
         clock: options.clock.clone(),
         allow_private: options.allow_private,
         compression: archive.settings().warc.compression(),
-        browser: browser::Browser::new(table.browser_timeout),
+        browser: browser::Browser::new(table.browser_timeout, table.browser_sandbox),
         analyst,
         table,
     })

@@ -226,7 +226,7 @@ impl VisitTask<'_> {
                 self.found.follow(&url, &links);
                 exchanged.links = links.kept();
                 exchanged.dom = Some(drawn.dom);
-                (drawn.exchanged, None)
+                (drawn.exchanged, drawn.note)
             }
             Err(error) => (Vec::new(), shared.browser.warning(&error)),
         }

@@ -38,6 +38,8 @@ pub struct CrawlTable {
     pub tls_roots: Option<PathBuf>,
     /// Time limit of the browser for one page.
     pub browser_timeout: Duration,
+    /// Whether the browser runs in its sandbox.
+    pub browser_sandbox: bool,
     /// Fetches at a time over all hosts.
     pub max_workers: usize,
     /// Bounds of one exchange.
@@ -80,6 +82,7 @@ impl Default for CrawlTable {
             proxy: None,
             tls_roots: None,
             browser_timeout: Duration::from_secs(30),
+            browser_sandbox: true,
             max_workers: 64,
             limits: FetchLimits::default(),
             politeness: PolitenessConfig::default(),
@@ -116,6 +119,7 @@ impl CrawlTable {
             proxy: reader.parsed("proxy", proxy),
             tls_roots: reader.text("tls_roots").map(PathBuf::from),
             browser_timeout: reader.timeout("browser_timeout_secs", usual.browser_timeout),
+            browser_sandbox: reader.bool("browser_sandbox", usual.browser_sandbox),
             max_workers: reader.whole("max_workers", 1..=100_000).unwrap_or(usual.max_workers),
             limits: read_limits(reader),
             politeness: read_politeness(reader),

@@ -1,0 +1,320 @@
+//! Pages that want out: a real Chromium that is given a page of every known way to the network, slow parts and floods.
+//! Built with the feature `interop`, so that a machine without a browser fails loudly when asked to run them.
+
+use std::io::Read;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::crawled::Archive;
+use crate::web::{Asked, Reply, Web, html, status};
+
+/// A listener that nobody may reach. It is on another loopback address than the sites of the tests.
+struct Forbidden {
+    address: SocketAddr,
+    n_connections: Arc<AtomicUsize>,
+}
+
+impl Forbidden {
+    fn listen() -> Forbidden {
+        let listener = TcpListener::bind("127.0.0.2:0").unwrap();
+        let (address, n_connections) = (listener.local_addr().unwrap(), Arc::new(AtomicUsize::new(0)));
+        let counted = n_connections.clone();
+        std::thread::spawn(move || {
+            for _stream in listener.incoming().flatten() {
+                counted.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        Forbidden { address, n_connections }
+    }
+
+    fn n_connections(&self) -> usize {
+        self.n_connections.load(Ordering::SeqCst)
+    }
+
+    /// A page that tries every way out that a script has, and then asks its own host for `/tried`.
+    fn page(&self) -> String {
+        let to = self.address;
+        let script = WAYS_OUT.replace("FORBIDDEN", &to.to_string());
+        format!(
+            "<link rel=preconnect href=http://{to}><link rel=dns-prefetch href=http://{to}>\
+             <link rel=prefetch href=http://{to}/prefetch><link rel=prerender href=http://{to}/prerender>\
+             <script type=speculationrules>{{\"prerender\": [{{\"urls\": [\"http://{to}/s\"], \"eagerness\": \"immediate\"}}]}}</script>\
+             <body><p id=p>nothing tried</p><img src=http://{to}/img><iframe src=http://{to}/frame></iframe>\
+             <form id=form method=post target=hidden action=http://{to}/post><input name=a value=b></form>\
+             <iframe name=hidden></iframe><a id=ping ping=http://{to}/ping href='#here'>x</a><script>{script}</script>"
+        )
+    }
+}
+
+const WAYS_OUT: &str = r"
+const out = 'FORBIDDEN', tried = [];
+const attempt = (name, way) => { try { way(); tried.push(name) } catch (error) { tried.push(name + ' refused') } };
+const inWorker = `try { new WebSocket('ws://${out}/worker-socket') } catch (e) {}
+  fetch('http://${out}/worker-fetch').catch(() => 0);
+  try { importScripts('http://${out}/worker-script') } catch (e) {}`;
+const blob = (text) => URL.createObjectURL(new Blob([text], {type: 'text/javascript'}));
+attempt('socket', () => new WebSocket('ws://' + out + '/socket'));
+attempt('worker', () => new Worker(blob(inWorker)));
+attempt('worker of the host', () => new Worker('/worker.js'));
+attempt('shared worker', () => new SharedWorker('/worker.js'));
+attempt('service worker', () => navigator.serviceWorker.register('/worker.js').catch(() => 0));
+attempt('fetch', () => fetch('http://' + out + '/fetch', {mode: 'no-cors', keepalive: true}).catch(() => 0));
+attempt('beacon', () => navigator.sendBeacon('http://' + out + '/beacon', 'x'));
+attempt('event source', () => new EventSource('http://' + out + '/events'));
+attempt('form', () => document.getElementById('form').submit());
+attempt('ping', () => document.getElementById('ping').click());
+attempt('window', () => window.open('http://' + out + '/window'));
+attempt('transport', () => new WebTransport('https://' + out + '/transport').ready.catch(() => 0));
+attempt('peer', () => {
+  const turn = {urls: 'turn:' + out + '?transport=tcp', username: 'u', credential: 'c'};
+  const peer = new RTCPeerConnection({iceServers: [turn, {urls: 'stun:' + out}]});
+  peer.createDataChannel('x');
+  peer.createOffer().then((offer) => peer.setLocalDescription(offer));
+});
+document.getElementById('p').textContent = 'tried ' + tried.length + ' ways out';
+setTimeout(() => fetch('/tried'), 2500);
+";
+
+const N_WAYS: usize = 13;
+
+/// A site whose first page wants out.
+fn site(forbidden: &Forbidden) -> Web {
+    let page = forbidden.page();
+    let worker = format!(
+        "try {{ new WebSocket('ws://{0}/w') }} catch (e) {{}} fetch('http://{0}/w').catch(() => 0); \
+         self.addEventListener && addEventListener('install', () => fetch('http://{0}/install').catch(() => 0))",
+        forbidden.address
+    );
+    Web::serve(move |asked| match asked.path.as_str() {
+        "/" => html(&page),
+        "/worker.js" => script(&worker),
+        "/tried" => html("well tried"),
+        _ => status(404),
+    })
+}
+
+fn script(text: &str) -> Reply {
+    Reply::Page(200, vec![("Content-Type", "text/javascript".into())], text.as_bytes().to_vec())
+}
+
+/// Crawls a site once with the browser; what the program said, and the most memory that it had.
+fn crawl(archive: &Archive, web: &Web) -> (String, u64) {
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "chromium"]);
+    let mut child = archive.spawn_heard(&["crawl", "--once", "--delay", "0"]);
+    let mut most = 0;
+    while child.try_wait().unwrap().is_none() {
+        most = most.max(peak_memory(child.id()).unwrap_or(0));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut said = String::new();
+    child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+    assert!(child.wait().unwrap().success(), "{said}");
+    archive.verify();
+    (said, most)
+}
+
+/// The most bytes that a process had in memory.
+fn peak_memory(pid: u32) -> Option<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    Some(line.split_whitespace().nth(1)?.parse::<u64>().ok()? << 10)
+}
+
+/// The document of a page after its scripts ran, as it was archived.
+fn drawn(archive: &Archive, web: &Web) -> String {
+    let file = archive.root.join("drawn.warc");
+    archive.ok(&["export", "--format", "warc", "-o", file.to_str().unwrap(), "--force"]);
+    let bytes = std::fs::read(&file).unwrap();
+    let mut text = Vec::new();
+    // Every record is a member of its own, or the file is plain.
+    if flate2::read::MultiGzDecoder::new(&bytes[..]).read_to_end(&mut text).is_err() {
+        text = bytes;
+    }
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let at = text.find(&format!("urn:dom:{}", web.url("/"))).unwrap_or_else(|| panic!("nothing was drawn"));
+    text[at..].split("WARC/1.").next().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn no_way_out_reaches_a_forbidden_listener_in_a_crawl() {
+    let forbidden = Forbidden::listen();
+    let web = site(&forbidden);
+    let archive = Archive::new();
+    let (said, _) = crawl(&archive, &web);
+    assert!(drawn(&archive, &web).contains(&format!("tried {N_WAYS} ways out")), "{said}");
+    assert!(web.n_asked("/tried") >= 1, "the page had time for all of them: {said}");
+    assert_eq!(forbidden.n_connections(), 0);
+}
+
+#[test]
+fn no_way_out_reaches_a_forbidden_listener_from_a_file() {
+    let forbidden = Forbidden::listen();
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("page.html");
+    std::fs::write(&file, forbidden.page()).unwrap();
+    let output = segment(&[file.to_str().unwrap()]);
+    assert!(output.contains(&format!("tried {N_WAYS} ways out")), "{output}");
+    assert_eq!(forbidden.n_connections(), 0);
+}
+
+fn segment(args: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_perennial"))
+        .args(["segment", "--renderer", "chromium"])
+        .args(args)
+        .output()
+        .unwrap();
+    format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn a_live_page_goes_through_the_address_guard() {
+    let web = Web::serve(|asked| match asked.path.as_str() {
+        "/" => html("<link rel=stylesheet href=/a.css><p id=p><script>p.textContent='made by script'</script>"),
+        _ => status(404),
+    });
+    let refused = segment(&[&web.url("/")]);
+    assert!(refused.contains("--allow-private"), "{refused}");
+    assert_eq!(web.asked().len(), 0);
+    let allowed = segment(&[&web.url("/"), "--allow-private"]);
+    assert!(allowed.contains("made by script"), "{allowed}");
+    assert_eq!((web.n_asked("/"), web.n_asked("/a.css")), (1, 1));
+}
+
+#[test]
+fn slow_parts_do_not_hold_a_visit_beyond_its_deadline() {
+    const N_PARTS: usize = 40;
+    let web = Web::serve(|asked| match asked.path.as_str() {
+        "/" => html(&format!(
+            "<p id=p>drawn</p><script>for (let i = 0; i < {N_PARTS}; i++) fetch('/slow/' + i).catch(() => 0)</script>"
+        )),
+        path if path.starts_with("/slow/") => {
+            std::thread::sleep(Duration::from_millis(1000));
+            html("slow")
+        }
+        _ => status(404),
+    });
+    let archive = Archive::new();
+    archive.append_settings("\n[crawl]\nbrowser_timeout_secs = 5.0\n");
+    crawl(&archive, &web);
+    // A second for each part: five or six fit, and of a whole minute nothing may be left.
+    let n_fetched = web.asked().iter().filter(|asked| asked.path.starts_with("/slow/")).count();
+    assert!((1..=12).contains(&n_fetched), "{n_fetched} of {N_PARTS} slow parts were fetched in 5 s");
+    assert!(drawn(&archive, &web).contains("drawn"), "the page is taken as it is");
+}
+
+#[test]
+fn a_part_that_never_comes_does_not_hold_a_visit() {
+    let web = Web::serve(|asked| match asked.path.as_str() {
+        "/" => html("<p id=p>drawn</p><script>fetch('/never').catch(() => fetch('/later'))</script>"),
+        "/never" => Reply::Silence,
+        _ => status(404),
+    });
+    let archive = Archive::new();
+    archive.append_settings("\n[crawl]\nbrowser_timeout_secs = 5.0\nhead_timeout_secs = 3600.0\n");
+    crawl(&archive, &web);
+    assert_eq!((web.n_asked("/never"), web.n_asked("/later")), (1, 0));
+    assert!(drawn(&archive, &web).contains("drawn"), "the page is taken as it is");
+}
+
+#[test]
+fn a_flood_of_requests_is_bounded_in_number_bytes_and_memory() {
+    let body = "x".repeat(1 << 20);
+    let web = Web::serve(move |asked: &Asked| match asked.path.as_str() {
+        "/" => html(
+            "<p>flood</p><script>let n = 0; const next = () => fetch('/part/' + n++).finally(next);\
+             for (let i = 0; i < 200; i++) next()</script>",
+        ),
+        path if path.starts_with("/part/") => html(&body),
+        _ => status(404),
+    });
+    let archive = Archive::new();
+    let (_, most) = crawl(&archive, &web);
+    let n_fetched = web.asked().iter().filter(|asked| asked.path.starts_with("/part/")).count();
+    assert!((10..=80).contains(&n_fetched), "{n_fetched} parts of a megabyte were fetched for one page");
+    assert!(most < 500_000_000, "the crawler grew to {most} bytes");
+}
+
+#[test]
+fn small_floods_are_bounded_in_number() {
+    let web = Web::serve(|asked| match asked.path.as_str() {
+        "/" => html(
+            "<p>flood</p><script>let n = 0; const next = () => fetch('/part/' + n++).finally(next);\
+             for (let i = 0; i < 500; i++) next()</script>",
+        ),
+        path if path.starts_with("/part/") => html("x"),
+        _ => status(404),
+    });
+    let archive = Archive::new();
+    let (_, most) = crawl(&archive, &web);
+    let n_fetched = web.asked().iter().filter(|asked| asked.path.starts_with("/part/")).count();
+    assert!((100..=300).contains(&n_fetched), "{n_fetched} parts were fetched for one page");
+    assert!(most < 500_000_000, "the crawler grew to {most} bytes");
+}
+
+#[test]
+fn a_host_whose_pages_hang_costs_other_hosts_nothing() {
+    let hanging = Arc::new(Web::serve(|asked| match asked.path.as_str() {
+        "/" => html("<a href=/1>1</a><a href=/2>2</a><a href=/3>3</a><script>for(;;);</script>"),
+        "/1" | "/2" | "/3" => html("<script>for(;;);</script>"),
+        _ => status(404),
+    }));
+    let before = hanging.clone();
+    let well = Web::serve(move |asked| match asked.path.as_str() {
+        "/" => {
+            // Three pages have failed when the fourth is asked for.
+            (0..500).take_while(|_| before.n_asked("/3") == 0).for_each(|_| std::thread::sleep(Duration::from_millis(100)));
+            html("<p id=p></p><script>p.textContent = 'dra' + 'wn'</script>")
+        }
+        _ => status(404),
+    });
+    let archive = Archive::new();
+    archive.append_settings("\n[crawl]\nbrowser_timeout_secs = 6.0\n");
+    let name = format!("http://localhost:{}/", well.address.port());
+    archive.ok(&["add", &name, "--allow-private", "--renderer", "chromium"]);
+    let (said, _) = crawl(&archive, &hanging);
+    assert_eq!(hanging.n_asked("/3"), 1);
+    assert!(said.contains("made it fail 3 times in a row"), "{said}");
+    let index = archive.root.join("all.cdxj");
+    archive.ok(&["export", "--format", "cdxj", "-o", index.to_str().unwrap(), "--force"]);
+    let index = std::fs::read_to_string(index).unwrap();
+    assert!(index.contains(&format!("\"urn:dom:{name}\"")), "{index}");
+}
+
+/// A browser that writes down how it was called, and ends.
+fn telling_browser(archive: &Archive) -> std::path::PathBuf {
+    let browser = archive.root.join("browser");
+    let text = format!("#!/bin/sh\nenv > {0}/environment\necho \"$@\" > {0}/arguments\nexit 3\n", archive.root.display());
+    std::fs::write(&browser, text).unwrap();
+    std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755)).unwrap();
+    browser
+}
+
+#[test]
+fn the_sandbox_is_on_unless_the_user_says_otherwise_and_is_warned() {
+    for is_on in [true, false] {
+        let web = Web::serve(|asked| match asked.path.as_str() {
+            "/" => html("<p>page</p>"),
+            _ => status(404),
+        });
+        let archive = Archive::new();
+        archive.append_settings(&format!("\n[crawl]\nbrowser_sandbox = {is_on}\n"));
+        archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "chromium"]);
+        let mut command = archive.command(&["crawl", "--once", "--delay", "0"]);
+        let output = command
+            .env("PERENNIAL_CHROMIUM", telling_browser(&archive))
+            .env("SECRET_OF_THE_USER", "1")
+            .stdout(Stdio::null())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        let arguments = std::fs::read_to_string(archive.root.join("arguments")).unwrap();
+        assert_eq!(arguments.contains("--no-sandbox"), !is_on, "{arguments}");
+        assert_eq!(said.contains("without its sandbox"), !is_on, "{said}");
+        let environment = std::fs::read_to_string(archive.root.join("environment")).unwrap();
+        assert!(!environment.contains("SECRET_OF_THE_USER"), "{environment}");
+    }
+}

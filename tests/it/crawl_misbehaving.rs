@@ -146,7 +146,7 @@ fn every_misbehaviour_ends_in_a_defined_outcome_and_the_rest_goes_on() {
     check("http://169.254.169.254/latest/meta-data/", "failed", Some("guarded"), None);
     check("/429", "changed", None, None);
     check("/500", "failed", Some("server-error"), None);
-    check("/cookie", "changed", None, None);
+    check("/cookie", "redirected", None, None);
     check("/no-type", "changed", None, None);
     for reached in ["fine", "short", "chunk-fine", "gzip-fine", "429", "charset"] {
         check(&format!("/after-{reached}"), "changed", None, None);

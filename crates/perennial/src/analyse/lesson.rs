@@ -267,6 +267,7 @@ fn is_worth_indexing(worth: &mut Worth, seen: Seen, now: Timestamp) -> bool {
         // A page that is not there has no version to index; one that returns has.
         seen if !seen.is_page() => return false,
         Seen::Same | Seen::Noise => return false,
+        Seen::Changed(importance) => importance,
         seen => seen.importance(),
     };
     worth.first = worth.first.min(now);

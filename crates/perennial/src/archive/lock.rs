@@ -12,7 +12,15 @@ use rustix::process::{Pid, test_kill_process};
 /// Held while this process may write the archive.
 #[derive(Debug)]
 pub struct WriteLock {
-    _file: File,
+    file: File,
+}
+
+impl Drop for WriteLock {
+    /// Takes the number back: a process that this one is just starting may hold the lock for a moment longer, and whoever
+    /// comes then shall wait for it and not be told that this process still writes.
+    fn drop(&mut self) {
+        let _ = self.file.set_len(0);
+    }
 }
 
 /// How long to wait for a lock that no living process is known to hold. The writer wrote its number just after it
@@ -49,7 +57,7 @@ impl WriteLock {
         file.set_len(0)?;
         file.rewind()?;
         write!(file, "{}", std::process::id())?;
-        Ok(WriteLock { _file: file })
+        Ok(WriteLock { file })
     }
 }
 

@@ -163,7 +163,8 @@ async fn fetch(
             return None;
         }
     }
-    let request = Request { url: to, fields: &[], allow_private };
+    let fields: Vec<_> = shared.time_field().into_iter().collect();
+    let request = Request { url: to, fields: &fields, allow_private };
     let mut fetched = shared.client.fetch(&request).await.ok()?;
     let captured = Captured {
         status: fetched.status(),

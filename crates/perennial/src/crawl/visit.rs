@@ -29,7 +29,7 @@ use crate::store::{Discovery, PageKind, Target};
 
 /// Bytes of a decoded body that are read: a gzip bomb ends here.
 const MAX_DECODED_BYTES: u64 = 32 << 20;
-/// Tells a server on this machine which time it is in a time-lapse, so that it can show its pages as they were then.
+/// The field of a request that tells the time of a time-lapse.
 const VIRTUAL_TIME: &str = "Perennial-Time";
 /// A sitemap longer than this after its codings are undone is read on its own, like a large document.
 const LARGE_SITEMAP_BYTES: u64 = 8 << 20;
@@ -73,6 +73,13 @@ pub struct Shared {
     pub browser: Browser,
     /// Analyses pages; `None` with `--no-analysis`.
     pub analyst: Option<Arc<PageAnalyst>>,
+}
+
+impl Shared {
+    /// Tells a server on this machine which time it is in a time-lapse, so that it can show its pages as they were then.
+    pub(super) fn time_field(&self) -> Option<(&'static str, String)> {
+        self.clock.is_time_lapse().then(|| (VIRTUAL_TIME, self.clock.now().to_rfc3339()))
+    }
 }
 
 /// The result of a visit.
@@ -156,10 +163,7 @@ impl VisitTask<'_> {
             return (Err(refused), false);
         }
         let conditions = conditions(target);
-        let mut fields = conditions.clone();
-        if self.shared.clock.is_time_lapse() {
-            fields.push((VIRTUAL_TIME, self.shared.clock.now().to_rfc3339()));
-        }
+        let fields: Vec<_> = conditions.iter().cloned().chain(self.shared.time_field()).collect();
         let time = self.shared.clock.now();
         let allow_private = self.allows_private(target, &url);
         let request = Request { url: &url, fields: &fields, allow_private };

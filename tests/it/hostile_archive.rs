@@ -191,14 +191,19 @@ fn two_payloads_with_one_sha1_are_two() {
         );
         assert_eq!(count(&archive, &sql), 1, "{path}");
     }
-    assert_eq!(count(&archive, "SELECT count(DISTINCT content) FROM captures WHERE digest LIKE 'sha1:7EWX%'"), 2);
+    assert_eq!(
+        count(&archive, "SELECT count(DISTINCT content) FROM captures WHERE digest LIKE 'sha1:7EWX%'"),
+        2
+    );
     verified(&archive, 0);
 }
 
 #[test]
 fn an_unreadable_capture_that_waits_does_not_stop_a_crawl() {
     let archive = Archive::new();
-    let page = |n: u32| gzip(&response(&format!("http://old.example/{n}"), "2024-01-01T00:00:00Z", "", &format!("{PAGE}{n}")));
+    let page = |n: u32| {
+        gzip(&response(&format!("http://old.example/{n}"), "2024-01-01T00:00:00Z", "", &format!("{PAGE}{n}")))
+    };
     let (first, second) = (page(1), page(2));
     import_only(&archive, &file(&archive, "old.warc.gz", &[first.clone(), second].concat()));
     let inside = archive.root.join("warc/old.warc.gz");
@@ -227,7 +232,9 @@ fn with_dictionary(dictionary: &[u8], records: &[Vec<u8>]) -> Vec<u8> {
 #[test]
 fn a_file_with_two_dictionaries_is_read_to_its_end() {
     let archive = Archive::new();
-    let page = |n: u32| response(&format!("http://two.example/{n}"), "2024-01-01T00:00:00Z", "", &format!("{PAGE}{n}"));
+    let page = |n: u32| {
+        response(&format!("http://two.example/{n}"), "2024-01-01T00:00:00Z", "", &format!("{PAGE}{n}"))
+    };
     let dictionaries = [PAGE.repeat(20), "WARC/1.1 response text/html HTTP/1.1 200 OK".repeat(30)];
     let bytes: Vec<u8> = (0..)
         .zip(&dictionaries)
@@ -246,7 +253,9 @@ fn a_file_with_two_dictionaries_is_read_to_its_end() {
 #[test]
 fn records_that_share_a_member_in_part_of_a_file_are_all_taken_in() {
     let archive = Archive::new();
-    let page = |n: u32| response(&format!("http://part.example/{n}"), "2024-01-01T00:00:00Z", "", &format!("{PAGE}{n}"));
+    let page = |n: u32| {
+        response(&format!("http://part.example/{n}"), "2024-01-01T00:00:00Z", "", &format!("{PAGE}{n}"))
+    };
     let alone = [page(0), page(1), page(2)].map(|page| gzip(&page)).concat();
     let shared = gzip(&[page(3), page(4), page(5)].concat());
     let path = file(&archive, "part.warc.gz", &[&alone[..], &shared, &gzip(&page(6))].concat());
@@ -268,8 +277,15 @@ fn an_endless_chain_of_companions_is_cut() {
     let archive = Archive::new();
     let mut bytes = Vec::new();
     for n in 0..N {
-        let fields = format!("WARC-Record-ID: <urn:x:{n}>\r\nWARC-Concurrent-To: <urn:x:{}>\r\n", n.saturating_sub(1));
-        bytes.extend(record("resource", &format!("http://chain.example/{n}"), "2024-01-01T00:00:00Z", &fields, b"x"));
+        let fields =
+            format!("WARC-Record-ID: <urn:x:{n}>\r\nWARC-Concurrent-To: <urn:x:{}>\r\n", n.saturating_sub(1));
+        bytes.extend(record(
+            "resource",
+            &format!("http://chain.example/{n}"),
+            "2024-01-01T00:00:00Z",
+            &fields,
+            b"x",
+        ));
     }
     let report = import(&archive, &file(&archive, "chain.warc", &bytes));
     assert_eq!(total(&report, "n_captures"), u64::from(N), "{report}");
@@ -330,7 +346,10 @@ fn a_line_of_an_index_without_end_is_passed_over_in_little_memory() {
     let path = file(&archive, "bomb.cdxj.gz", &packed.finish().unwrap());
     // Less room than the line has bytes.
     let command = "ulimit -v 1200000; exec \"$0\" --archive \"$1\" import --no-analysis --json \"$2\"";
-    let ran = ran(Command::new("sh").args(["-c", command, env!("CARGO_BIN_EXE_perennial")]).arg(&archive.root).arg(&path));
+    let ran = ran(Command::new("sh")
+        .args(["-c", command, env!("CARGO_BIN_EXE_perennial")])
+        .arg(&archive.root)
+        .arg(&path));
     let report = ran.ok().json();
     assert_eq!(report["indexes"][0]["n_unconfirmed"], 2, "{report}");
     assert!(report.to_string().len() < 10_000);
@@ -339,7 +358,9 @@ fn a_line_of_an_index_without_end_is_passed_over_in_little_memory() {
 /// Characters that a terminal obeys.
 fn commands_in(text: &str) -> Vec<char> {
     let obeys = |c: &char| {
-        c.is_control() && !matches!(c, '\n' | '\t') || ('\u{202a}'..='\u{202e}').contains(c) || ('\u{2066}'..='\u{2069}').contains(c)
+        c.is_control() && !matches!(c, '\n' | '\t')
+            || ('\u{202a}'..='\u{202e}').contains(c)
+            || ('\u{2066}'..='\u{2069}').contains(c)
     };
     text.chars().filter(obeys).collect()
 }
@@ -351,7 +372,12 @@ fn what_strangers_wrote_never_commands_the_terminal() {
     let mut bytes = Vec::new();
     for (hour, text) in (0..6).zip(["one", "two", "three", "four", "five", "six"]) {
         let time = format!("2024-01-01T0{hour}:00:00Z");
-        bytes.extend(response(url, &time, "", &format!("{PAGE}<p>{text} \u{1b}[31m\u{202e} words that change")));
+        bytes.extend(response(
+            url,
+            &time,
+            "",
+            &format!("{PAGE}<p>{text} \u{1b}[31m\u{202e} words that change"),
+        ));
     }
     let fields = format!("WARC-Payload-Digest: {}\u{1b}[31m\r\n", sha1_label(b"x"));
     bytes.extend(response(&format!("{url}2"), "2024-01-01T00:00:00Z", &fields, PAGE));
@@ -408,9 +434,14 @@ fn age(archive: &Archive, believed: &str) {
 fn an_archive_of_an_earlier_version_is_checked_when_it_is_brought_over() {
     let archive = Archive::new();
     let claimed = sha1_label(PAGE.as_bytes());
-    let forged =
-        response("http://forger.example/", "2024-01-01T00:00:00Z", &format!("WARC-Payload-Digest: {claimed}\r\n"), "forged");
-    let fields = format!("WARC-Payload-Digest: {claimed}\r\nWARC-Refers-To-Target-URI: http://forger.example/\r\n");
+    let forged = response(
+        "http://forger.example/",
+        "2024-01-01T00:00:00Z",
+        &format!("WARC-Payload-Digest: {claimed}\r\n"),
+        "forged",
+    );
+    let fields =
+        format!("WARC-Payload-Digest: {claimed}\r\nWARC-Refers-To-Target-URI: http://forger.example/\r\n");
     let fields = format!("{fields}WARC-Refers-To-Date: 2024-01-01T00:00:00Z\r\n");
     let revisit = record(
         "revisit",
@@ -423,10 +454,17 @@ fn an_archive_of_an_earlier_version_is_checked_when_it_is_brought_over() {
     age(&archive, &format!("UPDATE captures SET digest = '{claimed}'"));
 
     let brought_over = perennial(&archive.root, ["analyse"]).ok();
-    assert!(brought_over.stderr.contains("1 contradict their digests, 1 revisits stand"), "{}", brought_over.stderr);
+    assert!(
+        brought_over.stderr.contains("1 contradict their digests, 1 revisits stand"),
+        "{}",
+        brought_over.stderr
+    );
     let info = archive.json(&["info"]);
     assert_eq!((&info["n_unfounded"], &info["set_aside"]["n_mismatching"]), (&1.into(), &1.into()), "{info}");
-    assert!(perennial(&archive.root, ["segment", "http://true.example/@"]).code != 0, "the forgery is not shown");
+    assert!(
+        perennial(&archive.root, ["segment", "http://true.example/@"]).code != 0,
+        "the forgery is not shown"
+    );
     let found = verified(&archive, 4);
     assert_eq!(found["defects"].as_array().unwrap().len(), 1, "state, index and records agree: {found}");
     // The same page now, from its server, is stored with its bytes.
@@ -439,7 +477,10 @@ fn an_archive_of_an_earlier_version_is_checked_when_it_is_brought_over() {
 fn an_address_without_measure_of_an_earlier_version_is_set_aside() {
     let archive = Archive::new();
     let long = format!("http://long.example/{}", "a".repeat(600_000));
-    let pages = [response(&long, "2024-01-01T00:00:00Z", "", PAGE), response("http://a.example/", "2024-01-01T00:00:00Z", "", PAGE)];
+    let pages = [
+        response(&long, "2024-01-01T00:00:00Z", "", PAGE),
+        response("http://a.example/", "2024-01-01T00:00:00Z", "", PAGE),
+    ];
     import(&archive, &file(&archive, "long.warc", &pages.concat()));
     let taken = format!(
         "UPDATE pages SET n_captures = 2, url = '{long}' WHERE url = 'http://a.example/';
@@ -463,8 +504,10 @@ fn a_run_of_the_index_that_cannot_be_read_is_written_again() {
         let page = response(&format!("http://run.example/{n}"), "2024-01-01T00:00:00Z", "", PAGE);
         let path = file(&archive, &format!("run-{n}.warc"), &page);
         import_only(&archive, &path);
-        let runs: Vec<PathBuf> =
-            std::fs::read_dir(archive.root.join("index")).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let runs: Vec<PathBuf> = std::fs::read_dir(archive.root.join("index"))
+            .unwrap()
+            .map(|entry| entry.unwrap().path())
+            .collect();
         assert_eq!(runs.len(), 1, "runs of like size are merged");
         if n < 2 {
             std::fs::remove_file(&runs[0]).unwrap();

@@ -56,8 +56,10 @@ fn cut(text: &str, max_bytes: usize) -> &str {
 /// A name for a file: no separators, nothing that a terminal obeys, no dot first, bounded; its end, which says what the
 /// file is, is kept.
 pub fn file_name(name: &str) -> String {
-    let clean: String =
-        name.chars().map(|c| if c == '/' || c == '\\' || is_command(c) || c == '\n' || c == '\t' { '_' } else { c }).collect();
+    let clean: String = name
+        .chars()
+        .map(|c| if c == '/' || c == '\\' || is_command(c) || c == '\n' || c == '\t' { '_' } else { c })
+        .collect();
     let clean = clean.trim_start_matches('.');
     if clean.len() <= MAX_NAME_BYTES {
         return clean.to_string();
@@ -72,7 +74,8 @@ pub fn file_name(name: &str) -> String {
 /// Whether a terminal does something else with a character than to show it: controls of both sets, the marks that turn
 /// the direction of writing, separators of lines. New line and tab are none.
 fn is_command(c: char) -> bool {
-    let turns = matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let turns =
+        matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let parts = matches!(c, '\u{2028}' | '\u{2029}');
     turns || parts || c.is_control() && !matches!(c, '\n' | '\t')
 }
@@ -129,7 +132,9 @@ impl<W: Write> Shown<W> {
         loop {
             let (sound, error) = match std::str::from_utf8(rest) {
                 Ok(sound) => (sound, None),
-                Err(error) => (std::str::from_utf8(&rest[..error.valid_up_to()]).unwrap_or_default(), Some(error)),
+                Err(error) => {
+                    (std::str::from_utf8(&rest[..error.valid_up_to()]).unwrap_or_default(), Some(error))
+                }
             };
             match sound.contains(is_command) {
                 true => sound.chars().for_each(|c| push_shown(c, self.form, &mut text)),

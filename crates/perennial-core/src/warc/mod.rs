@@ -25,7 +25,8 @@ mod writer;
 pub use compress::Compression;
 pub use damage::{Cause, Damage};
 pub use digest::{
-    DigestChecker, DigestVerdict, PayloadDigests, PayloadHasher, Sha1Stream, contradicts, named_content, sha1_label,
+    DigestChecker, DigestVerdict, PayloadDigests, PayloadHasher, Sha1Stream, contradicts, named_content,
+    sha1_label,
 };
 pub use header::{RecordHeader, RecordType, Truncation, Version};
 pub use reader::{Extent, Item, Record, WarcReader};

@@ -194,14 +194,15 @@ impl PageAnalyst {
             for (look, ahead) in window.iter().zip(self.lay_out_ahead(window)) {
                 let before = known.as_ref().map(|known| Before { known, capture: look.before.as_ref() });
                 let learned = self.lesson(archive, store, &look.capture, before, ahead);
-                let (lesson, next) = match learned.and_then(|learned| learned.context("its payload is not in the archive")) {
-                    Ok(learned) => learned,
-                    // A look that cannot be read gets a lesson too, so that no later start tries it again.
-                    Err(error) => {
-                        done.failed.push(failed_look(&look.capture, &error));
-                        without_layout(&look.capture, known.as_ref())
-                    }
-                };
+                let (lesson, next) =
+                    match learned.and_then(|learned| learned.context("its payload is not in the archive")) {
+                        Ok(learned) => learned,
+                        // A look that cannot be read gets a lesson too, so that no later start tries it again.
+                        Err(error) => {
+                            done.failed.push(failed_look(&look.capture, &error));
+                            without_layout(&look.capture, known.as_ref())
+                        }
+                    };
                 done.lessons.push(lesson);
                 known = Some(next);
             }
@@ -294,7 +295,8 @@ impl PageAnalyst {
         tree.url.clone_from(&capture.url);
         tree.version = capture.time.to_rfc3339();
         let observation = self.analyst.compare(Some(&known), tree);
-        Lesson::of_observation(capture.page, capture.time, identity, Some(before.known), observation).map(Some)
+        Lesson::of_observation(capture.page, capture.time, identity, Some(before.known), observation)
+            .map(Some)
     }
 }
 

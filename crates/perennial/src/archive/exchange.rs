@@ -8,7 +8,8 @@ use std::net::IpAddr;
 use perennial_core::http::HttpHead;
 use perennial_core::time::Timestamp;
 use perennial_core::warc::{
-    Compression, NewRecord, PayloadDigests, PayloadHasher, RecordId, RecordIds, Sha1Stream, Truncation, WarcWriter,
+    Compression, NewRecord, PayloadDigests, PayloadHasher, RecordId, RecordIds, Sha1Stream, Truncation,
+    WarcWriter,
 };
 
 use super::links::{PageLinks, drawn_page, kept_links};

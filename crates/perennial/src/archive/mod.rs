@@ -27,8 +27,8 @@ pub use indexer::IndexPace;
 pub use read::{Payload, Stored};
 pub use recover::Repair;
 pub use snapshot::{SharedSnapshot, Snapshot};
-pub use writer::{Appended, ArchiveWriter, DELTA_MIME, LeftOut};
 pub(crate) use writer::LEFT_OUT_BASE;
+pub use writer::{Appended, ArchiveWriter, DELTA_MIME, LeftOut};
 
 use std::fs;
 use std::io;

@@ -118,9 +118,7 @@ impl Archive {
         let is_other = |found: &Capture| {
             header.payload_digest().is_some_and(|claimed| contradicts(claimed, &found.digest))
         };
-        Ok(found.filter(|found| {
-            found.kind == Kind::Response && found.id != capture.id && !is_other(found)
-        }))
+        Ok(found.filter(|found| found.kind == Kind::Response && found.id != capture.id && !is_other(found)))
     }
 }
 

@@ -167,7 +167,8 @@ fn check_files(
             let (sender, next, on_disk, known) = (sender.clone(), &next, &on_disk, &known);
             scope.spawn(move || {
                 while let Some(file) = on_disk.get(next.fetch_add(1, std::sync::atomic::Ordering::Relaxed)) {
-                    let checked = check_file(archive, file, &known[&file.name], progress).or_else(unread(file));
+                    let checked =
+                        check_file(archive, file, &known[&file.name], progress).or_else(unread(file));
                     if sender.send(checked).is_err() {
                         return;
                     }

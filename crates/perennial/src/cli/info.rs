@@ -52,7 +52,11 @@ fn print(report: &Report, out: &mut dyn std::io::Write) -> std::io::Result<()> {
     writeln!(out, "pages     {}, and {} known from links", counts.n_pages, counts.n_pages_linked_only)?;
     writeln!(out, "captures  {}, {} of them revisits", counts.n_captures, counts.n_revisits)?;
     if counts.n_unfounded > 0 {
-        writeln!(out, "unfounded {} revisits, whose payload is in no record of this archive", counts.n_unfounded)?;
+        writeln!(
+            out,
+            "unfounded {} revisits, whose payload is in no record of this archive",
+            counts.n_unfounded
+        )?;
     }
     writeln!(out, "versions  {}, {} worth indexing", counts.n_versions, counts.n_indexed)?;
     if counts.n_left_out > 0 {

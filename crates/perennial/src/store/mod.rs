@@ -30,8 +30,8 @@ use query::{CAPTURE_COLUMNS, CAPTURE_TABLES, IDENTITY, read_capture};
 pub use query::{Capture, Counts, Filter, LatestPayload, PageRow, VersionRow};
 pub use replace::remove_state;
 pub use runs::Run;
-pub use schema::{Checked, RecordPlace, Records, SCHEMA_VERSION};
 use schema::NoRecords;
+pub use schema::{Checked, RecordPlace, Records, SCHEMA_VERSION};
 pub use spent::OVERALL;
 
 use std::path::Path;
@@ -61,10 +61,7 @@ impl Store {
     }
 
     /// The same where the WARC files can be read, which know what states of earlier schemas lack.
-    pub fn open_write_with(
-        path: &Path,
-        records: &dyn Records,
-    ) -> anyhow::Result<Store> {
+    pub fn open_write_with(path: &Path, records: &dyn Records) -> anyhow::Result<Store> {
         let connection =
             Connection::open(path).with_context(|| format!("cannot open {} for writing", path.display()))?;
         connection.pragma_update(None, "journal_mode", "WAL")?;

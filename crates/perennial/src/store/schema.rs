@@ -380,8 +380,9 @@ fn check_captures_of(
     let mut n_corrected = 0;
     let mut wrong = transaction
         .prepare("SELECT EXISTS (SELECT 1 FROM captures WHERE file = ?1 AND offset = ?2 AND digest <> ?3)")?;
-    let mut correct = transaction
-        .prepare("UPDATE captures SET digest = ?3, content = ?4, mime = ?5 WHERE file = ?1 AND offset = ?2")?;
+    let mut correct = transaction.prepare(
+        "UPDATE captures SET digest = ?3, content = ?4, mime = ?5 WHERE file = ?1 AND offset = ?2",
+    )?;
     let mut aside = transaction
         .prepare("INSERT OR REPLACE INTO set_aside (file, offset, reason, what) VALUES (?1, ?2, ?3, ?4)")?;
     records.check(name, &mut |found| {

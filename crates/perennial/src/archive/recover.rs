@@ -202,7 +202,7 @@ pub(crate) fn catch_up(
         if is_behind {
             match catch_up_file(archive, store, &on_disk, row, repairs, progress) {
                 // One file that cannot be read keeps nobody from the others.
-                Err(error) if error.downcast_ref::<io::Error>().is_some() => {
+                Err(error) if error.downcast_ref::<std::io::Error>().is_some() => {
                     repairs.push(Repair::Unread { file: on_disk.name, why: format!("{error:#}") });
                 }
                 done => done?,

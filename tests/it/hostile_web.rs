@@ -2,7 +2,7 @@
 //! end. Nothing of it may stop, fill or mislead a crawl. Each case is bounded by counts of work, and the crawl by the number of its
 //! visits.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
@@ -10,8 +10,12 @@ use std::time::{Duration, Instant};
 
 use perennial_render::dom::{Dom, DomKind, MAX_NODES};
 use serde_json::Value;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::crawled::{Archive, gzip};
+use crate::program::testdata;
 use crate::web::{Asked, Reply, Web, html, redirect, status};
 
 /// A command that has not ended after this time hangs; the machine may be a slow one.
@@ -202,6 +206,46 @@ fn a_reset_inside_a_body_without_a_length_is_told() {
         (Some("disconnect"), Some("response")),
         "{line}"
     );
+}
+
+/// A server of bodies without a length over TLS; its port. It says that the session ends only where it is asked for `/ended`.
+fn serve_tls_bodies() -> u16 {
+    let certificate = CertificateDer::from_pem_file(testdata("tls/localhost.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(testdata("tls/localhost.key")).unwrap();
+    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key);
+    let config = Arc::new(config.unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for tcp in listener.incoming().flatten().take(10) {
+            let session = ServerConnection::new(config.clone()).unwrap();
+            let mut reader = BufReader::new(StreamOwned::new(session, tcp));
+            let mut request = String::new();
+            while !request.ends_with("\r\n\r\n") && reader.read_line(&mut request).is_ok_and(|n| n > 0) {}
+            let stream = reader.get_mut();
+            let _ = stream.write_all(b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n<p>text");
+            if request.starts_with("GET /ended ") {
+                stream.conn.send_close_notify();
+            }
+            let _ = stream.flush();
+        }
+    });
+    port
+}
+
+#[test]
+fn a_session_that_ends_without_saying_so_is_told() {
+    let port = serve_tls_bodies();
+    let archive = Archive::new();
+    let roots = testdata("tls/authority.pem");
+    let settings = format!("robots = false\nsitemaps = false\nmax_tries = 1\ntls_roots = {roots:?}\n");
+    archive.append_settings(&format!("\n[crawl]\n{settings}"));
+    let [ended, torn] = ["ended", "torn"].map(|path| format!("https://localhost:{port}/{path}"));
+    archive.ok(&["add", &ended, "--allow-private", "--scope", "page"]);
+    archive.ok(&["add", &torn, "--allow-private", "--scope", "page"]);
+    once(&archive, &[]);
+    assert_eq!(line_of(&archive, &ended)["truncated"], Value::Null);
+    assert_eq!(line_of(&archive, &torn)["truncated"], "disconnect");
 }
 
 #[test]

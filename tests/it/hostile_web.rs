@@ -2,7 +2,7 @@
 //! end. Nothing of it may stop, fill or mislead a crawl. Each case is bounded by counts of work, and the crawl by the number of its
 //! visits.
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
@@ -10,8 +10,12 @@ use std::time::{Duration, Instant};
 
 use perennial_render::dom::{Dom, DomKind, MAX_NODES};
 use serde_json::Value;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 use crate::crawled::{Archive, gzip};
+use crate::program::testdata;
 use crate::web::{Asked, Reply, Web, html, redirect, status};
 
 /// A command that has not ended after this time hangs; the machine may be a slow one.
@@ -55,10 +59,11 @@ fn html_of(body: Vec<u8>, coding: &str) -> Reply {
     Reply::Page(200, fields, body)
 }
 
-/// Six gzip codings over members that hold nothing: some kilobytes that unpack for ever.
+/// Six gzip codings over members that hold nothing, hundreds in each member of the next: some kilobytes that unpack for ever.
 fn codings_over_nothing() -> Vec<u8> {
-    let nothing = gzip(b"").repeat(800_000);
-    (0..5).fold(nothing, |bytes, _| gzip(&bytes))
+    let nothing = gzip(b"").repeat(300);
+    let inner = (0..4).fold(nothing, |file, _| gzip(&file).repeat(300));
+    gzip(&inner)
 }
 
 #[test]
@@ -79,7 +84,12 @@ fn codings_over_nothing_end_in_crawl_import_and_verify() {
     assert_eq!(line["stored"], "response");
     let file = std::fs::read_dir(archive.root.join("warc")).unwrap().next().unwrap().unwrap().path();
     let other = Archive::new();
-    for args in [&["import", file.to_str().unwrap()][..], &["verify"], &["verify", "--repair"], &["verify", "--rebuild"]] {
+    for args in [
+        &["import", file.to_str().unwrap()][..],
+        &["verify"],
+        &["verify", "--repair"],
+        &["verify", "--rebuild"],
+    ] {
         let output = ends(&mut other.command(args));
         assert!(output.status.success(), "{args:?}: {output:?}");
     }
@@ -116,7 +126,9 @@ fn pages_that_cost_the_square_of_their_length_do_not() {
     let served = pages.clone();
     let web = Web::serve(move |asked| {
         if asked.path == "/" {
-            return html(&served.iter().map(|(name, _)| format!("<a href=/{name}>{name}</a>")).collect::<String>());
+            return html(
+                &served.iter().map(|(name, _)| format!("<a href=/{name}>{name}</a>")).collect::<String>(),
+            );
         }
         match served.iter().find(|(name, _)| asked.path[1..] == **name) {
             Some((_, page)) => html_of(page.clone(), "gzip"),
@@ -125,7 +137,9 @@ fn pages_that_cost_the_square_of_their_length_do_not() {
     });
     let archive = following(&web, "requisites = false\n");
     let summary = once(&archive, &["--limit", "40"]);
-    let captured = |name: &str| archive.log().iter().any(|line| line["url"] == web.url(name) && line["stored"] == "response");
+    let captured = |name: &str| {
+        archive.log().iter().any(|line| line["url"] == web.url(name) && line["stored"] == "response")
+    };
     assert!(pages.iter().all(|(name, _)| captured(&format!("/{name}"))), "{summary}");
     assert!(summary["n_pages"].as_u64().unwrap() >= n_pages, "{summary}");
     assert!(ends(&mut archive.command(&["verify"])).status.success());
@@ -187,13 +201,58 @@ fn a_reset_inside_a_body_without_a_length_is_told() {
     archive.ok(&["add", &url, "--allow-private"]);
     once(&archive, &[]);
     let line = line_of(&archive, &url);
-    assert_eq!((line["truncated"].as_str(), line["stored"].as_str()), (Some("disconnect"), Some("response")), "{line}");
+    assert_eq!(
+        (line["truncated"].as_str(), line["stored"].as_str()),
+        (Some("disconnect"), Some("response")),
+        "{line}"
+    );
+}
+
+/// A server of bodies without a length over TLS; its port. It says that the session ends only where it is asked for `/ended`.
+fn serve_tls_bodies() -> u16 {
+    let certificate = CertificateDer::from_pem_file(testdata("tls/localhost.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(testdata("tls/localhost.key")).unwrap();
+    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key);
+    let config = Arc::new(config.unwrap());
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for tcp in listener.incoming().flatten().take(10) {
+            let session = ServerConnection::new(config.clone()).unwrap();
+            let mut reader = BufReader::new(StreamOwned::new(session, tcp));
+            let mut request = String::new();
+            while !request.ends_with("\r\n\r\n") && reader.read_line(&mut request).is_ok_and(|n| n > 0) {}
+            let stream = reader.get_mut();
+            let _ = stream.write_all(b"HTTP/1.0 200 OK\r\nContent-Type: text/html\r\n\r\n<p>text");
+            if request.starts_with("GET /ended ") {
+                stream.conn.send_close_notify();
+            }
+            let _ = stream.flush();
+        }
+    });
+    port
+}
+
+#[test]
+fn a_session_that_ends_without_saying_so_is_told() {
+    let port = serve_tls_bodies();
+    let archive = Archive::new();
+    let roots = testdata("tls/authority.pem");
+    let settings = format!("robots = false\nsitemaps = false\nmax_tries = 1\ntls_roots = {roots:?}\n");
+    archive.append_settings(&format!("\n[crawl]\n{settings}"));
+    let [ended, torn] = ["ended", "torn"].map(|path| format!("https://localhost:{port}/{path}"));
+    archive.ok(&["add", &ended, "--allow-private", "--scope", "page"]);
+    archive.ok(&["add", &torn, "--allow-private", "--scope", "page"]);
+    once(&archive, &[]);
+    assert_eq!(line_of(&archive, &ended)["truncated"], Value::Null);
+    assert_eq!(line_of(&archive, &torn)["truncated"], "disconnect");
 }
 
 #[test]
 fn a_host_that_sends_us_away_for_long_does_not_keep_its_pages_waiting() {
     let away = Web::serve(|_| Reply::Page(429, vec![("Retry-After", "72000".into())], Vec::new()));
-    let styles: String = (0..5).map(|n| format!("<link rel=stylesheet href={}>", away.url(&format!("/{n}.css")))).collect();
+    let styles: String =
+        (0..5).map(|n| format!("<link rel=stylesheet href={}>", away.url(&format!("/{n}.css")))).collect();
     let web = Web::serve(move |asked| match asked.path.as_str() {
         "/" => html(&format!("{styles}<p>one<a href=/two>two</a>")),
         "/two" => html(&format!("{styles}<link rel=stylesheet href={}><p>two", "/own.css")),
@@ -219,13 +278,22 @@ fn visits_of_a_clock_that_was_ahead_do_not_stop_the_crawl() {
     assert_eq!((web.n_asked("/"), web.n_asked("/two")), (1, 1));
     let output = ends(&mut archive.command(&["crawl", "--once", "--delay", "0"]));
     assert_eq!((web.n_asked("/"), web.n_asked("/two")), (2, 2), "{output:?}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("the archive has visits of up to 2099"), "{output:?}");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("the archive has visits of up to 2099"),
+        "{output:?}"
+    );
 }
 
 fn sitemap_index(asked: &Asked) -> Reply {
     let from = asked.path.trim_matches(|c: char| !c.is_ascii_digit()).parse::<u64>().unwrap_or(0);
     let entries: String = (1..400)
-        .map(|n| format!("<sitemap><loc>http://{}/sitemap{}.xml</loc></sitemap>", asked.field("host").unwrap(), from * 400 + n))
+        .map(|n| {
+            format!(
+                "<sitemap><loc>http://{}/sitemap{}.xml</loc></sitemap>",
+                asked.field("host").unwrap(),
+                from * 400 + n
+            )
+        })
         .collect();
     let body = format!("<sitemapindex>{entries}</sitemapindex>");
     Reply::Page(200, vec![("Content-Type", "application/xml".into())], body.into_bytes())
@@ -251,7 +319,8 @@ fn sitemaps_without_end_leave_room_for_pages() {
 fn a_robots_txt_without_end_is_cut_and_obeyed() {
     let web = Web::serve(|asked| match asked.path.as_str() {
         "/robots.txt" => Reply::Endless(
-            b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nUser-agent: *\nDisallow: /private\n".to_vec(),
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nUser-agent: *\nDisallow: /private\n"
+                .to_vec(),
             b"Disallow: /never-there\n".repeat(1000),
         ),
         "/" => html("<a href=/private>no</a><a href=/open>yes</a>"),
@@ -290,7 +359,10 @@ fn a_private_host_is_asked_only_where_the_user_named_it() {
     let page = page.to_str().unwrap();
     assert!(archive.run(&["diff", page, &web.url("/")]).status.success());
     let refused = archive.run(&["diff", page, &web.url("/away")]);
-    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("refused"), "{refused:?}");
+    assert!(
+        !refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("refused"),
+        "{refused:?}"
+    );
     assert_eq!(secret.asked().len(), 0);
     assert!(archive.run(&["diff", page, &to]).status.success(), "named by the user");
 }
@@ -298,7 +370,14 @@ fn a_private_host_is_asked_only_where_the_user_named_it() {
 /// The most memory that a process ever had, in kilobytes.
 fn peak_kilobytes(id: u32) -> Option<u64> {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-    status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().strip_suffix(" kB")?.trim().parse().ok()
+    status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?
+        .trim()
+        .strip_suffix(" kB")?
+        .trim()
+        .parse()
+        .ok()
 }
 
 /// 32 MB of elements, links and words.
@@ -322,7 +401,7 @@ fn crawl_beside(n_hostile: usize, time_limit: &str) -> (usize, u64) {
         .collect();
     let honest: Vec<Web> = (0..4).map(|_| Web::serve(honest_page)).collect();
     let archive = Archive::new();
-    archive.append_settings("\n[crawl]\nrobots = false\nsitemaps = false\n");
+    archive.append_settings("\n[crawl]\nrobots = false\nsitemaps = false\nmax_depth = 1000000\n");
     for web in hostile.iter().chain(&honest) {
         archive.ok(&["add", &web.url("/"), "--allow-private"]);
     }

@@ -730,10 +730,10 @@ mod tests {
 
     #[test]
     fn codings_over_codings_over_nothing_end_promptly() {
-        // Each coding around 16 MB of empty members shrinks them by a thousand: four of them are some hundred bytes.
-        let mut stored = empty_members(16 << 20);
+        // Each member holds a thousand members of the coding below it: six codings would unpack a quintillion of them.
+        let mut stored = empty_members(20 * 1000);
         for n_codings in 2..=6 {
-            stored = encode("gzip", &stored);
+            stored = encode("gzip", &stored).repeat(1000);
             let content = vec!["gzip"; n_codings].join(", ");
             let payload = decode(&head(&content, ""), &stored[..], Limits::default());
             assert_eq!(payload.cut.map(|cut| cut.cause), Some(CutCause::TooMuchWork), "{n_codings}");

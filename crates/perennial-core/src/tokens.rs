@@ -213,7 +213,13 @@ impl TagScan {
             (_, b'>') => return false,
             (Unquoted, _) if !is_space => Unquoted,
             (BeforeValue, b'"' | b'\'') => Quoted(byte),
-            (BeforeValue, _) => if is_space { BeforeValue } else { Unquoted },
+            (BeforeValue, _) => {
+                if is_space {
+                    BeforeValue
+                } else {
+                    Unquoted
+                }
+            }
             (Name | AfterName, b'=') => BeforeValue,
             (Name | AfterName, _) if is_space => AfterName,
             (_, b'/') => BeforeName,
@@ -257,7 +263,8 @@ mod tests {
             match token {
                 Token::TagToken(Tag { kind, name, attrs, .. }) => {
                     seen.most_attributes = seen.most_attributes.max(attrs.len());
-                    let names: Vec<String> = attrs.iter().map(|a| format!("{}={}", &*a.name.local, &*a.value)).collect();
+                    let names: Vec<String> =
+                        attrs.iter().map(|a| format!("{}={}", &*a.name.local, &*a.value)).collect();
                     seen.words.push(format!("{kind:?} {name} {}", names.join(" ")));
                     if kind == TagKind::StartTag && &*name == "script" {
                         return TokenSinkResult::RawData(ScriptData);
@@ -302,15 +309,41 @@ mod tests {
     fn no_tag_has_more_attributes_than_allowed_whatever_stands_before_it() {
         let many = attributes(5000);
         let before = [
-            "", "text", "&am", "&#00", "&amp", "<", "<<", "</>", "<![CDATA[]]>", "<![CDATA[x]]>", "<!-- c -->", "<!>",
-            "<?x>", "</ x>", "<a y=\"<b z='\"", "&am<a y=\"<b z='\"", "<a <b <c ", "<a y='", "<b/><i x=y>", "<script></script>",
-            "<script>x</scrip", "<script><!--<script>x</script>--></script>", "<p>&notit;", "<!doctype html>", "<a/",
+            "",
+            "text",
+            "&am",
+            "&#00",
+            "&amp",
+            "<",
+            "<<",
+            "</>",
+            "<![CDATA[]]>",
+            "<![CDATA[x]]>",
+            "<!-- c -->",
+            "<!>",
+            "<?x>",
+            "</ x>",
+            "<a y=\"<b z='\"",
+            "&am<a y=\"<b z='\"",
+            "<a <b <c ",
+            "<a y='",
+            "<b/><i x=y>",
+            "<script></script>",
+            "<script>x</scrip",
+            "<script><!--<script>x</script>--></script>",
+            "<p>&notit;",
+            "<!doctype html>",
+            "<a/",
         ];
         for before in before {
             for start in ["<a", "</a", "<a y=\">\"", "<a <b", "<a y=1/", "<a\n/"] {
                 let html = format!("{before}{start}{many}>after");
                 let seen = seen(&html);
-                assert!(seen.most_attributes <= MAX_ATTRIBUTES + 1, "{before:?} {start:?}: {}", seen.most_attributes);
+                assert!(
+                    seen.most_attributes <= MAX_ATTRIBUTES + 1,
+                    "{before:?} {start:?}: {}",
+                    seen.most_attributes
+                );
             }
         }
     }
@@ -324,7 +357,9 @@ mod tests {
 
     #[test]
     fn what_only_looks_like_a_tag_is_left_as_it_is() {
-        for (start, end) in [("<!-- <a", "> -->"), ("<script>if (1 <a", ">2)</script>"), ("<![CDATA[ <a", "> ]]>")] {
+        for (start, end) in
+            [("<!-- <a", "> -->"), ("<script>if (1 <a", ">2)</script>"), ("<![CDATA[ <a", "> ]]>")]
+        {
             let html = format!("{start}{}{end}<b>", attributes(1000));
             assert_eq!(seen(&html), seen_unbounded(&html), "{start}");
         }

@@ -21,8 +21,11 @@ use perennial_core::tokens::{MAX_ATTRIBUTES, read_tokens};
 /// Elements nested deeper become siblings, because the engine recurses and its stack is finite.
 pub const MAX_DEPTH: u16 = 256;
 
-/// The rest of a page with more nodes is not read.
-pub const MAX_NODES: usize = 400_000;
+/// The rest of a page with more nodes is not read. Trees, layouts and blocks take about 700 bytes a node together.
+pub const MAX_NODES: usize = 200_000;
+
+/// Attributes of all elements that are kept.
+const MAX_KEPT_ATTRIBUTES: usize = 1_000_000;
 
 /// Tags that are read, those without a node of their own included: each may cost a walk over all open elements.
 pub const MAX_TAGS: usize = 2_000_000;
@@ -217,6 +220,7 @@ struct Gate {
     n_tags: Cell<usize>,
     /// Names of attributes that the tree holds, the short ones left out.
     names: RefCell<HashSet<LocalName>>,
+    n_attributes: Cell<usize>,
     formatting_work: Cell<usize>,
 }
 
@@ -227,6 +231,7 @@ impl Gate {
             has_closed: Cell::new(false),
             n_tags: Cell::new(0),
             names: RefCell::default(),
+            n_attributes: Cell::new(0),
             formatting_work: Cell::new(0),
         }
     }
@@ -236,15 +241,25 @@ impl Gate {
         self.n_tags.set(self.n_tags.get() + 1);
         if tag.kind == TagKind::EndTag || tag.self_closing {
             self.has_closed.set(true);
-            tag.attrs.retain(|attribute| self.admits_name(&attribute.name.local));
+            self.bound_attributes(tag);
             return true;
         }
         let is_deep = self.builder.sink.depth.get() >= MAX_DEPTH;
         if is_deep && !self.has_closed.replace(false) {
             return false;
         }
-        tag.attrs.retain(|attribute| self.admits_name(&attribute.name.local));
+        self.bound_attributes(tag);
         !is_formatting(&tag.name) || self.admits_formatting(tag)
+    }
+
+    /// Leaves the attributes for which there is room; an end tag needs none.
+    fn bound_attributes(&self, tag: &mut Tag) {
+        if tag.kind == TagKind::EndTag {
+            tag.attrs.clear();
+        }
+        tag.attrs.truncate(MAX_KEPT_ATTRIBUTES.saturating_sub(self.n_attributes.get()));
+        tag.attrs.retain(|attribute| self.admits_name(&attribute.name.local));
+        self.n_attributes.set(self.n_attributes.get() + tag.attrs.len());
     }
 
     fn admits_name(&self, name: &LocalName) -> bool {
@@ -269,9 +284,8 @@ impl Gate {
 
 /// Elements that the tree builder repeats where they are left open (HTML standard, 13.2.4.3).
 fn is_formatting(name: &str) -> bool {
-    const NAMES: [&str; 14] = [
-        "a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u",
-    ];
+    const NAMES: [&str; 14] =
+        ["a", "b", "big", "code", "em", "font", "i", "nobr", "s", "small", "strike", "strong", "tt", "u"];
     name.len() <= 6 && NAMES.contains(&name)
 }
 

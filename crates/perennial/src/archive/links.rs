@@ -167,7 +167,13 @@ fn read_text_up_to(head: &HttpHead, stored: impl Read, max_bytes: u64) -> Docume
     let limits = Limits { max_bytes, ..Limits::default() };
     let decoded = decode(head, stored.take(MAX_STORED_BYTES), limits);
     let (text, charset) = decode_with_charset(&decoded.bytes, head.get("Content-Type").as_deref());
-    DocumentText { text: text.into_owned(), charset, cut: decoded.cut }
+    let own = match text {
+        Cow::Owned(text) => Some(text),
+        Cow::Borrowed(text) => (text.len() < decoded.bytes.len()).then(|| text.to_owned()),
+    };
+    // Bytes that are the text already are taken as they are: of a large document there is no second copy.
+    let text = own.unwrap_or_else(|| String::from_utf8(decoded.bytes).unwrap_or_default());
+    DocumentText { text, charset, cut: decoded.cut }
 }
 
 /// Finds all links of a response: those of the drawn document where there is one, else those of the body, which is

@@ -194,7 +194,11 @@ fn print_summary(out: &mut dyn std::io::Write, status: &Status) -> std::io::Resu
         DecimalBytes(status.stored_bytes)
     )?;
     if status.n_unread > 0 {
-        writeln!(out, "{} documents archived but read in part only: see `unread` in crawl.log", status.n_unread)?;
+        writeln!(
+            out,
+            "{} documents archived but read in part only: see `unread` in crawl.log",
+            status.n_unread
+        )?;
     }
     if status.n_given_up > 0 {
         writeln!(out, "{} pages given up because their hosts did not answer", status.n_given_up)?;

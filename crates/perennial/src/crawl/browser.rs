@@ -200,7 +200,8 @@ fn visible_letters(html: &str) -> usize {
     while let Some(open) = rest.find('<') {
         n_letters += rest[..open].chars().filter(|c| c.is_alphanumeric()).count();
         rest = &rest[open..];
-        let unseen = UNSEEN.iter().position(|tag| rest[1..].starts_with(tag)).filter(|&tag| !is_unclosed[tag]);
+        let unseen =
+            UNSEEN.iter().position(|tag| rest[1..].starts_with(tag)).filter(|&tag| !is_unclosed[tag]);
         let from = match unseen.map(|tag| (tag, rest.find(&format!("</{}", UNSEEN[tag])))) {
             Some((_, Some(end))) => end,
             Some((tag, None)) => {

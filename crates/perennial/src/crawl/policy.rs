@@ -258,7 +258,8 @@ impl Policy {
         }
         let requisites = settled.new_pages.iter().filter(|new| new.kind == PageKind::Requisite);
         // A page does not wait for hosts that are not asked soon.
-        let requisites = requisites.filter(|new| self.hosts.state(new.site).ready_at - now <= self.config.max_wait);
+        let requisites =
+            requisites.filter(|new| self.hosts.state(new.site).ready_at - now <= self.config.max_wait);
         match self.unstyled.put(settled.page, requisites.map(|new| new.page)) {
             true => Vec::new(),
             false => vec![settled.page],

@@ -85,8 +85,11 @@ impl RobotsCache {
             return (self.origin(RobotsStatus::Unavailable, b"", None, now), None);
         };
         for _ in 0..=MAX_REDIRECTS {
-            let request =
-                Request { url: &at, fields: &[], allow_private: allow_private && at.origin() == url.origin() };
+            let request = Request {
+                url: &at,
+                fields: &[],
+                allow_private: allow_private && at.origin() == url.origin(),
+            };
             let mut fetched = match shared.client.fetch_up_to(&request, MAX_STORED_BYTES).await {
                 Ok(fetched) => fetched,
                 Err(error) => {

@@ -90,11 +90,7 @@ impl Client {
     }
 
     /// The server may have closed an idle connection: if no byte came, the request is sent again on a new connection.
-    async fn fetch_reusing(
-        &self,
-        request: &Request<'_>,
-        max_body_bytes: u64,
-    ) -> Result<Fetched, FetchError> {
+    async fn fetch_reusing(&self, request: &Request<'_>, max_body_bytes: u64) -> Result<Fetched, FetchError> {
         if let Some(kept) = self.take_idle(request.url, request.allow_private) {
             match self.exchange(kept, request, max_body_bytes).await {
                 Err(FetchError::Disconnected(_)) => {}

@@ -283,7 +283,8 @@ fn settle_with_requisites(policy: &mut Policy, answer: impl Fn(PageId, Timestamp
     policy.take_new(&new_page(1, PageKind::Page));
     let page = start_next(policy, PageKind::Page, now).unwrap();
     let requisites = (10..15).map(|n| NewPage { site: OTHER, ..new_page(n, PageKind::Requisite) }).collect();
-    let mut ready = policy.settled(&Settled { new_pages: requisites, ..found(page, PageKind::Page, now) }, now);
+    let mut ready =
+        policy.settled(&Settled { new_pages: requisites, ..found(page, PageKind::Page, now) }, now);
     assert!(ready.is_empty(), "it waits for its requisites");
     let requisite = start_next(policy, PageKind::Requisite, now).unwrap();
     let settled = Settled { site: OTHER, kind: PageKind::Requisite, ..answer(requisite, now) };

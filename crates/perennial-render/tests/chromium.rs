@@ -39,7 +39,8 @@ fn both_engines_see_the_same_words_in_the_same_order() {
             body: b"nav{float:left;width:200px} main{margin-left:220px} .gone{display:none}".to_vec(),
         })
     };
-    let seen = chromium().layout(&page(html), &|url, _| lookup(url), true).expect("Chromium lays the page out");
+    let seen =
+        chromium().layout(&page(html), &|url, _| lookup(url), true).expect("Chromium lays the page out");
     let own = Engine::new().layout(html, "http://a.example/", &lookup);
     assert_eq!(words(&seen.layout), words(&own));
     assert_eq!(words(&own), ["Menu", "one", "Title", "Body", "bold", "text"]);
@@ -134,7 +135,9 @@ fn frames_of_other_hosts_and_workers_are_answered_too() {
         let (kind, body) = match url {
             "http://b.example/" => ("text/html", "<body><script src=/inner.js></script>"),
             "http://b.example/inner.js" => ("text/javascript", "fetch('/from-frame')"),
-            "http://a.example/w.js" => ("text/javascript", "fetch('/data').then((r) => r.text()).then(postMessage)"),
+            "http://a.example/w.js" => {
+                ("text/javascript", "fetch('/data').then((r) => r.text()).then(postMessage)")
+            }
             "http://a.example/data" => ("text/plain", "by a worker"),
             _ => return None,
         };
@@ -170,7 +173,8 @@ fn a_page_that_never_ends_asking_is_taken_as_it_is() {
 fn a_page_that_waits_for_ever_ends_with_its_deadline() {
     let time = Duration::from_secs(8);
     let mut chromium = Chromium::new(BrowserOptions { time, ..BrowserOptions::default() });
-    let html = "<p>there<script>setInterval(() => fetch('/again').catch(() => 0), 100)</script><img src=/slow>";
+    let html =
+        "<p>there<script>setInterval(() => fetch('/again').catch(() => 0), 100)</script><img src=/slow>";
     let answers = |url: &str, deadline: std::time::Instant| {
         if url.ends_with("/slow") {
             std::thread::sleep(deadline.saturating_duration_since(std::time::Instant::now()));

@@ -220,7 +220,8 @@ fn load_live(url: &str, allow_private: bool) -> anyhow::Result<LoadedPage<'stati
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let limits = FetchLimits { max_body_bytes: MAX_BODY_BYTES, ..FetchLimits::default() };
     let live = Live { client: Client::new(agent, limits, None), runtime, allow_private };
-    let (url, captured) = live.fetch(&Url::parse(url).with_context(|| format!("{url} is no address"))?, None)?;
+    let (url, captured) =
+        live.fetch(&Url::parse(url).with_context(|| format!("{url} is no address"))?, None)?;
     if !(200..300).contains(&captured.status) {
         bail!("{url} answered with status {}: there is nothing to look at", captured.status);
     }

@@ -68,7 +68,10 @@ fn a_worker_that_computes_ends_with_its_killed_parent() {
         .spawn()
         .unwrap();
     // Half a second of processor time: it has read the page and lays it out.
-    assert!(becomes(|| workers_of(parent.id()).iter().any(|worker| cpu_ticks(worker) > 50)), "no worker computes");
+    assert!(
+        becomes(|| workers_of(parent.id()).iter().any(|worker| cpu_ticks(worker) > 50)),
+        "no worker computes"
+    );
     let workers = workers_of(parent.id());
     parent.kill().unwrap();
     parent.wait().unwrap();
@@ -80,7 +83,11 @@ fn a_worker_that_computes_ends_with_its_killed_parent() {
 #[test]
 fn a_worker_can_do_nothing_but_compute() {
     let escapes = worker(&["render-worker"]).escapes().unwrap();
-    assert_eq!(escapes, Vec::<String>::new(), "each line is something that this machine does not keep a worker from");
+    assert_eq!(
+        escapes,
+        Vec::<String>::new(),
+        "each line is something that this machine does not keep a worker from"
+    );
 }
 
 #[test]

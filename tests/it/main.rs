@@ -21,9 +21,9 @@ mod durability;
 mod facts;
 mod formats;
 mod hostile_archive;
-mod hostile_web;
 #[cfg(feature = "interop")]
 mod hostile_browser;
+mod hostile_web;
 mod hostile_worker;
 mod index;
 mod interop;

@@ -39,7 +39,9 @@ pub enum BrowserError {
     )]
     NoSandbox(String),
     /// The page made it use more memory or say more than it may.
-    #[error("Chromium went beyond its bounds ({0}): the page asks for too much; use --renderer layout for it")]
+    #[error(
+        "Chromium went beyond its bounds ({0}): the page asks for too much; use --renderer layout for it"
+    )]
     OverLimit(String),
     /// It refused a command.
     #[error("Chromium refused {method}: {message}")]
@@ -188,7 +190,8 @@ impl Connection {
                 let message = serde_json::from_slice(&self.partial[..length]);
                 self.partial.drain(..=length);
                 self.n_searched = 0;
-                let message = message.map_err(|error| BrowserError::Ended(format!("it sent no JSON: {error}")))?;
+                let message =
+                    message.map_err(|error| BrowserError::Ended(format!("it sent no JSON: {error}")))?;
                 return Ok((message, length));
             }
             self.n_searched = self.partial.len();
@@ -204,7 +207,9 @@ impl Connection {
 
     fn error(&self, end: PipeEnd, what: &str) -> BrowserError {
         match end {
-            PipeEnd::Closed if self.browser.was_too_large() => BrowserError::OverLimit("too much memory".into()),
+            PipeEnd::Closed if self.browser.was_too_large() => {
+                BrowserError::OverLimit("too much memory".into())
+            }
             PipeEnd::Closed => BrowserError::Ended("its pipe closed".into()),
             PipeEnd::TimedOut => BrowserError::TimedOut(what.to_string()),
         }

@@ -32,6 +32,9 @@ const MAX_TARGETS: usize = 200;
 /// Time for taking a page as it is after its deadline, if it had at least as long.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// Looks at the processes of a browser, a tenth of a second apart, until all are in the sandbox.
+const MAX_LOOKS: usize = 30;
+
 /// How the browser is run.
 #[derive(Clone, Debug)]
 pub struct BrowserOptions {
@@ -150,8 +153,17 @@ impl Chromium {
     pub fn walls(&mut self) -> Result<BrowserWalls, BrowserError> {
         let options = self.options.clone();
         self.run(|connection, engine| {
-            let visit = Visit::open(connection, &options)?;
-            let (has_sandbox, has_own_network) = visit.connection.walls();
+            let mut visit = Visit::open(connection, &options)?;
+            // The page's process has put up its walls when it answers; one that is kept for the next page may still be at it.
+            visit.call("Runtime.evaluate", json!({"expression": "1"}))?;
+            let mut n_looks = 1;
+            let mut walls = visit.connection.walls();
+            while options.launch.sandbox && !walls.0 && n_looks < MAX_LOOKS {
+                std::thread::sleep(Duration::from_millis(100));
+                walls = visit.connection.walls();
+                n_looks += 1;
+            }
+            let (has_sandbox, has_own_network) = walls;
             visit.close();
             Ok(BrowserWalls { engine: engine.to_owned(), has_sandbox, has_own_network })
         })
@@ -422,7 +434,8 @@ impl<'a> Visit<'a> {
         ]);
         let status = if captured.status == 0 { 200 } else { captured.status };
         let body = BASE64.encode(&captured.body);
-        let answer = json!({"requestId": id, "responseCode": status, "responseHeaders": headers, "body": body});
+        let answer =
+            json!({"requestId": id, "responseCode": status, "responseHeaders": headers, "body": body});
         self.tell(session, "Fetch.fulfillRequest", answer)
     }
 

@@ -131,11 +131,12 @@ fn with_few_system_calls() -> Option<String> {
     };
     // A call that is not on the list fails as if it were forbidden to the user: a library that tries one without need goes on.
     let refuse = SeccompAction::Errno(rustix::io::Errno::PERM.raw_os_error() as u32);
-    let filter = system_calls().and_then(|rules| SeccompFilter::new(rules, refuse, SeccompAction::Allow, arch));
+    let filter =
+        system_calls().and_then(|rules| SeccompFilter::new(rules, refuse, SeccompAction::Allow, arch));
     let program: Result<seccompiler::BpfProgram, _> = filter.and_then(TryInto::try_into);
-    let applied = program.map_err(|error| error.to_string()).and_then(|program| {
-        apply_filter_all_threads(&program).map_err(|error| error.to_string())
-    });
+    let applied = program
+        .map_err(|error| error.to_string())
+        .and_then(|program| apply_filter_all_threads(&program).map_err(|error| error.to_string()));
     applied.err()
 }
 
@@ -143,15 +144,44 @@ fn with_few_system_calls() -> Option<String> {
 #[cfg(target_os = "linux")]
 fn system_calls()
 -> Result<std::collections::BTreeMap<i64, Vec<seccompiler::SeccompRule>>, seccompiler::BackendError> {
-    use seccompiler::{SeccompCmpArgLen::{Dword, Qword}, SeccompCmpOp, SeccompCondition, SeccompRule};
+    use seccompiler::{
+        SeccompCmpArgLen::{Dword, Qword},
+        SeccompCmpOp, SeccompCondition, SeccompRule,
+    };
     let mut calls: Vec<i64> = vec![
-        libc::SYS_read, libc::SYS_write, libc::SYS_readv, libc::SYS_writev, libc::SYS_ppoll, libc::SYS_close,
-        libc::SYS_fstat, libc::SYS_lseek, libc::SYS_munmap, libc::SYS_mremap, libc::SYS_madvise, libc::SYS_brk,
-        libc::SYS_futex, libc::SYS_sched_yield, libc::SYS_sched_getaffinity, libc::SYS_set_robust_list,
-        libc::SYS_rseq, libc::SYS_membarrier, libc::SYS_rt_sigaction, libc::SYS_rt_sigprocmask,
-        libc::SYS_rt_sigreturn, libc::SYS_sigaltstack, libc::SYS_restart_syscall, libc::SYS_clock_gettime,
-        libc::SYS_clock_nanosleep, libc::SYS_nanosleep, libc::SYS_gettimeofday, libc::SYS_getrandom,
-        libc::SYS_getrusage, libc::SYS_getpid, libc::SYS_gettid, libc::SYS_getcpu, libc::SYS_exit,
+        libc::SYS_read,
+        libc::SYS_write,
+        libc::SYS_readv,
+        libc::SYS_writev,
+        libc::SYS_ppoll,
+        libc::SYS_close,
+        libc::SYS_fstat,
+        libc::SYS_lseek,
+        libc::SYS_munmap,
+        libc::SYS_mremap,
+        libc::SYS_madvise,
+        libc::SYS_brk,
+        libc::SYS_futex,
+        libc::SYS_sched_yield,
+        libc::SYS_sched_getaffinity,
+        libc::SYS_set_robust_list,
+        libc::SYS_rseq,
+        libc::SYS_membarrier,
+        libc::SYS_rt_sigaction,
+        libc::SYS_rt_sigprocmask,
+        libc::SYS_rt_sigreturn,
+        libc::SYS_sigaltstack,
+        libc::SYS_restart_syscall,
+        libc::SYS_clock_gettime,
+        libc::SYS_clock_nanosleep,
+        libc::SYS_nanosleep,
+        libc::SYS_gettimeofday,
+        libc::SYS_getrandom,
+        libc::SYS_getrusage,
+        libc::SYS_getpid,
+        libc::SYS_gettid,
+        libc::SYS_getcpu,
+        libc::SYS_exit,
         libc::SYS_exit_group,
     ];
     #[cfg(target_arch = "x86_64")]

@@ -52,8 +52,17 @@ impl Default for LaunchOptions {
 const MOVE_STREAMS: &str = "ulimit -c 0; exec \"$0\" \"$@\" 3<&0 4>&1 0</dev/null 1>/dev/null";
 
 /// No other part of the environment is handed on: it may hold secrets.
-const KEPT_VARIABLES: [&str; 9] = [
-    "PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "LD_LIBRARY_PATH", "FONTCONFIG_FILE", "FONTCONFIG_PATH", "XDG_DATA_DIRS",
+const KEPT_VARIABLES: [&str; 10] = [
+    "HOME",
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "TMPDIR",
+    "LD_LIBRARY_PATH",
+    "FONTCONFIG_FILE",
+    "FONTCONFIG_PATH",
+    "XDG_DATA_DIRS",
 ];
 
 const FLAGS: [&str; 38] = [
@@ -127,7 +136,6 @@ impl Launched {
             .arg(format!("--user-data-dir={}", profile.path().display()))
             .env_clear()
             .envs(kept)
-            .envs([("HOME", profile.path().as_os_str())])
             // No errands to services of the desktop.
             .envs([("DBUS_SESSION_BUS_ADDRESS", "disabled:"), ("DBUS_SYSTEM_BUS_ADDRESS", "disabled:")])
             // A group of its own, so that all its processes can be counted and ended together.
@@ -156,7 +164,8 @@ impl Launched {
             fs::read(process.join("cmdline"))
                 .is_ok_and(|line| String::from_utf8_lossy(&line).contains("--type=renderer"))
         });
-        let mut are_confined = drawing.map(|process| status_field(&process, "Seccomp:") == Some(2)).peekable();
+        let mut are_confined =
+            drawing.map(|process| status_field(&process, "Seccomp:") == Some(2)).peekable();
         are_confined.peek().is_some() && are_confined.all(|is_confined| is_confined)
     }
 

@@ -40,7 +40,10 @@ impl WorkerCommand {
             .stderr(Stdio::null())
             .output()?;
         if !output.status.success() {
-            return Err(io::Error::other(format!("the test of a render worker ended with {}", output.status)));
+            return Err(io::Error::other(format!(
+                "the test of a render worker ended with {}",
+                output.status
+            )));
         }
         Ok(String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect())
     }
@@ -63,6 +66,9 @@ impl Default for Limits {
 
 /// Default address space of a worker. The engine needs about 20 MB for a usual page.
 pub const WORKER_MEMORY_BYTES: u64 = 2 << 30;
+
+/// Bytes of an answer for which memory is taken at once.
+const READ_STEP: usize = 4 << 20;
 
 /// Why a page has no layout by the engine.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -224,8 +230,14 @@ impl Worker {
     fn read(&mut self, deadline: Instant) -> Result<Message, Fallback> {
         let mut length = [0; 4];
         self.read_exact(&mut length, deadline)?;
-        let mut body = vec![0; body_length(length).map_err(|_| Fallback::Crashed)?];
-        self.read_exact(&mut body, deadline)?;
+        let length = body_length(length).map_err(|_| Fallback::Crashed)?;
+        // The length is what a worker says that read a stranger's page: memory is taken as the bytes come.
+        let mut body = Vec::new();
+        while body.len() < length {
+            let n_read = body.len();
+            body.resize(length.min(n_read + READ_STEP), 0);
+            self.read_exact(&mut body[n_read..], deadline)?;
+        }
         Message::from_body(&body).map_err(|_| Fallback::Crashed)
     }
 

@@ -53,7 +53,8 @@ pub fn escapes(limits: WorkerLimits) -> io::Result<Vec<String>> {
             ("Landlock", walls.landlock),
             ("the seccomp filter", walls.seccomp),
         ];
-        let missing = missing.into_iter().filter_map(|(name, why)| Some(format!("{name} is missing: {}", why?)));
+        let missing =
+            missing.into_iter().filter_map(|(name, why)| Some(format!("{name} is missing: {}", why?)));
         let possible = possible_acts(&program).into_iter().map(|act| format!("it can {act}"));
         possible.chain(missing).collect()
     })

@@ -2,9 +2,14 @@
 //! when asked to run them, and does not skip them quietly.
 #![cfg(feature = "chromium-tests")]
 
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use perennial_core::layout::Layout;
+use perennial_render::chromium::{Ending, MAX_REQUESTS};
+use perennial_render::launch::LaunchOptions;
 use perennial_render::{BrowserError, BrowserOptions, BrowserPage, Captured, Chromium, Engine};
 
 const NOON: i64 = 1_767_268_800_000;
@@ -34,7 +39,8 @@ fn both_engines_see_the_same_words_in_the_same_order() {
             body: b"nav{float:left;width:200px} main{margin-left:220px} .gone{display:none}".to_vec(),
         })
     };
-    let seen = chromium().layout(&page(html), &|url, _| lookup(url), true).expect("Chromium lays the page out");
+    let seen =
+        chromium().layout(&page(html), &|url, _| lookup(url), true).expect("Chromium lays the page out");
     let own = Engine::new().layout(html, "http://a.example/", &lookup);
     assert_eq!(words(&seen.layout), words(&own));
     assert_eq!(words(&own), ["Menu", "one", "Title", "Body", "bold", "text"]);
@@ -78,4 +84,123 @@ fn a_missing_browser_names_the_cure() {
     assert!(
         error.to_string().contains("apt install chromium") && error.to_string().contains("--renderer layout")
     );
+}
+
+/// Tries the ways to the network that interception does not see, and words that say when it is done.
+const WAYS_OUT: &str = r"<link rel=preconnect href=http://OUT><link rel=prefetch href=http://OUT/prefetch><p id=p>before
+<script>
+const socket = `try { new WebSocket('ws://OUT/') } catch (e) {} fetch('http://OUT/').catch(() => 0)`;
+eval(socket);
+new Worker(URL.createObjectURL(new Blob([socket], {type: 'text/javascript'})));
+try { new WebTransport('https://OUT/').ready.catch(() => 0) } catch (e) {}
+const turn = {urls: 'turn:OUT?transport=tcp', username: 'u', credential: 'c'};
+const peer = new RTCPeerConnection({iceServers: [turn, {urls: 'stun:OUT'}]});
+peer.createDataChannel('x');
+peer.createOffer().then((offer) => peer.setLocalDescription(offer));
+fetch('/wait').finally(() => { p.textContent = 'tried' });
+</script>";
+
+#[test]
+fn without_a_namespace_the_settings_alone_keep_a_page_from_the_network() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let out = listener.local_addr().expect("an address").to_string();
+    let n_connections = Arc::new(AtomicUsize::new(0));
+    let counted = n_connections.clone();
+    std::thread::spawn(move || {
+        for _stream in listener.incoming() {
+            counted.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    // Where there is no namespace, root cannot have the sandbox. It makes no difference to what is shown here.
+    let launch = LaunchOptions { own_network: false, sandbox: false, ..LaunchOptions::default() };
+    let mut chromium =
+        Chromium::new(BrowserOptions { time: Duration::from_secs(60), launch, ..BrowserOptions::default() });
+    let answers = |url: &str, _| {
+        // The connections get time in which they would be made.
+        std::thread::sleep(Duration::from_secs(u64::from(url.ends_with("/wait")) * 3));
+        None
+    };
+    let html = WAYS_OUT.replace("OUT", &out);
+    let seen = chromium.layout(&page(&html), &answers, false).expect("laid out");
+    assert_eq!(words(&seen.layout), ["tried"]);
+    assert_eq!(n_connections.load(Ordering::SeqCst), 0);
+    assert!(!chromium.walls().expect("it runs").has_own_network);
+}
+
+#[test]
+fn frames_of_other_hosts_and_workers_are_answered_too() {
+    let html = "<p id=p>before<iframe src=http://b.example/></iframe><script>\
+        const worker = new Worker('/w.js'); worker.onmessage = (e) => { p.textContent = e.data }</script>";
+    let answers = |url: &str, _| {
+        let (kind, body) = match url {
+            "http://b.example/" => ("text/html", "<body><script src=/inner.js></script>"),
+            "http://b.example/inner.js" => ("text/javascript", "fetch('/from-frame')"),
+            "http://a.example/w.js" => {
+                ("text/javascript", "fetch('/data').then((r) => r.text()).then(postMessage)")
+            }
+            "http://a.example/data" => ("text/plain", "by a worker"),
+            _ => return None,
+        };
+        Some(Captured { status: 200, content_type: kind.into(), body: body.as_bytes().to_vec() })
+    };
+    let asked = std::sync::Mutex::new(Vec::new());
+    let noting = |url: &str, deadline| {
+        asked.lock().expect("asked").push(url.to_owned());
+        answers(url, deadline)
+    };
+    let seen = chromium().layout(&page(html), &noting, false).expect("laid out");
+    let asked = asked.into_inner().expect("asked");
+    assert!(asked.contains(&"http://b.example/from-frame".to_string()), "{asked:?}");
+    assert_eq!(words(&seen.layout), ["by", "a", "worker"], "{asked:?}");
+    assert_eq!(seen.ending, Ending::Whole);
+}
+
+#[test]
+fn a_page_that_never_ends_asking_is_taken_as_it_is() {
+    let html = "<p>flood<script>const next = (n) => fetch('/part/' + n).finally(() => next(n + 1)); \
+        for (let i = 0; i < 50; i++) next(i)</script>";
+    let n_asked = AtomicUsize::new(0);
+    let answers = |_: &str, _| {
+        n_asked.fetch_add(1, Ordering::SeqCst);
+        None
+    };
+    let seen = chromium().layout(&page(html), &answers, false).expect("laid out");
+    assert_eq!((words(&seen.layout), seen.ending), (vec!["flood"], Ending::Flood));
+    assert!(n_asked.load(Ordering::SeqCst) < MAX_REQUESTS);
+}
+
+#[test]
+fn a_page_that_waits_for_ever_ends_with_its_deadline() {
+    let time = Duration::from_secs(8);
+    let mut chromium = Chromium::new(BrowserOptions { time, ..BrowserOptions::default() });
+    let html =
+        "<p>there<script>setInterval(() => fetch('/again').catch(() => 0), 100)</script><img src=/slow>";
+    let answers = |url: &str, deadline: std::time::Instant| {
+        if url.ends_with("/slow") {
+            std::thread::sleep(deadline.saturating_duration_since(std::time::Instant::now()));
+        }
+        None
+    };
+    let seen = chromium.layout(&page(html), &answers, false).expect("laid out");
+    assert_eq!((words(&seen.layout), seen.ending), (vec!["there"], Ending::Deadline));
+    assert_eq!(chromium.n_restarts(), 0);
+}
+
+#[test]
+fn a_page_that_eats_memory_costs_one_page() {
+    let launch = LaunchOptions { memory_bytes: 700 << 20, ..LaunchOptions::default() };
+    let mut chromium =
+        Chromium::new(BrowserOptions { time: Duration::from_secs(60), launch, ..BrowserOptions::default() });
+    let hungry = "<p>eats<script>const kept = []; for (;;) kept.push(new Uint8Array(1 << 24).fill(kept.length))</script>";
+    let error = chromium.layout(&page(hungry), &|_, _| None, false).expect_err("it is too large");
+    // The page's own process may run into a bound of the browser first.
+    assert!(matches!(error, BrowserError::OverLimit(_) | BrowserError::Ended(_)), "{error}");
+    let seen = chromium.layout(&page("<p>next page"), &|_, _| None, false).expect("a fresh browser");
+    assert_eq!(words(&seen.layout), ["next", "page"]);
+}
+
+#[test]
+fn pages_are_drawn_in_the_sandbox_and_without_a_network() {
+    let walls = chromium().walls().expect("it starts");
+    assert!(walls.has_sandbox && walls.has_own_network, "`perennial doctor` says what is missing: {walls:?}");
 }

@@ -79,7 +79,8 @@ pub fn examine(folder: &Path, archive: Option<&Archive>) -> anyhow::Result<Vec<F
     findings.push(of_files(getrlimit(Resource::Nofile).current, settings.max_workers as u64 + SPARE_FILES));
     let newest = archive.map(newest_capture).transpose()?.flatten();
     // The other looks took some time, in which a clock that is being set shows it.
-    let real = real_before.elapsed().map_or_else(|error| -error.duration().as_secs_f64(), |t| t.as_secs_f64());
+    let real =
+        real_before.elapsed().map_or_else(|error| -error.duration().as_secs_f64(), |t| t.as_secs_f64());
     findings.push(of_clock(now(), real - steady_before.elapsed().as_secs_f64(), newest));
     Ok(findings)
 }
@@ -129,7 +130,10 @@ fn of_walls(walls: &BrowserWalls) -> Vec<Finding> {
         ),
     };
     let network = match walls.has_own_network {
-        true => Finding::well("browser network", "the browser has a network namespace of its own, with nothing in it"),
+        true => Finding::well(
+            "browser network",
+            "the browser has a network namespace of its own, with nothing in it",
+        ),
         false => Finding::warning(
             "browser network",
             "the browser has no network namespace of its own: its settings alone keep it from the network",
@@ -143,9 +147,10 @@ fn of_walls(walls: &BrowserWalls) -> Vec<Finding> {
 fn of_workers(program: &Path) -> Finding {
     let command = WorkerCommand { program: program.to_path_buf(), arguments: vec!["render-worker".into()] };
     match command.escapes() {
-        Ok(escapes) if escapes.is_empty() => {
-            Finding::well("workers", "layout workers can do nothing but compute: no files, network, processes")
-        }
+        Ok(escapes) if escapes.is_empty() => Finding::well(
+            "workers",
+            "layout workers can do nothing but compute: no files, network, processes",
+        ),
         Ok(escapes) => Finding::warning(
             "workers",
             format!("layout workers are not fully confined: {}", escapes.join("; ")),
@@ -187,7 +192,9 @@ fn n_fonts() -> usize {
                 folders.push(entry.path());
             }
             let extension = entry.path().extension().map(|text| text.to_ascii_lowercase());
-            n_found += usize::from(extension.is_some_and(|text| ["ttf", "otf", "ttc", "pfb"].iter().any(|it| text == *it)));
+            n_found += usize::from(
+                extension.is_some_and(|text| ["ttf", "otf", "ttc", "pfb"].iter().any(|it| text == *it)),
+            );
         }
     }
     n_found
@@ -241,7 +248,8 @@ fn is_memory(folder: &Path) -> bool {
         Some((PathBuf::from(words.next()?), words.next()?.to_owned()))
     });
     // Of two mounts on one folder the later one counts.
-    let nearest = mounts.filter(|(at, _)| folder.starts_with(at)).max_by_key(|(at, _)| at.components().count());
+    let nearest =
+        mounts.filter(|(at, _)| folder.starts_with(at)).max_by_key(|(at, _)| at.components().count());
     nearest.is_some_and(|(_, kind)| kind == "tmpfs" || kind == "ramfs")
 }
 
@@ -259,12 +267,17 @@ fn of_files(limit: Option<u64>, needed: u64) -> Finding {
 
 fn of_clock(now: Timestamp, step_secs: f64, newest: Option<Timestamp>) -> Finding {
     const PART: &str = "clock";
-    const CURE: &str = "let the system set its clock from the network (apt install systemd-timesyncd), then look again";
+    const CURE: &str =
+        "let the system set its clock from the network (apt install systemd-timesyncd), then look again";
     if now < EARLIEST {
         return Finding::fault(PART, format!("it says {}, which cannot be", now.to_rfc3339()), CURE);
     }
     if step_secs.abs() > STEP_SECS {
-        return Finding::warning(PART, format!("it was set by {step_secs:.1} s while this was running"), CURE);
+        return Finding::warning(
+            PART,
+            format!("it was set by {step_secs:.1} s while this was running"),
+            CURE,
+        );
     }
     match newest.filter(|newest| *newest > now + AHEAD) {
         Some(newest) => Finding::fault(
@@ -294,7 +307,10 @@ mod tests {
     #[test]
     fn space_and_files_are_judged_by_what_a_crawl_needs() {
         let health = |free| of_free("disk", Path::new("/"), free).health;
-        assert_eq!([health(0), health(1 << 30), health(1 << 40)], [Health::Fault, Health::Warning, Health::Well]);
+        assert_eq!(
+            [health(0), health(1 << 30), health(1 << 40)],
+            [Health::Fault, Health::Warning, Health::Well]
+        );
         assert_eq!(of_files(Some(256), 864).health, Health::Warning);
         assert_eq!(of_files(Some(4096), 864).health, Health::Well);
         assert_eq!(of_files(None, 864).health, Health::Well);

@@ -35,8 +35,7 @@ impl Doctor {
         let archive = if is_archive(&folder) { Some(context.open()?) } else { None };
         let findings = examine(&folder, archive.as_ref())?;
         let count = |health| findings.iter().filter(|finding| finding.health == health).count();
-        let report =
-            Report { n_faults: count(Health::Fault), n_warnings: count(Health::Warning), findings };
+        let report = Report { n_faults: count(Health::Fault), n_warnings: count(Health::Warning), findings };
         context.print(&report, |out| print(&report, out))?;
         Ok(if report.n_faults > 0 { Exit::Defects } else { Exit::Done })
     }

@@ -91,7 +91,8 @@ impl Segment {
             page.url.clone_from(url);
         }
         let seen = self.see(context, &page, format == Format::Png)?;
-        let config = SegmentConfig { coherence: self.coherence, ..config_of(context, &self.page, &page.url)? };
+        let config =
+            SegmentConfig { coherence: self.coherence, ..config_of(context, &self.page, &page.url)? };
         let mut tree = segment(&seen.layout, &config);
         (tree.url, tree.version) = (page.url, page.version);
         self.write(&render(format, &tree, &seen)?)?;
@@ -120,7 +121,9 @@ impl Segment {
         wants_screenshot: bool,
     ) -> anyhow::Result<Seen> {
         if self.no_sandbox {
-            context.note("the browser runs without its sandbox: a page that breaks it has the rights of this user");
+            context.note(
+                "the browser runs without its sandbox: a page that breaks it has the rights of this user",
+            );
         }
         let launch = LaunchOptions { sandbox: !self.no_sandbox, ..LaunchOptions::default() };
         let shown = BrowserPage { url: &page.url, html: &page.html, unix_millis: page.time.as_millis() };
@@ -128,7 +131,8 @@ impl Segment {
         let mut chromium = Chromium::new(BrowserOptions { launch, ..BrowserOptions::default() });
         let seen = chromium.layout(&shown, &answers, wants_screenshot)?;
         if seen.ending != Ending::Whole {
-            context.note("the page did not end loading within its bounds: its blocks are those that were there");
+            context
+                .note("the page did not end loading within its bounds: its blocks are those that were there");
         }
         Ok(Seen { layout: seen.layout, screenshot: seen.screenshot })
     }

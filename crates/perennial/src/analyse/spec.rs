@@ -232,14 +232,8 @@ fn load_live(url: &str, private: Private) -> anyhow::Result<LoadedPage<'static>>
     let agent = concat!("perennial/", env!("CARGO_PKG_VERSION")).to_string();
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let limits = FetchLimits { max_body_bytes: MAX_BODY_BYTES, ..FetchLimits::default() };
-<<<<<<< HEAD
     let live = Live { client: Client::new(agent, limits, None), runtime, private, named: named.origin() };
     let (url, captured) = live.fetch(&named, None)?;
-=======
-    let live = Live { client: Client::new(agent, limits, None), runtime, allow_private };
-    let (url, captured) =
-        live.fetch(&Url::parse(url).with_context(|| format!("{url} is no address"))?, None)?;
->>>>>>> confine
     if !(200..300).contains(&captured.status) {
         bail!("{url} answered with status {}: there is nothing to look at", captured.status);
     }

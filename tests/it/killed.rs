@@ -56,8 +56,11 @@ fn site(asked: &Asked) -> Reply {
         return status(404);
     };
     let edition = if n.is_multiple_of(3) { 0 } else { asked.n_before };
-    let links: String =
-        (1..=3).map(|k| n * 3 + k).filter(|to| *to < N_PAGES).map(|to| format!("<a href=/p{to}>next</a>")).collect();
+    let links: String = (1..=3)
+        .map(|k| n * 3 + k)
+        .filter(|to| *to < N_PAGES)
+        .map(|to| format!("<a href=/p{to}>next</a>"))
+        .collect();
     let mut chance = Chance::of(&[n as u64, edition as u64]);
     let words: String = (0..40 * (n % 7)).map(|_| format!("{:x} ", chance.bits())).collect();
     html(&format!("page {n} in edition {edition} {links} {words}"))
@@ -107,7 +110,9 @@ impl Killer {
         let limit = (2 + self.chance.below(12)).to_string();
         let args: Vec<String> = match work {
             Work::Crawl => crawl.map(str::to_string).into(),
-            Work::Close => [&crawl[..], &["--limit", &limit]].concat().iter().map(|arg| arg.to_string()).collect(),
+            Work::Close => {
+                [&crawl[..], &["--limit", &limit]].concat().iter().map(|arg| arg.to_string()).collect()
+            }
             Work::Import => {
                 let path = self.new_source();
                 vec!["import".into(), "--no-analysis".into(), path.to_string_lossy().into_owned()]

@@ -109,8 +109,7 @@ fn cuts(ops: &[Op], effort: Effort) -> Vec<usize> {
         Effort::Sample(n_states) => n_states / 2,
     };
     // Most operations are writes of the state; half of the sample is taken where names change and syncs end.
-    let turns: Vec<usize> =
-        (1..ops.len()).filter(|at| !matches!(ops[at - 1], Op::Data(..))).collect();
+    let turns: Vec<usize> = (1..ops.len()).filter(|at| !matches!(ops[at - 1], Op::Data(..))).collect();
     let some_of = |from: &[usize]| -> Vec<usize> {
         let stride = (from.len() * 2 / n_cuts).max(1);
         from.iter().copied().step_by(stride).collect()

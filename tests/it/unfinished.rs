@@ -77,13 +77,20 @@ fn what_the_next_start_completes_is_no_defect() {
     fs::write(root.join("warc/dropped.warc.gz"), sample_warc("b", Compression::Gzip(6))).unwrap();
     let report = perennial(&root, ["verify", "--json"]).ok().json();
     let n_behind = fs::metadata(&open).unwrap().len() as usize - committed;
-    let told: Vec<&str> = report["unfinished"].as_array().unwrap().iter().filter_map(|u| u["what"].as_str()).collect();
-    assert_eq!(told, ["6 captures are not in the state yet", &format!("{n_behind} bytes behind the last commit")]);
+    let told: Vec<&str> =
+        report["unfinished"].as_array().unwrap().iter().filter_map(|u| u["what"].as_str()).collect();
+    assert_eq!(
+        told,
+        ["6 captures are not in the state yet", &format!("{n_behind} bytes behind the last commit")]
+    );
     let words = perennial(&root, ["verify"]).ok().stdout;
     assert!(words.contains("dropped.warc.gz: 6 captures") && words.contains("all sound"), "{words}");
     ArchiveWriter::open(&archive).unwrap().close().unwrap();
     let report = perennial(&root, ["verify", "--json"]).ok().json();
-    assert_eq!((&report["unfinished"], &report["n_captures"]), (&serde_json::json!([]), &serde_json::json!(16)));
+    assert_eq!(
+        (&report["unfinished"], &report["n_captures"]),
+        (&serde_json::json!([]), &serde_json::json!(16))
+    );
 }
 
 #[test]

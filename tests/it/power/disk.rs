@@ -173,7 +173,9 @@ impl Disk {
 
     /// A file's end from here on is not safe yet.
     pub(crate) fn unsync(&mut self, path: &Path, from: u64) {
-        let Some(Node::File(FileId(file))) = self.names.get(path) else { panic!("no file {}", path.display()) };
+        let Some(Node::File(FileId(file))) = self.names.get(path) else {
+            panic!("no file {}", path.display())
+        };
         let file = &mut self.files[*file];
         let end = file.synced.split_off(from as usize);
         file.pending.push((0, Change::Write(from, end)));
@@ -234,7 +236,8 @@ impl Disk {
             let content = match node {
                 Node::Dir => None,
                 Node::File(FileId(file)) => {
-                    let content = contents.entry(*file).or_insert_with(|| self.files[*file].after(loss, chance));
+                    let content =
+                        contents.entry(*file).or_insert_with(|| self.files[*file].after(loss, chance));
                     Some(content.clone())
                 }
             };

@@ -76,7 +76,11 @@ fn told_in(recording: &Recording) -> Vec<(usize, String, String)> {
 
 /// All of them, with a web of so many pages.
 pub(crate) fn all(n_pages: usize) -> Vec<Scenario> {
-    let mut scenarios = vec![init(), import_after_kill("import after a kill", b""), import_after_kill("import after a kill in a record", TORN)];
+    let mut scenarios = vec![
+        init(),
+        import_after_kill("import after a kill", b""),
+        import_after_kill("import after a kill in a record", TORN),
+    ];
     let sources = Sources::new(n_pages);
     scenarios.extend(crawls(n_pages, &sources));
     scenarios

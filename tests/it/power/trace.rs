@@ -122,7 +122,9 @@ impl Parser<'_> {
             "close" => drop(self.handles.remove(&number(args[0]))),
             "lseek" => self.handle(args[0], |handle| handle.at = returned as u64),
             "write" | "writev" => self.write(&args, returned),
-            "pwrite64" | "pwritev" => self.write_at(args[0], bytes_in(&args), number(args[args.len() - 1]) as u64),
+            "pwrite64" | "pwritev" => {
+                self.write_at(args[0], bytes_in(&args), number(args[args.len() - 1]) as u64)
+            }
             "ftruncate" => self.set_len(self.file_of(args[0]), number(args[1]) as u64),
             "fsync" | "fdatasync" => self.sync(args[0], n_before),
             "rename" => self.rename(args[0], args[1]),
@@ -132,7 +134,10 @@ impl Parser<'_> {
             "mkdir" => self.make_dir(args[0]),
             "mkdirat" => self.make_dir(args[1]),
             "truncate" | "fallocate" | "link" | "linkat" | "sync_file_range" => {
-                assert!(args.iter().all(|arg| self.path_of(arg).is_none()), "{name} is not modelled: {args:?}");
+                assert!(
+                    args.iter().all(|arg| self.path_of(arg).is_none()),
+                    "{name} is not modelled: {args:?}"
+                );
             }
             other => panic!("{other} is not modelled"),
         }
@@ -178,7 +183,9 @@ impl Parser<'_> {
 
     fn write(&mut self, args: &[&str], returned: i64) {
         let Some(file) = self.file_of(args[0]) else { return };
-        let Some(handle) = self.handles.get_mut(&number(args[0])) else { panic!("{} was never opened", args[0]) };
+        let Some(handle) = self.handles.get_mut(&number(args[0])) else {
+            panic!("{} was never opened", args[0])
+        };
         let at = if handle.appends { self.lengths[file.0] } else { handle.at };
         handle.at = at + returned as u64;
         let mut bytes = bytes_in(args);

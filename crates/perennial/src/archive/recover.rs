@@ -63,7 +63,10 @@ impl fmt::Display for Repair {
                 write!(f, "repaired: {n_captures} captures of {file} were not in the state yet")
             }
             Repair::ForgotRuns { file } => {
-                write!(f, "repaired: {file} was not as it had been written, the index is made anew from there on")
+                write!(
+                    f,
+                    "repaired: {file} was not as it had been written, the index is made anew from there on"
+                )
             }
             Repair::MadeStateAnew { why } => write!(f, "repaired: state and index made anew, because {why}"),
         }

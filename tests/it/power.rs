@@ -42,7 +42,7 @@ fn whatever_a_disk_keeps_nothing_committed_is_lost() {
 #[test]
 #[ignore = "takes minutes: the command is in experiments/power-loss/README.md"]
 fn every_prefix() {
-    let n_states = check_all(&scenarios::all(36), Effort::Every);
+    let n_states = check_all(&scenarios::all(40), Effort::Every);
     println!("{n_states} states in all");
     assert!(n_states >= 10_000, "only {n_states} states were checked");
 }

@@ -87,7 +87,10 @@ impl fmt::Display for Repair {
                 write!(f, "cannot read {file} to its end, going on without the rest of it: {why}")
             }
             Repair::ForgotRuns { file } => {
-                write!(f, "repaired: {file} was not as it had been written, the index is made anew from there on")
+                write!(
+                    f,
+                    "repaired: {file} was not as it had been written, the index is made anew from there on"
+                )
             }
             Repair::MadeStateAnew { why } => write!(f, "repaired: state and index made anew, because {why}"),
         }

@@ -65,7 +65,10 @@ fn print(report: &VerifyReport, out: &mut dyn std::io::Write) -> std::io::Result
     }
     for unfinished in &report.unfinished {
         let Unfinished { file, what } = unfinished;
-        writeln!(out, "{file}: {what}; no defect: a command is at work, or the next that writes goes on with it")?;
+        writeln!(
+            out,
+            "{file}: {what}; no defect: a command is at work, or the next that writes goes on with it"
+        )?;
     }
     for defect in &report.defects {
         writeln!(out, "{}{}: {}", defect.file, place_of(defect), defect.what)?;

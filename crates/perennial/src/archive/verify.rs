@@ -3,11 +3,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
-<<<<<<< HEAD
-use std::io::{self, Seek};
-=======
-use std::io::{ErrorKind, Seek};
->>>>>>> power
+use std::io::{self, ErrorKind, Seek};
 use std::sync::mpsc::sync_channel;
 
 use perennial_core::cdxj::lines_of;

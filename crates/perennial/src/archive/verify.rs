@@ -267,7 +267,10 @@ fn check_file(
 
 impl VerifyReport {
     fn add(&mut self, defect: Defect) {
-        self.n_mismatching += u64::from(defect.kind == DefectKind::Digest);
+        let is_again = |last: &Defect| (last.kind, last.offset) == (defect.kind, defect.offset);
+        if defect.kind == DefectKind::Digest && !self.defects.last().is_some_and(is_again) {
+            self.n_mismatching += 1;
+        }
         if defect.kind != DefectKind::Record {
             return self.defects.push(defect);
         }

@@ -72,7 +72,7 @@ fn print(report: &VerifyReport, out: &mut dyn std::io::Write) -> std::io::Result
     if report.n_mismatching > 0 {
         writeln!(
             out,
-            "{} digests contradict their records, which were forged or damaged: no capture refers to them",
+            "{} records contradict their digests, because they were forged or damaged: no other capture refers to them",
             report.n_mismatching
         )?;
     }

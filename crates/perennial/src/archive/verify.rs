@@ -15,7 +15,7 @@ use super::lock::WriteLock;
 use super::recover::{self, Repair};
 use super::scan::{Found, scan};
 use super::{Archive, Snapshot, files};
-use crate::store::{Capture, CaptureRow, FileRow, FileState, Filter, Run, Store};
+use crate::store::{Capture, CaptureRow, FileRow, FileState, Filter, Reason, Run, SetAside, Store};
 
 /// One thing that is not as it should be.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -40,6 +40,8 @@ pub enum DefectKind {
     Digest,
     /// A record that lacks what makes it a capture.
     Record,
+    /// A look that could not be read when it was analysed.
+    Analysis,
     /// A file that could not be read to its end.
     Unread,
     /// A WARC file that the state does not know, or the other way round.
@@ -61,7 +63,7 @@ pub struct VerifyReport {
     pub n_captures: u64,
     /// Records whose bytes contradict the digests that they claim: forged, or damaged.
     pub n_mismatching: u64,
-    /// Records that the state has set aside, because they cannot be captures. They are no defects.
+    /// Records that are set aside, because they cannot be captures or could not be analysed. They are no defects.
     pub n_set_aside: u64,
     /// The first of those.
     pub set_aside: Vec<Defect>,
@@ -83,7 +85,18 @@ pub fn verify(snapshot: &Snapshot, progress: &(dyn Fn(u64) + Sync)) -> anyhow::R
         report.defects.push(Defect { kind: DefectKind::State, file, offset: None, what });
     }
     check_index(snapshot, &mut report.defects)?;
+    list_unread(snapshot.store(), &mut report)?;
     Ok(report)
+}
+
+/// Adds the looks that could not be analysed. The WARC files do not tell: the analysis found it.
+fn list_unread(store: &Store, report: &mut VerifyReport) -> anyhow::Result<()> {
+    report.n_set_aside += store.count_set_aside()?.n_unread;
+    let room = MAX_LISTED.saturating_sub(report.set_aside.len());
+    for (file, SetAside { offset, what, .. }) in store.set_aside(Reason::Analysis, room)? {
+        report.set_aside.push(Defect { kind: DefectKind::Analysis, file, offset: Some(offset), what });
+    }
+    Ok(())
 }
 
 /// Cuts torn ends off (kept in side files), takes in what the state lacks, and makes state and index anew if they

@@ -8,7 +8,7 @@ use crate::crawl::make_frontier;
 const AFTER_HELP: &str = "\
 Checks every record's digests and structure, the state against the records, and the index against the
 state. Exit code 4 when there are defects. Records whose bytes contradict their digests (forged or
-damaged) have kind \"digest\". What was set aside because it cannot be a capture is listed and is no defect.
+damaged) have kind \"digest\". What was set aside, because it cannot be a capture or could not be analysed, is listed and is no defect.
 Works while a crawl is writing.
 
 Examples:
@@ -67,7 +67,11 @@ fn print(report: &VerifyReport, out: &mut dyn std::io::Write) -> std::io::Result
         writeln!(out, "{}{}: {}", defect.file, place_of(defect), defect.what)?;
     }
     if report.n_set_aside > 0 {
-        writeln!(out, "{} records are set aside: they cannot be captures", report.n_set_aside)?;
+        writeln!(
+            out,
+            "{} records are set aside: they cannot be captures, or could not be analysed",
+            report.n_set_aside
+        )?;
     }
     if report.n_mismatching > 0 {
         writeln!(

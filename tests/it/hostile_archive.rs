@@ -217,6 +217,7 @@ fn an_unreadable_capture_that_waits_does_not_stop_a_crawl() {
     assert_eq!(count(&archive, "SELECT count(*) FROM lessons"), 3, "every look has its lesson");
     let found = verified(&archive, 4);
     assert!(found["defects"].as_array().unwrap().iter().any(|defect| defect["kind"] == "damage"), "{found}");
+    assert_eq!(found["set_aside"][0]["kind"], "analysis", "it is named: {found}");
 }
 
 /// A skippable frame that holds a dictionary, and frames that need it.

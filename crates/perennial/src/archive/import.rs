@@ -1,9 +1,9 @@
 //! Files that other tools wrote -> captures like our own: pages, versions, links.
 //!
 //! A file is stored as it is, byte for byte; only from the first record on that nobody could find by its place, because it
-//! shares its compressed member with others or needs a second dictionary, it is written again record by record. What the archive has already (same file, or
-//! same address, time, kind and payload) changes nothing. Files are read on all cores, and one thread writes
-//! the state.
+//! shares its compressed member with others or needs a second dictionary, it is written again record by record. What the
+//! archive has already (same file, or same address, time, kind and payload) changes nothing. Files are read on all cores,
+//! and one thread writes the state.
 
 use std::collections::HashMap;
 use std::fs::{self, File};

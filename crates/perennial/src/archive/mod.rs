@@ -46,6 +46,10 @@ use crate::store::Store;
 /// Name of the settings file; a folder that has it is an archive.
 pub const SETTINGS_FILE: &str = "perennial.toml";
 
+/// What the user reads while an archive of an earlier version is brought over ([`Archive::is_unchecked`]).
+pub const CHECKING: &str =
+    "checking every record once, as an earlier version did not; this takes as long as `perennial verify`";
+
 /// True when the folder is an archive.
 pub fn is_archive(dir: &Path) -> bool {
     dir.join(SETTINGS_FILE).is_file()
@@ -123,6 +127,12 @@ impl Archive {
     /// Bytes of all WARC files.
     pub fn warc_bytes(&self) -> io::Result<u64> {
         Ok(files::list(&self.warc_dir())?.iter().map(|file| file.bytes).sum())
+    }
+
+    /// Whether the next writer reads every record once, because the state is of a version of this program that believed
+    /// what records claim of themselves.
+    pub fn is_unchecked(&self) -> bool {
+        Store::is_unchecked(&self.state_path()).unwrap_or_default()
     }
 
     /// Opens the state for reading; a writer may be at work at the same time.

@@ -124,11 +124,12 @@ impl Archive {
     /// Which record holds a revisit's payload: by what tells it from every other, where the revisit says it; else by its
     /// digest; else by the address and time that it names, because other tools' digests may have another form.
     fn origin_of(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<Capture>> {
-        if let Some(content) = &capture.content {
-            return store.origin_of(&capture.url, &capture.digest, content);
-        }
-        if let Some(origin) = store.origin_by_digest(&capture.url, &capture.digest)? {
-            return Ok(Some(origin));
+        let origin = match &capture.content {
+            Some(content) => store.origin_of(&capture.url, &capture.digest, content)?,
+            None => store.origin_by_digest(&capture.url, &capture.digest)?,
+        };
+        if origin.is_some() {
+            return Ok(origin);
         }
         let header = self.stored(capture, Limits::default())?.header;
         let url = header.refers_to_target_uri().unwrap_or(&capture.url);
@@ -136,7 +137,8 @@ impl Archive {
         let found = store.latest_capture(url, Timestamp::from_secs(until.as_secs()))?;
         // The record that is named may hold something else than what the revisit stands for.
         let is_other = |found: &Capture| {
-            header.payload_digest().is_some_and(|claimed| contradicts(claimed, &found.digest))
+            let is_another = capture.content.is_some() && capture.content != found.content;
+            is_another || header.payload_digest().is_some_and(|claimed| contradicts(claimed, &found.digest))
         };
         Ok(found.filter(|found| found.kind == Kind::Response && found.id != capture.id && !is_other(found)))
     }

@@ -16,7 +16,7 @@ use super::mend;
 use super::recover::{self, Repair};
 use super::scan::{Found, scan};
 use super::{Archive, Snapshot, files};
-use crate::store::{Capture, CaptureRow, FileRow, FileState, Filter, Run, Store};
+use crate::store::{Capture, CaptureRow, FileRow, FileState, Filter, Reason, Run, SetAside, Store};
 
 /// One thing that is not as it should be.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -41,6 +41,8 @@ pub enum DefectKind {
     Digest,
     /// A record that lacks what makes it a capture.
     Record,
+    /// A look that could not be read when it was analysed.
+    Analysis,
     /// A file that could not be read to its end.
     Unread,
     /// A WARC file that the state does not know, or the other way round.
@@ -71,7 +73,7 @@ pub struct VerifyReport {
     pub n_captures: u64,
     /// Records whose bytes contradict the digests that they claim: forged, or damaged.
     pub n_mismatching: u64,
-    /// Records that the state has set aside, because they cannot be captures. They are no defects.
+    /// Records that are set aside, because they cannot be captures or could not be analysed. They are no defects.
     pub n_set_aside: u64,
     /// The first of those.
     pub set_aside: Vec<Defect>,
@@ -95,7 +97,18 @@ pub fn verify(snapshot: &Snapshot, progress: &(dyn Fn(u64) + Sync)) -> anyhow::R
         report.defects.push(Defect { kind: DefectKind::State, file, offset: None, what });
     }
     check_index(snapshot, &mut report.defects)?;
+    list_unread(snapshot.store(), &mut report)?;
     Ok(report)
+}
+
+/// Adds the looks that could not be analysed. The WARC files do not tell: the analysis found it.
+fn list_unread(store: &Store, report: &mut VerifyReport) -> anyhow::Result<()> {
+    report.n_set_aside += store.count_set_aside()?.n_unread;
+    let room = MAX_LISTED.saturating_sub(report.set_aside.len());
+    for (file, SetAside { offset, what, .. }) in store.set_aside(Reason::Analysis, room)? {
+        report.set_aside.push(Defect { kind: DefectKind::Analysis, file, offset: Some(offset), what });
+    }
+    Ok(())
 }
 
 /// Cuts torn ends off (kept in side files), takes in what the state lacks, and makes state and index anew if they
@@ -324,7 +337,10 @@ fn check_file(
 
 impl VerifyReport {
     fn add(&mut self, defect: Defect) {
-        self.n_mismatching += u64::from(defect.kind == DefectKind::Digest);
+        let is_again = |last: &Defect| (last.kind, last.offset) == (defect.kind, defect.offset);
+        if defect.kind == DefectKind::Digest && !self.defects.last().is_some_and(is_again) {
+            self.n_mismatching += 1;
+        }
         if defect.kind != DefectKind::Record {
             return self.defects.push(defect);
         }

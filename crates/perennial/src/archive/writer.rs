@@ -18,7 +18,9 @@ use perennial_core::warc::{
 };
 
 use super::content::{HOPS, drawn_identity_of, index_mime, look_of, purpose_of};
-use super::exchange::{Exchange, Hashed, Prepared, companion_records, links_of, response_record, with_ip};
+use super::exchange::{
+    Exchange, Hashed, Members, Prepared, companion_records, links_of, response_record, with_ip,
+};
 use super::indexer::{IndexPace, Indexer};
 use super::lock::WriteLock;
 use super::recover::{self, Repair};
@@ -236,18 +238,7 @@ impl ArchiveWriter {
         };
         let plan = self.plan(exchange.url, &head, &body, exchange.truncated.as_ref())?;
         let group_offset = self.current_file()?.out.offset();
-        let (id, offset, length) = match (members, &plan) {
-            (Some(members), Plan::Store) => {
-                let offset = self.current_file()?.out.write_members(&members.bytes)?;
-                (members.id, offset, members.response_length)
-            }
-            _ => {
-                let id = self.ids.next_id();
-                let written = self.write_response(&mut exchange, time, id, &body, &plan)?;
-                self.write_companions(&exchange, time, id)?;
-                (id, written.offset, written.length)
-            }
-        };
+        let (id, offset, length) = self.write_records(&mut exchange, time, &body, members, &plan)?;
         let derived = self.write_derived(&exchange, time, id)?;
         let group_length = self.current_file()?.out.offset() - group_offset;
         let (digest, content) = plan.digests(&body);
@@ -292,6 +283,25 @@ impl ArchiveWriter {
         self.pending.push(row);
         self.pending.extend(derived.into_iter().map(|row| CaptureRow { group_offset, group_length, ..row }));
         Ok(appended)
+    }
+
+    /// Writes response or revisit and its companions. Gives name, offset and length of the first.
+    fn write_records(
+        &mut self,
+        exchange: &mut Exchange<'_>,
+        time: Timestamp,
+        body: &Hashed,
+        members: Option<Members>,
+        plan: &Plan,
+    ) -> anyhow::Result<(RecordId, u64, u64)> {
+        if let (Some(members), Plan::Store) = (members, plan) {
+            let offset = self.current_file()?.out.write_members(&members.bytes)?;
+            return Ok((members.id, offset, members.response_length));
+        }
+        let id = self.ids.next_id();
+        let written = self.write_response(exchange, time, id, body, plan)?;
+        self.write_companions(exchange, time, id)?;
+        Ok((id, written.offset, written.length))
     }
 
     /// A response with its payload, or a revisit of one that the archive has.

@@ -56,6 +56,9 @@ impl Context {
     /// Opens the archive for writing and tells the user what was repaired. All commands get their writer here; a crawl
     /// opens its own and tells the user too (`crawl/start.rs`).
     pub fn open_writer(&self, archive: &Archive) -> anyhow::Result<ArchiveWriter> {
+        if archive.is_unchecked() {
+            self.note(archive::CHECKING);
+        }
         let writer = ArchiveWriter::open(archive)?;
         writer.repairs().iter().for_each(|repair| self.note(repair));
         Ok(writer)

@@ -8,8 +8,9 @@ use crate::crawl::make_frontier;
 const AFTER_HELP: &str = "\
 Checks every record's digests and structure, the state against the records, and the index against the
 state. Exit code 4 when there are defects. Works while a crawl is writing. Records whose bytes contradict their
-digests (forged or damaged) have kind \"digest\". What was set aside because it cannot be a capture is listed and
-is no defect, nor is what a killed command left to be completed by the next one that writes.
+digests (forged or damaged) have kind \"digest\". What was set aside, because it cannot be a capture or could not
+be analysed, is listed and is no defect, nor is what a killed command left to be completed by the next one that
+writes.
 
 Examples:
   perennial verify
@@ -74,12 +75,16 @@ fn print(report: &VerifyReport, out: &mut dyn std::io::Write) -> std::io::Result
         writeln!(out, "{}{}: {}", defect.file, place_of(defect), defect.what)?;
     }
     if report.n_set_aside > 0 {
-        writeln!(out, "{} records are set aside: they cannot be captures", report.n_set_aside)?;
+        writeln!(
+            out,
+            "{} records are set aside: they cannot be captures, or could not be analysed",
+            report.n_set_aside
+        )?;
     }
     if report.n_mismatching > 0 {
         writeln!(
             out,
-            "{} digests contradict their records, which were forged or damaged: no capture refers to them",
+            "{} records contradict their digests, because they were forged or damaged: no other capture refers to them",
             report.n_mismatching
         )?;
     }

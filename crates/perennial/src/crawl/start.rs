@@ -20,7 +20,7 @@ use super::visit::{Readers, Shared};
 use super::weights::Weights;
 use super::{Crawl, CrawlOptions, Status, browser, log, robots};
 use crate::analyse::{Analyst, PageAnalyst, analyse_backlog};
-use crate::archive::{Archive, ArchiveWriter};
+use crate::archive::{Archive, ArchiveWriter, CHECKING};
 use crate::fetch::Client;
 use crate::learn::{self, Followed};
 use crate::settings::{Allowance, CrawlTable, Seeds};
@@ -37,6 +37,9 @@ impl Crawl {
         mut options: CrawlOptions,
         warn: &mut impl FnMut(&str),
     ) -> anyhow::Result<(Crawl, std::thread::JoinHandle<anyhow::Result<()>>)> {
+        if archive.is_unchecked() {
+            warn(CHECKING);
+        }
         let mut writer = ArchiveWriter::open(archive)?;
         writer.repairs().iter().for_each(|repair| warn(&repair.to_string()));
         let analyst = analyst_of(archive, &mut writer, &options, warn)?;

@@ -83,6 +83,18 @@ impl Store {
         })
     }
 
+    /// The first things that were set aside for a reason, with the files that they are in.
+    pub fn set_aside(&self, reason: Reason, limit: usize) -> anyhow::Result<Vec<(String, SetAside)>> {
+        let mut statement = self.connection().prepare(
+            "SELECT f.name, s.offset, s.what FROM set_aside s JOIN files f ON f.id = s.file WHERE s.reason = ?1
+             ORDER BY f.name, s.offset LIMIT ?2",
+        )?;
+        let rows = statement.query_map(params![reason.name(), limit as i64], |row| {
+            Ok((row.get(0)?, SetAside { offset: row.get::<_, i64>(1)? as u64, reason, what: row.get(2)? }))
+        })?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// Whether anything in a file was set aside as no capture.
     pub fn has_set_aside_record(&self, file: &str) -> anyhow::Result<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM set_aside WHERE reason = ?2

@@ -3,7 +3,7 @@
 use perennial_core::page::{PageId, SiteId};
 use perennial_core::time::Timestamp;
 use perennial_core::verdict::AnswerKind;
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{OptionalExtension, Row, params, params_from_iter};
 use serde::Serialize;
 
 use super::ingest::{FileRow, FileState, Kind};
@@ -304,34 +304,36 @@ impl Store {
     /// A capture whose record was checked and holds this payload: of the same page if there is one, else the first of
     /// any. Both digests must agree, and the SHA-256 decides.
     pub fn origin_of(&self, url: &str, digest: &str, content: &str) -> anyhow::Result<Option<Capture>> {
-        let same = self.origin_where(
-            "v.page = (SELECT id FROM pages WHERE url = ?1) AND v.digest = ?2 AND v.content = ?3",
-            [url, digest, content],
-        )?;
-        match same {
-            Some(found) => Ok(Some(found)),
-            None => self.origin_where("?1 = ?1 AND v.digest = ?2 AND v.content = ?3", [url, digest, content]),
-        }
+        self.origin_where("v.content = ?2", url, digest, content)
     }
 
     /// The same for a payload that is known by the digest of the index alone, as revisits of other tools name theirs.
     pub fn origin_by_digest(&self, url: &str, digest: &str) -> anyhow::Result<Option<Capture>> {
-        let here = "v.page = (SELECT id FROM pages WHERE url = ?1) AND v.digest = ?2 AND v.content >= ?3";
-        for condition in [here, "?1 = ?1 AND v.digest = ?2 AND v.content >= ?3"] {
-            if let Some(found) = self.origin_where(condition, [url, digest, ""])? {
-                return Ok(Some(found));
+        self.origin_where("v.content >= ?2", url, digest, "")
+    }
+
+    fn origin_where(
+        &self,
+        condition: &str,
+        url: &str,
+        digest: &str,
+        content: &str,
+    ) -> anyhow::Result<Option<Capture>> {
+        let here = "v.page = (SELECT id FROM pages WHERE url = ?3) AND";
+        for (place, values) in [(here, &[digest, content, url][..]), ("", &[digest, content])] {
+            let sql = format!(
+                "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.id = (
+                     SELECT v.origin FROM versions v CROSS JOIN captures o ON o.id = v.origin
+                     WHERE {place} v.digest = ?1 AND {condition} AND v.origin IS NOT NULL AND o.kind = 0
+                     ORDER BY v.content, v.origin LIMIT 1)"
+            );
+            let mut statement = self.connection().prepare_cached(&sql)?;
+            let found = statement.query_row(params_from_iter(values), read_capture).optional()?;
+            if found.is_some() {
+                return Ok(found);
             }
         }
         Ok(None)
-    }
-
-    fn origin_where(&self, condition: &str, values: [&str; 3]) -> anyhow::Result<Option<Capture>> {
-        let sql = format!(
-            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.id = (
-                 SELECT v.origin FROM versions v CROSS JOIN captures o ON o.id = v.origin
-                 WHERE {condition} AND v.origin IS NOT NULL AND o.kind = 0 ORDER BY v.content, v.origin LIMIT 1)"
-        );
-        Ok(self.connection().prepare_cached(&sql)?.query_row(values, read_capture).optional()?)
     }
 
     /// Whether a digest of the index is that of the payload with this content.
@@ -447,7 +449,7 @@ impl Store {
         }
         sql.push_str(" ORDER BY p.surt, c.time, c.id");
         let mut statement = self.connection().prepare(&sql)?;
-        let mut rows = statement.query(rusqlite::params_from_iter(values))?;
+        let mut rows = statement.query(params_from_iter(values))?;
         while let Some(row) = rows.next()? {
             each(read_capture(row)?)?;
         }

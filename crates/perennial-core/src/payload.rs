@@ -19,6 +19,8 @@ use zstd::stream::raw::{DParameter, Decoder as ZstdDecoder, Operation};
 use crate::http::HttpHead;
 
 const BUFFER: usize = 32 * 1024;
+/// Memory of a body longer than this is taken sparingly.
+const LARGE_BYTES: usize = 4 << 20;
 /// Most codings on top of each other. No server uses as many, so that more are an attack.
 const MAX_CODINGS: usize = 6;
 /// The longest size line of a chunk.
@@ -121,7 +123,10 @@ fn collect(mut reader: PayloadReader<'_>) -> Payload {
     loop {
         match reader.read(&mut buffer) {
             Ok(0) => break,
-            Ok(n) => payload.bytes.extend_from_slice(&buffer[..n]),
+            Ok(n) => {
+                make_room(&mut payload.bytes, n);
+                payload.bytes.extend_from_slice(&buffer[..n]);
+            }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => {
                 payload.cut = Some(cut_of(&e));
@@ -131,6 +136,13 @@ fn collect(mut reader: PayloadReader<'_>) -> Payload {
     }
     payload.cut = payload.cut.or(reader.undone);
     payload
+}
+
+/// Large bodies grow by a quarter and not to twice their size, of which half could stay unused.
+fn make_room(bytes: &mut Vec<u8>, n_more: usize) {
+    if bytes.len() >= LARGE_BYTES && bytes.capacity() - bytes.len() < n_more {
+        bytes.reserve_exact((bytes.len() / 4).max(n_more));
+    }
 }
 
 /// The [`Cut`] that a [`PayloadReader`] failed with.

@@ -146,12 +146,12 @@ fn make_room(bytes: &mut Vec<u8>, n_more: usize) {
 }
 
 /// The [`Cut`] that a [`PayloadReader`] failed with.
-pub fn cut_of(e: &io::Error) -> Cut {
+fn cut_of(e: &io::Error) -> Cut {
     let known = e.get_ref().and_then(|inner| inner.downcast_ref::<Cut>()).cloned();
     known.unwrap_or(Cut { coding: String::new(), cause: CutCause::Source })
 }
 
-/// Decodes a body as a stream. A read that fails with a [`Cut`] inside (see [`cut_of`]) ends the body.
+/// Decodes a body as a stream. A read that fails with a [`Cut`] inside ends the body.
 pub struct PayloadReader<'a> {
     source: Box<dyn Read + 'a>,
     n_out: u64,
@@ -191,11 +191,6 @@ impl<'a> PayloadReader<'a> {
             };
         }
         PayloadReader { source, n_out: 0, max_bytes: limits.max_bytes, undone }
-    }
-
-    /// A coding that was left as it is because it is unknown.
-    pub fn undone(&self) -> Option<&Cut> {
-        self.undone.as_ref()
     }
 }
 

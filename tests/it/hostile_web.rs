@@ -19,7 +19,7 @@ use crate::program::testdata;
 use crate::web::{Asked, Reply, Web, html, redirect, status};
 
 /// A command that has not ended after this time hangs; the machine may be a slow one.
-const HANGS: Duration = Duration::from_secs(240);
+const HANGS: Duration = Duration::from_secs(600);
 
 /// Runs a command that must end by itself.
 fn ends(command: &mut Command) -> Output {

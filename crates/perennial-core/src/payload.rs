@@ -152,7 +152,7 @@ fn cut_of(e: &io::Error) -> Cut {
 }
 
 /// Decodes a body as a stream. A read that fails with a [`Cut`] inside ends the body.
-pub struct PayloadReader<'a> {
+struct PayloadReader<'a> {
     source: Box<dyn Read + 'a>,
     n_out: u64,
     max_bytes: u64,
@@ -161,7 +161,7 @@ pub struct PayloadReader<'a> {
 
 impl<'a> PayloadReader<'a> {
     /// Undoes the transfer codings, then the content codings, each list from its end.
-    pub fn new(head: &HttpHead, body: impl Read + 'a, limits: Limits) -> PayloadReader<'a> {
+    fn new(head: &HttpHead, body: impl Read + 'a, limits: Limits) -> PayloadReader<'a> {
         let (content, transfer) = head.codings();
         let codings = transfer.into_iter().rev().chain(content.into_iter().rev()).collect();
         PayloadReader::of_codings(codings, body, limits)

@@ -7,7 +7,7 @@
 pub(super) fn give_way() {
     // On Linux this is a property of the thread. A system that refuses it runs the work all the same.
     #[cfg(target_os = "linux")]
-    let _ = rustix::process::setpriority_process(None, 10);
+    let _ = rustix::process::setpriority_process(None, 5);
 }
 
 /// Runs work on a thread of its own that gives way, and waits for it.

@@ -19,6 +19,8 @@ use zstd::stream::raw::{DParameter, Decoder as ZstdDecoder, Operation};
 use crate::http::HttpHead;
 
 const BUFFER: usize = 32 * 1024;
+/// Memory of a body longer than this is taken sparingly.
+const LARGE_BYTES: usize = 4 << 20;
 /// Most codings on top of each other. No server uses as many, so that more are an attack.
 const MAX_CODINGS: usize = 6;
 /// The longest size line of a chunk.
@@ -121,7 +123,10 @@ fn collect(mut reader: PayloadReader<'_>) -> Payload {
     loop {
         match reader.read(&mut buffer) {
             Ok(0) => break,
-            Ok(n) => payload.bytes.extend_from_slice(&buffer[..n]),
+            Ok(n) => {
+                make_room(&mut payload.bytes, n);
+                payload.bytes.extend_from_slice(&buffer[..n]);
+            }
             Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
             Err(e) => {
                 payload.cut = Some(cut_of(&e));
@@ -133,14 +138,21 @@ fn collect(mut reader: PayloadReader<'_>) -> Payload {
     payload
 }
 
+/// Large bodies grow by a quarter and not to twice their size, of which half could stay unused.
+fn make_room(bytes: &mut Vec<u8>, n_more: usize) {
+    if bytes.len() >= LARGE_BYTES && bytes.capacity() - bytes.len() < n_more {
+        bytes.reserve_exact((bytes.len() / 4).max(n_more));
+    }
+}
+
 /// The [`Cut`] that a [`PayloadReader`] failed with.
-pub fn cut_of(e: &io::Error) -> Cut {
+fn cut_of(e: &io::Error) -> Cut {
     let known = e.get_ref().and_then(|inner| inner.downcast_ref::<Cut>()).cloned();
     known.unwrap_or(Cut { coding: String::new(), cause: CutCause::Source })
 }
 
-/// Decodes a body as a stream. A read that fails with a [`Cut`] inside (see [`cut_of`]) ends the body.
-pub struct PayloadReader<'a> {
+/// Decodes a body as a stream. A read that fails with a [`Cut`] inside ends the body.
+struct PayloadReader<'a> {
     source: Box<dyn Read + 'a>,
     n_out: u64,
     max_bytes: u64,
@@ -149,7 +161,7 @@ pub struct PayloadReader<'a> {
 
 impl<'a> PayloadReader<'a> {
     /// Undoes the transfer codings, then the content codings, each list from its end.
-    pub fn new(head: &HttpHead, body: impl Read + 'a, limits: Limits) -> PayloadReader<'a> {
+    fn new(head: &HttpHead, body: impl Read + 'a, limits: Limits) -> PayloadReader<'a> {
         let (content, transfer) = head.codings();
         let codings = transfer.into_iter().rev().chain(content.into_iter().rev()).collect();
         PayloadReader::of_codings(codings, body, limits)
@@ -179,11 +191,6 @@ impl<'a> PayloadReader<'a> {
             };
         }
         PayloadReader { source, n_out: 0, max_bytes: limits.max_bytes, undone }
-    }
-
-    /// A coding that was left as it is because it is unknown.
-    pub fn undone(&self) -> Option<&Cut> {
-        self.undone.as_ref()
     }
 }
 

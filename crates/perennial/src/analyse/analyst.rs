@@ -14,6 +14,7 @@ use perennial_render::{Limits, Lookup, Pool, WorkerCommand, structural};
 use super::Filters;
 use super::plans::{Asked, Offer, Plans, Structure};
 use crate::archive::Archive;
+use crate::archive::links::LARGE_TEXT_BYTES;
 use crate::settings::Seeds;
 
 /// The text of a page as it was captured, with access to its requisites.
@@ -31,6 +32,8 @@ pub struct PageText<'a> {
 /// Lays out pages, segments them, compares them and computes importances. A process has one; all threads share it.
 pub struct Analyst {
     pool: Pool,
+    /// Workers for large pages. A crawl starts them from a thread that gives way to others, and they give way too.
+    large_pool: Pool,
     filters: Filters,
     /// Their `pin` and `ignore` change how pages are segmented.
     seeds: Seeds,
@@ -49,7 +52,8 @@ impl Analyst {
     pub fn with_worker(program: PathBuf, filters: Filters) -> Analyst {
         let command = WorkerCommand { program, arguments: vec!["render-worker".into()] };
         Analyst {
-            pool: Pool::new(command, Limits::default()),
+            pool: Pool::new(command.clone(), Limits::default()),
+            large_pool: Pool::new(command, Limits::default()),
             filters,
             seeds: Seeds::default(),
             usual: SegmentConfig::default(),
@@ -82,6 +86,10 @@ impl Analyst {
         &self.filters
     }
 
+    fn pool_for(&self, page: &PageText<'_>) -> &Pool {
+        if page.html.len() as u64 > LARGE_TEXT_BYTES { &self.large_pool } else { &self.pool }
+    }
+
     /// The blocks that a reader sees. A page with the structure of an earlier one is not laid out again (module `plans`).
     pub fn tree(&self, page: &PageText<'_>) -> BlockTree {
         let dom = Dom::parse(page.html);
@@ -106,7 +114,7 @@ impl Analyst {
 
     /// The same, always laid out by the engine.
     pub fn tree_in_full(&self, page: &PageText<'_>) -> BlockTree {
-        let rendered = self.pool.layout(page.html, page.url, page.requisites);
+        let rendered = self.pool_for(page).layout(page.html, page.url, page.requisites);
         let mut tree = segment(&rendered.layout, self.config(page.url));
         tree.url = page.url.to_owned();
         tree.version = page.version.to_owned();
@@ -116,7 +124,7 @@ impl Analyst {
     fn lay_out(&self, page: &PageText<'_>, dom: &Dom, structure: &Structure<'_>) -> BlockTree {
         let asked = Asked::default();
         let find = |url: &str| asked.find(page.requisites, url);
-        let boxes = self.pool.boxes(dom, structure.base, &find);
+        let boxes = self.pool_for(page).boxes(dom, structure.base, &find);
         match boxes.ok().and_then(|boxes| Some((structure.fill(&boxes)?, boxes))) {
             Some((layout, boxes)) => {
                 self.plans.keep(structure, boxes, asked);
@@ -141,11 +149,11 @@ impl Analyst {
 
     /// How many pages the engine laid out; the others had the structure of an earlier one.
     pub fn n_layouts(&self) -> u64 {
-        self.pool.n_pages()
+        self.pool.n_pages() + self.large_pool.n_pages()
     }
 
     /// How many pages the engine could not lay out, so that they got the structural layout.
     pub fn n_fallbacks(&self) -> u64 {
-        self.pool.n_fallbacks()
+        self.pool.n_fallbacks() + self.large_pool.n_fallbacks()
     }
 }

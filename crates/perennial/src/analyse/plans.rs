@@ -18,6 +18,8 @@ use url::Url;
 
 /// Nodes of all kept layouts together: some tens of megabytes.
 const MAX_NODES: usize = 200_000;
+/// A layout with more nodes is not kept: it would push out those of all other pages.
+const MAX_NODES_OF_ONE: usize = MAX_NODES / 10;
 /// Every reuse of this number is compared with a full layout.
 const CHECK_EVERY: u32 = 64;
 
@@ -142,6 +144,9 @@ impl Plans {
 
     /// Keeps the boxes that the engine made, for the next page with this structure.
     pub(super) fn keep(&self, structure: &Structure<'_>, boxes: Boxes, asked: Asked) {
+        if boxes.nodes.len() > MAX_NODES_OF_ONE {
+            return;
+        }
         let sized = structure.sized_images();
         let mut requisites = asked.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         requisites.retain(|(url, _)| !sized.contains(url));

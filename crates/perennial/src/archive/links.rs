@@ -26,7 +26,7 @@ const MAX_TEXT_BYTES: u64 = 32 << 20;
 
 /// A document that is longer than this after its codings are undone is a large one. Real pages hardly ever are, and a crawl reads
 /// large ones one at a time.
-const LARGE_TEXT_BYTES: u64 = 2 << 20;
+pub const LARGE_TEXT_BYTES: u64 = 2 << 20;
 
 /// The address of a resource record that holds a page's document after its scripts ran begins with this.
 pub const DRAWN_PREFIX: &str = "urn:dom:";

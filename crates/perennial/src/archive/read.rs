@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 
 use anyhow::{Context, bail};
 use perennial_core::http::HttpHead;
-use perennial_core::payload::{self, Limits, PayloadReader, cut_of};
+use perennial_core::payload::{self, Limits, decode};
 use perennial_core::time::Timestamp;
 use perennial_core::verdict::is_drawn;
 use perennial_core::warc::{Item, Record, RecordHeader, WarcReader, contradicts};
@@ -163,16 +163,6 @@ impl Records for Archive {
         })?;
         Ok(())
     }
-}
-
-fn decode(head: &HttpHead, body: impl Read, limits: Limits) -> payload::Payload {
-    let mut payload = payload::Payload::default();
-    let mut reader = PayloadReader::new(head, body, limits);
-    if let Err(error) = reader.read_to_end(&mut payload.bytes) {
-        payload.cut = Some(cut_of(&error));
-    }
-    payload.cut = payload.cut.or(reader.undone().cloned());
-    payload
 }
 
 /// The dictionary that a `.warc.zst` may have in a skippable frame before its first record.

@@ -11,6 +11,7 @@ use perennial_core::page::PageId;
 use perennial_core::schedule::VisitOutcome;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
+use super::background;
 use super::recorder::RecorderMessage;
 use crate::analyse::{PageAnalyst, PageLessons};
 
@@ -49,12 +50,15 @@ impl Analysis {
         let (learned_sender, learned) = unbounded_channel();
         let n_threads = std::thread::available_parallelism().map_or(2, usize::from);
         let is_over = Arc::new(AtomicBool::new(false));
-        let usual = (0..n_threads).map(|number| (format!("analyst {number}"), Arc::clone(&receiver)));
-        let large = ("large analyst".to_string(), Arc::new(Mutex::new(large_receiver)));
-        for (name, receiver) in usual.chain([large]) {
+        let usual = (0..n_threads).map(|number| (format!("analyst {number}"), Arc::clone(&receiver), false));
+        let large = ("large analyst".to_string(), Arc::new(Mutex::new(large_receiver)), true);
+        for (name, receiver, gives_way) in usual.chain([large]) {
             let (pages, lessons, learned) = (Arc::clone(pages), lessons.clone(), learned_sender.clone());
             let is_over = Arc::clone(&is_over);
             std::thread::Builder::new().name(name).spawn(move || {
+                if gives_way {
+                    background::give_way();
+                }
                 while let Some(page) = next_job(&receiver).filter(|_| !is_over.load(Ordering::Relaxed)) {
                     work(&pages, page, &lessons, &learned);
                 }

@@ -19,6 +19,7 @@
 //! | [`failure`], `verdict` | an answer or a failure -> the outcome of the visit |
 //! | [`browser`] | a page that scripts draw -> its document after they ran |
 //! | [`recorder`] | reports -> captures, frontier and log, durable together |
+//! | `background` | work on large documents -> work for cores that are free |
 //! | [`analysis`] | committed captures -> lessons, on all cores |
 //! | [`status`] | visits that ended -> where the crawl stands |
 //! | [`log`] | every visit -> a line in `crawl.log` |
@@ -30,6 +31,7 @@
 mod addresses;
 mod adopt;
 pub mod analysis;
+mod background;
 pub mod browser;
 pub mod clock;
 pub mod discover;

@@ -14,6 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::block_in_place;
 use url::Url;
 
+use super::background;
 use super::browser::{Browser, is_shell};
 use super::clock::Clock;
 use super::discover::Discoveries;
@@ -279,7 +280,10 @@ impl VisitTask<'_> {
         if !is_read {
             exchanged.is_large = true;
             self.turn = self.shared.readers.large.clone().acquire_owned().await.ok();
-            block_in_place(|| self.try_read(target, url, &mut exchanged));
+            let read = block_in_place(|| background::run(|| self.try_read(target, url, &mut exchanged)));
+            if read.is_err() {
+                exchanged.unread = Some("reading it failed unexpectedly".into());
+            }
         }
         exchanged
     }

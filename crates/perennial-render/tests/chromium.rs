@@ -129,8 +129,10 @@ fn without_a_namespace_the_settings_alone_keep_a_page_from_the_network() {
 
 #[test]
 fn frames_of_other_hosts_and_workers_are_answered_too() {
-    let html = "<p id=p>before<iframe src=http://b.example/></iframe><script>\
-        const worker = new Worker('/w.js'); worker.onmessage = (e) => { p.textContent = e.data }</script>";
+    // The page keeps asking until the worker has spoken: virtual time waits for the requests of the page, not of its workers.
+    let html = "<p id=p>before<iframe src=http://b.example/></iframe><script>let done = false;\
+        const worker = new Worker('/w.js'); worker.onmessage = (e) => { p.textContent = e.data; done = true };\
+        const hold = () => done || fetch('/hold').finally(hold); hold()</script>";
     let answers = |url: &str, _| {
         let (kind, body) = match url {
             "http://b.example/" => ("text/html", "<body><script src=/inner.js></script>"),
@@ -139,7 +141,10 @@ fn frames_of_other_hosts_and_workers_are_answered_too() {
                 ("text/javascript", "fetch('/data').then((r) => r.text()).then(postMessage)")
             }
             "http://a.example/data" => ("text/plain", "by a worker"),
-            _ => return None,
+            _ => {
+                std::thread::sleep(Duration::from_millis(20));
+                return None;
+            }
         };
         Some(Captured { status: 200, content_type: kind.into(), body: body.as_bytes().to_vec() })
     };

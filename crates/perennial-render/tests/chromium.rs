@@ -2,7 +2,7 @@
 //! when asked to run them, and does not skip them quietly.
 #![cfg(feature = "chromium-tests")]
 
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -94,7 +94,7 @@ eval(socket);
 new Worker(URL.createObjectURL(new Blob([socket], {type: 'text/javascript'})));
 try { new WebTransport('https://OUT/').ready.catch(() => 0) } catch (e) {}
 const turn = {urls: 'turn:OUT?transport=tcp', username: 'u', credential: 'c'};
-const peer = new RTCPeerConnection({iceServers: [turn, {urls: 'stun:OUT'}]});
+const peer = new RTCPeerConnection({iceServers: [turn, {urls: 'stun:PACKETS'}, {urls: 'turn:PACKETS', username: 'u', credential: 'c'}]});
 peer.createDataChannel('x');
 peer.createOffer().then((offer) => peer.setLocalDescription(offer));
 fetch('/wait').finally(() => { p.textContent = 'tried' });
@@ -120,10 +120,14 @@ fn without_a_namespace_the_settings_alone_keep_a_page_from_the_network() {
         std::thread::sleep(Duration::from_secs(u64::from(url.ends_with("/wait")) * 3));
         None
     };
+    let packets = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    packets.set_nonblocking(true).expect("it does not wait");
     let html = WAYS_OUT.replace("OUT", &out);
+    let html = html.replace("PACKETS", &packets.local_addr().expect("an address").to_string());
     let seen = chromium.layout(&page(&html), &answers, false).expect("laid out");
     assert_eq!(words(&seen.layout), ["tried"]);
     assert_eq!(n_connections.load(Ordering::SeqCst), 0);
+    assert!(packets.recv(&mut [0; 1500]).is_err(), "a packet came");
     assert!(!chromium.walls().expect("it runs").has_own_network);
 }
 

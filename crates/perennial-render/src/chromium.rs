@@ -32,6 +32,9 @@ const MAX_TARGETS: usize = 200;
 /// Time for taking a page as it is after its deadline, if it had at least as long.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// Time for the start, if a page has less: a machine that is busy takes long for it, and it is no page's doing.
+const START: Duration = Duration::from_secs(10);
+
 /// Looks at the processes of a browser, a tenth of a second apart, until all are in the sandbox.
 const MAX_LOOKS: usize = 30;
 
@@ -238,7 +241,7 @@ impl Chromium {
 fn start(options: &BrowserOptions) -> Result<(Connection, String), BrowserError> {
     let program = find_browser(options.program.as_deref())?;
     let mut connection = Connection::start(&program, options.launch)?;
-    let deadline = Instant::now() + options.time;
+    let deadline = Instant::now() + options.time.max(START);
     let version = connection.call(None, "Browser.getVersion", json!({}), deadline);
     let version = version.map_err(|error| match error {
         // A browser whose sandbox cannot be made says so on its standard error only, and ends.

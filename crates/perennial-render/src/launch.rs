@@ -65,7 +65,7 @@ const KEPT_VARIABLES: [&str; 10] = [
     "XDG_DATA_DIRS",
 ];
 
-const FLAGS: [&str; 38] = [
+const FLAGS: [&str; 39] = [
     "--headless",
     "--remote-debugging-pipe",
     "--disable-gpu",
@@ -107,8 +107,11 @@ const FLAGS: [&str; 38] = [
     "--disable-speech-api",
     "--disk-cache-size=1",
     "--renderer-process-limit=4",
-    "--disable-features=AutofillServerCommunication,CertificateTransparencyComponentUpdater,DialMediaRouteProvider,\
-     InterestFeedContentSuggestions,MediaRouter,NetworkTimeServiceQuerying,OptimizationHints,OptimizationHintsFetching,\
+    // All frames of a page in one process, so that its virtual time waits for all of them. A page has no cookies and no
+    // passwords here that a process for each site would protect.
+    "--disable-site-isolation-trials",
+    "--disable-features=IsolateOrigins,site-per-process,AutofillServerCommunication,\
+     CertificateTransparencyComponentUpdater,DialMediaRouteProvider,InterestFeedContentSuggestions,MediaRouter,NetworkTimeServiceQuerying,OptimizationHints,OptimizationHintsFetching,\
      PreconnectToSearch,Prerender2,SpeculationRulesPrefetchFuture,SegmentationPlatform,Translate,WebOTP",
 ];
 

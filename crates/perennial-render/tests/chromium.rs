@@ -2,7 +2,7 @@
 //! when asked to run them, and does not skip them quietly.
 #![cfg(feature = "chromium-tests")]
 
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -94,7 +94,7 @@ eval(socket);
 new Worker(URL.createObjectURL(new Blob([socket], {type: 'text/javascript'})));
 try { new WebTransport('https://OUT/').ready.catch(() => 0) } catch (e) {}
 const turn = {urls: 'turn:OUT?transport=tcp', username: 'u', credential: 'c'};
-const peer = new RTCPeerConnection({iceServers: [turn, {urls: 'stun:OUT'}]});
+const peer = new RTCPeerConnection({iceServers: [turn, {urls: 'stun:PACKETS'}, {urls: 'turn:PACKETS', username: 'u', credential: 'c'}]});
 peer.createDataChannel('x');
 peer.createOffer().then((offer) => peer.setLocalDescription(offer));
 fetch('/wait').finally(() => { p.textContent = 'tried' });
@@ -120,17 +120,23 @@ fn without_a_namespace_the_settings_alone_keep_a_page_from_the_network() {
         std::thread::sleep(Duration::from_secs(u64::from(url.ends_with("/wait")) * 3));
         None
     };
+    let packets = UdpSocket::bind("127.0.0.1:0").expect("a port");
+    packets.set_nonblocking(true).expect("it does not wait");
     let html = WAYS_OUT.replace("OUT", &out);
+    let html = html.replace("PACKETS", &packets.local_addr().expect("an address").to_string());
     let seen = chromium.layout(&page(&html), &answers, false).expect("laid out");
     assert_eq!(words(&seen.layout), ["tried"]);
     assert_eq!(n_connections.load(Ordering::SeqCst), 0);
+    assert!(packets.recv(&mut [0; 1500]).is_err(), "a packet came");
     assert!(!chromium.walls().expect("it runs").has_own_network);
 }
 
 #[test]
 fn frames_of_other_hosts_and_workers_are_answered_too() {
-    let html = "<p id=p>before<iframe src=http://b.example/></iframe><script>\
-        const worker = new Worker('/w.js'); worker.onmessage = (e) => { p.textContent = e.data }</script>";
+    // The page keeps asking until the worker has spoken: virtual time waits for the requests of the page, not of its workers.
+    let html = "<p id=p>before<iframe src=http://b.example/></iframe><script>let done = false;\
+        const worker = new Worker('/w.js'); worker.onmessage = (e) => { p.textContent = e.data; done = true };\
+        const hold = () => done || fetch('/hold').finally(hold); hold()</script>";
     let answers = |url: &str, _| {
         let (kind, body) = match url {
             "http://b.example/" => ("text/html", "<body><script src=/inner.js></script>"),
@@ -139,7 +145,10 @@ fn frames_of_other_hosts_and_workers_are_answered_too() {
                 ("text/javascript", "fetch('/data').then((r) => r.text()).then(postMessage)")
             }
             "http://a.example/data" => ("text/plain", "by a worker"),
-            _ => return None,
+            _ => {
+                std::thread::sleep(Duration::from_millis(20));
+                return None;
+            }
         };
         Some(Captured { status: 200, content_type: kind.into(), body: body.as_bytes().to_vec() })
     };

@@ -415,7 +415,7 @@ fn what_strangers_wrote_never_commands_the_terminal() {
     assert!(n_named >= 8, "the address was printed {n_named} times only");
 }
 
-/// Takes away what the present schema added and puts in what the one before it believed.
+/// Takes away what schemas 7 and 8 added and puts in what schema 6 believed.
 fn age(archive: &Archive, believed: &str) {
     let sql = "
         CREATE TABLE old (id INTEGER PRIMARY KEY, page INTEGER NOT NULL, digest TEXT NOT NULL, first_time INTEGER NOT NULL,
@@ -427,6 +427,9 @@ fn age(archive: &Archive, believed: &str) {
         CREATE INDEX versions_digest ON versions(digest);
         DROP TABLE set_aside;
         ALTER TABLE captures DROP COLUMN content;
+        ALTER TABLE known DROP COLUMN was_page; ALTER TABLE known DROP COLUMN title;
+        ALTER TABLE lessons DROP COLUMN title; ALTER TABLE lessons DROP COLUMN title_before;
+        ALTER TABLE pages DROP COLUMN linked_at; ALTER TABLE pages DROP COLUMN linked_from;
         PRAGMA user_version = 6";
     state(archive).execute_batch(&format!("{believed};{sql}")).unwrap();
 }

@@ -100,12 +100,17 @@ impl<S: TokenSink> Feeder<S> {
             fed = 1;
             self.feed(&part[..fed]);
         }
+        // Too short for too many attributes: most tags come out at once and need no count.
+        let is_fed = is_new && part.len() <= MAX_ATTRIBUTES;
+        if is_fed && self.feed(&part[fed..]) {
+            return end;
+        }
         let read = scan.read(part.as_bytes());
         let stop = match read {
             Scanned::TooMany(stop) => stop,
             Scanned::Ended | Scanned::Open => part.len(),
         };
-        let is_heard = self.feed(&part[fed..stop]);
+        let is_heard = !is_fed && self.feed(&part[fed..stop]);
         self.open = match read {
             _ if is_heard => Open::Nothing,
             Scanned::Open => Open::Tag(scan),

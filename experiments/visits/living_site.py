@@ -164,6 +164,9 @@ def report(sites, hosts, visits, changes, budget):
     seen = {change["url"] for change in changes if change["kind"] == "vanished"}
     returned = {change["url"] for change in changes if change["kind"] == "returned"}
     vanishing = [(hosts[name] + path, comes) for name, site in sites.items() for path, comes in site.vanishing.items()]
+    visited = {visit["url"] for visit in pages}
+    unseen = [hosts[name] + path for name, site in sites.items() for path in site.pages if hosts[name] + path not in visited]
+    print(f"pages that were never visited: {len(unseen)} of {sum(len(site.pages) for site in sites.values())}")
     print(f"budget {budget}, page visits {len(pages)}: {dict(kinds)}")
     print(f"to addresses that never were pages: {100 * never / len(pages):.1f} %")
     print(f"to redirects, none of which changed: {100 * redirects / len(pages):.1f} %")

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use super::pages::{FRESH, NONE, VACANT};
+use super::plan::Planned;
 use super::{Peak, Ranked, Reason, Scheduler};
 use crate::importance::Importance;
 use crate::page::{PageId, SiteId};
@@ -68,7 +69,8 @@ impl Scheduler {
     }
 
     fn ranking_in_slot(&self, n: usize) -> Vec<Ranked> {
-        let listed = || self.slot.at_once.iter().chain(&self.slot.plan);
+        let is_kept = |planned: &&Planned| !self.has_become_doubtful(planned.at as usize);
+        let listed = || self.slot.at_once.iter().chain(&self.slot.plan).filter(is_kept);
         let mut ranking: Vec<Ranked> =
             listed().take(n).map(|planned| self.ranked(planned.at as usize, Some(planned.reason))).collect();
         let n_others = n - ranking.len();

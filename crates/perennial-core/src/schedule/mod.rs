@@ -203,7 +203,7 @@ impl Scheduler {
             if self.is_doubtful(at) {
                 self.doubt(at);
             } else {
-                self.fresh.push_back(at as u32);
+                self.queue_new(at);
                 self.plan_at_once(at);
             }
         }
@@ -309,13 +309,10 @@ impl Scheduler {
                 None if self.slot.plan.front()?.due <= now => self.slot.plan.pop_front()?,
                 None => return None,
             };
-            // Answers that came since the plan was made may tell that links into this group are dead.
-            let at = planned.at as usize;
-            let is_new = self.pages.has(at, FRESH) && !self.pages.has(at, ABSENT);
-            if !(is_new && self.pages.n_failures[at] == 0 && self.is_doubtful(at)) {
+            if !self.has_become_doubtful(planned.at as usize) {
                 break planned;
             }
-            self.doubt(at);
+            self.doubt(planned.at as usize);
         };
         self.slot.n_handed_out += 1;
         self.slot.had_turn.insert(planned.at);

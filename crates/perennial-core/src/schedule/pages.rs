@@ -17,6 +17,8 @@ pub(super) const VACANT: u8 = 8;
 pub(super) const ANNOUNCED: u8 = 16;
 /// Its rates were given, not learned.
 pub(super) const KNOWN: u8 = 32;
+/// In the queue of new pages.
+pub(super) const QUEUED: u8 = 64;
 
 /// No such row.
 pub(super) const NONE: u32 = u32::MAX;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::pages::{ABSENT, ANNOUNCED, FRESH, PENDING, VACANT};
+use super::pages::{ABSENT, ANNOUNCED, FRESH, PENDING, QUEUED, VACANT};
 use super::select::{self, Histogram};
 use super::{Pacing, Reason, Scheduler, Slot, Strategy, gain, learn};
 use crate::importance::Importance;
@@ -241,6 +241,7 @@ impl Scheduler {
         let urgency = |at: u32| self.pages.urgency[at as usize];
         worth.sort_by(|&a, &b| urgency(b).total_cmp(&urgency(a)).then(a.cmp(&b)));
         chosen.extend(worth.into_iter().map(|at| (at, self.reason_of(at as usize))));
+        chosen.extend(self.vanished_probes(usize::MAX));
         chosen.extend(self.due_probes(usize::MAX));
         chosen
     }
@@ -254,6 +255,7 @@ impl Scheduler {
                 break;
             }
             let Some(at) = self.fresh.pop_front() else { break };
+            self.pages.flags[at as usize] &= !QUEUED;
             if !self.pages.has(at as usize, FRESH) || self.pages.has(at as usize, ABSENT) {
                 continue;
             }
@@ -265,9 +267,17 @@ impl Scheduler {
                 chosen.push((at, self.reason_of(at as usize)));
             }
             // The page stays in the queue until it has been captured, because the visit may fail.
-            self.fresh.push_back(at);
+            self.queue_new(at as usize);
         }
         chosen
+    }
+
+    /// Puts a page into the queue of new pages, once.
+    pub(super) fn queue_new(&mut self, at: usize) {
+        if !self.pages.has(at, QUEUED) {
+            self.pages.flags[at] |= QUEUED;
+            self.fresh.push_back(at as u32);
+        }
     }
 
     /// The share of the budget that is kept for the pages seen longest ago.

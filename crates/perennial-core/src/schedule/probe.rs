@@ -2,7 +2,8 @@
 //!
 //! Sites are full of links that lead nowhere. An address is tried once. If there is no page, further tries wait longer and
 //! longer, and all of them together get a small share of the budget. A new address is tried at once where links are good,
-//! and waits for the same share where hardly any address of its site and group had a page.
+//! and waits for the same share where hardly any address of its site and group had a page. A page that was there and has
+//! vanished waits too, but for nothing else: there are few such pages, and people want to know when they return.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -13,10 +14,10 @@ use super::{Reason, Scheduler, doubled};
 /// First probe of an address without a page; doubled each time, up to two months.
 const FIRST_PROBE_SECS: u32 = 86_400;
 const LONGEST_PROBE_SECS: u32 = 60 * 86_400;
-/// Share of a slot's visits that may be probes and tries of doubtful addresses.
-const PROBE_SHARE: f64 = 0.02;
+/// Share of a slot's visits that may go to addresses that never had a page.
+const PROBE_SHARE: f64 = 0.015;
 /// A new address with a lower chance of a page is doubtful.
-const LEAST_CHANCE: f32 = 0.25;
+const LEAST_CHANCE: f32 = 0.4;
 /// What is known of a site counts for an address of a group like so many answers of the group itself.
 const SITE_PRIOR: f32 = 2.0;
 /// Doubtful addresses that are looked at again in each slot, in case their site has turned out better.
@@ -51,6 +52,8 @@ pub(super) struct Probes {
     /// The second from which an address may be probed, and its position. An entry whose second is not the page's
     /// `not_before` any more is out of date.
     due: BinaryHeap<Reverse<(u32, u32)>>,
+    /// The same for pages that have vanished.
+    vanished: BinaryHeap<Reverse<(u32, u32)>>,
     /// Doubtful addresses that were never tried, in the order in which they came.
     doubted: VecDeque<u32>,
     /// Fractions of a probe that slots have granted.
@@ -58,6 +61,15 @@ pub(super) struct Probes {
     n_absent: usize,
     by_group: Vec<Answers>,
     by_site: Vec<Answers>,
+}
+
+impl Probes {
+    /// Takes the entry that has waited longest, if its second has come.
+    fn pop_due(&mut self, now_secs: u32, of_vanished: bool) -> Option<(u32, u32)> {
+        let waiting = if of_vanished { &mut self.vanished } else { &mut self.due };
+        let is_due = waiting.peek().is_some_and(|Reverse((due, _))| *due <= now_secs);
+        if is_due { waiting.pop().map(|Reverse(entry)| entry) } else { None }
+    }
 }
 
 impl Scheduler {
@@ -115,6 +127,11 @@ impl Scheduler {
         of(&self.probes.by_group, self.pages.group[at]).chance(site, SITE_PRIOR) <= LEAST_CHANCE
     }
 
+    /// Whether answers that came since the slot's list was made tell that a new address on it is likely dead.
+    pub(super) fn has_become_doubtful(&self, at: usize) -> bool {
+        self.is_untried(at) && !self.pages.has(at, ABSENT) && self.is_doubtful(at)
+    }
+
     /// Lets a new address wait for the share of the probes.
     pub(super) fn doubt(&mut self, at: usize) {
         self.mark_absent(at);
@@ -124,7 +141,9 @@ impl Scheduler {
     /// Queues an address without a page for the second that its `not_before` names.
     pub(super) fn queue_probe(&mut self, at: usize) {
         if self.pages.has(at, ABSENT) && !self.pages.has(at, VACANT) {
-            self.probes.due.push(Reverse((self.pages.not_before[at], at as u32)));
+            let due =
+                if self.pages.has(at, FRESH) { &mut self.probes.due } else { &mut self.probes.vanished };
+            due.push(Reverse((self.pages.not_before[at], at as u32)));
         }
     }
 
@@ -132,9 +151,19 @@ impl Scheduler {
     pub(super) fn choose_probes(&mut self, granted: f64, capacity: usize) -> Vec<(u32, Reason)> {
         let share = PROBE_SHARE * granted;
         self.probes.credit = (self.probes.credit + share).min(1.0 + share);
-        let probes = self.due_probes((self.probes.credit.floor() as usize).min(capacity));
-        self.probes.credit -= probes.len() as f64;
+        let mut probes = self.vanished_probes(capacity);
+        let n_left = (self.probes.credit.floor() as usize).min(capacity - probes.len());
+        let others = self.due_probes(n_left);
+        self.probes.credit -= others.len() as f64;
+        probes.extend(others);
         probes
+    }
+
+    /// At most `n` pages that have vanished and may be back, the one that waited longest first.
+    pub(super) fn vanished_probes(&mut self, n: usize) -> Vec<(u32, Reason)> {
+        let end_secs = self.slot.range.map_or(0, |(_, end)| self.secs(end));
+        let next = |_| self.next_due(end_secs, true).map(|at| (at, Reason::Probe));
+        (0..n).map_while(next).collect()
     }
 
     /// At most `n` addresses: in turn one whose probe is due, the one that waited longest first, and a doubtful one.
@@ -144,7 +173,7 @@ impl Scheduler {
         let mut chosen = Vec::new();
         while chosen.len() < n {
             let n_before = chosen.len();
-            if let Some(at) = self.next_due(end_secs) {
+            if let Some(at) = self.next_due(end_secs, false) {
                 chosen.push((at, Reason::Probe));
             }
             if chosen.len() < n
@@ -159,11 +188,8 @@ impl Scheduler {
         chosen
     }
 
-    fn next_due(&mut self, end_secs: u32) -> Option<u32> {
-        while let Some(&Reverse((due, at))) = self.probes.due.peek()
-            && due <= end_secs
-        {
-            self.probes.due.pop();
+    fn next_due(&mut self, end_secs: u32, of_vanished: bool) -> Option<u32> {
+        while let Some((due, at)) = self.probes.pop_due(end_secs, of_vanished) {
             let page = at as usize;
             let is_valid = self.pages.has(page, ABSENT) && self.pages.not_before[page] == due;
             if !is_valid || self.is_untried(page) || self.pages.has(page, PENDING | VACANT) {
@@ -209,7 +235,7 @@ impl Scheduler {
                 self.probes.doubted.push_back(at);
             } else {
                 self.unmark_absent(at as usize);
-                self.fresh.push_back(at);
+                self.queue_new(at as usize);
             }
         }
     }

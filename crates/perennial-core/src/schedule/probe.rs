@@ -11,8 +11,9 @@ use std::collections::{BinaryHeap, VecDeque};
 use super::pages::{ABSENT, FRESH, PENDING, VACANT};
 use super::{Reason, Scheduler, doubled};
 
-/// First probe of an address without a page; doubled each time, up to two months.
+/// First probe of an address that never had a page, and of a page that has vanished; doubled each time, up to two months.
 const FIRST_PROBE_SECS: u32 = 86_400;
+const FIRST_PROBE_OF_VANISHED_SECS: u32 = 6 * 3600;
 const LONGEST_PROBE_SECS: u32 = 60 * 86_400;
 /// Share of a slot's visits that may go to addresses that never had a page.
 const PROBE_SHARE: f64 = 0.015;
@@ -82,7 +83,8 @@ impl Scheduler {
     pub(super) fn set_absent(&mut self, at: usize, secs: u32) {
         self.count_answer(at, false);
         self.mark_absent(at);
-        let wait = doubled(FIRST_PROBE_SECS, self.pages.n_failures[at], LONGEST_PROBE_SECS);
+        let first = if self.pages.has(at, FRESH) { FIRST_PROBE_SECS } else { FIRST_PROBE_OF_VANISHED_SECS };
+        let wait = doubled(first, self.pages.n_failures[at], LONGEST_PROBE_SECS);
         self.back_off(at, secs.saturating_add(wait));
     }
 
@@ -120,11 +122,16 @@ impl Scheduler {
         }
     }
 
-    /// Whether hardly any address of its site and group had a page.
-    pub(super) fn is_doubtful(&self, at: usize) -> bool {
+    /// The chance that a new address has a page, by the first answers of its site and group.
+    fn chance_of_page(&self, at: usize) -> f32 {
         let of = |all: &[Answers], at: u32| all.get(at as usize).copied().unwrap_or_default();
         let site = of(&self.probes.by_site, self.pages.site[at]).chance(0.5, 2.0);
-        of(&self.probes.by_group, self.pages.group[at]).chance(site, SITE_PRIOR) <= LEAST_CHANCE
+        of(&self.probes.by_group, self.pages.group[at]).chance(site, SITE_PRIOR)
+    }
+
+    /// Whether hardly any address of its site and group had a page.
+    pub(super) fn is_doubtful(&self, at: usize) -> bool {
+        self.chance_of_page(at) <= LEAST_CHANCE
     }
 
     /// Whether answers that came since the slot's list was made tell that a new address on it is likely dead.
@@ -203,28 +210,27 @@ impl Scheduler {
         None
     }
 
+    /// Of the doubtful addresses that came first, the one with the best chance.
     fn next_doubted(&mut self, end_secs: u32) -> Option<u32> {
-        for _ in 0..self.probes.doubted.len() {
-            let at = self.probes.doubted.pop_front()?;
-            let page = at as usize;
-            if !self.is_doubted(page) {
-                continue;
-            }
-            // It stays in the queue until it was tried, because the visit may not be made.
-            self.probes.doubted.push_back(at);
-            if !self.pages.has(page, PENDING) && self.pages.not_before[page] <= end_secs {
-                self.pages.not_before[page] = end_secs.saturating_add(1);
-                return Some(at);
-            }
-        }
-        None
+        let may_try = |at: &u32| {
+            let page = *at as usize;
+            self.is_doubted(page) && !self.pages.has(page, PENDING) && self.pages.not_before[page] <= end_secs
+        };
+        let first = self.probes.doubted.iter().copied().filter(may_try).take(N_RECONSIDERED);
+        let chance = |at: &u32| self.chance_of_page(*at as usize);
+        // The first of equals: it has waited longest.
+        let best = first.reduce(|best, at| if chance(&at) > chance(&best) { at } else { best })?;
+        // It stays in the queue until it was tried, because the visit may not be made.
+        self.pages.not_before[best as usize] = end_secs.saturating_add(1);
+        Some(best)
     }
 
     fn is_doubted(&self, at: usize) -> bool {
         self.is_untried(at) && self.pages.has(at, ABSENT) && !self.pages.has(at, VACANT)
     }
 
-    /// Doubtful addresses of sites and groups that have turned out better are new addresses like others.
+    /// Doubtful addresses of sites and groups that have turned out better are new addresses like others. What was tried leaves
+    /// the queue.
     fn reconsider(&mut self) {
         for _ in 0..self.probes.doubted.len().min(N_RECONSIDERED) {
             let Some(at) = self.probes.doubted.pop_front() else { return };

@@ -450,7 +450,7 @@ fn a_page_that_vanished_is_probed_and_followed_again_when_it_returns() {
             scheduler.record(visit.page, VisitOutcome::Absent, hour(n));
         }
     }
-    assert_eq!(probes.len(), 3, "after one, two and four days: {probes:?}");
+    assert_eq!(probes.len(), 5, "after a quarter of a day, and twice as long each time: {probes:?}");
     scheduler.record(PageId(0), VisitOutcome::Changed(Importance::FULL), hour(240));
     let is_followed = (241..500).any(|n| {
         scheduler.next_visit(hour(n)).is_some_and(|visit| matches!(visit.reason, Reason::Urgent { .. }))

@@ -5,7 +5,7 @@
 //! decoded before an error is returned, and a [`Cut`] says what was cut and why.
 //!
 //! A bomb need not be large at its end: six gzip codings over members that hold nothing unpack for ever and give no byte.
-//! So all codings of a body share one [`Budget`] of bytes and members, whichever of them spends it.
+//! So all codings of a body share one budget of bytes and members, whichever of them spends it.
 
 use std::cell::Cell;
 use std::fmt;

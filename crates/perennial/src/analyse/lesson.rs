@@ -8,7 +8,7 @@ use perennial_core::observe::{Known, Observation};
 use perennial_core::page::PageId;
 use perennial_core::segment::{BlockTree, vixml};
 use perennial_core::threshold::IndexThreshold;
-use perennial_core::time::Timestamp;
+use perennial_core::time::{Span, Timestamp};
 use perennial_core::verdict::shows_page;
 
 use crate::store::{Commit, KnownRow, LessonRow, ShownVersion, Store, Worth};
@@ -17,6 +17,9 @@ use crate::store::{Commit, KnownRow, LessonRow, ShownVersion, Store, Worth};
 const ZSTD_LEVEL: i32 = 3;
 /// A tree or delta that unpacks to more than this is damaged.
 const MAX_UNPACKED_BYTES: u64 = 256 << 20;
+
+/// Looks less than this apart tell a document that is another one at every look from one that is published daily.
+const SOON: Span = Span::from_hours(24);
 
 /// What the next look at a page is compared with.
 #[derive(Clone, Debug)]
@@ -109,7 +112,7 @@ impl From<KnownRow> for KnownPage {
 pub struct Lesson(LessonRow);
 
 impl Lesson {
-    /// The lesson of a look without layout: the same answer again, a redirect, a PDF, a page that is gone.
+    /// The lesson of a look without layout: the same answer again, a redirect, a picture, a page that is gone.
     pub fn without_layout(
         page: PageId,
         time: Timestamp,
@@ -130,6 +133,7 @@ impl Lesson {
                 worth: Worth { first: time, total: 0.0, gathered: 0.0 },
             },
         };
+        let mut seen = seen;
         match seen {
             Seen::Same => known.noise.record_unchanged(),
             _ => identity.clone_into(&mut known.identity),
@@ -137,6 +141,9 @@ impl Lesson {
         known.was_page |= seen.is_page();
         if seen == Seen::Unjudged {
             known.laid_out = None;
+            if known.noise.record_unreadable(time - known.time < SOON).is_mostly_noise() {
+                seen = Seen::Noise;
+            }
         }
         known.time = time;
         let is_indexed = is_worth_indexing(&mut known.worth, seen, time);

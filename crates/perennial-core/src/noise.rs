@@ -21,8 +21,8 @@ const RETURNING: f64 = 0.75;
 const MOSTLY_NOISE: f64 = 0.6;
 /// A change of at most this many words may be a nonce.
 const FEW_WORDS: usize = 2;
-/// A document that nobody can read, and that was another one at so many looks in a row, changes for nothing.
-const RESTLESS: u16 = 8;
+/// A document that nobody can read, and that was another one at so many looks in a row, tells nothing any more.
+const RESTLESS: u16 = 5;
 /// Stands for the whole of a document that nobody can read among the elements whose changes are counted.
 const WHOLE: u64 = 0;
 /// A text with more words than this tells more than a date.
@@ -90,16 +90,16 @@ impl NoiseHistory {
         self.lively.retain(|(id, _)| *id != WHOLE);
     }
 
-    /// Records a visit that found another document and could not read it. Says whether that is noise: a camera, a counter, a file that is
-    /// packed anew for every visitor is another one at every look. `is_soon`: the look before was not long ago, so that a
-    /// file that is published once a day would have been the same at some of these looks.
+    /// Records a visit that found another document and could not read it, and says how much of that is noise. A camera, a counter, a
+    /// file that is packed anew for every visitor is another one at every look: the more often that was so in a row, the less
+    /// does it tell. `is_soon`: the look before was not long ago, so that a file that is published once a day would have been
+    /// the same at some of these looks.
     pub fn record_unreadable(&mut self, is_soon: bool) -> Noise {
         let place = self.lively.iter().position(|(id, _)| *id == WHOLE);
         let n_before = place.map_or(0, |place| self.lively.remove(place).1);
-        let n_changes = n_before.saturating_add(u16::from(is_soon));
         self.n_visits = self.n_visits.saturating_add(1);
-        self.remember_lively(WHOLE, n_changes);
-        Noise(if n_changes >= RESTLESS { 1.0 } else { 0.0 })
+        self.remember_lively(WHOLE, n_before.saturating_add(u16::from(is_soon)));
+        Noise(if n_before >= RESTLESS - 1 { 1.0 } else { 1.0 - 1.0 / f64::from(1 + n_before) })
     }
 
     /// Records a visit and the changes that it found.
@@ -442,13 +442,13 @@ mod tests {
     #[test]
     fn what_cannot_be_read_and_never_rests_becomes_noise() {
         let mut history = NoiseHistory::default();
-        let is_noise = |history: &mut NoiseHistory| history.record_unreadable(true).is_mostly_noise();
-        assert!((1..8).all(|_| !is_noise(&mut history)));
-        assert!(is_noise(&mut history) && is_noise(&mut history));
+        let first: Vec<f64> = (0..9).map(|_| history.record_unreadable(true).0).collect();
+        assert!(first[0] == 0.0 && first.is_sorted() && first[3] < 1.0, "{first:?}");
+        assert_eq!(first[4..], [1.0; 5]);
         let mut stored = NoiseHistory::from_bytes(&history.to_bytes()).unwrap();
-        assert!(is_noise(&mut stored), "a restart forgets nothing");
+        assert_eq!(stored.record_unreadable(true), Noise(1.0), "a restart forgets nothing");
         history.record_unchanged();
-        assert!(!is_noise(&mut history), "a look that finds it the same begins anew");
+        assert_eq!(history.record_unreadable(true), Noise(0.0), "a look that finds it the same begins anew");
     }
 
     #[test]
@@ -468,7 +468,7 @@ mod tests {
     #[test]
     fn what_is_published_daily_is_no_noise() {
         let mut history = NoiseHistory::default();
-        assert!((0..100).all(|_| !history.record_unreadable(false).is_mostly_noise()));
+        assert!((0..100).all(|_| history.record_unreadable(false) == Noise(0.0)));
     }
 
     use super::*;

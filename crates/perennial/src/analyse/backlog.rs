@@ -11,6 +11,7 @@ use perennial_core::charset::decode_text;
 use perennial_core::diff::Delta;
 use perennial_core::document::{Document, DocumentFormat};
 use perennial_core::foreign;
+use perennial_core::importance::Importance;
 use perennial_core::look::Seen;
 use perennial_core::page::PageId;
 use perennial_core::payload::Limits;
@@ -407,6 +408,7 @@ fn is_undrawn(capture: &Capture, known: Option<&KnownPage>, tree: &BlockTree) ->
 fn without_layout(capture: &Capture, known: Option<&KnownPage>) -> (Lesson, KnownPage) {
     let kind = capture.answer.unwrap_or(AnswerKind::Content);
     let before = known.map(KnownPage::before);
-    let seen = Seen::between(before, kind, &capture.identity).unwrap_or(Seen::Unjudged);
+    let unknown = || Seen::Unjudged(Importance::new(Seen::UNJUDGED));
+    let seen = Seen::between(before, kind, &capture.identity).unwrap_or_else(unknown);
     Lesson::without_layout(capture.page, capture.time, &capture.identity, known, seen)
 }

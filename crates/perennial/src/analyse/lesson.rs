@@ -2,6 +2,7 @@
 
 use anyhow::Context;
 use perennial_core::diff::Delta;
+use perennial_core::importance::Importance;
 use perennial_core::look::{Before, Seen};
 use perennial_core::noise::NoiseHistory;
 use perennial_core::observe::{Known, Observation};
@@ -139,11 +140,13 @@ impl Lesson {
             _ => identity.clone_into(&mut known.identity),
         }
         known.was_page |= seen.is_page();
-        if seen == Seen::Unjudged {
+        if let Seen::Unjudged(importance) = seen {
             known.laid_out = None;
-            if known.noise.record_unreadable(time - known.time < SOON).is_mostly_noise() {
-                seen = Seen::Noise;
-            }
+            let noise = known.noise.record_unreadable(time - known.time < SOON);
+            seen = match noise.0 >= 1.0 {
+                true => Seen::Noise,
+                false => Seen::Unjudged(Importance::new(importance.get() * (1.0 - noise.0))),
+            };
         }
         known.time = time;
         let is_indexed = is_worth_indexing(&mut known.worth, seen, time);
@@ -253,7 +256,7 @@ impl Lesson {
 /// Trees of different engines are not compared and have no delta: such a look counts as the same.
 fn seen_in(observation: &Observation, has_tree: bool) -> Seen {
     match has_tree {
-        false => Seen::Unjudged,
+        false => Seen::Unjudged(Importance::new(Seen::UNJUDGED)),
         true if observation.is_only_noise => Seen::Noise,
         true if observation.is_unchanged() || observation.delta.is_none() => Seen::Same,
         true => Seen::Changed(observation.importance()),

@@ -22,6 +22,10 @@ const HEADING_WEIGHT: f32 = 3.0;
 /// The first words count twice as much as the last ones of a long document, and half of that is gone after so many words.
 const HALF_WORDS: f32 = 500.0;
 
+/// The first and the last block have at least this share of a document. Long tables, logs and lists grow at one of their ends, and a
+/// row that comes there is news, however many there are already.
+const OF_ENDS: f32 = 0.05;
+
 /// What a reader takes in at once: a paragraph, a row, a record, an item of a feed.
 #[derive(Default)]
 pub(super) struct Unit {
@@ -124,6 +128,17 @@ impl Draft {
         n_words * of_heading * of_place
     }
 
+    /// Gives the first and the last block their share, and returns the sum of all weights.
+    fn weigh_ends(&mut self) -> f32 {
+        let sum: f32 = self.blocks.iter().map(|block| block.importance).sum();
+        for place in [0, self.blocks.len().saturating_sub(1)] {
+            if let Some(block) = self.blocks.get_mut(place) {
+                block.importance = block.importance.max(sum * OF_ENDS);
+            }
+        }
+        self.blocks.iter().map(|block| block.importance).sum()
+    }
+
     /// The document that was read from `bytes`; `None` when there is no word and no link.
     pub(super) fn finish(mut self, engine: &str, bytes: &[u8]) -> Option<Document> {
         let has_words = |block: &Block| !block.texts.is_empty() || !block.links.is_empty();
@@ -136,7 +151,7 @@ impl Draft {
             let checksum = crc32fast::hash(bytes);
             last.texts.push(Text::new(format!("and more, {} bytes in all ({checksum:08x})", bytes.len())));
         }
-        let sum: f32 = self.blocks.iter().map(|block| block.importance).sum();
+        let sum = self.weigh_ends();
         self.blocks.iter_mut().for_each(|block| block.importance /= sum.max(f32::MIN_POSITIVE));
         let mut tree = BlockTree { engine: engine.to_owned(), blocks: self.blocks, ..BlockTree::default() };
         tree.seal();

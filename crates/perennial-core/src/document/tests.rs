@@ -140,6 +140,20 @@ fn one_row_moves_no_other() {
     assert!(of_row > 0.0 && of_row < 0.01, "one of 500 rows: {of_row}");
 }
 
+/// A row at the end of a long table is a change that counts.
+#[test]
+fn a_long_table_that_grows_has_changed() {
+    let table = |n_rows: usize| {
+        let rows = (0..n_rows).map(|n| format!("day {n},{} visitors\n", n * 7 % 100));
+        read(DocumentFormat::Csv, &format!("day,visitors\n{}", rows.collect::<String>()))
+    };
+    for n_rows in 3000..3020 {
+        let delta = diff(&table(n_rows).tree, &table(n_rows + 1).tree);
+        let grown = importance(&delta, &ImportanceConfig::default());
+        assert!(crate::look::Seen::Changed(grown).is_change(), "{n_rows}: {grown:?}");
+    }
+}
+
 #[test]
 fn importance_is_the_share_of_what_is_read() {
     let paragraphs: Vec<String> =

@@ -18,7 +18,8 @@ use crate::analyse::{LoadedPage, PageSpec};
 use crate::archive::is_archive;
 
 const AFTER_HELP: &str = "\
-PAGE is a file, a page of the archive (URL@TIME, or URL@ for the latest), or a live http address.
+PAGE is a file, a page of the archive (URL@TIME, or URL@ for the latest), or a live http address: HTML, Vi-XML, PDF,
+JSON, CSV, XML, a feed or plain text.
 `layout` runs no scripts and needs no browser; `chromium` does and needs one. Trees of the two are not to be
 compared with each other.
 

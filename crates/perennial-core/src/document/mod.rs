@@ -119,6 +119,15 @@ impl DocumentFormat {
         }
     }
 
+    /// The format of the document that a tree of this engine was read from; `None` for pages that were laid out.
+    pub fn of_engine(engine: &str) -> Option<DocumentFormat> {
+        use DocumentFormat::{Csv, Json, Pdf, Text, Xml};
+        [Text, Json, Csv, Xml, Pdf].into_iter().find(|format| {
+            let (name, _) = format.engine().split_once('/').unwrap_or_default();
+            engine.strip_prefix(name).is_some_and(|release| release.starts_with('/'))
+        })
+    }
+
     /// Reads a document of this format; `url` is its address, against which links resolve. `None` when a reader would see no word
     /// of it: a scanned or encrypted PDF, an empty file.
     pub fn read(self, url: &str, content_type: Option<&str>, bytes: &[u8]) -> Option<Document> {

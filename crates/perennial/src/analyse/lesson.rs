@@ -253,10 +253,12 @@ impl Lesson {
     }
 }
 
-/// Trees of different engines are not compared and have no delta: such a look counts as the same.
+/// Trees of different engines are not compared and have no delta: such a look counts as the same, unless the page became another
+/// kind of document.
 fn seen_in(observation: &Observation, has_tree: bool) -> Seen {
     match has_tree {
         false => Seen::Unjudged(Importance::new(Seen::UNJUDGED)),
+        true if observation.is_other_format => Seen::Unjudged(Importance::new(Seen::UNJUDGED)),
         true if observation.is_only_noise => Seen::Noise,
         true if observation.is_unchanged() || observation.delta.is_none() => Seen::Same,
         true => Seen::Changed(observation.importance()),

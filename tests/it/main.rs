@@ -17,6 +17,7 @@ mod crawled;
 mod demo;
 mod diff;
 mod doctor;
+mod documents;
 mod durability;
 mod facts;
 mod formats;

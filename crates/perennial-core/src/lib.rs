@@ -35,6 +35,7 @@
 //! | [`layout`] | the boxes, fonts and colours of every node, as a renderer delivers them |
 //! | [`segment`] | layout -> [`segment::BlockTree`] (VIPS), Vi-XML |
 //! | [`diff`] | two block trees -> [`diff::Delta`] (Vi-DIFF), Vi-Delta, apply |
+//! | [`document`] | text, JSON, CSV, XML, PDF -> [`segment::BlockTree`] |
 //! | [`importance`] | delta -> [`importance::Importance`], 0 to 1: how much it matters |
 //! | [`noise`] | a page's history of changes -> how much of a change is noise |
 //! | [`observe`] | a capture and what was known of its page -> delta, importance, what is known now |
@@ -104,6 +105,8 @@ pub mod layout;
 pub mod segment;
 
 pub mod diff;
+
+pub mod document;
 
 pub mod importance;
 

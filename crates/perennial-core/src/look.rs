@@ -18,8 +18,8 @@ pub enum Seen {
     /// What a reader sees has changed, and it matters this much.
     Changed(Importance),
     /// The answer has changed, and nothing says how much that matters: a file that cannot be read, a capture that was not
-    /// analysed yet.
-    Unjudged,
+    /// analysed yet. It counts with this much.
+    Unjudged(Importance),
     /// The page was there and is not any more.
     Vanished,
     /// The address leads elsewhere now, and it matters this much: there was a page, or it led to another one.
@@ -41,7 +41,8 @@ pub struct Before<'a> {
 }
 
 impl Seen {
-    /// The importance that an unjudged change counts with: the mean of what is seen of pages that can be analysed.
+    /// The most that an unjudged change counts with: the mean of what is seen of pages that can be analysed. It is less where a page
+    /// has shown that its changes are worth little ([`crate::noise::NoiseHistory::record_unreadable`]).
     pub const UNJUDGED: f64 = 0.3;
 
     /// A change that matters less than this counts as none. If it counted, a scheduler would learn how often it happens
@@ -64,7 +65,7 @@ impl Seen {
             AnswerKind::Content | AnswerKind::NotModified if !had_page => Seen::Returned,
             AnswerKind::NotModified => Seen::Same,
             AnswerKind::Content if is_same => Seen::Same,
-            AnswerKind::Content => Seen::Unjudged,
+            AnswerKind::Content => Seen::Unjudged(Importance::new(Seen::UNJUDGED)),
         })
     }
 
@@ -73,10 +74,13 @@ impl Seen {
     pub fn importance(self) -> Importance {
         match self {
             Seen::First | Seen::Same | Seen::Noise | Seen::Absent => Importance::NONE,
-            Seen::Unjudged => Importance::new(Seen::UNJUDGED),
             Seen::Vanished | Seen::Returned => Importance::FULL,
-            Seen::Changed(importance) | Seen::Redirected(importance) => {
-                if importance < Importance::new(Seen::LEAST) { Importance::NONE } else { importance }
+            Seen::Changed(importance) | Seen::Unjudged(importance) | Seen::Redirected(importance) => {
+                if importance < Importance::new(Seen::LEAST) {
+                    Importance::NONE
+                } else {
+                    importance
+                }
             }
         }
     }
@@ -106,7 +110,8 @@ mod tests {
         use AnswerKind::{Content, Failed, NotModified};
         assert_eq!(Seen::between(None, Content, "sha1:A"), Some(Seen::First));
         assert_eq!(after("sha1:A", true, Content, "sha1:A"), Some(Seen::Same));
-        assert_eq!(after("sha1:A", true, Content, "sha1:B"), Some(Seen::Unjudged));
+        let unjudged = Seen::Unjudged(Importance::new(Seen::UNJUDGED));
+        assert_eq!(after("sha1:A", true, Content, "sha1:B"), Some(unjudged));
         assert_eq!(after("sha1:A", true, NotModified, ""), Some(Seen::Same));
         assert_eq!(after("sha1:A", true, Failed, ""), None);
     }
@@ -142,6 +147,6 @@ mod tests {
         assert!(Seen::Changed(Importance::new(Seen::LEAST)).is_change());
         assert!(Seen::Vanished.is_change() && !Seen::Vanished.is_page());
         assert!(Seen::Returned.is_change() && Seen::Returned.is_page());
-        assert_eq!(Seen::Unjudged.importance(), Importance::new(Seen::UNJUDGED));
+        assert!(Seen::Unjudged(Importance::new(Seen::UNJUDGED)).is_change());
     }
 }

@@ -21,6 +21,12 @@ const RETURNING: f64 = 0.75;
 const MOSTLY_NOISE: f64 = 0.6;
 /// A change of at most this many words may be a nonce.
 const FEW_WORDS: usize = 2;
+/// A document that nobody can read, and that was another one at so many looks in a row, tells nothing any more.
+const RESTLESS: u16 = 5;
+/// Stands for the whole of a document that nobody can read among the elements whose changes are counted.
+const WHOLE: u64 = 0;
+/// A text with more words than this tells more than a date.
+const MAX_DATE_WORDS: usize = 15;
 /// First byte of the stored form.
 const FORMAT: u8 = 1;
 
@@ -81,6 +87,19 @@ impl NoiseHistory {
     /// Records a visit that found the page unchanged.
     pub fn record_unchanged(&mut self) {
         self.n_visits = self.n_visits.saturating_add(1);
+        self.lively.retain(|(id, _)| *id != WHOLE);
+    }
+
+    /// Records a visit that found another document and could not read it, and says how much of that is noise. A camera, a counter, a
+    /// file that is packed anew for every visitor is another one at every look: the more often that was so in a row, the less
+    /// does it tell. `is_soon`: the look before was not long ago, so that a file that is published once a day would have been
+    /// the same at some of these looks.
+    pub fn record_unreadable(&mut self, is_soon: bool) -> Noise {
+        let place = self.lively.iter().position(|(id, _)| *id == WHOLE);
+        let n_before = place.map_or(0, |place| self.lively.remove(place).1);
+        self.n_visits = self.n_visits.saturating_add(1);
+        self.remember_lively(WHOLE, n_before.saturating_add(u16::from(is_soon)));
+        Noise(if n_before >= RESTLESS - 1 { 1.0 } else { 1.0 - 1.0 / f64::from(1 + n_before) })
     }
 
     /// Records a visit and the changes that it found.
@@ -127,7 +146,8 @@ impl NoiseHistory {
         let (n_changes, n_visits) = (f64::from(self.n_changes(before)), f64::from(self.n_visits));
         if n_new == 0 {
             // The prior: a date changes at nearly every visit, other elements at every second one.
-            let (prior_changes, prior_visits) = if is_date(after) { (39.0, 40.0) } else { (1.0, 2.0) };
+            let (prior_changes, prior_visits) =
+                if is_date_change(before, after) { (39.0, 40.0) } else { (1.0, 2.0) };
             return (prior_changes + n_changes) / (prior_visits + n_visits);
         }
         let at_nearly_every_visit = n_visits >= 4.0 && n_changes >= 0.8 * n_visits;
@@ -272,15 +292,21 @@ fn is_measure(word: &str) -> bool {
     bare.is_empty() || DATE_WORDS.iter().any(|known| known.eq_ignore_ascii_case(bare))
 }
 
-/// Whether a short text holds a date or a time: the name of a month or day, a clock time, a calendar date or a year.
-fn is_date(element: &Element) -> bool {
-    let mut n_words = 0;
-    let mut parts = false;
-    for word in element.text().split_whitespace() {
-        n_words += 1;
-        parts |= is_date_part(word.trim_matches(|c: char| !c.is_alphanumeric()));
+/// Whether a date or a time is what changed in a short text: the name of a month or day, a clock time, a calendar date or a year, or
+/// a word beside one. A number elsewhere is none: in a row of a table that has a date too, it may be news.
+fn is_date_change(before: &Element, after: &Element) -> bool {
+    let known: HashSet<&str> = before.text().split_whitespace().collect();
+    let words: Vec<&str> = after.text().split_whitespace().take(MAX_DATE_WORDS + 1).collect();
+    if words.len() > MAX_DATE_WORDS {
+        return false;
     }
-    parts && n_words <= 15
+    let is_date = |word: &&str| is_date_part(word.trim_matches(|c: char| !c.is_alphanumeric()));
+    let is_changed = |place: &usize| !known.contains(words[*place]);
+    let mut changed = (0..words.len()).filter(is_changed).peekable();
+    if changed.peek().is_none() {
+        return words.iter().any(is_date);
+    }
+    changed.any(|place| words[place.saturating_sub(1)..words.len().min(place + 2)].iter().any(is_date))
 }
 
 fn is_date_part(word: &str) -> bool {
@@ -412,6 +438,38 @@ fn mean(block: &Block, noise: impl Fn(&Element) -> f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+
+    #[test]
+    fn what_cannot_be_read_and_never_rests_becomes_noise() {
+        let mut history = NoiseHistory::default();
+        let first: Vec<f64> = (0..9).map(|_| history.record_unreadable(true).0).collect();
+        assert!(first[0] == 0.0 && first.is_sorted() && first[3] < 1.0, "{first:?}");
+        assert_eq!(first[4..], [1.0; 5]);
+        let mut stored = NoiseHistory::from_bytes(&history.to_bytes()).unwrap();
+        assert_eq!(stored.record_unreadable(true), Noise(1.0), "a restart forgets nothing");
+        history.record_unchanged();
+        assert_eq!(history.record_unreadable(true), Noise(0.0), "a look that finds it the same begins anew");
+    }
+
+    #[test]
+    fn a_number_beside_a_date_is_of_it_and_one_elsewhere_is_not() {
+        let is_date_change = |before: &str, after: &str| {
+            super::is_date_change(&Element::Text(Text::new(before)), &Element::Text(Text::new(after)))
+        };
+        assert!(is_date_change("Updated 5 minutes ago", "Updated 6 minutes ago"));
+        assert!(is_date_change("Monday, 5 January 2026", "Tuesday, 6 January 2026"));
+        assert!(is_date_change("as of 10:00 today", "as of 10:01 today"));
+        assert!(!is_date_change(
+            "road: Ring; limit: 50; since: Monday",
+            "road: Ring; limit: 60; since: Monday"
+        ));
+    }
+
+    #[test]
+    fn what_is_published_daily_is_no_noise() {
+        let mut history = NoiseHistory::default();
+        assert!((0..100).all(|_| history.record_unreadable(false) == Noise(0.0)));
+    }
 
     use super::*;
     use crate::diff::diff;

@@ -4,6 +4,7 @@
 //! The crawler and the import call this function after each capture.
 
 use crate::diff::{Delta, Element, Operation, Subject, diff};
+use crate::document::DocumentFormat;
 use crate::importance::{Assessment, Importance, ImportanceConfig, Judgement, assess};
 use crate::noise::NoiseHistory;
 use crate::segment::{Block, BlockRole, BlockTree};
@@ -31,6 +32,8 @@ pub struct Observation {
     pub assessment: Assessment,
     /// Whether there were changes and each of them is noise or about an advertisement.
     pub is_only_noise: bool,
+    /// Whether another kind of document is at the address now, such as a PDF in place of a page. Nothing says how much that matters.
+    pub is_other_format: bool,
 }
 
 impl Observation {
@@ -56,12 +59,14 @@ pub fn observe(
     let Some(known) = known else {
         let assessment = Assessment { importance: Importance::FULL, contributions: Vec::new() };
         let known = Known { tree, noise: NoiseHistory::default() };
-        return Observation { known, delta: None, assessment, is_only_noise: false };
+        return Observation { known, delta: None, assessment, is_only_noise: false, is_other_format: false };
     };
     let mut noise = known.noise.clone();
     if known.tree.engine != tree.engine {
-        let known = Known { tree, noise };
-        return Observation { known, delta: None, assessment: Assessment::default(), is_only_noise: false };
+        let is_other_format =
+            DocumentFormat::of_engine(&known.tree.engine) != DocumentFormat::of_engine(&tree.engine);
+        let (known, assessment) = (Known { tree, noise }, Assessment::default());
+        return Observation { known, delta: None, assessment, is_only_noise: false, is_other_format };
     }
     let delta = diff(&known.tree, &tree);
     let assessment = assess(&delta, config, &mut |operation| Judgement {
@@ -70,7 +75,8 @@ pub fn observe(
     });
     noise.record(&delta);
     let is_only_noise = !delta.is_empty() && assessment.contributions.iter().all(is_noise);
-    Observation { known: Known { tree, noise }, delta: Some(delta), assessment, is_only_noise }
+    let known = Known { tree, noise };
+    Observation { known, delta: Some(delta), assessment, is_only_noise, is_other_format: false }
 }
 
 fn is_noise(contribution: &crate::importance::Contribution) -> bool {
@@ -205,6 +211,12 @@ mod tests {
         let first = visit(None, page("monday", "a story", "1"));
         let other = BlockTree { engine: "other".into(), ..page("tuesday", "more", "2") };
         let second = visit(Some(&first.known), other);
+        assert!(!second.is_other_format);
         assert_eq!((second.delta, second.assessment.importance), (None, Importance::NONE));
+        let text = BlockTree { engine: "pdf/1".into(), ..page("tuesday", "more", "2") };
+        assert!(visit(Some(&first.known), text.clone()).is_other_format);
+        let known = visit(None, text).known;
+        let later = BlockTree { engine: "pdf/2".into(), ..page("tuesday", "more", "2") };
+        assert!(!visit(Some(&known), later).is_other_format, "a later release reads the same format");
     }
 }

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context;
 use perennial_core::charset::decode_text;
 use perennial_core::diff::Delta;
+use perennial_core::document::{Document, DocumentFormat};
 use perennial_core::foreign;
+use perennial_core::importance::Importance;
 use perennial_core::look::Seen;
 use perennial_core::page::PageId;
 use perennial_core::payload::Limits;
@@ -23,7 +25,7 @@ use rayon::prelude::*;
 use super::lesson::{KnownPage, Lesson, n_letters};
 use super::reader::Readers;
 use super::{Analyst, PageText, Requisites};
-use crate::archive::{Archive, LEFT_OUT_BASE, LeftOut, links};
+use crate::archive::{Archive, LEFT_OUT_BASE, LeftOut, Payload, links};
 use crate::store::{Capture, Commit, Kind, Reason, SetAside, Store};
 
 /// Pages between two commits. After a crash at most these are analysed again.
@@ -248,7 +250,7 @@ impl PageAnalyst {
         }
         match ahead.unwrap_or_else(|| self.shown(capture))? {
             Shown::Missing => Ok(None),
-            Shown::NoPage => Ok(Some(without_layout(capture, known))),
+            Shown::Unreadable => Ok(Some(without_layout(capture, known))),
             Shown::Error => {
                 let identity = soft_error_identity(&capture.digest);
                 let before = known.map(KnownPage::before);
@@ -273,7 +275,7 @@ impl PageAnalyst {
         let document = self.readers.with(|archive, store| archive.document(store, capture))?;
         let Some(document) = document else { return Ok(Shown::Missing) };
         if !links::is_html(&document.head) {
-            return Ok(Shown::NoPage);
+            return Ok(shown_document(capture, &document));
         }
         let html = decode_text(&document.bytes, document.head.get("Content-Type").as_deref());
         let tree = self.tree(&capture.url, capture.time, &html);
@@ -375,12 +377,23 @@ impl WaitingLook {
 enum Shown {
     /// The blocks of a page, and its title.
     Tree(Box<BlockTree>, String),
-    /// Something that is no page.
-    NoPage,
+    /// Something that cannot be read, such as a picture: it is judged by its digest.
+    Unreadable,
     /// A page that says that there is none.
     Error,
     /// Nothing, because its payload is not in the archive.
     Missing,
+}
+
+/// What a capture of a document that is no HTML shows.
+fn shown_document(capture: &Capture, document: &Payload) -> Shown {
+    let content_type = document.head.get("Content-Type");
+    let format = DocumentFormat::of(content_type.as_deref(), &capture.url, &document.bytes);
+    let read = format.and_then(|format| format.read(&capture.url, content_type.as_deref(), &document.bytes));
+    let Some(Document { mut tree, title }) = read else { return Shown::Unreadable };
+    tree.url.clone_from(&capture.url);
+    tree.version = capture.time.to_rfc3339();
+    Shown::Tree(Box::new(tree), title)
 }
 
 /// Whether a page that a browser drew before was delivered and not drawn: without its scripts there is hardly anything to
@@ -395,6 +408,7 @@ fn is_undrawn(capture: &Capture, known: Option<&KnownPage>, tree: &BlockTree) ->
 fn without_layout(capture: &Capture, known: Option<&KnownPage>) -> (Lesson, KnownPage) {
     let kind = capture.answer.unwrap_or(AnswerKind::Content);
     let before = known.map(KnownPage::before);
-    let seen = Seen::between(before, kind, &capture.identity).unwrap_or(Seen::Unjudged);
+    let unknown = || Seen::Unjudged(Importance::new(Seen::UNJUDGED));
+    let seen = Seen::between(before, kind, &capture.identity).unwrap_or_else(unknown);
     Lesson::without_layout(capture.page, capture.time, &capture.identity, known, seen)
 }

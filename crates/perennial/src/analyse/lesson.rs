@@ -2,13 +2,14 @@
 
 use anyhow::Context;
 use perennial_core::diff::Delta;
+use perennial_core::importance::Importance;
 use perennial_core::look::{Before, Seen};
 use perennial_core::noise::NoiseHistory;
 use perennial_core::observe::{Known, Observation};
 use perennial_core::page::PageId;
 use perennial_core::segment::{BlockTree, vixml};
 use perennial_core::threshold::IndexThreshold;
-use perennial_core::time::Timestamp;
+use perennial_core::time::{Span, Timestamp};
 use perennial_core::verdict::shows_page;
 
 use crate::store::{Commit, KnownRow, LessonRow, ShownVersion, Store, Worth};
@@ -17,6 +18,9 @@ use crate::store::{Commit, KnownRow, LessonRow, ShownVersion, Store, Worth};
 const ZSTD_LEVEL: i32 = 3;
 /// A tree or delta that unpacks to more than this is damaged.
 const MAX_UNPACKED_BYTES: u64 = 256 << 20;
+
+/// Looks less than this apart tell a document that is another one at every look from one that is published daily.
+const SOON: Span = Span::from_hours(24);
 
 /// What the next look at a page is compared with.
 #[derive(Clone, Debug)]
@@ -109,7 +113,7 @@ impl From<KnownRow> for KnownPage {
 pub struct Lesson(LessonRow);
 
 impl Lesson {
-    /// The lesson of a look without layout: the same answer again, a redirect, a PDF, a page that is gone.
+    /// The lesson of a look without layout: the same answer again, a redirect, a picture, a page that is gone.
     pub fn without_layout(
         page: PageId,
         time: Timestamp,
@@ -130,13 +134,19 @@ impl Lesson {
                 worth: Worth { first: time, total: 0.0, gathered: 0.0 },
             },
         };
+        let mut seen = seen;
         match seen {
             Seen::Same => known.noise.record_unchanged(),
             _ => identity.clone_into(&mut known.identity),
         }
         known.was_page |= seen.is_page();
-        if seen == Seen::Unjudged {
+        if let Seen::Unjudged(importance) = seen {
             known.laid_out = None;
+            let noise = known.noise.record_unreadable(time - known.time < SOON);
+            seen = match noise.0 >= 1.0 {
+                true => Seen::Noise,
+                false => Seen::Unjudged(Importance::new(importance.get() * (1.0 - noise.0))),
+            };
         }
         known.time = time;
         let is_indexed = is_worth_indexing(&mut known.worth, seen, time);
@@ -243,10 +253,12 @@ impl Lesson {
     }
 }
 
-/// Trees of different engines are not compared and have no delta: such a look counts as the same.
+/// Trees of different engines are not compared and have no delta: such a look counts as the same, unless the page became another
+/// kind of document.
 fn seen_in(observation: &Observation, has_tree: bool) -> Seen {
     match has_tree {
-        false => Seen::Unjudged,
+        false => Seen::Unjudged(Importance::new(Seen::UNJUDGED)),
+        true if observation.is_other_format => Seen::Unjudged(Importance::new(Seen::UNJUDGED)),
         true if observation.is_only_noise => Seen::Noise,
         true if observation.is_unchanged() || observation.delta.is_none() => Seen::Same,
         true => Seen::Changed(observation.importance()),

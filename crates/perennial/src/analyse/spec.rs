@@ -1,4 +1,4 @@
-//! A page named on the command line (a file, Vi-XML, `url@time`, a URL) -> its text, its requisites and its tree.
+//! A page named on the command line (a file, Vi-XML, a PDF, `url@time`, a URL) -> its text, its requisites and its tree.
 //!
 //! Both sides of a comparison go through here, so both are laid out by the same engine.
 
@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, bail};
 use perennial_core::charset::decode_text;
+use perennial_core::document::{Document, DocumentFormat};
 use perennial_core::payload;
 use perennial_core::segment::{BlockTree, vixml};
 use perennial_core::time::Timestamp;
@@ -28,7 +29,7 @@ const FILE_URL: &str = "http://page.example/";
 /// A page as it is named on the command line.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum PageSpec {
-    /// An HTML or Vi-XML file.
+    /// An HTML or Vi-XML file, or another document that can be read.
     File(PathBuf),
     /// The archived version closest to a time.
     Archived {
@@ -107,8 +108,10 @@ pub struct LoadedPage<'s> {
     pub version: String,
     /// When it was captured, fetched or read.
     pub time: Timestamp,
-    /// Its HTML, decoded.
+    /// Its HTML, decoded; empty for a document that is none.
     pub html: String,
+    /// The blocks of a document that is no HTML, such as a PDF.
+    pub document: Option<BlockTree>,
     requisites: Origin<'s>,
 }
 
@@ -147,6 +150,9 @@ impl Analyst {
             PageSpec::Live(url) => load_live(url, Private::Named)?,
             _ => spec.load(snapshot, false)?,
         };
+        if let Some(tree) = page.document {
+            return Ok(tree);
+        }
         if is_vixml(&page.html) {
             return vixml::read(&page.html).with_context(|| format!("cannot read {}", page.version));
         }
@@ -179,13 +185,67 @@ fn load_file(path: &Path) -> anyhow::Result<LoadedPage<'static>> {
     }
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
     let folder = path.parent().map_or_else(|| PathBuf::from("."), Path::to_path_buf);
-    Ok(LoadedPage {
-        url: FILE_URL.to_string(),
-        version: path.display().to_string(),
-        time: archive::now(),
-        html: decode_text(&bytes, None).into_owned(),
-        requisites: Origin::Folder(folder),
-    })
+    let name = path.display().to_string();
+    let format = DocumentFormat::of_file(&name, &bytes);
+    let content = Content::of(FILE_URL, &name, None, format, &bytes)?;
+    Ok(LoadedPage::new(FILE_URL.to_string(), name, archive::now(), content, Origin::Folder(folder)))
+}
+
+/// The content of a page: HTML, or the blocks of another document.
+struct Content {
+    html: String,
+    document: Option<BlockTree>,
+}
+
+impl Content {
+    /// Reads a document of a known format as such, and all others as HTML.
+    fn of(
+        url: &str,
+        version: &str,
+        content_type: Option<&str>,
+        format: Option<DocumentFormat>,
+        bytes: &[u8],
+    ) -> anyhow::Result<Content> {
+        let html = || Content { html: decode_text(bytes, content_type).into_owned(), document: None };
+        let Some(format) = format else { return Ok(html()) };
+        if format == DocumentFormat::Xml && is_vixml(&decode_text(bytes, content_type)) {
+            return Ok(html());
+        }
+        match format.read(url, content_type, bytes) {
+            Some(Document { tree, .. }) => {
+                let tree = BlockTree { url: url.to_owned(), version: version.to_owned(), ..tree };
+                Ok(Content { html: String::new(), document: Some(tree) })
+            }
+            None if format == DocumentFormat::Pdf => bail!(
+                "no word of {version} can be read: it is encrypted, scanned or damaged; compare another version, or make a text \
+                 of it with another program"
+            ),
+            None => Ok(html()),
+        }
+    }
+
+    /// The same for an answer of a server.
+    fn of_answer(
+        url: &str,
+        version: &str,
+        content_type: Option<&str>,
+        bytes: &[u8],
+    ) -> anyhow::Result<Content> {
+        let format = DocumentFormat::of(content_type, url, bytes);
+        Content::of(url, version, content_type, format, bytes)
+    }
+}
+
+impl<'s> LoadedPage<'s> {
+    fn new(
+        url: String,
+        version: String,
+        time: Timestamp,
+        content: Content,
+        requisites: Origin<'s>,
+    ) -> LoadedPage<'s> {
+        LoadedPage { url, version, time, html: content.html, document: content.document, requisites }
+    }
 }
 
 /// The file that an address relative to the page names, never outside the page's folder.
@@ -221,10 +281,11 @@ fn load_archived<'s>(
     };
     let capture = snapshot.store().closest_payload(url, near)?.with_context(missing)?;
     let payload = snapshot.document(&capture)?.with_context(missing)?;
-    let html = decode_text(&payload.bytes, payload.head.get("Content-Type").as_deref()).into_owned();
     let requisites = Origin::Archive(shared, Requisites::default());
     let version = capture.time.to_rfc3339();
-    Ok(LoadedPage { url: capture.url, version, time: capture.time, html, requisites })
+    let content_type = payload.head.get("Content-Type");
+    let content = Content::of_answer(&capture.url, &version, content_type.as_deref(), &payload.bytes)?;
+    Ok(LoadedPage::new(capture.url, version, capture.time, content, requisites))
 }
 
 fn load_live(url: &str, private: Private) -> anyhow::Result<LoadedPage<'static>> {
@@ -238,13 +299,9 @@ fn load_live(url: &str, private: Private) -> anyhow::Result<LoadedPage<'static>>
         bail!("{url} answered with status {}: there is nothing to look at", captured.status);
     }
     let time = archive::now();
-    Ok(LoadedPage {
-        html: decode_text(&captured.body, Some(&captured.content_type)).into_owned(),
-        url: url.into(),
-        version: time.to_rfc3339(),
-        time,
-        requisites: Origin::Network(Box::new(live)),
-    })
+    let content_type = Some(captured.content_type.as_str()).filter(|content_type| !content_type.is_empty());
+    let content = Content::of_answer(url.as_str(), &time.to_rfc3339(), content_type, &captured.body)?;
+    Ok(LoadedPage::new(url.into(), time.to_rfc3339(), time, content, Origin::Network(Box::new(live))))
 }
 
 /// Fetches a page and its requisites from the web and stores nothing.

@@ -20,7 +20,7 @@ use crate::html::diff::to_html;
   perennial diff v1.xml v2.xml --format videlta
   perennial diff https://example.org/@20260101 https://example.org/@20260201 --format json")]
 pub(super) struct Diff {
-    /// HTML file, Vi-XML file, an archived version as URL@TIME, or the URL of a live page
+    /// File (HTML, Vi-XML, PDF, JSON, CSV, XML, text), an archived version as URL@TIME, or the URL of a live page
     before: PageSpec,
     /// The later version, in the same forms
     after: PageSpec,

@@ -179,7 +179,7 @@ fn print(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
     if page.n_not_analysed > 0 {
         writeln!(
             out,
-            "  {} changes not analysed, counted with importance {}",
+            "  {} changes that cannot be read, counted with importance {} or less",
             page.n_not_analysed,
             Seen::UNJUDGED
         )?;

@@ -18,7 +18,8 @@ use crate::analyse::{LoadedPage, PageSpec};
 use crate::archive::is_archive;
 
 const AFTER_HELP: &str = "\
-PAGE is a file, a page of the archive (URL@TIME, or URL@ for the latest), or a live http address.
+PAGE is a file, a page of the archive (URL@TIME, or URL@ for the latest), or a live http address: HTML, Vi-XML, PDF,
+JSON, CSV, XML, a feed or plain text.
 `layout` runs no scripts and needs no browser; `chromium` does and needs one. Trees of the two are not to be
 compared with each other.
 
@@ -90,12 +91,17 @@ impl Segment {
         if let (PageSpec::File(_), Some(url)) = (&self.page, &self.url) {
             page.url.clone_from(url);
         }
+        if let Some(mut tree) = page.document.take() {
+            tree.url = page.url;
+            self.write(&render(format, &tree, None)?)?;
+            return Ok(Exit::Done);
+        }
         let seen = self.see(context, &page, format == Format::Png)?;
         let config =
             SegmentConfig { coherence: self.coherence, ..config_of(context, &self.page, &page.url)? };
         let mut tree = segment(&seen.layout, &config);
         (tree.url, tree.version) = (page.url, page.version);
-        self.write(&render(format, &tree, &seen)?)?;
+        self.write(&render(format, &tree, Some(&seen))?)?;
         Ok(Exit::Done)
     }
 
@@ -159,7 +165,13 @@ fn config_of(context: &Context, spec: &PageSpec, url: &str) -> anyhow::Result<Se
     Ok(context.open()?.settings().seeds.segment_config(url).cloned().unwrap_or_default())
 }
 
-fn render(format: Format, tree: &BlockTree, seen: &Seen) -> anyhow::Result<Vec<u8>> {
+/// Only what was laid out can be drawn.
+fn render(format: Format, tree: &BlockTree, seen: Option<&Seen>) -> anyhow::Result<Vec<u8>> {
+    let drawn = || {
+        seen.context(
+            "a document that is no HTML has no layout to draw: write --format vixml or --format json",
+        )
+    };
     Ok(match format {
         Format::Vixml => vixml::write(tree).into_bytes(),
         Format::Json => {
@@ -170,8 +182,11 @@ fn render(format: Format, tree: &BlockTree, seen: &Seen) -> anyhow::Result<Vec<u
             bytes.push(b'\n');
             bytes
         }
-        Format::Svg => draw_svg(tree, &seen.layout).into_bytes(),
-        Format::Png => draw_png(tree, &seen.layout, seen.screenshot.as_deref())?,
+        Format::Svg => draw_svg(tree, &drawn()?.layout).into_bytes(),
+        Format::Png => {
+            let seen = drawn()?;
+            draw_png(tree, &seen.layout, seen.screenshot.as_deref())?
+        }
     })
 }
 

@@ -61,7 +61,7 @@ impl PageHistory {
     }
 
     fn add(&mut self, look: &Look) {
-        self.n_unjudged += usize::from(look.seen == Seen::Unjudged);
+        self.n_unjudged += usize::from(matches!(look.seen, Seen::Unjudged(_)));
         let importance = look.seen.importance();
         self.looks.push(SeenChange { from: self.last, to: look.time, importance });
         self.last = look.time;

@@ -139,7 +139,7 @@ fn code_of(seen: Seen) -> (i64, f64) {
         Seen::Same => (1, 0.0),
         Seen::Noise => (2, 0.0),
         Seen::Changed(importance) => (3, importance.get()),
-        Seen::Unjudged => (4, Seen::UNJUDGED),
+        Seen::Unjudged(importance) => (4, importance.get()),
         Seen::Absent => (5, 0.0),
         Seen::Vanished => (6, 1.0),
         Seen::Redirected(importance) => (7, importance.get()),
@@ -154,11 +154,12 @@ pub(super) fn seen_of(code: i64, importance: f64) -> Seen {
         1 => Seen::Same,
         2 => Seen::Noise,
         3 => Seen::Changed(Importance::new(importance)),
+        4 => Seen::Unjudged(Importance::new(importance)),
         5 => Seen::Absent,
         6 => Seen::Vanished,
         7 => Seen::Redirected(Importance::new(importance)),
         8 => Seen::Returned,
-        _ => Seen::Unjudged,
+        _ => Seen::Unjudged(Importance::new(Seen::UNJUDGED)),
     }
 }
 

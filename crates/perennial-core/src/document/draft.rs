@@ -1,0 +1,195 @@
+//! Units in reading order -> leaf blocks with their importance.
+
+use crate::diff::n_words;
+use crate::segment::{Block, BlockRole, BlockTree, Image, Link, Text};
+
+use super::Document;
+
+/// Links, images and texts of a document that are kept.
+pub(super) const MAX_ELEMENTS: usize = 50_000;
+/// Bytes of text that are kept.
+const MAX_BYTES: usize = 8 << 20;
+/// Bytes of one text. A longer one is cut into several.
+const MAX_TEXT_BYTES: usize = 4096;
+/// Blocks of a document. The last one takes all that would come after it.
+const MAX_BLOCKS: usize = 4000;
+/// Elements of a block at which it ends in any case.
+const MAX_BLOCK_ELEMENTS: usize = 64;
+/// One of so many keys ends a block.
+const MEAN_BLOCK_UNITS: u32 = 8;
+/// How much more a word of a heading counts than one below it.
+const HEADING_WEIGHT: f32 = 3.0;
+/// The first words count twice as much as the last ones of a long document, and half of that is gone after so many words.
+const HALF_WORDS: f32 = 500.0;
+
+/// The first and the last block have at least this share of a document. Long tables, logs and lists grow at one of their ends, and a
+/// row that comes there is news, however many there are already.
+const OF_ENDS: f32 = 0.05;
+
+/// What a reader takes in at once: a paragraph, a row, a record, an item of a feed.
+#[derive(Default)]
+pub(super) struct Unit {
+    /// Its texts, in reading order.
+    pub(super) texts: Vec<String>,
+    /// Its links: name and address.
+    pub(super) links: Vec<(String, String)>,
+    /// Its images: name and what tells it from another.
+    pub(super) images: Vec<(String, String)>,
+    /// What names the unit while its content changes, such as the first cell of a row. Blocks end by it.
+    pub(super) key: String,
+    pub(super) place: Place,
+}
+
+/// How a unit stands among the others.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+pub(super) enum Place {
+    /// In a block with its neighbours.
+    #[default]
+    Among,
+    /// The first of a block.
+    Heading,
+    /// A block of its own.
+    Apart,
+}
+
+impl Unit {
+    /// A unit of one text.
+    pub(super) fn of_text(text: &str, place: Place) -> Unit {
+        let key: Vec<&str> = text.split_whitespace().take(2).collect();
+        Unit { texts: vec![text.to_owned()], key: key.join(" "), place, ..Unit::default() }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.texts.is_empty() && self.links.is_empty() && self.images.is_empty()
+    }
+
+    fn n_elements(&self) -> usize {
+        self.texts.len() + self.links.len() + self.images.len()
+    }
+}
+
+/// A document that is being read.
+#[derive(Default)]
+pub(super) struct Draft {
+    pub(super) title: String,
+    blocks: Vec<Block>,
+    /// Words so far.
+    n_words: f32,
+    n_elements: usize,
+    n_bytes: usize,
+    /// Whether something was not kept: it counts by the checksum of the whole document.
+    pub(super) is_cut: bool,
+    /// Whether the next unit begins a block.
+    is_closed: bool,
+}
+
+impl Draft {
+    /// Whether nothing more is kept.
+    pub(super) fn is_full(&self) -> bool {
+        self.n_elements >= MAX_ELEMENTS || self.n_bytes >= MAX_BYTES
+    }
+
+    /// Adds a unit; one that is empty changes nothing.
+    pub(super) fn add(&mut self, mut unit: Unit) {
+        unit.texts = unit.texts.iter().flat_map(|text| pieces(text)).collect();
+        if unit.is_empty() {
+            return;
+        }
+        if self.is_full() {
+            self.is_cut = true;
+            return;
+        }
+        let begins = self.is_closed || self.blocks.is_empty() || unit.place != Place::Among;
+        if begins && self.blocks.len() < MAX_BLOCKS {
+            self.blocks.push(Block::leaf(Vec::new(), Vec::new(), Vec::new()));
+        }
+        self.n_elements += unit.n_elements();
+        self.n_bytes += unit.texts.iter().map(String::len).sum::<usize>();
+        let weight = self.weight(&unit);
+        let Some(block) = self.blocks.last_mut() else { return };
+        block.role = BlockRole::Main;
+        block.importance += weight;
+        block.links.extend(unit.links.into_iter().map(|(name, address)| Link::new(name, address)));
+        block.images.extend(unit.images.into_iter().map(|(name, source)| Image::new(name, source)));
+        block.texts.extend(unit.texts.into_iter().map(Text::new));
+        let n_elements = block.texts.len() + block.links.len() + block.images.len();
+        self.is_closed = unit.place == Place::Apart
+            || n_elements >= MAX_BLOCK_ELEMENTS
+            || unit.place == Place::Among && ends_block(&unit.key);
+    }
+
+    /// What a reader takes in with a unit. The first words of a document are read by more people than the last ones.
+    fn weight(&mut self, unit: &Unit) -> f32 {
+        let names = unit.links.iter().chain(&unit.images).map(|(name, _)| name);
+        let n_words = unit.texts.iter().chain(names).map(|text| n_words(text)).sum::<usize>().max(1) as f32;
+        let of_heading = if unit.place == Place::Heading { HEADING_WEIGHT } else { 1.0 };
+        let of_place = 1.0 + HALF_WORDS / (HALF_WORDS + self.n_words);
+        self.n_words += n_words;
+        n_words * of_heading * of_place
+    }
+
+    /// Gives the first and the last block their share, and returns the sum of all weights.
+    fn weigh_ends(&mut self) -> f32 {
+        let sum: f32 = self.blocks.iter().map(|block| block.importance).sum();
+        for place in [0, self.blocks.len().saturating_sub(1)] {
+            if let Some(block) = self.blocks.get_mut(place) {
+                block.importance = block.importance.max(sum * OF_ENDS);
+            }
+        }
+        self.blocks.iter().map(|block| block.importance).sum()
+    }
+
+    /// The document that was read from `bytes`; `None` when there is no word and no link.
+    pub(super) fn finish(mut self, engine: &str, bytes: &[u8]) -> Option<Document> {
+        let has_words = |block: &Block| !block.texts.is_empty() || !block.links.is_empty();
+        if !self.blocks.iter().any(has_words) {
+            return None;
+        }
+        if self.is_cut
+            && let Some(last) = self.blocks.last_mut()
+        {
+            let checksum = crc32fast::hash(bytes);
+            last.texts.push(Text::new(format!("and more, {} bytes in all ({checksum:08x})", bytes.len())));
+        }
+        let sum = self.weigh_ends();
+        self.blocks.iter_mut().for_each(|block| block.importance /= sum.max(f32::MIN_POSITIVE));
+        let mut tree = BlockTree { engine: engine.to_owned(), blocks: self.blocks, ..BlockTree::default() };
+        tree.seal();
+        Some(Document { tree, title: folded(&self.title) })
+    }
+}
+
+/// Whether a unit of this key is the last of its block.
+fn ends_block(key: &str) -> bool {
+    crc32fast::hash(key.as_bytes()).is_multiple_of(MEAN_BLOCK_UNITS)
+}
+
+/// A text with its white space folded, in pieces of bounded length.
+fn pieces(text: &str) -> Vec<String> {
+    let (folded, mut pieces) = (folded(text), Vec::new());
+    let mut rest = folded.as_str();
+    while !rest.is_empty() {
+        let mut end = rest.floor_char_boundary(MAX_TEXT_BYTES);
+        if end < rest.len() {
+            end = rest[..end].rfind(' ').map_or(end, |space| space + 1);
+        }
+        pieces.push(rest[..end].trim_end().to_owned());
+        rest = &rest[end..];
+    }
+    pieces
+}
+
+/// A text with its white space folded and without control characters.
+pub(super) fn folded(text: &str) -> String {
+    let is_shown = |c: char| !c.is_control() && !matches!(c, '\u{feff}' | '\u{ad}' | '\u{200b}');
+    let mut folded = String::with_capacity(text.len());
+    for word in text.split(|c: char| c.is_whitespace()).filter(|word| !word.is_empty()) {
+        let start = folded.len();
+        folded.push(' ');
+        folded.extend(word.chars().filter(|&c| is_shown(c)));
+        if folded.len() == start + 1 {
+            folded.truncate(start);
+        }
+    }
+    folded.strip_prefix(' ').map(str::to_owned).unwrap_or(folded)
+}

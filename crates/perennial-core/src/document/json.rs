@@ -1,0 +1,98 @@
+//! JSON -> a text a value, with its path: `roads[Ring].limit: 50`.
+//!
+//! Members are in the order of their names, because their order in the file means nothing. A record of a list is named by what
+//! identifies it and not by its number, so that a new record in front leaves the names of the others alone.
+
+use serde_json::{Map, Value};
+
+use super::draft::{Draft, MAX_ELEMENTS, Place, Unit};
+
+/// Members that name a record, the first that is there.
+const NAMES: [&str; 8] = ["id", "@id", "key", "slug", "name", "title", "url", "date"];
+/// Bytes of a path.
+const MAX_PATH_BYTES: usize = 200;
+
+/// Reads a document; `None` when it is no JSON.
+pub(super) fn read(text: &str) -> Option<Draft> {
+    let value: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).ok()?;
+    let mut draft = Draft::default();
+    match &value {
+        Value::Object(members) => {
+            let title = ["title", "name"].iter().find_map(|name| members.get(*name)?.as_str());
+            draft.title = title.unwrap_or_default().to_owned();
+            add_members(&mut draft, members);
+        }
+        Value::Array(list) => add_records(&mut draft, "", list),
+        value => add(&mut draft, "", value, Place::Among),
+    }
+    Some(draft)
+}
+
+/// Plain values stand together; a member with members of its own is a block, and each record of a list is a unit.
+fn add_members(draft: &mut Draft, members: &Map<String, Value>) {
+    for (name, value) in members {
+        match value {
+            Value::Object(_) => add(draft, name, value, Place::Apart),
+            Value::Array(list) => add_records(draft, name, list),
+            _ => add(draft, name, value, Place::Among),
+        }
+    }
+}
+
+fn add_records(draft: &mut Draft, path: &str, list: &[Value]) {
+    for (number, value) in list.iter().enumerate() {
+        add(draft, &path_of_record(path, number, value), value, Place::Among);
+    }
+}
+
+fn add(draft: &mut Draft, path: &str, value: &Value, place: Place) {
+    let mut texts = Vec::new();
+    if !draft.is_full() {
+        collect(path, value, &mut texts);
+    }
+    draft.is_cut |= draft.is_full() || texts.len() >= MAX_ELEMENTS;
+    draft.add(Unit { texts, key: path.to_owned(), place, ..Unit::default() });
+}
+
+/// The texts of all values within. The parser bounds the nesting.
+fn collect(path: &str, value: &Value, texts: &mut Vec<String>) {
+    if texts.len() >= MAX_ELEMENTS {
+        return;
+    }
+    match value {
+        Value::Object(members) => {
+            for (name, value) in members {
+                let dot = if path.is_empty() { "" } else { "." };
+                collect(&bounded(format!("{path}{dot}{name}")), value, texts);
+            }
+        }
+        Value::Array(list) => {
+            for (number, value) in list.iter().enumerate() {
+                collect(&path_of_record(path, number, value), value, texts);
+            }
+        }
+        Value::Null => {}
+        Value::String(text) if path.is_empty() => texts.push(text.clone()),
+        Value::String(text) => texts.push(format!("{path}: {text}")),
+        value => texts.push(format!("{path}: {value}").trim_start_matches(": ").to_owned()),
+    }
+}
+
+/// A record is named by what identifies it, or else by its number. A plain value of a list needs no name.
+fn path_of_record(path: &str, number: usize, value: &Value) -> String {
+    let name = match value {
+        Value::Object(members) => NAMES.iter().find_map(|name| match members.get(*name)? {
+            Value::String(text) => Some(text.clone()),
+            Value::Number(number) => Some(number.to_string()),
+            _ => None,
+        }),
+        Value::Array(_) => None,
+        _ => return path.to_owned(),
+    };
+    bounded(format!("{path}[{}]", name.unwrap_or_else(|| number.to_string())))
+}
+
+fn bounded(mut path: String) -> String {
+    path.truncate(path.floor_char_boundary(MAX_PATH_BYTES));
+    path
+}

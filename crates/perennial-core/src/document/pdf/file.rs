@@ -1,0 +1,384 @@
+//! The bytes of a PDF -> its objects, found by reading the file from the start to its end.
+//!
+//! The tables at the end of a file, which say where each object is, are not read: they may be damaged, and of no use for a
+//! reader who needs all objects anyway. Of several objects with one number the last one counts.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
+use std::ops::Range;
+
+use memchr::memmem;
+
+use super::object::{Dictionary, Lexer, Value, hex};
+
+/// A longer file is not read.
+const MAX_FILE_BYTES: usize = 32 << 20;
+/// Values of all objects together.
+const MAX_VALUES: usize = 3_000_000;
+/// Bytes of all streams together that are unpacked.
+const MAX_UNPACKED_BYTES: usize = 96 << 20;
+/// Pages that are read.
+const MAX_PAGES: usize = 5000;
+/// References that lead to references.
+const MAX_STEPS: usize = 8;
+/// Trailers that are read, and bytes of each.
+const MAX_TRAILERS: usize = 64;
+const MAX_TRAILER_BYTES: usize = 16 << 10;
+/// Filters of a stream that are undone.
+const MAX_FILTERS: usize = 4;
+
+/// Numbers below this are exact.
+const MAX_EXACT: f32 = 16_777_216.0;
+/// Bytes after a stream in which its end is looked for.
+const MAX_END_BYTES: usize = 16;
+
+/// A file with its objects.
+pub(super) struct File<'a> {
+    bytes: &'a [u8],
+    objects: BTreeMap<u32, Object>,
+    trailer: Dictionary,
+    n_left: Cell<usize>,
+    is_cut: Cell<bool>,
+}
+
+struct Object {
+    /// Where it stands in the file: a later one of the same number replaces it.
+    position: usize,
+    value: Value,
+    stream: Option<Range<usize>>,
+}
+
+/// A page: its streams of operators, and what these refer to.
+pub(super) struct Page<'f> {
+    pub(super) contents: Vec<&'f Value>,
+    pub(super) resources: Option<&'f Dictionary>,
+}
+
+impl<'a> File<'a> {
+    /// `None` when the file is no PDF, too long or encrypted.
+    pub(super) fn open(bytes: &'a [u8]) -> Option<File<'a>> {
+        let start = memmem::find(&bytes[..bytes.len().min(1024)], b"%PDF-")?;
+        let bytes = &bytes[start..];
+        if bytes.len() > MAX_FILE_BYTES {
+            return None;
+        }
+        let mut file = File {
+            bytes,
+            objects: BTreeMap::new(),
+            trailer: Dictionary::new(),
+            n_left: Cell::new(MAX_UNPACKED_BYTES),
+            is_cut: Cell::new(false),
+        };
+        file.scan();
+        file.read_trailers();
+        if file.trailer.contains_key("Encrypt") {
+            return None;
+        }
+        file.read_object_streams();
+        Some(file)
+    }
+
+    /// Whether something was left out because the file is too large when it is unpacked.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut.get()
+    }
+
+    fn scan(&mut self) {
+        let ends: Vec<usize> = memmem::find_iter(self.bytes, b"endstream").collect();
+        let finder = memmem::Finder::new(b"obj");
+        let mut lexer = Lexer::new(self.bytes, MAX_VALUES);
+        while let Some(found) = finder.find(&self.bytes[lexer.at..]) {
+            let keyword = lexer.at + found;
+            lexer.at = keyword + 3;
+            let Some(number) = number_before(&self.bytes[..keyword]) else { continue };
+            let Some(value) = lexer.value() else { continue };
+            let stream = stream_after(&mut lexer, &value, &ends);
+            self.insert(number, Object { position: keyword, value, stream });
+        }
+        self.is_cut.set(lexer.n_left == 0);
+    }
+
+    fn insert(&mut self, number: u32, object: Object) {
+        if self.objects.get(&number).is_none_or(|before| before.position <= object.position) {
+            self.objects.insert(number, object);
+        }
+    }
+
+    fn read_trailers(&mut self) {
+        let mut found: Vec<(usize, Dictionary)> = Vec::new();
+        for at in memmem::rfind_iter(self.bytes, b"trailer").take(MAX_TRAILERS) {
+            let start = at + b"trailer".len();
+            let end = self.bytes.len().min(start + MAX_TRAILER_BYTES);
+            let mut lexer = Lexer::new(&self.bytes[start..end], MAX_TRAILER_BYTES);
+            if let Some(Value::Dictionary(trailer)) = lexer.value() {
+                found.push((at, trailer));
+            }
+        }
+        for object in self.objects.values() {
+            if let Value::Dictionary(entries) = &object.value
+                && is_type(entries, "XRef")
+            {
+                found.push((object.position, entries.clone()));
+            }
+        }
+        found.sort_by_key(|(position, _)| *position);
+        for (_, trailer) in found {
+            let wanted =
+                trailer.into_iter().filter(|(name, _)| ["Root", "Info", "Encrypt"].contains(&name.as_str()));
+            self.trailer.extend(wanted);
+        }
+    }
+
+    fn read_object_streams(&mut self) {
+        let mut streams: Vec<(usize, u32)> = Vec::new();
+        for (number, object) in &self.objects {
+            if let Value::Dictionary(entries) = &object.value
+                && is_type(entries, "ObjStm")
+            {
+                streams.push((object.position, *number));
+            }
+        }
+        streams.sort_unstable();
+        let mut n_values = MAX_VALUES;
+        for (position, number) in streams {
+            let Some((first, bytes)) = self.object_stream(number) else { continue };
+            let mut head = Lexer::new(&bytes[..first], n_values);
+            let mut lexer = Lexer::new(&bytes, n_values);
+            while let (Some(Value::Number(number)), Some(Value::Number(offset))) =
+                (head.value(), head.value())
+            {
+                let start = first.saturating_add(offset as usize);
+                // Objects stand one after the other. Were the same bytes read twice, a small file could ask for endless work.
+                if start < lexer.at || start > bytes.len() {
+                    continue;
+                }
+                lexer.at = start;
+                if let Some(value) = lexer.value() {
+                    self.insert(number as u32, Object { position, value, stream: None });
+                }
+            }
+            n_values = lexer.n_left;
+        }
+    }
+
+    /// Where the first object of an object stream begins, and its bytes.
+    fn object_stream(&self, number: u32) -> Option<(usize, Vec<u8>)> {
+        let Value::Dictionary(entries) = &self.objects.get(&number)?.value else { return None };
+        let first = self.resolve(entries.get("First")?).number()? as usize;
+        let bytes = self.unpacked(number)?;
+        (first <= bytes.len()).then_some((first, bytes))
+    }
+
+    /// The value itself, where it is a reference to one.
+    pub(super) fn resolve<'f>(&'f self, value: &'f Value) -> &'f Value {
+        let mut value = value;
+        for _ in 0..MAX_STEPS {
+            let Value::Reference(number) = value else { return value };
+            match self.objects.get(number) {
+                Some(object) => value = &object.value,
+                None => return &Value::Null,
+            }
+        }
+        &Value::Null
+    }
+
+    pub(super) fn dictionary<'f>(&'f self, value: Option<&'f Value>) -> Option<&'f Dictionary> {
+        if let Value::Dictionary(entries) = self.resolve(value?) { Some(entries) } else { None }
+    }
+
+    pub(super) fn array<'f>(&'f self, value: Option<&'f Value>) -> Option<&'f [Value]> {
+        if let Value::Array(values) = self.resolve(value?) { Some(values) } else { None }
+    }
+
+    /// The bytes of the stream that a reference leads to, unpacked; `None` where that cannot be done.
+    pub(super) fn stream(&self, value: &Value) -> Option<Vec<u8>> {
+        if let Value::Reference(number) = value { self.unpacked(*number) } else { None }
+    }
+
+    /// The bytes of a stream as they stand in the file.
+    pub(super) fn packed(&self, value: &Value) -> Option<&'a [u8]> {
+        let Value::Reference(number) = value else { return None };
+        self.bytes.get(self.objects.get(number)?.stream.clone()?)
+    }
+
+    fn unpacked(&self, number: u32) -> Option<Vec<u8>> {
+        let object = self.objects.get(&number)?;
+        let Value::Dictionary(entries) = &object.value else { return None };
+        let packed = self.bytes.get(object.stream.clone()?)?;
+        let filters = match self.resolve(entries.get("Filter").unwrap_or(&Value::Null)) {
+            Value::Array(filters) => filters.as_slice(),
+            Value::Null => &[],
+            filter => std::slice::from_ref(filter),
+        };
+        if filters.len() > MAX_FILTERS || self.has_predictor(entries) {
+            return None;
+        }
+        let mut bytes = None;
+        for filter in filters {
+            let source: &[u8] = bytes.as_deref().unwrap_or(packed);
+            bytes = Some(self.spend(match self.resolve(filter).name()? {
+                "FlateDecode" | "Fl" => inflate(source, self.n_left.get()),
+                "ASCIIHexDecode" | "AHx" => from_hexadecimal(source),
+                "ASCII85Decode" | "A85" => from_base85(source),
+                _ => return None,
+            })?);
+        }
+        match bytes {
+            Some(bytes) => Some(bytes),
+            None => self.spend(packed.to_vec()),
+        }
+    }
+
+    /// Whether the bytes are differences to the row above, as in images and tables of references, which are not read.
+    fn has_predictor(&self, entries: &Dictionary) -> bool {
+        let parameters = self.dictionary(entries.get("DecodeParms"));
+        let predictor = parameters.and_then(|parameters| parameters.get("Predictor"));
+        predictor.and_then(|value| self.resolve(value).number()).is_some_and(|predictor| predictor > 1.0)
+    }
+
+    fn spend(&self, bytes: Vec<u8>) -> Option<Vec<u8>> {
+        let n_left = self.n_left.get().saturating_sub(bytes.len());
+        self.n_left.set(n_left);
+        if n_left == 0 {
+            self.is_cut.set(true);
+            return None;
+        }
+        Some(bytes)
+    }
+
+    /// The title as the file's information has it.
+    pub(super) fn title(&self) -> Option<&[u8]> {
+        let info = self.dictionary(self.trailer.get("Info"))?;
+        self.resolve(info.get("Title")?).string()
+    }
+
+    /// All pages in reading order.
+    pub(super) fn pages(&self) -> Vec<Page<'_>> {
+        let mut pages = Vec::new();
+        let root = self.dictionary(self.trailer.get("Root"));
+        if let Some(top) = root.and_then(|root| root.get("Pages")) {
+            self.collect_pages(top, &mut pages);
+        }
+        if pages.is_empty() {
+            // The tree of pages is lost: all pages, in the order of their numbers.
+            let all = self.objects.values().filter_map(|object| self.dictionary(Some(&object.value)));
+            pages.extend(
+                all.filter(|entries| is_type(entries, "Page"))
+                    .take(MAX_PAGES)
+                    .map(|entries| self.page(entries, None)),
+            );
+        }
+        pages
+    }
+
+    fn collect_pages<'f>(&'f self, top: &'f Value, pages: &mut Vec<Page<'f>>) {
+        let mut seen = BTreeSet::new();
+        let mut pending: Vec<(&Value, Option<&Dictionary>)> = vec![(top, None)];
+        while let Some((value, inherited)) = pending.pop() {
+            // A tree has each node once. One that comes back is a loop.
+            if let Value::Reference(number) = value
+                && !seen.insert(*number)
+            {
+                continue;
+            }
+            let Some(entries) = self.dictionary(Some(value)) else { continue };
+            let resources = self.dictionary(entries.get("Resources")).or(inherited);
+            match self.array(entries.get("Kids")) {
+                Some(kids) => pending.extend(kids.iter().rev().map(|kid| (kid, resources))),
+                None if pages.len() < MAX_PAGES => pages.push(self.page(entries, resources)),
+                None => self.is_cut.set(true),
+            }
+        }
+    }
+
+    fn page<'f>(&'f self, entries: &'f Dictionary, inherited: Option<&'f Dictionary>) -> Page<'f> {
+        let contents = match entries.get("Contents") {
+            None => Vec::new(),
+            Some(contents) => match self.resolve(contents) {
+                Value::Array(streams) => streams.iter().collect(),
+                _ => vec![contents],
+            },
+        };
+        Page { contents, resources: self.dictionary(entries.get("Resources")).or(inherited) }
+    }
+}
+
+pub(super) fn is_type(entries: &Dictionary, name: &str) -> bool {
+    entries.get("Type").and_then(Value::name) == Some(name)
+}
+
+/// The number of an object, of which everything up to `obj` is given: `12 0 `.
+fn number_before(bytes: &[u8]) -> Option<u32> {
+    let text = &bytes[bytes.len().saturating_sub(24)..];
+    let after_generation = text.trim_ascii_end();
+    let is_digit = |byte: &&u8| byte.is_ascii_digit();
+    let n_generation = after_generation.iter().rev().take_while(is_digit).count();
+    let before = after_generation[..after_generation.len() - n_generation].trim_ascii_end();
+    let is_apart = n_generation > 0 && before.len() < after_generation.len() - n_generation;
+    let n_number = before.iter().rev().take_while(is_digit).count();
+    let digits = std::str::from_utf8(&before[before.len() - n_number..]).ok()?;
+    digits.parse().ok().filter(|_| is_apart)
+}
+
+/// The place of a stream that follows a dictionary. The lexer goes to its end.
+fn stream_after(lexer: &mut Lexer, value: &Value, ends: &[usize]) -> Option<Range<usize>> {
+    let Value::Dictionary(entries) = value else { return None };
+    lexer.skip_blanks();
+    let rest = lexer.bytes[lexer.at..].strip_prefix(b"stream")?;
+    let rest = rest.strip_prefix(b"\r").unwrap_or(rest);
+    let rest = rest.strip_prefix(b"\n").unwrap_or(rest);
+    let start = lexer.bytes.len() - rest.len();
+    let length =
+        entries.get("Length").and_then(Value::number).filter(|length| (0.0..MAX_EXACT).contains(length));
+    let is_end = |end: &usize| {
+        let rest = lexer.bytes.get(*end..).unwrap_or_default();
+        rest[..rest.len().min(MAX_END_BYTES)].trim_ascii_start().starts_with(b"endstream")
+    };
+    let end = length.map(|length| start + length as usize).filter(is_end).unwrap_or_else(|| {
+        ends.get(ends.partition_point(|&end| end < start)).copied().unwrap_or(lexer.bytes.len())
+    });
+    lexer.at = end;
+    Some(start..end)
+}
+
+/// What could be unpacked, `limit` bytes at most. A stream that breaks off is read up to there.
+fn inflate(packed: &[u8], limit: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut decoder = flate2::read::ZlibDecoder::new(packed).take(limit as u64);
+    let _ = decoder.read_to_end(&mut bytes);
+    bytes
+}
+
+fn from_hexadecimal(text: &[u8]) -> Vec<u8> {
+    let end = memchr::memchr(b'>', text).unwrap_or(text.len());
+    let digits: Vec<u8> = text[..end].iter().filter_map(|&digit| hex(digit)).collect();
+    digits.chunks(2).map(|pair| pair[0] << 4 | pair.get(1).copied().unwrap_or_default()).collect()
+}
+
+/// Five letters stand for four bytes, and `z` for four zeros.
+fn from_base85(text: &[u8]) -> Vec<u8> {
+    let (mut bytes, mut group) = (Vec::new(), Vec::new());
+    for &letter in text {
+        match letter {
+            b'~' => break,
+            b'z' if group.is_empty() => bytes.extend([0; 4]),
+            b'!'..=b'u' => group.push(letter - b'!'),
+            _ => {}
+        }
+        if group.len() == 5 {
+            bytes.extend(word_of(&group).to_be_bytes());
+            group.clear();
+        }
+    }
+    if group.len() > 1 {
+        let n_bytes = group.len() - 1;
+        group.resize(5, 84);
+        bytes.extend(&word_of(&group).to_be_bytes()[..n_bytes]);
+    }
+    bytes
+}
+
+fn word_of(group: &[u8]) -> u32 {
+    group.iter().fold(0u32, |word, &digit| word.wrapping_mul(85).wrapping_add(u32::from(digit)))
+}

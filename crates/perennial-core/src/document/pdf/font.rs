@@ -1,0 +1,489 @@
+//! The codes of a shown string -> characters and widths (ISO 32000-1, 9.6 to 9.10).
+
+use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
+
+use encoding_rs::{Encoding, MACINTOSH, WINDOWS_1252};
+
+use super::file::File;
+use super::object::{Dictionary, Lexer, Value};
+
+/// Entries of a table of characters or widths that are read, whether they repeat each other or not.
+const MAX_ENTRIES: usize = 1 << 16;
+/// Differences to an encoding that are read.
+const MAX_DIFFERENCES: usize = 1024;
+/// Values of a table of characters.
+const MAX_VALUES: usize = 1 << 19;
+/// The width of a glyph of which nothing is known, in thousandths of the font's size.
+const USUAL_WIDTH: f32 = 500.0;
+
+/// What is needed of a font to read what it shows.
+pub(super) struct Font {
+    /// Codes have two bytes.
+    is_wide: bool,
+    /// Codes are UTF-16.
+    is_unicode: bool,
+    /// The characters of codes by the font's own table.
+    characters: BTreeMap<u32, String>,
+    /// The characters of the 256 codes of a simple font.
+    encoding: Vec<Option<char>>,
+    /// Widths by code.
+    widths: BTreeMap<u32, f32>,
+    usual_width: f32,
+    pub(super) has_widths: bool,
+}
+
+/// A code that was shown.
+pub(super) struct Glyph<'f> {
+    pub(super) text: GlyphText<'f>,
+    /// In thousandths of the font's size.
+    pub(super) width: f32,
+    pub(super) is_space: bool,
+}
+
+/// The characters of a code.
+pub(super) enum GlyphText<'f> {
+    None,
+    One(char),
+    Some(&'f str),
+}
+
+impl Font {
+    /// Reads a font. Its tables have at most `n_left` entries together.
+    pub(super) fn of(file: &File, entries: &Dictionary, n_left: usize) -> Font {
+        let is_wide = entries.get("Subtype").and_then(Value::name) == Some("Type0");
+        let named = entries.get("Encoding").and_then(|value| file.resolve(value).name()).unwrap_or_default();
+        let mut font = Font {
+            is_wide,
+            is_unicode: is_wide && (named.contains("UCS2") || named.contains("UTF16")),
+            characters: BTreeMap::new(),
+            encoding: if is_wide { Vec::new() } else { encoding_of(file, entries) },
+            widths: BTreeMap::new(),
+            usual_width: USUAL_WIDTH,
+            has_widths: false,
+        };
+        if let Some(table) = entries.get("ToUnicode").and_then(|value| file.stream(value)) {
+            font.characters = characters_in(&table, n_left.min(MAX_ENTRIES));
+        }
+        match is_wide {
+            true => font.read_wide_widths(file, entries, n_left.min(MAX_ENTRIES)),
+            false => font.read_widths(file, entries),
+        }
+        font.has_widths = !font.widths.is_empty();
+        font
+    }
+
+    /// Entries of its tables.
+    pub(super) fn n_entries(&self) -> usize {
+        self.characters.len() + self.widths.len()
+    }
+
+    fn read_widths(&mut self, file: &File, entries: &Dictionary) {
+        let first =
+            entries.get("FirstChar").and_then(|value| file.resolve(value).number()).unwrap_or_default();
+        let widths = file.array(entries.get("Widths")).unwrap_or_default();
+        for (code, width) in (first as u32..256).zip(widths) {
+            self.widths.extend(file.resolve(width).number().map(|width| (code, width)));
+        }
+    }
+
+    /// `[first [width width] first last width]`.
+    fn read_wide_widths(&mut self, file: &File, entries: &Dictionary, mut n_left: usize) {
+        let descendants = file.array(entries.get("DescendantFonts")).unwrap_or_default();
+        let Some(entries) = file.dictionary(descendants.first()) else { return };
+        let usual = entries.get("DW").and_then(|value| file.resolve(value).number());
+        self.usual_width = usual.unwrap_or(1000.0);
+        let mut values =
+            file.array(entries.get("W")).unwrap_or_default().iter().map(|value| file.resolve(value));
+        while let (Some(first), Some(second)) = (values.next().and_then(Value::number), values.next()) {
+            let codes = first as u32..1 << 16;
+            let before = n_left;
+            match second {
+                Value::Array(widths) => {
+                    for (code, width) in codes.zip(widths).take(before) {
+                        n_left -= 1;
+                        self.widths.extend(width.number().map(|width| (code, width)));
+                    }
+                }
+                last => {
+                    let Some(width) = values.next().and_then(Value::number) else { return };
+                    let last = last.number().unwrap_or_default() as u32;
+                    for code in codes.take_while(|code| *code <= last).take(before) {
+                        n_left -= 1;
+                        self.widths.insert(code, width);
+                    }
+                }
+            }
+            n_left = n_left.saturating_sub(1);
+        }
+    }
+
+    /// The glyphs of a shown string.
+    pub(super) fn glyphs<'f>(&'f self, string: &'f [u8]) -> impl Iterator<Item = Glyph<'f>> {
+        string.chunks(if self.is_wide { 2 } else { 1 }).map(|code| {
+            let code = code.iter().fold(0, |code, &byte| code << 8 | u32::from(byte));
+            let width = self.widths.get(&code).copied().unwrap_or(self.usual_width);
+            Glyph { text: self.text_of(code), width, is_space: !self.is_wide && code == 32 }
+        })
+    }
+
+    fn text_of(&self, code: u32) -> GlyphText<'_> {
+        if let Some(text) = self.characters.get(&code) {
+            return GlyphText::Some(text);
+        }
+        let character = match self.is_unicode {
+            true => char::from_u32(code),
+            false => self.encoding.get(code as usize).copied().flatten(),
+        };
+        character.map_or(GlyphText::None, GlyphText::One)
+    }
+}
+
+/// The characters of a simple font's codes: a named encoding and what differs from it.
+fn encoding_of(file: &File, entries: &Dictionary) -> Vec<Option<char>> {
+    let encoding = entries.get("Encoding").map(|value| file.resolve(value));
+    let (base, differences) = match encoding {
+        Some(Value::Name(name)) => (Some(name.as_str()), None),
+        Some(Value::Dictionary(entries)) => {
+            let base = entries.get("BaseEncoding").and_then(|value| file.resolve(value).name());
+            (base, file.array(entries.get("Differences")))
+        }
+        _ => (None, None),
+    };
+    let mut codes = match base {
+        Some("WinAnsiEncoding") => upper_half_of(WINDOWS_1252),
+        Some("MacRomanEncoding") => upper_half_of(MACINTOSH),
+        _ => standard(),
+    };
+    let mut code = 0;
+    for value in differences.unwrap_or_default().iter().take(MAX_DIFFERENCES) {
+        match value {
+            Value::Number(number) => code = *number as usize,
+            Value::Name(name) => {
+                if let Some(place) = codes.get_mut(code) {
+                    *place = character_of(name);
+                }
+                code = code.saturating_add(1);
+            }
+            _ => {}
+        }
+    }
+    codes
+}
+
+fn ascii() -> Vec<Option<char>> {
+    (0..=255u8).map(|byte| matches!(byte, 32..=126).then_some(byte as char)).collect()
+}
+
+/// ASCII, and above it an encoding of the web.
+fn upper_half_of(encoding: &'static Encoding) -> Vec<Option<char>> {
+    let mut codes = ascii();
+    for byte in 128..=255u8 {
+        codes[usize::from(byte)] = encoding.decode_without_bom_handling(&[byte]).0.chars().next();
+    }
+    codes
+}
+
+/// Adobe's standard encoding above ASCII, which is the usual one of fonts that name none. Letter by letter from 0xA1 on; `\0` stands
+/// for codes without a character.
+const STANDARD: &str = "¡¢£⁄¥ƒ§¤'“«‹›ﬁﬂ\0–†‡·\0¶•‚„”»…‰\0¿\0`´ˆ˜¯˘˙¨\0˚¸\0˝˛ˇ—";
+
+fn standard() -> Vec<Option<char>> {
+    let mut codes = ascii();
+    (codes[0x27], codes[0x60]) = (Some('’'), Some('‘'));
+    let upper = (0xa1..).zip(STANDARD.chars());
+    let letters = [(0xe1, 'Æ'), (0xe3, 'ª'), (0xe8, 'Ł'), (0xe9, 'Ø'), (0xea, 'Œ'), (0xeb, 'º'), (0xf1, 'æ')];
+    let more = [(0xf5, 'ı'), (0xf8, 'ł'), (0xf9, 'ø'), (0xfa, 'œ'), (0xfb, 'ß')];
+    for (code, character) in upper.chain(letters).chain(more).filter(|(_, character)| *character != '\0') {
+        codes[code] = Some(character);
+    }
+    codes
+}
+
+/// The character of a glyph's name.
+fn character_of(name: &str) -> Option<char> {
+    let name = name.split('.').next().unwrap_or_default();
+    let mut letters = name.chars();
+    if let (Some(letter), None) = (letters.next(), letters.next()) {
+        return letter.is_ascii_alphabetic().then_some(letter);
+    }
+    if let Some((_, character)) = GLYPHS.iter().find(|(known, _)| *known == name) {
+        return Some(*character);
+    }
+    let digits = name.strip_prefix("uni").or_else(|| name.strip_prefix('u'))?;
+    let is_code = (4..=6).contains(&digits.len());
+    char::from_u32(u32::from_str_radix(digits.get(..digits.len().min(6))?, 16).ok()?).filter(|_| is_code)
+}
+
+/// The table of a font: `beginbfchar <01> <0041> endbfchar`, `beginbfrange <02> <04> <0042> endbfrange`.
+fn characters_in(table: &[u8], n_left: usize) -> BTreeMap<u32, String> {
+    let mut reading = Table { characters: BTreeMap::new(), n_left };
+    let mut lexer = Lexer::new(table, MAX_VALUES);
+    while let Some(value) = lexer.value().filter(|_| reading.n_left > 0) {
+        match value.word() {
+            Some("beginbfchar") => reading.read_single(&mut lexer),
+            Some("beginbfrange") => reading.read_ranges(&mut lexer),
+            _ => {}
+        }
+    }
+    reading.characters
+}
+
+/// A table of characters that is being read.
+struct Table {
+    characters: BTreeMap<u32, String>,
+    /// Entries that may still be read.
+    n_left: usize,
+}
+
+impl Table {
+    fn insert(&mut self, code: u32, text: String) {
+        if let Some(n_left) = self.n_left.checked_sub(1) {
+            self.n_left = n_left;
+            self.characters.insert(code, text);
+        }
+    }
+
+    fn read_single(&mut self, lexer: &mut Lexer) {
+        while let Some(Value::String(code)) = lexer.value() {
+            let Some(Value::String(text)) = lexer.value() else { return };
+            self.insert(code_of(&code), utf16(&text));
+        }
+    }
+
+    fn read_ranges(&mut self, lexer: &mut Lexer) {
+        while let Some(Value::String(first)) = lexer.value() {
+            let Some(Value::String(last)) = lexer.value() else { return };
+            let codes = code_of(&first)..=code_of(&last);
+            match lexer.value() {
+                Some(Value::String(start)) => self.insert_range(codes, &utf16(&start)),
+                Some(Value::Array(texts)) => {
+                    for (code, text) in codes.zip(&texts) {
+                        self.insert(code, text.string().map(utf16).unwrap_or_default());
+                    }
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// The last letter of the first text counts up.
+    fn insert_range(&mut self, codes: RangeInclusive<u32>, start: &str) {
+        let Some(last) = start.chars().next_back() else { return };
+        let stem = &start[..start.len() - last.len_utf8()];
+        for (code, step) in codes.zip(0u32..).take(self.n_left) {
+            let letter =
+                char::from_u32((last as u32).saturating_add(step)).unwrap_or(char::REPLACEMENT_CHARACTER);
+            self.insert(code, format!("{stem}{letter}"));
+        }
+    }
+}
+
+fn code_of(bytes: &[u8]) -> u32 {
+    bytes.iter().take(4).fold(0, |code, &byte| code << 8 | u32::from(byte))
+}
+
+/// The characters of one code; no honest one has more than a few.
+fn utf16(bytes: &[u8]) -> String {
+    encoding_rs::UTF_16BE.decode_without_bom_handling(&bytes[..bytes.len().min(64)]).0.into_owned()
+}
+
+/// The names of glyphs that are no single letters.
+const GLYPHS: [(&str, char); 196] = [
+    ("zero", '0'),
+    ("one", '1'),
+    ("two", '2'),
+    ("three", '3'),
+    ("four", '4'),
+    ("five", '5'),
+    ("six", '6'),
+    ("seven", '7'),
+    ("eight", '8'),
+    ("nine", '9'),
+    ("space", ' '),
+    ("exclam", '!'),
+    ("quotedbl", '"'),
+    ("numbersign", '#'),
+    ("dollar", '$'),
+    ("percent", '%'),
+    ("ampersand", '&'),
+    ("quotesingle", '\''),
+    ("parenleft", '('),
+    ("parenright", ')'),
+    ("asterisk", '*'),
+    ("plus", '+'),
+    ("comma", ','),
+    ("hyphen", '-'),
+    ("period", '.'),
+    ("slash", '/'),
+    ("colon", ':'),
+    ("semicolon", ';'),
+    ("less", '<'),
+    ("equal", '='),
+    ("greater", '>'),
+    ("question", '?'),
+    ("at", '@'),
+    ("bracketleft", '['),
+    ("backslash", '\\'),
+    ("bracketright", ']'),
+    ("asciicircum", '^'),
+    ("underscore", '_'),
+    ("grave", '`'),
+    ("braceleft", '{'),
+    ("bar", '|'),
+    ("braceright", '}'),
+    ("asciitilde", '~'),
+    ("quoteleft", '‘'),
+    ("quoteright", '’'),
+    ("quotedblleft", '“'),
+    ("quotedblright", '”'),
+    ("quotesinglbase", '‚'),
+    ("quotedblbase", '„'),
+    ("endash", '–'),
+    ("emdash", '—'),
+    ("bullet", '•'),
+    ("ellipsis", '…'),
+    ("fi", 'ﬁ'),
+    ("fl", 'ﬂ'),
+    ("ff", 'ﬀ'),
+    ("ffi", 'ﬃ'),
+    ("ffl", 'ﬄ'),
+    ("dagger", '†'),
+    ("daggerdbl", '‡'),
+    ("perthousand", '‰'),
+    ("guilsinglleft", '‹'),
+    ("guilsinglright", '›'),
+    ("guillemotleft", '«'),
+    ("guillemotright", '»'),
+    ("Euro", '€'),
+    ("florin", 'ƒ'),
+    ("trademark", '™'),
+    ("OE", 'Œ'),
+    ("oe", 'œ'),
+    ("AE", 'Æ'),
+    ("ae", 'æ'),
+    ("germandbls", 'ß'),
+    ("Oslash", 'Ø'),
+    ("oslash", 'ø'),
+    ("Lslash", 'Ł'),
+    ("lslash", 'ł'),
+    ("Eth", 'Ð'),
+    ("eth", 'ð'),
+    ("Thorn", 'Þ'),
+    ("thorn", 'þ'),
+    ("dotlessi", 'ı'),
+    ("exclamdown", '¡'),
+    ("questiondown", '¿'),
+    ("cent", '¢'),
+    ("sterling", '£'),
+    ("yen", '¥'),
+    ("currency", '¤'),
+    ("section", '§'),
+    ("copyright", '©'),
+    ("registered", '®'),
+    ("degree", '°'),
+    ("plusminus", '±'),
+    ("mu", 'µ'),
+    ("paragraph", '¶'),
+    ("periodcentered", '·'),
+    ("minus", '−'),
+    ("multiply", '×'),
+    ("divide", '÷'),
+    ("onehalf", '½'),
+    ("onequarter", '¼'),
+    ("threequarters", '¾'),
+    ("ordfeminine", 'ª'),
+    ("ordmasculine", 'º'),
+    ("logicalnot", '¬'),
+    ("brokenbar", '¦'),
+    ("fraction", '⁄'),
+    ("nbspace", ' '),
+    ("Aacute", 'Á'),
+    ("Agrave", 'À'),
+    ("Acircumflex", 'Â'),
+    ("Adieresis", 'Ä'),
+    ("Atilde", 'Ã'),
+    ("Aring", 'Å'),
+    ("Eacute", 'É'),
+    ("Egrave", 'È'),
+    ("Ecircumflex", 'Ê'),
+    ("Edieresis", 'Ë'),
+    ("Ecaron", 'Ě'),
+    ("Iacute", 'Í'),
+    ("Igrave", 'Ì'),
+    ("Icircumflex", 'Î'),
+    ("Idieresis", 'Ï'),
+    ("Itilde", 'Ĩ'),
+    ("Oacute", 'Ó'),
+    ("Ograve", 'Ò'),
+    ("Ocircumflex", 'Ô'),
+    ("Odieresis", 'Ö'),
+    ("Otilde", 'Õ'),
+    ("Uacute", 'Ú'),
+    ("Ugrave", 'Ù'),
+    ("Ucircumflex", 'Û'),
+    ("Udieresis", 'Ü'),
+    ("Utilde", 'Ũ'),
+    ("Uring", 'Ů'),
+    ("Yacute", 'Ý'),
+    ("Ycircumflex", 'Ŷ'),
+    ("Ydieresis", 'Ÿ'),
+    ("Nacute", 'Ń'),
+    ("Ntilde", 'Ñ'),
+    ("Ncaron", 'Ň'),
+    ("Ncedilla", 'Ņ'),
+    ("Cacute", 'Ć'),
+    ("Ccircumflex", 'Ĉ'),
+    ("Ccaron", 'Č'),
+    ("Ccedilla", 'Ç'),
+    ("Sacute", 'Ś'),
+    ("Scircumflex", 'Ŝ'),
+    ("Scaron", 'Š'),
+    ("Scedilla", 'Ş'),
+    ("Zacute", 'Ź'),
+    ("Zcaron", 'Ž'),
+    ("aacute", 'á'),
+    ("agrave", 'à'),
+    ("acircumflex", 'â'),
+    ("adieresis", 'ä'),
+    ("atilde", 'ã'),
+    ("aring", 'å'),
+    ("eacute", 'é'),
+    ("egrave", 'è'),
+    ("ecircumflex", 'ê'),
+    ("edieresis", 'ë'),
+    ("ecaron", 'ě'),
+    ("iacute", 'í'),
+    ("igrave", 'ì'),
+    ("icircumflex", 'î'),
+    ("idieresis", 'ï'),
+    ("itilde", 'ĩ'),
+    ("oacute", 'ó'),
+    ("ograve", 'ò'),
+    ("ocircumflex", 'ô'),
+    ("odieresis", 'ö'),
+    ("otilde", 'õ'),
+    ("uacute", 'ú'),
+    ("ugrave", 'ù'),
+    ("ucircumflex", 'û'),
+    ("udieresis", 'ü'),
+    ("utilde", 'ũ'),
+    ("uring", 'ů'),
+    ("yacute", 'ý'),
+    ("ycircumflex", 'ŷ'),
+    ("ydieresis", 'ÿ'),
+    ("nacute", 'ń'),
+    ("ntilde", 'ñ'),
+    ("ncaron", 'ň'),
+    ("ncedilla", 'ņ'),
+    ("cacute", 'ć'),
+    ("ccircumflex", 'ĉ'),
+    ("ccaron", 'č'),
+    ("ccedilla", 'ç'),
+    ("sacute", 'ś'),
+    ("scircumflex", 'ŝ'),
+    ("scaron", 'š'),
+    ("scedilla", 'ş'),
+    ("zacute", 'ź'),
+    ("zcaron", 'ž'),
+];

@@ -1,0 +1,97 @@
+//! PDF -> its text in the order in which it is drawn.
+//!
+//! This reads what people read and no more: objects, text operators, fonts' tables of characters (ISO 32000-1). Encrypted files and
+//! scans give `None`. Pages are no blocks: where one ends says nothing, and a new line would move all that follows it.
+
+mod content;
+mod file;
+mod font;
+mod object;
+
+use std::collections::BTreeMap;
+
+use super::draft::{Draft, Place, Unit};
+use content::{Contents, Line};
+use file::File;
+
+/// Lines whose distance is at most this many times their size are of one paragraph.
+const SAME_PARAGRAPH: f32 = 1.6;
+/// Fonts that differ by less than this share are of one size.
+const SAME_SIZE: f32 = 0.12;
+/// A text so much larger than most is a heading.
+const HEADING: f32 = 1.15;
+/// A heading has at most so many letters.
+const MAX_HEADING_LETTERS: usize = 160;
+
+/// Reads a file; `None` when it shows no word, or none can be read.
+pub(super) fn read(bytes: &[u8]) -> Option<Draft> {
+    let file = File::open(bytes)?;
+    let mut contents = Contents::new(&file);
+    let mut paragraphs: Vec<Paragraph> = Vec::new();
+    for page in file.pages() {
+        let (lines, images) = contents.read(&page);
+        let start = paragraphs.len();
+        lines.iter().for_each(|line| add_line(&mut paragraphs, start, line));
+        if !images.is_empty() {
+            paragraphs.push(Paragraph { images, ..Paragraph::default() });
+        }
+    }
+    let mut draft = Draft::default();
+    draft.title = file.title().map(text_of).unwrap_or_default();
+    draft.is_cut = file.is_cut() || contents.is_cut();
+    let usual = usual_size(&paragraphs);
+    for paragraph in paragraphs {
+        let is_heading = paragraph.size > HEADING * usual && paragraph.text.len() <= MAX_HEADING_LETTERS;
+        let mut unit = Unit::of_text(&paragraph.text, if is_heading { Place::Heading } else { Place::Among });
+        unit.images = paragraph.images;
+        draft.add(unit);
+    }
+    Some(draft)
+}
+
+#[derive(Default)]
+struct Paragraph {
+    text: String,
+    y: f32,
+    size: f32,
+    images: Vec<(String, String)>,
+}
+
+/// Adds a line to the last paragraph of its page, or begins one.
+fn add_line(paragraphs: &mut Vec<Paragraph>, start: usize, line: &Line) {
+    if line.text.trim().is_empty() {
+        return;
+    }
+    let is_same = |last: &&mut Paragraph| {
+        let below = last.y - line.y;
+        let is_size = (last.size - line.size).abs() <= SAME_SIZE * last.size;
+        is_size && below.abs() <= SAME_PARAGRAPH * line.size
+    };
+    match paragraphs[start..].last_mut().filter(is_same) {
+        Some(last) => {
+            last.text.push(' ');
+            last.text.push_str(&line.text);
+            last.y = line.y;
+        }
+        None => {
+            let text = line.text.clone();
+            paragraphs.push(Paragraph { text, y: line.y, size: line.size, images: Vec::new() });
+        }
+    }
+}
+
+/// The size in which most letters are set.
+fn usual_size(paragraphs: &[Paragraph]) -> f32 {
+    let mut letters: BTreeMap<u32, usize> = BTreeMap::new();
+    for paragraph in paragraphs {
+        *letters.entry((paragraph.size * 10.0) as u32).or_default() += paragraph.text.len();
+    }
+    letters.into_iter().max_by_key(|(_, n_letters)| *n_letters).map_or(0.0, |(size, _)| size as f32 / 10.0)
+}
+
+/// A string of the file's information: UTF-16 with its mark, UTF-8 with its mark, or nearly Latin-1.
+fn text_of(bytes: &[u8]) -> String {
+    let encoding =
+        encoding_rs::Encoding::for_bom(bytes).map_or(encoding_rs::WINDOWS_1252, |(encoding, _)| encoding);
+    encoding.decode(bytes).0.into_owned()
+}

@@ -1,0 +1,69 @@
+//! Plain text -> paragraphs under headings.
+
+use super::draft::{Draft, Place, Unit};
+
+/// A heading has at most so many letters.
+const MAX_HEADING_LETTERS: usize = 80;
+/// Lines of a paragraph. A longer one is a list or a table whose lines stand for themselves.
+const MAX_PARAGRAPH_LINES: usize = 24;
+
+/// Reads paragraphs, which blank lines divide.
+pub(super) fn read(text: &str) -> Draft {
+    let mut draft = Draft::default();
+    let mut paragraph: Vec<&str> = Vec::new();
+    for line in text.lines() {
+        if line.trim().is_empty() {
+            add_paragraph(&mut draft, &paragraph);
+            paragraph.clear();
+        } else {
+            paragraph.push(line);
+        }
+    }
+    add_paragraph(&mut draft, &paragraph);
+    draft
+}
+
+/// Adds a paragraph, after the headings at its top.
+pub(super) fn add_paragraph(draft: &mut Draft, mut lines: &[&str]) {
+    while let Some((heading, rest)) = take_heading(lines) {
+        if draft.title.is_empty() {
+            heading.clone_into(&mut draft.title);
+        }
+        draft.add(Unit::of_text(heading, Place::Heading));
+        lines = rest;
+    }
+    if lines.len() > MAX_PARAGRAPH_LINES || lines.iter().any(|line| is_item(line)) {
+        return lines.iter().for_each(|line| draft.add(Unit::of_text(line, Place::Among)));
+    }
+    draft.add(Unit::of_text(&lines.join(" "), Place::Among));
+}
+
+/// A first line that is marked as a heading (`# ...`, or underlined), or that stands alone and is none of a sentence.
+fn take_heading<'a, 'b>(lines: &'a [&'b str]) -> Option<(&'b str, &'a [&'b str])> {
+    let (first, rest) = lines.split_first()?;
+    let first = first.trim();
+    if let Some(marked) = first.strip_prefix('#') {
+        let heading = marked.trim_start_matches('#');
+        return heading.starts_with(' ').then(|| (heading.trim(), rest));
+    }
+    let is_rule = |line: &str| {
+        let line = line.trim();
+        line.len() >= 3 && ["=", "-", "~"].iter().any(|mark| line.replace(mark, "").is_empty())
+    };
+    if rest.first().is_some_and(|second| is_rule(second)) && !is_rule(first) {
+        return Some((first, &rest[1..]));
+    }
+    let is_short = first.chars().take(MAX_HEADING_LETTERS + 1).count() <= MAX_HEADING_LETTERS;
+    let ends_sentence = first.ends_with(['.', ',', ';', ':', '!', '?', '…', '。']);
+    let has_letters = first.chars().any(char::is_alphabetic);
+    (rest.is_empty() && is_short && !ends_sentence && has_letters && !is_item(first)).then_some((first, rest))
+}
+
+/// Whether a line is an item of a list or a quotation: it stands for itself.
+fn is_item(line: &str) -> bool {
+    let line = line.trim_start();
+    let is_marked = ["- ", "* ", "+ ", "• ", "> ", "| "].iter().any(|mark| line.starts_with(mark));
+    let digits = line.len() - line.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    is_marked
+        || (1..=3).contains(&digits) && line[digits..].starts_with([')', '.']) && line.len() > digits + 1
+}

@@ -1,0 +1,234 @@
+//! XML -> a text an element; RSS and Atom -> a block an item, with its title, link and summary.
+//!
+//! Broken XML is read up to the error; what was read before it counts.
+
+use quick_xml::Reader;
+use quick_xml::XmlVersion;
+use quick_xml::events::{BytesStart, Event};
+use url::Url;
+
+use super::draft::{Draft, Place, Unit};
+
+/// Attributes of an element that are read.
+const MAX_ATTRIBUTES: usize = 64;
+/// Bytes of the text of one element.
+const MAX_ELEMENT_BYTES: usize = 1 << 20;
+/// Bytes of the name of an element or attribute.
+const MAX_NAME_BYTES: usize = 100;
+/// Elements that are open at once.
+const MAX_DEPTH: usize = 256;
+
+/// Reads a document; relative links resolve against its address.
+pub(super) fn read(text: &str, url: &str) -> Draft {
+    let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}'));
+    reader.config_mut().check_end_names = false;
+    reader.config_mut().allow_unmatched_ends = true;
+    reader.config_mut().expand_empty_elements = true;
+    let mut reading = Reading { base: Url::parse(url).ok(), ..Reading::default() };
+    loop {
+        match reader.read_event() {
+            Ok(Event::Start(tag)) => reading.start(&tag),
+            Ok(Event::Text(text)) => reading.text(&text),
+            Ok(Event::CData(text)) => reading.text(&text),
+            Ok(Event::GeneralRef(name)) => {
+                let character = match name.resolve_char_ref() {
+                    Ok(Some(character)) => Some(character),
+                    _ => named_character(&name),
+                };
+                reading.text(character.unwrap_or(' ').encode_utf8(&mut [0; 4]));
+            }
+            Ok(Event::End(_)) => reading.end(),
+            Ok(Event::Eof) | Err(_) => break,
+            Ok(_) => {}
+        }
+    }
+    reading.finish()
+}
+
+fn named_character(name: &str) -> Option<char> {
+    Some(match name {
+        "amp" => '&',
+        "lt" => '<',
+        "gt" => '>',
+        "quot" => '"',
+        "apos" => '\'',
+        "nbsp" => ' ',
+        _ => return None,
+    })
+}
+
+/// An open element.
+struct Open {
+    name: String,
+    text: String,
+    href: Option<String>,
+}
+
+#[derive(Default)]
+struct Reading {
+    draft: Draft,
+    base: Option<Url>,
+    open: Vec<Open>,
+    /// Elements that are open below those that are remembered.
+    n_deeper: usize,
+    is_feed: bool,
+    /// What is said so far of the item, or of the child of the root, that is open.
+    unit: Unit,
+    item: Item,
+}
+
+/// An item of a feed, or the feed itself.
+#[derive(Default)]
+struct Item {
+    is_open: bool,
+    title: String,
+    link: String,
+    texts: Vec<String>,
+}
+
+impl Reading {
+    fn start(&mut self, tag: &BytesStart) {
+        if self.open.len() >= MAX_DEPTH {
+            self.n_deeper += 1;
+            return;
+        }
+        let name = tag.local_name();
+        let name: &str = name.as_ref();
+        let name = name[..name.floor_char_boundary(MAX_NAME_BYTES)].to_owned();
+        if self.open.is_empty() {
+            self.is_feed = matches!(name.as_str(), "rss" | "feed" | "RDF");
+        }
+        if self.is_feed && is_item(&name) {
+            self.close_item();
+            self.item.is_open = true;
+        }
+        let mut href = None;
+        // Unchecked, because the check compares every attribute with all before it.
+        let mut attributes = tag.attributes();
+        for attribute in attributes.with_checks(false).flatten().take(MAX_ATTRIBUTES) {
+            let key: &str = attribute.key.as_ref();
+            let key = &key[..key.floor_char_boundary(MAX_NAME_BYTES)];
+            let Ok(value) = attribute.normalized_value(XmlVersion::Implicit1_0) else { continue };
+            match key {
+                "href" if self.is_feed => href = Some(value.into_owned()),
+                // What names schemas and languages is not for readers.
+                key if key.starts_with("xmlns") || key.contains(':') => {}
+                _ if self.is_feed || value.is_empty() => {}
+                key => self.unit.texts.push(format!("{name} {key}: {value}")),
+            }
+        }
+        self.open.push(Open { name, text: String::new(), href });
+    }
+
+    fn text(&mut self, piece: &str) {
+        if let Some(open) = self.open.last_mut().filter(|open| open.text.len() < MAX_ELEMENT_BYTES) {
+            open.text.push_str(piece);
+        }
+    }
+
+    fn end(&mut self) {
+        if self.n_deeper > 0 {
+            self.n_deeper -= 1;
+            return;
+        }
+        let Some(open) = self.open.pop() else { return };
+        match self.is_feed {
+            true => self.end_of_feed_element(open),
+            false => self.end_of_element(&open),
+        }
+    }
+
+    fn end_of_element(&mut self, open: &Open) {
+        let text = open.text.trim();
+        if !text.is_empty() {
+            if self.draft.title.is_empty() && open.name == "title" {
+                text.clone_into(&mut self.draft.title);
+            }
+            self.unit.texts.push(format!("{}: {text}", open.name));
+        }
+        // A child of the root is a unit.
+        if self.open.len() <= 1 {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        let mut unit = std::mem::take(&mut self.unit);
+        unit.key = unit.texts.first().cloned().unwrap_or_default();
+        self.draft.add(unit);
+    }
+
+    fn end_of_feed_element(&mut self, open: Open) {
+        let text = without_tags(open.text.trim());
+        match open.name.as_str() {
+            name if is_item(name) => self.close_item(),
+            "title" if self.item.title.is_empty() => self.item.title = text,
+            "link" if self.item.link.is_empty() => self.item.link = open.href.unwrap_or(text),
+            // What a reader program needs, and no person.
+            "id" | "guid" | "generator" | "ttl" | "docs" | "language" | "link" => {}
+            _ if text.is_empty() => {}
+            _ => self.item.texts.push(text),
+        }
+    }
+
+    /// Ends the item that is open, or the head of the feed.
+    fn close_item(&mut self) {
+        let item = std::mem::take(&mut self.item);
+        if !item.is_open && self.draft.title.is_empty() {
+            item.title.clone_into(&mut self.draft.title);
+        }
+        let address = match &self.base {
+            Some(base) => base.join(&item.link).map(String::from).unwrap_or(item.link.clone()),
+            None => item.link.clone(),
+        };
+        let mut unit = Unit { key: item.title.clone(), place: Place::Apart, ..Unit::default() };
+        unit.texts = item.texts;
+        match item.link.is_empty() {
+            true if !item.title.is_empty() => unit.texts.insert(0, item.title),
+            true => {}
+            false => unit.links.push((super::draft::folded(&item.title), address)),
+        }
+        self.draft.add(unit);
+    }
+
+    fn finish(mut self) -> Draft {
+        // A file that was cut short ends with what was open.
+        while let Some(open) = self.open.pop() {
+            match self.is_feed {
+                true => self.end_of_feed_element(open),
+                false => self.end_of_element(&open),
+            }
+        }
+        match self.is_feed {
+            true => self.close_item(),
+            false => self.flush(),
+        }
+        self.draft
+    }
+}
+
+fn is_item(name: &str) -> bool {
+    matches!(name, "item" | "entry")
+}
+
+/// The words of a text in which tags may stand: summaries are often HTML in disguise.
+fn without_tags(text: &str) -> String {
+    if !text.contains('<') {
+        return text.to_owned();
+    }
+    let (mut words, mut is_inside) = (String::with_capacity(text.len()), false);
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        let next = characters.peek().copied().unwrap_or(' ');
+        match character {
+            '<' if next.is_ascii_alphabetic() || matches!(next, '/' | '!') => {
+                is_inside = true;
+                words.push(' ');
+            }
+            '>' if is_inside => is_inside = false,
+            _ if is_inside => {}
+            character => words.push(character),
+        }
+    }
+    words
+}

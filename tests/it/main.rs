@@ -38,6 +38,7 @@ mod program;
 mod reading;
 mod rebuild;
 mod render;
+mod replayed;
 mod settings;
 mod simulate;
 mod sources;

@@ -14,9 +14,10 @@ use perennial_core::time::Timestamp;
 use perennial_render::Captured;
 use url::Url;
 
-use super::{Analyst, PageText, Requisites};
+use super::{Analyst, PageText, Requisites, tree_at};
 use crate::archive::{self, SharedSnapshot, Snapshot};
 use crate::fetch::{Client, FetchLimits, Request};
+use crate::store::Capture;
 
 /// Redirects that are followed for a live page.
 const MAX_REDIRECTS: usize = 10;
@@ -107,8 +108,10 @@ pub struct LoadedPage<'s> {
     pub version: String,
     /// When it was captured, fetched or read.
     pub time: Timestamp,
-    /// Its HTML, decoded.
+    /// Its HTML, decoded; Vi-XML where only its blocks are known.
     pub html: String,
+    /// What the user must know of it: that it was left out, and what is shown.
+    pub note: Option<String>,
     requisites: Origin<'s>,
 }
 
@@ -119,6 +122,14 @@ enum Origin<'s> {
 }
 
 impl LoadedPage<'_> {
+    /// The blocks, where they are all that is known of the page.
+    pub fn blocks(&self) -> anyhow::Result<Option<BlockTree>> {
+        if !is_vixml(&self.html) {
+            return Ok(None);
+        }
+        vixml::read(&self.html).map(Some).with_context(|| format!("cannot read {}", self.version))
+    }
+
     /// A stylesheet or image of the page, from the folder, archive or host that the page is from.
     pub fn requisite(&self, url: &str) -> Option<Captured> {
         self.requisite_before(url, None)
@@ -141,23 +152,29 @@ impl LoadedPage<'_> {
 }
 
 impl Analyst {
-    /// The blocks of a page that is named on the command line; an archived one needs a snapshot.
-    pub fn tree_of(&self, spec: &PageSpec, snapshot: Option<&SharedSnapshot>) -> anyhow::Result<BlockTree> {
+    /// The blocks of a page that is named on the command line, and what the user must know of it; an archived one needs a
+    /// snapshot.
+    pub fn tree_of(
+        &self,
+        spec: &PageSpec,
+        snapshot: Option<&SharedSnapshot>,
+    ) -> anyhow::Result<(BlockTree, Option<String>)> {
         let page = match spec {
             PageSpec::Live(url) => load_live(url, Private::Named)?,
             _ => spec.load(snapshot, false)?,
         };
-        if is_vixml(&page.html) {
-            return vixml::read(&page.html).with_context(|| format!("cannot read {}", page.version));
+        if let Some(tree) = page.blocks()? {
+            return Ok((tree, page.note));
         }
         let requisites = |wanted: &str| page.requisite(wanted);
         // By the engine, because the boxes are shown too.
-        Ok(self.tree_in_full(&PageText {
+        let tree = self.tree_in_full(&PageText {
             url: &page.url,
             version: &page.version,
             html: &page.html,
             requisites: &requisites,
-        }))
+        });
+        Ok((tree, page.note))
     }
 }
 
@@ -184,6 +201,7 @@ fn load_file(path: &Path) -> anyhow::Result<LoadedPage<'static>> {
         version: path.display().to_string(),
         time: archive::now(),
         html: decode_text(&bytes, None).into_owned(),
+        note: None,
         requisites: Origin::Folder(folder),
     })
 }
@@ -219,12 +237,44 @@ fn load_archived<'s>(
             "the archive has no capture of {url}: see `perennial info`, or leave out @TIME to fetch it live"
         )
     };
-    let capture = snapshot.store().closest_payload(url, near)?.with_context(missing)?;
-    let payload = snapshot.document(&capture)?.with_context(missing)?;
-    let html = decode_text(&payload.bytes, payload.head.get("Content-Type").as_deref()).into_owned();
+    let capture = snapshot.store().closest_look(url, near)?.with_context(missing)?;
     let requisites = Origin::Archive(shared, Requisites::default());
+    if snapshot.store().is_left_out(&capture)? {
+        return load_left_out(&snapshot, capture, requisites);
+    }
+    let html = text_of(&snapshot, &capture)?.with_context(missing)?;
     let version = capture.time.to_rfc3339();
-    Ok(LoadedPage { url: capture.url, version, time: capture.time, html, requisites })
+    Ok(LoadedPage { url: capture.url, version, time: capture.time, html, note: None, requisites })
+}
+
+fn text_of(snapshot: &Snapshot, capture: &Capture) -> anyhow::Result<Option<String>> {
+    let Some(payload) = snapshot.document(capture)? else { return Ok(None) };
+    Ok(Some(decode_text(&payload.bytes, payload.head.get("Content-Type").as_deref()).into_owned()))
+}
+
+/// A version of which only what changed was stored: the blocks that the deltas gave, else the whole version before it.
+fn load_left_out<'s>(
+    snapshot: &Snapshot,
+    capture: Capture,
+    requisites: Origin<'s>,
+) -> anyhow::Result<LoadedPage<'s>> {
+    let (store, version) = (snapshot.store(), capture.time.to_rfc3339());
+    let url = &capture.url;
+    let left_out = format!("{url} at {version} was left out (keep = \"important\")");
+    if let Some(mut tree) = tree_at(store, capture.page, capture.time)? {
+        tree.version.clone_from(&version);
+        let note = Some(format!("{left_out}: its blocks are made from what changed, its bytes are not stored"));
+        let html = vixml::write(&tree);
+        return Ok(LoadedPage { url: capture.url, version, time: capture.time, html, note, requisites });
+    }
+    let cure = || format!("{left_out} and no whole version is before it: name another time, see `perennial log`");
+    let whole = store.whole_capture_before(capture.page, capture.time)?.with_context(cure)?;
+    let html = text_of(snapshot, &whole)?.with_context(cure)?;
+    let version = whole.time.to_rfc3339();
+    let note = Some(format!(
+        "{left_out} and is not analysed yet: shown is the version of {version}; `perennial analyse` makes its blocks"
+    ));
+    Ok(LoadedPage { url: whole.url, version, time: whole.time, html, note, requisites })
 }
 
 fn load_live(url: &str, private: Private) -> anyhow::Result<LoadedPage<'static>> {
@@ -240,6 +290,7 @@ fn load_live(url: &str, private: Private) -> anyhow::Result<LoadedPage<'static>>
     let time = archive::now();
     Ok(LoadedPage {
         html: decode_text(&captured.body, Some(&captured.content_type)).into_owned(),
+        note: None,
         url: url.into(),
         version: time.to_rfc3339(),
         time,

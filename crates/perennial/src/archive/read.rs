@@ -8,7 +8,7 @@ use perennial_core::http::HttpHead;
 use perennial_core::payload::{self, Limits, PayloadReader, cut_of};
 use perennial_core::time::Timestamp;
 use perennial_core::verdict::is_drawn;
-use perennial_core::warc::{Item, Record, RecordHeader, WarcReader, contradicts};
+use perennial_core::warc::{Item, Record, RecordHeader, WarcReader, contradicts, sha1_label};
 
 use super::content::look_of;
 use super::links::DRAWN_PREFIX;
@@ -80,12 +80,26 @@ impl Archive {
         })
     }
 
-    fn read_identity(&self, place: &RecordPlace) -> Option<String> {
-        let read = self.read_record(&place.url, &place.file, place.offset, |mut record| {
+    /// The fields of a capture's record, and the HTTP head in it.
+    pub(super) fn heads(&self, capture: &Capture) -> anyhow::Result<(RecordHeader, HttpHead)> {
+        let (header, head) = self.read_heads(&capture.url, &capture.file, capture.offset)?;
+        Ok((header, head.unwrap_or_default()))
+    }
+
+    fn read_heads(
+        &self,
+        url: &str,
+        file: &str,
+        offset: u64,
+    ) -> anyhow::Result<(RecordHeader, Option<HttpHead>)> {
+        self.read_record(url, file, offset, |mut record| {
             let header = record.header().clone();
             Ok((header, record.http_head()?.cloned()))
-        });
-        let (header, head) = read.ok()?;
+        })
+    }
+
+    fn read_identity(&self, place: &RecordPlace) -> Option<String> {
+        let (header, head) = self.read_heads(&place.url, &place.file, place.offset).ok()?;
         match header.get(LEFT_OUT_DIGEST) {
             Some(digest) => Some(digest.to_string()),
             None => look_of(&place.url, place.kind, head.as_ref(), false, header.refers_to_target_uri()).1,
@@ -127,7 +141,9 @@ impl Archive {
         if let Some(content) = &capture.content {
             return store.origin_of(&capture.url, &capture.digest, content);
         }
-        if let Some(origin) = store.origin_by_digest(&capture.url, &capture.digest)? {
+        // A 304 without a digest, as one that confirms a left-out version, has that of its own empty body.
+        let names_nothing = capture.status == Some(304) && capture.digest == sha1_label(b"");
+        if !names_nothing && let Some(origin) = store.origin_by_digest(&capture.url, &capture.digest)? {
             return Ok(Some(origin));
         }
         let header = self.stored(capture, Limits::default())?.header;

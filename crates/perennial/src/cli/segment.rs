@@ -90,12 +90,19 @@ impl Segment {
         if let (PageSpec::File(_), Some(url)) = (&self.page, &self.url) {
             page.url.clone_from(url);
         }
+        if let Some(note) = &page.note {
+            context.note(note);
+        }
+        if let (PageSpec::Archived { .. }, Some(tree)) = (&self.page, page.blocks()?) {
+            self.write(&render(format, &tree, None)?)?;
+            return Ok(Exit::Done);
+        }
         let seen = self.see(context, &page, format == Format::Png)?;
         let config =
             SegmentConfig { coherence: self.coherence, ..config_of(context, &self.page, &page.url)? };
         let mut tree = segment(&seen.layout, &config);
         (tree.url, tree.version) = (page.url, page.version);
-        self.write(&render(format, &tree, &seen)?)?;
+        self.write(&render(format, &tree, Some(&seen))?)?;
         Ok(Exit::Done)
     }
 
@@ -159,7 +166,9 @@ fn config_of(context: &Context, spec: &PageSpec, url: &str) -> anyhow::Result<Se
     Ok(context.open()?.settings().seeds.segment_config(url).cloned().unwrap_or_default())
 }
 
-fn render(format: Format, tree: &BlockTree, seen: &Seen) -> anyhow::Result<Vec<u8>> {
+/// `seen` is not there where only the blocks of a page are known.
+fn render(format: Format, tree: &BlockTree, seen: Option<&Seen>) -> anyhow::Result<Vec<u8>> {
+    let drawn = || seen.context("there is nothing to draw it from: use --format vixml or json");
     Ok(match format {
         Format::Vixml => vixml::write(tree).into_bytes(),
         Format::Json => {
@@ -170,8 +179,11 @@ fn render(format: Format, tree: &BlockTree, seen: &Seen) -> anyhow::Result<Vec<u
             bytes.push(b'\n');
             bytes
         }
-        Format::Svg => draw_svg(tree, &seen.layout).into_bytes(),
-        Format::Png => draw_png(tree, &seen.layout, seen.screenshot.as_deref())?,
+        Format::Svg => draw_svg(tree, &drawn()?.layout).into_bytes(),
+        Format::Png => {
+            let seen = drawn()?;
+            draw_png(tree, &seen.layout, seen.screenshot.as_deref())?
+        },
     })
 }
 

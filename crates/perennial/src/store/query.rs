@@ -37,6 +37,24 @@ pub struct Capture {
     pub group_length: u64,
 }
 
+impl Capture {
+    /// Whether its own record shows nothing to a reader: a 304, or the delta of a version that was left out.
+    pub fn shows_nothing(&self) -> bool {
+        self.is_delta() || self.kind == Kind::Revisit && self.status == Some(304)
+    }
+
+    /// Whether it is a version that was left out, of which the delta is stored.
+    pub fn is_delta(&self) -> bool {
+        self.kind == Kind::Metadata && self.answer == Some(AnswerKind::Content)
+    }
+
+    /// Whether its record shows a page, by itself or as a revisit that other tools follow.
+    pub fn is_whole(&self) -> bool {
+        let is_delivered = self.status.is_some_and(|status| (200..300).contains(&status));
+        self.kind <= Kind::Revisit && is_delivered && self.answer != Some(AnswerKind::Failed)
+    }
+}
+
 /// Which captures: all conditions that are given must hold.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Filter {
@@ -119,6 +137,8 @@ pub struct LatestPayload {
     pub digest: String,
     pub content: Option<String>,
     pub time: Timestamp,
+    /// What tells it from every other where it was left out; `time` is that of its delta.
+    pub left_out: Option<String>,
 }
 
 /// [`IDENTITY`] as a literal.
@@ -146,6 +166,13 @@ pub(super) const CAPTURE_COLUMNS: &str = concat!(
 
 pub(super) const CAPTURE_TABLES: &str =
     "captures c JOIN pages p ON p.id = c.page JOIN files f ON f.id = c.file";
+
+/// A capture `c` that brought or confirmed a payload.
+const PAYLOAD: &str = "(c.kind <= 1 AND (c.status < 300 OR c.status = 304 AND c.kind = 1))";
+/// A capture `c` whose version was left out.
+const DELTA: &str = "(c.kind = 3 AND c.answer = 0)";
+/// [`Capture::is_whole`] of a capture `c`.
+const WHOLE: &str = "(c.kind <= 1 AND c.status BETWEEN 200 AND 299 AND coalesce(c.answer, 0) <> 4)";
 
 pub(super) fn read_capture(row: &Row<'_>) -> rusqlite::Result<Capture> {
     Ok(Capture {
@@ -186,7 +213,8 @@ impl Store {
             n_captures: count("SELECT count(*) FROM captures")?,
             n_revisits: count("SELECT count(*) FROM captures WHERE kind = 1")?,
             n_unfounded: count(
-                "SELECT count(*) FROM captures c WHERE c.kind = 1 AND NOT EXISTS (SELECT 1 FROM versions v
+                "SELECT count(*) FROM captures c WHERE c.kind = 1 AND NOT (c.answer = 1 AND c.identity IS NOT NULL)
+                     AND NOT EXISTS (SELECT 1 FROM versions v
                      WHERE v.digest = c.digest AND v.content = coalesce(c.content, v.content) AND v.origin IS NOT NULL)",
             )?,
             n_left_out: count(
@@ -345,18 +373,60 @@ impl Store {
     /// Digests and time of the latest capture of an address that brought or confirmed a payload: what a 304
     /// stands for. An error page in between does not count.
     pub fn latest_payload(&self, url: &str) -> anyhow::Result<Option<LatestPayload>> {
-        let mut statement = self.connection().prepare_cached(
-            "SELECT c.digest, c.content, c.time FROM pages p JOIN captures c ON c.page = p.id
-             WHERE p.url = ?1 AND c.kind <= 1 AND (c.status < 300 OR c.status = 304 AND c.kind = 1)
+        let mut statement = self.connection().prepare_cached(&format!(
+            "SELECT c.digest, c.content, CASE WHEN c.kind = 1 AND c.answer = 1 AND c.identity IS NOT NULL
+                     THEN coalesce((SELECT max(d.time) FROM captures d WHERE d.page = c.page AND d.kind = 3
+                         AND d.identity = c.identity AND d.time <= c.time), c.time) ELSE c.time END,
+                 CASE WHEN c.kind = 3 OR c.answer = 1 THEN c.identity END
+             FROM pages p JOIN captures c ON c.page = p.id WHERE p.url = ?1 AND ({PAYLOAD} OR {DELTA})
              ORDER BY c.time DESC, c.id DESC LIMIT 1",
-        )?;
+        ))?;
         let found = statement
             .query_row([url], |row| {
                 let time = Timestamp::from_millis(row.get(2)?);
-                Ok(LatestPayload { digest: row.get(0)?, content: row.get(1)?, time })
+                let (digest, content) = (row.get(0)?, row.get(1)?);
+                Ok(LatestPayload { digest, content, time, left_out: row.get(3)? })
             })
             .optional()?;
         Ok(found)
+    }
+
+    /// A capture of the same page whose record shows the payload that a revisit names. Work: one look into the versions.
+    pub fn whole_capture_of(&self, revisit: &Capture) -> anyhow::Result<Option<Capture>> {
+        let sql = format!(
+            "SELECT {CAPTURE_COLUMNS} FROM versions v CROSS JOIN {CAPTURE_TABLES}
+             WHERE v.page = ?1 AND v.digest = ?2 AND v.content = coalesce(?3, v.content) AND c.page = v.page
+             AND c.digest = v.digest AND (c.content = ?3 OR ?3 IS NULL) AND c.time = v.first_time AND {WHOLE} ORDER BY c.kind, c.id LIMIT 1"
+        );
+        let mut statement = self.connection().prepare_cached(&sql)?;
+        let values = params![revisit.page.0, revisit.digest, revisit.content];
+        Ok(statement.query_row(values, read_capture).optional()?)
+    }
+
+    /// The last capture of a page at or before an instant whose record shows the page.
+    pub fn whole_capture_before(&self, page: PageId, time: Timestamp) -> anyhow::Result<Option<Capture>> {
+        let sql = format!(
+            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.page = ?1 AND c.time <= ?2 AND {WHOLE}
+             ORDER BY c.time DESC, c.id DESC LIMIT 1"
+        );
+        let mut statement = self.connection().prepare_cached(&sql)?;
+        Ok(statement.query_row(params![page.0, time.as_millis()], read_capture).optional()?)
+    }
+
+    /// Whether a capture showed a version that was left out: its delta, or a 304 that confirms it.
+    pub fn is_left_out(&self, capture: &Capture) -> anyhow::Result<bool> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT kind = 3 AND answer = 0 OR kind = 1 AND answer = 1 AND identity IS NOT NULL FROM captures WHERE id = ?1",
+        )?;
+        Ok(statement.query_row([capture.id], |row| row.get::<_, Option<bool>>(0))?.unwrap_or_default())
+    }
+
+    /// How often a page showed a version that was left out.
+    pub fn n_left_out_looks(&self, page: PageId, content: &str) -> anyhow::Result<u64> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT count(*) FROM captures WHERE page = ?1 AND answer <= 1 AND identity = ?2",
+        )?;
+        Ok(statement.query_row(params![page.0, content], |row| row.get::<_, i64>(0))? as u64)
     }
 
     /// True when a capture of the address had this payload.
@@ -386,11 +456,20 @@ impl Store {
         Ok(statement.query_row(params![url, millis, digest], |row| row.get(0))?)
     }
 
+    /// The capture of an address closest to an instant that brought or confirmed a payload, also one that was left out.
+    pub fn closest_look(&self, url: &str, time: Timestamp) -> anyhow::Result<Option<Capture>> {
+        self.closest_where(&format!("({PAYLOAD} OR {DELTA})"), url, time)
+    }
+
     /// The capture of an address closest to an instant that brought or confirmed a payload.
     pub fn closest_payload(&self, url: &str, time: Timestamp) -> anyhow::Result<Option<Capture>> {
+        self.closest_where(PAYLOAD, url, time)
+    }
+
+    fn closest_where(&self, what: &str, url: &str, time: Timestamp) -> anyhow::Result<Option<Capture>> {
         let sql = format!(
-            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE p.url = ?1 AND c.kind <= 1
-             AND (c.status < 300 OR c.status = 304 AND c.kind = 1) ORDER BY abs(c.time - ?2), c.id LIMIT 1"
+            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE p.url = ?1 AND {what}
+             ORDER BY abs(c.time - ?2), c.id LIMIT 1"
         );
         let mut statement = self.connection().prepare_cached(&sql)?;
         Ok(statement.query_row(params![url, time.as_millis()], read_capture).optional()?)

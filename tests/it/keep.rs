@@ -225,21 +225,24 @@ fn kept(web: &Web, time: &str) -> Archive {
 fn visits(archive: &Archive) -> Vec<(u64, String, String)> {
     let is_page = |line: &&serde_json::Value| line["kind"] == "page" && line["status"].as_u64() != Some(404);
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_string();
-    let visit = |line: &serde_json::Value| (line["status"].as_u64().unwrap(), text(&line["stored"]), text(&line["digest"]));
+    let visit = |line: &serde_json::Value| {
+        (line["status"].as_u64().unwrap(), text(&line["stored"]), text(&line["digest"]))
+    };
     archive.log().iter().filter(is_page).map(visit).collect()
 }
 
 #[test]
 fn a_version_that_stays_is_left_out_once_confirmed_once_and_stored_whole() {
     let web = with_validators(|n| n / 12);
-    let archive = kept(&web, "40h");
+    let archive = kept(&web, "46h");
     let visits = visits(&archive);
     let deltas: Vec<_> = visits.iter().filter(|visit| visit.1 == "delta").collect();
     assert!(deltas.len() >= 2, "{visits:?}");
     for delta in &deltas {
         let of_it: Vec<_> = visits.iter().skip_while(|visit| visit != delta).take(5).collect();
         let how: Vec<_> = of_it.iter().map(|visit| (visit.0, visit.1.as_str())).collect();
-        let wanted = [(200, "delta"), (304, "revisit"), (200, "response"), (304, "revisit"), (304, "revisit")];
+        let wanted =
+            [(200, "delta"), (304, "revisit"), (200, "response"), (304, "revisit"), (304, "revisit")];
         assert_eq!(how, wanted, "{visits:?}");
         assert_eq!(of_it[1].2, delta.2, "the 304 confirms the version that was left out, and no other");
     }
@@ -299,7 +302,8 @@ fn a_left_out_version_is_shown_by_its_blocks_and_the_user_is_told() {
         let time = Timestamp::parse(line["time"].as_str().unwrap()).unwrap();
         Timestamp::from_secs(time.as_secs()).to_rfc3339()
     };
-    let confirmed = log[at + 1..].iter().find(|line| line["kind"] == "page" && line["status"] == 304).unwrap();
+    let confirmed =
+        log[at + 1..].iter().find(|line| line["kind"] == "page" && line["status"] == 304).unwrap();
     for time in [time(&log[at]), time(confirmed)] {
         let page = format!("{}@{time}", web.url("/"));
         let shown = perennial(archive.path(), ["segment", &page, "--format", "json"]).ok();

@@ -18,7 +18,10 @@ use crate::web::{Asked, Reply, Web, html, status};
 
 /// The fields of every page of the site below.
 fn page_fields(body: &str) -> Vec<(&'static str, String)> {
-    vec![("Content-Type", "text/html; charset=utf-8".into()), ("ETag", format!("\"{}\"", sha1_label(body.as_bytes())))]
+    vec![
+        ("Content-Type", "text/html; charset=utf-8".into()),
+        ("ETag", format!("\"{}\"", sha1_label(body.as_bytes()))),
+    ]
 }
 
 /// The hours since the start of the time-lapse.
@@ -34,7 +37,8 @@ fn shown_at(path: &str, hour: i64) -> Option<String> {
     const MARGIN: [&str; 7] = ["sunny", "cloudy", "windy", "rainy", "foggy", "frosty", "mild"];
     let edition = hour / 9;
     let weather = MARGIN[(hour / 3) as usize % MARGIN.len()];
-    let line = |n: usize| format!("<p>Edition {edition} reports in line {n}: {}</p>", "word of it ".repeat(20));
+    let line =
+        |n: usize| format!("<p>Edition {edition} reports in line {n}: {}</p>", "word of it ".repeat(20));
     let story: String = (0..12).map(line).collect();
     match path {
         "/" => Some(format!(
@@ -154,14 +158,18 @@ impl Player {
     fn original(&self, revisit: &RecordHeader, line: &CdxjLine) -> String {
         let (url, time) = (revisit.refers_to_target_uri().unwrap(), revisit.refers_to_date().unwrap());
         let is_original = |other: &&CdxjLine| {
-            !other.is_revisit() && other.url == url && other.digest == line.digest && other.date() == Some(time)
+            !other.is_revisit()
+                && other.url == url
+                && other.digest == line.digest
+                && other.date() == Some(time)
         };
         let original = self.lines.iter().find(is_original).unwrap_or_else(|| panic!("no original of {line}"));
         self.record(original).2
     }
 
     fn views(&self) -> Vec<View> {
-        let is_page = |line: &&CdxjLine| line.url.starts_with("http") && line.status.as_deref() != Some("404");
+        let is_page =
+            |line: &&CdxjLine| line.url.starts_with("http") && line.status.as_deref() != Some("404");
         self.lines.iter().filter(is_page).map(|line| self.view(line)).collect()
     }
 }
@@ -249,7 +257,9 @@ fn a_page_that_never_changes_costs_one_look_into_the_index_each_time() {
     let web = Web::serve(|asked| match (asked.path.as_str(), asked.field("if-none-match")) {
         ("/", Some(_)) => Reply::Page(304, vec![("ETag", "\"1\"".into())], Vec::new()),
         ("/", None) => {
-            let Reply::Page(code, mut fields, body) = html("<p>For ever the same page with the same words</p>") else {
+            let Reply::Page(code, mut fields, body) =
+                html("<p>For ever the same page with the same words</p>")
+            else {
                 unreachable!()
             };
             fields.push(("ETag", "\"1\"".into()));

@@ -263,11 +263,13 @@ fn load_left_out<'s>(
     let left_out = format!("{url} at {version} was left out (keep = \"important\")");
     if let Some(mut tree) = tree_at(store, capture.page, capture.time)? {
         tree.version.clone_from(&version);
-        let note = Some(format!("{left_out}: its blocks are made from what changed, its bytes are not stored"));
+        let note =
+            Some(format!("{left_out}: its blocks are made from what changed, its bytes are not stored"));
         let html = vixml::write(&tree);
         return Ok(LoadedPage { url: capture.url, version, time: capture.time, html, note, requisites });
     }
-    let cure = || format!("{left_out} and no whole version is before it: name another time, see `perennial log`");
+    let cure =
+        || format!("{left_out} and no whole version is before it: name another time, see `perennial log`");
     let whole = store.whole_capture_before(capture.page, capture.time)?.with_context(cure)?;
     let html = text_of(snapshot, &whole)?.with_context(cure)?;
     let version = whole.time.to_rfc3339();

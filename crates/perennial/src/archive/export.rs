@@ -9,9 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use anyhow::{Context, bail};
 use perennial_core::time::Timestamp;
-use perennial_core::warc::{
-    Compression, Item, NewRecord, RecordIds, RevisitProfile, WarcReader, WarcWriter,
-};
+use perennial_core::warc::{Compression, Item, NewRecord, RecordIds, RevisitProfile, WarcReader, WarcWriter};
 use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};

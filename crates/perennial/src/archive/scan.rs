@@ -306,9 +306,9 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
         Some(digest) => (Some(AnswerKind::Content), Some(digest.to_string())),
         None => {
             let is_broken_off = header.get("WARC-Truncated") == Some("disconnect");
-            let (answer, identity) =
-                look_of(&url, kind, head, is_broken_off, header.refers_to_target_uri());
-            let confirmed = named.filter(|_| kind == Kind::Revisit && answer == Some(AnswerKind::NotModified));
+            let (answer, identity) = look_of(&url, kind, head, is_broken_off, header.refers_to_target_uri());
+            let confirmed =
+                named.filter(|_| kind == Kind::Revisit && answer == Some(AnswerKind::NotModified));
             (answer, confirmed.map(str::to_string).or(identity))
         }
     };

@@ -15,14 +15,25 @@ use crate::store::{Capture, Kind, Store};
 /// Finds stand-ins. It is fast when captures come in the order of the index: then a page's last whole capture is at hand.
 pub(super) struct StandIns<'s> {
     store: &'s Store,
-    /// The key at hand, and the last whole capture of each page with that key.
+    /// What a 304 has that names no payload.
+    digest_of_nothing: String,
+    /// The key at hand.
     key: String,
+    /// The last whole capture of each page with that key.
     whole: HashMap<PageId, Capture>,
+    /// What was found for each payload that a 304 confirmed, by its digests.
+    confirmed: HashMap<(PageId, String, Option<String>), Option<Capture>>,
 }
 
 impl<'s> StandIns<'s> {
     pub(super) fn new(store: &'s Store) -> StandIns<'s> {
-        StandIns { store, key: String::new(), whole: HashMap::new() }
+        StandIns {
+            store,
+            digest_of_nothing: sha1_label(b""),
+            key: String::new(),
+            whole: HashMap::new(),
+            confirmed: HashMap::new(),
+        }
     }
 
     /// The capture whose record is shown for this one; `None` when its own record is, or none could be.
@@ -30,6 +41,7 @@ impl<'s> StandIns<'s> {
         if capture.surt != self.key {
             self.key.clone_from(&capture.surt);
             self.whole.clear();
+            self.confirmed.clear();
         }
         if !capture.shows_nothing() {
             if capture.is_whole() {
@@ -37,16 +49,23 @@ impl<'s> StandIns<'s> {
             }
             return Ok(None);
         }
-        let last = self.whole.get(&capture.page).filter(|last| last.time <= capture.time);
-        let names_payload = capture.kind == Kind::Revisit && capture.digest != sha1_label(b"");
-        match last {
-            Some(last) if !names_payload || is_same_payload(last, capture) => Ok(Some(last.clone())),
-            _ if names_payload => self.store.whole_capture_of(capture),
-            _ => self.store.whole_capture_before(capture.page, capture.time),
+        if capture.kind == Kind::Revisit && capture.digest != self.digest_of_nothing {
+            return self.find_payload(capture);
+        }
+        match self.whole.get(&capture.page).filter(|last| last.time <= capture.time) {
+            Some(last) => Ok(Some(last.clone())),
+            None => self.store.whole_capture_before(capture.page, capture.time),
         }
     }
-}
 
-fn is_same_payload(whole: &Capture, capture: &Capture) -> bool {
-    whole.digest == capture.digest && (capture.content.is_none() || whole.content == capture.content)
+    /// The first capture of the page that showed the payload which a 304 confirms. The state is asked once for each payload.
+    fn find_payload(&mut self, capture: &Capture) -> anyhow::Result<Option<Capture>> {
+        let payload = (capture.page, capture.digest.clone(), capture.content.clone());
+        if let Some(found) = self.confirmed.get(&payload) {
+            return Ok(found.clone());
+        }
+        let found = self.store.whole_capture_of(capture)?;
+        self.confirmed.insert(payload, found.clone());
+        Ok(found)
+    }
 }

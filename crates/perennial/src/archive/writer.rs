@@ -264,8 +264,7 @@ impl ArchiveWriter {
         let group_length = self.current_file()?.out.offset() - group_offset;
         let (digest, content) = plan.digests(&body);
         let is_left_out = plan.left_out().is_some();
-        let is_new_version =
-            !is_left_out && !self.has_version(exchange.url, &digest, content.as_deref())?;
+        let is_new_version = !is_left_out && !self.has_version(exchange.url, &digest, content.as_deref())?;
         let is_broken_off = exchange.truncated == Some(Truncation::Disconnect);
         let (answer, identity) =
             look_of(exchange.url, plan.kind(), Some(&head), is_broken_off, plan.origin_url());
@@ -383,8 +382,7 @@ impl ArchiveWriter {
                 Plan::LeftOut { content, time, .. } => (*time, Some(content.clone())),
                 _ => (row.time, None),
             };
-            self.pending_latest
-                .insert(row.url.clone(), LatestPayload { digest, content, time, left_out });
+            self.pending_latest.insert(row.url.clone(), LatestPayload { digest, content, time, left_out });
         }
     }
 
@@ -585,10 +583,22 @@ impl ArchiveWriter {
 /// What an exchange becomes.
 enum Plan {
     Store,
-    Identical { url: String, time: Timestamp },
-    NotModified { digest: String, content: Option<String>, url: String, time: Timestamp },
+    Identical {
+        url: String,
+        time: Timestamp,
+    },
+    NotModified {
+        digest: String,
+        content: Option<String>,
+        url: String,
+        time: Timestamp,
+    },
     /// A 304 that confirms a version that was left out.
-    LeftOut { content: String, url: String, time: Timestamp },
+    LeftOut {
+        content: String,
+        url: String,
+        time: Timestamp,
+    },
 }
 
 impl Plan {
@@ -611,7 +621,9 @@ impl Plan {
     fn origin_url(&self) -> Option<&str> {
         match self {
             Plan::Store => None,
-            Plan::Identical { url, .. } | Plan::NotModified { url, .. } | Plan::LeftOut { url, .. } => Some(url),
+            Plan::Identical { url, .. } | Plan::NotModified { url, .. } | Plan::LeftOut { url, .. } => {
+                Some(url)
+            }
         }
     }
 

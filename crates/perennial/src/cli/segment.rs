@@ -183,7 +183,7 @@ fn render(format: Format, tree: &BlockTree, seen: Option<&Seen>) -> anyhow::Resu
         Format::Png => {
             let seen = drawn()?;
             draw_png(tree, &seen.layout, seen.screenshot.as_deref())?
-        },
+        }
     })
 }
 

@@ -100,9 +100,10 @@ impl Chosen<'_> {
 
     /// The capture whose record is shown in place of this one's.
     pub fn shown_for(&self, capture: &Capture) -> anyhow::Result<Option<Capture>> {
-        let mut statement = self.store.connection.prepare_cached(
-            "SELECT shown FROM chosen WHERE capture = ?1 AND shown IS NOT NULL",
-        )?;
+        let mut statement = self
+            .store
+            .connection
+            .prepare_cached("SELECT shown FROM chosen WHERE capture = ?1 AND shown IS NOT NULL")?;
         match statement.query_row([capture.id], |row| row.get(0)).optional()? {
             Some(shown) => self.store.capture(shown),
             None => Ok(None),

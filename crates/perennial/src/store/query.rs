@@ -153,6 +153,16 @@ macro_rules! identity {
     };
 }
 
+/// A capture `c` that is a 304 and confirms a version that was left out: only such a 304 has an identity of its own.
+macro_rules! confirms_left_out {
+    () => {
+        "(c.kind = 1 AND c.answer = 1 AND c.identity IS NOT NULL)"
+    };
+}
+pub(super) use confirms_left_out;
+
+const CONFIRMS: &str = confirms_left_out!();
+
 /// What tells the answer of a capture `c` from another. A revisit that another tool wrote names its payload by SHA-1 alone:
 /// it counts as the payload of its page that has that digest, else as that of any page.
 pub(super) const IDENTITY: &str = identity!();
@@ -212,11 +222,10 @@ impl Store {
             n_pages_linked_only: count("SELECT count(*) FROM pages WHERE n_captures = 0")?,
             n_captures: count("SELECT count(*) FROM captures")?,
             n_revisits: count("SELECT count(*) FROM captures WHERE kind = 1")?,
-            n_unfounded: count(
-                "SELECT count(*) FROM captures c WHERE c.kind = 1 AND NOT (c.answer = 1 AND c.identity IS NOT NULL)
-                     AND NOT EXISTS (SELECT 1 FROM versions v
+            n_unfounded: count(&format!(
+                "SELECT count(*) FROM captures c WHERE c.kind = 1 AND NOT {CONFIRMS} AND NOT EXISTS (SELECT 1 FROM versions v
                      WHERE v.digest = c.digest AND v.content = coalesce(c.content, v.content) AND v.origin IS NOT NULL)",
-            )?,
+            ))?,
             n_left_out: count(
                 "SELECT count(*) FROM captures WHERE kind = 3 AND mime = 'application/x-vi-delta+xml'",
             )?,
@@ -374,10 +383,9 @@ impl Store {
     /// stands for. An error page in between does not count.
     pub fn latest_payload(&self, url: &str) -> anyhow::Result<Option<LatestPayload>> {
         let mut statement = self.connection().prepare_cached(&format!(
-            "SELECT c.digest, c.content, CASE WHEN c.kind = 1 AND c.answer = 1 AND c.identity IS NOT NULL
-                     THEN coalesce((SELECT max(d.time) FROM captures d WHERE d.page = c.page AND d.kind = 3
+            "SELECT c.digest, c.content, CASE WHEN {CONFIRMS} THEN coalesce((SELECT max(d.time) FROM captures d WHERE d.page = c.page AND d.kind = 3
                          AND d.identity = c.identity AND d.time <= c.time), c.time) ELSE c.time END,
-                 CASE WHEN c.kind = 3 OR c.answer = 1 THEN c.identity END
+                 CASE WHEN {DELTA} OR {CONFIRMS} THEN c.identity END
              FROM pages p JOIN captures c ON c.page = p.id WHERE p.url = ?1 AND ({PAYLOAD} OR {DELTA})
              ORDER BY c.time DESC, c.id DESC LIMIT 1",
         ))?;
@@ -415,9 +423,8 @@ impl Store {
 
     /// Whether a capture showed a version that was left out: its delta, or a 304 that confirms it.
     pub fn is_left_out(&self, capture: &Capture) -> anyhow::Result<bool> {
-        let mut statement = self.connection().prepare_cached(
-            "SELECT kind = 3 AND answer = 0 OR kind = 1 AND answer = 1 AND identity IS NOT NULL FROM captures WHERE id = ?1",
-        )?;
+        let sql = format!("SELECT {DELTA} OR {CONFIRMS} FROM captures c WHERE c.id = ?1");
+        let mut statement = self.connection().prepare_cached(&sql)?;
         Ok(statement.query_row([capture.id], |row| row.get::<_, Option<bool>>(0))?.unwrap_or_default())
     }
 

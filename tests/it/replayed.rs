@@ -13,7 +13,8 @@ use perennial_core::time::Timestamp;
 use perennial_core::warc::{Item, RecordHeader, RecordType, WarcReader, sha1_label};
 
 use crate::crawled::Archive;
-use crate::program::{folder, perennial};
+use crate::interop::tool;
+use crate::program::{folder, perennial, ran};
 use crate::web::{Asked, Reply, Web, html, status};
 
 /// The fields of every page of the site below.
@@ -278,4 +279,46 @@ fn a_page_that_never_changes_costs_one_look_into_the_index_each_time() {
     assert!(page.iter().all(|line| line.status.as_deref() == Some("200")));
     assert!(page.iter().all(|line| line.digest == page[0].digest));
     archive.verify();
+}
+
+/// What pywb shows of every page in an index.
+fn views_in_pywb(index: &Path, folder: &Path) -> Vec<View> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/it/replay_in_pywb.py");
+    let shown = ran(tool("python3").arg(script).arg(index).arg(folder)).ok();
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_string();
+    let view = |line: &str| {
+        let view: serde_json::Value = serde_json::from_str(line).unwrap();
+        let status = view["status"].as_u64().unwrap() as u16;
+        View { url: text(&view["url"]), time: text(&view["time"]), status, text: text(&view["text"]) }
+    };
+    shown.stdout.lines().map(view).collect()
+}
+
+#[test]
+#[cfg_attr(not(feature = "interop"), ignore = "needs Python tools: run with --features interop")]
+fn pywb_shows_every_capture_as_the_page_that_was_valid_then() {
+    for keep in ["all", "important"] {
+        let (web, archive) = crawled(keep);
+        let truth = truth(&web, keep == "all");
+        let live = exported(&archive, "cdxj");
+        assert_shown_as_they_were(&views_in_pywb(&live, &archive.path().join("warc")), &truth);
+        let (index, folder) = unpacked(&exported(&archive, "wacz"));
+        let inside = archive.path().join("inside.cdxj");
+        fs::write(&inside, index).unwrap();
+        assert_shown_as_they_were(&views_in_pywb(&inside, &folder), &truth);
+    }
+}
+
+#[test]
+#[cfg_attr(not(feature = "interop"), ignore = "needs Python tools: run with --features interop")]
+fn pywb_shows_the_same_with_an_index_of_another_tool() {
+    let (web, archive) = crawled("important");
+    let folder = archive.path().join("export");
+    fs::create_dir(&folder).unwrap();
+    let warc = folder.join("export.warc.gz");
+    archive.ok(&["export", "--format", "warc", "-o", warc.to_str().unwrap()]);
+    let theirs = ran(tool("cdxj-indexer").arg("--sort").arg(&warc)).ok();
+    let index = archive.path().join("theirs.cdxj");
+    fs::write(&index, theirs.stdout).unwrap();
+    assert_shown_as_they_were(&views_in_pywb(&index, &folder), &truth(&web, false));
 }

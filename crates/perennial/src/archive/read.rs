@@ -13,7 +13,7 @@ use perennial_core::warc::{Item, Record, RecordHeader, WarcReader, contradicts, 
 use super::content::look_of;
 use super::links::DRAWN_PREFIX;
 use super::scan::{Found, scan};
-use super::writer::LEFT_OUT_DIGEST;
+use super::writer::{DELTA_PREFIX, LEFT_OUT_DIGEST};
 use super::{Archive, files};
 use crate::store::{Capture, Checked, Kind, RecordPlace, Records, Store};
 
@@ -126,7 +126,7 @@ impl Archive {
             reader.set_zstd_dictionary(&dictionary);
         }
         match reader.next_item().with_context(context)? {
-            Some(Item::Record(record)) if record.header().target_uri() == Some(url) => {
+            Some(Item::Record(record)) if page_of(record.header()) == Some(url) => {
                 read(record).with_context(context)
             }
             Some(Item::Record(_)) => bail!("{}: another record is there", context()),
@@ -177,6 +177,12 @@ impl Records for Archive {
         })?;
         Ok(())
     }
+}
+
+/// The address that a record is a capture of.
+fn page_of(header: &RecordHeader) -> Option<&str> {
+    let uri = header.target_uri()?;
+    Some(uri.strip_prefix(DELTA_PREFIX).filter(|_| header.get(LEFT_OUT_DIGEST).is_some()).unwrap_or(uri))
 }
 
 fn decode(head: &HttpHead, body: impl Read, limits: Limits) -> payload::Payload {

@@ -26,7 +26,7 @@ use super::content::{
     MAX_FACT_BYTES, drawn_identity_of, hops_in, index_mime, look_of, purpose_by_hops, purpose_of,
 };
 use super::links::{DRAWN_PREFIX, MAX_STORED_BYTES, drawn_page, find_drawn, is_html, kept_links};
-use super::writer::{DELTA_MIME, LEFT_OUT_DIGEST, PAYLOAD_CONTENT, STANDS_FOR};
+use super::writer::{DELTA_MIME, DELTA_PREFIX, LEFT_OUT_DIGEST, PAYLOAD_CONTENT, STANDS_FOR};
 use crate::store::{CaptureRow, Kind, PageKind, Reason, SetAside};
 
 /// Records of one exchange; what comes after them is an exchange of its own. Real ones have a handful.
@@ -291,7 +291,7 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
         RecordType::Metadata if !has_facts(header) => Kind::Metadata,
         _ => return Ok(None),
     };
-    let url = foreign::address(header.target_uri().ok_or("it has no WARC-Target-URI")?)?.to_string();
+    let uri = foreign::address(header.target_uri().ok_or("it has no WARC-Target-URI")?)?;
     let date = header.date().ok_or("it has no WARC-Date that is a time")?;
     let head = block.head.as_ref();
     let content_type = match kind {
@@ -301,6 +301,7 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
     };
     let named = header.get(LEFT_OUT_DIGEST).and_then(foreign::label);
     let left_out = named.filter(|_| content_type.as_deref() == Some(DELTA_MIME));
+    let url = left_out.and_then(|_| uri.strip_prefix(DELTA_PREFIX)).unwrap_or(uri).to_string();
     let (digest, content) = digests_of(header, kind, block);
     let (answer, identity) = match left_out {
         Some(digest) => (Some(AnswerKind::Content), Some(digest.to_string())),

@@ -44,6 +44,9 @@ pub struct LeftOut {
 
 /// Media type of the record that stands for a left-out version.
 pub const DELTA_MIME: &str = "application/x-vi-delta+xml";
+/// What stands before the page's address in such a record, so that tools which make an index of their own do not show it as the
+/// page. Records of earlier versions of this program lack it.
+pub(crate) const DELTA_PREFIX: &str = "urn:videlta:";
 /// Why the payload is not there.
 const LEFT_OUT: &str = "Perennial-Left-Out";
 /// What it was: its SHA-256; records of earlier versions of this program have its SHA-1.
@@ -188,7 +191,8 @@ impl ArchiveWriter {
         self.has_failed = true;
         let time = Timestamp::from_secs(time.as_secs());
         let id = self.ids.next_id();
-        let record = NewRecord::metadata_block(id, time, url, DELTA_MIME, left_out.delta.as_bytes())
+        let uri = format!("{DELTA_PREFIX}{url}");
+        let record = NewRecord::metadata_block(id, time, &uri, DELTA_MIME, left_out.delta.as_bytes())
             .field(LEFT_OUT, "unimportant")
             .field(LEFT_OUT_DIGEST, left_out.content.as_str())
             .field("Perennial-Left-Out-Length", left_out.length.to_string())

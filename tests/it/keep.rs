@@ -170,6 +170,9 @@ fn a_delta_that_does_not_say_what_it_was_made_from_is_applied_where_that_is_sure
     let before_bases = rewritten(&archive, "before-bases.warc", &|fields| {
         if is_delta(fields) {
             fields.retain(|(name, _)| name != BASE && !name.starts_with("WARC-Refers-To"));
+            // They had the page's own address too.
+            let uri = fields.iter_mut().find(|(name, _)| name == "WARC-Target-URI").unwrap();
+            uri.1 = uri.1.strip_prefix("urn:videlta:").unwrap().to_string();
         }
         true
     });

@@ -10,7 +10,10 @@ use std::path::{Path, PathBuf};
 
 use perennial_core::cdxj::CdxjLine;
 use perennial_core::time::Timestamp;
-use perennial_core::warc::{Item, RecordHeader, RecordType, WarcReader, sha1_label};
+use perennial_core::warc::{
+    Compression, Item, NewRecord, RecordHeader, RecordIds, RecordType, RevisitProfile, WarcReader,
+    WarcWriter, sha1_label,
+};
 
 use crate::crawled::Archive;
 use crate::interop::tool;
@@ -279,6 +282,59 @@ fn a_page_that_never_changes_costs_one_look_into_the_index_each_time() {
     assert!(page.iter().all(|line| line.status.as_deref() == Some("200")));
     assert!(page.iter().all(|line| line.digest == page[0].digest));
     archive.verify();
+}
+
+/// A page and a 304 that confirms it, as another crawler writes them, each in a file of its own.
+fn page_and_304(dir: &Path) -> [PathBuf; 2] {
+    let (url, head) = ("http://elsewhere.example/", b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n");
+    let day = |n: u32| Timestamp::parse(&format!("2024-03-{n:02}T08:00:00Z")).unwrap();
+    let body = b"<p>The page that is confirmed";
+    let mut ids = RecordIds::new(3);
+    let page = NewRecord::response(ids.next_id(), day(1), url, head, body);
+    let (profile, digest) = (RevisitProfile::ServerNotModified, sha1_label(body));
+    let unchanged = b"HTTP/1.1 304 Not Modified\r\n\r\n";
+    let confirmed = NewRecord::revisit(ids.next_id(), day(2), url, profile, unchanged, Some(&digest));
+    let written = |name: &str, record: &NewRecord<'_>| {
+        let mut out = WarcWriter::new(Vec::new(), 0, Compression::None).unwrap();
+        out.write(record).unwrap();
+        let path = dir.join(name);
+        fs::write(&path, out.into_inner()).unwrap();
+        path
+    };
+    [written("page.warc", &page), written("confirmed.warc", &confirmed.refers_to(url, day(1), None))]
+}
+
+#[test]
+fn a_304_that_is_imported_before_its_page_is_shown_as_soon_as_that_is_there() {
+    let archive = Archive::new();
+    let [page, confirmed] = page_and_304(archive.path());
+    for file in [confirmed, page] {
+        archive.ok(&["import", file.to_str().unwrap()]);
+        archive.verify();
+    }
+    let index = fs::read_to_string(exported(&archive, "cdxj")).unwrap();
+    let views = Player::new(&index, &archive.path().join("warc"), false).views();
+    assert_eq!(views.len(), 2);
+    assert!(views.iter().all(|view| view.text.contains("that is confirmed")), "{views:?}");
+}
+
+#[test]
+fn verify_finds_a_line_that_names_no_record() {
+    let (_web, archive) = crawled("all");
+    let run = fs::read_dir(archive.path().join("index")).unwrap().next().unwrap().unwrap().path();
+    let text = fs::read_to_string(&run).unwrap();
+    let line = text.lines().find(|line| line.contains("\"shows\"")).unwrap();
+    let offset = CdxjLine::parse(line).unwrap().offset.unwrap().to_string();
+    let wrong = format!("\"{}7\"", &offset[..offset.len() - 1]);
+    let broken = text.replace(line, &line.replacen(&format!("\"{offset}\""), &wrong, 1));
+    assert!(broken != text && broken.len() == text.len(), "{line}");
+    fs::write(&run, broken).unwrap();
+    let verified = perennial(archive.path(), ["verify"]);
+    assert!(
+        verified.code != 0 && verified.stdout.contains("names a record that is no capture"),
+        "{}",
+        verified.stdout
+    );
 }
 
 /// What pywb shows of every page in an index.

@@ -8,7 +8,7 @@ use perennial_core::http::HttpHead;
 use perennial_core::payload::{self, Limits, PayloadReader, cut_of};
 use perennial_core::time::Timestamp;
 use perennial_core::verdict::is_drawn;
-use perennial_core::warc::{Item, Record, RecordHeader, WarcReader, contradicts, sha1_label};
+use perennial_core::warc::{Item, Record, RecordHeader, WarcReader, contradicts};
 
 use super::content::look_of;
 use super::links::DRAWN_PREFIX;
@@ -47,6 +47,8 @@ impl Archive {
     /// archive holds it.
     pub fn payload(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<Payload>> {
         let stored = match capture.kind {
+            // It confirms a payload that no record has, whatever other record may have its digest.
+            Kind::Revisit if capture.status == Some(304) && store.is_left_out(capture)? => return Ok(None),
             Kind::Revisit => match self.origin_of(store, capture)? {
                 Some(origin) => self.stored(&origin, Limits::default())?,
                 None => return Ok(None),
@@ -141,9 +143,7 @@ impl Archive {
         if let Some(content) = &capture.content {
             return store.origin_of(&capture.url, &capture.digest, content);
         }
-        // A 304 without a digest, as one that confirms a left-out version, has that of its own empty body.
-        let names_nothing = capture.status == Some(304) && capture.digest == sha1_label(b"");
-        if !names_nothing && let Some(origin) = store.origin_by_digest(&capture.url, &capture.digest)? {
+        if let Some(origin) = store.origin_by_digest(&capture.url, &capture.digest)? {
             return Ok(Some(origin));
         }
         let header = self.stored(capture, Limits::default())?.header;
@@ -179,12 +179,6 @@ impl Records for Archive {
     }
 }
 
-/// The address that a record is a capture of.
-fn page_of(header: &RecordHeader) -> Option<&str> {
-    let uri = header.target_uri()?;
-    Some(uri.strip_prefix(DELTA_PREFIX).filter(|_| header.get(LEFT_OUT_DIGEST).is_some()).unwrap_or(uri))
-}
-
 fn decode(head: &HttpHead, body: impl Read, limits: Limits) -> payload::Payload {
     let mut payload = payload::Payload::default();
     let mut reader = PayloadReader::new(head, body, limits);
@@ -212,4 +206,10 @@ fn zstd_dictionary(file: &mut File) -> io::Result<Option<Vec<u8>>> {
         dictionary = zstd::bulk::decompress(&dictionary, MAX_DICTIONARY_BYTES as usize)?;
     }
     Ok(Some(dictionary))
+}
+
+/// The address that a record is a capture of.
+fn page_of(header: &RecordHeader) -> Option<&str> {
+    let uri = header.target_uri()?;
+    Some(uri.strip_prefix(DELTA_PREFIX).filter(|_| header.get(LEFT_OUT_DIGEST).is_some()).unwrap_or(uri))
 }

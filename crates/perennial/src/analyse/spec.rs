@@ -108,8 +108,10 @@ pub struct LoadedPage<'s> {
     pub version: String,
     /// When it was captured, fetched or read.
     pub time: Timestamp,
-    /// Its HTML, decoded; Vi-XML where only its blocks are known.
+    /// Its HTML, decoded; empty where only its blocks are known.
     pub html: String,
+    /// Its blocks, where they are all that is known of it.
+    pub document: Option<BlockTree>,
     /// What the user must know of it: that it was left out, and what is shown.
     pub note: Option<String>,
     requisites: Origin<'s>,
@@ -122,14 +124,6 @@ enum Origin<'s> {
 }
 
 impl LoadedPage<'_> {
-    /// The blocks, where they are all that is known of the page.
-    pub fn blocks(&self) -> anyhow::Result<Option<BlockTree>> {
-        if !is_vixml(&self.html) {
-            return Ok(None);
-        }
-        vixml::read(&self.html).map(Some).with_context(|| format!("cannot read {}", self.version))
-    }
-
     /// A stylesheet or image of the page, from the folder, archive or host that the page is from.
     pub fn requisite(&self, url: &str) -> Option<Captured> {
         self.requisite_before(url, None)
@@ -163,7 +157,11 @@ impl Analyst {
             PageSpec::Live(url) => load_live(url, Private::Named)?,
             _ => spec.load(snapshot, false)?,
         };
-        if let Some(tree) = page.blocks()? {
+        if let Some(tree) = page.document {
+            return Ok((tree, page.note));
+        }
+        if is_vixml(&page.html) {
+            let tree = vixml::read(&page.html).with_context(|| format!("cannot read {}", page.version))?;
             return Ok((tree, page.note));
         }
         let requisites = |wanted: &str| page.requisite(wanted);
@@ -201,6 +199,7 @@ fn load_file(path: &Path) -> anyhow::Result<LoadedPage<'static>> {
         version: path.display().to_string(),
         time: archive::now(),
         html: decode_text(&bytes, None).into_owned(),
+        document: None,
         note: None,
         requisites: Origin::Folder(folder),
     })
@@ -244,7 +243,15 @@ fn load_archived<'s>(
     }
     let html = text_of(&snapshot, &capture)?.with_context(missing)?;
     let version = capture.time.to_rfc3339();
-    Ok(LoadedPage { url: capture.url, version, time: capture.time, html, note: None, requisites })
+    Ok(LoadedPage {
+        url: capture.url,
+        version,
+        time: capture.time,
+        html,
+        document: None,
+        note: None,
+        requisites,
+    })
 }
 
 fn text_of(snapshot: &Snapshot, capture: &Capture) -> anyhow::Result<Option<String>> {
@@ -265,8 +272,8 @@ fn load_left_out<'s>(
         tree.version.clone_from(&version);
         let note =
             Some(format!("{left_out}: its blocks are made from what changed, its bytes are not stored"));
-        let html = vixml::write(&tree);
-        return Ok(LoadedPage { url: capture.url, version, time: capture.time, html, note, requisites });
+        let (url, html, document) = (capture.url, String::new(), Some(tree));
+        return Ok(LoadedPage { url, version, time: capture.time, html, document, note, requisites });
     }
     let cure =
         || format!("{left_out} and no whole version is before it: name another time, see `perennial log`");
@@ -276,7 +283,7 @@ fn load_left_out<'s>(
     let note = Some(format!(
         "{left_out} and is not analysed yet: shown is the version of {version}; `perennial analyse` makes its blocks"
     ));
-    Ok(LoadedPage { url: whole.url, version, time: whole.time, html, note, requisites })
+    Ok(LoadedPage { url: whole.url, version, time: whole.time, html, document: None, note, requisites })
 }
 
 fn load_live(url: &str, private: Private) -> anyhow::Result<LoadedPage<'static>> {
@@ -292,6 +299,7 @@ fn load_live(url: &str, private: Private) -> anyhow::Result<LoadedPage<'static>>
     let time = archive::now();
     Ok(LoadedPage {
         html: decode_text(&captured.body, Some(&captured.content_type)).into_owned(),
+        document: None,
         note: None,
         url: url.into(),
         version: time.to_rfc3339(),

@@ -93,7 +93,7 @@ impl Segment {
         if let Some(note) = &page.note {
             context.note(note);
         }
-        if let (PageSpec::Archived { .. }, Some(tree)) = (&self.page, page.blocks()?) {
+        if let Some(tree) = page.document.take() {
             self.write(&render(format, &tree, None)?)?;
             return Ok(Exit::Done);
         }
@@ -166,9 +166,9 @@ fn config_of(context: &Context, spec: &PageSpec, url: &str) -> anyhow::Result<Se
     Ok(context.open()?.settings().seeds.segment_config(url).cloned().unwrap_or_default())
 }
 
-/// `seen` is not there where only the blocks of a page are known.
+/// Only what was laid out can be drawn.
 fn render(format: Format, tree: &BlockTree, seen: Option<&Seen>) -> anyhow::Result<Vec<u8>> {
-    let drawn = || seen.context("there is nothing to draw it from: use --format vixml or json");
+    let drawn = || seen.context("only what was laid out can be drawn: write --format vixml or --format json");
     Ok(match format {
         Format::Vixml => vixml::write(tree).into_bytes(),
         Format::Json => {

@@ -177,12 +177,55 @@ pub(super) const CAPTURE_COLUMNS: &str = concat!(
 pub(super) const CAPTURE_TABLES: &str =
     "captures c JOIN pages p ON p.id = c.page JOIN files f ON f.id = c.file";
 
+/// [`PAYLOAD`] as a literal.
+macro_rules! payload {
+    () => {
+        "(c.kind <= 1 AND (c.status < 300 OR c.status = 304 AND c.kind = 1))"
+    };
+}
+
+/// [`DELTA`] as a literal.
+macro_rules! delta {
+    () => {
+        "(c.kind = 3 AND c.answer = 0)"
+    };
+}
+
+/// [`WHOLE`] as a literal.
+macro_rules! whole {
+    () => {
+        "(c.kind <= 1 AND c.status BETWEEN 200 AND 299 AND coalesce(c.answer, 0) <> 4)"
+    };
+}
+
 /// A capture `c` that brought or confirmed a payload.
-const PAYLOAD: &str = "(c.kind <= 1 AND (c.status < 300 OR c.status = 304 AND c.kind = 1))";
+const PAYLOAD: &str = payload!();
 /// A capture `c` whose version was left out.
-const DELTA: &str = "(c.kind = 3 AND c.answer = 0)";
+const DELTA: &str = delta!();
 /// [`Capture::is_whole`] of a capture `c`.
-const WHOLE: &str = "(c.kind <= 1 AND c.status BETWEEN 200 AND 299 AND coalesce(c.answer, 0) <> 4)";
+const WHOLE: &str = whole!();
+
+const LATEST_PAYLOAD: &str = concat!(
+    "SELECT c.digest, c.content, c.time, CASE WHEN c.kind = 3 OR ",
+    confirms_left_out!(),
+    " THEN c.identity END, c.page FROM pages p JOIN captures c ON c.page = p.id
+     WHERE p.url = ?1 AND (",
+    payload!(),
+    " OR ",
+    delta!(),
+    ") ORDER BY c.time DESC, c.id DESC LIMIT 1"
+);
+
+/// Asked for each page of each run: so it reads no more than it must.
+const WHOLE_CAPTURE: &str = concat!(
+    "SELECT c.id, c.time, c.kind, c.status, c.mime, c.content, c.answer, f.name, c.offset, c.length, c.group_offset,
+         c.group_length
+     FROM versions v CROSS JOIN captures c CROSS JOIN files f
+     WHERE v.page = ?1 AND v.digest = ?2 AND v.content = coalesce(?3, v.content) AND c.page = v.page
+     AND c.time = v.first_time AND c.digest = v.digest AND (c.content = ?3 OR ?3 IS NULL) AND f.id = c.file AND ",
+    whole!(),
+    " ORDER BY c.kind, c.id LIMIT 1"
+);
 
 pub(super) fn read_capture(row: &Row<'_>) -> rusqlite::Result<Capture> {
     Ok(Capture {
@@ -382,33 +425,53 @@ impl Store {
     /// Digests and time of the latest capture of an address that brought or confirmed a payload: what a 304
     /// stands for. An error page in between does not count.
     pub fn latest_payload(&self, url: &str) -> anyhow::Result<Option<LatestPayload>> {
-        let mut statement = self.connection().prepare_cached(&format!(
-            "SELECT c.digest, c.content, CASE WHEN {CONFIRMS} THEN coalesce((SELECT max(d.time) FROM captures d WHERE d.page = c.page AND d.kind = 3
-                         AND d.identity = c.identity AND d.time <= c.time), c.time) ELSE c.time END,
-                 CASE WHEN {DELTA} OR {CONFIRMS} THEN c.identity END
-             FROM pages p JOIN captures c ON c.page = p.id WHERE p.url = ?1 AND ({PAYLOAD} OR {DELTA})
-             ORDER BY c.time DESC, c.id DESC LIMIT 1",
-        ))?;
-        let found = statement
-            .query_row([url], |row| {
-                let time = Timestamp::from_millis(row.get(2)?);
-                let (digest, content) = (row.get(0)?, row.get(1)?);
-                Ok(LatestPayload { digest, content, time, left_out: row.get(3)? })
-            })
-            .optional()?;
-        Ok(found)
+        let mut statement = self.connection().prepare_cached(LATEST_PAYLOAD)?;
+        let read = |row: &Row<'_>| {
+            let time = Timestamp::from_millis(row.get(2)?);
+            let payload =
+                LatestPayload { digest: row.get(0)?, content: row.get(1)?, time, left_out: row.get(3)? };
+            Ok((payload, PageId(row.get(4)?)))
+        };
+        let Some((mut latest, page)) = statement.query_row([url], read).optional()? else { return Ok(None) };
+        if let Some(left_out) = &latest.left_out {
+            latest.time = self.time_of_delta(page, left_out, latest.time)?;
+        }
+        Ok(Some(latest))
+    }
+
+    /// When the delta of a left-out version was stored that a look at this time confirms.
+    fn time_of_delta(&self, page: PageId, left_out: &str, time: Timestamp) -> anyhow::Result<Timestamp> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT max(time) FROM captures WHERE page = ?1 AND time <= ?2 AND kind = 3 AND identity = ?3",
+        )?;
+        let values = params![page.0, time.as_millis(), left_out];
+        let found: Option<i64> = statement.query_row(values, |row| row.get(0))?;
+        Ok(found.map_or(time, Timestamp::from_millis))
     }
 
     /// A capture of the same page whose record shows the payload that a revisit names. Work: one look into the versions.
     pub fn whole_capture_of(&self, revisit: &Capture) -> anyhow::Result<Option<Capture>> {
-        let sql = format!(
-            "SELECT {CAPTURE_COLUMNS} FROM versions v CROSS JOIN {CAPTURE_TABLES}
-             WHERE v.page = ?1 AND v.digest = ?2 AND v.content = coalesce(?3, v.content) AND c.page = v.page
-             AND c.digest = v.digest AND (c.content = ?3 OR ?3 IS NULL) AND c.time = v.first_time AND {WHOLE} ORDER BY c.kind, c.id LIMIT 1"
-        );
-        let mut statement = self.connection().prepare_cached(&sql)?;
+        let mut statement = self.connection().prepare_cached(WHOLE_CAPTURE)?;
+        let read = |row: &Row<'_>| {
+            Ok(Capture {
+                id: row.get(0)?,
+                time: Timestamp::from_millis(row.get(1)?),
+                kind: Kind::from_code(row.get(2)?),
+                status: row.get(3)?,
+                mime: row.get(4)?,
+                content: row.get(5)?,
+                answer: row.get::<_, Option<i64>>(6)?.map(answer_of),
+                file: row.get(7)?,
+                offset: row.get::<_, i64>(8)? as u64,
+                length: row.get::<_, i64>(9)? as u64,
+                group_offset: row.get::<_, i64>(10)? as u64,
+                group_length: row.get::<_, i64>(11)? as u64,
+                // Page and payload are the same.
+                ..revisit.clone()
+            })
+        };
         let values = params![revisit.page.0, revisit.digest, revisit.content];
-        Ok(statement.query_row(values, read_capture).optional()?)
+        Ok(statement.query_row(values, read).optional()?)
     }
 
     /// The last capture of a page at or before an instant whose record shows the page.

@@ -9,7 +9,7 @@ use perennial_core::warc::{Compression, Item, NewRecord, RecordIds, WarcReader, 
 
 use crate::crawled::Archive;
 use crate::program::{folder, perennial};
-use crate::web::{Web, html, status};
+use crate::web::{Reply, Web, html, status};
 
 /// An article that is written anew at every sixth request, with a word in its margin that is another each time.
 fn article() -> Web {
@@ -170,6 +170,9 @@ fn a_delta_that_does_not_say_what_it_was_made_from_is_applied_where_that_is_sure
     let before_bases = rewritten(&archive, "before-bases.warc", &|fields| {
         if is_delta(fields) {
             fields.retain(|(name, _)| name != BASE && !name.starts_with("WARC-Refers-To"));
+            // They had the page's own address too.
+            let uri = fields.iter_mut().find(|(name, _)| name == "WARC-Target-URI").unwrap();
+            uri.1 = uri.1.strip_prefix("urn:videlta:").unwrap().to_string();
         }
         true
     });
@@ -187,4 +190,135 @@ fn a_delta_that_does_not_say_what_it_was_made_from_is_applied_where_that_is_sure
     fs::write(&elsewhere, out.into_inner()).unwrap();
     let (n_failed, _) = learned_from(&[&before_bases, &elsewhere]);
     assert!(n_failed > 0);
+}
+
+/// A page whose margin is another for a while now and then, and comes back to what it was; its server keeps its validators.
+fn with_validators(margin: fn(usize) -> usize) -> Web {
+    Web::serve(move |asked| match asked.path.as_str() {
+        "/" => {
+            let story = "<p>A long story that stays as it is, line by line and word by word</p>".repeat(30);
+            // Once, in the middle, the page is written anew: so it has a mean of changes to be compared with.
+            let edition = usize::from(asked.n_before >= 6) + usize::from(asked.n_before >= 7);
+            let margin = margin(asked.n_before);
+            let body = format!(
+                "<main><h1>Edition {edition}</h1>{}</main><footer><p>Outside it is the {margin}. day</p></footer>",
+                story.replace("story", ["story", "tale", "report"][edition])
+            );
+            let etag = format!("\"{edition}-{margin}\"");
+            match asked.field("if-none-match") == Some(etag.as_str()) {
+                true => Reply::Page(304, vec![("ETag", etag)], Vec::new()),
+                false => {
+                    let fields = vec![("Content-Type", "text/html".into()), ("ETag", etag)];
+                    Reply::Page(200, fields, body.into_bytes())
+                }
+            }
+        }
+        _ => status(404),
+    })
+}
+
+fn kept(web: &Web, time: &str) -> Archive {
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--keep", "important"]);
+    archive.lapse("1h", time);
+    archive
+}
+
+/// Status, how it was stored, and digest of each visit of the page.
+fn visits(archive: &Archive) -> Vec<(u64, String, String)> {
+    let is_page = |line: &&serde_json::Value| line["kind"] == "page" && line["status"].as_u64() != Some(404);
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_string();
+    let visit = |line: &serde_json::Value| {
+        (line["status"].as_u64().unwrap(), text(&line["stored"]), text(&line["digest"]))
+    };
+    archive.log().iter().filter(is_page).map(visit).collect()
+}
+
+#[test]
+fn a_version_that_stays_is_left_out_once_confirmed_once_and_stored_whole() {
+    let web = with_validators(|n| n / 12);
+    let archive = kept(&web, "46h");
+    let visits = visits(&archive);
+    let deltas: Vec<_> = visits.iter().filter(|visit| visit.1 == "delta").collect();
+    assert!(deltas.len() >= 2, "{visits:?}");
+    for delta in &deltas {
+        let of_it: Vec<_> = visits.iter().skip_while(|visit| visit != delta).take(5).collect();
+        let how: Vec<_> = of_it.iter().map(|visit| (visit.0, visit.1.as_str())).collect();
+        let wanted =
+            [(200, "delta"), (304, "revisit"), (200, "response"), (304, "revisit"), (304, "revisit")];
+        assert_eq!(how, wanted, "{visits:?}");
+        assert_eq!(of_it[1].2, delta.2, "the 304 confirms the version that was left out, and no other");
+    }
+    let n_bodies = visits.iter().filter(|visit| visit.0 == 200).count();
+    assert!(n_bodies <= visits.len() / 2, "{n_bodies} of {}: conditions save bodies", visits.len());
+    archive.verify();
+    assert_eq!(perennial(archive.path(), ["info", "--json"]).ok().json()["n_unfounded"], 0);
+}
+
+#[test]
+fn a_version_that_comes_again_and_again_is_stored_whole_the_third_time() {
+    // Without validators every visit brings the body.
+    let web = Web::serve(|asked| match asked.path.as_str() {
+        "/" => {
+            let edition = usize::from(asked.n_before >= 6) + usize::from(asked.n_before >= 7);
+            let tale = ["story", "tale", "report"][edition];
+            let body = format!("<p>A long {tale} that stays as it is, line by line</p>").repeat(30);
+            let day = asked.n_before % 3;
+            html(&format!("<main>{body}</main><footer><p>Outside it is the {day}. day</p></footer>"))
+        }
+        _ => status(404),
+    });
+    let archive = kept(&web, "40h");
+    let visits = visits(&archive);
+    assert!(visits.iter().any(|visit| visit.1 == "delta"), "{visits:?}");
+    for (_, _, content) in visits.iter().filter(|visit| visit.1 == "delta") {
+        let n_deltas = visits.iter().filter(|visit| visit.1 == "delta" && visit.2 == *content).count();
+        assert!(n_deltas <= 2, "{n_deltas} times: {visits:?}");
+    }
+    let last: Vec<_> = visits.iter().rev().take(9).map(|visit| visit.1.as_str()).collect();
+    assert_eq!(last, ["revisit"; 9], "nothing is stored any more");
+}
+
+#[test]
+fn a_304_of_a_left_out_version_is_known_after_a_rebuild() {
+    let archive = kept(&with_validators(|n| n / 12), "40h");
+    let listed = |archive: &Archive| {
+        let info = perennial(archive.path(), ["info", "--json"]).ok().json();
+        let counts = ["n_captures", "n_revisits", "n_left_out", "n_versions"].map(|name| info[name].clone());
+        (counts, changes_of(archive.path()))
+    };
+    let before = listed(&archive);
+    fs::remove_file(archive.path().join("state.db")).unwrap();
+    perennial(archive.path(), ["verify", "--rebuild"]).ok();
+    perennial(archive.path(), ["analyse"]).ok();
+    assert_eq!(listed(&archive), before);
+    archive.verify();
+}
+
+#[test]
+fn a_left_out_version_is_shown_by_its_blocks_and_the_user_is_told() {
+    let web = with_validators(|n| n / 12);
+    let archive = kept(&web, "40h");
+    let log = archive.log();
+    let at = log.iter().rposition(|line| line["stored"] == "delta").unwrap();
+    let time = |line: &serde_json::Value| {
+        let time = Timestamp::parse(line["time"].as_str().unwrap()).unwrap();
+        Timestamp::from_secs(time.as_secs()).to_rfc3339()
+    };
+    let confirmed =
+        log[at + 1..].iter().find(|line| line["kind"] == "page" && line["status"] == 304).unwrap();
+    for time in [time(&log[at]), time(confirmed)] {
+        let page = format!("{}@{time}", web.url("/"));
+        let shown = perennial(archive.path(), ["segment", &page, "--format", "json"]).ok();
+        assert!(shown.stdout.contains("Outside it is the 3. day"), "{}", shown.stdout);
+        assert!(shown.stderr.contains("was left out") && shown.stderr.contains("blocks"), "{}", shown.stderr);
+        assert_eq!(shown.json()["version"], time.as_str());
+        let first = format!("{}@2026-01-01T08:00:00Z", web.url("/"));
+        let diff = perennial(archive.path(), ["diff", &first, &page, "--json"]).ok();
+        assert!(diff.stdout.contains("3. day"), "{}", diff.stdout);
+        assert!(diff.stderr.contains("was left out"), "{}", diff.stderr);
+    }
+    let page = format!("{}@{}", web.url("/"), time(&log[at]));
+    let drawn = perennial(archive.path(), ["segment", &page, "--format", "svg"]);
+    assert!(drawn.code != 0 && drawn.stderr.contains("--format vixml"), "{}", drawn.stderr);
 }

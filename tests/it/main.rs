@@ -39,6 +39,7 @@ mod program;
 mod reading;
 mod rebuild;
 mod render;
+mod replayed;
 mod settings;
 mod simulate;
 mod sources;

@@ -36,6 +36,10 @@ const LOOKS_AHEAD: usize = 16;
 /// A page with fewer letters than this may be one that its scripts have not drawn.
 const MAX_SHELL_LETTERS: usize = 200;
 
+/// A version that was left out so often is stored whole when it is seen again: it is no passing state of the page, and its bytes are
+/// fetched and stored for the last time.
+const MAX_LEFT_OUT: u64 = 2;
+
 /// The counts of an analysis.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Analysed {
@@ -119,7 +123,8 @@ impl PageAnalyst {
     }
 
     /// What is stored instead of the payload of a version that is not worth indexing (`keep = "important"`): the delta
-    /// that the next analysis will find. `None`: the version is worth indexing, or the archive has its payload already.
+    /// that the next analysis will find. `None`: the version is worth indexing or seen again and again, or the archive has its
+    /// payload already.
     pub fn leave_out(
         &self,
         page: PageId,
@@ -130,7 +135,8 @@ impl PageAnalyst {
     ) -> anyhow::Result<Option<LeftOut>> {
         let PayloadDigests { sha1, content } = PayloadDigests::of(payload);
         let found = self.readers.with(|archive, store| {
-            if store.origin_of(url, &sha1, &content)?.is_some() {
+            let is_stored = store.origin_of(url, &sha1, &content)?.is_some();
+            if is_stored || store.n_left_out_looks(page, &content)? >= MAX_LEFT_OUT {
                 return Ok(None);
             }
             // The lesson of the visit before may still be on its way: what is known must be what that visit showed.

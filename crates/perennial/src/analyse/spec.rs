@@ -15,9 +15,10 @@ use perennial_core::time::Timestamp;
 use perennial_render::Captured;
 use url::Url;
 
-use super::{Analyst, PageText, Requisites};
+use super::{Analyst, PageText, Requisites, tree_at};
 use crate::archive::{self, SharedSnapshot, Snapshot};
 use crate::fetch::{Client, FetchLimits, Request};
+use crate::store::Capture;
 
 /// Redirects that are followed for a live page.
 const MAX_REDIRECTS: usize = 10;
@@ -108,10 +109,12 @@ pub struct LoadedPage<'s> {
     pub version: String,
     /// When it was captured, fetched or read.
     pub time: Timestamp,
-    /// Its HTML, decoded; empty for a document that is none.
+    /// Its HTML, decoded; empty where only its blocks are known.
     pub html: String,
-    /// The blocks of a document that is no HTML, such as a PDF.
+    /// The blocks of a document that is no HTML, such as a PDF, or of a version of which they are all that is known.
     pub document: Option<BlockTree>,
+    /// What the user must know of it: that it was left out, and what is shown.
+    pub note: Option<String>,
     requisites: Origin<'s>,
 }
 
@@ -144,26 +147,33 @@ impl LoadedPage<'_> {
 }
 
 impl Analyst {
-    /// The blocks of a page that is named on the command line; an archived one needs a snapshot.
-    pub fn tree_of(&self, spec: &PageSpec, snapshot: Option<&SharedSnapshot>) -> anyhow::Result<BlockTree> {
+    /// The blocks of a page that is named on the command line, and what the user must know of it; an archived one needs a
+    /// snapshot.
+    pub fn tree_of(
+        &self,
+        spec: &PageSpec,
+        snapshot: Option<&SharedSnapshot>,
+    ) -> anyhow::Result<(BlockTree, Option<String>)> {
         let page = match spec {
             PageSpec::Live(url) => load_live(url, Private::Named)?,
             _ => spec.load(snapshot, false)?,
         };
         if let Some(tree) = page.document {
-            return Ok(tree);
+            return Ok((tree, page.note));
         }
         if is_vixml(&page.html) {
-            return vixml::read(&page.html).with_context(|| format!("cannot read {}", page.version));
+            let tree = vixml::read(&page.html).with_context(|| format!("cannot read {}", page.version))?;
+            return Ok((tree, page.note));
         }
         let requisites = |wanted: &str| page.requisite(wanted);
         // By the engine, because the boxes are shown too.
-        Ok(self.tree_in_full(&PageText {
+        let tree = self.tree_in_full(&PageText {
             url: &page.url,
             version: &page.version,
             html: &page.html,
             requisites: &requisites,
-        }))
+        });
+        Ok((tree, page.note))
     }
 }
 
@@ -244,7 +254,8 @@ impl<'s> LoadedPage<'s> {
         content: Content,
         requisites: Origin<'s>,
     ) -> LoadedPage<'s> {
-        LoadedPage { url, version, time, html: content.html, document: content.document, requisites }
+        let Content { html, document } = content;
+        LoadedPage { url, version, time, html, document, note: None, requisites }
     }
 }
 
@@ -279,13 +290,48 @@ fn load_archived<'s>(
             "the archive has no capture of {url}: see `perennial info`, or leave out @TIME to fetch it live"
         )
     };
-    let capture = snapshot.store().closest_payload(url, near)?.with_context(missing)?;
-    let payload = snapshot.document(&capture)?.with_context(missing)?;
+    let capture = snapshot.store().closest_look(url, near)?.with_context(missing)?;
     let requisites = Origin::Archive(shared, Requisites::default());
+    if snapshot.store().is_left_out(&capture)? {
+        return load_left_out(&snapshot, capture, requisites);
+    }
+    let content = content_of(&snapshot, &capture)?.with_context(missing)?;
     let version = capture.time.to_rfc3339();
-    let content_type = payload.head.get("Content-Type");
-    let content = Content::of_answer(&capture.url, &version, content_type.as_deref(), &payload.bytes)?;
-    Ok(LoadedPage::new(capture.url, version, capture.time, content, requisites))
+    Ok(LoadedPage::new(capture.url.clone(), version, capture.time, content, requisites))
+}
+
+fn content_of(snapshot: &Snapshot, capture: &Capture) -> anyhow::Result<Option<Content>> {
+    let Some(payload) = snapshot.document(capture)? else { return Ok(None) };
+    let (version, content_type) = (capture.time.to_rfc3339(), payload.head.get("Content-Type"));
+    Content::of_answer(&capture.url, &version, content_type.as_deref(), &payload.bytes).map(Some)
+}
+
+/// A version of which only what changed was stored: the blocks that the deltas gave, else the whole version before it.
+fn load_left_out<'s>(
+    snapshot: &Snapshot,
+    capture: Capture,
+    requisites: Origin<'s>,
+) -> anyhow::Result<LoadedPage<'s>> {
+    let (store, version) = (snapshot.store(), capture.time.to_rfc3339());
+    let url = &capture.url;
+    let left_out = format!("{url} at {version} was left out (keep = \"important\")");
+    if let Some(mut tree) = tree_at(store, capture.page, capture.time)? {
+        tree.version.clone_from(&version);
+        let note =
+            Some(format!("{left_out}: its blocks are made from what changed, its bytes are not stored"));
+        let (url, html, document) = (capture.url, String::new(), Some(tree));
+        return Ok(LoadedPage { url, version, time: capture.time, html, document, note, requisites });
+    }
+    let cure =
+        || format!("{left_out} and no whole version is before it: name another time, see `perennial log`");
+    let whole = store.whole_capture_before(capture.page, capture.time)?.with_context(cure)?;
+    let content = content_of(snapshot, &whole)?.with_context(cure)?;
+    let version = whole.time.to_rfc3339();
+    let note = Some(format!(
+        "{left_out} and is not analysed yet: shown is the version of {version}; `perennial analyse` makes its blocks"
+    ));
+    let page = LoadedPage::new(whole.url.clone(), version, whole.time, content, requisites);
+    Ok(LoadedPage { note, ..page })
 }
 
 fn load_live(url: &str, private: Private) -> anyhow::Result<LoadedPage<'static>> {

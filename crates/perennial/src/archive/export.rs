@@ -1,25 +1,27 @@
 //! A part of the archive -> one file that other tools read: WARC, CDXJ, or WACZ (1.1.1) with everything inside.
 //!
 //! An exchange goes whole: response, request, metadata, what was derived. A revisit whose payload was captured
-//! outside the part takes that payload's record along, or it could not be replayed. Memory is constant.
+//! outside the part takes that payload's record along, or it could not be replayed. Beside a 304 and a version that was left out
+//! stands a revisit that other tools can follow ([`super::stand_in`]). Memory is constant.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use anyhow::{Context, bail};
 use perennial_core::time::Timestamp;
-use perennial_core::warc::{Compression, Item, NewRecord, RecordIds, WarcReader, WarcWriter};
+use perennial_core::warc::{Compression, Item, NewRecord, RecordIds, RevisitProfile, WarcReader, WarcWriter};
 use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
 use zip::write::SimpleFileOptions;
 
 use super::index::line_of;
+use super::stand_in::StandIns;
 use super::transcribe::transcribe;
 use super::trees::write_trees;
-use super::writer::random_seed;
+use super::writer::{STANDS_FOR, random_seed};
 use super::{Archive, Snapshot, files};
-use crate::store::{Capture, Chosen, Filter, Group};
+use crate::store::{Capture, Chosen, Filter, Group, Kind};
 
 /// Name of the WARC file inside a WACZ.
 const WARC_IN_WACZ: &str = "data.warc.gz";
@@ -62,7 +64,13 @@ pub fn export(
     out: &mut File,
     progress: &dyn Fn(u64),
 ) -> anyhow::Result<ExportReport> {
-    let chosen = snapshot.store().choose(filter)?;
+    let store = snapshot.store();
+    let mut stand_ins = StandIns::new(store);
+    let chosen = store.choose(filter, |capture| match format {
+        // Its lines name records of the archive, all of which are there.
+        Format::Cdxj => Ok(None),
+        Format::Warc | Format::Wacz => stand_ins.find(capture),
+    })?;
     if chosen.n_captures == 0 {
         bail!("no capture fits: see what there is with `perennial info`");
     }
@@ -96,7 +104,8 @@ struct Part<'a> {
 fn write_cdxj(snapshot: &Snapshot, filter: &Filter, out: &mut File) -> anyhow::Result<()> {
     let mut out = io::BufWriter::new(out);
     let store = snapshot.store();
-    super::index::each_line_sorted(|each| store.each_capture(filter, each), |line| writeln!(out, "{line}"))?;
+    let captures = |each: &mut dyn FnMut(Capture) -> anyhow::Result<()>| store.each_capture(filter, each);
+    super::index::each_line_sorted(store, captures, |line| writeln!(out, "{line}"))?;
     Ok(out.flush()?)
 }
 
@@ -106,6 +115,7 @@ impl Part<'_> {
     fn write_warc<W: Write>(&self, name: &str, out: &mut Counted<W>) -> anyhow::Result<u64> {
         write_warcinfo(self.archive, name, self.now, out)?;
         let mut source: Option<(String, File)> = None;
+        let mut ids = RecordIds::new(random_seed());
         self.chosen.each_group(|group| {
             let file = match &mut source {
                 Some((open, file)) if *open == group.file => file,
@@ -118,7 +128,14 @@ impl Part<'_> {
             let places = copy_group(file, &group, out)
                 .with_context(|| format!("cannot copy from {} at {}", group.file, group.offset))?;
             for capture in &group.captures {
-                self.note_line(name, capture, &places)?;
+                match self.chosen.shown_for(capture)? {
+                    Some(shown) => {
+                        let moved = self.write_stand_in(capture, &shown, &mut ids, out)?;
+                        let moved = Capture { file: name.to_string(), ..moved };
+                        self.chosen.add_line(&line_of(&moved).to_string())?;
+                    }
+                    None => self.note_line(name, capture, &places)?,
+                }
             }
             (self.progress)(group.captures.len() as u64);
             Ok(())
@@ -131,13 +148,44 @@ impl Part<'_> {
         let Some(&(_, offset, length)) = places.iter().find(|place| place.0 == capture.offset) else {
             bail!("{} has no sound record at {}: see `perennial verify`", capture.file, capture.offset);
         };
-        // A player would show the 304 itself, an empty page; without its line it shows the capture before,
-        // which is the same content.
-        if capture.status == Some(304) {
+        // A player would show the record itself: an empty page, or a delta as XML.
+        if capture.status == Some(304) || capture.is_delta() {
             return Ok(());
         }
         let moved = Capture { offset, length, file: name.to_string(), ..capture.clone() };
-        self.chosen.add_line(&line_of(&moved))
+        self.chosen.add_line(&line_of(&moved).to_string())
+    }
+
+    /// Writes a revisit that other tools follow to what was valid when a 304 came, or a version that was left out. Gives the capture
+    /// as its line in the index has it. An import passes over such records.
+    fn write_stand_in<W: Write>(
+        &self,
+        capture: &Capture,
+        shown: &Capture,
+        ids: &mut RecordIds,
+        out: &mut Counted<W>,
+    ) -> anyhow::Result<Capture> {
+        let (header, head) = self.archive.heads(shown)?;
+        let (url, time) = match shown.kind {
+            Kind::Revisit => (header.refers_to_target_uri(), header.refers_to_date()),
+            _ => (None, None),
+        };
+        let reason = if capture.is_delta() { "left-out" } else { "304" };
+        let profile = RevisitProfile::IdenticalPayloadDigest;
+        let (id, digest) = (ids.next_id(), Some(shown.digest.as_str()));
+        let record = NewRecord::revisit(id, capture.time, &capture.url, profile, head.as_bytes(), digest)
+            .refers_to(url.unwrap_or(&shown.url), time.unwrap_or(shown.time), None)
+            .field(STANDS_FOR, reason);
+        let offset = out.n_bytes;
+        WarcWriter::new(&mut *out, 0, Compression::default())?.write(&record)?;
+        Ok(Capture {
+            kind: Kind::Revisit,
+            status: shown.status,
+            digest: shown.digest.clone(),
+            offset,
+            length: out.n_bytes - offset,
+            ..capture.clone()
+        })
     }
 
     fn write_wacz(&self, out: &mut File) -> anyhow::Result<u64> {

@@ -14,14 +14,20 @@ use anyhow::Context;
 use perennial_core::cdxj::{self, CdxjLine, SortedCdxj};
 use perennial_core::surt::KeyRange;
 
+use super::content::index_mime;
+use super::stand_in::StandIns;
+use super::writer::DELTA_MIME;
 use super::{Snapshot, sync_dir};
 use crate::store::{Capture, Kind, Run, Store};
 
 /// A run is merged with the one before it unless that one is so many times larger.
 const GROWTH: u64 = 4;
 
-/// The index line of a capture, as `cdxj-indexer` would write it.
-pub fn line_of(capture: &Capture) -> String {
+/// The field of a line that names another record than that of its capture: the time of the record that it names.
+const SHOWS: &str = "shows";
+
+/// The index line of a capture's own record, as `cdxj-indexer` would write it.
+pub(super) fn line_of(capture: &Capture) -> CdxjLine {
     CdxjLine {
         key: capture.surt.clone(),
         timestamp: capture.time.to_digits14(),
@@ -37,7 +43,25 @@ pub fn line_of(capture: &Capture) -> String {
         filename: Some(capture.file.clone()),
         extra: Vec::new(),
     }
-    .to_string()
+}
+
+/// The index line of a capture: that of its own record, or of the one that is shown in its place.
+pub(super) fn shown_line_of(capture: &Capture, stand_ins: &mut StandIns<'_>) -> anyhow::Result<CdxjLine> {
+    let Some(shown) = stand_ins.find(capture)? else { return Ok(line_of(capture)) };
+    let shows = shown.time.to_digits14();
+    Ok(CdxjLine {
+        timestamp: capture.time.to_digits14(),
+        extra: vec![(SHOWS.to_string(), shows)],
+        ..line_of(&shown)
+    })
+}
+
+/// Whether a line is that of a capture whose own record shows nothing. Which record it names depends on what the archive
+/// had when the run was written.
+pub(super) fn is_stand_in(line: &CdxjLine) -> bool {
+    let names_another = line.extra.iter().any(|(name, _)| name == SHOWS);
+    let is_delta = line.mime.as_deref() == index_mime(DELTA_MIME).as_deref();
+    names_another || is_delta || line.is_revisit() && line.status.as_deref() == Some("304")
 }
 
 /// The number of the first capture that no run holds.
@@ -76,6 +100,7 @@ pub(super) fn merge_or_write(store: &Store, dir: &Path, runs: &[Run]) -> anyhow:
 pub(super) fn write_tail(store: &Store, dir: &Path, first: i64, last: i64) -> anyhow::Result<Run> {
     write_run(dir, first, last, |out| {
         each_line_sorted(
+            store,
             |each| store.each_capture_numbered(first, last, each),
             |line| writeln!(out, "{line}"),
         )
@@ -154,11 +179,13 @@ fn is_run_name(name: &str) -> bool {
 
 /// Captures come by key and time; lines with both alike still have to be sorted as bytes.
 pub(super) fn each_line_sorted(
+    store: &Store,
     source: impl FnOnce(&mut dyn FnMut(Capture) -> anyhow::Result<()>) -> anyhow::Result<()>,
     mut emit: impl FnMut(&str) -> io::Result<()>,
 ) -> anyhow::Result<()> {
     let mut alike: Vec<String> = Vec::new();
     let mut place = (String::new(), 0);
+    let mut stand_ins = StandIns::new(store);
     let mut emit_all = |alike: &mut Vec<String>| -> io::Result<()> {
         alike.sort_unstable();
         alike.drain(..).try_for_each(|line| emit(&line))
@@ -169,7 +196,7 @@ pub(super) fn each_line_sorted(
             emit_all(&mut alike)?;
             place = here;
         }
-        alike.push(line_of(&capture));
+        alike.push(shown_line_of(&capture, &mut stand_ins)?.to_string());
         Ok(())
     })?;
     Ok(emit_all(&mut alike)?)
@@ -236,8 +263,9 @@ impl Snapshot {
         to: i64,
         lines: &mut Vec<String>,
     ) -> anyhow::Result<()> {
+        let mut stand_ins = StandIns::new(self.store());
         self.store().each_capture_in_keys(range, from, to, |capture| {
-            let line = line_of(&capture);
+            let line = shown_line_of(&capture, &mut stand_ins)?.to_string();
             if range.contains(line.as_bytes()) {
                 lines.push(line);
             }

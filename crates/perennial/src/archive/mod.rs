@@ -17,6 +17,7 @@ mod read;
 mod recover;
 mod scan;
 mod snapshot;
+mod stand_in;
 mod transcribe;
 mod trees;
 pub mod verify;

@@ -13,7 +13,7 @@ use perennial_core::warc::{Item, Record, RecordHeader, WarcReader, contradicts};
 use super::content::look_of;
 use super::links::DRAWN_PREFIX;
 use super::scan::{Found, scan};
-use super::writer::LEFT_OUT_DIGEST;
+use super::writer::{DELTA_PREFIX, LEFT_OUT_DIGEST};
 use super::{Archive, files};
 use crate::store::{Capture, Checked, Kind, RecordPlace, Records, Store};
 
@@ -47,6 +47,8 @@ impl Archive {
     /// archive holds it.
     pub fn payload(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<Payload>> {
         let stored = match capture.kind {
+            // It confirms a payload that no record has, whatever other record may have its digest.
+            Kind::Revisit if capture.status == Some(304) && store.is_left_out(capture)? => return Ok(None),
             Kind::Revisit => match self.origin_of(store, capture)? {
                 Some(origin) => self.stored(&origin, Limits::default())?,
                 None => return Ok(None),
@@ -80,12 +82,26 @@ impl Archive {
         })
     }
 
-    fn read_identity(&self, place: &RecordPlace) -> Option<String> {
-        let read = self.read_record(&place.url, &place.file, place.offset, |mut record| {
+    /// The fields of a capture's record, and the HTTP head in it.
+    pub(super) fn heads(&self, capture: &Capture) -> anyhow::Result<(RecordHeader, HttpHead)> {
+        let (header, head) = self.read_heads(&capture.url, &capture.file, capture.offset)?;
+        Ok((header, head.unwrap_or_default()))
+    }
+
+    fn read_heads(
+        &self,
+        url: &str,
+        file: &str,
+        offset: u64,
+    ) -> anyhow::Result<(RecordHeader, Option<HttpHead>)> {
+        self.read_record(url, file, offset, |mut record| {
             let header = record.header().clone();
             Ok((header, record.http_head()?.cloned()))
-        });
-        let (header, head) = read.ok()?;
+        })
+    }
+
+    fn read_identity(&self, place: &RecordPlace) -> Option<String> {
+        let (header, head) = self.read_heads(&place.url, &place.file, place.offset).ok()?;
         match header.get(LEFT_OUT_DIGEST) {
             Some(digest) => Some(digest.to_string()),
             None => look_of(&place.url, place.kind, head.as_ref(), false, header.refers_to_target_uri()).1,
@@ -112,7 +128,7 @@ impl Archive {
             reader.set_zstd_dictionary(&dictionary);
         }
         match reader.next_item().with_context(context)? {
-            Some(Item::Record(record)) if record.header().target_uri() == Some(url) => {
+            Some(Item::Record(record)) if page_of(record.header()) == Some(url) => {
                 read(record).with_context(context)
             }
             Some(Item::Record(_)) => bail!("{}: another record is there", context()),
@@ -182,4 +198,10 @@ fn zstd_dictionary(file: &mut File) -> io::Result<Option<Vec<u8>>> {
         dictionary = zstd::bulk::decompress(&dictionary, MAX_DICTIONARY_BYTES as usize)?;
     }
     Ok(Some(dictionary))
+}
+
+/// The address that a record is a capture of.
+fn page_of(header: &RecordHeader) -> Option<&str> {
+    let uri = header.target_uri()?;
+    Some(uri.strip_prefix(DELTA_PREFIX).filter(|_| header.get(LEFT_OUT_DIGEST).is_some()).unwrap_or(uri))
 }

@@ -26,7 +26,7 @@ use super::content::{
     MAX_FACT_BYTES, drawn_identity_of, hops_in, index_mime, look_of, purpose_by_hops, purpose_of,
 };
 use super::links::{DRAWN_PREFIX, MAX_STORED_BYTES, drawn_page, find_drawn, is_html, kept_links};
-use super::writer::{DELTA_MIME, LEFT_OUT_DIGEST, PAYLOAD_CONTENT};
+use super::writer::{DELTA_MIME, DELTA_PREFIX, LEFT_OUT_DIGEST, PAYLOAD_CONTENT, STANDS_FOR};
 use crate::store::{CaptureRow, Kind, PageKind, Reason, SetAside};
 
 /// Records of one exchange; what comes after them is an exchange of its own. Real ones have a handful.
@@ -283,13 +283,15 @@ fn has_facts(header: &RecordHeader) -> bool {
 /// The record as a capture; `None` when it is no capture by its type.
 fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, String> {
     let kind = match header.record_type() {
+        // An export wrote it for other tools. The capture that it stands for has a record of its own.
+        RecordType::Revisit if header.get(STANDS_FOR).is_some() => return Ok(None),
         RecordType::Response => Kind::Response,
         RecordType::Revisit => Kind::Revisit,
         RecordType::Resource if !has_facts(header) => Kind::Resource,
         RecordType::Metadata if !has_facts(header) => Kind::Metadata,
         _ => return Ok(None),
     };
-    let url = foreign::address(header.target_uri().ok_or("it has no WARC-Target-URI")?)?.to_string();
+    let uri = foreign::address(header.target_uri().ok_or("it has no WARC-Target-URI")?)?;
     let date = header.date().ok_or("it has no WARC-Date that is a time")?;
     let head = block.head.as_ref();
     let content_type = match kind {
@@ -297,14 +299,18 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
         Kind::Revisit => None,
         Kind::Resource | Kind::Metadata => header.content_type().map(str::to_string),
     };
-    let left_out = header.get(LEFT_OUT_DIGEST).and_then(foreign::label);
-    let left_out = left_out.filter(|_| content_type.as_deref() == Some(DELTA_MIME));
+    let named = header.get(LEFT_OUT_DIGEST).and_then(foreign::label);
+    let left_out = named.filter(|_| content_type.as_deref() == Some(DELTA_MIME));
+    let url = left_out.and_then(|_| uri.strip_prefix(DELTA_PREFIX)).unwrap_or(uri).to_string();
     let (digest, content) = digests_of(header, kind, block);
     let (answer, identity) = match left_out {
         Some(digest) => (Some(AnswerKind::Content), Some(digest.to_string())),
         None => {
             let is_broken_off = header.get("WARC-Truncated") == Some("disconnect");
-            look_of(&url, kind, head, is_broken_off, header.refers_to_target_uri())
+            let (answer, identity) = look_of(&url, kind, head, is_broken_off, header.refers_to_target_uri());
+            let confirmed =
+                named.filter(|_| kind == Kind::Revisit && answer == Some(AnswerKind::NotModified));
+            (answer, confirmed.map(str::to_string).or(identity))
         }
     };
     Ok(Some(CaptureRow {

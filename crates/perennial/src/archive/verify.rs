@@ -6,15 +6,16 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Seek};
 use std::sync::mpsc::sync_channel;
 
-use perennial_core::cdxj::lines_of;
+use perennial_core::cdxj::{CdxjLine, lines_of};
 use serde::Serialize;
 
 use super::files::FileOnDisk;
-use super::index::{self, line_of};
+use super::index::{self, is_stand_in, shown_line_of};
 use super::lock::WriteLock;
 use super::mend;
 use super::recover::{self, Repair};
 use super::scan::{Found, scan};
+use super::stand_in::StandIns;
 use super::{Archive, Snapshot, files};
 use crate::store::{Capture, CaptureRow, FileRow, FileState, Filter, Reason, Run, SetAside, Store};
 
@@ -486,21 +487,34 @@ fn check_index(snapshot: &Snapshot, defects: &mut Vec<Defect>) -> anyhow::Result
     let mut lines = perennial_core::cdxj::merge(sources).map_while(Result::ok).peekable();
     let mut key = String::new();
     let mut wanted: Vec<String> = Vec::new();
-    snapshot.store().each_capture(&Filter::default(), |capture| {
+    let store = snapshot.store();
+    let mut stand_ins = StandIns::new(store);
+    store.each_capture(&Filter::default(), |capture| {
         if capture.surt != key {
-            compare_key(&key, &mut wanted, &mut lines, defects);
+            compare_key(store, &key, &mut wanted, &mut lines, defects)?;
             key = capture.surt.clone();
         }
+        // Also of one that no file has: the lines behind it may name it.
+        let line = shown_line_of(&capture, &mut stand_ins)?;
         if is_in_file(capture.id) {
-            wanted.push(line_of(&capture));
+            wanted.push(as_compared(line));
         }
         Ok(())
     })?;
-    compare_key(&key, &mut wanted, &mut lines, defects);
+    compare_key(store, &key, &mut wanted, &mut lines, defects)?;
     for line in lines {
         add_index(defects, "", format!("a line of no capture: {line}"));
     }
     Ok(())
+}
+
+/// A line as it is compared. Which record stands in for a capture depends on what the archive had when the line was written:
+/// of such a line only address and time are compared.
+fn as_compared(line: CdxjLine) -> String {
+    match is_stand_in(&line) {
+        true => format!("{} {} {} (another record stands in for it)", line.key, line.timestamp, line.url),
+        false => line.to_string(),
+    }
 }
 
 /// The files of the runs, which are sorted and of the right length; those that are not are defects. One that a writer
@@ -559,16 +573,29 @@ fn check_sorted(name: &str, file: &File, defects: &mut Vec<Defect>) -> anyhow::R
 /// Compares the lines that the state wants for a key with those in the runs, and everything in the runs that
 /// sorts before it with nothing.
 fn compare_key(
+    store: &Store,
     key: &str,
     wanted: &mut Vec<String>,
     lines: &mut std::iter::Peekable<impl Iterator<Item = String>>,
     defects: &mut Vec<Defect>,
-) {
+) -> anyhow::Result<()> {
     wanted.sort_unstable();
     wanted.dedup();
     let end = format!("{key}!");
-    let mut wanted = wanted.drain(..).peekable();
+    let mut found = Vec::new();
     while let Some(line) = lines.next_if(|line| line.as_bytes() < end.as_bytes()) {
+        match CdxjLine::parse(&line) {
+            Ok(parsed) => {
+                check_stand_in(store, &parsed, defects)?;
+                found.push(as_compared(parsed));
+            }
+            Err(_) => found.push(line),
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    let mut wanted = wanted.drain(..).peekable();
+    for line in found {
         while let Some(missing) = wanted.next_if(|want| *want < line) {
             add_index(defects, "", format!("a capture is missing: {missing}"));
         }
@@ -579,4 +606,17 @@ fn compare_key(
     for missing in wanted {
         add_index(defects, "", format!("a capture is missing: {missing}"));
     }
+    Ok(())
+}
+
+/// The record that stands in for a capture must be that of another one.
+fn check_stand_in(store: &Store, line: &CdxjLine, defects: &mut Vec<Defect>) -> anyhow::Result<()> {
+    if !is_stand_in(line) {
+        return Ok(());
+    }
+    let (file, offset) = (line.filename.as_deref().unwrap_or_default(), line.offset.unwrap_or(u64::MAX));
+    if !store.has_capture_at(file, offset)? {
+        add_index(defects, "", format!("it names a record that is no capture: {line}"));
+    }
+    Ok(())
 }

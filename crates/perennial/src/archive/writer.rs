@@ -46,10 +46,15 @@ pub struct LeftOut {
 
 /// Media type of the record that stands for a left-out version.
 pub const DELTA_MIME: &str = "application/x-vi-delta+xml";
+/// What stands before the page's address in such a record, so that tools which make an index of their own do not show it as the
+/// page. Records of earlier versions of this program lack it.
+pub(crate) const DELTA_PREFIX: &str = "urn:videlta:";
 /// Why the payload is not there.
 const LEFT_OUT: &str = "Perennial-Left-Out";
 /// What it was: its SHA-256; records of earlier versions of this program have its SHA-1.
 pub(crate) const LEFT_OUT_DIGEST: &str = "Perennial-Left-Out-Digest";
+/// Why an export has a revisit of which the archive has none: `304` or `left-out`.
+pub(crate) const STANDS_FOR: &str = "Perennial-Stands-For";
 /// The SHA-256 of the payload that a revisit stands for, beside the SHA-1 that the field's tools read.
 pub(crate) const PAYLOAD_CONTENT: &str = "Perennial-Payload-Digest";
 /// The identity of the version that the delta was made from. Records of earlier versions of this program lack it.
@@ -68,6 +73,8 @@ pub struct Appended {
     pub identity: String,
     /// True when no earlier capture of this address had this payload.
     pub is_new_version: bool,
+    /// True when the payload is not stored, because its version is not worth its bytes.
+    pub is_left_out: bool,
     /// Bytes that the exchange took in the WARC file.
     pub stored_bytes: u64,
 }
@@ -186,7 +193,8 @@ impl ArchiveWriter {
         self.has_failed = true;
         let time = Timestamp::from_secs(time.as_secs());
         let id = self.ids.next_id();
-        let record = NewRecord::metadata_block(id, time, url, DELTA_MIME, left_out.delta.as_bytes())
+        let uri = format!("{DELTA_PREFIX}{url}");
+        let record = NewRecord::metadata_block(id, time, &uri, DELTA_MIME, left_out.delta.as_bytes())
             .field(LEFT_OUT, "unimportant")
             .field(LEFT_OUT_DIGEST, left_out.content.as_str())
             .field("Perennial-Left-Out-Length", left_out.length.to_string())
@@ -195,6 +203,13 @@ impl ArchiveWriter {
             .refers_to(url, left_out.base.time, None);
         let written = self.current_file()?.out.write(&record)?;
         let delta = PayloadDigests::of(left_out.delta.as_bytes());
+        let latest = LatestPayload {
+            digest: delta.sha1.clone(),
+            content: Some(delta.content.clone()),
+            time,
+            left_out: Some(left_out.content.clone()),
+        };
+        self.pending_latest.insert(url.to_string(), latest);
         self.pending.push(CaptureRow {
             url: url.to_string(),
             surt: surt(url),
@@ -221,6 +236,7 @@ impl ArchiveWriter {
             content: left_out.content.clone(),
             identity: left_out.content.clone(),
             is_new_version: true,
+            is_left_out: true,
             stored_bytes: written.length,
         })
     }
@@ -242,11 +258,13 @@ impl ArchiveWriter {
         let derived = self.write_derived(&exchange, time, id)?;
         let group_length = self.current_file()?.out.offset() - group_offset;
         let (digest, content) = plan.digests(&body);
-        let is_new_version = !self.has_version(exchange.url, &digest, content.as_deref())?;
+        let is_left_out = plan.left_out().is_some();
+        let is_new_version = !is_left_out && !self.has_version(exchange.url, &digest, content.as_deref())?;
         let is_broken_off = exchange.truncated == Some(Truncation::Disconnect);
         let (answer, identity) =
             look_of(exchange.url, plan.kind(), Some(&head), is_broken_off, plan.origin_url());
         let identity = identity.or_else(|| drawn_identity_of(exchange.url, answer, &derived));
+        let identity = plan.left_out().map(str::to_string).or(identity);
         let hops = exchange.metadata.iter().find(|(name, _)| *name == HOPS).map(|(_, value)| *value);
         let row = CaptureRow {
             url: exchange.url.to_string(),
@@ -270,16 +288,18 @@ impl ArchiveWriter {
             group_length,
             links: links_of(&mut exchange, &head, plan.kind())?,
         };
-        let content = row.content.clone().unwrap_or_else(|| row.digest.clone());
+        let left_out = plan.left_out().map(str::to_string);
+        let content = left_out.or_else(|| row.content.clone()).unwrap_or_else(|| row.digest.clone());
         let appended = Appended {
             kind: row.kind,
-            digest: row.digest.clone(),
+            digest: if is_left_out { content.clone() } else { row.digest.clone() },
             identity: row.identity.clone().unwrap_or_else(|| content.clone()),
             content,
             is_new_version,
+            is_left_out,
             stored_bytes: group_length,
         };
-        self.remember(&row);
+        self.remember(&row, &plan);
         self.pending.push(row);
         self.pending.extend(derived.into_iter().map(|row| CaptureRow { group_offset, group_length, ..row }));
         Ok(appended)
@@ -324,13 +344,17 @@ impl ArchiveWriter {
         })
     }
 
-    /// A 304 stands for the latest payload that we had of the address.
+    /// A 304 stands for the latest payload that we had of the address. Where that one was left out, so is this one: an
+    /// earlier payload that is stored is another.
     fn plan_not_modified(&self, url: &str) -> anyhow::Result<Plan> {
         let before = match self.pending_latest.get(url) {
             Some(latest) => Some(latest.clone()),
             None => self.store.latest_payload(url)?,
         };
-        let Some(LatestPayload { digest, content, time }) = before else { return Ok(Plan::Store) };
+        let Some(LatestPayload { digest, content, time, left_out }) = before else { return Ok(Plan::Store) };
+        if let Some(content) = left_out {
+            return Ok(Plan::LeftOut { content, url: url.to_string(), time });
+        }
         let origin = match &content {
             Some(content) => self.origin_of(url, &digest, content)?,
             None => None,
@@ -360,7 +384,7 @@ impl ArchiveWriter {
         self.store.has_version(url, digest, content)
     }
 
-    fn remember(&mut self, row: &CaptureRow) {
+    fn remember(&mut self, row: &CaptureRow, plan: &Plan) {
         if let (Kind::Response, Some(content)) = (row.kind, &row.content)
             && row.status != Some(304)
         {
@@ -368,7 +392,11 @@ impl ArchiveWriter {
         }
         if row.status.is_some_and(|s| s < 300 || s == 304 && row.kind == Kind::Revisit) {
             let (digest, content) = (row.digest.clone(), row.content.clone());
-            self.pending_latest.insert(row.url.clone(), LatestPayload { digest, content, time: row.time });
+            let (time, left_out) = match plan {
+                Plan::LeftOut { content, time, .. } => (*time, Some(content.clone())),
+                _ => (row.time, None),
+            };
+            self.pending_latest.insert(row.url.clone(), LatestPayload { digest, content, time, left_out });
         }
     }
 
@@ -388,13 +416,20 @@ impl ArchiveWriter {
                 return Ok(out.write_stream(&record, body.length, &mut exchange.body.reader()?)?);
             }
             Plan::Identical { url, time } => (RevisitProfile::IdenticalPayloadDigest, url, time),
-            Plan::NotModified { url, time, .. } => (RevisitProfile::ServerNotModified, url, time),
+            Plan::NotModified { url, time, .. } | Plan::LeftOut { url, time, .. } => {
+                (RevisitProfile::ServerNotModified, url, time)
+            }
         };
         let (digest, content) = plan.digests(body);
-        let record = NewRecord::revisit(id, time, url, profile, head, Some(&digest));
+        // No record has the payload of a left-out version, so no digest leads other tools to it.
+        let digest = plan.left_out().is_none().then_some(digest.as_str());
+        let record = NewRecord::revisit(id, time, url, profile, head, digest);
         let mut record = with_ip(record, exchange.ip).refers_to(origin_url, *origin_time, None);
         if let Some(content) = content {
             record = record.field(PAYLOAD_CONTENT, content);
+        }
+        if let Some(left_out) = plan.left_out() {
+            record = record.field(LEFT_OUT_DIGEST, left_out);
         }
         Ok(out.write(&record)?)
     }
@@ -562,15 +597,37 @@ impl ArchiveWriter {
 /// What an exchange becomes.
 enum Plan {
     Store,
-    Identical { url: String, time: Timestamp },
-    NotModified { digest: String, content: Option<String>, url: String, time: Timestamp },
+    Identical {
+        url: String,
+        time: Timestamp,
+    },
+    NotModified {
+        digest: String,
+        content: Option<String>,
+        url: String,
+        time: Timestamp,
+    },
+    /// A 304 that confirms a version that was left out.
+    LeftOut {
+        content: String,
+        url: String,
+        time: Timestamp,
+    },
 }
 
 impl Plan {
     fn kind(&self) -> Kind {
         match self {
             Plan::Store => Kind::Response,
-            Plan::Identical { .. } | Plan::NotModified { .. } => Kind::Revisit,
+            Plan::Identical { .. } | Plan::NotModified { .. } | Plan::LeftOut { .. } => Kind::Revisit,
+        }
+    }
+
+    /// What tells the left-out version that is confirmed from every other.
+    fn left_out(&self) -> Option<&str> {
+        match self {
+            Plan::LeftOut { content, .. } => Some(content),
+            _ => None,
         }
     }
 
@@ -578,7 +635,9 @@ impl Plan {
     fn origin_url(&self) -> Option<&str> {
         match self {
             Plan::Store => None,
-            Plan::Identical { url, .. } | Plan::NotModified { url, .. } => Some(url),
+            Plan::Identical { url, .. } | Plan::NotModified { url, .. } | Plan::LeftOut { url, .. } => {
+                Some(url)
+            }
         }
     }
 
@@ -586,6 +645,7 @@ impl Plan {
     fn digests(&self, body: &Hashed) -> (String, Option<String>) {
         match self {
             Plan::NotModified { digest, content, .. } => (digest.clone(), content.clone()),
+            Plan::LeftOut { .. } => (body.payload.sha1.clone(), None),
             _ => (body.payload.sha1.clone(), Some(body.payload.content.clone())),
         }
     }

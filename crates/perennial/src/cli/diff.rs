@@ -52,8 +52,9 @@ impl Diff {
             Some(snapshot) => Some(snapshot),
             None => self.after.snapshot(|| context.snapshot())?,
         };
-        let before = analyst.tree_of(&self.before, snapshot.as_ref())?;
-        let after = analyst.tree_of(&self.after, snapshot.as_ref())?;
+        let (before, note_before) = analyst.tree_of(&self.before, snapshot.as_ref())?;
+        let (after, note_after) = analyst.tree_of(&self.after, snapshot.as_ref())?;
+        [note_before, note_after].into_iter().flatten().for_each(|note| context.note(note));
         if before.engine != after.engine && !before.engine.is_empty() && !after.engine.is_empty() {
             bail!(
                 "the two versions were segmented differently ({} and {}), by different engines or different `pin` and `ignore` in \

@@ -91,6 +91,9 @@ impl Segment {
         if let (PageSpec::File(_), Some(url)) = (&self.page, &self.url) {
             page.url.clone_from(url);
         }
+        if let Some(note) = &page.note {
+            context.note(note);
+        }
         if let Some(mut tree) = page.document.take() {
             tree.url = page.url;
             self.write(&render(format, &tree, None)?)?;
@@ -167,11 +170,7 @@ fn config_of(context: &Context, spec: &PageSpec, url: &str) -> anyhow::Result<Se
 
 /// Only what was laid out can be drawn.
 fn render(format: Format, tree: &BlockTree, seen: Option<&Seen>) -> anyhow::Result<Vec<u8>> {
-    let drawn = || {
-        seen.context(
-            "a document that is no HTML has no layout to draw: write --format vixml or --format json",
-        )
-    };
+    let drawn = || seen.context("only what was laid out can be drawn: write --format vixml or --format json");
     Ok(match format {
         Format::Vixml => vixml::write(tree).into_bytes(),
         Format::Json => {

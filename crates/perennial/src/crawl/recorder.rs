@@ -295,7 +295,6 @@ impl Recorder {
         line.body_bytes = fetched.body.len();
         line.truncated = cut.map(|cut| cut.name().into());
         line.unread = exchanged.unread.clone();
-        let is_left_out = exchanged.left_out.is_some();
         let appended = self.append_exchanged(exchanged)?;
         line.stored = Some(kind_word(appended.kind).into());
         line.digest = Some(appended.digest.clone());
@@ -309,11 +308,11 @@ impl Recorder {
             let before = target.digest.as_deref().zip(Some(&target.validators));
             verdict.trust =
                 Some(trust_after(target.trust, before, status, conditional, &appended.content, &validators));
-            if is_left_out {
-                // A 304 would refer to the last payload that was stored, which is an earlier one: send no condition.
-                verdict.answer = Some((appended.content, Validators::default()));
-            } else if kind == AnswerKind::Content {
+            if kind == AnswerKind::Content {
                 verdict.answer = Some((appended.content, validators));
+            } else if appended.is_left_out {
+                // A version that stays is worth its bytes: the next visit sends no condition, so that they come.
+                verdict.answer = Some((appended.content, Validators::default()));
             }
         }
         verdict.identity = kind.is_look().then_some(appended.identity);

@@ -4,6 +4,7 @@
 //! is not written.
 
 use perennial_core::time::Timestamp;
+use rusqlite::{OptionalExtension, params};
 
 use super::{Capture, Filter, Store};
 
@@ -12,7 +13,7 @@ pub struct Chosen<'s> {
     store: &'s Store,
     /// Captures that the filter lets through.
     pub n_captures: u64,
-    /// Further captures whose payload revisits among them need.
+    /// Further captures whose payload others among them need.
     pub n_origins: u64,
 }
 
@@ -33,32 +34,48 @@ pub struct Group {
 const MAX_GROUP_CAPTURES: usize = 64;
 
 impl Store {
-    /// Chooses captures. There is one choice at a time: the next one replaces it.
-    pub fn choose(&self, filter: &Filter) -> anyhow::Result<Chosen<'_>> {
+    /// Chooses captures, and with each the one that `shown_for` gives, whose record is shown in its place. There is one choice
+    /// at a time: the next one replaces it.
+    pub fn choose(
+        &self,
+        filter: &Filter,
+        mut shown_for: impl FnMut(&Capture) -> anyhow::Result<Option<Capture>>,
+    ) -> anyhow::Result<Chosen<'_>> {
         if self.connection.is_autocommit() {
             self.connection.execute_batch("BEGIN")?;
         }
         self.connection.execute_batch(
             "DROP TABLE IF EXISTS temp.chosen; DROP TABLE IF EXISTS temp.lines;
-             CREATE TEMP TABLE chosen (capture INTEGER PRIMARY KEY, is_asked_for INTEGER NOT NULL);
+             CREATE TEMP TABLE chosen (capture INTEGER PRIMARY KEY, is_asked_for INTEGER NOT NULL, shown INTEGER);
              CREATE TEMP TABLE lines (line TEXT NOT NULL)",
         )?;
         let mut n_captures = 0;
         self.each_capture(filter, |capture| {
-            self.connection.prepare_cached("INSERT INTO chosen VALUES (?1, 1)")?.execute([capture.id])?;
+            let shown = shown_for(&capture)?.map(|shown| shown.id);
+            let mut ask_for = self.connection.prepare_cached(
+                "INSERT INTO chosen VALUES (?1, 1, ?2) ON CONFLICT (capture) DO UPDATE SET is_asked_for = 1, shown = ?2",
+            )?;
+            ask_for.execute(params![capture.id, shown])?;
+            if let Some(shown) = shown {
+                let mut take_along =
+                    self.connection.prepare_cached("INSERT OR IGNORE INTO chosen VALUES (?1, 0, NULL)")?;
+                take_along.execute([shown])?;
+            }
             n_captures += 1;
             Ok(())
         })?;
-        let n_origins = self.connection.execute(
+        self.connection.execute(
             "INSERT OR IGNORE INTO chosen SELECT DISTINCT coalesce(
                  (SELECT v.origin FROM versions v WHERE v.page = c.page AND v.digest = c.digest
                      AND v.content = coalesce(c.content, v.content) AND v.origin IS NOT NULL LIMIT 1),
                  (SELECT v.origin FROM versions v WHERE v.digest = c.digest
-                     AND v.content = coalesce(c.content, v.content) AND v.origin IS NOT NULL LIMIT 1)) AS o, 0
+                     AND v.content = coalesce(c.content, v.content) AND v.origin IS NOT NULL LIMIT 1)) AS o, 0, NULL
              FROM chosen JOIN captures c ON c.id = chosen.capture WHERE c.kind = 1 AND o IS NOT NULL",
             [],
-        )? as u64;
-        Ok(Chosen { store: self, n_captures, n_origins })
+        )?;
+        let count = "SELECT count(*) FROM chosen WHERE is_asked_for = 0";
+        let n_origins: i64 = self.connection.query_row(count, [], |row| row.get(0))?;
+        Ok(Chosen { store: self, n_captures, n_origins: n_origins as u64 })
     }
 }
 
@@ -79,6 +96,18 @@ impl Chosen<'_> {
             each(Group { file, offset, length, captures })?;
         }
         Ok(())
+    }
+
+    /// The capture whose record is shown in place of this one's.
+    pub fn shown_for(&self, capture: &Capture) -> anyhow::Result<Option<Capture>> {
+        let mut statement = self
+            .store
+            .connection
+            .prepare_cached("SELECT shown FROM chosen WHERE capture = ?1 AND shown IS NOT NULL")?;
+        match statement.query_row([capture.id], |row| row.get(0)).optional()? {
+            Some(shown) => self.store.capture(shown),
+            None => Ok(None),
+        }
     }
 
     /// Keeps a line of the new index.

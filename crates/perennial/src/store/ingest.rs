@@ -259,7 +259,9 @@ impl<'t> Commit<'t> {
         }
         let capture = self.put_capture(page, file, row)?;
         self.touch_page(page, row)?;
-        if matches!(row.kind, Kind::Response | Kind::Revisit | Kind::Resource) {
+        // A version that was left out is none of which the archive has the payload, nor is a 304 that confirms it.
+        let is_left_out = row.answer == Some(AnswerKind::NotModified) && row.identity.is_some();
+        if matches!(row.kind, Kind::Response | Kind::Revisit | Kind::Resource) && !is_left_out {
             self.put_version(page, capture, row)?;
         }
         if let Some(links) = &row.links {

@@ -37,6 +37,24 @@ pub struct Capture {
     pub group_length: u64,
 }
 
+impl Capture {
+    /// Whether its own record shows nothing to a reader: a 304, or the delta of a version that was left out.
+    pub fn shows_nothing(&self) -> bool {
+        self.is_delta() || self.kind == Kind::Revisit && self.status == Some(304)
+    }
+
+    /// Whether it is a version that was left out, of which the delta is stored.
+    pub fn is_delta(&self) -> bool {
+        self.kind == Kind::Metadata && self.answer == Some(AnswerKind::Content)
+    }
+
+    /// Whether its record shows a page, by itself or as a revisit that other tools follow.
+    pub fn is_whole(&self) -> bool {
+        let is_delivered = self.status.is_some_and(|status| (200..300).contains(&status));
+        self.kind <= Kind::Revisit && is_delivered && self.answer != Some(AnswerKind::Failed)
+    }
+}
+
 /// Which captures: all conditions that are given must hold.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Filter {
@@ -119,6 +137,8 @@ pub struct LatestPayload {
     pub digest: String,
     pub content: Option<String>,
     pub time: Timestamp,
+    /// What tells it from every other where it was left out; `time` is that of its delta.
+    pub left_out: Option<String>,
 }
 
 /// [`IDENTITY`] as a literal.
@@ -133,6 +153,16 @@ macro_rules! identity {
     };
 }
 
+/// A capture `c` that is a 304 and confirms a version that was left out: only such a 304 has an identity of its own.
+macro_rules! confirms_left_out {
+    () => {
+        "(c.kind = 1 AND c.answer = 1 AND c.identity IS NOT NULL)"
+    };
+}
+pub(super) use confirms_left_out;
+
+const CONFIRMS: &str = confirms_left_out!();
+
 /// What tells the answer of a capture `c` from another. A revisit that another tool wrote names its payload by SHA-1 alone:
 /// it counts as the payload of its page that has that digest, else as that of any page.
 pub(super) const IDENTITY: &str = identity!();
@@ -146,6 +176,56 @@ pub(super) const CAPTURE_COLUMNS: &str = concat!(
 
 pub(super) const CAPTURE_TABLES: &str =
     "captures c JOIN pages p ON p.id = c.page JOIN files f ON f.id = c.file";
+
+/// [`PAYLOAD`] as a literal.
+macro_rules! payload {
+    () => {
+        "(c.kind <= 1 AND (c.status < 300 OR c.status = 304 AND c.kind = 1))"
+    };
+}
+
+/// [`DELTA`] as a literal.
+macro_rules! delta {
+    () => {
+        "(c.kind = 3 AND c.answer = 0)"
+    };
+}
+
+/// [`WHOLE`] as a literal.
+macro_rules! whole {
+    () => {
+        "(c.kind <= 1 AND c.status BETWEEN 200 AND 299 AND coalesce(c.answer, 0) <> 4)"
+    };
+}
+
+/// A capture `c` that brought or confirmed a payload.
+const PAYLOAD: &str = payload!();
+/// A capture `c` whose version was left out.
+const DELTA: &str = delta!();
+/// [`Capture::is_whole`] of a capture `c`.
+const WHOLE: &str = whole!();
+
+const LATEST_PAYLOAD: &str = concat!(
+    "SELECT c.digest, c.content, c.time, CASE WHEN c.kind = 3 OR ",
+    confirms_left_out!(),
+    " THEN c.identity END, c.page FROM pages p JOIN captures c ON c.page = p.id
+     WHERE p.url = ?1 AND (",
+    payload!(),
+    " OR ",
+    delta!(),
+    ") ORDER BY c.time DESC, c.id DESC LIMIT 1"
+);
+
+/// Asked for each page of each run: so it reads no more than it must.
+const WHOLE_CAPTURE: &str = concat!(
+    "SELECT c.id, c.time, c.kind, c.status, c.mime, c.content, c.answer, f.name, c.offset, c.length, c.group_offset,
+         c.group_length
+     FROM versions v CROSS JOIN captures c CROSS JOIN files f
+     WHERE v.page = ?1 AND v.digest = ?2 AND v.content = coalesce(?3, v.content) AND c.page = v.page
+     AND c.time = v.first_time AND c.digest = v.digest AND (c.content = ?3 OR ?3 IS NULL) AND f.id = c.file AND ",
+    whole!(),
+    " ORDER BY c.kind, c.id LIMIT 1"
+);
 
 pub(super) fn read_capture(row: &Row<'_>) -> rusqlite::Result<Capture> {
     Ok(Capture {
@@ -185,10 +265,10 @@ impl Store {
             n_pages_linked_only: count("SELECT count(*) FROM pages WHERE n_captures = 0")?,
             n_captures: count("SELECT count(*) FROM captures")?,
             n_revisits: count("SELECT count(*) FROM captures WHERE kind = 1")?,
-            n_unfounded: count(
-                "SELECT count(*) FROM captures c WHERE c.kind = 1 AND NOT EXISTS (SELECT 1 FROM versions v
+            n_unfounded: count(&format!(
+                "SELECT count(*) FROM captures c WHERE c.kind = 1 AND NOT {CONFIRMS} AND NOT EXISTS (SELECT 1 FROM versions v
                      WHERE v.digest = c.digest AND v.content = coalesce(c.content, v.content) AND v.origin IS NOT NULL)",
-            )?,
+            ))?,
             n_left_out: count(
                 "SELECT count(*) FROM captures WHERE kind = 3 AND mime = 'application/x-vi-delta+xml'",
             )?,
@@ -347,18 +427,78 @@ impl Store {
     /// Digests and time of the latest capture of an address that brought or confirmed a payload: what a 304
     /// stands for. An error page in between does not count.
     pub fn latest_payload(&self, url: &str) -> anyhow::Result<Option<LatestPayload>> {
+        let mut statement = self.connection().prepare_cached(LATEST_PAYLOAD)?;
+        let read = |row: &Row<'_>| {
+            let time = Timestamp::from_millis(row.get(2)?);
+            let payload =
+                LatestPayload { digest: row.get(0)?, content: row.get(1)?, time, left_out: row.get(3)? };
+            Ok((payload, PageId(row.get(4)?)))
+        };
+        let Some((mut latest, page)) = statement.query_row([url], read).optional()? else { return Ok(None) };
+        if let Some(left_out) = &latest.left_out {
+            latest.time = self.time_of_delta(page, left_out, latest.time)?;
+        }
+        Ok(Some(latest))
+    }
+
+    /// When the delta of a left-out version was stored that a look at this time confirms.
+    fn time_of_delta(&self, page: PageId, left_out: &str, time: Timestamp) -> anyhow::Result<Timestamp> {
         let mut statement = self.connection().prepare_cached(
-            "SELECT c.digest, c.content, c.time FROM pages p JOIN captures c ON c.page = p.id
-             WHERE p.url = ?1 AND c.kind <= 1 AND (c.status < 300 OR c.status = 304 AND c.kind = 1)
-             ORDER BY c.time DESC, c.id DESC LIMIT 1",
+            "SELECT max(time) FROM captures WHERE page = ?1 AND time <= ?2 AND kind = 3 AND identity = ?3",
         )?;
-        let found = statement
-            .query_row([url], |row| {
-                let time = Timestamp::from_millis(row.get(2)?);
-                Ok(LatestPayload { digest: row.get(0)?, content: row.get(1)?, time })
+        let values = params![page.0, time.as_millis(), left_out];
+        let found: Option<i64> = statement.query_row(values, |row| row.get(0))?;
+        Ok(found.map_or(time, Timestamp::from_millis))
+    }
+
+    /// A capture of the same page whose record shows the payload that a revisit names. Work: one look into the versions.
+    pub fn whole_capture_of(&self, revisit: &Capture) -> anyhow::Result<Option<Capture>> {
+        let mut statement = self.connection().prepare_cached(WHOLE_CAPTURE)?;
+        let read = |row: &Row<'_>| {
+            Ok(Capture {
+                id: row.get(0)?,
+                time: Timestamp::from_millis(row.get(1)?),
+                kind: Kind::from_code(row.get(2)?),
+                status: row.get(3)?,
+                mime: row.get(4)?,
+                content: row.get(5)?,
+                answer: row.get::<_, Option<i64>>(6)?.map(answer_of),
+                file: row.get(7)?,
+                offset: row.get::<_, i64>(8)? as u64,
+                length: row.get::<_, i64>(9)? as u64,
+                group_offset: row.get::<_, i64>(10)? as u64,
+                group_length: row.get::<_, i64>(11)? as u64,
+                // Page and payload are the same.
+                ..revisit.clone()
             })
-            .optional()?;
-        Ok(found)
+        };
+        let values = params![revisit.page.0, revisit.digest, revisit.content];
+        Ok(statement.query_row(values, read).optional()?)
+    }
+
+    /// The last capture of a page at or before an instant whose record shows the page.
+    pub fn whole_capture_before(&self, page: PageId, time: Timestamp) -> anyhow::Result<Option<Capture>> {
+        let sql = format!(
+            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.page = ?1 AND c.time <= ?2 AND {WHOLE}
+             ORDER BY c.time DESC, c.id DESC LIMIT 1"
+        );
+        let mut statement = self.connection().prepare_cached(&sql)?;
+        Ok(statement.query_row(params![page.0, time.as_millis()], read_capture).optional()?)
+    }
+
+    /// Whether a capture showed a version that was left out: its delta, or a 304 that confirms it.
+    pub fn is_left_out(&self, capture: &Capture) -> anyhow::Result<bool> {
+        let sql = format!("SELECT {DELTA} OR {CONFIRMS} FROM captures c WHERE c.id = ?1");
+        let mut statement = self.connection().prepare_cached(&sql)?;
+        Ok(statement.query_row([capture.id], |row| row.get::<_, Option<bool>>(0))?.unwrap_or_default())
+    }
+
+    /// How often a page showed a version that was left out.
+    pub fn n_left_out_looks(&self, page: PageId, content: &str) -> anyhow::Result<u64> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT count(*) FROM captures WHERE page = ?1 AND answer <= 1 AND identity = ?2",
+        )?;
+        Ok(statement.query_row(params![page.0, content], |row| row.get::<_, i64>(0))? as u64)
     }
 
     /// True when a capture of the address had this payload.
@@ -388,11 +528,20 @@ impl Store {
         Ok(statement.query_row(params![url, millis, digest], |row| row.get(0))?)
     }
 
+    /// The capture of an address closest to an instant that brought or confirmed a payload, also one that was left out.
+    pub fn closest_look(&self, url: &str, time: Timestamp) -> anyhow::Result<Option<Capture>> {
+        self.closest_where(&format!("({PAYLOAD} OR {DELTA})"), url, time)
+    }
+
     /// The capture of an address closest to an instant that brought or confirmed a payload.
     pub fn closest_payload(&self, url: &str, time: Timestamp) -> anyhow::Result<Option<Capture>> {
+        self.closest_where(PAYLOAD, url, time)
+    }
+
+    fn closest_where(&self, what: &str, url: &str, time: Timestamp) -> anyhow::Result<Option<Capture>> {
         let sql = format!(
-            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE p.url = ?1 AND c.kind <= 1
-             AND (c.status < 300 OR c.status = 304 AND c.kind = 1) ORDER BY abs(c.time - ?2), c.id LIMIT 1"
+            "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE p.url = ?1 AND {what}
+             ORDER BY abs(c.time - ?2), c.id LIMIT 1"
         );
         let mut statement = self.connection().prepare_cached(&sql)?;
         Ok(statement.query_row(params![url, time.as_millis()], read_capture).optional()?)

@@ -85,7 +85,7 @@ impl Store {
     }
 
     /// Calls `each` with the captures numbered `from..=to` whose index keys may belong to the range, and perhaps with
-    /// some beside it. Work: the pages of the range and their captures, whatever else there is.
+    /// some beside it, in the order of the index. Work: the pages of the range and their captures, whatever else there is.
     pub fn each_capture_in_keys(
         &self,
         range: &KeyRange,
@@ -96,7 +96,8 @@ impl Store {
         // The join is crossed so that SQLite begins with the pages.
         let sql = format!(
             "SELECT {CAPTURE_COLUMNS} FROM pages p CROSS JOIN captures c ON c.page = p.id JOIN files f ON f.id = c.file
-             WHERE p.surt >= CAST(?1 AS TEXT) AND p.surt < CAST(?2 AS TEXT) AND c.id BETWEEN ?3 AND ?4"
+             WHERE p.surt >= CAST(?1 AS TEXT) AND p.surt < CAST(?2 AS TEXT) AND c.id BETWEEN ?3 AND ?4
+             ORDER BY p.surt, c.time, c.id"
         );
         let mut statement = self.connection().prepare_cached(&sql)?;
         let mut rows = statement.query(params![first_key(range), range.end, from, to])?;

@@ -41,6 +41,7 @@ mod render;
 mod settings;
 mod simulate;
 mod sources;
+mod told;
 mod unfinished;
 mod visits;
 mod web;

@@ -231,3 +231,32 @@ fn the_log_can_be_asked_since_a_time_and_its_hints_hold() {
         assert!(!archive.json(&args).as_array().unwrap().is_empty(), "{hint} finds nothing: {summary}");
     }
 }
+
+#[test]
+fn pages_and_requisites_are_counted_apart() {
+    let web = Web::serve(|asked| match asked.path.as_str() {
+        "/" => html("<link rel=stylesheet href=/a.css><h1>Front</h1><img src=/b.png><a href=/next>next</a>"),
+        "/next" => html("<h1>Next</h1>"),
+        "/a.css" => Reply::Page(200, vec![("Content-Type", "text/css".into())], b"h1 { color: red }".to_vec()),
+        _ => status(404),
+    });
+    let archive = followed(&web);
+    let status = archive.json(&["crawl", "--once", "--delay", "0"]);
+    assert_eq!((&status["pages"]["n_visits"], &status["pages"]["n_changed"]), (&2.into(), &2.into()), "{status}");
+    let requisites = &status["requisites"];
+    assert_eq!((&requisites["n_changed"], &requisites["n_gone"]), (&1.into(), &2.into()), "{status}");
+    let text = archive.ok(&["crawl", "--once", "--delay", "0"]);
+    assert!(text.starts_with("2 visits of pages, 2 known: 0 changed, 2 unchanged"), "{text}");
+}
+
+/// Nothing is fetched: the limit is reached before the first visit.
+#[test]
+fn a_crawl_without_a_contact_is_warned_of() {
+    let archive = Archive::new();
+    archive.ok(&["add", "http://city.invalid/"]);
+    let crawl = ["crawl", "--once", "--limit", "0"];
+    let warned = |archive: &Archive| String::from_utf8_lossy(&archive.run(&crawl).stderr).contains("sets no `contact`");
+    assert!(warned(&archive));
+    archive.append_settings("[crawl]\ncontact = \"archive@example.org\"\n");
+    assert!(!warned(&archive));
+}

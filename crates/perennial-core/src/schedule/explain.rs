@@ -67,6 +67,12 @@ impl Scheduler {
         then.ranking_in_slot(n)
     }
 
+    /// The next visit on the list of the current slot; none when the list is used up.
+    pub fn next_planned(&self) -> Option<(Timestamp, Ranked)> {
+        let planned = self.slot.at_once.front().or(self.slot.plan.front())?;
+        Some((planned.due, self.ranked(planned.at as usize, Some(planned.reason))))
+    }
+
     /// Calls `each` with every visit from `from` up to `until`, in order of time, as they will be made if each finds a page as
     /// it was and none where none was. Ends early when `each` gives `false`. Nothing is learned, and asking changes nothing.
     pub fn foresee(&self, from: Timestamp, until: Timestamp, mut each: impl FnMut(Timestamp, Ranked) -> bool) {

@@ -90,10 +90,7 @@ fn parse_xml(bytes: &[u8]) -> Sitemap {
             Ok(Event::CData(text)) => append(field, &text, &mut loc, &mut changed),
             Ok(Event::GeneralRef(name)) => append(field, &entity(&name), &mut loc, &mut changed),
             Ok(Event::End(tag)) => {
-                let entry = || SitemapEntry {
-                    loc: loc.trim().to_string(),
-                    changed: date_of(&changed),
-                };
+                let entry = || SitemapEntry { loc: loc.trim().to_string(), changed: date_of(&changed) };
                 match tag.local_name().as_ref() {
                     "url" | "item" | "entry" if !loc.trim().is_empty() => sitemap.pages.push(entry()),
                     "sitemap" if !loc.trim().is_empty() => sitemap.sitemaps.push(entry()),

@@ -72,7 +72,9 @@ fn wordless_links(dom: &Dom) -> Vec<bool> {
 pub(crate) fn stand_in(document: &mut BaseDocument, dom: &Dom, built: &Built) {
     for (size, id) in sizes(dom).into_iter().zip(&built.ids) {
         let (Some((width, height)), Some(id)) = (size, id) else { continue };
-        let Some(element) = document.get_node_mut(*id).and_then(|node| node.element_data_mut()) else { continue };
+        let Some(element) = document.get_node_mut(*id).and_then(|node| node.element_data_mut()) else {
+            continue;
+        };
         let is_captured = match &element.special_data {
             SpecialElementData::Image(image) => !matches!(**image, ImageData::None),
             _ => false,
@@ -116,7 +118,8 @@ mod tests {
             let body = b"<svg xmlns='http://www.w3.org/2000/svg' width='70' height='30'></svg>".to_vec();
             Some(Captured { status: 200, content_type: "image/svg+xml".into(), body })
         };
-        let layout = Engine::new().layout("<img src=i.svg alt='Long words about it'>", "http://a.example/", &lookup);
+        let layout =
+            Engine::new().layout("<img src=i.svg alt='Long words about it'>", "http://a.example/", &lookup);
         let image = layout.nodes.iter().find(|node| node.tag == "img").map(|node| node.rect);
         assert!(image.is_some_and(|rect| (rect.w, rect.h) == (70.0, 30.0)), "{image:?}");
     }

@@ -13,8 +13,8 @@ use perennial_core::look::Seen;
 use perennial_core::page::{PageId, SiteId};
 use perennial_core::quality::Coherence;
 use perennial_core::quality::estimate::{
-    CoherenceEstimate, CompletenessEstimate, Gap, PRIOR_CHANGES, SeenVersion, Sighting, Watched, coherence_bounds,
-    completeness, gaps_of, prior_of_quiet, seen_at,
+    CoherenceEstimate, CompletenessEstimate, Gap, PRIOR_CHANGES, SeenVersion, Sighting, Watched,
+    coherence_bounds, completeness, gaps_of, prior_of_quiet, seen_at,
 };
 use perennial_core::time::{Span, Timestamp};
 use url::Url;
@@ -177,7 +177,8 @@ fn announcements(
     let mut known = BTreeSet::new();
     captures.retain(|capture| known.insert((capture.page, capture.digest.clone())));
     for capture in captures.iter().take(MAX_ANNOUNCERS) {
-        let (Ok(Some(payload)), Ok(base)) = (archive.payload(store, capture), Url::parse(&capture.url)) else {
+        let (Ok(Some(payload)), Ok(base)) = (archive.payload(store, capture), Url::parse(&capture.url))
+        else {
             continue;
         };
         for entry in read_sitemap(&payload.bytes).pages {
@@ -217,7 +218,11 @@ impl SiteSums {
         let n_changed = pages.iter().filter(|page| page.has_changed()).count();
         for page in pages {
             let is_quiet = !page.has_changed();
-            self.add_page(page, if is_quiet { prior_of_quiet(n_changed, pages.len()) } else { PRIOR_CHANGES }, until);
+            self.add_page(
+                page,
+                if is_quiet { prior_of_quiet(n_changed, pages.len()) } else { PRIOR_CHANGES },
+                until,
+            );
         }
     }
 

@@ -348,7 +348,8 @@ mod tests {
     #[test]
     fn where_nothing_changed_nothing_was_probably_missed() {
         let looks = looks(&[(0, Some(1.0)), (10, None), (20, None), (30, None)]);
-        let page = Watched { looks: &looks, announced: &[], weight: 1.0, prior_changes: prior_of_quiet(0, 1) };
+        let page =
+            Watched { looks: &looks, announced: &[], weight: 1.0, prior_changes: prior_of_quiet(0, 1) };
         let estimate = completeness(gaps_of(&page, Timestamp::from_secs(31 * 3600)));
         assert!(estimate.likely > 0.95 && estimate.at_least > 0.5, "{estimate:?}");
         assert_eq!(estimate.at_most, 1.0);
@@ -362,7 +363,8 @@ mod tests {
     fn announcements_are_counted_where_they_can_be_believed() {
         let at = |hour: i64| Timestamp::from_secs(hour * 3600);
         let looks = looks(&[(0, Some(1.0)), (10, Some(0.5)), (20, None)]);
-        let page = |announced| Watched { looks: &looks, announced, weight: 1.0, prior_changes: PRIOR_CHANGES };
+        let page =
+            |announced| Watched { looks: &looks, announced, weight: 1.0, prior_changes: PRIOR_CHANGES };
         let counts = |announced: &[Timestamp]| -> Vec<u32> {
             gaps_of(&page(announced), at(30)).iter().map(|gap| gap.n_announced).collect()
         };

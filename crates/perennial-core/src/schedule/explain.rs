@@ -75,7 +75,12 @@ impl Scheduler {
 
     /// Calls `each` with every visit from `from` up to `until`, in order of time, as they will be made if each finds a page as
     /// it was and none where none was. Ends early when `each` gives `false`. Nothing is learned, and asking changes nothing.
-    pub fn foresee(&self, from: Timestamp, until: Timestamp, mut each: impl FnMut(Timestamp, Ranked) -> bool) {
+    pub fn foresee(
+        &self,
+        from: Timestamp,
+        until: Timestamp,
+        mut each: impl FnMut(Timestamp, Ranked) -> bool,
+    ) {
         let mut then = self.clone();
         then.config.learn = false;
         let mut now = from;

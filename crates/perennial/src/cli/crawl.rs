@@ -223,7 +223,9 @@ fn cut(text: String, most: usize) -> String {
 fn print_summary(out: &mut dyn std::io::Write, status: &Status) -> std::io::Result<()> {
     let words = |endings: &Endings| {
         let Endings { n_changed, n_unchanged, n_failed, n_gone, n_redirected, .. } = endings;
-        format!("{n_changed} changed, {n_unchanged} unchanged, {n_failed} failed, {n_gone} gone, {n_redirected} led elsewhere")
+        format!(
+            "{n_changed} changed, {n_unchanged} unchanged, {n_failed} failed, {n_gone} gone, {n_redirected} led elsewhere"
+        )
     };
     writeln!(
         out,
@@ -300,7 +302,9 @@ mod tests {
         let status = Status { awaited: Some(awaited), ..Status::default() };
         let line = progress_line(&status, at("2026-11-17T13:20:00Z"), 200);
         assert!(
-            line.starts_with("idle, next visit at 14:05 UTC (example.org/news, usually updates 14-15h on workdays) | "),
+            line.starts_with(
+                "idle, next visit at 14:05 UTC (example.org/news, usually updates 14-15h on workdays) | "
+            ),
             "{line}"
         );
         let line = progress_line(&status, at("2026-11-16T13:20:00Z"), 200);
@@ -309,7 +313,8 @@ mod tests {
 
     #[test]
     fn the_progress_line_fits_every_terminal() {
-        let pages = Endings { n_visits: 1_234_567, n_changed: 1_000_000, n_redirected: 3, ..Endings::default() };
+        let pages =
+            Endings { n_visits: 1_234_567, n_changed: 1_000_000, n_redirected: 3, ..Endings::default() };
         let status = Status { pages, n_waiting: 77, body_bytes: 1 << 40, ..Status::default() };
         for width in 0..200 {
             let line = progress_line(&status, at("2026-11-17"), width);

@@ -76,8 +76,7 @@ impl Log {
     }
 
     fn wants(&self, line: &LogLine) -> bool {
-        let is_late =
-            |since: Timestamp| Timestamp::parse(&line.time).is_ok_and(|ended| ended >= since);
+        let is_late = |since: Timestamp| Timestamp::parse(&line.time).is_ok_and(|ended| ended >= since);
         self.url.as_ref().is_none_or(|text| line.url.contains(text))
             && self.since.is_none_or(is_late)
             && self.outcome.as_ref().is_none_or(|outcome| line.outcome == *outcome)

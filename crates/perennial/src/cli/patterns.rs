@@ -129,9 +129,7 @@ impl Patterns {
                 writeln!(out, "{}", serde_json::to_string_pretty(&reports)?)?;
                 out.flush()?;
             }
-            PatternFormat::Text => {
-                context.print(&reports, |out| print(&reports, out))?
-            }
+            PatternFormat::Text => context.print(&reports, |out| print(&reports, out))?,
         }
         Ok(Exit::Done)
     }
@@ -212,7 +210,10 @@ fn name_of_days(days: Days) -> String {
 
 fn print(pages: &[PageReport], out: &mut dyn Write) -> io::Result<()> {
     if pages.is_empty() {
-        return writeln!(out, "no page was captured yet: `perennial crawl` or `perennial import` brings some");
+        return writeln!(
+            out,
+            "no page was captured yet: `perennial crawl` or `perennial import` brings some"
+        );
     }
     pages.iter().try_for_each(|page| print_page(page, out))?;
     writeln!(
@@ -243,7 +244,8 @@ fn print_page(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
     for pattern in &page.patterns {
         let seen = pattern.omega.iter().zip(&pattern.n_seen);
         let line = sparkline(seen.map(|(omega, n_seen)| (*n_seen > 0.0).then_some(*omega)), top);
-        let line: String = if is_wide { line.chars().flat_map(|bar| [bar, bar, ' ']).collect() } else { line };
+        let line: String =
+            if is_wide { line.chars().flat_map(|bar| [bar, bar, ' ']).collect() } else { line };
         writeln!(
             out,
             "  {:<9} {line}  up to {top:.2}, {:.0} % sure",

@@ -128,12 +128,17 @@ fn print(quality: &ArchiveQuality, at: Timestamp, out: &mut dyn Write) -> std::i
         print_site(site, out)?;
     }
     let known = match quality.all.n_announced {
-        0 => "No feed or sitemap in the archive announces a change that was missed: the upper bound is open.".to_owned(),
-        n => format!("Feeds and sitemaps announced {n} changes while the pages were watched: these bound it from above."),
+        0 => "No feed or sitemap in the archive announces a change that was missed: the upper bound is open."
+            .to_owned(),
+        n => format!(
+            "Feeds and sitemaps announced {n} changes while the pages were watched: these bound it from above."
+        ),
     };
     writeln!(out, "\n{known}")?;
     match quality.sites.iter().any(|site| !site.has_changes()) {
-        true => writeln!(out, "* No change was seen: the numbers say how probable it is that nothing was missed."),
+        true => {
+            writeln!(out, "* No change was seen: the numbers say how probable it is that nothing was missed.")
+        }
         false => Ok(()),
     }
 }

@@ -262,8 +262,8 @@ fn a_wrong_digest_is_named() {
     assert_ne!(plain, wrong);
     let file = dir.path().join("wrong.warc");
     fs::write(&file, wrong).unwrap();
-    let ran = perennial(&archive, ["import".as_ref(), "--create".as_ref(), file.as_os_str()]).ok();
-    assert!(ran.stdout.contains("payload digest"), "{}", ran.stdout);
+    let ran = perennial(&archive, ["import".as_ref(), "--create".as_ref(), file.as_os_str()]);
+    assert!(ran.code == 4 && ran.stdout.contains("payload digest"), "{}", ran.stdout);
     let ran = perennial(&archive, ["verify"]);
     assert_eq!(ran.code, 4);
     assert!(ran.stdout.contains("its block digest is sha1:"), "{}", ran.stdout);

@@ -51,6 +51,11 @@ pub struct SiteQuality {
 }
 
 impl SiteQuality {
+    /// Whether any page was looked at twice; otherwise nothing is known of its changes.
+    pub fn is_known(&self) -> bool {
+        self.n_captures > self.n_pages
+    }
+
     /// Whether a change was seen or announced.
     pub fn has_changes(&self) -> bool {
         self.n_versions > self.n_pages || self.n_announced > 0

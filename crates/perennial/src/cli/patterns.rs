@@ -139,7 +139,9 @@ fn report(history: &PageHistory, clock: &LocalClock, n_periods: u16, scheduler: 
     let PagePatterns { cycle, patterns, changes_per_day, n_looks } =
         patterns_of(&history.looks, clock, None, n_periods);
     let belief = scheduler.belief(history.page);
-    let mean = patterns.iter().map(Pattern::index_threshold).sum::<f64>() / patterns.len().max(1) as f64;
+    // A sum of no floats would be -0.
+    let sum = patterns.iter().map(Pattern::index_threshold).fold(0.0, |sum, threshold| sum + threshold);
+    let mean = sum / patterns.len().max(1) as f64;
     PageReport {
         url: history.url.clone(),
         n_looks,
@@ -225,6 +227,9 @@ fn print(pages: &[PageReport], out: &mut dyn Write) -> io::Result<()> {
 
 fn print_page(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", page.url)?;
+    if page.n_looks == 0 {
+        return writeln!(out, "  seen once: nothing is known of its changes yet\n");
+    }
     writeln!(
         out,
         "  {} looks, {:.2} changes a day, cycle of a {}; index threshold {:.3}",

@@ -80,6 +80,7 @@ fn site_json(site: &SiteQuality) -> Value {
         "n_captures": site.n_captures,
         "n_versions": site.n_versions,
         "n_announced": site.n_announced,
+        "is_known": site.is_known(),
         "has_changes": site.has_changes(),
         "completeness_pooled": completeness_json(&site.pooled),
         "completeness_weighted": range(site.by_page),
@@ -120,38 +121,41 @@ fn print(quality: &ArchiveQuality, at: Timestamp, out: &mut dyn Write) -> std::i
     )?;
     writeln!(
         out,
-        "{:<32} {:>6} {:>8} {:>8}  {:<20} {:<20} {:<20} coherence",
+        "{:<32} {:>6} {:>8} {:>8}  {:<22} {:<22} {:<22} coherence",
         "site", "pages", "captures", "versions", "pooled", "Definition 5.13", "versions"
     )?;
     let all = Some(&quality.all).filter(|_| quality.sites.len() > 1);
     for site in quality.sites.iter().chain(all) {
         print_site(site, out)?;
     }
-    let known = match quality.all.n_announced {
-        0 => "No feed or sitemap in the archive announces a change that was missed: the upper bound is open."
-            .to_owned(),
-        n => format!(
+    writeln!(out)?;
+    match quality.all.n_announced {
+        0 => writeln!(out, "No feed or sitemap in the archive announces a change: the upper bound is open.")?,
+        n => writeln!(
+            out,
             "Feeds and sitemaps announced {n} changes while the pages were watched: these bound it from above."
-        ),
-    };
-    writeln!(out, "\n{known}")?;
-    match quality.sites.iter().any(|site| !site.has_changes()) {
-        true => {
-            writeln!(out, "* No change was seen: the numbers say how probable it is that nothing was missed.")
-        }
-        false => Ok(()),
+        )?,
     }
+    let any = |is_such: fn(&SiteQuality) -> bool| quality.sites.iter().any(is_such);
+    if any(|site| site.is_known() && !site.has_changes()) {
+        writeln!(out, "* No change was seen: the numbers say how probable it is that nothing was missed.")?;
+    }
+    if any(|site| !site.is_known()) {
+        writeln!(out, "- No page was looked at twice: nothing is known of changes yet.")?;
+    }
+    Ok(())
 }
 
 fn print_site(site: &SiteQuality, out: &mut dyn Write) -> std::io::Result<()> {
-    let three = |[least, likely, most]: [f64; 3]| {
-        format!("{:.1} - {:.1} - {:.1}", least * 100.0, likely * 100.0, most * 100.0)
+    let three = |[least, likely, most]: [f64; 3]| match site.is_known() {
+        true => format!("{:.1} - {:.1} - {:.1}", least * 100.0, likely * 100.0, most * 100.0),
+        false => "-".to_owned(),
     };
     let of = |estimate: &CompletenessEstimate| three([estimate.at_least, estimate.likely, estimate.at_most]);
-    let mark = if site.has_changes() { "" } else { " *" };
+    let mark = if site.is_known() && !site.has_changes() { " *" } else { "" };
     writeln!(
         out,
-        "{:<32} {:>6} {:>8} {:>8}  {:<20} {:<20} {:<20} {:.1} - {:.1}",
+        "{:<32} {:>6} {:>8} {:>8}  {:<22} {:<22} {:<22} {:.1} - {:.1}",
         format!("{}{mark}", site.host),
         site.n_pages,
         site.n_captures,

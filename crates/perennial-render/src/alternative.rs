@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(size_of_text(&"a".repeat(1_000_000)), Some((400, 380)));
         let layout = Engine::new().layout(PAGE, "http://a.example/", &nothing);
         assert_eq!(boxed(&layout), ["map.png", "logo.png"]);
-        let plain = structural::layout(&crate::Dom::parse(PAGE), "http://a.example/").into_owned();
+        let plain = structural::layout(&Dom::parse(PAGE), "http://a.example/").into_owned();
         assert_eq!(boxed(&plain), ["map.png", "logo.png"]);
     }
 

@@ -363,13 +363,15 @@ mod tests {
     fn announcements_are_counted_where_they_can_be_believed() {
         let at = |hour: i64| Timestamp::from_secs(hour * 3600);
         let looks = looks(&[(0, Some(1.0)), (10, Some(0.5)), (20, None)]);
-        let page =
-            |announced| Watched { looks: &looks, announced, weight: 1.0, prior_changes: PRIOR_CHANGES };
+        let gaps = |announced: &[Timestamp]| {
+            let page = Watched { looks: &looks, announced, weight: 1.0, prior_changes: PRIOR_CHANGES };
+            gaps_of(&page, at(30))
+        };
         let counts = |announced: &[Timestamp]| -> Vec<u32> {
-            gaps_of(&page(announced), at(30)).iter().map(|gap| gap.n_announced).collect()
+            gaps(announced).iter().map(|gap| gap.n_announced).collect()
         };
         assert_eq!(counts(&[at(-5), at(2), at(5), at(9), at(25)]), [3, 0, 1]);
-        let sure = completeness(gaps_of(&page(&[at(2), at(5), at(9), at(25)]), at(30)));
+        let sure = completeness(gaps(&[at(2), at(5), at(9), at(25)]));
         assert_eq!((sure.surely_missed, sure.captured), (1.5, 0.5));
         // The third look showed no change: what was announced before it was none.
         assert_eq!(counts(&[at(2), at(5), at(9), at(15), at(25)]), [0, 0, 0]);

@@ -218,8 +218,9 @@ mod tests {
         let from = Timestamp::parse("2026-11-16T09:00:00Z").unwrap();
         let config = ScheduleConfig { budget: Some(Budget::per_hour(3.0)), ..ScheduleConfig::default() };
         let mut scheduler = Scheduler::new(config, 7, from);
+        // The address without a page is elsewhere, so that it casts no doubt on the others.
         for page in 0..10 {
-            scheduler.add_page(PageId(page), PageInfo::of_site(SiteId(0)));
+            scheduler.add_page(PageId(page), PageInfo::of_site(SiteId(page / 9)));
         }
         scheduler.record(PageId(9), VisitOutcome::Absent, from);
         let until = from + Span::from_hours(6);

@@ -15,12 +15,12 @@ use crate::html::chart::{Bars, bars_to_svg, sparkline, text_axis};
 use crate::learn::{self, Followed, PageHistory, histories};
 
 const AFTER_HELP: &str = "\
-A bar is the importance of change to expect in that hour of a day, or on that day of a week or month for pages that
-change rarely. A dot is an hour that no look covered.
+A bar is the importance of change to expect in that hour of a day, or on that day of a week or
+month for pages that change rarely. A dot is an hour that no look covered.
   up to            what the highest bar stands for; 1 is a page that is new as a whole
   sure             grows with the looks: three in each hour make it 50 %
-  index threshold  mean over the bars: a version below it is not worth an entry of its own in an index
-  group            pages of one group change at the same hours; the share says how well this one fits
+  index threshold  mean over the bars: a version below it is not worth indexing
+  group            pages of one group change at the same hours; the share says how well it fits
 
 Examples:
   perennial patterns https://example.org/

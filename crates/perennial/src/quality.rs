@@ -6,6 +6,7 @@
 //! times the user's weight of the site. Images and scripts are not measured. The definitions are those of the demonstration's
 //! report, which knows the true changes. What feeds and sitemaps in the archive say of changes bounds the numbers from above.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use perennial_core::canonical;
@@ -144,14 +145,15 @@ fn watched_pages(
             return Ok(());
         }
         let pages = sites.entry(look.site).or_default();
-        if !pages.contains_key(&look.page) {
-            let rank = rank_of(&ranks, look.page);
-            let weight = f64::from(followed.weight_of(&store.url_of(look.page)?, rank));
-            pages.insert(look.page, WatchedPage { looks: Vec::new(), announced: Vec::new(), weight });
-        }
-        if let Some(page) = pages.get_mut(&look.page) {
-            page.looks.push(sighting(&look, page.looks.is_empty()));
-        }
+        let page = match pages.entry(look.page) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let rank = rank_of(&ranks, look.page);
+                let weight = f64::from(followed.weight_of(&store.url_of(look.page)?, rank));
+                new.insert(WatchedPage { looks: Vec::new(), announced: Vec::new(), weight })
+            }
+        };
+        page.looks.push(sighting(&look, page.looks.is_empty()));
         Ok(())
     })?;
     Ok(sites)

@@ -8,7 +8,7 @@ use perennial_core::warc::Compression;
 
 use crate::crawled::Archive;
 use crate::facts::Facts;
-use crate::program::{folder, perennial, ran, sample_file, sample_warc, testdata};
+use crate::program::{Ran, folder, perennial, ran, sample_file, sample_warc, testdata};
 use crate::web::{Web, html, status};
 
 #[test]
@@ -158,6 +158,12 @@ fn snapshot(archive: &Path) -> (Vec<(String, Vec<u8>)>, Vec<String>) {
     (files, facts(archive))
 }
 
+/// The report of an import that took in what is sound and says by its exit code that not all is.
+fn ended_with_defects(ran: Ran) -> serde_json::Value {
+    assert_eq!(ran.code, 4, "{} {}", ran.stdout, ran.stderr);
+    ran.json()
+}
+
 #[test]
 fn damaged_files_give_all_that_is_sound_and_name_the_rest() {
     let (dir, archive) = folder();
@@ -176,11 +182,11 @@ fn damaged_files_give_all_that_is_sound_and_name_the_rest() {
 
     perennial(&archive, ["init"]).ok();
     let import = |file: &Path| perennial(&archive, ["import".as_ref(), file.as_os_str(), "--json".as_ref()]);
-    let report = import(&torn).ok().json();
+    let report = ended_with_defects(import(&torn));
     assert_eq!(report["files"][0]["n_captures"], 5);
     assert_eq!(report["files"][0]["n_problems"], 1);
     assert!(report["files"][0]["problems"][0]["what"].as_str().unwrap().contains("ends inside the record"));
-    let report = import(&flipped_file).ok().json();
+    let report = ended_with_defects(import(&flipped_file));
     assert!(report["files"][0]["n_captures"].as_u64().unwrap() >= 4, "{report}");
     assert!(report["files"][0]["n_problems"].as_u64().unwrap() >= 1, "{report}");
     let not_warc = import(&garbage_file);
@@ -256,8 +262,8 @@ fn a_wrong_digest_is_named() {
     assert_ne!(plain, wrong);
     let file = dir.path().join("wrong.warc");
     fs::write(&file, wrong).unwrap();
-    let ran = perennial(&archive, ["import".as_ref(), "--create".as_ref(), file.as_os_str()]).ok();
-    assert!(ran.stdout.contains("payload digest"), "{}", ran.stdout);
+    let ran = perennial(&archive, ["import".as_ref(), "--create".as_ref(), file.as_os_str()]);
+    assert!(ran.code == 4 && ran.stdout.contains("payload digest"), "{}", ran.stdout);
     let ran = perennial(&archive, ["verify"]);
     assert_eq!(ran.code, 4);
     assert!(ran.stdout.contains("its block digest is sha1:"), "{}", ran.stdout);
@@ -366,7 +372,7 @@ fn the_torn_sample_gives_what_is_left_of_it() {
     let (_dir, root) = folder();
     let sample = testdata("sample-torn.warc.gz");
     let args = ["import".as_ref(), "--create".as_ref(), sample.as_os_str(), "--json".as_ref()];
-    let report = perennial(&root, args).ok().json();
+    let report = ended_with_defects(perennial(&root, args));
     assert_eq!(report["files"][0]["n_problems"], 2, "{report}");
     assert!(report["files"][0]["n_captures"].as_u64().unwrap() >= 11, "{report}");
 }

@@ -51,11 +51,20 @@ fn file(archive: &Archive, name: &str, bytes: &[u8]) -> PathBuf {
 }
 
 fn import(archive: &Archive, path: &Path) -> serde_json::Value {
-    archive.json(&["import", path.to_str().unwrap()])
+    imported_with(archive, &["import", "--json", path.to_str().unwrap()])
 }
 
 fn import_only(archive: &Archive, path: &Path) -> serde_json::Value {
-    archive.json(&["import", "--no-analysis", path.to_str().unwrap()])
+    imported_with(archive, &["import", "--json", "--no-analysis", path.to_str().unwrap()])
+}
+
+/// The report of an import, whose exit code says whether it met defects.
+fn imported_with(archive: &Archive, args: &[&str]) -> serde_json::Value {
+    let ran = perennial(&archive.root, args);
+    let report = ran.json();
+    let code = if total(&report, "n_defects") > 0 { 4 } else { 0 };
+    assert_eq!(ran.code, code, "{} {}", ran.stdout, ran.stderr);
+    report
 }
 
 /// The sum of a count over all files of an import.

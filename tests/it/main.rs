@@ -43,6 +43,7 @@ mod replayed;
 mod settings;
 mod simulate;
 mod sources;
+mod told;
 mod unfinished;
 mod visits;
 mod web;

@@ -1,11 +1,12 @@
-//! Sitemap bytes -> addresses with their last change (sitemaps.org 0.9, index, news, plain text).
+//! Sitemap bytes -> addresses with their last change (sitemaps.org 0.9, index, news, RSS, Atom, plain text).
 //!
 //! Broken XML is read up to the error, and what was read before it counts. The caller unpacks gzip and resolves the
 //! addresses.
 
 use quick_xml::Reader;
-use quick_xml::events::Event;
+use quick_xml::events::{BytesStart, Event};
 
+use crate::politeness::parse_http_date;
 use crate::time::Timestamp;
 
 /// Most entries that are read of one file: the limit of the protocol.
@@ -25,11 +26,11 @@ pub struct Sitemap {
 pub struct SitemapEntry {
     /// The address as written, without blanks around it.
     pub loc: String,
-    /// `lastmod`, or a news item's publication date.
+    /// `lastmod`, or the date of an item of news or of a feed.
     pub changed: Option<Timestamp>,
 }
 
-/// Reads a sitemap, a sitemap index, or a text file with one address a line.
+/// Reads a sitemap, a sitemap index, a feed, or a text file with one address a line.
 pub fn parse(bytes: &[u8]) -> Sitemap {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     match bytes.iter().find(|b| !b.is_ascii_whitespace()) {
@@ -68,25 +69,30 @@ fn parse_xml(bytes: &[u8]) -> Sitemap {
     while sitemap.pages.len() + sitemap.sitemaps.len() < MAX_ENTRIES {
         match reader.read_event() {
             Ok(Event::Start(tag)) => match tag.local_name().as_ref() {
-                "url" | "sitemap" => {
+                "url" | "sitemap" | "item" | "entry" => {
                     loc.clear();
                     changed.clear();
                 }
+                // Atom has the address in an attribute, RSS in the text.
+                "link" => field = link_of(&tag, &mut loc),
                 // image:loc and video:loc name requisites, not pages.
                 "loc" if is_plain_prefix(tag.name().as_ref()) => field = Field::Loc,
-                "lastmod" | "publication_date" => field = Field::Changed,
+                "lastmod" | "publication_date" | "pubDate" | "updated" => {
+                    changed.clear();
+                    field = Field::Changed;
+                }
                 _ => field = Field::None,
             },
+            Ok(Event::Empty(tag)) if tag.local_name().as_ref() == "link" => {
+                link_of(&tag, &mut loc);
+            }
             Ok(Event::Text(text)) => append(field, &text, &mut loc, &mut changed),
             Ok(Event::CData(text)) => append(field, &text, &mut loc, &mut changed),
             Ok(Event::GeneralRef(name)) => append(field, &entity(&name), &mut loc, &mut changed),
             Ok(Event::End(tag)) => {
-                let entry = || SitemapEntry {
-                    loc: loc.trim().to_string(),
-                    changed: Timestamp::parse(changed.trim()).ok(),
-                };
+                let entry = || SitemapEntry { loc: loc.trim().to_string(), changed: date_of(&changed) };
                 match tag.local_name().as_ref() {
-                    "url" if !loc.trim().is_empty() => sitemap.pages.push(entry()),
+                    "url" | "item" | "entry" if !loc.trim().is_empty() => sitemap.pages.push(entry()),
                     "sitemap" if !loc.trim().is_empty() => sitemap.sitemaps.push(entry()),
                     _ => {}
                 }
@@ -97,6 +103,25 @@ fn parse_xml(bytes: &[u8]) -> Sitemap {
         }
     }
     sitemap
+}
+
+/// Takes the address that a link of Atom has in its attribute; where there is none, its text is the address.
+fn link_of(tag: &BytesStart<'_>, loc: &mut String) -> Field {
+    let attribute = |name: &str| {
+        let found = tag.attributes().flatten().find(|attribute| attribute.key.as_ref() == name)?;
+        Some(found.value.replace("&amp;", "&"))
+    };
+    let Some(href) = attribute("href") else { return Field::Loc };
+    if attribute("rel").is_none_or(|rel| rel == "alternate") {
+        loc.clear();
+        append(Field::Loc, &href, loc, &mut String::new());
+    }
+    Field::None
+}
+
+/// A date as sitemaps and Atom write it, or as RSS does.
+fn date_of(text: &str) -> Option<Timestamp> {
+    Timestamp::parse(text.trim()).ok().or_else(|| parse_http_date(text))
 }
 
 fn is_plain_prefix(name: &str) -> bool {
@@ -166,6 +191,23 @@ mod tests {
               </news:publication_date></news:news></url></urlset>",
         );
         assert_eq!(news.pages[0].changed, Timestamp::parse("2026-11-02T09:00:00Z").ok());
+    }
+
+    #[test]
+    fn feeds_name_pages_with_dates() {
+        let rss = parse(
+            b"<rss><channel><link>https://e.org/</link><item><title>t</title><link>https://e.org/a</link>\
+              <pubDate>Mon, 02 Nov 2026 10:00:00 +0100</pubDate></item></channel></rss>",
+        );
+        assert_eq!(locs(&rss.pages), ["https://e.org/a"]);
+        assert_eq!(rss.pages[0].changed, Timestamp::parse("2026-11-02T09:00:00Z").ok());
+        let atom = parse(
+            b"<feed><link href='https://e.org/'/><entry><link rel='edit' href='https://e.org/edit'/>\
+              <link href='https://e.org/b?x=1&amp;y=2'/><published>2026-11-01T00:00:00Z</published>\
+              <updated>2026-11-03T00:00:00Z</updated></entry></feed>",
+        );
+        assert_eq!(locs(&atom.pages), ["https://e.org/b?x=1&y=2"]);
+        assert_eq!(atom.pages[0].changed, Timestamp::parse("2026-11-03").ok());
     }
 
     #[test]

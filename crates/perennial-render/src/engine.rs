@@ -19,7 +19,7 @@ use crate::fonts::Fonts;
 use crate::mentions::Mentions;
 use crate::parsed::parsed_nodes;
 use crate::resource::{Lookup, Requisite, all_requisites};
-use crate::{extract, tables, words};
+use crate::{alternative, extract, tables, words};
 
 /// Name and version of the engine, as recorded in every layout it makes.
 pub const ENGINE: &str = concat!("perennial-render/", env!("CARGO_PKG_VERSION"), " blitz/0.3.0-beta.4");
@@ -109,6 +109,7 @@ impl Engine {
         if dom.root().is_some() {
             document.handle_messages();
             answer(&mut document, &net, ask, &mut mentions);
+            alternative::stand_in(&mut document, dom, &built);
             mentions.prune(&mut document, &built);
             document.resolve_stylist(0.0);
             tables::mend(&mut document, &built);

@@ -20,6 +20,7 @@ pub mod dom;
 
 pub mod parsed;
 
+mod alternative;
 mod build;
 mod extract;
 mod fonts;

@@ -5,6 +5,7 @@
 
 use perennial_core::layout::{Display, Layout, LayoutNode, Rect, Rgba, VIEWPORT_WIDTH};
 
+use crate::alternative;
 use crate::dom::{Dom, DomKind, DomNode};
 use crate::engine::base_url;
 
@@ -18,7 +19,7 @@ const LINK: Rgba = Rgba { r: 0, g: 0, b: 238, a: 255 };
 
 /// Lays a page out by its tags.
 pub fn layout<'a>(dom: &'a Dom, url: &str) -> Layout<'a> {
-    let mut flow = Flow { dom, nodes: Vec::new(), blocks: Vec::new() };
+    let mut flow = Flow { dom, nodes: Vec::new(), blocks: Vec::new(), stand_ins: alternative::sizes(dom) };
     if let Some(root) = dom.root() {
         flow.run(root);
     }
@@ -61,6 +62,8 @@ struct Flow<'a> {
     dom: &'a Dom,
     nodes: Vec<LayoutNode<'a>>,
     blocks: Vec<Block>,
+    /// Sizes of images without one of their own.
+    stand_ins: Vec<Option<(u32, u32)>>,
 }
 
 impl<'a> Flow<'a> {
@@ -108,7 +111,7 @@ impl<'a> Flow<'a> {
             return;
         }
         if kind == Kind::Inline {
-            node.rect = self.replaced(source);
+            node.rect = self.replaced(index);
             self.nodes.push(node);
             return;
         }
@@ -183,7 +186,9 @@ impl<'a> Flow<'a> {
     }
 
     /// An image or a control counts as a long word of its line.
-    fn replaced(&mut self, source: &DomNode) -> Rect {
+    fn replaced(&mut self, index: u32) -> Rect {
+        let dom = self.dom;
+        let source = &dom.nodes[index as usize];
         let size = |name: &str, default: f32| {
             let given = source
                 .attribute(name)
@@ -193,7 +198,11 @@ impl<'a> Flow<'a> {
         match source.tag() {
             "img" | "svg" | "canvas" | "video" | "iframe" | "embed" | "object" => {
                 let (w, h) = (size("width", 0.0), size("height", 0.0));
-                if w * h > 0.0 { self.place(w, h) } else { Rect::default() }
+                match self.stand_ins[index as usize] {
+                    _ if w * h > 0.0 => self.place(w, h),
+                    Some((w, h)) => self.place(w as f32, h as f32),
+                    None => Rect::default(),
+                }
             }
             "input" if source.attribute("type") != Some("hidden") => self.place(160.0, 21.0),
             "select" => self.place(120.0, 21.0),

@@ -3,21 +3,30 @@
 //!
 //! Changes between two looks are not observed, so the numbers are bounds and likely values
 //! ([`perennial_core::quality::estimate`]). The looks and the weights of pages are those of the crawl: omega(P) is PageRank
-//! times the user's weight of the site. Images and scripts are not measured.
+//! times the user's weight of the site. Images and scripts are not measured. The definitions are those of the demonstration's
+//! report, which knows the true changes. What feeds and sitemaps in the archive say of changes bounds the numbers from above.
 
-use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use perennial_core::canonical;
 use perennial_core::look::Seen;
 use perennial_core::page::{PageId, SiteId};
 use perennial_core::quality::Coherence;
 use perennial_core::quality::estimate::{
-    CoherenceEstimate, CompletenessEstimate, Gap, SeenVersion, Sighting, coherence_bounds, completeness,
-    gaps_of, seen_at,
+    CoherenceEstimate, CompletenessEstimate, Gap, PRIOR_CHANGES, SeenVersion, Sighting, Watched,
+    coherence_bounds, completeness, gaps_of, prior_of_quiet, seen_at,
 };
 use perennial_core::time::{Span, Timestamp};
+use url::Url;
 
+use crate::archive::links::read_sitemap;
+use crate::archive::{Archive, Snapshot};
 use crate::learn::{Followed, page_ranks, rank_of};
-use crate::store::{Look, LookOrder, Selection, Store};
+use crate::store::{Look, LookOrder, PageKind, Selection, Store};
+
+/// Captures of feeds and sitemaps that are read, the latest first.
+const MAX_ANNOUNCERS: usize = 2_000;
 
 /// Quality of one site, or of all.
 #[derive(Clone, Debug)]
@@ -30,6 +39,8 @@ pub struct SiteQuality {
     pub n_captures: u64,
     /// Captures that showed something new, the first ones included.
     pub n_versions: u64,
+    /// Changes that feeds and sitemaps announced while the pages were watched, of those that can be believed.
+    pub n_announced: u64,
     /// Captured importance over all importance, both times omega(P).
     pub pooled: CompletenessEstimate,
     /// Mean of the pages' own shares weighted by omega(P) (Definition 5.13): least, likely, most.
@@ -40,125 +51,243 @@ pub struct SiteQuality {
     pub coherence: CoherenceEstimate,
 }
 
-/// The sums of one site over its pages.
+impl SiteQuality {
+    /// Whether any page was looked at twice; otherwise nothing is known of its changes.
+    pub fn is_known(&self) -> bool {
+        self.n_captures > self.n_pages
+    }
+
+    /// Whether a change was seen or announced.
+    pub fn has_changes(&self) -> bool {
+        self.n_versions > self.n_pages || self.n_announced > 0
+    }
+}
+
+/// Quality of an archive.
+#[derive(Clone, Debug)]
+pub struct ArchiveQuality {
+    /// Each site.
+    pub sites: Vec<SiteQuality>,
+    /// Completeness of all pages of all sites together. Coherence is the mean over sites (Definition 5.24).
+    pub all: SiteQuality,
+}
+
+/// One page: its looks, and when it changed by what others say.
+struct WatchedPage {
+    looks: Vec<Sighting>,
+    announced: Vec<Timestamp>,
+    weight: f64,
+}
+
+impl WatchedPage {
+    fn has_changed(&self) -> bool {
+        self.looks.iter().skip(1).any(|look| look.new.is_some())
+    }
+}
+
+/// The sums of one site, or of all, over the pages.
 #[derive(Default)]
 struct SiteSums {
     n_pages: u64,
     n_captures: u64,
     n_versions: u64,
+    n_announced: u64,
     gaps: Vec<Gap>,
     shares: [f64; 3],
-    /// Sum of the weights of the pages whose shares were added up.
-    weights: f64,
-    snapshot: Vec<SeenVersion>,
+    /// Sums of the weights of the pages whose shares were added up, times the probability that they changed at all.
+    weights: [f64; 3],
 }
 
 /// Measures every site, or one, from the captures up to `until`; coherence is that of the site at `at`.
 pub fn measure(
-    store: &Store,
+    snapshot: &Snapshot,
     site: Option<&str>,
     at: Timestamp,
     until: Timestamp,
     followed: &Followed,
-) -> anyhow::Result<Vec<SiteQuality>> {
+) -> anyhow::Result<ArchiveQuality> {
+    let store = snapshot.store();
+    let mut sites = watched_pages(store, site, until, followed)?;
+    let mut announced = announcements(snapshot.archive(), store, until)?;
+    let mut all = SiteSums::default();
+    let mut named = Vec::new();
+    for (site, pages) in &mut sites {
+        for (page, watched) in pages.iter_mut() {
+            watched.announced = announced.remove(page).unwrap_or_default().into_iter().collect();
+        }
+        let pages: Vec<&WatchedPage> = pages.values().collect();
+        let mut sums = SiteSums::default();
+        sums.add_pages(&pages, until);
+        all.add_pages(&pages, until);
+        let versions: Vec<SeenVersion> =
+            pages.iter().filter_map(|page| seen_at(&page.looks, page.weight, at)).collect();
+        named.push(sums.finish(store.host_of(*site)?.unwrap_or_default(), coherence_bounds(&versions)));
+    }
+    named.sort_by(|one, other| one.host.cmp(&other.host));
+    let coherence = mean_coherence(&named);
+    Ok(ArchiveQuality { all: all.finish("all sites".to_owned(), coherence), sites: named })
+}
+
+type PagesOfSites = BTreeMap<SiteId, BTreeMap<PageId, WatchedPage>>;
+
+/// The pages of every site, or of one, with their looks.
+fn watched_pages(
+    store: &Store,
+    site: Option<&str>,
+    until: Timestamp,
+    followed: &Followed,
+) -> anyhow::Result<PagesOfSites> {
     let ranks = page_ranks(store, &[])?;
-    let mut sites: BTreeMap<SiteId, SiteSums> = BTreeMap::new();
-    let mut of_page: Option<PageLooks> = None;
-    let mut end_page = |done: PageLooks| -> anyhow::Result<()> {
-        let rank = rank_of(&ranks, done.page);
-        let weight = f64::from(followed.weight_of(&store.url_of(done.page)?, rank));
-        sites.entry(done.site).or_default().add_page(&done.looks, weight, at, until);
-        Ok(())
-    };
+    let mut sites = PagesOfSites::new();
     let selection = site.map_or(Selection::Pages, Selection::Of);
     store.looks(selection, LookOrder::ByPage, until + Span::from_millis(1), |look| {
         if look.seen == Seen::Absent {
             return Ok(());
         }
-        if let Some(done) = of_page.take_if(|page| page.page != look.page) {
-            end_page(done)?;
-        }
-        let page =
-            of_page.get_or_insert_with(|| PageLooks { page: look.page, site: look.site, looks: Vec::new() });
-        page.add(&look);
+        let pages = sites.entry(look.site).or_default();
+        let page = match pages.entry(look.page) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let rank = rank_of(&ranks, look.page);
+                let weight = f64::from(followed.weight_of(&store.url_of(look.page)?, rank));
+                new.insert(WatchedPage { looks: Vec::new(), announced: Vec::new(), weight })
+            }
+        };
+        page.looks.push(sighting(&look, page.looks.is_empty()));
         Ok(())
     })?;
-    of_page.map_or(Ok(()), end_page)?;
-    let named =
-        sites.into_iter().map(|(site, sums)| Ok(sums.finish(store.host_of(site)?.unwrap_or_default())));
-    let mut named = named.collect::<anyhow::Result<Vec<SiteQuality>>>()?;
-    named.sort_by(|one, other| one.host.cmp(&other.host));
-    Ok(named)
+    Ok(sites)
 }
 
-/// The looks at one page.
-struct PageLooks {
-    page: PageId,
-    site: SiteId,
-    looks: Vec<Sighting>,
+/// The first look counts as a version of importance 1.
+fn sighting(look: &Look, is_first: bool) -> Sighting {
+    let importance = match is_first {
+        true => Some(1.0),
+        false => look.seen.is_change().then(|| look.seen.importance().get()),
+    };
+    Sighting { at: look.time, new: importance }
 }
 
-impl PageLooks {
-    /// Adds a look. The first look counts as a version of importance 1.
-    fn add(&mut self, look: &Look) {
-        let importance = match self.looks.is_empty() {
-            true => Some(1.0),
-            false => look.seen.is_change().then(|| look.seen.importance().get()),
-        };
-        self.looks.push(Sighting { at: look.time, new: importance });
+/// The instants at which pages changed, by the feeds and sitemaps that the archive holds. What cannot be read says nothing.
+fn announcements(
+    archive: &Archive,
+    store: &Store,
+    until: Timestamp,
+) -> anyhow::Result<HashMap<PageId, BTreeSet<Timestamp>>> {
+    let mut announced: HashMap<PageId, BTreeSet<Timestamp>> = HashMap::new();
+    let mut captures = Vec::new();
+    for page in announcers(store)? {
+        captures.extend(store.captures_of(page)?);
     }
+    captures.retain(|capture| capture.time <= until);
+    captures.sort_by_key(|capture| std::cmp::Reverse(capture.time));
+    let mut known = BTreeSet::new();
+    captures.retain(|capture| known.insert((capture.page, capture.digest.clone())));
+    for capture in captures.iter().take(MAX_ANNOUNCERS) {
+        let (Ok(Some(payload)), Ok(base)) = (archive.payload(store, capture), Url::parse(&capture.url))
+        else {
+            continue;
+        };
+        for entry in read_sitemap(&payload.bytes).pages {
+            let Some(changed) = entry.changed.filter(|changed| *changed <= until) else { continue };
+            let Some(to) = canonical::resolve(&base, &entry.loc) else { continue };
+            if let Some(page) = store.page(to.as_str())? {
+                announced.entry(page.id).or_default().insert(changed);
+            }
+        }
+    }
+    Ok(announced)
+}
+
+/// The addresses of feeds and sitemaps that were captured.
+fn announcers(store: &Store) -> anyhow::Result<BTreeSet<PageId>> {
+    let mut announcers = BTreeSet::new();
+    store.each_frontier_page(|known| {
+        if known.kind == PageKind::Sitemap {
+            announcers.insert(known.page);
+        }
+    })?;
+    store.each_page(|page| {
+        let mime = page.mime.as_deref().unwrap_or_default();
+        let name = page.url.rsplit('/').next().unwrap_or_default();
+        let is_feed = mime.ends_with("/rss+xml") || mime.ends_with("/atom+xml");
+        if is_feed || mime.ends_with("/xml") && name.contains("sitemap") {
+            announcers.insert(page.id);
+        }
+        Ok(())
+    })?;
+    Ok(announcers)
 }
 
 impl SiteSums {
-    fn add_page(&mut self, looks: &[Sighting], weight: f64, at: Timestamp, until: Timestamp) {
-        if looks.is_empty() {
-            return;
+    /// Adds the pages of one site.
+    fn add_pages(&mut self, pages: &[&WatchedPage], until: Timestamp) {
+        let n_changed = pages.iter().filter(|page| page.has_changed()).count();
+        for page in pages {
+            let is_quiet = !page.has_changed();
+            self.add_page(
+                page,
+                if is_quiet { prior_of_quiet(n_changed, pages.len()) } else { PRIOR_CHANGES },
+                until,
+            );
         }
-        self.n_pages += 1;
-        self.n_captures += looks.len() as u64;
-        self.n_versions += looks.iter().filter(|look| look.new.is_some()).count() as u64;
-        let gaps = gaps_of(looks, weight, until);
-        let page = completeness(gaps.iter().copied());
-        if page.captured + page.probably_missed > 0.0 {
-            self.weights += weight;
-            for (sum, share) in self.shares.iter_mut().zip([page.at_least, page.likely, page.at_most]) {
-                *sum += weight * share;
-            }
-        }
-        self.gaps.extend(gaps);
-        self.snapshot.extend(seen_at(looks, weight, at));
     }
 
-    fn finish(self, host: String) -> SiteQuality {
+    fn add_page(&mut self, page: &WatchedPage, prior_changes: f64, until: Timestamp) {
+        self.n_pages += 1;
+        self.n_captures += page.looks.len() as u64;
+        self.n_versions += page.looks.iter().filter(|look| look.new.is_some()).count() as u64;
+        let (looks, announced) = (&page.looks, &page.announced);
+        let gaps = gaps_of(&Watched { looks, announced, weight: page.weight, prior_changes }, until);
+        self.n_announced += gaps.iter().map(|gap| u64::from(gap.n_announced)).sum::<u64>();
+        let estimate = completeness(gaps.iter().copied());
+        let [at_worst, likely] = estimate.chance_of_change;
+        // A page without a change has no share (Definition 5.12). If it has changed after all, nothing of that was captured.
+        let has_changed = estimate.captured > 0.0;
+        let is_known = has_changed || estimate.surely_missed > 0.0;
+        let shares = [estimate.at_least, estimate.likely, estimate.at_most];
+        let chances = [at_worst, likely, f64::from(u8::from(is_known))];
+        for (place, (share, chance)) in shares.into_iter().zip(chances).enumerate() {
+            self.weights[place] += page.weight * chance;
+            self.shares[place] += if has_changed { page.weight * share } else { 0.0 };
+        }
+        self.gaps.extend(gaps);
+    }
+
+    fn finish(self, host: String, coherence: CoherenceEstimate) -> SiteQuality {
         let alike = |gap: &Gap| Gap {
             weight: 1.0,
             difference: gap.difference.map(|_| 1.0),
             mean_importance: 1.0,
             ..*gap
         };
-        let n = self.weights;
+        let pooled = completeness(self.gaps.iter().copied());
+        let of_all = [pooled.at_least, pooled.likely, pooled.at_most];
+        let by_page = match pooled.captured + pooled.surely_missed > 0.0 {
+            true => std::array::from_fn(|place| match self.weights[place] {
+                weight if weight > 0.0 => self.shares[place] / weight,
+                _ => 1.0,
+            }),
+            false => of_all,
+        };
         SiteQuality {
             host,
             n_pages: self.n_pages,
             n_captures: self.n_captures,
             n_versions: self.n_versions,
-            pooled: completeness(self.gaps.iter().copied()),
-            by_page: self.shares.map(|sum| if n > 0.0 { sum / n } else { 1.0 }),
+            n_announced: self.n_announced,
+            pooled,
+            by_page,
             count: completeness(self.gaps.iter().map(alike)),
-            coherence: coherence_bounds(&self.snapshot),
+            coherence,
         }
     }
 }
 
-/// Mean over sites (Definitions 5.14 and 5.24): completeness by page (least, likely, most), coherence bounds.
-pub fn archive_means(sites: &[SiteQuality]) -> ([f64; 3], CoherenceEstimate) {
-    let n = (sites.len() as f64).max(1.0);
-    let by_page = std::array::from_fn(|place| {
-        if sites.is_empty() { 1.0 } else { sites.iter().map(|site| site.by_page[place]).sum::<f64>() / n }
-    });
-    let coherence = CoherenceEstimate {
+/// Mean over sites (Definition 5.24).
+fn mean_coherence(sites: &[SiteQuality]) -> CoherenceEstimate {
+    CoherenceEstimate {
         at_least: Coherence::mean(sites.iter().map(|site| site.coherence.at_least)),
         at_most: Coherence::mean(sites.iter().map(|site| site.coherence.at_most)),
-    };
-    (by_page, coherence)
+    }
 }

@@ -43,6 +43,8 @@ pub struct CompletenessEstimate {
     pub surely_missed: f64,
     /// Importance probably missed, by the patterns.
     pub probably_missed: f64,
+    /// The probability that there was any change, at the lower bound and at the expected value: 1 where one was seen or announced.
+    pub chance_of_change: [f64; 2],
 }
 
 /// Mean and variance of the number of versions that a gap hides.
@@ -62,14 +64,20 @@ fn hidden(gap: &Gap) -> (f64, f64) {
     }
 }
 
+/// Announced versions less the one that the later capture may hold. Where both captures are alike nothing was announced that a
+/// reader could see.
 fn surely_hidden(gap: &Gap) -> f64 {
-    let captured = u32::from(gap.is_closed);
-    f64::from(gap.n_announced.saturating_sub(captured))
+    match (gap.is_closed, gap.difference) {
+        (true, None) => 0.0,
+        (is_closed, _) => f64::from(gap.n_announced.saturating_sub(u32::from(is_closed))),
+    }
 }
 
-/// Estimates completeness from the gaps of any number of pages.
+/// Estimates completeness from the gaps of any number of pages. Where no change was seen there is no share to speak of: it is 1
+/// if nothing was missed and 0 otherwise, so its expected value is the probability that nothing was missed.
 pub fn completeness(gaps: impl IntoIterator<Item = Gap>) -> CompletenessEstimate {
     let (mut captured, mut surely, mut probably, mut variance) = (0.0, 0.0, 0.0, 0.0);
+    let (mut n_hidden, mut n_variance) = (0.0, 0.0);
     for gap in gaps {
         let weight = if gap.weight.is_finite() { gap.weight.max(0.0) } else { 0.0 };
         let each = weight * gap.mean_importance.clamp(0.0, 1.0);
@@ -79,13 +87,27 @@ pub fn completeness(gaps: impl IntoIterator<Item = Gap>) -> CompletenessEstimate
         surely += each * sure;
         probably += each * mean.max(sure);
         variance += each * each * spread;
+        if weight > 0.0 {
+            n_hidden += mean.max(sure);
+            n_variance += spread;
+        }
     }
     let share = |missed: f64| if captured + missed > 0.0 { captured / (captured + missed) } else { 1.0 };
-    let cautious = probably + CAUTIOUS_DEVIATIONS * variance.sqrt();
+    let cautiously = |mean: f64, variance: f64| mean + CAUTIOUS_DEVIATIONS * variance.sqrt();
+    let n_at_worst = cautiously(n_hidden, n_variance);
+    let [likely, at_least] = if captured > 0.0 || surely > 0.0 {
+        [share(probably), share(cautiously(probably, variance))]
+    } else {
+        [(-n_hidden).exp(), (-n_at_worst).exp()]
+    };
     CompletenessEstimate {
         at_most: share(surely),
-        likely: share(probably),
-        at_least: share(cautious),
+        likely,
+        at_least,
+        chance_of_change: match captured > 0.0 || surely > 0.0 {
+            true => [1.0; 2],
+            false => [-(-n_at_worst).exp_m1(), -(-n_hidden).exp_m1()],
+        },
         captured,
         surely_missed: surely,
         probably_missed: probably,
@@ -143,33 +165,66 @@ pub struct Sighting {
     pub new: Option<f64>,
 }
 
-/// A page's looks, oldest first -> the gaps between them and the open one up to `now`. The expected changes follow from
-/// the rate that the looks themselves show, in place of a pattern.
-pub fn gaps_of(looks: &[Sighting], weight: f64, now: Timestamp) -> Vec<Gap> {
+/// A page's looks, and what others say of its changes.
+#[derive(Clone, Copy, Debug)]
+pub struct Watched<'a> {
+    /// The looks, oldest first.
+    pub looks: &'a [Sighting],
+    /// The instants at which it changed, as feeds and sitemaps say, in order and each once.
+    pub announced: &'a [Timestamp],
+    /// omega(P): the importance of the page.
+    pub weight: f64,
+    /// Changes that are believed in beside those seen, in [`rate_per_hour`].
+    pub prior_changes: f64,
+}
+
+/// The gaps between the looks at a page and the open one up to `now`. The expected changes follow from the rate that the looks
+/// themselves show, in place of a pattern.
+pub fn gaps_of(page: &Watched<'_>, now: Timestamp) -> Vec<Gap> {
+    let looks = page.looks;
     let hours = |from: Timestamp, to: Timestamp| (to - from).as_hours_f64().max(0.0);
     let between = || looks.iter().zip(looks.iter().skip(1));
     let seen: Vec<(f64, bool)> =
         between().map(|(before, after)| (hours(before.at, after.at), after.new.is_some())).collect();
-    let rate = rate_per_hour(&seen);
+    let rate = rate_per_hour(&seen, page.prior_changes);
     let changes = || looks.iter().skip(1).filter_map(|look| look.new);
     let n_changes = changes().count();
     let mean_importance = if n_changes > 0 { changes().sum::<f64>() / n_changes as f64 } else { 0.5 };
-    let gap = |hours: f64, difference: Option<f64>, is_closed: bool| Gap {
-        weight,
+    let gap = |from: Timestamp, to: Timestamp, difference: Option<f64>, is_closed: bool| Gap {
+        weight: page.weight,
         difference,
         is_closed,
-        expected_changes: rate * hours,
+        expected_changes: rate * hours(from, to),
         mean_importance,
-        n_announced: 0,
+        n_announced: n_between(page.announced, from, to),
     };
-    let closed = between().map(|(before, after)| gap(hours(before.at, after.at), after.new, true));
-    let open = looks.last().map(|last| gap(hours(last.at, now), None, false));
-    closed.chain(open).collect()
+    let closed = between().map(|(before, after)| gap(before.at, after.at, after.new, true));
+    let open = looks.last().map(|last| gap(last.at, now, None, false));
+    let mut gaps: Vec<Gap> = closed.chain(open).collect();
+    // A site that announces what no reader can see, such as the time at which its sitemap was made, is not believed.
+    if gaps.iter().any(|gap| gap.is_closed && gap.difference.is_none() && gap.n_announced > 0) {
+        gaps.iter_mut().for_each(|gap| gap.n_announced = 0);
+    }
+    gaps
 }
 
-/// The Poisson rate under which the looks, given as (hours, whether changed), are most likely. Half a change is added, so
+/// How many of the instants, which are in order, are later than `from` and not later than `to`.
+fn n_between(instants: &[Timestamp], from: Timestamp, to: Timestamp) -> u32 {
+    let up_to = |end: Timestamp| instants.partition_point(|at| *at <= end);
+    up_to(to).saturating_sub(up_to(from)) as u32
+}
+
+/// Changes that are believed in beside those seen of a page that changed.
+pub const PRIOR_CHANGES: f64 = 0.5;
+
+/// The same for a page that never changed: less where hardly any page of its site did.
+pub fn prior_of_quiet(n_changed_pages: usize, n_pages: usize) -> f64 {
+    PRIOR_CHANGES * (n_changed_pages as f64 + 0.5) / (n_pages as f64 + 1.0)
+}
+
+/// The Poisson rate under which the looks, given as (hours, whether changed), are most likely. Some changes are added, so
 /// that a page that changed at every look has a finite rate and a page that never changed has a small one.
-pub fn rate_per_hour(seen: &[(f64, bool)]) -> f64 {
+pub fn rate_per_hour(seen: &[(f64, bool)], prior_changes: f64) -> f64 {
     let total: f64 = seen.iter().map(|(hours, _)| hours).sum();
     if total <= 0.0 {
         return 0.0;
@@ -180,9 +235,9 @@ pub fn rate_per_hour(seen: &[(f64, bool)]) -> f64 {
             let x = rate * hours;
             if *changed { if x < 1e-9 { 1.0 / rate } else { hours / x.exp_m1() } } else { -hours }
         };
-        0.5 / rate - total / seen.len() as f64 + seen.iter().map(each).sum::<f64>()
+        prior_changes / rate - total / seen.len() as f64 + seen.iter().map(each).sum::<f64>()
     };
-    let (mut low, mut high) = (1e-3 / total, 1e3 * seen.len() as f64 / total);
+    let (mut low, mut high) = (1e-6 / total, 1e3 * seen.len() as f64 / total);
     for _ in 0..60 {
         let middle = (low * high).sqrt();
         if slope(middle) > 0.0 { low = middle } else { high = middle }
@@ -269,16 +324,17 @@ mod tests {
     fn the_rate_fits_what_was_seen() {
         // Changed in half of the hours: 1 - exp(-rate) = 1/2.
         let seen: Vec<(f64, bool)> = (0..1000).map(|n| (1.0, n % 2 == 0)).collect();
-        assert!((rate_per_hour(&seen) - std::f64::consts::LN_2).abs() < 0.01);
-        assert!(rate_per_hour(&[(1.0, true); 10]).is_finite());
-        assert!(rate_per_hour(&[(24.0, false); 10]) < 0.01);
-        assert_eq!(rate_per_hour(&[]), 0.0);
+        assert!((rate_per_hour(&seen, PRIOR_CHANGES) - std::f64::consts::LN_2).abs() < 0.01);
+        assert!(rate_per_hour(&[(1.0, true); 10], PRIOR_CHANGES).is_finite());
+        assert!(rate_per_hour(&[(24.0, false); 10], PRIOR_CHANGES) < 0.01);
+        assert_eq!(rate_per_hour(&[], PRIOR_CHANGES), 0.0);
     }
 
     #[test]
     fn looks_become_gaps_and_snapshots() {
         let looks = looks(&[(0, Some(1.0)), (10, None), (20, Some(0.4)), (30, None)]);
-        let gaps = gaps_of(&looks, 2.0, Timestamp::from_secs(40 * 3600));
+        let page = Watched { looks: &looks, announced: &[], weight: 2.0, prior_changes: PRIOR_CHANGES };
+        let gaps = gaps_of(&page, Timestamp::from_secs(40 * 3600));
         assert_eq!(gaps.len(), 4);
         assert_eq!(gaps.iter().map(|gap| gap.difference).collect::<Vec<_>>(), [None, Some(0.4), None, None]);
         assert!(!gaps[3].is_closed && gaps[3].expected_changes > 0.0);
@@ -287,6 +343,38 @@ mod tests {
         assert_eq!((seen.other_before.unwrap().as_secs(), seen.other_after), (10 * 3600, None));
         assert!((seen.weight - 0.8).abs() < 1e-12);
         assert_eq!(seen_at(&[], 1.0, Timestamp::EPOCH), None);
+    }
+
+    #[test]
+    fn where_nothing_changed_nothing_was_probably_missed() {
+        let looks = looks(&[(0, Some(1.0)), (10, None), (20, None), (30, None)]);
+        let page =
+            Watched { looks: &looks, announced: &[], weight: 1.0, prior_changes: prior_of_quiet(0, 1) };
+        let estimate = completeness(gaps_of(&page, Timestamp::from_secs(31 * 3600)));
+        assert!(estimate.likely > 0.95 && estimate.at_least > 0.5, "{estimate:?}");
+        assert_eq!(estimate.at_most, 1.0);
+        assert!(estimate.chance_of_change[1] < 0.05);
+        // The longer nobody looks, the less sure it is.
+        let later = completeness(gaps_of(&page, Timestamp::from_secs(3000 * 3600)));
+        assert!(later.likely < estimate.likely && later.at_least < later.likely, "{later:?}");
+    }
+
+    #[test]
+    fn announcements_are_counted_where_they_can_be_believed() {
+        let at = |hour: i64| Timestamp::from_secs(hour * 3600);
+        let looks = looks(&[(0, Some(1.0)), (10, Some(0.5)), (20, None)]);
+        let gaps = |announced: &[Timestamp]| {
+            let page = Watched { looks: &looks, announced, weight: 1.0, prior_changes: PRIOR_CHANGES };
+            gaps_of(&page, at(30))
+        };
+        let counts = |announced: &[Timestamp]| -> Vec<u32> {
+            gaps(announced).iter().map(|gap| gap.n_announced).collect()
+        };
+        assert_eq!(counts(&[at(-5), at(2), at(5), at(9), at(25)]), [3, 0, 1]);
+        let sure = completeness(gaps(&[at(2), at(5), at(9), at(25)]));
+        assert_eq!((sure.surely_missed, sure.captured), (1.5, 0.5));
+        // The third look showed no change: what was announced before it was none.
+        assert_eq!(counts(&[at(2), at(5), at(9), at(15), at(25)]), [0, 0, 0]);
     }
 
     proptest! {

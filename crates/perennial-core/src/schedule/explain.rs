@@ -2,12 +2,12 @@
 
 use std::collections::HashSet;
 
-use super::pages::{FRESH, NONE, VACANT};
+use super::pages::{ABSENT, FRESH, NONE, PENDING, VACANT};
 use super::plan::Planned;
 use super::{Peak, Ranked, Reason, Scheduler};
 use crate::importance::Importance;
 use crate::page::{PageId, SiteId};
-use crate::time::{DayKind, Timestamp};
+use crate::time::{DayKind, Span, Timestamp};
 
 /// A stretch counts as a peak when its rate is this many times the mean.
 const PEAK_RATIO: f32 = 1.5;
@@ -57,7 +57,7 @@ impl Scheduler {
 
     /// The pages in the order in which they would be visited from an instant on: those on the list of its slot as
     /// [`Scheduler::next_visit`] will hand them out, then the others, new ones first and then by urgency. Pages that had
-    /// their turn in the slot come last. Asking changes nothing.
+    /// their turn in the slot come after them, and addresses without a page last. Asking changes nothing.
     pub fn ranking(&self, now: Timestamp, n: usize) -> Vec<Ranked> {
         if self.is_in_slot(now) {
             return self.ranking_in_slot(n);
@@ -66,6 +66,55 @@ impl Scheduler {
         let mut then = self.clone();
         then.enter_slot(now);
         then.ranking_in_slot(n)
+    }
+
+    /// The next visit on the list of the current slot; none when the list is used up.
+    pub fn next_planned(&self) -> Option<(Timestamp, Ranked)> {
+        let planned = self.slot.at_once.front().or(self.slot.plan.front())?;
+        Some((planned.due, self.ranked(planned.at as usize, Some(planned.reason))))
+    }
+
+    /// Calls `each` with every visit from `from` up to `until`, in order of time, as they will be made if each finds a page as
+    /// it was and none where none was. Ends early when `each` gives `false`. Nothing is learned, and asking changes nothing.
+    pub fn foresee(
+        &self,
+        from: Timestamp,
+        until: Timestamp,
+        mut each: impl FnMut(Timestamp, Ranked) -> bool,
+    ) {
+        let mut then = self.clone();
+        then.config.learn = false;
+        let mut now = from;
+        while now < until {
+            let Some(visit) = then.next_visit(now) else {
+                let Some(next) = then.next_wakeup() else { return };
+                now = next.max(now + Span::from_millis(1));
+                continue;
+            };
+            let Some(at) = then.pages.position(visit.page) else { continue };
+            if !each(now, then.ranked(at, Some(visit.reason))) {
+                return;
+            }
+            then.pages.flags[at] &= !PENDING;
+            match visit.reason {
+                Reason::Probe => then.set_absent(at, then.secs(now)),
+                _ => then.record_seen(at, None, then.secs(now)),
+            }
+        }
+    }
+
+    /// The addresses without a page that wait for a probe, the next first, each with the instant from which it may be probed;
+    /// none for those that were never tried, because links like theirs lead nowhere. Gives at most `n`, and how many there are.
+    pub fn waiting_probes(&self, n: usize) -> (Vec<(Option<Timestamp>, Ranked)>, usize) {
+        let pages = &self.pages;
+        let is_waiting = |at: &usize| pages.has(*at, ABSENT) && !pages.has(*at, VACANT);
+        let mut waiting: Vec<usize> = (0..pages.len()).filter(is_waiting).collect();
+        let n_all = waiting.len();
+        let turn = |at: usize| (self.is_untried(at), pages.not_before[at], at);
+        waiting.sort_unstable_by_key(|at| turn(*at));
+        waiting.truncate(n);
+        let due = |at: usize| (!self.is_untried(at)).then(|| self.instant(pages.not_before[at]));
+        (waiting.into_iter().map(|at| (due(at), self.ranked(at, None))).collect(), n_all)
     }
 
     fn ranking_in_slot(&self, n: usize) -> Vec<Ranked> {
@@ -87,7 +136,7 @@ impl Scheduler {
         let pages = &self.pages;
         let mut order: Vec<usize> =
             (0..pages.len()).filter(|&at| !pages.has(at, VACANT) && is_wanted(at)).collect();
-        let turn = |at: usize| (self.was_visited_in_slot(at), !pages.has(at, FRESH));
+        let turn = |at: usize| (pages.has(at, ABSENT), self.was_visited_in_slot(at), !pages.has(at, FRESH));
         let compare = |a: &usize, b: &usize| {
             let by_urgency = || pages.urgency[*b].total_cmp(&pages.urgency[*a]);
             turn(*a).cmp(&turn(*b)).then_with(by_urgency).then(a.cmp(b))
@@ -158,6 +207,48 @@ pub fn peak_of(rates: &[f32]) -> Option<Peak> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn peaks_are_told_in_words() {
+        let peak = Peak { kind: DayKind::Weekend, from_hour: 14.0, to_hour: 15.0, ratio: 3.0 };
+        assert_eq!(peak.to_string(), "14-15h on weekends");
+    }
+
+    #[test]
+    fn what_is_foreseen_is_what_is_done() {
+        use super::super::{Budget, PageInfo, ScheduleConfig, VisitOutcome};
+        let from = Timestamp::parse("2026-11-16T09:00:00Z").unwrap();
+        let config = ScheduleConfig { budget: Some(Budget::per_hour(3.0)), ..ScheduleConfig::default() };
+        let mut scheduler = Scheduler::new(config, 7, from);
+        // The address without a page is elsewhere, so that it casts no doubt on the others.
+        for page in 0..10 {
+            scheduler.add_page(PageId(page), PageInfo::of_site(SiteId(page / 9)));
+        }
+        scheduler.record(PageId(9), VisitOutcome::Absent, from);
+        let until = from + Span::from_hours(6);
+        let mut foreseen = Vec::new();
+        scheduler.foresee(from, until, |at, ranked| {
+            foreseen.push((at, ranked.page));
+            true
+        });
+        let (mut done, mut now) = (Vec::new(), from);
+        while now < until {
+            match scheduler.next_visit(now) {
+                Some(visit) => {
+                    done.push((now, visit.page));
+                    scheduler.record(visit.page, VisitOutcome::Changed(Importance::FULL), now);
+                }
+                None => now = scheduler.next_wakeup().unwrap(),
+            }
+        }
+        // The nine pages that are there come first, one each, and later visits may go by what was learned.
+        assert_eq!(foreseen[..9], done[..9]);
+        assert_eq!(foreseen.len(), 18);
+        let (probes, n_probes) = scheduler.waiting_probes(5);
+        assert_eq!((probes.len(), n_probes, probes[0].1.page), (1, 1, PageId(9)));
+        assert_eq!(probes[0].0, Some(from + Span::from_hours(24)));
+        assert_eq!(scheduler.ranking(now, 10).last().map(|ranked| ranked.page), Some(PageId(9)));
+    }
 
     #[test]
     fn peaks_wrap_around_midnight() {

@@ -110,7 +110,7 @@ impl Scheduler {
     }
 
     /// Whether the address was never asked for with success, nor found without a page.
-    fn is_untried(&self, at: usize) -> bool {
+    pub(super) fn is_untried(&self, at: usize) -> bool {
         self.pages.has(at, FRESH) && self.pages.n_failures[at] == 0
     }
 

@@ -127,6 +127,14 @@ pub struct Peak {
     pub ratio: f32,
 }
 
+impl std::fmt::Display for Peak {
+    /// As in "14-15h on workdays".
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let days = if self.kind == DayKind::Workday { "workdays" } else { "weekends" };
+        write!(f, "{:.0}-{:.0}h on {days}", self.from_hour, self.to_hour)
+    }
+}
+
 /// A page and why it is ranked where it is.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Ranked {

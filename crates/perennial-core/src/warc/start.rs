@@ -55,20 +55,18 @@ pub(super) fn find_member_start(bytes: &[u8], plain_too: bool, at_line_start: bo
     })
 }
 
-/// `URL IP date type length`, the five fields of ARC 1; the URL may hold blanks. The fields get their WARC
+/// `URL IP date type length`, the five fields of ARC 1; the URL and the media type may hold blanks. The fields get their WARC
 /// names, so that both formats read alike.
 pub(super) fn parse_arc_line(line: &[u8], header: &mut RecordHeader) -> bool {
     let line = String::from_utf8_lossy(line.strip_suffix(b"\r").unwrap_or(line));
-    let mut words = line.rsplitn(5, ' ');
-    let (Some(length), Some(media_type), Some(date), Some(address), Some(url)) =
-        (words.next(), words.next(), words.next(), words.next(), words.next())
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let Some((rest, length)) = line.rsplit_once(' ').filter(|(_, length)| is_number(length)) else {
+        return false;
+    };
+    let Some((url, address, date, media_type)) = cut_at_date(rest).filter(|(url, ..)| url.contains(':'))
     else {
         return false;
     };
-    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    if !is_number(length) || !is_number(date) || !(8..=14).contains(&date.len()) || !url.contains(':') {
-        return false;
-    }
     header.clear();
     header.version = Version::Arc;
     let is_description = url.starts_with("filedesc:");
@@ -82,4 +80,61 @@ pub(super) fn parse_arc_line(line: &[u8], header: &mut RecordHeader) -> bool {
     header.push("Content-Type", media_type);
     header.push("Content-Length", length);
     true
+}
+
+/// Cuts `URL IP date type` at the last word that can be the date. A media type with parameters holds blanks, and none of its words
+/// is a number of that length.
+fn cut_at_date(text: &str) -> Option<(&str, &str, &str, &str)> {
+    let is_date = |word: &str| (8..=14).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_digit());
+    let mut end = text.len();
+    // Real media types have a few words; a long line of blanks must not be read again and again.
+    for _ in 0..16 {
+        let blank = text[..end].rfind(' ')?;
+        let (before, media_type) = (&text[..blank], &text[blank + 1..]);
+        let (place, date) = before.rsplit_once(' ')?;
+        if is_date(date) {
+            let (url, address) = place.rsplit_once(' ')?;
+            return Some((url, address, date, media_type));
+        }
+        end = blank;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blanks_in_the_address_and_the_media_type_of_an_arc_record_are_read() {
+        let read = |line: &str| {
+            let mut header = RecordHeader::default();
+            let get = |header: &RecordHeader, name: &str| header.get(name).unwrap_or_default().to_string();
+            parse_arc_line(line.as_bytes(), &mut header).then(|| {
+                (
+                    get(&header, "WARC-Target-URI"),
+                    get(&header, "Content-Type"),
+                    get(&header, "Content-Length"),
+                )
+            })
+        };
+        for (url, mime) in [
+            ("http://a.example/", "text/html"),
+            ("http://a.example/a b c.html", "text/html"),
+            ("http://a.example/d", "text/html; charset=utf-8"),
+            ("http://a.example/e 20090101000000 f", "text/html; charset = utf-8"),
+        ] {
+            let line = format!("{url} 192.0.2.1 20100101000000 {mime} 42");
+            assert_eq!(read(&line), Some((url.to_string(), mime.to_string(), "42".to_string())), "{line}");
+        }
+        for wrong in [
+            "",
+            "http://a.example/ 192.0.2.1 2010 text/html 42",
+            "a b c d e",
+            "http://a.example/ 20100101000000 x 3",
+        ] {
+            assert_eq!(read(wrong), None, "{wrong}");
+        }
+        assert_eq!(read(&format!("http://a.example/{} 42", " x".repeat(1000))), None);
+    }
 }

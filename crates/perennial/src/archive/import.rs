@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use anyhow::{Context, bail};
 use perennial_core::cdxj::CdxjLine;
 use perennial_core::foreign::{self, Line, bounded_lines};
-use perennial_core::warc::{Item, WarcReader};
+use perennial_core::warc::{Damage, Item, WarcReader};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -55,8 +55,10 @@ pub struct FileReport {
     pub n_captures: u64,
     /// Captures that the archive had.
     pub n_duplicates: u64,
-    /// Damaged stretches, wrong digests, records that cannot be captures.
+    /// Damaged stretches, wrong digests, records that cannot be captures, and whatever kept the file from being read.
     pub n_problems: u64,
+    /// Those of them that are defects, as `verify` counts them: all but records that cannot be captures.
+    pub n_defects: u64,
     /// The first of them.
     pub problems: Vec<Problem>,
 }
@@ -70,7 +72,14 @@ pub struct Problem {
     pub skipped_bytes: u64,
     /// In words.
     pub what: String,
+    /// Whether bytes are damaged or missing. A record that cannot be a capture may be as it was meant.
+    pub is_defect: bool,
 }
+
+/// A file that is no fault of the archive's: the others are imported all the same.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot be read: {0}; take it from another copy")]
+struct Unreadable(String);
 
 /// What became of one index file: its lines are compared with what the archive found itself.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -117,7 +126,8 @@ pub fn import(
             let (next, archives) = (&next, &archives);
             scope.spawn(move || {
                 while let Some(path) = archives.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    if let Err(error) = reader.read_source(path) {
+                    let read = reader.read_source(path).or_else(|error| reader.tell_unreadable(path, error));
+                    if let Err(error) = read {
                         // The receiver has gone only when it failed itself.
                         let _ = reader.sender.send(Message::Failed(error));
                         return;
@@ -218,22 +228,40 @@ impl Reader<'_> {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             return self.read_warc(source, &name, &mut file).with_context(context);
         }
-        let mut zip = zip::ZipArchive::new(BufReader::new(file)).with_context(context)?;
+        let unreadable = |error: zip::result::ZipError| Unreadable(error.to_string());
+        let mut zip = zip::ZipArchive::new(BufReader::new(file)).map_err(unreadable)?;
+        let mut n_warcs = 0;
         for index in 0..zip.len() {
-            let mut entry = zip.by_index(index).with_context(context)?;
-            let entry_name = entry.name().with_context(context)?.into_owned();
+            let mut entry = zip.by_index(index).map_err(unreadable)?;
+            let entry_name = entry.name().map_err(unreadable)?.into_owned();
             // Only the last part of the name counts: a path that climbs out of the folder gets nowhere.
             let name = entry_name.rsplit('/').next().unwrap_or_default().to_string();
             if entry_name.starts_with("archive/") && files::is_warc_name(&name) {
+                n_warcs += 1;
                 self.read_warc(format!("{source}/{entry_name}"), &name, &mut entry).with_context(context)?;
             }
+        }
+        if n_warcs == 0 {
+            let what =
+                "it has no WARC file in its folder archive/: it is no WACZ, or a part of it is missing";
+            self.problem(&source, Problem::of_file(what.to_string()))?;
         }
         Ok(())
     }
 
+    /// A file that cannot be read is told like its other problems; any other error ends the import.
+    fn tell_unreadable(&self, path: &Path, error: anyhow::Error) -> anyhow::Result<()> {
+        match error.downcast_ref::<Unreadable>() {
+            Some(unreadable) => {
+                self.problem(&path.to_string_lossy(), Problem::of_file(unreadable.to_string()))
+            }
+            None => Err(error),
+        }
+    }
+
     fn read_warc(&self, source: String, name: &str, input: &mut dyn Read) -> anyhow::Result<()> {
         let mut copy = self.new_file()?;
-        let source_digest = self.copy(input, copy.as_file_mut())?;
+        let source_digest = copy_digested(input, copy.as_file_mut())?;
         if let Some(name) = self.known.get(&source_digest) {
             return self.send(Message::Known { source, name: name.clone() });
         }
@@ -300,21 +328,6 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Copies and gives the SHA-256 of what was copied.
-    fn copy(&self, input: &mut dyn Read, copy: &mut File) -> anyhow::Result<String> {
-        let mut hasher = Sha256::new();
-        let mut buffer = vec![0; 1 << 18];
-        loop {
-            let n = input.read(&mut buffer)?;
-            if n == 0 {
-                break;
-            }
-            hasher.update(&buffer[..n]);
-            copy.write_all(&buffer[..n])?;
-        }
-        Ok(format!("sha256:{}", data_encoding::HEXLOWER.encode(&hasher.finalize())))
-    }
-
     fn rewrite(&self, source: &str, mut copy: File, from: u64, out: &mut File) -> anyhow::Result<()> {
         // From the start of the file, because dictionaries count from where they stand.
         copy.rewind()?;
@@ -328,17 +341,10 @@ impl Reader<'_> {
                     let offset = record.offset();
                     if transcribe(record, &mut out)?.is_none() {
                         let what = "a damaged record was left out".to_string();
-                        self.problem(source, Problem { offset, skipped_bytes: 0, what })?;
+                        self.problem(source, Problem { offset, skipped_bytes: 0, what, is_defect: true })?;
                     }
                 }
-                Item::Damage(damage) => self.problem(
-                    source,
-                    Problem {
-                        offset: damage.offset,
-                        skipped_bytes: damage.length,
-                        what: damage.cause.to_string(),
-                    },
-                )?,
+                Item::Damage(damage) => self.problem(source, Problem::of_damage(&damage))?,
             }
         }
         Ok(out.flush()?)
@@ -365,16 +371,13 @@ impl Reader<'_> {
                     rows.push(row);
                     return Ok(());
                 }
-                Found::Damage(damage) => Problem {
-                    offset: damage.offset,
-                    skipped_bytes: damage.length,
-                    what: damage.cause.to_string(),
-                },
+                Found::Damage(damage) => Problem::of_damage(&damage),
                 Found::BadDigest { offset, mismatch } => {
-                    Problem { offset, skipped_bytes: 0, what: mismatch.to_string() }
+                    Problem { offset, skipped_bytes: 0, what: mismatch.to_string(), is_defect: true }
                 }
                 Found::Unusable { offset, why } => {
-                    Problem { offset, skipped_bytes: 0, what: format!("no capture: {why}") }
+                    let what = format!("no capture: {why}");
+                    Problem { offset, skipped_bytes: 0, what, is_defect: false }
                 }
             };
             self.problem(source, problem)
@@ -389,6 +392,35 @@ impl Reader<'_> {
 
     fn send(&self, message: Message) -> anyhow::Result<()> {
         self.sender.send(message).map_err(|_| anyhow::anyhow!("the import was given up"))
+    }
+}
+
+/// Copies and gives the SHA-256 of what was copied.
+pub(super) fn copy_digested(input: &mut dyn Read, copy: &mut dyn Write) -> anyhow::Result<String> {
+    let mut hasher = Sha256::new();
+    let mut buffer = vec![0; 1 << 18];
+    loop {
+        let n = match input.read(&mut buffer) {
+            Ok(0) => break,
+            Ok(n) => n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(Unreadable(error.to_string()).into()),
+        };
+        hasher.update(&buffer[..n]);
+        copy.write_all(&buffer[..n])?;
+    }
+    Ok(format!("sha256:{}", data_encoding::HEXLOWER.encode(&hasher.finalize())))
+}
+
+impl Problem {
+    fn of_damage(damage: &Damage) -> Problem {
+        let what = damage.cause.to_string();
+        Problem { offset: damage.offset, skipped_bytes: damage.length, what, is_defect: true }
+    }
+
+    /// One that has no place in the file.
+    fn of_file(what: String) -> Problem {
+        Problem { offset: 0, skipped_bytes: 0, what, is_defect: true }
     }
 }
 
@@ -421,6 +453,7 @@ fn take_in(store: &mut Store, dir: &Path, receiver: Receiver<Message>) -> anyhow
             Message::Problem { source, problem } => {
                 let report = report_of(&mut reports, &source);
                 report.n_problems += 1;
+                report.n_defects += u64::from(problem.is_defect);
                 if report.problems.len() < MAX_LISTED {
                     report.problems.push(problem);
                 }

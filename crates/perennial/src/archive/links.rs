@@ -11,7 +11,8 @@ use perennial_core::canonical;
 use perennial_core::charset::{Charset, decode_with_charset};
 use perennial_core::http::HttpHead;
 use perennial_core::links::{Link, LinkKind, find_css_links, find_links};
-use perennial_core::payload::{Cut, CutCause, Limits, decode};
+use perennial_core::payload::{Cut, CutCause, Limits, decode, gunzip};
+use perennial_core::sitemap::{self, Sitemap};
 use perennial_core::surt::surt;
 use url::Url;
 
@@ -239,6 +240,17 @@ fn canonical_links(found: Vec<Link>) -> Vec<DocumentLink> {
         })
         .filter(|link| seen.insert((link.kind, link.url.to_string())))
         .collect()
+}
+
+/// Bytes of a sitemap after it was unpacked.
+const MAX_SITEMAP_BYTES: u64 = 32 << 20;
+
+/// The addresses that a sitemap or a feed names. It may be a gzip file in itself; what can be read of it is used.
+pub fn read_sitemap(body: &[u8]) -> Sitemap {
+    if !body.starts_with(&[0x1f, 0x8b]) {
+        return sitemap::parse(body);
+    }
+    sitemap::parse(&gunzip(body, Limits { max_bytes: MAX_SITEMAP_BYTES, ..Limits::default() }).bytes)
 }
 
 #[cfg(test)]

@@ -140,12 +140,26 @@ pub(crate) fn make_state_anew(
     make_dir(&archive.index_dir())?;
     let mut fresh = Store::open_write(&state_beside(archive))?;
     catch_up(archive, &mut fresh, repairs, progress)?;
+    keep_sources(archive, &mut fresh)?;
     index::flush_tail(&mut fresh, &archive.index_dir())?;
     let store = fresh.take_place_of(&archive.state_path())?;
     drop(fresh);
     sweep_state_beside(archive)?;
     index::sweep(&store, &archive.index_dir())?;
     Ok(store)
+}
+
+/// What an import noted of its files cannot be read from them again: which came from elsewhere, and with what bytes. It is taken over
+/// from the present state, if that can be read.
+fn keep_sources(archive: &Archive, fresh: &mut Store) -> anyhow::Result<()> {
+    let Ok(noted) = archive.store().and_then(|store| store.files()) else { return Ok(()) };
+    let made = fresh.files()?;
+    for row in noted.into_iter().filter(|row| row.source_digest.is_some()) {
+        if let Some(anew) = made.iter().find(|anew| anew.name == row.name) {
+            fresh.commit(&FileRow { committed_bytes: anew.committed_bytes, ..row }, &[])?;
+        }
+    }
+    Ok(())
 }
 
 /// Where a state is made that is to take the place of the present one; worthless after a crash.

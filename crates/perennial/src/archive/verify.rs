@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::fs::File;
-use std::io::{self, ErrorKind, Seek};
+use std::io::{self, ErrorKind, Read, Seek};
 use std::sync::mpsc::sync_channel;
 
 use perennial_core::cdxj::{CdxjLine, lines_of};
@@ -30,6 +30,14 @@ pub struct Defect {
     pub offset: Option<u64>,
     /// In words.
     pub what: String,
+    /// Whether it came with an imported file, whose bytes are still those that were imported.
+    pub is_foreign: bool,
+}
+
+impl Defect {
+    fn new(kind: DefectKind, file: impl Into<String>, offset: Option<u64>, what: String) -> Defect {
+        Defect { kind, file: file.into(), offset, what, is_foreign: false }
+    }
 }
 
 /// Which check found a defect.
@@ -94,8 +102,7 @@ pub fn verify(snapshot: &Snapshot, progress: &(dyn Fn(u64) + Sync)) -> anyhow::R
     let mut report = VerifyReport::default();
     check_files(snapshot, &mut report, progress)?;
     for what in snapshot.store().contradictions()? {
-        let file = "state.db".to_string();
-        report.defects.push(Defect { kind: DefectKind::State, file, offset: None, what });
+        report.defects.push(Defect::new(DefectKind::State, "state.db", None, what));
     }
     check_index(snapshot, &mut report.defects)?;
     list_unread(snapshot.store(), &mut report)?;
@@ -231,7 +238,7 @@ fn unread(file: &FileOnDisk) -> impl FnOnce(anyhow::Error) -> anyhow::Result<Ver
     move |error| match error.downcast_ref::<io::Error>() {
         Some(_) => {
             let what = format!("cannot read it to its end: {error:#}; take it from another copy");
-            let defect = Defect { kind: DefectKind::Unread, file: name, offset: None, what };
+            let defect = Defect::new(DefectKind::Unread, name, None, what);
             Ok(VerifyReport { defects: vec![defect], ..VerifyReport::default() })
         }
         None => Err(error),
@@ -273,7 +280,7 @@ fn check_missing(archive: &Archive, missing: Vec<String>, defects: &mut Vec<Defe
     let known: HashSet<String> = archive.store()?.files()?.into_iter().map(|file| file.name).collect();
     for file in missing.into_iter().filter(|name| known.contains(name)) {
         let what = "the state names this file and it is not there: put it back, or use --rebuild".to_string();
-        defects.push(Defect { kind: DefectKind::File, file, offset: None, what });
+        defects.push(Defect::new(DefectKind::File, file, None, what));
     }
     Ok(())
 }
@@ -315,16 +322,16 @@ fn check_file(
             // An import commits a file's length last: until then it is at work, or the next start goes on with it.
             Checked::IsUnknown { offset, .. } if offset >= row.committed_bytes => n_behind += 1,
             Checked::IsUnknown { offset, what } => {
-                let kind = DefectKind::State;
-                report.add(Defect { kind, file: file.name.clone(), offset: Some(offset), what });
+                report.add(Defect::new(DefectKind::State, &file.name, Some(offset), what));
             }
             Checked::Fault { kind, offset, what } => {
-                report.add(Defect { kind, file: file.name.clone(), offset: Some(offset), what });
+                report.add(Defect::new(kind, &file.name, Some(offset), what));
             }
         }
         Ok(())
     })?;
     expected.take_up_to(u64::MAX, &mut report.defects)?;
+    report.tell_foreign(archive, file, row)?;
     report.n_records = scanned.n_records;
     let n_bytes = if is_growing { file.bytes.saturating_sub(row.committed_bytes) } else { 0 };
     let what = match (n_behind, n_bytes) {
@@ -337,6 +344,24 @@ fn check_file(
 }
 
 impl VerifyReport {
+    /// How many defects came with imported files.
+    pub fn n_foreign(&self) -> usize {
+        self.defects.iter().filter(|defect| defect.is_foreign).count()
+    }
+
+    /// Damage and false digests of a file came with it if its bytes are those that were imported. Only files with such
+    /// defects are read for that.
+    fn tell_foreign(&mut self, archive: &Archive, file: &FileOnDisk, row: &FileRow) -> anyhow::Result<()> {
+        let may_be_foreign = |defect: &Defect| matches!(defect.kind, DefectKind::Damage | DefectKind::Digest);
+        let Some(source_digest) = &row.source_digest else { return Ok(()) };
+        if self.defects.iter().any(may_be_foreign) && digest_of(archive, file)? == *source_digest {
+            for defect in self.defects.iter_mut().filter(|defect| may_be_foreign(defect)) {
+                defect.is_foreign = true;
+            }
+        }
+        Ok(())
+    }
+
     fn add(&mut self, defect: Defect) {
         let is_again = |last: &Defect| (last.kind, last.offset) == (defect.kind, defect.offset);
         if defect.kind == DefectKind::Digest && !self.defects.last().is_some_and(is_again) {
@@ -350,6 +375,17 @@ impl VerifyReport {
             self.set_aside.push(defect);
         }
     }
+}
+
+/// The digest of a file as it was imported: with the end that a repair has cut off and kept.
+fn digest_of(archive: &Archive, file: &FileOnDisk) -> anyhow::Result<String> {
+    let dir = archive.warc_dir();
+    let side = dir.join(format!("{}-{}.torn", file.name, file.bytes));
+    let mut whole: Box<dyn Read> = Box::new(files::open(&dir, &file.name)?);
+    if side.exists() {
+        whole = Box::new(whole.chain(File::open(side)?));
+    }
+    super::import::copy_digested(&mut whole, &mut io::sink())
 }
 
 /// What became of something that a scan found.
@@ -422,15 +458,9 @@ impl<'a> Expected<'a> {
             }
             match self.ahead.front() {
                 Some(capture) if capture.offset < offset => {
-                    defects.push(Defect {
-                        kind: DefectKind::State,
-                        file: self.name.to_string(),
-                        offset: Some(capture.offset),
-                        what: format!(
-                            "the state has a capture of {} here, the file has no such record",
-                            capture.url
-                        ),
-                    });
+                    let url = &capture.url;
+                    let what = format!("the state has a capture of {url} here, the file has no such record");
+                    defects.push(Defect::new(DefectKind::State, self.name, Some(capture.offset), what));
                     self.ahead.pop_front();
                 }
                 Some(capture) if capture.offset == offset => return Ok(self.ahead.pop_front()),
@@ -548,7 +578,7 @@ fn open_runs(
 
 fn add_index(defects: &mut Vec<Defect>, file: &str, what: String) {
     let file = if file.is_empty() { "index" } else { file };
-    defects.push(Defect { kind: DefectKind::Index, file: file.to_string(), offset: None, what });
+    defects.push(Defect::new(DefectKind::Index, file, None, what));
 }
 
 fn check_sorted(name: &str, file: &File, defects: &mut Vec<Defect>) -> anyhow::Result<()> {

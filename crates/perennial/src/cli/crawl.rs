@@ -6,12 +6,13 @@ use anyhow::bail;
 use clap::Args;
 use indicatif::{DecimalBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use perennial_core::amounts::{parse_budget, parse_bytes, parse_span};
+use perennial_core::foreign::shown;
 use perennial_core::schedule::{Pacing, Strategy};
 use perennial_core::time::{Span, Timestamp};
 
 use super::{Context, Exit, parse_time, signals};
 use crate::crawl::clock::Clock;
-use crate::crawl::{CrawlOptions, End, Status, Stop, crawl};
+use crate::crawl::{Awaited, CrawlOptions, End, Endings, Status, Stop, crawl};
 
 const AFTER_HELP: &str = "\
 Ctrl-C stops the crawl after the fetches in flight; a second Ctrl-C stops it at once. Either way the next crawl
@@ -153,22 +154,8 @@ impl Progress {
 
     fn show(&self, status: &Status) {
         self.bar.tick();
-        let wakeup = match (&status.next_wakeup, status.n_active) {
-            (Some(at), 0) => format!(", next {at}"),
-            _ => String::new(),
-        };
-        self.bar.set_message(format!(
-            "{} due, {} in flight | {} fetched: {} changed, {} same, {} failed, {} gone | {} | {} hosts in trouble{wakeup}",
-            status.n_waiting,
-            status.n_active,
-            status.n_fetched,
-            status.n_changed,
-            status.n_unchanged,
-            status.n_failed,
-            status.n_gone,
-            DecimalBytes(status.body_bytes),
-            status.errors_by_host.len(),
-        ));
+        let width = terminal_width().saturating_sub(PREFIX_WIDTH);
+        self.bar.set_message(progress_line(status, Clock::real().now(), width));
     }
 
     fn warn(&self, context: &Context, text: &str) {
@@ -176,17 +163,85 @@ impl Progress {
     }
 }
 
+/// Columns of spinner and elapsed time before the message.
+const PREFIX_WIDTH: usize = 12;
+
+/// Columns of the terminal on standard error; 80 where it does not say.
+fn terminal_width() -> usize {
+    let size = rustix::termios::tcgetwinsize(std::io::stderr());
+    size.map(|size| usize::from(size.ws_col)).ok().filter(|columns| *columns > 0).unwrap_or(80)
+}
+
+/// Where a crawl stands, in one line of at most `width` columns: the parts that matter less are left out first.
+fn progress_line(status: &Status, now: Timestamp, width: usize) -> String {
+    let Endings { n_visits, n_changed, n_unchanged, n_failed, n_gone, n_redirected } = status.pages;
+    let doing = match &status.awaited {
+        Some(awaited) => idle_words(awaited, now),
+        None => format!("{} due, {} in flight", status.n_waiting, status.n_active),
+    };
+    let pages = format!("{n_visits} pages, {} requisites", status.requisites.n_visits);
+    let mut ended = format!("{n_changed} changed, {n_unchanged} same, {n_failed} failed, {n_gone} gone");
+    if n_redirected > 0 {
+        ended.push_str(&format!(", {n_redirected} moved"));
+    }
+    let bytes = DecimalBytes(status.body_bytes).to_string();
+    let mut parts = vec![doing, pages, ended, bytes];
+    match status.errors_by_host.len() {
+        0 => {}
+        1 => parts.push("1 host in trouble".to_owned()),
+        n => parts.push(format!("{n} hosts in trouble")),
+    }
+    let length = |parts: &[String]| parts.join(" | ").chars().count();
+    while parts.len() > 1 && length(&parts) > width {
+        parts.pop();
+    }
+    cut(parts.join(" | "), width)
+}
+
+/// As in "idle, next visit at 14:05 UTC (example.org/news, usually updates 14-15h on workdays)".
+fn idle_words(awaited: &Awaited, now: Timestamp) -> String {
+    let text = awaited.at.to_rfc3339();
+    let (day, time) = (text.get(..10).unwrap_or_default(), text.get(11..16).unwrap_or_default());
+    let is_today = now.to_rfc3339().starts_with(day);
+    let at = if is_today { format!("{time} UTC") } else { format!("{day} {time} UTC") };
+    let place = awaited.url.split_once("://").map_or(awaited.url.as_str(), |(_, place)| place);
+    let habit = awaited.peak.map(|peak| format!(", usually updates {peak}")).unwrap_or_default();
+    shown(&format!("idle, next visit at {at} ({}{habit})", cut(place.to_owned(), MOST_ADDRESS))).into_owned()
+}
+
+/// Characters of an address in the progress line.
+const MOST_ADDRESS: usize = 60;
+
+/// A text of at most so many characters, with a sign where it was cut.
+fn cut(text: String, most: usize) -> String {
+    match text.chars().count() {
+        n if n <= most => text,
+        _ => text.chars().take(most.saturating_sub(1)).chain(['…'].into_iter().take(most)).collect(),
+    }
+}
+
 fn print_summary(out: &mut dyn std::io::Write, status: &Status) -> std::io::Result<()> {
+    let words = |endings: &Endings| {
+        let Endings { n_changed, n_unchanged, n_failed, n_gone, n_redirected, .. } = endings;
+        format!(
+            "{n_changed} changed, {n_unchanged} unchanged, {n_failed} failed, {n_gone} gone, {n_redirected} led elsewhere"
+        )
+    };
     writeln!(
         out,
-        "{} visits of {} pages known: {} changed, {} unchanged, {} failed, {} gone",
-        status.n_fetched,
+        "{} visits of pages, {} known: {}",
+        status.pages.n_visits,
         status.n_known,
-        status.n_changed,
-        status.n_unchanged,
-        status.n_failed,
-        status.n_gone
+        words(&status.pages)
     )?;
+    if status.requisites.n_visits > 0 {
+        writeln!(
+            out,
+            "{} of requisites and sitemaps: {}",
+            status.requisites.n_visits,
+            words(&status.requisites)
+        )?;
+    }
     writeln!(
         out,
         "{} received, {} stored",
@@ -206,11 +261,67 @@ fn print_summary(out: &mut dyn std::io::Write, status: &Status) -> std::io::Resu
     for (error, n_visits) in &status.errors {
         writeln!(out, "  {error}: {n_visits}")?;
     }
-    if !status.errors.is_empty() {
-        writeln!(
-            out,
-            "`perennial log --errors` names the hosts, `perennial log --outcome failed` the pages"
-        )?;
+    print_hints(out, status)
+}
+
+/// Names the commands that show more, each only where it finds something.
+fn print_hints(out: &mut dyn std::io::Write, status: &Status) -> std::io::Result<()> {
+    let since = status.began.as_ref().map(|began| format!(" --since {began}")).unwrap_or_default();
+    let hints = [
+        (!status.errors.is_empty(), "--errors", "names the hosts with errors"),
+        (status.n_failed > 0, "--outcome failed", "the visits that failed"),
+        (status.n_gone > 0, "--outcome gone", "those that found nothing"),
+    ];
+    let hints: Vec<String> = hints
+        .into_iter()
+        .filter(|(is_there, ..)| *is_there)
+        .map(|(_, option, what)| format!("`perennial log {option}{since}` {what}"))
+        .collect();
+    match hints.is_empty() {
+        true => Ok(()),
+        false => writeln!(out, "{}", hints.join(", ")),
     }
-    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use perennial_core::schedule::Peak;
+    use perennial_core::time::DayKind;
+
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse(text).unwrap()
+    }
+
+    #[test]
+    fn a_crawl_without_work_says_what_it_waits_for() {
+        let peak = Some(Peak { kind: DayKind::Workday, from_hour: 14.0, to_hour: 15.0, ratio: 3.0 });
+        let url = "https://example.org/news".to_owned();
+        let awaited = Awaited { at: at("2026-11-17T14:05:00Z"), url, peak };
+        let status = Status { awaited: Some(awaited), ..Status::default() };
+        let line = progress_line(&status, at("2026-11-17T13:20:00Z"), 200);
+        assert!(
+            line.starts_with(
+                "idle, next visit at 14:05 UTC (example.org/news, usually updates 14-15h on workdays) | "
+            ),
+            "{line}"
+        );
+        let line = progress_line(&status, at("2026-11-16T13:20:00Z"), 200);
+        assert!(line.starts_with("idle, next visit at 2026-11-17 14:05 UTC ("), "{line}");
+    }
+
+    #[test]
+    fn the_progress_line_fits_every_terminal() {
+        let pages =
+            Endings { n_visits: 1_234_567, n_changed: 1_000_000, n_redirected: 3, ..Endings::default() };
+        let status = Status { pages, n_waiting: 77, body_bytes: 1 << 40, ..Status::default() };
+        for width in 0..200 {
+            let line = progress_line(&status, at("2026-11-17"), width);
+            assert!(line.chars().count() <= width, "{width}: {line}");
+        }
+        assert_eq!(progress_line(&status, at("2026-11-17"), 22), "77 due, 0 in flight");
+        let whole = progress_line(&status, at("2026-11-17"), 200);
+        assert!(whole.contains("1234567 pages, 0 requisites") && whole.contains("3 moved"), "{whole}");
+    }
 }

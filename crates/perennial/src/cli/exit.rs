@@ -10,7 +10,7 @@ use super::context::note;
 pub enum Exit {
     /// All that was asked for is done: 0.
     Done,
-    /// `verify` found defects, or `doctor` faults: 4.
+    /// `verify` or `import` found defects, or `doctor` faults: 4.
     Defects,
     /// A signal asked to stop; state is safe: 11.
     Interrupted,

@@ -13,7 +13,8 @@ use crate::archive::{Archive, ArchiveWriter};
 
 const AFTER_HELP: &str = "\
 Files are stored byte for byte in warc/. Importing a file twice changes nothing. Damaged parts are skipped,
-counted and listed. Index files (.cdxj) are compared with the captures that were found. Then the versions of each page
+counted and listed; a file that cannot be read is named, and the others are imported. Exit code 4 says that something
+was damaged or could not be read, also when the rest was imported. Index files (.cdxj) are compared with the captures that were found. Then the versions of each page
 are compared, so that patterns and schedule use the history of the collection.
 
 Examples:
@@ -64,7 +65,11 @@ impl Import {
         writer.close()?;
         let report = ImportSummary { imported: report, learned };
         context.print(&report, |out| print(&report, out))?;
-        Ok(Exit::Done)
+        Ok(if report.imported.files.iter().any(|file| file.n_defects > 0) {
+            Exit::Defects
+        } else {
+            Exit::Done
+        })
     }
 }
 
@@ -82,11 +87,10 @@ fn print(report: &ImportSummary, out: &mut dyn std::io::Write) -> std::io::Resul
     for file in &report.imported.files {
         writeln!(out, "{}: {}", file.source, verdict(file))?;
         for problem in &file.problems {
-            let skipped = match problem.skipped_bytes {
-                0 => String::new(),
-                bytes => format!("skipped {bytes} bytes, "),
-            };
-            writeln!(out, "  at {}: {skipped}{}", problem.offset, problem.what)?;
+            match problem.skipped_bytes {
+                0 => writeln!(out, "  at {}: {}", problem.offset, problem.what)?,
+                bytes => writeln!(out, "  at {}: skipped {bytes} bytes, {}", problem.offset, problem.what)?,
+            }
         }
         if file.n_problems > file.problems.len() as u64 {
             writeln!(out, "  ... and {} more", file.n_problems - file.problems.len() as u64)?;
@@ -101,6 +105,14 @@ fn print(report: &ImportSummary, out: &mut dyn std::io::Write) -> std::io::Resul
         for line in &index.unconfirmed {
             writeln!(out, "  {line}")?;
         }
+    }
+    let n_damaged = report.imported.files.iter().filter(|file| file.n_defects > 0).count();
+    if n_damaged > 0 {
+        let n_files = report.imported.files.len();
+        writeln!(
+            out,
+            "{n_damaged} of {n_files} files are damaged or cannot be read: see above; take them from other copies"
+        )?;
     }
     if let Some(learned) = &report.learned {
         let failed = match learned.n_failed {
@@ -125,6 +137,10 @@ fn verdict(file: &FileReport) -> String {
         n => format!(", {n} problems"),
     };
     match &file.stored_as {
+        None if file.n_duplicates == 0 && file.n_problems > 0 => {
+            format!("nothing could be read of it{problems}")
+        }
+        None if file.n_duplicates == 0 => "no captures in it: nothing changed".to_string(),
         None => {
             format!("{} captures, all of them here already: nothing changed{problems}", file.n_duplicates)
         }

@@ -3,15 +3,17 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use clap::Args;
+use perennial_core::time::Timestamp;
 use serde::Serialize;
 
-use super::{Context, Exit};
+use super::{Context, Exit, parse_time};
 use crate::crawl::log::{LogLine, each_line};
 
 const AFTER_HELP: &str = "\
 Examples:
   perennial log                       the last 50 visits
   perennial log --url /news/ -n 500   the last 500 whose address contains /news/
+  perennial log --since yesterday     visits since then, the last 50 of them
   perennial log --outcome failed      visits that failed
   perennial log --errors              errors by kind and host";
 
@@ -25,8 +27,11 @@ pub(super) struct Log {
     /// Only addresses that contain this text
     #[arg(long, value_name = "TEXT")]
     url: Option<String>,
+    /// Only visits that ended at this time or later: an instant, today, yesterday, or 2d for two days ago
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    since: Option<Timestamp>,
     /// Only visits with this outcome
-    #[arg(long, value_parser = ["changed", "unchanged", "failed", "gone"])]
+    #[arg(long, value_parser = ["changed", "unchanged", "failed", "gone", "redirected"])]
     outcome: Option<String>,
     /// Count errors by kind and host instead
     #[arg(long)]
@@ -49,9 +54,10 @@ impl Log {
         if self.errors {
             return self.print_errors(context, &root);
         }
-        let mut lines = VecDeque::new();
+        let (mut lines, mut n_found) = (VecDeque::new(), 0usize);
         each_line(&root, |line| {
             if self.wants(&line) {
+                n_found += 1;
                 if lines.len() >= self.last {
                     lines.pop_front();
                 }
@@ -59,11 +65,20 @@ impl Log {
             }
         })?;
         context.print(&lines, |out| lines.iter().try_for_each(|line| writeln!(out, "{}", words(line))))?;
+        match n_found {
+            0 => context.note("no visit in crawl.log is like that"),
+            n if n > lines.len() => {
+                context.note(format!("the last {} of {n} visits: -n {n} shows all", lines.len()));
+            }
+            _ => {}
+        }
         Ok(Exit::Done)
     }
 
     fn wants(&self, line: &LogLine) -> bool {
+        let is_late = |since: Timestamp| Timestamp::parse(&line.time).is_ok_and(|ended| ended >= since);
         self.url.as_ref().is_none_or(|text| line.url.contains(text))
+            && self.since.is_none_or(is_late)
             && self.outcome.as_ref().is_none_or(|outcome| line.outcome == *outcome)
     }
 

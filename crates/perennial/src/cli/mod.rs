@@ -46,7 +46,7 @@ Exit codes:
    1  error
    2  wrong usage
    3  disk full
-   4  defects found (verify), faults of this machine (doctor)
+   4  defects found (verify, import), faults of this machine (doctor)
   11  interrupted
   14  size limit reached
   15  time limit reached
@@ -104,7 +104,7 @@ enum Command {
     Quality(quality::Quality),
     /// Show when pages change and how much that matters
     Patterns(patterns::Patterns),
-    /// Show the most urgent pages and why
+    /// Show what the crawl will do next, when and why
     Schedule(schedule::Schedule),
     /// Compare strategies on a simulated or recorded web
     Simulate(Box<simulate::Simulate>),

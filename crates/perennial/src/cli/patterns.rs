@@ -11,15 +11,26 @@ use serde::Serialize;
 use super::context::{document_on_stdout, json_on_stdout, not_found};
 use super::{Context, Exit};
 use crate::archive;
-use crate::html::chart::{Bars, bars_to_svg, sparkline};
+use crate::html::chart::{Bars, bars_to_svg, sparkline, text_axis};
 use crate::learn::{self, Followed, PageHistory, histories};
+
+const AFTER_HELP: &str = "\
+A bar is the importance of change to expect in that hour of a day, or on that day of a week or
+month for pages that change rarely. A dot is an hour that no look covered.
+  up to            what the highest bar stands for; 1 is a page that is new as a whole
+  sure             grows with the looks: three in each hour make it 50 %
+  index threshold  mean over the bars: a version below it is not worth indexing
+  group            pages of one group change at the same hours; the share says how well it fits
+
+Examples:
+  perennial patterns https://example.org/
+  perennial patterns example.org --zone Europe/Berlin
+  perennial patterns https://example.org/ --format svg > pattern.svg
+  perennial patterns --json --periods 8";
 
 /// Shows when pages change and how much that matters.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  perennial patterns https://example.org/\n  perennial patterns example.org --zone Europe/Berlin\n  \
-    perennial patterns https://example.org/ --format svg > pattern.svg\n  perennial patterns --json --periods 8"
-)]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Patterns {
     /// A page's address or a site's host [default: all pages]
     #[arg(value_name = "URL|SITE")]
@@ -60,6 +71,11 @@ struct PageReport {
     n_not_analysed: usize,
     changes_per_day: f64,
     cycle: &'static str,
+    /// What a bar stands for.
+    periods: String,
+    /// Numbers of some bars, and what is written below them.
+    #[serde(skip)]
+    ticks: Vec<(usize, String)>,
     index_threshold: f64,
     patterns: Vec<PatternReport>,
     /// Number of the group whose shared pattern fits best.
@@ -113,9 +129,7 @@ impl Patterns {
                 writeln!(out, "{}", serde_json::to_string_pretty(&reports)?)?;
                 out.flush()?;
             }
-            PatternFormat::Text => {
-                context.print(&reports, |out| reports.iter().try_for_each(|page| print(page, out)))?
-            }
+            PatternFormat::Text => context.print(&reports, |out| print(&reports, out))?,
         }
         Ok(Exit::Done)
     }
@@ -125,13 +139,17 @@ fn report(history: &PageHistory, clock: &LocalClock, n_periods: u16, scheduler: 
     let PagePatterns { cycle, patterns, changes_per_day, n_looks } =
         patterns_of(&history.looks, clock, None, n_periods);
     let belief = scheduler.belief(history.page);
-    let mean = patterns.iter().map(Pattern::index_threshold).sum::<f64>() / patterns.len().max(1) as f64;
+    // A sum of no floats would be -0.
+    let sum = patterns.iter().map(Pattern::index_threshold).fold(0.0, |sum, threshold| sum + threshold);
+    let mean = sum / patterns.len().max(1) as f64;
     PageReport {
         url: history.url.clone(),
         n_looks,
         n_not_analysed: history.n_unjudged,
         changes_per_day,
         cycle: name_of_cycle(cycle),
+        periods: name_of_periods(cycle, clock),
+        ticks: ticks_of(cycle),
         index_threshold: mean,
         patterns: patterns.into_iter().map(pattern_report).collect(),
         group: belief.as_ref().and_then(|belief| belief.shape).map(|shape| shape.0),
@@ -158,8 +176,31 @@ fn name_of_cycle(cycle: Cycle) -> &'static str {
     }
 }
 
+fn name_of_periods(cycle: Cycle, clock: &LocalClock) -> String {
+    let unit = match cycle {
+        Cycle::Day(_) | Cycle::Weekday(_) => "hour of the day",
+        Cycle::Week => "day of the week",
+        Cycle::Month => "day of the month",
+    };
+    format!("{unit}, {}", clock.zone())
+}
+
+/// What stands below the bars of a cycle.
+fn ticks_of(cycle: Cycle) -> Vec<(usize, String)> {
+    match cycle {
+        Cycle::Day(n_periods) | Cycle::Weekday(n_periods) => (0..24usize)
+            .step_by(3)
+            .filter(|hour| hour * usize::from(n_periods) % 24 == 0)
+            .map(|hour| (hour * usize::from(n_periods) / 24, hour.to_string()))
+            .collect(),
+        Cycle::Week => NAMES.iter().map(|name| name[..2].to_owned()).enumerate().collect(),
+        Cycle::Month => (1..=31usize).step_by(7).map(|day| (day - 1, day.to_string())).collect(),
+    }
+}
+
+const NAMES: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+
 fn name_of_days(days: Days) -> String {
-    const NAMES: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
     match days {
         Days::Kind(DayKind::Workday) => "workday".to_owned(),
         Days::Kind(DayKind::Weekend) => "weekend".to_owned(),
@@ -169,8 +210,26 @@ fn name_of_days(days: Days) -> String {
     }
 }
 
-fn print(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
+fn print(pages: &[PageReport], out: &mut dyn Write) -> io::Result<()> {
+    if pages.is_empty() {
+        return writeln!(
+            out,
+            "no page was captured yet: `perennial crawl` or `perennial import` brings some"
+        );
+    }
+    pages.iter().try_for_each(|page| print_page(page, out))?;
+    writeln!(
+        out,
+        "Each bar is the importance of change to expect then, from 0 to 1; a dot means that no look covered it.\n\
+         `perennial patterns --help` explains the words."
+    )
+}
+
+fn print_page(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}", page.url)?;
+    if page.n_looks == 0 {
+        return writeln!(out, "  seen once: nothing is known of its changes yet\n");
+    }
     writeln!(
         out,
         "  {} looks, {:.2} changes a day, cycle of a {}; index threshold {:.3}",
@@ -184,16 +243,26 @@ fn print(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
             Seen::UNJUDGED
         )?;
     }
+    // Two letters a day need two columns.
+    let is_wide = page.cycle == "week";
     let top = top_of(page);
     for pattern in &page.patterns {
         let seen = pattern.omega.iter().zip(&pattern.n_seen);
         let line = sparkline(seen.map(|(omega, n_seen)| (*n_seen > 0.0).then_some(*omega)), top);
+        let line: String =
+            if is_wide { line.chars().flat_map(|bar| [bar, bar, ' ']).collect() } else { line };
         writeln!(
             out,
             "  {:<9} {line}  up to {top:.2}, {:.0} % sure",
             pattern.days,
             100.0 * pattern.sureness
         )?;
+    }
+    if !page.patterns.is_empty() {
+        let width = if is_wide { 3 } else { 1 };
+        let ticks: Vec<(usize, String)> =
+            page.ticks.iter().map(|(place, label)| (place * width, label.clone())).collect();
+        writeln!(out, "  {:<9} {}  ({})", "", text_axis(&ticks), page.periods)?;
     }
     if let (Some(group), Some(share)) = (page.group, page.group_share) {
         writeln!(out, "  changes like group {group} ({:.0} %)", 100.0 * share)?;
@@ -209,6 +278,8 @@ fn panels(pages: &[PageReport]) -> Vec<Bars> {
             title: format!("{} ({})", page.url, pattern.days),
             values: pattern.omega.clone(),
             top,
+            ticks: page.ticks.clone(),
+            below: page.periods.clone(),
         };
         page.patterns.iter().map(panel).collect::<Vec<_>>()
     };

@@ -10,17 +10,31 @@ use serde_json::{Value, json};
 use super::context::not_found;
 use super::{Context, Exit, parse_time};
 use crate::learn::Followed;
-use crate::quality::{SiteQuality, archive_means, measure};
+use crate::quality::{ArchiveQuality, SiteQuality, measure};
 
-/// Estimates completeness and coherence of the archive. Changes between two captures are not observed, so each number is
-/// given as a lower bound, a likely value and an upper bound. A version that was certainly missed counts in all three. A
-/// version that was probably missed, given how often the page changes, counts in the likely value.
-#[derive(clap::Args)]
-#[command(after_help = "\
+const AFTER_HELP: &str = "\
+Changes between two captures are not observed, so each number is given as a lower bound, a likely
+value and an upper bound. A version that was certainly missed, because a feed or a sitemap in the
+archive announced it and no capture can hold it, counts in all three. A version that was probably
+missed, given how often the page changes, counts in the likely value. Where no page changed, the
+numbers say how probable it is that nothing was missed.
+
+The definitions are those of the report of `perennial demo`:
+  pooled           importance captured over all importance, each times the weight of its page
+  Definition 5.13  mean over pages that changed of each page's own share, weighted by the pages
+  versions         changes captured over all changes, each counting 1
+  coherence        share of the snapshot at one instant that was valid together
+A page weighs its PageRank times the `weight` of its site in perennial.toml. First captures are no
+changes.
+
 Examples:
   perennial quality
   perennial quality news.example --at 2026-11-16T09:00:00Z
-  perennial quality --json")]
+  perennial quality --json";
+
+/// Estimates completeness and coherence of the archive.
+#[derive(clap::Args)]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Quality {
     /// One site only, by its host
     site: Option<String>,
@@ -38,24 +52,26 @@ impl Quality {
             bail!("the archive has no captures yet: `perennial crawl` or `perennial import` makes some");
         };
         let at = self.at.unwrap_or(last);
-        let sites = measure(store, self.site.as_deref(), at, last, &Followed::of(archive, store)?)?;
-        if let (Some(site), true) = (&self.site, sites.is_empty()) {
+        let quality = measure(&snapshot, self.site.as_deref(), at, last, &Followed::of(archive, store)?)?;
+        if let (Some(site), true) = (&self.site, quality.sites.is_empty()) {
             return Err(not_found(store, site));
         }
-        let data = to_json(&sites, at);
-        context.print(&data, |out| print(&sites, at, out))?;
+        context.print(&to_json(&quality, at), |out| print(&quality, at, out))?;
         Ok(Exit::Done)
     }
 }
 
-fn to_json(sites: &[SiteQuality], at: Timestamp) -> Value {
-    let (by_page, coherence) = archive_means(sites);
+fn to_json(quality: &ArchiveQuality, at: Timestamp) -> Value {
+    let all = &quality.all;
     json!({
         "at": at.to_rfc3339(),
         "is_estimate": true,
-        "completeness_weighted": range(by_page),
-        "coherence": coherence_json(&coherence),
-        "sites": sites.iter().map(site_json).collect::<Vec<Value>>(),
+        "n_announced": all.n_announced,
+        "completeness_pooled": completeness_json(&all.pooled),
+        "completeness_weighted": range(all.by_page),
+        "completeness_count": completeness_json(&all.count),
+        "coherence": coherence_json(&all.coherence),
+        "sites": quality.sites.iter().map(site_json).collect::<Vec<Value>>(),
     })
 }
 
@@ -65,6 +81,9 @@ fn site_json(site: &SiteQuality) -> Value {
         "n_pages": site.n_pages,
         "n_captures": site.n_captures,
         "n_versions": site.n_versions,
+        "n_announced": site.n_announced,
+        "is_known": site.is_known(),
+        "has_changes": site.has_changes(),
         "completeness_pooled": completeness_json(&site.pooled),
         "completeness_weighted": range(site.by_page),
         "completeness_count": completeness_json(&site.count),
@@ -96,35 +115,57 @@ fn coherence_json(estimate: &CoherenceEstimate) -> Value {
     })
 }
 
-fn print(sites: &[SiteQuality], at: Timestamp, out: &mut dyn Write) -> std::io::Result<()> {
+fn print(quality: &ArchiveQuality, at: Timestamp, out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(
         out,
-        "Completeness in percent: lower bound - likely - upper bound; coherence of the snapshot at {at}: lower bound - upper bound\n"
+        "Estimates in percent, by the definitions of the demonstration's report (`perennial quality --help`).\n\
+         Completeness: lower bound - likely - upper bound. Coherence of the snapshot at {at}: lower - upper bound.\n"
     )?;
     writeln!(
         out,
-        "{:<32} {:>6} {:>8} {:>8}  {:<20} {:<20} {:<20} coherence",
-        "site", "pages", "captures", "versions", "by importance", "by page", "by count"
+        "{:<32} {:>6} {:>8} {:>8}  {:<22} {:<22} {:<22} coherence",
+        "site", "pages", "captures", "versions", "pooled", "Definition 5.13", "versions"
     )?;
-    for site in sites {
-        let three = |[least, likely, most]: [f64; 3]| {
-            format!("{:.1} - {:.1} - {:.1}", least * 100.0, likely * 100.0, most * 100.0)
-        };
-        let of =
-            |estimate: &CompletenessEstimate| three([estimate.at_least, estimate.likely, estimate.at_most]);
-        writeln!(
+    let all = Some(&quality.all).filter(|_| quality.sites.len() > 1);
+    for site in quality.sites.iter().chain(all) {
+        print_site(site, out)?;
+    }
+    writeln!(out)?;
+    match quality.all.n_announced {
+        0 => writeln!(out, "No feed or sitemap in the archive announces a change: the upper bound is open.")?,
+        n => writeln!(
             out,
-            "{:<32} {:>6} {:>8} {:>8}  {:<20} {:<20} {:<20} {:.1} - {:.1}",
-            site.host,
-            site.n_pages,
-            site.n_captures,
-            site.n_versions,
-            of(&site.pooled),
-            three(site.by_page),
-            of(&site.count),
-            site.coherence.at_least.weighted * 100.0,
-            site.coherence.at_most.weighted * 100.0
-        )?;
+            "Feeds and sitemaps announced {n} changes while the pages were watched: these bound it from above."
+        )?,
+    }
+    let any = |is_such: fn(&SiteQuality) -> bool| quality.sites.iter().any(is_such);
+    if any(|site| site.is_known() && !site.has_changes()) {
+        writeln!(out, "* No change was seen: the numbers say how probable it is that nothing was missed.")?;
+    }
+    if any(|site| !site.is_known()) {
+        writeln!(out, "- No page was looked at twice: nothing is known of changes yet.")?;
     }
     Ok(())
+}
+
+fn print_site(site: &SiteQuality, out: &mut dyn Write) -> std::io::Result<()> {
+    let three = |[least, likely, most]: [f64; 3]| match site.is_known() {
+        true => format!("{:.1} - {:.1} - {:.1}", least * 100.0, likely * 100.0, most * 100.0),
+        false => "-".to_owned(),
+    };
+    let of = |estimate: &CompletenessEstimate| three([estimate.at_least, estimate.likely, estimate.at_most]);
+    let mark = if site.is_known() && !site.has_changes() { " *" } else { "" };
+    writeln!(
+        out,
+        "{:<32} {:>6} {:>8} {:>8}  {:<22} {:<22} {:<22} {:.1} - {:.1}",
+        format!("{}{mark}", site.host),
+        site.n_pages,
+        site.n_captures,
+        site.n_versions,
+        of(&site.pooled),
+        three(site.by_page),
+        of(&site.count),
+        site.coherence.at_least.weighted * 100.0,
+        site.coherence.at_most.weighted * 100.0
+    )
 }

@@ -1,33 +1,58 @@
-//! `perennial schedule`: the archive's looks -> the most urgent pages, with the reason of each.
+//! `perennial schedule`: the archive's looks -> what the crawl will do next, with the reason of each visit.
 
+use std::collections::HashSet;
 use std::io::{self, Write};
 
+use anyhow::bail;
 use perennial_core::amounts::parse_budget;
-use perennial_core::schedule::{Budget, Peak, Ranked, Reason, ScheduleConfig, Scheduler, Strategy};
-use perennial_core::time::{DayKind, LocalClock, Span, Timestamp};
+use perennial_core::page::PageId;
+use perennial_core::schedule::{Budget, Ranked, Reason, ScheduleConfig, Scheduler, Strategy};
+use perennial_core::time::{LocalClock, Span, Timestamp};
+use perennial_core::verdict::shows_page;
 use serde::Serialize;
 
 use super::{Context, Exit, parse_time};
-use crate::archive::now;
+use crate::archive::{Archive, now};
 use crate::learn::{self, Followed};
 use crate::store::{LookOrder, Selection, Store};
 
-/// Shows the most urgent pages and the reason of each.
+/// How far ahead visits are foreseen.
+const AHEAD: Span = Span::from_hours(24);
+/// How far ahead where less than one visit a day is made.
+const FAR_AHEAD: Span = Span::from_hours(30 * 24);
+/// Addresses without a page that are listed for people; all of them are counted.
+const MOST_PROBES: usize = 10;
+
+const AFTER_HELP: &str = "\
+Times are those of the plan: politeness, a slow host, budgets of single sites and what is found
+until then may delay a visit. \"change\" is the chance that the page has changed by then,
+\"importance\" what a visit is expected to find, from 0 to 1. Addresses without a page (dead links,
+redirects, pages that vanished) are looked at now and then within 2 % of the budget, and are
+listed apart.
+
+--what-if counts the fetches of the next 24 hours (30 days where there would be less than one a
+day) and adds up the importance that they are expected to find.
+
+Examples:
+  perennial schedule
+  perennial schedule --at 2026-11-16T09:00:00Z --top 50
+  perennial schedule --budget 5000/1d --what-if
+  perennial schedule --strategy importance-pattern --json";
+
+/// Shows what the crawl will do next, when and why.
 #[derive(clap::Args)]
-#[command(
-    after_help = "Examples:\n  perennial schedule\n  perennial schedule --at 2026-11-16T09:00:00Z --top 50\n  \
-    perennial schedule --budget 5000/1d --what-if\n  perennial schedule --strategy importance-pattern --json"
-)]
+#[command(after_help = AFTER_HELP)]
 pub(super) struct Schedule {
-    /// Instant of the ranking, which uses only captures before it [default: now]
+    /// Where the plan begins, which uses only captures before it [default: now]
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     at: Option<Timestamp>,
 
-    /// How many pages to show
+    /// How many pages to show, each with its next visit
     #[arg(long, default_value_t = 20, value_name = "N")]
     top: usize,
 
-    /// Visits in a period, such as 200/1h; a number alone is visits an hour [default: the archive's mean so far]
+    /// Visits in a period, such as 200/1h; a number alone is visits an hour [default: `budget` of perennial.toml, else the
+    /// archive's mean so far]
     #[arg(long, value_name = "N/PERIOD", value_parser = |text: &str| parse_budget(text, Span::from_hours(1)))]
     budget: Option<Budget>,
 
@@ -40,25 +65,40 @@ pub(super) struct Schedule {
     what_if: bool,
 }
 
+/// The next visit of a page.
 #[derive(Serialize)]
-struct UrgentPage {
+struct NextVisit {
     url: String,
+    /// When; none where it is later than the plan reaches, or nothing is known of it.
+    at: Option<String>,
     urgency: f32,
     expected_importance: f64,
     expected_changes: f32,
     changes_per_day: f32,
     n_visits: u32,
+    /// Whether the plan has the visit.
     planned: bool,
+    /// Whether there is no page at the address, as far as is known.
+    probe: bool,
     reason: String,
 }
 
 #[derive(Serialize)]
 struct WhatIf {
     budget_per_hour: f64,
+    /// The time whose fetches are counted.
+    hours: f64,
     n_visits: usize,
+    /// Of them, pages that were never captured.
+    n_first: usize,
+    /// Importance of the changes that the visits are expected to find.
     expected_importance: f64,
-    /// Hours since the last visit of the most recently visited page among those that the budget allows.
-    shortest_wait_hours: Option<f64>,
+}
+
+/// A budget, and where it is from.
+struct Pace {
+    budget: Budget,
+    source: &'static str,
 }
 
 impl Schedule {
@@ -67,25 +107,34 @@ impl Schedule {
         let (archive, store) = (snapshot.archive(), snapshot.store());
         let followed = Followed::of(archive, store)?;
         let at = self.at.unwrap_or_else(now);
-        let budget = match self.budget {
-            Some(budget) => budget,
-            None => Budget::per_hour(looks_per_hour(store, at)?),
-        };
-        let config =
-            ScheduleConfig { strategy: self.strategy, budget: Some(budget), ..ScheduleConfig::default() };
+        let pace = self.pace(archive, store, at)?;
+        let budget = Some(pace.budget);
+        let config = ScheduleConfig { strategy: self.strategy, budget, ..ScheduleConfig::default() };
         let scheduler = learn::scheduler(store, &followed, config, 0, at)?;
         if self.what_if {
-            let report = [0.5, 1.0, 2.0].map(|factor| what_if(&scheduler, times(budget, factor), at));
-            context.print(&report, |out| report.iter().try_for_each(|line| print_what_if(line, out)))?;
+            let report = what_if(&scheduler, pace.budget, at)?;
+            context.print(&report, |out| print_what_if(&report, &pace, out))?;
             return Ok(Exit::Done);
         }
-        let ranking = scheduler.ranking(at, self.top);
-        let entries: Vec<UrgentPage> = ranking
-            .iter()
-            .map(|ranked| Ok(entry(ranked, store.url_of(ranked.page)?, &followed)))
-            .collect::<anyhow::Result<_>>()?;
-        context.print(&entries, |out| entries.iter().try_for_each(|entry| print_entry(entry, out)))?;
+        let plan = Plan::of(&scheduler, at, self.top);
+        let described = Described { store, followed: &followed };
+        let visits = plan.visits.iter().map(|(at, ranked)| described.entry(*at, ranked));
+        let probes = plan.probes.iter().map(|(at, ranked)| described.entry(*at, ranked));
+        let entries = visits.chain(probes).collect::<anyhow::Result<Vec<NextVisit>>>()?;
+        context.print(&entries, |out| print_plan(&entries, plan.n_probes, &pace, out))?;
         Ok(Exit::Done)
+    }
+
+    fn pace(&self, archive: &Archive, store: &Store, at: Timestamp) -> anyhow::Result<Pace> {
+        let written = archive.settings().crawl.allowance.visits;
+        Ok(match (self.budget, written) {
+            (Some(budget), _) => Pace { budget, source: "--budget" },
+            (None, Some(budget)) => Pace { budget, source: "perennial.toml" },
+            (None, None) => Pace {
+                budget: Budget::per_hour(looks_per_hour(store, at)?),
+                source: "the archive's mean so far, as perennial.toml sets no budget",
+            },
+        })
     }
 }
 
@@ -100,81 +149,208 @@ fn looks_per_hour(store: &Store, at: Timestamp) -> anyhow::Result<f64> {
     Ok((n_looks as f64 / (at - first).as_hours_f64().max(1.0)).max(1.0))
 }
 
-fn times(budget: Budget, factor: f64) -> Budget {
-    Budget { visits: budget.visits * factor, ..budget }
+/// The next visit of each page, soonest first, and then the pages whose visits come later than that.
+struct Plan {
+    visits: Vec<(Option<Timestamp>, Ranked)>,
+    /// Addresses without a page.
+    probes: Vec<(Option<Timestamp>, Ranked)>,
+    n_probes: usize,
 }
 
-fn what_if(scheduler: &Scheduler, budget: Budget, at: Timestamp) -> WhatIf {
-    let mut scheduler = scheduler.clone();
-    scheduler.set_budget(Some(budget));
-    let n_pages = scheduler.n_pages();
-    let planned: Vec<Ranked> = scheduler.ranking(at, n_pages).into_iter().filter(|r| r.is_planned).collect();
-    let waits = planned.iter().filter_map(|ranked| match ranked.reason {
-        Reason::Urgent { since, .. } | Reason::Oldest { since } => Some((at - since).as_hours_f64()),
-        _ => None,
-    });
-    WhatIf {
-        budget_per_hour: budget.visits_in(Span::from_hours(1)),
-        n_visits: planned.len(),
-        // A sum of no floats would be -0.
-        expected_importance: planned.iter().fold(0.0, |sum, ranked| sum + ranked.expected.get()),
-        shortest_wait_hours: waits.min_by(f64::total_cmp),
+impl Plan {
+    fn of(scheduler: &Scheduler, from: Timestamp, top: usize) -> Plan {
+        let (mut visits, mut listed) = (Vec::new(), HashSet::<PageId>::new());
+        let (probes, n_probes) = scheduler.waiting_probes(top);
+        let are_probes: HashSet<PageId> = probes.iter().map(|(_, ranked)| ranked.page).collect();
+        let n_pages = scheduler.n_pages() - n_probes;
+        scheduler.foresee(from, from + AHEAD, |at, ranked| {
+            let is_page = ranked.reason != Reason::Probe && !are_probes.contains(&ranked.page);
+            if is_page && visits.len() < top && listed.insert(ranked.page) {
+                visits.push((Some(at), ranked));
+            }
+            visits.len() < top.min(n_pages)
+        });
+        let n_ranked = top.saturating_add(listed.len()).min(scheduler.n_pages());
+        let later = scheduler.ranking(from, n_ranked).into_iter();
+        let later = later.filter(|ranked| {
+            ranked.reason != Reason::Probe
+                && !are_probes.contains(&ranked.page)
+                && !listed.contains(&ranked.page)
+        });
+        let n_later = top - visits.len();
+        visits.extend(later.take(n_later).map(|ranked| (None, ranked)));
+        Plan { visits, probes, n_probes }
     }
 }
 
-fn entry(ranked: &Ranked, url: String, followed: &Followed) -> UrgentPage {
-    UrgentPage {
-        urgency: ranked.urgency,
-        expected_importance: ranked.expected.get(),
-        expected_changes: ranked.n_expected,
-        changes_per_day: ranked.changes_per_day,
-        n_visits: ranked.n_visits,
-        planned: ranked.is_planned,
-        reason: in_words(ranked, followed.clock_of(&url)),
-        url,
+/// Half the budget, the budget and twice the budget.
+fn what_if(scheduler: &Scheduler, budget: Budget, at: Timestamp) -> anyhow::Result<Vec<WhatIf>> {
+    if scheduler.n_pages() == 0 {
+        bail!("--what-if cannot answer: no page is followed. `perennial add` follows a site");
+    }
+    if scheduler.n_histories() == 0 {
+        bail!(
+            "--what-if cannot answer: no page was looked at twice, so nothing is known of how pages change. Crawl for some days, \
+             or import earlier captures with `perennial import`"
+        );
+    }
+    let half = Budget { visits: budget.visits / 2.0, ..budget };
+    let ahead = if half.visits_in(AHEAD) < 1.0 { FAR_AHEAD } else { AHEAD };
+    let budgets = [0.5, 1.0, 2.0].map(|factor| Budget { visits: budget.visits * factor, ..budget });
+    Ok(budgets.into_iter().map(|budget| expected_of(scheduler, budget, at, ahead)).collect())
+}
+
+fn expected_of(scheduler: &Scheduler, budget: Budget, at: Timestamp, ahead: Span) -> WhatIf {
+    let mut scheduler = scheduler.clone();
+    scheduler.set_budget(Some(budget));
+    let mut answer = WhatIf {
+        budget_per_hour: budget.visits_in(Span::from_hours(1)),
+        hours: ahead.as_hours_f64(),
+        n_visits: 0,
+        n_first: 0,
+        expected_importance: 0.0,
+    };
+    scheduler.foresee(at, at + ahead, |_, ranked| {
+        answer.n_visits += 1;
+        match ranked.reason {
+            Reason::FirstCapture => answer.n_first += 1,
+            Reason::Probe => {}
+            _ => answer.expected_importance += ranked.expected.get(),
+        }
+        true
+    });
+    answer
+}
+
+/// What is needed to describe a visit to people.
+struct Described<'a> {
+    store: &'a Store,
+    followed: &'a Followed,
+}
+
+impl Described<'_> {
+    fn entry(&self, at: Option<Timestamp>, ranked: &Ranked) -> anyhow::Result<NextVisit> {
+        let url = self.store.url_of(ranked.page)?;
+        let probe = self.no_page(ranked)?;
+        let reason = match &probe {
+            Some(why) => why.clone(),
+            None => in_words(ranked, self.followed.clock_of(&url)),
+        };
+        Ok(NextVisit {
+            at: at.map(|at| at.to_rfc3339()),
+            urgency: ranked.urgency,
+            expected_importance: ranked.expected.get(),
+            expected_changes: ranked.n_expected,
+            changes_per_day: ranked.changes_per_day,
+            n_visits: ranked.n_visits,
+            planned: at.is_some() && probe.is_none(),
+            probe: probe.is_some(),
+            reason,
+            url,
+        })
+    }
+
+    /// Why there is no page, where there is none.
+    fn no_page(&self, ranked: &Ranked) -> anyhow::Result<Option<String>> {
+        if ranked.reason != Reason::Probe {
+            return Ok(None);
+        }
+        let identity = self.store.target(ranked.page)?.and_then(|target| target.identity);
+        let said = identity.as_deref().filter(|identity| !shows_page(identity)).unwrap_or_default();
+        Ok(Some(match said.split_once(' ') {
+            Some((status, to)) if status.starts_with('3') => format!("leads to {to}"),
+            Some(("200", other)) => format!("is the same page as {other}"),
+            _ if said.is_empty() && ranked.n_visits == 0 => {
+                "never tried: links like this one lead nowhere".to_owned()
+            }
+            _ => "there was no page here".to_owned(),
+        }))
     }
 }
 
 /// The reason as a sentence, in the site's own time.
 fn in_words(ranked: &Ranked, clock: Option<&LocalClock>) -> String {
     let local = |at: Timestamp| in_local_words(at, clock);
-    let habit =
-        ranked.peak.map(|peak| format!(", usually updates {}", hours_in_words(peak))).unwrap_or_default();
+    let habit = ranked.peak.map(|peak| format!(", usually updates {peak}")).unwrap_or_default();
     match ranked.reason {
         Reason::FirstCapture => "never captured".to_owned(),
         Reason::Announced => "announced as changed".to_owned(),
-        Reason::Probe => "there was no page here, to be looked at again".into(),
-        Reason::Retry { n_failures } => format!("failed {n_failures} times, to be tried again"),
-        Reason::Oldest { since } => format!("not seen since {}, longer than any other", local(since)),
-        Reason::Urgent { since, .. } => {
-            format!("expected {:.2} important change since {}{habit}", ranked.expected.get(), local(since))
-        }
+        Reason::Probe => "there was no page here".to_owned(),
+        Reason::Retry { n_failures: 1 } => "failed once, to be tried again".to_owned(),
+        Reason::Retry { n_failures } => format!("failed {n_failures} times in a row, to be tried again"),
+        Reason::Oldest { since } => format!("last seen {}, longer ago than most{habit}", local(since)),
+        Reason::Urgent { since, .. } => format!("last seen {}{habit}", local(since)),
     }
 }
 
 /// An instant on the site's clock, with the zone's name where it is not UTC.
 fn in_local_words(at: Timestamp, clock: Option<&LocalClock>) -> String {
-    let Some(clock) = clock else { return at.to_string() };
-    let local = clock.local(at);
+    let utc = LocalClock::utc();
+    let local = clock.unwrap_or(&utc).local(at);
     let minutes = local.millis_of_day / 60_000;
-    format!("{} {:02}:{:02} {}", local.day.to_date(), minutes / 60, minutes % 60, clock.zone())
+    let zone = clock.map(|clock| format!(" {}", clock.zone())).unwrap_or_default();
+    format!("{} {:02}:{:02}{zone}", local.day.to_date(), minutes / 60, minutes % 60)
 }
 
-fn hours_in_words(peak: Peak) -> String {
-    let days = if peak.kind == DayKind::Workday { "workdays" } else { "weekends" };
-    format!("{:.0}-{:.0}h on {days}", peak.from_hour, peak.to_hour)
+fn print_plan(entries: &[NextVisit], n_probes: usize, pace: &Pace, out: &mut dyn Write) -> io::Result<()> {
+    if entries.is_empty() {
+        return writeln!(
+            out,
+            "nothing to do: no page is followed. `perennial add https://example.org/` follows a site"
+        );
+    }
+    writeln!(out, "Next visits, times in UTC, with {}:\n", in_pace_words(pace))?;
+    writeln!(out, "{:<16} {:>7} {:>11}  page and reason", "when", "change", "importance")?;
+    for entry in entries.iter().filter(|entry| !entry.probe) {
+        let chance = 100.0 * -(-f64::from(entry.expected_changes)).exp_m1();
+        let (change, worth) = match entry.n_visits {
+            0 => ("-".to_owned(), "-".to_owned()),
+            _ => (format!("{chance:.0} %"), format!("{:.3}", entry.expected_importance)),
+        };
+        writeln!(out, "{:<16} {change:>7} {worth:>11}  {}", when(entry, "later"), entry.url)?;
+        writeln!(out, "{:38}{}", "", entry.reason)?;
+    }
+    if n_probes == 0 {
+        return Ok(());
+    }
+    writeln!(out, "\nAlso looked at now and then, {n_probes} addresses without a page:\n")?;
+    for entry in entries.iter().filter(|entry| entry.probe).take(MOST_PROBES) {
+        writeln!(out, "{:<16} {}\n{:19}{}", when(entry, "some time"), entry.url, "", entry.reason)?;
+    }
+    match n_probes.saturating_sub(MOST_PROBES) {
+        0 => Ok(()),
+        n => writeln!(out, "... and {n} more"),
+    }
 }
 
-fn print_entry(entry: &UrgentPage, out: &mut dyn Write) -> io::Result<()> {
-    let mark = if entry.planned { '*' } else { ' ' };
-    writeln!(out, "{mark} {:>9.4}  {}\n             {}", entry.urgency, entry.url, entry.reason)
+/// The minute of a visit.
+fn when(entry: &NextVisit, unknown: &str) -> String {
+    let at = entry.at.as_deref().and_then(|at| Timestamp::parse(at).ok());
+    at.map_or_else(|| unknown.to_owned(), |at| in_local_words(at, None))
 }
 
-fn print_what_if(line: &WhatIf, out: &mut dyn Write) -> io::Result<()> {
-    let wait = line.shortest_wait_hours.map_or_else(|| "-".to_owned(), |hours| format!("{hours:.1} h"));
+fn in_pace_words(pace: &Pace) -> String {
+    format!("{:.1} fetches an hour ({})", pace.budget.visits_in(Span::from_hours(1)), pace.source)
+}
+
+fn print_what_if(lines: &[WhatIf], pace: &Pace, out: &mut dyn Write) -> io::Result<()> {
+    let hours = lines.first().map_or(0.0, |line| line.hours);
     writeln!(
         out,
-        "{:>8.1} visits an hour: {} now, {:.2} importance expected, shortest time since the last visit {wait}",
-        line.budget_per_hour, line.n_visits, line.expected_importance
-    )
+        "The next {hours:.0} hours with half, all and twice of {}, as far as the pages keep to their habits:\n",
+        in_pace_words(pace)
+    )?;
+    writeln!(
+        out,
+        "{:>16} {:>9} {:>15} {:>20}",
+        "fetches an hour", "fetches", "first captures", "importance expected"
+    )?;
+    for line in lines {
+        writeln!(
+            out,
+            "{:>16.1} {:>9} {:>15} {:>20.2}",
+            line.budget_per_hour, line.n_visits, line.n_first, line.expected_importance
+        )?;
+    }
+    Ok(())
 }

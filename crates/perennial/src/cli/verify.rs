@@ -7,13 +7,15 @@ use crate::crawl::make_frontier;
 
 const AFTER_HELP: &str = "\
 Checks every record's digests and structure, the state against the records, and the index against the
-state. Exit code 4 when there are defects. Works while a crawl is writing. Records whose bytes contradict their
-digests (forged or damaged) have kind \"digest\". What was set aside, because it cannot be a capture or could not
-be analysed, is listed and is no defect, nor is what a killed command left to be completed by the next one that
-writes.
+state. Exit code 4 when there are defects, 0 when there are none or only accepted ones. Works while a crawl is
+writing. Records whose bytes contradict their digests (forged or damaged) have kind \"digest\". Defects that came
+with an imported file, whose bytes are still those that were imported, are told apart; --accept-foreign takes them
+as they are. What was set aside, because it cannot be a capture or could not be analysed, is listed and is no
+defect, nor is what a killed command left to be completed by the next one that writes.
 
 Examples:
   perennial verify
+  perennial verify --accept-foreign
   perennial verify --repair
   perennial verify --rebuild --json";
 
@@ -28,6 +30,10 @@ pub(super) struct Verify {
     /// Make state and index anew from the WARC files alone, then check
     #[arg(long, conflicts_with = "repair")]
     rebuild: bool,
+
+    /// Do not fail for defects that came with imported files and have not grown since
+    #[arg(long)]
+    accept_foreign: bool,
 }
 
 impl Verify {
@@ -43,8 +49,9 @@ impl Verify {
             VerifyReport { repairs, ..verify(&archive.snapshot()?, &progress)? }
         };
         bar.finish_and_clear();
-        context.print(&report, |out| print(&report, out))?;
-        Ok(if report.defects.is_empty() { Exit::Done } else { Exit::Defects })
+        context.print(&report, |out| print(&report, self.accept_foreign, out))?;
+        let n_accepted = if self.accept_foreign { report.n_foreign() } else { 0 };
+        Ok(if report.defects.len() == n_accepted { Exit::Done } else { Exit::Defects })
     }
 }
 
@@ -57,7 +64,7 @@ fn rebuild_all(archive: &Archive, progress: &(dyn Fn(u64) + Sync)) -> anyhow::Re
     Ok(repairs)
 }
 
-fn print(report: &VerifyReport, out: &mut dyn std::io::Write) -> std::io::Result<()> {
+fn print(report: &VerifyReport, accepts_foreign: bool, out: &mut dyn std::io::Write) -> std::io::Result<()> {
     for repair in &report.repairs {
         writeln!(out, "{repair}")?;
     }
@@ -72,7 +79,8 @@ fn print(report: &VerifyReport, out: &mut dyn std::io::Write) -> std::io::Result
         )?;
     }
     for defect in &report.defects {
-        writeln!(out, "{}{}: {}", defect.file, place_of(defect), defect.what)?;
+        let origin = if defect.is_foreign { "came with the import: " } else { "" };
+        writeln!(out, "{}{}: {origin}{}", defect.file, place_of(defect), defect.what)?;
     }
     if report.n_set_aside > 0 {
         writeln!(
@@ -94,11 +102,23 @@ fn print(report: &VerifyReport, out: &mut dyn std::io::Write) -> std::io::Result
         report.n_files,
         report.n_records,
         report.n_captures,
-        match report.defects.len() {
-            0 => "all sound".to_string(),
-            n => format!("{n} defects"),
-        }
+        verdict(report, accepts_foreign)
     )
+}
+
+fn verdict(report: &VerifyReport, accepts_foreign: bool) -> String {
+    let n_foreign = report.n_foreign();
+    match (report.defects.len() - n_foreign, n_foreign) {
+        (0, 0) => "all sound".to_string(),
+        (n, 0) => format!("{n} defects"),
+        (0, n) if accepts_foreign => {
+            format!("sound but for {n} defects that came with imported files, accepted")
+        }
+        (0, n) => format!(
+            "{n} defects, all of which came with imported files: --accept-foreign takes them as they are"
+        ),
+        (n, foreign) => format!("{n} defects of this archive, and {foreign} that came with imported files"),
+    }
 }
 
 fn place_of(defect: &Defect) -> String {

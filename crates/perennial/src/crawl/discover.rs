@@ -1,18 +1,15 @@
 //! A visited target and what its answer refers to -> the addresses to fetch: pages in scope, requisites, sitemaps.
 
-use std::borrow::Cow;
 use std::collections::HashSet;
 
 use perennial_core::canonical;
 use perennial_core::links::LinkKind;
-use perennial_core::payload::{Limits, gunzip};
 use perennial_core::scope::ScopeKind;
-use perennial_core::sitemap;
 use perennial_core::time::Timestamp;
 use perennial_core::trap::find_trap;
 use url::Url;
 
-use crate::archive::links::Links;
+use crate::archive::links::{Links, read_sitemap};
 use crate::settings::{CrawlTable, Seeds};
 use crate::store::{Discovery, PageKind, Target};
 
@@ -26,8 +23,6 @@ const MAX_NAMED_SITEMAPS: usize = 50;
 const MAX_SITEMAPS: usize = 500;
 /// Sitemaps that name sitemaps are followed to this depth.
 const MAX_SITEMAP_DEPTH: u32 = 3;
-/// Bytes of a sitemap after it was unpacked.
-const MAX_SITEMAP_BYTES: u64 = 32 << 20;
 
 /// Collects the addresses that one target leads to.
 pub struct Discoveries<'a> {
@@ -127,7 +122,7 @@ impl<'a> Discoveries<'a> {
 
     /// Notes the pages and sitemaps that a sitemap names.
     pub fn read_sitemap(&mut self, url: &Url, body: &[u8]) {
-        let sitemap = sitemap::parse(&unpacked(body));
+        let sitemap = read_sitemap(body);
         let depth = self.target.depth;
         for entry in sitemap.sitemaps.iter().take(MAX_SITEMAPS) {
             if depth < MAX_SITEMAP_DEPTH
@@ -150,14 +145,6 @@ impl<'a> Discoveries<'a> {
 
 fn discovery(url: &Url, kind: PageKind, seed: i64, depth: u32) -> Discovery {
     Discovery { url: url.to_string(), kind, seed, depth, n_redirects: 0, changed: None }
-}
-
-/// A sitemap may be a gzip file in itself. What can be read of it is used.
-fn unpacked(body: &[u8]) -> Cow<'_, [u8]> {
-    if !body.starts_with(&[0x1f, 0x8b]) {
-        return body.into();
-    }
-    gunzip(body, Limits { max_bytes: MAX_SITEMAP_BYTES, ..Limits::default() }).bytes.into()
 }
 
 #[cfg(test)]

@@ -71,7 +71,7 @@ pub use options::CrawlOptions;
 use policy::Policy;
 use recorder::{Committed, RecorderMessage, Settled};
 pub use start::make_frontier;
-pub use status::{End, Status};
+pub use status::{Awaited, End, Endings, Status};
 pub use stop::Stop;
 use visit::Shared;
 use weights::Weights;
@@ -130,6 +130,8 @@ struct Crawl {
     analysis: Option<Analysis>,
     weights: Weights,
     status: Status,
+    /// The visit that the crawl was found to wait for, and the wake-up for which that was asked.
+    foreseen: Option<(Timestamp, Option<Awaited>)>,
 }
 
 impl Crawl {

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use perennial_core::page::{PageId, SiteId};
 use perennial_core::politeness::HostState;
-use perennial_core::schedule::{Scheduler, VisitOutcome};
+use perennial_core::schedule::{Ranked, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 
 use super::host::{Hosts, Why};
@@ -381,6 +381,20 @@ impl Policy {
         let end = self.config.time_limit.map(|limit| self.began + limit);
         let put_off = self.put_off.iter().map(|(until, ..)| *until).min();
         [scheduled, ready, end, put_off].into_iter().flatten().min()
+    }
+
+    /// The next visit that the scheduler will ask for, as far as it can be told two slots ahead. None in a pass over everything.
+    pub fn next_visit(&self, now: Timestamp) -> Option<(Timestamp, Ranked)> {
+        let VisitOrder::Scheduled(scheduler) = &self.order else { return None };
+        let mut found = scheduler.next_planned();
+        if found.is_none() {
+            let from = scheduler.next_wakeup().unwrap_or(now).max(now);
+            scheduler.foresee(from, from + self.config.slot + self.config.slot, |at, ranked| {
+                found = Some((at, ranked));
+                false
+            });
+        }
+        found
     }
 
     /// Whether a visit could start at `now` if there were room for it.

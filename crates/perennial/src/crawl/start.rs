@@ -16,7 +16,7 @@ use super::clock::Clock;
 use super::policy::{Policy, PolicyConfig, VisitOrder};
 use super::recorder::Recorder;
 use super::spending::{self, Spending};
-use super::visit::{Readers, Shared};
+use super::visit::{Readers, Shared, is_loopback};
 use super::weights::Weights;
 use super::{Crawl, CrawlOptions, Status, browser, log, robots};
 use crate::analyse::{Analyst, PageAnalyst, analyse_backlog};
@@ -29,6 +29,10 @@ use crate::store::{Discovery, PageKind};
 /// The user said so, and should know what it means.
 const WITHOUT_SANDBOX: &str = "the browser runs without its sandbox, because perennial.toml says `browser_sandbox = false`: a page \
     that breaks it has the rights of this user";
+
+/// Who runs a site that is crawled should know whom to ask.
+const WITHOUT_CONTACT: &str = "perennial.toml sets no `contact`: those who run the sites cannot tell whose crawler this is, and may block \
+    it. Write an e-mail address or a web page into [crawl], as in contact = \"archive@example.org\"";
 
 impl Crawl {
     /// Opens the archive, loads the frontier and starts the recorder on a thread of its own.
@@ -59,6 +63,9 @@ impl Crawl {
         if !table.browser_sandbox {
             warn(WITHOUT_SANDBOX);
         }
+        if !table.names_a_contact() && seeds.iter().any(|seed| !is_loopback(&seed.scope.seed)) {
+            warn(WITHOUT_CONTACT);
+        }
         let mut addresses = Addresses::new(table.max_pages_per_shape, table.requisite_span);
         load_frontier(&mut writer, &seeds, &mut addresses, now, warn)?;
         let policy = policy_of(archive, &mut writer, &seeds, pass, &options, now)?;
@@ -79,7 +86,8 @@ impl Crawl {
             committed,
             analysis,
             weights: Weights::new(archive),
-            status: Status::default(),
+            status: Status { began: Some(now.to_rfc3339()), ..Status::default() },
+            foreseen: None,
             options,
         };
         crawl.load(&recorder, now)?;

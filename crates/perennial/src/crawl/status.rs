@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use perennial_core::schedule::Peak;
+use perennial_core::time::Timestamp;
+
 use super::Crawl;
 use super::recorder::Settled;
 use crate::store::{Ending, PageKind};
@@ -20,6 +23,47 @@ pub enum End {
     TimeLimit,
 }
 
+/// How visits ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Endings {
+    /// All of them.
+    pub n_visits: u64,
+    /// Those that found other content than before, or the first.
+    pub n_changed: u64,
+    /// Those that found the same content.
+    pub n_unchanged: u64,
+    /// Those that failed.
+    pub n_failed: u64,
+    /// Those of addresses that are gone or may not be fetched.
+    pub n_gone: u64,
+    /// Those that led to another address.
+    pub n_redirected: u64,
+}
+
+impl Endings {
+    fn count(&mut self, ending: Ending) {
+        self.n_visits += 1;
+        *match ending {
+            Ending::Changed => &mut self.n_changed,
+            Ending::Unchanged => &mut self.n_unchanged,
+            Ending::Failed => &mut self.n_failed,
+            Ending::Gone => &mut self.n_gone,
+            Ending::Redirected => &mut self.n_redirected,
+        } += 1;
+    }
+}
+
+/// The visit that a crawl without work waits for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Awaited {
+    /// When it is due.
+    pub at: Timestamp,
+    /// Which page.
+    pub url: String,
+    /// When that page usually changes, if some hours stand out.
+    pub peak: Option<Peak>,
+}
+
 /// The counts of a crawl so far.
 #[derive(Clone, Debug, Default, serde::Serialize)]
 pub struct Status {
@@ -29,6 +73,10 @@ pub struct Status {
     pub n_fetched: u64,
     /// Visits of pages that ended.
     pub n_pages: u64,
+    /// How the visits of pages ended.
+    pub pages: Endings,
+    /// How the visits of what pages need ended (stylesheets, images, scripts), and those of sitemaps.
+    pub requisites: Endings,
     /// Visits that found other content than before, or the first.
     pub n_changed: u64,
     /// Visits that found the same content.
@@ -57,6 +105,11 @@ pub struct Status {
     pub n_active: u64,
     /// Pages that are known.
     pub n_known: u64,
+    /// When the crawl began, on its own clock.
+    pub began: Option<String>,
+    /// The next visit, where there is nothing to do until then.
+    #[serde(skip)]
+    pub awaited: Option<Awaited>,
     /// When the crawl will next look for work.
     pub next_wakeup: Option<String>,
     /// Errors by kind.
@@ -73,13 +126,16 @@ impl Crawl {
         let status = &mut self.status;
         status.n_fetched += 1;
         status.n_pages += u64::from(settled.kind == PageKind::Page);
-        *match settled.ending {
-            Ending::Changed => &mut status.n_changed,
-            Ending::Unchanged => &mut status.n_unchanged,
-            Ending::Failed => &mut status.n_failed,
-            Ending::Gone => &mut status.n_gone,
-            Ending::Redirected => &mut status.n_redirected,
-        } += 1;
+        match settled.kind {
+            PageKind::Page => status.pages.count(settled.ending),
+            PageKind::Requisite | PageKind::Sitemap => status.requisites.count(settled.ending),
+        }
+        let both = |of: fn(&Endings) -> u64| of(&status.pages) + of(&status.requisites);
+        status.n_changed = both(|endings| endings.n_changed);
+        status.n_unchanged = both(|endings| endings.n_unchanged);
+        status.n_failed = both(|endings| endings.n_failed);
+        status.n_gone = both(|endings| endings.n_gone);
+        status.n_redirected = both(|endings| endings.n_redirected);
         status.body_bytes += settled.body_bytes;
         status.stored_bytes += settled.stored_bytes;
         if let Some(error) = settled.error {
@@ -99,8 +155,25 @@ impl Crawl {
         self.status.n_known = self.policy.n_known();
         self.status.n_given_up = self.policy.n_given_up();
         self.status.n_analysing = self.policy.n_analysing() as u64;
+        self.status.awaited = if end.is_none() { self.awaited(next) } else { None };
         self.status.next_wakeup = next.filter(|_| end.is_none()).map(|at| at.to_rfc3339());
         self.status.end = end;
         &self.status
+    }
+
+    /// The visit that the crawl waits for, where it has nothing to do. When the list of the slot is used up the next slot has to
+    /// be foreseen; that costs as much as a slot, so it is done once for each.
+    fn awaited(&mut self, wakeup: Option<Timestamp>) -> Option<Awaited> {
+        let n_working = self.policy.n_active() + self.policy.n_waiting() + self.policy.n_analysing() as u64;
+        let wakeup = wakeup.filter(|_| n_working == 0 && !self.options.clock.is_time_lapse())?;
+        if self.foreseen.as_ref().is_none_or(|(asked, _)| *asked != wakeup) {
+            let visit = self.policy.next_visit(self.now());
+            let awaited = visit.and_then(|(at, ranked)| {
+                let url = self.store.url_of(ranked.page).ok()?;
+                Some(Awaited { at, url, peak: ranked.peak })
+            });
+            self.foreseen = Some((wakeup, awaited));
+        }
+        self.foreseen.as_ref().and_then(|(_, awaited)| awaited.clone())
     }
 }

@@ -234,6 +234,23 @@ pub struct Bars {
     pub values: Vec<f64>,
     /// The value of a bar of full height.
     pub top: f64,
+    /// What stands below some of them: the number of the bar, and the text.
+    pub ticks: Vec<(usize, String)>,
+    /// What the ticks are, such as "hour of the day".
+    pub below: String,
+}
+
+/// The ticks as a line of text below a [`sparkline`], each at its place; one that would touch the tick before it is left out.
+pub fn text_axis(ticks: &[(usize, String)]) -> String {
+    let mut line = String::new();
+    for (place, label) in ticks {
+        let n_written = line.chars().count();
+        if n_written == 0 || n_written < *place {
+            line.extend(std::iter::repeat_n(' ', place.saturating_sub(n_written)));
+            line.push_str(label);
+        }
+    }
+    line
 }
 
 const PANEL_HEIGHT: f64 = 110.0;
@@ -267,8 +284,16 @@ fn draw_bars(bars: &Bars, y: f64, svg: &mut String) {
         );
     }
     let below = y + 94.0;
-    let _ = writeln!(svg, "<text x=\"20\" y=\"{below}\" fill=\"#666\">0</text>");
-    let _ = writeln!(svg, "<text x=\"720\" y=\"{below}\" fill=\"#666\">{}</text>", bars.values.len());
+    for (place, label) in &bars.ticks {
+        let x = 20.0 + width * *place as f64;
+        let _ = writeln!(svg, "<text x=\"{x:.1}\" y=\"{below}\" fill=\"#666\">{}</text>", escaped(label));
+    }
+    let _ = writeln!(
+        svg,
+        "<text x=\"740\" y=\"{y}\" fill=\"#666\" text-anchor=\"end\">{}, up to {:.2}</text>",
+        escaped(&bars.below),
+        bars.top
+    );
 }
 
 /// One event on a time line.
@@ -350,11 +375,17 @@ mod tests {
     fn bars_are_as_high_as_their_share() {
         assert_eq!(sparkline([Some(0.0), None, Some(0.5), Some(1.0), Some(9.0)], 1.0), "▁·▅██");
         assert_eq!(sparkline([Some(0.0)], 0.0), "▁");
-        let bars = Bars { title: "a & b".to_owned(), values: vec![1.0, 2.0], top: 2.0 };
+        let hours: Vec<(usize, String)> = (0..24).map(|hour| (hour, hour.to_string())).collect();
+        assert_eq!(text_axis(&hours[..10]), "0 2 4 6 8");
+        assert_eq!(text_axis(&[(0, "0".into()), (6, "6".into()), (12, "12".into())]), "0     6     12");
+        let ticks = vec![(0, "Mon".to_owned()), (1, "<Tue".to_owned())];
+        let below = "day".to_owned();
+        let bars = Bars { title: "a & b".to_owned(), values: vec![1.0, 2.0], top: 2.0, ticks, below };
         let svg = bars_to_svg(&[bars.clone(), bars]);
         assert!(
             svg.contains("a &amp; b") && svg.contains("height=\"35.0\"") && svg.contains("height=\"70.0\"")
         );
+        assert!(svg.contains(">Mon</text>") && svg.contains("&lt;Tue"), "{svg}");
         assert!(bars_to_svg(&[]).ends_with("</svg>\n"));
     }
 

@@ -106,6 +106,11 @@ impl CrawlTable {
         }
     }
 
+    /// Whether the User-Agent says whom to ask: by `contact`, or in the user's own words.
+    pub fn names_a_contact(&self) -> bool {
+        !self.contact.trim().is_empty() || self.user_agent.is_some()
+    }
+
     pub(super) fn read(reader: &mut TableReader<'_, '_>) -> CrawlTable {
         let usual = CrawlTable::default();
         CrawlTable {

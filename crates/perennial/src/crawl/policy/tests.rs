@@ -357,3 +357,26 @@ fn large_documents_do_not_hold_up_other_visits() {
     assert_eq!(policy.end(start()), None, "a pass waits for them");
     assert_eq!(policy.end(start() + Span::from_secs(60)), Some(End::TimeLimit), "a time limit does not");
 }
+
+/// A crawl that waits says for which page, within the slot and when its list is used up.
+#[test]
+fn the_next_visit_is_known_while_nothing_is_to_be_done() {
+    let schedule = ScheduleConfig { budget: Some(Budget::per_hour(2.0)), ..ScheduleConfig::default() };
+    let mut policy = scheduled(config(), schedule, Allowance::default());
+    assert_eq!(once().next_visit(start()), None);
+    (1..=4).for_each(|page| policy.take_new(&new_page(page, PageKind::Page)));
+    let mut visited = 0;
+    for minute in 0..180 {
+        let now = start() + Span::from_secs(60 * minute);
+        let awaited = policy.next_visit(now).filter(|_| policy.n_waiting() == 0);
+        let awaited = awaited.map(|(at, ranked)| (at, ranked.page));
+        let Some(page) = start_next(&mut policy, PageKind::Page, now) else { continue };
+        if let Some((at, expected)) = awaited {
+            assert_eq!((page, at <= now), (expected, true), "at {now}");
+            visited += 1;
+        }
+        policy.settled(&found(page, PageKind::Page, now), now);
+        policy.learned(page, Some(VisitOutcome::Unchanged));
+    }
+    assert!(visited >= 4, "{visited} visits were foreseen");
+}

@@ -114,7 +114,13 @@ fn list_unread(store: &Store, report: &mut VerifyReport) -> anyhow::Result<()> {
     report.n_set_aside += store.count_set_aside()?.n_unread;
     let room = MAX_LISTED.saturating_sub(report.set_aside.len());
     for (file, SetAside { offset, what, .. }) in store.set_aside(Reason::Analysis, room)? {
-        report.set_aside.push(Defect { kind: DefectKind::Analysis, file, offset: Some(offset), what });
+        report.set_aside.push(Defect {
+            kind: DefectKind::Analysis,
+            file,
+            offset: Some(offset),
+            what,
+            is_foreign: false,
+        });
     }
     Ok(())
 }

@@ -319,7 +319,13 @@ fn is_date_part(word: &str) -> bool {
     let is_clock = is_written_date && word.contains(':');
     let is_calendar = is_written_date && marks == 2;
     let is_name = word.len() > 2 && DATE_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word));
-    is_year || is_clock || is_calendar || is_name
+    is_year || is_clock || is_calendar || is_name || is_timestamp(word)
+}
+
+/// Whether a word is an instant as programs write it: 2026-01-01T05:00:00Z.
+fn is_timestamp(word: &str) -> bool {
+    let is_part = |byte: u8| byte.is_ascii_digit() || matches!(byte, b'-' | b':' | b'.' | b'+' | b'T' | b'Z');
+    word.len() >= 16 && word.as_bytes().get(10) == Some(&b'T') && word.bytes().all(is_part)
 }
 
 /// Names of months and days and words that stand beside times, in several languages.
@@ -458,6 +464,7 @@ mod tests {
         };
         assert!(is_date_change("Updated 5 minutes ago", "Updated 6 minutes ago"));
         assert!(is_date_change("Monday, 5 January 2026", "Tuesday, 6 January 2026"));
+        assert!(is_date_change("made: 2026-01-01T05:00:00Z", "made: 2026-01-01T06:00:00.25+01:00"));
         assert!(is_date_change("as of 10:00 today", "as of 10:01 today"));
         assert!(!is_date_change(
             "road: Ring; limit: 50; since: Monday",

@@ -105,7 +105,7 @@ fn feeds_have_a_block_an_item() {
         <id>urn:1</id><updated>2026-01-01T00:00:00Z</updated><content>Words</content></entry></feed>";
     let document = read(DocumentFormat::Xml, atom);
     assert_eq!(document.title, "News");
-    assert_eq!(texts(&document)[1], ["2026-01-01T00:00:00Z", "Words"]);
+    assert_eq!(texts(&document)[1], ["updated: 2026-01-01T00:00:00Z", "Words"]);
 }
 
 #[test]

@@ -167,7 +167,9 @@ impl Reading {
             // What a reader program needs, and no person.
             "id" | "guid" | "generator" | "ttl" | "docs" | "language" | "link" => {}
             _ if text.is_empty() => {}
-            _ => self.item.texts.push(text),
+            "description" | "summary" | "content" | "encoded" | "subtitle" => self.item.texts.push(text),
+            // With its name, so that a date that is another one is the same text with another date.
+            name => self.item.texts.push(format!("{name}: {text}")),
         }
     }
 

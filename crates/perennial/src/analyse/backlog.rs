@@ -25,7 +25,7 @@ use rayon::prelude::*;
 use super::lesson::{KnownPage, Lesson, n_letters};
 use super::reader::Readers;
 use super::{Analyst, PageText, Requisites};
-use crate::archive::{Archive, LEFT_OUT_BASE, LeftOut, Payload, links};
+use crate::archive::{Archive, LEFT_OUT_BASE, LeftOut, Response, links};
 use crate::store::{Capture, Commit, Kind, Reason, SetAside, Store};
 
 /// Pages between two commits. After a crash at most these are analysed again.
@@ -392,7 +392,7 @@ enum Shown {
 }
 
 /// What a capture of a document that is no HTML shows.
-fn shown_document(capture: &Capture, document: &Payload) -> Shown {
+fn shown_document(capture: &Capture, document: &Response) -> Shown {
     let content_type = document.head.get("Content-Type");
     let format = DocumentFormat::of(content_type.as_deref(), &capture.url, &document.bytes);
     let read = format.and_then(|format| format.read(&capture.url, content_type.as_deref(), &document.bytes));

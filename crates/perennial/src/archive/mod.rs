@@ -26,7 +26,7 @@ mod writer;
 pub use content::{HOPS, hops_of};
 pub use exchange::{Body, Derived, Exchange, Prepared};
 pub use indexer::IndexPace;
-pub use read::{Payload, Stored};
+pub use read::{Response, Stored};
 pub use recover::Repair;
 pub use snapshot::{SharedSnapshot, Snapshot};
 pub(crate) use writer::LEFT_OUT_BASE;

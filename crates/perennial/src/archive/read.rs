@@ -35,7 +35,7 @@ pub struct Stored {
 }
 
 /// What came back for an address, transfer and content codings undone.
-pub struct Payload {
+pub struct Response {
     /// Status line and fields.
     pub head: HttpHead,
     /// Body as a browser sees it, up to 64 MiB.
@@ -45,7 +45,7 @@ pub struct Payload {
 impl Archive {
     /// The payload of a capture; of a revisit, that of the record it stands for. `None` when no record of the
     /// archive holds it.
-    pub fn payload(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<Payload>> {
+    pub fn payload(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<Response>> {
         let stored = match capture.kind {
             // It confirms a payload that no record has, whatever other record may have its digest.
             Kind::Revisit if capture.status == Some(304) && store.is_left_out(capture)? => return Ok(None),
@@ -55,11 +55,11 @@ impl Archive {
             },
             _ => self.stored(capture, Limits::default())?,
         };
-        Ok(Some(Payload { head: stored.head, bytes: stored.payload.bytes }))
+        Ok(Some(Response { head: stored.head, bytes: stored.payload.bytes }))
     }
 
     /// What a reader saw: the document that a browser drew where there is one, else the payload.
-    pub fn document(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<Payload>> {
+    pub fn document(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<Response>> {
         if !is_drawn(&capture.identity) {
             return self.payload(store, capture);
         }
@@ -67,7 +67,7 @@ impl Archive {
         match drawn {
             Some(drawn) => {
                 let bytes = self.stored(&drawn, Limits::default())?.payload.bytes;
-                Ok(Some(Payload { head: HttpHead::parse(DRAWN_HEAD), bytes }))
+                Ok(Some(Response { head: HttpHead::parse(DRAWN_HEAD), bytes }))
             }
             None => Ok(None),
         }

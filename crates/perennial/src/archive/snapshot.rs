@@ -5,7 +5,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::{Archive, Payload};
+use super::{Archive, Response};
 use crate::store::{Capture, Store};
 
 /// The archive at one moment.
@@ -34,7 +34,7 @@ impl Snapshot {
     }
 
     /// What a reader saw; see [`Archive::document`].
-    pub fn document(&self, capture: &Capture) -> anyhow::Result<Option<Payload>> {
+    pub fn document(&self, capture: &Capture) -> anyhow::Result<Option<Response>> {
         self.archive.document(&self.store, capture)
     }
 }

@@ -25,7 +25,7 @@ Examples:
 pub(super) struct Export {
     /// What to write
     #[arg(long, value_enum)]
-    format: Format,
+    format: ExportFormat,
 
     /// Where to
     #[arg(long, short, value_name = "FILE")]
@@ -58,7 +58,7 @@ pub(super) struct Export {
 
 /// What an export is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-enum Format {
+enum ExportFormat {
     /// A zip with WARC, index and page list, for ReplayWeb.page and others
     Wacz,
     /// One WARC file, a gzip member for each record
@@ -67,12 +67,12 @@ enum Format {
     Cdxj,
 }
 
-impl From<Format> for export::Format {
-    fn from(format: Format) -> export::Format {
+impl From<ExportFormat> for export::Format {
+    fn from(format: ExportFormat) -> export::Format {
         match format {
-            Format::Wacz => export::Format::Wacz,
-            Format::Warc => export::Format::Warc,
-            Format::Cdxj => export::Format::Cdxj,
+            ExportFormat::Wacz => export::Format::Wacz,
+            ExportFormat::Warc => export::Format::Warc,
+            ExportFormat::Cdxj => export::Format::Cdxj,
         }
     }
 }

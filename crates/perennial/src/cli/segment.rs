@@ -38,14 +38,14 @@ pub(super) struct Segment {
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// What lays the page out
-    #[arg(long, value_enum, default_value_t = Renderer::Layout)]
-    renderer: Renderer,
+    #[arg(long, value_enum, default_value_t = SegmentRenderer::Layout)]
+    renderer: SegmentRenderer,
     /// How finely to cut, 1 (coarse) to 10 (fine)
     #[arg(long, value_name = "1..10", default_value_t = 6, value_parser = clap::value_parser!(u8).range(1..=10))]
     coherence: u8,
     /// What to write [default: vixml, or json with --json]
     #[arg(long, value_enum)]
-    format: Option<Format>,
+    format: Option<SegmentFormat>,
     /// Where to [default: standard output]
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -58,7 +58,7 @@ pub(super) struct Segment {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-enum Renderer {
+enum SegmentRenderer {
     /// The embedded engine: milliseconds, no scripts
     Layout,
     /// Chromium: scripts run
@@ -66,7 +66,7 @@ enum Renderer {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-enum Format {
+enum SegmentFormat {
     /// XML with blocks, links, images, texts
     Vixml,
     /// The same as JSON
@@ -85,7 +85,8 @@ struct Seen {
 
 impl Segment {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let format = self.format.unwrap_or(if context.json { Format::Json } else { Format::Vixml });
+        let format =
+            self.format.unwrap_or(if context.json { SegmentFormat::Json } else { SegmentFormat::Vixml });
         let snapshot = self.page.snapshot(|| context.snapshot())?;
         let mut page = self.page.load(snapshot.as_ref(), self.allow_private)?;
         if let (PageSpec::File(_), Some(url)) = (&self.page, &self.url) {
@@ -99,7 +100,7 @@ impl Segment {
             self.write(&render(format, &tree, None)?)?;
             return Ok(Exit::Done);
         }
-        let seen = self.see(context, &page, format == Format::Png)?;
+        let seen = self.see(context, &page, format == SegmentFormat::Png)?;
         let config =
             SegmentConfig { coherence: self.coherence, ..config_of(context, &self.page, &page.url)? };
         let mut tree = segment(&seen.layout, &config);
@@ -109,7 +110,7 @@ impl Segment {
     }
 
     fn see(&self, context: &Context, page: &LoadedPage<'_>, wants_screenshot: bool) -> anyhow::Result<Seen> {
-        if self.renderer == Renderer::Chromium {
+        if self.renderer == SegmentRenderer::Chromium {
             return self.see_in_browser(context, page, wants_screenshot);
         }
         let lookup: &Lookup = &|url: &str| page.requisite(url);
@@ -169,11 +170,11 @@ fn config_of(context: &Context, spec: &PageSpec, url: &str) -> anyhow::Result<Se
 }
 
 /// Only what was laid out can be drawn.
-fn render(format: Format, tree: &BlockTree, seen: Option<&Seen>) -> anyhow::Result<Vec<u8>> {
+fn render(format: SegmentFormat, tree: &BlockTree, seen: Option<&Seen>) -> anyhow::Result<Vec<u8>> {
     let drawn = || seen.context("only what was laid out can be drawn: write --format vixml or --format json");
     Ok(match format {
-        Format::Vixml => vixml::write(tree).into_bytes(),
-        Format::Json => {
+        SegmentFormat::Vixml => vixml::write(tree).into_bytes(),
+        SegmentFormat::Json => {
             let blocks: Vec<Value> = tree.blocks.iter().map(block_json).collect();
             let data =
                 json!({"url": tree.url, "version": tree.version, "engine": tree.engine, "blocks": blocks});
@@ -181,8 +182,8 @@ fn render(format: Format, tree: &BlockTree, seen: Option<&Seen>) -> anyhow::Resu
             bytes.push(b'\n');
             bytes
         }
-        Format::Svg => draw_svg(tree, &drawn()?.layout).into_bytes(),
-        Format::Png => {
+        SegmentFormat::Svg => draw_svg(tree, &drawn()?.layout).into_bytes(),
+        SegmentFormat::Png => {
             let seen = drawn()?;
             draw_png(tree, &seen.layout, seen.screenshot.as_deref())?
         }

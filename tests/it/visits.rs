@@ -142,6 +142,14 @@ fn changes_show_the_words_that_differ_and_refuse_unknown_places() {
     let text = archive.ok(&["changes", &web.url("/")]);
     assert!(text.contains("[50 => 60] km/h"), "{text}");
     assert!(kinds(&archive, &web.url("/")).contains(&"retitled".to_string()), "{text}");
+    for change in archive.json(&["changes", &web.url("/")]).as_array().unwrap() {
+        let at = |field: &str| {
+            let digits = change[field].as_str().unwrap().chars().filter(char::is_ascii_digit);
+            format!("{}@{}", web.url("/"), digits.collect::<String>())
+        };
+        let diff = archive.json(&["diff", &at("before"), &at("after")]);
+        assert_eq!(diff["importance"], change["importance"], "the same two versions, the same number");
+    }
     let one = archive.json(&["changes", "--sort", "importance", "--limit", "1"]);
     assert_eq!(one.as_array().unwrap().len(), 1);
     let output = archive.run(&["changes", "unknown.example"]);

@@ -138,6 +138,7 @@ struct Change {
 impl Change {
     fn new(row: ChangeRow, kind: ChangeKind, operations: Vec<Entry>) -> Change {
         let leads_to = row.identity.split_once(' ').map(|(_, target)| target.to_string());
+        let importance = importance_of(&row);
         Change {
             kind,
             leads_to: leads_to.filter(|_| kind == ChangeKind::Redirected),
@@ -146,8 +147,7 @@ impl Change {
             title_before: row.title_before.filter(|title| !title.is_empty()),
             before: row.before.map(Timestamp::to_rfc3339),
             after: row.time.to_rfc3339(),
-            // All of a new page is new.
-            importance: if kind == ChangeKind::New { 1.0 } else { row.seen.importance().get() },
+            importance,
             noise: row.seen == Seen::Noise,
             operations,
         }
@@ -173,7 +173,7 @@ impl Changes {
             }
             let operations = self.operations(store, &row, &filters)?;
             if !operations.is_empty()
-                || !self.asks_for_operations() && row.seen.importance().get() >= self.min_importance
+                || !self.asks_for_operations() && importance_of(&row) >= self.min_importance
             {
                 changes.push(Change::new(row, kind, operations));
             }
@@ -275,6 +275,15 @@ fn is_in(entry: &Entry, block: &str) -> bool {
         || [&entry.block_before, &entry.block_after].into_iter().flatten().any(|reference| {
             reference == block || reference.strip_prefix(block).is_some_and(|rest| rest.starts_with('.'))
         })
+}
+
+/// All of a new page is new; of an edit also what is too small to count as a change.
+fn importance_of(row: &ChangeRow) -> f64 {
+    match row.seen {
+        Seen::First => 1.0,
+        Seen::Changed(importance) => importance.get(),
+        seen => seen.importance().get(),
+    }
 }
 
 fn print(changes: &[Change], out: &mut dyn Write) -> std::io::Result<()> {

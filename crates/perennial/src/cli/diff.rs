@@ -4,12 +4,13 @@ use std::io::Write;
 
 use anyhow::bail;
 use clap::ValueEnum;
-use perennial_core::importance::{Form, ImportanceConfig};
+use perennial_core::importance::{Form, Importance, ImportanceConfig};
+use perennial_core::time::Timestamp;
 
 use super::context::{document_on_stdout, json_on_stdout, text_on_stdout};
 use super::{Context, Exit};
 use crate::analyse::{Analyst, Comparison, Filters, PageSpec};
-use crate::archive::is_archive;
+use crate::archive::{Snapshot, is_archive};
 use crate::html::diff::to_html;
 
 /// Shows what changed between two versions of a page, and how much it matters.
@@ -44,6 +45,14 @@ enum DiffFormat {
     Html,
 }
 
+/// What the archive knows of the same two versions, where it compared them: the number that `perennial changes` shows.
+fn known_importance(snapshot: &Snapshot, comparison: &Comparison) -> anyhow::Result<Option<Importance>> {
+    let (before, after) = (&comparison.before, &comparison.after);
+    let times = Timestamp::parse(&before.version).ok().zip(Timestamp::parse(&after.version).ok());
+    let Some((from, to)) = times.filter(|_| before.url == after.url) else { return Ok(None) };
+    Ok(snapshot.store().importance_between(&after.url, from, to)?.map(Importance::new))
+}
+
 impl Diff {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let analyst = self.analyst(context)?;
@@ -64,7 +73,13 @@ impl Diff {
             );
         }
         let config = ImportanceConfig::of(self.importance);
-        let comparison = Comparison::new(before, after, &config, analyst.filters());
+        let mut comparison = Comparison::new(before, after, &config, analyst.filters());
+        if let Some(snapshot) = &snapshot
+            && config.form == ImportanceConfig::default().form
+            && let Some(importance) = known_importance(&snapshot.lock(), &comparison)?
+        {
+            comparison.assessment.importance = importance;
+        }
         self.print(context, &comparison)?;
         Ok(Exit::Done)
     }

@@ -270,6 +270,22 @@ impl Store {
         Ok(statement.query_row(params![page.0, time.as_millis()], |row| row.get(0)).optional()?)
     }
 
+    /// The importance of the change between two looks in a row at a page, as the analysis found it: with what the page's
+    /// history says of its noise. `None` when these are not looks in a row, or one of them was not laid out.
+    pub fn importance_between(
+        &self,
+        url: &str,
+        before: Timestamp,
+        after: Timestamp,
+    ) -> anyhow::Result<Option<f64>> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT l.importance FROM lessons l JOIN pages p ON p.id = l.page
+             WHERE p.url = ?1 AND l.before = ?2 AND l.time = ?3 AND l.seen BETWEEN 1 AND 3",
+        )?;
+        let times = params![url, before.as_millis(), after.as_millis()];
+        Ok(statement.query_row(times, |row| row.get(0)).optional()?)
+    }
+
     /// Calls `each` with the changes that pass the filter, oldest first.
     pub fn each_change(
         &self,

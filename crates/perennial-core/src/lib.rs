@@ -27,8 +27,8 @@
 //! | [`twin`] | an address -> the shorter one that names the same page |
 //! | [`scope`] | a seed and its limits -> which addresses belong to it |
 //! | [`robots`] | robots.txt -> what may be fetched (RFC 9309) |
-//! | [`sitemap`] | sitemap bytes -> addresses |
 //! | [`politeness`] | a host's answers -> when it may be asked again |
+//! | [`sitemap`] | sitemap bytes -> addresses |
 //! | [`validator`] | ETag and Last-Modified over time -> whether a 304 can be trusted |
 //! | [`verdict`] | an HTTP answer -> what it says of page, host and validators |
 //! | [`soft_error`] | a page that was delivered -> whether it says that there is none |
@@ -90,9 +90,9 @@ pub mod scope;
 
 pub mod robots;
 
-pub mod sitemap;
-
 pub mod politeness;
+
+pub mod sitemap;
 
 pub mod validator;
 

@@ -2,7 +2,7 @@
 //!
 //! An exchange goes whole: response, request, metadata, what was derived. A revisit whose payload was captured
 //! outside the part takes that payload's record along, or it could not be replayed. Beside a 304 and a version that was left out
-//! stands a revisit that other tools can follow ([`super::stand_in`]). Memory is constant.
+//! stands a revisit that other tools can follow (`stand_in`). Memory is constant.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};

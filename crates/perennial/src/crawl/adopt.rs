@@ -19,7 +19,8 @@ use crate::store::{CapturedAddress, Discovery, PageKind, Store, Target};
 /// How many links an address is from its seed, and the number of that seed.
 type Place = (u32, i64);
 
-/// Adds captured addresses that belong to a seed, and the addresses that they link to, to the frontier. Gives their number.
+/// Adds captured addresses that belong to a seed, and the addresses that they link to, to the frontier. Gives the number of
+/// pages among them.
 pub(super) fn adopt(
     archive: &Archive,
     store: &mut Store,
@@ -38,7 +39,7 @@ pub(super) fn adopt(
     }
     let found = adoption.found;
     store.write(|commit| found.iter().try_for_each(|found| commit.adopt(found)))?;
-    Ok(found.len())
+    Ok(found.iter().filter(|found| found.kind == PageKind::Page).count())
 }
 
 struct Adoption<'a> {

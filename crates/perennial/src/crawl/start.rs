@@ -157,7 +157,7 @@ fn load_frontier(
     let archive = writer.archive().clone();
     match adopt(&archive, writer.store_mut(), seeds, addresses, now)? {
         0 => {}
-        n => warn(&format!("{n} addresses of earlier captures and their links are followed from now on")),
+        n => warn(&format!("{n} pages of earlier captures and their links are followed from now on")),
     }
     Ok(())
 }

@@ -5,17 +5,9 @@ use libfuzzer_sys::fuzz_target;
 use perennial_core::document::DocumentFormat;
 use perennial_core::segment::vixml;
 
-const FORMATS: [DocumentFormat; 5] = [
-    DocumentFormat::Text,
-    DocumentFormat::Json,
-    DocumentFormat::Csv,
-    DocumentFormat::Xml,
-    DocumentFormat::Pdf,
-];
-
 fuzz_target!(|data: &[u8]| {
     let Some((&pick, bytes)) = data.split_first() else { return };
-    let format = FORMATS[pick as usize % FORMATS.len()];
+    let format = DocumentFormat::ALL[pick as usize % DocumentFormat::ALL.len()];
     let _ = DocumentFormat::of(None, "/file", bytes);
     if let Some(document) = format.read("http://page.example/", None, bytes) {
         assert_eq!(vixml::read(&vixml::write(&document.tree)).as_ref(), Ok(&document.tree));

@@ -3,24 +3,18 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use perennial_core::chance::Chance;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
+use tokio_rustls::rustls::{ServerConnection, StreamOwned};
 
 use crate::crawled::Archive;
-use crate::program::testdata;
+use crate::program::{localhost_tls, testdata};
 use crate::web::{Reply, Web, html, status};
 
 /// A server with the certificate of testdata/tls for `localhost`; its port. It ends with the process.
 fn serve_tls() -> u16 {
-    let certificate = CertificateDer::from_pem_file(testdata("tls/localhost.pem")).unwrap();
-    let key = PrivateKeyDer::from_pem_file(testdata("tls/localhost.key")).unwrap();
-    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key);
-    let config = Arc::new(config.unwrap());
+    let config = localhost_tls();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {

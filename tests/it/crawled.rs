@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
+use rusqlite::Connection;
 use serde_json::Value;
 
 /// An archive in a temporary folder.
@@ -88,6 +89,14 @@ impl Archive {
     pub(crate) fn log(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.root.join("crawl.log")).unwrap_or_default();
         text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    }
+
+    /// The codes of what the looks at a page showed, as the lessons have them, in order of time.
+    pub(crate) fn seen(&self, url: &str) -> Vec<i64> {
+        let state = Connection::open(self.root.join("state.db")).unwrap();
+        let sql = "SELECT seen FROM lessons JOIN pages ON id = page WHERE url = ?1 ORDER BY time";
+        let mut statement = state.prepare(sql).unwrap();
+        statement.query_map([url], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
     }
 
     /// The archive must be sound.

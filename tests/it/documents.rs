@@ -3,8 +3,6 @@
 use std::path::Path;
 use std::process::Command;
 
-use rusqlite::Connection;
-
 use crate::crawled::Archive;
 use crate::web::{Asked, Reply, Web, html, status};
 
@@ -107,14 +105,6 @@ fn added(web: &Web) -> Archive {
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
     archive
-}
-
-/// The codes of what the looks at a page showed, in order of time.
-fn seen(archive: &Archive, url: &str) -> Vec<i64> {
-    let state = Connection::open(archive.root.join("state.db")).unwrap();
-    let sql = "SELECT seen FROM lessons JOIN pages ON id = page WHERE url = ?1 ORDER BY time";
-    let mut statement = state.prepare(sql).unwrap();
-    statement.query_map([url], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
 }
 
 const FIRST: i64 = 0;
@@ -224,7 +214,7 @@ fn what_cannot_be_judged_is_not_fetched_for_ever() {
     let archive = added(&web);
     let clock = ["crawl", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
     archive.ended(&[&clock[..], &["--budget", "3/h", "--time-limit", "14d"]].concat(), 15);
-    let camera = seen(&archive, &web.url("/cam.png"));
+    let camera = archive.seen(&web.url("/cam.png"));
     assert_eq!(camera[0], FIRST);
     assert_eq!(camera.iter().filter(|&&seen| seen == UNJUDGED).count(), 4, "{camera:?}");
     assert_eq!(camera.last(), Some(&NOISE), "{camera:?}");

@@ -10,12 +10,10 @@ use std::time::{Duration, Instant};
 
 use perennial_render::dom::{Dom, DomKind, MAX_NODES};
 use serde_json::Value;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
+use tokio_rustls::rustls::{ServerConnection, StreamOwned};
 
 use crate::crawled::{Archive, gzip};
-use crate::program::testdata;
+use crate::program::{localhost_tls, testdata};
 use crate::web::{Asked, Reply, Web, html, redirect, status};
 
 /// A command that has not ended after this time hangs; the machine may be a slow one.
@@ -210,10 +208,7 @@ fn a_reset_inside_a_body_without_a_length_is_told() {
 
 /// A server of bodies without a length over TLS; its port. It says that the session ends only where it is asked for `/ended`.
 fn serve_tls_bodies() -> u16 {
-    let certificate = CertificateDer::from_pem_file(testdata("tls/localhost.pem")).unwrap();
-    let key = PrivateKeyDer::from_pem_file(testdata("tls/localhost.key")).unwrap();
-    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key);
-    let config = Arc::new(config.unwrap());
+    let config = localhost_tls();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     std::thread::spawn(move || {

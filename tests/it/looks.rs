@@ -1,7 +1,5 @@
 //! What a visit showed is one answer: in the log, in the lessons, in patterns, in the schedule, after a restart.
 
-use rusqlite::Connection;
-
 use crate::crawled::Archive;
 use crate::web::{Asked, Reply, Web, html, status};
 
@@ -33,14 +31,6 @@ fn site(asked: &Asked) -> Reply {
     }
 }
 
-/// The codes of what the looks at a page showed, as the lessons have them, in order of time.
-fn seen(archive: &Archive, url: &str) -> Vec<i64> {
-    let state = Connection::open(archive.root.join("state.db")).unwrap();
-    let sql = "SELECT seen FROM lessons JOIN pages ON id = page WHERE url = ?1 ORDER BY time";
-    let mut statement = state.prepare(sql).unwrap();
-    statement.query_map([url], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
-}
-
 const FIRST: i64 = 0;
 const SAME: i64 = 1;
 const NOISE: i64 = 2;
@@ -56,7 +46,7 @@ fn every_look_has_its_lesson_whatever_was_found() {
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
     archive.lapse("6h", "9d");
-    let of = |path: &str| seen(&archive, &web.url(path));
+    let of = |path: &str| archive.seen(&web.url(path));
     assert_eq!(of("/")[0], FIRST);
     assert!(of("/")[1..].iter().all(|&seen| seen == SAME));
     // Every answer is another one, and nobody can say how much that matters. In the end it is held for noise.
@@ -102,7 +92,7 @@ fn a_restart_changes_nothing_of_what_is_believed() {
         }
         archive.lapse("1h", "3h");
         let paths = ["/", "/report", "/data", "/steady", "/pointer", "/x", "/leaving"];
-        paths.map(|path| seen(&archive, &web.url(path)))
+        paths.map(|path| archive.seen(&web.url(path)))
     };
     assert_eq!(lessons(true), lessons(false));
 }

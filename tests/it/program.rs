@@ -2,9 +2,15 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::Arc;
 
-use perennial_core::time::Timestamp;
+use perennial::archive::{ArchiveWriter, Body, Exchange};
+use perennial_core::chance::Chance;
+use perennial_core::time::{Span, Timestamp};
 use perennial_core::warc::{Compression, NewRecord, RecordIds, RevisitProfile, WarcWriter, sha1_label};
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 /// What a run gave.
 pub(crate) struct Ran {
@@ -103,4 +109,32 @@ pub(crate) fn sample_file(dir: &Path, salt: &str) -> PathBuf {
 /// A file of the tests' own data, by its path there.
 pub(crate) fn testdata(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(name).canonicalize().unwrap()
+}
+
+/// Appends a capture of `http://HOST/N` with this many bytes that no compression shortens.
+pub(crate) fn append_random(writer: &mut ArchiveWriter, host: &str, n: u64, n_bytes: u64) {
+    let mut chance = Chance::new(n);
+    let body: Vec<u8> = (0..n_bytes).map(|_| chance.bits() as u8).collect();
+    writer
+        .append(Exchange {
+            url: &format!("http://{host}/{n}"),
+            time: Timestamp::parse("2025-01-01").unwrap() + Span::from_secs(n as i64),
+            ip: None,
+            request_head: format!("GET / HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes(),
+            response_head: b"HTTP/1.1 200 OK\r\n\r\n",
+            body: Body::Bytes(&body),
+            truncated: None,
+            metadata: &[],
+            derived: &[],
+            links: None,
+        })
+        .unwrap();
+}
+
+/// What a server needs to be `localhost` over TLS, with the certificate of testdata/tls.
+pub(crate) fn localhost_tls() -> Arc<ServerConfig> {
+    let certificate = CertificateDer::from_pem_file(testdata("tls/localhost.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_file(testdata("tls/localhost.key")).unwrap();
+    let config = ServerConfig::builder().with_no_client_auth().with_single_cert(vec![certificate], key);
+    Arc::new(config.unwrap())
 }

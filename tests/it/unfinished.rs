@@ -3,38 +3,17 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perennial::archive::{Archive, ArchiveWriter, Body, Exchange, Repair};
-use perennial_core::chance::Chance;
-use perennial_core::time::{Span, Timestamp};
+use perennial::archive::{Archive, ArchiveWriter, Repair};
 use perennial_core::warc::Compression;
 
-use crate::program::{folder, perennial, sample_file, sample_warc};
-
-fn append(writer: &mut ArchiveWriter, n: u64) {
-    let mut chance = Chance::new(n);
-    let body: Vec<u8> = (0..4000).map(|_| chance.bits() as u8).collect();
-    writer
-        .append(Exchange {
-            url: &format!("http://stop.example/{n}"),
-            time: Timestamp::parse("2025-01-01").unwrap() + Span::from_secs(n as i64),
-            ip: None,
-            request_head: b"GET / HTTP/1.1\r\nHost: stop.example\r\n\r\n",
-            response_head: b"HTTP/1.1 200 OK\r\n\r\n",
-            body: Body::Bytes(&body),
-            truncated: None,
-            metadata: &[],
-            derived: &[],
-            links: None,
-        })
-        .unwrap();
-}
+use crate::program::{append_random, folder, perennial, sample_file, sample_warc};
 
 /// An archive whose writer was stopped with three of ten captures committed; its open file, and where its commit ends.
 fn stopped(root: &Path) -> (Archive, PathBuf, usize) {
     let archive = Archive::create(root).unwrap();
     let mut writer = ArchiveWriter::open(&archive).unwrap();
     for n in 0..10 {
-        append(&mut writer, n);
+        append_random(&mut writer, "stop.example", n, 4000);
         if n == 2 {
             writer.commit().unwrap();
         }

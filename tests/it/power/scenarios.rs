@@ -8,15 +8,14 @@ use std::sync::Arc;
 
 use perennial::archive::import::import;
 use perennial::archive::verify::rebuild;
-use perennial::archive::{Archive, ArchiveWriter, Body, Exchange};
+use perennial::archive::{Archive, ArchiveWriter};
 use perennial_core::chance::Chance;
-use perennial_core::time::{Span, Timestamp};
 use perennial_core::warc::Compression;
 
 use super::disk::{Change, NameOp, Node, Op};
 use super::trace::{Recording, record};
 use super::{Captures, captures, real_folder};
-use crate::program::{perennial, sample_warc};
+use crate::program::{append_random, perennial, sample_warc};
 use crate::web::{Asked, Reply, Web, html, status};
 
 /// Does the command again and compares; gets the captures that the start found.
@@ -223,7 +222,7 @@ fn import_after_kill(name: &'static str, torn: &[u8]) -> Scenario {
     let archive = Archive::create(&path).unwrap();
     let mut writer = ArchiveWriter::open(&archive).unwrap();
     for n in 0..12 {
-        append(&mut writer, n);
+        append_random(&mut writer, "power.example", n, 200 * n);
         if n == 7 {
             writer.commit().unwrap();
         }
@@ -240,23 +239,4 @@ fn import_after_kill(name: &'static str, torn: &[u8]) -> Scenario {
     // What the killed process wrote behind its last commit is not on disk when the import begins.
     scenario.recording.before.unsync(open.strip_prefix(&root).unwrap(), n_synced);
     scenario
-}
-
-fn append(writer: &mut ArchiveWriter, n: u64) {
-    let mut chance = Chance::new(n);
-    let body: Vec<u8> = (0..200 * n).map(|_| chance.bits() as u8).collect();
-    writer
-        .append(Exchange {
-            url: &format!("http://power.example/{n}"),
-            time: Timestamp::parse("2025-01-01").unwrap() + Span::from_secs(n as i64),
-            ip: None,
-            request_head: b"GET / HTTP/1.1\r\nHost: power.example\r\n\r\n",
-            response_head: b"HTTP/1.1 200 OK\r\n\r\n",
-            body: Body::Bytes(&body),
-            truncated: None,
-            metadata: &[],
-            derived: &[],
-            links: None,
-        })
-        .unwrap();
 }

@@ -46,6 +46,15 @@ pub enum DocumentFormat {
 }
 
 impl DocumentFormat {
+    /// All of them.
+    pub const ALL: [DocumentFormat; 5] = [
+        DocumentFormat::Text,
+        DocumentFormat::Json,
+        DocumentFormat::Csv,
+        DocumentFormat::Xml,
+        DocumentFormat::Pdf,
+    ];
+
     /// The format by what the server says of a document, or where that says nothing, by the name in its address. `None`: nothing
     /// that can be read here, such as HTML or a picture.
     pub fn of(content_type: Option<&str>, name: &str, bytes: &[u8]) -> Option<DocumentFormat> {

@@ -353,14 +353,6 @@ fn loops_end() {
     assert_eq!(read_pdf(many.as_bytes()), None);
 }
 
-const FORMATS: [DocumentFormat; 5] = [
-    DocumentFormat::Text,
-    DocumentFormat::Json,
-    DocumentFormat::Csv,
-    DocumentFormat::Xml,
-    DocumentFormat::Pdf,
-];
-
 /// What was read is a tree that can be written and read again, with all importance.
 fn check_tree(document: &Document) -> Result<(), TestCaseError> {
     let sum: f32 = document.tree.leaves().map(|leaf| leaf.importance).sum();
@@ -372,7 +364,7 @@ fn check_tree(document: &Document) -> Result<(), TestCaseError> {
 proptest! {
     #[test]
     fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..600), text in "[ -~\\n<>{}\\[\\]\",:;é]{0,400}") {
-        for format in FORMATS {
+        for format in DocumentFormat::ALL {
             for bytes in [&bytes[..], text.as_bytes()] {
                 if let Some(document) = format.read("http://a.org/", None, bytes) {
                     check_tree(&document)?;
@@ -390,7 +382,7 @@ proptest! {
         let rss = b"<rss><channel><title>T</title><item><title>A &amp; b</title><link>l</link></item></channel></rss>".to_vec();
         let json = b"{\"a\":[{\"id\":1,\"b\":[1,2,{\"c\":\"d\"}]},[],{}],\"e\":null}".to_vec();
         let csv = b"a,b,\"c\"\n1,\"2 \"\"3\"\"\",4\n".to_vec();
-        for (format, document) in FORMATS.into_iter().zip([csv.clone(), json, csv, rss, pdf]) {
+        for (format, document) in DocumentFormat::ALL.into_iter().zip([csv.clone(), json, csv, rss, pdf]) {
             let mut bytes = document;
             let at = at % bytes.len();
             bytes.splice(at..(at + n_gone).min(bytes.len()), with.iter().copied());

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use perennial::archive::{Archive, ArchiveWriter, Body, Derived, Exchange};
+use perennial::learn::{self, Followed};
+use perennial_core::schedule::{Ranked, ScheduleConfig};
 use perennial_core::time::{Span, Timestamp};
 
 use crate::crawled;
@@ -22,21 +24,26 @@ fn assert_rebuild_gives_the_same(archive: &Path) {
     ranking.assert_like(&Ranking::of(archive));
 }
 
-/// What a scheduler believes of each page of an archive at the end of its history, by address.
+/// What a scheduler believes of each page of an archive an hour after its last capture, by address. All at one instant: the
+/// plan of `perennial schedule` names each page at its next visit, and equal pages may change places there.
 struct Ranking(BTreeMap<String, [f64; 4]>);
+
+/// The names of what is believed of a page.
+const BELIEFS: [&str; 4] = ["urgency", "expected importance", "changes a day", "visits"];
 
 impl Ranking {
     fn of(archive: &Path) -> Ranking {
-        let store = Archive::open(archive).unwrap().store().unwrap();
-        let at = (store.last_capture().unwrap().unwrap() + Span::from_hours(1)).to_rfc3339();
-        let args = ["schedule", "--json", "--top", "100000", "--budget", "60/1h", "--at", &at];
-        let ranked: serde_json::Value = serde_json::from_str(&perennial(archive, args).ok().stdout).unwrap();
-        let number = |page: &serde_json::Value, name: &str| page[name].as_f64().unwrap();
-        let belief = |page: &serde_json::Value| {
-            ["urgency", "expected_importance", "changes_per_day", "n_visits"].map(|name| number(page, name))
+        let archive = Archive::open(archive).unwrap();
+        let store = archive.store().unwrap();
+        let at = store.last_capture().unwrap().unwrap() + Span::from_hours(1);
+        let followed = Followed::of(&archive, &store).unwrap();
+        let scheduler = learn::scheduler(&store, &followed, ScheduleConfig::default(), 0, at).unwrap();
+        let belief = |page: &Ranked| {
+            let [urgency, per_day] = [page.urgency, page.changes_per_day].map(f64::from);
+            [urgency, page.expected.get(), per_day, f64::from(page.n_visits)]
         };
-        let pages = ranked.as_array().unwrap().iter();
-        Ranking(pages.map(|page| (page["url"].as_str().unwrap().to_owned(), belief(page))).collect())
+        let pages = scheduler.ranking(at, scheduler.n_pages());
+        Ranking(pages.iter().map(|page| (store.url_of(page.page).unwrap(), belief(page))).collect())
     }
 
     /// The same but for the order in which numbers were added up.
@@ -46,8 +53,8 @@ impl Ranking {
         assert_eq!(urls(self), urls(other));
         assert!(self.0.len() > 5, "{:?}", urls(self));
         for (url, one) in &self.0 {
-            for (one, other) in one.iter().zip(&other.0[url]) {
-                assert!((one - other).abs() <= 1e-3 * one.abs().max(1e-3), "{url}: {one} and {other}");
+            for ((name, one), other) in BELIEFS.iter().zip(one).zip(&other.0[url]) {
+                assert!((one - other).abs() <= 1e-3 * one.abs().max(1e-3), "{url}: {name} {one} and {other}");
             }
         }
     }

@@ -73,7 +73,7 @@ impl LinkKind {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Link {
     /// Absolute, http or https, without fragment.
-    pub url: String,
+    pub url: Url,
     /// Why the page refers to it.
     pub kind: LinkKind,
     /// Whether it has `rel=nofollow`, `ugc` or `sponsored`.
@@ -102,20 +102,23 @@ struct Reference {
 }
 
 fn resolve(references: Vec<Reference>, base: &Url, charset: Charset) -> Vec<Link> {
-    let mut seen = HashSet::new();
+    // A headline and its picture lead to the same place: most references of a front page are written twice.
+    let (mut written, mut seen) = (HashSet::new(), HashSet::new());
     let mut links = Vec::new();
-    for reference in references {
+    for reference in &references {
+        if !written.insert((reference.kind, reference.href.as_str())) {
+            continue;
+        }
         let Some(url) = absolute(&reference.href, base, charset) else { continue };
-        let link = Link { url, kind: reference.kind, is_nofollow: reference.is_nofollow };
-        if seen.insert((link.kind, link.url.clone())) {
-            links.push(link);
+        if seen.insert((reference.kind, url.clone())) {
+            links.push(Link { url, kind: reference.kind, is_nofollow: reference.is_nofollow });
         }
     }
     links
 }
 
 /// `None` for an empty address, a place in the same page and schemes such as `mailto:`.
-fn absolute(href: &str, base: &Url, charset: Charset) -> Option<String> {
+fn absolute(href: &str, base: &Url, charset: Charset) -> Option<Url> {
     let href = href.trim();
     if href.is_empty() || href.starts_with('#') || href.len() > MAX_URL_BYTES {
         return None;
@@ -125,7 +128,7 @@ fn absolute(href: &str, base: &Url, charset: Charset) -> Option<String> {
         return None;
     }
     url.set_fragment(None);
-    Some(url.into()).filter(|url: &String| url.len() <= MAX_URL_BYTES)
+    Some(url).filter(|url| url.as_str().len() <= MAX_URL_BYTES)
 }
 
 #[derive(Default)]
@@ -357,7 +360,10 @@ mod tests {
     }
 
     fn found(html: &str) -> Vec<(LinkKind, String)> {
-        find_links(html, &page(), Charset::default()).into_iter().map(|link| (link.kind, link.url)).collect()
+        find_links(html, &page(), Charset::default())
+            .into_iter()
+            .map(|link| (link.kind, link.url.into()))
+            .collect()
     }
 
     fn check(html: &str, expected: &[(LinkKind, &str)]) {
@@ -449,9 +455,9 @@ mod tests {
         let bytes = b"<meta charset=windows-1251><a href='/\xec\xe8\xf0?q=\xec\xe8\xf0'>";
         let (text, charset) = crate::charset::decode_with_charset(bytes, None);
         let links = find_links(&text, &page(), charset);
-        assert_eq!(links[0].url, "http://a.example/%D0%BC%D0%B8%D1%80?q=%EC%E8%F0");
+        assert_eq!(links[0].url.as_str(), "http://a.example/%D0%BC%D0%B8%D1%80?q=%EC%E8%F0");
         let links = find_links(&text, &page(), Charset::default());
-        assert!(links[0].url.ends_with("?q=%D0%BC%D0%B8%D1%80"));
+        assert!(links[0].url.as_str().ends_with("?q=%D0%BC%D0%B8%D1%80"));
     }
 
     #[test]
@@ -468,8 +474,8 @@ mod tests {
             html in r#"(<(a|img|base|style|link|meta|script)? ?(href|src|srcset|style|rel)?=?['"]?[a-z:/#@,é ]{0,9}(url\()?[)'">]*){0,20}"#
         ) {
             for link in find_links(&html, &page(), Charset::default()) {
-                prop_assert!(link.url.starts_with("http"));
-                prop_assert!(!link.url.contains('#'));
+                prop_assert!(link.url.as_str().starts_with("http"));
+                prop_assert!(!link.url.as_str().contains('#'));
             }
             find_css_links(&html, &page());
         }

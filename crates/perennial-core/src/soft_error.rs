@@ -51,6 +51,14 @@ const PHRASES: [&str; 34] = [
     "页面不存在",
 ];
 
+/// What is missing when a page is, in small letters and as words begin. "The ferry is no longer available" speaks of a
+/// ferry; "what you are looking for" is the page.
+const PAGE_WORDS: &str = "page document file url uri link address article post content resource object video looking story \
+    entry seite dokument datei artikel beitrag inhalt adresse fichier contenu página pagina documento archivo contenido \
+    conteúdo artículo artigo articolo strona strony страниц ページ 页面";
+/// A line of so few words may leave out what was not found.
+const MAX_TERSE_WORDS: usize = 3;
+
 /// Whether a page with this title and these texts, in reading order and without links, stands for a missing one.
 pub fn is_error_page<'a>(title: &str, texts: impl Iterator<Item = &'a str>) -> bool {
     let mut n_letters = 0;
@@ -81,9 +89,16 @@ fn is_error_line(line: &str) -> bool {
         return false;
     }
     let line = line.to_lowercase();
-    let is_404 = line.split(|c: char| !c.is_alphanumeric()).any(|word| word == "404");
+    let words = || line.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
     let n_words = line.split_whitespace().count();
-    is_404 && n_words <= 8 || PHRASES.iter().any(|phrase| line.contains(phrase)) && n_words <= 16
+    if n_words <= 8 && words().any(|word| word == "404") {
+        return true;
+    }
+    let speaks_of_page = || {
+        n_words <= MAX_TERSE_WORDS
+            || words().any(|word| PAGE_WORDS.split(' ').any(|name| word.starts_with(name)))
+    };
+    n_words <= 16 && PHRASES.iter().any(|phrase| line.contains(phrase)) && speaks_of_page()
 }
 
 #[cfg(test)]
@@ -100,6 +115,10 @@ mod tests {
         assert!(is_error("Example", &["Page not found", "Try our search."]));
         assert!(is_error("Seite nicht gefunden | Beispiel", &[]));
         assert!(is_error("Example", &["Menu", "The page you requested could not be found."]));
+        assert!(is_error("Not Found", &[]));
+        assert!(is_error("Oops", &["We couldn't find what you are looking for."]));
+        assert!(is_error("Beispiel", &["Menü", "Diese Seite existiert nicht."]));
+        assert!(is_error("Example", &["This article is no longer available."]));
     }
 
     #[test]
@@ -113,6 +132,11 @@ mod tests {
     fn pages_that_speak_of_other_things() {
         assert!(!is_error("Bus line 404 in the new time table of the city and its suburbs", &["Departures"]));
         assert!(!is_error("Example", &["News", "The suspect has not been caught."]));
+        assert!(!is_error(
+            "Ferry",
+            &["The night ferry is no longer available on Sundays.", "Ask at the harbour."]
+        ));
+        assert!(!is_error("Notice", &["Lost dog: the owner could not be found until today"]));
         let article = "Police said on Monday that the painting was not found in the house. ".repeat(30);
         assert!(!is_error("Painting not found", &[article.as_str()]), "an article is long");
     }

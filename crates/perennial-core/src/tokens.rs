@@ -22,7 +22,13 @@ const PIECE_BYTES: usize = 1 << 20;
 /// Gives all tokens of a page to `sink`, and returns it.
 pub fn read_tokens<S: TokenSink>(html: &str, sink: S, options: TokenizerOpts) -> S {
     let tokenizer = Tokenizer::new(Heard { sink, n_tokens: Cell::new(0) }, options);
-    let mut feeder = Feeder { tokenizer, input: BufferQueue::default(), open: Open::Nothing };
+    let mut feeder = Feeder {
+        tokenizer,
+        input: BufferQueue::default(),
+        open: Open::Nothing,
+        piece: StrTendril::new(),
+        piece_start: 0,
+    };
     let mut at = 0;
     while at < html.len() {
         at = feeder.feed_part(html, at);
@@ -62,6 +68,10 @@ struct Feeder<S: TokenSink> {
     tokenizer: Tokenizer<Heard<S>>,
     input: BufferQueue,
     open: Open,
+    /// A copy of a piece of the page, from which the tokenizer's input is cut without copying it again.
+    piece: StrTendril,
+    /// Where the piece begins in the page.
+    piece_start: usize,
 }
 
 /// What began with a `<` and has not come out yet.
@@ -79,7 +89,12 @@ impl<S: TokenSink> Feeder<S> {
     /// Feeds what stands from `at` to the next `<`. Gives the place from where to go on.
     fn feed_part(&mut self, html: &str, at: usize) -> usize {
         let start = html.ceil_char_boundary(at + 1);
-        let limit = html.floor_char_boundary(html.len().min(start + PIECE_BYTES));
+        if start > self.piece_start + self.piece.len() {
+            let end = html.floor_char_boundary(html.len().min(start + PIECE_BYTES));
+            self.piece = StrTendril::from_slice(&html[at..end]);
+            self.piece_start = at;
+        }
+        let limit = self.piece_start + self.piece.len();
         let end = memchr::memchr(b'<', &html.as_bytes()[start..limit]).map_or(limit, |found| start + found);
         let part = &html[at..end];
         let is_new = matches!(self.open, Open::Nothing);
@@ -89,7 +104,7 @@ impl<S: TokenSink> Feeder<S> {
             Open::Other => None,
         };
         let Some(mut scan) = tag else {
-            let is_heard = self.feed(part);
+            let is_heard = self.feed(at, end);
             let stays_open = if is_new { stays_open(part) } else { true };
             self.open = if stays_open && !is_heard { Open::Other } else { Open::Nothing };
             return end;
@@ -98,11 +113,11 @@ impl<S: TokenSink> Feeder<S> {
         if is_new && may_hold_back(&html[..at]) {
             // Text that waited for the next character comes out with it, and says nothing about the tag.
             fed = 1;
-            self.feed(&part[..fed]);
+            self.feed(at, at + fed);
         }
         // Too short for too many attributes: most tags come out at once and need no count.
         let is_fed = is_new && part.len() <= MAX_ATTRIBUTES;
-        if is_fed && self.feed(&part[fed..]) {
+        if is_fed && self.feed(at + fed, end) {
             return end;
         }
         let read = scan.read(part.as_bytes());
@@ -110,7 +125,7 @@ impl<S: TokenSink> Feeder<S> {
             Scanned::TooMany(stop) => stop,
             Scanned::Ended | Scanned::Open => part.len(),
         };
-        let is_heard = !is_fed && self.feed(&part[fed..stop]);
+        let is_heard = !is_fed && self.feed(at + fed, at + stop);
         self.open = match read {
             _ if is_heard => Open::Nothing,
             Scanned::Open => Open::Tag(scan),
@@ -123,10 +138,11 @@ impl<S: TokenSink> Feeder<S> {
         at + stop
     }
 
-    /// Whether a token came out.
-    fn feed(&self, part: &str) -> bool {
+    /// Feeds what stands between two places of the present piece. Whether a token came out.
+    fn feed(&self, start: usize, end: usize) -> bool {
         let before = self.tokenizer.sink.n_tokens.get();
-        self.input.push_back(StrTendril::from_slice(part));
+        let (offset, length) = ((start - self.piece_start) as u32, (end - start) as u32);
+        self.input.push_back(self.piece.subtendril(offset, length));
         // The tokenizer stops after each script, which could run now, and goes on when it is called again.
         while !self.input.is_empty() {
             let _ = self.tokenizer.feed(&self.input);
@@ -190,14 +206,22 @@ enum Scanned {
 impl TagScan {
     fn read(&mut self, bytes: &[u8]) -> Scanned {
         // The first byte is the `<` of the tag; a later one is part of what it stands in.
-        let from = usize::from(!std::mem::replace(&mut self.is_inside, true));
-        for (at, &byte) in bytes.iter().enumerate().skip(from) {
-            if !self.step(byte) {
+        let mut at = usize::from(!std::mem::replace(&mut self.is_inside, true));
+        while at < bytes.len() {
+            if let TagPlace::Quoted(quote) = self.place {
+                // Most bytes of long tags are values.
+                match memchr::memchr(quote, &bytes[at..]) {
+                    Some(found) => at += found,
+                    None => return Scanned::Open,
+                }
+            }
+            if !self.step(bytes[at]) {
                 return Scanned::Ended;
             }
             if self.n_attributes > MAX_ATTRIBUTES {
                 return Scanned::TooMany(at);
             }
+            at += 1;
         }
         Scanned::Open
     }

@@ -235,10 +235,10 @@ fn canonical_links(found: Vec<Link>) -> Vec<DocumentLink> {
     found
         .into_iter()
         .filter_map(|link| {
-            let url = canonical::canonicalise(Url::parse(&link.url).ok()?)?;
+            let url = canonical::canonicalise(link.url)?;
             Some(DocumentLink { url, kind: link.kind })
         })
-        .filter(|link| seen.insert((link.kind, link.url.to_string())))
+        .filter(|link| seen.insert((link.kind, link.url.clone())))
         .collect()
 }
 

@@ -79,7 +79,7 @@ fn weights_of(web: &LivingWeb) -> Vec<f64> {
         let Ok(base) = Url::parse(url) else { continue };
         let found = find_links(&html_of(web, page as usize, 0), &base, Charset::default());
         let targets =
-            found.iter().filter(|link| link.kind.is_page()).filter_map(|link| numbers.get(&link.url));
+            found.iter().filter(|link| link.kind.is_page()).filter_map(|link| numbers.get(link.url.as_str()));
         links.extend(targets.map(|&target| (page, target)));
     }
     let ranks = LinkGraph::from_links(web.pages.len(), links).page_rank(&[]);

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
-use crate::diff::{BlockDelta, Delta, Element, ElementKind, Operation, OperationKind, Subject};
+use crate::diff::{BlockDelta, Delta, Element, ElementKind, ItemDelta, Operation, OperationKind, Subject};
 use crate::diff::{n_words, word_distance};
 use crate::segment::Block;
 
@@ -139,17 +139,21 @@ pub fn assess(
         return Assessment { importance: Importance::FULL, contributions: Vec::new() };
     }
     let around = Surroundings::of(delta);
+    let hub = Hub::of(delta).filter(|_| config.form == Form::Monotone);
     let mut contributions: Vec<Contribution> = Vec::new();
     for operation in delta.operations() {
         let judgement = judge(&operation);
-        let value = contribution(&operation, config, &around, judgement).clamp(0.0, 1.0);
+        let prose = hub.as_ref().map_or(1.0, |hub| hub.share_of_prose(&operation));
+        let value = (prose * contribution(&operation, config, &around, judgement)).clamp(0.0, 1.0);
         contributions.push(Contribution { value, share: 0.0, judgement });
     }
     let sum: f64 = contributions.iter().map(|contribution| contribution.value).sum();
     if sum > 0.0 {
         contributions.iter_mut().for_each(|contribution| contribution.share = contribution.value / sum);
     }
-    Assessment { importance: Importance::new(join(config.form, sum, &contributions)), contributions }
+    let within = join(config.form, sum, &contributions);
+    let importance = hub.map_or(within, |hub| hub.join(within));
+    Assessment { importance: Importance::new(importance), contributions }
 }
 
 /// The importance of a delta when nothing is known of advertisements and history.
@@ -161,6 +165,68 @@ fn join(form: Form, sum: f64, contributions: &[Contribution]) -> f64 {
     match form {
         Form::Visual2009 | Form::Pattern2011 => sum,
         Form::Monotone => 1.0 - contributions.iter().map(|each| 1.0 - each.value).product::<f64>(),
+    }
+}
+
+/// A page that is read for its items: front page, list. Of what changes around them only prose counts.
+struct Hub<'a> {
+    items: &'a ItemDelta,
+    /// The words of all items that changed, before and after.
+    texts: String,
+}
+
+/// Words of a text that is prose and not a label.
+const MIN_PROSE_WORDS: usize = 15;
+/// How much of a text is looked for among the words of the items.
+const PROBE_BYTES: usize = 60;
+
+impl<'a> Hub<'a> {
+    fn of(delta: &'a Delta) -> Option<Hub<'a>> {
+        let items = delta.items.as_ref().filter(|items| items.is_hub)?;
+        let mut texts = String::new();
+        for item in items.changes.iter().flat_map(|change| change.before.iter().chain(&change.after)) {
+            texts.extend([item.title.as_str(), "\n", item.teaser.as_str(), "\n"]);
+        }
+        Some(Hub { items, texts })
+    }
+
+    /// The importance of the whole page.
+    fn join(&self, within_prose: f64) -> f64 {
+        1.0 - (1.0 - self.items.importance()) * (1.0 - self.items.prose_share * within_prose)
+    }
+
+    /// How much of what an operation is about is prose outside the items.
+    fn share_of_prose(&self, operation: &Operation) -> f64 {
+        match operation.subject {
+            Subject::Element { before, after } => {
+                let is_prose = before
+                    .into_iter()
+                    .chain(after)
+                    .any(|element| self.is_prose(element.text(), element.kind()));
+                f64::from(u8::from(is_prose))
+            }
+            Subject::Block(Some(block)) => self.prose_of_block(block),
+            Subject::Block(None) => 0.0,
+        }
+    }
+
+    fn is_prose(&self, text: &str, kind: ElementKind) -> bool {
+        kind == ElementKind::Text
+            && n_words(text) >= MIN_PROSE_WORDS
+            && !self.texts.contains(&text[..text.floor_char_boundary(PROBE_BYTES)])
+    }
+
+    fn prose_of_block(&self, block: &Block) -> f64 {
+        let (mut n_prose, mut n_all) = (0, 0);
+        for leaf in block.walk().filter(|block| block.is_leaf()) {
+            n_all += leaf.links.iter().map(|link| n_words(&link.name)).sum::<usize>();
+            for text in &leaf.texts {
+                let n = n_words(&text.text);
+                n_all += n;
+                n_prose += if self.is_prose(&text.text, ElementKind::Text) { n } else { 0 };
+            }
+        }
+        n_prose as f64 / n_all.max(1) as f64
     }
 }
 

@@ -74,9 +74,20 @@ pub fn observe(
         noise: known.noise.noise(operation).0,
     });
     noise.record(&delta);
-    let is_only_noise = !delta.is_empty() && assessment.contributions.iter().all(is_noise);
+    let is_only_noise = !delta.is_empty() && is_only_noise(&delta, &assessment);
     let known = Known { tree, noise };
     Observation { known, delta: Some(delta), assessment, is_only_noise, is_other_format: false }
+}
+
+/// On a hub only the items and the prose around them can be news.
+fn is_only_noise(delta: &Delta, assessment: &Assessment) -> bool {
+    match delta.items.as_ref().filter(|items| items.is_hub) {
+        Some(items) => {
+            let mut prose = assessment.contributions.iter().filter(|contribution| contribution.value > 0.0);
+            items.importance() == 0.0 && prose.all(is_noise)
+        }
+        None => assessment.contributions.iter().all(is_noise),
+    }
 }
 
 fn is_noise(contribution: &crate::importance::Contribution) -> bool {

@@ -25,6 +25,10 @@ impl Delta {
             version: self.to.clone(),
             engine: self.engine.clone(),
             blocks: plan.children(&mut Vec::new(), Some(0))?,
+            list: match &self.items {
+                Some(items) => items.apply(before.list.as_ref()).map_err(ApplyError)?,
+                None => before.list.clone(),
+            },
         };
         tree.seal();
         Ok(tree)

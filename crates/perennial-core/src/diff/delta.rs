@@ -4,6 +4,7 @@
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
+use super::items::ItemDelta;
 use crate::layout::Rect;
 use crate::segment::{Block, BlockRole, BlockTree, Image, Link, NodeId, Text};
 
@@ -275,6 +276,8 @@ pub struct Delta {
     pub moves: Vec<ElementMove>,
     /// Boxes and weights that changed.
     pub appearances: Vec<Appearance>,
+    /// Changes of the items; `None` when the lists are equal, unless the page is a hub and something else on it changed.
+    pub items: Option<ItemDelta>,
     /// The version after as a whole, when a stored delta would have been longer. The operations are then found by
     /// [`super::diff`].
     pub replacement: Option<Box<BlockTree>>,
@@ -341,6 +344,7 @@ impl Delta {
             && self.blocks.is_empty()
             && self.moves.is_empty()
             && self.appearances.is_empty()
+            && self.items.is_none()
             && self.replacement.is_none()
     }
 

@@ -11,6 +11,7 @@
 mod apply;
 mod delta;
 mod elements;
+mod items;
 mod matching;
 pub mod plant;
 mod structure;
@@ -23,6 +24,7 @@ pub use delta::{
     Appearance, BlockDelta, BlockOperation, BlockRef, Delta, Element, ElementKind, ElementMove, Operation,
     OperationKind, Subject, Update,
 };
+pub use items::{ItemChange, ItemChangeKind, ItemDelta};
 pub use videlta::VideltaError;
 pub use words::{n_words, word_distance, word_hashes};
 
@@ -41,10 +43,15 @@ pub fn diff(before: &BlockTree, after: &BlockTree) -> Delta {
         delta.replacement = Some(Box::new(after.clone()));
         return delta;
     }
+    let list = after.list.as_ref();
+    delta.items = items::compare_items(before.list.as_ref(), list);
     let (before, after) = (tree::Nodes::of(before), tree::Nodes::of(after));
     let matching = matching::match_blocks(&before, &after);
     let settled = elements::find_changes(&before, &after, &matching, &mut delta);
     structure::find_structure(&before, &after, &matching, &settled, &mut delta);
+    if delta.items.is_none() && !delta.is_empty() {
+        delta.items = items::same_items(list);
+    }
     delta
 }
 

@@ -17,8 +17,13 @@ fn leaf(links: &[(&str, &str)], images: &[(&str, &str)], texts: &[&str]) -> Bloc
 }
 
 fn tree(version: &str, blocks: Vec<Block>) -> BlockTree {
-    let mut tree =
-        BlockTree { url: "http://a.org/".into(), version: version.into(), engine: "e".into(), blocks };
+    let mut tree = BlockTree {
+        url: "http://a.org/".into(),
+        version: version.into(),
+        engine: "e".into(),
+        blocks,
+        list: None,
+    };
     tree.seal();
     tree
 }

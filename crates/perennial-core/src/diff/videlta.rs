@@ -10,11 +10,12 @@ use quick_xml::events::{BytesStart, Event};
 use quick_xml::reader::Reader;
 
 use super::{
-    Appearance, BlockDelta, BlockOperation, BlockRef, Delta, Element, ElementKind, ElementMove, Update,
+    Appearance, BlockDelta, BlockOperation, BlockRef, Delta, Element, ElementKind, ElementMove, ItemChange,
+    ItemDelta, Update,
 };
 use crate::layout::Rect;
 use crate::segment::vixml::{self, attribute, number, parse};
-use crate::segment::{BlockRole, BlockTree, Image, Link, NodeId, Text};
+use crate::segment::{BlockRole, BlockTree, Image, Link, MAX_PLACES, NodeId, Text};
 
 /// Why a text is not Vi-Delta, and where.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -61,6 +62,9 @@ impl Delta {
             self.appearances.iter().for_each(|look| write_look(&mut out, look));
             out.push_str("</Look>\n");
         }
+        if let Some(items) = &self.items {
+            write_items(&mut out, items);
+        }
         out.push_str("</Delta>\n");
         out
     }
@@ -75,6 +79,32 @@ impl Delta {
         }
         read(xml)
     }
+}
+
+fn write_items(out: &mut String, items: &ItemDelta) {
+    out.push_str("<Items");
+    if let Some(size) = &items.size {
+        vixml::write_list_size(out, size);
+    }
+    number(out, "hub", items.is_hub);
+    number(out, "proseShare", items.prose_share);
+    out.push_str(">\n");
+    if !items.kept.is_empty() {
+        let _ = writeln!(out, "<Kept>{}</Kept>", write_ranks(&items.kept));
+    }
+    for change in &items.changes {
+        let _ = write!(out, "<Change op=\"{}\"", change.kind.name());
+        for (name, rank) in [("rankBefore", change.rank_before), ("rankAfter", change.rank_after)] {
+            if let Some(rank) = rank {
+                number(out, name, rank);
+            }
+        }
+        number(out, "share", change.share);
+        out.push_str(">\n");
+        change.before.iter().chain(&change.after).for_each(|item| vixml::write_item(out, item));
+        out.push_str("</Change>\n");
+    }
+    out.push_str("</Items>\n");
 }
 
 fn write_structure(out: &mut String, operation: &BlockOperation) {
@@ -332,6 +362,26 @@ impl Reading {
             }
             (["Delta"], "Block", Some(delta)) => delta.blocks.push(read_block(tag)?),
             (["Delta", "Move"], "link" | "img" | "txt", Some(delta)) => delta.moves.push(read_move(tag)?),
+            (["Delta"], "Items", Some(delta)) => delta.items = Some(read_items(tag)?),
+            (["Delta", "Items"], "Change", Some(Delta { items: Some(items), .. })) => {
+                items.changes.push(read_item_change(tag)?);
+            }
+            (["Delta", "Items", "Change"], "item", Some(Delta { items: Some(items), .. })) => {
+                let change = items.changes.last_mut().ok_or("an item outside <Change>: put it inside")?;
+                let is_before = change.kind.has_before() && change.before.is_none();
+                let side = if is_before { &mut change.before } else { &mut change.after };
+                *side = Some(vixml::read_item(tag)?);
+            }
+            (["Delta", "Items", "Change", "item"], "place", Some(Delta { items: Some(items), .. })) => {
+                let change = items.changes.last_mut().ok_or("a place outside <Change>: put it inside")?;
+                let item = change.after.as_mut().or(change.before.as_mut());
+                let item = item.ok_or("a place outside an item: put it inside")?;
+                if item.places.len() >= MAX_PLACES {
+                    return Err(format!("more than {MAX_PLACES} places of an item: leave out the last"));
+                }
+                let place = vixml::read_place(tag, item)?;
+                item.places.push(place);
+            }
             (["Delta", "Look"], "Block", Some(delta)) => delta.appearances.push(read_look(tag)?),
             (["Delta", "Block"], "Order", _) => self.order_of = Some(kind_of(&vixml::text(tag, "of")?)?),
             (["Delta", "Block", group], "link" | "img" | "txt", Some(delta)) => {
@@ -349,6 +399,12 @@ impl Reading {
     }
 
     fn text(&mut self, text: &str) -> Result<(), String> {
+        if self.open.last().is_some_and(|tag| tag == "Kept")
+            && let Some(Delta { items: Some(items), .. }) = &mut self.delta
+        {
+            items.kept = read_ranks(text)?;
+            return Ok(());
+        }
         let block = self.delta.as_mut().and_then(|delta| delta.blocks.last_mut());
         if let (Some(kind), Some(block)) = (self.order_of, block) {
             block.reordered.push((kind, read_ranks(text)?));
@@ -377,6 +433,27 @@ fn read_delta(tag: &BytesStart) -> Result<Delta, String> {
         to: vixml::text(tag, "to")?,
         engine: vixml::text(tag, "engine").unwrap_or_default(),
         ..Delta::default()
+    })
+}
+
+fn read_items(tag: &BytesStart) -> Result<ItemDelta, String> {
+    Ok(ItemDelta {
+        size: if has(tag, "words") { Some(vixml::read_list_size(tag)?) } else { None },
+        is_hub: parse(tag, "hub")?,
+        prose_share: parse(tag, "proseShare")?,
+        ..ItemDelta::default()
+    })
+}
+
+fn read_item_change(tag: &BytesStart) -> Result<ItemChange, String> {
+    let rank = |name: &str| if has(tag, name) { parse(tag, name).map(Some) } else { Ok(None) };
+    Ok(ItemChange {
+        kind: vixml::text(tag, "op")?.parse()?,
+        rank_before: rank("rankBefore")?,
+        rank_after: rank("rankAfter")?,
+        before: None,
+        after: None,
+        share: parse(tag, "share")?,
     })
 }
 

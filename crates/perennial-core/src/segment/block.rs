@@ -4,6 +4,7 @@
 use std::fmt::{self, Display, Write};
 
 use super::id::{IdHasher, IgnoredParameters};
+use super::item::ItemList;
 use crate::layout::Rect;
 
 /// A hash of a node's content and its children's IDs. Equal IDs mean equal content.
@@ -252,6 +253,8 @@ pub struct BlockTree {
     pub engine: String,
     /// The top-level blocks B1, B2, ...
     pub blocks: Vec<Block>,
+    /// The entries of its lists. `None` for a document that is not a page, and in trees of earlier releases.
+    pub list: Option<ItemList>,
 }
 
 impl BlockTree {

@@ -1,7 +1,8 @@
 //! A rendered page -> the blocks that a reader sees, by extended VIPS (P-VISUAL 4; docs/papers.md, Blocks and Vi-XML).
 //!
 //! `facts` reads the layout, `cut` takes visual blocks and weighs the separators between them, `construct`
-//! merges across the light ones, `content` fills the leaves, `weigh` gives each its importance and role.
+//! merges across the light ones, `content` fills the leaves, `weigh` gives each its importance and role. `items` finds the
+//! entries of the page's lists.
 
 mod block;
 mod construct;
@@ -10,6 +11,8 @@ mod cut;
 mod draw;
 mod facts;
 mod id;
+mod item;
+mod items;
 mod purpose;
 mod selector;
 mod structure;
@@ -21,6 +24,7 @@ pub use cut::Cues;
 pub use draw::draw_svg;
 use id::IdHasher;
 pub use id::IgnoredParameters;
+pub use item::{Item, ItemList, MAX_ITEMS, MAX_PLACES, MAX_TEASER_BYTES, MAX_TITLE_BYTES, Place, key_of};
 pub use selector::{Pin, Selector, SelectorError};
 pub use structure::{Plan, fingerprint, reuse};
 pub use weigh::{FEATURE_NAMES, N_FEATURES};
@@ -75,10 +79,12 @@ impl SegmentConfig {
 /// Cuts a page into blocks. Any layout gives a tree: one without boxes gives one block, one without content
 /// none. The version's name is the caller's to set.
 pub fn segment(layout: &Layout, config: &SegmentConfig) -> BlockTree {
-    let (mut blocks, leaves) = cut_and_fill(layout, config);
+    let page = Page::new(layout, &config.ignored);
+    let (mut blocks, leaves) = cut_and_fill(&page, config);
     weigh::weigh(&mut blocks, &leaves);
     let (url, engine) = (layout.base_url.clone(), config.engine(&layout.engine));
-    let mut tree = BlockTree { url, version: String::new(), engine, blocks };
+    let list = Some(items::find_items(&page, &layout.base_url));
+    let mut tree = BlockTree { url, version: String::new(), engine, blocks, list };
     tree.seal();
     tree
 }
@@ -86,25 +92,18 @@ pub fn segment(layout: &Layout, config: &SegmentConfig) -> BlockTree {
 /// The features from which the importance of each leaf is computed, in the order of [`BlockTree::leaves`]. The weights
 /// are fitted with them.
 pub fn leaf_features(layout: &Layout, config: &SegmentConfig) -> Vec<[f32; N_FEATURES]> {
-    weigh::features(&cut_and_fill(layout, config).1)
+    weigh::features(&cut_and_fill(&Page::new(layout, &config.ignored), config).1)
 }
 
 /// The blocks with their content, and what is known of each leaf.
-fn cut_and_fill(layout: &Layout, config: &SegmentConfig) -> (Vec<Block>, Vec<LeafFacts>) {
-    let page = Page::new(layout, &config.ignored);
-    let addresses = Addresses::new(&layout.base_url, &config.ignore);
-    let pinned = selector::pinned_nodes(&page, &config.pins);
+fn cut_and_fill(page: &Page, config: &SegmentConfig) -> (Vec<Block>, Vec<LeafFacts>) {
+    let addresses = Addresses::new(&page.layout.base_url, &config.ignore);
+    let pinned = selector::pinned_nodes(page, &config.pins);
     let visual = Vec::new();
-    let mut planting = Planting {
-        page: &page,
-        addresses: &addresses,
-        pins: &config.pins,
-        pinned,
-        visual,
-        leaves: Vec::new(),
-    };
+    let mut planting =
+        Planting { page, addresses: &addresses, pins: &config.pins, pinned, visual, leaves: Vec::new() };
     let blocks = if page.is_usable() {
-        planting.visual = cut::visual_blocks(&page, &config.cues);
+        planting.visual = cut::visual_blocks(page, &config.cues);
         let regions = construct::regions(&mut planting.visual, config.coherence);
         planting.plant(&regions)
     } else {

@@ -10,7 +10,9 @@ use quick_xml::XmlVersion;
 use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::reader::Reader;
 
-use super::{Block, BlockRole, BlockTree, Image, Link, NodeId, Text};
+use super::{
+    Block, BlockRole, BlockTree, Image, Item, ItemList, Link, MAX_ITEMS, MAX_PLACES, NodeId, Place, Text,
+};
 use crate::layout::Rect;
 use crate::markup::escaped;
 
@@ -38,8 +40,79 @@ pub fn write(tree: &BlockTree) -> String {
     for block in &tree.blocks {
         write_block(&mut out, block, 1);
     }
+    if let Some(list) = &tree.list {
+        write_list(&mut out, list);
+    }
     out.push_str("</Document>\n");
     out
+}
+
+fn write_list(out: &mut String, list: &ItemList) {
+    out.push_str(" <Items");
+    write_list_size(out, list);
+    out.push_str(">\n");
+    for item in &list.items {
+        out.push_str("  ");
+        write_item(out, item);
+    }
+    out.push_str(" </Items>\n");
+}
+
+pub(crate) fn write_list_size(out: &mut String, list: &ItemList) {
+    number(out, "words", list.n_item_words);
+    number(out, "prose", list.n_prose_words);
+    number(out, "body", list.n_body_words);
+}
+
+pub(crate) fn write_item(out: &mut String, item: &Item) {
+    out.push_str("<item");
+    attribute(out, "adr", &item.address);
+    attribute(out, "title", &item.title);
+    if !item.teaser.is_empty() {
+        attribute(out, "teaser", &item.teaser);
+    }
+    number(out, "weight", item.weight);
+    out.push('>');
+    for place in &item.places {
+        let _ = write!(out, "<place t=\"{:08x}\"", place.template);
+        if place.title != item.title {
+            attribute(out, "title", &place.title);
+        }
+        out.push_str("/>");
+    }
+    out.push_str("</item>\n");
+}
+
+pub(crate) fn read_list_size(tag: &BytesStart) -> Result<ItemList, String> {
+    Ok(ItemList {
+        items: Vec::new(),
+        n_item_words: parse(tag, "words")?,
+        n_prose_words: parse(tag, "prose")?,
+        n_body_words: parse(tag, "body")?,
+    })
+}
+
+pub(crate) fn read_item(tag: &BytesStart) -> Result<Item, String> {
+    Ok(Item {
+        address: text(tag, "adr")?,
+        title: text(tag, "title")?,
+        teaser: text(tag, "teaser").unwrap_or_default(),
+        weight: parse(tag, "weight")?,
+        places: Vec::new(),
+    })
+}
+
+/// A place of an item; without a title of its own it has that of the item.
+pub(crate) fn read_place(tag: &BytesStart, item: &Item) -> Result<Place, String> {
+    let value = text(tag, "t")?;
+    let template = u32::from_str_radix(&value, 16);
+    let template =
+        template.map_err(|_| format!("t=\"{value}\" is no template: eight hexadecimal digits are"))?;
+    let title = match tag.try_get_attribute("title") {
+        Ok(Some(_)) => text(tag, "title")?,
+        _ => item.title.clone(),
+    };
+    Ok(Place { template, title })
 }
 
 pub(crate) fn write_block(out: &mut String, block: &Block, depth: usize) {
@@ -164,7 +237,20 @@ struct Reading {
 
 impl Reading {
     fn knows(tag: &str) -> bool {
-        matches!(tag, "Document" | "Block" | "Links" | "Imgs" | "Txts" | "link" | "img" | "txt")
+        matches!(
+            tag,
+            "Document"
+                | "Block"
+                | "Links"
+                | "Imgs"
+                | "Txts"
+                | "link"
+                | "img"
+                | "txt"
+                | "Items"
+                | "item"
+                | "place"
+        )
     }
 
     fn start(&mut self, tag: &BytesStart) -> Result<(), String> {
@@ -186,8 +272,35 @@ impl Reading {
                 self.text = Some((id(tag, "ID")?, String::new()));
                 Ok(())
             }
+            "Items" | "item" | "place" => self.start_item(tag),
             _ => Ok(()),
         }
+    }
+
+    fn start_item(&mut self, tag: &BytesStart) -> Result<(), String> {
+        let tree = self.tree.as_mut().ok_or("<Items> outside <Document>: put it inside")?;
+        if tag.name().0 == "Items" {
+            if tree.list.is_some() {
+                return Err("a second <Items>: keep one a document".into());
+            }
+            tree.list = Some(read_list_size(tag)?);
+            return Ok(());
+        }
+        let list = tree.list.as_mut().ok_or("an item outside <Items>: put it inside")?;
+        if tag.name().0 == "item" {
+            if list.items.len() >= MAX_ITEMS {
+                return Err(format!("more than {MAX_ITEMS} items: leave out the last"));
+            }
+            list.items.push(read_item(tag)?);
+        } else {
+            let item = list.items.last_mut().ok_or("a place outside an item: put it inside")?;
+            if item.places.len() >= MAX_PLACES {
+                return Err(format!("more than {MAX_PLACES} places of an item: leave out the last"));
+            }
+            let place = read_place(tag, item)?;
+            item.places.push(place);
+        }
+        Ok(())
     }
 
     fn start_document(&mut self, tag: &BytesStart) -> Result<(), String> {
@@ -196,7 +309,7 @@ impl Reading {
         }
         let (url, version, engine) =
             (text(tag, "url")?, text(tag, "version")?, text(tag, "engine").unwrap_or_default());
-        self.tree = Some(BlockTree { url, version, engine, blocks: Vec::new() });
+        self.tree = Some(BlockTree { url, version, engine, ..BlockTree::default() });
         Ok(())
     }
 
@@ -348,7 +461,7 @@ mod tests {
     fn any_tree() -> impl Strategy<Value = BlockTree> {
         let block = any_leaf().prop_recursive(4, 24, 4, |child| vec(child, 1..4).prop_map(Block::inner));
         (any_text(), any_text(), vec(block, 0..4)).prop_map(|(url, version, blocks)| {
-            let mut tree = BlockTree { url, version, engine: "test <1>".into(), blocks };
+            let mut tree = BlockTree { url, version, engine: "test <1>".into(), blocks, list: None };
             tree.seal();
             tree
         })
@@ -382,6 +495,7 @@ mod tests {
             version: "V1".into(),
             engine: "e".into(),
             blocks: vec![leaf],
+            list: None,
         };
         tree.seal();
         let xml = write(&tree);

@@ -1,0 +1,481 @@
+//! Two lists of items -> which headlines came, went, were rewritten, and how much of the list that is.
+//!
+//! Items are matched by their keys, then by a long number that their addresses share, then by an equal title nearby. An item
+//! high on the page weighs more than one below, and places in a side column weigh little. Moves weigh nothing.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt::Write;
+use std::str::FromStr;
+
+use super::words::{n_shared, word_distance, word_hashes};
+use crate::segment::{Item, ItemList};
+
+/// What happened to an item.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum ItemChangeKind {
+    /// It is new on the page.
+    Insert,
+    /// It has left the page.
+    Leave,
+    /// Its headline was rewritten.
+    Retitle,
+    /// The words beside its headline changed.
+    Edit,
+    /// It leads to another address.
+    Readdress,
+    /// A reader sees no difference: a clock, a counter, another place.
+    Respell,
+}
+
+impl ItemChangeKind {
+    const NAMES: [(ItemChangeKind, &'static str); 6] = [
+        (ItemChangeKind::Insert, "insert"),
+        (ItemChangeKind::Leave, "leave"),
+        (ItemChangeKind::Retitle, "retitle"),
+        (ItemChangeKind::Edit, "edit"),
+        (ItemChangeKind::Readdress, "readdress"),
+        (ItemChangeKind::Respell, "respell"),
+    ];
+
+    /// The name in Vi-Delta.
+    pub fn name(self) -> &'static str {
+        ItemChangeKind::NAMES.iter().find(|(kind, _)| *kind == self).map_or("", |(_, name)| name)
+    }
+
+    fn factor(self) -> f64 {
+        match self {
+            ItemChangeKind::Insert => 1.0,
+            ItemChangeKind::Leave => 0.8,
+            ItemChangeKind::Retitle => 0.5,
+            ItemChangeKind::Edit | ItemChangeKind::Readdress => 0.1,
+            ItemChangeKind::Respell => 0.0,
+        }
+    }
+
+    /// Whether there was such an item before.
+    pub(super) fn has_before(self) -> bool {
+        self != ItemChangeKind::Insert
+    }
+}
+
+impl FromStr for ItemChangeKind {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ItemChangeKind, String> {
+        let found = ItemChangeKind::NAMES.iter().find(|(_, name)| *name == text).map(|(kind, _)| *kind);
+        found.ok_or_else(|| format!("{text:?} is no change of an item"))
+    }
+}
+
+/// One item that is not as it was.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ItemChange {
+    /// What happened.
+    pub kind: ItemChangeKind,
+    /// Its rank before; `None` when it is new.
+    pub rank_before: Option<u32>,
+    /// Its rank after; `None` when it has left.
+    pub rank_after: Option<u32>,
+    /// The item before.
+    pub before: Option<Item>,
+    /// The item after.
+    pub after: Option<Item>,
+    /// Its part of the list, before and after together: the parts of all changes add up to 1 at most.
+    pub share: f64,
+}
+
+impl ItemChange {
+    /// The item as it is, or as it was when it has left.
+    pub fn item(&self) -> Option<&Item> {
+        self.after.as_ref().or(self.before.as_ref())
+    }
+}
+
+/// All changes between two lists of items.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct ItemDelta {
+    /// The list after without its items; `None` when the version after has no list.
+    pub size: Option<ItemList>,
+    /// Whether the page was and is a hub, so that its items say what changed.
+    pub is_hub: bool,
+    /// The share of the page's words outside the items.
+    pub prose_share: f64,
+    /// Ranks before of the items that stay as they are, in their order after.
+    pub kept: Vec<u32>,
+    /// The others, in the order of their ranks after; those that left come last.
+    pub changes: Vec<ItemChange>,
+}
+
+impl ItemDelta {
+    /// The importance of all changes of items together.
+    pub fn importance(&self) -> f64 {
+        self.changes.iter().map(|change| change.share).sum::<f64>().clamp(0.0, 1.0)
+    }
+
+    /// The changes that a reader sees.
+    pub fn seen(&self) -> impl Iterator<Item = &ItemChange> {
+        self.changes.iter().filter(|change| change.kind != ItemChangeKind::Respell)
+    }
+
+    /// How many items changed in this way.
+    pub fn n(&self, kind: ItemChangeKind) -> usize {
+        self.changes.iter().filter(|change| change.kind == kind).count()
+    }
+
+    /// The items that stay as they are but stand in another order: the fewest that must move.
+    pub fn n_moved(&self) -> usize {
+        let mut ends: Vec<u32> = Vec::new();
+        for &rank in &self.kept {
+            let at = ends.partition_point(|end| *end < rank);
+            match ends.get_mut(at) {
+                Some(end) => *end = rank,
+                None => ends.push(rank),
+            }
+        }
+        self.kept.len() - ends.len()
+    }
+
+    /// The list after, given the list before.
+    pub(super) fn apply(&self, before: Option<&ItemList>) -> Result<Option<ItemList>, String> {
+        let Some(size) = &self.size else { return Ok(None) };
+        let known = before.map_or(&[][..], |list| &list.items);
+        let mut changed: Vec<(u32, &Item)> = self
+            .changes
+            .iter()
+            .filter_map(|change| Some((change.rank_after?, change.after.as_ref()?)))
+            .collect();
+        changed.sort_by_key(|(rank, _)| *rank);
+        let mut changed = changed.into_iter().peekable();
+        let mut kept = self.kept.iter();
+        let mut items = Vec::with_capacity(known.len());
+        loop {
+            let next = changed.next_if(|(rank, _)| *rank as usize == items.len());
+            match (next, next.is_none().then(|| kept.next()).flatten()) {
+                (Some((_, item)), _) => items.push(item.clone()),
+                (None, Some(&rank)) => {
+                    let item = known.get(rank as usize).ok_or_else(|| format!("it has no item {rank}"))?;
+                    items.push(item.clone());
+                }
+                (None, None) => break,
+            }
+        }
+        match changed.next() {
+            Some((rank, _)) => Err(format!("no item comes before rank {rank}")),
+            None => Ok(Some(ItemList { items, ..size.clone() })),
+        }
+    }
+}
+
+/// What is to be known of a list that stayed as it is, where the page around it changed; `None` for a page that is no hub.
+pub(super) fn same_items(list: Option<&ItemList>) -> Option<ItemDelta> {
+    let list = list.filter(|list| list.is_hub())?;
+    Some(ItemDelta {
+        size: Some(ItemList { items: Vec::new(), ..list.clone() }),
+        is_hub: true,
+        prose_share: list.prose_share(),
+        kept: (0..list.items.len() as u32).collect(),
+        changes: Vec::new(),
+    })
+}
+
+/// The changes from one list to the next; `None` when the lists are equal.
+pub(super) fn compare_items(before: Option<&ItemList>, after: Option<&ItemList>) -> Option<ItemDelta> {
+    if before == after {
+        return None;
+    }
+    let Some(new) = after else { return Some(ItemDelta::default()) };
+    let empty = ItemList::default();
+    let old = before.unwrap_or(&empty);
+    let pairs = pair_items(&old.items, &new.items);
+    let mut delta = ItemDelta {
+        size: Some(ItemList { items: Vec::new(), ..new.clone() }),
+        is_hub: before.is_some_and(ItemList::is_hub) && new.is_hub(),
+        prose_share: new.prose_share(),
+        ..ItemDelta::default()
+    };
+    let (old_weights, new_weights) = (weights(&old.items), weights(&new.items));
+    let mut has_left = vec![true; old.items.len()];
+    for (rank, item) in new.items.iter().enumerate() {
+        let rank_after = Some(rank as u32);
+        let Some(pair) = pairs[rank] else {
+            let (kind, after) = (ItemChangeKind::Insert, Some(item.clone()));
+            let share = kind.factor() * new_weights[rank];
+            delta.changes.push(ItemChange {
+                kind,
+                rank_before: None,
+                rank_after,
+                before: None,
+                after,
+                share,
+            });
+            continue;
+        };
+        has_left[pair] = false;
+        let was = &old.items[pair];
+        if was == item {
+            delta.kept.push(pair as u32);
+            continue;
+        }
+        let (kind, distance) = judge(was, item);
+        let share = kind.factor() * distance * new_weights[rank];
+        let (before, after) = (Some(was.clone()), Some(item.clone()));
+        let rank_before = Some(pair as u32);
+        delta.changes.push(ItemChange { kind, rank_before, rank_after, before, after, share });
+    }
+    for (rank, item) in old.items.iter().enumerate().filter(|(rank, _)| has_left[*rank]) {
+        let (kind, before) = (ItemChangeKind::Leave, Some(item.clone()));
+        let (rank_before, share) = (Some(rank as u32), kind.factor() * old_weights[rank]);
+        delta.changes.push(ItemChange { kind, rank_before, rank_after: None, before, after: None, share });
+    }
+    let inserted = delta.changes.iter().filter(|change| change.kind == ItemChangeKind::Insert);
+    let mass = old_weights.iter().sum::<f64>() + inserted.map(|change| change.share).sum::<f64>();
+    delta.changes.iter_mut().for_each(|change| change.share /= mass.max(f64::MIN_POSITIVE));
+    Some(delta)
+}
+
+/// What the place of each item is worth: as many readers leave with every item that they pass.
+fn weights(items: &[Item]) -> Vec<f64> {
+    const DEPTH: f64 = 20.0;
+    let mut passed = 0.0;
+    let weigh = |item: &Item| {
+        let own = f64::from(item.weight.clamp(0.0, 1.0));
+        let weight = DEPTH * ((DEPTH + passed + own) / (DEPTH + passed)).ln();
+        passed += own;
+        weight
+    };
+    items.iter().map(weigh).collect()
+}
+
+/// For each item after the one that it was before.
+fn pair_items(old: &[Item], new: &[Item]) -> Vec<Option<usize>> {
+    let mut pairs = vec![None; new.len()];
+    let mut is_taken = vec![false; old.len()];
+    let keys = |items: &[Item]| items.iter().map(Item::key).collect::<Vec<String>>();
+    let (old_keys, new_keys) = (keys(old), keys(new));
+    let by_key: HashMap<&str, usize> = (0..).zip(&old_keys).map(|(at, key)| (key.as_str(), at)).collect();
+    for (place, key) in new_keys.iter().enumerate() {
+        pairs[place] =
+            by_key.get(key.as_str()).copied().filter(|&at| !std::mem::replace(&mut is_taken[at], true));
+    }
+    let numbers = |keys: &[String], is_open: &dyn Fn(usize) -> bool| {
+        let mut found: HashMap<String, Option<usize>> = HashMap::new();
+        for (at, key) in keys.iter().enumerate().filter(|(at, _)| is_open(*at)) {
+            for number in long_numbers(key) {
+                found.entry(number.to_owned()).and_modify(|at| *at = None).or_insert(Some(at));
+            }
+        }
+        found
+    };
+    let old_numbers = numbers(&old_keys, &|at| !is_taken[at]);
+    let new_numbers = numbers(&new_keys, &|at| pairs[at].is_none());
+    for (place, key) in new_keys.iter().enumerate() {
+        let is_unique = |number: &&str| new_numbers.get(*number) == Some(&Some(place));
+        let found =
+            long_numbers(key).filter(is_unique).find_map(|number| old_numbers.get(number).copied().flatten());
+        if pairs[place].is_none() {
+            pairs[place] = found.filter(|&at| !std::mem::replace(&mut is_taken[at], true));
+        }
+    }
+    pair_by_title(old, new, &mut pairs, &mut is_taken);
+    pairs
+}
+
+/// How far apart two items of the same title may stand to be one.
+const NEAR_RANKS: usize = 10;
+
+fn pair_by_title(old: &[Item], new: &[Item], pairs: &mut [Option<usize>], is_taken: &mut [bool]) {
+    let mut titles: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (at, item) in old.iter().enumerate().filter(|(at, item)| !is_taken[*at] && !item.title.is_empty()) {
+        titles.entry(item.title.as_str()).or_default().push(at);
+    }
+    for (place, item) in new.iter().enumerate() {
+        if pairs[place].is_some() {
+            continue;
+        }
+        let alike = titles.get(item.title.as_str()).map_or(&[][..], Vec::as_slice);
+        // The list is in order of rank, so that only those nearby are looked at.
+        let from = alike.partition_point(|at| at + NEAR_RANKS < place);
+        let near = alike[from..].iter().copied().take_while(|at| *at <= place + NEAR_RANKS);
+        let found = near.take(NEAR_RANKS).find(|&at| !is_taken[at]);
+        if let Some(at) = found {
+            is_taken[at] = true;
+            pairs[place] = Some(at);
+        }
+    }
+}
+
+/// Numbers of six and more digits, which name an article.
+fn long_numbers(key: &str) -> impl Iterator<Item = &str> {
+    key.split(|c: char| !c.is_ascii_digit()).filter(|run| run.len() >= 6)
+}
+
+/// What happened to an item that is on both pages, and how much of its words.
+fn judge(before: &Item, after: &Item) -> (ItemChangeKind, f64) {
+    if let Some(distance) = retitled(before, after) {
+        return (ItemChangeKind::Retitle, distance);
+    }
+    if before.key() != after.key() {
+        return (ItemChangeKind::Readdress, 1.0);
+    }
+    let (old, new) = (lasting_words(&before.teaser), lasting_words(&after.teaser));
+    // An item that stands elsewhere first may have another teaser there.
+    let is_same_place =
+        before.places.first().map(|place| place.template) == after.places.first().map(|place| place.template);
+    match is_same_place && old != new {
+        true => (ItemChangeKind::Edit, word_distance(&old, &new)),
+        false => (ItemChangeKind::Respell, 0.0),
+    }
+}
+
+/// The share of the headline's words that were rewritten; `None` when some place has the same headline as before. Places of one
+/// list are compared first: a short list and a long one word the same news differently.
+fn retitled(before: &Item, after: &Item) -> Option<f64> {
+    let templates: HashSet<u32> = before.places.iter().map(|place| place.template).collect();
+    let shared: Vec<u32> = after
+        .places
+        .iter()
+        .map(|place| place.template)
+        .filter(|template| templates.contains(template))
+        .collect();
+    let titles = |item: &Item| {
+        let places = item.places.iter().filter(|place| shared.is_empty() || shared.contains(&place.template));
+        places.map(|place| lasting_words(&place.title)).collect::<Vec<String>>()
+    };
+    let (old, new) = (titles(before), titles(after));
+    if old.iter().any(|title| new.contains(title)) {
+        return None;
+    }
+    let (old, new) = (old.first()?, new.first()?);
+    let is_shortened = shared.is_empty() && contained(old, new) >= 0.8;
+    (!is_shortened && !old.is_empty() && !new.is_empty()).then(|| word_distance(old, new))
+}
+
+/// The share of the shorter title's words that the longer one has.
+fn contained(one: &str, other: &str) -> f64 {
+    let sorted = |text: &str| {
+        let mut hashes = word_hashes(text);
+        hashes.sort_unstable();
+        hashes
+    };
+    let (one, other) = (sorted(one), sorted(other));
+    n_shared(&one, &other) as f64 / one.len().min(other.len()).max(1) as f64
+}
+
+/// A text in small letters, without numbers, times, names of months and what counts readers.
+fn lasting_words(text: &str) -> String {
+    let mut out = String::new();
+    for word in text.to_lowercase().split(|c: char| !c.is_alphanumeric()) {
+        if word.is_empty() || word.chars().any(|c| c.is_ascii_digit()) || is_fleeting(word) {
+            continue;
+        }
+        let _ = write!(out, "{}{word}", if out.is_empty() { "" } else { " " });
+    }
+    out
+}
+
+fn is_fleeting(word: &str) -> bool {
+    const WORDS: &str = " january february march april june july august september october november december januar februar märz mai juni juli \
+        oktober dezember uhr vor min mins minute minuten minutes stunde stunden std hour hours ago heute gestern today yesterday kommentar kommentare \
+        comment comments live update aktualisiert updated video plus abo exklusiv bezahlt sekunden seconds ";
+    WORDS.contains(&format!(" {word} "))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::segment::Place;
+
+    fn item(number: usize, title: &str) -> Item {
+        let places = vec![Place { template: 7, title: title.into() }];
+        let address = format!("http://a.example/news/story-of-number-{number}");
+        Item { address, title: title.into(), teaser: String::new(), weight: 1.0, places }
+    }
+
+    fn list(numbers: &[usize]) -> ItemList {
+        let items = numbers
+            .iter()
+            .map(|&n| item(n, &format!("headline {}", "abcdefghijklmnopqrstuvwxyz".split_at(n % 26).1)))
+            .collect();
+        ItemList { items, n_item_words: 500, n_prose_words: 10, n_body_words: 10 }
+    }
+
+    fn compare(before: &ItemList, after: &ItemList) -> ItemDelta {
+        compare_items(Some(before), Some(after)).unwrap()
+    }
+
+    #[test]
+    fn headlines_come_go_and_are_rewritten() {
+        let before = list(&[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        let mut after = list(&[10, 1, 2, 3, 4, 5, 6, 8, 9]);
+        after.items[2] = item(2, "another headline altogether");
+        let delta = compare(&before, &after);
+        assert!(delta.is_hub);
+        let n = |kind| delta.n(kind);
+        assert_eq!(
+            (n(ItemChangeKind::Insert), n(ItemChangeKind::Leave), n(ItemChangeKind::Retitle)),
+            (1, 1, 1)
+        );
+        assert_eq!(delta.n_moved(), 0);
+        assert!((0.1..0.5).contains(&delta.importance()), "{}", delta.importance());
+    }
+
+    #[test]
+    fn clocks_counters_and_order_weigh_nothing() {
+        let before = list(&[1, 2, 3, 4, 5, 6, 7, 8]);
+        let mut after = list(&[8, 1, 2, 3, 4, 5, 6, 7]);
+        after.items[3].teaser = "vor 14 Minuten 23 Kommentare".into();
+        let title = after.items[4].title.clone();
+        after.items[4].places.push(Place { template: 9, title });
+        let delta = compare(&before, &after);
+        assert_eq!((delta.importance(), delta.n_moved()), (0.0, 1));
+    }
+
+    #[test]
+    fn another_address_of_the_same_article_is_no_news() {
+        let mut before = list(&[1, 2, 3, 4, 5, 6, 7, 8]);
+        let mut after = before.clone();
+        before.items[0].address = "http://a.example/old-name-here-1234567.html".into();
+        after.items[0].address = "http://a.example/new-name-here-1234567.html".into();
+        let delta = compare(&before, &after);
+        assert_eq!((delta.n(ItemChangeKind::Readdress), delta.changes.len()), (1, 1));
+    }
+
+    #[test]
+    fn a_new_entry_weighs_alike_in_short_and_long_lists() {
+        let importance = |n: usize| {
+            let before: Vec<usize> = (1..=n).collect();
+            let after: Vec<usize> = std::iter::once(100_000).chain(before.iter().copied()).collect();
+            compare(&list(&before), &list(&after)).importance()
+        };
+        assert!(importance(20) / importance(2000) < 10.0);
+        assert!(importance(20) > importance(2000));
+    }
+
+    proptest! {
+        #[test]
+        fn a_delta_gives_the_list_after(before in proptest::collection::vec(0..40usize, 0..30), after in proptest::collection::vec(0..40usize, 0..30)) {
+            let unique = |numbers: Vec<usize>| {
+                let mut seen = HashSet::new();
+                list(&numbers.into_iter().filter(|n| seen.insert(*n)).collect::<Vec<_>>())
+            };
+            let (before, after) = (unique(before), unique(after));
+            match compare_items(Some(&before), Some(&after)) {
+                Some(delta) => {
+                    prop_assert_eq!(delta.apply(Some(&before)).unwrap(), Some(after));
+                    prop_assert!((0.0..=1.0).contains(&delta.importance()));
+                }
+                None => prop_assert_eq!(before, after),
+            }
+        }
+
+        #[test]
+        fn one_more_headline_never_weighs_less(before in 8..40usize, n_new in 0..10usize) {
+            let old = list(&(0..before).collect::<Vec<_>>());
+            let with = |n: usize| list(&(0..before).chain(100..100 + n).collect::<Vec<_>>());
+            let weigh = |n| compare_items(Some(&old), Some(&with(n))).map_or(0.0, |delta| delta.importance());
+            prop_assert!(weigh(n_new + 1) > weigh(n_new));
+        }
+    }
+}

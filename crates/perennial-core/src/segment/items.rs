@@ -1,0 +1,577 @@
+//! A page -> its items. All passes go once over the nodes, in document order or back.
+//!
+//! 1. A link is strong when it stands as an entry of its own: words enough or a heading, not within prose, not in the frame.
+//! 2. A record is the largest part of the page that leads to one strong address only: picture, headline, teaser.
+//! 3. Records with the same markup around them are a list. A list counts when it has headlines enough.
+
+use std::collections::{HashMap, HashSet};
+
+use url::Url;
+
+use super::facts::{NONE, Page, is_heading};
+use super::item::{Item, ItemList, MAX_ITEMS, MAX_PLACES, MAX_TEASER_BYTES, MAX_TITLE_BYTES, Place, key_of};
+use super::purpose::Purpose;
+use crate::layout::LayoutNode;
+
+/// Words outside links before a link, in the same paragraph, that make it a part of prose.
+const MIN_INLINE_WORDS: u32 = 4;
+/// Words of a link without a heading that make a headline.
+const MIN_TITLE_WORDS: u32 = 4;
+/// How far above a heading the link that it belongs to may begin.
+const MAX_CLIMB: usize = 6;
+/// Headings outside links within one record.
+const MAX_RECORD_HEADINGS: u16 = 2;
+/// Words outside links of a paragraph that is prose.
+const MIN_PROSE_WORDS: u32 = 15;
+/// Words of a record whose heading leads nowhere.
+const MAX_PLAIN_RECORD_WORDS: u32 = 60;
+/// What an item in a side column counts, and one that leads to another host.
+const LESSER_WEIGHT: f32 = 0.2;
+/// An advertisement that holds more of the page's words than this is a name that misleads.
+const MAX_ADVERTISING_SHARE: f32 = 0.25;
+
+/// Finds the items of a page.
+pub(super) fn find_items(page: &Page, base_url: &str) -> ItemList {
+    if page.facts.is_empty() {
+        return ItemList::default();
+    }
+    let zones = Zones::of(page);
+    let mut links = Links::of(page, &zones, base_url);
+    links.mark_strong(page, &zones);
+    let records = records_of(page, &links);
+    let mut places: Vec<Found> =
+        records.iter().map(|&(root, key)| Found::of(page, &zones, root, Some(key), &links)).collect();
+    let mut is_covered = vec![false; page.facts.len()];
+    cover(page, &places, &mut is_covered);
+    places.extend(plain_records(page, &zones, &links, &is_covered));
+    places.sort_by_key(|place| place.root);
+    let accepted = accepted_templates(&places, &links);
+    places.retain(|place| accepted.contains(&place.template) && !place.title.is_empty());
+    links.drop_sections(&mut places);
+    let mut is_covered = vec![false; page.facts.len()];
+    cover(page, &places, &mut is_covered);
+    let (n_prose_words, n_body_words) = prose_of(page, &zones, &is_covered);
+    let n_item_words = places.iter().map(|place| page.facts(place.root).n_words).sum();
+    ItemList { items: join_places(places, &links), n_item_words, n_prose_words, n_body_words }
+}
+
+fn cover(page: &Page, places: &[Found], is_covered: &mut [bool]) {
+    for place in places {
+        let end = page.facts(place.root).end as usize;
+        is_covered[place.root as usize..end].fill(true);
+    }
+}
+
+/// In which parts of the page each node stands.
+struct Zones {
+    /// Navigation, footer, header of the page, and questions about cookies.
+    is_frame: Vec<bool>,
+    /// Side columns, and boxes of what others read.
+    is_aside: Vec<bool>,
+    is_advertisement: Vec<bool>,
+    /// The heading at or above.
+    headings: Vec<u32>,
+}
+
+impl Zones {
+    fn of(page: &Page) -> Zones {
+        let n_nodes = page.facts.len();
+        let n_words = page.facts.first().map_or(0, |root| root.n_words) as f32;
+        let mut is_entry = vec![false; n_nodes];
+        let mut zones = Zones {
+            is_frame: vec![false; n_nodes],
+            is_aside: vec![false; n_nodes],
+            is_advertisement: vec![false; n_nodes],
+            headings: vec![NONE; n_nodes],
+        };
+        for index in 0..n_nodes {
+            let (node, parent) = (page.node(index as u32), page.parents[index] as usize);
+            let facts = &page.facts[index];
+            let above = |zone: &[bool]| zone.get(parent).copied().unwrap_or(false);
+            // The header of an article or of a section is no frame.
+            is_entry[index] = above(&is_entry) || matches!(&*node.tag, "article" | "main" | "section" | "li");
+            let is_small = facts.n_words as f32 <= MAX_ADVERTISING_SHARE * n_words;
+            zones.is_frame[index] = above(&zones.is_frame) || is_frame(node, above(&is_entry)) && is_small;
+            zones.is_aside[index] =
+                above(&zones.is_aside) || node.tag == "aside" || is_side_box(facts.purpose) && is_small;
+            let is_advertisement = facts.purpose == Purpose::Advertisement && is_small;
+            zones.is_advertisement[index] = above(&zones.is_advertisement) || is_advertisement;
+            zones.headings[index] = match is_heading(node) || has_heading_role(node) {
+                true => index as u32,
+                false => zones.headings.get(parent).copied().unwrap_or(NONE),
+            };
+        }
+        zones
+    }
+}
+
+fn has_heading_role(node: &LayoutNode) -> bool {
+    !node.is_text() && node.attribute("role") == Some("heading")
+}
+
+fn is_frame(node: &LayoutNode, is_in_entry: bool) -> bool {
+    let by_tag = match &*node.tag {
+        "nav" | "dialog" => true,
+        "footer" | "header" => !is_in_entry,
+        _ => false,
+    };
+    let by_role = || {
+        matches!(
+            node.attribute("role"),
+            Some("navigation" | "banner" | "contentinfo" | "dialog" | "alertdialog" | "search")
+        )
+    };
+    let names_consent = || {
+        let names = ["id", "class"].into_iter().filter_map(|name| node.attribute(name));
+        names.flat_map(|names| names.split(|c: char| !c.is_ascii_alphabetic())).any(|word| {
+            ["cookie", "cookies", "consent", "gdpr", "cmp"]
+                .iter()
+                .any(|known| known.eq_ignore_ascii_case(word))
+        })
+    };
+    by_tag || !node.is_text() && (by_role() || names_consent())
+}
+
+fn is_side_box(purpose: Purpose) -> bool {
+    matches!(purpose, Purpose::Related | Purpose::Aside)
+}
+
+/// No key, one, or several, in a part of the page.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+enum Keys {
+    #[default]
+    None,
+    One(u32),
+    Many,
+}
+
+impl Keys {
+    fn join(self, other: Keys) -> Keys {
+        match (self, other) {
+            (Keys::None, keys) | (keys, Keys::None) => keys,
+            (Keys::One(one), Keys::One(other)) if one == other => self,
+            _ => Keys::Many,
+        }
+    }
+}
+
+/// The links of a page by the key of their addresses.
+struct Links {
+    /// The key of each node that is a link outside the frame.
+    keys: Vec<u32>,
+    names: Vec<String>,
+    addresses: Vec<String>,
+    is_strong: Vec<bool>,
+    /// The host to which most keys lead.
+    main_host: String,
+}
+
+impl Links {
+    fn of(page: &Page, zones: &Zones, base_url: &str) -> Links {
+        let base = Url::parse(base_url).ok();
+        let mut links = Links {
+            keys: vec![NONE; page.facts.len()],
+            names: Vec::new(),
+            addresses: Vec::new(),
+            is_strong: Vec::new(),
+            main_host: String::new(),
+        };
+        let mut numbers: HashMap<String, u32> = HashMap::new();
+        let own = base.as_ref().map(key_of).unwrap_or_default();
+        for index in 0..page.facts.len() {
+            if page.anchors[index] != index as u32 || zones.is_frame[index] || !page.is_seen[index] {
+                continue;
+            }
+            let href = page.node(index as u32).attribute("href").unwrap_or("").trim();
+            let Some(url) = resolve(base.as_ref(), href) else { continue };
+            let key = key_of(&url);
+            if key == own {
+                continue;
+            }
+            let next = links.names.len() as u32;
+            let number = *numbers.entry(key.clone()).or_insert(next);
+            if number == next {
+                links.names.push(key);
+                links.addresses.push(url.into());
+            }
+            links.keys[index] = number;
+        }
+        links.is_strong = vec![false; links.names.len()];
+        links.main_host = links.most_frequent_host();
+        links
+    }
+
+    fn most_frequent_host(&self) -> String {
+        let mut counts: HashMap<&str, (usize, usize)> = HashMap::new();
+        for (place, name) in self.names.iter().enumerate() {
+            let count = counts.entry(host(name)).or_insert((0, usize::MAX - place));
+            count.0 += 1;
+        }
+        #[expect(clippy::disallowed_methods, reason = "the largest is unique: the first place breaks ties")]
+        let most = counts.into_iter().max_by_key(|(_, count)| *count);
+        most.map_or_else(String::new, |(host, _)| host.to_owned())
+    }
+
+    /// Marks the keys that some link makes strong.
+    fn mark_strong(&mut self, page: &Page, zones: &Zones) {
+        let mut n_plain: Vec<u32> = vec![0; page.facts.len()];
+        for index in 0..page.facts.len() {
+            let node = page.node(index as u32);
+            if node.is_text() && page.is_seen[index] && page.anchors[index] == NONE {
+                let paragraph = page.paragraphs[index];
+                if paragraph != NONE {
+                    n_plain[paragraph as usize] += page.facts[index].n_words;
+                }
+            }
+            let key = self.keys[index];
+            if key == NONE {
+                continue;
+            }
+            let facts = &page.facts[index];
+            let has_heading = zones.headings[index] != NONE || facts.has_heading;
+            let paragraph = page.paragraphs[index];
+            let is_inline = paragraph != NONE && n_plain[paragraph as usize] >= MIN_INLINE_WORDS;
+            if has_heading && facts.n_words > 0 || facts.n_words >= MIN_TITLE_WORDS && !is_inline {
+                self.is_strong[key as usize] = true;
+            }
+        }
+        self.mark_headed(page, zones);
+    }
+
+    /// A heading without a link makes the only address beside it strong, as where a link lies over a whole card.
+    fn mark_headed(&mut self, page: &Page, zones: &Zones) {
+        let keys = self.keys_below(page, |_| true);
+        for index in 0..page.facts.len() {
+            let is_own = zones.headings[index] == index as u32 && !zones.is_frame[index];
+            if !is_own
+                || page.facts[index].n_words == 0
+                || page.anchors[index] != NONE
+                || keys[index] != Keys::None
+            {
+                continue;
+            }
+            let above = std::iter::successors(Some(page.parents[index]), |at| {
+                page.parents.get(*at as usize).copied().filter(|parent| *parent != NONE)
+            });
+            let found =
+                above.take(MAX_CLIMB).filter(|at| *at != NONE).find(|at| keys[*at as usize] != Keys::None);
+            if let Some(Keys::One(key)) = found.map(|at| keys[at as usize]) {
+                self.is_strong[key as usize] = true;
+            }
+        }
+    }
+
+    /// The keys at or below each node.
+    fn keys_below(&self, page: &Page, counts: impl Fn(u32) -> bool) -> Vec<Keys> {
+        let mut below = vec![Keys::None; page.facts.len()];
+        for index in (0..page.facts.len()).rev() {
+            let key = self.keys[index];
+            if key != NONE && counts(key) {
+                below[index] = below[index].join(Keys::One(key));
+            }
+            let parent = page.parents[index];
+            if parent != NONE {
+                below[parent as usize] = below[parent as usize].join(below[index]);
+            }
+        }
+        below
+    }
+
+    /// Drops places that lead to a section of the site: an address under which two other items lie.
+    fn drop_sections(&self, places: &mut Vec<Found>) {
+        let mut names: Vec<&str> =
+            places.iter().filter_map(|place| Some(self.names[place.key? as usize].as_str())).collect();
+        names.sort_unstable();
+        names.dedup();
+        let is_section = |name: &str| {
+            let under = format!("{name}/");
+            let first = names.partition_point(|other| *other < under.as_str());
+            names.get(first + 1).is_some_and(|second| second.starts_with(&under))
+        };
+        let is_dropped: Vec<bool> = places
+            .iter()
+            .map(|place| place.key.is_some_and(|key| is_section(&self.names[key as usize])))
+            .collect();
+        let mut dropped = is_dropped.iter();
+        places.retain(|_| !dropped.next().copied().unwrap_or(false));
+    }
+}
+
+fn host(name: &str) -> &str {
+    name.split(['/', '?']).next().unwrap_or("")
+}
+
+fn resolve(base: Option<&Url>, href: &str) -> Option<Url> {
+    if href.is_empty() || href.starts_with('#') {
+        return None;
+    }
+    let url = match base {
+        Some(base) => base.join(href).ok()?,
+        None => Url::parse(href).ok()?,
+    };
+    matches!(url.scheme(), "http" | "https" | "file").then_some(url)
+}
+
+/// The roots of all records with their keys: the largest parts with one strong key.
+fn records_of(page: &Page, links: &Links) -> Vec<(u32, u32)> {
+    let keys = links.keys_below(page, |key| links.is_strong[key as usize]);
+    let n_headings = headings_below(page);
+    let is_record = |index: usize| match keys[index] {
+        Keys::One(key) if n_headings[index] <= MAX_RECORD_HEADINGS => Some(key),
+        _ => None,
+    };
+    let mut records = Vec::new();
+    let mut index = 0;
+    while index < page.facts.len() {
+        match is_record(index) {
+            Some(key) => {
+                records.push((index as u32, key));
+                index = page.facts[index].end.max(index as u32 + 1) as usize;
+            }
+            None => index += 1,
+        }
+    }
+    records
+}
+
+/// Headings with words at or below each node that are neither in a link nor around one.
+fn headings_below(page: &Page) -> Vec<u16> {
+    let mut below = vec![0u16; page.facts.len()];
+    for index in (0..page.facts.len()).rev() {
+        let facts = &page.facts[index];
+        let is_own = is_heading(page.node(index as u32)) && page.anchors[index] == NONE && facts.n_links == 0;
+        if is_own && facts.n_words > 0 {
+            below[index] = below[index].saturating_add(1);
+        }
+        let parent = page.parents[index];
+        if parent != NONE {
+            below[parent as usize] = below[parent as usize].saturating_add(below[index]);
+        }
+    }
+    below
+}
+
+/// A place where an item may stand.
+struct Found {
+    root: u32,
+    /// The number of its key; `None` for a heading that leads nowhere.
+    key: Option<u32>,
+    template: u32,
+    title: String,
+    teaser: String,
+    n_title_words: u32,
+    is_headed: bool,
+    is_aside: bool,
+    is_advertisement: bool,
+}
+
+impl Found {
+    fn of(page: &Page, zones: &Zones, root: u32, key: Option<u32>, links: &Links) -> Found {
+        let (title_node, is_headed) = title_node(page, zones, root, key, links);
+        let title = title_node.map_or_else(String::new, |node| text_of(page, node, None, MAX_TITLE_BYTES));
+        Found {
+            root,
+            key,
+            template: template_of(page, root),
+            n_title_words: title_node.map_or(0, |node| page.facts(node).n_words),
+            teaser: text_of(page, root, title_node, MAX_TEASER_BYTES),
+            title,
+            is_headed,
+            is_aside: zones.is_aside[root as usize],
+            is_advertisement: zones.is_advertisement[root as usize],
+        }
+    }
+}
+
+/// The node of the headline: the first heading with words, else the link with the most.
+fn title_node(page: &Page, zones: &Zones, root: u32, key: Option<u32>, links: &Links) -> (Option<u32>, bool) {
+    // A record within a heading is named by the heading.
+    let around = zones.headings[root as usize];
+    if around != NONE && page.facts(around).n_links <= 1 {
+        return (Some(root), true);
+    }
+    let nodes = || root..page.facts(root).end;
+    let heading =
+        nodes().find(|&index| zones.headings[index as usize] == index && page.facts(index).n_words > 0);
+    if heading.is_some() {
+        return (heading, true);
+    }
+    let own = nodes().filter(|&index| key.is_some_and(|key| links.keys[index as usize] == key));
+    let longest = own.max_by_key(|&index| (page.facts(index).n_words, std::cmp::Reverse(index)));
+    (longest.filter(|&index| page.facts(index).n_words > 0), around != NONE)
+}
+
+/// The words that a reader sees in a part of the page, without those of `without`.
+fn text_of(page: &Page, root: u32, without: Option<u32>, max_bytes: usize) -> String {
+    let mut text = String::new();
+    let mut index = root;
+    let end = page.facts(root).end;
+    while index < end && text.len() < max_bytes {
+        if without == Some(index) {
+            index = page.facts(index).end.max(index + 1);
+            continue;
+        }
+        let node = page.node(index);
+        if node.is_text() && page.is_seen[index as usize] {
+            for word in node.text.split_whitespace() {
+                if !text.is_empty() {
+                    text.push(' ');
+                }
+                text.push_str(word);
+            }
+        }
+        index += 1;
+    }
+    text.truncate(text.floor_char_boundary(max_bytes));
+    text
+}
+
+/// Tag and first two classes, without digits, of a node and the two above it.
+fn template_of(page: &Page, root: u32) -> u32 {
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut add = |byte: u8| hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    let mut at = root;
+    for _ in 0..3 {
+        if at == NONE {
+            break;
+        }
+        let node = page.node(at);
+        node.tag.bytes().for_each(&mut add);
+        let classes = node.attribute("class").unwrap_or("").split_ascii_whitespace().take(2);
+        for class in classes {
+            add(b'.');
+            class.bytes().filter(|byte| !byte.is_ascii_digit()).for_each(&mut add);
+        }
+        add(b'/');
+        at = page.parents[at as usize];
+    }
+    (hash >> 32) as u32 ^ hash as u32
+}
+
+/// Headings that lead nowhere, as in a live report: each with the small part of the page that it heads.
+fn plain_records(page: &Page, zones: &Zones, links: &Links, is_covered: &[bool]) -> Vec<Found> {
+    let n_headings = headings_below(page);
+    let mut found: Vec<Found> = Vec::new();
+    for index in 0..page.facts.len() {
+        let facts = &page.facts[index];
+        let is_heading =
+            zones.headings[index] == index as u32 && facts.n_links == 0 && page.anchors[index] == NONE;
+        if !is_heading || facts.n_words < 3 || zones.is_frame[index] || is_covered[index] {
+            continue;
+        }
+        let mut root = index as u32;
+        let mut parent = page.parents[index];
+        let fits = |at: u32| {
+            let facts = page.facts(at);
+            n_headings[at as usize] <= 1
+                && facts.n_words <= MAX_PLAIN_RECORD_WORDS
+                && !is_covered[at as usize]
+                && facts.n_links <= 2
+        };
+        while parent != NONE && fits(parent) {
+            root = parent;
+            parent = page.parents[root as usize];
+        }
+        if root != index as u32 && found.last().is_none_or(|last| page.facts(last.root).end <= root) {
+            found.push(Found::of(page, zones, root, None, links));
+        }
+    }
+    found
+}
+
+/// The templates whose places are lists of items.
+fn accepted_templates(places: &[Found], links: &Links) -> HashSet<u32> {
+    let mut groups: HashMap<u32, Vec<&Found>> = HashMap::new();
+    for place in places {
+        groups.entry(place.template).or_default().push(place);
+    }
+    #[expect(clippy::disallowed_methods, reason = "a set comes of it")]
+    groups.into_iter().filter(|(_, group)| is_list(group, links)).map(|(template, _)| template).collect()
+}
+
+fn is_list(group: &[&Found], links: &Links) -> bool {
+    let n_advertisements = group.iter().filter(|place| place.is_advertisement).count();
+    if 2 * n_advertisements > group.len() {
+        return false;
+    }
+    let mut keys: Vec<Option<&str>> =
+        group.iter().map(|place| place.key.map(|key| links.names[key as usize].as_str())).collect();
+    let n_plain = keys.iter().filter(|key| key.is_none()).count();
+    keys.sort_unstable();
+    keys.dedup();
+    let n_keys = keys.iter().flatten().count();
+    let mut n_words: Vec<u32> = group.iter().map(|place| place.n_title_words).collect();
+    n_words.sort_unstable();
+    let median = n_words[n_words.len() / 2];
+    let n_headed = group.iter().filter(|place| place.is_headed).count();
+    if n_plain > 0 && n_keys == 0 {
+        return n_plain >= 3;
+    }
+    match n_keys {
+        3.. => median >= MIN_TITLE_WORDS || median >= 2 && 2 * n_headed > group.len(),
+        _ => median >= 3 && n_headed == group.len() || median >= 5,
+    }
+}
+
+/// Words of paragraphs outside the items, and the most of them that stand together.
+fn prose_of(page: &Page, zones: &Zones, is_covered: &[bool]) -> (u32, u32) {
+    let mut n_plain: HashMap<u32, u32> = HashMap::new();
+    for index in 0..page.facts.len() {
+        let is_prose = page.node(index as u32).is_text()
+            && page.is_seen[index]
+            && page.anchors[index] == NONE
+            && !is_covered[index]
+            && !zones.is_frame[index];
+        if is_prose && page.paragraphs[index] != NONE {
+            *n_plain.entry(page.paragraphs[index]).or_default() += page.facts[index].n_words;
+        }
+    }
+    let (mut n_words, mut together) = (0, HashMap::<u32, u32>::new());
+    #[expect(clippy::disallowed_methods, reason = "sums, whatever the order")]
+    for (paragraph, n) in n_plain.into_iter().filter(|(_, n)| *n >= MIN_PROSE_WORDS) {
+        n_words += n;
+        let parent = page.parents[paragraph as usize];
+        let above = page.parents.get(parent as usize).copied().unwrap_or(NONE);
+        for around in [parent, above] {
+            if around != NONE {
+                *together.entry(around).or_default() += n;
+            }
+        }
+    }
+    #[expect(clippy::disallowed_methods, reason = "the largest, whatever the order")]
+    let most = together.into_values().max().unwrap_or(0);
+    (n_words, most)
+}
+
+/// One item for each key, at its first place.
+fn join_places(places: Vec<Found>, links: &Links) -> Vec<Item> {
+    let mut numbers: HashMap<String, usize> = HashMap::new();
+    let mut items: Vec<Item> = Vec::new();
+    for place in places {
+        let name = match place.key {
+            Some(key) => links.names[key as usize].clone(),
+            None => format!("#{}", place.title),
+        };
+        let at = *numbers.entry(name.clone()).or_insert(items.len());
+        let stands = Place { template: place.template, title: place.title.clone() };
+        if let Some(item) = items.get_mut(at) {
+            if item.places.len() < MAX_PLACES {
+                item.places.push(stands);
+            }
+            continue;
+        }
+        if items.len() >= MAX_ITEMS {
+            break;
+        }
+        let is_elsewhere = place.key.is_some() && host(&name) != links.main_host;
+        let lesser = |is_lesser: bool| if is_lesser { LESSER_WEIGHT } else { 1.0 };
+        items.push(Item {
+            address: place.key.map_or_else(String::new, |key| links.addresses[key as usize].clone()),
+            title: place.title,
+            teaser: place.teaser,
+            weight: lesser(place.is_aside) * lesser(is_elsewhere),
+            places: vec![stands],
+        });
+    }
+    items
+}

@@ -2,10 +2,12 @@
 
 use std::io::{self, Write};
 
-use perennial_core::diff::{BlockRef, Delta, Element, Operation, OperationKind, Subject, diff};
+use perennial_core::diff::{
+    BlockRef, Delta, Element, ItemChange, ItemChangeKind, ItemDelta, Operation, OperationKind, Subject, diff,
+};
 use perennial_core::importance::{Assessment, ImportanceConfig, Judgement, assess};
 use perennial_core::observe::is_about_advertisement;
-use perennial_core::segment::{Block, BlockTree};
+use perennial_core::segment::{Block, BlockTree, Item};
 use serde::Serialize;
 
 use super::Filters;
@@ -42,22 +44,14 @@ impl Comparison {
 
     /// Operations with their part in the importance, in the delta's order.
     pub fn entries(&self) -> Vec<Entry> {
-        let operations = self.delta.operations().zip(&self.assessment.contributions);
-        operations
-            .map(|(operation, contribution)| Entry {
-                share: contribution.share,
-                value: contribution.value,
-                advertisement: contribution.judgement.is_advertisement,
-                noise: contribution.judgement.noise,
-                ..entry(&operation)
-            })
-            .collect()
+        entries(&self.delta, &self.assessment)
     }
 
     /// The comparison as `--json` prints it.
     pub fn report(&self, form: &str) -> ComparisonReport {
         let (structure, operations) = self.entries().into_iter().partition(|entry| entry.element == "block");
         ComparisonReport {
+            headlines: headlines(&self.delta),
             url: self.after.url.clone(),
             before: self.before.version.clone(),
             after: self.after.version.clone(),
@@ -71,9 +65,10 @@ impl Comparison {
     /// Writes a line for each operation, the most important first.
     pub fn write_text(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "importance {:.4}", self.assessment.importance.get())?;
-        let mut entries = self.entries();
-        entries.sort_by(|x, y| y.share.total_cmp(&x.share));
-        for entry in &entries {
+        if let Some(headlines) = headlines(&self.delta) {
+            writeln!(out, "{headlines}")?;
+        }
+        for entry in &told_entries(&self.delta, &self.assessment) {
             writeln!(out, "{}", entry.line())?;
         }
         Ok(())
@@ -89,6 +84,9 @@ pub struct ComparisonReport {
     pub after: String,
     pub form: String,
     pub importance: f64,
+    /// How many headlines of a front page came, went or were rewritten; absent for other pages
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headlines: Option<String>,
     pub operations: Vec<Entry>,
     pub structure: Vec<Entry>,
 }
@@ -98,7 +96,7 @@ pub struct ComparisonReport {
 #[allow(missing_docs)]
 pub struct Entry {
     pub op: &'static str,
-    /// link, image, text or block
+    /// link, image, text or block; item for an entry of a list
     pub element: &'static str,
     pub block_before: Option<String>,
     pub block_after: Option<String>,
@@ -195,8 +193,75 @@ fn brief(content: &Content) -> String {
     cut(if content.text.is_empty() { &content.address } else { &content.text }, 70)
 }
 
+/// All operations of a delta with their part in the importance, in its order, and then the items of a front page.
+fn entries(delta: &Delta, assessment: &Assessment) -> Vec<Entry> {
+    let hub = delta.items.as_ref().filter(|items| items.is_hub);
+    let of_prose = hub.map_or(1.0, |items| items.prose_share);
+    let operations = delta.operations().zip(&assessment.contributions);
+    let operations = operations.map(|(operation, contribution)| Entry {
+        value: of_prose * contribution.value,
+        advertisement: contribution.judgement.is_advertisement,
+        noise: contribution.judgement.noise,
+        ..entry(&operation)
+    });
+    let items = hub.into_iter().flat_map(ItemDelta::seen).map(item_entry);
+    let mut entries: Vec<Entry> = operations.chain(items).collect();
+    let sum: f64 = entries.iter().map(|entry| entry.value).sum();
+    if sum > 0.0 {
+        entries.iter_mut().for_each(|entry| entry.share = entry.value / sum);
+    }
+    entries
+}
+
+/// The same for people, most important first. What changed within the items of a front page is told by the items.
+pub fn told_entries(delta: &Delta, assessment: &Assessment) -> Vec<Entry> {
+    let is_hub = delta.items.as_ref().is_some_and(|items| items.is_hub);
+    let mut entries = entries(delta, assessment);
+    entries.retain(|entry| !is_hub || entry.element == "item" || entry.value > 0.0);
+    entries.sort_by(|x, y| y.share.total_cmp(&x.share));
+    entries
+}
+
+fn item_entry(change: &ItemChange) -> Entry {
+    let content = |item: &Item| Content { text: item.title.clone(), address: item.address.clone() };
+    let op = match change.kind {
+        ItemChangeKind::Insert => OperationKind::Insert,
+        ItemChangeKind::Leave => OperationKind::Delete,
+        _ => OperationKind::Update,
+    };
+    let side = |item: &Item| match change.kind {
+        ItemChangeKind::Edit => Content { text: item.teaser.clone(), address: item.address.clone() },
+        _ => content(item),
+    };
+    Entry {
+        op: op.name(),
+        element: "item",
+        before: change.before.as_ref().map(side),
+        after: change.after.as_ref().map(side),
+        value: change.share,
+        ..Entry::default()
+    }
+}
+
+/// "3 headlines new, 1 retitled, 2 gone", for a front page.
+pub fn headlines(delta: &Delta) -> Option<String> {
+    let items = delta.items.as_ref().filter(|items| items.is_hub)?;
+    let counts = [
+        (items.n(ItemChangeKind::Insert), "new"),
+        (items.n(ItemChangeKind::Retitle), "retitled"),
+        (items.n(ItemChangeKind::Leave), "gone"),
+        (items.n_moved(), "moved"),
+    ];
+    let said: Vec<String> =
+        counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect();
+    Some(match said.is_empty() {
+        true => "the same headlines".into(),
+        false => format!("headlines: {}", said.join(", ")),
+    })
+}
+
 /// An operation without its weight.
-pub fn entry(operation: &Operation) -> Entry {
+fn entry(operation: &Operation) -> Entry {
     let name = |reference: Option<&[u16]>| reference.map(|numbers| BlockRef(numbers.to_vec()).to_string());
     let content = |element: Option<&Element>| {
         element.map(|element| Content { text: element.text().into(), address: element.address().into() })

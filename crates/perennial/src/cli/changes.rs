@@ -4,7 +4,7 @@ use std::io::Write;
 
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
-use perennial_core::diff::{Delta, ElementKind, OperationKind, diff};
+use perennial_core::diff::{Delta, ElementKind, ItemChangeKind, OperationKind, diff};
 use perennial_core::importance::{Assessment, ImportanceConfig, Judgement, assess};
 use perennial_core::look::Seen;
 use perennial_core::observe::is_about_advertisement;
@@ -13,7 +13,7 @@ use regex::Regex;
 use serde::Serialize;
 
 use super::{Context, Exit, parse_time};
-use crate::analyse::{Entry, Filters, entry, tree_at, unpack};
+use crate::analyse::{Entry, Filters, headlines, told_entries, tree_at, unpack};
 use crate::store::{ChangeFilter, ChangeRow, Store};
 
 /// Lists what happened to pages: edits, new pages, pages that vanished, moved or came back.
@@ -73,7 +73,7 @@ enum Sort {
 enum ChangeKind {
     /// What a reader sees has changed
     Edited,
-    /// Edited, with another title
+    /// Edited, with another title, or with a headline that was rewritten
     Retitled,
     /// A page came to its site
     New,
@@ -132,11 +132,27 @@ struct Change {
     after: String,
     importance: f64,
     noise: bool,
+    /// How many headlines of a front page came, went or were rewritten.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    headlines: Option<String>,
     operations: Vec<Entry>,
 }
 
+/// What a stored delta shows.
+#[derive(Default)]
+struct Shown {
+    headlines: Option<String>,
+    /// Whether a headline of a front page was rewritten.
+    is_rewritten: bool,
+    entries: Vec<Entry>,
+}
+
+fn has_rewritten(delta: &Delta) -> bool {
+    delta.items.as_ref().is_some_and(|items| items.is_hub && items.n(ItemChangeKind::Retitle) > 0)
+}
+
 impl Change {
-    fn new(row: ChangeRow, kind: ChangeKind, operations: Vec<Entry>) -> Change {
+    fn new(row: ChangeRow, kind: ChangeKind, shown: Shown) -> Change {
         let leads_to = row.identity.split_once(' ').map(|(_, target)| target.to_string());
         let importance = importance_of(&row);
         Change {
@@ -149,7 +165,8 @@ impl Change {
             after: row.time.to_rfc3339(),
             importance,
             noise: row.seen == Seen::Noise,
-            operations,
+            headlines: shown.headlines,
+            operations: shown.entries,
         }
     }
 }
@@ -168,14 +185,18 @@ impl Changes {
         let mut changes = Vec::new();
         store.each_change(&self.filter(store)?, |row| {
             let kind = ChangeKind::of(&row);
-            if !kind.is_wanted(&self.kind) {
+            let may_be_rewritten = kind == ChangeKind::Edited && self.kind.contains(&ChangeKind::Retitled);
+            if !kind.is_wanted(&self.kind) && !may_be_rewritten {
                 return Ok(());
             }
-            let operations = self.operations(store, &row, &filters)?;
-            if !operations.is_empty()
+            let shown = self.operations(store, &row, &filters)?;
+            if !kind.is_wanted(&self.kind) && !shown.is_rewritten {
+                return Ok(());
+            }
+            if !shown.entries.is_empty()
                 || !self.asks_for_operations() && importance_of(&row) >= self.min_importance
             {
-                changes.push(Change::new(row, kind, operations));
+                changes.push(Change::new(row, kind, shown));
             }
             Ok(())
         })?;
@@ -221,28 +242,18 @@ impl Changes {
     }
 
     /// The operations of a change that the options let through, weighed.
-    fn operations(&self, store: &Store, row: &ChangeRow, filters: &Filters) -> anyhow::Result<Vec<Entry>> {
+    fn operations(&self, store: &Store, row: &ChangeRow, filters: &Filters) -> anyhow::Result<Shown> {
         let cure = "a stored delta is damaged: make it again with `perennial verify --rebuild`";
-        let Some(packed) = &row.delta else { return Ok(Vec::new()) };
+        let Some(packed) = &row.delta else { return Ok(Shown::default()) };
         let mut delta = Delta::from_xml(&unpack(packed).context(cure)?).context(cure)?;
         if let (Some(after), Some(before)) = (delta.replacement.take(), row.before) {
             let before = tree_at(store, row.page, before)?.context(cure)?;
             delta = diff(&before, &after);
         }
         let assessment = weigh(&delta, filters, &row.url);
-        let mut entries: Vec<Entry> = delta
-            .operations()
-            .zip(&assessment.contributions)
-            .map(|(operation, contribution)| Entry {
-                share: contribution.share,
-                value: contribution.value,
-                advertisement: contribution.judgement.is_advertisement,
-                ..entry(&operation)
-            })
-            .filter(|entry| self.lets_through(entry))
-            .collect();
-        entries.sort_by(|x, y| y.share.total_cmp(&x.share));
-        Ok(entries)
+        let mut entries = told_entries(&delta, &assessment);
+        entries.retain(|entry| self.lets_through(entry));
+        Ok(Shown { headlines: headlines(&delta), is_rewritten: has_rewritten(&delta), entries })
     }
 
     fn lets_through(&self, entry: &Entry) -> bool {
@@ -299,7 +310,11 @@ fn print(changes: &[Change], out: &mut dyn Write) -> std::io::Result<()> {
         if let Some(target) = &change.leads_to {
             writeln!(out, "  leads to {target}")?;
         }
-        if change.operations.is_empty() && matches!(change.kind, ChangeKind::Edited | ChangeKind::Retitled) {
+        if let Some(headlines) = &change.headlines {
+            writeln!(out, "  {headlines}")?;
+        }
+        let is_unread = change.operations.is_empty() && change.headlines.is_none();
+        if is_unread && matches!(change.kind, ChangeKind::Edited | ChangeKind::Retitled) {
             writeln!(out, "  its content cannot be compared; it counts with a fixed importance")?;
         }
         for entry in &change.operations {

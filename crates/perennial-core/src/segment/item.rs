@@ -69,7 +69,7 @@ impl ItemList {
     pub fn is_hub(&self) -> bool {
         let body_limit = (0.2 * f64::from(self.n_item_words)).min(300.0);
         self.items.len() >= MIN_HUB_ITEMS
-            && self.n_item_words >= self.n_prose_words
+            && 3 * self.n_item_words >= 2 * self.n_prose_words
             && f64::from(self.n_body_words) < body_limit
     }
 

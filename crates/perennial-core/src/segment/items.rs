@@ -21,6 +21,8 @@ const MIN_TITLE_WORDS: u32 = 4;
 const MAX_CLIMB: usize = 6;
 /// Headings outside links within one record.
 const MAX_RECORD_HEADINGS: u16 = 2;
+/// Words outside links of a record. An article that leads to one other page is no entry of a list.
+const MAX_RECORD_WORDS: f32 = 120.0;
 /// Words outside links of a paragraph that is prose.
 const MIN_PROSE_WORDS: u32 = 15;
 /// Words of a record whose heading leads nowhere.
@@ -316,8 +318,12 @@ fn resolve(base: Option<&Url>, href: &str) -> Option<Url> {
 fn records_of(page: &Page, links: &Links) -> Vec<(u32, u32)> {
     let keys = links.keys_below(page, |key| links.is_strong[key as usize]);
     let n_headings = headings_below(page);
+    let is_short = |index: usize| {
+        let facts = &page.facts[index];
+        facts.n_words as f32 * (1.0 - facts.link_share()) <= MAX_RECORD_WORDS
+    };
     let is_record = |index: usize| match keys[index] {
-        Keys::One(key) if n_headings[index] <= MAX_RECORD_HEADINGS => Some(key),
+        Keys::One(key) if n_headings[index] <= MAX_RECORD_HEADINGS && is_short(index) => Some(key),
         _ => None,
     };
     let mut records = Vec::new();

@@ -79,8 +79,13 @@ struct Sums {
 impl DeltaTree {
     /// A tree without versions, which remembers `window` transitions.
     pub fn new(site: &str, window: usize, significance: Significance) -> DeltaTree {
+        DeltaTree::with_tree(Tree::new(site), window, significance)
+    }
+
+    /// The same over the nodes of a tree that is there.
+    pub fn with_tree(tree: Tree, window: usize, significance: Significance) -> DeltaTree {
         DeltaTree {
-            tree: Tree::new(site),
+            tree,
             significance,
             window: window.max(1),
             n_transitions: 0,

@@ -11,6 +11,7 @@
 //! | [`drive`] | a world and a scheduler's configuration -> captures, completeness, coherence |
 //! | [`bound`] | a world and a budget -> what no crawler could beat |
 //! | [`experiment`] | a world, strategies and budgets -> tables of results beside the bounds |
+//! | [`directories`] | a seed -> histories of made sites: random trees, directories that exclude each other |
 //! | [`claims`] | results -> which of the papers' findings hold |
 
 pub mod world;
@@ -24,5 +25,7 @@ pub mod drive;
 pub mod bound;
 
 pub mod experiment;
+
+pub mod directories;
 
 pub mod claims;

@@ -109,7 +109,8 @@ impl Compared {
         let less = |(head, tail): (&u32, &u32)| if contains { head - tail } else { *head };
         let head_counts: Vec<u32> = self.counts[head].iter().zip(tail_counts).map(less).collect();
         let (heads, tails) = (busy(&head_counts), busy(tail_counts));
-        let count = |of: &dyn Fn(bool, bool) -> bool| heads.iter().zip(&tails).filter(|(h, t)| of(**h, **t)).count();
+        let count =
+            |of: &dyn Fn(bool, bool) -> bool| heads.iter().zip(&tails).filter(|(h, t)| of(**h, **t)).count();
         let (n, n_head, n_tail) = (heads.len(), count(&|h, _| h), count(&|_, t| t));
         let n_both = count(&|h, t| h && t);
         if n_head == 0 || n_head == n || n_tail == 0 || n_tail == n {
@@ -118,7 +119,8 @@ impl Compared {
         let usual = n_tail as f64 / n as f64;
         let smoothed = |both: usize, of: usize| (both as f64 + usual) / (of as f64 + 1.0) / usual;
         let mean = |is_busy: bool| {
-            let of: Vec<u32> = heads.iter().zip(&head_counts).filter(|(h, _)| **h == is_busy).map(|(_, c)| *c).collect();
+            let of: Vec<u32> =
+                heads.iter().zip(&head_counts).filter(|(h, _)| **h == is_busy).map(|(_, c)| *c).collect();
             f64::from(of.iter().sum::<u32>()) / of.len().max(1) as f64
         };
         let association = Association {
@@ -162,4 +164,23 @@ fn by_chance(n: usize, n_head: usize, n_tail: usize, n_both: usize) -> f64 {
 
 fn ln_factorial(n: usize) -> f64 {
     (2..=n).map(|k| (k as f64).ln()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chance_is_that_of_counting_all_ways() {
+        // Six transitions, three with a change in each: of the 20 ways one never coincides and one always does.
+        assert!((by_chance(6, 3, 3, 0) - 1.0 / 20.0).abs() < 1e-12);
+        assert!((by_chance(6, 3, 3, 3) - 1.0 / 20.0).abs() < 1e-12);
+        assert!((by_chance(6, 3, 3, 1) - 10.0 / 20.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn busy_transitions_have_half_of_a_mean_one() {
+        assert_eq!(busy(&[0, 10, 12, 1, 0]), [false, true, true, false, false]);
+        assert_eq!(busy(&[0, 0]), [false, false]);
+    }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::delta::Change;
 use super::evidence::{DECAYS, Known, Looks};
 use super::history::{History, PageChange};
-use super::plan::{Ranking, choose};
+use super::plan::{Ranking, choose, rebuilt};
 use super::tree::Tree;
 
 /// A crawl of many versions by one plan.
@@ -17,8 +17,8 @@ pub struct ClosedLoop {
     pub n_weeks: usize,
     /// Share of the known pages that is not fetched.
     pub skip: f64,
-    /// Who decides.
-    pub ranking: Ranking,
+    /// Who decides; nobody stands for one who knows which copies are old.
+    pub ranking: Option<Ranking>,
 }
 
 /// Means over the weeks of a closed loop.
@@ -45,6 +45,7 @@ struct Archive<'a> {
     seen: VecDeque<Vec<PageChange>>,
     fetched: VecDeque<Vec<u32>>,
     last_look: Vec<u32>,
+    rebuilt: Vec<f64>,
 }
 
 /// Runs the loop over the last versions of a history; nothing where it is too short.
@@ -81,6 +82,7 @@ impl Archive<'_> {
             is_known: is_there.clone(),
             is_stale: vec![false; is_there.len()],
             last_look: vec![version as u32; is_there.len()],
+            rebuilt: vec![0.0; is_there.len()],
             fetched: seen.iter().map(|_| present.clone()).collect(),
             is_there,
             bytes,
@@ -108,7 +110,8 @@ impl Archive<'_> {
         (n_seen, changes.len())
     }
 
-    fn fetch(&self, week: usize, of: &ClosedLoop) -> Vec<u32> {
+    /// Fetches what the plan asks for, and notes which directories were rebuilt.
+    fn fetch(&mut self, week: usize, of: &ClosedLoop) -> Vec<u32> {
         let present: Vec<u32> =
             (0..self.is_known.len() as u32).filter(|&page| self.is_known[page as usize]).collect();
         let n = ((1.0 - of.skip) * present.len() as f64).round() as usize;
@@ -121,7 +124,21 @@ impl Archive<'_> {
             looks: Some(&looks),
         };
         let (is_there, is_stale) = (&self.is_there, &self.is_stale);
-        choose(&known, of.ranking, n, |page| !is_there[page as usize] || is_stale[page as usize])
+        let is_changed = |page: u32| !is_there[page as usize] || is_stale[page as usize];
+        let Some(ranking) = of.ranking else {
+            let mut order = known.present;
+            order.sort_by_key(|&page| !is_changed(page));
+            order.truncate(n);
+            return order;
+        };
+        let fetched = choose(&known, ranking, n, is_changed);
+        let rebuilt = rebuilt(&known, &fetched, is_changed);
+        for (page, share) in rebuilt {
+            let known_share = &mut self.rebuilt[page as usize];
+            *known_share = known_share.max(share);
+        }
+        fetched.iter().for_each(|&page| self.rebuilt[page as usize] = 0.0);
+        fetched
     }
 
     fn looks(&self, week: usize) -> Looks {
@@ -137,7 +154,7 @@ impl Archive<'_> {
             }
         }
         let unseen = self.last_look.iter().map(|&last| (week as u32).saturating_sub(last)).collect();
-        Looks { weight, unseen }
+        Looks { weight, unseen, rebuilt: self.rebuilt.clone() }
     }
 
     /// What the fetched pages show. New pages are seen when a page under their directory is fetched.

@@ -112,6 +112,11 @@ impl DeltaTree {
         self.window.min(self.n_transitions as usize)
     }
 
+    /// Transitions that the window can hold.
+    pub fn window(&self) -> usize {
+        self.window
+    }
+
     /// Number of the oldest transition in the window, counted from the first one ever.
     pub fn oldest(&self) -> u32 {
         self.n_transitions - self.n_transitions() as u32

@@ -5,9 +5,10 @@ use super::delta::{Change, Significance};
 use super::evidence::Known;
 use super::history::{History, PageChange};
 use super::measure::{Counted, Measures, Test};
-use super::mine::{Alpha, Thresholds};
+use super::mine::{Alpha, Mined, Subsumed, Thresholds, mine_from};
 use super::plan::{Ranking, choose};
 use super::skip::{delta_of, outside, skipped_by_near, static_directories};
+use super::tree::{Node, Tree};
 
 /// Versions at the end of the training window on which thresholds are tuned.
 const HELD_BACK: usize = 5;
@@ -25,6 +26,8 @@ pub enum Plan {
     NearEverywhere(Thresholds),
     /// The same as `Near` with thresholds chosen on the training window.
     NearTuned,
+    /// Skips the tails of rules that others subsume, to see that they are worth less (Fig. 5 e, f).
+    NearSubsumed(Thresholds, Subsumed),
     /// Skips directories in which nothing changed in training.
     Static,
     /// Skips directories in which nothing changed in the last transition.
@@ -136,13 +139,17 @@ fn window<'a>(
     bytes: &'a [u32],
     present: &[bool],
 ) -> Window<'a> {
-    let transitions = (train_end + 1 - train + 1..=train_end).map(|at| history.versions[at].changes.as_slice());
+    let transitions =
+        (train_end + 1 - train + 1..=train_end).map(|at| history.versions[at].changes.as_slice());
     let changes = match accumulate {
         true => net_changes(history, train_end, tested, present),
         false => history.versions[tested].changes.clone(),
     };
     let present = (0..present.len() as u32).filter(|&page| present[page as usize]).collect();
-    Window { known: Known { history, transitions: transitions.collect(), present, bytes, looks: None }, changes }
+    Window {
+        known: Known { history, transitions: transitions.collect(), present, bytes, looks: None },
+        changes,
+    }
 }
 
 /// The differences of two versions that are not neighbours.
@@ -251,6 +258,14 @@ fn fetched_by(window: &Window<'_>, protocol: &Protocol, plan: Plan, outcome: &mu
         Plan::Nothing => known.present.clone(),
         Plan::Near(thresholds) => by_near(known, &thresholds, false, outcome),
         Plan::NearEverywhere(thresholds) => by_near(known, &thresholds, true, outcome),
+        Plan::NearSubsumed(thresholds, by) => {
+            let delta = delta_of(known, Significance::Later);
+            let mut mined = Mined::default();
+            mine_from(&delta, Tree::ROOT, &thresholds, true, &mut mined);
+            mined.rules.retain(|rule| rule.subsumed == Some(by) && !rule.is_contradicted);
+            outcome.n_rules += mined.rules.len() as f64;
+            outside(known, &mined.rules.iter().map(|rule| rule.tail).collect::<Vec<Node>>())
+        }
         Plan::NearTuned => match tuned(known, protocol.tune_loss) {
             Some(thresholds) => by_near(known, &thresholds, false, outcome),
             None => known.present.clone(),
@@ -349,7 +364,8 @@ pub fn tuned(known: &Known<'_>, most_loss: f64) -> Option<Thresholds> {
         }
         let measured = |window: &Window<'_>| window.count(&outside(&window.known, &skipped)).measures();
         let measures: Vec<Measures> = windows.iter().filter_map(measured).collect();
-        let mean = |of: fn(&Measures) -> f64| measures.iter().map(of).sum::<f64>() / measures.len().max(1) as f64;
+        let mean =
+            |of: fn(&Measures) -> f64| measures.iter().map(of).sum::<f64>() / measures.len().max(1) as f64;
         let bypass = mean(|m| m.bypass);
         let is_safe = !measures.is_empty() && mean(|m| m.change_recall) >= 1.0 - most_loss;
         if is_safe && best.is_none_or(|(most, _)| bypass > most) {
@@ -365,9 +381,9 @@ fn grid() -> impl Iterator<Item = Thresholds> {
     let gammas = [Some(0.1), Some(0.3), Some(0.5)];
     alphas.into_iter().flat_map(move |alpha| {
         betas.into_iter().flat_map(move |beta| {
-            gammas.into_iter().flat_map(move |gamma| {
-                [0.5, 0.7, 0.9].map(|theta| Thresholds { alpha, beta, gamma, theta })
-            })
+            gammas
+                .into_iter()
+                .flat_map(move |gamma| [0.5, 0.7, 0.9].map(|theta| Thresholds { alpha, beta, gamma, theta }))
         })
     })
 }

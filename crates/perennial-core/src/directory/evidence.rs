@@ -39,6 +39,8 @@ pub struct Looks {
     pub weight: Vec<[f64; 3]>,
     /// By page number: transitions since the last look, 1 when it was looked at in the last one.
     pub unseen: Vec<u32>,
+    /// By page number: the probability that it changed with all pages around it when it was not looked at.
+    pub rebuilt: Vec<f64>,
 }
 
 /// The directories that hold a page, each after the one it lies in.
@@ -186,7 +188,14 @@ impl Evidence {
     }
 
     /// Adds the changes of a transition that was `ago` transitions before the last one.
-    fn add(&mut self, known: &Known<'_>, place: &[u32], extensions: &Extensions<'_>, changes: &[PageChange], ago: usize) {
+    fn add(
+        &mut self,
+        known: &Known<'_>,
+        place: &[u32],
+        extensions: &Extensions<'_>,
+        changes: &[PageChange],
+        ago: usize,
+    ) {
         let weights = DECAYS.map(|decay| decay.powi(ago as i32));
         let n_changes = changes.len() as f64;
         self.plain_weight += weights[1];

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::io::BufRead;
 
 use super::delta::Change;
+use super::evidence::Known;
 use super::tree::{Node, Tree};
 
 /// Longest line that is read; addresses are shorter.
@@ -125,6 +126,40 @@ impl History {
         self.n_changes += 1;
     }
 
+    /// The same history without the pages whose path contains a text.
+    pub fn without(&self, text: &str) -> History {
+        let mut history = History { kind: self.kind, ..History::new(&self.name) };
+        let mut numbers: Vec<Option<u32>> = Vec::with_capacity(self.nodes.len());
+        for &node in &self.nodes {
+            let path = self.tree.path(node);
+            numbers.push((!path.contains(text)).then(|| history.add_page(&path)));
+        }
+        for version in &self.versions {
+            history.begin_version(&version.date);
+            for change in &version.changes {
+                if let Some(page) = numbers[change.page as usize] {
+                    history.add_change(page, change.change, change.bytes);
+                }
+            }
+        }
+        history
+    }
+
+    /// What the last `n` versions teach, and the pages that are there at the end.
+    pub fn last_versions<'a>(&'a self, n: usize, bytes: &'a mut Vec<u32>) -> Known<'a> {
+        let last = self.versions.len().saturating_sub(1);
+        let (present, sizes) = self.state_at(last);
+        *bytes = sizes;
+        let first = (last + 2).saturating_sub(n.max(1)).max(1);
+        Known {
+            history: self,
+            transitions: self.versions.iter().skip(first).map(|version| version.changes.as_slice()).collect(),
+            present: (0..present.len() as u32).filter(|&page| present[page as usize]).collect(),
+            bytes,
+            looks: None,
+        }
+    }
+
     /// Pages of each version.
     pub fn sizes(&self) -> Vec<usize> {
         let mut n = 0usize;
@@ -235,7 +270,11 @@ fn read_line(
 fn degree(field: Option<&str>) -> Result<f32, &'static str> {
     let Some(field) = field else { return Ok(1.0) };
     let degree: f32 = field.parse().map_err(|_| "the degree of the change is not a number")?;
-    if (0.0..=1.0).contains(&degree) { Ok(degree) } else { Err("the degree of the change is not from 0 to 1") }
+    if (0.0..=1.0).contains(&degree) {
+        Ok(degree)
+    } else {
+        Err("the degree of the change is not from 0 to 1")
+    }
 }
 
 #[cfg(test)]
@@ -255,6 +294,11 @@ mod tests {
         let (present, bytes) = history.state_at(1);
         assert_eq!((present, bytes), (vec![true, false, false], vec![11, 0, 0]));
         assert_eq!(history.tree.path(history.nodes[0]), "/a/x");
+        let without = history.without("a/");
+        assert_eq!((without.sizes(), without.nodes.len()), (vec![1, 0, 1], 2));
+        let mut bytes = Vec::new();
+        let known = history.last_versions(2, &mut bytes);
+        assert_eq!((known.transitions.len(), known.present), (1, vec![0, 2]));
     }
 
     #[test]

@@ -34,20 +34,25 @@ mod skip;
 mod tree;
 
 #[cfg(test)]
+mod plan_tests;
+#[cfg(test)]
 mod tests;
 
 pub use associate::{Association, associations};
 pub use bits::{Bits, Counts};
 pub use closed::{ClosedLoop, LoopOutcome, closed_loop};
 pub use delta::{Change, Degree, DeltaTree, Significance};
-pub use evaluate::{Aim, Outcome, Plan, Protocol, Window, curve, each_window, evaluate, tested_versions, tuned};
+pub use evaluate::{
+    Aim, Outcome, Plan, Protocol, Window, curve, each_window, evaluate, tested_versions, tuned,
+};
 pub use evidence::{Directories, Evidence, Known, Looks};
 pub use history::{History, HistoryError, PageChange, SiteKind, Version, parse_history};
 pub use measure::{Counted, Measures, Test};
 pub use mine::{
-    Alpha, Mined, Pattern, Rule, Subsumed, Thresholds, live_directories, mine, mine_from, skipped_by_rules,
+    Alpha, Mined, Pattern, Rule, Subsumed, Thresholds, live_directories, mine, mine_from, n_pages, savings,
+    skipped_by_rules,
 };
-pub use plan::{Ranking, choose};
+pub use plan::{Ranking, choose, rebuilt};
 pub use score::{Scores, own_shares, plain_rates, scores};
 pub use skip::{delta_of, outside, skipped_by_near, static_directories};
 pub use tree::{Node, Tree};

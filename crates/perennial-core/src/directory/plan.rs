@@ -6,7 +6,7 @@
 
 use super::associate::{Association, associations};
 use super::evidence::{Evidence, Known};
-use super::score::{Scores, plain_rates, scores};
+use super::score::{Scores, own_shares, plain_rates, scores};
 
 /// The shares of the budget after which the rest is ranked anew.
 const ROUNDS: [f64; 6] = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
@@ -143,4 +143,45 @@ impl<'a> Rounds<'a> {
         let share = beside(expected) / beside(&self.of_all).max(1e-9);
         association.factor(share.clamp(0.0, 1.0), beside(found))
     }
+}
+
+/// Expected changes below which a change is a surprise.
+const UNEXPECTED: f64 = 0.2;
+/// Surprising looks that are enough to judge a directory, and the share of changed ones from which it was rebuilt.
+const FEWEST_SURPRISES: f64 = 3.0;
+const REBUILT: f64 = 0.5;
+
+/// The pages that were not fetched and lie in a directory most of which changed, also the pages of which nothing was expected:
+/// it was rebuilt, and they changed with it. With the share of changed ones.
+pub fn rebuilt(known: &Known<'_>, fetched: &[u32], is_changed: impl Fn(u32) -> bool) -> Vec<(u32, f64)> {
+    let evidence = Evidence::of(known);
+    let directories = &evidence.directories;
+    let shares = own_shares(known, &evidence);
+    let mut is_fetched = vec![false; known.history.nodes.len()];
+    fetched.iter().for_each(|&page| is_fetched[page as usize] = true);
+    let (mut looked, mut changed) = (vec![0.0; directories.len()], vec![0.0; directories.len()]);
+    for (at, &page) in known.present.iter().enumerate() {
+        // Pages of an earlier rebuild count too, although they may say nothing new: without them a second rebuild is seen too
+        // late, which costs more than pages fetched once too often.
+        if is_fetched[page as usize] && shares[at] * evidence.n_expected < UNEXPECTED {
+            let directory = directories.of_page[at] as usize;
+            looked[directory] += 1.0;
+            changed[directory] += f64::from(u8::from(is_changed(page)));
+        }
+    }
+    directories.add_up(&mut looked);
+    directories.add_up(&mut changed);
+    let mut share = vec![0.0; directories.len()];
+    for at in 0..directories.len() {
+        share[at] = if looked[at] >= FEWEST_SURPRISES {
+            changed[at] / looked[at]
+        } else {
+            share[directories.parents[at] as usize]
+        };
+    }
+    let of_page = |(at, &page): (usize, &u32)| {
+        let share = share[directories.of_page[at] as usize];
+        (share >= REBUILT && !is_fetched[page as usize]).then_some((page, share))
+    };
+    known.present.iter().enumerate().filter_map(of_page).collect()
 }

@@ -30,7 +30,8 @@ pub fn plain_rates(known: &Known<'_>, evidence: &Evidence) -> Vec<f64> {
     let prior = |d: usize| (sums[d] + k * site) / (evidence.n_own[d] + k);
     let rate = |at: usize| {
         let weight = looks_of(known, at).map_or(evidence.plain_weight, |looks| looks[1]);
-        (evidence.plain[at] + prior(of_page[at] as usize) / evidence.plain_weight.max(1e-9) * k) / (weight + k)
+        (evidence.plain[at] + prior(of_page[at] as usize) / evidence.plain_weight.max(1e-9) * k)
+            / (weight + k)
     };
     (0..of_page.len()).map(rate).collect()
 }
@@ -68,8 +69,10 @@ pub fn scores(known: &Known<'_>, evidence: &Evidence) -> Scores {
     let mut score: Vec<f64> =
         own.iter().zip(&odds).map(|(own, odds)| own.max(1e-12).powf(0.4) * (odds / n).powf(0.6)).collect();
     if let Some(looks) = known.looks {
+        let a_change = score.iter().sum::<f64>() / evidence.n_expected.max(1.0);
         for (score, &page) in score.iter_mut().zip(&known.present) {
             *score *= f64::from(looks.unseen[page as usize].max(1)).sqrt();
+            *score += a_change * looks.rebuilt[page as usize];
         }
     }
     let with_insertions = with_insertions(evidence, &score);

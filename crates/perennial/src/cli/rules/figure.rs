@@ -1,0 +1,327 @@
+//! `perennial rules figure`: the experiments of P-NEAR 6, each by one command.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Instant;
+
+use clap::Args;
+use perennial_core::directory::{
+    Aim, Alpha, DeltaTree, History, Outcome, Plan, Protocol, Ranking, Significance, SiteKind, Subsumed,
+    Thresholds, evaluate, mine,
+};
+use perennial_sim::directories::{ExclusiveSite, RandomTrees};
+use serde::Serialize;
+
+use super::read::read_files;
+use crate::cli::{Context, Exit};
+
+const AFTER_HELP: &str = "\
+  5a  distance between training and test, 1 to 10 versions, misses accumulating or not
+  5b  versions of training
+  5c  kinds of sites
+  5d  the alpha from 0.01 to 0.05 at which a site skips most
+  5e  rules that other rules subsume, relative to those that are not
+  5f  rules that patterns subsume, relative to those that are not
+  6a  time to mine by nodes, at 3, 6 and 12 % of change
+  6b  time to mine by versions
+  6c  time of the second phase by thresholds
+
+Figures 5 take histories, or sites made from seeds where none is given. Figures 6 make their trees.
+
+Examples:
+  perennial rules figure 5a --history *.tsv.xz
+  perennial rules figure 5e
+  perennial rules figure 6a --json";
+
+/// Repeats an experiment of the paper.
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Figure {
+    /// Which one
+    #[arg(value_name = "FIGURE", value_parser = ["5a", "5b", "5c", "5d", "5e", "5f", "6a", "6b", "6c"])]
+    figure: String,
+
+    /// Files of versions for Figures 5 [default: sites made from seeds]
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    history: Vec<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    figure: String,
+    /// What is varied, and its value.
+    x: String,
+    plan: String,
+    sites: String,
+    n_rules: f64,
+    #[serde(rename = "BR")]
+    bypass: f64,
+    #[serde(rename = "OP")]
+    precision: f64,
+    #[serde(rename = "OR")]
+    recall: f64,
+    #[serde(rename = "CR5")]
+    change_recall: f64,
+    #[serde(rename = "CR9")]
+    change_recall_9: f64,
+}
+
+#[derive(Serialize)]
+struct TimeRow {
+    figure: String,
+    x: String,
+    change: f64,
+    /// Organising the changes, and generating the rules.
+    phase_1_ms: f64,
+    phase_2_ms: f64,
+    n_rules: usize,
+    bytes_per_node: f64,
+}
+
+impl Figure {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        if self.figure.starts_with('6') {
+            let rows = self.times(context);
+            context.print(&rows, |out| print_times(&rows, out))?;
+            return Ok(Exit::Done);
+        }
+        let histories = match self.history.is_empty() {
+            true => made_sites(),
+            false => read_files(context, &self.history)?,
+        };
+        let cases = self.cases(&histories);
+        let bar = context.progress_count(cases.len() as u64, "testing plans");
+        let mut rows: Vec<Row> = Vec::new();
+        for case in &cases {
+            rows.push(self.row(case, &histories));
+            bar.inc(1);
+        }
+        bar.finish_and_clear();
+        context.print(&rows, |out| print_rows(&rows, out))?;
+        Ok(Exit::Done)
+    }
+
+    fn cases(&self, histories: &[History]) -> Vec<Case> {
+        let near = Thresholds::default();
+        // Without rules of the site as a whole, those of all directories and the combined plan show the trend.
+        let plans = [
+            ("near", Plan::Near(near)),
+            ("near-everywhere", Plan::NearEverywhere(near)),
+            ("static", Plan::Static),
+            ("combined", Plan::Ranked(Ranking::Combined)),
+        ];
+        let protocol = Protocol { aim: Aim::Skip(1.0 / 3.0), ..Protocol::default() };
+        let over = |cases: &mut Vec<Case>, x: String, protocol: Protocol, kind: Option<SiteKind>| {
+            for (name, plan) in plans {
+                cases.push(Case { x: x.clone(), name: name.to_owned(), plan, protocol, kind, site: None });
+            }
+        };
+        let mut cases = Vec::new();
+        match self.figure.as_str() {
+            "5a" => {
+                for accumulate in [false, true] {
+                    for distance in 1..=10 {
+                        let x =
+                            format!("distance {distance}{}", if accumulate { ", accumulating" } else { "" });
+                        over(&mut cases, x, Protocol { distance, accumulate, ..protocol }, None);
+                    }
+                }
+            }
+            "5b" => {
+                for train in [5, 10, 15, 20, 25, 30, 40] {
+                    over(&mut cases, format!("training {train}"), Protocol { train, ..protocol }, None);
+                }
+            }
+            "5c" => {
+                over(&mut cases, "served".to_owned(), protocol, Some(SiteKind::Served));
+                over(&mut cases, "source".to_owned(), protocol, Some(SiteKind::Source));
+            }
+            "5d" => {
+                for (site, history) in histories.iter().enumerate() {
+                    let alphas = [0.01, 0.02, 0.03, 0.04, 0.05].map(|alpha| {
+                        let plan = Plan::NearEverywhere(Thresholds { alpha: Alpha::Fixed(alpha), ..near });
+                        (alpha, plan, evaluate(history, &protocol, plan).mean.bypass)
+                    });
+                    let best =
+                        alphas.into_iter().reduce(|best, next| if next.2 > best.2 { next } else { best });
+                    let Some((alpha, plan, bypass)) = best else { continue };
+                    let x = if bypass > 0.0 {
+                        format!("best alpha {alpha}")
+                    } else {
+                        "no rule at any alpha".to_owned()
+                    };
+                    cases.push(Case {
+                        x,
+                        name: "near".to_owned(),
+                        plan,
+                        protocol,
+                        kind: None,
+                        site: Some(site),
+                    });
+                }
+            }
+            other => {
+                let by = if other == "5e" { Subsumed::ByRule } else { Subsumed::ByPattern };
+                for beta in [0.1, 0.3] {
+                    let near = Thresholds { beta, theta: 0.5, ..near };
+                    for (name, plan) in
+                        [("near", Plan::Near(near)), ("subsumed", Plan::NearSubsumed(near, by))]
+                    {
+                        let (x, name) = (format!("beta {beta}"), name.to_owned());
+                        cases.push(Case { x, name, plan, protocol, kind: None, site: None });
+                    }
+                }
+            }
+        }
+        cases
+    }
+
+    fn row(&self, case: &Case, histories: &[History]) -> Row {
+        let is_meant = |(at, history): &(usize, &History)| {
+            case.kind.is_none_or(|kind| history.kind == kind) && case.site.is_none_or(|site| site == *at)
+        };
+        let of = histories.iter().enumerate().filter(is_meant);
+        let outcomes: Vec<Outcome> = of
+            .map(|(_, history)| evaluate(history, &case.protocol, case.plan))
+            .filter(|outcome| outcome.n_windows > 0)
+            .collect();
+        let mean = |value: fn(&Outcome) -> f64| {
+            outcomes.iter().map(value).sum::<f64>() / outcomes.len().max(1) as f64
+        };
+        Row {
+            figure: self.figure.clone(),
+            x: case.x.clone(),
+            plan: case.name.clone(),
+            sites: case
+                .site
+                .map_or_else(|| format!("{} sites", outcomes.len()), |at| histories[at].name.clone()),
+            n_rules: mean(|outcome| outcome.n_rules),
+            bypass: mean(|outcome| outcome.mean.bypass),
+            precision: mean(|outcome| outcome.mean.precision),
+            recall: mean(|outcome| outcome.mean.recall),
+            change_recall: mean(|outcome| outcome.mean.change_recall),
+            change_recall_9: mean(|outcome| outcome.mean.change_recall_9),
+        }
+    }
+
+    fn times(&self, context: &Context) -> Vec<TimeRow> {
+        let mut cases: Vec<(String, RandomTrees, Thresholds)> = Vec::new();
+        let usual = Thresholds { alpha: Alpha::Fixed(0.1), beta: 0.1, gamma: Some(0.1), theta: 0.5 };
+        for change in [0.03, 0.06, 0.12] {
+            let trees = RandomTrees { change, ..RandomTrees::default() };
+            match self.figure.as_str() {
+                "6a" => cases
+                    .extend([1000, 2000, 4000, 8000, 16_000].map(|n_nodes| {
+                        (format!("{n_nodes} nodes"), RandomTrees { n_nodes, ..trees }, usual)
+                    })),
+                "6b" => cases.extend([50, 100, 200, 400, 800].map(|n_versions| {
+                    (format!("{n_versions} versions"), RandomTrees { n_versions, ..trees }, usual)
+                })),
+                _ => cases.extend([0.1, 0.3, 0.4, 0.5, 0.6].into_iter().flat_map(|value| {
+                    let trees = RandomTrees { n_nodes: 16_000, ..trees };
+                    [
+                        (format!("alpha {value}"), trees, Thresholds { alpha: Alpha::Fixed(value), ..usual }),
+                        (format!("beta {value}"), trees, Thresholds { beta: value, ..usual }),
+                        (format!("gamma {value}"), trees, Thresholds { gamma: Some(value), ..usual }),
+                    ]
+                })),
+            }
+        }
+        let bar = context.progress_count(cases.len() as u64, "mining");
+        let time = |(x, trees, thresholds): (String, RandomTrees, Thresholds)| {
+            bar.inc(1);
+            time_of(&self.figure, x, &trees, &thresholds)
+        };
+        let rows = cases.into_iter().map(time).collect();
+        bar.finish_and_clear();
+        rows
+    }
+}
+
+/// One point of Figure 5.
+struct Case {
+    x: String,
+    name: String,
+    plan: Plan,
+    protocol: Protocol,
+    kind: Option<SiteKind>,
+    site: Option<usize>,
+}
+
+fn made_sites() -> Vec<History> {
+    (1..=10).map(|seed| ExclusiveSite { n_pairs: 2, seed, ..ExclusiveSite::default() }.build()).collect()
+}
+
+fn time_of(figure: &str, x: String, trees: &RandomTrees, thresholds: &Thresholds) -> TimeRow {
+    let history = trees.build();
+    let alpha = if let Alpha::Fixed(alpha) = thresholds.alpha { alpha } else { 0.1 };
+    let began = Instant::now();
+    let mut delta = DeltaTree::with_tree(
+        history.tree.clone(),
+        trees.n_versions.saturating_sub(1),
+        Significance::From(alpha),
+    );
+    for (at, version) in history.versions.iter().enumerate() {
+        let changes =
+            version.changes.iter().map(|change| (history.nodes[change.page as usize], change.change));
+        match at {
+            0 => delta.begin(changes.map(|(node, _)| node)),
+            _ => {
+                delta.add(changes);
+            }
+        }
+    }
+    let phase_1_ms = began.elapsed().as_secs_f64() * 1000.0;
+    let began = Instant::now();
+    let mined = mine(&delta, thresholds, false);
+    TimeRow {
+        figure: figure.to_owned(),
+        x,
+        change: trees.change,
+        phase_1_ms,
+        phase_2_ms: began.elapsed().as_secs_f64() * 1000.0,
+        n_rules: mined.rules.len(),
+        bytes_per_node: delta.n_bytes() as f64 / delta.tree().len() as f64,
+    }
+}
+
+fn print_rows(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:<26} {:<16} {:<14} {:>6} {:>6} {:>6} {:>6} {:>6} {:>6}",
+        "", "plan", "sites", "rules", "BR", "OP", "OR", "CR5", "CR9"
+    )?;
+    for row in rows {
+        writeln!(
+            out,
+            "{:<26} {:<16} {:<14} {:>6.1} {:>6.3} {:>6.3} {:>6.3} {:>6.3} {:>6.3}",
+            row.x,
+            row.plan,
+            row.sites,
+            row.n_rules,
+            row.bypass,
+            row.precision,
+            row.recall,
+            row.change_recall,
+            row.change_recall_9
+        )?;
+    }
+    Ok(())
+}
+
+fn print_times(rows: &[TimeRow], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:<16} {:>7} {:>12} {:>12} {:>8} {:>11}",
+        "", "change", "phase 1, ms", "phase 2, ms", "rules", "bytes/node"
+    )?;
+    for row in rows {
+        let TimeRow { x, change, phase_1_ms, phase_2_ms, n_rules, bytes_per_node, .. } = row;
+        writeln!(
+            out,
+            "{x:<16} {:>5.0} % {phase_1_ms:>12.2} {phase_2_ms:>12.2} {n_rules:>8} {bytes_per_node:>11.0}",
+            100.0 * change
+        )?;
+    }
+    Ok(())
+}

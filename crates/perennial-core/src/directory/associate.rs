@@ -5,6 +5,7 @@
 //! fetched first, and then it is known whether it changed. Heads need not be ancestors here: the activity of an ancestor
 //! is that of all it holds but the tail.
 
+use super::bits::Counts;
 use super::evidence::{Directories, Known};
 
 /// Directories that are compared with each other, those with most changes first.
@@ -131,7 +132,8 @@ impl Compared {
             factors: [smoothed(n_both, n_head), smoothed(n_tail - n_both, n - n_head)],
             is_negative: n_both * n < n_head * n_tail,
         };
-        Some((association, by_chance(n, n_head, n_tail, n_both)))
+        let [n, first, second, both] = [n, n_head, n_tail, n_both].map(|n| n as u32);
+        Some((association, by_chance(&Counts { n, first, second, both })))
     }
 }
 
@@ -150,7 +152,9 @@ fn busy(counts: &[u32]) -> Vec<bool> {
 }
 
 /// The probability that two independent things coincide so rarely, or so often (Fisher's exact test, one side).
-fn by_chance(n: usize, n_head: usize, n_tail: usize, n_both: usize) -> f64 {
+pub fn by_chance(counts: &Counts) -> f64 {
+    let [n, n_head, n_tail, n_both] =
+        [counts.n, counts.first, counts.second, counts.both].map(|n| n as usize);
     let ln_choose = |n: usize, k: usize| ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k);
     let probability = |both: usize| {
         (ln_choose(n_head, both) + ln_choose(n - n_head, n_tail - both) - ln_choose(n, n_tail)).exp()
@@ -173,9 +177,9 @@ mod tests {
     #[test]
     fn chance_is_that_of_counting_all_ways() {
         // Six transitions, three with a change in each: of the 20 ways one never coincides and one always does.
-        assert!((by_chance(6, 3, 3, 0) - 1.0 / 20.0).abs() < 1e-12);
-        assert!((by_chance(6, 3, 3, 3) - 1.0 / 20.0).abs() < 1e-12);
-        assert!((by_chance(6, 3, 3, 1) - 10.0 / 20.0).abs() < 1e-12);
+        assert!((by_chance(&Counts { n: 6, first: 3, second: 3, both: 0 }) - 1.0 / 20.0).abs() < 1e-12);
+        assert!((by_chance(&Counts { n: 6, first: 3, second: 3, both: 3 }) - 1.0 / 20.0).abs() < 1e-12);
+        assert!((by_chance(&Counts { n: 6, first: 3, second: 3, both: 1 }) - 10.0 / 20.0).abs() < 1e-12);
     }
 
     #[test]

@@ -38,7 +38,7 @@ mod plan_tests;
 #[cfg(test)]
 mod tests;
 
-pub use associate::{Association, associations};
+pub use associate::{Association, associations, by_chance};
 pub use bits::{Bits, Counts};
 pub use closed::{ClosedLoop, LoopOutcome, closed_loop};
 pub use delta::{Change, Degree, DeltaTree, Significance};

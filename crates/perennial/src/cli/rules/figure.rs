@@ -10,6 +10,7 @@ use perennial_core::directory::{
     Thresholds, evaluate, mine,
 };
 use perennial_sim::directories::{ExclusiveSite, RandomTrees};
+use perennial_sim::replay::{Replay, Replayed, replay};
 use serde::Serialize;
 
 use super::read::read_files;
@@ -25,6 +26,8 @@ const AFTER_HELP: &str = "\
   6a  time to mine by nodes, at 3, 6 and 12 % of change
   6b  time to mine by versions
   6c  time of the second phase by thresholds
+  replay  not of the paper: histories through the crawler's own scheduler, without and with its
+      level of directories
 
 Figures 5 take histories, or sites made from seeds where none is given. Figures 6 make their trees.
 
@@ -38,7 +41,7 @@ Examples:
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Figure {
     /// Which one
-    #[arg(value_name = "FIGURE", value_parser = ["5a", "5b", "5c", "5d", "5e", "5f", "6a", "6b", "6c"])]
+    #[arg(value_name = "FIGURE", value_parser = ["5a", "5b", "5c", "5d", "5e", "5f", "6a", "6b", "6c", "replay"])]
     figure: String,
 
     /// Files of versions for Figures 5 [default: sites made from seeds]
@@ -89,6 +92,11 @@ impl Figure {
             true => made_sites(),
             false => read_files(context, &self.history)?,
         };
+        if self.figure == "replay" {
+            let rows = replays(context, &histories);
+            context.print(&rows, |out| print_replays(&rows, out))?;
+            return Ok(Exit::Done);
+        }
         let cases = self.cases(&histories);
         let bar = context.progress_count(cases.len() as u64, "testing plans");
         let mut rows: Vec<Row> = Vec::new();
@@ -236,6 +244,80 @@ impl Figure {
         bar.finish_and_clear();
         rows
     }
+}
+
+#[derive(Serialize)]
+struct ReplayRow {
+    site: String,
+    budget: f64,
+    directories: bool,
+    n_pages: usize,
+    n_still_pages: usize,
+    n_visits: usize,
+    on_still: f64,
+    on_probes: f64,
+    completeness: f64,
+}
+
+/// A year of each history, of which half is counted, at two budgets.
+fn replays(context: &Context, histories: &[History]) -> Vec<ReplayRow> {
+    let bar = context.progress_count(histories.len() as u64, "replaying");
+    let mut rows = Vec::new();
+    for history in histories {
+        for (budget, directories) in [(0.2, false), (0.2, true), (0.5, false), (0.5, true)] {
+            let weeks = (history.versions.len().saturating_sub(1) / 2).min(40);
+            let of = Replay { burn_in: weeks, n_weeks: weeks, budget, directories, seed: 1 };
+            let Some(found) = replay(history, &of) else { continue };
+            let Replayed { n_pages, n_still_pages, n_visits, on_still, on_probes, completeness } = found;
+            let site = history.name.clone();
+            rows.push(ReplayRow {
+                site,
+                budget,
+                directories,
+                n_pages,
+                n_still_pages,
+                n_visits,
+                on_still,
+                on_probes,
+                completeness,
+            });
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    rows
+}
+
+fn print_replays(rows: &[ReplayRow], out: &mut dyn Write) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:<16} {:>8} {:>12} {:>7} {:>7} {:>8} {:>9} {:>9} {:>13}",
+        "site",
+        "per week",
+        "directories",
+        "pages",
+        "still",
+        "visits",
+        "on still",
+        "on probes",
+        "completeness"
+    )?;
+    for row in rows {
+        let judged = if row.directories { "judged" } else { "not judged" };
+        writeln!(
+            out,
+            "{:<16} {:>6.0} % {judged:>12} {:>7} {:>7} {:>8} {:>7.1} % {:>7.1} % {:>11.1} %",
+            row.site,
+            100.0 * row.budget,
+            row.n_pages,
+            row.n_still_pages,
+            row.n_visits,
+            100.0 * row.on_still,
+            100.0 * row.on_probes,
+            100.0 * row.completeness
+        )?;
+    }
+    Ok(())
 }
 
 /// One point of Figure 5.

@@ -149,7 +149,7 @@ fn figures_of_the_paper_are_repeated() {
     assert!(times.as_array().unwrap().iter().all(|row| row["bytes_per_node"].as_f64().unwrap() < 210.0));
     let (_dir, file) = history();
     let rows = rules(&["figure", "5e", "--history", file.to_str().unwrap(), "--json"]).ok().json();
-    assert_eq!(rows.as_array().unwrap().len(), 4);
+    assert_eq!(rows.as_array().unwrap().len(), 6);
 }
 
 /// An archive that another tool filled: fifteen weekly passes, in which /news/ changes and /about/ does not.

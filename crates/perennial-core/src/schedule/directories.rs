@@ -468,6 +468,18 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_new_page_starts_with_the_rate_of_its_directory() {
+        let mut scheduler = scheduler_of(2, true);
+        drive(&mut scheduler, 0..30, busy);
+        let rate_of_new = |scheduler: &mut Scheduler, page: u32, group: u64| {
+            scheduler.add_page(PageId(page), PageInfo { group, ..PageInfo::of_site(SiteId(0)) });
+            scheduler.belief(PageId(page)).unwrap().changes_per_day()
+        };
+        let (still, busy) = (rate_of_new(&mut scheduler, 500, 100), rate_of_new(&mut scheduler, 501, 101));
+        assert!(busy > 5.0 * still, "{busy} changes a day against {still}");
+    }
+
     /// By day either the first or the second directory changes.
     fn seasons(directory: u32, page: u32, day: i64) -> bool {
         let turn = Chance::of(&[9, day as u64]).below(2) as u32;

@@ -26,6 +26,7 @@ const AFTER_HELP: &str = "\
   6a  time to mine by nodes, at 3, 6 and 12 % of change
   6b  time to mine by versions
   6c  time of the second phase by thresholds
+  exclusive  not of the paper: plans on sites made of directories of which one changes at a time
   replay  not of the paper: histories through the crawler's own scheduler, without and with its
       level of directories
 
@@ -41,7 +42,7 @@ Examples:
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Figure {
     /// Which one
-    #[arg(value_name = "FIGURE", value_parser = ["5a", "5b", "5c", "5d", "5e", "5f", "6a", "6b", "6c", "replay"])]
+    #[arg(value_name = "FIGURE", value_parser = ["5a", "5b", "5c", "5d", "5e", "5f", "6a", "6b", "6c", "exclusive", "replay"])]
     figure: String,
 
     /// Files of versions for Figures 5 [default: sites made from seeds]
@@ -89,7 +90,7 @@ impl Figure {
             return Ok(Exit::Done);
         }
         let histories = match self.history.is_empty() {
-            true => made_sites(),
+            true => made_sites(&self.figure),
             false => read_files(context, &self.history)?,
         };
         if self.figure == "replay" {
@@ -110,78 +111,17 @@ impl Figure {
     }
 
     fn cases(&self, histories: &[History]) -> Vec<Case> {
-        let near = Thresholds::default();
-        // Without rules of the site as a whole, those of all directories and the combined plan show the trend.
-        let plans = [
-            ("near", Plan::Near(near)),
-            ("near-everywhere", Plan::NearEverywhere(near)),
-            ("static", Plan::Static),
-            ("combined", Plan::Ranked(Ranking::Combined)),
-        ];
-        let protocol = Protocol { aim: Aim::Skip(1.0 / 3.0), ..Protocol::default() };
-        let over = |cases: &mut Vec<Case>, x: String, protocol: Protocol, kind: Option<SiteKind>| {
-            for (name, plan) in plans {
-                cases.push(Case { x: x.clone(), name: name.to_owned(), plan, protocol, kind, site: None });
-            }
-        };
-        let mut cases = Vec::new();
         match self.figure.as_str() {
-            "5a" => {
-                for accumulate in [false, true] {
-                    for distance in 1..=10 {
-                        let x =
-                            format!("distance {distance}{}", if accumulate { ", accumulating" } else { "" });
-                        over(&mut cases, x, Protocol { distance, accumulate, ..protocol }, None);
-                    }
-                }
-            }
-            "5b" => {
-                for train in [5, 10, 15, 20, 25, 30, 40] {
-                    over(&mut cases, format!("training {train}"), Protocol { train, ..protocol }, None);
-                }
-            }
-            "5c" => {
-                over(&mut cases, "served".to_owned(), protocol, Some(SiteKind::Served));
-                over(&mut cases, "source".to_owned(), protocol, Some(SiteKind::Source));
-            }
+            "5a" => [false, true].into_iter().flat_map(distances).collect(),
+            "5b" => [5, 10, 15, 20, 25, 30, 40].into_iter().flat_map(trained_on).collect(),
+            "5c" => [SiteKind::Served, SiteKind::Source].into_iter().flat_map(of_kind).collect(),
             "5d" => {
-                for (site, history) in histories.iter().enumerate() {
-                    let alphas = [0.01, 0.02, 0.03, 0.04, 0.05].map(|alpha| {
-                        let plan = Plan::NearEverywhere(Thresholds { alpha: Alpha::Fixed(alpha), ..near });
-                        (alpha, plan, evaluate(history, &protocol, plan).mean.bypass)
-                    });
-                    let best =
-                        alphas.into_iter().reduce(|best, next| if next.2 > best.2 { next } else { best });
-                    let Some((alpha, plan, bypass)) = best else { continue };
-                    let x = if bypass > 0.0 {
-                        format!("best alpha {alpha}")
-                    } else {
-                        "no rule at any alpha".to_owned()
-                    };
-                    cases.push(Case {
-                        x,
-                        name: "near".to_owned(),
-                        plan,
-                        protocol,
-                        kind: None,
-                        site: Some(site),
-                    });
-                }
+                histories.iter().enumerate().filter_map(|(at, history)| best_alpha(at, history)).collect()
             }
-            other => {
-                let by = if other == "5e" { Subsumed::ByRule } else { Subsumed::ByPattern };
-                for beta in [0.1, 0.3] {
-                    let near = Thresholds { beta, theta: 0.5, ..near };
-                    for (name, plan) in
-                        [("near", Plan::Near(near)), ("subsumed", Plan::NearSubsumed(near, by))]
-                    {
-                        let (x, name) = (format!("beta {beta}"), name.to_owned());
-                        cases.push(Case { x, name, plan, protocol, kind: None, site: None });
-                    }
-                }
-            }
+            "5e" => subsumed(Subsumed::ByRule),
+            "5f" => subsumed(Subsumed::ByPattern),
+            _ => [0.5, 0.8].into_iter().flat_map(on_exclusive).collect(),
         }
-        cases
     }
 
     fn row(&self, case: &Case, histories: &[History]) -> Row {
@@ -330,8 +270,93 @@ struct Case {
     site: Option<usize>,
 }
 
-fn made_sites() -> Vec<History> {
-    (1..=10).map(|seed| ExclusiveSite { n_pairs: 2, seed, ..ExclusiveSite::default() }.build()).collect()
+/// A third of the pages is skipped, as in the paper's mean over its sites.
+fn usual() -> Protocol {
+    Protocol { aim: Aim::Skip(1.0 / 3.0), ..Protocol::default() }
+}
+
+/// Where the site as a whole has no rule, those of all directories and the combined plan show the trend.
+fn over(x: &str, protocol: Protocol, kind: Option<SiteKind>) -> Vec<Case> {
+    let near = Thresholds::default();
+    let plans = [
+        ("near", Plan::Near(near)),
+        ("near-everywhere", Plan::NearEverywhere(near)),
+        ("static", Plan::Static),
+        ("combined", Plan::Ranked(Ranking::Combined)),
+    ];
+    let case = |(name, plan): (&str, Plan)| Case {
+        x: x.to_owned(),
+        name: name.to_owned(),
+        plan,
+        protocol,
+        kind,
+        site: None,
+    };
+    plans.into_iter().map(case).collect()
+}
+
+fn distances(accumulate: bool) -> Vec<Case> {
+    let at = |distance: usize| {
+        let x = format!("distance {distance}{}", if accumulate { ", accumulating" } else { "" });
+        over(&x, Protocol { distance, accumulate, ..usual() }, None)
+    };
+    (1..=10).flat_map(at).collect()
+}
+
+fn trained_on(train: usize) -> Vec<Case> {
+    over(&format!("training {train}"), Protocol { train, ..usual() }, None)
+}
+
+fn of_kind(kind: SiteKind) -> Vec<Case> {
+    over(if kind == SiteKind::Served { "served" } else { "source" }, usual(), Some(kind))
+}
+
+fn best_alpha(site: usize, history: &History) -> Option<Case> {
+    let alphas = [0.01, 0.02, 0.03, 0.04, 0.05].map(|alpha| {
+        let plan = Plan::NearEverywhere(Thresholds { alpha: Alpha::Fixed(alpha), ..Thresholds::default() });
+        (alpha, plan, evaluate(history, &usual(), plan).mean.bypass)
+    });
+    let best = alphas.into_iter().reduce(|best, next| if next.2 > best.2 { next } else { best });
+    let (alpha, plan, bypass) = best?;
+    let x = if bypass > 0.0 { format!("best alpha {alpha}") } else { "no rule at any alpha".to_owned() };
+    Some(Case { x, name: "near".to_owned(), plan, protocol: usual(), kind: None, site: Some(site) })
+}
+
+fn subsumed(by: Subsumed) -> Vec<Case> {
+    let at = |beta: f64| {
+        let near = Thresholds { beta, theta: 0.5, ..Thresholds::default() };
+        [("near", Plan::Near(near)), ("subsumed", Plan::NearSubsumed(near, by))].map(|(name, plan)| {
+            let (x, name) = (format!("beta {beta}"), name.to_owned());
+            Case { x, name, plan, protocol: usual(), kind: None, site: None }
+        })
+    };
+    [0.1, 0.2, 0.3].into_iter().flat_map(at).collect()
+}
+
+fn on_exclusive(skip: f64) -> Vec<Case> {
+    let plans = [
+        ("rate", Plan::Ranked(Ranking::Rate)),
+        ("in-rounds", Plan::Ranked(Ranking::InRounds)),
+        ("combined", Plan::Ranked(Ranking::Combined)),
+        ("oracle", Plan::Oracle),
+    ];
+    let protocol = Protocol { aim: Aim::Skip(skip), ..Protocol::default() };
+    let case = |(name, plan): (&str, Plan)| {
+        let (x, name) = (format!("skip {skip}"), name.to_owned());
+        Case { x, name, plan, protocol, kind: None, site: None }
+    };
+    plans.into_iter().map(case).collect()
+}
+
+/// Sites made from seeds: for the figures about subsumed rules small random trees, in which rules come about by chance.
+fn made_sites(figure: &str) -> Vec<History> {
+    let exclusive = |seed| ExclusiveSite { n_pairs: 2, seed, ..ExclusiveSite::default() }.build();
+    let random =
+        |seed| RandomTrees { n_nodes: 400, fan_out: 4, depth: 6, n_versions: 40, change: 0.06, seed }.build();
+    match figure {
+        "5e" | "5f" => (1..=40).map(random).collect(),
+        _ => (1..=10).map(exclusive).collect(),
+    }
 }
 
 fn time_of(figure: &str, x: String, trees: &RandomTrees, thresholds: &Thresholds) -> TimeRow {

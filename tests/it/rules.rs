@@ -152,6 +152,24 @@ fn figures_of_the_paper_are_repeated() {
     assert_eq!(rows.as_array().unwrap().len(), 6);
 }
 
+const SUBJECTS: [&str; 15] = [
+    "harbours",
+    "bridges",
+    "orchards",
+    "railways",
+    "glaciers",
+    "theatres",
+    "lighthouses",
+    "markets",
+    "canals",
+    "museums",
+    "bakeries",
+    "observatories",
+    "gardens",
+    "printers",
+    "clocks",
+];
+
 /// An archive that another tool filled: fifteen weekly passes, in which /news/ changes and /about/ does not.
 #[test]
 fn an_archive_with_some_passes_has_rules_too() {
@@ -159,11 +177,13 @@ fn an_archive_with_some_passes_has_rules_too() {
     let mut ids = RecordIds::new(5);
     let mut out = WarcWriter::new(Vec::new(), 0, Compression::Gzip(1)).unwrap();
     let start = Timestamp::parse("2024-03-04T00:30:00Z").unwrap();
-    for pass in 0..15i64 {
+    for pass in 0..SUBJECTS.len() as i64 {
         for page in 0..6 {
-            let (directory, edition) = if page < 3 { ("news", pass) } else { ("about", 0) };
+            // Words, because a number that grows would be taken for a counter.
+            let (directory, edition) =
+                if page < 3 { ("news", SUBJECTS[pass as usize]) } else { ("about", "ourselves") };
             let at = start + Span::from_hours(168 * pass) + Span::from_secs(60 * page);
-            let body = html(&format!("{directory} {page}, edition {edition}"), &["/"]);
+            let body = html(&format!("All that is known of {edition}, told by {directory} {page}"), &["/"]);
             let head = format!(
                 "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n",
                 body.len()

@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 
 use super::pages::{ABSENT, ANNOUNCED, FRESH, PENDING, SKIPPED, VACANT};
-use super::{Reason, Scheduler, SkipRule, Strategy};
+use super::{Reason, Scheduler, SkipRule, Strategy, gain};
 use crate::directory::{Counts, by_chance};
 use crate::page::PageId;
 
@@ -22,8 +22,14 @@ const FEWEST_LOOKS: u32 = 20;
 const LOOKS_A_PAGE: u32 = 3;
 /// A directory that changed within this time does not stand still.
 const STILL_SECS: u32 = 14 * 86_400;
-/// Importance of a change that a directory without one is credited with.
+/// Importance of a change of a directory that stands still.
 const PRIOR_IMPORTANCE: f32 = 0.3;
+/// Changes that are added to those seen, so that no directory is believed never to change.
+const PRIOR_CHANGES: f32 = 0.5;
+/// The days after which what was seen counts half.
+const HALF_LIFE_DAYS: f32 = 120.0;
+/// A directory is skipped while its gain is below this share of the price: the belief of its pages may be higher than its own.
+const SHARE_OF_PRICE: f32 = 0.5;
 /// Fewest pages of a directory that is skipped: a single page is left to the ranking of pages.
 const FEWEST_PAGES: u32 = 3;
 /// Weight of a slot's price against the price known so far.
@@ -42,6 +48,9 @@ const CHANCE: f64 = 0.01;
 struct Directory {
     n_looks_since_change: u32,
     changed_at: u32,
+    /// Days of single pages that looks covered, and the changes that they found, both fading.
+    page_days: f32,
+    n_changes: f32,
     /// The day of the latest bit, and a bit for each of the last 64 days: whether it was looked at, and whether it changed.
     day: u32,
     looked: u64,
@@ -63,8 +72,18 @@ impl Directory {
         let n_days = day.saturating_sub(self.day);
         let shift = |bits: u64| if n_days >= 64 { 0 } else { bits << n_days };
         (self.looked, self.changed) = (shift(self.looked), shift(self.changed));
+        let left = (-(n_days as f32) / HALF_LIFE_DAYS).exp2();
+        (self.page_days, self.n_changes) = (self.page_days * left, self.n_changes * left);
         self.day = self.day.max(day);
     }
+}
+
+/// Means over the pages of a directory: what a change is worth, and the days since the last look.
+#[derive(Clone, Copy, Debug, Default)]
+struct Means {
+    n_pages: u32,
+    value: f32,
+    days: f32,
 }
 
 /// What is known of all directories.
@@ -96,7 +115,7 @@ impl Scheduler {
     }
 
     /// Takes in a look at a page that was seen before.
-    pub(super) fn note_look(&mut self, at: usize, is_changed: bool, secs: u32) {
+    pub(super) fn note_look(&mut self, at: usize, is_changed: bool, (before, secs): (u32, u32)) {
         let group = self.pages.group[at];
         if group == 0 || !self.judges_directories() {
             return;
@@ -108,6 +127,8 @@ impl Scheduler {
         let directory = &mut all[group as usize];
         directory.enter(secs / DAY_SECS);
         directory.looked |= 1;
+        directory.page_days += secs.saturating_sub(before) as f32 / DAY_SECS as f32;
+        directory.n_changes += f32::from(u8::from(is_changed));
         directory.n_looks_since_change = directory.n_looks_since_change.saturating_add(1);
         if is_changed {
             directory.n_looks_since_change = 0;
@@ -182,37 +203,58 @@ impl Scheduler {
         over.into_iter().for_each(|group| self.end_rule(group));
     }
 
-    /// Directories whose visits are expected to gain less than the last visit of a slot.
+    /// Directories whose visits are expected to gain less than the last visit of a slot. The gain grows while a directory is
+    /// skipped, so a rule also ends without a probe that says so.
     fn find_still(&mut self, now_secs: u32) {
-        let price = self.directories.price;
-        let n = self.directories.all.len();
-        let (mut n_pages, mut value) = (vec![0u32; n], vec![0.0f32; n]);
-        for at in 0..self.pages.len() {
-            let group = self.pages.group[at] as usize;
-            if group < n && !self.pages.has(at, VACANT | ABSENT) {
-                n_pages[group] += 1;
-                value[group] += self.pages.value[at];
-            }
-        }
+        let means = self.means_of_directories(now_secs);
+        let price = SHARE_OF_PRICE * self.directories.price;
+        let is_cheap =
+            |group: usize| means[group].n_pages >= FEWEST_PAGES && self.gain_of(group, &means[group]) < price;
+        let is_over = |group: &u32| {
+            let is_still = matches!(self.directories.all[*group as usize].rule, Some(Skip::Still { .. }));
+            is_still && !is_cheap(*group as usize)
+        };
+        let over: Vec<u32> =
+            self.directories.skipped.iter().map(|(group, _)| *group).filter(is_over).collect();
         let is_still = |group: &usize| {
-            let (directory, n_pages) = (&self.directories.all[*group], n_pages[*group]);
-            let n_looks = directory.n_looks_since_change;
-            let least = FEWEST_LOOKS.max(LOOKS_A_PAGE.saturating_mul(n_pages));
-            let gain = value[*group] / n_pages.max(1) as f32 * PRIOR_IMPORTANCE / (n_looks + 1) as f32;
-            let is_long_ago =
-                directory.changed_at == 0 || now_secs - directory.changed_at.min(now_secs) >= STILL_SECS;
-            directory.rule.is_none()
-                && n_pages >= FEWEST_PAGES
-                && n_looks >= least
-                && is_long_ago
-                && gain < price
+            let directory = &self.directories.all[*group];
+            let least = FEWEST_LOOKS.max(LOOKS_A_PAGE.saturating_mul(means[*group].n_pages));
+            let is_long_ago = now_secs.saturating_sub(directory.changed_at) >= STILL_SECS;
+            let is_known = directory.n_looks_since_change >= least && is_long_ago;
+            directory.rule.is_none() && is_known && is_cheap(*group)
         };
         let rule = |group: usize| {
             let n_looks = self.directories.all[group].n_looks_since_change;
             (group as u32, Skip::Still { n_looks })
         };
-        let still = (1..n).filter(is_still).map(rule).collect();
+        let still = (1..means.len()).filter(is_still).map(rule).collect();
+        over.into_iter().for_each(|group| self.end_rule(group));
         self.skip(still);
+    }
+
+    /// One pass over the pages.
+    fn means_of_directories(&self, now_secs: u32) -> Vec<Means> {
+        let mut means = vec![Means::default(); self.directories.all.len()];
+        for at in 0..self.pages.len() {
+            let is_meant = !self.pages.has(at, VACANT | ABSENT | FRESH);
+            if let Some(of_group) = means.get_mut(self.pages.group[at] as usize).filter(|_| is_meant) {
+                of_group.n_pages += 1;
+                of_group.value += self.pages.value[at];
+                of_group.days += now_secs.saturating_sub(self.pages.seen_at[at]) as f32 / DAY_SECS as f32;
+            }
+        }
+        for of_group in &mut means {
+            let n = of_group.n_pages.max(1) as f32;
+            (of_group.value, of_group.days) = (of_group.value / n, of_group.days / n);
+        }
+        means
+    }
+
+    /// What a visit to a mean page of a directory is expected to gain, in the units of the ranking of pages.
+    fn gain_of(&self, group: usize, means: &Means) -> f32 {
+        let directory = &self.directories.all[group];
+        let rate = (directory.n_changes + PRIOR_CHANGES) / directory.page_days.max(1.0);
+        gain::gain_at(means.value, PRIOR_IMPORTANCE, rate * means.days)
     }
 
     /// Marks the pages of directories. New pages are captured whatever the rule, and join at the next judgement.

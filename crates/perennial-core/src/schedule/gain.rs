@@ -186,6 +186,11 @@ pub(super) fn gain_of(pages: &Pages, at: usize) -> f32 {
     pages.value[at] * pages.reward[at] * patience(pages.load[at])
 }
 
+/// The gain of a visit to a page that is worth `value`, when `load` changes of an importance are expected since the last one.
+pub(super) fn gain_at(value: f32, importance: f32, load: f32) -> f32 {
+    value * importance * one_minus_exp(load) * patience(load)
+}
+
 /// r and L of one page over the given pieces, from 0.
 pub(super) fn integrate(learner: &Learner, pages: &Pages, at: usize, pieces: &[BucketPiece]) -> (f32, f32) {
     let (mut reward, mut load) = (0.0, 0.0);

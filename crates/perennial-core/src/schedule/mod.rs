@@ -426,7 +426,7 @@ impl Scheduler {
             self.learner.observe(&mut self.pages, clock, at, (before, secs), importance);
         }
         if !is_first {
-            self.note_look(at, importance.is_some(), secs);
+            self.note_look(at, importance.is_some(), (before, secs));
             self.adapt_interval(at, Some(importance.is_some()));
         }
         self.pages.flags[at] &= !(FRESH | ANNOUNCED);

@@ -179,7 +179,6 @@ fn an_archive_with_some_passes_has_rules_too() {
     let start = Timestamp::parse("2024-03-04T00:30:00Z").unwrap();
     for pass in 0..SUBJECTS.len() as i64 {
         for page in 0..6 {
-            // Words, because a number that grows would be taken for a counter.
             let (directory, edition) =
                 if page < 3 { ("news", SUBJECTS[pass as usize]) } else { ("about", "ourselves") };
             let at = start + Span::from_hours(168 * pass) + Span::from_secs(60 * page);
@@ -196,7 +195,8 @@ fn an_archive_with_some_passes_has_rules_too() {
     let file = dir.path().join("passes.warc.gz");
     std::fs::write(&file, out.into_inner()).unwrap();
     perennial(&archive, ["init"]).ok();
-    perennial(&archive, ["import", file.to_str().unwrap()]).ok();
+    // Analysed, a heading that is another one each time would soon be noise.
+    perennial(&archive, ["import", "--no-analysis", file.to_str().unwrap()]).ok();
     let sites = perennial(&archive, ["rules", "mine", "paper.example", "--json"]).ok().json();
     let site = &sites[0];
     assert_eq!(

@@ -162,32 +162,28 @@ impl Eval {
             is_whole
         });
         let bar = context.progress_count((histories.len() * plans.len()) as u64, "testing plans");
-        let pairs = || histories.iter().flat_map(|history| plans.iter().map(move |plan| (history, plan)));
-        let each = |pair| {
-            bar.inc(1);
-            pair
+        // The bar moves before each pair is tested, so that the first one is seen too.
+        let pairs = || {
+            let of = |history| plans.iter().map(move |(name, plan)| (history, name.as_str(), *plan));
+            histories.iter().flat_map(of).inspect(|_| bar.inc(1))
         };
         if self.curve {
             let rows: Vec<CurveRow> =
-                pairs().map(|(h, (name, plan))| each(self.curve_row(h, name, *plan))).collect();
+                pairs().map(|(history, name, plan)| self.curve_row(history, name, plan)).collect();
             bar.finish_and_clear();
             context.print(&rows, |out| rows.iter().try_for_each(|row| print_curve(row, out)))?;
         } else if let Some(weeks) = self.weeks {
-            let rows = pairs().filter_map(|(h, (name, plan))| self.loop_row(h, name, *plan, weeks));
-            let rows: Vec<LoopRow> = rows.inspect(|_| bar.inc(1)).collect();
+            let row = |(history, name, plan)| self.loop_row(history, name, plan, weeks);
+            let rows: Vec<LoopRow> = pairs().filter_map(row).collect();
             bar.finish_and_clear();
             context.print(&rows, |out| print_loops(&rows, out))?;
         } else {
-            let row = |(history, (name, plan)): (&History, &(String, Plan))| {
-                bar.inc(1);
-                self.row(history, name, *plan)
-            };
-            let rows: Vec<Row> = pairs().map(row).collect();
+            let rows: Vec<Row> = pairs().map(|(history, name, plan)| self.row(history, name, plan)).collect();
             bar.finish_and_clear();
             if rows.iter().all(|row| row.n_windows == 0) {
                 bail!(
                     "no window had a change to test: there must be more than {} versions; --train makes windows shorter",
-                    self.train + self.test - 1
+                    u32::from(self.train) + u32::from(self.test) - 1
                 );
             }
             context.print(&rows, |out| print_rows(&rows, out))?;
@@ -322,11 +318,7 @@ fn print_rows(rows: &[Row], out: &mut dyn Write) -> io::Result<()> {
     }
     for kind in ["served", "source"] {
         let mut plans: Vec<&str> = Vec::new();
-        for row in rows
-            .iter()
-            .filter(|row| row.kind == kind && !plans.contains(&row.plan.as_str()))
-            .collect::<Vec<_>>()
-        {
+        for row in rows.iter().filter(|row| row.kind == kind) {
             if !plans.contains(&row.plan.as_str()) {
                 plans.push(&row.plan);
             }

@@ -211,3 +211,45 @@ fn an_archive_with_some_passes_has_rules_too() {
     let unknown = perennial(&archive, ["rules", "mine", "nowhere.example"]);
     assert!(unknown.stderr.contains("paper.example"), "{}", unknown.stderr);
 }
+
+/// Thirty daily looks at five pages that change and five that do not: the crawl would skip the directory of the latter.
+#[test]
+fn the_schedule_says_which_directory_is_skipped_by_which_rule() {
+    let (dir, archive) = folder();
+    let mut ids = RecordIds::new(6);
+    let mut out = WarcWriter::new(Vec::new(), 0, Compression::Gzip(1)).unwrap();
+    let start = Timestamp::parse("2024-03-04T00:30:00Z").unwrap();
+    for day in 0..30i64 {
+        for page in 0..10 {
+            let (directory, subject) = if page < 5 {
+                ("news", SUBJECTS[day as usize % SUBJECTS.len()])
+            } else {
+                ("about", "ourselves")
+            };
+            let at = start + Span::from_hours(24 * day) + Span::from_secs(60 * page);
+            let body = html(&format!("All that is known of {subject}, told by {directory} {page}"), &["/"]);
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            );
+            let url = format!("http://paper.example/{directory}/{page}");
+            out.write(&NewRecord::response(ids.next_id(), at, &url, head.as_bytes(), body.as_bytes()))
+                .unwrap();
+        }
+    }
+    let file = dir.path().join("days.warc.gz");
+    std::fs::write(&file, out.into_inner()).unwrap();
+    perennial(&archive, ["init"]).ok();
+    perennial(&archive, ["import", "--no-analysis", file.to_str().unwrap()]).ok();
+    let args = ["schedule", "--budget", "1/2h", "--at", "2024-04-03T02:00:00Z", "--top", "20", "--json"];
+    let plan = perennial(&archive, args).ok().json();
+    let n_skipped = |directory: &str| {
+        let is_meant = |entry: &&Value| entry["url"].as_str().unwrap().contains(directory);
+        let entries = plan.as_array().unwrap().iter().filter(is_meant);
+        let is_rule = |entry: &&Value| {
+            entry["reason"] == "skipped by rule: no page of its directory changed in 145 looks"
+        };
+        entries.filter(is_rule).count()
+    };
+    assert_eq!((n_skipped("/about/"), n_skipped("/news/")), (5, 0), "{plan:#}");
+}

@@ -51,10 +51,10 @@ impl RandomTrees {
             for &page in &present[n_deleted..n_drawn - n_drawn / 3] {
                 history.add_change(page, Change::Updated(1.0), 1000);
             }
-            for at in 0..n_deleted {
-                history.add_change(present[at], Change::Deleted, 0);
+            for page in &mut present[..n_deleted] {
+                history.add_change(*page, Change::Deleted, 0);
                 let number = history.nodes.len();
-                present[at] = add_page(&mut history, &directories, chance.below(directories.len()), number);
+                *page = add_page(&mut history, &directories, chance.below(directories.len()), number);
             }
         }
         history

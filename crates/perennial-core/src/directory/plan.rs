@@ -119,7 +119,7 @@ impl<'a> Rounds<'a> {
         for at in 0..directories.len() {
             let mut prior = if at == 0 { 1.0 } else { factors[directories.parents[at] as usize] };
             if let Some(association) = self.associated.get(at).copied().flatten() {
-                prior *= self.from_head(&association, &found, &expected);
+                prior *= self.said_by_head(&association, &found, &expected);
             }
             factors[at] = (found[at] + prior) / (expected[at] + 1.0);
         }
@@ -128,7 +128,7 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    fn from_head(&self, association: &Association, found: &[f64], expected: &[f64]) -> f64 {
+    fn said_by_head(&self, association: &Association, found: &[f64], expected: &[f64]) -> f64 {
         let (head, tail) = (association.head as usize, association.tail as usize);
         // What an ancestor holds beside the tail.
         let contains = {

@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 
 use super::pages::{ABSENT, ANNOUNCED, FRESH, PENDING, SKIPPED, VACANT};
-use super::{Reason, Scheduler, SkipRule, Strategy, gain};
+use super::{Reason, Scheduler, SkipRule, Strategy, gain, select};
 use crate::directory::{Counts, by_chance};
 use crate::page::PageId;
 
@@ -95,8 +95,8 @@ pub(super) struct Directories {
     skipped: VecDeque<(u32, VecDeque<u32>)>,
     /// Fractions of a probe that slots have granted.
     credit: f64,
-    /// What the last visits of slots gain.
-    price: f32,
+    /// What the last visits of slots gain; not known before the first slot.
+    price: Option<f32>,
     /// The day for which rules were found last, plus one.
     decided: u32,
     /// Directories that changed today and exclude others, with the page that showed it.
@@ -108,16 +108,13 @@ impl Scheduler {
     /// Whether directories are judged at all.
     fn judges_directories(&self) -> bool {
         let config = &self.config;
-        config.directories
-            && config.strategy == Strategy::ExpectedGain
-            && config.budget.is_some()
-            && config.learn
+        config.directories && config.strategy == Strategy::ExpectedGain && config.budget.is_some()
     }
 
     /// Takes in a look at a page that was seen before.
     pub(super) fn note_look(&mut self, at: usize, is_changed: bool, (before, secs): (u32, u32)) {
         let group = self.pages.group[at];
-        if group == 0 || !self.judges_directories() {
+        if group == 0 || !self.config.learn || !self.judges_directories() {
             return;
         }
         let all = &mut self.directories.all;
@@ -207,7 +204,7 @@ impl Scheduler {
     /// skipped, so a rule also ends without a probe that says so.
     fn find_still(&mut self, now_secs: u32) {
         let means = self.means_of_directories(now_secs);
-        let price = SHARE_OF_PRICE * self.directories.price;
+        let price = SHARE_OF_PRICE * self.directories.price.unwrap_or_else(|| self.first_price());
         let is_cheap =
             |group: usize| means[group].n_pages >= FEWEST_PAGES && self.gain_of(group, &means[group]) < price;
         let is_over = |group: &u32| {
@@ -230,6 +227,19 @@ impl Scheduler {
         let still = (1..means.len()).filter(is_still).map(rule).collect();
         over.into_iter().for_each(|group| self.end_rule(group));
         self.skip(still);
+    }
+
+    /// What the last visit of a slot would gain now, of a scheduler that has learned and not yet made a slot's list.
+    fn first_price(&self) -> f32 {
+        let granted = self.config.budget.map_or(0.0, |budget| budget.visits_in(self.config.slot));
+        let n = granted.ceil().max(1.0) as usize;
+        let gain = |at: usize| match self.pages.has(at, FRESH | PENDING | VACANT | ABSENT) {
+            true => 0.0,
+            false => gain::gain_of(&self.pages, at),
+        };
+        let best = select::largest_by(self.pages.len(), n, gain);
+        let least = best.iter().map(|&at| gain(at as usize)).reduce(f32::min);
+        least.filter(|_| best.len() >= n).unwrap_or(0.0)
     }
 
     /// One pass over the pages.
@@ -339,7 +349,8 @@ impl Scheduler {
         let least = urgent.iter().map(|(at, _)| self.pages.urgency[*at as usize]).reduce(f32::min);
         let price = least.filter(|_| urgent.len() >= n_wanted).unwrap_or(0.0);
         if n_wanted > 0 {
-            self.directories.price += PRICE_WEIGHT * (price - self.directories.price);
+            let known = self.directories.price.unwrap_or(price);
+            self.directories.price = Some(known + PRICE_WEIGHT * (price - known));
         }
     }
 

@@ -40,6 +40,7 @@ mod reading;
 mod rebuild;
 mod render;
 mod replayed;
+mod rules;
 mod settings;
 mod simulate;
 mod sources;

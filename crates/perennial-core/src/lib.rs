@@ -43,6 +43,7 @@
 //! | [`series`] | importance by time -> what happened in each period of a day |
 //! | [`pattern`] | time series and visits -> what is expected in each period |
 //! | [`threshold`] | versions by importance -> those that reach the index threshold |
+//! | [`directory`] | versions of a site -> trees, rules of their evolution, what need not be visited |
 //! | [`rank`] | the link graph -> omega(P), PageRank |
 //! | [`schedule`] | what is known of pages -> the next [`schedule::Visit`] |
 //! | [`amounts`] | what users write for times, sizes, shares, budgets -> values |
@@ -121,6 +122,8 @@ pub mod series;
 pub mod pattern;
 
 pub mod threshold;
+
+pub mod directory;
 
 pub mod rank;
 

@@ -11,6 +11,8 @@
 //! | [`drive`] | a world and a scheduler's configuration -> captures, completeness, coherence |
 //! | [`bound`] | a world and a budget -> what no crawler could beat |
 //! | [`experiment`] | a world, strategies and budgets -> tables of results beside the bounds |
+//! | [`directories`] | a seed -> histories of made sites: random trees, directories that exclude each other |
+//! | [`replay`] | the history of a site and a budget -> what the scheduler makes of it, with and without rules |
 //! | [`claims`] | results -> which of the papers' findings hold |
 
 pub mod world;
@@ -24,5 +26,9 @@ pub mod drive;
 pub mod bound;
 
 pub mod experiment;
+
+pub mod directories;
+
+pub mod replay;
 
 pub mod claims;

@@ -176,6 +176,8 @@ pub struct ScheduleConfig {
     pub observed: Observed,
     /// Whether outcomes change what is believed of a page; off when patterns are known.
     pub learn: bool,
+    /// Whether directories that stand still, or that others exclude, are skipped as a whole but for a few probes.
+    pub directories: bool,
     /// Memory for the histories of single pages. Without a value it is 16 MB or 20 bytes a page, whichever is more.
     /// The most valuable pages have a history.
     pub evidence_bytes: Option<usize>,
@@ -199,6 +201,7 @@ impl Default for ScheduleConfig {
             worth: 0.1,
             observed: Observed::Difference,
             learn: true,
+            directories: true,
             evidence_bytes: None,
         }
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::pages::{ABSENT, FRESH, NONE, PENDING, VACANT};
+use super::pages::{ABSENT, FRESH, NONE, PENDING, SKIPPED, VACANT};
 use super::plan::Planned;
 use super::{Peak, Ranked, Reason, Scheduler};
 use crate::importance::Importance;
@@ -136,7 +136,8 @@ impl Scheduler {
         let pages = &self.pages;
         let mut order: Vec<usize> =
             (0..pages.len()).filter(|&at| !pages.has(at, VACANT) && is_wanted(at)).collect();
-        let turn = |at: usize| (pages.has(at, ABSENT), self.was_visited_in_slot(at), !pages.has(at, FRESH));
+        let is_out = |at: usize| (pages.has(at, ABSENT), pages.has(at, SKIPPED));
+        let turn = |at: usize| (is_out(at), self.was_visited_in_slot(at), !pages.has(at, FRESH));
         let compare = |a: &usize, b: &usize| {
             let by_urgency = || pages.urgency[*b].total_cmp(&pages.urgency[*a]);
             turn(*a).cmp(&turn(*b)).then_with(by_urgency).then(a.cmp(b))

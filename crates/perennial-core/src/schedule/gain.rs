@@ -8,7 +8,7 @@
 
 use super::ahead::Ahead;
 use super::learn::Learner;
-use super::pages::{ABSENT, FRESH, PENDING, Pages, VACANT};
+use super::pages::{ABSENT, FRESH, PENDING, Pages, SKIPPED, VACANT};
 use super::rows::Rows;
 use super::select::Histogram;
 use crate::pattern::mixture::{BucketPiece, HIGHEST_RATE, exp_neg, one_minus_exp};
@@ -174,8 +174,8 @@ fn count(pages: &mut Pages, now_secs: u32, range: std::ops::Range<usize>, histog
     let not_before = &pages.not_before[range.clone()];
     for ((urgency, flags), not_before) in urgency.iter_mut().zip(&pages.flags[range]).zip(not_before) {
         // Bits instead of branches, which the compiler turns into vector instructions.
-        let allowed =
-            u32::from(flags & (FRESH | PENDING | VACANT | ABSENT) == 0) & u32::from(*not_before <= now_secs);
+        let allowed = u32::from(flags & (FRESH | PENDING | VACANT | ABSENT | SKIPPED) == 0)
+            & u32::from(*not_before <= now_secs);
         *urgency = f32::from_bits(urgency.to_bits() & allowed.wrapping_neg());
     }
     histogram.add_range(first, urgency);
@@ -184,6 +184,11 @@ fn count(pages: &mut Pages, now_secs: u32, range: std::ops::Range<usize>, histog
 /// The gain of a visit to one page.
 pub(super) fn gain_of(pages: &Pages, at: usize) -> f32 {
     pages.value[at] * pages.reward[at] * patience(pages.load[at])
+}
+
+/// The gain of a visit to a page that is worth `value`, when `load` changes of an importance are expected since the last one.
+pub(super) fn gain_at(value: f32, importance: f32, load: f32) -> f32 {
+    value * importance * one_minus_exp(load) * patience(load)
 }
 
 /// r and L of one page over the given pieces, from 0.

@@ -34,10 +34,12 @@
 //! | `papers` | the urgency of a page under the other strategies |
 //! | `select` | the n largest of millions |
 //! | `plan` | a slot's budget -> its list of visits |
+//! | `directories` | looks by directory -> directories that are skipped, and a few visits that check it |
 //! | `probe` | addresses without a page -> a few visits that see whether one has come |
 
 mod ahead;
 mod config;
+mod directories;
 mod explain;
 mod gain;
 mod learn;
@@ -54,7 +56,7 @@ use std::collections::{HashSet, VecDeque};
 pub use crate::pattern::mixture::Observed;
 pub use config::{Budget, Goal, Pacing, ScheduleConfig, Strategy, StrategyError};
 pub use explain::{Belief, peak_of};
-pub use visit::{ClockId, KnownPattern, PageInfo, Peak, Ranked, Reason, Visit, VisitOutcome};
+pub use visit::{ClockId, KnownPattern, PageInfo, Peak, Ranked, Reason, SkipRule, Visit, VisitOutcome};
 
 use crate::chance;
 use crate::importance::Importance;
@@ -62,6 +64,7 @@ use crate::page::{PageId, SiteId};
 use crate::pattern::mixture::BucketPiece;
 use crate::time::{LocalClock, Span, Timestamp};
 use ahead::Ahead;
+use directories::Directories;
 use learn::Learner;
 use pages::{ABSENT, ANNOUNCED, FRESH, KNOWN, NONE, PENDING, Pages};
 use plan::{Bank, Planned};
@@ -98,6 +101,7 @@ pub struct Scheduler {
     shared_until: u32,
     bank: Bank,
     probes: Probes,
+    directories: Directories,
     ahead: Ahead,
     /// The buckets of the hours after the current slot, for each clock.
     hours_ahead: Vec<[u16; ahead::DEPTH]>,
@@ -157,6 +161,7 @@ impl Scheduler {
             shared_until: 0,
             bank: Bank::default(),
             probes: Probes::default(),
+            directories: Directories::default(),
             ahead: Ahead::default(),
             hours_ahead: Vec::new(),
             pieces: Vec::new(),
@@ -224,7 +229,11 @@ impl Scheduler {
         self.pages.site[at] = info.site.0;
         self.pages.clock[at] = info.clock.0.min((self.clocks.len() - 1) as u16);
         self.pages.weight[at] = sane_weight(info.weight);
-        self.pages.group[at] = self.learner.group(info.group);
+        let group = self.learner.group(info.group);
+        if group != self.pages.group[at] {
+            self.except(at);
+        }
+        self.pages.group[at] = group;
         if is_new {
             self.learner.start_page(&mut self.pages, at);
         }
@@ -238,6 +247,7 @@ impl Scheduler {
     pub fn remove_page(&mut self, page: PageId) {
         let Some(at) = self.pages.position(page) else { return };
         self.set_present(at);
+        self.except(at);
         self.learner.forget(&mut self.pages, at);
         self.pages.remove(page);
         self.slot.had_turn.remove(&(at as u32));
@@ -389,6 +399,7 @@ impl Scheduler {
             self.queue_probe(position);
             return;
         }
+        self.except(position);
         self.pages.flags[position] |= ANNOUNCED;
         let importance = importance.map_or(self.pages.importance[position], |given| given.get() as f32);
         self.pages.reward[position] = self.pages.reward[position].max(importance);
@@ -415,6 +426,7 @@ impl Scheduler {
             self.learner.observe(&mut self.pages, clock, at, (before, secs), importance);
         }
         if !is_first {
+            self.note_look(at, importance.is_some(), (before, secs));
             self.adapt_interval(at, Some(importance.is_some()));
         }
         self.pages.flags[at] &= !(FRESH | ANNOUNCED);

@@ -20,6 +20,9 @@ pub(super) const KNOWN: u8 = 32;
 /// In the queue of new pages.
 pub(super) const QUEUED: u8 = 64;
 
+/// In a directory that is skipped.
+pub(super) const SKIPPED: u8 = 128;
+
 /// No such row.
 pub(super) const NONE: u32 = u32::MAX;
 

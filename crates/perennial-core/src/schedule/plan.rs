@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use super::pages::{ABSENT, ANNOUNCED, FRESH, PENDING, QUEUED, VACANT};
+use super::pages::{ABSENT, ANNOUNCED, FRESH, PENDING, QUEUED, SKIPPED, VACANT};
 use super::select::{self, Histogram};
 use super::{Pacing, Reason, Scheduler, Slot, Strategy, gain, learn};
 use crate::importance::Importance;
@@ -56,6 +56,7 @@ impl Scheduler {
             start.as_millis().div_euclid(millis).saturating_add(1).saturating_mul(millis),
         );
         self.learn_anew(self.secs(start));
+        self.judge_directories(self.secs(start));
         let mut histogram = Histogram::from_bound(self.expected_bound());
         self.advance_to(end, &mut histogram);
         let granted = self.granted(end - start);
@@ -178,7 +179,7 @@ impl Scheduler {
     }
 
     pub(super) fn may_visit(&self, at: usize, now_secs: u32) -> bool {
-        !self.pages.has(at, PENDING | VACANT | ABSENT) && self.pages.not_before[at] <= now_secs
+        !self.pages.has(at, PENDING | VACANT | ABSENT | SKIPPED) && self.pages.not_before[at] <= now_secs
     }
 
     /// The pages of the slot, the first to be visited first.
@@ -198,7 +199,8 @@ impl Scheduler {
             histogram.complete(&self.pages.urgency, n_wanted);
             self.last_bounds = [histogram.bound_of(n_wanted), self.last_bounds[0]];
         }
-        let probes = self.choose_probes(granted, capacity);
+        let mut probes = self.choose_probes(granted, capacity);
+        probes.extend(self.probe_directories(granted, capacity - probes.len()));
         let capacity = capacity - probes.len();
         let mut chosen = self.choose_new(capacity);
         let n_first = (capacity as f64 * (1.0 - KEPT_FROM_NEW)).ceil() as usize;
@@ -209,6 +211,7 @@ impl Scheduler {
         let mut rest = oldest;
         let urgent = self.choose_urgent(left, histogram);
         self.note_price(&urgent);
+        self.note_last_gain(&urgent, left);
         rest.extend(urgent);
         waiting.truncate(capacity - chosen.len() - rest.len());
         chosen.append(&mut waiting);
@@ -293,7 +296,8 @@ impl Scheduler {
     /// not need goes to the most urgent pages.
     fn longest_wait_secs(&self, granted: f64) -> f64 {
         let per_slot = (self.floor_share() * granted).max(1e-9);
-        self.n_followed() as f64 / per_slot * self.config.slot.as_secs_f64()
+        (self.n_followed() - self.n_skipped().min(self.n_followed())) as f64 / per_slot
+            * self.config.slot.as_secs_f64()
     }
 
     /// How many of a slot's visits go to the pages seen longest ago.
@@ -325,7 +329,8 @@ impl Scheduler {
             .map(|(at, _)| at)
             .filter(|&at| {
                 let at = at as usize;
-                !pages.has(at, FRESH | PENDING | VACANT | ABSENT) && pages.not_before[at] <= end_secs
+                !pages.has(at, FRESH | PENDING | VACANT | ABSENT | SKIPPED)
+                    && pages.not_before[at] <= end_secs
             })
             .collect();
         self.oldest_due = (longest_wait, if waiting.is_empty() { self.next_oldest(longest_wait) } else { 0 });
@@ -354,7 +359,7 @@ impl Scheduler {
     /// The second at which the first page will have waited for `longest_wait`.
     fn next_oldest(&self, longest_wait: f64) -> u32 {
         let pages = &self.pages;
-        let is_seen = |at: &usize| !pages.has(*at, FRESH | VACANT | ABSENT);
+        let is_seen = |at: &usize| !pages.has(*at, FRESH | VACANT | ABSENT | SKIPPED);
         let seen = (0..pages.len())
             .filter(is_seen)
             .map(|at| pages.seen_at[at].max(pages.not_before[at].saturating_sub(longest_wait as u32)));
@@ -444,6 +449,8 @@ impl Scheduler {
             Reason::FirstCapture
         } else if self.pages.has(at, ANNOUNCED) {
             Reason::Announced
+        } else if let Some(rule) = self.rule_of(at) {
+            Reason::Skipped { rule, since }
         } else {
             let expected = Importance::new(f64::from(self.pages.reward[at]));
             Reason::Urgent { urgency: self.pages.urgency[at], expected, since }

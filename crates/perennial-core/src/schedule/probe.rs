@@ -96,6 +96,7 @@ impl Scheduler {
 
     fn mark_absent(&mut self, at: usize) {
         if !self.pages.has(at, ABSENT) {
+            self.except(at);
             self.pages.flags[at] |= ABSENT;
             self.pages.urgency[at] = 0.0;
             self.probes.n_absent += 1;

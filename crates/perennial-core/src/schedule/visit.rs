@@ -76,10 +76,39 @@ pub enum Reason {
     Announced,
     /// There was no page at this address: see whether one has come.
     Probe,
+    /// The page lies in a directory that is skipped: see whether that is still right.
+    DirectoryProbe {
+        /// Why the directory is skipped.
+        rule: SkipRule,
+        /// The last visit.
+        since: Timestamp,
+    },
+    /// No visit is made, because the directory is skipped. Only rankings have this reason.
+    Skipped {
+        /// Why the directory is skipped.
+        rule: SkipRule,
+        /// The last visit.
+        since: Timestamp,
+    },
     /// An earlier attempt failed; this is another.
     Retry {
         /// How many attempts failed in a row.
         n_failures: u16,
+    },
+}
+
+/// Why a directory is skipped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SkipRule {
+    /// It was looked at so often without a change that a visit gains less than it costs.
+    Still {
+        /// Looks since its last change.
+        n_looks: u32,
+    },
+    /// It never changes on a day on which the directory of this page does, and that one did today.
+    Excluded {
+        /// A page of the other directory.
+        by: PageId,
     },
 }
 

@@ -23,6 +23,7 @@ mod patterns;
 mod quality;
 mod remove;
 mod render_worker;
+mod rules;
 mod run;
 mod schedule;
 mod segment;
@@ -106,6 +107,8 @@ enum Command {
     Patterns(patterns::Patterns),
     /// Show what the crawl will do next, when and why
     Schedule(schedule::Schedule),
+    /// Show how a site's directories change together, and what could be skipped
+    Rules(Box<rules::Rules>),
     /// Compare strategies on a simulated or recorded web
     Simulate(Box<simulate::Simulate>),
     /// Analyse every capture that was not analysed yet
@@ -142,6 +145,7 @@ impl Command {
             Command::Quality(args) => args.run(context),
             Command::Patterns(args) => args.run(context),
             Command::Schedule(args) => args.run(context),
+            Command::Rules(args) => args.run(context),
             Command::Simulate(args) => args.run(context),
             Command::Analyse(args) => args.run(context),
             Command::Segment(args) => args.run(context),

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use anyhow::bail;
 use perennial_core::amounts::parse_budget;
 use perennial_core::page::PageId;
-use perennial_core::schedule::{Budget, Ranked, Reason, ScheduleConfig, Scheduler, Strategy};
+use perennial_core::schedule::{Budget, Ranked, Reason, ScheduleConfig, Scheduler, SkipRule, Strategy};
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_core::verdict::shows_page;
 use serde::Serialize;
@@ -28,7 +28,8 @@ Times are those of the plan: politeness, a slow host, budgets of single sites an
 until then may delay a visit. \"change\" is the chance that the page has changed by then,
 \"importance\" what a visit is expected to find, from 0 to 1. Addresses without a page (dead links,
 redirects, pages that vanished) are looked at now and then within 2 % of the budget, and are
-listed apart.
+listed apart. Directories that stand still, or that another directory excludes for the day, are
+skipped; 1 % of the budget looks whether that is still right.
 
 --what-if counts the fetches of the next 24 hours (30 days where there would be less than one a
 day) and adds up the importance that they are expected to find.
@@ -232,9 +233,13 @@ impl Described<'_> {
     fn entry(&self, at: Option<Timestamp>, ranked: &Ranked) -> anyhow::Result<NextVisit> {
         let url = self.store.url_of(ranked.page)?;
         let probe = self.no_page(ranked)?;
-        let reason = match &probe {
-            Some(why) => why.clone(),
-            None => in_words(ranked, self.followed.clock_of(&url)),
+        let reason = match (&probe, ranked.reason) {
+            (Some(why), _) => why.clone(),
+            (None, Reason::Skipped { rule, .. }) => format!("skipped by rule: {}", self.rule_in_words(rule)?),
+            (None, Reason::DirectoryProbe { rule, .. }) => {
+                format!("probe of a skipped directory: {}", self.rule_in_words(rule)?)
+            }
+            (None, _) => in_words(ranked, self.followed.clock_of(&url)),
         };
         Ok(NextVisit {
             at: at.map(|at| at.to_rfc3339()),
@@ -247,6 +252,17 @@ impl Described<'_> {
             probe: probe.is_some(),
             reason,
             url,
+        })
+    }
+
+    fn rule_in_words(&self, rule: SkipRule) -> anyhow::Result<String> {
+        Ok(match rule {
+            SkipRule::Still { n_looks } => format!("no page of its directory changed in {n_looks} looks"),
+            SkipRule::Excluded { by } => {
+                let url = self.store.url_of(by)?;
+                let directory = url.rfind('/').map_or(url.as_str(), |slash| &url[..=slash]);
+                format!("{directory} changed today, and its directory never changes on such a day")
+            }
         })
     }
 
@@ -278,6 +294,9 @@ fn in_words(ranked: &Ranked, clock: Option<&LocalClock>) -> String {
         Reason::Probe => "there was no page here".to_owned(),
         Reason::Retry { n_failures: 1 } => "failed once, to be tried again".to_owned(),
         Reason::Retry { n_failures } => format!("failed {n_failures} times in a row, to be tried again"),
+        Reason::Skipped { since, .. } | Reason::DirectoryProbe { since, .. } => {
+            format!("last seen {}, in a directory that is skipped", local(since))
+        }
         Reason::Oldest { since } => format!("last seen {}, longer ago than most{habit}", local(since)),
         Reason::Urgent { since, .. } => format!("last seen {}{habit}", local(since)),
     }

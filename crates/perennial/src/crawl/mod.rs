@@ -58,7 +58,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use perennial_core::page::PageId;
-use perennial_core::schedule::Reason;
+use perennial_core::schedule::{Reason, SkipRule};
 use perennial_core::time::Timestamp;
 use tokio::sync::mpsc::UnboundedReceiver;
 
@@ -305,6 +305,14 @@ async fn next_learned(analysis: &mut Option<Analysis>) -> Learned {
     }
 }
 
+/// Why a directory is skipped, without the name of another one.
+fn skip_words(rule: SkipRule) -> String {
+    match rule {
+        SkipRule::Still { n_looks } => format!("no change in {n_looks} looks"),
+        SkipRule::Excluded { .. } => "another directory changed today that it never changes with".to_owned(),
+    }
+}
+
 /// Why a visit is made, for the log.
 fn reason_words(why: Why, target: &Target) -> String {
     match why {
@@ -320,6 +328,10 @@ fn reason_words(why: Why, target: &Target) -> String {
         Why::Scheduled(Reason::Oldest { since }) => format!("seen longest ago, {since}"),
         Why::Scheduled(Reason::Announced) => "a feed or sitemap announced a change".into(),
         Why::Scheduled(Reason::Probe) => "there was no page here: has one come?".into(),
+        Why::Scheduled(Reason::DirectoryProbe { rule, since }) => {
+            format!("probe of a skipped directory ({}), last seen {since}", skip_words(rule))
+        }
+        Why::Scheduled(Reason::Skipped { rule, .. }) => format!("skipped by rule: {}", skip_words(rule)),
         Why::Scheduled(Reason::Retry { n_failures }) => format!("retry after {n_failures} failures"),
     }
 }

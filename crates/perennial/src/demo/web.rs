@@ -58,6 +58,8 @@ pub struct LivingPage {
     pub rates: [[f64; 24]; 2],
     /// Every change, in order of time.
     pub changes: Vec<LivingChange>,
+    /// On which days it changes at all, where two directories of a site take turns.
+    pub turn: Option<u8>,
     /// Pages that this page always links to, as positions in [`LivingWeb::pages`].
     pub links: Vec<usize>,
 }
@@ -100,7 +102,7 @@ impl LivingPage {
 }
 
 impl LivingWeb {
-    /// The web of the demonstration: eight sites, some three hundred pages.
+    /// The web of the demonstration: ten sites, some three hundred pages.
     pub fn new(seed: u64, start: Timestamp, days: u32) -> LivingWeb {
         let end = start + Span::from_hours(24 * i64::from(days));
         let dies_at = start + Span::from_hours(24 * i64::from(days) * 2 / 3);
@@ -117,6 +119,7 @@ impl LivingWeb {
         if let Some(site) = web.sites.last_mut() {
             site.dies_at = Some(dies_at);
         }
+        web.stages("theatre", "The Two Stages", "Europe/Berlin", 12);
         for (name, weight) in [("courier", 4.0), ("gazette", 2.0), ("tidings", 2.0)] {
             web.sites.iter_mut().filter(|site| site.name == name).for_each(|site| site.weight = weight);
         }
@@ -205,6 +208,7 @@ impl Builder {
             kind,
             rates,
             changes: Vec::new(),
+            turn: None,
             links: Vec::new(),
         });
         self.pages.len() - 1
@@ -316,6 +320,22 @@ impl Builder {
         }
     }
 
+    /// Two directories of which only one changes on a day: a rule of the site's evolution.
+    fn stages(&mut self, name: &'static str, title: &'static str, timezone: &'static str, n_pages: usize) {
+        self.site(name, title, timezone);
+        let home = self.page("/".into(), LivingKind::Text, [[0.0; 24]; 2]);
+        for (turn, stage) in [(0, "matinee"), (1, "evening")] {
+            for number in 0..n_pages {
+                let rate = 0.8 * self.scale();
+                let path = format!("/{stage}/play-{number}.html");
+                let page = self.page(path, LivingKind::Text, rates(shape(&[(10.0, 2.0)]), rate, rate));
+                self.pages[page].turn = Some(turn);
+                self.pages[page].links = vec![home];
+                self.pages[home].links.push(page);
+            }
+        }
+    }
+
     fn still(&mut self, name: &'static str, title: &'static str, timezone: &'static str, n_pages: usize) {
         self.site(name, title, timezone);
         let home = self.page("/".into(), LivingKind::Still, [[0.0; 24]; 2]);
@@ -354,6 +374,12 @@ fn draw_changes(
         let is_weekend = matches!(local.weekday(), Weekday::Saturday | Weekday::Sunday);
         let rate = page.rates[usize::from(is_weekend)][usize::from(local.hour().unsigned_abs())];
         if choices.unit() * highest < rate {
+            // By UTC, so that a day is one day for the whole site and for the scheduler.
+            let day = at.as_millis().div_euclid(86_400_000) as u64;
+            let turn = Chance::of(&[seed, page.site as u64, day, 4]).below(2);
+            if page.turn.is_some_and(|of_page| usize::from(of_page) != turn) {
+                continue;
+            }
             let amount = match choices.below(10) {
                 0..=4 => Amount::Small,
                 5..=7 => Amount::Medium,
@@ -396,6 +422,18 @@ mod tests {
             assert!(!web.is_noise_only(index) || page.changes.is_empty());
             assert!(page.site != dying || page.changes.iter().all(|change| change.at < dies_at));
         }
+    }
+
+    #[test]
+    fn two_directories_never_change_on_the_same_day() {
+        let web = web();
+        let days = |turn: u8| -> std::collections::BTreeSet<i64> {
+            let pages = web.pages.iter().filter(|page| page.turn == Some(turn));
+            pages.flat_map(|page| &page.changes).map(|change| change.at.as_millis() / 86_400_000).collect()
+        };
+        let (matinee, evening) = (days(0), days(1));
+        assert!(matinee.len() >= 3 && evening.len() >= 3, "{matinee:?} {evening:?}");
+        assert!(matinee.is_disjoint(&evening));
     }
 
     #[test]

@@ -7,15 +7,18 @@
 //! |---|---|
 //! | `followed` | `[[site]]` -> weight, clock and group of each page |
 //! | `history` | looks of a page -> its history, for people |
+//! | `versions` | looks at a site -> its versions, one a pass |
 //! | `ranks` | links between captured pages -> PageRank |
 
 mod followed;
 mod history;
 mod ranks;
+mod versions;
 
 pub use followed::{Followed, group_of};
 pub use history::{PageHistory, histories};
 pub use ranks::{page_ranks, rank_of};
+pub use versions::site_history;
 
 use perennial_core::page::PageId;
 use perennial_core::rank::page_weight;

@@ -1,0 +1,190 @@
+//! Which directories change together, and which never do: what a look at one says of the other (P-NEAR 1.2, used during a
+//! crawl).
+//!
+//! A rule of the paper is used before a crawl and says nothing that the tail's own rate does not. It helps during one: the head is
+//! fetched first, and then it is known whether it changed. Heads need not be ancestors here: the activity of an ancestor
+//! is that of all it holds but the tail.
+
+use super::bits::Counts;
+use super::evidence::{Directories, Known};
+
+/// Directories that are compared with each other, those with most changes first.
+const MOST_COMPARED: usize = 64;
+/// Changes that a directory must have had.
+const FEWEST_CHANGES: u32 = 4;
+/// How unlikely an association must be by chance, divided by the number of pairs that were compared.
+const CHANCE: f64 = 0.05;
+
+/// What is known of a directory from another one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Association {
+    /// The place of the directory that is looked at first.
+    pub head: u32,
+    /// The place of the one that is decided on.
+    pub tail: u32,
+    /// Share of transitions in which the head changes notably.
+    pub head_rate: f64,
+    /// Changes of the head in transitions in which it does, and in others.
+    pub head_changes: [f64; 2],
+    /// How much likelier than usual the tail is to change when the head does, and when it does not.
+    pub factors: [f64; 2],
+    /// Whether they exclude each other.
+    pub is_negative: bool,
+}
+
+impl Association {
+    /// The factor for the tail once a share of the head's expected changes was looked at and `n_seen` were found.
+    pub fn factor(&self, share_looked_at: f64, n_seen: f64) -> f64 {
+        // Changes that are no part of the head's habit keep both alternatives possible.
+        let [busy, calm] = self.head_changes.map(|changes| changes * share_looked_at + 0.05);
+        let log_odds = n_seen * (busy / calm).ln() - (busy - calm)
+            + (self.head_rate / (1.0 - self.head_rate).max(1e-9)).max(1e-9).ln();
+        let is_busy = 1.0 / (1.0 + (-log_odds).exp());
+        is_busy * self.factors[0] + (1.0 - is_busy) * self.factors[1]
+    }
+}
+
+/// The surest association of each directory, one entry a directory.
+pub fn associations(known: &Known<'_>, directories: &Directories) -> Vec<Option<Association>> {
+    let mut found: Vec<Option<Association>> = vec![None; directories.len()];
+    let compared = Compared::of(known, directories);
+    let n_pairs = compared.places.len() * compared.places.len().saturating_sub(1);
+    let mut surest = vec![CHANCE / n_pairs.max(1) as f64; directories.len()];
+    for tail in 0..compared.places.len() {
+        let place = compared.places[tail];
+        for head in (0..compared.places.len()).filter(|&head| head != tail) {
+            let Some((association, chance)) = compared.pair(directories, head, tail) else { continue };
+            if chance < surest[place as usize] {
+                surest[place as usize] = chance;
+                found[place as usize] = Some(association);
+            }
+        }
+    }
+    found
+}
+
+/// Changes by directory and transition.
+struct Compared {
+    places: Vec<u32>,
+    counts: Vec<Vec<u32>>,
+}
+
+impl Compared {
+    fn of(known: &Known<'_>, directories: &Directories) -> Compared {
+        let (tree, nodes) = (&known.history.tree, &known.history.nodes);
+        let at = |page: u32| directories.nearest(tree, nodes[page as usize]);
+        let mut totals = vec![0u32; directories.len()];
+        for change in known.transitions.iter().copied().flatten() {
+            totals[at(change.page) as usize] += 1;
+        }
+        directories.add_up(&mut totals);
+        let mut places: Vec<u32> =
+            (1..directories.len() as u32).filter(|&place| totals[place as usize] >= FEWEST_CHANGES).collect();
+        places.sort_by_key(|&place| std::cmp::Reverse(totals[place as usize]));
+        places.truncate(MOST_COMPARED);
+        let mut number = vec![usize::MAX; directories.len()];
+        places.iter().enumerate().for_each(|(n, &place)| number[place as usize] = n);
+        let mut counts = vec![vec![0u32; known.transitions.len()]; places.len()];
+        for (transition, changes) in known.transitions.iter().enumerate() {
+            for change in *changes {
+                let mut place = at(change.page);
+                while place != 0 {
+                    if let Some(counts) = counts.get_mut(number[place as usize]) {
+                        counts[transition] += 1;
+                    }
+                    place = directories.parents[place as usize];
+                }
+            }
+        }
+        Compared { places, counts }
+    }
+
+    /// The association of two, and how likely it is by chance; nothing where the head lies in the tail.
+    fn pair(&self, directories: &Directories, head: usize, tail: usize) -> Option<(Association, f64)> {
+        let (h, t) = (self.places[head], self.places[tail]);
+        if is_within(directories, h, t) {
+            return None;
+        }
+        let contains = is_within(directories, t, h);
+        let tail_counts = &self.counts[tail];
+        let less = |(head, tail): (&u32, &u32)| if contains { head - tail } else { *head };
+        let head_counts: Vec<u32> = self.counts[head].iter().zip(tail_counts).map(less).collect();
+        let (heads, tails) = (busy(&head_counts), busy(tail_counts));
+        let count =
+            |of: &dyn Fn(bool, bool) -> bool| heads.iter().zip(&tails).filter(|(h, t)| of(**h, **t)).count();
+        let (n, n_head, n_tail) = (heads.len(), count(&|h, _| h), count(&|_, t| t));
+        let n_both = count(&|h, t| h && t);
+        if n_head == 0 || n_head == n || n_tail == 0 || n_tail == n {
+            return None;
+        }
+        let usual = n_tail as f64 / n as f64;
+        let smoothed = |both: usize, of: usize| (both as f64 + usual) / (of as f64 + 1.0) / usual;
+        let mean = |is_busy: bool| {
+            let of: Vec<u32> =
+                heads.iter().zip(&head_counts).filter(|(h, _)| **h == is_busy).map(|(_, c)| *c).collect();
+            f64::from(of.iter().sum::<u32>()) / of.len().max(1) as f64
+        };
+        let association = Association {
+            head: h,
+            tail: t,
+            head_rate: n_head as f64 / n as f64,
+            head_changes: [mean(true), mean(false)],
+            factors: [smoothed(n_both, n_head), smoothed(n_tail - n_both, n - n_head)],
+            is_negative: n_both * n < n_head * n_tail,
+        };
+        let [n, first, second, both] = [n, n_head, n_tail, n_both].map(|n| n as u32);
+        Some((association, by_chance(&Counts { n, first, second, both })))
+    }
+}
+
+fn is_within(directories: &Directories, mut place: u32, above: u32) -> bool {
+    while place > above {
+        place = directories.parents[place as usize];
+    }
+    place == above
+}
+
+/// The transitions with at least half as many changes as a mean one that has any.
+fn busy(counts: &[u32]) -> Vec<bool> {
+    let n_any = counts.iter().filter(|count| **count > 0).count();
+    let least = f64::from(counts.iter().sum::<u32>()) / (2 * n_any.max(1)) as f64;
+    counts.iter().map(|&count| count > 0 && f64::from(count) >= least).collect()
+}
+
+/// The probability that two independent things coincide so rarely, or so often (Fisher's exact test, one side).
+pub fn by_chance(counts: &Counts) -> f64 {
+    let [n, n_head, n_tail, n_both] =
+        [counts.n, counts.first, counts.second, counts.both].map(|n| n as usize);
+    let ln_choose = |n: usize, k: usize| ln_factorial(n) - ln_factorial(k) - ln_factorial(n - k);
+    let probability = |both: usize| {
+        (ln_choose(n_head, both) + ln_choose(n - n_head, n_tail - both) - ln_choose(n, n_tail)).exp()
+    };
+    let least = (n_head + n_tail).saturating_sub(n);
+    let most = n_head.min(n_tail);
+    let rarely: f64 = (least..=n_both).map(probability).sum();
+    let often: f64 = (n_both..=most).map(probability).sum();
+    rarely.min(often)
+}
+
+fn ln_factorial(n: usize) -> f64 {
+    (2..=n).map(|k| (k as f64).ln()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chance_is_that_of_counting_all_ways() {
+        // Six transitions, three with a change in each: of the 20 ways one never coincides and one always does.
+        assert!((by_chance(&Counts { n: 6, first: 3, second: 3, both: 0 }) - 1.0 / 20.0).abs() < 1e-12);
+        assert!((by_chance(&Counts { n: 6, first: 3, second: 3, both: 3 }) - 1.0 / 20.0).abs() < 1e-12);
+        assert!((by_chance(&Counts { n: 6, first: 3, second: 3, both: 1 }) - 10.0 / 20.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn busy_transitions_have_half_of_a_mean_one() {
+        assert_eq!(busy(&[0, 10, 12, 1, 0]), [false, true, true, false, false]);
+        assert_eq!(busy(&[0, 0]), [false, false]);
+    }
+}

@@ -1,0 +1,389 @@
+//! A history -> what each plan would have skipped and missed, by the protocol of P-NEAR 6: train on some versions, test on the
+//! next, several windows, mean over windows.
+
+use super::delta::{Change, Significance};
+use super::evidence::Known;
+use super::history::{History, PageChange};
+use super::measure::{Counted, Measures, Test};
+use super::mine::{Alpha, Mined, Subsumed, Thresholds, mine_from};
+use super::plan::{Ranking, choose};
+use super::skip::{delta_of, outside, skipped_by_near, static_directories};
+use super::tree::{Node, Tree};
+
+/// Versions at the end of the training window on which thresholds are tuned.
+const HELD_BACK: usize = 5;
+/// Shares of pages among which a plan with a largest loss chooses.
+const SHARES: [f64; 11] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95];
+
+/// What decides on the pages that are fetched.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Plan {
+    /// Skips nothing: the sanity row.
+    Nothing,
+    /// Skips the tails of rules (WARM).
+    Near(Thresholds),
+    /// The same with the rules of all starting directories: an extension.
+    NearEverywhere(Thresholds),
+    /// The same as `Near` with thresholds chosen on the training window.
+    NearTuned,
+    /// Skips the tails of rules that others subsume, to see that they are worth less (Fig. 5 e, f).
+    NearSubsumed(Thresholds, Subsumed),
+    /// Skips directories in which nothing changed in training.
+    Static,
+    /// Skips directories in which nothing changed in the last transition.
+    LastVersion,
+    /// Fetches a share of the pages, ranked.
+    Ranked(Ranking),
+    /// The same by one who knows what changed: no plan does better by much.
+    Oracle,
+}
+
+/// How much is skipped by plans that rank pages.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Aim {
+    /// This share of the pages.
+    Skip(f64),
+    /// As much as loses at most this share of the changes, judged on the training window.
+    MaxLoss(f64),
+}
+
+/// Which versions are trained on and tested.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Protocol {
+    /// Versions to learn from.
+    pub train: usize,
+    /// How many versions after them the tested one is.
+    pub distance: usize,
+    /// Whether all changes since the training count, or those of the tested version alone.
+    pub accumulate: bool,
+    /// How many windows.
+    pub windows: usize,
+    /// Whether the windows are spread over the history, or the last ones in a row.
+    pub spread: bool,
+    /// How much is skipped.
+    pub aim: Aim,
+    /// Largest loss that tuned rules may have in training.
+    pub tune_loss: f64,
+}
+
+impl Default for Protocol {
+    fn default() -> Protocol {
+        Protocol {
+            train: 20,
+            distance: 1,
+            accumulate: false,
+            windows: 10,
+            spread: false,
+            aim: Aim::Skip(0.5),
+            tune_loss: 0.05,
+        }
+    }
+}
+
+/// The mean over the windows of a site.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Outcome {
+    /// Windows with a change.
+    pub n_windows: usize,
+    /// Windows without one, which have no change recall.
+    pub n_quiet: usize,
+    /// Rules in a mean window.
+    pub n_rules: f64,
+    /// Rules that were taken away because a directory below the tail changes with the head.
+    pub n_contradicted: f64,
+    /// Means of the measures.
+    pub mean: Measures,
+}
+
+/// One window: what is known, and the version that is tested.
+pub struct Window<'a> {
+    /// What the plan may know.
+    pub known: Known<'a>,
+    changes: Vec<PageChange>,
+}
+
+impl Window<'_> {
+    /// The version that is tested.
+    pub fn test(&self) -> Test<'_> {
+        Test { history: self.known.history, present: &self.known.present, changes: &self.changes }
+    }
+
+    /// What a plan that fetches these pages skips and misses.
+    pub fn count(&self, fetched: &[u32]) -> Counted {
+        self.test().count(fetched)
+    }
+}
+
+/// The versions that are tested, oldest first; none when the history is too short.
+pub fn tested_versions(history: &History, protocol: &Protocol) -> Vec<usize> {
+    let (n, first) = (history.versions.len(), (protocol.train + protocol.distance).saturating_sub(1));
+    if n <= first || protocol.train < 2 || protocol.windows == 0 {
+        return Vec::new();
+    }
+    let n_possible = n - first;
+    let n_windows = protocol.windows.min(n_possible);
+    let at = |window: usize| match protocol.spread {
+        false => n - n_windows + window,
+        true => first + (n_possible - 1) * window / (n_windows - 1).max(1),
+    };
+    (0..n_windows).map(at).collect()
+}
+
+/// The window that tests a version, whose state of pages and bytes is handed in by [`each_window`].
+fn window<'a>(
+    history: &'a History,
+    train: usize,
+    train_end: usize,
+    tested: usize,
+    accumulate: bool,
+    bytes: &'a [u32],
+    present: &[bool],
+) -> Window<'a> {
+    let transitions =
+        (train_end + 1 - train + 1..=train_end).map(|at| history.versions[at].changes.as_slice());
+    let changes = match accumulate {
+        true => net_changes(history, train_end, tested, present),
+        false => history.versions[tested].changes.clone(),
+    };
+    let present = (0..present.len() as u32).filter(|&page| present[page as usize]).collect();
+    Window {
+        known: Known { history, transitions: transitions.collect(), present, bytes, looks: None },
+        changes,
+    }
+}
+
+/// The differences of two versions that are not neighbours.
+fn net_changes(history: &History, from: usize, to: usize, present: &[bool]) -> Vec<PageChange> {
+    let mut touched: Vec<PageChange> =
+        history.versions[from + 1..=to].iter().flat_map(|version| version.changes.iter().copied()).collect();
+    // The last change of a page says whether it is there.
+    touched.sort_by_key(|change| change.page);
+    let mut net: Vec<PageChange> = Vec::new();
+    for group in touched.chunk_by(|a, b| a.page == b.page) {
+        let last = group[group.len() - 1];
+        let change = match (present[last.page as usize], last.change != Change::Deleted) {
+            (false, true) => Change::Inserted,
+            (true, false) => Change::Deleted,
+            (true, true) => Change::Updated(1.0),
+            (false, false) => continue,
+        };
+        net.push(PageChange { change, ..last });
+    }
+    net
+}
+
+/// Calls `each` with every window of a history.
+pub fn each_window(history: &History, protocol: &Protocol, mut each: impl FnMut(&Window<'_>)) {
+    let (mut present, mut bytes) = (vec![false; history.nodes.len()], vec![0; history.nodes.len()]);
+    let mut n_applied = 0;
+    for tested in tested_versions(history, protocol) {
+        let train_end = tested - protocol.distance;
+        let state_at = if protocol.accumulate { train_end } else { tested - 1 };
+        for version in &history.versions[n_applied..=state_at] {
+            for change in &version.changes {
+                present[change.page as usize] = change.change != Change::Deleted;
+                bytes[change.page as usize] = change.bytes;
+            }
+        }
+        n_applied = state_at + 1;
+        each(&window(history, protocol.train, train_end, tested, protocol.accumulate, &bytes, &present));
+    }
+}
+
+/// Runs a plan over the windows of a history.
+pub fn evaluate(history: &History, protocol: &Protocol, plan: Plan) -> Outcome {
+    let mut outcome = Outcome::default();
+    each_window(history, protocol, |window| outcome.add(window, protocol, plan));
+    outcome.finish()
+}
+
+/// Mean bypass ratio and change recall of a plan at each of some shares of skipped pages. A plan that does not rank has one
+/// point.
+pub fn curve(history: &History, protocol: &Protocol, plan: Plan, shares: &[f64]) -> Vec<(f64, f64)> {
+    let is_ranked = matches!(plan, Plan::Ranked(_) | Plan::Oracle);
+    let shares = if is_ranked { shares } else { &shares[..shares.len().min(1)] };
+    let mut outcomes = vec![Outcome::default(); shares.len()];
+    each_window(history, protocol, |window| {
+        for (outcome, share) in outcomes.iter_mut().zip(shares) {
+            outcome.add(window, &Protocol { aim: Aim::Skip(*share), ..*protocol }, plan);
+        }
+    });
+    let point = |outcome: Outcome| {
+        let outcome = outcome.finish();
+        (outcome.n_windows > 0).then_some((outcome.mean.bypass, outcome.mean.change_recall))
+    };
+    outcomes.into_iter().filter_map(point).collect()
+}
+
+impl Outcome {
+    fn add(&mut self, window: &Window<'_>, protocol: &Protocol, plan: Plan) {
+        let fetched = fetched_by(window, protocol, plan, self);
+        let Some(m) = window.count(&fetched).measures() else {
+            self.n_quiet += 1;
+            return;
+        };
+        self.n_windows += 1;
+        let sum = &mut self.mean;
+        sum.bypass += m.bypass;
+        sum.precision += m.precision;
+        sum.recall += m.recall;
+        sum.change_recall += m.change_recall;
+        sum.precision_7 += m.precision_7;
+        sum.change_recall_9 += m.change_recall_9;
+    }
+
+    fn finish(mut self) -> Outcome {
+        let n = self.n_windows.max(1) as f64;
+        let n_all = (self.n_windows + self.n_quiet).max(1) as f64;
+        (self.n_rules, self.n_contradicted) = (self.n_rules / n_all, self.n_contradicted / n_all);
+        let m = &mut self.mean;
+        for value in [
+            &mut m.bypass,
+            &mut m.precision,
+            &mut m.recall,
+            &mut m.change_recall,
+            &mut m.precision_7,
+            &mut m.change_recall_9,
+        ] {
+            *value /= n;
+        }
+        self
+    }
+}
+
+/// The pages that a plan fetches; counts the rules on the way.
+fn fetched_by(window: &Window<'_>, protocol: &Protocol, plan: Plan, outcome: &mut Outcome) -> Vec<u32> {
+    let known = &window.known;
+    match plan {
+        Plan::Nothing => known.present.clone(),
+        Plan::Near(thresholds) => by_near(known, &thresholds, false, outcome),
+        Plan::NearEverywhere(thresholds) => by_near(known, &thresholds, true, outcome),
+        Plan::NearSubsumed(thresholds, by) => {
+            let delta = delta_of(known, Significance::Later);
+            let mut mined = Mined::default();
+            mine_from(&delta, Tree::ROOT, &thresholds, true, &mut mined);
+            mined.rules.retain(|rule| rule.subsumed == Some(by) && !rule.is_contradicted);
+            outcome.n_rules += mined.rules.len() as f64;
+            outside(known, &mined.rules.iter().map(|rule| rule.tail).collect::<Vec<Node>>())
+        }
+        Plan::NearTuned => match tuned(known, protocol.tune_loss) {
+            Some(thresholds) => by_near(known, &thresholds, false, outcome),
+            None => known.present.clone(),
+        },
+        Plan::Static => outside(known, &static_directories(&delta_of(known, Significance::From(1.0)))),
+        Plan::LastVersion => {
+            let last = known.transitions.len().saturating_sub(1);
+            let last = Known { transitions: known.transitions[last..].to_vec(), ..known.clone() };
+            outside(known, &static_directories(&delta_of(&last, Significance::From(1.0))))
+        }
+        Plan::Ranked(ranking) => {
+            let changed = changed_pages(known, &window.changes);
+            let n = n_fetched(known, share_of(known, protocol.aim, ranking));
+            choose(known, ranking, n, |page| changed[page as usize])
+        }
+        Plan::Oracle => {
+            let share = if let Aim::Skip(share) = protocol.aim { share } else { 0.5 };
+            let mut order = window.test().oracle();
+            order.truncate(n_fetched(known, share));
+            order
+        }
+    }
+}
+
+fn n_fetched(known: &Known<'_>, share: f64) -> usize {
+    ((1.0 - share) * known.present.len() as f64).round() as usize
+}
+
+fn changed_pages(known: &Known<'_>, changes: &[PageChange]) -> Vec<bool> {
+    let mut changed = vec![false; known.history.nodes.len()];
+    let are_known = changes.iter().filter(|change| change.change != Change::Inserted);
+    are_known.for_each(|change| changed[change.page as usize] = true);
+    changed
+}
+
+fn by_near(known: &Known<'_>, thresholds: &Thresholds, everywhere: bool, outcome: &mut Outcome) -> Vec<u32> {
+    let delta = delta_of(known, Significance::Later);
+    let (skipped, mined) = skipped_by_near(&delta, thresholds, everywhere);
+    outcome.n_rules += mined.rules.len() as f64;
+    outcome.n_contradicted += mined.rules.iter().filter(|rule| rule.is_contradicted).count() as f64;
+    outside(known, &skipped)
+}
+
+/// The windows within the training window: what was known before each of its last transitions, and that transition.
+fn held_back<'a>(known: &Known<'a>) -> Vec<Window<'a>> {
+    let n = known.transitions.len();
+    let mut present = vec![false; known.history.nodes.len()];
+    known.present.iter().for_each(|&page| present[page as usize] = true);
+    let mut windows = Vec::new();
+    for at in (n.saturating_sub(HELD_BACK).max(2)..n).rev() {
+        for change in known.transitions[at] {
+            match change.change {
+                Change::Inserted => present[change.page as usize] = false,
+                Change::Deleted => present[change.page as usize] = true,
+                Change::Updated(_) => {}
+            }
+        }
+        let present = (0..present.len() as u32).filter(|&page| present[page as usize]).collect();
+        let transitions = known.transitions[..at].to_vec();
+        let known_then = Known { transitions, present, looks: None, ..known.clone() };
+        windows.push(Window { known: known_then, changes: known.transitions[at].to_vec() });
+    }
+    windows
+}
+
+/// The share to skip. With a largest loss it is the largest one that the training window bears out.
+fn share_of(known: &Known<'_>, aim: Aim, ranking: Ranking) -> f64 {
+    let loss = match aim {
+        Aim::Skip(share) => return share,
+        Aim::MaxLoss(loss) => loss,
+    };
+    let windows = held_back(known);
+    let is_borne_out = |share: &&f64| {
+        let recall = |window: &Window<'_>| {
+            let changed = changed_pages(&window.known, &window.changes);
+            let n = n_fetched(&window.known, **share);
+            let fetched = choose(&window.known, ranking, n, |page| changed[page as usize]);
+            window.count(&fetched).measures().map(|measures| measures.change_recall)
+        };
+        let recalls: Vec<f64> = windows.iter().filter_map(recall).collect();
+        !recalls.is_empty() && recalls.iter().sum::<f64>() / recalls.len() as f64 >= 1.0 - loss
+    };
+    SHARES.iter().take_while(is_borne_out).last().copied().unwrap_or(0.0)
+}
+
+/// The thresholds that skip most of the held-back versions at a loss of at most `most_loss`, if any skip something.
+pub fn tuned(known: &Known<'_>, most_loss: f64) -> Option<Thresholds> {
+    let windows: Vec<Window<'_>> = held_back(known);
+    let oldest = windows.last()?;
+    let delta = delta_of(&oldest.known, Significance::Later);
+    let mut best: Option<(f64, Thresholds)> = None;
+    for thresholds in grid() {
+        let (skipped, _) = skipped_by_near(&delta, &thresholds, false);
+        if skipped.is_empty() {
+            continue;
+        }
+        let measured = |window: &Window<'_>| window.count(&outside(&window.known, &skipped)).measures();
+        let measures: Vec<Measures> = windows.iter().filter_map(measured).collect();
+        let mean =
+            |of: fn(&Measures) -> f64| measures.iter().map(of).sum::<f64>() / measures.len().max(1) as f64;
+        let bypass = mean(|m| m.bypass);
+        let is_safe = !measures.is_empty() && mean(|m| m.change_recall) >= 1.0 - most_loss;
+        if is_safe && best.is_none_or(|(most, _)| bypass > most) {
+            best = Some((bypass, thresholds));
+        }
+    }
+    best.map(|(_, thresholds)| thresholds)
+}
+
+fn grid() -> impl Iterator<Item = Thresholds> {
+    let alphas = [Alpha::Adaptive, Alpha::Fixed(0.001), Alpha::Fixed(0.01), Alpha::Fixed(0.05)];
+    let betas = [0.1, 0.2, 0.3, 0.5];
+    let gammas = [Some(0.1), Some(0.3), Some(0.5)];
+    alphas.into_iter().flat_map(move |alpha| {
+        betas.into_iter().flat_map(move |beta| {
+            gammas
+                .into_iter()
+                .flat_map(move |gamma| [0.5, 0.7, 0.9].map(|theta| Thresholds { alpha, beta, gamma, theta }))
+        })
+    })
+}

@@ -1,0 +1,156 @@
+//! What was fetched of a version -> how much was skipped and what was missed (P-NEAR 6.1).
+
+use super::delta::Change;
+use super::history::{History, PageChange};
+use super::tree::{Node, Tree};
+
+/// A version that was archived by a plan, in numbers of pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Counted {
+    /// Pages of the version.
+    pub n_pages: usize,
+    /// Pages of the version that were not fetched, with the new ones that were not seen.
+    pub n_skipped: usize,
+    /// Changes: insertions, deletions, updates.
+    pub n_changes: usize,
+    /// C1s: insertions that were not seen.
+    pub n_missed_insertions: usize,
+    /// C2s: deletions that were not seen.
+    pub n_missed_deletions: usize,
+    /// Updates that were not seen.
+    pub n_missed_updates: usize,
+}
+
+/// The measures of one version.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Measures {
+    /// Bypass ratio, eq. 2 (and 6).
+    pub bypass: f64,
+    /// Overall precision by its definition, eq. 3.
+    pub precision: f64,
+    /// Overall recall, eq. 4 (and 8).
+    pub recall: f64,
+    /// Change recall by its definition, eq. 5: updates that were skipped are missed.
+    pub change_recall: f64,
+    /// Overall precision as it is computed, eq. 7.
+    pub precision_7: f64,
+    /// Change recall as it is computed, eq. 9: updates that were skipped are not missed.
+    pub change_recall_9: f64,
+}
+
+impl Counted {
+    /// The measures. A version without a change has no change recall.
+    pub fn measures(&self) -> Option<Measures> {
+        let [n, skipped, changes] = [self.n_pages, self.n_skipped, self.n_changes].map(|n| n as f64);
+        let [inserted, deleted, updated] =
+            [self.n_missed_insertions, self.n_missed_deletions, self.n_missed_updates].map(|n| n as f64);
+        let right = n - inserted;
+        (self.n_changes > 0 && self.n_pages > 0).then(|| Measures {
+            bypass: skipped / n,
+            precision: right / (right + deleted).max(1.0),
+            recall: right / n,
+            change_recall: (changes - inserted - deleted - updated) / changes,
+            precision_7: right / (n + deleted),
+            change_recall_9: (changes - inserted - deleted) / changes,
+        })
+    }
+}
+
+/// A version that comes after what is known: which pages were there before, and what changed.
+pub struct Test<'a> {
+    /// The tree and the pages.
+    pub history: &'a History,
+    /// The pages before, ascending.
+    pub present: &'a [u32],
+    /// What changed.
+    pub changes: &'a [PageChange],
+}
+
+impl Test<'_> {
+    /// Counts what a plan that fetched these pages skipped and missed.
+    pub fn count(&self, fetched: &[u32]) -> Counted {
+        let history = self.history;
+        let mut is_fetched = vec![false; history.nodes.len()];
+        fetched.iter().for_each(|&page| is_fetched[page as usize] = true);
+        let reach = Reach::of(history, self.present);
+        let seen = Reach::of(history, fetched);
+        let mut counted = Counted { n_changes: self.changes.len(), ..Counted::default() };
+        let n_skipped_before = self.present.iter().filter(|&&page| !is_fetched[page as usize]).count();
+        let (mut n_inserted, mut n_deleted) = (0, 0);
+        for change in self.changes {
+            let is_fetched = is_fetched[change.page as usize];
+            match change.change {
+                Change::Inserted => {
+                    n_inserted += 1;
+                    let directory = reach.nearest(history, history.nodes[change.page as usize]);
+                    counted.n_missed_insertions += usize::from(!seen.has(directory));
+                }
+                Change::Deleted => {
+                    n_deleted += 1;
+                    counted.n_missed_deletions += usize::from(!is_fetched);
+                }
+                Change::Updated(_) => counted.n_missed_updates += usize::from(!is_fetched),
+            }
+        }
+        counted.n_pages = self.present.len() + n_inserted - n_deleted;
+        counted.n_skipped = n_skipped_before - counted.n_missed_deletions + counted.n_missed_insertions;
+        counted
+    }
+
+    /// The pages that one who knows the changes would fetch first: those that show most, and all that show any. An inserted
+    /// page is seen when any page under its directory is fetched.
+    pub fn oracle(&self) -> Vec<u32> {
+        let history = self.history;
+        let reach = Reach::of(history, self.present);
+        let mut gain = vec![0u32; history.nodes.len()];
+        let mut shown_by = vec![u32::MAX; history.tree.len()];
+        let known = |change: &&PageChange| change.change != Change::Inserted;
+        let changed: Vec<u32> = self.changes.iter().filter(known).map(|change| change.page).collect();
+        changed.iter().for_each(|&page| gain[page as usize] += 1);
+        for &page in changed.iter().chain(self.present) {
+            for up in history.tree.upwards(history.nodes[page as usize]).skip(1) {
+                let shown_by = &mut shown_by[up.0 as usize];
+                if *shown_by != u32::MAX {
+                    break;
+                }
+                *shown_by = page;
+            }
+        }
+        for change in self.changes.iter().filter(|change| change.change == Change::Inserted) {
+            let directory = reach.nearest(history, history.nodes[change.page as usize]);
+            if let Some(gain) = gain.get_mut(shown_by[directory.0 as usize] as usize) {
+                *gain += 1;
+            }
+        }
+        let mut order: Vec<u32> = self.present.to_vec();
+        order.sort_by_key(|&page| std::cmp::Reverse(gain[page as usize]));
+        order
+    }
+}
+
+/// The directories that have one of some pages below them.
+struct Reach(Vec<bool>);
+
+impl Reach {
+    fn of(history: &History, pages: &[u32]) -> Reach {
+        let mut reached = vec![false; history.tree.len()];
+        for &page in pages {
+            for up in history.tree.upwards(history.nodes[page as usize]).skip(1) {
+                if std::mem::replace(&mut reached[up.0 as usize], true) {
+                    break;
+                }
+            }
+        }
+        Reach(reached)
+    }
+
+    fn has(&self, directory: Node) -> bool {
+        self.0[directory.0 as usize]
+    }
+
+    /// The nearest directory above a page that is reached; the site where none is.
+    fn nearest(&self, history: &History, page: Node) -> Node {
+        let mut up = history.tree.upwards(page).skip(1);
+        up.find(|directory| self.has(*directory)).unwrap_or(Tree::ROOT)
+    }
+}

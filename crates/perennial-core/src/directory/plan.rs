@@ -1,0 +1,187 @@
+//! Scores and a budget -> which pages to fetch, and what the first answers say of the rest.
+//!
+//! The first half of the budget goes to the best scores. Then, in rounds, each directory's scores are multiplied by what was
+//! found in it over what was expected, with the directory above as prior, and where another directory is known to change
+//! with it or to exclude it, by what was found there. A directory is skipped when none of its pages makes the cut.
+
+use super::associate::{Association, associations};
+use super::evidence::{Evidence, Known};
+use super::score::{Scores, own_shares, plain_rates, scores};
+
+/// The shares of the budget after which the rest is ranked anew.
+const ROUNDS: [f64; 6] = [0.5, 0.6, 0.7, 0.8, 0.9, 1.0];
+
+/// How pages are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ranking {
+    /// By decayed past changes with back-off to the directory.
+    Rate,
+    /// By score, before the crawl.
+    Score,
+    /// By score, and anew as answers come in.
+    InRounds,
+    /// The same, and what one directory says of another.
+    Combined,
+}
+
+/// The pages to fetch, in order, at most `n`. `look` fetches a page and says whether it changed or went.
+pub fn choose(known: &Known<'_>, ranking: Ranking, n: usize, look: impl FnMut(u32) -> bool) -> Vec<u32> {
+    let evidence = Evidence::of(known);
+    let in_order = |keys: &[f64]| {
+        let order = best(keys, n, &vec![false; keys.len()]);
+        order.into_iter().map(|at| known.present[at as usize]).collect()
+    };
+    match ranking {
+        Ranking::Rate => in_order(&plain_rates(known, &evidence)),
+        Ranking::Score => in_order(&scores(known, &evidence).with_insertions),
+        Ranking::InRounds | Ranking::Combined => {
+            let scores = scores(known, &evidence);
+            let mut associated = Vec::new();
+            if ranking == Ranking::Combined {
+                associated = associations(known, &evidence.directories);
+            }
+            Rounds::new(known, &evidence, &scores, &associated).run(n, look)
+        }
+    }
+}
+
+/// The places of the `n` largest keys among those not taken, the largest first.
+fn best(keys: &[f64], n: usize, taken: &[bool]) -> Vec<u32> {
+    let mut order: Vec<u32> = (0..keys.len() as u32).filter(|&at| !taken[at as usize]).collect();
+    let by_key = |a: &u32, b: &u32| keys[*b as usize].total_cmp(&keys[*a as usize]).then(a.cmp(b));
+    if n < order.len() {
+        order.select_nth_unstable_by(n, by_key);
+        order.truncate(n);
+    }
+    order.sort_unstable_by(by_key);
+    order
+}
+
+/// A crawl that learns from its own answers.
+struct Rounds<'a> {
+    known: &'a Known<'a>,
+    evidence: &'a Evidence,
+    scores: &'a Scores,
+    associated: &'a [Option<Association>],
+    /// A score times this is a number of changes.
+    scale: f64,
+    /// By directory: changes found and expected among the pages that were fetched, and expected of all.
+    found: Vec<f64>,
+    expected: Vec<f64>,
+    of_all: Vec<f64>,
+}
+
+impl<'a> Rounds<'a> {
+    fn new(
+        known: &'a Known<'a>,
+        evidence: &'a Evidence,
+        scores: &'a Scores,
+        associated: &'a [Option<Association>],
+    ) -> Rounds<'a> {
+        let directories = &evidence.directories;
+        let scale = evidence.n_expected / scores.score.iter().sum::<f64>().max(1e-12);
+        let mut of_all = vec![0.0; directories.len()];
+        for (score, &directory) in scores.score.iter().zip(&directories.of_page) {
+            of_all[directory as usize] += (score * scale).min(1.0);
+        }
+        directories.add_up(&mut of_all);
+        let none = vec![0.0; directories.len()];
+        Rounds { known, evidence, scores, associated, scale, found: none.clone(), expected: none, of_all }
+    }
+
+    fn run(mut self, n: usize, mut look: impl FnMut(u32) -> bool) -> Vec<u32> {
+        let mut taken = vec![false; self.known.present.len()];
+        let mut keys = self.scores.with_insertions.clone();
+        let mut chosen = Vec::with_capacity(n);
+        for (round, share) in ROUNDS.iter().enumerate() {
+            if round > 0 {
+                self.rank_anew(&mut keys);
+            }
+            let n_more = ((n as f64 * share).round() as usize).saturating_sub(chosen.len());
+            for at in best(&keys, n_more, &taken) {
+                let at = at as usize;
+                taken[at] = true;
+                let directory = self.evidence.directories.of_page[at] as usize;
+                self.expected[directory] += (self.scores.score[at] * self.scale).min(1.0);
+                self.found[directory] += f64::from(u8::from(look(self.known.present[at])));
+                chosen.push(self.known.present[at]);
+            }
+        }
+        chosen
+    }
+
+    fn rank_anew(&self, keys: &mut [f64]) {
+        let directories = &self.evidence.directories;
+        let (mut found, mut expected) = (self.found.clone(), self.expected.clone());
+        directories.add_up(&mut found);
+        directories.add_up(&mut expected);
+        let mut factors = vec![1.0f64; directories.len()];
+        for at in 0..directories.len() {
+            let mut prior = if at == 0 { 1.0 } else { factors[directories.parents[at] as usize] };
+            if let Some(association) = self.associated.get(at).copied().flatten() {
+                prior *= self.said_by_head(&association, &found, &expected);
+            }
+            factors[at] = (found[at] + prior) / (expected[at] + 1.0);
+        }
+        for (at, key) in keys.iter_mut().enumerate() {
+            *key = self.scores.with_insertions[at] * factors[directories.of_page[at] as usize];
+        }
+    }
+
+    fn said_by_head(&self, association: &Association, found: &[f64], expected: &[f64]) -> f64 {
+        let (head, tail) = (association.head as usize, association.tail as usize);
+        // What an ancestor holds beside the tail.
+        let contains = {
+            let parents = &self.evidence.directories.parents;
+            let mut up = tail;
+            while up > head {
+                up = parents[up] as usize;
+            }
+            up == head
+        };
+        let beside = |sums: &[f64]| if contains { sums[head] - sums[tail] } else { sums[head] };
+        let share = beside(expected) / beside(&self.of_all).max(1e-9);
+        association.factor(share.clamp(0.0, 1.0), beside(found))
+    }
+}
+
+/// Expected changes below which a change is a surprise.
+const UNEXPECTED: f64 = 0.2;
+/// Surprising looks that are enough to judge a directory, and the share of changed ones from which it was rebuilt.
+const FEWEST_SURPRISES: f64 = 3.0;
+const REBUILT: f64 = 0.5;
+
+/// The pages that were not fetched and lie in a directory most of which changed, also the pages of which nothing was expected:
+/// it was rebuilt, and they changed with it. With the share of changed ones.
+pub fn rebuilt(known: &Known<'_>, fetched: &[u32], is_changed: impl Fn(u32) -> bool) -> Vec<(u32, f64)> {
+    let evidence = Evidence::of(known);
+    let directories = &evidence.directories;
+    let shares = own_shares(known, &evidence);
+    let mut is_fetched = vec![false; known.history.nodes.len()];
+    fetched.iter().for_each(|&page| is_fetched[page as usize] = true);
+    let (mut looked, mut changed) = (vec![0.0; directories.len()], vec![0.0; directories.len()]);
+    for (at, &page) in known.present.iter().enumerate() {
+        // Pages of an earlier rebuild count too, although they may say nothing new: without them a second rebuild is seen too
+        // late, which costs more than pages fetched once too often.
+        if is_fetched[page as usize] && shares[at] * evidence.n_expected < UNEXPECTED {
+            let directory = directories.of_page[at] as usize;
+            looked[directory] += 1.0;
+            changed[directory] += f64::from(u8::from(is_changed(page)));
+        }
+    }
+    directories.add_up(&mut looked);
+    directories.add_up(&mut changed);
+    let mut share = vec![0.0; directories.len()];
+    for at in 0..directories.len() {
+        share[at] = if looked[at] >= FEWEST_SURPRISES {
+            changed[at] / looked[at]
+        } else {
+            share[directories.parents[at] as usize]
+        };
+    }
+    let of_page = |(at, &page): (usize, &u32)| {
+        let share = share[directories.of_page[at] as usize];
+        (share >= REBUILT && !is_fetched[page as usize]).then_some((page, share))
+    };
+    known.present.iter().enumerate().filter_map(of_page).collect()
+}

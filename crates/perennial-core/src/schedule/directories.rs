@@ -1,0 +1,574 @@
+//! What is known of directories -> which of them are skipped as a whole, and a few visits that see whether that is still right
+//! (P-NEAR 1.1 and 5; docs/decisions/0030-directories-in-the-crawl.md).
+//!
+//! This is the level of the site, before the ranking of pages. A directory is skipped for one of two reasons. It stands still: it
+//! was looked at many times without a change, so that a visit is expected to gain less than the last visit of a slot does. Or it
+//! is excluded for the day, because another directory changed that it never changes with. A small share of the budget probes
+//! skipped directories in turn. A probe that finds a change ends the rule, and rules are found anew.
+//!
+//! The directory of a page is its group. A site that has shown nothing of this kind is crawled as if this module were not there.
+
+use std::collections::VecDeque;
+
+use super::pages::{ABSENT, ANNOUNCED, FRESH, PENDING, SKIPPED, VACANT};
+use super::{Reason, Scheduler, SkipRule, Strategy, gain, select};
+use crate::directory::{Counts, by_chance};
+use crate::page::PageId;
+
+/// Share of a slot's visits that may go to pages of skipped directories.
+const PROBE_SHARE: f64 = 0.01;
+/// Looks without a change before a directory may stand still: at least so many, and so many a page.
+const FEWEST_LOOKS: u32 = 20;
+const LOOKS_A_PAGE: u32 = 3;
+/// A directory that changed within this time does not stand still.
+const STILL_SECS: u32 = 14 * 86_400;
+/// Importance of a change of a directory that stands still.
+const PRIOR_IMPORTANCE: f32 = 0.3;
+/// Changes that are added to those seen, so that no directory is believed never to change.
+const PRIOR_CHANGES: f32 = 0.5;
+/// The days after which what was seen counts half.
+const HALF_LIFE_DAYS: f32 = 120.0;
+/// A directory is skipped while its gain is below this share of the price: the belief of its pages may be higher than its own.
+const SHARE_OF_PRICE: f32 = 0.5;
+/// Fewest pages of a directory that is skipped: a single page is left to the ranking of pages.
+const FEWEST_PAGES: u32 = 3;
+/// Weight of a slot's price against the price known so far.
+const PRICE_WEIGHT: f32 = 0.25;
+const DAY_SECS: u32 = 86_400;
+/// Days on which both directories must have been looked at, and on which each must have changed.
+const FEWEST_DAYS: u32 = 12;
+const FEWEST_CHANGED_DAYS: u32 = 4;
+/// Directories of a site that are compared with each other.
+const MOST_COMPARED: usize = 32;
+/// How unlikely it must be by chance that two directories never changed on one day, divided by the number of pairs.
+const CHANCE: f64 = 0.01;
+
+/// What is known of one directory.
+#[derive(Clone, Debug, Default)]
+struct Directory {
+    n_looks_since_change: u32,
+    changed_at: u32,
+    /// Days of single pages that looks covered, and the changes that they found, both fading.
+    page_days: f32,
+    n_changes: f32,
+    /// The day of the latest bit, and a bit for each of the last 64 days: whether it was looked at, and whether it changed.
+    day: u32,
+    looked: u64,
+    changed: u64,
+    rule: Option<Skip>,
+    /// Directories that never change on a day on which this one does.
+    excludes: Vec<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Skip {
+    Still { n_looks: u32 },
+    Excluded { by: PageId, day: u32 },
+}
+
+impl Directory {
+    /// Moves the bits to a day.
+    fn enter(&mut self, day: u32) {
+        let n_days = day.saturating_sub(self.day);
+        let shift = |bits: u64| if n_days >= 64 { 0 } else { bits << n_days };
+        (self.looked, self.changed) = (shift(self.looked), shift(self.changed));
+        let left = (-(n_days as f32) / HALF_LIFE_DAYS).exp2();
+        (self.page_days, self.n_changes) = (self.page_days * left, self.n_changes * left);
+        self.day = self.day.max(day);
+    }
+}
+
+/// Means over the pages of a directory: what a change is worth, and the days since the last look.
+#[derive(Clone, Copy, Debug, Default)]
+struct Means {
+    n_pages: u32,
+    value: f32,
+    days: f32,
+}
+
+/// What is known of all directories.
+#[derive(Clone, Default)]
+pub(super) struct Directories {
+    /// By group of a page.
+    all: Vec<Directory>,
+    /// Groups that are skipped, the next to be probed first, each with its pages.
+    skipped: VecDeque<(u32, VecDeque<u32>)>,
+    /// Fractions of a probe that slots have granted.
+    credit: f64,
+    /// What the last visits of slots gain; not known before the first slot.
+    price: Option<f32>,
+    /// The day for which rules were found last, plus one.
+    decided: u32,
+    /// Directories that changed today and exclude others, with the page that showed it.
+    heads: Vec<(u32, PageId)>,
+    pub(super) n_skipped: usize,
+}
+
+impl Scheduler {
+    /// Whether directories are judged at all.
+    fn judges_directories(&self) -> bool {
+        let config = &self.config;
+        config.directories && config.strategy == Strategy::ExpectedGain && config.budget.is_some()
+    }
+
+    /// Takes in a look at a page that was seen before.
+    pub(super) fn note_look(&mut self, at: usize, is_changed: bool, (before, secs): (u32, u32)) {
+        let group = self.pages.group[at];
+        if group == 0 || !self.config.learn || !self.judges_directories() {
+            return;
+        }
+        let all = &mut self.directories.all;
+        if all.len() <= group as usize {
+            all.resize(group as usize + 1, Directory::default());
+        }
+        let directory = &mut all[group as usize];
+        directory.enter(secs / DAY_SECS);
+        directory.looked |= 1;
+        directory.page_days += secs.saturating_sub(before) as f32 / DAY_SECS as f32;
+        directory.n_changes += f32::from(u8::from(is_changed));
+        directory.n_looks_since_change = directory.n_looks_since_change.saturating_add(1);
+        if is_changed {
+            directory.n_looks_since_change = 0;
+            directory.changed_at = secs;
+            let is_first_today = directory.changed & 1 == 0;
+            directory.changed |= 1;
+            if is_first_today && !directory.excludes.is_empty() {
+                self.directories.heads.push((group, self.pages.id[at]));
+            }
+            if self.directories.all[group as usize].rule.is_some() {
+                self.end_rule(group);
+                // A rule was wrong: all are found anew at the next slot.
+                self.directories.decided = 0;
+            }
+        }
+    }
+
+    /// Makes a directory one like all others again.
+    fn end_rule(&mut self, group: u32) {
+        self.directories.all[group as usize].rule = None;
+        let skipped = &mut self.directories.skipped;
+        let Some(place) = skipped.iter().position(|(other, _)| *other == group) else { return };
+        let Some((_, members)) = skipped.remove(place) else { return };
+        for at in members {
+            self.unskip(at as usize, group);
+        }
+    }
+
+    fn unskip(&mut self, at: usize, group: u32) {
+        if self.pages.group[at] == group && self.pages.has(at, SKIPPED) {
+            self.pages.flags[at] &= !SKIPPED;
+            self.directories.n_skipped -= 1;
+        }
+    }
+
+    /// A page was announced or is removed: the rule of its directory is not its own any more.
+    pub(super) fn except(&mut self, at: usize) {
+        self.unskip(at, self.pages.group[at]);
+    }
+
+    /// Finds the rules of a new day, and those that the changes of this day bring.
+    pub(super) fn judge_directories(&mut self, now_secs: u32) {
+        if !self.judges_directories() || self.directories.all.is_empty() {
+            return;
+        }
+        let day = now_secs / DAY_SECS;
+        if self.directories.decided != day + 1 {
+            self.directories.decided = day + 1;
+            self.end_exclusions(day);
+            self.find_exclusions(day);
+            self.find_still(now_secs);
+        }
+        let heads = std::mem::take(&mut self.directories.heads);
+        let mut excluded: Vec<(u32, Skip)> = Vec::new();
+        for (head, by) in heads {
+            for &tail in &self.directories.all[head as usize].excludes {
+                if self.directories.all[tail as usize].rule.is_none() {
+                    excluded.push((tail, Skip::Excluded { by, day }));
+                }
+            }
+        }
+        self.skip(excluded);
+    }
+
+    fn end_exclusions(&mut self, day: u32) {
+        let is_over = |group: &u32| {
+            let rule = self.directories.all[*group as usize].rule;
+            matches!(rule, Some(Skip::Excluded { day: of, .. }) if of != day)
+        };
+        let over: Vec<u32> =
+            self.directories.skipped.iter().map(|(group, _)| *group).filter(is_over).collect();
+        over.into_iter().for_each(|group| self.end_rule(group));
+    }
+
+    /// Directories whose visits are expected to gain less than the last visit of a slot. The gain grows while a directory is
+    /// skipped, so a rule also ends without a probe that says so.
+    fn find_still(&mut self, now_secs: u32) {
+        let means = self.means_of_directories(now_secs);
+        let price = SHARE_OF_PRICE * self.directories.price.unwrap_or_else(|| self.first_price());
+        let is_cheap =
+            |group: usize| means[group].n_pages >= FEWEST_PAGES && self.gain_of(group, &means[group]) < price;
+        let is_over = |group: &u32| {
+            let is_still = matches!(self.directories.all[*group as usize].rule, Some(Skip::Still { .. }));
+            is_still && !is_cheap(*group as usize)
+        };
+        let over: Vec<u32> =
+            self.directories.skipped.iter().map(|(group, _)| *group).filter(is_over).collect();
+        let is_still = |group: &usize| {
+            let directory = &self.directories.all[*group];
+            let least = FEWEST_LOOKS.max(LOOKS_A_PAGE.saturating_mul(means[*group].n_pages));
+            let is_long_ago = now_secs.saturating_sub(directory.changed_at) >= STILL_SECS;
+            let is_known = directory.n_looks_since_change >= least && is_long_ago;
+            directory.rule.is_none() && is_known && is_cheap(*group)
+        };
+        let rule = |group: usize| {
+            let n_looks = self.directories.all[group].n_looks_since_change;
+            (group as u32, Skip::Still { n_looks })
+        };
+        let still = (1..means.len()).filter(is_still).map(rule).collect();
+        over.into_iter().for_each(|group| self.end_rule(group));
+        self.skip(still);
+    }
+
+    /// What the last visit of a slot would gain now, of a scheduler that has learned and not yet made a slot's list.
+    fn first_price(&self) -> f32 {
+        let granted = self.config.budget.map_or(0.0, |budget| budget.visits_in(self.config.slot));
+        let n = granted.ceil().max(1.0) as usize;
+        let gain = |at: usize| match self.pages.has(at, FRESH | PENDING | VACANT | ABSENT) {
+            true => 0.0,
+            false => gain::gain_of(&self.pages, at),
+        };
+        let best = select::largest_by(self.pages.len(), n, gain);
+        let least = best.iter().map(|&at| gain(at as usize)).reduce(f32::min);
+        least.filter(|_| best.len() >= n).unwrap_or(0.0)
+    }
+
+    /// One pass over the pages.
+    fn means_of_directories(&self, now_secs: u32) -> Vec<Means> {
+        let mut means = vec![Means::default(); self.directories.all.len()];
+        for at in 0..self.pages.len() {
+            let is_meant = !self.pages.has(at, VACANT | ABSENT | FRESH);
+            if let Some(of_group) = means.get_mut(self.pages.group[at] as usize).filter(|_| is_meant) {
+                of_group.n_pages += 1;
+                of_group.value += self.pages.value[at];
+                of_group.days += now_secs.saturating_sub(self.pages.seen_at[at]) as f32 / DAY_SECS as f32;
+            }
+        }
+        for of_group in &mut means {
+            let n = of_group.n_pages.max(1) as f32;
+            (of_group.value, of_group.days) = (of_group.value / n, of_group.days / n);
+        }
+        means
+    }
+
+    /// What a visit to a mean page of a directory is expected to gain, in the units of the ranking of pages.
+    fn gain_of(&self, group: usize, means: &Means) -> f32 {
+        let directory = &self.directories.all[group];
+        let rate = (directory.n_changes + PRIOR_CHANGES) / directory.page_days.max(1.0);
+        gain::gain_at(means.value, PRIOR_IMPORTANCE, rate * means.days)
+    }
+
+    /// Marks the pages of directories. New pages are captured whatever the rule, and join at the next judgement.
+    fn skip(&mut self, rules: Vec<(u32, Skip)>) {
+        if rules.is_empty() {
+            return;
+        }
+        let mut place = vec![usize::MAX; self.directories.all.len()];
+        let mut members: Vec<VecDeque<u32>> = vec![VecDeque::new(); rules.len()];
+        for (nth, (group, rule)) in rules.iter().enumerate() {
+            self.directories.all[*group as usize].rule = Some(*rule);
+            place[*group as usize] = nth;
+        }
+        for at in 0..self.pages.len() {
+            let nth = place.get(self.pages.group[at] as usize).copied().unwrap_or(usize::MAX);
+            if nth != usize::MAX && !self.pages.has(at, VACANT | ABSENT | FRESH | ANNOUNCED | SKIPPED) {
+                self.pages.flags[at] |= SKIPPED;
+                self.directories.n_skipped += 1;
+                members[nth].push_back(at as u32);
+            }
+        }
+        for ((group, _), mut members) in rules.into_iter().zip(members) {
+            members.make_contiguous().sort_by_key(|&at| self.pages.seen_at[at as usize]);
+            self.directories.skipped.push_back((group, members));
+        }
+        // Who is the oldest of the others is to be found anew.
+        self.oldest_due.1 = 0;
+    }
+
+    /// Directories of one site that were often looked at on the same days and never changed on the same day.
+    fn find_exclusions(&mut self, day: u32) {
+        let mut by_site: std::collections::BTreeMap<u32, Vec<u32>> = std::collections::BTreeMap::new();
+        let mut is_met = vec![false; self.directories.all.len()];
+        for at in 0..self.pages.len() {
+            let group = self.pages.group[at];
+            if let Some(met) = is_met.get_mut(group as usize).filter(|met| !**met) {
+                *met = true;
+                by_site.entry(self.pages.site[at]).or_default().push(group);
+            }
+        }
+        for directory in &mut self.directories.all {
+            directory.enter(day);
+            directory.excludes.clear();
+        }
+        for groups in by_site.into_values() {
+            self.compare(groups);
+        }
+    }
+
+    fn compare(&mut self, mut groups: Vec<u32>) {
+        let all = &mut self.directories.all;
+        groups.retain(|&group| group != 0 && all[group as usize].changed.count_ones() >= FEWEST_CHANGED_DAYS);
+        groups.sort_by_key(|&group| std::cmp::Reverse(all[group as usize].changed.count_ones()));
+        groups.truncate(MOST_COMPARED);
+        let n_pairs = (groups.len() * groups.len().saturating_sub(1) / 2).max(1);
+        for (nth, &a) in groups.iter().enumerate() {
+            for &b in &groups[nth + 1..] {
+                let (one, other) = (&all[a as usize], &all[b as usize]);
+                let both = one.looked & other.looked;
+                let (first, second) = (one.changed & both, other.changed & both);
+                let counts = Counts {
+                    n: both.count_ones(),
+                    first: first.count_ones(),
+                    second: second.count_ones(),
+                    both: (first & second).count_ones(),
+                };
+                let is_rule = counts.n >= FEWEST_DAYS
+                    && counts.both == 0
+                    && counts.first.min(counts.second) >= FEWEST_CHANGED_DAYS
+                    && by_chance(&counts) < CHANCE / n_pairs as f64;
+                if is_rule {
+                    all[a as usize].excludes.push(b);
+                    all[b as usize].excludes.push(a);
+                }
+            }
+        }
+    }
+
+    /// Notes what the last of the urgent visits of a slot gains.
+    pub(super) fn note_last_gain(&mut self, urgent: &[(u32, Reason)], n_wanted: usize) {
+        // Where visits are left over, a visit costs nothing.
+        let least = urgent.iter().map(|(at, _)| self.pages.urgency[*at as usize]).reduce(f32::min);
+        let price = least.filter(|_| urgent.len() >= n_wanted).unwrap_or(0.0);
+        if n_wanted > 0 {
+            let known = self.directories.price.unwrap_or(price);
+            self.directories.price = Some(known + PRICE_WEIGHT * (price - known));
+        }
+    }
+
+    /// A few visits to skipped directories, each directory in turn, its page seen longest ago.
+    pub(super) fn probe_directories(&mut self, granted: f64, capacity: usize) -> Vec<(u32, Reason)> {
+        let share = PROBE_SHARE * granted;
+        self.directories.credit = (self.directories.credit + share).min(1.0 + share);
+        let n = (self.directories.credit.floor() as usize).min(capacity).min(self.directories.skipped.len());
+        let end_secs = self.slot.range.map_or(0, |(_, end)| self.secs(end));
+        let mut chosen = Vec::new();
+        for _ in 0..n {
+            let Some((group, mut members)) = self.directories.skipped.pop_front() else { break };
+            for _ in 0..members.len() {
+                let Some(at) = members.pop_front() else { break };
+                let is_member =
+                    self.pages.group[at as usize] == group && self.pages.has(at as usize, SKIPPED);
+                if !is_member {
+                    continue;
+                }
+                members.push_back(at);
+                let may_visit =
+                    !self.pages.has(at as usize, PENDING) && self.pages.not_before[at as usize] <= end_secs;
+                if may_visit {
+                    chosen.push((at, self.reason_of_probe(at as usize)));
+                    break;
+                }
+            }
+            self.directories.skipped.push_back((group, members));
+        }
+        self.directories.credit -= chosen.len() as f64;
+        chosen
+    }
+
+    fn reason_of_probe(&self, at: usize) -> Reason {
+        let since = self.instant(self.pages.seen_at[at]);
+        match self.rule_of(at) {
+            Some(rule) => Reason::DirectoryProbe { rule, since },
+            None => Reason::Oldest { since },
+        }
+    }
+
+    /// The rule by which a page is skipped.
+    pub(super) fn rule_of(&self, at: usize) -> Option<SkipRule> {
+        if !self.pages.has(at, SKIPPED) {
+            return None;
+        }
+        Some(match self.directories.all.get(self.pages.group[at] as usize)?.rule? {
+            Skip::Still { n_looks } => SkipRule::Still { n_looks },
+            Skip::Excluded { by, .. } => SkipRule::Excluded { by },
+        })
+    }
+
+    /// How many pages lie in skipped directories.
+    pub fn n_skipped(&self) -> usize {
+        self.directories.n_skipped
+    }
+
+    /// The rule by which a page is skipped now, if it is.
+    pub fn skipped_by(&self, page: PageId) -> Option<SkipRule> {
+        self.rule_of(self.pages.position(page)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Budget, PageInfo, ScheduleConfig, Scheduler, Visit, VisitOutcome};
+    use super::*;
+    use crate::chance::Chance;
+    use crate::importance::Importance;
+    use crate::page::SiteId;
+    use crate::time::{Span, Timestamp};
+
+    const PAGES: u32 = 40;
+
+    fn start() -> Timestamp {
+        Timestamp::parse("2026-03-02").unwrap()
+    }
+
+    /// Pages in directories of forty, six visits an hour.
+    fn scheduler_of(n_directories: u32, directories: bool) -> Scheduler {
+        let budget = Some(Budget::per_hour(6.0));
+        let config = ScheduleConfig { budget, directories, ..ScheduleConfig::default() };
+        let mut scheduler = Scheduler::new(config, 7, start());
+        for page in 0..n_directories * PAGES {
+            let group = 100 + u64::from(page / PAGES);
+            scheduler.add_page(PageId(page), PageInfo { group, ..PageInfo::of_site(SiteId(0)) });
+        }
+        scheduler
+    }
+
+    /// Drives the scheduler for some days. A page changes on a day when `changes(directory, page, day)` says so.
+    fn drive(
+        scheduler: &mut Scheduler,
+        days: std::ops::Range<i64>,
+        changes: impl Fn(u32, u32, i64) -> bool,
+    ) -> Vec<(i64, Visit)> {
+        let day_of = |at: Timestamp| (at - start()).as_millis() / 86_400_000;
+        let mut seen = vec![i64::MIN; 4096];
+        let mut visits = Vec::new();
+        let (mut now, end) =
+            (start() + Span::from_hours(24 * days.start), start() + Span::from_hours(24 * days.end));
+        while now < end {
+            while let Some(visit) = scheduler.next_visit(now) {
+                let (page, day) = (visit.page.0, day_of(now));
+                let last = std::mem::replace(&mut seen[page as usize], day).max(days.start - 1);
+                let is_changed = (last + 1..=day).any(|day| changes(page / PAGES, page, day));
+                let outcome = match is_changed {
+                    true => VisitOutcome::Changed(Importance::new(0.3)),
+                    false => VisitOutcome::Unchanged,
+                };
+                scheduler.record(visit.page, outcome, now);
+                visits.push((day, visit));
+            }
+            now = scheduler.next_wakeup().unwrap().max(now + Span::from_millis(1));
+        }
+        visits
+    }
+
+    fn busy(directory: u32, page: u32, day: i64) -> bool {
+        directory == 1 && Chance::of(&[u64::from(page), day as u64]).unit() < 0.4
+    }
+
+    fn n_still(visits: &[(i64, Visit)]) -> usize {
+        visits.iter().filter(|(day, visit)| *day >= 40 && visit.page.0 < PAGES).count()
+    }
+
+    #[test]
+    fn a_directory_that_stands_still_is_skipped_but_for_a_few_probes() {
+        let (mut with, mut without) = (scheduler_of(2, true), scheduler_of(2, false));
+        let (seen, seen_without) = (drive(&mut with, 0..60, busy), drive(&mut without, 0..60, busy));
+        assert_eq!((with.n_skipped(), without.n_skipped()), (PAGES as usize, 0));
+        assert!(matches!(with.skipped_by(PageId(3)), Some(SkipRule::Still { n_looks }) if n_looks >= 120));
+        assert_eq!(with.skipped_by(PageId(PAGES)), None);
+        let (n_with, n_without) = (n_still(&seen), n_still(&seen_without));
+        assert!(n_with > 0 && 2 * n_with < n_without, "{n_with} visits against {n_without}");
+        let late = seen.iter().filter(|(day, visit)| *day >= 40 && visit.page.0 < PAGES);
+        assert!(late.clone().all(|(_, visit)| matches!(visit.reason, Reason::DirectoryProbe { .. })));
+        let pages: std::collections::HashSet<PageId> = late.map(|(_, visit)| visit.page).collect();
+        assert_eq!(pages.len(), n_with.min(PAGES as usize), "each page has its turn");
+    }
+
+    #[test]
+    fn a_probe_that_finds_a_change_ends_the_rule() {
+        let mut scheduler = scheduler_of(2, true);
+        drive(&mut scheduler, 0..60, busy);
+        assert_eq!(scheduler.n_skipped(), PAGES as usize);
+        let all = |directory: u32, page: u32, day: i64| directory == 0 || busy(directory, page, day);
+        let visits = drive(&mut scheduler, 60..75, all);
+        assert_eq!(scheduler.n_skipped(), 0);
+        let first =
+            visits.iter().position(|(_, visit)| matches!(visit.reason, Reason::DirectoryProbe { .. }));
+        let after = &visits[first.unwrap() + 1..];
+        assert!(after.iter().filter(|(_, visit)| visit.page.0 < PAGES).count() > 20);
+        assert!(!after.iter().any(|(_, visit)| matches!(visit.reason, Reason::DirectoryProbe { .. })));
+    }
+
+    #[test]
+    fn a_page_that_is_announced_or_new_is_visited_whatever_the_rule() {
+        let mut scheduler = scheduler_of(2, true);
+        drive(&mut scheduler, 0..60, busy);
+        let now = start() + Span::from_hours(24 * 60);
+        scheduler.announce(PageId(3), now, None);
+        scheduler.add_page(PageId(500), PageInfo { group: 100, ..PageInfo::of_site(SiteId(0)) });
+        assert_eq!((scheduler.n_skipped(), scheduler.skipped_by(PageId(3))), (PAGES as usize - 1, None));
+        let visits = drive(&mut scheduler, 60..61, busy);
+        for page in [PageId(3), PageId(500)] {
+            assert!(visits.iter().any(|(_, visit)| visit.page == page));
+        }
+    }
+
+    #[test]
+    fn a_new_page_starts_with_the_rate_of_its_directory() {
+        let mut scheduler = scheduler_of(2, true);
+        drive(&mut scheduler, 0..30, busy);
+        let rate_of_new = |scheduler: &mut Scheduler, page: u32, group: u64| {
+            scheduler.add_page(PageId(page), PageInfo { group, ..PageInfo::of_site(SiteId(0)) });
+            scheduler.belief(PageId(page)).unwrap().changes_per_day()
+        };
+        let (still, busy) = (rate_of_new(&mut scheduler, 500, 100), rate_of_new(&mut scheduler, 501, 101));
+        assert!(busy > 5.0 * still, "{busy} changes a day against {still}");
+    }
+
+    /// By day either the first or the second directory changes.
+    fn seasons(directory: u32, page: u32, day: i64) -> bool {
+        let turn = Chance::of(&[9, day as u64]).below(2) as u32;
+        directory < 2 && turn == directory && Chance::of(&[u64::from(page), day as u64]).unit() < 0.5
+    }
+
+    #[test]
+    fn a_directory_that_another_excludes_is_skipped_for_the_day() {
+        let budget = Some(Budget::per_hour(12.0));
+        let mut visits = Vec::new();
+        for directories in [true, false] {
+            let mut scheduler = scheduler_of(3, directories);
+            scheduler.set_budget(budget);
+            // Every page is seen every day in the first weeks, so that the days are known.
+            let full = Some(Budget::per_hour(30.0));
+            scheduler.set_budget(full);
+            drive(&mut scheduler, 0..40, seasons);
+            scheduler.set_budget(budget);
+            visits.push(drive(&mut scheduler, 40..80, seasons));
+        }
+        let is_idle = |(day, visit): &&(i64, Visit)| {
+            let directory = visit.page.0 / PAGES;
+            directory < 2 && Chance::of(&[9, *day as u64]).below(2) as u32 != directory
+        };
+        let idle: Vec<usize> = visits.iter().map(|visits| visits.iter().filter(is_idle).count()).collect();
+        assert!(idle[0] < idle[1], "visits to the directory that cannot change: {idle:?}");
+        let probes = visits[0].iter().filter(|(_, visit)| {
+            matches!(visit.reason, Reason::DirectoryProbe { rule: SkipRule::Excluded { .. }, .. })
+        });
+        assert!(probes.count() > 0);
+    }
+
+    #[test]
+    fn a_site_without_evidence_is_crawled_as_before() {
+        let lively = |_: u32, page: u32, day: i64| Chance::of(&[u64::from(page), day as u64]).unit() < 0.3;
+        let visits = [true, false].map(|directories| drive(&mut scheduler_of(3, directories), 0..30, lively));
+        assert_eq!(visits[0], visits[1]);
+    }
+}

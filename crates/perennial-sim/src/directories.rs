@@ -1,0 +1,181 @@
+//! A seed -> the history of a made site: the random trees of P-NEAR 6.3, and sites whose directories exclude each other.
+
+use perennial_core::chance::Chance;
+use perennial_core::directory::{Change, History};
+
+/// The random trees of P-NEAR 6.3: a first version by size, fan-out and depth, the others by the share that changes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RandomTrees {
+    /// N: nodes of the first version.
+    pub n_nodes: usize,
+    /// F: nodes in a directory.
+    pub fan_out: usize,
+    /// D: levels below the site.
+    pub depth: usize,
+    /// V: versions.
+    pub n_versions: usize,
+    /// C: share of the pages that change from one version to the next; a third each come, go, and are updated.
+    pub change: f64,
+    /// Equal seeds give equal trees.
+    pub seed: u64,
+}
+
+impl Default for RandomTrees {
+    fn default() -> RandomTrees {
+        RandomTrees { n_nodes: 1000, fan_out: 10, depth: 5, n_versions: 50, change: 0.03, seed: 1 }
+    }
+}
+
+impl RandomTrees {
+    /// The history.
+    pub fn build(&self) -> History {
+        let mut chance = Chance::of(&[self.seed, 0x7472_6565]);
+        let mut history = History::new("random");
+        let directories = self.directories();
+        history.begin_version("0");
+        let n_pages = self.n_nodes.saturating_sub(directories.len()).max(1);
+        let mut present = Vec::with_capacity(n_pages);
+        for page in 0..n_pages {
+            present.push(add_page(&mut history, &directories, page, page));
+        }
+        let n_changes = ((self.change * n_pages as f64) as usize).max(1);
+        for version in 1..self.n_versions {
+            history.begin_version(&version.to_string());
+            // Each version touches a page at most once: the pages are drawn without putting them back.
+            let n_drawn = n_changes.min(present.len());
+            for drawn in 0..n_drawn {
+                let other = drawn + chance.below(present.len() - drawn);
+                present.swap(drawn, other);
+            }
+            let n_deleted = n_drawn / 3;
+            for &page in &present[n_deleted..n_drawn - n_drawn / 3] {
+                history.add_change(page, Change::Updated(1.0), 1000);
+            }
+            for page in &mut present[..n_deleted] {
+                history.add_change(*page, Change::Deleted, 0);
+                let number = history.nodes.len();
+                *page = add_page(&mut history, &directories, chance.below(directories.len()), number);
+            }
+        }
+        history
+    }
+
+    /// Paths of the directories, each level full before the next begins; a tenth of all nodes at a fan-out of ten.
+    fn directories(&self) -> Vec<String> {
+        let n_wanted = (self.n_nodes / self.fan_out.max(2)).max(1);
+        let mut all = vec![String::new()];
+        let (mut level_start, mut level) = (0, 1);
+        while all.len() < n_wanted && level < self.depth {
+            let level_end = all.len();
+            'full: for above in level_start..level_end {
+                for child in 0..self.fan_out.max(1) {
+                    if all.len() >= n_wanted {
+                        break 'full;
+                    }
+                    let path = format!("{}d{child}/", all[above]);
+                    all.push(path);
+                }
+            }
+            (level_start, level) = (level_end, level + 1);
+        }
+        all
+    }
+}
+
+fn add_page(history: &mut History, directories: &[String], directory: usize, number: usize) -> u32 {
+    let page = history.add_page(&format!("{}p{number}", directories[directory % directories.len()]));
+    history.add_change(page, Change::Inserted, 1000);
+    page
+}
+
+/// A site with pairs of directories of which one changes at a time, one that always changes a little, and one that never does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ExclusiveSite {
+    /// How many pairs.
+    pub n_pairs: usize,
+    /// Pages of each of their directories.
+    pub n_pages: usize,
+    /// Versions.
+    pub n_versions: usize,
+    /// Equal seeds give equal sites.
+    pub seed: u64,
+}
+
+impl Default for ExclusiveSite {
+    fn default() -> ExclusiveSite {
+        ExclusiveSite { n_pairs: 1, n_pages: 60, n_versions: 60, seed: 1 }
+    }
+}
+
+impl ExclusiveSite {
+    /// The history.
+    pub fn build(&self) -> History {
+        let mut chance = Chance::of(&[self.seed, 0x6578_636c]);
+        let mut history = History::new(&format!("exclusive-{}", self.seed));
+        history.begin_version("0");
+        let mut add = |directory: String, n: usize| -> Vec<u32> {
+            let page = |page: usize| {
+                let page = history.add_page(&format!("{directory}/{page}.html"));
+                history.add_change(page, Change::Inserted, 1000);
+                page
+            };
+            (0..n).map(page).collect()
+        };
+        let pairs: Vec<[Vec<u32>; 2]> = (0..self.n_pairs)
+            .map(|pair| {
+                [add(format!("spring{pair}"), self.n_pages), add(format!("autumn{pair}"), self.n_pages)]
+            })
+            .collect();
+        let news = add("news".to_owned(), self.n_pages / 3);
+        add("about".to_owned(), self.n_pages);
+        let mut season = vec![0; self.n_pairs];
+        for version in 1..self.n_versions {
+            history.begin_version(&version.to_string());
+            for (pair, season) in pairs.iter().zip(&mut season) {
+                *season ^= usize::from(chance.unit() < 0.5);
+                change_some(&mut history, &pair[*season], 0.3, &mut chance);
+            }
+            change_some(&mut history, &news, 0.15, &mut chance);
+        }
+        history
+    }
+}
+
+fn change_some(history: &mut History, pages: &[u32], share: f64, chance: &mut Chance) {
+    for &page in pages {
+        if chance.unit() < share {
+            history.add_change(page, Change::Updated(1.0), 1000);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trees_have_the_size_and_the_changes_that_were_asked_for() {
+        let trees = RandomTrees { n_nodes: 1000, change: 0.06, n_versions: 10, ..RandomTrees::default() };
+        let history = trees.build();
+        assert_eq!((history.versions.len(), history.n_aside), (10, 0));
+        assert_eq!(history.sizes(), vec![900; 10]);
+        assert!(history.versions[1..].iter().all(|version| version.changes.len() == 54));
+        assert_eq!(history.nodes, trees.build().nodes);
+        assert!(history.nodes.iter().all(|node| history.tree.level(*node) <= 5));
+    }
+
+    #[test]
+    fn of_a_pair_one_directory_changes_at_a_time() {
+        let history = ExclusiveSite { n_pairs: 2, ..ExclusiveSite::default() }.build();
+        for version in &history.versions[1..] {
+            let changed = |directory: &str| {
+                version.changes.iter().any(|change| {
+                    history.tree.path(history.nodes[change.page as usize]).starts_with(directory)
+                })
+            };
+            assert!(changed("/spring0/") != changed("/autumn0/"));
+            assert!(changed("/spring1/") != changed("/autumn1/"));
+            assert!(!changed("/about/"));
+        }
+    }
+}

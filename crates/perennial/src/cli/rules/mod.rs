@@ -1,0 +1,85 @@
+//! `perennial rules`: how the directories of a site change together, and what could be skipped (P-NEAR, docs/rules.md).
+
+mod eval;
+mod figure;
+mod mine;
+mod read;
+
+use clap::{Args, Subcommand};
+use perennial_core::amounts::{AmountError, parse_share};
+use perennial_core::directory::{Alpha, Thresholds};
+
+use super::{Context, Exit};
+
+const AFTER_HELP: &str = "\
+Examples:
+  perennial rules mine example.org
+  perennial rules mine --history site.tsv.xz --format svg > site.svg
+  perennial rules eval --history *.tsv.xz --plan all
+  perennial rules eval example.org --plan combined --max-loss 0.05 --json
+
+A history is a file of versions; docs/rules.md has the format.";
+
+/// Shows how a site's directories change together, and what could be skipped.
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Rules {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Show the rules and patterns of a site's evolution, and its tree over time
+    Mine(mine::Mine),
+    /// Measure what plans would have skipped and missed on past versions
+    Eval(eval::Eval),
+    /// Repeat an experiment of the paper (P-NEAR Figures 5 and 6)
+    Figure(figure::Figure),
+}
+
+impl Rules {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        match self.what {
+            What::Mine(args) => args.run(context),
+            What::Eval(args) => args.run(context),
+            What::Figure(args) => args.run(context),
+        }
+    }
+}
+
+/// The thresholds of rules.
+#[derive(Args, Clone, Copy)]
+struct ThresholdOptions {
+    /// Degree of change from which a change is significant [default: for each directory the median of its own]
+    #[arg(long, value_name = "A", value_parser = share)]
+    alpha: Option<f64>,
+
+    /// Share of versions in which the head must change together
+    #[arg(long, value_name = "B", default_value = "0.3", value_parser = share)]
+    beta: f64,
+
+    /// Least negative correlation [default: 0.5, lowered to 0.3 until a rule appears]
+    #[arg(long, value_name = "G", value_parser = share)]
+    gamma: Option<f64>,
+
+    /// Least confidence
+    #[arg(long, value_name = "T", default_value = "0.7", value_parser = share)]
+    theta: f64,
+}
+
+impl ThresholdOptions {
+    fn thresholds(&self) -> Thresholds {
+        Thresholds {
+            alpha: self.alpha.map_or(Alpha::Adaptive, Alpha::Fixed),
+            beta: self.beta,
+            gamma: self.gamma,
+            theta: self.theta,
+        }
+    }
+}
+
+/// A share, as 0.05 or 5 %.
+fn share(text: &str) -> Result<f64, AmountError> {
+    parse_share(text)
+}

@@ -1,0 +1,157 @@
+//! The looks at a site -> its versions: what came, changed and went from one pass over the site to the next.
+
+use std::collections::HashMap;
+
+use perennial_core::directory::{Change, History};
+use perennial_core::look::Seen;
+use perennial_core::page::PageId;
+use perennial_core::time::{Span, Timestamp};
+use url::Url;
+
+use crate::store::{LookOrder, Selection, Store};
+
+/// More versions than this are not made of one archive: passes are longer instead.
+const MOST_VERSIONS: i64 = 5000;
+/// The shortest pass.
+const SHORTEST: Span = Span::from_hours(1);
+
+/// What one look showed, as far as versions are concerned.
+struct Event {
+    page: PageId,
+    time: Timestamp,
+    seen: Seen,
+}
+
+/// The versions of a site, one for each pass. A pass takes `every`, or as long as the median page waits for its next look. A page
+/// that was not looked at in a pass counts as unchanged in it. How much an update matters is what the analysis found.
+pub fn site_history(
+    store: &Store,
+    site: &str,
+    every: Option<Span>,
+    until: Timestamp,
+) -> anyhow::Result<History> {
+    let mut events: Vec<Event> = Vec::new();
+    store.looks(Selection::Of(site), LookOrder::ByTime, until, |look| {
+        events.push(Event { page: look.page, time: look.time, seen: look.seen });
+        Ok(())
+    })?;
+    let mut history = History::new(site);
+    let (Some(first), Some(last)) = (events.first(), events.last()) else { return Ok(history) };
+    let whole = last.time - first.time;
+    let least = Span::from_millis(whole.as_millis() / MOST_VERSIONS).max(SHORTEST);
+    let every = every.unwrap_or_else(|| median_wait(&events)).max(least);
+    let mut pages: HashMap<PageId, (u32, bool)> = HashMap::new();
+    let mut end = first.time;
+    let mut of_pass: Vec<(u32, Change)> = Vec::new();
+    for event in &events {
+        while event.time >= end {
+            close(&mut history, &mut of_pass);
+            history.begin_version(&end.to_rfc3339());
+            end = end + every;
+        }
+        let (page, is_there) = match pages.get(&event.page) {
+            Some(known) => *known,
+            None => (history.add_page(&path_of(&store.url_of(event.page)?)), false),
+        };
+        let change = change_of(event.seen, is_there);
+        if let Some(change) = change {
+            of_pass.push((page, change));
+        }
+        let is_there = change.map_or(is_there, |change| change != Change::Deleted);
+        pages.insert(event.page, (page, is_there));
+    }
+    close(&mut history, &mut of_pass);
+    Ok(history)
+}
+
+/// What a look changes in the version, for a page that is there or not.
+fn change_of(seen: Seen, is_there: bool) -> Option<Change> {
+    match (seen, is_there) {
+        (Seen::Absent, _) => None,
+        (Seen::Vanished | Seen::Redirected(_), true) => Some(Change::Deleted),
+        (Seen::Vanished | Seen::Redirected(_), false) => None,
+        (_, false) => Some(Change::Inserted),
+        (seen, true) if seen.is_change() => Some(Change::Updated(seen.importance().get() as f32)),
+        _ => None,
+    }
+}
+
+/// Adds the changes of a pass to its version, one a page: several looks of one pass are one change.
+fn close(history: &mut History, of_pass: &mut Vec<(u32, Change)>) {
+    of_pass.sort_by_key(|(page, _)| *page);
+    for group in of_pass.chunk_by(|a, b| a.0 == b.0) {
+        let (page, first) = group[0];
+        let last = group[group.len() - 1].1;
+        let net = match (first, last) {
+            (Change::Inserted, Change::Deleted) => continue,
+            (Change::Inserted, _) => Change::Inserted,
+            (_, Change::Deleted) => Change::Deleted,
+            // It went and came back, or was updated several times.
+            _ => Change::Updated(group.iter().map(|(_, change)| degree_of(*change)).fold(0.0, f32::max)),
+        };
+        history.add_change(page, net, 0);
+    }
+    of_pass.clear();
+}
+
+fn degree_of(change: Change) -> f32 {
+    match change {
+        Change::Updated(degree) => degree,
+        Change::Inserted | Change::Deleted => 1.0,
+    }
+}
+
+fn median_wait(events: &[Event]) -> Span {
+    let mut last: HashMap<PageId, Timestamp> = HashMap::new();
+    let mut waits: Vec<Span> =
+        events.iter().filter_map(|event| Some(event.time - last.insert(event.page, event.time)?)).collect();
+    waits.sort_unstable();
+    waits.get(waits.len() / 2).copied().unwrap_or(SHORTEST)
+}
+
+/// What follows the host.
+fn path_of(url: &str) -> String {
+    match Url::parse(url) {
+        Ok(url) => url[url::Position::BeforePath..url::Position::AfterQuery].to_owned(),
+        Err(_) => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perennial_core::importance::Importance;
+
+    #[test]
+    fn a_look_changes_the_version_by_what_was_there() {
+        let changed = Seen::Changed(Importance::new(0.25));
+        assert_eq!(change_of(Seen::First, false), Some(Change::Inserted));
+        assert_eq!(change_of(changed, true), Some(Change::Updated(0.25)));
+        assert_eq!(change_of(Seen::Same, true), None);
+        assert_eq!(change_of(Seen::Vanished, true), Some(Change::Deleted));
+        assert_eq!(change_of(Seen::Vanished, false), None);
+        assert_eq!(change_of(Seen::Returned, false), Some(Change::Inserted));
+    }
+
+    #[test]
+    fn several_looks_of_a_pass_are_one_change() {
+        let mut history = History::new("s");
+        let pages: Vec<u32> = ["a", "b", "c"].iter().map(|path| history.add_page(path)).collect();
+        history.begin_version("1");
+        close(&mut history, &mut pages.iter().map(|&page| (page, Change::Inserted)).collect());
+        history.begin_version("2");
+        let mut looks = vec![
+            (pages[0], Change::Updated(0.1)),
+            (pages[1], Change::Deleted),
+            (pages[0], Change::Updated(0.4)),
+            (pages[1], Change::Inserted),
+            (pages[2], Change::Updated(0.2)),
+            (pages[2], Change::Deleted),
+        ];
+        close(&mut history, &mut looks);
+        let found: Vec<(u32, Change)> =
+            history.versions[1].changes.iter().map(|c| (c.page, c.change)).collect();
+        let expected = [(0, Change::Updated(0.4)), (1, Change::Updated(1.0)), (2, Change::Deleted)];
+        assert_eq!((found.as_slice(), history.n_aside), (expected.as_slice(), 0));
+    }
+}

@@ -1,0 +1,15 @@
+//! Any bytes as a history of a site: read or refused without a panic, and what was read can be mined and planned with.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use perennial_core::directory::{Plan, Protocol, Ranking, evaluate, parse_history};
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(history) = parse_history("site", data) else { return };
+    let protocol = Protocol { train: 3, windows: 3, ..Protocol::default() };
+    for plan in [Plan::NearTuned, Plan::Static, Plan::Ranked(Ranking::Combined), Plan::Oracle] {
+        let outcome = evaluate(&history, &protocol, plan);
+        assert!((0.0..=1.0).contains(&outcome.mean.change_recall));
+        assert!((0.0..=1.0).contains(&outcome.mean.bypass));
+    }
+});

@@ -14,6 +14,7 @@
 //! | [`foreign`] | text that strangers wrote -> bounded text, and text that a terminal only shows |
 //! | [`page`] | the numbers of pages and sites |
 //! | [`charset`] | bytes of a text -> characters |
+//! | [`xml`] | XML as it is found on the web -> tags and texts |
 //! | [`tokens`] | the text of a page -> its tokens, in work that its length bounds |
 //! | [`links`] | HTML, CSS -> the addresses they refer to |
 //! | [`http`] | the head of an archived HTTP message -> status and fields |
@@ -63,6 +64,8 @@ pub mod foreign;
 pub mod page;
 
 pub mod charset;
+
+pub mod xml;
 
 pub mod tokens;
 

@@ -253,11 +253,13 @@ fn zone_if_late(word: &str, has_clock: bool) -> Option<i32> {
 
 fn hyphens_apart(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    let mut before = ' ';
+    let (mut before, mut has_clock) = (' ', false);
     let mut letters = text.chars().peekable();
     while let Some(letter) = letters.next() {
         let after = letters.peek().copied().unwrap_or(' ');
-        let joins = letter == '-' && (before.is_alphabetic() || after.is_alphabetic());
+        has_clock |= letter == ':';
+        // After the time of day a hyphen before a digit is the sign of a zone.
+        let joins = letter == '-' && (after.is_alphabetic() || before.is_alphabetic() && !has_clock);
         out.push(if joins { ' ' } else { letter });
         before = letter;
     }

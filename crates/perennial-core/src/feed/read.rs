@@ -79,6 +79,12 @@ impl<'a> Reading<'a> {
             self.n_deeper += usize::from(!tag.is_empty);
             return Ok(());
         }
+        if self.capture.is_some() && self.begins_item(tag) {
+            // No text holds an item: nobody closed the element before it.
+            while self.capture.is_some() {
+                self.end_last();
+            }
+        }
         let n_namespaces = self.namespaces.len();
         let outer = self.open.last().map_or(&self.base, |open| &open.base).clone();
         let base = self.declare(tag, outer);
@@ -135,6 +141,11 @@ impl<'a> Reading<'a> {
             Some(found) => found,
             None => vocabulary_of_prefix(prefix),
         }
+    }
+
+    fn begins_item(&self, tag: &Tag<'a>) -> bool {
+        let name = tag.local_name().to_ascii_lowercase();
+        meaning_of(self.vocabulary(tag.name), &name) == Meaning::Item
     }
 
     /// What an element means where it stands.

@@ -11,7 +11,7 @@ use regex::Regex;
 use url::Url;
 
 use super::{Context, Exit};
-use crate::settings::site::{parse_address, parse_pattern, parse_selector, parse_weight, parse_zone};
+use crate::settings::site::{parse_address, parse_pattern, parse_selector, parse_tag, parse_weight, parse_zone};
 use crate::settings::{Allowance, Keep, Parts, Renderer, Seed, Settings, follow};
 use perennial_core::amounts::{AmountError, parse_budget, parse_bytes};
 
@@ -75,6 +75,9 @@ pub(super) struct Add {
     /// CSS selector of a part to leave out of the comparison: its changes do not count; may be given several times
     #[arg(long, value_name = "SELECTOR", value_parser = parse_selector)]
     ignore: Vec<Selector>,
+    /// A word by which you group sites, such as news; may be given several times
+    #[arg(long, value_name = "TAG", value_parser = parse_tag)]
+    tag: Vec<String>,
 }
 
 fn parse_hourly(text: &str) -> Result<Budget, AmountError> {
@@ -114,6 +117,8 @@ impl Add {
             allowance: Allowance { visits: self.budget, bytes_per_day: self.bytes_per_day },
             keep: self.keep,
             parts: Parts::new(self.pin.clone(), self.ignore.clone()),
+            feeds: Vec::new(),
+            tags: self.tag.clone(),
         }
     }
 }

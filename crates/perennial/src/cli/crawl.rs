@@ -234,6 +234,9 @@ fn print_summary(out: &mut dyn std::io::Write, status: &Status) -> std::io::Resu
         status.n_known,
         words(&status.pages)
     )?;
+    if status.feeds.n_visits > 0 {
+        writeln!(out, "{} polls of feeds: {}; {} new items", status.feeds.n_visits, words(&status.feeds), status.n_items)?;
+    }
     if status.requisites.n_visits > 0 {
         writeln!(
             out,

@@ -7,14 +7,17 @@
 //! |---|---|
 //! | `followed` | `[[site]]` -> weight, clock and group of each page |
 //! | `history` | looks of a page -> its history, for people |
+//! | `publishing` | the items of a feed -> when it publishes |
 //! | `ranks` | links between captured pages -> PageRank |
 
 mod followed;
 mod history;
+mod publishing;
 mod ranks;
 
 pub use followed::{Followed, group_of};
 pub use history::{PageHistory, histories};
+pub use publishing::publishing;
 pub use ranks::{page_ranks, rank_of};
 
 use perennial_core::page::PageId;

@@ -50,6 +50,7 @@ fn new_page(page: u32, kind: PageKind) -> NewPage {
         seed: SEED,
         url: format!("http://a.example/{page}"),
         changed: None,
+        item: None,
         is_new: true,
     }
 }

@@ -234,7 +234,7 @@ impl Described<'_> {
         let probe = self.no_page(ranked)?;
         let reason = match &probe {
             Some(why) => why.clone(),
-            None => in_words(ranked, self.followed.clock_of(&url)),
+            None => in_words(ranked, self.followed.clock_of(&url)) + &self.item(ranked)?,
         };
         Ok(NextVisit {
             at: at.map(|at| at.to_rfc3339()),
@@ -248,6 +248,15 @@ impl Described<'_> {
             reason,
             url,
         })
+    }
+
+    /// The item of a feed that causes the visit, if one does.
+    fn item(&self, ranked: &Ranked) -> anyhow::Result<String> {
+        if !matches!(ranked.reason, Reason::FirstCapture | Reason::Announced) {
+            return Ok(String::new());
+        }
+        let item = self.store.item_of_page(ranked.page, None)?;
+        Ok(item.map(|item| format!(", by the item \"{}\" of {}", item.title, item.feed)).unwrap_or_default())
     }
 
     /// Why there is no page, where there is none.

@@ -63,6 +63,8 @@ pub struct PolicyConfig {
     pub size_limit: Option<u64>,
     /// Whether captures are analysed before the scheduler is told of them.
     pub is_analysing: bool,
+    /// Whether a pass polls the feeds and fetches nothing else.
+    pub feeds_only: bool,
 }
 
 /// The crawl's queues, budgets and scheduler.
@@ -144,7 +146,7 @@ impl Policy {
 
     /// Adds an address that an earlier crawl stored. The scheduler has it already.
     pub fn load(&mut self, known: &FrontierPage) {
-        if !self.followed.has_seed(known.seed) {
+        if !self.followed.has_seed(known.seed) || self.leaves_out(known.kind) {
             return;
         }
         if matches!(known.kind, PageKind::Requisite | PageKind::Sitemap) {
@@ -301,7 +303,14 @@ impl Policy {
         }
     }
 
+    fn leaves_out(&self, kind: PageKind) -> bool {
+        self.config.feeds_only && kind != PageKind::Feed
+    }
+
     fn take_new(&mut self, new: &NewPage, now: Timestamp) {
+        if self.leaves_out(new.kind) {
+            return;
+        }
         if let (PageKind::Feed, VisitOrder::Scheduled(scheduler)) = (new.kind, &mut self.order) {
             // It may have been taken for a page before.
             scheduler.remove_page(new.page);

@@ -62,7 +62,7 @@ impl Crawl {
                 now.to_rfc3339()
             ));
         }
-        let (seeds, pass) = prepare(&mut writer, archive, options.once, now)?;
+        let (seeds, pass) = prepare(&mut writer, archive, options.once && !options.feeds_only, now)?;
         let table = &archive.settings().crawl;
         if !table.browser_sandbox {
             warn(WITHOUT_SANDBOX);
@@ -210,6 +210,7 @@ fn policy_of(
     let followed = Followed::of(archive, writer.store())?;
     let order = match pass {
         Some((_, started)) => VisitOrder::Once { started },
+        None if options.feeds_only => VisitOrder::Once { started: now },
         None => {
             let config = schedule_config(options, spending.plan());
             let scheduler = learn::scheduler(writer.store(), &followed, config, options.seed, now)?;
@@ -286,6 +287,7 @@ fn policy_config(options: &CrawlOptions, table: &CrawlTable) -> PolicyConfig {
         time_limit: options.time_limit,
         size_limit: options.size_limit,
         is_analysing: options.analyse,
+        feeds_only: options.feeds_only,
     }
 }
 

@@ -105,6 +105,10 @@ fn relearn(
         }
     }
     scheduler.learn_now(now);
+    // Pages that items of feeds announced and nobody has visited since are as urgent as before.
+    for (page, at) in store.announced_by_items(now)? {
+        scheduler.announce(page, at, None);
+    }
     Ok(())
 }
 

@@ -294,16 +294,26 @@ impl Store {
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
-    /// The instants at which items announced changes of their pages, up to `until`: page and time.
+    /// Pages that items announced as new or changed, and when, up to `until`. What stood in a feed when it was first read counts by its date
+    /// alone: nobody knows when it came.
     pub fn announced_by_items(&self, until: Timestamp) -> anyhow::Result<Vec<(PageId, Timestamp)>> {
         let mut statement = self.connection().prepare(
-            "SELECT page, published FROM items WHERE page IS NOT NULL AND published <= ?1
-             UNION SELECT page, updated FROM items WHERE page IS NOT NULL AND updated <= ?1",
+            "SELECT page, max(time) FROM (SELECT i.page AS page,
+                 max(coalesce(i.published, 0), CASE WHEN i.changed > f.first_read THEN i.changed ELSE 0 END) AS time
+                 FROM items i JOIN feeds f ON f.page = i.feed WHERE i.page IS NOT NULL)
+             WHERE time > 0 AND time <= ?1 GROUP BY page",
         )?;
         let rows = statement.query_map([until.as_millis()], |row| {
             Ok((PageId(row.get(0)?), Timestamp::from_millis(row.get(1)?)))
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Feeds that are followed and were asked for, and never gave anything that can be read.
+    pub fn count_unread_feeds(&self) -> anyhow::Result<usize> {
+        let sql = "SELECT count(*) FROM crawl_pages c WHERE c.kind = -1 AND c.visited IS NOT NULL
+            AND NOT EXISTS (SELECT 1 FROM feeds f WHERE f.page = c.page)";
+        Ok(self.connection().query_row(sql, [], |row| row.get::<_, i64>(0))?.max(0) as usize)
     }
 }
 

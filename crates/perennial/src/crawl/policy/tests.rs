@@ -24,6 +24,7 @@ fn config() -> PolicyConfig {
         time_limit: None,
         size_limit: None,
         is_analysing: true,
+        feeds_only: false,
     }
 }
 

@@ -256,6 +256,29 @@ fn a_channel_page_is_inferred_between_its_captures() {
     assert!(String::from_utf8_lossy(&too_early.stderr).contains("perennial feeds"));
 }
 
+/// Three days of the living web with its feeds and without.
+#[test]
+fn feeds_of_the_living_web_lose_no_item_and_add_to_completeness() {
+    let run = |options: &[&str]| {
+        let dir = tempfile::tempdir().unwrap();
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_perennial"));
+        command.args(["demo", "--days", "3", "--budget", "5", "--json", "--dir"]).arg(dir.path().join("a")).args(options);
+        let output = command.env_remove("PERENNIAL_ARCHIVE").output().unwrap();
+        assert!(output.status.success(), "{output:?}");
+        serde_json::from_slice::<Value>(&output.stdout).unwrap()
+    };
+    let (with, without) = (run(&[]), run(&["--no-feeds"]));
+    assert_eq!(without["feeds"], Value::Null);
+    let count = |name: &str| with["feeds"][name].as_u64().unwrap();
+    assert!(count("items_published") > 100 && count("polls_with_news") > 50, "{}", with["feeds"]);
+    assert_eq!(count("items_lost"), 0, "{}", with["feeds"]);
+    let caught = |result: &Value| result["completeness_count"].as_f64().unwrap();
+    println!("versions caught: {} with feeds, {} without; {}", caught(&with), caught(&without), with["feeds"]);
+    assert!(caught(&with) > caught(&without) + 0.03, "{} with feeds, {} without", caught(&with), caught(&without));
+    let fetches = |result: &Value| result["fetches"].as_u64().unwrap();
+    assert!(fetches(&with) <= fetches(&without) + fetches(&without) / 20, "pages are visited within the same budget");
+}
+
 /// What comes from a hostile feed is bounded, and the crawl goes on.
 #[test]
 fn a_hostile_feed_ends_no_crawl() {

@@ -177,6 +177,8 @@ impl<'a> Reading<'a> {
                 _ => FeedFormat::Rss09,
             },
             "feed" => FeedFormat::Atom,
+            // An entry of Atom may stand alone.
+            "entry" if tag.attribute("xmlns").is_some_and(|name| name.contains("Atom")) => FeedFormat::Atom,
             "rdf" => FeedFormat::Rdf,
             "channel" => FeedFormat::Rss09,
             "html" => return Err(FeedError::Page),

@@ -271,12 +271,13 @@ fn print_statistics(statistics: &FeedStatistics, out: &mut dyn Write) -> io::Res
     writeln!(out, "Feeds tried {n_tried}: active {n_active}, without items {n_empty}, unreadable {n_unreadable} (the paper: 400, 340 active)")?;
     let formats: Vec<String> = statistics.formats.iter().map(|(format, n)| format!("{format} {n}")).collect();
     writeln!(out, "Formats: {}", formats.join(", "))?;
-    let mode = statistics.mode.map_or("-".to_owned(), |mode| mode.to_string());
-    writeln!(
-        out,
-        "Items per feed: {:.0} % below 30 (the paper: 75 %), most often {mode} (the paper: 10)",
-        statistics.below_30 * 100.0
-    )?;
+    if let Some(mode) = statistics.mode {
+        writeln!(
+            out,
+            "Items per feed: {:.0} % below 30 (the paper: 75 %), most often {mode} (the paper: 10)",
+            statistics.below_30 * 100.0
+        )?;
+    }
     print_histogram(&statistics.histogram, out)?;
     let elements = statistics.elements;
     writeln!(

@@ -258,7 +258,7 @@ impl Policy {
         self.hosts.release(settled.site, settled.host);
         self.causes.remove(&settled.page);
         for new in &settled.new_pages {
-            self.take_new(new, now);
+            self.take_new(new);
         }
         self.poll_settled(settled, now);
         let mut ready = match settled.kind {
@@ -307,14 +307,14 @@ impl Policy {
         self.config.feeds_only && kind != PageKind::Feed
     }
 
-    fn take_new(&mut self, new: &NewPage, now: Timestamp) {
+    fn take_new(&mut self, new: &NewPage) {
         if self.leaves_out(new.kind) {
             return;
         }
         if let (PageKind::Feed, VisitOrder::Scheduled(scheduler)) = (new.kind, &mut self.order) {
             // It may have been taken for a page before.
             scheduler.remove_page(new.page);
-            self.polls.add(new.page, new.site, now);
+            self.polls.add(new.page, new.site);
             return;
         }
         if new.kind != PageKind::Page {

@@ -64,10 +64,10 @@ impl Polls {
     }
 
     /// Adds a feed that was found now: it is due at once.
-    pub fn add(&mut self, page: PageId, site: SiteId, now: Timestamp) {
+    pub fn add(&mut self, page: PageId, site: SiteId) {
         if !self.feeds.contains_key(&page) {
             self.feeds.insert(page, Poll { site, publishing: Publishing::default(), due: None });
-            self.set_due(page, now);
+            self.set_due(page, self.asked_at);
         }
     }
 
@@ -180,8 +180,8 @@ mod tests {
     #[test]
     fn a_feed_is_polled_at_once_and_then_by_its_pattern() {
         let mut polls = Polls::new(None);
-        polls.add(PageId(1), SiteId(1), at(0));
-        polls.add(PageId(1), SiteId(1), at(0));
+        polls.add(PageId(1), SiteId(1));
+        polls.add(PageId(1), SiteId(1));
         assert_eq!((drain(&mut polls, at(0)), drain(&mut polls, at(9_999_999))), (vec![1], vec![]), "once until it is settled");
         let times = (0..10).map(|n| at(n * 3600 - 36_000)).collect();
         let polled = Polled { times, n_held: 10, n_new: 10, pace: Pace::default() };
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn failures_wait_longer_and_longer_and_what_is_gone_longest() {
         let mut polls = Polls::new(None);
-        polls.add(PageId(1), SiteId(1), at(0));
+        polls.add(PageId(1), SiteId(1));
         let mut waits = Vec::new();
         for n in 1..=9 {
             drain(&mut polls, at(1_000_000));
@@ -210,7 +210,7 @@ mod tests {
     fn polls_have_a_budget_of_their_own() {
         let budget = Budget { visits: 3.0, period: Span::from_hours(1) };
         let mut polls = Polls::new(Some(budget));
-        (0..5).for_each(|page| polls.add(PageId(page), SiteId(1), at(0)));
+        (0..5).for_each(|page| polls.add(PageId(page), SiteId(1)));
         assert_eq!(drain(&mut polls, at(0)), [0, 1, 2]);
         assert_eq!(polls.next_due(), Some(at(3600)), "the next period");
         assert_eq!(drain(&mut polls, at(3600)), [3, 4]);

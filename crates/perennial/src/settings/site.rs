@@ -648,6 +648,8 @@ mod tests {
                 bytes_per_day: Some(1_500_000),
             },
             keep: Keep::Important,
+            feeds: vec![parse_address("http://feeds.a.org/f?x=1").unwrap()],
+            tags: vec!["news".to_owned(), "a \"b\"".to_owned()],
             parts: Parts::new(
                 vec![parse_selector("#a > .b").unwrap(), parse_selector("[x=\"y\"]").unwrap()],
                 vec![parse_selector("aside").unwrap()],

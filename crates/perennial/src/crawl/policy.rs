@@ -262,9 +262,10 @@ impl Policy {
         }
         self.poll_settled(settled, now);
         let mut ready = match settled.kind {
-            PageKind::Page => self.page_settled(settled, now),
+            // The words of a feed are read like those of a page.
+            PageKind::Page | PageKind::Feed => self.page_settled(settled, now),
             // The requisite was captured or has failed: pages that waited for it can be analysed.
-            PageKind::Requisite | PageKind::Sitemap | PageKind::Feed => self.unstyled.take(settled.page),
+            PageKind::Requisite | PageKind::Sitemap => self.unstyled.take(settled.page),
         };
         if settled.ending == Ending::Failed {
             // What waits for a host that is lost is not captured soon either.

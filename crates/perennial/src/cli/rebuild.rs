@@ -52,7 +52,7 @@ impl Rebuild {
             );
         };
         if self.html {
-            let title = store.feeds()?.into_iter().find(|feed| inferred.feeds.contains(&feed.url)).map(|feed| feed.title);
+            let title = store.feeds_to_poll()?.into_iter().find(|feed| inferred.feeds.contains(&feed.url)).map(|feed| feed.title);
             let mut out = document_on_stdout();
             out.write_all(inferred.to_html(&title.unwrap_or_default()).as_bytes())?;
             out.flush()?;

@@ -263,7 +263,7 @@ impl Described<'_> {
     /// The next poll of each feed that is followed.
     fn polls(&self, at: Timestamp) -> anyhow::Result<Vec<NextVisit>> {
         let mut polls = Vec::new();
-        for feed in self.store.feeds()? {
+        for feed in self.store.feeds_to_poll()? {
             if !feed.seed.is_some_and(|seed| self.followed.has_seed(seed)) {
                 continue;
             }

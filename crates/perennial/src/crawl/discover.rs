@@ -243,4 +243,40 @@ mod tests {
         let found = found_by(&links);
         assert_eq!((n_of(&found, PageKind::Page), n_of(&found, PageKind::Requisite)), (2000, MAX_REQUISITES));
     }
+
+    #[test]
+    fn feeds_are_followed_on_any_host_and_their_items_within_the_scope() {
+        let feed = ("http://feeds.example/a".to_owned(), LinkKind::Feed);
+        let found = found_by(std::slice::from_ref(&feed));
+        assert_eq!((found[0].kind, found[0].url.as_str()), (PageKind::Feed, "http://feeds.example/a"));
+        let many: Vec<_> = (0..500).map(|n| (format!("http://a.example/{n}/feed"), LinkKind::Feed)).collect();
+        assert_eq!(n_of(&found_by(&many), PageKind::Feed), MAX_FEEDS);
+    }
+
+    #[test]
+    fn items_name_pages_with_dates_and_feeds_of_comments() {
+        let seeds = Seeds::new(vec![Seed::of_host(url("http://a.example/"))]).numbered(vec![1]);
+        let (table, now) = (CrawlTable::default(), Timestamp::from_secs(1000));
+        let address = url("http://a.example/feed");
+        let target = Target::unvisited(PageId(1), SiteId(1), address.to_string(), PageKind::Feed, 1);
+        let item = |link: &str, secs: i64| ItemRow {
+            key: link.into(),
+            title: "One".into(),
+            link: Some(link.into()),
+            published: Some(Timestamp::from_secs(secs)),
+            comment_feed: Some(format!("{link}/comments")),
+            ..ItemRow::default()
+        };
+        let feed = perennial_core::feed::Feed::default();
+        let items = vec![item("http://a.example/1", 900), item("http://a.example/2", 2000), item("http://b.example/3", 900)];
+        let feed = FeedRow { items, ..crate::archive::feeds::row_of(&feed, address.as_str()) };
+        let mut found = Discoveries::new(&seeds, &table, now, &target);
+        found.read_feed(&address, &feed);
+        let found = found.into_found();
+        let pages: Vec<_> = found.iter().filter(|found| found.kind == PageKind::Page).collect();
+        assert_eq!(pages.iter().map(|page| page.url.as_str()).collect::<Vec<_>>(), ["http://a.example/1", "http://a.example/2"]);
+        assert_eq!((pages[0].changed, pages[1].changed), (Some(Timestamp::from_secs(900)), None), "a date of the future is not believed");
+        assert_eq!(pages[0].item.as_ref().map(|item| item.title.as_str()), Some("One"));
+        assert_eq!(n_of(&found, PageKind::Feed), 2, "comments in the scope");
+    }
 }

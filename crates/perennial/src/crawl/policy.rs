@@ -258,7 +258,10 @@ impl Policy {
         self.hosts.release(settled.site, settled.host);
         self.causes.remove(&settled.page);
         for new in &settled.new_pages {
-            self.take_new(new);
+            // In a pass what turned out to be a feed was fetched already.
+            if new.page != settled.page || matches!(self.order, VisitOrder::Scheduled(_)) {
+                self.take_new(new);
+            }
         }
         self.poll_settled(settled, now);
         let mut ready = match settled.kind {

@@ -159,7 +159,7 @@ fn polls_of(
     })?;
     let known: HashMap<PageId, KnownFeed> = match followed.is_empty() {
         true => HashMap::new(),
-        false => store.feeds()?.into_iter().map(|feed| (feed.page, feed)).collect(),
+        false => store.feeds_to_poll()?.into_iter().map(|feed| (feed.page, feed)).collect(),
     };
     let mut polls = Polls::new(budget);
     for (page, site, visited) in followed {

@@ -47,7 +47,7 @@ pub struct InferredItem {
 
 /// Rebuilds a channel page for an instant; `None` when no feed of it knew an item by then.
 pub fn infer(store: &Store, page: &PageRow, at: Timestamp) -> anyhow::Result<Option<Inferred>> {
-    let feeds: Vec<_> = store.feeds()?.into_iter().filter(|feed| feed.channel.as_deref() == Some(page.url.as_str())).collect();
+    let feeds: Vec<_> = store.feeds_to_poll()?.into_iter().filter(|feed| feed.channel.as_deref() == Some(page.url.as_str())).collect();
     let n_held = feeds.iter().map(|feed| feed.n_held as usize).max().unwrap_or(0).min(MAX_ITEMS);
     let mut items = Vec::new();
     for feed in &feeds {

@@ -236,27 +236,63 @@ impl Commit<'_> {
     }
 }
 
-/// Reads in a row of a feed without an item in common: something was lost between them.
-const GAPS: &str = "(SELECT count(*) FROM (SELECT time, lag(time) OVER (ORDER BY time) AS earlier, n_items,
-        lag(n_items) OVER (ORDER BY time) AS n_earlier FROM feed_reads r WHERE r.feed = f.page) pair
-    WHERE pair.earlier IS NOT NULL AND pair.n_items > 0 AND pair.n_earlier > 0 AND NOT EXISTS (
-        SELECT 1 FROM items i WHERE i.feed = f.page AND i.first_seen <= pair.earlier AND i.last_seen >= pair.time))";
+/// How much is asked of a feed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    /// What polling needs.
+    Polling,
+    /// Its items counted too.
+    Counts,
+}
 
 impl Store {
-    /// Every feed that was ever read, by address.
+    /// Every feed that was ever read, by address, with counts of its items.
     pub fn feeds(&self) -> anyhow::Result<Vec<KnownFeed>> {
+        let mut feeds = self.feeds_in(Detail::Counts)?;
+        for feed in &mut feeds {
+            feed.n_gaps = self.count_gaps(feed.page)?;
+        }
+        Ok(feeds)
+    }
+
+    /// The same without counts of items and gaps, which take a while where there are many.
+    pub fn feeds_to_poll(&self) -> anyhow::Result<Vec<KnownFeed>> {
+        self.feeds_in(Detail::Polling)
+    }
+
+    fn feeds_in(&self, detail: Detail) -> anyhow::Result<Vec<KnownFeed>> {
+        let count = |what: &str| match detail {
+            Detail::Counts => format!("(SELECT count({what}) FROM items i WHERE i.feed = f.page)"),
+            Detail::Polling => "0".to_owned(),
+        };
         let mut statement = self.connection().prepare(&format!(
             "SELECT f.page, p.url, c.seed, f.format, f.title, f.channel, f.ttl_minutes, f.skip_hours, f.skip_days, f.period_secs,
                  f.frequency, f.updated IS NOT NULL, f.first_read, f.last_read,
                  (SELECT count(*) FROM feed_reads r WHERE r.feed = f.page),
-                 (SELECT n_items FROM feed_reads r WHERE r.feed = f.page ORDER BY time DESC LIMIT 1),
-                 (SELECT count(*) FROM items i WHERE i.feed = f.page),
-                 (SELECT count(published) FROM items i WHERE i.feed = f.page),
-                 (SELECT count(updated) FROM items i WHERE i.feed = f.page), {GAPS}, c.visited
-             FROM feeds f JOIN pages p ON p.id = f.page LEFT JOIN crawl_pages c ON c.page = f.page ORDER BY p.url"
+                 (SELECT n_items FROM feed_reads r WHERE r.feed = f.page ORDER BY time DESC LIMIT 1), {}, {}, {}, c.visited
+             FROM feeds f JOIN pages p ON p.id = f.page LEFT JOIN crawl_pages c ON c.page = f.page ORDER BY p.url",
+            count("*"),
+            count("published"),
+            count("updated")
         ))?;
         let rows = statement.query_map([], read_feed)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Reads in a row of a feed without an item in common: something was lost between them.
+    fn count_gaps(&self, feed: PageId) -> anyhow::Result<u64> {
+        let mut reads = self
+            .connection()
+            .prepare_cached("SELECT time FROM feed_reads WHERE feed = ?1 AND n_items > 0 ORDER BY time")?;
+        let reads: Vec<i64> = reads.query_map([feed.0], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+        let mut items =
+            self.connection().prepare_cached("SELECT first_seen, last_seen FROM items WHERE feed = ?1")?;
+        let mut rows = items.query([feed.0])?;
+        let mut spans = Vec::new();
+        while let Some(row) = rows.next()? {
+            spans.push((row.get(0)?, row.get(1)?));
+        }
+        Ok(n_gaps(&reads, &spans))
     }
 
     /// When the items of a feed were published, or first seen where the feed does not say; the latest `limit` of them, ascending. Items
@@ -342,8 +378,8 @@ fn read_feed(row: &Row<'_>) -> rusqlite::Result<KnownFeed> {
         n_items: count(16)?,
         n_published: count(17)?,
         n_updated: count(18)?,
-        n_gaps: count(19)?,
-        visited: row.get::<_, Option<i64>>(20)?.map(Timestamp::from_millis),
+        n_gaps: 0,
+        visited: row.get::<_, Option<i64>>(19)?.map(Timestamp::from_millis),
     })
 }
 
@@ -358,4 +394,53 @@ fn read_item(row: &Row<'_>) -> rusqlite::Result<KnownItem> {
         published: time(5)?,
         first_seen: time(6)?.unwrap_or_default(),
     })
+}
+
+/// How many reads in a row have no item in common, by when each item was first and last seen. Work is that of the reads and the items, not of
+/// their product: each item adds to where it begins to join reads, and takes away where it ends.
+fn n_gaps(reads: &[i64], items: &[(i64, i64)]) -> u64 {
+    let mut steps = vec![0i64; reads.len() + 1];
+    for &(first, last) in items {
+        let from = reads.partition_point(|&time| time < first);
+        let to = reads.partition_point(|&time| time <= last);
+        // It is in the reads from..to, so it joins each of them but the last with the next one.
+        if from + 1 < to {
+            steps[from] += 1;
+            steps[to - 1] -= 1;
+        }
+    }
+    let mut n_joining = 0;
+    let joined = steps.iter().take(reads.len().saturating_sub(1)).filter(|step| {
+        n_joining += **step;
+        n_joining > 0
+    });
+    reads.len().saturating_sub(1) as u64 - joined.count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_without_a_common_item_are_gaps() {
+        assert_eq!(n_gaps(&[1, 2, 3], &[(1, 2), (2, 3)]), 0);
+        assert_eq!(n_gaps(&[1, 2, 3], &[(1, 2), (3, 3)]), 1);
+        assert_eq!((n_gaps(&[], &[]), n_gaps(&[1], &[(1, 1)])), (0, 0));
+    }
+
+    proptest! {
+        /// The same as looking at every pair with every item.
+        #[test]
+        fn gaps_are_those_of_every_pair(
+            times in proptest::collection::btree_set(0i64..50, 0..12),
+            items in proptest::collection::vec((0usize..12, 0usize..12), 0..20),
+        ) {
+            let reads: Vec<i64> = times.into_iter().collect();
+            let at = |n: usize| reads.get(n % reads.len().max(1)).copied().unwrap_or(0);
+            let items: Vec<(i64, i64)> = items.iter().map(|&(one, other)| (at(one).min(at(other)), at(one).max(at(other)))).collect();
+            let is_gap = |pair: &&[i64]| !items.iter().any(|&(first, last)| first <= pair[0] && last >= pair[1]);
+            prop_assert_eq!(n_gaps(&reads, &items), reads.windows(2).filter(is_gap).count() as u64);
+        }
+    }
 }

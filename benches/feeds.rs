@@ -25,7 +25,9 @@ fn feeds(n_feeds: usize) -> Vec<Publishing> {
     let mut chance = Chance::new(1);
     let one = |chance: &mut Chance| {
         let every_hours = 0.1 * 7200f64.powf(chance.unit());
-        let times = (0..20).map(|n| start() - Span::from_secs((3600.0 * every_hours * (f64::from(n) + chance.unit())) as i64));
+        let times = (0..20).map(|n| {
+            start() - Span::from_secs((3600.0 * every_hours * (f64::from(n) + chance.unit())) as i64)
+        });
         let times: Vec<Timestamp> = times.collect();
         let mut publishing = Publishing::default();
         publishing.read(times, 20, 1, &Pace::default(), start());
@@ -42,7 +44,8 @@ fn plan_a_day(bencher: Bencher<'_, '_>, n_feeds: usize) {
     let limits = PollLimits::default();
     bencher.with_inputs(|| feeds(n_feeds)).bench_local_values(|mut feeds| {
         let due = |feed: &Publishing, at: Timestamp| feed.next_poll(at, &limits);
-        let mut queue: BTreeSet<(Timestamp, usize)> = feeds.iter().enumerate().map(|(n, feed)| (due(feed, start()), n)).collect();
+        let mut queue: BTreeSet<(Timestamp, usize)> =
+            feeds.iter().enumerate().map(|(n, feed)| (due(feed, start()), n)).collect();
         let mut n_polls = 0u64;
         while let Some((at, n)) = queue.pop_first().filter(|(at, _)| *at < start() + Span::from_hours(24)) {
             n_polls += 1;
@@ -59,7 +62,9 @@ fn plan_a_day(bencher: Bencher<'_, '_>, n_feeds: usize) {
 /// A feed of 50 items with 1 kB of HTML each.
 #[divan::bench]
 fn read(bencher: Bencher<'_, '_>) {
-    let text = "&lt;p&gt;Some words &lt;a href=&quot;x&quot;&gt;and a link&lt;/a&gt; of an article.&lt;/p&gt; ".repeat(10);
+    let text =
+        "&lt;p&gt;Some words &lt;a href=&quot;x&quot;&gt;and a link&lt;/a&gt; of an article.&lt;/p&gt; "
+            .repeat(10);
     let item = |n: u32| {
         format!(
             "<item><title>Headline {n}</title><link>http://e.org/{n}</link><guid>id-{n}</guid>\
@@ -68,7 +73,7 @@ fn read(bencher: Bencher<'_, '_>) {
     };
     let items: String = (0..50).map(item).collect();
     let rss = format!("<rss version=\"2.0\"><channel><title>T</title>{items}</channel></rss>");
-    bencher
-        .counter(divan::counter::BytesCount::new(rss.len()))
-        .bench_local(|| feed::parse(black_box(rss.as_bytes()), None, "http://e.org/").map(|feed| feed.items.len()));
+    bencher.counter(divan::counter::BytesCount::new(rss.len())).bench_local(|| {
+        feed::parse(black_box(rss.as_bytes()), None, "http://e.org/").map(|feed| feed.items.len())
+    });
 }

@@ -176,10 +176,24 @@ mod tests {
 
     #[test]
     fn xml_declares_its_encoding() {
-        let check = |bytes: &[u8], content_type: Option<&str>, text: &str| assert_eq!(decode_xml(bytes, content_type), text);
-        check(b"<?xml version='1.0' encoding='koi8-r'?>\xC1", None, "<?xml version='1.0' encoding='koi8-r'?>а");
-        check(b"<?xml encoding=\"koi8-r\"?>\xE9", Some("text/xml; charset=latin1"), "<?xml encoding=\"koi8-r\"?>é");
-        check(b"<?xml encoding='latin1'?>\xE9 a b", Some("text/xml; charset=utf-8"), "<?xml encoding='latin1'?>é a b");
+        let check = |bytes: &[u8], content_type: Option<&str>, text: &str| {
+            assert_eq!(decode_xml(bytes, content_type), text)
+        };
+        check(
+            b"<?xml version='1.0' encoding='koi8-r'?>\xC1",
+            None,
+            "<?xml version='1.0' encoding='koi8-r'?>а",
+        );
+        check(
+            b"<?xml encoding=\"koi8-r\"?>\xE9",
+            Some("text/xml; charset=latin1"),
+            "<?xml encoding=\"koi8-r\"?>é",
+        );
+        check(
+            b"<?xml encoding='latin1'?>\xE9 a b",
+            Some("text/xml; charset=utf-8"),
+            "<?xml encoding='latin1'?>é a b",
+        );
         check(b"<\0a\0>\0\xe9\0", None, "<a>é");
         check(b"\0<\0a\0>\0\xe9", None, "<a>é");
         check(b"\xff\xfe<\0a\0", Some("text/xml; charset=utf-8"), "<a");

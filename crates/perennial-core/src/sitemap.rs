@@ -86,7 +86,8 @@ fn parse_xml(bytes: &[u8]) -> Sitemap {
             Piece::Text(text) => append(field, &text, &mut loc, &mut changed),
             Piece::Literal(text) => append(field, text, &mut loc, &mut changed),
             Piece::End(name) => {
-                let entry = || SitemapEntry { loc: loc.trim().to_string(), changed: feed::parse_date(&changed) };
+                let entry =
+                    || SitemapEntry { loc: loc.trim().to_string(), changed: feed::parse_date(&changed) };
                 match local_name(name) {
                     "url" if !loc.trim().is_empty() => sitemap.pages.push(entry()),
                     "sitemap" if !loc.trim().is_empty() => sitemap.sitemaps.push(entry()),

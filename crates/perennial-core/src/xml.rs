@@ -332,7 +332,9 @@ fn with_references(text: &str, mut value_of: impl FnMut(&str) -> Option<String>)
     let mut rest = &text[first..];
     while let Some(inner) = rest.strip_prefix('&') {
         let window = &inner.as_bytes()[..inner.len().min(MAX_ENTITY_NAME + 1)];
-        let end = window.iter().position(|&b| !(b.is_ascii_alphanumeric() || b == b'#' || b == b'_' || b == b'.' || b == b'-'));
+        let end = window
+            .iter()
+            .position(|&b| !(b.is_ascii_alphanumeric() || b == b'#' || b == b'_' || b == b'.' || b == b'-'));
         let end = end.filter(|&end| window[end] == b';');
         match end.and_then(|end| Some((value_of(&inner[..end])?, end + 1))) {
             Some((value, length)) => {
@@ -388,7 +390,8 @@ mod tests {
             match piece {
                 Piece::Start(tag) => {
                     out += &format!("<{}", tag.name);
-                    tag.raw_attributes().for_each(|found| out += &format!(" {}={}", found.name, unescaped(found.value)));
+                    tag.raw_attributes()
+                        .for_each(|found| out += &format!(" {}={}", found.name, unescaped(found.value)));
                     out += if tag.is_empty { "/>" } else { ">" };
                 }
                 Piece::End(name) => out += &format!("</{name}>"),
@@ -406,14 +409,20 @@ mod tests {
 
     #[test]
     fn tags_texts_and_sections() {
-        check("<?xml version='1.0'?><a b='1' c=\"x &amp; y\"/>t<!-- <c> --><![CDATA[<&]]></a >", "<a b=1 c=x & y/>[t]{<&}</a>");
+        check(
+            "<?xml version='1.0'?><a b='1' c=\"x &amp; y\"/>t<!-- <c> --><![CDATA[<&]]></a >",
+            "<a b=1 c=x & y/>[t]{<&}</a>",
+        );
         check("<a b = 'x>y' c>", "<a b=x>y c=>");
     }
 
     #[test]
     fn what_is_no_markup_is_text() {
         check("1 < 2 & 3 <4", "[1 < 2 & 3 <4]");
-        check("<a>x & y &nbsp;&hellip;&bogus; &#8217;&#146;&#x41; &#xD800;</a>", "<a>[x & y \u{a0}…&bogus; ’’A &#xD800;]</a>");
+        check(
+            "<a>x & y &nbsp;&hellip;&bogus; &#8217;&#146;&#x41; &#xD800;</a>",
+            "<a>[x & y \u{a0}…&bogus; ’’A &#xD800;]</a>",
+        );
     }
 
     #[test]
@@ -434,7 +443,8 @@ mod tests {
         check(bomb, "<r>[A&a;&a;&x;]</r>");
         let value = "v".repeat(MAX_ENTITY_BYTES);
         let long = format!("<!DOCTYPE r [<!ENTITY a '{value}'>]><r>{}</r>", "&a;".repeat(100_000));
-        let n_bytes: usize = Scanner::new(&long).map(|piece| if let Piece::Text(text) = piece { text.len() } else { 0 }).sum();
+        let n_bytes: usize =
+            Scanner::new(&long).map(|piece| if let Piece::Text(text) = piece { text.len() } else { 0 }).sum();
         assert!(n_bytes <= MAX_EXPANDED_BYTES + 3 * 100_000, "{n_bytes}");
     }
 

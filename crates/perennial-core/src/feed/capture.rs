@@ -36,9 +36,11 @@ pub(super) struct Capture {
 impl Capture {
     /// Begins with the start tag of the element.
     pub(super) fn new(tag: &Tag<'_>, meaning: Meaning, level: usize) -> Capture {
-        let attribute = |name: &str| tag.attribute(name).map(|value| cut(value.trim(), MAX_LABEL_BYTES).to_owned());
+        let attribute =
+            |name: &str| tag.attribute(name).map(|value| cut(value.trim(), MAX_LABEL_BYTES).to_owned());
         let is_guid = tag.local_name().eq_ignore_ascii_case("guid");
-        let is_permalink = || !attribute("isPermaLink").is_some_and(|said| said.eq_ignore_ascii_case("false"));
+        let is_permalink =
+            || !attribute("isPermaLink").is_some_and(|said| said.eq_ignore_ascii_case("false"));
         Capture {
             meaning,
             level,
@@ -82,10 +84,16 @@ impl Capture {
         self.markup.push_str(written_name(tag.name));
         for attribute in tag.raw_attributes() {
             // Names of vocabularies are no part of HTML.
-            if attribute.name.starts_with("xmlns:") || attribute.name == "xmlns" && attribute.value.ends_with("xhtml") {
+            if attribute.name.starts_with("xmlns:")
+                || attribute.name == "xmlns" && attribute.value.ends_with("xhtml")
+            {
                 continue;
             }
-            self.markup.push_str(&format!(" {}=\"{}\"", attribute.name, escaped(&unescaped(attribute.value))));
+            self.markup.push_str(&format!(
+                " {}=\"{}\"",
+                attribute.name,
+                escaped(&unescaped(attribute.value))
+            ));
         }
         self.markup.push_str(if is_void(tag.local_name()) { " />" } else { ">" });
     }
@@ -103,7 +111,8 @@ impl Capture {
         let media_type = self.media_type.as_str();
         let is_xml = media_type == "xhtml" || media_type.ends_with("+xml") || media_type.ends_with("/xml");
         let (value, is_html) = if let Some(text) = self.base64() {
-            let is_html = media_type != "text/plain" && (media_type.contains("html") || looks_like_html(&text));
+            let is_html =
+                media_type != "text/plain" && (media_type.contains("html") || looks_like_html(&text));
             (text, is_html)
         } else if self.n_children > 0 || is_xml && self.mode != "escaped" {
             (self.inner_markup().trim().to_owned(), true)
@@ -141,7 +150,8 @@ impl Capture {
     /// The markup without the `<div>` that Atom wants around it.
     fn inner_markup(&self) -> &str {
         let markup = self.markup.trim();
-        let is_wrapped = self.media_type == "xhtml" && self.n_outer == 1 && self.is_first_div && !self.has_outer_text;
+        let is_wrapped =
+            self.media_type == "xhtml" && self.n_outer == 1 && self.is_first_div && !self.has_outer_text;
         let inner = || markup.split_once('>')?.1.trim_end().strip_suffix("</div>");
         match is_wrapped {
             true => inner().unwrap_or(markup),
@@ -173,7 +183,20 @@ fn is_void(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     matches!(
         name.as_str(),
-        "area" | "base" | "br" | "col" | "embed" | "hr" | "img" | "input" | "link" | "meta" | "param" | "source" | "track" | "wbr"
+        "area"
+            | "base"
+            | "br"
+            | "col"
+            | "embed"
+            | "hr"
+            | "img"
+            | "input"
+            | "link"
+            | "meta"
+            | "param"
+            | "source"
+            | "track"
+            | "wbr"
     )
 }
 
@@ -186,12 +209,21 @@ pub(super) fn address_of(text: &str) -> String {
 /// `me@example.com (A Name)`, `A Name <me@example.com>`, `A Name`.
 pub(super) fn person_of(text: &str) -> Person {
     let text = super::folded(text);
-    let is_mail = |word: &str| word.split_once('@').is_some_and(|(before, after)| !before.is_empty() && after.contains('.'));
-    let bare = |word: &str| word.trim_matches(|c: char| "<>()[],;".contains(c)).trim_start_matches("mailto:").to_owned();
+    let is_mail = |word: &str| {
+        word.split_once('@').is_some_and(|(before, after)| !before.is_empty() && after.contains('.'))
+    };
+    let bare = |word: &str| {
+        word.trim_matches(|c: char| "<>()[],;".contains(c)).trim_start_matches("mailto:").to_owned()
+    };
     let email = text.split([' ', '(', '<']).map(bare).find(|word| is_mail(word)).unwrap_or_default();
     let name = match email.is_empty() {
         true => text,
-        false => text.replace(&email, "").replace("mailto:", "").replace("()", "").replace("<>", "").replace("[]", ""),
+        false => text
+            .replace(&email, "")
+            .replace("mailto:", "")
+            .replace("()", "")
+            .replace("<>", "")
+            .replace("[]", ""),
     };
     let name = name.trim().trim_matches(|c: char| "<>,;".contains(c)).trim();
     let name = name.strip_prefix('(').and_then(|name| name.strip_suffix(')')).unwrap_or(name).trim();

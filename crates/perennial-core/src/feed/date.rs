@@ -40,11 +40,13 @@ impl Civil {
             return None;
         }
         // People write the 31st of months that have none: the day after the last is meant as little as any other.
-        let days_in_month = jiff::civil::Date::new(self.year as i16, self.month as i8, 1).ok()?.days_in_month();
+        let days_in_month =
+            jiff::civil::Date::new(self.year as i16, self.month as i8, 1).ok()?.days_in_month();
         let day = (self.day as i8).min(days_in_month);
         let date = jiff::civil::date(self.year as i16, self.month as i8, day).at(0, 0, 0, 0);
         let midnight = date.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_second();
-        let secs = i64::from(self.hour * 3600 + self.minute * 60 + self.second) - i64::from(offset_minutes) * 60;
+        let secs =
+            i64::from(self.hour * 3600 + self.minute * 60 + self.second) - i64::from(offset_minutes) * 60;
         Some(Timestamp::from_secs(midnight) + Span::from_secs(secs))
     }
 }
@@ -62,7 +64,8 @@ fn iso(text: &str) -> Option<Timestamp> {
     if time.is_empty() {
         return civil.at(0);
     }
-    let time_end = time.find(|c: char| !(c.is_ascii_digit() || matches!(c, ':' | '.' | ','))).unwrap_or(time.len());
+    let time_end =
+        time.find(|c: char| !(c.is_ascii_digit() || matches!(c, ':' | '.' | ','))).unwrap_or(time.len());
     read_clock(&time[..time_end], &mut civil)?;
     let zone = time[time_end..].trim();
     civil.at(if zone.is_empty() { 0 } else { offset_of(zone)? })
@@ -82,12 +85,16 @@ fn iso_date(text: &str) -> Option<Civil> {
         }
         [year, rest] if year.len() == 4 && rest.len() <= 2 => of(full_year(year)?, number(rest)?, 1),
         [year, rest] if year.len() == 2 && rest.len() == 2 => of(full_year(year)?, number(rest)?, 1),
-        [year, days] if matches!(year.len(), 2 | 4) && days.len() == 3 => ordinal(full_year(year)?, number(days)?),
+        [year, days] if matches!(year.len(), 2 | 4) && days.len() == 3 => {
+            ordinal(full_year(year)?, number(days)?)
+        }
         [year] if year.len() == 4 => of(full_year(year)?, 1, 1),
         [all] if all.len() == 8 => of(full_year(&all[..4])?, number(&all[4..6])?, number(&all[6..])?),
         // Two digits of the year; `200312` is read as a year and a month where that is possible.
         [all] if all.len() == 6 => match (full_year(&all[..2])?, number(&all[2..4])?, number(&all[4..])?) {
-            (year, month, day) if (1..=12).contains(&month) && (1..=31).contains(&day) => of(year, month, day),
+            (year, month, day) if (1..=12).contains(&month) && (1..=31).contains(&day) => {
+                of(year, month, day)
+            }
             _ => of(full_year(&all[..4])?, number(&all[4..])?, 1),
         },
         [all] if all.len() == 5 => ordinal(full_year(&all[..2])?, number(&all[2..])?),
@@ -103,7 +110,12 @@ fn ordinal(year: i32, days: u32) -> Option<Civil> {
         return None;
     }
     let date = first.checked_add(jiff::Span::new().days(i64::from(days) - 1)).ok()?;
-    Some(Civil { year: i32::from(date.year()), month: date.month() as u32, day: date.day() as u32, ..Civil::default() })
+    Some(Civil {
+        year: i32::from(date.year()),
+        month: date.month() as u32,
+        day: date.day() as u32,
+        ..Civil::default()
+    })
 }
 
 /// Two digits are a year from 1970 to 2069.
@@ -144,7 +156,8 @@ fn offset_of(text: &str) -> Option<i32> {
     let Some(sign) = rest.chars().next().filter(|c| matches!(c, '+' | '-')) else {
         return Some(named).filter(|_| !name.is_empty());
     };
-    let digits: String = rest[1..].chars().take_while(|c| c.is_ascii_digit() || *c == ':').filter(|c| *c != ':').collect();
+    let digits: String =
+        rest[1..].chars().take_while(|c| c.is_ascii_digit() || *c == ':').filter(|c| *c != ':').collect();
     let number: i32 = digits.parse().ok()?;
     let minutes = if digits.len() <= 2 { number * 60 } else { number / 100 * 60 + number % 100 };
     (minutes <= 24 * 60).then_some(named + if sign == '-' { -minutes } else { minutes })
@@ -200,7 +213,8 @@ const MONTHS: [&[&str]; 12] = [
 
 fn month_by_name(word: &str) -> Option<u32> {
     let word = word.to_lowercase();
-    let fits = |names: &[&str]| names.iter().filter(|name| word.starts_with(**name)).map(|name| name.len()).max();
+    let fits =
+        |names: &[&str]| names.iter().filter(|name| word.starts_with(**name)).map(|name| name.len()).max();
     let found = MONTHS.iter().zip(1u32..).filter_map(|(names, month)| Some((fits(names)?, month)));
     found.max_by_key(|&(length, _)| length).map(|(_, month)| month)
 }
@@ -216,7 +230,8 @@ fn worded(text: &str) -> Option<Timestamp> {
     for word in separated.split([' ', ',', '\t', '\n', '\r', '/']).filter(|word| !word.is_empty()) {
         let first = word.chars().next()?;
         if !has_clock && word.contains(':') && first.is_ascii_digit() {
-            let end = word.find(|c: char| !(c.is_ascii_digit() || matches!(c, ':' | '.'))).unwrap_or(word.len());
+            let end =
+                word.find(|c: char| !(c.is_ascii_digit() || matches!(c, ':' | '.'))).unwrap_or(word.len());
             read_clock(&word[..end], &mut civil)?;
             has_clock = true;
             if end < word.len() {
@@ -307,7 +322,9 @@ fn numbered(text: &str) -> Option<Timestamp> {
     let mut civil = match (one.len(), separator) {
         (4, _) => Civil { year: full_year(one)?, month: second, day: number(three)?, ..Civil::default() },
         // Who writes strokes means the month first, unless that cannot be.
-        (_, '/') if first <= 12 => Civil { year: full_year(three)?, month: first, day: second, ..Civil::default() },
+        (_, '/') if first <= 12 => {
+            Civil { year: full_year(three)?, month: first, day: second, ..Civil::default() }
+        }
         _ => Civil { year: full_year(three)?, month: second, day: first, ..Civil::default() },
     };
     let (clock, zone) = time.trim().split_once(' ').unwrap_or((time.trim(), ""));
@@ -368,7 +385,8 @@ mod tests {
         check("12/31/2003", "2003-12-31T00:00:00Z");
         check("31.12.2003, 10:14:55", "2003-12-31T10:14:55Z");
         check("1072865695", "2003-12-31T10:14:55Z");
-        for none in ["", "yesterday", "99999999999999999999", "2003-13-45", "0000-00-00", "Foo, 99 Bar 12345"] {
+        for none in ["", "yesterday", "99999999999999999999", "2003-13-45", "0000-00-00", "Foo, 99 Bar 12345"]
+        {
             assert_eq!(parse_date(none), None, "{none}");
         }
     }

@@ -11,14 +11,65 @@ use crate::tokens::read_tokens;
 use crate::xml::{Piece, Scanner, unescaped};
 
 /// Attributes whose values are addresses.
-const ADDRESSES: [&str; 11] =
-    ["href", "src", "cite", "action", "longdesc", "background", "data", "poster", "usemap", "classid", "codebase"];
+const ADDRESSES: [&str; 11] = [
+    "href",
+    "src",
+    "cite",
+    "action",
+    "longdesc",
+    "background",
+    "data",
+    "poster",
+    "usemap",
+    "classid",
+    "codebase",
+];
 
 /// Signs of HTML without which a text is taken as plain.
 const TAGS: [&str; 43] = [
-    "a", "abbr", "b", "big", "blockquote", "body", "br", "center", "cite", "code", "dd", "div", "dl", "dt", "em", "figure", "font",
-    "h1", "h2", "h3", "h4", "hr", "html", "i", "iframe", "img", "li", "ol", "p", "pre", "q", "s", "small", "span", "strike", "strong",
-    "sub", "sup", "table", "td", "tr", "u", "ul",
+    "a",
+    "abbr",
+    "b",
+    "big",
+    "blockquote",
+    "body",
+    "br",
+    "center",
+    "cite",
+    "code",
+    "dd",
+    "div",
+    "dl",
+    "dt",
+    "em",
+    "figure",
+    "font",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "hr",
+    "html",
+    "i",
+    "iframe",
+    "img",
+    "li",
+    "ol",
+    "p",
+    "pre",
+    "q",
+    "s",
+    "small",
+    "span",
+    "strike",
+    "strong",
+    "sub",
+    "sup",
+    "table",
+    "td",
+    "tr",
+    "u",
+    "ul",
 ];
 
 /// Whether a text that does not say what it is looks like HTML: it has a tag of HTML, or a reference to a character.
@@ -45,7 +96,9 @@ pub fn absolute_html(html: &str, base: &Url) -> String {
                 continue;
             }
             let value = unescaped(attribute.value);
-            let Some(url) = base.join(value.trim()).ok().filter(|_| !super::has_scheme(value.trim())) else { continue };
+            let Some(url) = base.join(value.trim()).ok().filter(|_| !super::has_scheme(value.trim())) else {
+                continue;
+            };
             // The value is a part of the text, so that the difference of the two is its place.
             let from = attribute.value.as_ptr() as usize - start;
             out.push_str(&html[copied..from]);
@@ -99,8 +152,25 @@ impl TokenSink for Words {
 fn is_inline(name: &str) -> bool {
     matches!(
         name,
-        "a" | "abbr" | "b" | "bdi" | "big" | "cite" | "code" | "em" | "font" | "i" | "mark" | "q" | "s" | "small" | "span" | "strong"
-            | "sub" | "sup" | "u" | "wbr"
+        "a" | "abbr"
+            | "b"
+            | "bdi"
+            | "big"
+            | "cite"
+            | "code"
+            | "em"
+            | "font"
+            | "i"
+            | "mark"
+            | "q"
+            | "s"
+            | "small"
+            | "span"
+            | "strong"
+            | "sub"
+            | "sup"
+            | "u"
+            | "wbr"
     )
 }
 
@@ -111,14 +181,18 @@ mod tests {
 
     #[test]
     fn words_are_those_a_reader_sees() {
-        assert_eq!(words_of_html("<p>One <b>t</b>wo</p><p>three &amp; &eacute;</p><script>x<y</script>"), "One two three & é");
+        assert_eq!(
+            words_of_html("<p>One <b>t</b>wo</p><p>three &amp; &eacute;</p><script>x<y</script>"),
+            "One two three & é"
+        );
         assert_eq!(words_of_html("a < b"), "a < b");
     }
 
     #[test]
     fn addresses_become_absolute_and_nothing_else_changes() {
         let base = Url::parse("http://e.org/d/p").unwrap();
-        let html = "<a title='x' href=\"../q?a=1&amp;b=2\">t</a><img src=i.png><a href=http://f.org>u</a> & <b>";
+        let html =
+            "<a title='x' href=\"../q?a=1&amp;b=2\">t</a><img src=i.png><a href=http://f.org>u</a> & <b>";
         assert_eq!(
             absolute_html(html, &base),
             "<a title='x' href=\"http://e.org/q?a=1&amp;b=2\">t</a><img src=http://e.org/d/i.png><a href=http://f.org>u</a> & <b>"

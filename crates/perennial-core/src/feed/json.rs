@@ -4,8 +4,8 @@ use serde_json::Value;
 use url::Url;
 
 use super::{
-    Feed, FeedFormat, FeedItem, FeedLink, FeedText, MAX_ITEMS, MAX_PARTS, MAX_VALUE_BYTES, Person, absolute, absolute_html, cut,
-    parse_date,
+    Feed, FeedFormat, FeedItem, FeedLink, FeedText, MAX_ITEMS, MAX_PARTS, MAX_VALUE_BYTES, Person, absolute,
+    absolute_html, cut, parse_date,
 };
 
 /// Reads a feed; `None` when it is none. serde_json bounds the depth itself.
@@ -44,7 +44,10 @@ fn read_item(value: &Value, base: Option<&Url>) -> FeedItem {
     let date = |name: &str| text_of(value, name).and_then(parse_date);
     let html = text_of(value, "content_html").map(|html| {
         let html = cut(html, MAX_VALUE_BYTES);
-        FeedText { value: base.map_or_else(|| html.to_owned(), |base| absolute_html(html, base)), is_html: true }
+        FeedText {
+            value: base.map_or_else(|| html.to_owned(), |base| absolute_html(html, base)),
+            is_html: true,
+        }
     });
     let mut item = FeedItem {
         // Some write numbers.

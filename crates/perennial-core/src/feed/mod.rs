@@ -309,7 +309,9 @@ fn without_controls(text: &str) -> Cow<'_, str> {
 /// Whether a document could be a feed, by its first bytes: cheap, and right for nearly all of them.
 pub fn looks_like_feed(bytes: &[u8]) -> bool {
     const START_BYTES: usize = 4096;
-    let start = String::from_utf8_lossy(&bytes[..bytes.len().min(START_BYTES)]).replace('\0', "").to_ascii_lowercase();
+    let start = String::from_utf8_lossy(&bytes[..bytes.len().min(START_BYTES)])
+        .replace('\0', "")
+        .to_ascii_lowercase();
     let is_xml = ["<rss", "<feed", "<rdf:rdf", ":rss", ":feed"].iter().any(|root| start.contains(root));
     is_xml || start.contains("jsonfeed.org/version") && start.trim_start().starts_with('{')
 }

@@ -28,7 +28,8 @@ use Vocabulary::{
 /// The vocabulary that an address names.
 pub(super) fn vocabulary_of_address(address: &str) -> Vocabulary {
     let address = address.trim().to_ascii_lowercase();
-    let address = address.trim_start_matches("https://").trim_start_matches("http://").trim_start_matches("www.");
+    let address =
+        address.trim_start_matches("https://").trim_start_matches("http://").trim_start_matches("www.");
     let begins = |starts: &[&str]| starts.iter().any(|start| address.starts_with(start));
     match address {
         "" => Core,
@@ -43,9 +44,18 @@ pub(super) fn vocabulary_of_address(address: &str) -> Vocabulary {
         _ if begins(&["itunes.com/dtds/podcast"]) => Itunes,
         _ if begins(&["wellformedweb.org/commentapi"]) => Wfw,
         _ if begins(&["w3.org/1999/xhtml"]) => Xhtml,
-        _ if begins(&["w3.org/2005/atom", "purl.org/atom", "w3.org/1999/02/22-rdf", "my.netscape.com/rdf", "my.netscape.com/publish"])
-            || begins(&["purl.org/rss", "purl.org/net/rss", "backend.userland.com/rss", "blogs.law.harvard.edu/tech/rss"])
-            || begins(&["channel.netscape.com/rdf", "rssboard.org"]) =>
+        _ if begins(&[
+            "w3.org/2005/atom",
+            "purl.org/atom",
+            "w3.org/1999/02/22-rdf",
+            "my.netscape.com/rdf",
+            "my.netscape.com/publish",
+        ]) || begins(&[
+            "purl.org/rss",
+            "purl.org/net/rss",
+            "backend.userland.com/rss",
+            "blogs.law.harvard.edu/tech/rss",
+        ]) || begins(&["channel.netscape.com/rdf", "rssboard.org"]) =>
         {
             Core
         }
@@ -128,9 +138,13 @@ pub(super) fn meaning_of(vocabulary: Vocabulary, name: &str) -> Meaning {
         (Content, "encoded") => M::Content,
         (Xhtml, "body" | "div") | (Core, "body") => M::Content,
         (Core, "pubdate" | "published" | "issued") | (Terms, "issued") => M::Published,
-        (Core, "lastbuilddate" | "updated" | "modified") | (DublinCore, "date") | (Terms, "modified" | "date") => M::Updated,
+        (Core, "lastbuilddate" | "updated" | "modified")
+        | (DublinCore, "date")
+        | (Terms, "modified" | "date") => M::Updated,
         (Core, "created") | (Terms, "created") => M::Created,
-        (Core, "author" | "managingeditor") | (DublinCore | Terms, "creator" | "author") | (Itunes, "author") => M::Author,
+        (Core, "author" | "managingeditor")
+        | (DublinCore | Terms, "creator" | "author")
+        | (Itunes, "author") => M::Author,
         (Core, "name") => M::PersonName,
         (Core, "email") | (Itunes, "email") => M::PersonEmail,
         (Core, "uri" | "url" | "homepage") => M::PersonUrl,
@@ -145,7 +159,8 @@ pub(super) fn meaning_of(vocabulary: Vocabulary, name: &str) -> Meaning {
         (Syndication, "updateperiod") => M::UpdatePeriod,
         (Syndication, "updatefrequency") => M::UpdateFrequency,
         (Core, "language") | (DublinCore, "language") => M::Language,
-        (Core, "rss" | "channel" | "feed" | "rdf" | "items" | "skiphours" | "skipdays") | (Media, "group") => M::Container,
+        (Core, "rss" | "channel" | "feed" | "rdf" | "items" | "skiphours" | "skipdays")
+        | (Media, "group") => M::Container,
         (Core, _) => M::Aside,
         // An unknown element of another vocabulary may hold others of any kind: none of them speaks of the item.
         _ => M::Aside,

@@ -27,7 +27,8 @@ pub struct Subscription {
 
 /// Whether bytes are a list of subscriptions.
 pub fn is_opml(bytes: &[u8]) -> bool {
-    let start = String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]).replace('\0', "").to_ascii_lowercase();
+    let start =
+        String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]).replace('\0', "").to_ascii_lowercase();
     start.contains("<opml")
 }
 
@@ -118,10 +119,15 @@ mod tests {
               <outline title="C" text="c" xmlUrl="http://c.example/f" category="/x,News"></outline></outline>
             <outline text="D" xmlUrl="http://d.example/f"/><outline text="empty"/></body></opml>"#;
         let found = parse(opml);
-        let tags: Vec<(&str, Vec<&str>)> =
-            found.iter().map(|one| (one.title.as_str(), one.tags.iter().map(String::as_str).collect())).collect();
+        let tags: Vec<(&str, Vec<&str>)> = found
+            .iter()
+            .map(|one| (one.title.as_str(), one.tags.iter().map(String::as_str).collect()))
+            .collect();
         assert_eq!(tags, [("A & B", vec!["News", "Politics"]), ("C", vec!["News", "x"]), ("D", vec![])]);
-        assert_eq!((found[0].feed.as_str(), found[0].page.as_str()), ("http://a.example/f", "http://a.example/"));
+        assert_eq!(
+            (found[0].feed.as_str(), found[0].page.as_str()),
+            ("http://a.example/f", "http://a.example/")
+        );
         assert!(is_opml(opml) && !is_opml(b"http://a.example/\n"));
     }
 

@@ -57,7 +57,14 @@ pub struct Publishing {
 impl Publishing {
     /// Takes in what a poll found: the dates of all items of the feed (the time of the poll where an item has none and is new), and how
     /// many of its items were new.
-    pub fn read(&mut self, times: impl IntoIterator<Item = Timestamp>, n_held: usize, n_new: usize, pace: &Pace, now: Timestamp) {
+    pub fn read(
+        &mut self,
+        times: impl IntoIterator<Item = Timestamp>,
+        n_held: usize,
+        n_new: usize,
+        pace: &Pace,
+        now: Timestamp,
+    ) {
         let now_secs = secs(now);
         // A date of the future is a plan or a mistake, and says nothing of when items come.
         self.times.extend(times.into_iter().map(secs).filter(|&time| time > 0 && time <= now_secs));
@@ -118,7 +125,8 @@ impl Publishing {
         let Some(&newest) = self.times.last() else { return growing };
         let silence = last.saturating_sub(newest);
         let longest = (silence / 10).clamp(DAY_SECS, LONGEST_WAIT_SECS);
-        let by_pattern = self.until_expected(last, limits.expected_new, longest).min(self.until_full()).min(longest);
+        let by_pattern =
+            self.until_expected(last, limits.expected_new, longest).min(self.until_full()).min(longest);
         // A young feed may be a busy one.
         if self.times.len() < FEW_TIMES { by_pattern.min(growing) } else { by_pattern }
     }
@@ -128,7 +136,8 @@ impl Publishing {
         let Some(rate) = self.items_per_hour(Timestamp::from_secs(i64::from(last))) else { return longest };
         let counts = self.counts_by_hour();
         let n_items: f64 = counts.iter().map(|&count| f64::from(count)).sum();
-        let shares = counts.map(|count| (f64::from(count) + PRIOR_AN_HOUR) / (n_items + 24.0 * PRIOR_AN_HOUR));
+        let shares =
+            counts.map(|count| (f64::from(count) + PRIOR_AN_HOUR) / (n_items + 24.0 * PRIOR_AN_HOUR));
         let (mut left, mut at) = (n_expected, last);
         while at - last < longest {
             let end = (at / 3600 + 1).saturating_mul(3600);
@@ -153,7 +162,10 @@ impl Publishing {
     /// How long the feed asks to be left alone.
     fn asked_secs(&self) -> u32 {
         let ttl = self.pace.ttl_minutes.map_or(0, |minutes| minutes.saturating_mul(60));
-        let period = self.pace.update_period_secs.map_or(0, |period| period / self.pace.update_frequency.unwrap_or(1).max(1));
+        let period = self
+            .pace
+            .update_period_secs
+            .map_or(0, |period| period / self.pace.update_frequency.unwrap_or(1).max(1));
         // Generators write `hourly` and mean nothing by it: of a period no more than an hour counts.
         ttl.max(period.min(3_600)).min(LONGEST_TTL_SECS)
     }
@@ -197,7 +209,12 @@ mod tests {
 
     /// Polls a feed of `n_held` items for a while. Gives items that were published since the first poll, those that a poll saw, and the
     /// number of polls. What the feed holds at the first poll counts as seen.
-    fn followed(times: &[i64], n_held: usize, (from, until): (i64, i64), pace: &Pace) -> (usize, usize, usize) {
+    fn followed(
+        times: &[i64],
+        n_held: usize,
+        (from, until): (i64, i64),
+        pace: &Pace,
+    ) -> (usize, usize, usize) {
         let limits = &PollLimits::default();
         let mut publishing = Publishing::default();
         let n_before = times.partition_point(|&time| time <= from).saturating_sub(n_held);
@@ -235,7 +252,8 @@ mod tests {
     fn no_item_is_lost_where_the_feed_is_long_enough() {
         for (a_day, n_held) in [(2.0, 10), (10.0, 10), (40.0, 20), (100.0, 30)] {
             let times = office_hours(30, a_day, 7);
-            let (n_out, n_seen, n_polls) = followed(&times, n_held, (2 * 86_400, 30 * 86_400), &Pace::default());
+            let (n_out, n_seen, n_polls) =
+                followed(&times, n_held, (2 * 86_400, 30 * 86_400), &Pace::default());
             assert_eq!(n_out, n_seen, "{a_day} a day, {n_held} held, {n_polls} polls");
         }
     }
@@ -272,9 +290,16 @@ mod tests {
         };
         assert_eq!(wait(Pace::default()), 600);
         assert_eq!(wait(Pace { ttl_minutes: Some(90), ..Pace::default() }), 5400);
-        assert_eq!(wait(Pace { ttl_minutes: Some(u32::MAX), ..Pace::default() }), i64::from(LONGEST_TTL_SECS));
+        assert_eq!(
+            wait(Pace { ttl_minutes: Some(u32::MAX), ..Pace::default() }),
+            i64::from(LONGEST_TTL_SECS)
+        );
         assert_eq!(wait(Pace { skip_hours: 0b111, ..Pace::default() }), 3 * 3600 - 20 * 60);
-        assert_eq!(wait(Pace { skip_hours: u32::MAX, skip_days: 0x7f, ..Pace::default() }), 600, "all hours: none");
+        assert_eq!(
+            wait(Pace { skip_hours: u32::MAX, skip_days: 0x7f, ..Pace::default() }),
+            600,
+            "all hours: none"
+        );
         let daily = Pace { update_period_secs: Some(86_400), update_frequency: Some(48), ..Pace::default() };
         assert_eq!(wait(daily), 1800);
     }

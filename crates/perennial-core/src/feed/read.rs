@@ -10,8 +10,8 @@ use url::Url;
 use super::capture::{Capture, address_of, person_of};
 use super::names::{Meaning, Vocabulary, meaning_of, vocabulary_of_address, vocabulary_of_prefix};
 use super::{
-    Feed, FeedError, FeedFormat, FeedItem, FeedLink, FeedText, MAX_ITEMS, MAX_LABEL_BYTES, MAX_PARTS, Person, absolute, cut, parse_date,
-    period_secs,
+    Feed, FeedError, FeedFormat, FeedItem, FeedLink, FeedText, MAX_ITEMS, MAX_LABEL_BYTES, MAX_PARTS, Person,
+    absolute, cut, parse_date, period_secs,
 };
 use crate::time::Timestamp;
 use crate::xml::{Piece, Scanner, Tag, local_name};
@@ -135,7 +135,8 @@ impl<'a> Reading<'a> {
 
     fn vocabulary(&self, name: &str) -> Vocabulary {
         let prefix = name.rsplit_once(':').map_or("", |(prefix, _)| prefix);
-        let declared = self.namespaces.iter().rev().find(|(known, _)| *known == prefix).map(|(_, found)| *found);
+        let declared =
+            self.namespaces.iter().rev().find(|(known, _)| *known == prefix).map(|(_, found)| *found);
         match declared {
             Some(Vocabulary::Other) if prefix.is_empty() => Vocabulary::Core,
             Some(found) => found,
@@ -156,7 +157,8 @@ impl<'a> Reading<'a> {
             return Meaning::Aside;
         }
         let meaning = meaning_of(self.vocabulary(tag.name), &name);
-        let parent_name = parent.map(|parent| local_name(parent.name).to_ascii_lowercase()).unwrap_or_default();
+        let parent_name =
+            parent.map(|parent| local_name(parent.name).to_ascii_lowercase()).unwrap_or_default();
         let is_here = match meaning {
             Meaning::PersonName | Meaning::PersonEmail | Meaning::PersonUrl => {
                 parent.is_some_and(|parent| parent.meaning == Meaning::Author)
@@ -221,7 +223,8 @@ impl<'a> Reading<'a> {
     fn take_media(&mut self, tag: &Tag<'a>) {
         let Some(url) = tag.attribute("url").or_else(|| tag.attribute("href")) else { return };
         let href = label(&absolute(self.base_here().as_deref(), &url));
-        let media_type = label(&tag.attribute("type").or_else(|| tag.attribute("medium")).unwrap_or_default());
+        let media_type =
+            label(&tag.attribute("type").or_else(|| tag.attribute("medium")).unwrap_or_default());
         push_link(&mut self.draft().item.media, FeedLink { href, rel: "enclosure".to_owned(), media_type });
     }
 
@@ -340,9 +343,12 @@ impl<'a> Reading<'a> {
         }
         let rel = capture.rel.trim().to_ascii_lowercase();
         let rel = if rel.is_empty() { "alternate".to_owned() } else { rel };
-        let link = FeedLink { href: label(&absolute(base, &written)), rel, media_type: capture.media_type.clone() };
+        let link =
+            FeedLink { href: label(&absolute(base, &written)), rel, media_type: capture.media_type.clone() };
         let item = &mut self.draft().item;
-        let is_feed = link.media_type.contains("atom") || link.media_type.contains("rss") || link.media_type.contains("rdf");
+        let is_feed = link.media_type.contains("atom")
+            || link.media_type.contains("rss")
+            || link.media_type.contains("rdf");
         match link.rel.as_str() {
             "alternate" if !is_feed || item.link.is_none() => {
                 item.link.get_or_insert_with(|| link.href.clone());
@@ -364,7 +370,8 @@ impl<'a> Reading<'a> {
         let draft = self.draft();
         if capture.is_permalink == Some(true) {
             let href = absolute(base, &written);
-            draft.permalink = Some(href).filter(|href| href.starts_with("http://") || href.starts_with("https://"));
+            draft.permalink =
+                Some(href).filter(|href| href.starts_with("http://") || href.starts_with("https://"));
         }
         // The identity of Atom is an address, even where it is written relative to another.
         let is_relative = !is_guid && !super::has_scheme(&written) && written.contains('/');
@@ -386,7 +393,9 @@ impl<'a> Reading<'a> {
                 *part = label(plain);
             }
             Meaning::Ttl => pace.ttl_minutes = pace.ttl_minutes.or(number()),
-            Meaning::SkipHour => pace.skip_hours |= number().filter(|hour| *hour <= 24).map_or(0, |hour| 1 << (hour % 24)),
+            Meaning::SkipHour => {
+                pace.skip_hours |= number().filter(|hour| *hour <= 24).map_or(0, |hour| 1 << (hour % 24))
+            }
             Meaning::SkipDay => pace.skip_days |= day_bit(plain),
             Meaning::UpdatePeriod => pace.update_period_secs = period_secs(plain),
             Meaning::UpdateFrequency => pace.update_frequency = number().filter(|number| *number > 0),
@@ -403,7 +412,9 @@ impl<'a> Reading<'a> {
                     categories.push(term);
                 }
             }
-            Meaning::Published | Meaning::Updated | Meaning::Created => self.put_date(capture.meaning, parse_date(plain)),
+            Meaning::Published | Meaning::Updated | Meaning::Created => {
+                self.put_date(capture.meaning, parse_date(plain))
+            }
             _ => {}
         }
     }

@@ -160,7 +160,10 @@ mod tests {
         let daily = intervals_of(&times(&[0, 86_400, 172_800])).unwrap();
         let quick = intervals_of(&times(&[0, 60, 200_000])).unwrap();
         let summary = summary_of(3, &[daily, quick]);
-        assert_eq!((summary.median_a_day, summary.always_within_day, summary.once_within_day), (0.5, 0.5, 1.0));
+        assert_eq!(
+            (summary.median_a_day, summary.always_within_day, summary.once_within_day),
+            (0.5, 0.5, 1.0)
+        );
         assert!((summary.pooled_deviation - (quick.deviation.powi(2) / 2.0).sqrt()).abs() < 1e-6);
         assert_eq!(summary_of(0, &[]).mean_interval, 0.0);
     }

@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use super::*;
 
 fn read(text: &str) -> Feed {
-    parse(text.as_bytes(), None, "http://e.org/blog/feed.xml").unwrap_or_else(|error| panic!("{error}: {text}"))
+    parse(text.as_bytes(), None, "http://e.org/blog/feed.xml")
+        .unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 fn instant(text: &str) -> Option<Timestamp> {
@@ -81,8 +82,14 @@ fn atom_with_inherited_bases_and_markup() {
     assert_eq!((item.key().as_str(), item.link.as_deref()), ("urn:1", Some("http://f.org/x/y/1")));
     assert_eq!((item.title.words().as_str(), item.title.is_html), ("One", true));
     assert_eq!(item.contents[0].value, "Text &amp; <a href=\"http://f.org/x/y/z\">more</a><br />");
-    assert_eq!((item.time(), item.changed()), (instant("2026-11-01T09:00:00Z"), instant("2026-11-02T10:00:00Z")));
-    assert_eq!((item.comment_feed.as_deref(), item.n_comments), (Some("http://f.org/x/y/1/replies"), Some(4)));
+    assert_eq!(
+        (item.time(), item.changed()),
+        (instant("2026-11-01T09:00:00Z"), instant("2026-11-02T10:00:00Z"))
+    );
+    assert_eq!(
+        (item.comment_feed.as_deref(), item.n_comments),
+        (Some("http://f.org/x/y/1/replies"), Some(4))
+    );
     assert!(item.authors.is_empty(), "the author of the source is not that of the entry");
 }
 
@@ -95,8 +102,13 @@ fn rdf_and_old_rss() {
         <item rdf:about="http://e.org/1"><title>One</title><link>http://e.org/1</link><dc:date>2026-11-01</dc:date></item></rdf:RDF>"#,
     );
     assert_eq!((feed.format, feed.items.len()), (FeedFormat::Rdf, 1));
-    assert_eq!((feed.items[0].key().as_str(), feed.items[0].time()), ("http://e.org/1", instant("2026-11-01")));
-    let old = read("<rss version='0.91'><channel><title>T</title><item><title>One</title><link>http://e.org/1</link></item></channel></rss>");
+    assert_eq!(
+        (feed.items[0].key().as_str(), feed.items[0].time()),
+        ("http://e.org/1", instant("2026-11-01"))
+    );
+    let old = read(
+        "<rss version='0.91'><channel><title>T</title><item><title>One</title><link>http://e.org/1</link></item></channel></rss>",
+    );
     assert_eq!((old.format, old.items[0].key().as_str()), (FeedFormat::Rss09, "http://e.org/1"));
 }
 
@@ -111,7 +123,10 @@ fn json_feed() {
     let item = &feed.items[0];
     assert_eq!((item.key().as_str(), item.link.as_deref()), ("7", Some("http://e.org/a")));
     assert_eq!(item.contents[0].value, "<a href='http://e.org/blog/b'>x</a>");
-    assert_eq!((item.authors[0].name.as_str(), item.media[0].href.as_str()), ("N", "http://e.org/blog/c.mp3"));
+    assert_eq!(
+        (item.authors[0].name.as_str(), item.media[0].href.as_str()),
+        ("N", "http://e.org/blog/c.mp3")
+    );
 }
 
 #[test]
@@ -120,19 +135,24 @@ fn broken_feeds_are_read_as_far_as_they_make_sense() {
         "<rss version=2.0><channel><title>A & B<item><title>One</title><link>http://e.org/1?a=1&b=2</link><description><p>x<br>y</description>\
          <item><title>Two &nbsp; &hellip;</title><link>http://e.org/2</link></channel",
     );
-    let found: Vec<_> = feed.items.iter().map(|item| (item.title.words(), item.link.clone().unwrap())).collect();
+    let found: Vec<_> =
+        feed.items.iter().map(|item| (item.title.words(), item.link.clone().unwrap())).collect();
     let expected = [("One", "http://e.org/1?a=1&b=2"), ("Two …", "http://e.org/2")];
     assert_eq!(found, expected.map(|(title, link)| (title.to_owned(), link.to_owned())));
     assert!(feed.is_broken);
     assert_eq!(feed.items[0].summary.as_ref().unwrap().words(), "x y");
-    let latin = parse(b"<rss><channel><title>caf\xe9</title></channel></rss>", Some("text/xml; charset=utf-8"), "").unwrap();
+    let latin =
+        parse(b"<rss><channel><title>caf\xe9</title></channel></rss>", Some("text/xml; charset=utf-8"), "")
+            .unwrap();
     assert_eq!(latin.title.value, "café");
 }
 
 #[test]
 fn pages_and_other_things_are_no_feeds() {
     assert_eq!(parse(b"<!doctype html><html><head><title>x</title>", None, ""), Err(FeedError::Page));
-    for none in [&b""[..], b"{}", b"[1]", b"\xff\xd8\xff\xe0", b"<urlset><url><loc>x</loc></url></urlset>", b"hello"] {
+    for none in
+        [&b""[..], b"{}", b"[1]", b"\xff\xd8\xff\xe0", b"<urlset><url><loc>x</loc></url></urlset>", b"hello"]
+    {
         assert_eq!(parse(none, None, ""), Err(FeedError::Unknown), "{none:?}");
     }
     assert!(looks_like_feed(RSS.as_bytes()) && !looks_like_feed(b"<html><body>rss</body></html>"));
@@ -140,17 +160,21 @@ fn pages_and_other_things_are_no_feeds() {
 
 #[test]
 fn items_without_identity_are_told_apart_by_what_they_say() {
-    let feed = read("<rss><channel><item><title>A</title></item><item><title>B</title></item><item><description>C</description></item></channel></rss>");
+    let feed = read(
+        "<rss><channel><item><title>A</title></item><item><title>B</title></item><item><description>C</description></item></channel></rss>",
+    );
     let keys: std::collections::BTreeSet<String> = feed.items.iter().map(FeedItem::key).collect();
     assert_eq!(keys.len(), 3);
 }
 
 #[test]
 fn hostile_feeds_stay_within_their_bounds() {
-    let many = format!("<rss><channel>{}</channel></rss>", "<item><title>x</title></item>".repeat(MAX_ITEMS + 5));
+    let many =
+        format!("<rss><channel>{}</channel></rss>", "<item><title>x</title></item>".repeat(MAX_ITEMS + 5));
     let feed = read(&many);
     assert_eq!((feed.items.len(), feed.n_left_out), (MAX_ITEMS, 5));
-    let deep = format!("<rss><channel><item>{}<title>x</title></item></channel></rss>", "<a>".repeat(100_000));
+    let deep =
+        format!("<rss><channel><item>{}<title>x</title></item></channel></rss>", "<a>".repeat(100_000));
     assert_eq!(read(&deep).items.len(), 1);
     let long = format!("<rss><channel><title>{}</title></channel></rss>", "x".repeat(3 * MAX_VALUE_BYTES));
     assert!(read(&long).title.value.len() <= MAX_VALUE_BYTES);

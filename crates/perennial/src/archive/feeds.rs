@@ -83,7 +83,8 @@ fn item_row(item: &FeedItem, address: &dyn Fn(&str) -> Option<String>) -> ItemRo
     let title = item.title.words();
     let text = item.summary.as_ref().or(item.contents.first()).map(FeedText::words).unwrap_or_default();
     let full = item.contents.first().map(FeedText::words).unwrap_or_default();
-    let people = item.authors.iter().map(|person| if person.name.is_empty() { &person.email } else { &person.name });
+    let people =
+        item.authors.iter().map(|person| if person.name.is_empty() { &person.email } else { &person.name });
     let author = people.cloned().collect::<Vec<_>>().join(", ");
     ItemRow {
         key: cut(item.key(), MAX_KEY_BYTES),
@@ -118,12 +119,25 @@ mod tests {
 
     #[test]
     fn a_feed_is_found_by_what_it_is_and_not_by_its_type_alone() {
-        for media_type in ["application/rss+xml", "text/xml; charset=utf-8", "text/html", "text/plain", "application/octet-stream"] {
-            let feed = read_feed("http://a.example/feed", &head(media_type), RSS).unwrap_or_else(|| panic!("{media_type}"));
+        for media_type in [
+            "application/rss+xml",
+            "text/xml; charset=utf-8",
+            "text/html",
+            "text/plain",
+            "application/octet-stream",
+        ] {
+            let feed = read_feed("http://a.example/feed", &head(media_type), RSS)
+                .unwrap_or_else(|| panic!("{media_type}"));
             assert_eq!(feed.items[0].link.as_deref(), Some("http://a.example/1"), "as pages are named");
-            assert_eq!((feed.items[0].summary.as_str(), feed.channel.as_deref()), ("x", Some("http://a.example/")));
+            assert_eq!(
+                (feed.items[0].summary.as_str(), feed.channel.as_deref()),
+                ("x", Some("http://a.example/"))
+            );
         }
-        assert!(read_feed("http://a.example/", &head("text/html"), &b"<html><body>rss</body></html>"[..]).is_none());
+        assert!(
+            read_feed("http://a.example/", &head("text/html"), &b"<html><body>rss</body></html>"[..])
+                .is_none()
+        );
         assert!(read_feed("http://a.example/", &head("image/png"), RSS).is_none());
         assert!(kept_feed("http://a.example/", Kind::Revisit, &head("text/xml"), RSS).is_none());
     }
@@ -131,7 +145,8 @@ mod tests {
     #[test]
     fn an_item_has_another_digest_when_its_words_are_others() {
         let of = |title: &str| {
-            let item = FeedItem { title: FeedText { value: title.into(), is_html: true }, ..FeedItem::default() };
+            let item =
+                FeedItem { title: FeedText { value: title.into(), is_html: true }, ..FeedItem::default() };
             row_of(&Feed { items: vec![item], ..Feed::default() }, "http://a.example/").items[0].digest
         };
         assert_eq!(of("<b>One</b> two"), of("One  <i>two</i>"));

@@ -253,7 +253,8 @@ fn read_block(record: &mut Record<'_, File>) -> io::Result<Block> {
     if let Some(head) = &head {
         block.update(head.as_bytes());
     }
-    let has_links = is_response && head.as_ref().is_some_and(|head| is_html(head) || may_be_feed(head)) || is_drawn;
+    let has_links =
+        is_response && head.as_ref().is_some_and(|head| is_html(head) || may_be_feed(head)) || is_drawn;
     let max_kept = match has_links {
         true => MAX_STORED_BYTES as usize,
         false => MAX_FACT_BYTES,
@@ -335,7 +336,10 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
         group_length: 0,
         links: head
             .and_then(|head| kept_links(&url, kind, head, block.kept.as_deref().unwrap_or_default(), None)),
-        feed: head.zip(block.kept.as_deref()).filter(|_| kind == Kind::Response).and_then(|(head, body)| read_feed(&url, head, body)),
+        feed: head
+            .zip(block.kept.as_deref())
+            .filter(|_| kind == Kind::Response)
+            .and_then(|(head, body)| read_feed(&url, head, body)),
         url,
     }))
 }

@@ -13,7 +13,9 @@ use url::Url;
 
 use super::feeds::follow_list;
 use super::{Context, Exit};
-use crate::settings::site::{parse_address, parse_pattern, parse_selector, parse_tag, parse_weight, parse_zone};
+use crate::settings::site::{
+    parse_address, parse_pattern, parse_selector, parse_tag, parse_weight, parse_zone,
+};
 use crate::settings::{Allowance, Keep, Parts, Renderer, Seed, Settings, follow};
 use perennial_core::amounts::{AmountError, parse_budget, parse_bytes};
 
@@ -95,7 +97,10 @@ impl Add {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         if let Some(file) = &self.from {
-            follow(&archive.settings_path(), &self.urls.iter().map(|url| self.seed(url)).collect::<Vec<_>>())?;
+            follow(
+                &archive.settings_path(),
+                &self.urls.iter().map(|url| self.seed(url)).collect::<Vec<_>>(),
+            )?;
             return follow_list(context, file, &|url| self.seed(url));
         }
         let seeds: Vec<Seed> = self.urls.iter().map(|url| self.seed(url)).collect();

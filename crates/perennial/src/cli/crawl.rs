@@ -236,7 +236,13 @@ pub(super) fn print_summary(out: &mut dyn std::io::Write, status: &Status) -> st
         words(&status.pages)
     )?;
     if status.feeds.n_visits > 0 {
-        writeln!(out, "{} polls of feeds: {}; {} new items", status.feeds.n_visits, words(&status.feeds), status.n_items)?;
+        writeln!(
+            out,
+            "{} polls of feeds: {}; {} new items",
+            status.feeds.n_visits,
+            words(&status.feeds),
+            status.n_items
+        )?;
     }
     if status.requisites.n_visits > 0 {
         writeln!(

@@ -120,7 +120,11 @@ impl Feeds {
 }
 
 /// Follows the sites of a list, for `feeds import` and `add --from`.
-pub(super) fn follow_list(context: &Context, file: &std::path::Path, like: &dyn Fn(&Url) -> Seed) -> anyhow::Result<Exit> {
+pub(super) fn follow_list(
+    context: &Context,
+    file: &std::path::Path,
+    like: &dyn Fn(&Url) -> Seed,
+) -> anyhow::Result<Exit> {
     let archive = context.open()?;
     let listed = read_list(file, like)?;
     follow(&archive.settings_path(), &listed.seeds)?;
@@ -129,11 +133,15 @@ pub(super) fn follow_list(context: &Context, file: &std::path::Path, like: &dyn 
         context.note(reason);
     }
     if !listed.refused.is_empty() {
-        context.note(format!("{} entries of the list were left out, because they are no addresses", listed.refused.len()));
+        context.note(format!(
+            "{} entries of the list were left out, because they are no addresses",
+            listed.refused.len()
+        ));
     }
     context.print(&listed.seeds, |out| {
         for seed in &listed.seeds {
-            let tags = if seed.tags.is_empty() { String::new() } else { format!(" [{}]", seed.tags.join(", ")) };
+            let tags =
+                if seed.tags.is_empty() { String::new() } else { format!(" [{}]", seed.tags.join(", ")) };
             writeln!(out, "added {} (feeds: {}){tags}", seed.scope.seed, seed.feeds.len())?;
         }
         writeln!(out, "sites that are followed: {n_sites}; `perennial crawl` visits them")
@@ -201,7 +209,9 @@ fn line_of(
 fn print_list(lines: &[FeedLine], out: &mut dyn Write) -> io::Result<()> {
     for line in lines {
         writeln!(out, "{}", line.url)?;
-        let rate = line.items_per_day.map_or("too few dates for a rate".to_owned(), |rate| format!("{rate:.1} a day"));
+        let rate = line
+            .items_per_day
+            .map_or("too few dates for a rate".to_owned(), |rate| format!("{rate:.1} a day"));
         let hour = line.busiest_hour_utc.map(|hour| format!(", mostly at {hour}h UTC")).unwrap_or_default();
         writeln!(
             out,
@@ -268,7 +278,10 @@ const CURVES: [(&str, fn(&Intervals) -> f64); 5] = [
 
 fn print_statistics(statistics: &FeedStatistics, out: &mut dyn Write) -> io::Result<()> {
     let FeedStatistics { n_tried, n_active, n_empty, n_unreadable, .. } = statistics;
-    writeln!(out, "Feeds tried {n_tried}: active {n_active}, without items {n_empty}, unreadable {n_unreadable} (the paper: 400, 340 active)")?;
+    writeln!(
+        out,
+        "Feeds tried {n_tried}: active {n_active}, without items {n_empty}, unreadable {n_unreadable} (the paper: 400, 340 active)"
+    )?;
     let formats: Vec<String> = statistics.formats.iter().map(|(format, n)| format!("{format} {n}")).collect();
     writeln!(out, "Formats: {}", formats.join(", "))?;
     if let Some(mode) = statistics.mode {
@@ -289,10 +302,16 @@ fn print_statistics(statistics: &FeedStatistics, out: &mut dyn Write) -> io::Res
         elements.pub_date * 100.0,
         elements.last_modified * 100.0
     )?;
-    writeln!(out, "Captures of feeds of which nothing was left at the next one (items were lost): {}", statistics.n_gaps)?;
+    writeln!(
+        out,
+        "Captures of feeds of which nothing was left at the next one (items were lost): {}",
+        statistics.n_gaps
+    )?;
     print_intervals(statistics, out)?;
     writeln!(out, "\n{:<24} {:>6} {:>16} {:>18}", "tag", "feeds", "mean interval", "pooled deviation")?;
-    for (tag, summary) in statistics.tags.iter().map(|(tag, summary)| (tag.as_str(), summary)).chain([("all", &statistics.all)]) {
+    for (tag, summary) in
+        statistics.tags.iter().map(|(tag, summary)| (tag.as_str(), summary)).chain([("all", &statistics.all)])
+    {
         print_summary_of(tag, summary, out)?;
     }
     Ok(())
@@ -309,15 +328,31 @@ fn print_histogram(histogram: &[usize], out: &mut dyn Write) -> io::Result<()> {
 
 fn print_intervals(statistics: &FeedStatistics, out: &mut dyn Write) -> io::Result<()> {
     let all = &statistics.all;
-    writeln!(out, "\nUpdate intervals of {} feeds with two dated items or more, by quantiles over the feeds:", all.n_with_intervals)?;
+    writeln!(
+        out,
+        "\nUpdate intervals of {} feeds with two dated items or more, by quantiles over the feeds:",
+        all.n_with_intervals
+    )?;
     writeln!(out, "{:<14} {:>12} {:>12} {:>12} {:>12} {:>12}", "", "10 %", "25 %", "50 %", "75 %", "90 %")?;
     for (label, of) in CURVES {
         let values: Vec<f64> = statistics.curve(of).into_iter().map(|(value, _)| value).collect();
         let at = |share: f64| span_words(perennial_core::feed::statistics::quantile(&values, share));
-        writeln!(out, "{label:<14} {:>12} {:>12} {:>12} {:>12} {:>12}", at(0.1), at(0.25), at(0.5), at(0.75), at(0.9))?;
+        writeln!(
+            out,
+            "{label:<14} {:>12} {:>12} {:>12} {:>12} {:>12}",
+            at(0.1),
+            at(0.25),
+            at(0.5),
+            at(0.75),
+            at(0.9)
+        )?;
     }
     let percent = |share: f64| share * 100.0;
-    writeln!(out, "Median below an hour: {:.0} % of feeds (the paper: 20 %)", percent(all.median_below_hour))?;
+    writeln!(
+        out,
+        "Median below an hour: {:.0} % of feeds (the paper: 20 %)",
+        percent(all.median_below_hour)
+    )?;
     writeln!(out, "Median of a day: {:.0} % (about 10 %)", percent(all.median_a_day))?;
     writeln!(out, "Median of a day or less: {:.0} % (60 %)", percent(all.median_within_day))?;
     writeln!(out, "Never longer than a day: {:.0} % (below 10 %)", percent(all.always_within_day))?;
@@ -345,11 +380,16 @@ fn span_words(secs: f64) -> String {
 impl Discover {
     fn run(self, context: &Context) -> anyhow::Result<Exit> {
         // Without an archive the defaults hold.
-        let table = context.open().map(|archive| archive.settings().crawl.clone()).unwrap_or_else(|_| CrawlTable::default());
+        let table = context
+            .open()
+            .map(|archive| archive.settings().crawl.clone())
+            .unwrap_or_else(|_| CrawlTable::default());
         let client = Client::new(table.user_agent(), table.limits.clone(), table.proxy.clone());
         let pause = match crawl::visit::is_loopback(&self.url) {
             true => Duration::ZERO,
-            false => Duration::from_millis(u64::try_from(table.politeness.min_delay.as_millis()).unwrap_or(0)),
+            false => {
+                Duration::from_millis(u64::try_from(table.politeness.min_delay.as_millis()).unwrap_or(0))
+            }
         };
         let bar = context.progress_count(0, "addresses");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

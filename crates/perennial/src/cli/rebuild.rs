@@ -35,7 +35,9 @@ pub(super) struct Rebuild {
 }
 
 fn parse_place(text: &str) -> Result<(Url, Timestamp), String> {
-    let (url, time) = text.rsplit_once('@').ok_or("write an address, @ and a time, such as https://example.org/@2026-11-16")?;
+    let (url, time) = text
+        .rsplit_once('@')
+        .ok_or("write an address, @ and a time, such as https://example.org/@2026-11-16")?;
     let time = amounts::parse_time(time, archive::now()).map_err(|error| error.to_string())?;
     Ok((parse_address(url)?, time))
 }
@@ -52,7 +54,11 @@ impl Rebuild {
             );
         };
         if self.html {
-            let title = store.feeds_to_poll()?.into_iter().find(|feed| inferred.feeds.contains(&feed.url)).map(|feed| feed.title);
+            let title = store
+                .feeds_to_poll()?
+                .into_iter()
+                .find(|feed| inferred.feeds.contains(&feed.url))
+                .map(|feed| feed.title);
             let mut out = document_on_stdout();
             out.write_all(inferred.to_html(&title.unwrap_or_default()).as_bytes())?;
             out.flush()?;

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use anyhow::bail;
 use perennial_core::amounts::parse_budget;
-use perennial_core::page::PageId;
 use perennial_core::feed::polling::PollLimits;
+use perennial_core::page::PageId;
 use perennial_core::schedule::{Budget, Ranked, Reason, ScheduleConfig, Scheduler, Strategy};
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_core::verdict::shows_page;

@@ -160,6 +160,18 @@ mod tests {
     }
 
     #[test]
+    fn a_feed_is_wanted_once_also_where_it_was_taken_for_a_page() {
+        let (mut known, now) = (Addresses::new(10, Span::from_hours(1)), Timestamp::from_secs(1_000_000));
+        let (page, feed) =
+            (found("http://a.example/f", PageKind::Page), found("http://a.example/f", PageKind::Feed));
+        assert!(known.is_wanted(&page, now) && known.is_wanted(&feed, now) && !known.is_wanted(&feed, now));
+        assert!(!known.is_wanted(&Discovery { changed: Some(now), ..page }, now), "it is a feed now");
+        let many = (0..2000)
+            .filter(|n| known.is_wanted(&found(&format!("http://a.example/{n}/feed"), PageKind::Feed), now));
+        assert_eq!(many.count(), MAX_FEEDS_OF_SEED - 1);
+    }
+
+    #[test]
     fn a_shape_has_room_for_max_pages() {
         let (mut known, now) = (Addresses::new(10, Span::ZERO), Timestamp::from_secs(0));
         let is_wanted =

@@ -84,7 +84,8 @@ impl Adoption<'_> {
             return Ok(None);
         };
         let Some(seed) = self.seeds.owner(&parsed, depth, finder) else { return Ok(None) };
-        let found = Discovery { url, kind: PageKind::Page, seed, depth, n_redirects: 0, changed: None, item: None };
+        let found =
+            Discovery { url, kind: PageKind::Page, seed, depth, n_redirects: 0, changed: None, item: None };
         if !self.addresses.is_wanted(&found, self.now) {
             return Ok(None);
         }

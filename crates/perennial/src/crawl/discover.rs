@@ -123,7 +123,8 @@ impl<'a> Discoveries<'a> {
         for item in &feed.items {
             self.find_item(item);
             let comments = item.comment_feed.as_deref().and_then(|address| Url::parse(address).ok());
-            if let Some(to) = comments.filter(|to| self.n_feeds < MAX_FEEDS && self.seed_of(to, 1).is_some()) {
+            if let Some(to) = comments.filter(|to| self.n_feeds < MAX_FEEDS && self.seed_of(to, 1).is_some())
+            {
                 self.n_feeds += 1;
                 self.found.push(discovery(&to, PageKind::Feed, self.target.seed, 1));
             }
@@ -268,14 +269,25 @@ mod tests {
             ..ItemRow::default()
         };
         let feed = perennial_core::feed::Feed::default();
-        let items = vec![item("http://a.example/1", 900), item("http://a.example/2", 2000), item("http://b.example/3", 900)];
+        let items = vec![
+            item("http://a.example/1", 900),
+            item("http://a.example/2", 2000),
+            item("http://b.example/3", 900),
+        ];
         let feed = FeedRow { items, ..crate::archive::feeds::row_of(&feed, address.as_str()) };
         let mut found = Discoveries::new(&seeds, &table, now, &target);
         found.read_feed(&address, &feed);
         let found = found.into_found();
         let pages: Vec<_> = found.iter().filter(|found| found.kind == PageKind::Page).collect();
-        assert_eq!(pages.iter().map(|page| page.url.as_str()).collect::<Vec<_>>(), ["http://a.example/1", "http://a.example/2"]);
-        assert_eq!((pages[0].changed, pages[1].changed), (Some(Timestamp::from_secs(900)), None), "a date of the future is not believed");
+        assert_eq!(
+            pages.iter().map(|page| page.url.as_str()).collect::<Vec<_>>(),
+            ["http://a.example/1", "http://a.example/2"]
+        );
+        assert_eq!(
+            (pages[0].changed, pages[1].changed),
+            (Some(Timestamp::from_secs(900)), None),
+            "a date of the future is not believed"
+        );
         assert_eq!(pages[0].item.as_ref().map(|item| item.title.as_str()), Some("One"));
         assert_eq!(n_of(&found, PageKind::Feed), 2, "comments in the scope");
     }

@@ -72,7 +72,14 @@ impl Polls {
     }
 
     /// Adds a feed that an earlier crawl knew, with what is known of its publishing and its last visit.
-    pub fn load(&mut self, page: PageId, site: SiteId, publishing: Publishing, visited: Option<Timestamp>, now: Timestamp) {
+    pub fn load(
+        &mut self,
+        page: PageId,
+        site: SiteId,
+        publishing: Publishing,
+        visited: Option<Timestamp>,
+        now: Timestamp,
+    ) {
         let due = visited.map_or(now, |visited| publishing.next_poll(visited.min(now), &self.limits));
         self.feeds.insert(page, Poll { site, publishing, due: None });
         self.set_due(page, due);
@@ -118,7 +125,8 @@ impl Polls {
         let budget = self.budget?;
         let period = period_of(now, budget);
         let is_spent = self.spent.0 == period && self.spent.1 as f64 >= budget.visits.max(1.0);
-        is_spent.then(|| Timestamp::from_millis((period + 1).saturating_mul(budget.period.as_millis().max(1))))
+        is_spent
+            .then(|| Timestamp::from_millis((period + 1).saturating_mul(budget.period.as_millis().max(1))))
     }
 
     /// When [`Polls::take_due`] may have something.
@@ -129,7 +137,15 @@ impl Polls {
     }
 
     /// Takes in a poll that ended. The host may not be asked before `ready_at`.
-    pub fn settled(&mut self, page: PageId, ending: Ending, polled: Option<&Polled>, n_failures: u16, now: Timestamp, ready_at: Timestamp) {
+    pub fn settled(
+        &mut self,
+        page: PageId,
+        ending: Ending,
+        polled: Option<&Polled>,
+        n_failures: u16,
+        now: Timestamp,
+        ready_at: Timestamp,
+    ) {
         let Some(poll) = self.feeds.get_mut(&page) else { return };
         match polled {
             Some(polled) => {
@@ -182,7 +198,11 @@ mod tests {
         let mut polls = Polls::new(None);
         polls.add(PageId(1), SiteId(1));
         polls.add(PageId(1), SiteId(1));
-        assert_eq!((drain(&mut polls, at(0)), drain(&mut polls, at(9_999_999))), (vec![1], vec![]), "once until it is settled");
+        assert_eq!(
+            (drain(&mut polls, at(0)), drain(&mut polls, at(9_999_999))),
+            (vec![1], vec![]),
+            "once until it is settled"
+        );
         let times = (0..10).map(|n| at(n * 3600 - 36_000)).collect();
         let polled = Polled { times, n_held: 10, n_new: 10, pace: Pace::default() };
         polls.settled(PageId(1), Ending::Changed, Some(&polled), 0, at(60), at(0));

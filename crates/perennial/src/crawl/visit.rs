@@ -116,7 +116,8 @@ pub struct VisitReport {
 pub async fn visit(shared: Arc<Shared>, target: Target, reason: String) -> VisitReport {
     let started = std::time::Instant::now();
     let found = Discoveries::new(&shared.seeds, &shared.table, shared.clock.now(), &target);
-    let mut visit = VisitTask { shared: &shared, found, robots: None, crawl_delay_secs: None, feed: None, turn: None };
+    let mut visit =
+        VisitTask { shared: &shared, found, robots: None, crawl_delay_secs: None, feed: None, turn: None };
     let (mut result, conditional) = visit.run(&target).await;
     let (mut beside, mut warning) = (Vec::new(), None);
     if let Ok(exchanged) = &mut result {

@@ -89,8 +89,10 @@ impl LivingServer {
         let mut stream = BufReader::new(stream);
         while let Some(request) = read_request(&mut stream).await? {
             let response = self.answer(&request);
-            let not_modified =
-                response.validator.as_deref().is_some_and(|tag| request.if_none_match.as_deref() == Some(tag));
+            let not_modified = response
+                .validator
+                .as_deref()
+                .is_some_and(|tag| request.if_none_match.as_deref() == Some(tag));
             let mut head = format!(
                 "HTTP/1.1 {}\r\nContent-Type: {}\r\n",
                 if not_modified { "304 Not Modified" } else { response.status },

@@ -10,8 +10,16 @@ use crate::archive::links::{self, MAX_STORED_BYTES};
 use crate::fetch::{Client, Fetched, Request};
 
 /// Where feeds lie that nobody names.
-const USUAL_PLACES: [&str; 8] =
-    ["/feed", "/feed.xml", "/rss.xml", "/rss", "/atom.xml", "/index.xml", "/feed.json", "/feeds/posts/default"];
+const USUAL_PLACES: [&str; 8] = [
+    "/feed",
+    "/feed.xml",
+    "/rss.xml",
+    "/rss",
+    "/atom.xml",
+    "/index.xml",
+    "/feed.json",
+    "/feeds/posts/default",
+];
 /// Feeds of one page that are looked at.
 const MAX_NAMED: usize = 20;
 
@@ -46,8 +54,11 @@ pub async fn discover(
     if let Some(found) = found_feed(url, &mut fetched, "given") {
         return Ok(vec![found]);
     }
-    let mut places: Vec<(Url, &'static str)> =
-        named_by(url, &mut fetched).into_iter().take(MAX_NAMED).map(|url| (url, "named by the page")).collect();
+    let mut places: Vec<(Url, &'static str)> = named_by(url, &mut fetched)
+        .into_iter()
+        .take(MAX_NAMED)
+        .map(|url| (url, "named by the page"))
+        .collect();
     if places.is_empty() {
         let usual = USUAL_PLACES.iter().filter_map(|place| canonical::resolve(url, place));
         places.extend(usual.map(|url| (url, "in a usual place")));

@@ -47,7 +47,11 @@ pub struct InferredItem {
 
 /// Rebuilds a channel page for an instant; `None` when no feed of it knew an item by then.
 pub fn infer(store: &Store, page: &PageRow, at: Timestamp) -> anyhow::Result<Option<Inferred>> {
-    let feeds: Vec<_> = store.feeds_to_poll()?.into_iter().filter(|feed| feed.channel.as_deref() == Some(page.url.as_str())).collect();
+    let feeds: Vec<_> = store
+        .feeds_to_poll()?
+        .into_iter()
+        .filter(|feed| feed.channel.as_deref() == Some(page.url.as_str()))
+        .collect();
     let n_held = feeds.iter().map(|feed| feed.n_held as usize).max().unwrap_or(0).min(MAX_ITEMS);
     let mut items = Vec::new();
     for feed in &feeds {
@@ -63,7 +67,8 @@ pub fn infer(store: &Store, page: &PageRow, at: Timestamp) -> anyhow::Result<Opt
     if items.is_empty() {
         return Ok(None);
     }
-    let time_of = |item: &InferredItem| item.item.published.clone().unwrap_or_else(|| item.item.first_seen.clone());
+    let time_of =
+        |item: &InferredItem| item.item.published.clone().unwrap_or_else(|| item.item.first_seen.clone());
     items.sort_by_key(|item| std::cmp::Reverse(time_of(item)));
     // The same article may stand in several feeds.
     let mut known = std::collections::HashSet::new();

@@ -6,7 +6,9 @@ use std::io::Read;
 use std::path::PathBuf;
 
 use anyhow::Context;
-use perennial_core::feed::statistics::{Intervals, Summary, cumulative, histogram_in_tens, intervals_of, summary_of};
+use perennial_core::feed::statistics::{
+    Intervals, Summary, cumulative, histogram_in_tens, intervals_of, summary_of,
+};
 use perennial_core::feed::{self, Feed, FeedItem};
 use perennial_core::time::Timestamp;
 use perennial_sim::trace;
@@ -141,7 +143,9 @@ pub fn of_files(paths: &[PathBuf], each: &dyn Fn()) -> anyhow::Result<FeedStatis
     for path in files_in(paths)? {
         let mut bytes = Vec::new();
         let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
-        file.take(MAX_FILE_BYTES).read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;
+        file.take(MAX_FILE_BYTES)
+            .read_to_end(&mut bytes)
+            .with_context(|| format!("cannot read {}", path.display()))?;
         let name = path.display().to_string();
         match feed::parse(&bytes, None, "") {
             Ok(feed) => facts.push(facts_of_feed(name, &feed)),
@@ -163,7 +167,8 @@ fn files_in(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
     let mut waiting: Vec<PathBuf> = paths.to_vec();
     while let Some(path) = waiting.pop() {
         if path.is_dir() {
-            let entries = std::fs::read_dir(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            let entries =
+                std::fs::read_dir(&path).with_context(|| format!("cannot read {}", path.display()))?;
             for entry in entries {
                 // A link to a folder above would never end.
                 let entry = entry?;

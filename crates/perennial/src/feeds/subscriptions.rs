@@ -29,7 +29,9 @@ pub struct Listed {
 pub fn read_list(path: &Path, like: &dyn Fn(&Url) -> Seed) -> anyhow::Result<Listed> {
     let mut bytes = Vec::new();
     let file = File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
-    file.take(MAX_LIST_BYTES + 1).read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;
+    file.take(MAX_LIST_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .with_context(|| format!("cannot read {}", path.display()))?;
     if bytes.len() as u64 > MAX_LIST_BYTES {
         bail!("{} is longer than {} MiB: split it", path.display(), MAX_LIST_BYTES >> 20);
     }
@@ -68,7 +70,9 @@ fn seed_of(entry: &Subscription, like: &dyn Fn(&Url) -> Seed) -> Result<Seed, St
         false => Some(parse_address(&entry.feed)?),
     };
     let page = parse_address(&entry.page).ok();
-    let Some(url) = page.or_else(|| feed.clone()) else { return Err(parse_address(&entry.page).err().unwrap_or_default()) };
+    let Some(url) = page.or_else(|| feed.clone()) else {
+        return Err(parse_address(&entry.page).err().unwrap_or_default());
+    };
     let mut seed = like(&url);
     let usual = seed.depth;
     if let Some(feed) = feed {
@@ -120,8 +124,14 @@ mod tests {
              </outline></body></opml>",
         );
         let [both, alone] = &listed.seeds[..] else { panic!("{:?}", listed.seeds) };
-        assert_eq!(both.feeds.iter().map(Url::as_str).collect::<Vec<_>>(), ["http://a.example/f", "http://a.example/g"]);
+        assert_eq!(
+            both.feeds.iter().map(Url::as_str).collect::<Vec<_>>(),
+            ["http://a.example/f", "http://a.example/g"]
+        );
         assert_eq!((both.tags.join(" "), both.depth), ("News Art".to_owned(), Some(1)));
-        assert_eq!((alone.scope.seed.as_str(), alone.tags.join(" ")), ("http://c.example/feed", "Art".to_owned()));
+        assert_eq!(
+            (alone.scope.seed.as_str(), alone.tags.join(" ")),
+            ("http://c.example/feed", "Art".to_owned())
+        );
     }
 }

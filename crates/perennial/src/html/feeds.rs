@@ -62,7 +62,13 @@ fn items_per_feed(histogram: &[usize]) -> Bars {
 
 fn intervals(curves: &[Curve]) -> Chart {
     const COLOURS: [&str; 5] = ["#888", "#36c", "#293", "#c63", "#a2a"];
-    let ticks = [(60.0, "1 min"), (3_600.0, "1 h"), (86_400.0, "1 day"), (604_800.0, "1 week"), (2_592_000.0, "30 days")];
+    let ticks = [
+        (60.0, "1 min"),
+        (3_600.0, "1 h"),
+        (86_400.0, "1 day"),
+        (604_800.0, "1 week"),
+        (2_592_000.0, "30 days"),
+    ];
     let series = curves.iter().zip(COLOURS).map(|((label, points), colour)| Series {
         label: (*label).to_owned(),
         colour,

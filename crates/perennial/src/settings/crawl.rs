@@ -151,10 +151,7 @@ impl CrawlTable {
 impl Allowance {
     /// The keys that `[crawl]` and `[[site]]` share.
     pub(super) fn read(reader: &mut TableReader<'_, '_>) -> Allowance {
-        Allowance {
-            visits: reader.parsed("budget", budget),
-            bytes_per_day: reader.bytes("bytes_per_day"),
-        }
+        Allowance { visits: reader.parsed("budget", budget), bytes_per_day: reader.bytes("bytes_per_day") }
     }
 }
 

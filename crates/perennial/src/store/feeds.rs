@@ -284,7 +284,8 @@ impl Store {
         let mut reads = self
             .connection()
             .prepare_cached("SELECT time FROM feed_reads WHERE feed = ?1 AND n_items > 0 ORDER BY time")?;
-        let reads: Vec<i64> = reads.query_map([feed.0], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+        let reads: Vec<i64> =
+            reads.query_map([feed.0], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
         let mut items =
             self.connection().prepare_cached("SELECT first_seen, last_seen FROM items WHERE feed = ?1")?;
         let mut rows = items.query([feed.0])?;
@@ -302,7 +303,8 @@ impl Store {
             "SELECT time FROM (SELECT coalesce(i.published, i.updated, nullif(i.first_seen, f.first_read)) AS time FROM items i
                  JOIN feeds f ON f.page = i.feed WHERE i.feed = ?1) WHERE time IS NOT NULL ORDER BY time DESC LIMIT ?2",
         )?;
-        let rows = statement.query_map(params![feed.0, limit as i64], |row| row.get(0).map(Timestamp::from_millis))?;
+        let rows = statement
+            .query_map(params![feed.0, limit as i64], |row| row.get(0).map(Timestamp::from_millis))?;
         let mut times: Vec<Timestamp> = rows.collect::<rusqlite::Result<_>>()?;
         times.reverse();
         Ok(times)
@@ -384,7 +386,9 @@ fn read_feed(row: &Row<'_>) -> rusqlite::Result<KnownFeed> {
 }
 
 fn read_item(row: &Row<'_>) -> rusqlite::Result<KnownItem> {
-    let time = |at: usize| row.get::<_, Option<i64>>(at).map(|time| time.map(|time| Timestamp::from_millis(time).to_rfc3339()));
+    let time = |at: usize| {
+        row.get::<_, Option<i64>>(at).map(|time| time.map(|time| Timestamp::from_millis(time).to_rfc3339()))
+    };
     Ok(KnownItem {
         feed: row.get(0)?,
         key: row.get(1)?,

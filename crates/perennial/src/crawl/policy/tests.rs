@@ -390,7 +390,8 @@ fn the_next_visit_is_known_while_nothing_is_to_be_done() {
 fn an_item_of_a_feed_makes_its_page_urgent_and_names_it() {
     let hour = Span::from_hours(1);
     let schedule = ScheduleConfig { budget: Some(Budget::per_hour(2.0)), ..ScheduleConfig::default() };
-    let mut policy = scheduled(PolicyConfig { is_analysing: false, ..config() }, schedule, Allowance::default());
+    let mut policy =
+        scheduled(PolicyConfig { is_analysing: false, ..config() }, schedule, Allowance::default());
     let mut now = start();
     policy.take_new(&new_page(1, PageKind::Page));
     policy.take_new(&new_page(2, PageKind::Feed));
@@ -411,8 +412,17 @@ fn an_item_of_a_feed_makes_its_page_urgent_and_names_it() {
     assert_eq!(first, [PageId(1), PageId(2)]);
     assert_eq!(policy.cause_of(PageId(1)), None);
     now = now + hour + hour + hour;
-    let changed = NewPage { changed: Some(now), item: Some("Two dead".into()), is_new: false, ..new_page(1, PageKind::Page) };
-    let poll = Settled { new_pages: vec![changed], polled: Some(Polled::default()), ..found(PageId(2), PageKind::Feed, now) };
+    let changed = NewPage {
+        changed: Some(now),
+        item: Some("Two dead".into()),
+        is_new: false,
+        ..new_page(1, PageKind::Page)
+    };
+    let poll = Settled {
+        new_pages: vec![changed],
+        polled: Some(Polled::default()),
+        ..found(PageId(2), PageKind::Feed, now)
+    };
     policy.settled(&poll, now);
     assert_eq!(policy.cause_of(PageId(1)), Some("Two dead"));
     assert!(asked(&mut policy, now + hour).contains(&PageId(1)));

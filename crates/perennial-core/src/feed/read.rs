@@ -25,7 +25,7 @@ const MAX_NAMESPACES: usize = 64;
 pub(super) fn read(text: &str, base: Option<Url>) -> Result<Feed, FeedError> {
     let mut scanner = Scanner::new(text);
     let mut reading = Reading { base: base.map(Rc::new), ..Reading::default() };
-    while let Some(piece) = scanner.next() {
+    for piece in scanner.by_ref() {
         match piece {
             Piece::Start(tag) => reading.start(&tag)?,
             Piece::End(name) => reading.end(name),
@@ -259,11 +259,9 @@ impl<'a> Reading<'a> {
     fn end_last(&mut self) {
         let Some(open) = self.open.pop() else { return };
         self.namespaces.truncate(open.n_namespaces);
-        if let Some(capture) = &mut self.capture {
-            if self.open.len() >= capture.level {
-                capture.end_child(open.name);
-                return;
-            }
+        if let Some(capture) = self.capture.as_mut().filter(|capture| self.open.len() >= capture.level) {
+            capture.end_child(open.name);
+            return;
         }
         if let Some(capture) = self.capture.take() {
             self.put(capture, open.base.as_deref());

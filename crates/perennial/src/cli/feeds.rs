@@ -267,8 +267,11 @@ impl Stats {
     }
 }
 
+/// A number of a feed.
+type OfIntervals = fn(&Intervals) -> f64;
+
 /// The curves of Figure 2.
-const CURVES: [(&str, fn(&Intervals) -> f64); 5] = [
+const CURVES: [(&str, OfIntervals); 5] = [
     ("min", |intervals| intervals.min),
     ("1st quartile", |intervals| intervals.quartile_1),
     ("median", |intervals| intervals.median),

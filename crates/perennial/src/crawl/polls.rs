@@ -3,6 +3,7 @@
 //! Polls are no visits of pages: they are cheap, mostly a 304, and what they find makes pages urgent. So the scheduler of pages does not
 //! weigh them, and they have their own line in the budget (docs/decisions/0032).
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 
 use perennial_core::feed::Pace;
@@ -65,8 +66,8 @@ impl Polls {
 
     /// Adds a feed that was found now: it is due at once.
     pub fn add(&mut self, page: PageId, site: SiteId) {
-        if !self.feeds.contains_key(&page) {
-            self.feeds.insert(page, Poll { site, publishing: Publishing::default(), due: None });
+        if let Entry::Vacant(new) = self.feeds.entry(page) {
+            new.insert(Poll { site, publishing: Publishing::default(), due: None });
             self.set_due(page, self.asked_at);
         }
     }

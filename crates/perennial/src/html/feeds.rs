@@ -96,7 +96,7 @@ mod tests {
         let svg = figures(&[3, 5, 0, 1], &[("min", curve.clone()), ("median", curve)]);
         let mut scanner = Scanner::new(&svg);
         let mut n_tags = 0;
-        while let Some(piece) = scanner.next() {
+        for piece in scanner.by_ref() {
             let Piece::Start(tag) = piece else { continue };
             n_tags += 1;
             for attribute in tag.raw_attributes() {

@@ -439,6 +439,7 @@ fn age(archive: &Archive, believed: &str) {
         ALTER TABLE known DROP COLUMN was_page; ALTER TABLE known DROP COLUMN title;
         ALTER TABLE lessons DROP COLUMN title; ALTER TABLE lessons DROP COLUMN title_before;
         ALTER TABLE pages DROP COLUMN linked_at; ALTER TABLE pages DROP COLUMN linked_from;
+        DROP TABLE items; DROP TABLE feed_reads; DROP TABLE feeds;
         PRAGMA user_version = 6";
     state(archive).execute_batch(&format!("{believed};{sql}")).unwrap();
 }

@@ -20,6 +20,7 @@ mod doctor;
 mod documents;
 mod durability;
 mod facts;
+mod feeds;
 mod formats;
 mod hostile_archive;
 #[cfg(feature = "interop")]

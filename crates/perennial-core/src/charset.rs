@@ -48,6 +48,57 @@ pub fn decode_with_charset<'a>(bytes: &'a [u8], content_type: Option<&str>) -> (
     (text, Charset(encoding))
 }
 
+/// Decodes XML. Beside what holds for every text, the XML declaration counts, after what the server says. A text that is said to be UTF-8
+/// and is not is read as what it is said to be elsewhere, or as what it looks like.
+pub fn decode_xml<'a>(bytes: &'a [u8], content_type: Option<&str>) -> Cow<'a, str> {
+    if Encoding::for_bom(bytes).is_some() {
+        return UTF_8.decode(bytes).0;
+    }
+    if let Some(encoding) = utf16_without_mark(bytes) {
+        return encoding.decode_without_bom_handling(bytes).0;
+    }
+    let said = content_type.and_then(|text| charset_in(text.as_bytes()));
+    let declared = charset_in_declaration(&bytes[..bytes.len().min(META_BYTES)]);
+    let is_possible = |encoding: &&'static Encoding| *encoding != UTF_8 || is_nearly_utf8(bytes);
+    let encoding = [said, declared].into_iter().flatten().find(is_possible).unwrap_or_else(|| guess(bytes));
+    encoding.decode(bytes).0
+}
+
+/// XML begins with `<`: two bytes of which one is zero tell UTF-16 and its order.
+fn utf16_without_mark(bytes: &[u8]) -> Option<&'static Encoding> {
+    match bytes.get(..4)? {
+        [b'<', 0, second, 0] if *second != 0 => Some(encoding_rs::UTF_16LE),
+        [0, b'<', 0, second] if *second != 0 => Some(encoding_rs::UTF_16BE),
+        _ => None,
+    }
+}
+
+/// `<?xml version="1.0" encoding="x"?>`
+fn charset_in_declaration(head: &[u8]) -> Option<&'static Encoding> {
+    let at = find_ignoring_case(head, b"<?xml")?;
+    let end = head[at..].iter().position(|&byte| byte == b'>').unwrap_or(head.len() - at);
+    let declaration = &head[at..at + end];
+    let at = find_ignoring_case(declaration, b"encoding")?;
+    let rest = declaration[at + 8..].trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
+    let rest = rest.strip_prefix(b"\"").or_else(|| rest.strip_prefix(b"'")).unwrap_or(rest);
+    let end = rest.iter().position(|b| b"\"'?> ".contains(b)).unwrap_or(rest.len());
+    Encoding::for_label(&rest[..end]).map(Encoding::output_encoding)
+}
+
+/// Whether UTF-8 fits: of the characters beyond ASCII at most one in ten is broken.
+fn is_nearly_utf8(bytes: &[u8]) -> bool {
+    if std::str::from_utf8(bytes).is_ok() {
+        return true;
+    }
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_GUESS_BYTES)]);
+    let (mut n_broken, mut n_foreign) = (0usize, 0usize);
+    for character in text.chars().filter(|character| !character.is_ascii()) {
+        n_foreign += 1;
+        n_broken += usize::from(character == char::REPLACEMENT_CHARACTER);
+    }
+    n_broken * 10 <= n_foreign
+}
+
 fn encoding_of(bytes: &[u8], content_type: Option<&str>) -> &'static Encoding {
     let head = &bytes[..bytes.len().min(META_BYTES)];
     content_type
@@ -121,6 +172,33 @@ mod tests {
     #[test]
     fn a_readable_meta_that_says_utf16_means_utf8() {
         check("<meta charset=utf-16>é".as_bytes(), None, "<meta charset=utf-16>é");
+    }
+
+    #[test]
+    fn xml_declares_its_encoding() {
+        let check = |bytes: &[u8], content_type: Option<&str>, text: &str| {
+            assert_eq!(decode_xml(bytes, content_type), text)
+        };
+        check(
+            b"<?xml version='1.0' encoding='koi8-r'?>\xC1",
+            None,
+            "<?xml version='1.0' encoding='koi8-r'?>а",
+        );
+        check(
+            b"<?xml encoding=\"koi8-r\"?>\xE9",
+            Some("text/xml; charset=latin1"),
+            "<?xml encoding=\"koi8-r\"?>é",
+        );
+        check(
+            b"<?xml encoding='latin1'?>\xE9 a b",
+            Some("text/xml; charset=utf-8"),
+            "<?xml encoding='latin1'?>é a b",
+        );
+        check(b"<\0a\0>\0\xe9\0", None, "<a>é");
+        check(b"\0<\0a\0>\0\xe9", None, "<a>é");
+        check(b"\xff\xfe<\0a\0", Some("text/xml; charset=utf-8"), "<a");
+        check("<?xml encoding='bogus'?>é".as_bytes(), None, "<?xml encoding='bogus'?>é");
+        check(b"<?xml encoding", None, "<?xml encoding");
     }
 
     #[test]

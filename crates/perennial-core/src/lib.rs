@@ -14,8 +14,10 @@
 //! | [`foreign`] | text that strangers wrote -> bounded text, and text that a terminal only shows |
 //! | [`page`] | the numbers of pages and sites |
 //! | [`charset`] | bytes of a text -> characters |
+//! | [`xml`] | XML as it is found on the web -> tags and texts |
 //! | [`tokens`] | the text of a page -> its tokens, in work that its length bounds |
 //! | [`links`] | HTML, CSS -> the addresses they refer to |
+//! | [`feed`] | RSS, Atom, JSON Feed, OPML -> items; when to look again; statistics |
 //! | [`http`] | the head of an archived HTTP message -> status and fields |
 //! | [`payload`] | a stored HTTP body -> the bytes it stands for |
 //! | [`warc`] | archived bytes <-> records, sound or damaged |
@@ -65,9 +67,13 @@ pub mod page;
 
 pub mod charset;
 
+pub mod xml;
+
 pub mod tokens;
 
 pub mod links;
+
+pub mod feed;
 
 pub mod http;
 

@@ -1,13 +1,12 @@
 //! Sitemap bytes -> addresses with their last change (sitemaps.org 0.9, index, news, RSS, Atom, plain text).
 //!
-//! Broken XML is read up to the error, and what was read before it counts. The caller unpacks gzip and resolves the
+//! Broken XML is read as far as it makes sense. The caller unpacks gzip and resolves the
 //! addresses.
 
-use quick_xml::Reader;
-use quick_xml::events::{BytesStart, Event};
-
-use crate::politeness::parse_http_date;
+use crate::charset::decode_xml;
+use crate::feed::{self, FeedItem};
 use crate::time::Timestamp;
+use crate::xml::{Piece, Scanner, local_name};
 
 /// Most entries that are read of one file: the limit of the protocol.
 pub const MAX_ENTRIES: usize = 50_000;
@@ -60,68 +59,55 @@ enum Field {
 }
 
 fn parse_xml(bytes: &[u8]) -> Sitemap {
-    let text = String::from_utf8_lossy(bytes);
-    let mut reader = Reader::from_str(&text);
-    reader.config_mut().check_end_names = false;
-    reader.config_mut().allow_unmatched_ends = true;
+    let text = decode_xml(bytes, None);
+    if feed::looks_like_feed(bytes) {
+        return of_feed(&text);
+    }
     let mut sitemap = Sitemap::default();
     let (mut field, mut loc, mut changed) = (Field::None, String::new(), String::new());
-    while sitemap.pages.len() + sitemap.sitemaps.len() < MAX_ENTRIES {
-        match reader.read_event() {
-            Ok(Event::Start(tag)) => match tag.local_name().as_ref() {
-                "url" | "sitemap" | "item" | "entry" => {
-                    loc.clear();
-                    changed.clear();
-                }
-                // Atom has the address in an attribute, RSS in the text.
-                "link" => field = link_of(&tag, &mut loc),
-                // image:loc and video:loc name requisites, not pages.
-                "loc" if is_plain_prefix(tag.name().as_ref()) => field = Field::Loc,
-                "lastmod" | "publication_date" | "pubDate" | "updated" => {
-                    changed.clear();
-                    field = Field::Changed;
-                }
-                _ => field = Field::None,
-            },
-            Ok(Event::Empty(tag)) if tag.local_name().as_ref() == "link" => {
-                link_of(&tag, &mut loc);
+    for piece in Scanner::new(&text) {
+        match piece {
+            Piece::Start(tag) => {
+                field = match tag.local_name() {
+                    "url" | "sitemap" => {
+                        loc.clear();
+                        changed.clear();
+                        Field::None
+                    }
+                    // image:loc and video:loc name requisites, not pages.
+                    "loc" if is_plain_prefix(tag.name) => Field::Loc,
+                    "lastmod" | "publication_date" => {
+                        changed.clear();
+                        Field::Changed
+                    }
+                    _ => Field::None,
+                };
             }
-            Ok(Event::Text(text)) => append(field, &text, &mut loc, &mut changed),
-            Ok(Event::CData(text)) => append(field, &text, &mut loc, &mut changed),
-            Ok(Event::GeneralRef(name)) => append(field, &entity(&name), &mut loc, &mut changed),
-            Ok(Event::End(tag)) => {
-                let entry = || SitemapEntry { loc: loc.trim().to_string(), changed: date_of(&changed) };
-                match tag.local_name().as_ref() {
-                    "url" | "item" | "entry" if !loc.trim().is_empty() => sitemap.pages.push(entry()),
+            Piece::Text(text) => append(field, &text, &mut loc, &mut changed),
+            Piece::Literal(text) => append(field, text, &mut loc, &mut changed),
+            Piece::End(name) => {
+                let entry =
+                    || SitemapEntry { loc: loc.trim().to_string(), changed: feed::parse_date(&changed) };
+                match local_name(name) {
+                    "url" if !loc.trim().is_empty() => sitemap.pages.push(entry()),
                     "sitemap" if !loc.trim().is_empty() => sitemap.sitemaps.push(entry()),
                     _ => {}
                 }
                 field = Field::None;
             }
-            Ok(Event::Eof) | Err(_) => break,
-            Ok(_) => {}
+        }
+        if sitemap.pages.len() + sitemap.sitemaps.len() >= MAX_ENTRIES {
+            break;
         }
     }
     sitemap
 }
 
-/// Takes the address that a link of Atom has in its attribute; where there is none, its text is the address.
-fn link_of(tag: &BytesStart<'_>, loc: &mut String) -> Field {
-    let attribute = |name: &str| {
-        let found = tag.attributes().flatten().find(|attribute| attribute.key.as_ref() == name)?;
-        Some(found.value.replace("&amp;", "&"))
-    };
-    let Some(href) = attribute("href") else { return Field::Loc };
-    if attribute("rel").is_none_or(|rel| rel == "alternate") {
-        loc.clear();
-        append(Field::Loc, &href, loc, &mut String::new());
-    }
-    Field::None
-}
-
-/// A date as sitemaps and Atom write it, or as RSS does.
-fn date_of(text: &str) -> Option<Timestamp> {
-    Timestamp::parse(text.trim()).ok().or_else(|| parse_http_date(text))
+/// A feed may stand in the place of a sitemap: its items are the pages.
+fn of_feed(text: &str) -> Sitemap {
+    let entry = |item: &FeedItem| Some(SitemapEntry { loc: item.link.clone()?, changed: item.changed() });
+    let pages = feed::parse_text(text, "").map(|feed| feed.items.iter().filter_map(entry).collect());
+    Sitemap { pages: pages.unwrap_or_default(), sitemaps: Vec::new() }
 }
 
 fn is_plain_prefix(name: &str) -> bool {
@@ -138,26 +124,6 @@ fn append(field: Field, text: &str, loc: &mut String, changed: &mut String) {
     if target.len() + text.len() <= 8192 {
         target.push_str(text);
     }
-}
-
-fn entity(name: &str) -> String {
-    match name {
-        "amp" => "&".into(),
-        "lt" => "<".into(),
-        "gt" => ">".into(),
-        "quot" => "\"".into(),
-        "apos" => "'".into(),
-        _ => numeric(name).map(String::from).unwrap_or_default(),
-    }
-}
-
-fn numeric(name: &str) -> Option<char> {
-    let digits = name.strip_prefix('#')?;
-    let code = match digits.strip_prefix(['x', 'X']) {
-        Some(hex) => u32::from_str_radix(hex, 16).ok()?,
-        None => digits.parse().ok()?,
-    };
-    char::from_u32(code)
 }
 
 #[cfg(test)]

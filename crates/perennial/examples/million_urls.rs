@@ -33,6 +33,7 @@ fn main() -> anyhow::Result<()> {
                 depth: 1,
                 n_redirects: 0,
                 changed: None,
+                item: None,
             })?;
         }
         Ok(())

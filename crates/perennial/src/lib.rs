@@ -13,6 +13,7 @@
 //! | [`learn`] | looks, links and settings -> a scheduler that has learned from them |
 //! | [`quality`] | looks -> estimates of completeness and coherence |
 //! | [`html`] | values -> HTML and SVG |
+//! | [`feeds`] | feeds at hand -> statistics, subscriptions, inferred channel pages |
 //! | [`crawl`] | sites and a strategy -> polite visits and their captures |
 //! | [`demo`] | a seed -> the living web: sites that change by known patterns, served on loopback |
 //! | [`doctor`] | this machine -> what an archive needs of it and lacks, each with its cure |
@@ -38,6 +39,8 @@ pub mod learn;
 pub mod quality;
 
 pub mod html;
+
+pub mod feeds;
 
 pub mod crawl;
 

@@ -203,7 +203,7 @@ fn announcements(
 fn announcers(store: &Store) -> anyhow::Result<BTreeSet<PageId>> {
     let mut announcers = BTreeSet::new();
     store.each_frontier_page(|known| {
-        if known.kind == PageKind::Sitemap {
+        if matches!(known.kind, PageKind::Sitemap | PageKind::Feed) {
             announcers.insert(known.page);
         }
     })?;

@@ -1,16 +1,13 @@
 //! XML -> a text an element; RSS and Atom -> a block an item, with its title, link and summary.
 //!
-//! Broken XML is read up to the error; what was read before it counts.
+//! Broken XML is read as far as it makes sense ([`crate::xml`]). What matters to a crawl in a feed is read by [`crate::feed`]; here every element counts
+//! that people can read.
 
-use quick_xml::Reader;
-use quick_xml::XmlVersion;
-use quick_xml::events::{BytesStart, Event};
 use url::Url;
 
 use super::draft::{Draft, Place, Unit};
+use crate::xml::{Piece, Scanner, Tag, unescaped};
 
-/// Attributes of an element that are read.
-const MAX_ATTRIBUTES: usize = 64;
 /// Bytes of the text of one element.
 const MAX_ELEMENT_BYTES: usize = 1 << 20;
 /// Bytes of the name of an element or attribute.
@@ -20,41 +17,21 @@ const MAX_DEPTH: usize = 256;
 
 /// Reads a document; relative links resolve against its address.
 pub(super) fn read(text: &str, url: &str) -> Draft {
-    let mut reader = Reader::from_str(text.trim_start_matches('\u{feff}'));
-    reader.config_mut().check_end_names = false;
-    reader.config_mut().allow_unmatched_ends = true;
-    reader.config_mut().expand_empty_elements = true;
     let mut reading = Reading { base: Url::parse(url).ok(), ..Reading::default() };
-    loop {
-        match reader.read_event() {
-            Ok(Event::Start(tag)) => reading.start(&tag),
-            Ok(Event::Text(text)) => reading.text(&text),
-            Ok(Event::CData(text)) => reading.text(&text),
-            Ok(Event::GeneralRef(name)) => {
-                let character = match name.resolve_char_ref() {
-                    Ok(Some(character)) => Some(character),
-                    _ => named_character(&name),
-                };
-                reading.text(character.unwrap_or(' ').encode_utf8(&mut [0; 4]));
+    for piece in Scanner::new(text) {
+        match piece {
+            Piece::Start(tag) => {
+                reading.start(&tag);
+                if tag.is_empty {
+                    reading.end();
+                }
             }
-            Ok(Event::End(_)) => reading.end(),
-            Ok(Event::Eof) | Err(_) => break,
-            Ok(_) => {}
+            Piece::Text(text) => reading.text(&text),
+            Piece::Literal(text) => reading.text(text),
+            Piece::End(_) => reading.end(),
         }
     }
     reading.finish()
-}
-
-fn named_character(name: &str) -> Option<char> {
-    Some(match name {
-        "amp" => '&',
-        "lt" => '<',
-        "gt" => '>',
-        "quot" => '"',
-        "apos" => '\'',
-        "nbsp" => ' ',
-        _ => return None,
-    })
 }
 
 /// An open element.
@@ -87,13 +64,12 @@ struct Item {
 }
 
 impl Reading {
-    fn start(&mut self, tag: &BytesStart) {
+    fn start(&mut self, tag: &Tag<'_>) {
         if self.open.len() >= MAX_DEPTH {
             self.n_deeper += 1;
             return;
         }
         let name = tag.local_name();
-        let name: &str = name.as_ref();
         let name = name[..name.floor_char_boundary(MAX_NAME_BYTES)].to_owned();
         if self.open.is_empty() {
             self.is_feed = matches!(name.as_str(), "rss" | "feed" | "RDF");
@@ -103,14 +79,12 @@ impl Reading {
             self.item.is_open = true;
         }
         let mut href = None;
-        // Unchecked, because the check compares every attribute with all before it.
-        let mut attributes = tag.attributes();
-        for attribute in attributes.with_checks(false).flatten().take(MAX_ATTRIBUTES) {
-            let key: &str = attribute.key.as_ref();
+        for attribute in tag.raw_attributes() {
+            let key = attribute.name;
             let key = &key[..key.floor_char_boundary(MAX_NAME_BYTES)];
-            let Ok(value) = attribute.normalized_value(XmlVersion::Implicit1_0) else { continue };
+            let value = unescaped(attribute.value).replace(['\t', '\n', '\r'], " ");
             match key {
-                "href" if self.is_feed => href = Some(value.into_owned()),
+                "href" if self.is_feed => href = Some(value),
                 // What names schemas and languages is not for readers.
                 key if key.starts_with("xmlns") || key.contains(':') => {}
                 _ if self.is_feed || value.is_empty() => {}

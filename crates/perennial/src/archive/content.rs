@@ -12,7 +12,8 @@ use super::links::{drawn_page, is_html, redirect_of};
 use crate::store::{CaptureRow, Kind, PageKind};
 
 /// The fact that says how an address was reached, as the WARC standard names it. One letter a hop, as other crawlers
-/// write them: L link, R redirect, E embedded, P prerequisite such as robots.txt, M sitemap; none for a seed.
+/// write them: L link, R redirect, E embedded, P prerequisite such as robots.txt, M sitemap, F feed (our
+/// own letter); none for a seed.
 pub const HOPS: &str = "hopsFromSeed";
 
 /// Facts about an exchange that are read; no crawler writes so many.
@@ -24,6 +25,7 @@ pub fn hops_of(kind: PageKind, depth: u32, n_redirects: u32) -> String {
         PageKind::Page => ("L", depth),
         PageKind::Requisite => ("E", depth.max(1)),
         PageKind::Sitemap => ("M", depth.max(1)),
+        PageKind::Feed => ("F", depth.max(1)),
     };
     letter.repeat(n_hops as usize) + &"R".repeat(n_redirects as usize)
 }
@@ -44,6 +46,7 @@ pub(crate) fn purpose_by_hops(hops: &str) -> Option<PageKind> {
         None | Some('L') => Some(PageKind::Page),
         Some('E' | 'X' | 'P') => Some(PageKind::Requisite),
         Some('M' | 'S') => Some(PageKind::Sitemap),
+        Some('F') => Some(PageKind::Feed),
         Some(_) => None,
     }
 }

@@ -12,9 +12,10 @@ use perennial_core::warc::{
     WarcWriter,
 };
 
+use super::feeds::{begins_as_feed, kept_feed, may_be_feed};
 use super::links::{PageLinks, drawn_page, kept_links};
 use super::writer::random_seed;
-use crate::store::{Kind, LinkTarget};
+use crate::store::{FeedRow, Kind, LinkTarget};
 
 /// A response's body as it came over the wire.
 pub enum Body<'a> {
@@ -212,6 +213,18 @@ pub(super) fn links_of(
     let is_drawn = |derived: &&Derived<'_>| drawn_page(derived.uri) == Some(url);
     let drawn = exchange.derived.iter().find(is_drawn).map(|derived| derived.bytes);
     Ok(kept_links(url, kind, head, exchange.body.reader()?, drawn))
+}
+
+/// What the state keeps of an exchange as a feed.
+pub(super) fn feed_of(
+    exchange: &mut Exchange<'_>,
+    head: &HttpHead,
+    kind: Kind,
+) -> io::Result<Option<Box<FeedRow>>> {
+    if kind != Kind::Response || !may_be_feed(head) || !begins_as_feed(head, exchange.body.reader()?) {
+        return Ok(None);
+    }
+    Ok(kept_feed(exchange.url, kind, head, exchange.body.reader()?))
 }
 
 pub(super) fn with_ip(record: NewRecord<'_>, ip: Option<IpAddr>) -> NewRecord<'_> {

@@ -6,6 +6,7 @@
 mod content;
 mod exchange;
 pub mod export;
+pub mod feeds;
 mod files;
 pub mod import;
 pub mod index;

@@ -25,6 +25,7 @@ use url::Url;
 use super::content::{
     MAX_FACT_BYTES, drawn_identity_of, hops_in, index_mime, look_of, purpose_by_hops, purpose_of,
 };
+use super::feeds::{may_be_feed, read_feed};
 use super::links::{DRAWN_PREFIX, MAX_STORED_BYTES, drawn_page, find_drawn, is_html, kept_links};
 use super::writer::{DELTA_MIME, DELTA_PREFIX, LEFT_OUT_DIGEST, PAYLOAD_CONTENT, STANDS_FOR};
 use crate::store::{CaptureRow, Kind, PageKind, Reason, SetAside};
@@ -252,7 +253,8 @@ fn read_block(record: &mut Record<'_, File>) -> io::Result<Block> {
     if let Some(head) = &head {
         block.update(head.as_bytes());
     }
-    let has_links = is_response && head.as_ref().is_some_and(is_html) || is_drawn;
+    let has_links =
+        is_response && head.as_ref().is_some_and(|head| is_html(head) || may_be_feed(head)) || is_drawn;
     let max_kept = match has_links {
         true => MAX_STORED_BYTES as usize,
         false => MAX_FACT_BYTES,
@@ -334,6 +336,10 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
         group_length: 0,
         links: head
             .and_then(|head| kept_links(&url, kind, head, block.kept.as_deref().unwrap_or_default(), None)),
+        feed: head
+            .zip(block.kept.as_deref())
+            .filter(|_| kind == Kind::Response)
+            .and_then(|(head, body)| read_feed(&url, head, body)),
         url,
     }))
 }

@@ -19,7 +19,7 @@ use perennial_core::warc::{
 
 use super::content::{HOPS, drawn_identity_of, index_mime, look_of, purpose_of};
 use super::exchange::{
-    Exchange, Hashed, Members, Prepared, companion_records, links_of, response_record, with_ip,
+    Exchange, Hashed, Members, Prepared, companion_records, feed_of, links_of, response_record, with_ip,
 };
 use super::indexer::{IndexPace, Indexer};
 use super::lock::WriteLock;
@@ -228,6 +228,7 @@ impl ArchiveWriter {
             group_offset: written.offset,
             group_length: written.length,
             links: None,
+            feed: None,
         });
         self.has_failed = false;
         Ok(Appended {
@@ -287,6 +288,7 @@ impl ArchiveWriter {
             group_offset,
             group_length,
             links: links_of(&mut exchange, &head, plan.kind())?,
+            feed: feed_of(&mut exchange, &head, plan.kind())?,
         };
         let left_out = plan.left_out().map(str::to_string);
         let content = left_out.or_else(|| row.content.clone()).unwrap_or_else(|| row.digest.clone());
@@ -476,6 +478,7 @@ impl ArchiveWriter {
                 group_offset: 0,
                 group_length: 0,
                 links: None,
+                feed: None,
             });
         }
         Ok(rows)

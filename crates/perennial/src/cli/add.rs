@@ -1,5 +1,6 @@
 //! `perennial add`: seeds and their settings -> `[[site]]` in perennial.toml.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
@@ -10,8 +11,11 @@ use perennial_core::time::{LocalClock, Span};
 use regex::Regex;
 use url::Url;
 
+use super::feeds::follow_list;
 use super::{Context, Exit};
-use crate::settings::site::{parse_address, parse_pattern, parse_selector, parse_weight, parse_zone};
+use crate::settings::site::{
+    parse_address, parse_pattern, parse_selector, parse_tag, parse_weight, parse_zone,
+};
 use crate::settings::{Allowance, Keep, Parts, Renderer, Seed, Settings, follow};
 use perennial_core::amounts::{AmountError, parse_budget, parse_bytes};
 
@@ -24,6 +28,7 @@ Examples:
   perennial add https://example.org/news/ --scope prefix --exclude '\\.pdf$' --depth 3
   perennial add https://example.org/ --timezone Europe/Berlin --weight 2
   perennial add https://example.org/ --budget 100/1h --bytes-per-day 200MB
+  perennial add --from subscriptions.opml --tag reading
   perennial add https://example.org/ --pin '#headlines' --pin article --ignore .cookie-banner";
 
 /// Follow sites from now on.
@@ -31,8 +36,11 @@ Examples:
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Add {
     /// Where to start; https is assumed when no scheme is given
-    #[arg(required = true, value_name = "URL", value_parser = parse_address)]
+    #[arg(required_unless_present = "from", value_name = "URL", value_parser = parse_address)]
     urls: Vec<Url>,
+    /// A list of further sites: an address a line, or OPML, whose folders become tags
+    #[arg(long, value_name = "FILE")]
+    from: Option<PathBuf>,
     /// What belongs to the site: page (the URL alone), prefix (all below its last slash), host, or domain (the host and all
     /// hosts below it)
     #[arg(long, value_name = "SCOPE", default_value_t)]
@@ -75,6 +83,9 @@ pub(super) struct Add {
     /// CSS selector of a part to leave out of the comparison: its changes do not count; may be given several times
     #[arg(long, value_name = "SELECTOR", value_parser = parse_selector)]
     ignore: Vec<Selector>,
+    /// A word by which you group sites, such as news; may be given several times
+    #[arg(long, value_name = "TAG", value_parser = parse_tag)]
+    tag: Vec<String>,
 }
 
 fn parse_hourly(text: &str) -> Result<Budget, AmountError> {
@@ -85,6 +96,13 @@ impl Add {
     /// Adds the seeds; a seed that is there already gets the new settings.
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
+        if let Some(file) = &self.from {
+            follow(
+                &archive.settings_path(),
+                &self.urls.iter().map(|url| self.seed(url)).collect::<Vec<_>>(),
+            )?;
+            return follow_list(context, file, &|url| self.seed(url));
+        }
         let seeds: Vec<Seed> = self.urls.iter().map(|url| self.seed(url)).collect();
         follow(&archive.settings_path(), &seeds)?;
         let n_sites = Settings::load(&archive.settings_path())?.seeds.len();
@@ -114,6 +132,8 @@ impl Add {
             allowance: Allowance { visits: self.budget, bytes_per_day: self.bytes_per_day },
             keep: self.keep,
             parts: Parts::new(self.pin.clone(), self.ignore.clone()),
+            feeds: Vec::new(),
+            tags: self.tag.clone(),
         }
     }
 }

@@ -114,6 +114,7 @@ impl Crawl {
         };
         Ok(CrawlOptions {
             once: self.once,
+            feeds_only: false,
             strategy: self.strategy,
             budget: self.budget.as_deref().map(|text| parse_budget(text, self.period)).transpose()?,
             bytes_per_day: self.bytes_per_day,
@@ -220,7 +221,7 @@ fn cut(text: String, most: usize) -> String {
     }
 }
 
-fn print_summary(out: &mut dyn std::io::Write, status: &Status) -> std::io::Result<()> {
+pub(super) fn print_summary(out: &mut dyn std::io::Write, status: &Status) -> std::io::Result<()> {
     let words = |endings: &Endings| {
         let Endings { n_changed, n_unchanged, n_failed, n_gone, n_redirected, .. } = endings;
         format!(
@@ -234,6 +235,15 @@ fn print_summary(out: &mut dyn std::io::Write, status: &Status) -> std::io::Resu
         status.n_known,
         words(&status.pages)
     )?;
+    if status.feeds.n_visits > 0 {
+        writeln!(
+            out,
+            "{} polls of feeds: {}; {} new items",
+            status.feeds.n_visits,
+            words(&status.feeds),
+            status.n_items
+        )?;
+    }
     if status.requisites.n_visits > 0 {
         writeln!(
             out,

@@ -38,6 +38,9 @@ pub(super) struct Demo {
     /// Strategy of the crawl
     #[arg(long, value_name = "NAME", default_value_t = Strategy::ExpectedGain)]
     strategy: Strategy,
+    /// Do not follow the feeds of the sites, to see what they add
+    #[arg(long)]
+    no_feeds: bool,
     /// Virtual seconds in a real one [default: as fast as the machine allows]
     #[arg(long, value_name = "FACTOR")]
     time_lapse: Option<f64>,
@@ -61,6 +64,7 @@ impl Demo {
             budget: self.budget,
             factor: self.time_lapse,
             strategy: self.strategy,
+            feeds: !self.no_feeds,
             stop: Stop::default(),
         };
         signals::listen(context, &options.stop);
@@ -136,8 +140,16 @@ fn print_summary(out: &mut dyn std::io::Write, result: &DemoResult) -> std::io::
         "caught", "fetches", "pooled", "Def. 5.13", "versions", "coherence"
     )?;
     row(out, "this archive", &result.caught)?;
-    row(out, "the same, simulated", &result.simulated)?;
+    let same = if result.feeds.is_some() { "without feeds, simulated" } else { "the same, simulated" };
+    row(out, same, &result.simulated)?;
     row(out, "importance-pattern, simulated", &result.importance_pattern)?;
     row(out, "fixed interval, simulated", &result.fixed_interval)?;
+    if let Some(feeds) = &result.feeds {
+        writeln!(
+            out,
+            "\nFeeds: {} polls beside the visits, {} of them with something new; {} items published, {} lost.",
+            feeds.polls, feeds.polls_with_news, feeds.items_published, feeds.items_lost
+        )?;
+    }
     writeln!(out, "\nThe archive is {}. The report:\n{}", result.archive.display(), result.report.display())
 }

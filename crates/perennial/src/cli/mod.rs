@@ -13,6 +13,7 @@ mod diff;
 mod doctor;
 mod exit;
 mod export;
+mod feeds;
 mod filters;
 mod import;
 mod info;
@@ -21,6 +22,7 @@ mod list;
 mod log;
 mod patterns;
 mod quality;
+mod rebuild;
 mod remove;
 mod render_worker;
 mod rules;
@@ -97,6 +99,10 @@ enum Command {
     Remove(remove::Remove),
     /// Show the sites that are followed
     List(list::List),
+    /// Show feeds and how they publish; find, import and poll them
+    Feeds(feeds::Feeds),
+    /// Infer a channel page for a time between its captures, from the items of its feed
+    Rebuild(rebuild::Rebuild),
     /// Visit the sites that are followed, and archive what is there
     Crawl(crawl::Crawl),
     /// Show the visits of the crawl: why, what came back, what was stored
@@ -140,6 +146,8 @@ impl Command {
             Command::Add(args) => args.run(context),
             Command::Remove(args) => args.run(context),
             Command::List(args) => args.run(context),
+            Command::Feeds(args) => args.run(context),
+            Command::Rebuild(args) => args.run(context),
             Command::Crawl(args) => args.run(context),
             Command::Log(args) => args.run(context),
             Command::Quality(args) => args.run(context),

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 
 use anyhow::bail;
 use perennial_core::amounts::parse_budget;
+use perennial_core::feed::polling::PollLimits;
 use perennial_core::page::PageId;
 use perennial_core::schedule::{Budget, Ranked, Reason, ScheduleConfig, Scheduler, SkipRule, Strategy};
 use perennial_core::time::{LocalClock, Span, Timestamp};
@@ -81,6 +82,8 @@ struct NextVisit {
     planned: bool,
     /// Whether there is no page at the address, as far as is known.
     probe: bool,
+    /// Whether it is a feed, which is polled beside the visits of pages.
+    feed: bool,
     reason: String,
 }
 
@@ -121,7 +124,13 @@ impl Schedule {
         let described = Described { store, followed: &followed };
         let visits = plan.visits.iter().map(|(at, ranked)| described.entry(*at, ranked));
         let probes = plan.probes.iter().map(|(at, ranked)| described.entry(*at, ranked));
-        let entries = visits.chain(probes).collect::<anyhow::Result<Vec<NextVisit>>>()?;
+        let mut planned = visits.collect::<anyhow::Result<Vec<NextVisit>>>()?;
+        planned.extend(described.polls(at)?);
+        // What the plan does not reach comes last.
+        planned.sort_by_key(|entry| (entry.at.is_none(), entry.at.clone()));
+        planned.truncate(self.top);
+        let probes = probes.collect::<anyhow::Result<Vec<NextVisit>>>()?;
+        let entries: Vec<NextVisit> = planned.into_iter().chain(probes).collect();
         context.print(&entries, |out| print_plan(&entries, plan.n_probes, &pace, out))?;
         Ok(Exit::Done)
     }
@@ -239,7 +248,7 @@ impl Described<'_> {
             (None, Reason::DirectoryProbe { rule, .. }) => {
                 format!("probe of a skipped directory: {}", self.rule_in_words(rule)?)
             }
-            (None, _) => in_words(ranked, self.followed.clock_of(&url)),
+            (None, _) => in_words(ranked, self.followed.clock_of(&url)) + &self.item(ranked)?,
         };
         Ok(NextVisit {
             at: at.map(|at| at.to_rfc3339()),
@@ -250,6 +259,7 @@ impl Described<'_> {
             n_visits: ranked.n_visits,
             planned: at.is_some() && probe.is_none(),
             probe: probe.is_some(),
+            feed: false,
             reason,
             url,
         })
@@ -264,6 +274,46 @@ impl Described<'_> {
                 format!("{directory} changed today, and its directory never changes on such a day")
             }
         })
+    }
+
+    /// The next poll of each feed that is followed.
+    fn polls(&self, at: Timestamp) -> anyhow::Result<Vec<NextVisit>> {
+        let mut polls = Vec::new();
+        for feed in self.store.feeds_to_poll()? {
+            if !feed.seed.is_some_and(|seed| self.followed.has_seed(seed)) {
+                continue;
+            }
+            let publishing = learn::publishing(self.store, &feed)?;
+            let last = feed.visited.unwrap_or(feed.last_read);
+            let due = publishing.next_poll(last, &PollLimits::default()).max(at);
+            let a_day = publishing.items_per_hour(at.max(last)).map(|rate| 24.0 * rate);
+            polls.push(NextVisit {
+                at: Some(due.to_rfc3339()),
+                urgency: 0.0,
+                expected_importance: 0.0,
+                expected_changes: 0.0,
+                changes_per_day: a_day.unwrap_or(0.0) as f32,
+                n_visits: feed.n_reads as u32,
+                planned: true,
+                probe: false,
+                feed: true,
+                reason: match a_day {
+                    Some(a_day) => format!("the feed is due, {a_day:.1} items a day"),
+                    None => "the feed is due, too few dates for a rate".to_owned(),
+                },
+                url: feed.url,
+            });
+        }
+        Ok(polls)
+    }
+
+    /// The item of a feed that causes the visit, if one does.
+    fn item(&self, ranked: &Ranked) -> anyhow::Result<String> {
+        if !matches!(ranked.reason, Reason::FirstCapture | Reason::Announced) {
+            return Ok(String::new());
+        }
+        let item = self.store.item_of_page(ranked.page, None)?;
+        Ok(item.map(|item| format!(", by the item \"{}\" of {}", item.title, item.feed)).unwrap_or_default())
     }
 
     /// Why there is no page, where there is none.
@@ -323,6 +373,7 @@ fn print_plan(entries: &[NextVisit], n_probes: usize, pace: &Pace, out: &mut dyn
     for entry in entries.iter().filter(|entry| !entry.probe) {
         let chance = 100.0 * -(-f64::from(entry.expected_changes)).exp_m1();
         let (change, worth) = match entry.n_visits {
+            _ if entry.feed => ("-".to_owned(), "-".to_owned()),
             0 => ("-".to_owned(), "-".to_owned()),
             _ => (format!("{chance:.0} %"), format!("{:.3}", entry.expected_importance)),
         };

@@ -13,6 +13,9 @@ use crate::store::{Discovery, FrontierPage, PageKind, url_hash};
 /// Sitemaps that are followed for one seed. They hold up to 50,000 pages each; a site that names more of them makes them up.
 const MAX_SITEMAPS_OF_SEED: usize = 2_000;
 
+/// Feeds that are followed for one seed. Some sites name one for the comments of every article.
+const MAX_FEEDS_OF_SEED: usize = 1_000;
+
 /// The addresses that the crawl knows.
 pub struct Addresses {
     pages: HashSet<u64>,
@@ -20,6 +23,9 @@ pub struct Addresses {
     fetched: HashMap<u64, i64>,
     /// Sitemaps of each seed.
     n_sitemaps: HashMap<i64, usize>,
+    feeds: HashSet<u64>,
+    /// Feeds of each seed.
+    n_feeds: HashMap<i64, usize>,
     /// Pages of each shape, by host and shape.
     n_by_shape: HashMap<u64, u32>,
     max_pages_per_shape: u32,
@@ -34,6 +40,8 @@ impl Addresses {
             pages: HashSet::new(),
             fetched: HashMap::new(),
             n_sitemaps: HashMap::new(),
+            feeds: HashSet::new(),
+            n_feeds: HashMap::new(),
             n_by_shape: HashMap::new(),
             max_pages_per_shape,
             requisite_span,
@@ -43,6 +51,11 @@ impl Addresses {
     /// Adds an address that an earlier crawl stored. A visit of the future, by a clock that was ahead, counts as made now.
     pub fn load(&mut self, known: &FrontierPage, now: Timestamp) {
         let hash = url_hash(&known.url);
+        if known.kind == PageKind::Feed {
+            self.feeds.insert(hash);
+            *self.n_feeds.entry(known.seed).or_default() += 1;
+            return;
+        }
         if known.kind != PageKind::Page {
             self.fetched.insert(hash, known.visited.map_or(0, |visited| visited.min(now).as_secs()));
             if known.kind == PageKind::Sitemap {
@@ -65,7 +78,12 @@ impl Addresses {
     pub fn is_wanted(&mut self, found: &Discovery, now: Timestamp) -> bool {
         let hash = url_hash(&found.url);
         match found.kind {
-            PageKind::Page if self.pages.contains(&hash) => found.changed.is_some(),
+            // What is known as a page may turn out to be a feed.
+            PageKind::Feed => {
+                !self.feeds.contains(&hash) && self.count_feed(found.seed) && self.feeds.insert(hash)
+            }
+            PageKind::Page if self.feeds.contains(&hash) => false,
+            PageKind::Page if self.pages.contains(&hash) => found.changed.is_some() || found.item.is_some(),
             PageKind::Page => {
                 let has_room = found.n_redirects > 0 || self.shape_has_room(&found.url);
                 has_room && self.pages.insert(hash)
@@ -83,6 +101,13 @@ impl Addresses {
                 true
             }
         }
+    }
+
+    /// Whether there is room for another feed of a seed.
+    fn count_feed(&mut self, seed: i64) -> bool {
+        let n_feeds = self.n_feeds.entry(seed).or_default();
+        *n_feeds += 1;
+        *n_feeds <= MAX_FEEDS_OF_SEED
     }
 
     /// Whether there is room for another sitemap of a seed.
@@ -110,7 +135,7 @@ mod tests {
     use super::*;
 
     fn found(url: &str, kind: PageKind) -> Discovery {
-        Discovery { url: url.into(), kind, seed: 1, depth: 1, n_redirects: 0, changed: None }
+        Discovery { url: url.into(), kind, seed: 1, depth: 1, n_redirects: 0, changed: None, item: None }
     }
 
     #[test]
@@ -132,6 +157,18 @@ mod tests {
         let n_wanted = (0..5000).filter(|&n| known.is_wanted(&sitemap(n), now)).count();
         assert_eq!(n_wanted, MAX_SITEMAPS_OF_SEED);
         assert!(known.is_wanted(&sitemap(0), now + Span::from_hours(2)), "known ones are read again");
+    }
+
+    #[test]
+    fn a_feed_is_wanted_once_also_where_it_was_taken_for_a_page() {
+        let (mut known, now) = (Addresses::new(10, Span::from_hours(1)), Timestamp::from_secs(1_000_000));
+        let (page, feed) =
+            (found("http://a.example/f", PageKind::Page), found("http://a.example/f", PageKind::Feed));
+        assert!(known.is_wanted(&page, now) && known.is_wanted(&feed, now) && !known.is_wanted(&feed, now));
+        assert!(!known.is_wanted(&Discovery { changed: Some(now), ..page }, now), "it is a feed now");
+        let many = (0..2000)
+            .filter(|n| known.is_wanted(&found(&format!("http://a.example/{n}/feed"), PageKind::Feed), now));
+        assert_eq!(many.count(), MAX_FEEDS_OF_SEED - 1);
     }
 
     #[test]

@@ -84,7 +84,8 @@ impl Adoption<'_> {
             return Ok(None);
         };
         let Some(seed) = self.seeds.owner(&parsed, depth, finder) else { return Ok(None) };
-        let found = Discovery { url, kind: PageKind::Page, seed, depth, n_redirects: 0, changed: None };
+        let found =
+            Discovery { url, kind: PageKind::Page, seed, depth, n_redirects: 0, changed: None, item: None };
         if !self.addresses.is_wanted(&found, self.now) {
             return Ok(None);
         }
@@ -100,7 +101,7 @@ impl Adoption<'_> {
         let seed = match address.kind {
             PageKind::Page => owner,
             // A requisite may be on any host; its seed matters for budgets only.
-            PageKind::Requisite | PageKind::Sitemap => owner.or_else(any),
+            PageKind::Requisite | PageKind::Sitemap | PageKind::Feed => owner.or_else(any),
         };
         let Some(seed) = seed else { return Ok(()) };
         let kind = address.kind;
@@ -111,14 +112,15 @@ impl Adoption<'_> {
             depth: 1,
             n_redirects: 0,
             changed: None,
+            item: None,
         });
-        if kind == PageKind::Sitemap {
+        if matches!(kind, PageKind::Sitemap | PageKind::Feed) {
             self.read_sitemap(address, &url, seed)?;
         }
         Ok(())
     }
 
-    /// Adds the pages that the last capture of a sitemap names. If that cannot be read, the next visit of the sitemap
+    /// Adds the pages that the last capture of a sitemap or a feed names. If that cannot be read, the next visit of it
     /// finds them.
     fn read_sitemap(&mut self, address: &CapturedAddress, url: &Url, seed: i64) -> anyhow::Result<()> {
         let Some(capture) = self.store.closest_payload(&address.url, self.now)? else { return Ok(()) };

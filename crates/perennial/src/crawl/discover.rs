@@ -1,4 +1,4 @@
-//! A visited target and what its answer refers to -> the addresses to fetch: pages in scope, requisites, sitemaps.
+//! A visited target and what its answer refers to -> the addresses to fetch: pages in scope, requisites, sitemaps, feeds.
 
 use std::collections::HashSet;
 
@@ -11,12 +11,14 @@ use url::Url;
 
 use crate::archive::links::{Links, read_sitemap};
 use crate::settings::{CrawlTable, Seeds};
-use crate::store::{Discovery, PageKind, Target};
+use crate::store::{Discovery, FeedRow, ItemRow, NamedBy, PageKind, Target};
 
 /// Requisites taken from one page.
 const MAX_REQUISITES: usize = 500;
 /// Style sheets that import style sheets are followed to this depth.
 const MAX_REQUISITE_DEPTH: u32 = 4;
+/// Feeds taken from one page.
+const MAX_FEEDS: usize = 50;
 /// Sitemaps that one robots.txt names.
 const MAX_NAMED_SITEMAPS: usize = 50;
 /// Sitemaps that one sitemap names.
@@ -33,6 +35,8 @@ pub struct Discoveries<'a> {
     found: Vec<Discovery>,
     /// Requisites that were found; a page may name one many times.
     requisites: HashSet<Url>,
+    /// Feeds that were found.
+    n_feeds: usize,
 }
 
 impl<'a> Discoveries<'a> {
@@ -43,7 +47,7 @@ impl<'a> Discoveries<'a> {
         now: Timestamp,
         target: &'a Target,
     ) -> Discoveries<'a> {
-        Discoveries { seeds, table, now, target, found: Vec::new(), requisites: HashSet::new() }
+        Discoveries { seeds, table, now, target, found: Vec::new(), requisites: HashSet::new(), n_feeds: 0 }
     }
 
     /// What was found, in the order of the documents.
@@ -55,7 +59,7 @@ impl<'a> Discoveries<'a> {
     pub fn follow(&mut self, url: &Url, links: &Links) {
         match links {
             Links::Redirect(to) => self.follow_redirect(url, to),
-            _ if self.target.kind == PageKind::Sitemap => {}
+            _ if matches!(self.target.kind, PageKind::Sitemap | PageKind::Feed) => {}
             Links::Style(_) if self.target.kind != PageKind::Requisite => {}
             _ => links.of_document().iter().for_each(|link| self.follow_link(&link.url, link.kind)),
         }
@@ -71,6 +75,9 @@ impl<'a> Discoveries<'a> {
     }
 
     fn follow_link(&mut self, to: &Url, kind: LinkKind) {
+        if kind == LinkKind::Feed {
+            self.find_feed(to);
+        }
         let in_scope = kind.is_page() && self.find_page(to);
         let is_frame = kind == LinkKind::Frame;
         if kind.is_requisite() && !(is_frame && in_scope) {
@@ -97,6 +104,46 @@ impl<'a> Discoveries<'a> {
         if self.table.requisites && has_room && self.requisites.insert(to.clone()) {
             self.found.push(discovery(to, PageKind::Requisite, self.target.seed, depth));
         }
+    }
+
+    /// Notes a feed that a page names: it may be on any host.
+    fn find_feed(&mut self, to: &Url) {
+        let is_wanted = self.table.feeds && self.target.kind == PageKind::Page;
+        if is_wanted && self.n_feeds < MAX_FEEDS {
+            self.n_feeds += 1;
+            self.found.push(discovery(to, PageKind::Feed, self.target.seed, self.target.depth + 1));
+        }
+    }
+
+    /// Notes the pages that the items of a feed name, and the feeds of their comments. What was visited as a page is a feed from now on.
+    pub fn read_feed(&mut self, url: &Url, feed: &FeedRow) {
+        if self.target.kind == PageKind::Page {
+            self.found.push(discovery(url, PageKind::Feed, self.target.seed, self.target.depth));
+        }
+        for item in &feed.items {
+            self.find_item(item);
+            let comments = item.comment_feed.as_deref().and_then(|address| Url::parse(address).ok());
+            if let Some(to) = comments.filter(|to| self.n_feeds < MAX_FEEDS && self.seed_of(to, 1).is_some())
+            {
+                self.n_feeds += 1;
+                self.found.push(discovery(&to, PageKind::Feed, self.target.seed, 1));
+            }
+        }
+    }
+
+    fn find_item(&mut self, item: &ItemRow) {
+        let Some(to) = item.link.as_deref().and_then(|link| Url::parse(link).ok()) else { return };
+        if find_trap(&to, self.now).is_some() {
+            return;
+        }
+        let Some(seed) = self.seed_of(&to, 1) else { return };
+        let named_by = NamedBy { key: item.key.clone(), title: item.title.clone() };
+        self.found.push(Discovery {
+            // A date of the future is a plan or a mistake.
+            changed: item.changed().filter(|changed| *changed <= self.now),
+            item: Some(Box::new(named_by)),
+            ..discovery(&to, PageKind::Page, seed, 1)
+        });
     }
 
     fn seed_of(&self, url: &Url, depth: u32) -> Option<i64> {
@@ -144,7 +191,7 @@ impl<'a> Discoveries<'a> {
 }
 
 fn discovery(url: &Url, kind: PageKind, seed: i64, depth: u32) -> Discovery {
-    Discovery { url: url.to_string(), kind, seed, depth, n_redirects: 0, changed: None }
+    Discovery { url: url.to_string(), kind, seed, depth, n_redirects: 0, changed: None, item: None }
 }
 
 #[cfg(test)]
@@ -196,5 +243,52 @@ mod tests {
             .collect();
         let found = found_by(&links);
         assert_eq!((n_of(&found, PageKind::Page), n_of(&found, PageKind::Requisite)), (2000, MAX_REQUISITES));
+    }
+
+    #[test]
+    fn feeds_are_followed_on_any_host_and_their_items_within_the_scope() {
+        let feed = ("http://feeds.example/a".to_owned(), LinkKind::Feed);
+        let found = found_by(std::slice::from_ref(&feed));
+        assert_eq!((found[0].kind, found[0].url.as_str()), (PageKind::Feed, "http://feeds.example/a"));
+        let many: Vec<_> = (0..500).map(|n| (format!("http://a.example/{n}/feed"), LinkKind::Feed)).collect();
+        assert_eq!(n_of(&found_by(&many), PageKind::Feed), MAX_FEEDS);
+    }
+
+    #[test]
+    fn items_name_pages_with_dates_and_feeds_of_comments() {
+        let seeds = Seeds::new(vec![Seed::of_host(url("http://a.example/"))]).numbered(vec![1]);
+        let (table, now) = (CrawlTable::default(), Timestamp::from_secs(1000));
+        let address = url("http://a.example/feed");
+        let target = Target::unvisited(PageId(1), SiteId(1), address.to_string(), PageKind::Feed, 1);
+        let item = |link: &str, secs: i64| ItemRow {
+            key: link.into(),
+            title: "One".into(),
+            link: Some(link.into()),
+            published: Some(Timestamp::from_secs(secs)),
+            comment_feed: Some(format!("{link}/comments")),
+            ..ItemRow::default()
+        };
+        let feed = perennial_core::feed::Feed::default();
+        let items = vec![
+            item("http://a.example/1", 900),
+            item("http://a.example/2", 2000),
+            item("http://b.example/3", 900),
+        ];
+        let feed = FeedRow { items, ..crate::archive::feeds::row_of(&feed, address.as_str()) };
+        let mut found = Discoveries::new(&seeds, &table, now, &target);
+        found.read_feed(&address, &feed);
+        let found = found.into_found();
+        let pages: Vec<_> = found.iter().filter(|found| found.kind == PageKind::Page).collect();
+        assert_eq!(
+            pages.iter().map(|page| page.url.as_str()).collect::<Vec<_>>(),
+            ["http://a.example/1", "http://a.example/2"]
+        );
+        assert_eq!(
+            (pages[0].changed, pages[1].changed),
+            (Some(Timestamp::from_secs(900)), None),
+            "a date of the future is not believed"
+        );
+        assert_eq!(pages[0].item.as_ref().map(|item| item.title.as_str()), Some("One"));
+        assert_eq!(n_of(&found, PageKind::Feed), 2, "comments in the scope");
     }
 }

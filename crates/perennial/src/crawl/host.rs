@@ -20,6 +20,8 @@ pub enum Why {
     Needed,
     /// It names pages.
     Sitemap,
+    /// A feed that is due.
+    Feed,
     /// The scheduler chose it.
     Scheduled(Reason),
 }
@@ -29,8 +31,8 @@ pub enum Why {
 struct Host {
     /// Requisites, which come before pages.
     needed: VecDeque<PageId>,
-    /// Sitemaps, which come between pages: a host can name sitemaps without end.
-    sitemaps: VecDeque<PageId>,
+    /// Sitemaps and feeds, which come between pages: a host can name sitemaps without end.
+    sitemaps: VecDeque<(PageId, Why)>,
     pages: VecDeque<(PageId, Why)>,
     /// Pages that come before the next sitemap.
     n_pages_first: u32,
@@ -41,7 +43,7 @@ struct Host {
     in_heap: bool,
 }
 
-/// While pages wait, no more than one fetch in this many of a host is of a sitemap.
+/// While pages wait, no more than one fetch in this many of a host is of a sitemap or a feed.
 const SITEMAP_SHARE: u32 = 4;
 
 impl Host {
@@ -50,10 +52,10 @@ impl Host {
             return Some((page, Why::Needed));
         }
         if (self.n_pages_first == 0 || self.pages.is_empty())
-            && let Some(page) = self.sitemaps.pop_front()
+            && let Some(next) = self.sitemaps.pop_front()
         {
             self.n_pages_first = SITEMAP_SHARE - 1;
-            return Some((page, Why::Sitemap));
+            return Some(next);
         }
         self.n_pages_first = self.n_pages_first.saturating_sub(1);
         self.pages.pop_front()
@@ -99,7 +101,9 @@ impl Hosts {
         let host = self.hosts.entry(site).or_default();
         match why {
             Why::Needed => host.needed.push_back(page),
-            Why::Sitemap => host.sitemaps.push_back(page),
+            Why::Sitemap => host.sitemaps.push_back((page, why)),
+            // Before the sitemaps: what is new is urgent.
+            Why::Feed => host.sitemaps.push_front((page, why)),
             _ => host.pages.push_back((page, why)),
         }
         self.n_waiting += 1;
@@ -155,8 +159,8 @@ impl Hosts {
     /// Empties a host's queues and gives what was in them; the caller tells the scheduler.
     pub fn drain(&mut self, site: SiteId) -> Vec<PageId> {
         let Some(host) = self.hosts.get_mut(&site) else { return Vec::new() };
-        let mut pages: Vec<PageId> = host.needed.drain(..).chain(host.sitemaps.drain(..)).collect();
-        pages.extend(host.pages.drain(..).map(|(page, _)| page));
+        let mut pages: Vec<PageId> = host.needed.drain(..).collect();
+        pages.extend(host.sitemaps.drain(..).chain(host.pages.drain(..)).map(|(page, _)| page));
         self.n_waiting -= pages.len();
         pages
     }

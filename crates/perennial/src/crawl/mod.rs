@@ -7,6 +7,7 @@
 //! | `start` | an archive and options -> a crawl that knows what earlier ones knew ([`crate::learn`]) |
 //! | `adopt` | captures and links that the frontier does not know -> frontier |
 //! | [`policy`] | visits that ended and what they taught -> the next visit; the loop without its effects |
+//! | [`polls`] | what feeds publish and when -> the next one to poll |
 //! | [`host`] | queued addresses by host -> the next that may be fetched |
 //! | [`spending`] | what was spent -> whether another visit is within the budget |
 //! | `unstyled` | pages whose stylesheets are not captured yet -> pages that can be analysed |
@@ -41,6 +42,7 @@ pub mod host;
 pub mod log;
 pub mod options;
 pub mod policy;
+pub mod polls;
 pub mod recorder;
 pub mod robots;
 pub mod spending;
@@ -57,6 +59,7 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
+use perennial_core::foreign;
 use perennial_core::page::PageId;
 use perennial_core::schedule::{Reason, SkipRule};
 use perennial_core::time::Timestamp;
@@ -220,7 +223,7 @@ impl Crawl {
 
     fn start_visit(&self, target: Target, why: Why) {
         let Some(reports) = self.reports.clone() else { return };
-        let reason = reason_words(why, &target);
+        let reason = reason_words(why, &target, self.policy.cause_of(target.page));
         let shared = self.shared.clone();
         tokio::spawn(async move {
             let report = visit::visit(shared.clone(), target, reason).await;
@@ -314,13 +317,22 @@ fn skip_words(rule: SkipRule) -> String {
 }
 
 /// Why a visit is made, for the log.
-fn reason_words(why: Why, target: &Target) -> String {
+fn reason_words(why: Why, target: &Target, item: Option<&str>) -> String {
+    let words = words_of(why, target);
+    match item {
+        Some(item) => format!("{words}: {}", foreign::quoted(item)),
+        None => words,
+    }
+}
+
+fn words_of(why: Why, target: &Target) -> String {
     match why {
         Why::Pass if target.n_failures > 0 => format!("retry after {} failures", target.n_failures),
         Why::Pass if target.visited.is_none() => "first capture".into(),
         Why::Pass => "pass over everything".into(),
         Why::Needed => "a page needs it".into(),
         Why::Sitemap => "names pages".into(),
+        Why::Feed => "the feed is due".into(),
         Why::Scheduled(Reason::FirstCapture) => "first capture".into(),
         Why::Scheduled(Reason::Urgent { urgency, expected, since }) => {
             format!("urgency {urgency:.4}, expected change {:.3} since {since}", expected.get())

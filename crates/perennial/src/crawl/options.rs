@@ -11,6 +11,8 @@ use super::stop::Stop;
 pub struct CrawlOptions {
     /// Capture everything in scope once, then end.
     pub once: bool,
+    /// With `once`: poll the feeds and fetch nothing else.
+    pub feeds_only: bool,
     /// The strategy that decides which page is visited next.
     pub strategy: Strategy,
     /// Visits of pages in a period; `None`: the budget of perennial.toml.
@@ -49,6 +51,7 @@ impl Default for CrawlOptions {
     fn default() -> CrawlOptions {
         CrawlOptions {
             once: false,
+            feeds_only: false,
             strategy: Strategy::ExpectedGain,
             budget: None,
             bytes_per_day: None,

@@ -12,6 +12,7 @@ use perennial_core::schedule::{Ranked, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 
 use super::host::{Hosts, Why};
+use super::polls::Polls;
 use super::recorder::{NewPage, Settled};
 use super::spending::{Permission, Spending};
 use super::status::End;
@@ -25,6 +26,8 @@ const MAX_ANALYSING: usize = 64;
 /// With this many large documents waiting no visit starts either. They wait on disk and are analysed one at a time, so they must
 /// not hold up the others before.
 const MAX_LARGE: usize = 1000;
+/// Items that are remembered as the causes of visits to come.
+const MAX_CAUSES: usize = 100_000;
 /// How often the scheduler is told how many visits the budget in bytes allows.
 const PLAN_SPAN: Span = Span::from_hours(1);
 
@@ -60,6 +63,8 @@ pub struct PolicyConfig {
     pub size_limit: Option<u64>,
     /// Whether captures are analysed before the scheduler is told of them.
     pub is_analysing: bool,
+    /// Whether a pass polls the feeds and fetches nothing else.
+    pub feeds_only: bool,
 }
 
 /// The crawl's queues, budgets and scheduler.
@@ -69,6 +74,10 @@ pub struct Policy {
     hosts: Hosts,
     followed: Followed,
     spending: Spending,
+    /// Feeds, which are polled by their own patterns.
+    polls: Polls,
+    /// The items of feeds that made pages urgent, until these are visited.
+    causes: HashMap<PageId, String>,
     /// Pages under analysis: the outcome by their answer alone, and when they were captured.
     analysing: HashMap<PageId, (VisitOutcome, Timestamp)>,
     /// Those of them whose document is a large one.
@@ -103,6 +112,8 @@ impl Policy {
             order,
             followed,
             spending,
+            polls: Polls::new(None),
+            causes: HashMap::new(),
             analysing: HashMap::new(),
             large: HashSet::new(),
             unstyled: Unstyled::default(),
@@ -118,6 +129,16 @@ impl Policy {
         }
     }
 
+    /// Sets the feeds that earlier crawls knew.
+    pub fn set_polls(&mut self, polls: Polls) {
+        self.polls = polls;
+    }
+
+    /// The headline of the item that made a page urgent.
+    pub fn cause_of(&self, page: PageId) -> Option<&str> {
+        self.causes.get(&page).map(String::as_str)
+    }
+
     /// Sets the state of a host that an earlier crawl stored.
     pub fn set_host(&mut self, site: SiteId, state: HostState) {
         self.hosts.set_state(site, state);
@@ -125,17 +146,19 @@ impl Policy {
 
     /// Adds an address that an earlier crawl stored. The scheduler has it already.
     pub fn load(&mut self, known: &FrontierPage) {
-        if !self.followed.has_seed(known.seed) {
+        if !self.followed.has_seed(known.seed) || self.leaves_out(known.kind) {
             return;
         }
-        if known.kind != PageKind::Page {
+        if matches!(known.kind, PageKind::Requisite | PageKind::Sitemap) {
             if known.visited.is_none() {
                 self.hosts.push(known.site, known.page, why_of(known.kind));
             }
             return;
         }
-        self.n_known += 1;
-        self.spending.add(known.page, known.seed);
+        if known.kind == PageKind::Page {
+            self.n_known += 1;
+            self.spending.add(known.page, known.seed);
+        }
         if let VisitOrder::Once { started } = self.order {
             let is_given_up =
                 known.ending != Some(Ending::Failed) || known.n_failures >= self.config.max_tries;
@@ -143,7 +166,7 @@ impl Policy {
             let is_of_pass = |visited: Timestamp| visited >= started && visited <= self.began;
             let is_done = known.visited.is_some_and(is_of_pass) && is_given_up;
             if !is_done {
-                self.hosts.push(known.site, known.page, Why::Pass);
+                self.hosts.push(known.site, known.page, why_of(known.kind));
             }
         }
     }
@@ -173,6 +196,9 @@ impl Policy {
 
     fn ask_scheduler(&mut self, now: Timestamp) {
         let VisitOrder::Scheduled(scheduler) = &mut self.order else { return };
+        while let Some((site, page)) = self.polls.take_due(now) {
+            self.hosts.push(site, page, Why::Feed);
+        }
         if now - self.planned_at >= PLAN_SPAN {
             scheduler.set_budget(self.spending.plan());
             self.planned_at = now;
@@ -230,11 +256,17 @@ impl Policy {
         self.stored_bytes += settled.stored_bytes;
         self.spending.book(settled.seed, settled.body_bytes, settled.done_at, self.n_active);
         self.hosts.release(settled.site, settled.host);
+        self.causes.remove(&settled.page);
         for new in &settled.new_pages {
-            self.take_new(new);
+            // In a pass what turned out to be a feed was fetched already.
+            if new.page != settled.page || matches!(self.order, VisitOrder::Scheduled(_)) {
+                self.take_new(new);
+            }
         }
+        self.poll_settled(settled, now);
         let mut ready = match settled.kind {
-            PageKind::Page => self.page_settled(settled, now),
+            // The words of a feed are read like those of a page.
+            PageKind::Page | PageKind::Feed => self.page_settled(settled, now),
             // The requisite was captured or has failed: pages that waited for it can be analysed.
             PageKind::Requisite | PageKind::Sitemap => self.unstyled.take(settled.page),
         };
@@ -244,6 +276,15 @@ impl Policy {
             ready.extend(lost.into_iter().flat_map(|page| self.unstyled.take(page)));
         }
         ready
+    }
+
+    /// Plans the next poll of a feed, also of one that was visited as a page and turned out to be a feed.
+    fn poll_settled(&mut self, settled: &Settled, now: Timestamp) {
+        let polled = settled.polled.as_ref();
+        if settled.kind == PageKind::Feed || polled.is_some() {
+            let (ending, n_failures) = (settled.ending, settled.n_failures);
+            self.polls.settled(settled.page, ending, polled, n_failures, now, settled.host.ready_at);
+        }
     }
 
     /// A look is analysed before the scheduler is told of it; any other outcome is told at once.
@@ -266,12 +307,28 @@ impl Policy {
         }
     }
 
+    fn leaves_out(&self, kind: PageKind) -> bool {
+        self.config.feeds_only && kind != PageKind::Feed
+    }
+
     fn take_new(&mut self, new: &NewPage) {
+        if self.leaves_out(new.kind) {
+            return;
+        }
+        if let (PageKind::Feed, VisitOrder::Scheduled(scheduler)) = (new.kind, &mut self.order) {
+            // It may have been taken for a page before.
+            scheduler.remove_page(new.page);
+            self.polls.add(new.page, new.site);
+            return;
+        }
         if new.kind != PageKind::Page {
             self.hosts.push(new.site, new.page, why_of(new.kind));
             return;
         }
         self.n_known += u64::from(new.is_new);
+        if let Some(item) = new.item.as_ref().filter(|_| self.causes.len() < MAX_CAUSES) {
+            self.causes.insert(new.page, item.clone());
+        }
         match &mut self.order {
             VisitOrder::Once { .. } if new.is_new => self.hosts.push(new.site, new.page, Why::Pass),
             VisitOrder::Once { .. } => {}
@@ -296,6 +353,9 @@ impl Policy {
         let is_lost = settled.host.ready_at - now > self.config.max_wait
             || u32::from(settled.host.n_troubles) > max_troubles;
         let lost = if is_lost { self.hosts.drain(settled.site) } else { Vec::new() };
+        for &page in lost.iter().filter(|page| self.polls.known(**page).is_some()).collect::<Vec<_>>() {
+            self.polls.put_back(page, settled.host.ready_at);
+        }
         match &mut self.order {
             VisitOrder::Once { .. } if is_lost => self.n_given_up += lost.len() as u64,
             VisitOrder::Once { .. } => {
@@ -373,7 +433,10 @@ impl Policy {
     /// The instant before which [`Policy::next`] has nothing new, unless something in flight ends.
     pub fn wakeup(&self) -> Option<Timestamp> {
         let scheduled = match &self.order {
-            VisitOrder::Scheduled(scheduler) => scheduler.next_wakeup(),
+            VisitOrder::Scheduled(scheduler) => {
+                let polls = self.polls.next_due();
+                scheduler.next_wakeup().into_iter().chain(polls).min()
+            }
             VisitOrder::Once { .. } => None,
         };
         let has_room = (self.n_active as usize) < self.config.max_workers.max(1);
@@ -426,6 +489,11 @@ impl Policy {
         }
     }
 
+    /// Whether the user still follows the seed of this number.
+    pub fn has_seed(&self, seed: i64) -> bool {
+        self.followed.has_seed(seed)
+    }
+
     /// The user's weight of the pages of a seed.
     pub fn weight_of_seed(&self, seed: i64) -> f32 {
         self.followed.weight_of_seed(seed)
@@ -463,6 +531,7 @@ fn why_of(kind: PageKind) -> Why {
         PageKind::Page => Why::Pass,
         PageKind::Requisite => Why::Needed,
         PageKind::Sitemap => Why::Sitemap,
+        PageKind::Feed => Why::Feed,
     }
 }
 

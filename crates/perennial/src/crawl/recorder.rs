@@ -18,12 +18,13 @@ use tokio::sync::mpsc::UnboundedSender;
 use super::addresses::Addresses;
 use super::exchange::Exchanged;
 use super::log::{CrawlLog, LogLine};
+use super::polls::Polled;
 use super::verdict::Verdict;
 use super::visit::VisitReport;
 use crate::analyse::PageLessons;
 use crate::archive::{Appended, ArchiveWriter};
 use crate::fetch::Cut;
-use crate::store::{Discovery, Ending, Kind, PageKind, Target, Visited};
+use crate::store::{Commit, Discovery, Ending, FeedRow, Kind, News, PageKind, Target, Visited};
 
 /// Reports taken into one commit.
 const MAX_BATCH: usize = 256;
@@ -63,6 +64,8 @@ pub struct Settled {
     pub captured_at: Timestamp,
     /// Addresses that its document names: new ones, and known pages with a time of change.
     pub new_pages: Vec<NewPage>,
+    /// What it says as a feed, if it is one that was delivered.
+    pub polled: Option<Polled>,
     /// Whether its document is a large one, which is analysed on its own.
     pub is_large: bool,
     /// Whether its document was read in part only.
@@ -84,8 +87,10 @@ pub struct NewPage {
     pub seed: i64,
     /// Its address.
     pub url: String,
-    /// When it changed according to a sitemap; such a page may have been known.
+    /// When it changed according to a sitemap or a feed; such a page may have been known.
     pub changed: Option<Timestamp>,
+    /// The headline of the item that named it.
+    pub item: Option<String>,
     /// Whether it has to be queued.
     pub is_new: bool,
 }
@@ -126,6 +131,7 @@ struct Pending {
     settled: Settled,
     visited: Visited,
     found: Vec<Discovery>,
+    feed: Option<Box<FeedRow>>,
     lines: Vec<LogLine>,
 }
 
@@ -177,7 +183,8 @@ impl Recorder {
         }
         let found_news = self.commit(&pending, lessons)?;
         let mut settled = Vec::with_capacity(pending.len());
-        for (mut visit, new_pages) in pending.into_iter().zip(found_news) {
+        for (mut visit, (new_pages, polled)) in pending.into_iter().zip(found_news) {
+            visit.settled.polled = polled;
             if let Some(last) = visit.lines.last_mut() {
                 last.n_found = new_pages.iter().filter(|page| page.is_new).count() as u64;
             }
@@ -260,6 +267,7 @@ impl Recorder {
                 done_at: report.done_at,
                 captured_at,
                 new_pages: Vec::new(),
+                polled: None,
                 is_large,
                 is_unread,
                 warning: report.warning,
@@ -274,6 +282,7 @@ impl Recorder {
                 trust: verdict.trust.unwrap_or(target.trust),
             },
             found,
+            feed: report.feed,
             lines,
         })
     }
@@ -346,7 +355,7 @@ impl Recorder {
         *state
     }
 
-    fn commit(&mut self, pending: &[Pending], lessons: &[PageLessons]) -> anyhow::Result<Vec<Vec<NewPage>>> {
+    fn commit(&mut self, pending: &[Pending], lessons: &[PageLessons]) -> anyhow::Result<Vec<FoundNews>> {
         let mut news = Vec::with_capacity(pending.len());
         self.writer.commit_with(|commit| {
             lessons.iter().try_for_each(|page| page.keep(commit))?;
@@ -358,20 +367,54 @@ impl Recorder {
                 if visit.settled.host.n_troubles > 0 {
                     commit.put_host(visit.settled.site, &visit.settled.host)?;
                 }
+                let polled = visit.feed.as_ref().map(|feed| polled_of(commit, visit, feed)).transpose()?;
                 let mut new_pages = Vec::with_capacity(visit.found.len());
                 for found in &visit.found {
-                    let (page, site) = commit.put_discovery(found)?;
-                    let is_new = found.changed.is_none() || !commit.was_visited(page)?;
-                    let (kind, seed, changed) = (found.kind, found.seed, found.changed);
-                    let url = found.url.clone();
-                    new_pages.push(NewPage { page, site, kind, seed, url, changed, is_new });
+                    new_pages.extend(new_page(commit, visit, found)?);
                 }
-                news.push(new_pages);
+                news.push((new_pages, polled));
             }
             Ok(())
         })?;
         Ok(news)
     }
+}
+
+/// The addresses that a visit led to, and what it says as a feed.
+type FoundNews = (Vec<NewPage>, Option<Polled>);
+
+/// Puts an address into the frontier. `None` when there is nothing to tell of it: an item of a feed that was known.
+fn new_page(commit: &mut Commit<'_>, visit: &Pending, found: &Discovery) -> anyhow::Result<Option<NewPage>> {
+    let was_followed = found.item.is_some() && commit.is_followed(&found.url)?;
+    let (page, site) = commit.put_discovery(found)?;
+    let (mut changed, mut is_new) = (found.changed, !was_followed);
+    match &found.item {
+        None => is_new = found.changed.is_none() || !commit.was_visited(page)?,
+        Some(item) => {
+            let captured_at = visit.settled.captured_at;
+            changed = match commit.news(visit.settled.page, &item.key, captured_at)? {
+                News::Known if was_followed => return Ok(None),
+                News::FirstRead | News::Known => changed,
+                News::New => changed.or(Some(captured_at)),
+                News::Edited => Some(captured_at),
+            };
+        }
+    }
+    let (kind, seed, url) = (found.kind, found.seed, found.url.clone());
+    let item = found.item.as_ref().map(|item| item.title.clone());
+    Ok(Some(NewPage { page, site, kind, seed, url, changed, item, is_new }))
+}
+
+/// What a poll taught of a feed.
+fn polled_of(commit: &Commit<'_>, visit: &Pending, feed: &FeedRow) -> anyhow::Result<Polled> {
+    let captured_at = visit.settled.captured_at;
+    let mut polled = Polled { n_held: feed.items.len(), pace: feed.pace.clone(), ..Polled::default() };
+    for item in &feed.items {
+        let is_new = commit.news(visit.settled.page, &item.key, captured_at)? == News::New;
+        polled.n_new += usize::from(is_new);
+        polled.times.extend(item.published.or(item.updated).or(is_new.then_some(captured_at)));
+    }
+    Ok(polled)
 }
 
 fn ending_of(verdict: &Verdict) -> Ending {
@@ -399,6 +442,7 @@ fn kind_name(kind: PageKind) -> &'static str {
         PageKind::Page => "page",
         PageKind::Requisite => "requisite",
         PageKind::Sitemap => "sitemap",
+        PageKind::Feed => "feed",
     }
 }
 

@@ -1,10 +1,13 @@
 //! An archive and options -> a crawl that continues the earlier ones.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use anyhow::{Context, anyhow};
 use perennial_core::chance::Chance;
+use perennial_core::feed::polling::Publishing;
+use perennial_core::page::PageId;
 use perennial_core::schedule::{Budget, ScheduleConfig};
 use perennial_core::time::{Span, Timestamp};
 use tokio::sync::mpsc::unbounded_channel;
@@ -14,6 +17,7 @@ use super::adopt::adopt;
 use super::analysis::Analysis;
 use super::clock::Clock;
 use super::policy::{Policy, PolicyConfig, VisitOrder};
+use super::polls::Polls;
 use super::recorder::Recorder;
 use super::spending::{self, Spending};
 use super::visit::{Readers, Shared, is_loopback};
@@ -24,7 +28,7 @@ use crate::archive::{Archive, ArchiveWriter, CHECKING};
 use crate::fetch::Client;
 use crate::learn::{self, Followed};
 use crate::settings::{Allowance, CrawlTable, Seeds};
-use crate::store::{Discovery, PageKind};
+use crate::store::{Discovery, KnownFeed, PageKind, Store};
 
 /// The user said so, and should know what it means.
 const WITHOUT_SANDBOX: &str = "the browser runs without its sandbox, because perennial.toml says `browser_sandbox = false`: a page \
@@ -58,7 +62,7 @@ impl Crawl {
                 now.to_rfc3339()
             ));
         }
-        let (seeds, pass) = prepare(&mut writer, archive, options.once, now)?;
+        let (seeds, pass) = prepare(&mut writer, archive, options.once && !options.feeds_only, now)?;
         let table = &archive.settings().crawl;
         if !table.browser_sandbox {
             warn(WITHOUT_SANDBOX);
@@ -103,6 +107,9 @@ impl Crawl {
         }
         // A connection of its own, so that loading can change the crawl.
         let store = recorder.writer.archive().store()?;
+        let budget = self.shared.table.feed_polls;
+        let polls = polls_of(&store, |seed| self.policy.has_seed(seed), budget, now)?;
+        self.policy.set_polls(polls);
         store.each_frontier_page(|known| {
             if known.kind == PageKind::Page {
                 self.weights.add(known.page, self.policy.weight_of_seed(known.seed));
@@ -135,6 +142,34 @@ fn analyst_of(
     }
     analyse_what_was_left(archive, writer, &analyst, warn)?;
     Ok(Some(Arc::new(PageAnalyst::new(archive, analyst))))
+}
+
+/// The feeds of the frontier with what their items say of when they publish.
+fn polls_of(
+    store: &Store,
+    has_seed: impl Fn(i64) -> bool,
+    budget: Option<Budget>,
+    now: Timestamp,
+) -> anyhow::Result<Polls> {
+    let mut followed = Vec::new();
+    store.each_frontier_page(|known| {
+        if known.kind == PageKind::Feed && has_seed(known.seed) {
+            followed.push((known.page, known.site, known.visited));
+        }
+    })?;
+    let known: HashMap<PageId, KnownFeed> = match followed.is_empty() {
+        true => HashMap::new(),
+        false => store.feeds_to_poll()?.into_iter().map(|feed| (feed.page, feed)).collect(),
+    };
+    let mut polls = Polls::new(budget);
+    for (page, site, visited) in followed {
+        let publishing = match known.get(&page) {
+            Some(feed) => learn::publishing(store, feed)?,
+            None => Publishing::default(),
+        };
+        polls.load(page, site, publishing, visited, now);
+    }
+    Ok(polls)
 }
 
 /// Makes the frontier of an archive whose state was rebuilt, from its captures and settings.
@@ -175,6 +210,7 @@ fn policy_of(
     let followed = Followed::of(archive, writer.store())?;
     let order = match pass {
         Some((_, started)) => VisitOrder::Once { started },
+        None if options.feeds_only => VisitOrder::Once { started: now },
         None => {
             let config = schedule_config(options, spending.plan());
             let scheduler = learn::scheduler(writer.store(), &followed, config, options.seed, now)?;
@@ -251,6 +287,7 @@ fn policy_config(options: &CrawlOptions, table: &CrawlTable) -> PolicyConfig {
         time_limit: options.time_limit,
         size_limit: options.size_limit,
         is_analysing: options.analyse,
+        feeds_only: options.feeds_only,
     }
 }
 
@@ -333,6 +370,10 @@ fn analyse_what_was_left(
     Ok(())
 }
 
+fn seed_discovery(url: String, kind: PageKind, seed: i64) -> Discovery {
+    Discovery { url, kind, seed, depth: 0, n_redirects: 0, changed: None, item: None }
+}
+
 /// Number and start of a pass over everything.
 type Pass = (i64, Timestamp);
 
@@ -349,7 +390,12 @@ fn prepare(
         let numbers = commit.seed_numbers(&urls)?;
         for (url, &seed) in urls.iter().zip(&numbers) {
             let (url, kind) = (url.clone(), PageKind::Page);
-            commit.adopt(&Discovery { url, kind, seed, depth: 0, n_redirects: 0, changed: None })?;
+            commit.adopt(&seed_discovery(url, kind, seed))?;
+        }
+        for (seed, &number) in seeds.iter().zip(&numbers) {
+            for feed in &seed.feeds {
+                commit.adopt(&seed_discovery(feed.to_string(), PageKind::Feed, number))?;
+            }
         }
         let pass = if is_pass { Some(commit.begin_pass(now)?) } else { None };
         Ok((seeds.numbered(numbers), pass))

@@ -77,6 +77,10 @@ pub struct Status {
     pub pages: Endings,
     /// How the visits of what pages need ended (stylesheets, images, scripts), and those of sitemaps.
     pub requisites: Endings,
+    /// How the polls of feeds ended.
+    pub feeds: Endings,
+    /// Items of feeds that were new.
+    pub n_items: u64,
     /// Visits that found other content than before, or the first.
     pub n_changed: u64,
     /// Visits that found the same content.
@@ -129,8 +133,10 @@ impl Crawl {
         match settled.kind {
             PageKind::Page => status.pages.count(settled.ending),
             PageKind::Requisite | PageKind::Sitemap => status.requisites.count(settled.ending),
+            PageKind::Feed => status.feeds.count(settled.ending),
         }
-        let both = |of: fn(&Endings) -> u64| of(&status.pages) + of(&status.requisites);
+        status.n_items += settled.polled.as_ref().map_or(0, |polled| polled.n_new as u64);
+        let both = |of: fn(&Endings) -> u64| of(&status.pages) + of(&status.requisites) + of(&status.feeds);
         status.n_changed = both(|endings| endings.n_changed);
         status.n_unchanged = both(|endings| endings.n_unchanged);
         status.n_failed = both(|endings| endings.n_failed);

@@ -22,11 +22,12 @@ use super::exchange::Exchanged;
 use super::failure::{Failure, FailureKind};
 use super::robots::RobotsCache;
 use crate::analyse::PageAnalyst;
+use crate::archive::feeds;
 use crate::archive::links;
 use crate::archive::{LeftOut, hops_of};
 use crate::fetch::{Client, Fetched, FetchedBody, Request};
 use crate::settings::{CrawlTable, Keep, Renderer, Seed, Seeds};
-use crate::store::{Discovery, PageKind, Target};
+use crate::store::{Discovery, FeedRow, PageKind, Target};
 
 /// Bytes of a decoded body that are read: a gzip bomb ends here.
 const MAX_DECODED_BYTES: u64 = 32 << 20;
@@ -99,6 +100,8 @@ pub struct VisitReport {
     pub conditional: bool,
     /// Addresses that it names.
     pub found: Vec<Discovery>,
+    /// What it says as a feed, if it is one.
+    pub feed: Option<Box<FeedRow>>,
     /// When the exchange ended.
     pub done_at: Timestamp,
     /// How long the exchange took.
@@ -113,7 +116,8 @@ pub struct VisitReport {
 pub async fn visit(shared: Arc<Shared>, target: Target, reason: String) -> VisitReport {
     let started = std::time::Instant::now();
     let found = Discoveries::new(&shared.seeds, &shared.table, shared.clock.now(), &target);
-    let mut visit = VisitTask { shared: &shared, found, robots: None, crawl_delay_secs: None, turn: None };
+    let mut visit =
+        VisitTask { shared: &shared, found, robots: None, crawl_delay_secs: None, feed: None, turn: None };
     let (mut result, conditional) = visit.run(&target).await;
     let (mut beside, mut warning) = (Vec::new(), None);
     if let Ok(exchanged) = &mut result {
@@ -128,7 +132,7 @@ pub async fn visit(shared: Arc<Shared>, target: Target, reason: String) -> Visit
         }
     }
     let took = result.as_ref().map_or(started.elapsed(), |exchanged| exchanged.fetched.took);
-    let VisitTask { found, robots, crawl_delay_secs, .. } = visit;
+    let VisitTask { found, robots, crawl_delay_secs, feed, .. } = visit;
     let found = found.into_found();
     VisitReport {
         target,
@@ -138,6 +142,7 @@ pub async fn visit(shared: Arc<Shared>, target: Target, reason: String) -> Visit
         beside,
         conditional,
         found,
+        feed,
         done_at: shared.clock.now(),
         took,
         crawl_delay_secs,
@@ -151,6 +156,7 @@ struct VisitTask<'a> {
     found: Discoveries<'a>,
     robots: Option<Exchanged>,
     crawl_delay_secs: Option<f64>,
+    feed: Option<Box<FeedRow>>,
     /// The turn at a large document, which is held for as long as its text is.
     turn: Option<OwnedSemaphorePermit>,
 }
@@ -301,7 +307,23 @@ impl VisitTask<'_> {
             self.found.follow(url, links);
         }
         exchanged.links = links.and_then(|links| links.kept());
+        if matches!(target.kind, PageKind::Page | PageKind::Feed) && self.shared.table.feeds {
+            self.read_feed(url, exchanged);
+        }
         true
+    }
+
+    /// Notes what an answer says as a feed, also where nobody expected one.
+    fn read_feed(&mut self, url: &Url, exchanged: &mut Exchanged) {
+        let Fetched { head, body, .. } = &mut exchanged.fetched;
+        if !feeds::may_be_feed(head) {
+            return;
+        }
+        let Ok(body) = body.prefix(links::MAX_STORED_BYTES as usize) else { return };
+        self.feed = feeds::read_feed(url.as_str(), head, &body);
+        if let Some(feed) = &self.feed {
+            self.found.read_feed(url, feed);
+        }
     }
 
     fn read_sitemap(&mut self, url: &Url, exchanged: &mut Exchanged) -> bool {

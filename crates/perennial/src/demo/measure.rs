@@ -3,7 +3,8 @@
 use perennial_core::time::{Span, Timestamp};
 use perennial_sim::drive::Crawl;
 
-use super::template::VERSION_META;
+use super::run::FeedsResult;
+use super::template::{VERSION_META, announced};
 use super::truth::Truth;
 use super::web::{LivingPage, LivingWeb};
 use crate::archive::Archive;
@@ -13,6 +14,25 @@ use crate::store::Kind;
 const IMPORTANT: f64 = 0.1;
 /// Visits of pages with nothing but noise count after this time, in which the crawler learns which pages these are.
 const LEARNING: Span = Span::from_hours(7 * 24);
+
+/// What the feeds gave, by what they published.
+pub(super) fn feeds_of(archive: &Archive, web: &LivingWeb, seeds: &[String]) -> anyhow::Result<FeedsResult> {
+    let store = archive.store()?;
+    let known = store.feeds()?;
+    let mut result = FeedsResult::default();
+    for (site, seed) in seeds.iter().enumerate() {
+        let Some(feed) = known.iter().find(|feed| feed.url == format!("{seed}feed.xml")) else { continue };
+        let captures = store.captures_of(feed.page)?;
+        let polls = captures.iter().filter(|capture| matches!(capture.status, Some(200 | 304)));
+        result.polls += polls.clone().count() as u64;
+        result.polls_with_news += feed.n_reads;
+        let Some(last) = polls.map(|capture| capture.time).max() else { continue };
+        let n_published = announced(web, site, last).len() as u64;
+        result.items_published += n_published;
+        result.items_lost += n_published.saturating_sub(feed.n_items);
+    }
+    Ok(result)
+}
 
 /// When each page of the web was captured. The instants are those of the versions that the payloads hold, so that
 /// rounding a capture's time to seconds cannot move it across a change.

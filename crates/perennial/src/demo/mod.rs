@@ -25,7 +25,7 @@ mod truth;
 mod web;
 
 pub use report::html;
-pub use run::{Caught, Crawls, DemoOptions, DemoResult, SiteResult, demo};
+pub use run::{Caught, Crawls, DemoOptions, DemoResult, FeedsResult, SiteResult, demo};
 pub use server::{LivingServer, Now};
 pub use template::{STYLE, VERSION_META};
 pub use truth::Truth;

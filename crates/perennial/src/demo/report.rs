@@ -46,7 +46,8 @@ fn summary(out: &mut String, result: &DemoResult, crawls: &Crawls) {
         result.important_caught,
     );
     row(out, &format!("{}, this archive", result.strategy), &result.caught);
-    row(out, &format!("{}, simulated", result.strategy), &result.simulated);
+    let without = if result.feeds.is_some() { " without feeds" } else { "" };
+    row(out, &format!("{}{without}, simulated", result.strategy), &result.simulated);
     row(out, "importance-pattern, simulated", &result.importance_pattern);
     row(out, "fixed interval, simulated", &result.fixed_interval);
     out.push_str(

@@ -23,7 +23,7 @@ use crate::archive::{Archive, is_archive};
 use crate::crawl::clock::Clock;
 use crate::crawl::{CrawlOptions, Status, Stop, crawl};
 use crate::settings::site::{parse_address, parse_zone};
-use crate::settings::{Renderer, Seed, follow};
+use crate::settings::{Renderer, Seed, edit, follow};
 
 /// Instants at which the coherence of the archive is asked for.
 const N_QUERIES: u32 = 56;
@@ -43,6 +43,8 @@ pub struct DemoOptions {
     pub factor: Option<f64>,
     /// Strategy of the crawl.
     pub strategy: Strategy,
+    /// Whether the feeds of the sites are followed.
+    pub feeds: bool,
     /// The handle by which another thread stops the crawl.
     pub stop: Stop,
 }
@@ -94,6 +96,19 @@ pub struct SiteResult {
     pub completeness_simulated: f64,
 }
 
+/// What the feeds of the sites gave.
+#[derive(Clone, Copy, Debug, PartialEq, Default, Serialize)]
+pub struct FeedsResult {
+    /// Polls, which have a budget of their own.
+    pub polls: u64,
+    /// Those that brought something new.
+    pub polls_with_news: u64,
+    /// Items that were published until the last poll of their feed.
+    pub items_published: u64,
+    /// Those that no poll showed.
+    pub items_lost: u64,
+}
+
 /// The results of the demonstration.
 #[derive(Clone, Debug, Serialize)]
 pub struct DemoResult {
@@ -114,6 +129,8 @@ pub struct DemoResult {
     pub important_caught: u64,
     /// See `important_caught`.
     pub important_total: u64,
+    /// What the feeds of the sites gave; `None` where they were not followed.
+    pub feeds: Option<FeedsResult>,
     /// Site by site.
     pub sites: Vec<SiteResult>,
     /// Where the archive is.
@@ -154,7 +171,7 @@ pub fn demo(
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let server = runtime.block_on(serve(&web, &archive, &clock))?;
-    let archive = follow_sites(&archive, &web, &server)?;
+    let archive = follow_sites(&archive, &web, &server, options.feeds)?;
     let crawl_options = CrawlOptions {
         strategy: options.strategy,
         budget: Some(hourly_budget(&web, options.budget)),
@@ -174,7 +191,12 @@ pub fn demo(
     let real = measure::captures_of(&archive, &web, &urls)?;
     let truth = Truth::of(&web, &Analyst::for_archive(&archive)?);
     let learned = learned::rates_of(&archive, &web, &urls)?;
-    Ok(compare(options, web, truth, real, learned))
+    let feeds = match options.feeds {
+        true => Some(measure::feeds_of(&archive, &web, &server.seeds())?),
+        false => None,
+    };
+    let (result, crawls) = compare(options, web, truth, real, learned);
+    Ok((DemoResult { feeds, ..result }, crawls))
 }
 
 /// Number of simulated crawls whose mean is taken, each beginning a little later than the one before.
@@ -229,6 +251,7 @@ fn compare(
         fixed_interval: caught(&fixed),
         important_caught,
         important_total,
+        feeds: None,
         sites: by_site(&web, &world, &real, &simulated[0], window),
         archive: options.root.clone(),
         report: PathBuf::new(),
@@ -293,7 +316,16 @@ async fn serve(web: &LivingWeb, archive: &Archive, clock: &Clock) -> anyhow::Res
 }
 
 /// The archive with the sites of the web in its settings.
-fn follow_sites(archive: &Archive, web: &LivingWeb, server: &LivingServer) -> anyhow::Result<Archive> {
+fn follow_sites(
+    archive: &Archive,
+    web: &LivingWeb,
+    server: &LivingServer,
+    feeds: bool,
+) -> anyhow::Result<Archive> {
+    edit(&archive.settings_path(), |document| {
+        document["crawl"]["feeds"] = toml_edit::value(feeds);
+        Ok(())
+    })?;
     let mut seeds = Vec::new();
     for (site, url) in web.sites.iter().zip(server.seeds()) {
         let url = parse_address(&url).map_err(anyhow::Error::msg)?;

@@ -1,5 +1,6 @@
 //! The living web on a loopback port: requests by host name -> what the page is at this virtual instant.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +12,7 @@ use perennial_core::time::Timestamp;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::template::{self, ServedPage};
+use super::template;
 use super::web::LivingWeb;
 
 /// Longest request line or header that is read; the crawler sends far less.
@@ -32,7 +33,7 @@ pub struct LivingServer {
 struct Response {
     status: &'static str,
     content_type: &'static str,
-    validator: Option<&'static str>,
+    validator: Option<Cow<'static, str>>,
     body: Vec<u8>,
 }
 
@@ -88,14 +89,16 @@ impl LivingServer {
         let mut stream = BufReader::new(stream);
         while let Some(request) = read_request(&mut stream).await? {
             let response = self.answer(&request);
-            let not_modified =
-                response.validator.is_some_and(|tag| request.if_none_match.as_deref() == Some(tag));
+            let not_modified = response
+                .validator
+                .as_deref()
+                .is_some_and(|tag| request.if_none_match.as_deref() == Some(tag));
             let mut head = format!(
                 "HTTP/1.1 {}\r\nContent-Type: {}\r\n",
                 if not_modified { "304 Not Modified" } else { response.status },
                 response.content_type
             );
-            if let Some(tag) = response.validator {
+            if let Some(tag) = &response.validator {
                 head.push_str(&format!("ETag: {tag}\r\nCache-Control: max-age=604800\r\n"));
             }
             let body: &[u8] = if not_modified || request.is_head { &[] } else { &response.body };
@@ -124,6 +127,7 @@ impl LivingServer {
                 &format!("User-agent: *\nAllow: /\n\nSitemap: {}/sitemap.xml\n", self.origin(site)),
             ),
             "/sitemap.xml" => xml(self.sitemap(site)),
+            "/feed.xml" => self.feed(site, now),
             "/style.css" => asset("text/css", template::STYLE.as_bytes().to_vec()),
             "/logo.gif" => asset("image/gif", gif(120, 60)),
             "/photo.gif" => asset("image/gif", gif(320, 240)),
@@ -133,20 +137,27 @@ impl LivingServer {
     }
 
     fn page(&self, site: usize, path: &str, now: Timestamp) -> Response {
-        let wanted = if path == "/feed.xml" { "/" } else { path };
-        let Some(&page) = self.pages.get(&(site, wanted.to_owned())) else {
+        let Some(&page) = self.pages.get(&(site, path.to_owned())) else {
             return text("404 Not Found", "no such page");
         };
         // It differs from request to request, and is the same for the same request of another run.
         let chance = Chance::of(&[self.web.seed, page as u64, now.as_millis().unsigned_abs()]).bits();
-        if path == "/feed.xml" {
-            return xml(template::feed(&ServedPage::at(&self.web, page, chance, now)));
-        }
         Response {
             status: "200 OK",
             content_type: "text/html; charset=utf-8",
             validator: None,
             body: self.web.html(page, chance, now).into_bytes(),
+        }
+    }
+
+    /// A feed that has not changed costs no more than a 304.
+    fn feed(&self, site: usize, now: Timestamp) -> Response {
+        let n_items = template::announced(&self.web, site, now).len();
+        Response {
+            status: "200 OK",
+            content_type: "application/rss+xml",
+            validator: Some(format!("\"{n_items}\"").into()),
+            body: template::feed(&self.web, site, now).into_bytes(),
         }
     }
 
@@ -208,7 +219,7 @@ fn xml(body: String) -> Response {
 }
 
 fn asset(content_type: &'static str, body: Vec<u8>) -> Response {
-    Response { status: "200 OK", content_type, validator: Some("\"v1\""), body }
+    Response { status: "200 OK", content_type, validator: Some("\"v1\"".into()), body }
 }
 
 /// A GIF of one colour with the given size.

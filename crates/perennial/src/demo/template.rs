@@ -191,27 +191,43 @@ fn footer(out: &mut String, answer: &ServedPage<'_>, page: &LivingPage) {
     );
 }
 
-/// An RSS feed of the site's front page.
-pub(super) fn feed(answer: &ServedPage<'_>) -> String {
-    let page = &answer.web.pages[answer.page];
-    let site = &answer.web.sites[page.site];
-    let version = answer.version;
+/// Items of a site's feed.
+const N_FEED_ITEMS: usize = 20;
+
+/// An RSS feed of a site: the latest changes of its front page and of its running texts. Sites announce no prices and no sections.
+pub(super) fn feed(web: &LivingWeb, site: usize, now: Timestamp) -> String {
     let mut out = format!(
-        "<?xml version=\"1.0\" encoding=\"utf-8\"?><rss version=\"2.0\"><channel><title>{}</title><link>/</link>\
+        "<?xml version=\"1.0\" encoding=\"utf-8\"?><rss version=\"2.0\"><channel><title>{0}</title><link>/</link>\
          <description>News of {0}</description>",
-        site.title
+        web.sites[site].title
     );
-    for (number, change) in page.changes[..version].iter().enumerate().rev().take(N_ITEMS) {
-        let mut choices = Chance::of(&[answer.web.seed, answer.page as u64, 61, number as u64]);
+    for (at, index, number) in announced(web, site, now).into_iter().take(N_FEED_ITEMS) {
+        let page = &web.pages[index];
+        let mut choices = Chance::of(&[web.seed, index as u64, 61, number as u64]);
         let _ = write!(
             out,
-            "<item><title>{}</title><link>/#{number}</link><pubDate>{}</pubDate></item>",
+            "<item><title>{}</title><link>{}</link><guid isPermaLink=\"false\">{index}-{number}</guid><pubDate>{}</pubDate></item>",
             headline(&mut choices),
-            change.at.to_jiff().strftime("%a, %d %b %Y %H:%M:%S GMT")
+            page.path,
+            at.to_jiff().strftime("%a, %d %b %Y %H:%M:%S GMT")
         );
     }
     out.push_str("</channel></rss>");
     out
+}
+
+/// The changes that a site's feed ever announced until `now`, the latest first: when, of which page, and its number there.
+pub(super) fn announced(web: &LivingWeb, site: usize, now: Timestamp) -> Vec<(Timestamp, usize, usize)> {
+    let pages = web.pages.iter().enumerate().filter(|(_, page)| page.site == site);
+    let told = pages.filter(|(_, page)| page.path == "/" || page.kind == LivingKind::Text);
+    let mut changes: Vec<(Timestamp, usize, usize)> = told
+        .flat_map(|(index, page)| {
+            let changes = page.changes[..page.version_at(now)].iter().enumerate();
+            changes.map(move |(number, change)| (change.at, index, number))
+        })
+        .collect();
+    changes.sort_unstable_by(|one, other| other.cmp(one));
+    changes
 }
 
 /// The stylesheet of every site.

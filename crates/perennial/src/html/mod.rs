@@ -6,10 +6,12 @@
 //! |---|---|
 //! | [`chart`] | numbers -> lines, bars, time lines in SVG; bars in a terminal |
 //! | [`diff`] | a comparison -> both versions side by side |
+//! | [`feeds`] | statistics of feeds -> the paper's figures |
 //! | [`simulation`] | results of simulated crawls -> the papers' figures |
 
 pub mod chart;
 pub mod diff;
+pub mod feeds;
 pub mod simulation;
 
 use perennial_core::markup::escaped;

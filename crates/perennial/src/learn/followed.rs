@@ -45,6 +45,11 @@ impl Followed {
         self.0.with_number(seed).map_or(1.0, |seed| seed.weight as f32)
     }
 
+    /// The user's tags of the site of a seed.
+    pub fn tags_of_seed(&self, seed: i64) -> &[String] {
+        self.0.with_number(seed).map_or(&[], |seed| &seed.tags)
+    }
+
     /// What the scheduler is told of a new page. Its weight is the user's, without PageRank.
     pub fn info(&self, seed: Option<i64>, url: &str, site: SiteId, scheduler: &mut Scheduler) -> PageInfo {
         let seed = seed.and_then(|seed| self.0.with_number(seed)).or_else(|| self.seed_of(url));

@@ -8,15 +8,18 @@
 //! | `followed` | `[[site]]` -> weight, clock and group of each page |
 //! | `history` | looks of a page -> its history, for people |
 //! | `versions` | looks at a site -> its versions, one a pass |
+//! | `publishing` | the items of a feed -> when it publishes |
 //! | `ranks` | links between captured pages -> PageRank |
 
 mod followed;
 mod history;
+mod publishing;
 mod ranks;
 mod versions;
 
 pub use followed::{Followed, group_of};
 pub use history::{PageHistory, histories};
+pub use publishing::publishing;
 pub use ranks::{page_ranks, rank_of};
 pub use versions::site_history;
 
@@ -105,6 +108,10 @@ fn relearn(
         }
     }
     scheduler.learn_now(now);
+    // Pages that items of feeds announced and nobody has visited since are as urgent as before.
+    for (page, at) in store.announced_by_items(now)? {
+        scheduler.announce(page, at, None);
+    }
     Ok(())
 }
 

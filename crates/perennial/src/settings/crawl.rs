@@ -28,6 +28,10 @@ pub struct CrawlTable {
     pub noarchive: bool,
     /// Whether sitemaps are read.
     pub sitemaps: bool,
+    /// Whether feeds are followed.
+    pub feeds: bool,
+    /// Polls of all feeds in a period; `None`: no limit but that of each feed.
+    pub feed_polls: Option<Budget>,
     /// Whether style sheets, images, fonts and scripts are captured with their pages.
     pub requisites: bool,
     /// A requisite that was captured less than this ago is not fetched again.
@@ -77,6 +81,8 @@ impl Default for CrawlTable {
             robots: true,
             noarchive: false,
             sitemaps: true,
+            feeds: true,
+            feed_polls: None,
             requisites: true,
             requisite_span: Span::from_hours(24),
             proxy: None,
@@ -119,6 +125,8 @@ impl CrawlTable {
             robots: reader.bool("robots", usual.robots),
             noarchive: reader.bool("noarchive", usual.noarchive),
             sitemaps: reader.bool("sitemaps", usual.sitemaps),
+            feeds: reader.bool("feeds", usual.feeds),
+            feed_polls: reader.parsed("feed_polls", budget),
             requisites: reader.bool("requisites", usual.requisites),
             requisite_span: reader.span("requisite_hours", 3600.0, usual.requisite_span),
             proxy: reader.parsed("proxy", proxy),
@@ -143,11 +151,7 @@ impl CrawlTable {
 impl Allowance {
     /// The keys that `[crawl]` and `[[site]]` share.
     pub(super) fn read(reader: &mut TableReader<'_, '_>) -> Allowance {
-        Allowance {
-            visits: reader
-                .parsed("budget", |text| parse_budget(text, HOUR).map_err(|error| error.to_string())),
-            bytes_per_day: reader.bytes("bytes_per_day"),
-        }
+        Allowance { visits: reader.parsed("budget", budget), bytes_per_day: reader.bytes("bytes_per_day") }
     }
 }
 
@@ -196,6 +200,10 @@ fn in_order(reader: &mut TableReader<'_, '_>, least: (&'static str, Span), most:
             reader.refuse(least.0, &format!("it must not be above {} ({})", most.0, most.1.as_secs_f64()))
         }
     }
+}
+
+fn budget(text: &str) -> Result<Budget, String> {
+    parse_budget(text, HOUR).map_err(|error| error.to_string())
 }
 
 fn proxy(text: &str) -> Result<Proxy, String> {

@@ -48,6 +48,10 @@ pub struct Seed {
     pub keep: Keep,
     /// Pinned and ignored parts of its pages.
     pub parts: Parts,
+    /// Feeds that are followed for it, beside those that its pages name.
+    pub feeds: Vec<Url>,
+    /// Words by which the user groups sites.
+    pub tags: Vec<String>,
 }
 
 /// Pinned and ignored parts of a site's pages, by CSS selectors.
@@ -181,6 +185,13 @@ pub fn parse_selector(text: &str) -> Result<Selector, String> {
     Selector::parse(text).map_err(|error| error.reason.to_owned())
 }
 
+/// A word or a few, by which sites are grouped.
+pub fn parse_tag(text: &str) -> Result<String, String> {
+    let tag = text.trim();
+    let is_tag = !tag.is_empty() && tag.chars().count() <= 100 && !tag.contains(char::is_control);
+    is_tag.then(|| tag.to_owned()).ok_or_else(|| "write a word or a few, such as \"news\"".to_owned())
+}
+
 /// The clock of a zone by its IANA name.
 pub fn parse_zone(text: &str) -> Result<Arc<LocalClock>, String> {
     LocalClock::of_zone(text).map(Arc::new).map_err(|error| error.to_string())
@@ -206,6 +217,8 @@ impl Seed {
             allowance: Allowance::default(),
             keep: Keep::default(),
             parts: Parts::default(),
+            feeds: Vec::new(),
+            tags: Vec::new(),
         }
     }
 
@@ -227,6 +240,8 @@ impl Seed {
             allowance: Allowance::read(reader),
             keep: reader.parsed("keep", str::parse).unwrap_or_default(),
             parts: Parts::new(reader.list("pin", parse_selector), reader.list("ignore", parse_selector)),
+            feeds: reader.list("feeds", parse_address),
+            tags: reader.list("tags", parse_tag),
             depth,
             // Last, so that a wrong address hides no other mistake of the table.
             ..Seed::of_host(url?)
@@ -259,6 +274,8 @@ struct SeedRow<'a> {
     keep: String,
     pin: Vec<String>,
     ignore: Vec<String>,
+    feeds: Vec<&'a str>,
+    tags: &'a [String],
 }
 
 impl Serialize for Seed {
@@ -278,6 +295,8 @@ impl Serialize for Seed {
             keep: self.keep.to_string(),
             pin: self.parts.pin.iter().map(Selector::to_string).collect(),
             ignore: self.parts.ignore.iter().map(Selector::to_string).collect(),
+            feeds: self.feeds.iter().map(Url::as_str).collect(),
+            tags: &self.tags,
         }
         .serialize(serializer)
     }
@@ -500,6 +519,8 @@ fn to_toml(seed: &Seed) -> Table {
     let selectors = |selectors: &[Selector]| list(selectors.iter().map(Selector::to_string));
     put("pin", selectors(&seed.parts.pin));
     put("ignore", selectors(&seed.parts.ignore));
+    put("feeds", list(seed.feeds.iter().map(Url::as_str)));
+    put("tags", list(seed.tags.iter().map(String::as_str)));
     table
 }
 
@@ -627,6 +648,8 @@ mod tests {
                 bytes_per_day: Some(1_500_000),
             },
             keep: Keep::Important,
+            feeds: vec![parse_address("http://feeds.a.org/f?x=1").unwrap()],
+            tags: vec!["news".to_owned(), "a \"b\"".to_owned()],
             parts: Parts::new(
                 vec![parse_selector("#a > .b").unwrap(), parse_selector("[x=\"y\"]").unwrap()],
                 vec![parse_selector("aside").unwrap()],

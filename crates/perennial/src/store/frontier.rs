@@ -26,18 +26,27 @@ pub enum PageKind {
     Requisite,
     /// A sitemap: its addresses are followed.
     Sitemap,
+    /// A feed: polled by its own pattern, its items are followed.
+    Feed,
 }
 
 impl PageKind {
-    /// The number in the state file. Of an address with several kinds the least is stored.
+    /// The number in the state file. Of an address with several kinds the least is stored: what a page links to and turns out to be a
+    /// feed is a feed.
     pub(super) fn code(self) -> i64 {
-        self as i64
+        match self {
+            PageKind::Page => 0,
+            PageKind::Requisite => 1,
+            PageKind::Sitemap => 2,
+            PageKind::Feed => -1,
+        }
     }
 
     fn from_code(code: i64) -> PageKind {
         match code {
             1 => PageKind::Requisite,
             2 => PageKind::Sitemap,
+            -1 => PageKind::Feed,
             _ => PageKind::Page,
         }
     }
@@ -179,8 +188,19 @@ pub struct Discovery {
     pub depth: u32,
     /// Redirects that led here in a row.
     pub n_redirects: u32,
-    /// When it changed according to a sitemap.
+    /// When it changed according to a sitemap or a feed.
     pub changed: Option<Timestamp>,
+    /// The item of the feed that names it.
+    pub item: Option<Box<NamedBy>>,
+}
+
+/// An item of a feed that names a page.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct NamedBy {
+    /// What tells it from other items of its feed.
+    pub key: String,
+    /// Its headline.
+    pub title: String,
 }
 
 impl Commit<'_> {
@@ -202,7 +222,7 @@ impl Commit<'_> {
                  ON CONFLICT (page) DO UPDATE SET kind = min(kind, ?2), depth = min(depth, ?4), seed = ?3
                  WHERE kind > ?2 OR (kind = ?2 AND depth > ?4)",
             )?
-            .execute(params![page.0, found.kind as i64, found.seed, found.depth, found.n_redirects])?;
+            .execute(params![page.0, found.kind.code(), found.seed, found.depth, found.n_redirects])?;
         Ok((page, site))
     }
 
@@ -281,6 +301,14 @@ impl Commit<'_> {
         let sql = "UPDATE crawl_passes SET ended = ?2 WHERE id = ?1";
         self.transaction.execute(sql, params![pass, now.as_millis()])?;
         Ok(())
+    }
+
+    /// Whether the frontier has an address as a page.
+    pub fn is_followed(&self, url: &str) -> anyhow::Result<bool> {
+        let mut statement = self.transaction.prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM crawl_pages c JOIN pages p ON p.id = c.page WHERE p.url = ?1)",
+        )?;
+        Ok(statement.query_row([url], |row| row.get(0))?)
     }
 
     /// Whether a visit of the page has ended.

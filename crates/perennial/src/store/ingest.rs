@@ -11,6 +11,7 @@ use perennial_core::time::Timestamp;
 use perennial_core::verdict::AnswerKind;
 use rusqlite::{OptionalExtension, Transaction, params};
 
+use super::feeds::FeedRow;
 use super::frontier::PageKind;
 use super::looks::answer_code;
 use super::{Store, encode_targets};
@@ -87,6 +88,8 @@ pub struct CaptureRow {
     /// Addresses that the page links to with their index keys; `None` when it is no HTML or the payload is
     /// elsewhere. The keys are made before, on many threads, because the state has one writer.
     pub links: Option<Vec<LinkTarget>>,
+    /// What it says as a feed; `None` when it is none or the payload is elsewhere.
+    pub feed: Option<Box<FeedRow>>,
 }
 
 /// Where a page links to.
@@ -266,6 +269,9 @@ impl<'t> Commit<'t> {
         }
         if let Some(links) = &row.links {
             self.put_links(page, row.time, links)?;
+        }
+        if let Some(feed) = &row.feed {
+            self.put_feed(page, row.time, feed)?;
         }
         Ok(true)
     }

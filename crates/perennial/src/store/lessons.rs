@@ -6,7 +6,7 @@ use perennial_core::page::PageId;
 use perennial_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::looks::PAGES;
+use super::looks::ANALYSED;
 use super::{CAPTURE_COLUMNS, CAPTURE_TABLES, Capture, Commit, Store, read_capture};
 
 /// The sums that decide which versions are worth indexing (docs/papers.md, Index threshold).
@@ -227,13 +227,13 @@ impl Commit<'_> {
 impl Store {
     /// How many looks at pages have no lesson.
     pub fn count_backlog(&self) -> anyhow::Result<u64> {
-        let sql = format!("SELECT count(*) {BACKLOG} {PAGES}");
+        let sql = format!("SELECT count(*) {BACKLOG} {ANALYSED}");
         Ok(self.connection().query_row(&sql, [], |row| row.get::<_, i64>(0))? as u64)
     }
 
     /// The pages that have such looks, with the earliest of them.
     pub fn backlog(&self) -> anyhow::Result<Vec<(PageId, Timestamp)>> {
-        let sql = format!("SELECT c.page, min(c.time) {BACKLOG} {PAGES} GROUP BY c.page ORDER BY c.page");
+        let sql = format!("SELECT c.page, min(c.time) {BACKLOG} {ANALYSED} GROUP BY c.page ORDER BY c.page");
         let mut statement = self.connection().prepare(&sql)?;
         let pages =
             statement.query_map([], |row| Ok((PageId(row.get(0)?), Timestamp::from_millis(row.get(1)?))))?;

@@ -16,6 +16,9 @@ use super::{IDENTITY, Store};
 /// Pages that people read: those that a crawl visited as pages, and where no crawl visited them, HTML.
 pub(super) const PAGES: &str = "p.kind = 0";
 
+/// What is analysed: pages, and feeds, whose words people read too. Feeds are no pages in counts and schedules.
+pub(super) const ANALYSED: &str = "p.kind <= 0";
+
 /// Which pages' looks.
 #[derive(Clone, Copy, Debug)]
 pub enum Selection<'a> {

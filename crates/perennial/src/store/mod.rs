@@ -7,6 +7,7 @@
 mod aside;
 mod checks;
 mod chosen;
+mod feeds;
 mod frontier;
 mod ingest;
 mod lessons;
@@ -21,7 +22,8 @@ mod spent;
 
 pub use aside::{Reason, SetAside, SetAsideCounts};
 pub use chosen::{Chosen, Group};
-pub use frontier::{CapturedAddress, Discovery, Ending, FrontierPage, PageKind, Target, Visited};
+pub use feeds::{FeedRow, ItemRow, KnownFeed, KnownItem, News};
+pub use frontier::{CapturedAddress, Discovery, Ending, FrontierPage, NamedBy, PageKind, Target, Visited};
 pub use ingest::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LinkTarget, site_of};
 pub use lessons::{ChangeFilter, ChangeRow, KnownRow, LessonRow, ShownVersion, Worth};
 use links::encode_targets;

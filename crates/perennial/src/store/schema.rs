@@ -267,6 +267,51 @@ const STEPS: &[&str] = &[
     DROP TABLE learn_again;
     DELETE FROM runs;                    -- the lines of 304s and left-out versions name the record that a reader should see
     ",
+    // 9: feeds and their items, made from the captures of feeds; those captured before this step come in with a rebuild.
+    // pages.kind and crawl_pages.kind: -1 feed
+    "
+    CREATE TABLE feeds (
+        page INTEGER PRIMARY KEY REFERENCES pages(id),
+        format TEXT NOT NULL,
+        title TEXT NOT NULL,             -- from here to frequency as the latest capture has it
+        channel TEXT,                    -- address of the channel page
+        hub TEXT,                        -- of WebSub
+        updated INTEGER,                 -- lastBuildDate or the like
+        ttl_minutes INTEGER,
+        skip_hours INTEGER NOT NULL,     -- a bit an hour, UTC
+        skip_days INTEGER NOT NULL,      -- a bit a day, Monday first
+        period_secs INTEGER,             -- sy:updatePeriod
+        frequency INTEGER,               -- sy:updateFrequency
+        first_read INTEGER NOT NULL,     -- of the first capture with items
+        last_read INTEGER NOT NULL
+    );
+    CREATE TABLE feed_reads (            -- captures that hold a feed's document, not those that repeat it
+        feed INTEGER NOT NULL REFERENCES feeds(page),
+        time INTEGER NOT NULL,
+        n_items INTEGER NOT NULL,
+        PRIMARY KEY (feed, time)
+    ) WITHOUT ROWID;
+    CREATE TABLE items (
+        id INTEGER PRIMARY KEY,
+        feed INTEGER NOT NULL REFERENCES feeds(page),
+        key TEXT NOT NULL,               -- its identity, else its address, else its headline and date
+        page INTEGER REFERENCES pages(id), -- that it links to
+        title TEXT NOT NULL,             -- texts as the latest capture has them, without markup
+        summary TEXT NOT NULL,
+        author TEXT NOT NULL,
+        categories TEXT NOT NULL,        -- one a line
+        published INTEGER,
+        updated INTEGER,
+        comments TEXT,                   -- address of the page with comments
+        comment_feed TEXT,               -- and of their feed
+        digest INTEGER NOT NULL,         -- tells its texts from others
+        changed INTEGER NOT NULL,        -- the capture that first had these texts
+        first_seen INTEGER NOT NULL,     -- the first capture of the feed that had it
+        last_seen INTEGER NOT NULL,
+        UNIQUE (feed, key)
+    );
+    CREATE INDEX items_page ON items(page);
+    ",
 ];
 
 /// The schema that this program reads and writes.

@@ -4,6 +4,7 @@ use perennial_core::importance::Importance;
 use perennial_core::schedule::{Budget, ScheduleConfig, Strategy};
 
 use super::*;
+use crate::crawl::polls::Polled;
 use crate::settings::Allowance;
 
 const SITE: SiteId = SiteId(1);
@@ -24,6 +25,7 @@ fn config() -> PolicyConfig {
         time_limit: None,
         size_limit: None,
         is_analysing: true,
+        feeds_only: false,
     }
 }
 
@@ -50,6 +52,7 @@ fn new_page(page: u32, kind: PageKind) -> NewPage {
         seed: SEED,
         url: format!("http://a.example/{page}"),
         changed: None,
+        item: None,
         is_new: true,
     }
 }
@@ -76,6 +79,7 @@ fn found(page: PageId, kind: PageKind, at: Timestamp) -> Settled {
         stored_bytes: 500,
         done_at: at,
         captured_at: at,
+        polled: None,
         new_pages: Vec::new(),
         is_large: false,
         is_unread: false,
@@ -379,4 +383,48 @@ fn the_next_visit_is_known_while_nothing_is_to_be_done() {
         policy.learned(page, Some(VisitOutcome::Unchanged));
     }
     assert!(visited >= 4, "{visited} visits were foreseen");
+}
+
+/// A feed is polled by itself, and what it names as changed is visited by the name of its item.
+#[test]
+fn an_item_of_a_feed_makes_its_page_urgent_and_names_it() {
+    let hour = Span::from_hours(1);
+    let schedule = ScheduleConfig { budget: Some(Budget::per_hour(2.0)), ..ScheduleConfig::default() };
+    let mut policy =
+        scheduled(PolicyConfig { is_analysing: false, ..config() }, schedule, Allowance::default());
+    let mut now = start();
+    policy.take_new(&new_page(1, PageKind::Page));
+    policy.take_new(&new_page(2, PageKind::Feed));
+    let asked = |policy: &mut Policy, now: Timestamp| -> Vec<PageId> {
+        std::iter::from_fn(|| {
+            let (page, why) = policy.next(now)?;
+            let kind = if page == PageId(2) { PageKind::Feed } else { PageKind::Page };
+            assert_eq!(why == Why::Feed, kind == PageKind::Feed);
+            assert!(policy.admit(&target(page, kind), why, now));
+            let polled = (kind == PageKind::Feed).then(Polled::default);
+            policy.settled(&Settled { polled, ..found(page, kind, now) }, now);
+            Some(page)
+        })
+        .collect()
+    };
+    let mut first = asked(&mut policy, now);
+    first.sort_unstable();
+    assert_eq!(first, [PageId(1), PageId(2)]);
+    assert_eq!(policy.cause_of(PageId(1)), None);
+    now = now + hour + hour + hour;
+    let changed = NewPage {
+        changed: Some(now),
+        item: Some("Two dead".into()),
+        is_new: false,
+        ..new_page(1, PageKind::Page)
+    };
+    let poll = Settled {
+        new_pages: vec![changed],
+        polled: Some(Polled::default()),
+        ..found(PageId(2), PageKind::Feed, now)
+    };
+    policy.settled(&poll, now);
+    assert_eq!(policy.cause_of(PageId(1)), Some("Two dead"));
+    assert!(asked(&mut policy, now + hour).contains(&PageId(1)));
+    assert_eq!(policy.cause_of(PageId(1)), None, "it was visited");
 }

@@ -1,0 +1,79 @@
+//! Feeds -> the time that reading them and planning their polls takes on one core, and the memory a feed.
+//!
+//!     cargo bench -p perennial-core --bench feeds
+//!
+//! Figures are in experiments/feeds.
+
+use std::collections::BTreeSet;
+
+use divan::{Bencher, black_box};
+use perennial_core::chance::Chance;
+use perennial_core::feed::polling::{MAX_TIMES, PollLimits, Publishing};
+use perennial_core::feed::{self, Pace};
+use perennial_core::time::{Span, Timestamp};
+
+fn main() {
+    divan::main();
+}
+
+fn start() -> Timestamp {
+    Timestamp::from_secs(1_772_000_000 / 3600 * 3600)
+}
+
+/// Feeds with 20 items each, of which some publish every few minutes and some once a month.
+fn feeds(n_feeds: usize) -> Vec<Publishing> {
+    let mut chance = Chance::new(1);
+    let one = |chance: &mut Chance| {
+        let every_hours = 0.1 * 7200f64.powf(chance.unit());
+        let times = (0..20).map(|n| {
+            start() - Span::from_secs((3600.0 * every_hours * (f64::from(n) + chance.unit())) as i64)
+        });
+        let times: Vec<Timestamp> = times.collect();
+        let mut publishing = Publishing::default();
+        publishing.read(times, 20, 1, &Pace::default(), start());
+        publishing
+    };
+    (0..n_feeds).map(|_| one(&mut chance)).collect()
+}
+
+/// A day of a hundred thousand feeds: every poll is taken from the queue, planned anew and put back. One poll in three brings an item.
+#[divan::bench(args = [100_000], sample_count = 5, sample_size = 1)]
+fn plan_a_day(bencher: Bencher<'_, '_>, n_feeds: usize) {
+    let n_bytes = size_of::<Publishing>() + MAX_TIMES * size_of::<u32>() + 2 * size_of::<(Timestamp, u32)>();
+    assert!(n_bytes < 500, "{n_bytes} bytes a feed");
+    let limits = PollLimits::default();
+    bencher.with_inputs(|| feeds(n_feeds)).bench_local_values(|mut feeds| {
+        let due = |feed: &Publishing, at: Timestamp| feed.next_poll(at, &limits);
+        let mut queue: BTreeSet<(Timestamp, usize)> =
+            feeds.iter().enumerate().map(|(n, feed)| (due(feed, start()), n)).collect();
+        let mut n_polls = 0u64;
+        while let Some((at, n)) = queue.pop_first().filter(|(at, _)| *at < start() + Span::from_hours(24)) {
+            n_polls += 1;
+            match n_polls % 3 {
+                0 => feeds[n].read([at], 20, 1, &Pace::default(), at),
+                _ => feeds[n].unchanged(),
+            }
+            queue.insert((due(&feeds[n], at), n));
+        }
+        black_box(n_polls)
+    });
+}
+
+/// A feed of 50 items with 1 kB of HTML each.
+#[divan::bench]
+fn read(bencher: Bencher<'_, '_>) {
+    let text =
+        "&lt;p&gt;Some words &lt;a href=&quot;x&quot;&gt;and a link&lt;/a&gt; of an article.&lt;/p&gt; "
+            .repeat(10);
+    let item = |n: u32| {
+        format!(
+            "<item><title>Headline {n}</title><link>http://e.org/{n}</link><guid>id-{n}</guid>\
+             <pubDate>Mon, 02 Nov 2026 10:00:00 GMT</pubDate><description>{text}</description></item>"
+        )
+    };
+    let items: String = (0..50).map(item).collect();
+    let rss = format!("<rss version=\"2.0\"><channel><title>T</title>{items}</channel></rss>");
+    bencher.counter(divan::counter::BytesCount::new(rss.len())).bench_local(|| {
+        feed::parse(black_box(rss.as_bytes()), None, "http://e.org/").map(|feed| feed.items.len())
+    });
+}

@@ -1,0 +1,231 @@
+//! The inside of one element -> its text: plain, HTML, or markup that stands in the feed as tags.
+
+use data_encoding::BASE64_MIME_PERMISSIVE;
+use url::Url;
+
+use super::fragment::{absolute_html, looks_like_html};
+use super::names::Meaning;
+use super::{FeedText, MAX_LABEL_BYTES, MAX_VALUE_BYTES, Person, cut};
+use crate::markup::escaped;
+use crate::xml::{Tag, unescaped};
+
+/// What an element says, while it is read.
+pub(super) struct Capture {
+    pub(super) meaning: Meaning,
+    /// How many elements are open, itself included.
+    pub(super) level: usize,
+    /// Its text without tags.
+    pub(super) plain: String,
+    /// Its text with the tags inside it.
+    markup: String,
+    n_children: usize,
+    /// Elements directly inside it, and whether there is text beside them.
+    n_outer: usize,
+    has_outer_text: bool,
+    is_first_div: bool,
+    depth: usize,
+    pub(super) href: Option<String>,
+    pub(super) rel: String,
+    pub(super) media_type: String,
+    mode: String,
+    pub(super) term: Option<String>,
+    /// For a `guid`: whether it is the address of a page.
+    pub(super) is_permalink: Option<bool>,
+}
+
+impl Capture {
+    /// Begins with the start tag of the element.
+    pub(super) fn new(tag: &Tag<'_>, meaning: Meaning, level: usize) -> Capture {
+        let attribute =
+            |name: &str| tag.attribute(name).map(|value| cut(value.trim(), MAX_LABEL_BYTES).to_owned());
+        let is_guid = tag.local_name().eq_ignore_ascii_case("guid");
+        let is_permalink =
+            || !attribute("isPermaLink").is_some_and(|said| said.eq_ignore_ascii_case("false"));
+        Capture {
+            meaning,
+            level,
+            plain: String::new(),
+            markup: String::new(),
+            n_children: 0,
+            n_outer: 0,
+            has_outer_text: false,
+            is_first_div: false,
+            depth: 0,
+            href: attribute("href").or_else(|| attribute("rdf:resource")),
+            rel: attribute("rel").unwrap_or_default(),
+            media_type: attribute("type").unwrap_or_default().to_ascii_lowercase(),
+            mode: attribute("mode").unwrap_or_default().to_ascii_lowercase(),
+            term: attribute("term").or_else(|| attribute("label")).or_else(|| attribute("text")),
+            is_permalink: is_guid.then(is_permalink),
+        }
+    }
+
+    /// Text, its references resolved.
+    pub(super) fn push(&mut self, text: &str) {
+        if self.plain.len() + text.len() <= MAX_VALUE_BYTES {
+            self.plain.push_str(text);
+        }
+        if self.markup.len() + text.len() <= MAX_VALUE_BYTES {
+            push_escaped(&mut self.markup, text);
+        }
+        self.has_outer_text |= self.depth == 0 && !text.trim().is_empty();
+    }
+
+    /// A tag inside.
+    pub(super) fn start_child(&mut self, tag: &Tag<'_>) {
+        self.is_first_div |= self.n_children == 0 && tag.local_name().eq_ignore_ascii_case("div");
+        self.n_children += 1;
+        self.n_outer += usize::from(self.depth == 0);
+        self.depth += 1;
+        if self.markup.len() > MAX_VALUE_BYTES {
+            return;
+        }
+        self.markup.push('<');
+        self.markup.push_str(written_name(tag.name));
+        for attribute in tag.raw_attributes() {
+            // Names of vocabularies are no part of HTML.
+            if attribute.name.starts_with("xmlns:")
+                || attribute.name == "xmlns" && attribute.value.ends_with("xhtml")
+            {
+                continue;
+            }
+            self.markup.push_str(&format!(
+                " {}=\"{}\"",
+                attribute.name,
+                escaped(&unescaped(attribute.value))
+            ));
+        }
+        self.markup.push_str(if is_void(tag.local_name()) { " />" } else { ">" });
+    }
+
+    /// The end of a tag inside.
+    pub(super) fn end_child(&mut self, name: &str) {
+        self.depth = self.depth.saturating_sub(1);
+        if self.markup.len() <= MAX_VALUE_BYTES && !is_void(crate::xml::local_name(name)) {
+            self.markup.push_str(&format!("</{}>", written_name(name)));
+        }
+    }
+
+    /// What the element says. In Atom a text is plain unless it says otherwise; in RSS nobody says what it is.
+    pub(super) fn text(&self, is_atom: bool, base: Option<&Url>) -> FeedText {
+        let media_type = self.media_type.as_str();
+        let is_xml = media_type == "xhtml" || media_type.ends_with("+xml") || media_type.ends_with("/xml");
+        let (value, is_html) = if let Some(text) = self.base64() {
+            let is_html =
+                media_type != "text/plain" && (media_type.contains("html") || looks_like_html(&text));
+            (text, is_html)
+        } else if self.n_children > 0 || is_xml && self.mode != "escaped" {
+            (self.inner_markup().trim().to_owned(), true)
+        } else {
+            let plain = self.plain.trim().to_owned();
+            let is_html = match media_type {
+                "html" | "text/html" | "application/xhtml+xml" => true,
+                "text" | "text/plain" => false,
+                "" if is_atom && self.mode != "escaped" => false,
+                _ => self.meaning == Meaning::Content && !is_atom || looks_like_html(&plain),
+            };
+            (plain, is_html)
+        };
+        match base.filter(|_| is_html) {
+            Some(base) => FeedText { value: absolute_html(&value, base), is_html },
+            None => FeedText { value, is_html },
+        }
+    }
+
+    /// Bytes in disguise: `mode="base64"`, or a media type that is no text.
+    fn base64(&self) -> Option<String> {
+        let media_type = self.media_type.as_str();
+        let is_text = !media_type.contains('/')
+            || media_type.starts_with("text/")
+            || media_type.ends_with("+xml")
+            || media_type.ends_with("/xml");
+        if self.n_children > 0 || is_text && self.mode != "base64" {
+            return None;
+        }
+        let packed: String = self.plain.split_whitespace().collect();
+        let bytes = BASE64_MIME_PERMISSIVE.decode(packed.as_bytes()).ok()?;
+        Some(String::from_utf8(bytes).ok()?.trim().to_owned())
+    }
+
+    /// The markup without the `<div>` that Atom wants around it.
+    fn inner_markup(&self) -> &str {
+        let markup = self.markup.trim();
+        let is_wrapped =
+            self.media_type == "xhtml" && self.n_outer == 1 && self.is_first_div && !self.has_outer_text;
+        let inner = || markup.split_once('>')?.1.trim_end().strip_suffix("</div>");
+        match is_wrapped {
+            true => inner().unwrap_or(markup),
+            false => markup,
+        }
+    }
+}
+
+/// HTML is written without a prefix.
+fn written_name(name: &str) -> &str {
+    name.strip_prefix("xhtml:").or_else(|| name.strip_prefix("html:")).unwrap_or(name)
+}
+
+/// Text that means itself between tags. Quotes and line ends stay as they are.
+fn push_escaped(out: &mut String, text: &str) {
+    for part in text.split_inclusive(['&', '<', '>']) {
+        let (plain, sign) = match part.as_bytes().last() {
+            Some(b'&') => (&part[..part.len() - 1], "&amp;"),
+            Some(b'<') => (&part[..part.len() - 1], "&lt;"),
+            Some(b'>') => (&part[..part.len() - 1], "&gt;"),
+            _ => (part, ""),
+        };
+        out.push_str(plain);
+        out.push_str(sign);
+    }
+}
+
+fn is_void(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    matches!(
+        name.as_str(),
+        "area"
+            | "base"
+            | "br"
+            | "col"
+            | "embed"
+            | "hr"
+            | "img"
+            | "input"
+            | "link"
+            | "meta"
+            | "param"
+            | "source"
+            | "track"
+            | "wbr"
+    )
+}
+
+/// An address as it stands in a text: feeds write ampersands escaped once too often.
+pub(super) fn address_of(text: &str) -> String {
+    let first = text.split_ascii_whitespace().collect::<String>();
+    cut(&first.replace("&amp;", "&"), MAX_LABEL_BYTES).to_owned()
+}
+
+/// `me@example.com (A Name)`, `A Name <me@example.com>`, `A Name`.
+pub(super) fn person_of(text: &str) -> Person {
+    let text = super::folded(text);
+    let is_mail = |word: &str| {
+        word.split_once('@').is_some_and(|(before, after)| !before.is_empty() && after.contains('.'))
+    };
+    let bare = |word: &str| {
+        word.trim_matches(|c: char| "<>()[],;".contains(c)).trim_start_matches("mailto:").to_owned()
+    };
+    let email = text.split([' ', '(', '<']).map(bare).find(|word| is_mail(word)).unwrap_or_default();
+    let name = match email.is_empty() {
+        true => text,
+        false => text
+            .replace(&email, "")
+            .replace("mailto:", "")
+            .replace("()", "")
+            .replace("<>", "")
+            .replace("[]", ""),
+    };
+    let name = name.trim().trim_matches(|c: char| "<>,;".contains(c)).trim();
+    let name = name.strip_prefix('(').and_then(|name| name.strip_suffix(')')).unwrap_or(name).trim();
+    Person { name: name.to_owned(), email, url: String::new() }
+}

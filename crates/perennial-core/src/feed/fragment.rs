@@ -1,0 +1,221 @@
+//! HTML inside a feed -> the words that a reader sees, or the same HTML with absolute addresses.
+
+use std::cell::RefCell;
+
+use html5ever::tokenizer::states::{Rawtext, ScriptData};
+use html5ever::tokenizer::{TagKind, Token, TokenSink, TokenSinkResult, TokenizerOpts};
+use url::Url;
+
+use crate::markup::escaped;
+use crate::tokens::read_tokens;
+use crate::xml::{Piece, Scanner, unescaped};
+
+/// Attributes whose values are addresses.
+const ADDRESSES: [&str; 11] = [
+    "href",
+    "src",
+    "cite",
+    "action",
+    "longdesc",
+    "background",
+    "data",
+    "poster",
+    "usemap",
+    "classid",
+    "codebase",
+];
+
+/// Signs of HTML without which a text is taken as plain.
+const TAGS: [&str; 43] = [
+    "a",
+    "abbr",
+    "b",
+    "big",
+    "blockquote",
+    "body",
+    "br",
+    "center",
+    "cite",
+    "code",
+    "dd",
+    "div",
+    "dl",
+    "dt",
+    "em",
+    "figure",
+    "font",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "hr",
+    "html",
+    "i",
+    "iframe",
+    "img",
+    "li",
+    "ol",
+    "p",
+    "pre",
+    "q",
+    "s",
+    "small",
+    "span",
+    "strike",
+    "strong",
+    "sub",
+    "sup",
+    "table",
+    "td",
+    "tr",
+    "u",
+    "ul",
+];
+
+/// Whether a text that does not say what it is looks like HTML: it has a tag of HTML, or a reference to a character.
+pub(super) fn looks_like_html(text: &str) -> bool {
+    let has_tag = || {
+        Scanner::new(text).any(|piece| match piece {
+            Piece::Start(tag) => TAGS.contains(&tag.name.to_ascii_lowercase().as_str()),
+            _ => false,
+        })
+    };
+    text.contains('<') && has_tag() || text.contains('&') && unescaped(text) != text
+}
+
+/// The same HTML with its addresses made absolute; nothing else of it is touched.
+pub fn absolute_html(html: &str, base: &Url) -> String {
+    let mut out = String::with_capacity(html.len());
+    let mut copied = 0;
+    let start = html.as_ptr() as usize;
+    for piece in Scanner::new(html) {
+        let Piece::Start(tag) = piece else { continue };
+        for attribute in tag.raw_attributes() {
+            let name = attribute.name.to_ascii_lowercase();
+            if !ADDRESSES.contains(&crate::xml::local_name(&name)) {
+                continue;
+            }
+            let value = unescaped(attribute.value);
+            let Some(url) = base.join(value.trim()).ok().filter(|_| !super::has_scheme(value.trim())) else {
+                continue;
+            };
+            // The value is a part of the text, so that the difference of the two is its place.
+            let from = attribute.value.as_ptr() as usize - start;
+            out.push_str(&html[copied..from]);
+            out.push_str(&escaped(url.as_str()).to_string());
+            copied = from + attribute.value.len();
+        }
+    }
+    out.push_str(&html[copied..]);
+    out
+}
+
+/// The words of HTML as a reader sees them, without scripts and styles, white space folded.
+pub fn words_of_html(html: &str) -> String {
+    let words = read_tokens(html, Words::default(), TokenizerOpts::default());
+    super::folded(&words.text.into_inner())
+}
+
+#[derive(Default)]
+struct Words {
+    text: RefCell<String>,
+    is_hidden: std::cell::Cell<bool>,
+}
+
+impl TokenSink for Words {
+    type Handle = ();
+
+    fn process_token(&self, token: Token, _line: u64) -> TokenSinkResult<()> {
+        match token {
+            Token::TagToken(tag) => {
+                let is_start = tag.kind == TagKind::StartTag;
+                let name: &str = &tag.name;
+                self.is_hidden.set(is_start && matches!(name, "script" | "style"));
+                if !is_inline(name) {
+                    self.text.borrow_mut().push(' ');
+                }
+                if is_start && name == "script" {
+                    return TokenSinkResult::RawData(ScriptData);
+                }
+                if is_start && name == "style" {
+                    return TokenSinkResult::RawData(Rawtext);
+                }
+            }
+            Token::CharacterTokens(text) if !self.is_hidden.get() => self.text.borrow_mut().push_str(&text),
+            _ => {}
+        }
+        TokenSinkResult::Continue
+    }
+}
+
+/// Tags that do not part words.
+fn is_inline(name: &str) -> bool {
+    matches!(
+        name,
+        "a" | "abbr"
+            | "b"
+            | "bdi"
+            | "big"
+            | "cite"
+            | "code"
+            | "em"
+            | "font"
+            | "i"
+            | "mark"
+            | "q"
+            | "s"
+            | "small"
+            | "span"
+            | "strong"
+            | "sub"
+            | "sup"
+            | "u"
+            | "wbr"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn words_are_those_a_reader_sees() {
+        assert_eq!(
+            words_of_html("<p>One <b>t</b>wo</p><p>three &amp; &eacute;</p><script>x<y</script>"),
+            "One two three & é"
+        );
+        assert_eq!(words_of_html("a < b"), "a < b");
+    }
+
+    #[test]
+    fn addresses_become_absolute_and_nothing_else_changes() {
+        let base = Url::parse("http://e.org/d/p").unwrap();
+        let html =
+            "<a title='x' href=\"../q?a=1&amp;b=2\">t</a><img src=i.png><a href=http://f.org>u</a> & <b>";
+        assert_eq!(
+            absolute_html(html, &base),
+            "<a title='x' href=\"http://e.org/q?a=1&amp;b=2\">t</a><img src=http://e.org/d/i.png><a href=http://f.org>u</a> & <b>"
+        );
+    }
+
+    #[test]
+    fn plain_text_is_not_taken_for_html() {
+        for text in ["AT&T", "a < b > c", "<blink> is a tag", "1 & 2; 3"] {
+            assert!(!looks_like_html(text), "{text}");
+        }
+        for html in ["<b>x</b>", "AT&amp;T", "x<br/>", "&#8217;"] {
+            assert!(looks_like_html(html), "{html}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_html_is_survived(html in "[<>/a-c='\"& hrefs;]{0,60}") {
+            let base = Url::parse("http://e.org/").unwrap();
+            let once = absolute_html(&html, &base);
+            prop_assert_eq!(absolute_html(&once, &base), once, "an absolute address stays");
+            let _ = words_of_html(&html);
+        }
+    }
+}

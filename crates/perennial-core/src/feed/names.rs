@@ -1,0 +1,168 @@
+//! Prefixes and addresses of namespaces, names of elements -> what an element says.
+
+/// A vocabulary.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Vocabulary {
+    /// RSS, RDF and Atom.
+    Core,
+    DublinCore,
+    /// Terms of Dublin Core.
+    Terms,
+    /// content:encoded.
+    Content,
+    Media,
+    Itunes,
+    /// Comments as wellformedweb.org has them.
+    Wfw,
+    Slash,
+    Syndication,
+    Thread,
+    Xhtml,
+    Other,
+}
+
+use Vocabulary::{
+    Content, Core, DublinCore, Itunes, Media, Other, Slash, Syndication, Terms, Thread, Wfw, Xhtml,
+};
+
+/// The vocabulary that an address names.
+pub(super) fn vocabulary_of_address(address: &str) -> Vocabulary {
+    let address = address.trim().to_ascii_lowercase();
+    let address =
+        address.trim_start_matches("https://").trim_start_matches("http://").trim_start_matches("www.");
+    let begins = |starts: &[&str]| starts.iter().any(|start| address.starts_with(start));
+    match address {
+        "" => Core,
+        _ if begins(&["purl.org/dc/terms"]) => Terms,
+        _ if begins(&["purl.org/dc/elements"]) => DublinCore,
+        _ if begins(&["purl.org/rss/1.0/modules/content"]) => Content,
+        _ if begins(&["purl.org/rss/1.0/modules/slash"]) => Slash,
+        _ if begins(&["purl.org/rss/1.0/modules/syndication"]) => Syndication,
+        _ if begins(&["purl.org/syndication/thread"]) => Thread,
+        _ if begins(&["purl.org/rss/1.0/modules"]) => Other,
+        _ if begins(&["search.yahoo.com/mrss"]) => Media,
+        _ if begins(&["itunes.com/dtds/podcast"]) => Itunes,
+        _ if begins(&["wellformedweb.org/commentapi"]) => Wfw,
+        _ if begins(&["w3.org/1999/xhtml"]) => Xhtml,
+        _ if begins(&[
+            "w3.org/2005/atom",
+            "purl.org/atom",
+            "w3.org/1999/02/22-rdf",
+            "my.netscape.com/rdf",
+            "my.netscape.com/publish",
+        ]) || begins(&[
+            "purl.org/rss",
+            "purl.org/net/rss",
+            "backend.userland.com/rss",
+            "blogs.law.harvard.edu/tech/rss",
+        ]) || begins(&["channel.netscape.com/rdf", "rssboard.org"]) =>
+        {
+            Core
+        }
+        _ => Other,
+    }
+}
+
+/// The vocabulary that a prefix usually stands for, where nobody declares it.
+pub(super) fn vocabulary_of_prefix(prefix: &str) -> Vocabulary {
+    match prefix.to_ascii_lowercase().as_str() {
+        "" | "rss" | "atom" | "rdf" | "a10" => Core,
+        "dc" => DublinCore,
+        "dcterms" => Terms,
+        "content" => Content,
+        "media" => Media,
+        "itunes" => Itunes,
+        "wfw" => Wfw,
+        "slash" => Slash,
+        "sy" => Syndication,
+        "thr" => Thread,
+        "xhtml" => Xhtml,
+        _ => Other,
+    }
+}
+
+/// What an element says, where it stands in a feed or an item.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Meaning {
+    Item,
+    /// A headline; of several, that of the least number counts.
+    Title(u8),
+    Link,
+    Id,
+    /// Something said in short; the same for numbers.
+    Summary(u8),
+    /// All of it.
+    Content,
+    Published,
+    Updated,
+    Created,
+    /// A person whose parts are elements of their own, or who is one text.
+    Author,
+    PersonName,
+    PersonEmail,
+    PersonUrl,
+    Category,
+    Comments,
+    CommentFeed,
+    NComments,
+    Media,
+    Ttl,
+    SkipHour,
+    SkipDay,
+    UpdatePeriod,
+    UpdateFrequency,
+    Language,
+    /// What stands inside belongs to neither feed nor item.
+    Aside,
+    /// It holds others and says nothing itself.
+    Container,
+}
+
+/// What an element means; its local name is in lower case.
+pub(super) fn meaning_of(vocabulary: Vocabulary, name: &str) -> Meaning {
+    use Meaning as M;
+    match (vocabulary, name) {
+        (Core, "item" | "entry") => M::Item,
+        (Core, "title") => M::Title(0),
+        (DublinCore | Terms, "title") => M::Title(1),
+        (Media, "title") => M::Title(2),
+        (Itunes, "title") => M::Title(3),
+        (Core, "link") => M::Link,
+        (Core, "guid" | "id") => M::Id,
+        (DublinCore | Terms, "identifier") => M::Id,
+        (Core, "description" | "summary" | "subtitle" | "tagline" | "abstract") => M::Summary(0),
+        (DublinCore | Terms, "description" | "abstract") => M::Summary(1),
+        (Media, "description") => M::Summary(2),
+        (Itunes, "summary" | "subtitle") => M::Summary(3),
+        (Core, "content" | "fullitem") => M::Content,
+        (Content, "encoded") => M::Content,
+        (Xhtml, "body" | "div") | (Core, "body") => M::Content,
+        (Core, "pubdate" | "published" | "issued") | (Terms, "issued") => M::Published,
+        (Core, "lastbuilddate" | "updated" | "modified")
+        | (DublinCore, "date")
+        | (Terms, "modified" | "date") => M::Updated,
+        (Core, "created") | (Terms, "created") => M::Created,
+        (Core, "author" | "managingeditor")
+        | (DublinCore | Terms, "creator" | "author")
+        | (Itunes, "author") => M::Author,
+        (Core, "name") => M::PersonName,
+        (Core, "email") | (Itunes, "email") => M::PersonEmail,
+        (Core, "uri" | "url" | "homepage") => M::PersonUrl,
+        (Core, "category") | (DublinCore | Terms, "subject") | (Itunes, "category") => M::Category,
+        (Core, "comments") | (Wfw, "comment") => M::Comments,
+        (Wfw, "commentrss") => M::CommentFeed,
+        (Slash, "comments") | (Thread, "total") => M::NComments,
+        (Core, "enclosure") | (Media, "content" | "thumbnail") => M::Media,
+        (Core, "ttl") => M::Ttl,
+        (Core, "hour") => M::SkipHour,
+        (Core, "day") => M::SkipDay,
+        (Syndication, "updateperiod") => M::UpdatePeriod,
+        (Syndication, "updatefrequency") => M::UpdateFrequency,
+        (Core, "language") | (DublinCore, "language") => M::Language,
+        (Core, "rss" | "channel" | "feed" | "rdf" | "items" | "skiphours" | "skipdays")
+        | (Media, "group") => M::Container,
+        (Core, _) => M::Aside,
+        // An unknown element of another vocabulary may hold others of any kind: none of them speaks of the item.
+        _ => M::Aside,
+    }
+}

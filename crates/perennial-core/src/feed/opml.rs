@@ -1,0 +1,158 @@
+//! OPML -> subscriptions with their folders as tags, and back.
+
+use std::fmt::Write;
+
+use super::{MAX_FEED_BYTES, MAX_LABEL_BYTES, cut};
+use crate::charset::decode_xml;
+use crate::markup::escaped;
+use crate::xml::{Piece, Scanner, Tag};
+
+/// Subscriptions that are read of one file.
+pub const MAX_SUBSCRIPTIONS: usize = 100_000;
+/// Folders within each other that count as tags.
+const MAX_FOLDERS: usize = 16;
+
+/// One feed that somebody reads.
+#[derive(Clone, PartialEq, Eq, Debug, Default, serde::Serialize)]
+pub struct Subscription {
+    /// The address of the feed; empty where only the site is named.
+    pub feed: String,
+    /// The address of its channel page; empty where only the feed is named.
+    pub page: String,
+    /// Its name.
+    pub title: String,
+    /// The folders it is in, the outermost first, and its categories.
+    pub tags: Vec<String>,
+}
+
+/// Whether bytes are a list of subscriptions.
+pub fn is_opml(bytes: &[u8]) -> bool {
+    let start =
+        String::from_utf8_lossy(&bytes[..bytes.len().min(4096)]).replace('\0', "").to_ascii_lowercase();
+    start.contains("<opml")
+}
+
+/// Reads a list. What is no outline is passed over, and broken XML is read as far as it makes sense.
+pub fn parse(bytes: &[u8]) -> Vec<Subscription> {
+    let text = decode_xml(&bytes[..bytes.len().min(MAX_FEED_BYTES)], None);
+    let (mut found, mut folders, mut n_open) = (Vec::new(), Vec::<(usize, String)>::new(), 0usize);
+    for piece in Scanner::new(&text) {
+        match piece {
+            Piece::Start(tag) if tag.local_name().eq_ignore_ascii_case("outline") => {
+                n_open += 1;
+                let outline = subscription_of(&tag, &folders);
+                let is_folder = outline.feed.is_empty() && outline.page.is_empty();
+                if is_folder && !tag.is_empty && folders.len() < MAX_FOLDERS && !outline.title.is_empty() {
+                    folders.push((n_open, outline.title));
+                } else if !is_folder && found.len() < MAX_SUBSCRIPTIONS {
+                    found.push(outline);
+                }
+                if tag.is_empty {
+                    n_open -= 1;
+                }
+            }
+            Piece::End(name) if name.eq_ignore_ascii_case("outline") => {
+                folders.retain(|(level, _)| *level != n_open);
+                n_open = n_open.saturating_sub(1);
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+fn subscription_of(tag: &Tag<'_>, folders: &[(usize, String)]) -> Subscription {
+    let attribute = |name: &str| {
+        let value = tag.attribute(name).unwrap_or_default();
+        cut(value.trim(), MAX_LABEL_BYTES).to_owned()
+    };
+    let title = match attribute("title") {
+        title if title.is_empty() => attribute("text"),
+        title => title,
+    };
+    // Some lists name the feed in `url`.
+    let feed = match attribute("xmlUrl") {
+        feed if feed.is_empty() && !attribute("type").is_empty() => attribute("url"),
+        feed => feed,
+    };
+    let mut tags: Vec<String> = folders.iter().map(|(_, folder)| folder.clone()).collect();
+    let categories = attribute("category");
+    for category in categories.split([',', '/']).map(str::trim).filter(|category| !category.is_empty()) {
+        if !tags.iter().any(|tag| tag == category) && tags.len() < 2 * MAX_FOLDERS {
+            tags.push(category.to_owned());
+        }
+    }
+    Subscription { feed, page: attribute("htmlUrl"), title, tags }
+}
+
+/// Writes a list that other programs read; tags are categories.
+pub fn write(title: &str, subscriptions: &[Subscription]) -> String {
+    let mut out = format!(
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<opml version=\"2.0\">\n<head><title>{}</title></head>\n<body>\n",
+        escaped(title)
+    );
+    for one in subscriptions {
+        let name = if one.title.is_empty() { &one.feed } else { &one.title };
+        let _ = writeln!(
+            out,
+            "<outline type=\"rss\" text=\"{}\" xmlUrl=\"{}\" htmlUrl=\"{}\" category=\"{}\"/>",
+            escaped(name),
+            escaped(&one.feed),
+            escaped(&one.page),
+            escaped(&one.tags.join(","))
+        );
+    }
+    out.push_str("</body>\n</opml>\n");
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn folders_are_tags() {
+        let opml = br#"<?xml version="1.0"?><opml version="1.0"><body>
+            <outline text="News"><outline text="Politics">
+              <outline type="rss" text="A &amp; B" xmlUrl="http://a.example/f" htmlUrl="http://a.example/"/></outline>
+              <outline title="C" text="c" xmlUrl="http://c.example/f" category="/x,News"></outline></outline>
+            <outline text="D" xmlUrl="http://d.example/f"/><outline text="empty"/></body></opml>"#;
+        let found = parse(opml);
+        let tags: Vec<(&str, Vec<&str>)> = found
+            .iter()
+            .map(|one| (one.title.as_str(), one.tags.iter().map(String::as_str).collect()))
+            .collect();
+        assert_eq!(tags, [("A & B", vec!["News", "Politics"]), ("C", vec!["News", "x"]), ("D", vec![])]);
+        assert_eq!(
+            (found[0].feed.as_str(), found[0].page.as_str()),
+            ("http://a.example/f", "http://a.example/")
+        );
+        assert!(is_opml(opml) && !is_opml(b"http://a.example/\n"));
+    }
+
+    #[test]
+    fn a_list_that_is_cut_short_counts_as_far_as_it_goes() {
+        let found = parse(b"<opml><body><outline text='T'><outline xmlUrl='http://a.example/f'><outline xmlUrl='http://b.exa");
+        assert_eq!(found.len(), 2);
+        assert_eq!(found[0].tags, ["T"]);
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_again(names in proptest::collection::vec("[a-z<&\" ]{1,12}", 0..6)) {
+            let list: Vec<Subscription> = names.iter().enumerate().map(|(n, name)| Subscription {
+                feed: format!("http://e.org/{n}?a=1&b=2"),
+                page: String::new(),
+                title: name.trim().to_owned(),
+                tags: vec![format!("t{n}")],
+            }).filter(|one| !one.title.is_empty()).collect();
+            prop_assert_eq!(parse(write("x", &list).as_bytes()), list);
+        }
+
+        #[test]
+        fn any_bytes_are_survived(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+            let _ = parse(&bytes);
+        }
+    }
+}

@@ -1,0 +1,477 @@
+//! XML as it is found on the web -> tags and texts, in work that its length bounds.
+//!
+//! Feeds, sitemaps and lists of subscriptions are often not well-formed: bare ampersands, entities of HTML, tags that nobody closes.
+//! This scanner has no errors. What cannot be a tag is text, and an end tag that matches nothing is the caller's to ignore. Entities
+//! that a document declares are expanded once and never within each other, so that none can grow without bound.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use html5ever::data::{C1_REPLACEMENTS, NAMED_ENTITIES};
+
+/// Attributes of a tag that are read.
+const MAX_ATTRIBUTES: usize = 64;
+/// Bytes of the longest name of an entity.
+const MAX_ENTITY_NAME: usize = 40;
+/// Entities that a document may declare.
+const MAX_ENTITIES: usize = 500;
+/// Bytes of the value of an entity.
+const MAX_ENTITY_BYTES: usize = 256;
+/// Bytes that declared entities may add to a document.
+const MAX_EXPANDED_BYTES: usize = 1 << 20;
+
+/// A part of a document.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Piece<'a> {
+    /// `<name ...>`
+    Start(Tag<'a>),
+    /// `</name>`
+    End(&'a str),
+    /// Text between tags, its references resolved.
+    Text(Cow<'a, str>),
+    /// The text of a CDATA section, as it stands.
+    Literal(&'a str),
+}
+
+/// A start tag.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Tag<'a> {
+    /// The name with its prefix, as written.
+    pub name: &'a str,
+    /// Whether it is its own end: `<name/>`.
+    pub is_empty: bool,
+    /// Everything between the name and the end of the tag.
+    inside: &'a str,
+}
+
+/// An attribute as it is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct RawAttribute<'a> {
+    /// Its name with its prefix.
+    pub name: &'a str,
+    /// Its value with references unresolved; a part of the document's text.
+    pub value: &'a str,
+}
+
+impl<'a> Tag<'a> {
+    /// The name without its prefix.
+    pub fn local_name(&self) -> &'a str {
+        local_name(self.name)
+    }
+
+    /// The attributes as they are written, in their order.
+    pub fn raw_attributes(&self) -> impl Iterator<Item = RawAttribute<'a>> + use<'a> {
+        let mut rest = self.inside;
+        let next = move || {
+            let (attribute, after) = next_attribute(rest)?;
+            rest = after;
+            Some(attribute)
+        };
+        std::iter::from_fn(next).take(MAX_ATTRIBUTES)
+    }
+
+    /// The value of the first attribute of this name, whatever the case of its letters.
+    pub fn attribute(&self, name: &str) -> Option<Cow<'a, str>> {
+        let found = self.raw_attributes().find(|attribute| attribute.name.eq_ignore_ascii_case(name))?;
+        Some(resolved(found.value, &mut Entities::default()))
+    }
+}
+
+/// The part of a name after its prefix.
+pub fn local_name(name: &str) -> &str {
+    name.rsplit_once(':').map_or(name, |(_, local)| local)
+}
+
+fn is_name_end(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || matches!(byte, b'/' | b'>' | b'<' | b'=' | b'"' | b'\'')
+}
+
+fn next_attribute(text: &str) -> Option<(RawAttribute<'_>, &str)> {
+    let bytes = text.as_bytes();
+    let start = bytes.iter().position(|&byte| !is_name_end(byte))?;
+    let end = bytes[start..].iter().position(|&byte| is_name_end(byte)).map_or(bytes.len(), |at| start + at);
+    let name = &text[start..end];
+    let after = text[end..].trim_ascii_start();
+    let Some(value) = after.strip_prefix('=') else {
+        return Some((RawAttribute { name, value: "" }, &text[end..]));
+    };
+    let value = value.trim_ascii_start();
+    if let Some(quote @ (b'"' | b'\'')) = value.as_bytes().first().copied() {
+        let inner = &value[1..];
+        let length = memchr::memchr(quote, inner.as_bytes()).unwrap_or(inner.len());
+        let after = inner.get(length + 1..).unwrap_or_default();
+        return Some((RawAttribute { name, value: &inner[..length] }, after));
+    }
+    let length = value.bytes().position(|byte| byte.is_ascii_whitespace()).unwrap_or(value.len());
+    let (value, after) = value.split_at(length);
+    Some((RawAttribute { name, value }, after))
+}
+
+/// The entities that a document declares, and how much of their bound is used.
+#[derive(Clone, Default, Debug)]
+struct Entities {
+    values: BTreeMap<String, String>,
+    n_expanded_bytes: usize,
+}
+
+/// Reads a document from its start to its end.
+#[derive(Clone, Debug)]
+pub struct Scanner<'a> {
+    text: &'a str,
+    at: usize,
+    entities: Entities,
+    /// Where the last quotes stand: behind them no value can end.
+    last_quotes: [Option<usize>; 2],
+    /// No comment ends behind the place that is read.
+    is_without_comment_end: bool,
+    is_broken: bool,
+}
+
+impl<'a> Scanner<'a> {
+    /// At the start of a document.
+    pub fn new(text: &'a str) -> Scanner<'a> {
+        let text = text.trim_start_matches('\u{feff}');
+        Scanner {
+            text,
+            at: 0,
+            entities: Entities::default(),
+            last_quotes: [text.rfind('"'), text.rfind('\'')],
+            is_without_comment_end: false,
+            is_broken: false,
+        }
+    }
+
+    /// Where the next piece begins.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Whether something that was read so far is not XML.
+    pub fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
+    /// Resolves the references in the value of an attribute, also those of entities that the document declares.
+    pub fn resolve(&mut self, value: &'a str) -> Cow<'a, str> {
+        resolved(value, &mut self.entities)
+    }
+
+    /// Text up to the next `<` that begins something.
+    fn read_text(&mut self, from: usize) -> Piece<'a> {
+        let bytes = self.text.as_bytes();
+        let mut end = from;
+        loop {
+            end = memchr::memchr(b'<', &bytes[end..]).map_or(bytes.len(), |at| end + at);
+            if end == bytes.len() || begins_piece(&bytes[end..]) {
+                break;
+            }
+            self.is_broken = true;
+            end += 1;
+        }
+        let start = self.at;
+        self.at = end;
+        Piece::Text(resolved(&self.text[start..end], &mut self.entities))
+    }
+
+    fn read_tag(&mut self) -> Option<Piece<'a>> {
+        let start = self.at + 1;
+        let rest = &self.text[start..];
+        let is_end = rest.starts_with('/');
+        let name_from = usize::from(is_end);
+        let name_length = rest.as_bytes()[name_from..].iter().position(|&byte| is_name_end(byte));
+        let name_to = name_length.map_or(rest.len(), |length| name_from + length);
+        let (length, is_closed) = self.tag_length(start);
+        self.is_broken |= !is_closed;
+        self.at = start + length + usize::from(is_closed);
+        let name = &rest[name_from..name_to.min(length.max(name_from))];
+        if is_end {
+            return Some(Piece::End(name));
+        }
+        let inside = &rest[name_to.min(length)..length];
+        let is_empty = inside.ends_with('/');
+        let inside = inside.strip_suffix('/').unwrap_or(inside);
+        Some(Piece::Start(Tag { name, is_empty, inside }))
+    }
+
+    /// How many bytes there are before the `>` that ends a tag, and whether there is one. A tag that is not closed ends where the next
+    /// one begins.
+    fn tag_length(&self, start: usize) -> (usize, bool) {
+        let bytes = &self.text.as_bytes()[start..];
+        let (mut at, mut is_value) = (0, false);
+        while let Some(&byte) = bytes.get(at) {
+            match byte {
+                b'>' => return (at, true),
+                b'<' => return (at, false),
+                b'"' | b'\'' if is_value => {
+                    let last = self.last_quotes[usize::from(byte == b'\'')];
+                    let has_end = last.is_some_and(|last| last > start + at);
+                    let length = if has_end { memchr::memchr(byte, &bytes[at + 1..]) } else { None };
+                    // A quote without its pair is part of the value.
+                    at += length.map_or(0, |length| length + 1);
+                    is_value = false;
+                }
+                b'=' => is_value = true,
+                byte if byte.is_ascii_whitespace() => {}
+                _ => is_value = false,
+            }
+            at += 1;
+        }
+        (bytes.len(), false)
+    }
+
+    /// Passes over a comment, an instruction or a declaration; takes the text of a CDATA section.
+    fn read_declaration(&mut self) -> Option<Piece<'a>> {
+        let rest = &self.text[self.at..];
+        if let Some(inner) = rest.strip_prefix("<![CDATA[") {
+            let length = memchr::memmem::find(inner.as_bytes(), b"]]>");
+            self.is_broken |= length.is_none();
+            self.at = length.map_or(self.text.len(), |length| self.at + 9 + length + 3);
+            return Some(Piece::Literal(&inner[..length.unwrap_or(inner.len())]));
+        }
+        let end = match rest.strip_prefix("<!--") {
+            Some(inner) if !self.is_without_comment_end => {
+                let end = memchr::memmem::find(inner.as_bytes(), b"-->").map(|length| 4 + length + 3);
+                self.is_without_comment_end = end.is_none();
+                end.or(Some(4))
+            }
+            Some(_) => Some(4),
+            None if rest.starts_with("<!DOCTYPE") || rest.starts_with("<!doctype") => {
+                let (end, subset) = doctype(rest);
+                declared(subset, &mut self.entities);
+                Some(end)
+            }
+            None => memchr::memchr(b'>', rest.as_bytes()).map(|at| at + 1),
+        };
+        self.at = end.map_or(self.text.len(), |end| self.at + end);
+        None
+    }
+}
+
+impl<'a> Iterator for Scanner<'a> {
+    type Item = Piece<'a>;
+
+    fn next(&mut self) -> Option<Piece<'a>> {
+        loop {
+            let rest = &self.text.as_bytes()[self.at..];
+            let found = match (rest.first()?, rest.get(1)) {
+                (b'<', Some(b'!' | b'?')) => self.read_declaration(),
+                (b'<', _) if begins_piece(rest) => self.read_tag(),
+                (b'<', _) => {
+                    self.is_broken = true;
+                    Some(self.read_text(self.at + 1))
+                }
+                _ => Some(self.read_text(self.at)),
+            };
+            if found.is_some() {
+                return found;
+            }
+        }
+    }
+}
+
+/// Whether a `<` begins a tag or a declaration, and is not just a sign in a text.
+fn begins_piece(rest: &[u8]) -> bool {
+    let is_name = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'_' | b':') || *byte >= 0x80;
+    match rest.get(1) {
+        Some(b'!' | b'?') => true,
+        Some(b'/') => rest.get(2).is_some_and(|byte| is_name(byte) || *byte == b'>'),
+        Some(byte) => is_name(byte),
+        None => false,
+    }
+}
+
+/// The length of a document type declaration, and what stands between its brackets.
+fn doctype(rest: &str) -> (usize, &str) {
+    let bytes = rest.as_bytes();
+    let first = memchr::memchr2(b'[', b'>', bytes).unwrap_or(bytes.len());
+    if bytes.get(first) != Some(&b'[') {
+        return ((first + 1).min(bytes.len()), "");
+    }
+    let subset = &rest[first + 1..];
+    let length = memchr::memchr(b']', subset.as_bytes()).unwrap_or(subset.len());
+    let close = memchr::memchr(b'>', &bytes[first + 1 + length..]).unwrap_or(bytes.len());
+    ((first + 1 + length + close + 1).min(bytes.len()), &subset[..length])
+}
+
+/// Notes the entities that are declared with a value. Those that lie in other files are never fetched.
+fn declared(subset: &str, entities: &mut Entities) {
+    for declaration in subset.split("<!ENTITY").skip(1).take(MAX_ENTITIES) {
+        let text = declaration.trim_start();
+        let Some((name, rest)) = text.split_once(|c: char| c.is_ascii_whitespace()) else { continue };
+        let rest = rest.trim_start();
+        let Some(quote) = rest.chars().next().filter(|c| matches!(c, '"' | '\'')) else { continue };
+        let Some((value, _)) = rest[1..].split_once(quote) else { continue };
+        if name.len() <= MAX_ENTITY_NAME && value.len() <= MAX_ENTITY_BYTES {
+            // Only characters by number: a reference to another entity stays as it is written.
+            let value = with_references(value, |name| character_by_number(name).map(String::from));
+            entities.values.entry(name.to_owned()).or_insert(value.into_owned());
+        }
+    }
+}
+
+/// A text with its references resolved: by number, by name as in HTML, and those that the document declares. What is none stays.
+fn resolved<'a>(text: &'a str, entities: &mut Entities) -> Cow<'a, str> {
+    with_references(text, |name| {
+        if let Some(value) = entities.values.get(name) {
+            entities.n_expanded_bytes += value.len();
+            return (entities.n_expanded_bytes <= MAX_EXPANDED_BYTES).then(|| value.clone());
+        }
+        character_by_number(name).map(String::from).or_else(|| named_character(name))
+    })
+}
+
+/// A text with its references by number and by name resolved once.
+pub fn unescaped(text: &str) -> Cow<'_, str> {
+    resolved(text, &mut Entities::default())
+}
+
+fn with_references(text: &str, mut value_of: impl FnMut(&str) -> Option<String>) -> Cow<'_, str> {
+    let Some(first) = memchr::memchr(b'&', text.as_bytes()) else { return Cow::Borrowed(text) };
+    let mut out = String::with_capacity(text.len());
+    out.push_str(&text[..first]);
+    let mut rest = &text[first..];
+    while let Some(inner) = rest.strip_prefix('&') {
+        let window = &inner.as_bytes()[..inner.len().min(MAX_ENTITY_NAME + 1)];
+        let end = window
+            .iter()
+            .position(|&b| !(b.is_ascii_alphanumeric() || b == b'#' || b == b'_' || b == b'.' || b == b'-'));
+        let end = end.filter(|&end| window[end] == b';');
+        match end.and_then(|end| Some((value_of(&inner[..end])?, end + 1))) {
+            Some((value, length)) => {
+                out.push_str(&value);
+                rest = &inner[length..];
+            }
+            None => {
+                out.push('&');
+                rest = inner;
+            }
+        }
+        let next = memchr::memchr(b'&', rest.as_bytes()).unwrap_or(rest.len());
+        out.push_str(&rest[..next]);
+        rest = &rest[next..];
+    }
+    Cow::Owned(out)
+}
+
+/// `#8217` or `#x2019`. The numbers of Windows stand for what they mean there, as browsers read them.
+fn character_by_number(name: &str) -> Option<char> {
+    let digits = name.strip_prefix('#')?;
+    let code = match digits.strip_prefix(['x', 'X']) {
+        Some(hex) => u32::from_str_radix(hex, 16).ok()?,
+        None => digits.parse().ok()?,
+    };
+    let replaced = code.checked_sub(0x80).and_then(|at| C1_REPLACEMENTS.get(at as usize).copied().flatten());
+    replaced.or_else(|| char::from_u32(code).filter(|c| *c != '\0'))
+}
+
+fn named_character(name: &str) -> Option<String> {
+    match name {
+        "amp" => return Some("&".to_owned()),
+        "lt" => return Some("<".to_owned()),
+        "gt" => return Some(">".to_owned()),
+        "quot" => return Some("\"".to_owned()),
+        "apos" => return Some("'".to_owned()),
+        _ => {}
+    }
+    let (first, second) = *NAMED_ENTITIES.get(format!("{name};").as_str())?;
+    let characters = [first, second].into_iter().filter(|&code| code != 0).filter_map(char::from_u32);
+    Some(characters.collect()).filter(|text: &String| !text.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The pieces in a form that is short to write.
+    fn pieces(text: &str) -> String {
+        let mut out = String::new();
+        for piece in Scanner::new(text) {
+            match piece {
+                Piece::Start(tag) => {
+                    out += &format!("<{}", tag.name);
+                    tag.raw_attributes()
+                        .for_each(|found| out += &format!(" {}={}", found.name, unescaped(found.value)));
+                    out += if tag.is_empty { "/>" } else { ">" };
+                }
+                Piece::End(name) => out += &format!("</{name}>"),
+                Piece::Text(text) => out += &format!("[{text}]"),
+                Piece::Literal(text) => out += &format!("{{{text}}}"),
+            }
+        }
+        out
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(pieces(text), expected, "{text}");
+    }
+
+    #[test]
+    fn tags_texts_and_sections() {
+        check(
+            "<?xml version='1.0'?><a b='1' c=\"x &amp; y\"/>t<!-- <c> --><![CDATA[<&]]></a >",
+            "<a b=1 c=x & y/>[t]{<&}</a>",
+        );
+        check("<a b = 'x>y' c>", "<a b=x>y c=>");
+    }
+
+    #[test]
+    fn what_is_no_markup_is_text() {
+        check("1 < 2 & 3 <4", "[1 < 2 & 3 <4]");
+        check(
+            "<a>x & y &nbsp;&hellip;&bogus; &#8217;&#146;&#x41; &#xD800;</a>",
+            "<a>[x & y \u{a0}…&bogus; ’’A &#xD800;]</a>",
+        );
+    }
+
+    #[test]
+    fn broken_tags_end_where_the_next_one_begins() {
+        check("<a href='x<b>t</b>", "<a href=x><b>[t]</b>");
+        check("<a <b>t", "<a><b>[t]");
+        check("<a title=it's>t", "<a title=it's>[t]");
+        check("<![CDATA[open", "{open}");
+        check("<!-- open <a>", "[ open ]<a>");
+        check("<a", "<a>");
+        check("<", "[<]");
+        check("</>", "</>");
+    }
+
+    #[test]
+    fn declared_entities_are_expanded_once() {
+        let bomb = "<!DOCTYPE r [<!ENTITY a '&#65;'><!ENTITY b \"&a;&a;\"><!ENTITY x SYSTEM 'file:///etc/passwd'>]><r>&a;&b;&x;</r>";
+        check(bomb, "<r>[A&a;&a;&x;]</r>");
+        let value = "v".repeat(MAX_ENTITY_BYTES);
+        let long = format!("<!DOCTYPE r [<!ENTITY a '{value}'>]><r>{}</r>", "&a;".repeat(100_000));
+        let n_bytes: usize =
+            Scanner::new(&long).map(|piece| if let Piece::Text(text) = piece { text.len() } else { 0 }).sum();
+        assert!(n_bytes <= MAX_EXPANDED_BYTES + 3 * 100_000, "{n_bytes}");
+    }
+
+    proptest! {
+        /// Nothing panics, and the scanner gets on with every piece.
+        #[test]
+        fn any_text_is_survived(text in "[<>/!?a-c='\"& \\[\\]CDATA;#-]{0,80}") {
+            let mut scanner = Scanner::new(&text);
+            let mut before = 0;
+            while let Some(piece) = scanner.next() {
+                if let Piece::Start(tag) = piece {
+                    prop_assert!(tag.raw_attributes().count() <= MAX_ATTRIBUTES);
+                }
+                prop_assert!(scanner.position() > before);
+                before = scanner.position();
+            }
+        }
+
+        /// What is escaped comes back as it was.
+        #[test]
+        fn escaped_text_comes_back(text in "[a-z<>&\"' é]{1,40}") {
+            let xml = format!("<p t=\"{0}\">{0}</p>", crate::markup::escaped(&text));
+            let mut scanner = Scanner::new(&xml);
+            let Some(Piece::Start(tag)) = scanner.next() else { panic!("{xml}") };
+            let value = tag.attribute("T").unwrap();
+            prop_assert_eq!(value.as_ref(), text.as_str());
+            prop_assert_eq!(scanner.next(), Some(Piece::Text(text.into())));
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! A response -> what it says as a feed: the one place where captures become feeds and items.
+//!
+//! The crawl, import, recovery and rebuild all ask here, so that a state made anew has the items that the crawl found.
+
+use std::io::Read;
+
+use perennial_core::canonical;
+use perennial_core::feed::{self, Feed, FeedItem, FeedText};
+use perennial_core::http::HttpHead;
+use perennial_core::payload::{Limits, decode};
+use url::Url;
+
+use super::links::MAX_STORED_BYTES;
+use crate::store::{FeedRow, ItemRow, Kind, url_hash};
+
+/// Bytes of a headline and of a summary that the state keeps; the WARC file has all of it.
+const MAX_TITLE_BYTES: usize = 500;
+const MAX_SUMMARY_BYTES: usize = 2_000;
+/// Bytes by which a feed is told from other documents.
+const START_BYTES: u64 = 4_096;
+/// Bytes of what tells an item from others.
+const MAX_KEY_BYTES: usize = 1_000;
+
+/// Whether a response may be a feed by its media type: then its body is worth a look.
+pub(crate) fn may_be_feed(head: &HttpHead) -> bool {
+    let is_delivered = head.status().is_some_and(|status| (200..300).contains(&status));
+    let media_type = head.media_type().unwrap_or_default();
+    is_delivered
+        && (["rss", "atom", "rdf"].iter().any(|word| media_type.contains(word))
+            || matches!(
+                media_type.as_str(),
+                "" | "application/xml" | "text/xml" | "application/feed+json" | "application/json" | "text/plain"
+            )
+            // Many servers know no better.
+            || matches!(media_type.as_str(), "text/html" | "application/octet-stream"))
+}
+
+/// Whether a body, as it was stored, begins like a feed. This costs little, and every page is asked.
+pub(crate) fn begins_as_feed(head: &HttpHead, stored: impl Read) -> bool {
+    let limits = Limits { max_bytes: START_BYTES, ..Limits::default() };
+    feed::looks_like_feed(&decode(head, stored.take(MAX_STORED_BYTES), limits).bytes)
+}
+
+/// Reads a response as a feed; `None` when it is none. The body is as it was stored.
+pub(crate) fn read_feed(url: &str, head: &HttpHead, stored: &[u8]) -> Option<Box<FeedRow>> {
+    if !may_be_feed(head) || !begins_as_feed(head, stored) {
+        return None;
+    }
+    read_whole(url, head, stored)
+}
+
+fn read_whole(url: &str, head: &HttpHead, stored: impl Read) -> Option<Box<FeedRow>> {
+    let limits = Limits { max_bytes: feed::MAX_FEED_BYTES as u64, ..Limits::default() };
+    let decoded = decode(head, stored.take(MAX_STORED_BYTES), limits);
+    let feed = feed::parse(&decoded.bytes, head.get("Content-Type").as_deref(), url).ok()?;
+    Some(Box::new(row_of(&feed, url)))
+}
+
+/// What the state keeps of a capture of this kind that begins as a feed. A revisit has no body, so that whoever reads its record could not find its items.
+pub(super) fn kept_feed(url: &str, kind: Kind, head: &HttpHead, stored: impl Read) -> Option<Box<FeedRow>> {
+    if kind == Kind::Response { read_whole(url, head, stored) } else { None }
+}
+
+/// A feed as the state keeps it: texts without markup, addresses in the one form that pages have in the archive.
+pub fn row_of(feed: &Feed, url: &str) -> FeedRow {
+    let base = Url::parse(url).ok();
+    let address = |href: &str| match &base {
+        Some(base) => canonical::resolve(base, href).map(String::from),
+        None => Url::parse(href).ok().and_then(canonical::canonicalise).map(String::from),
+    };
+    FeedRow {
+        format: feed.format,
+        title: cut(feed.title.words(), MAX_TITLE_BYTES),
+        channel: feed.link.as_deref().and_then(address),
+        hub: feed.hub().and_then(address),
+        pace: feed.pace.clone(),
+        updated: feed.updated,
+        items: feed.items.iter().map(|item| item_row(item, &address)).collect(),
+    }
+}
+
+fn item_row(item: &FeedItem, address: &dyn Fn(&str) -> Option<String>) -> ItemRow {
+    let title = item.title.words();
+    let text = item.summary.as_ref().or(item.contents.first()).map(FeedText::words).unwrap_or_default();
+    let full = item.contents.first().map(FeedText::words).unwrap_or_default();
+    let people =
+        item.authors.iter().map(|person| if person.name.is_empty() { &person.email } else { &person.name });
+    let author = people.cloned().collect::<Vec<_>>().join(", ");
+    ItemRow {
+        key: cut(item.key(), MAX_KEY_BYTES),
+        link: item.link.as_deref().and_then(address),
+        digest: url_hash(&format!("{title}\n{text}\n{full}")) as i64,
+        title: cut(title, MAX_TITLE_BYTES),
+        summary: cut(text, MAX_SUMMARY_BYTES),
+        author: cut(author, MAX_TITLE_BYTES),
+        categories: cut(item.categories.join("\n"), MAX_SUMMARY_BYTES),
+        published: item.published.or(item.created),
+        updated: item.updated,
+        comments: item.comments.as_deref().and_then(address),
+        comment_feed: item.comment_feed.as_deref().and_then(address),
+    }
+}
+
+fn cut(mut text: String, max_bytes: usize) -> String {
+    text.truncate(text.floor_char_boundary(max_bytes));
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(media_type: &str) -> HttpHead {
+        HttpHead::parse(format!("HTTP/1.1 200 OK\r\nContent-Type: {media_type}\r\n\r\n").as_bytes())
+    }
+
+    const RSS: &[u8] = b"<rss version='2.0'><channel><title>T</title><link>/</link><item><title>One</title>\
+        <link>/1?utm_source=feed#top</link><description>&lt;b&gt;x&lt;/b&gt;</description></item></channel></rss>";
+
+    #[test]
+    fn a_feed_is_found_by_what_it_is_and_not_by_its_type_alone() {
+        for media_type in [
+            "application/rss+xml",
+            "text/xml; charset=utf-8",
+            "text/html",
+            "text/plain",
+            "application/octet-stream",
+        ] {
+            let feed = read_feed("http://a.example/feed", &head(media_type), RSS)
+                .unwrap_or_else(|| panic!("{media_type}"));
+            assert_eq!(feed.items[0].link.as_deref(), Some("http://a.example/1"), "as pages are named");
+            assert_eq!(
+                (feed.items[0].summary.as_str(), feed.channel.as_deref()),
+                ("x", Some("http://a.example/"))
+            );
+        }
+        assert!(
+            read_feed("http://a.example/", &head("text/html"), &b"<html><body>rss</body></html>"[..])
+                .is_none()
+        );
+        assert!(read_feed("http://a.example/", &head("image/png"), RSS).is_none());
+        assert!(kept_feed("http://a.example/", Kind::Revisit, &head("text/xml"), RSS).is_none());
+    }
+
+    #[test]
+    fn an_item_has_another_digest_when_its_words_are_others() {
+        let of = |title: &str| {
+            let item =
+                FeedItem { title: FeedText { value: title.into(), is_html: true }, ..FeedItem::default() };
+            row_of(&Feed { items: vec![item], ..Feed::default() }, "http://a.example/").items[0].digest
+        };
+        assert_eq!(of("<b>One</b> two"), of("One  <i>two</i>"));
+        assert_ne!(of("One two"), of("One three"));
+    }
+}

@@ -1,0 +1,239 @@
+//! Feeds that are followed -> the next one to poll: each by its own publishing pattern, all within a budget of their own.
+//!
+//! Polls are no visits of pages: they are cheap, mostly a 304, and what they find makes pages urgent. So the scheduler of pages does not
+//! weigh them, and they have their own line in the budget (docs/decisions/0032).
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
+
+use perennial_core::feed::Pace;
+use perennial_core::feed::polling::{PollLimits, Publishing};
+use perennial_core::page::{PageId, SiteId};
+use perennial_core::schedule::Budget;
+use perennial_core::time::{Span, Timestamp};
+
+use crate::store::Ending;
+
+/// The first wait after a failure; doubled with each further one, up to a day.
+const FIRST_RETRY: Span = Span::from_secs(600);
+/// A feed that is gone or has moved is looked at again after this.
+const GONE_WAIT: Span = Span::from_hours(24 * 7);
+
+/// What a poll found, where it found a feed.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Polled {
+    /// When its items were published: of new ones without a date, the time of the poll.
+    pub times: Vec<Timestamp>,
+    /// How many items it holds.
+    pub n_held: usize,
+    /// How many of them are new.
+    pub n_new: usize,
+    /// How often it wants to be asked.
+    pub pace: Pace,
+}
+
+struct Poll {
+    site: SiteId,
+    publishing: Publishing,
+    /// When it is due; `None` while it is queued or in flight.
+    due: Option<Timestamp>,
+}
+
+/// All feeds that are followed.
+pub struct Polls {
+    feeds: HashMap<PageId, Poll>,
+    due: BTreeSet<(Timestamp, PageId)>,
+    limits: PollLimits,
+    budget: Option<Budget>,
+    /// Number of the period of the budget, and the polls in it.
+    spent: (i64, u64),
+    /// When it was last asked for a feed.
+    asked_at: Timestamp,
+}
+
+impl Polls {
+    /// No feed yet. `budget` bounds the polls of all feeds together.
+    pub fn new(budget: Option<Budget>) -> Polls {
+        Polls {
+            feeds: HashMap::new(),
+            due: BTreeSet::new(),
+            limits: PollLimits::default(),
+            budget,
+            spent: (i64::MIN, 0),
+            asked_at: Timestamp::EPOCH,
+        }
+    }
+
+    /// Adds a feed that was found now: it is due at once.
+    pub fn add(&mut self, page: PageId, site: SiteId) {
+        if let Entry::Vacant(new) = self.feeds.entry(page) {
+            new.insert(Poll { site, publishing: Publishing::default(), due: None });
+            self.set_due(page, self.asked_at);
+        }
+    }
+
+    /// Adds a feed that an earlier crawl knew, with what is known of its publishing and its last visit.
+    pub fn load(
+        &mut self,
+        page: PageId,
+        site: SiteId,
+        publishing: Publishing,
+        visited: Option<Timestamp>,
+        now: Timestamp,
+    ) {
+        let due = visited.map_or(now, |visited| publishing.next_poll(visited.min(now), &self.limits));
+        self.feeds.insert(page, Poll { site, publishing, due: None });
+        self.set_due(page, due);
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.feeds.len()
+    }
+
+    /// Whether no feed is followed.
+    pub fn is_empty(&self) -> bool {
+        self.feeds.is_empty()
+    }
+
+    fn set_due(&mut self, page: PageId, at: Timestamp) {
+        let Some(poll) = self.feeds.get_mut(&page) else { return };
+        if let Some(before) = poll.due.replace(at) {
+            self.due.remove(&(before, page));
+        }
+        self.due.insert((at, page));
+    }
+
+    /// The next feed that is due, within the budget; it counts as polled.
+    pub fn take_due(&mut self, now: Timestamp) -> Option<(SiteId, PageId)> {
+        self.asked_at = now;
+        let &(at, page) = self.due.first()?;
+        if at > now || self.spent_until(now).is_some() {
+            return None;
+        }
+        self.due.pop_first();
+        let poll = self.feeds.get_mut(&page)?;
+        poll.due = None;
+        if let Some(budget) = self.budget {
+            let period = period_of(now, budget);
+            self.spent = (period, if self.spent.0 == period { self.spent.1 + 1 } else { 1 });
+        }
+        Some((poll.site, page))
+    }
+
+    /// Until when the budget is spent; `None` while a poll is within it.
+    fn spent_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let budget = self.budget?;
+        let period = period_of(now, budget);
+        let is_spent = self.spent.0 == period && self.spent.1 as f64 >= budget.visits.max(1.0);
+        is_spent
+            .then(|| Timestamp::from_millis((period + 1).saturating_mul(budget.period.as_millis().max(1))))
+    }
+
+    /// When [`Polls::take_due`] may have something.
+    pub fn next_due(&self) -> Option<Timestamp> {
+        let &(at, _) = self.due.first()?;
+        // Before the end of a period whose budget is spent there is nothing.
+        Some(self.spent_until(at.max(self.asked_at)).map_or(at, |until| at.max(until)))
+    }
+
+    /// Takes in a poll that ended. The host may not be asked before `ready_at`.
+    pub fn settled(
+        &mut self,
+        page: PageId,
+        ending: Ending,
+        polled: Option<&Polled>,
+        n_failures: u16,
+        now: Timestamp,
+        ready_at: Timestamp,
+    ) {
+        let Some(poll) = self.feeds.get_mut(&page) else { return };
+        match polled {
+            Some(polled) => {
+                let times = polled.times.iter().copied();
+                poll.publishing.read(times, polled.n_held, polled.n_new, &polled.pace, now);
+            }
+            None if ending != Ending::Failed => poll.publishing.unchanged(),
+            None => {}
+        }
+        let next = match ending {
+            Ending::Failed => {
+                let wait = FIRST_RETRY.as_millis().saturating_mul(1 << n_failures.saturating_sub(1).min(10));
+                now + Span::from_millis(wait.min(Span::from_hours(24).as_millis()))
+            }
+            Ending::Gone | Ending::Redirected => now + GONE_WAIT,
+            Ending::Changed | Ending::Unchanged => poll.publishing.next_poll(now, &self.limits),
+        };
+        self.set_due(page, next.max(ready_at));
+    }
+
+    /// A poll was given up before its host was asked.
+    pub fn put_back(&mut self, page: PageId, until: Timestamp) {
+        self.set_due(page, until);
+    }
+
+    /// What is known of the publishing of a feed, and when it is due.
+    pub fn known(&self, page: PageId) -> Option<(&Publishing, Option<Timestamp>)> {
+        self.feeds.get(&page).map(|poll| (&poll.publishing, poll.due))
+    }
+}
+
+fn period_of(at: Timestamp, budget: Budget) -> i64 {
+    at.as_millis().div_euclid(budget.period.as_millis().max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_secs(1_700_000_000 / 3600 * 3600 + secs)
+    }
+
+    fn drain(polls: &mut Polls, now: Timestamp) -> Vec<u32> {
+        std::iter::from_fn(|| polls.take_due(now)).map(|(_, page)| page.0).collect()
+    }
+
+    #[test]
+    fn a_feed_is_polled_at_once_and_then_by_its_pattern() {
+        let mut polls = Polls::new(None);
+        polls.add(PageId(1), SiteId(1));
+        polls.add(PageId(1), SiteId(1));
+        assert_eq!(
+            (drain(&mut polls, at(0)), drain(&mut polls, at(9_999_999))),
+            (vec![1], vec![]),
+            "once until it is settled"
+        );
+        let times = (0..10).map(|n| at(n * 3600 - 36_000)).collect();
+        let polled = Polled { times, n_held: 10, n_new: 10, pace: Pace::default() };
+        polls.settled(PageId(1), Ending::Changed, Some(&polled), 0, at(60), at(0));
+        let due = polls.next_due().unwrap();
+        assert!(due > at(60 + 600) && due < at(4 * 3600), "one an hour: {due}");
+        assert_eq!(drain(&mut polls, due), [1]);
+    }
+
+    #[test]
+    fn failures_wait_longer_and_longer_and_what_is_gone_longest() {
+        let mut polls = Polls::new(None);
+        polls.add(PageId(1), SiteId(1));
+        let mut waits = Vec::new();
+        for n in 1..=9 {
+            drain(&mut polls, at(1_000_000));
+            polls.settled(PageId(1), Ending::Failed, None, n, at(0), at(0));
+            waits.push((polls.next_due().unwrap() - at(0)).as_millis() / 60_000);
+        }
+        assert_eq!(waits, [10, 20, 40, 80, 160, 320, 640, 1280, 1440]);
+        polls.settled(PageId(1), Ending::Gone, None, 0, at(0), at(0));
+        assert_eq!(polls.next_due(), Some(at(0) + GONE_WAIT));
+    }
+
+    #[test]
+    fn polls_have_a_budget_of_their_own() {
+        let budget = Budget { visits: 3.0, period: Span::from_hours(1) };
+        let mut polls = Polls::new(Some(budget));
+        (0..5).for_each(|page| polls.add(PageId(page), SiteId(1)));
+        assert_eq!(drain(&mut polls, at(0)), [0, 1, 2]);
+        assert_eq!(polls.next_due(), Some(at(3600)), "the next period");
+        assert_eq!(drain(&mut polls, at(3600)), [3, 4]);
+    }
+}

@@ -1,0 +1,116 @@
+//! The items known at an instant -> the channel page as it must have been, marked as inferred (P-FEED 6).
+//!
+//! Between two captures of a channel page nobody looked. Its feed knows what was published by then, so the list of headlines can be written
+//! for any instant, inside the template of the nearest capture: its title and its style. It is never stored as a capture, and says of every
+//! item whether it was seen by then or only published by then.
+
+use std::fmt::Write as _;
+
+use perennial_core::markup::escaped;
+use perennial_core::time::Timestamp;
+use serde::Serialize;
+
+use crate::html;
+use crate::store::{KnownItem, PageRow, Store};
+
+/// Items on the page at most: those that a channel page shows.
+const MAX_ITEMS: usize = 100;
+
+/// A channel page as it must have been.
+#[derive(Clone, Debug, Serialize)]
+pub struct Inferred {
+    /// The channel page.
+    pub url: String,
+    /// The instant.
+    pub at: String,
+    /// The nearest capture, whose template it has; `None`: the page was never captured.
+    pub nearest_capture: Option<String>,
+    /// Feeds that its items came from.
+    pub feeds: Vec<String>,
+    /// Its items, the latest first.
+    pub items: Vec<InferredItem>,
+}
+
+/// An item of the page.
+#[derive(Clone, Debug, Serialize)]
+pub struct InferredItem {
+    /// What the feed says of it.
+    #[serde(flatten)]
+    pub item: KnownItem,
+    /// Whether some capture of the feed showed it by then; otherwise it was seen later, and its date says that it was published by then.
+    pub was_seen: bool,
+    /// Whether only its headline is known.
+    pub is_stub: bool,
+    /// Whether its page was captured.
+    pub is_captured: bool,
+}
+
+/// Rebuilds a channel page for an instant; `None` when no feed of it knew an item by then.
+pub fn infer(store: &Store, page: &PageRow, at: Timestamp) -> anyhow::Result<Option<Inferred>> {
+    let feeds: Vec<_> = store
+        .feeds_to_poll()?
+        .into_iter()
+        .filter(|feed| feed.channel.as_deref() == Some(page.url.as_str()))
+        .collect();
+    let n_held = feeds.iter().map(|feed| feed.n_held as usize).max().unwrap_or(0).min(MAX_ITEMS);
+    let mut items = Vec::new();
+    for feed in &feeds {
+        for item in store.items_at(feed.page, at, n_held)? {
+            let was_seen = Timestamp::parse(&item.first_seen).is_ok_and(|seen| seen <= at);
+            let is_captured = match &item.link {
+                Some(link) => store.page(link)?.is_some_and(|page| page.n_captures > 0),
+                None => false,
+            };
+            items.push(InferredItem { was_seen, is_stub: item.summary.is_empty(), is_captured, item });
+        }
+    }
+    if items.is_empty() {
+        return Ok(None);
+    }
+    let time_of =
+        |item: &InferredItem| item.item.published.clone().unwrap_or_else(|| item.item.first_seen.clone());
+    items.sort_by_key(|item| std::cmp::Reverse(time_of(item)));
+    // The same article may stand in several feeds.
+    let mut known = std::collections::HashSet::new();
+    items.retain(|item| item.item.link.as_ref().is_none_or(|link| known.insert(link.clone())));
+    items.truncate(n_held.max(1));
+    let nearest = store.closest_payload(&page.url, at)?.map(|capture| capture.time.to_rfc3339());
+    Ok(Some(Inferred {
+        url: page.url.clone(),
+        at: at.to_rfc3339(),
+        nearest_capture: nearest,
+        feeds: feeds.into_iter().map(|feed| feed.url).collect(),
+        items,
+    }))
+}
+
+impl Inferred {
+    /// The page as HTML of its own: texts only, so that nothing in it runs or is fetched.
+    pub fn to_html(&self, title: &str) -> String {
+        let mut body = format!(
+            "<p><strong>Inferred, not captured.</strong> This is what <a href=\"{0}\">{0}</a> must have listed at {1}, by its feed. The \
+             nearest capture is {2}.</p><h1>{3}</h1><ol>",
+            escaped(&self.url),
+            escaped(&self.at),
+            escaped(self.nearest_capture.as_deref().unwrap_or("none")),
+            escaped(title)
+        );
+        for InferredItem { item, was_seen, is_stub, .. } in &self.items {
+            let known = match was_seen {
+                true => format!("in the feed by {}", item.first_seen),
+                false => format!("published by then, seen at {}", item.first_seen),
+            };
+            let stub = if *is_stub { " (stub: only the headline is known)" } else { "" };
+            let _ = write!(
+                body,
+                "<li><h2><a href=\"{}\">{}</a></h2><p>{}</p><small>{}{stub}</small></li>",
+                escaped(item.link.as_deref().unwrap_or_default()),
+                escaped(&item.title),
+                escaped(&item.summary),
+                escaped(&known)
+            );
+        }
+        body.push_str("</ol>");
+        html::page(&format!("Inferred: {title}"), html::REPORT_STYLE, &body)
+    }
+}

@@ -1,0 +1,286 @@
+//! Feeds of an archive, or files -> the figures and tables of the paper (P-FEED 3), and what else tells how feeds publish.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use perennial_core::feed::statistics::{
+    Intervals, Summary, cumulative, histogram_in_tens, intervals_of, summary_of,
+};
+use perennial_core::feed::{self, Feed, FeedItem};
+use perennial_core::time::Timestamp;
+use perennial_sim::trace;
+use serde::Serialize;
+
+use crate::learn::Followed;
+use crate::store::{KnownFeed, Store};
+
+/// Items of one feed that are counted.
+const MAX_ITEMS: usize = 1_000_000;
+/// Files of feeds that are read.
+const MAX_FILES: usize = 1_000_000;
+/// The tag of feeds that have none.
+const UNTAGGED: &str = "(no tag)";
+
+/// One feed, as far as statistics need it.
+#[derive(Clone, Debug, Serialize)]
+pub struct FeedFacts {
+    /// Its address or file.
+    pub url: String,
+    /// Its format, as users read it.
+    pub format: String,
+    /// The user's tags of its site.
+    pub tags: Vec<String>,
+    /// Items that it holds; `None` where nobody knows.
+    pub n_held: Option<usize>,
+    /// Items that were ever seen.
+    pub n_items: usize,
+    /// Reads of which nothing was left at the next one: items were lost.
+    pub n_gaps: u64,
+    /// Update intervals, by the dates of its items; `None` with less than two dates.
+    pub intervals: Option<Intervals>,
+    /// Which elements of time it has.
+    pub elements: Elements,
+}
+
+/// Which elements of time a feed has (P-FEED 3, temporal information).
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Elements {
+    /// `lastBuildDate` or the like. Where it is absent, the newest item stands for it.
+    pub last_build_date: bool,
+    /// `ttl`.
+    pub ttl: bool,
+    /// `updateFrequency` or `updatePeriod`.
+    pub update_frequency: bool,
+    /// A date of publication on some item.
+    pub pub_date: bool,
+    /// A date of change on some item.
+    pub last_modified: bool,
+}
+
+/// Share of feeds that have each element.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct ElementShares {
+    /// `lastBuildDate` or the like.
+    pub last_build_date: f64,
+    /// `ttl`.
+    pub ttl: f64,
+    /// `updateFrequency` or `updatePeriod`.
+    pub update_frequency: f64,
+    /// A date of publication on some item.
+    pub pub_date: f64,
+    /// A date of change on some item.
+    pub last_modified: f64,
+}
+
+/// What is known of feeds together.
+#[derive(Clone, Debug, Serialize)]
+pub struct FeedStatistics {
+    /// Feeds that were tried; the paper began with 400.
+    pub n_tried: usize,
+    /// Those with at least one item; the paper kept 340.
+    pub n_active: usize,
+    /// Those that can be read and have no item.
+    pub n_empty: usize,
+    /// Those that could not be fetched or read.
+    pub n_unreadable: usize,
+    /// Feeds by format (the paper's Table 1).
+    pub formats: BTreeMap<String, usize>,
+    /// How many feeds hold 0 to 9 items, 10 to 19, and so on (Figure 1).
+    pub histogram: Vec<usize>,
+    /// Share of feeds with less than 30 items; the paper has 75 %.
+    pub below_30: f64,
+    /// The most frequent number of items; the paper has 10.
+    pub mode: Option<usize>,
+    /// Elements of time.
+    pub elements: ElementShares,
+    /// All feeds together.
+    pub all: Summary,
+    /// By tag (Table 2).
+    pub tags: BTreeMap<String, Summary>,
+    /// Reads of which nothing was left at the next one, over all feeds.
+    pub n_gaps: u64,
+    /// Each feed.
+    pub feeds: Vec<FeedFacts>,
+}
+
+/// The feeds of an archive, by what their items say.
+pub fn of_archive(store: &Store, followed: &Followed) -> anyhow::Result<FeedStatistics> {
+    let mut facts = Vec::new();
+    let known = store.feeds()?;
+    for feed in &known {
+        facts.push(facts_of(store, feed, followed)?);
+    }
+    let n_unread = store.count_unread_feeds()?;
+    Ok(sum_up(facts, n_unread))
+}
+
+fn facts_of(store: &Store, feed: &KnownFeed, followed: &Followed) -> anyhow::Result<FeedFacts> {
+    let times = store.item_times(feed.page, MAX_ITEMS)?;
+    Ok(FeedFacts {
+        url: feed.url.clone(),
+        format: feed.format.clone(),
+        tags: feed.seed.map(|seed| followed.tags_of_seed(seed).to_vec()).unwrap_or_default(),
+        n_held: Some(feed.n_held as usize),
+        n_items: feed.n_items as usize,
+        n_gaps: feed.n_gaps,
+        intervals: intervals_of(&times),
+        elements: Elements {
+            last_build_date: feed.has_updated,
+            ttl: feed.pace.ttl_minutes.is_some(),
+            update_frequency: feed.pace.update_period_secs.is_some() || feed.pace.update_frequency.is_some(),
+            pub_date: feed.n_published > 0,
+            last_modified: feed.n_updated > 0,
+        },
+    })
+}
+
+/// Files of feeds, folders of them, and traces of observed changes (docs/traces.md). `each` is called after every file.
+pub fn of_files(paths: &[PathBuf], each: &dyn Fn()) -> anyhow::Result<FeedStatistics> {
+    let (mut facts, mut n_unreadable) = (Vec::new(), 0);
+    for path in files_in(paths)? {
+        let mut bytes = Vec::new();
+        let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+        file.take(MAX_FILE_BYTES)
+            .read_to_end(&mut bytes)
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        let name = path.display().to_string();
+        match feed::parse(&bytes, None, "") {
+            Ok(feed) => facts.push(facts_of_feed(name, &feed)),
+            Err(_) => match facts_of_trace(&name, &bytes) {
+                Some(of_trace) => facts.extend(of_trace),
+                None => n_unreadable += 1,
+            },
+        }
+        each();
+    }
+    Ok(sum_up(facts, n_unreadable))
+}
+
+/// Bytes of a file that are read: traces are longer than feeds.
+const MAX_FILE_BYTES: u64 = 1 << 30;
+
+fn files_in(paths: &[PathBuf]) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut waiting: Vec<PathBuf> = paths.to_vec();
+    while let Some(path) = waiting.pop() {
+        if path.is_dir() {
+            let entries =
+                std::fs::read_dir(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            for entry in entries {
+                // A link to a folder above would never end.
+                let entry = entry?;
+                if !entry.file_type()?.is_symlink() {
+                    waiting.push(entry.path());
+                }
+            }
+        } else if files.len() < MAX_FILES {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn facts_of_feed(url: String, feed: &Feed) -> FeedFacts {
+    let mut times: BTreeMap<String, Timestamp> = BTreeMap::new();
+    times.extend(feed.items.iter().filter_map(|item| Some((item.key(), item.time()?))));
+    let times: Vec<Timestamp> = times.into_values().collect();
+    let any = |has: fn(&FeedItem) -> bool| feed.items.iter().any(has);
+    FeedFacts {
+        url,
+        format: feed.format.name().to_owned(),
+        tags: Vec::new(),
+        n_held: Some(feed.items.len()),
+        n_items: feed.items.len(),
+        n_gaps: 0,
+        intervals: intervals_of(&times),
+        elements: Elements {
+            last_build_date: feed.updated.is_some(),
+            ttl: feed.pace.ttl_minutes.is_some(),
+            update_frequency: feed.pace.update_period_secs.is_some() || feed.pace.update_frequency.is_some(),
+            pub_date: any(|item| item.published.is_some()),
+            last_modified: any(|item| item.updated.is_some()),
+        },
+    }
+}
+
+/// Each page of a trace is a feed whose items came when the page changed.
+fn facts_of_trace(name: &str, bytes: &[u8]) -> Option<Vec<FeedFacts>> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let world = trace::parse(name, text).ok().filter(|world| !world.pages.is_empty())?;
+    let facts = world.pages.iter().map(|page| {
+        let times: Vec<Timestamp> = page.changes.iter().map(|change| change.at).collect();
+        FeedFacts {
+            url: format!("{name}: {}", page.name),
+            format: "trace".to_owned(),
+            tags: Vec::new(),
+            n_held: None,
+            n_items: times.len(),
+            n_gaps: 0,
+            intervals: intervals_of(&times),
+            elements: Elements::default(),
+        }
+    });
+    Some(facts.collect())
+}
+
+fn sum_up(feeds: Vec<FeedFacts>, n_unreadable: usize) -> FeedStatistics {
+    let held: Vec<usize> = feeds.iter().filter_map(|feed| feed.n_held).filter(|&n| n > 0).collect();
+    let mut formats = BTreeMap::new();
+    feeds.iter().for_each(|feed| *formats.entry(feed.format.clone()).or_default() += 1);
+    let mut tags: BTreeMap<String, (usize, Vec<Intervals>)> = BTreeMap::new();
+    for feed in &feeds {
+        let untagged = [UNTAGGED.to_owned()];
+        for tag in if feed.tags.is_empty() { &untagged[..] } else { &feed.tags[..] } {
+            let (n_feeds, intervals) = tags.entry(tag.clone()).or_default();
+            *n_feeds += 1;
+            intervals.extend(feed.intervals);
+        }
+    }
+    let intervals: Vec<Intervals> = feeds.iter().filter_map(|feed| feed.intervals).collect();
+    let n_active = feeds.iter().filter(|feed| feed.n_items > 0).count();
+    FeedStatistics {
+        n_tried: feeds.len() + n_unreadable,
+        n_active,
+        n_empty: feeds.len() - n_active,
+        n_unreadable,
+        formats,
+        below_30: held.iter().filter(|&&n| n < 30).count() as f64 / held.len().max(1) as f64,
+        mode: mode_of(&held),
+        histogram: histogram_in_tens(held),
+        elements: shares_of(&feeds),
+        all: summary_of(feeds.len(), &intervals),
+        tags: tags.into_iter().map(|(tag, (n, intervals))| (tag, summary_of(n, &intervals))).collect(),
+        n_gaps: feeds.iter().map(|feed| feed.n_gaps).sum(),
+        feeds,
+    }
+}
+
+fn mode_of(values: &[usize]) -> Option<usize> {
+    let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
+    values.iter().for_each(|&value| *counts.entry(value).or_default() += 1);
+    counts.into_iter().max_by_key(|&(value, n)| (n, std::cmp::Reverse(value))).map(|(value, _)| value)
+}
+
+fn shares_of(feeds: &[FeedFacts]) -> ElementShares {
+    let share = |has: fn(&Elements) -> bool| {
+        feeds.iter().filter(|feed| has(&feed.elements)).count() as f64 / feeds.len().max(1) as f64
+    };
+    ElementShares {
+        last_build_date: share(|elements| elements.last_build_date),
+        ttl: share(|elements| elements.ttl),
+        update_frequency: share(|elements| elements.update_frequency),
+        pub_date: share(|elements| elements.pub_date),
+        last_modified: share(|elements| elements.last_modified),
+    }
+}
+
+impl FeedStatistics {
+    /// One curve of Figure 2: the share of feeds whose intervals are at most so many seconds.
+    pub fn curve(&self, of: fn(&Intervals) -> f64) -> Vec<(f64, f64)> {
+        cumulative(self.feeds.iter().filter_map(|feed| feed.intervals.as_ref()).map(of))
+    }
+}

@@ -1,0 +1,450 @@
+//! Feeds and their items <-> the tables `feeds`, `feed_reads`, `items`.
+//!
+//! They come in with the capture that holds the feed, so that a state made anew from the WARC files has the same ones. An item is one row
+//! however often it was seen: columns are the earliest, the latest, or belong to the latest time. What was lost between two polls is not
+//! stored; it follows from when items were first and last seen.
+
+use perennial_core::feed::{FeedFormat, Pace};
+use perennial_core::page::PageId;
+use perennial_core::time::Timestamp;
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::{Commit, Store};
+
+/// What one capture of a feed says.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FeedRow {
+    /// Its format.
+    pub format: FeedFormat,
+    /// Its name, without markup.
+    pub title: String,
+    /// Its channel page.
+    pub channel: Option<String>,
+    /// The hub that tells subscribers of new items.
+    pub hub: Option<String>,
+    /// How often it wants to be asked.
+    pub pace: Pace,
+    /// `lastBuildDate` or the like, where it has one.
+    pub updated: Option<Timestamp>,
+    /// Its items.
+    pub items: Vec<ItemRow>,
+}
+
+/// An item as one capture of its feed has it.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ItemRow {
+    /// What tells it from other items of the feed.
+    pub key: String,
+    /// Its page in the form that pages have in the archive.
+    pub link: Option<String>,
+    /// Its headline, without markup.
+    pub title: String,
+    /// What it says in short, without markup.
+    pub summary: String,
+    /// Who wrote it.
+    pub author: String,
+    /// Categories, one a line.
+    pub categories: String,
+    /// When it was published.
+    pub published: Option<Timestamp>,
+    /// When it was changed, where the feed says so.
+    pub updated: Option<Timestamp>,
+    /// The page with its comments.
+    pub comments: Option<String>,
+    /// The feed of its comments.
+    pub comment_feed: Option<String>,
+    /// Tells its texts from others.
+    pub digest: i64,
+}
+
+impl ItemRow {
+    /// When it was changed last, which for a new item is when it was published.
+    pub fn changed(&self) -> Option<Timestamp> {
+        self.published.max(self.updated)
+    }
+}
+
+/// A feed as the state knows it.
+#[derive(Clone, Debug)]
+pub struct KnownFeed {
+    /// Its number.
+    pub page: PageId,
+    /// Its address.
+    pub url: String,
+    /// Number of the seed that it is followed for; `None`: it is not followed.
+    pub seed: Option<i64>,
+    /// Its format, as users read it.
+    pub format: String,
+    /// Its name.
+    pub title: String,
+    /// Its channel page.
+    pub channel: Option<String>,
+    /// How often it wants to be asked.
+    pub pace: Pace,
+    /// Whether it has a date of its last change.
+    pub has_updated: bool,
+    /// When it was first read.
+    pub first_read: Timestamp,
+    /// When it was last read with content that was new.
+    pub last_read: Timestamp,
+    /// Captures with content that was new.
+    pub n_reads: u64,
+    /// Items that it held at the last of them.
+    pub n_held: u64,
+    /// Items that were ever seen.
+    pub n_items: u64,
+    /// Those with a date of publication, and with one of change.
+    pub n_published: u64,
+    /// The same.
+    pub n_updated: u64,
+    /// Times at which no item of one read was left at the next: items were lost between the two.
+    pub n_gaps: u64,
+    /// When its last visit ended.
+    pub visited: Option<Timestamp>,
+}
+
+/// An item as the state knows it.
+#[derive(Clone, Debug, serde::Serialize)]
+pub struct KnownItem {
+    /// Address of its feed.
+    pub feed: String,
+    /// What tells it from other items of the feed.
+    pub key: String,
+    /// Its page.
+    pub link: Option<String>,
+    /// Its headline.
+    pub title: String,
+    /// What it says in short.
+    pub summary: String,
+    /// When it was published.
+    pub published: Option<String>,
+    /// When it was first seen in the feed.
+    pub first_seen: String,
+}
+
+/// Whether an item of a capture is news.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum News {
+    /// The feed was never read before: nobody can tell.
+    FirstRead,
+    /// It was not there before.
+    New,
+    /// Its texts are others than before.
+    Edited,
+    /// It was there, and said the same.
+    Known,
+}
+
+impl Commit<'_> {
+    /// Stores what a capture of a feed says.
+    pub(super) fn put_feed(&mut self, page: u32, time: Timestamp, feed: &FeedRow) -> anyhow::Result<()> {
+        let time = time.as_millis();
+        let Pace { ttl_minutes, skip_hours, skip_days, update_period_secs, update_frequency } = feed.pace;
+        self.transaction
+            .prepare_cached(
+                "INSERT INTO feeds (page, format, title, skip_hours, skip_days, first_read, last_read)
+                 VALUES (?1, '', '', 0, 0, ?2, ?2) ON CONFLICT (page) DO UPDATE SET first_read = min(first_read, ?2)",
+            )?
+            .execute(params![page, time])?;
+        self.transaction
+            .prepare_cached(
+                "UPDATE feeds SET format = ?2, title = ?3, channel = ?4, hub = ?5, updated = ?6, ttl_minutes = ?7, skip_hours = ?8,
+                     skip_days = ?9, period_secs = ?10, frequency = ?11, last_read = ?12
+                 WHERE page = ?1 AND last_read <= ?12",
+            )?
+            .execute(params![
+                page,
+                feed.format.name(),
+                feed.title,
+                feed.channel,
+                feed.hub,
+                feed.updated.map(Timestamp::as_millis),
+                ttl_minutes,
+                skip_hours,
+                skip_days,
+                update_period_secs,
+                update_frequency,
+                time
+            ])?;
+        self.transaction
+            .prepare_cached("INSERT OR REPLACE INTO feed_reads (feed, time, n_items) VALUES (?1, ?2, ?3)")?
+            .execute(params![page, time, feed.items.len() as i64])?;
+        feed.items.iter().try_for_each(|item| self.put_item(page, time, item))
+    }
+
+    fn put_item(&mut self, feed: u32, time: i64, item: &ItemRow) -> anyhow::Result<()> {
+        let page = match &item.link {
+            Some(link) => Some(self.page_and_site(link)?.0.0),
+            None => None,
+        };
+        self.transaction
+            .prepare_cached(
+                "INSERT INTO items (feed, key, page, title, summary, author, categories, published, updated, comments, comment_feed,
+                     digest, changed, first_seen, last_seen)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?13, ?13)
+                 ON CONFLICT (feed, key) DO UPDATE SET
+                     page = CASE WHEN last_seen <= ?13 THEN coalesce(?3, page) ELSE page END,
+                     title = CASE WHEN last_seen <= ?13 THEN ?4 ELSE title END,
+                     summary = CASE WHEN last_seen <= ?13 THEN ?5 ELSE summary END,
+                     author = CASE WHEN last_seen <= ?13 THEN ?6 ELSE author END,
+                     categories = CASE WHEN last_seen <= ?13 THEN ?7 ELSE categories END,
+                     published = CASE WHEN last_seen <= ?13 THEN coalesce(?8, published) ELSE coalesce(published, ?8) END,
+                     updated = CASE WHEN last_seen <= ?13 THEN coalesce(?9, updated) ELSE coalesce(updated, ?9) END,
+                     comments = CASE WHEN last_seen <= ?13 THEN coalesce(?10, comments) ELSE comments END,
+                     comment_feed = CASE WHEN last_seen <= ?13 THEN coalesce(?11, comment_feed) ELSE comment_feed END,
+                     changed = CASE WHEN last_seen < ?13 AND digest <> ?12 THEN ?13 ELSE changed END,
+                     digest = CASE WHEN last_seen <= ?13 THEN ?12 ELSE digest END,
+                     first_seen = min(first_seen, ?13), last_seen = max(last_seen, ?13)",
+            )?
+            .execute(params![
+                feed,
+                item.key,
+                page,
+                item.title,
+                item.summary,
+                item.author,
+                item.categories,
+                item.published.map(Timestamp::as_millis),
+                item.updated.map(Timestamp::as_millis),
+                item.comments,
+                item.comment_feed,
+                item.digest,
+                time
+            ])?;
+        Ok(())
+    }
+
+    /// Whether an item was news in the capture of its feed at `time`.
+    pub fn news(&self, feed: PageId, key: &str, time: Timestamp) -> anyhow::Result<News> {
+        let time = Timestamp::from_secs(time.as_secs()).as_millis();
+        let found: Option<(i64, i64, i64)> = self
+            .transaction
+            .prepare_cached(
+                "SELECT f.first_read, i.first_seen, i.changed FROM items i JOIN feeds f ON f.page = i.feed
+                 WHERE i.feed = ?1 AND i.key = ?2",
+            )?
+            .query_row(params![feed.0, key], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))
+            .optional()?;
+        Ok(match found {
+            Some((first_read, ..)) if first_read >= time => News::FirstRead,
+            Some((_, first_seen, _)) if first_seen >= time => News::New,
+            Some((.., changed)) if changed >= time => News::Edited,
+            // A payload that another address had first is a revisit here, and its items are not in the state.
+            None => News::FirstRead,
+            Some(_) => News::Known,
+        })
+    }
+}
+
+/// How much is asked of a feed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    /// What polling needs.
+    Polling,
+    /// Its items counted too.
+    Counts,
+}
+
+impl Store {
+    /// Every feed that was ever read, by address, with counts of its items.
+    pub fn feeds(&self) -> anyhow::Result<Vec<KnownFeed>> {
+        let mut feeds = self.feeds_in(Detail::Counts)?;
+        for feed in &mut feeds {
+            feed.n_gaps = self.count_gaps(feed.page)?;
+        }
+        Ok(feeds)
+    }
+
+    /// The same without counts of items and gaps, which take a while where there are many.
+    pub fn feeds_to_poll(&self) -> anyhow::Result<Vec<KnownFeed>> {
+        self.feeds_in(Detail::Polling)
+    }
+
+    fn feeds_in(&self, detail: Detail) -> anyhow::Result<Vec<KnownFeed>> {
+        let count = |what: &str| match detail {
+            Detail::Counts => format!("(SELECT count({what}) FROM items i WHERE i.feed = f.page)"),
+            Detail::Polling => "0".to_owned(),
+        };
+        let mut statement = self.connection().prepare(&format!(
+            "SELECT f.page, p.url, c.seed, f.format, f.title, f.channel, f.ttl_minutes, f.skip_hours, f.skip_days, f.period_secs,
+                 f.frequency, f.updated IS NOT NULL, f.first_read, f.last_read,
+                 (SELECT count(*) FROM feed_reads r WHERE r.feed = f.page),
+                 (SELECT n_items FROM feed_reads r WHERE r.feed = f.page ORDER BY time DESC LIMIT 1), {}, {}, {}, c.visited
+             FROM feeds f JOIN pages p ON p.id = f.page LEFT JOIN crawl_pages c ON c.page = f.page ORDER BY p.url",
+            count("*"),
+            count("published"),
+            count("updated")
+        ))?;
+        let rows = statement.query_map([], read_feed)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Reads in a row of a feed without an item in common: something was lost between them.
+    fn count_gaps(&self, feed: PageId) -> anyhow::Result<u64> {
+        let mut reads = self
+            .connection()
+            .prepare_cached("SELECT time FROM feed_reads WHERE feed = ?1 AND n_items > 0 ORDER BY time")?;
+        let reads: Vec<i64> =
+            reads.query_map([feed.0], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+        let mut items =
+            self.connection().prepare_cached("SELECT first_seen, last_seen FROM items WHERE feed = ?1")?;
+        let mut rows = items.query([feed.0])?;
+        let mut spans = Vec::new();
+        while let Some(row) = rows.next()? {
+            spans.push((row.get(0)?, row.get(1)?));
+        }
+        Ok(n_gaps(&reads, &spans))
+    }
+
+    /// When the items of a feed were published, or first seen where the feed does not say; the latest `limit` of them, ascending. Items
+    /// that stood in the feed when it was first read and have no date are left out: nobody knows when they came.
+    pub fn item_times(&self, feed: PageId, limit: usize) -> anyhow::Result<Vec<Timestamp>> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT time FROM (SELECT coalesce(i.published, i.updated, nullif(i.first_seen, f.first_read)) AS time FROM items i
+                 JOIN feeds f ON f.page = i.feed WHERE i.feed = ?1) WHERE time IS NOT NULL ORDER BY time DESC LIMIT ?2",
+        )?;
+        let rows = statement
+            .query_map(params![feed.0, limit as i64], |row| row.get(0).map(Timestamp::from_millis))?;
+        let mut times: Vec<Timestamp> = rows.collect::<rusqlite::Result<_>>()?;
+        times.reverse();
+        Ok(times)
+    }
+
+    /// The item that announced a page last, if any did after `since`.
+    pub fn item_of_page(&self, page: PageId, since: Option<Timestamp>) -> anyhow::Result<Option<KnownItem>> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT p.url, i.key, q.url, i.title, i.summary, i.published, i.first_seen FROM items i JOIN pages p ON p.id = i.feed
+             LEFT JOIN pages q ON q.id = i.page
+             WHERE i.page = ?1 AND max(i.changed, i.first_seen, coalesce(i.updated, 0)) > ?2 ORDER BY i.changed DESC LIMIT 1",
+        )?;
+        let since = since.map_or(i64::MIN, Timestamp::as_millis);
+        Ok(statement.query_row(params![page.0, since], read_item).optional()?)
+    }
+
+    /// The items of a feed that were known at an instant, the latest first: first seen by then, or published by then and seen later.
+    pub fn items_at(&self, feed: PageId, at: Timestamp, limit: usize) -> anyhow::Result<Vec<KnownItem>> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT p.url, i.key, q.url, i.title, i.summary, i.published, i.first_seen FROM items i JOIN pages p ON p.id = i.feed
+             LEFT JOIN pages q ON q.id = i.page WHERE i.feed = ?1 AND coalesce(i.published, i.first_seen) <= ?2
+             ORDER BY coalesce(i.published, i.first_seen) DESC, i.id LIMIT ?3",
+        )?;
+        let rows = statement.query_map(params![feed.0, at.as_millis(), limit as i64], read_item)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Pages that items announced as new or changed, and when, up to `until`. What stood in a feed when it was first read counts by its date
+    /// alone: nobody knows when it came.
+    pub fn announced_by_items(&self, until: Timestamp) -> anyhow::Result<Vec<(PageId, Timestamp)>> {
+        let mut statement = self.connection().prepare(
+            "SELECT page, max(time) FROM (SELECT i.page AS page,
+                 max(coalesce(i.published, 0), CASE WHEN i.changed > f.first_read THEN i.changed ELSE 0 END) AS time
+                 FROM items i JOIN feeds f ON f.page = i.feed WHERE i.page IS NOT NULL)
+             WHERE time > 0 AND time <= ?1 GROUP BY page",
+        )?;
+        let rows = statement.query_map([until.as_millis()], |row| {
+            Ok((PageId(row.get(0)?), Timestamp::from_millis(row.get(1)?)))
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Feeds that are followed and were asked for, and never gave anything that can be read.
+    pub fn count_unread_feeds(&self) -> anyhow::Result<usize> {
+        let sql = "SELECT count(*) FROM crawl_pages c WHERE c.kind = -1 AND c.visited IS NOT NULL
+            AND NOT EXISTS (SELECT 1 FROM feeds f WHERE f.page = c.page)";
+        Ok(self.connection().query_row(sql, [], |row| row.get::<_, i64>(0))?.max(0) as usize)
+    }
+}
+
+fn read_feed(row: &Row<'_>) -> rusqlite::Result<KnownFeed> {
+    let pace = Pace {
+        ttl_minutes: row.get(6)?,
+        skip_hours: row.get(7)?,
+        skip_days: row.get(8)?,
+        update_period_secs: row.get(9)?,
+        update_frequency: row.get(10)?,
+    };
+    let count = |at: usize| row.get::<_, i64>(at).map(|n| n.max(0) as u64);
+    Ok(KnownFeed {
+        page: PageId(row.get(0)?),
+        url: row.get(1)?,
+        seed: row.get(2)?,
+        format: row.get(3)?,
+        title: row.get(4)?,
+        channel: row.get(5)?,
+        pace,
+        has_updated: row.get(11)?,
+        first_read: Timestamp::from_millis(row.get(12)?),
+        last_read: Timestamp::from_millis(row.get(13)?),
+        n_reads: count(14)?,
+        n_held: count(15)?,
+        n_items: count(16)?,
+        n_published: count(17)?,
+        n_updated: count(18)?,
+        n_gaps: 0,
+        visited: row.get::<_, Option<i64>>(19)?.map(Timestamp::from_millis),
+    })
+}
+
+fn read_item(row: &Row<'_>) -> rusqlite::Result<KnownItem> {
+    let time = |at: usize| {
+        row.get::<_, Option<i64>>(at).map(|time| time.map(|time| Timestamp::from_millis(time).to_rfc3339()))
+    };
+    Ok(KnownItem {
+        feed: row.get(0)?,
+        key: row.get(1)?,
+        link: row.get(2)?,
+        title: row.get(3)?,
+        summary: row.get(4)?,
+        published: time(5)?,
+        first_seen: time(6)?.unwrap_or_default(),
+    })
+}
+
+/// How many reads in a row have no item in common, by when each item was first and last seen. Work is that of the reads and the items, not of
+/// their product: each item adds to where it begins to join reads, and takes away where it ends.
+fn n_gaps(reads: &[i64], items: &[(i64, i64)]) -> u64 {
+    let mut steps = vec![0i64; reads.len() + 1];
+    for &(first, last) in items {
+        let from = reads.partition_point(|&time| time < first);
+        let to = reads.partition_point(|&time| time <= last);
+        // It is in the reads from..to, so it joins each of them but the last with the next one.
+        if from + 1 < to {
+            steps[from] += 1;
+            steps[to - 1] -= 1;
+        }
+    }
+    let mut n_joining = 0;
+    let joined = steps.iter().take(reads.len().saturating_sub(1)).filter(|step| {
+        n_joining += **step;
+        n_joining > 0
+    });
+    reads.len().saturating_sub(1) as u64 - joined.count() as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn reads_without_a_common_item_are_gaps() {
+        assert_eq!(n_gaps(&[1, 2, 3], &[(1, 2), (2, 3)]), 0);
+        assert_eq!(n_gaps(&[1, 2, 3], &[(1, 2), (3, 3)]), 1);
+        assert_eq!((n_gaps(&[], &[]), n_gaps(&[1], &[(1, 1)])), (0, 0));
+    }
+
+    proptest! {
+        /// The same as looking at every pair with every item.
+        #[test]
+        fn gaps_are_those_of_every_pair(
+            times in proptest::collection::btree_set(0i64..50, 0..12),
+            items in proptest::collection::vec((0usize..12, 0usize..12), 0..20),
+        ) {
+            let reads: Vec<i64> = times.into_iter().collect();
+            let at = |n: usize| reads.get(n % reads.len().max(1)).copied().unwrap_or(0);
+            let items: Vec<(i64, i64)> = items.iter().map(|&(one, other)| (at(one).min(at(other)), at(one).max(at(other)))).collect();
+            let is_gap = |pair: &&[i64]| !items.iter().any(|&(first, last)| first <= pair[0] && last >= pair[1]);
+            prop_assert_eq!(n_gaps(&reads, &items), reads.windows(2).filter(is_gap).count() as u64);
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Pages written for one question each -> what is found in them.

@@ -52,9 +52,10 @@ impl Metadata {
             }
         }
         found.fill(from_meta(dom));
-        let plain = Metadata { title: plain_title, ..Metadata::default() };
         found.fill(microdata);
-        found.fill(plain);
+        if found.title.is_empty() {
+            found.title = plain_title;
+        }
         found.title = without_site(&found.title, &found.site);
         found
     }

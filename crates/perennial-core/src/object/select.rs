@@ -1,6 +1,6 @@
 //! A wrapper -> the leaves of it that are the object's own: what stands before, between and behind them goes.
 
-use super::boxes::BoxKind;
+use super::boxes::{BoxKind, for_each_word};
 use super::leaves::{Leaf, LeafKind};
 use super::page::Page;
 use super::phrases::{asks, folded, is_byline, is_filing, is_furniture, leads_on};
@@ -223,19 +223,37 @@ pub(super) fn time_near(page: &Page<'_>, title: Option<usize>, text: &[usize]) -
     lines.filter(|leaf| is_byline(&folded(&leaf.text))).find_map(|leaf| dates::in_words(&leaf.text))
 }
 
-/// The name in a line near the headline that begins with "by", or stands in a box for the author.
+/// The name in a line near the headline that begins with "by", or stands in a box that is named after the author.
 pub(super) fn author_near(page: &Page<'_>, title: Option<usize>, text: &[usize]) -> String {
+    let lines = near(page, title, text).into_iter().map(|index| leaf(page, index));
+    lines.filter(|leaf| leaf.length <= 80.0).find_map(|leaf| author_in(page, leaf)).unwrap_or_default()
+}
+
+fn author_in(page: &Page<'_>, leaf: &Leaf) -> Option<String> {
     const STARTS: [&str; 8] =
         ["by ", "by: ", "von ", "por ", "par ", "written by ", "posted by ", "author: "];
-    let lines =
-        near(page, title, text).into_iter().map(|index| leaf(page, index)).filter(|leaf| leaf.length <= 80.0);
-    let name = |leaf: &Leaf| {
-        let line = leaf.text.split(['|', '·', '•', '\n', ',']).next().unwrap_or_default().trim();
-        let small = line.to_lowercase();
-        let name = clean_author(line);
-        let n_words = name.split_whitespace().count();
-        let is_name = (1..=5).contains(&n_words) && !name.contains(|c: char| c.is_ascii_digit());
-        (is_name && STARTS.iter().any(|start| small.starts_with(start))).then_some(name)
-    };
-    lines.filter_map(name).next().unwrap_or_default()
+    let line = leaf.text.split(['|', '·', '•', '\n', ',']).next().unwrap_or_default().trim();
+    let small = line.to_lowercase();
+    let name = clean_author(line);
+    let n_words = name.split_whitespace().count();
+    let is_name = (1..=5).contains(&n_words)
+        && name.starts_with(char::is_alphabetic)
+        && !name.contains(|c: char| c.is_ascii_digit() || matches!(c, ':' | '!' | '?'));
+    let is_told = || STARTS.iter().any(|start| small.starts_with(start)) || is_in_author_box(page, leaf);
+    (is_name && is_told()).then_some(name)
+}
+
+/// Whether an element right around a leaf is named after the author.
+fn is_in_author_box(page: &Page<'_>, leaf: &Leaf) -> bool {
+    let nodes = &page.leaves.dom.nodes;
+    let around =
+        std::iter::successors(nodes[leaf.node as usize].parent, |&node| nodes[node as usize].parent).take(3);
+    let mut is_named = false;
+    for node in around {
+        let names = nodes[node as usize].attribute("class").unwrap_or_default();
+        for_each_word(names, |word| {
+            is_named |= matches!(word, "author" | "byline" | "autor" | "autorin" | "authorname")
+        });
+    }
+    is_named
 }

@@ -257,8 +257,11 @@ def run_peers(work, jobs):
         subprocess.run([python, "-m", "pip", "install", "-q", "--upgrade", "pip"], check=True)
         subprocess.run([python, "-m", "pip", "install", "-q", *PEERS], check=True)
         (work / "venv/done").touch()
-    (work / "jobs.json").write_text(json.dumps([dict(id=job["id"], file=job["file"]) for job in jobs]))
-    subprocess.run([python, __file__, "--as-peers", work / "jobs.json", work / "peers.json"], check=True)
+    asked = json.dumps([dict(id=job["id"], file=job["file"]) for job in jobs])
+    # What the peers find depends on the pages alone, so they run once for the same pages.
+    if not (work / "peers.json").exists() or (work / "jobs.json").read_text() != asked:
+        (work / "jobs.json").write_text(asked)
+        subprocess.run([python, __file__, "--as-peers", work / "jobs.json", work / "peers.json"], check=True)
     return json.loads((work / "peers.json").read_text())
 
 

@@ -16,7 +16,7 @@
 //! | `select` | a wrapper -> the leaves that are the object's own |
 //! | `several` | a page with several objects -> the part of one |
 //! | `comments` | a page -> what readers answered |
-//! | `dates`, `metadata` | what a page says of its object -> title, author, time, categories |
+//! | `dates`, `metadata`, `byline` | what a page says of its object -> title, author, time, categories |
 //! | `references` | leaves -> links and images |
 //! | [`paper`] | the paper's own algorithm, to be measured against |
 //! | [`version`] | two objects -> whether they are one version, and what was edited |
@@ -24,6 +24,7 @@
 //! Work is linear in the page, which [`crate::dom`] bounds. Nothing here can fail: a page without an object gives an empty one.
 
 mod boxes;
+mod byline;
 mod comments;
 mod context;
 mod dates;
@@ -213,11 +214,11 @@ fn describe(
         lead: texts(&found.lead),
         time: metadata
             .time
-            .or_else(|| select::time_near(page, found.title, &found.text))
+            .or_else(|| byline::time_near(page, found.title, &found.text))
             .or_else(|| context.url.and_then(dates::in_address)),
         author: Some(metadata.author.clone())
             .filter(|author| !author.is_empty())
-            .unwrap_or_else(|| select::author_near(page, found.title, &found.text)),
+            .unwrap_or_else(|| byline::author_near(page, found.title, &found.text)),
         categories: metadata.categories.clone(),
         links: references::links(page, &found.wrapper, &found.text, &base),
         images: if images.is_empty() { image_of(&metadata.image, &base) } else { images },

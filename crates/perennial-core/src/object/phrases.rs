@@ -326,7 +326,7 @@ pub(super) fn is_filing(folded: &str) -> bool {
 
 /// Whether a short line tells who wrote, or when.
 pub(super) fn is_byline(folded: &str) -> bool {
-    const STARTS: [&str; 27] = [
+    const WHO: [&str; 11] = [
         "by ",
         "by: ",
         "von ",
@@ -334,7 +334,13 @@ pub(super) fn is_byline(folded: &str) -> bool {
         "par ",
         "di ",
         "written by",
-        "posted ",
+        "posted by",
+        "submitted by",
+        "author:",
+        "text:",
+    ];
+    const WHEN: [&str; 15] = [
+        "posted",
         "published",
         "first published",
         "updated",
@@ -346,22 +352,23 @@ pub(super) fn is_byline(folded: &str) -> bool {
         "publicado",
         "atualizado",
         "pubblicato",
-        "posted on",
-        "posted by",
-        "author:",
         "date:",
         "reading time",
-        "submitted by",
         "stand:",
-        "text:",
     ];
-    let is_short = folded.len() <= 120;
-    is_short
-        && (begins_with(folded, &STARTS)
+    // "Updated dependencies" and "By the end of the year" begin text: a time has digits, and a name has few words.
+    let has_digit = || folded.contains(|c: char| c.is_ascii_digit());
+    let is_name = || folded.split_whitespace().count() <= MAX_BYLINE_WORDS;
+    folded.len() <= 120
+        && (begins_with(folded, &WHO) && is_name()
+            || begins_with(folded, &WHEN) && has_digit()
             || is_date_like(folded)
             || is_dated(folded)
             || folded.ends_with("min read"))
 }
+
+/// Words of a line that tells who wrote.
+const MAX_BYLINE_WORDS: usize = 9;
 
 /// Whether a line is a date with a name or two: no sentence, but a whole date.
 fn is_dated(folded: &str) -> bool {

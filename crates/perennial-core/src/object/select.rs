@@ -1,15 +1,24 @@
 //! A wrapper -> the leaves of it that are the object's own: what stands before, between and behind them goes.
 
-use super::boxes::{BoxKind, for_each_word};
+use super::boxes::BoxKind;
 use super::leaves::{Leaf, LeafKind};
 use super::page::Page;
 use super::phrases::{asks, folded, is_byline, is_filing, is_furniture, leads_on};
 use super::wrapper::Wrapper;
-use super::{dates, metadata::clean_author};
-use crate::time::Timestamp;
 
 /// A heading of related pages cuts the rest when less than this share of the text stands behind it.
 const MAX_TAIL: f64 = 0.3;
+
+/// A longer line is no heading of other pages.
+const MAX_HEADING_LENGTH: f32 = 80.0;
+/// A longer paragraph does not only ask for something.
+const MAX_ASKING_LENGTH: f32 = 400.0;
+/// A longer paragraph is no furniture, whatever it begins with.
+const MAX_FURNITURE_LENGTH: f32 = 300.0;
+/// A line with so large a share of links is a link.
+const LINK: f32 = 0.9;
+/// A line that leads on is a link in part, or shorter than this.
+const MAX_WAY_LENGTH: f32 = 40.0;
 
 /// A lead has at least this length.
 const MIN_LEAD_LENGTH: f32 = 40.0;
@@ -29,7 +38,7 @@ pub(super) fn lead(page: &Page<'_>, kept: &[usize], title_leaf: Option<usize>) -
     let allowed = BoxKind::Header.bit() | BoxKind::Teaser.bit();
     let mut lead: Vec<usize> = Vec::new();
     for index in from + 1..first {
-        let leaf = leaf(page, index);
+        let leaf = page.leaf(index);
         let is_free = page.kinds[index] & !allowed == 0 && !page.is_template[index];
         let line = folded(&leaf.text);
         let is_heading = matches!(leaf.kind, LeafKind::Heading(_));
@@ -48,7 +57,7 @@ pub(super) fn lead(page: &Page<'_>, kept: &[usize], title_leaf: Option<usize>) -
         }
     }
     let is_repeated =
-        |&index: &usize| kept.iter().any(|&other| leaf(page, other).text == leaf(page, index).text);
+        |&index: &usize| kept.iter().any(|&other| page.leaf(other).text == page.leaf(index).text);
     lead.retain(|index| !is_repeated(index));
     lead
 }
@@ -57,14 +66,14 @@ pub(super) fn lead(page: &Page<'_>, kept: &[usize], title_leaf: Option<usize>) -
 pub(super) fn title_leaf(page: &Page<'_>, wrapper: &Wrapper, title: &str) -> Option<usize> {
     let title = folded(title);
     let below = page.leaves.below(wrapper.node);
-    let first_good = below.clone().find(|&index| leaf(page, index).is_good).unwrap_or(below.start);
-    let is_heading = |index: &usize| matches!(leaf(page, *index).kind, LeafKind::Heading(_));
+    let first_good = below.clone().find(|&index| page.leaf(index).is_good).unwrap_or(below.start);
+    let is_heading = |index: &usize| matches!(page.leaf(*index).kind, LeafKind::Heading(_));
     let before = (0..=first_good.min(page.n_leaves().saturating_sub(1))).rev();
     let by_text = before
         .clone()
         .filter(is_heading)
-        .find(|&index| is_title_copy(&folded(&leaf(page, index).text), &title));
-    by_text.or_else(|| before.clone().find(|&index| matches!(leaf(page, index).kind, LeafKind::Heading(1))))
+        .find(|&index| is_title_copy(&folded(&page.leaf(index).text), &title));
+    by_text.or_else(|| before.clone().find(|&index| matches!(page.leaf(index).kind, LeafKind::Heading(1))))
 }
 
 /// The leaves of the object, in order.
@@ -83,31 +92,28 @@ pub(super) fn select_from(
     drop_furniture(page, &mut kept);
     drop_head(page, &mut kept, title);
     drop_before_byline(page, &mut kept);
-    drop_tail(page, &mut kept, page.is_bounded);
+    drop_tail(page, &mut kept);
     kept
-}
-
-fn leaf<'p>(page: &'p Page<'_>, index: usize) -> &'p Leaf {
-    page.leaf(index)
 }
 
 /// Lines of one word that say what to do, and links that lead away between paragraphs.
 fn drop_furniture(page: &Page<'_>, kept: &mut Vec<usize>) {
     let length = |is_link: bool| -> f32 {
         let of_kind =
-            kept.iter().map(|&index| leaf(page, index)).filter(|leaf| (leaf.link_share >= 0.9) == is_link);
+            kept.iter().map(|&index| page.leaf(index)).filter(|leaf| (leaf.link_share >= LINK) == is_link);
         of_kind.map(|leaf| leaf.length).sum()
     };
     // A page that consists of links keeps them: they are what it is about.
     let drops_links = length(true) < length(false);
     kept.retain(|&index| {
-        let leaf = leaf(page, index);
-        if leaf.length > 300.0 {
+        let leaf = page.leaf(index);
+        if leaf.length > MAX_FURNITURE_LENGTH {
             return true;
         }
         let line = folded(&leaf.text);
-        let is_way = leads_on(&line) && (leaf.link_share > 0.3 || leaf.length < 40.0);
-        let is_link = leaf.link_share >= 0.9 && drops_links && !leaf.leads_out && leaf.kind != LeafKind::Cell;
+        let is_way = leads_on(&line) && (leaf.link_share > 0.3 || leaf.length < MAX_WAY_LENGTH);
+        let is_link =
+            leaf.link_share >= LINK && drops_links && !leaf.leads_out && leaf.kind != LeafKind::Cell;
         !(is_furniture(&line) || is_way || is_link)
     });
 }
@@ -116,14 +122,14 @@ fn drop_furniture(page: &Page<'_>, kept: &mut Vec<usize>) {
 fn drop_head(page: &Page<'_>, kept: &mut Vec<usize>, title: &str) {
     let title = folded(title);
     let is_text = |leaf: &Leaf| leaf.is_good && !is_byline(&folded(&leaf.text));
-    let first_good = kept.iter().position(|&index| is_text(leaf(page, index))).unwrap_or(0);
+    let first_good = kept.iter().position(|&index| is_text(page.leaf(index))).unwrap_or(0);
     let mut place = 0;
     kept.retain(|&index| {
         place += 1;
         if place > first_good {
             return true;
         }
-        let leaf = leaf(page, index);
+        let leaf = page.leaf(index);
         let line = folded(&leaf.text);
         let is_title = matches!(leaf.kind, LeafKind::Heading(1)) || is_title_copy(&line, &title);
         !(is_title || is_byline(&line))
@@ -141,7 +147,7 @@ fn drop_before_byline(page: &Page<'_>, kept: &mut Vec<usize>) {
     }
     let mut length = 0.0;
     for place in 0..MAX_HEAD_LEAVES {
-        let leaf = leaf(page, kept[place]);
+        let leaf = page.leaf(kept[place]);
         if is_byline(&folded(&leaf.text)) {
             kept.drain(..=place);
             return;
@@ -163,97 +169,39 @@ fn is_behind(line: &str) -> bool {
     is_byline(line) || is_filing(line)
 }
 
-/// What stands behind the object: headings of related pages with what follows, and lines that ask for something.
-fn drop_tail(page: &Page<'_>, kept: &mut Vec<usize>, is_bounded: bool) {
-    if is_bounded {
+/// What stands behind the object: a heading of other pages with all that follows, lines that ask for something, headings without
+/// text, dates, tags.
+fn drop_tail(page: &Page<'_>, kept: &mut Vec<usize>) {
+    if page.is_bounded {
         return;
     }
-    let total: f64 = kept.iter().map(|&index| f64::from(leaf(page, index).length)).sum();
-    let mut before = 0.0;
-    let mut cut = None;
-    for (place, &index) in kept.iter().enumerate() {
-        let leaf = leaf(page, index);
-        let is_short = leaf.length <= 80.0;
-        if is_short && before > total * (1.0 - MAX_TAIL) && leads_on(&folded(&leaf.text)) {
-            cut = Some(place);
-            break;
-        }
-        before += f64::from(leaf.length);
-    }
-    if let Some(cut) = cut {
+    if let Some(cut) = late(page, kept).find(|&place| {
+        let leaf = page.leaf(kept[place]);
+        leaf.length <= MAX_HEADING_LENGTH && leads_on(&folded(&leaf.text))
+    }) {
         kept.truncate(cut);
     }
-    let total: f64 = kept.iter().map(|&index| f64::from(leaf(page, index).length)).sum();
+    let asking: Vec<usize> = late(page, kept)
+        .map(|place| kept[place])
+        .filter(|&index| page.leaf(index).length < MAX_ASKING_LENGTH && asks(&folded(&page.leaf(index).text)))
+        .collect();
+    kept.retain(|index| asking.binary_search(index).is_err());
+    let is_loose = |leaf: &Leaf| matches!(leaf.kind, LeafKind::Heading(_)) || is_behind(&folded(&leaf.text));
+    while kept.len() > 1 && kept.last().is_some_and(|&last| is_loose(page.leaf(last))) {
+        kept.pop();
+    }
+}
+
+/// The places in the last part of a text.
+fn late(page: &Page<'_>, kept: &[usize]) -> std::ops::Range<usize> {
+    let length = |index: &usize| f64::from(page.leaf(*index).length);
+    let total: f64 = kept.iter().map(length).sum();
     let mut before = 0.0;
-    kept.retain(|&index| {
-        let leaf = leaf(page, index);
-        before += f64::from(leaf.length);
-        let is_late = before > total * (1.0 - MAX_TAIL);
-        !(is_late && leaf.length < 400.0 && asks(&folded(&leaf.text)))
-    });
-    while let Some(&last) = kept.last() {
-        let leaf = leaf(page, last);
-        let is_orphan = matches!(leaf.kind, LeafKind::Heading(_));
-        if kept.len() > 1 && (is_orphan || is_behind(&folded(&leaf.text))) {
-            kept.pop();
-        } else {
-            break;
-        }
-    }
-}
-
-/// Leaves around the headline in which author and time are looked for.
-const NEAR: usize = 15;
-
-/// The leaves near the headline, else near the beginning of the text, nearest first.
-fn near(page: &Page<'_>, title: Option<usize>, text: &[usize]) -> Vec<usize> {
-    let from = title.or(text.first().copied()).unwrap_or_default();
-    let to = text.first().copied().unwrap_or(from).max(from) + 3;
-    let after = from..(to.min(from + 2 * NEAR)).min(page.n_leaves());
-    let before = (from.saturating_sub(5)..from).rev();
-    after.chain(before).collect()
-}
-
-/// The day that a line near the headline tells.
-pub(super) fn time_near(page: &Page<'_>, title: Option<usize>, text: &[usize]) -> Option<Timestamp> {
-    let lines = near(page, title, text)
-        .into_iter()
-        .map(|index| leaf(page, index))
-        .filter(|leaf| leaf.length <= 120.0);
-    lines.filter(|leaf| is_byline(&folded(&leaf.text))).find_map(|leaf| dates::in_words(&leaf.text))
-}
-
-/// The name in a line near the headline that begins with "by", or stands in a box that is named after the author.
-pub(super) fn author_near(page: &Page<'_>, title: Option<usize>, text: &[usize]) -> String {
-    let lines = near(page, title, text).into_iter().map(|index| leaf(page, index));
-    lines.filter(|leaf| leaf.length <= 80.0).find_map(|leaf| author_in(page, leaf)).unwrap_or_default()
-}
-
-fn author_in(page: &Page<'_>, leaf: &Leaf) -> Option<String> {
-    const STARTS: [&str; 8] =
-        ["by ", "by: ", "von ", "por ", "par ", "written by ", "posted by ", "author: "];
-    let line = leaf.text.split(['|', '·', '•', '\n', ',']).next().unwrap_or_default().trim();
-    let small = line.to_lowercase();
-    let name = clean_author(line);
-    let n_words = name.split_whitespace().count();
-    let is_name = (1..=5).contains(&n_words)
-        && name.starts_with(char::is_alphabetic)
-        && !name.contains(|c: char| c.is_ascii_digit() || matches!(c, ':' | '!' | '?'));
-    let is_told = || STARTS.iter().any(|start| small.starts_with(start)) || is_in_author_box(page, leaf);
-    (is_name && is_told()).then_some(name)
-}
-
-/// Whether an element right around a leaf is named after the author.
-fn is_in_author_box(page: &Page<'_>, leaf: &Leaf) -> bool {
-    let nodes = &page.leaves.dom.nodes;
-    let around =
-        std::iter::successors(nodes[leaf.node as usize].parent, |&node| nodes[node as usize].parent).take(3);
-    let mut is_named = false;
-    for node in around {
-        let names = nodes[node as usize].attribute("class").unwrap_or_default();
-        for_each_word(names, |word| {
-            is_named |= matches!(word, "author" | "byline" | "autor" | "autorin" | "authorname")
-        });
-    }
-    is_named
+    let is_early = |index: &&usize| {
+        let is_early = before <= total * (1.0 - MAX_TAIL);
+        before += length(index);
+        is_early
+    };
+    let n_early = kept.iter().take_while(is_early).count();
+    n_early..kept.len()
 }

@@ -23,7 +23,7 @@ const LEVELS: [Kinds; 3] = [Kinds::MAX, SURE, BoxKind::Comments as Kinds];
 /// A level is taken when it keeps this share of the most that any level keeps.
 const MIN_KEPT: f64 = 0.3;
 /// The wrapper is the child that holds this share of what its parent holds.
-const DESCENT: f64 = 0.9;
+const DESCENT: f64 = 0.85;
 
 /// An element that says that it is the article needs this share of the wrapper's running text.
 const MIN_MARKED: f64 = 0.5;

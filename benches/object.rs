@@ -55,7 +55,7 @@ fn parse(bencher: Bencher<'_, '_>) {
 fn extract_after_parsing(bencher: Bencher<'_, '_>) {
     let dom = Dom::parse(&page(0));
     let context = Context { url: Some("http://bench.example/0"), ..Context::default() };
-    bencher.bench(|| extract(black_box(&dom), &context));
+    bencher.bench_local(|| extract(black_box(&dom), &context));
 }
 
 #[divan::bench]
@@ -63,5 +63,5 @@ fn extract_with_ten_neighbours_known(bencher: Bencher<'_, '_>) {
     let pages: Vec<Dom> = (0..11).map(|number| Dom::parse(&page(number))).collect();
     let template = Template::of(&pages[1..]);
     let context = Context { template: Some(&template), ..Context::default() };
-    bencher.bench(|| extract(black_box(&pages[0]), &context));
+    bencher.bench_local(|| extract(black_box(&pages[0]), &context));
 }

@@ -251,9 +251,9 @@ fn comments_address(page: &Page<'_>, context: &Context<'_>, base: &Base) -> Stri
             && node.attribute("rel") == Some("alternate")
             && (is_named("title") || is_named("href"))
     };
-    let feeds = dom.nodes.iter().filter(is_feed).filter_map(|node| node.attribute("href"));
+    let mut feeds = dom.nodes.iter().filter(is_feed).filter_map(|node| node.attribute("href"));
     // A site's feed of all comments comes first; the page's own stands last.
-    if let Some(address) = feeds.last().and_then(|href| base.resolve(href)) {
+    if let Some(address) = feeds.next_back().and_then(|href| base.resolve(href)) {
         return address;
     }
     let id = page.comment_zones.iter().find_map(|&zone| dom.nodes[zone as usize].attribute("id"));

@@ -19,6 +19,7 @@ mod diff;
 mod doctor;
 mod documents;
 mod durability;
+mod extract;
 mod facts;
 mod feeds;
 mod formats;

@@ -16,6 +16,7 @@
 //! | [`charset`] | bytes of a text -> characters |
 //! | [`xml`] | XML as it is found on the web -> tags and texts |
 //! | [`tokens`] | the text of a page -> its tokens, in work that its length bounds |
+//! | [`dom`] | the text of a page -> a bounded tree of elements and texts |
 //! | [`links`] | HTML, CSS -> the addresses they refer to |
 //! | [`feed`] | RSS, Atom, JSON Feed, OPML -> items; when to look again; statistics |
 //! | [`http`] | the head of an archived HTTP message -> status and fields |
@@ -38,6 +39,7 @@
 //! | [`segment`] | layout -> [`segment::BlockTree`] (VIPS), Vi-XML |
 //! | [`diff`] | two block trees -> [`diff::Delta`] (Vi-DIFF), Vi-Delta, apply |
 //! | [`document`] | text, JSON, CSV, XML, PDF -> [`segment::BlockTree`] |
+//! | [`object`] | a page and what is known of it -> the article or post that it holds, and its versions |
 //! | [`importance`] | delta -> [`importance::Importance`], 0 to 1: how much it matters |
 //! | [`noise`] | a page's history of changes -> how much of a change is noise |
 //! | [`observe`] | a capture and what was known of its page -> delta, importance, what is known now |
@@ -70,6 +72,8 @@ pub mod charset;
 pub mod xml;
 
 pub mod tokens;
+
+pub mod dom;
 
 pub mod links;
 
@@ -114,6 +118,8 @@ pub mod segment;
 pub mod diff;
 
 pub mod document;
+
+pub mod object;
 
 pub mod importance;
 

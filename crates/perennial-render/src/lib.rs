@@ -3,7 +3,6 @@
 //! | module | what becomes what |
 //! |---|---|
 //! | [`resource`] | a captured stylesheet or image -> its text or size |
-//! | [`dom`] | text -> a bounded tree |
 //! | [`parsed`] | tree -> the nodes that a structure fingerprint reads |
 //! | [`engine`] | tree and requisites -> layout, by style and boxes |
 //! | [`structural`] | tree -> a plain layout from tags alone, when the engine fails |
@@ -15,8 +14,6 @@
 //! | [`picture`] | a layout and its blocks -> a picture for people |
 
 pub mod resource;
-
-pub mod dom;
 
 pub mod parsed;
 
@@ -58,5 +55,6 @@ pub mod picture;
 pub use cdp::BrowserError;
 pub use chromium::{BrowserOptions, BrowserPage, Chromium};
 pub use engine::Engine;
+pub use perennial_core::dom;
 pub use pool::{Fallback, Limits, Pool, Rendered, WorkerCommand};
 pub use resource::{Captured, Lookup};

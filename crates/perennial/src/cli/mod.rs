@@ -13,6 +13,7 @@ mod diff;
 mod doctor;
 mod exit;
 mod export;
+mod extract;
 mod feeds;
 mod filters;
 mod import;
@@ -123,6 +124,8 @@ enum Command {
     Segment(segment::Segment),
     /// Show what changed between two versions of a page, and how much it matters
     Diff(diff::Diff),
+    /// Show the article or post that a page holds
+    Extract(extract::Extract),
     /// List the changes in the archive
     Changes(changes::Changes),
     /// Update the filter lists that recognise advertisements
@@ -158,6 +161,7 @@ impl Command {
             Command::Analyse(args) => args.run(context),
             Command::Segment(args) => args.run(context),
             Command::Diff(args) => args.run(context),
+            Command::Extract(args) => args.run(context),
             Command::Changes(args) => args.run(context),
             Command::Filters(args) => args.run(context),
             Command::RenderWorker(args) => args.run(context),

@@ -1,11 +1,11 @@
 //! Text of a page -> a plain tree of elements and texts, bounded whatever the input is.
 //!
-//! The engine builds its own document from this tree and the structural layout reads it directly, so both see
-//! the same nodes. The parser of html5ever keeps its open elements on a stack that it searches on almost every
+//! The layout engine builds its own document from this tree, the structural layout and the extraction of objects read it
+//! directly, so all see the same nodes. The parser of html5ever keeps its open elements on a stack that it searches on almost every
 //! tag, compares each formatting element with all open ones, and repeats unclosed ones in every paragraph: hostile input
 //! makes all of it quadratic. A gate between tokenizer and tree builder therefore drops tags below [`MAX_DEPTH`], names and
 //! formatting elements beyond their bounds, and everything after [`MAX_NODES`] or [`MAX_TAGS`]. The tokenizer has bounds of its
-//! own ([`perennial_core::tokens`]).
+//! own ([`crate::tokens`]).
 
 use std::borrow::Cow;
 use std::cell::{Cell, Ref, RefCell};
@@ -16,7 +16,8 @@ use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult, TokenizerOpts};
 use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
 use html5ever::{Attribute, LocalName, QualName, ns};
-use perennial_core::tokens::{MAX_ATTRIBUTES, read_tokens};
+
+use crate::tokens::{MAX_ATTRIBUTES, read_tokens};
 
 /// Elements nested deeper become siblings, because the engine recurses and its stack is finite.
 pub const MAX_DEPTH: u16 = 256;
@@ -137,7 +138,7 @@ impl Dom {
     }
 
     /// From nodes in document order that know their parents.
-    pub(crate) fn in_order(mut nodes: Vec<DomNode>) -> Dom {
+    pub fn in_order(mut nodes: Vec<DomNode>) -> Dom {
         for index in (1..nodes.len()).rev() {
             let end = nodes[index].end;
             if let Some(parent) = nodes[index].parent {

@@ -1,0 +1,190 @@
+//! Elements -> what they are for, by their tag, role, class and identifier: navigation, comments, advertisements, captions.
+//!
+//! The words are hints, not laws: sites call an article's own text `widget` or `highlight`. A box therefore counts only when it
+//! holds little of the page's running text, each kind with its own bound ([`BoxKind::max_share`]), and the extraction tries again with
+//! fewer kinds where too little is left.
+
+use crate::dom::DomNode;
+
+/// What a box is for. The discriminants are bits.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u16)]
+pub(super) enum BoxKind {
+    Navigation = 1,
+    Header = 1 << 1,
+    Footer = 1 << 2,
+    Aside = 1 << 3,
+    Share = 1 << 4,
+    Newsletter = 1 << 5,
+    Advertisement = 1 << 6,
+    Related = 1 << 7,
+    Comments = 1 << 8,
+    Meta = 1 << 9,
+    Caption = 1 << 10,
+    Notice = 1 << 11,
+    Form = 1 << 12,
+    Biography = 1 << 13,
+    Teaser = 1 << 14,
+}
+
+/// A set of kinds.
+pub(super) type Kinds = u16;
+
+impl BoxKind {
+    /// The share of the page's running text above which a box of this kind is none.
+    pub(super) fn max_share(self) -> f32 {
+        match self {
+            BoxKind::Meta => 0.12,
+            BoxKind::Header | BoxKind::Biography => 0.15,
+            BoxKind::Share | BoxKind::Newsletter | BoxKind::Caption | BoxKind::Form => 0.2,
+            BoxKind::Advertisement | BoxKind::Footer => 0.25,
+            BoxKind::Navigation | BoxKind::Related | BoxKind::Teaser => 0.35,
+            BoxKind::Aside | BoxKind::Notice => 0.5,
+            BoxKind::Comments => 0.9,
+        }
+    }
+
+    pub(super) fn bit(self) -> Kinds {
+        self as u16
+    }
+}
+
+/// The kind of an element, if its names tell one.
+pub(super) fn kind_of(node: &DomNode) -> Option<BoxKind> {
+    let by_tag = match node.tag() {
+        "" | "html" | "body" | "article" | "main" => return None,
+        "nav" | "menu" => Some(BoxKind::Navigation),
+        "header" => Some(BoxKind::Header),
+        "footer" => Some(BoxKind::Footer),
+        "aside" => Some(BoxKind::Aside),
+        "figcaption" => Some(BoxKind::Caption),
+        "form" | "fieldset" => Some(BoxKind::Form),
+        "time" => None,
+        _ => None,
+    };
+    let by_role = match node.attribute("role") {
+        Some("navigation" | "menu" | "menubar" | "search" | "tablist") => Some(BoxKind::Navigation),
+        Some("banner") => Some(BoxKind::Header),
+        Some("contentinfo") => Some(BoxKind::Footer),
+        Some("complementary") => Some(BoxKind::Aside),
+        Some("dialog" | "alertdialog" | "alert" | "tooltip") => Some(BoxKind::Notice),
+        _ => None,
+    };
+    by_role.or_else(|| by_names(node)).or(by_tag)
+}
+
+/// The kind that class and identifier tell: the one that leaves least doubt first.
+fn by_names(node: &DomNode) -> Option<BoxKind> {
+    let names = [node.attribute("class"), node.attribute("id"), node.attribute("data-component")];
+    let mut best: Option<(u8, BoxKind)> = None;
+    for name in names.into_iter().flatten() {
+        for_each_word(name, |word| {
+            if let Some((rank, kind)) = kind_of_word(word)
+                && best.is_none_or(|(known, _)| rank < known)
+            {
+                best = Some((rank, kind));
+            }
+        });
+    }
+    best.map(|(_, kind)| kind)
+}
+
+/// Names longer than this are generated.
+const MAX_NAME_BYTES: usize = 400;
+
+/// Calls with each word of a name, in small letters: `relatedPosts_list` has three.
+pub(super) fn for_each_word(name: &str, mut call: impl FnMut(&str)) {
+    let name = &name[..name.floor_char_boundary(MAX_NAME_BYTES)];
+    let mut word = String::with_capacity(24);
+    let mut was_small = false;
+    for c in name.chars() {
+        let is_border = !c.is_ascii_alphanumeric() || c.is_ascii_uppercase() && was_small;
+        if is_border && !word.is_empty() {
+            call(&word);
+            word.clear();
+        }
+        if c.is_ascii_alphanumeric() {
+            word.push(c.to_ascii_lowercase());
+        }
+        was_small = c.is_ascii_lowercase() || c.is_ascii_digit();
+    }
+    if !word.is_empty() {
+        call(&word);
+    }
+}
+
+/// Kind and rank of a word; a lower rank decides.
+fn kind_of_word(word: &str) -> Option<(u8, BoxKind)> {
+    use BoxKind::*;
+    Some(match word {
+        "comment" | "comments" | "commentlist" | "commentary" | "disqus" | "respond" | "replies"
+        | "reply" | "kommentar" | "kommentare" | "commentaire" | "commentaires" | "comentario"
+        | "comentarios" | "commenti" | "livefyre" | "kommentarer" | "reacties" | "commentsection"
+        | "commentarea" | "commentform" => (0, Comments),
+        "cookie" | "cookies" | "consent" | "gdpr" | "modal" | "popup" | "overlay" | "lightbox"
+        | "paywall" | "infobar" | "flyout" | "offcanvas" | "cookiebar" | "noprint" => (1, Notice),
+        "newsletter" | "newsletters" | "subscribe" | "subscription" | "signup" | "mailchimp" | "optin"
+        | "mc4wp" | "nlsignup" | "subscribebox" => (2, Newsletter),
+        "ad" | "ads" | "advert" | "adverts" | "advertisement" | "advertising" | "adsense" | "adslot"
+        | "adbox" | "adsbygoogle" | "sponsor" | "sponsored" | "sponsors" | "promo" | "promos"
+        | "promoted" | "promotion" | "outbrain" | "taboola" | "banner" | "banners" | "anzeige"
+        | "anzeigen" | "werbung" | "publicidad" | "publicite" | "dfp" | "advertorial" | "affiliate"
+        | "donate" | "donation" => (3, Advertisement),
+        "share" | "shares" | "sharing" | "social" | "socials" | "sharedaddy" | "addthis" | "addtoany"
+        | "sociable" | "shariff" | "sharebar" | "sharethis" | "ssba" | "sharebuttons" | "socialmedia"
+        | "likes" | "heateor" | "socialshare" => (4, Share),
+        "related" | "relatedposts" | "relateds" | "recommended" | "recommendations" | "recommendation"
+        | "popular" | "trending" | "yarpp" | "mostread" | "similar" | "crp" | "upnext" | "readmore"
+        | "seealso" | "morefrom" | "relacionadas" | "relacionados" | "verwandte" | "suggested"
+        | "suggestions" | "zergnet" | "revcontent" | "otherarticles" | "relatedarticles"
+        | "relatedcontent" => (5, Related),
+        "teaser" | "teasers" => (6, Teaser),
+        "nav" | "navi" | "navigation" | "navbar" | "menu" | "submenu" | "breadcrumb" | "breadcrumbs"
+        | "pagination" | "pager" | "paging" | "sitemap" | "skip" | "topbar" | "pagenav" | "subnav"
+        | "mainnav" | "navbox" | "pagelinks" | "crumbs" | "postnav" | "toolbar" | "tools" | "jumplink"
+        | "toc" => (6, Navigation),
+        "sidebar" | "sidebars" | "widgets" | "rail" | "aside" | "secondary" => (7, Aside),
+        "footer" | "copyright" | "colophon" | "impressum" | "disclaimer" | "foot" => (8, Footer),
+        "byline" | "dateline" | "timestamp" | "postmeta" | "metadata" | "meta" | "postmetadata"
+        | "entrymeta" | "tags" | "taglist" | "tagcloud" | "categories" | "catlinks" | "posted"
+        | "pubdate" | "articlemeta" | "postinfo" | "postdate" | "keywords" | "editsection" | "vcard"
+        | "author" | "authors" | "byl" | "autor" | "date" | "datum" | "kicker" => (9, Meta),
+        "bio" | "biography" | "authorbox" | "authorbio" | "autorenbox" => (8, Biography),
+        "caption" | "captions" | "credit" | "credits" | "gallery" | "slideshow" | "carousel" | "legend"
+        | "bildunterschrift" | "slider" | "swiper" => (10, Caption),
+        "masthead" | "siteheader" | "pageheader" => (11, Header),
+        _ => return None,
+    })
+}
+
+/// Whether an element says of itself that it holds an article's text.
+pub(super) fn is_marked_body(node: &DomNode) -> bool {
+    const MARKS: [&str; 17] = [
+        "articlebody",
+        "articlecontent",
+        "articletext",
+        "entrycontent",
+        "postcontent",
+        "postbody",
+        "storybody",
+        "storycontent",
+        "storytext",
+        "bodytext",
+        "newstext",
+        "newsbody",
+        "contentbody",
+        "postentry",
+        "articleinner",
+        "blogcontent",
+        "textcontent",
+    ];
+    if node.attribute("itemprop").is_some_and(|names| names.contains("articleBody")) {
+        return true;
+    }
+    let names = [node.attribute("class"), node.attribute("id")].into_iter().flatten();
+    names.flat_map(|names| names.split_whitespace()).filter(|name| name.len() <= 60).any(|name| {
+        let plain: String =
+            name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
+        MARKS.iter().any(|mark| plain.ends_with(mark))
+    })
+}

@@ -1,0 +1,127 @@
+//! Algorithm 1 of P-FEED by its own rules (docs/papers.md), in the variants of its Table 3: to be measured against, not used.
+//!
+//! Leaves that hold words of the context are conceptual nodes; each counts for its nearest container, and the container with the
+//! most dense ones is the wrapper. What our copy of the paper lacks is filled in as docs/papers.md says.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::boxes::BoxKind;
+use super::context::{Concepts, Grams, word_hashes};
+use super::metadata::Metadata;
+use super::page::Page;
+use super::phrases::folded;
+use crate::dom::Dom;
+
+/// Matches a word of a leaf from which on it is dense. The paper names none. Of 0, 0.01, 0.02, 0.05, 0.1 and 0.2 the first two do equally
+/// well on the tuning half and all others worse (experiments/extraction).
+pub const MIN_DENSITY: f64 = 0.01;
+/// A wrapper with a smaller share of the context's grams is doubted (P-FEED 4.2: "does not contain half of the semantic context").
+const MIN_CONSISTENCY: f64 = 0.5;
+
+/// A row of the paper's Table 3.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Variant {
+    /// The zone in which the title stands exactly as it is.
+    ExactTitle,
+    /// Concepts alone.
+    Concepts,
+    /// Grams of so many words alone.
+    Grams(usize),
+    /// Grams of three words; concepts where these are not consistent.
+    GramsThenConcepts,
+}
+
+impl Variant {
+    /// All that are measured.
+    pub const ALL: [Variant; 6] = [
+        Variant::ExactTitle,
+        Variant::Concepts,
+        Variant::Grams(2),
+        Variant::Grams(3),
+        Variant::Grams(4),
+        Variant::GramsThenConcepts,
+    ];
+
+    /// Its name on the command line and in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Variant::ExactTitle => "exact-title",
+            Variant::Concepts => "concepts",
+            Variant::Grams(2) => "grams-2",
+            Variant::Grams(4) => "grams-4",
+            Variant::Grams(_) => "grams-3",
+            Variant::GramsThenConcepts => "grams-then-concepts",
+        }
+    }
+}
+
+/// The text of the object as the paper's algorithm finds it; without title and description those of the page's head count.
+pub fn extract_text(dom: &Dom, title: Option<&str>, description: Option<&str>, variant: Variant) -> String {
+    let metadata = Metadata::of(dom);
+    let is_announced = title.is_some() || description.is_some();
+    let title = title.unwrap_or(&metadata.title);
+    let description = description.map(super::plain_text);
+    let description = description.as_deref().unwrap_or(if is_announced { "" } else { &metadata.description });
+    let parts = [title, description];
+    let page = Page::of(dom, &Grams::default(), &super::Context::default());
+    let by_concepts = || {
+        let concepts = Concepts::of(&parts);
+        wrapper(&page, |text| concepts.found_in(text)).map(|(node, _)| node)
+    };
+    let by_grams = |n: usize| {
+        let grams = Grams::of(&parts, n);
+        let found = wrapper(&page, |text| grams.found_in(text));
+        found.map(|(node, n_held)| (node, n_held as f64 >= MIN_CONSISTENCY * grams.len() as f64))
+    };
+    let node = match variant {
+        Variant::ExactTitle => exact_title(&page, title),
+        Variant::Concepts => by_concepts(),
+        Variant::Grams(n) => by_grams(n).map(|(node, _)| node),
+        Variant::GramsThenConcepts => {
+            let found = by_grams(3);
+            let consistent = found.filter(|&(_, is_consistent)| is_consistent).map(|(node, _)| node);
+            consistent.or_else(by_concepts).or(found.map(|(node, _)| node))
+        }
+    };
+    node.map(|node| text_below(&page, node)).unwrap_or_default()
+}
+
+/// The wrapper, and how many different matches it holds.
+fn wrapper(page: &Page<'_>, matches: impl Fn(&str) -> Vec<u64>) -> Option<(u32, usize)> {
+    let mut zones: BTreeMap<u32, (usize, usize, HashSet<u64>)> = BTreeMap::new();
+    for index in 0..page.n_leaves() {
+        let text = &page.leaf(index).text;
+        let found = matches(text);
+        if found.is_empty() {
+            continue;
+        }
+        let density = found.len() as f64 / word_hashes(text).count().max(1) as f64;
+        let zone = zones.entry(semantic_node(page, index)).or_default();
+        zone.0 += usize::from(density >= MIN_DENSITY);
+        zone.1 += found.len();
+        zone.2.extend(found);
+    }
+    let best = zones
+        .into_iter()
+        .max_by_key(|(node, (n_dense, n_matches, _))| (*n_dense, *n_matches, std::cmp::Reverse(*node)));
+    best.map(|(node, (_, _, held))| (node, held.len()))
+}
+
+/// The nearest container around a leaf: never a paragraph, which would become the wrapper.
+fn semantic_node(page: &Page<'_>, index: usize) -> u32 {
+    let nodes = &page.leaves.dom.nodes;
+    let is_zone = |tag: &str| matches!(tag, "div" | "article" | "section" | "main" | "td" | "body");
+    let above = std::iter::successors(Some(page.leaf(index).block), |&node| nodes[node as usize].parent);
+    above.into_iter().find(|&node| is_zone(nodes[node as usize].tag())).unwrap_or(0)
+}
+
+fn exact_title(page: &Page<'_>, title: &str) -> Option<u32> {
+    let title = folded(title);
+    let is_title = |index: &usize| !title.is_empty() && folded(&page.leaf(*index).text) == title;
+    (0..page.n_leaves()).find(is_title).map(|index| semantic_node(page, index))
+}
+
+fn text_below(page: &Page<'_>, node: u32) -> String {
+    let kept = page.leaves.below(node).filter(|&index| page.kinds[index] & BoxKind::Comments.bit() == 0);
+    kept.map(|index| page.leaf(index).text.as_str()).collect::<Vec<_>>().join("\n\n")
+}

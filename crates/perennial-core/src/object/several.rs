@@ -1,0 +1,137 @@
+//! A page with several objects and the context of one -> the part of the page that holds it.
+//!
+//! P-FEED 4.2: "when the Web page contains various consecutive articles, our method will make the difference between them". A part
+//! is taken only where the page shows that it has several: its neighbours are built like it and have headings of their own, and
+//! either these are links, as headings of posts are, or the page is named after something else.
+
+use std::collections::HashSet;
+
+use super::leaves::LeafKind;
+use super::page::Page;
+use super::phrases::folded;
+use super::select::is_title_copy;
+use crate::dom::DomNode;
+
+/// The part holds this share of the grams that the page has.
+const MIN_SHARE: f64 = 0.8;
+/// Fewer grams of the context on the page say nothing.
+const MIN_GRAMS: usize = 2;
+/// A neighbour has at least this much text.
+const MIN_PEER_LENGTH: f32 = 40.0;
+/// Siblings that are looked at.
+const MAX_SIBLINGS: u32 = 2_000;
+
+/// Where an object stands among others.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Part {
+    /// In an element of its own.
+    Element(u32),
+    /// From a heading to the next of its kind: these leaves, the heading first.
+    Section(usize, usize),
+}
+
+/// The part of the page that is the object's, if the page has several. `is_named_so` says whether the page has the object's title.
+pub(super) fn part_of(page: &Page<'_>, title: &str, is_named_so: bool) -> Option<Part> {
+    section_by_heading(page, title, is_named_so)
+        .or_else(|| element_among_peers(page, is_named_so).map(Part::Element))
+}
+
+/// Descends to where the grams are, and takes the innermost element on the way that has peers.
+fn element_among_peers(page: &Page<'_>, is_named_so: bool) -> Option<u32> {
+    let dom = page.leaves.dom;
+    let bearing: Vec<usize> = (0..page.n_leaves()).filter(|&index| !page.grams[index].is_empty()).collect();
+    let held = |node: u32| -> usize {
+        let below = page.leaves.below(node);
+        let from = bearing.partition_point(|&index| index < below.start);
+        let to = bearing.partition_point(|&index| index < below.end);
+        let grams = bearing[from..to].iter().flat_map(|&index| page.grams[index].iter());
+        grams.collect::<HashSet<_>>().len()
+    };
+    let mut node = dom.child_of_root("body")?;
+    let total = held(node);
+    if total < MIN_GRAMS {
+        return None;
+    }
+    let mut found = None;
+    loop {
+        let children = dom.children(node).filter(|&child| !page.leaves.below(child).is_empty());
+        let Some((most, child)) = children
+            .map(|child| (held(child), child))
+            .max_by_key(|&(n_held, child)| (n_held, std::cmp::Reverse(child)))
+        else {
+            break;
+        };
+        if (most as f64) < MIN_SHARE * total as f64 {
+            break;
+        }
+        if has_peers(page, node, child, is_named_so) {
+            found = Some(child);
+        }
+        node = child;
+    }
+    found
+}
+
+/// Whether a child has siblings that are objects like it.
+fn has_peers(page: &Page<'_>, parent: u32, child: u32, is_named_so: bool) -> bool {
+    let dom = page.leaves.dom;
+    let own = &dom.nodes[child as usize];
+    if matches!(own.tag(), "p" | "h1" | "h2" | "h3" | "h4" | "h5" | "h6" | "a" | "td" | "")
+        || !has_heading(page, child, false)
+    {
+        return false;
+    }
+    let is_alike = |sibling: u32| {
+        let other = &dom.nodes[sibling as usize];
+        sibling != child && other.tag() == own.tag() && first_class(other) == first_class(own)
+    };
+    let mut peers = dom.children(parent).take(MAX_SIBLINGS as usize).filter(|&sibling| is_alike(sibling));
+    peers.any(|sibling| {
+        let length: f32 = page.leaves.below(sibling).map(|index| page.leaf(index).length).sum();
+        length >= MIN_PEER_LENGTH && has_heading(page, sibling, is_named_so)
+    })
+}
+
+fn has_heading(page: &Page<'_>, node: u32, is_linked: bool) -> bool {
+    page.leaves.below(node).any(|index| {
+        let leaf = page.leaf(index);
+        matches!(leaf.kind, LeafKind::Heading(_)) && (!is_linked || leaf.link_share >= 0.9)
+    })
+}
+
+fn first_class(node: &DomNode) -> Option<&str> {
+    node.attribute("class").and_then(|names| names.split_whitespace().next())
+}
+
+/// Posts without elements of their own: a heading, paragraphs, the next heading, all below one parent.
+fn section_by_heading(page: &Page<'_>, title: &str, is_named_so: bool) -> Option<Part> {
+    let title = folded(title);
+    if title.is_empty() {
+        return None;
+    }
+    let dom = page.leaves.dom;
+    let is_heading = |index: usize| matches!(page.leaf(index).kind, LeafKind::Heading(_));
+    let heading = (0..page.n_leaves())
+        .find(|&index| is_heading(index) && is_title_copy(&folded(&page.leaf(index).text), &title))?;
+    let own = page.leaf(heading);
+    let block = &dom.nodes[own.block as usize];
+    let parent = block.parent?;
+    let is_linked = own.link_share >= 0.9;
+    let is_peer = |index: usize| {
+        let leaf = page.leaf(index);
+        let other = &dom.nodes[leaf.block as usize];
+        index != heading
+            && other.parent == Some(parent)
+            && other.tag() == block.tag()
+            && first_class(other) == first_class(block)
+            && (leaf.link_share >= 0.9) == is_linked
+    };
+    if !is_linked && is_named_so {
+        return None;
+    }
+    let below = page.leaves.below(parent);
+    let next = (heading + 1..below.end).find(|&index| is_peer(index));
+    let has_peers = next.is_some() || (below.start..heading).any(is_peer);
+    let end = next.unwrap_or(below.end);
+    (has_peers && end > heading + 1).then_some(Part::Section(heading, end))
+}

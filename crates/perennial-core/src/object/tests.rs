@@ -1,0 +1,329 @@
+//! Pages written for one question each -> what is found in them; and properties over any page.
+
+use proptest::prelude::*;
+
+use super::version::{Edit, Field, Run, compare_words, edits, n_edited, same_version};
+use super::*;
+
+const FIRST: &str =
+    "The council met on Monday evening and decided, after a long debate, to rebuild the old bridge.";
+const SECOND: &str =
+    "Work will begin in spring, the mayor said, and is expected to take about two years in all.";
+const THIRD: &str =
+    "Until then, buses will go around the square, which adds ten minutes to the way across town.";
+
+fn paragraphs() -> String {
+    [FIRST, SECOND, THIRD].map(|text| format!("<p>{text}</p>")).concat()
+}
+
+fn text() -> String {
+    [FIRST, SECOND, THIRD].join("\n\n")
+}
+
+fn found(html: &str) -> Object {
+    extract(&Dom::parse(html), &Context::default())
+}
+
+fn page(before: &str, after: &str) -> String {
+    format!(
+        "<html><head><title>Bridge to be rebuilt | Town News</title><meta property=og:site_name content='Town News'></head><body>
+         <nav><ul><li><a href=/>Home</a><li><a href=/sport>Sport</a></ul></nav>
+         <div class=story>{before}<div class=text>{}</div>{after}</div>
+         <footer>All rights reserved, Town News, 12 Main Street, Town.</footer></body></html>",
+        paragraphs()
+    )
+}
+
+#[test]
+fn the_text_of_a_plain_page() {
+    let object = found(&page("<h1>Bridge to be rebuilt</h1>", ""));
+    assert_eq!(object.text, text());
+    assert_eq!(object.title, "Bridge to be rebuilt");
+    assert!(object.wrapper.starts_with("body > div.story"), "{}", object.wrapper);
+}
+
+#[test]
+fn a_page_without_text_gives_an_empty_object() {
+    for html in [
+        "",
+        "<p>",
+        "<title>T</title>",
+        "<script>var a = 'long text, with marks. And more of it.'</script>",
+        "\0<<<>>&&&",
+    ] {
+        assert_eq!(found(html).text, "", "{html}");
+    }
+}
+
+#[test]
+fn boxes_inside_the_text_are_cut_out() {
+    let boxes = [
+        "<div class=newsletter-box><p>Sign up for our newsletter, it comes every morning and is free of charge.</p></div>",
+        "<aside><p>Ten bridges that were never built, and what became of the people who planned them.</p></aside>",
+        "<div class='related-posts'><a href=/a>Another bridge</a></div>",
+        "<p><a href=/b>The bridge of 1890 and its fall</a></p>",
+        "<p>Advertisement</p>",
+        "<p>Read more: <a href=/c>All about bridges</a></p>",
+        "<div style='display: none'><p>Hidden words that nobody sees, but which are as long as a sentence.</p></div>",
+    ];
+    // A box may hold a fifth of the running text at most, so the text is longer than three paragraphs.
+    for inner in boxes {
+        let html = format!("<body><article>{}{inner}{}</article>", paragraphs(), paragraphs());
+        assert_eq!(found(&html).text, format!("{}\n\n{}", text(), text()), "{inner}");
+    }
+}
+
+#[test]
+fn inline_elements_do_not_break_a_line_and_two_breaks_do() {
+    let html = format!(
+        "<body><div>{}<br><br>{SECOND}<br>{THIRD}</div>",
+        FIRST.replace("Monday", "<b>Mon</b><i>day</i>")
+    );
+    assert_eq!(found(&html).text, format!("{FIRST}\n\n{SECOND}\n{THIRD}"));
+}
+
+#[test]
+fn head_and_tail_are_cut() {
+    let before = "<h1>Bridge to be rebuilt</h1><p>By Jane Doe</p><p>18 November 2019, 10:15</p>";
+    let after = "<h3>Related stories</h3><ul><li><a href=/1>One</a><li><a href=/2>Two</a></ul><p>Tags: bridge, town</p>";
+    let object = found(&format!("<body><article>{before}{}{after}</article>", paragraphs()));
+    assert_eq!(object.text, text());
+    assert_eq!(
+        (object.author.as_str(), object.time.unwrap().to_rfc3339().as_str()),
+        ("Jane Doe", "2019-11-18T00:00:00Z")
+    );
+}
+
+#[test]
+fn the_lead_is_a_field_of_its_own() {
+    let lead = "A decision after years of waiting: the town gets its bridge back.";
+    let object = found(&page(&format!("<header><h1>Bridge to be rebuilt</h1><h2>{lead}</h2></header>"), ""));
+    assert_eq!((object.lead.as_str(), object.text.as_str()), (lead, text().as_str()));
+}
+
+#[test]
+fn comments_have_their_own_zone() {
+    let said = "I have crossed that bridge every day of my life, and I will miss it.";
+    let named = format!("<div id=comments><h3>1 comment</h3><div class=comment><p>{said}</p></div></div>");
+    let unnamed = format!("<div><h3>1 comment</h3><div><b>Ann</b><p>{said}</p></div></div>");
+    for zone in [named, unnamed] {
+        let object = found(&page("<h1>Bridge to be rebuilt</h1>", &zone));
+        assert_eq!(object.text, text(), "{zone}");
+        assert!(object.comments.iter().any(|comment| comment == said), "{:?}", object.comments);
+    }
+}
+
+#[test]
+fn metadata_by_source() {
+    let record = r#"<script type="application/ld+json">{"@graph":[{"@type":"WebSite","name":"x"},{"@type":["NewsArticle"],
+        "headline":"From JSON","datePublished":"2019-11-18T08:22:00+01:00","author":[{"name":"Ann Lee"},{"name":"Bo Ray"}],
+        "articleSection":"Town"}]}</script>"#;
+    let meta = "<meta property=og:title content='From meta'><meta name=author content='Cy Fox'>
+        <meta property=article:published_time content=2018-01-02><meta name=keywords content='bridge, town'>";
+    let of = |head: &str| Metadata::of(&Dom::parse(&format!("<head>{head}</head>")));
+    let both = of(&format!("{meta}{record}"));
+    assert_eq!((both.title.as_str(), both.author.as_str()), ("From JSON", "Ann Lee, Bo Ray"));
+    assert_eq!(
+        (both.time.unwrap().to_rfc3339().as_str(), both.categories.as_slice()),
+        ("2019-11-18T07:22:00Z", &["Town".to_owned()][..])
+    );
+    let plain = of(meta);
+    assert_eq!((plain.title.as_str(), plain.author.as_str()), ("From meta", "Cy Fox"));
+    assert_eq!(plain.categories, ["bridge", "town"]);
+    let broken = of(&format!("<script type='application/ld+json'>{{\"@type\":</script>{meta}"));
+    assert_eq!(broken.title, "From meta", "broken JSON says nothing");
+    let deep = of(&format!("<script type='application/ld+json'>{}</script>{meta}", "[".repeat(100_000)));
+    assert_eq!(deep.title, "From meta");
+}
+
+#[test]
+fn links_and_images_of_the_text_alone() {
+    let html = format!(
+        "<body><nav><a href=/nav>Navigation</a></nav><article><p>{FIRST} See <a href='plan.html'>the plan</a>.</p>
+         <figure><img src=bridge.jpg alt=a><figcaption>The bridge in 1890</figcaption></figure><img src=dot.gif width=1 height=1>
+         <p>{SECOND}</p><p>{THIRD}</p></article><aside><a href=/aside>x</a><img src=aside.jpg></aside>"
+    );
+    let object = extract(
+        &Dom::parse(&html),
+        &Context { url: Some("http://a.example/news/1.html"), ..Context::default() },
+    );
+    let link = Link { text: "the plan".into(), address: "http://a.example/news/plan.html".into() };
+    let image = Image {
+        address: "http://a.example/news/bridge.jpg".into(),
+        description: "The bridge in 1890".into(),
+    };
+    assert_eq!((object.links, object.images), (vec![link], vec![image]));
+}
+
+/// Three posts on a page, each form a way in which sites build them.
+fn posts(form: &str) -> (String, [(&'static str, &'static str); 3]) {
+    let posts = [
+        ("First post of the week", FIRST),
+        ("Second post of the week", SECOND),
+        ("Third post of the week", THIRD),
+    ];
+    let one = |(title, text): (&str, &str)| match form {
+        "div" => format!("<div class=post><h2><a href=/p>{title}</a></h2><p>{text}</p></div>"),
+        "article" => format!("<article><h2>{title}</h2><p>{text}</p></article>"),
+        "row" => format!("<tr><td>1 May</td><td><h3><a href=/p>{title}</a></h3><p>{text}</p></td></tr>"),
+        _ => format!("<h3><a href=/p>{title}</a></h3><p>{text}</p>"),
+    };
+    let body: String = posts.into_iter().map(one).collect();
+    let body = if form == "row" { format!("<table>{body}</table>") } else { body };
+    (format!("<title>A blog</title><body><div id=main>{body}</div>"), posts)
+}
+
+#[test]
+fn several_posts_on_a_page_stay_apart() {
+    for form in ["div", "article", "row", "flat"] {
+        let (html, posts) = posts(form);
+        for (title, text) in posts {
+            let context =
+                Context { title: Some(title), description: Some(&text[..60]), ..Context::default() };
+            let object = extract(&Dom::parse(&html), &context);
+            assert_eq!((object.title.as_str(), object.text.as_str()), (title, text), "{form}");
+        }
+    }
+}
+
+#[test]
+fn what_stands_on_most_neighbours_is_no_part_of_the_object() {
+    let standing = "Support your town's paper with a small gift, every month or whenever you can spare it.";
+    let other = |n: usize| {
+        format!(
+            "<body><div><p>Page number {n} tells of other things, such as the weather in week {n}, at length.</p><p>{standing}</p></div>"
+        )
+    };
+    let html = format!("<body><div>{}<p>{standing}</p></div>", paragraphs());
+    let pages: Vec<Dom> = (0..4).map(|n| Dom::parse(&other(n))).collect();
+    let template = Template::of(&pages);
+    assert_eq!(template.n_pages(), 4);
+    let with = extract(&Dom::parse(&html), &Context { template: Some(&template), ..Context::default() });
+    assert_eq!(with.text, text());
+    assert!(found(&html).text.contains(standing), "without neighbours it is a paragraph like any other");
+    assert!(!Template::of(&pages[..1]).holds(standing), "one page is no evidence");
+}
+
+#[test]
+fn the_papers_variants_find_the_zone_of_the_context() {
+    let html = format!(
+        "<body><div id=a><p>Other words stand here, of sport and of weather.</p></div><div id=b><h2>Bridge to be rebuilt</h2>{}</div>",
+        paragraphs()
+    );
+    for variant in paper::Variant::ALL {
+        let text =
+            paper::extract_text(&Dom::parse(&html), Some("Bridge to be rebuilt"), Some(FIRST), variant);
+        assert!(text.contains(THIRD) && !text.contains("weather"), "{}: {text}", variant.name());
+    }
+}
+
+#[test]
+fn versions() {
+    let of = |html: &str| found(html);
+    let before = of(&page("<h1>Bridge to be rebuilt</h1>", ""));
+    let around =
+        of(&page("<h1>Bridge to be rebuilt</h1>", "<div class=related><a href=/new>Another page</a></div>")
+            .replace("Sport", "Games"));
+    assert!(same_version(&before, &around), "surroundings are no part of it");
+    let said = of(&page(
+        "<h1>Bridge to be rebuilt</h1>",
+        "<div id=comments><p>What a fine idea, at long last, I say.</p></div>",
+    ));
+    assert!(same_version(&before, &said) && !said.comments.is_empty(), "a comment is no part of it");
+    let headline = of(&page("<h1>Bridge not to be rebuilt</h1>", ""));
+    assert!(!same_version(&before, &headline), "a word of the headline is");
+    let linked = of(&page("<h1>Bridge to be rebuilt</h1>", "")
+        .replace("the mayor", "<a href=http://b.example/>the mayor</a>"));
+    assert!(!same_version(&before, &linked), "a reference is");
+}
+
+#[test]
+fn edits_tell_the_headline_first() {
+    let of = |title: &str, text: &str| Object { title: title.into(), text: text.into(), ..Object::default() };
+    let found =
+        edits(&of("Bridge to fall", "It is old and grey."), &of("Bridge to stand", "It is grey, now."));
+    let headline =
+        vec![Run::Kept("Bridge to".into()), Run::TakenOut("fall".into()), Run::Added("stand".into())];
+    assert_eq!(found[0], Edit { field: Field::Title, runs: headline });
+    assert_eq!(found[1].field, Field::Text);
+    assert_eq!(n_edited(&found), (4, 3));
+    assert_eq!(edits(&of("a", "b  c"), &of("a", "b\nc")), []);
+}
+
+/// The longest common subsequence, by the table.
+fn n_common(a: &[&str], b: &[&str]) -> usize {
+    let mut row = vec![0; b.len() + 1];
+    for x in a {
+        let mut corner = 0;
+        for (at, y) in b.iter().enumerate() {
+            let above = row[at + 1];
+            row[at + 1] = if x == y { corner + 1 } else { above.max(row[at]) };
+            corner = above;
+        }
+    }
+    row[b.len()]
+}
+
+#[test]
+fn texts_that_differ_altogether_are_compared_in_bounded_work() {
+    let (a, b): (Vec<String>, Vec<String>) = (0..40_000).map(|n| (format!("a{n}"), format!("b{n}"))).unzip();
+    assert_eq!(compare_words(&a.join(" "), &b.join(" ")).len(), 2);
+}
+
+#[test]
+fn hostile_pages_end() {
+    let deep = "<div>".repeat(100_000) + &paragraphs();
+    let wide = format!("<p>{FIRST}</p>").repeat(20_000);
+    let links = "<a href=/x>y</a> ".repeat(50_000);
+    let headings = "<h2>Same title</h2><p>x".repeat(20_000);
+    for html in [deep, wide, links, headings] {
+        let context = Context { title: Some("Same title"), description: Some(FIRST), ..Context::default() };
+        let object = extract(&Dom::parse(&html), &context);
+        assert!(object.text.len() <= html.len());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn any_page_gives_an_object(picks in proptest::collection::vec(0..24usize, 0..120), has_context in any::<bool>()) {
+        const PARTS: [&str; 24] = [
+            "<div class=post>", "</div>", "<p>", "</p>", "<h2>Same title</h2>", "<h1>", "<br><br>", "<a href=/x>", "</a>", "<article>", "<ul><li>",
+            "</ul>", "<table><tr><td>", "Words of a sentence, which is long enough to be one. ", "3 comments", "18 November 2019 ", "by Jane Doe ",
+            "<div class=comments>", "日本語の文章。", "é&amp;\u{a0}", "<img src=a.png>", "<pre> x\n y", "<script>", "<aside>",
+        ];
+        let html: String = picks.iter().map(|&pick| PARTS[pick]).collect();
+        let dom = Dom::parse(&html);
+        let title = has_context.then_some("Same title");
+        let context = Context { title, url: Some("http://a.example/"), ..Context::default() };
+        let object = extract(&dom, &context);
+        // Whatever is in the text stands on the page, in the same order.
+        let all = dom.text_content(0);
+        let mut rest = all.chars();
+        prop_assert!(object.text.chars().filter(|c| !c.is_whitespace()).all(|c| rest.any(|other| other == c)), "{html}");
+        prop_assert!(same_version(&object, &object));
+        prop_assert_eq!(extract(&dom, &context), object);
+        for variant in paper::Variant::ALL {
+            paper::extract_text(&dom, title, None, variant);
+        }
+    }
+
+    #[test]
+    fn as_few_words_as_possible_differ(a in "[abc ]{0,40}", b in "[abc ]{0,40}") {
+        let runs = compare_words(&a, &b);
+        let side = |wants_old: bool| -> Vec<String> {
+            let words = runs.iter().filter_map(|run| match run {
+                Run::Kept(words) => Some(words),
+                Run::TakenOut(words) => wants_old.then_some(words),
+                Run::Added(words) => (!wants_old).then_some(words),
+            });
+            words.flat_map(|words| words.split(' ').map(str::to_owned)).collect()
+        };
+        let (old, new): (Vec<&str>, Vec<&str>) = (a.split_whitespace().collect(), b.split_whitespace().collect());
+        prop_assert_eq!(side(true), old.clone());
+        prop_assert_eq!(side(false), new.clone());
+        let n_kept: usize = runs.iter().map(|run| if let Run::Kept(words) = run { words.split(' ').count() } else { 0 }).sum();
+        prop_assert_eq!(n_kept, n_common(&old, &new));
+    }
+}

@@ -1,0 +1,387 @@
+//! `perennial extract`: a page -> the article or post that it holds.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use perennial_core::charset::decode_text;
+use perennial_core::dom::Dom;
+use perennial_core::object::paper::{Variant, extract_text};
+use perennial_core::object::version::{Edit, Field, Run, edits, n_edited, same_version};
+use perennial_core::object::{Context as Known, MAX_NEIGHBOURS, Object, Template, extract};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::context::{json_on_stdout, text_on_stdout};
+use super::{Context, Exit};
+use crate::analyse::PageSpec;
+
+/// Longer pages are cut here.
+const MAX_PAGE_BYTES: u64 = 32 << 20;
+/// Longer lines of a list are refused.
+const MAX_LINE_BYTES: u64 = 4 << 20;
+
+const AFTER_HELP: &str = "\
+PAGE is a file, a page of the archive (URL@TIME, or URL@ for the latest), or a live http address.
+Without --title and --description the page's own title and description are used. They matter most where a page holds several
+posts: then they say which. --neighbour names other pages of the same site; what stands on half of them is no part of the
+object, and five or more make the result much more exact.
+With --json one object a line is printed. --list takes one page a line, as JSON: {\"file\": ..., \"title\": ..., \"description\": ...,
+\"url\": ..., \"neighbours\": [...], \"before\": ...}; only `file` is needed, and what else a line has as `id` is repeated in the result.
+
+Examples:
+  perennial extract --html article.html
+  perennial extract --html article.html --url https://news.example/2026/article.html --json
+  perennial extract --html blog.html --title 'Second post' --description 'It rained all week'
+  perennial extract --html new.html --neighbour old-1.html old-2.html old-3.html old-4.html old-5.html
+  perennial extract --html monday.html --before sunday.html
+  perennial extract --list pages.jsonl --json > objects.jsonl
+  perennial extract https://news.example/article@20261116";
+
+/// Shows the article or post that a page holds: title, lead, time, author, text, links, images, comments.
+#[derive(clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Extract {
+    /// A file, an archived page (URL@TIME), or a live address
+    #[arg(required_unless_present_any = ["html", "list"])]
+    page: Vec<PageSpec>,
+    /// HTML files
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    html: Vec<PathBuf>,
+    /// A file with one page a line, as JSON; - for standard input
+    #[arg(long, value_name = "FILE")]
+    list: Option<PathBuf>,
+    /// Title of the object, as a feed gives it
+    #[arg(long, value_name = "TEXT")]
+    title: Option<String>,
+    /// Description of the object, as a feed gives it; may hold HTML
+    #[arg(long, value_name = "TEXT")]
+    description: Option<String>,
+    /// Address of the page, for a file: links resolve against it
+    #[arg(long)]
+    url: Option<String>,
+    /// Other pages of the same site: HTML files
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    neighbour: Vec<PathBuf>,
+    /// An older version of the page, in the same forms: say what was edited since, the headline first
+    #[arg(long, value_name = "PAGE")]
+    before: Option<PageSpec>,
+    /// How the text is found; the others are those of the paper, for comparison
+    #[arg(long, value_name = "NAME", default_value = OWN, value_parser = algorithm_names())]
+    algorithm: String,
+    /// Ask hosts with private and loopback addresses too
+    #[arg(long)]
+    allow_private: bool,
+}
+
+/// The name of the algorithm that is in use.
+const OWN: &str = "perennial";
+
+fn algorithm_names() -> Vec<&'static str> {
+    std::iter::once(OWN).chain(Variant::ALL.map(Variant::name)).collect()
+}
+
+/// One page to read.
+#[derive(Deserialize, Default)]
+struct Job {
+    file: PathBuf,
+    #[serde(default)]
+    id: Value,
+    title: Option<String>,
+    description: Option<String>,
+    url: Option<String>,
+    #[serde(default)]
+    neighbours: Vec<PathBuf>,
+    before: Option<PathBuf>,
+}
+
+impl Extract {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let out = if context.json { json_on_stdout() } else { text_on_stdout() };
+        let mut teller = Teller { context, out, algorithm: self.algorithm.clone() };
+        let template = template_of(&self.neighbour)?;
+        let before = self.before.as_ref().map(|spec| self.load(context, spec)).transpose()?;
+        let before = before.as_ref().map(|page| page.html.as_str());
+        for spec in &self.page {
+            let page = self.load(context, spec)?;
+            let url = if matches!(spec, PageSpec::File(_)) { self.url.clone() } else { Some(page.url) };
+            let source = Source { html: &page.html, before, template: template.as_ref() };
+            teller.tell(&page.version, &Job { url, ..self.job(Path::new("")) }, &source)?;
+        }
+        let progress = context.progress_count(self.html.len() as u64, "extracting");
+        let is_only = self.html.len() == 1;
+        let mut n_unread = 0;
+        for file in &self.html {
+            match read_page(file) {
+                Ok(html) => {
+                    let source = Source { html: &html, before, template: template.as_ref() };
+                    teller.tell(&file.display().to_string(), &self.job(file), &source)?;
+                }
+                Err(error) if is_only => return Err(error),
+                Err(error) => n_unread += teller.leave_out(&error),
+            }
+            progress.inc(1);
+        }
+        progress.finish_and_clear();
+        if let Some(list) = &self.list {
+            n_unread += teller.tell_list(list)?;
+        }
+        teller.out.flush()?;
+        if n_unread > 0 {
+            bail!("{n_unread} pages could not be read and were left out: see the lines above");
+        }
+        Ok(Exit::Done)
+    }
+
+    /// What the options say of each page that they name.
+    fn job(&self, file: &Path) -> Job {
+        let (title, description) = (self.title.clone(), self.description.clone());
+        Job { file: file.to_owned(), title, description, url: self.url.clone(), ..Job::default() }
+    }
+
+    fn load(&self, context: &Context, spec: &PageSpec) -> anyhow::Result<Loaded> {
+        let snapshot = spec.snapshot(|| context.snapshot())?;
+        let page = spec.load(snapshot.as_ref(), self.allow_private)?;
+        if let Some(note) = &page.note {
+            context.note(note);
+        }
+        if page.document.is_some() {
+            bail!(
+                "{} is no HTML page: only pages hold objects; see `perennial segment` for its text",
+                page.version
+            );
+        }
+        Ok(Loaded { url: page.url.clone(), version: page.version.clone(), html: page.html.clone() })
+    }
+}
+
+/// The text of a page, and what else is known of it.
+struct Source<'a> {
+    html: &'a str,
+    /// An older version.
+    before: Option<&'a str>,
+    template: Option<&'a Template>,
+}
+
+/// Extracts and prints, one page after the other, so that a list may be longer than memory.
+struct Teller<'c> {
+    context: &'c Context,
+    out: Box<dyn Write>,
+    algorithm: String,
+}
+
+impl Teller<'_> {
+    /// Reads a list to its end; gives the number of pages that could not be read.
+    fn tell_list(&mut self, list: &Path) -> anyhow::Result<u64> {
+        let input: Box<dyn std::io::Read> = match list.to_str() {
+            Some("-") => Box::new(std::io::stdin()),
+            _ => Box::new(
+                File::open(list).with_context(|| format!("cannot read the list {}", list.display()))?,
+            ),
+        };
+        let mut input = BufReader::new(input);
+        let progress = self.context.progress_count(0, "extracting");
+        let mut n_unread = 0;
+        for number in 1.. {
+            let mut line = Vec::new();
+            if input.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)? == 0 {
+                break;
+            }
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            let job: Job = serde_json::from_slice(&line).with_context(|| {
+                format!("line {number} of the list is no page: write {{\"file\": \"page.html\"}}")
+            })?;
+            if let Err(error) = self.tell_listed(&job)? {
+                n_unread += self.leave_out(&error);
+            }
+            progress.inc(1);
+        }
+        progress.finish_and_clear();
+        Ok(n_unread)
+    }
+
+    /// The outer error ends the run, the inner one is of this page alone.
+    fn tell_listed(&mut self, job: &Job) -> anyhow::Result<anyhow::Result<()>> {
+        let read = || -> anyhow::Result<_> {
+            let before = job.before.as_deref().map(read_page).transpose()?;
+            Ok((read_page(&job.file)?, before, template_of(&job.neighbours)?))
+        };
+        match read() {
+            Ok((html, before, template)) => {
+                let source = Source { html: &html, before: before.as_deref(), template: template.as_ref() };
+                self.tell(&job.file.display().to_string(), job, &source).map(Ok)
+            }
+            Err(error) => Ok(Err(error)),
+        }
+    }
+
+    /// A page among many that cannot be read is told and counted.
+    fn leave_out(&self, error: &anyhow::Error) -> u64 {
+        self.context.note(format_args!("{error:#}"));
+        1
+    }
+
+    /// Prints the object of one page, and what was edited since the version before.
+    fn tell(&mut self, name: &str, job: &Job, source: &Source<'_>) -> anyhow::Result<()> {
+        let object = self.object_of(source.html, job, source.template);
+        let before = source.before.map(|html| self.object_of(html, job, source.template));
+        if !self.context.json {
+            match &before {
+                Some(before) => write_edits(&mut self.out, before, &object)?,
+                None => write_text(&mut self.out, &object)?,
+            }
+            return Ok(());
+        }
+        let mut line = json_of(&object);
+        line["page"] = json!(name);
+        if !job.id.is_null() {
+            line["id"] = job.id.clone();
+        }
+        if let Some(before) = &before {
+            line["same_version"] = json!(same_version(before, &object));
+            line["edits"] = edits(before, &object).iter().map(json_of_edit).collect();
+        }
+        serde_json::to_writer(&mut self.out, &line)?;
+        Ok(writeln!(self.out)?)
+    }
+
+    fn object_of(&self, html: &str, job: &Job, template: Option<&Template>) -> Object {
+        let dom = Dom::parse(html);
+        let (title, description) = (job.title.as_deref(), job.description.as_deref());
+        match Variant::ALL.into_iter().find(|variant| variant.name() == self.algorithm) {
+            Some(variant) => {
+                let text = extract_text(&dom, title, description, variant);
+                Object { title: title.unwrap_or_default().to_owned(), text, ..Object::default() }
+            }
+            None => extract(&dom, &Known { title, description, url: job.url.as_deref(), template }),
+        }
+    }
+}
+
+/// What is needed of a page that was named by its address.
+struct Loaded {
+    url: String,
+    version: String,
+    html: String,
+}
+
+fn read_page(file: &Path) -> anyhow::Result<String> {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        File::open(file)?.take(MAX_PAGE_BYTES).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let bytes = read().with_context(|| format!("cannot read the page {}", file.display()))?;
+    Ok(decode_text(&bytes, None).into_owned())
+}
+
+fn template_of(neighbours: &[PathBuf]) -> anyhow::Result<Option<Template>> {
+    if neighbours.is_empty() {
+        return Ok(None);
+    }
+    let read = |file: &PathBuf| read_page(file).map(|html| Dom::parse(&html));
+    let pages: Vec<Dom> = neighbours.iter().take(MAX_NEIGHBOURS).map(read).collect::<anyhow::Result<_>>()?;
+    Ok(Some(Template::of(&pages)))
+}
+
+fn json_of(object: &Object) -> Value {
+    json!({
+        "title": object.title,
+        "lead": object.lead,
+        "time": object.time.map(|time| time.to_rfc3339()),
+        "author": object.author,
+        "categories": object.categories,
+        "text": object.text,
+        "links": object.links,
+        "images": object.images,
+        "wrapper": object.wrapper,
+        "comments": object.comments,
+        "comments_address": object.comments_address,
+    })
+}
+
+/// For people: headline, who and when, lead, text, and how much there is besides.
+fn write_text(out: &mut dyn Write, object: &Object) -> std::io::Result<()> {
+    if object.text.is_empty() {
+        return writeln!(out, "{}\n\n(the page holds no running text)\n", object.title);
+    }
+    writeln!(out, "{}", object.title)?;
+    let time = object.time.map(|time| time.to_rfc3339()).unwrap_or_default();
+    let said: Vec<&str> =
+        [object.author.as_str(), time.as_str()].into_iter().filter(|said| !said.is_empty()).collect();
+    if !said.is_empty() {
+        writeln!(out, "{}", said.join(", "))?;
+    }
+    for part in [&object.lead, &object.text].into_iter().filter(|part| !part.is_empty()) {
+        writeln!(out, "\n{part}")?;
+    }
+    let (n_links, n_images, n_comments) = (object.links.len(), object.images.len(), object.comments.len());
+    writeln!(out, "\n({n_links} links, {n_images} images, {n_comments} paragraphs of comments)\n")
+}
+
+fn json_of_edit(edit: &Edit) -> Value {
+    let run = |run: &Run| match run {
+        Run::Kept(words) => json!({"kept": words}),
+        Run::TakenOut(words) => json!({"taken_out": words}),
+        Run::Added(words) => json!({"added": words}),
+    };
+    json!({"field": field_name(edit.field), "words": edit.runs.iter().map(run).collect::<Vec<_>>()})
+}
+
+fn field_name(field: Field) -> &'static str {
+    match field {
+        Field::Title => "title",
+        Field::Text => "text",
+    }
+}
+
+/// Words that are shown before and after an edit.
+const N_AROUND: usize = 6;
+
+/// For people: what was taken out in [- -], what was added in {+ +}, with a few words around.
+fn write_edits(out: &mut dyn Write, before: &Object, after: &Object) -> std::io::Result<()> {
+    if same_version(before, after) {
+        return writeln!(out, "{}\n\nThe same version: nothing of its own was edited.\n", after.title);
+    }
+    let edits = edits(before, after);
+    let (n_taken_out, n_added) = n_edited(&edits);
+    writeln!(out, "{}\n{n_taken_out} words taken out, {n_added} added", after.title)?;
+    for edit in &edits {
+        writeln!(out, "\n{}:", field_name(edit.field))?;
+        for (place, run) in edit.runs.iter().enumerate() {
+            let (is_first, is_last) = (place == 0, place + 1 == edit.runs.len());
+            match run {
+                Run::Kept(words) => writeln!(out, "  {}", around(words, is_first, is_last))?,
+                Run::TakenOut(words) => writeln!(out, "  [-{words}-]")?,
+                Run::Added(words) => writeln!(out, "  {{+{words}+}}")?,
+            }
+        }
+    }
+    if edits.is_empty() {
+        writeln!(out, "\nlinks or images:")?;
+        let addresses = |object: &Object| -> BTreeSet<String> {
+            let links = object.links.iter().map(|link| link.address.clone());
+            links.chain(object.images.iter().map(|image| image.address.clone())).collect()
+        };
+        let (old, new) = (addresses(before), addresses(after));
+        old.difference(&new).try_for_each(|address| writeln!(out, "  [-{address}-]"))?;
+        new.difference(&old).try_for_each(|address| writeln!(out, "  {{+{address}+}}"))?;
+    }
+    writeln!(out)
+}
+
+/// The words next to an edit.
+fn around(words: &str, is_first: bool, is_last: bool) -> String {
+    let words: Vec<&str> = words.split(' ').collect();
+    let n_shown = N_AROUND * (2 - usize::from(is_first) - usize::from(is_last));
+    if words.len() <= n_shown {
+        return words.join(" ");
+    }
+    let head = if is_first { String::new() } else { words[..N_AROUND].join(" ") };
+    let tail = if is_last { String::new() } else { words[words.len() - N_AROUND..].join(" ") };
+    format!("{head} ... {tail}").trim().to_owned()
+}

@@ -1,0 +1,27 @@
+//! Any text as a page that holds an object: extracted within bounds by every algorithm, equal to itself, its words those of the page.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use perennial_core::dom::Dom;
+use perennial_core::object::paper::{Variant, extract_text};
+use perennial_core::object::version::{edits, same_version};
+use perennial_core::object::{Context, Template, extract};
+
+fuzz_target!(|data: &[u8]| {
+    let text = perennial_core::charset::decode_text(data, None);
+    // What stands before the first line break is the title that a feed gives.
+    let (title, html) = text.split_once('\n').unwrap_or(("", &text));
+    let dom = Dom::parse(html);
+    let template = Template::of([&dom, &dom]);
+    let plain = extract(&dom, &Context::default());
+    for template in [None, Some(&template)] {
+        let url = Some("http://page.example/a");
+        let object = extract(&dom, &Context { title: Some(title), description: Some(title), url, template });
+        assert!(object.text.len() <= 2 * html.len() + 2, "a text is no longer than its page");
+        assert!(same_version(&object, &object) && edits(&object, &object).is_empty());
+        let _ = edits(&plain, &object);
+    }
+    for variant in Variant::ALL {
+        let _ = extract_text(&dom, Some(title), None, variant);
+    }
+});

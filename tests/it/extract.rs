@@ -1,0 +1,223 @@
+//! `perennial extract`: files, lists, neighbours and archived pages -> objects.
+
+use std::path::Path;
+
+use perennial_core::time::Timestamp;
+use perennial_core::warc::{Compression, NewRecord, RecordIds, WarcWriter};
+use serde_json::Value;
+
+use crate::program::{Ran, folder, perennial};
+
+const TEXTS: [&str; 3] = [
+    "The council met on Monday evening and decided, after a long debate, to rebuild the old bridge.",
+    "Work will begin in spring, the mayor said, and is expected to take about two years in all.",
+    "Until then, buses will go around the square, which adds ten minutes to the way across town.",
+];
+
+fn article() -> String {
+    let text = TEXTS.map(|text| format!("<p>{text}</p>")).concat();
+    format!(
+        "<html><head><title>Bridge to be rebuilt</title><meta name=author content='Jane Doe'>
+         <meta property=article:published_time content='2026-11-16T09:30:00Z'></head><body><nav><a href=/>Home</a></nav>
+         <article><h1>Bridge to be rebuilt</h1>{text}<p>See <a href=plan.html>the plan</a> in the town hall, which is open all day.</p></article>
+         <div id=comments><p>What a fine idea, at long last, I say.</p></div></body></html>"
+    )
+}
+
+fn blog() -> String {
+    let post = |n: usize| {
+        format!("<div class=post><h2><a href=/{n}>Post number {n} of three</a></h2><p>{}</p></div>", TEXTS[n])
+    };
+    format!("<title>A blog</title><body>{}{}{}</body>", post(0), post(1), post(2))
+}
+
+fn write(dir: &Path, name: &str, html: &str) -> String {
+    let path = dir.join(name);
+    std::fs::write(&path, html).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+#[track_caller]
+fn lines(ran: &Ran) -> Vec<Value> {
+    ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_file_becomes_an_object() {
+    let (dir, archive) = folder();
+    let file = write(dir.path(), "a.html", &article());
+    let url = "http://town.example/news/1.html";
+    let ran = perennial(&archive, ["extract", "--html", &file, "--url", url, "--json"]).ok();
+    let object = ran.json();
+    assert_eq!(object["title"], "Bridge to be rebuilt");
+    assert_eq!((&object["author"], &object["time"]), (&"Jane Doe".into(), &"2026-11-16T09:30:00Z".into()));
+    let text = object["text"].as_str().unwrap();
+    assert!(
+        text.starts_with(TEXTS[0]) && text.ends_with("open all day.") && text.split("\n\n").count() == 4,
+        "{text}"
+    );
+    assert_eq!(object["links"][0]["address"], "http://town.example/news/plan.html");
+    assert_eq!(object["comments"][0], "What a fine idea, at long last, I say.");
+    assert_eq!(object["comments_address"], "http://town.example/news/1.html#comments");
+    for name in ["lead", "images", "wrapper", "categories"] {
+        assert!(!object[name].is_null(), "{name}");
+    }
+    let shown = perennial(&archive, ["extract", "--html", &file]).ok().stdout;
+    assert!(
+        shown.starts_with("Bridge to be rebuilt\nJane Doe, 2026-11-16T09:30:00Z\n\nThe council"),
+        "{shown}"
+    );
+    assert!(!archive.exists(), "no archive is needed, and none is made");
+}
+
+#[test]
+fn title_and_description_choose_among_several_posts() {
+    let (dir, archive) = folder();
+    let file = write(dir.path(), "blog.html", &blog());
+    for (n, text) in TEXTS.iter().enumerate() {
+        let title = format!("Post number {n} of three");
+        let args = [
+            "extract",
+            "--html",
+            &file,
+            "--title",
+            &title,
+            "--description",
+            &format!("<p>{}</p>", &text[..50]),
+            "--json",
+        ];
+        let object = perennial(&archive, args).ok().json();
+        assert_eq!((object["title"].as_str(), object["text"].as_str()), (Some(title.as_str()), Some(*text)));
+    }
+}
+
+#[test]
+fn many_files_and_lists_give_one_object_a_line_in_order() {
+    let (dir, archive) = folder();
+    let (a, b) = (write(dir.path(), "a.html", &article()), write(dir.path(), "b.html", &blog()));
+    let ran = perennial(&archive, ["extract", "--json", "--html", &a, &b, &a]).ok();
+    assert_eq!(
+        lines(&ran).iter().map(|line| line["page"].as_str().unwrap().to_owned()).collect::<Vec<_>>(),
+        [&a, &b, &a].map(String::clone)
+    );
+    let job = |id: usize, file: &str| {
+        format!("{}\n", serde_json::json!({"id": id, "file": file, "title": "Post number 2 of three"}))
+    };
+    let list = write(dir.path(), "list.jsonl", &format!("{}\n{}", job(7, &b), job(8, &a)));
+    let found = lines(&perennial(&archive, ["extract", "--json", "--list", &list]).ok());
+    assert_eq!((&found[0]["id"], found[0]["text"].as_str()), (&7.into(), Some(TEXTS[2])));
+    assert_eq!((&found[1]["id"], found.len()), (&8.into(), 2));
+}
+
+#[test]
+fn neighbours_tell_what_is_the_sites() {
+    let (dir, archive) = folder();
+    let standing =
+        "<p>Support your town's paper with a small gift, every month or whenever you can spare it.</p>";
+    let page = |text: &str| format!("<body><div>{text}{standing}</div></body>");
+    let file = write(dir.path(), "new.html", &page(&TEXTS.map(|text| format!("<p>{text}</p>")).concat()));
+    let old: Vec<String> = (0..3)
+        .map(|n| {
+            let text = format!(
+                "<p>Page number {n} tells of other things, such as the weather of week {n}, at length.</p>"
+            );
+            write(dir.path(), &format!("{n}.html"), &page(&text))
+        })
+        .collect();
+    let alone = perennial(&archive, ["extract", "--json", "--html", &file]).ok().json();
+    assert!(alone["text"].as_str().unwrap().contains("Support your town"));
+    let args = ["extract", "--json", "--html", &file, "--neighbour", &old[0], &old[1], &old[2]];
+    assert_eq!(perennial(&archive, args).ok().json()["text"], TEXTS.join("\n\n"));
+}
+
+#[test]
+fn what_cannot_be_read_is_told_and_the_rest_is_extracted() {
+    let (dir, archive) = folder();
+    let file = write(dir.path(), "a.html", &article());
+    let gone = dir.path().join("gone.html").to_str().unwrap().to_owned();
+    let ran = perennial(&archive, ["extract", "--json", "--html", &gone, &file]);
+    assert_eq!((ran.code, lines(&ran).len()), (1, 1));
+    assert!(
+        ran.stderr.contains("gone.html") && ran.stderr.contains("1 pages could not be read"),
+        "{}",
+        ran.stderr
+    );
+    let list = write(dir.path(), "list", "{\"title\": \"no file\"}\n");
+    let ran = perennial(&archive, ["extract", "--list", &list]);
+    assert!(ran.code == 1 && ran.stderr.contains("line 1 of the list"), "{}", ran.stderr);
+    assert_eq!(perennial(&archive, ["extract"]).code, 2, "nothing to extract is wrong usage");
+    let empty = write(dir.path(), "empty.html", "");
+    assert!(perennial(&archive, ["extract", "--html", &empty]).ok().stdout.contains("no running text"));
+}
+
+#[test]
+fn the_papers_variants_can_be_asked_for() {
+    let (dir, archive) = folder();
+    let file = write(dir.path(), "a.html", &article());
+    for name in ["exact-title", "concepts", "grams-2", "grams-3", "grams-4", "grams-then-concepts"] {
+        let object = perennial(
+            &archive,
+            [
+                "extract",
+                "--json",
+                "--html",
+                &file,
+                "--title",
+                "Bridge to be rebuilt",
+                "--description",
+                TEXTS[0],
+                "--algorithm",
+                name,
+            ],
+        )
+        .ok()
+        .json();
+        assert!(object["text"].as_str().unwrap().contains(TEXTS[1]), "{name}: {object}");
+    }
+    assert_eq!(perennial(&archive, ["extract", "--html", &file, "--algorithm", "magic"]).code, 2);
+}
+
+#[test]
+fn an_archived_page_is_extracted_at_its_time() {
+    let (dir, archive) = folder();
+    let url = "http://town.example/news/1.html";
+    let mut ids = RecordIds::new(5);
+    let mut out = WarcWriter::new(Vec::new(), 0, Compression::Gzip(1)).unwrap();
+    for (day, title) in [("2026-01-01", "Bridge to fall"), ("2026-02-01", "Bridge to be rebuilt")] {
+        let body = article().replace("Bridge to be rebuilt", title);
+        let head =
+            format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n", body.len());
+        let time = Timestamp::parse(day).unwrap();
+        out.write(&NewRecord::response(ids.next_id(), time, url, head.as_bytes(), body.as_bytes())).unwrap();
+    }
+    let file = dir.path().join("in.warc.gz");
+    std::fs::write(&file, out.into_inner()).unwrap();
+    perennial(&archive, ["init"]).ok();
+    perennial(&archive, ["import", file.to_str().unwrap()]).ok();
+    let at = |time: &str| perennial(&archive, ["extract", &format!("{url}@{time}"), "--json"]).ok().json();
+    let shown = perennial(&archive, ["extract", &format!("{url}@"), "--before", &format!("{url}@20260102")])
+        .ok()
+        .stdout;
+    assert!(shown.contains("title:\n  Bridge to\n  [-fall-]\n  {+be rebuilt+}\n"), "{shown}");
+    assert_eq!(at("20260102")["title"], "Bridge to fall");
+    assert_eq!(at("")["title"], "Bridge to be rebuilt");
+    assert_eq!(at("")["links"][0]["address"], "http://town.example/news/plan.html");
+}
+
+#[test]
+fn edits_since_an_older_version_are_told() {
+    let (dir, archive) = folder();
+    let old = write(dir.path(), "old.html", &article());
+    let of = |html: &str| {
+        let new = write(dir.path(), "new.html", html);
+        perennial(&archive, ["extract", "--json", "--html", &new, "--before", &old]).ok().json()
+    };
+    let around = of(&article().replace("Home", "Start").replace("What a fine idea", "What a bad idea"));
+    assert_eq!((&around["same_version"], &around["edits"]), (&true.into(), &serde_json::json!([])));
+    let edited = of(&article().replace("two years", "ten years"));
+    let words = edited["edits"][0]["words"].as_array().unwrap();
+    assert_eq!((&words[1]["taken_out"], &words[2]["added"]), (&"two".into(), &"ten".into()));
+    assert_eq!((&edited["same_version"], &edited["edits"][0]["field"]), (&false.into(), &"text".into()));
+    let linked = of(&article().replace("plan.html", "plan-2.html"));
+    assert_eq!((&linked["same_version"], &linked["edits"]), (&false.into(), &serde_json::json!([])));
+}

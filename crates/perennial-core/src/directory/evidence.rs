@@ -114,7 +114,7 @@ pub struct Evidence {
     pub n_own: Vec<f64>,
     /// Pages of each directory and below it.
     pub n_below: Vec<f64>,
-    /// By page: the shares of its updates, for each of [`DECAYS`].
+    /// By page: the shares of its updates, for each of the three decays (0.5, 0.9, 0.95).
     pub shares: Vec<[f64; 3]>,
     /// By page: the middle one of these with half of its own insertion.
     pub share_with_birth: Vec<f64>,
@@ -136,7 +136,7 @@ pub struct Evidence {
     pub n_extension: Vec<f64>,
     /// By page: its extension.
     pub extension: Vec<u32>,
-    /// The sum of the decayed weights of transitions with a change, for each of [`DECAYS`].
+    /// The sum of the decayed weights of transitions with a change, for each of the three decays (0.5, 0.9, 0.95).
     pub weight: [f64; 3],
     /// The sum of the weights of all transitions, decayed by 0.9.
     pub plain_weight: f64,

@@ -92,8 +92,10 @@ impl Test<'_> {
                 Change::Updated(_) => counted.n_missed_updates += usize::from(!is_fetched),
             }
         }
-        counted.n_pages = self.present.len() + n_inserted - n_deleted;
-        counted.n_skipped = n_skipped_before - counted.n_missed_deletions + counted.n_missed_insertions;
+        // A page that comes and goes within one version is in neither count before it.
+        counted.n_pages = (self.present.len() + n_inserted).saturating_sub(n_deleted);
+        let n_skipped = n_skipped_before + counted.n_missed_insertions;
+        counted.n_skipped = n_skipped.saturating_sub(counted.n_missed_deletions).min(counted.n_pages);
         counted
     }
 

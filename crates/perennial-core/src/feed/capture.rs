@@ -62,12 +62,9 @@ impl Capture {
 
     /// Text, its references resolved.
     pub(super) fn push(&mut self, text: &str) {
-        if self.plain.len() + text.len() <= MAX_VALUE_BYTES {
-            self.plain.push_str(text);
-        }
-        if self.markup.len() + text.len() <= MAX_VALUE_BYTES {
-            push_escaped(&mut self.markup, text);
-        }
+        self.plain.push_str(cut(text, MAX_VALUE_BYTES.saturating_sub(self.plain.len())));
+        let room = MAX_VALUE_BYTES.saturating_sub(self.markup.len());
+        push_escaped(&mut self.markup, cut(text, room));
         self.has_outer_text |= self.depth == 0 && !text.trim().is_empty();
     }
 

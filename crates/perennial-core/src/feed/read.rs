@@ -3,6 +3,7 @@
 //! A text that may hold markup is captured twice while it is read: as plain text, and as markup with its tags written again. Which of the
 //! two is meant is known at its end: whether there were tags inside, and what its attributes say of its type.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use url::Url;
@@ -63,6 +64,8 @@ struct Reading<'a> {
     has_root: bool,
     base: Option<Rc<Url>>,
     open: Vec<Open<'a>>,
+    /// How many elements of each name are open: an end tag that matches none must not cost a search.
+    n_open: HashMap<&'a str, u32>,
     /// Elements that are open below those that are remembered.
     n_deeper: usize,
     namespaces: Vec<(&'a str, Vocabulary)>,
@@ -90,7 +93,7 @@ impl<'a> Reading<'a> {
         let base = self.declare(tag, outer);
         if let Some(capture) = &mut self.capture {
             capture.start_child(tag);
-            self.open.push(Open { name: tag.name, meaning: Meaning::Aside, base, n_namespaces });
+            self.push(Open { name: tag.name, meaning: Meaning::Aside, base, n_namespaces });
         } else {
             let meaning = self.meaning_here(tag);
             if !self.has_root {
@@ -99,13 +102,18 @@ impl<'a> Reading<'a> {
             if meaning == Meaning::Item {
                 self.close_item();
             }
-            self.open.push(Open { name: tag.name, meaning, base, n_namespaces });
+            self.push(Open { name: tag.name, meaning, base, n_namespaces });
             self.begin(tag, meaning);
         }
         if tag.is_empty {
             self.end_last();
         }
         Ok(())
+    }
+
+    fn push(&mut self, open: Open<'a>) {
+        *self.n_open.entry(open.name).or_default() += 1;
+        self.open.push(open);
     }
 
     /// Notes the namespaces that a tag declares, and gives the base of what stands inside it.
@@ -248,6 +256,7 @@ impl<'a> Reading<'a> {
         let found = match name {
             // The short form `</>` ends what is open.
             "" => self.open.len().checked_sub(1),
+            name if self.n_open.get(name).is_none_or(|&n_open| n_open == 0) => None,
             name => self.open.iter().rposition(|open| open.name == name),
         };
         let Some(place) = found else { return };
@@ -258,6 +267,9 @@ impl<'a> Reading<'a> {
 
     fn end_last(&mut self) {
         let Some(open) = self.open.pop() else { return };
+        if let Some(n_open) = self.n_open.get_mut(open.name) {
+            *n_open -= 1;
+        }
         self.namespaces.truncate(open.n_namespaces);
         if let Some(capture) = self.capture.as_mut().filter(|capture| self.open.len() >= capture.level) {
             capture.end_child(open.name);

@@ -1,4 +1,4 @@
-//! A page of 100 KB with an article, navigation and comments -> the time of parsing it, and of extracting its object after that.
+//! A page of 65 KB with an article, navigation and comments -> the time of parsing it, and of extracting its object after that.
 //!
 //!     cargo bench -p perennial-core --bench object
 
@@ -10,7 +10,7 @@ fn main() {
     divan::main();
 }
 
-/// A news page as they are today: a sixth of it is the article.
+/// A news page as they are today: a quarter of it is the article.
 fn page(number: usize) -> String {
     let link = |n: usize| {
         format!("<li class='menu-item menu-{n}'><a href='/section/{n}?ref=nav'>Section number {n}</a></li>")

@@ -124,6 +124,14 @@ def snippets(root, work):
     return jobs
 
 
+def reader_pages(root, work):
+    """Pages of Readability.js with what that tool itself finds: no human's gold, but pages that nothing was tuned on."""
+    folder = root / "test" / "test-pages"
+    names = sorted(os.listdir(folder)) if folder.exists() else []
+    return [dict(id="reader/" + name, file=page(work, "reader/" + name, (folder / name / "source.html").read_bytes()), half="reader",
+                 gold=stripped((folder / name / "expected.html").read_text())) for name in names if (folder / name / "expected.html").exists()]
+
+
 def stripped(text):
     text = re.sub(r"<(script|style)[^>]*>.*?</\1>", " ", text, flags=re.S)
     text = re.sub(r"</?(p|div|li|ul|ol|h\d|br|tr|td|pre|blockquote|table)[^>]*>", "\n", text)
@@ -273,7 +281,7 @@ def run_peers(work, jobs):
 
 # --- tables
 
-def tables(halves, a, t, rows):
+def tables(halves, a, t, r, rows):
     for part in halves:
         mine = lambda jobs: [job for job in jobs if part in (job["half"], "all")]
         print(f"\n== {part}: articles marked by hand")
@@ -282,6 +290,10 @@ def tables(halves, a, t, rows):
         print(f"== {part}: snippets")
         for name, texts, _ in rows:
             print(f"{name:28} {of_snippets(mine(t), texts)}")
+    if "all" in halves:
+        print("\n== what another tool's own output is, on pages that nothing was tuned on")
+        for name, texts, _ in rows:
+            print(f"{name:28} {of_gold(r, texts)}")
 
 
 def comments(halves, t, found):
@@ -331,17 +343,17 @@ def main():
     options.work = options.work.resolve()
     (options.work / "unpacked").mkdir(parents=True, exist_ok=True)
     root, halves = unpack(options.data, options.work), ["tune"] if options.only else ["tune", "apart", "all"]
-    a, t = articles(root, options.work), snippets(root, options.work)
-    found, ms = run_ours(options.binary, a + t)
+    a, t, r = articles(root, options.work), snippets(root, options.work), reader_pages(root, options.work)
+    found, ms = run_ours(options.binary, a + t + r)
     text = lambda line: line["text"]
     rows = [("perennial", {key: text(line) for key, line in found.items()}, ms),
             ("perennial, lead and text", {key: line["lead"] + "\n" + text(line) for key, line in found.items()}, ms)]
     for variant in VARIANTS:
-        by, ms = run_ours(options.binary, a + t, "--algorithm", variant)
+        by, ms = run_ours(options.binary, a + t + r, "--algorithm", variant)
         rows.append((f"paper: {variant}", {key: text(line) for key, line in by.items()}, ms))
     if not options.no_peers:
-        rows += [(name, peer["texts"], peer["ms"]) for name, peer in run_peers(options.work, a + t).items()]
-    tables(halves, a, t, rows)
+        rows += [(name, peer["texts"], peer["ms"]) for name, peer in run_peers(options.work, a + t + r).items()]
+    tables(halves, a, t, r, rows)
     print("\n== comments"), comments(halves, t, found)
     print("\n== metadata"), metadata(halves, t, found)
     print("\n== pages that a feed links to, by known pages of the site")

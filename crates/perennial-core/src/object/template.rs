@@ -19,25 +19,21 @@ pub struct Template {
 impl Template {
     /// The lines that stand on at least half of the neighbours, and on two at least.
     pub fn of<'d>(neighbours: impl IntoIterator<Item = &'d Dom>) -> Template {
-        let mut counts: HashMap<u64, usize> = HashMap::new();
-        let mut common = HashSet::new();
-        let mut n_pages = 0;
         let pages: Vec<HashSet<u64>> =
             neighbours.into_iter().take(MAX_NEIGHBOURS).map(|dom| lines_of(&Leaves::of(dom, None))).collect();
-        n_pages += pages.len();
+        let n_pages = pages.len();
         let needed = n_pages.div_ceil(2).max(2);
-        for page in pages {
-            let mut lines: Vec<u64> = page.into_iter().collect();
-            lines.sort_unstable();
-            for line in lines {
-                let count = counts.entry(line).or_default();
-                *count += 1;
-                if *count >= needed {
-                    common.insert(line);
-                }
+        let mut counts: HashMap<u64, usize> = HashMap::new();
+        let mut lines = HashSet::new();
+        // In which order the lines of a page are counted does not reach the result.
+        for line in pages.into_iter().flatten() {
+            let count = counts.entry(line).or_default();
+            *count += 1;
+            if *count >= needed {
+                lines.insert(line);
             }
         }
-        Template { lines: common, n_pages }
+        Template { lines, n_pages }
     }
 
     /// How many pages it is made from.

@@ -75,6 +75,10 @@ fn facts_since(number: u32, root: &Path) -> Facts {
         !(number >= 3 && is_page && was_told.iter().any(|path| line.contains(&format!("'{HOME}{path}'"))))
     };
     facts.lines.retain(is_told);
+    // Trees of that time have no list of items.
+    for line in facts.lines.iter_mut().filter(|line| line.starts_with("'tree' ")) {
+        line.truncate(line.rfind(", list: ").unwrap());
+    }
     // Nor was it known before schema 4 which versions were worth indexing.
     if number < 4 && number > 1 {
         facts.lines.retain(|line| !line.starts_with("'known' "));

@@ -31,6 +31,18 @@ pub fn write_escaped(out: &mut impl Write, text: &str) -> fmt::Result {
     out.write_str(&text[written..])
 }
 
+/// A text as XML can hold it: characters that it forbids become U+FFFD.
+pub fn holdable(mut text: String) -> String {
+    if text.contains(is_forbidden) {
+        text = text.replace(is_forbidden, "\u{fffd}");
+    }
+    text
+}
+
+fn is_forbidden(character: char) -> bool {
+    matches!(character, '\0'..='\x08' | '\x0b' | '\x0c' | '\x0e'..='\x1f' | '\u{fffe}' | '\u{ffff}')
+}
+
 fn escape_of(character: char) -> Option<&'static str> {
     match character {
         '&' => Some("&amp;"),
@@ -40,7 +52,7 @@ fn escape_of(character: char) -> Option<&'static str> {
         '\t' => Some("&#9;"),
         '\n' => Some("&#10;"),
         '\r' => Some("&#13;"),
-        '\0'..='\x1f' | '\u{fffe}' | '\u{ffff}' => Some("\u{fffd}"),
+        forbidden if is_forbidden(forbidden) => Some("\u{fffd}"),
         _ => None,
     }
 }

@@ -6,6 +6,7 @@ use std::fmt::{self, Display, Write};
 use super::id::{IdHasher, IgnoredParameters};
 use super::item::ItemList;
 use crate::layout::Rect;
+use crate::markup::holdable;
 
 /// A hash of a node's content and its children's IDs. Equal IDs mean equal content.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -76,7 +77,7 @@ impl Link {
         name: impl Into<String>,
         address: impl Into<String>,
     ) -> Link {
-        let (name, address) = (name.into(), address.into());
+        let (name, address) = (holdable(name.into()), holdable(address.into()));
         let id = IdHasher::new(b'L').part(&name).part(&ignored.strip(&address)).finish();
         Link { id, name, address }
     }
@@ -105,7 +106,7 @@ impl Image {
         name: impl Into<String>,
         source: impl Into<String>,
     ) -> Image {
-        let (name, source) = (name.into(), source.into());
+        let (name, source) = (holdable(name.into()), holdable(source.into()));
         let id = IdHasher::new(b'I').part(&name).part(&ignored.strip(&source)).finish();
         Image { id, name, source }
     }
@@ -123,7 +124,7 @@ pub struct Text {
 impl Text {
     /// A run of text with its ID.
     pub fn new(text: impl Into<String>) -> Text {
-        let text = text.into();
+        let text = holdable(text.into());
         Text { id: IdHasher::new(b'T').part(&text).finish(), text }
     }
 }
@@ -338,6 +339,12 @@ mod tests {
     #[test]
     fn ids_are_the_same_in_every_release() {
         assert_eq!(Link::new("Home", "http://a.org/").id.to_string(), "ed650a24a41033bc");
+    }
+
+    #[test]
+    fn a_tree_has_no_text_that_vixml_cannot_hold() {
+        assert_eq!(Text::new("a\u{1}b\u{ffff}\t").text, "a\u{fffd}b\u{fffd}\t");
+        assert_eq!(Link::new("\u{fffe}", "\0").name, "\u{fffd}");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use super::facts::{NONE, Page, is_heading};
 use super::item::{Item, ItemList, MAX_ITEMS, MAX_PLACES, MAX_TEASER_BYTES, MAX_TITLE_BYTES, Place, key_of};
 use super::purpose::Purpose;
 use crate::layout::LayoutNode;
+use crate::markup::holdable;
 
 /// Words outside links before a link, in the same paragraph, that make it a part of prose.
 const MIN_INLINE_WORDS: u32 = 4;
@@ -429,7 +430,7 @@ fn text_of(page: &Page, root: u32, without: Option<u32>, max_bytes: usize) -> St
         index += 1;
     }
     text.truncate(text.floor_char_boundary(max_bytes));
-    text
+    holdable(text)
 }
 
 /// Tag and first two classes, without digits, of a node and the two above it.

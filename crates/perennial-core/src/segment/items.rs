@@ -210,7 +210,7 @@ impl Links {
             let count = counts.entry(host(name)).or_insert((0, usize::MAX - place));
             count.0 += 1;
         }
-        #[expect(clippy::disallowed_methods, reason = "the largest is unique: the first place breaks ties")]
+        // The first place breaks ties, so that the largest is the same in any order.
         let most = counts.into_iter().max_by_key(|(_, count)| *count);
         most.map_or_else(String::new, |(host, _)| host.to_owned())
     }
@@ -492,7 +492,6 @@ fn accepted_templates(places: &[Found], links: &Links) -> HashSet<u32> {
     for place in places {
         groups.entry(place.template).or_default().push(place);
     }
-    #[expect(clippy::disallowed_methods, reason = "a set comes of it")]
     groups.into_iter().filter(|(_, group)| is_list(group, links)).map(|(template, _)| template).collect()
 }
 
@@ -523,18 +522,18 @@ fn is_list(group: &[&Found], links: &Links) -> bool {
 /// Words of paragraphs outside the items, and the most of them that stand together.
 fn prose_of(page: &Page, zones: &Zones, is_covered: &[bool]) -> (u32, u32) {
     let mut n_plain: HashMap<u32, u32> = HashMap::new();
-    for index in 0..page.facts.len() {
+    for (index, is_covered) in is_covered.iter().enumerate() {
         let is_prose = page.node(index as u32).is_text()
             && page.is_seen[index]
             && page.anchors[index] == NONE
-            && !is_covered[index]
+            && !is_covered
             && !zones.is_frame[index];
         if is_prose && page.paragraphs[index] != NONE {
             *n_plain.entry(page.paragraphs[index]).or_default() += page.facts[index].n_words;
         }
     }
     let (mut n_words, mut together) = (0, HashMap::<u32, u32>::new());
-    #[expect(clippy::disallowed_methods, reason = "sums, whatever the order")]
+    // Sums, whatever the order.
     for (paragraph, n) in n_plain.into_iter().filter(|(_, n)| *n >= MIN_PROSE_WORDS) {
         n_words += n;
         let parent = page.parents[paragraph as usize];

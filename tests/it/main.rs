@@ -34,6 +34,7 @@ mod keep;
 mod killed;
 mod layers;
 mod looks;
+mod objects;
 mod parts;
 mod patterns;
 mod power;

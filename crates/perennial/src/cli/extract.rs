@@ -288,7 +288,7 @@ fn template_of(neighbours: &[PathBuf]) -> anyhow::Result<Option<Template>> {
     Ok(Some(Template::of(&pages)))
 }
 
-fn json_of(object: &Object) -> Value {
+pub(super) fn json_of(object: &Object) -> Value {
     json!({
         "title": object.title,
         "lead": object.lead,
@@ -305,7 +305,7 @@ fn json_of(object: &Object) -> Value {
 }
 
 /// For people: headline, who and when, lead, text, and how much there is besides.
-fn write_text(out: &mut dyn Write, object: &Object) -> std::io::Result<()> {
+pub(super) fn write_text(out: &mut dyn Write, object: &Object) -> std::io::Result<()> {
     if object.text.is_empty() {
         return writeln!(out, "{}\n\n(the page holds no running text)\n", object.title);
     }
@@ -323,7 +323,7 @@ fn write_text(out: &mut dyn Write, object: &Object) -> std::io::Result<()> {
     writeln!(out, "\n({n_links} links, {n_images} images, {n_comments} paragraphs of comments)\n")
 }
 
-fn json_of_edit(edit: &Edit) -> Value {
+pub(super) fn json_of_edit(edit: &Edit) -> Value {
     let run = |run: &Run| match run {
         Run::Kept(words) => json!({"kept": words}),
         Run::TakenOut(words) => json!({"taken_out": words}),
@@ -343,7 +343,7 @@ fn field_name(field: Field) -> &'static str {
 const N_AROUND: usize = 6;
 
 /// For people: what was taken out in [- -], what was added in {+ +}, with a few words around.
-fn write_edits(out: &mut dyn Write, before: &Object, after: &Object) -> std::io::Result<()> {
+pub(super) fn write_edits(out: &mut dyn Write, before: &Object, after: &Object) -> std::io::Result<()> {
     if same_version(before, after) {
         return writeln!(out, "{}\n\nThe same version: nothing of its own was edited.\n", after.title);
     }

@@ -21,6 +21,7 @@ mod info;
 mod init;
 mod list;
 mod log;
+mod objects;
 mod patterns;
 mod quality;
 mod rebuild;
@@ -102,6 +103,8 @@ enum Command {
     List(list::List),
     /// Show feeds and how they publish; find, import and poll them
     Feeds(feeds::Feeds),
+    Objects(objects::Objects),
+    Object(objects::OneObject),
     /// Infer a channel page for a time between its captures, from the items of its feed
     Rebuild(rebuild::Rebuild),
     /// Visit the sites that are followed, and archive what is there
@@ -150,6 +153,8 @@ impl Command {
             Command::Remove(args) => args.run(context),
             Command::List(args) => args.run(context),
             Command::Feeds(args) => args.run(context),
+            Command::Objects(args) => args.run(context),
+            Command::Object(args) => args.run(context),
             Command::Rebuild(args) => args.run(context),
             Command::Crawl(args) => args.run(context),
             Command::Log(args) => args.run(context),

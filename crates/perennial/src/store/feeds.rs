@@ -122,6 +122,36 @@ pub struct KnownItem {
     pub first_seen: String,
 }
 
+/// Which announced pages are asked for.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AnnouncedFilter<'a> {
+    /// Those of this host.
+    pub site: Option<&'a str>,
+    /// Those that this feed announced.
+    pub feed: Option<&'a str>,
+    /// Those that were first announced since then.
+    pub since: Option<Timestamp>,
+}
+
+/// A captured page, and the item that announced it first.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AnnouncedPage {
+    /// Number of the page.
+    pub page: PageId,
+    /// Its address.
+    pub url: String,
+    /// Address of the feed.
+    pub feed: String,
+    /// The item's headline, as the latest capture of the feed has it.
+    pub title: String,
+    /// What it says in short.
+    pub summary: String,
+    /// When it was published.
+    pub published: Option<Timestamp>,
+    /// When it was first seen in the feed.
+    pub first_seen: Timestamp,
+}
+
 /// Whether an item of a capture is news.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum News {
@@ -321,6 +351,24 @@ impl Store {
         Ok(statement.query_row(params![page.0, since], read_item).optional()?)
     }
 
+    /// The captured pages that items announced, the latest first; of several items of a page the first counts.
+    pub fn announced_pages(&self, filter: &AnnouncedFilter<'_>) -> anyhow::Result<Vec<AnnouncedPage>> {
+        let mut statement = self.connection().prepare(&format!(
+            "{ANNOUNCED} AND (?1 IS NULL OR s.host = ?1) AND (?2 IS NULL OR p.url = ?2)
+             GROUP BY i.page HAVING min(i.first_seen) >= ?3 ORDER BY coalesce(i.published, i.first_seen) DESC, i.id"
+        ))?;
+        let since = filter.since.map_or(i64::MIN, Timestamp::as_millis);
+        let rows = statement.query_map(params![filter.site, filter.feed, since], read_announced)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// What announced a page first.
+    pub fn announced_page(&self, page: PageId) -> anyhow::Result<Option<AnnouncedPage>> {
+        let mut statement =
+            self.connection().prepare_cached(&format!("{ANNOUNCED} AND i.page = ?1 GROUP BY i.page"))?;
+        Ok(statement.query_row([page.0], read_announced).optional()?)
+    }
+
     /// The items of a feed that were known at an instant, the latest first: first seen by then, or published by then and seen later.
     pub fn items_at(&self, feed: PageId, at: Timestamp, limit: usize) -> anyhow::Result<Vec<KnownItem>> {
         let mut statement = self.connection().prepare_cached(
@@ -382,6 +430,22 @@ fn read_feed(row: &Row<'_>) -> rusqlite::Result<KnownFeed> {
         n_updated: count(18)?,
         n_gaps: 0,
         visited: row.get::<_, Option<i64>>(19)?.map(Timestamp::from_millis),
+    })
+}
+
+/// Items with a page that was captured; SQLite takes the other columns from the row with the least time.
+const ANNOUNCED: &str = "SELECT i.page, q.url, p.url, i.title, i.summary, i.published, min(i.first_seen) FROM items i
+    JOIN pages p ON p.id = i.feed JOIN pages q ON q.id = i.page JOIN sites s ON s.id = q.site WHERE q.n_captures > 0";
+
+fn read_announced(row: &Row<'_>) -> rusqlite::Result<AnnouncedPage> {
+    Ok(AnnouncedPage {
+        page: PageId(row.get(0)?),
+        url: row.get(1)?,
+        feed: row.get(2)?,
+        title: row.get(3)?,
+        summary: row.get(4)?,
+        published: row.get::<_, Option<i64>>(5)?.map(Timestamp::from_millis),
+        first_seen: Timestamp::from_millis(row.get(6)?),
     })
 }
 

@@ -22,7 +22,7 @@ mod spent;
 
 pub use aside::{Reason, SetAside, SetAsideCounts};
 pub use chosen::{Chosen, Group};
-pub use feeds::{FeedRow, ItemRow, KnownFeed, KnownItem, News};
+pub use feeds::{AnnouncedFilter, AnnouncedPage, FeedRow, ItemRow, KnownFeed, KnownItem, News};
 pub use frontier::{CapturedAddress, Discovery, Ending, FrontierPage, NamedBy, PageKind, Target, Visited};
 pub use ingest::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LinkTarget, site_of};
 pub use lessons::{ChangeFilter, ChangeRow, KnownRow, LessonRow, ShownVersion, Worth};

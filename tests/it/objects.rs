@@ -1,0 +1,106 @@
+//! Articles that feeds announce: listed with their versions, and what was edited in them.
+
+use serde_json::Value;
+
+use crate::crawled::Archive;
+use crate::web::{Asked, Reply, Web, html, status};
+
+/// Sentences that no other article has.
+fn prose(n: usize) -> String {
+    let words = [
+        "harbour",
+        "bridge",
+        "council",
+        "winter",
+        "timetable",
+        "museum",
+        "ferry",
+        "orchard",
+        "library",
+        "signal",
+    ];
+    let sentence = |at: usize| {
+        let word = |step: usize| words[(at * 3 + step * n + step) % words.len()];
+        format!(
+            "The {} of the {} was discussed by the {} in {} hours of talks on the {}.",
+            word(1),
+            word(2),
+            word(3),
+            at + 2,
+            word(4)
+        )
+    };
+    (0..4).map(|at| format!("<p>{} {}</p>", sentence(n + at), sentence(n * 7 + at))).collect()
+}
+
+/// Six articles of a feed. The first has another headline and one more word from its second visit on; around the second the page changes.
+fn press(asked: &Asked) -> Reply {
+    let host = asked.field("host").unwrap_or_default();
+    let page = |n: usize, title: &str, more: &str, around: &str| {
+        html(&format!(
+            "<title>{title}</title><nav><a href=/>Home of the press</a> visitor {around}</nav>\
+             <article><h1>{title}</h1>{}<p>At the end of day {n} all of them went home{more} by the last train of the evening.</p></article>",
+            prose(n)
+        ))
+    };
+    let visit = asked.n_before.min(2);
+    match asked.path.as_str() {
+        "/" => html(
+            "<title>Press</title><link rel=alternate type='application/rss+xml' href=/feed.xml><p>All the news",
+        ),
+        "/feed.xml" => {
+            let item = |n: usize| {
+                format!(
+                    "<item><title>Story number {n}</title><link>http://{host}/a{n}</link>\
+                     <pubDate>Thu, 01 Jan 2026 0{n}:00:00 GMT</pubDate></item>"
+                )
+            };
+            let items: String = (0..6).map(item).collect();
+            let feed = format!("<rss version='2.0'><channel><title>Press</title>{items}</channel></rss>");
+            Reply::Page(200, vec![("Content-Type", "application/rss+xml".into())], feed.into_bytes())
+        }
+        "/a0" if visit > 0 => page(0, "Story number 0, corrected", " quietly", "1"),
+        "/a1" => page(1, "Story number 1", "", &format!("{visit}")),
+        path => match path.strip_prefix("/a").and_then(|n| n.parse::<usize>().ok()) {
+            Some(n) if n < 6 => page(n, &format!("Story number {n}"), "", "1"),
+            _ => status(404),
+        },
+    }
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn objects_have_versions_where_their_own_words_changed() {
+    let web = Web::serve(press);
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private"]);
+    archive.lapse("1h", "5h");
+    let all = lines(&archive.ok(&["objects", "--json"]));
+    assert_eq!(all.len(), 6, "{all:?}");
+    assert!(
+        all.iter()
+            .all(|object| object["feed"] == web.url("/feed.xml")
+                && object["text"].as_str().unwrap().len() > 200)
+    );
+    let edited = lines(&archive.ok(&["objects", "--edited", "--json"]));
+    let pages: Vec<&Value> = edited.iter().map(|object| &object["page"]).collect();
+    assert_eq!(pages, [&Value::from(web.url("/a0"))], "surroundings are no version");
+    let versions = edited[0]["versions"].as_array().unwrap();
+    assert_eq!(versions.len(), 2);
+    let fields: Vec<&Value> =
+        versions[1]["edits"].as_array().unwrap().iter().map(|edit| &edit["field"]).collect();
+    assert_eq!(fields, ["title", "text"], "the headline comes first");
+    let told = archive.ok(&["object", &web.url("/a0"), "--history"]);
+    assert!(told.contains("corrected") && told.contains("{+quietly+}"), "{told}");
+    assert_eq!(lines(&archive.ok(&["objects", "--text", "corrected", "--json"])).len(), 1);
+    let corpus = archive.ok(&["objects", "--format", "markdown"]);
+    assert!(
+        corpus.matches("\n# ").count() + usize::from(corpus.starts_with("# ")) == 6
+            && !corpus.contains("visitor"),
+        "{corpus}"
+    );
+    assert!(archive.ok(&["objects", "elsewhere.example"]).contains("no such object"));
+}

@@ -188,7 +188,8 @@ fn scan_record(
     match row {
         Some(Ok(Some(_))) if !extent.by_offset => {
             let why = "it cannot be found by its place, because it shares its compressed member with others or needs \
-                       another dictionary than the file's first: import the file again, which writes it anew";
+                       another dictionary than the file's first: import a copy with one member a record, as `warcio recompress FILE COPY` \
+                       writes it";
             groups.asides.push(Found::Unusable { offset, why: why.to_string() });
         }
         Some(Ok(Some(row))) => {

@@ -271,7 +271,11 @@ impl Told {
             .or(latest.object.time);
         let time = time.map(Timestamp::to_rfc3339).unwrap_or_default();
         let n_edits = self.versions.len() - 1;
-        let edited = if n_edits == 0 { String::new() } else { format!(" (edited {n_edits} times)") };
+        let edited = match n_edits {
+            0 => String::new(),
+            1 => " (edited once)".to_owned(),
+            n => format!(" (edited {n} times)"),
+        };
         writeln!(out, "{time} {}{edited}\n  {}", latest.object.title, self.url)?;
         for pair in self.versions.windows(2).filter(|_| with_edits) {
             writeln!(out, "\nseen {}:", pair[1].since.to_rfc3339())?;

@@ -124,6 +124,8 @@ pub(crate) fn normalise_escapes(text: &str) -> String {
     }
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
+    // A character that is decoded right behind a lone % would make an escape of it.
+    let mut lone: Option<usize> = None;
     let mut at = 0;
     while at < bytes.len() {
         let escaped = (bytes[at] == b'%')
@@ -131,10 +133,12 @@ pub(crate) fn normalise_escapes(text: &str) -> String {
             .flatten();
         match escaped {
             Some((high, low)) => {
-                push_escaped(&mut out, high * 16 + low);
+                let may_decode = lone.is_none_or(|lone| out.len() > lone + 2);
+                push_escaped(&mut out, high * 16 + low, may_decode);
                 at += 3;
             }
             None => {
+                lone = if bytes[at] == b'%' { Some(out.len()) } else { lone };
                 out.push(bytes[at]);
                 at += 1;
             }
@@ -143,9 +147,9 @@ pub(crate) fn normalise_escapes(text: &str) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-fn push_escaped(out: &mut Vec<u8>, byte: u8) {
+fn push_escaped(out: &mut Vec<u8>, byte: u8, may_decode: bool) {
     // A decoded dot could make a dot segment, which the next reading would resolve, so it stays escaped.
-    if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'~') {
+    if may_decode && (byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'~')) {
         out.push(byte);
     } else {
         out.extend_from_slice(format!("%{byte:02X}").as_bytes());
@@ -176,6 +180,13 @@ mod tests {
             assert_eq!(parse(text), None, "{text}");
         }
         assert_eq!(parse("https://a.example../").unwrap().as_str(), "https://a.example/");
+    }
+
+    #[test]
+    fn a_lone_percent_sign_makes_no_escape() {
+        check("https://a.example/%%6666/", "https://a.example/%%6666/");
+        check("https://a.example/%6%31", "https://a.example/%6%31");
+        check("https://a.example/%zz%41", "https://a.example/%zzA");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use perennial_core::time::{Span, Timestamp};
@@ -152,6 +152,41 @@ fn figures_of_the_paper_are_repeated() {
     assert_eq!(rows.as_array().unwrap().len(), 6);
 }
 
+/// A site of two directories: the pages of one change at each pass, those of the other never.
+struct Paper {
+    n_passes: usize,
+    /// Between two passes.
+    hours: i64,
+    n_pages: i64,
+}
+
+/// Imports every pass over the site. They are not analysed: a heading that is another one each time would soon be noise.
+fn import_paper(dir: &Path, archive: &Path, paper: &Paper) {
+    let mut ids = RecordIds::new(5);
+    let mut out = WarcWriter::new(Vec::new(), 0, Compression::Gzip(1)).unwrap();
+    let start = Timestamp::parse("2024-03-04T00:30:00Z").unwrap();
+    for pass in 0..paper.n_passes {
+        for page in 0..paper.n_pages {
+            let is_news = 2 * page < paper.n_pages;
+            let (directory, subject) =
+                if is_news { ("news", SUBJECTS[pass % SUBJECTS.len()]) } else { ("about", "ourselves") };
+            let at = start + Span::from_hours(paper.hours * pass as i64) + Span::from_secs(60 * page);
+            let body = html(&format!("All that is known of {subject}, told by {directory} {page}"), &["/"]);
+            let head = format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            );
+            let url = format!("http://paper.example/{directory}/{page}");
+            out.write(&NewRecord::response(ids.next_id(), at, &url, head.as_bytes(), body.as_bytes()))
+                .unwrap();
+        }
+    }
+    let file = dir.join("passes.warc.gz");
+    std::fs::write(&file, out.into_inner()).unwrap();
+    perennial(archive, ["init"]).ok();
+    perennial(archive, ["import", "--no-analysis", file.to_str().unwrap()]).ok();
+}
+
 const SUBJECTS: [&str; 15] = [
     "harbours",
     "bridges",
@@ -174,29 +209,7 @@ const SUBJECTS: [&str; 15] = [
 #[test]
 fn an_archive_with_some_passes_has_rules_too() {
     let (dir, archive) = folder();
-    let mut ids = RecordIds::new(5);
-    let mut out = WarcWriter::new(Vec::new(), 0, Compression::Gzip(1)).unwrap();
-    let start = Timestamp::parse("2024-03-04T00:30:00Z").unwrap();
-    for pass in 0..SUBJECTS.len() as i64 {
-        for page in 0..6 {
-            let (directory, edition) =
-                if page < 3 { ("news", SUBJECTS[pass as usize]) } else { ("about", "ourselves") };
-            let at = start + Span::from_hours(168 * pass) + Span::from_secs(60 * page);
-            let body = html(&format!("All that is known of {edition}, told by {directory} {page}"), &["/"]);
-            let head = format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n",
-                body.len()
-            );
-            let url = format!("http://paper.example/{directory}/{page}");
-            out.write(&NewRecord::response(ids.next_id(), at, &url, head.as_bytes(), body.as_bytes()))
-                .unwrap();
-        }
-    }
-    let file = dir.path().join("passes.warc.gz");
-    std::fs::write(&file, out.into_inner()).unwrap();
-    perennial(&archive, ["init"]).ok();
-    // Analysed, a heading that is another one each time would soon be noise.
-    perennial(&archive, ["import", "--no-analysis", file.to_str().unwrap()]).ok();
+    import_paper(dir.path(), &archive, &Paper { n_passes: SUBJECTS.len(), hours: 168, n_pages: 6 });
     let sites = perennial(&archive, ["rules", "mine", "paper.example", "--json"]).ok().json();
     let site = &sites[0];
     assert_eq!(
@@ -216,31 +229,7 @@ fn an_archive_with_some_passes_has_rules_too() {
 #[test]
 fn the_schedule_says_which_directory_is_skipped_by_which_rule() {
     let (dir, archive) = folder();
-    let mut ids = RecordIds::new(6);
-    let mut out = WarcWriter::new(Vec::new(), 0, Compression::Gzip(1)).unwrap();
-    let start = Timestamp::parse("2024-03-04T00:30:00Z").unwrap();
-    for day in 0..30i64 {
-        for page in 0..10 {
-            let (directory, subject) = if page < 5 {
-                ("news", SUBJECTS[day as usize % SUBJECTS.len()])
-            } else {
-                ("about", "ourselves")
-            };
-            let at = start + Span::from_hours(24 * day) + Span::from_secs(60 * page);
-            let body = html(&format!("All that is known of {subject}, told by {directory} {page}"), &["/"]);
-            let head = format!(
-                "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n",
-                body.len()
-            );
-            let url = format!("http://paper.example/{directory}/{page}");
-            out.write(&NewRecord::response(ids.next_id(), at, &url, head.as_bytes(), body.as_bytes()))
-                .unwrap();
-        }
-    }
-    let file = dir.path().join("days.warc.gz");
-    std::fs::write(&file, out.into_inner()).unwrap();
-    perennial(&archive, ["init"]).ok();
-    perennial(&archive, ["import", "--no-analysis", file.to_str().unwrap()]).ok();
+    import_paper(dir.path(), &archive, &Paper { n_passes: 30, hours: 24, n_pages: 10 });
     let args = ["schedule", "--budget", "1/2h", "--at", "2024-04-03T02:00:00Z", "--top", "20", "--json"];
     let plan = perennial(&archive, args).ok().json();
     let n_skipped = |directory: &str| {

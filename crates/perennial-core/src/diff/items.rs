@@ -233,7 +233,7 @@ pub(super) fn compare_items(before: Option<&ItemList>, after: Option<&ItemList>)
     Some(delta)
 }
 
-/// What the place of each item is worth: as many readers leave with every item that they pass.
+/// What the place of each item is worth. It falls slowly, so that a long list does not bury what is new at its top.
 fn weights(items: &[Item]) -> Vec<f64> {
     const DEPTH: f64 = 20.0;
     let mut passed = 0.0;
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_entry_weighs_alike_in_short_and_long_lists() {
+    fn a_new_entry_at_the_top_is_not_lost_in_a_long_list() {
         let importance = |n: usize| {
             let before: Vec<usize> = (1..=n).collect();
             let after: Vec<usize> = std::iter::once(100_000).chain(before.iter().copied()).collect();

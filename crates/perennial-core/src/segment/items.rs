@@ -30,8 +30,8 @@ const MIN_PROSE_WORDS: u32 = 15;
 const MAX_PLAIN_RECORD_WORDS: u32 = 60;
 /// What an item in a side column counts, and one that leads to another host.
 const LESSER_WEIGHT: f32 = 0.2;
-/// An advertisement that holds more of the page's words than this is a name that misleads.
-const MAX_ADVERTISING_SHARE: f32 = 0.25;
+/// A frame, side box or advertisement that holds more of the page's words than this has a name that misleads.
+const MAX_NAMED_SHARE: f32 = 0.25;
 
 /// Finds the items of a page.
 pub(super) fn find_items(page: &Page, base_url: &str) -> ItemList {
@@ -93,7 +93,7 @@ impl Zones {
             let above = |zone: &[bool]| zone.get(parent).copied().unwrap_or(false);
             // The header of an article or of a section is no frame.
             is_entry[index] = above(&is_entry) || matches!(&*node.tag, "article" | "main" | "section" | "li");
-            let is_small = facts.n_words as f32 <= MAX_ADVERTISING_SHARE * n_words;
+            let is_small = facts.n_words as f32 <= MAX_NAMED_SHARE * n_words;
             zones.is_frame[index] = above(&zones.is_frame) || is_frame(node, above(&is_entry)) && is_small;
             zones.is_aside[index] =
                 above(&zones.is_aside) || node.tag == "aside" || is_side_box(facts.purpose) && is_small;

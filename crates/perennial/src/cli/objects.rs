@@ -20,7 +20,7 @@ use super::extract::{json_of, json_of_edit, write_edits, write_text};
 use super::{Context, Exit, parse_time};
 use crate::analyse::PageSpec;
 use crate::archive::SharedSnapshot;
-use crate::store::{AnnouncedFilter, AnnouncedPage};
+use crate::store::{AnnouncedFilter, AnnouncedPage, site_of};
 
 /// Versions of a page that are read, the latest of them.
 const MAX_VERSIONS: usize = 500;
@@ -199,10 +199,6 @@ impl Templates {
         }
         self.made.get(&site)?.as_ref()
     }
-}
-
-fn site_of(url: &str) -> String {
-    url.split('/').nth(2).unwrap_or_default().to_owned()
 }
 
 /// The HTML of an archived version; `None` when it cannot be read, or is no page.

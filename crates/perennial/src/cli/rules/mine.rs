@@ -285,9 +285,11 @@ fn print_rules(report: &SiteReport, out: &mut dyn Write) -> io::Result<()> {
 /// The size of each site over time, then its directories.
 fn panels(reports: &[SiteReport]) -> Vec<Bars> {
     let of_site = |report: &SiteReport| {
+        // The day is enough, and six of them stand beside each other without touching.
+        let day = |date: &String| date.split('T').next().unwrap_or_default().to_owned();
         let ticks = |dates: &[String]| {
-            let step = (dates.len() / 6).max(1);
-            dates.iter().enumerate().step_by(step).map(|(at, date)| (at, date.clone())).collect::<Vec<_>>()
+            let step = dates.len().div_ceil(6).max(1);
+            dates.iter().enumerate().step_by(step).map(|(at, date)| (at, day(date))).collect::<Vec<_>>()
         };
         let size = Bars {
             title: format!("{}: size", report.site),

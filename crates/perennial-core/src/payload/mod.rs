@@ -7,6 +7,8 @@
 //! A bomb need not be large at its end: six gzip codings over members that hold nothing unpack for ever and give no byte.
 //! So all codings of a body share one budget of bytes and members, whichever of them spends it.
 
+mod chunked;
+
 use std::cell::Cell;
 use std::fmt;
 use std::io::{self, Read};
@@ -17,14 +19,13 @@ use flate2::{Decompress, FlushDecompress, Status};
 use zstd::stream::raw::{DParameter, Decoder as ZstdDecoder, Operation};
 
 use crate::http::HttpHead;
+use chunked::Dechunk;
 
 const BUFFER: usize = 32 * 1024;
 /// Memory of a body longer than this is taken sparingly.
 const LARGE_BYTES: usize = 4 << 20;
 /// Most codings on top of each other. No server uses as many, so that more are an attack.
 const MAX_CODINGS: usize = 6;
-/// The longest size line of a chunk.
-const MAX_SIZE_LINE: usize = 1024;
 /// The largest window of a zstd frame: 32 MiB. Browsers allow 8.
 const MAX_WINDOW_LOG: u32 = 25;
 /// Most gzip members or zstd frames of one body, over all codings. A file of independent blocks has one every 64 KiB, so
@@ -477,110 +478,6 @@ fn step_brotli(state: &mut Brotli, input: &[u8], out: &mut [u8]) -> Result<Step,
         BrotliResult::ResultFailure if n_out == 0 => Err(()),
         _ => Ok(Step { n_in, n_out, done: false }),
     }
-}
-
-/// Joins the chunks of `Transfer-Encoding: chunked` (RFC 9112, section 7.1).
-struct Dechunk<R> {
-    source: io::BufReader<R>,
-    state: ChunkState,
-    /// The size line as far as it was read.
-    line: Vec<u8>,
-    any_chunk: bool,
-}
-
-#[derive(Clone, Copy)]
-enum ChunkState {
-    /// Before a size line; `after_data` when a line end must come first.
-    Size {
-        after_data: bool,
-    },
-    Data(u64),
-    Done,
-    /// The body was never chunked: first comes the line that is no size, then the rest.
-    Verbatim {
-        n_given: usize,
-    },
-}
-
-impl<R: Read> Dechunk<R> {
-    fn new(source: R) -> Dechunk<R> {
-        let state = ChunkState::Size { after_data: false };
-        Dechunk {
-            source: io::BufReader::with_capacity(BUFFER, source),
-            state,
-            line: Vec::new(),
-            any_chunk: false,
-        }
-    }
-
-    fn read_size(&mut self, after_data: bool) -> io::Result<()> {
-        use io::BufRead;
-        self.line.clear();
-        if after_data {
-            (&mut self.source).take(2).read_until(b'\n', &mut self.line)?;
-            if !matches!(&self.line[..], b"\r\n" | b"\n") {
-                // A single carriage return is the first half of a line end.
-                let is_torn = self.line.is_empty() || self.line == b"\r";
-                return Err(cut("chunked", if is_torn { CutCause::Ended } else { CutCause::Corrupt }));
-            }
-            self.line.clear();
-        }
-        (&mut self.source).take(MAX_SIZE_LINE as u64).read_until(b'\n', &mut self.line)?;
-        self.state = match parse_size(&self.line) {
-            Some(0) => ChunkState::Done,
-            Some(size) => {
-                self.any_chunk = true;
-                ChunkState::Data(size)
-            }
-            None if !self.any_chunk => ChunkState::Verbatim { n_given: 0 },
-            None if !self.line.ends_with(b"\n") && self.line.len() < MAX_SIZE_LINE => {
-                return Err(cut("chunked", CutCause::Ended));
-            }
-            None => return Err(cut("chunked", CutCause::Corrupt)),
-        };
-        Ok(())
-    }
-}
-
-impl<R: Read> Read for Dechunk<R> {
-    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if out.is_empty() {
-            return Ok(0);
-        }
-        loop {
-            match self.state {
-                ChunkState::Done => return Ok(0),
-                ChunkState::Size { after_data } => self.read_size(after_data)?,
-                ChunkState::Verbatim { n_given } if n_given < self.line.len() => {
-                    let n = out.len().min(self.line.len() - n_given);
-                    out[..n].copy_from_slice(&self.line[n_given..n_given + n]);
-                    self.state = ChunkState::Verbatim { n_given: n_given + n };
-                    return Ok(n);
-                }
-                ChunkState::Verbatim { .. } => return read_some(&mut self.source, out),
-                ChunkState::Data(0) => self.state = ChunkState::Size { after_data: true },
-                ChunkState::Data(left) => {
-                    let want = (out.len() as u64).min(left) as usize;
-                    let n = read_some(&mut self.source, &mut out[..want])?;
-                    if n == 0 {
-                        return Err(cut("chunked", CutCause::Ended));
-                    }
-                    self.state = ChunkState::Data(left - n as u64);
-                    return Ok(n);
-                }
-            }
-        }
-    }
-}
-
-/// Hexadecimal digits, perhaps an extension behind a semicolon, and a line end.
-fn parse_size(line: &[u8]) -> Option<u64> {
-    let line = line.strip_suffix(b"\n")?;
-    let digits = line.split(|&b| b == b';').next()?.trim_ascii();
-    if digits.is_empty() || digits.len() > 15 || !digits.iter().all(u8::is_ascii_hexdigit) {
-        return None;
-    }
-    u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
 }
 
 #[cfg(test)]

@@ -21,10 +21,10 @@ const MOST_APART: f64 = 0.03;
 /// Coherence is lower by a point or two in truth: the site that dies cannot be made whole again, as it can in the simulator.
 const MOST_INCOHERENT: f64 = 0.04;
 
-/// Without feeds: the simulator that it is compared with has none.
+/// Without feeds: the simulator that it is compared with has none. Without a browser, which not every machine has.
 fn demo(archive: &Path) -> Child {
     Command::new(env!("CARGO_BIN_EXE_perennial"))
-        .args(["demo", "--no-feeds", "--json", "--dir"])
+        .args(["demo", "--no-feeds", "--no-browser", "--json", "--dir"])
         .arg(archive)
         .env_remove("PERENNIAL_ARCHIVE")
         .stdout(Stdio::piped())

@@ -8,6 +8,8 @@ use anyhow::Context;
 use perennial_core::quality::{PageRecord, Window, completeness, page_completeness};
 use perennial_core::schedule::{Budget, Pacing, ScheduleConfig, Strategy};
 use perennial_core::time::{LocalClock, Span, Timestamp};
+use perennial_render::launch::LaunchOptions;
+use perennial_render::{BrowserOptions, Chromium};
 use perennial_sim::drive::{self, DriveConfig, Visibility};
 use perennial_sim::world::World;
 use rayon::prelude::*;
@@ -45,6 +47,8 @@ pub struct DemoOptions {
     pub strategy: Strategy,
     /// Whether the feeds of the sites are followed.
     pub feeds: bool,
+    /// Whether a browser may be used, for the site that is empty without one.
+    pub browser: bool,
     /// The handle by which another thread stops the crawl.
     pub stop: Stop,
 }
@@ -159,11 +163,14 @@ pub struct Crawls {
 pub fn demo(
     options: &DemoOptions,
     mut show: impl FnMut(&Status, Timestamp),
-    warn: impl FnMut(&str),
+    mut warn: impl FnMut(&str),
 ) -> anyhow::Result<(DemoResult, Crawls)> {
     let start = Timestamp::parse("2026-03-02")?;
-    let web = LivingWeb::new(options.seed, start, options.days);
     let archive = open_archive(&options.root)?;
+    let web = match has_browser(options, &archive, &mut warn) {
+        true => LivingWeb::with_drawn_site(options.seed, start, options.days),
+        false => LivingWeb::new(options.seed, start, options.days),
+    };
     let resumed = archive.store()?.last_visit()?.unwrap_or(start).max(start);
     let clock = match options.factor {
         Some(factor) => Clock::time_lapse(factor, resumed),
@@ -301,6 +308,22 @@ fn hourly_budget(web: &LivingWeb, share: f64) -> Budget {
     Budget::per_hour(share * web.pages.len() as f64)
 }
 
+/// Whether the site that only a browser shows can be part of it; if not, the user is told why.
+fn has_browser(options: &DemoOptions, archive: &Archive, warn: &mut impl FnMut(&str)) -> bool {
+    if !options.browser {
+        return false;
+    }
+    let sandbox = archive.settings().crawl.browser_sandbox;
+    let launch = LaunchOptions { sandbox, ..LaunchOptions::default() };
+    match Chromium::new(BrowserOptions { launch, ..BrowserOptions::default() }).engine() {
+        Ok(_) => true,
+        Err(error) => {
+            warn(&format!("the site whose pages a script draws is left out: {error}"));
+            false
+        }
+    }
+}
+
 fn open_archive(root: &Path) -> anyhow::Result<Archive> {
     if is_archive(root) { Archive::open(root) } else { Archive::create(root) }
 }
@@ -332,7 +355,7 @@ fn follow_sites(
         seeds.push(Seed {
             weight: site.weight,
             clock: Some(parse_zone(site.timezone).map_err(anyhow::Error::msg)?),
-            renderer: Renderer::Layout,
+            renderer: if site.is_drawn { Renderer::Chromium } else { Renderer::Layout },
             allow_private: true,
             ..Seed::of_host(url)
         });

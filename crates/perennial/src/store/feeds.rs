@@ -204,7 +204,7 @@ impl Commit<'_> {
 
     fn put_item(&mut self, feed: u32, time: i64, item: &ItemRow) -> anyhow::Result<()> {
         let page = match &item.link {
-            Some(link) => Some(self.page_and_site(link)?.0.0),
+            Some(link) => Some(self.announced_page(link, feed, Timestamp::from_millis(time))?),
             None => None,
         };
         self.transaction

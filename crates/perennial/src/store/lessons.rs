@@ -108,7 +108,8 @@ pub struct ChangeRow {
     pub title_before: Option<String>,
     /// What tells the answer from another: of a redirect, where it leads.
     pub identity: String,
-    /// Whether the page came to its site while the site was followed: the link to it was not there at an earlier look.
+    /// Whether the page came to its site while the site was followed: the link to it, or its entry in a sitemap or feed, was not
+    /// there at an earlier look.
     pub is_new: bool,
 }
 

@@ -142,6 +142,7 @@ fn a_site_that_scripts_draw_is_caught_as_well_as_the_others() {
     assert!(demo.status.success(), "{}", String::from_utf8_lossy(&demo.stderr));
     let result: serde_json::Value = serde_json::from_slice(&demo.stdout).unwrap();
     let drawn = result["sites"].as_array().unwrap().iter().find(|site| site["site"] == "harbour").unwrap();
-    let (caught, all) = (drawn["completeness_pooled"].as_f64(), result["completeness_pooled"].as_f64());
-    assert!(caught > all, "{caught:?} of the drawn site, {all:?} of all: {drawn}");
+    let pooled = |of: &serde_json::Value| of["completeness_pooled"].as_f64().unwrap();
+    // Two runs differ by a few points on so few pages; a site whose shell alone was judged would have nothing.
+    assert!(pooled(drawn) > pooled(&result) - 0.1, "{drawn} of {}", pooled(&result));
 }

@@ -51,6 +51,7 @@
 //! | [`rank`] | the link graph -> omega(P), PageRank |
 //! | [`schedule`] | what is known of pages -> the next [`schedule::Visit`] |
 //! | [`amounts`] | what users write for times, sizes, shares, budgets -> values |
+//! | [`search`] | trees of a page through time and a question -> where its words stood, since when, until when |
 //! | [`quality`] | captures against the truth -> completeness, coherence; estimates where it is unknown |
 
 #![deny(clippy::iter_over_hash_type)]
@@ -142,5 +143,7 @@ pub mod rank;
 pub mod schedule;
 
 pub mod amounts;
+
+pub mod search;
 
 pub mod quality;

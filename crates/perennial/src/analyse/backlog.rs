@@ -80,7 +80,7 @@ pub fn analyse_backlog(
         store.write(|commit| analysed.iter().flatten().try_for_each(|page| page.keep(commit)))?;
         for page in analysed.iter().flatten() {
             done.n_captures += page.lessons.len() as u64;
-            done.n_changed += page.lessons.iter().filter(|lesson| !lesson.is_unchanged()).count() as u64;
+            done.n_changed += page.lessons.iter().filter(|lesson| lesson.is_change()).count() as u64;
             done.n_failed += page.failed.len() as u64;
         }
     }

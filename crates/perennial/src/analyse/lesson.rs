@@ -242,9 +242,9 @@ impl Lesson {
         self.0.is_indexed
     }
 
-    /// Whether the look showed no change but noise.
-    pub fn is_unchanged(&self) -> bool {
-        matches!(self.0.seen, Seen::Same | Seen::Noise)
+    /// Whether the look showed a change: a first look does not.
+    pub fn is_change(&self) -> bool {
+        self.0.seen.is_change()
     }
 
     /// Stores it. Lessons of one page must come in order of time.

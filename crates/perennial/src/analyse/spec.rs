@@ -15,7 +15,7 @@ use perennial_core::time::Timestamp;
 use perennial_render::Captured;
 use url::Url;
 
-use super::{Analyst, PageText, Requisites, tree_at};
+use super::{Analyst, PageText, Requisites};
 use crate::archive::{self, SharedSnapshot, Snapshot};
 use crate::fetch::{Client, FetchLimits, Request};
 use crate::store::Capture;
@@ -315,7 +315,7 @@ fn load_left_out<'s>(
     let (store, version) = (snapshot.store(), capture.time.to_rfc3339());
     let url = &capture.url;
     let left_out = format!("{url} at {version} was left out (keep = \"important\")");
-    if let Some(mut tree) = tree_at(store, capture.page, capture.time)? {
+    if let Some(mut tree) = store.tree_at(capture.page, capture.time)? {
         tree.version.clone_from(&version);
         let note =
             Some(format!("{left_out}: its blocks are made from what changed, its bytes are not stored"));

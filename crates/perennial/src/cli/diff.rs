@@ -5,11 +5,13 @@ use std::io::Write;
 use anyhow::bail;
 use clap::ValueEnum;
 use perennial_core::importance::{Form, Importance, ImportanceConfig};
+use perennial_core::noise::NoiseHistory;
+use perennial_core::segment::BlockTree;
 use perennial_core::time::Timestamp;
 
 use super::context::{document_on_stdout, json_on_stdout, text_on_stdout};
 use super::{Context, Exit};
-use crate::analyse::{Analyst, Comparison, Filters, PageSpec};
+use crate::analyse::{Analyst, Comparison, Filters, History, PageSpec};
 use crate::archive::{Snapshot, is_archive};
 use crate::html::diff::to_html;
 
@@ -45,12 +47,34 @@ enum DiffFormat {
     Html,
 }
 
-/// What the archive knows of the same two versions, where it compared them: the number that `perennial changes` shows.
-fn known_importance(snapshot: &Snapshot, comparison: &Comparison) -> anyhow::Result<Option<Importance>> {
-    let (before, after) = (&comparison.before, &comparison.after);
-    let times = Timestamp::parse(&before.version).ok().zip(Timestamp::parse(&after.version).ok());
-    let Some((from, to)) = times.filter(|_| before.url == after.url) else { return Ok(None) };
-    Ok(snapshot.store().importance_between(&after.url, from, to)?.map(Importance::new))
+/// What the archive knows of the two versions.
+#[derive(Default)]
+struct KnownChange {
+    /// Where it compared the same two: the number that `perennial changes` shows, and the noise of each operation.
+    found: Option<(f64, Vec<f64>)>,
+    /// What the looks at the page taught of its noise.
+    noise: Option<NoiseHistory>,
+}
+
+impl KnownChange {
+    fn of(snapshot: &Snapshot, before: &BlockTree, after: &BlockTree) -> anyhow::Result<KnownChange> {
+        let times = Timestamp::parse(&before.version).ok().zip(Timestamp::parse(&after.version).ok());
+        let Some((from, to)) = times.filter(|_| before.url == after.url) else { return Ok(KnownChange::default()) };
+        let store = snapshot.store();
+        let known = store.page(&after.url)?.map(|page| store.known(page.id)).transpose()?.flatten();
+        Ok(KnownChange {
+            found: store.change_between(&after.url, from, to)?,
+            noise: known.and_then(|known| NoiseHistory::from_bytes(&known.noise).ok()),
+        })
+    }
+
+    fn history(&self) -> History<'_> {
+        match (&self.found, &self.noise) {
+            (Some((_, noise)), _) => History::Stored(noise),
+            (None, Some(noise)) => History::Learned(noise),
+            (None, None) => History::Unknown,
+        }
+    }
 }
 
 impl Diff {
@@ -73,12 +97,13 @@ impl Diff {
             );
         }
         let config = ImportanceConfig::of(self.importance);
-        let mut comparison = Comparison::new(before, after, &config, analyst.filters());
-        if let Some(snapshot) = &snapshot
-            && config.form == ImportanceConfig::default().form
-            && let Some(importance) = known_importance(&snapshot.lock(), &comparison)?
-        {
-            comparison.assessment.importance = importance;
+        let known = match &snapshot {
+            Some(snapshot) => KnownChange::of(&snapshot.lock(), &before, &after)?,
+            None => KnownChange::default(),
+        };
+        let mut comparison = Comparison::new(before, after, &config, analyst.filters(), known.history());
+        if let Some((importance, _)) = known.found.filter(|_| config.form == ImportanceConfig::default().form) {
+            comparison.assessment.importance = Importance::new(importance);
         }
         self.print(context, &comparison)?;
         Ok(Exit::Done)

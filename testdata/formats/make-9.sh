@@ -17,6 +17,8 @@ def save(version):
 state = sqlite3.connect(sys.argv[1])
 state.execute("PRAGMA journal_mode = DELETE")
 assert state.execute("PRAGMA user_version").fetchone() == (9,)
+# The folder has the index of schema 6; the next writer makes another.
+state.execute("DELETE FROM runs")
 save(9)
 # What steps 9 and 8 added is taken away again.
 for table in ["items", "feed_reads", "feeds"]:

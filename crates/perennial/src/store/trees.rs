@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn rows_of_differences_are_bounded_in_number_and_bytes() {
-        for (n_trees, n_words, n_whole) in [(200, 5, 3), (12, 300_000, 3)] {
+        for (n_trees, n_words, n_whole) in [(200, 5, 3), (10, 300_000, 2)] {
             let (_dir, store) = store();
             let trees: Vec<(i64, BlockTree)> = (0..n_trees).map(|n| (10 * n as i64, numbered(n, n_words))).collect();
             let mut before = None;

@@ -27,6 +27,7 @@ mod quality;
 mod rebuild;
 mod remove;
 mod render_worker;
+mod renderer;
 mod rules;
 mod run;
 mod schedule;
@@ -52,6 +53,7 @@ Exit codes:
    2  wrong usage
    3  disk full
    4  defects found (verify, import), faults of this machine (doctor)
+   5  nothing to read in a page (segment, diff)
   11  interrupted
   14  size limit reached
   15  time limit reached

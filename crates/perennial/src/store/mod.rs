@@ -13,12 +13,14 @@ mod ingest;
 mod lessons;
 mod links;
 mod looks;
+mod packed;
 mod query;
 mod reading;
 mod replace;
 mod runs;
 mod schema;
 mod spent;
+mod trees;
 
 pub use aside::{Reason, SetAside, SetAsideCounts};
 pub use chosen::{Chosen, Group};
@@ -27,6 +29,7 @@ pub use frontier::{CapturedAddress, Discovery, Ending, FrontierPage, NamedBy, Pa
 pub use ingest::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LinkTarget, site_of};
 pub use lessons::{ChangeFilter, ChangeRow, KnownRow, LessonRow, ShownVersion, Worth};
 use links::encode_targets;
+pub use packed::{pack_noise, unpack_noise};
 pub use looks::{Look, LookOrder, Selection};
 use query::{CAPTURE_COLUMNS, CAPTURE_TABLES, IDENTITY, read_capture};
 pub use query::{Capture, Counts, Filter, LatestPayload, PageRow, VersionRow};
@@ -35,6 +38,7 @@ pub use runs::Run;
 use schema::NoRecords;
 pub use schema::{Checked, RecordPlace, Records, SCHEMA_VERSION};
 pub use spent::OVERALL;
+pub use trees::{NewTree, PackedTree, TreeReader};
 
 use std::path::Path;
 

@@ -1,0 +1,161 @@
+//! The tree of one version -> its links, images and texts in reading order, found again by block and content.
+
+use std::collections::HashMap;
+
+use perennial_core::diff::{Element, ElementKind};
+use perennial_core::segment::{Block, BlockTree, Item, NodeId, key_of};
+use url::Url;
+
+use super::words::words;
+
+/// A link, an image or a text of a version.
+pub(super) struct Piece<'t> {
+    pub(super) kind: ElementKind,
+    pub(super) text: &'t str,
+    pub(super) address: &'t str,
+    pub(super) id: NodeId,
+    /// Number of its leaf, in reading order.
+    pub(super) leaf: usize,
+}
+
+/// All of a version, in reading order as far as the tree knows it: within a leaf texts, links, images.
+pub(super) struct Side<'t> {
+    pub(super) tree: &'t BlockTree,
+    pub(super) pieces: Vec<Piece<'t>>,
+    by_content: HashMap<(&'t [u16], ElementKind, NodeId), Vec<usize>>,
+    by_block: HashMap<&'t [u16], std::ops::Range<usize>>,
+    links_by_key: HashMap<String, Vec<usize>>,
+    texts_by_word: HashMap<u32, Vec<usize>>,
+}
+
+/// Texts that begin with the same word and are compared with the words of one headline.
+const MAX_ALIKE: usize = 50;
+
+impl<'t> Side<'t> {
+    pub(super) fn of(tree: &'t BlockTree) -> Side<'t> {
+        let mut side = Side {
+            tree,
+            pieces: Vec::new(),
+            by_content: HashMap::new(),
+            by_block: HashMap::new(),
+            links_by_key: HashMap::new(),
+            texts_by_word: HashMap::new(),
+        };
+        let mut n_leaves = 0;
+        tree.blocks.iter().for_each(|block| side.add_block(block, &mut n_leaves));
+        for (place, piece) in side.pieces.iter().enumerate() {
+            if let (ElementKind::Link, Ok(url)) = (piece.kind, Url::parse(piece.address)) {
+                side.links_by_key.entry(key_of(&url)).or_default().push(place);
+            }
+            if let Some(word) = words(piece.text).first().filter(|_| piece.kind == ElementKind::Text) {
+                side.texts_by_word.entry(word.key).or_default().push(place);
+            }
+        }
+        side
+    }
+
+    /// Trees nest at most as deep as their reader lets them.
+    fn add_block(&mut self, block: &'t Block, n_leaves: &mut usize) {
+        let start = self.pieces.len();
+        if block.is_leaf() {
+            self.add_leaf(block, *n_leaves);
+            *n_leaves += 1;
+        }
+        for child in &block.children {
+            self.add_block(child, n_leaves);
+        }
+        self.by_block.insert(&block.reference, start..self.pieces.len());
+    }
+
+    fn add_leaf(&mut self, leaf: &'t Block, number: usize) {
+        let texts = leaf.texts.iter().map(|text| (ElementKind::Text, &*text.text, "", text.id));
+        let links = leaf.links.iter().map(|link| (ElementKind::Link, &*link.name, &*link.address, link.id));
+        let images = leaf.images.iter().map(|image| (ElementKind::Image, &*image.name, &*image.source, image.id));
+        for (kind, text, address, id) in texts.chain(links).chain(images) {
+            let key = (leaf.reference.as_slice(), kind, id);
+            self.by_content.entry(key).or_default().push(self.pieces.len());
+            self.pieces.push(Piece { kind, text, address, id, leaf: number });
+        }
+    }
+
+    /// Where an element of a block stands. Of several equal ones each is found once, as long as there are some; `taken` says which
+    /// were.
+    pub(super) fn find(&self, block: &[u16], element: &Element, taken: &[bool]) -> Option<usize> {
+        let same = self.by_content.get(&(block, element.kind(), element.id()))?;
+        same.iter().copied().find(|&place| !taken[place]).or(same.first().copied())
+    }
+
+    /// Everything in a block.
+    pub(super) fn all_in(&self, block: &[u16]) -> Vec<usize> {
+        self.by_block.get(block).cloned().unwrap_or_default().collect()
+    }
+
+    /// Headline and teaser of an item at its first place, in reading order.
+    pub(super) fn find_item(&self, item: &Item) -> Vec<usize> {
+        let links = self.links_by_key.get(&item.key()).map_or(&[][..], Vec::as_slice);
+        let headline = links.iter().find(|&&place| is_part(self.pieces[place].text, &item.title));
+        let leaf = headline.or(links.first()).map(|&place| self.pieces[place].leaf);
+        let mut found: Vec<usize> = headline.or(links.first()).into_iter().copied().collect();
+        for text in [&item.title, &item.teaser] {
+            for word in words(text) {
+                let alike = self.texts_by_word.get(&word.key).map_or(&[][..], Vec::as_slice);
+                let parts = alike.iter().take(MAX_ALIKE).filter(|&&place| {
+                    let piece = &self.pieces[place];
+                    leaf.is_none_or(|leaf| leaf == piece.leaf) && is_part(piece.text, text)
+                });
+                found.extend(parts);
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+}
+
+/// Whether words stand in a text; one or two words stand in many.
+fn is_part(words: &str, text: &str) -> bool {
+    words == text || words.len() > 12 && text.contains(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perennial_core::segment::{Link, Text};
+
+    fn tree() -> BlockTree {
+        let links = vec![Link::new("A mayor resigns", "http://a.example/1-2-3"), Link::new("Home", "http://a.example/")];
+        let texts = vec![Text::new("She leaves after nine years in office."), Text::new("twice"), Text::new("twice")];
+        let leaf = Block::leaf(links, vec![], texts);
+        let other = Block::leaf(vec![], vec![], vec![Text::new("She leaves after nine years in office.")]);
+        let mut tree = BlockTree { blocks: vec![Block::inner(vec![leaf, other])], ..BlockTree::default() };
+        tree.seal();
+        tree
+    }
+
+    #[test]
+    fn an_item_is_its_link_and_the_words_beside_it() {
+        let tree = tree();
+        let side = Side::of(&tree);
+        let item = Item {
+            address: "http://a.example/1-2-3?utm_source=x".into(),
+            title: "A mayor resigns".into(),
+            teaser: "She leaves after nine years in office. 3 comments".into(),
+            ..Item::default()
+        };
+        let found: Vec<&str> = side.find_item(&item).into_iter().map(|place| side.pieces[place].text).collect();
+        assert_eq!(found, ["She leaves after nine years in office.", "A mayor resigns"]);
+    }
+
+    #[test]
+    fn equal_elements_are_found_one_after_the_other() {
+        let tree = tree();
+        let side = Side::of(&tree);
+        let element = Element::Text(Text::new("twice"));
+        let mut taken = vec![false; side.pieces.len()];
+        assert_eq!(side.find(&[1, 1], &element, &taken), Some(1));
+        taken[1] = true;
+        assert_eq!(side.find(&[1, 1], &element, &taken), Some(2));
+        assert_eq!(side.find(&[1, 2], &element, &taken), None);
+        assert_eq!(side.all_in(&[1]).len(), 6);
+    }
+}

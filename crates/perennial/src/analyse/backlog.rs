@@ -99,6 +99,11 @@ pub struct PageLessons {
 }
 
 impl PageLessons {
+    /// The page they are of.
+    pub fn page(&self) -> PageId {
+        self.page
+    }
+
     /// Stores them.
     pub fn keep(&self, commit: &Commit<'_>) -> anyhow::Result<()> {
         if self.is_begun_anew {

@@ -126,6 +126,11 @@ impl Archive {
         self.root.join("state.db")
     }
 
+    /// Where the text index is. It follows from the state.
+    pub fn texts_path(&self) -> PathBuf {
+        self.root.join("search.db")
+    }
+
     /// Bytes of all WARC files.
     pub fn warc_bytes(&self) -> io::Result<u64> {
         Ok(files::list(&self.warc_dir())?.iter().map(|file| file.bytes).sum())

@@ -40,6 +40,7 @@ impl Analyse {
         let done = analyse_backlog(&archive, writer.store_mut(), &analyst, &stop, &|n| bar.inc(n));
         bar.finish_and_clear();
         let done = done?;
+        context.index_texts(&archive)?;
         writer.close()?;
         let report = AnalysisReport {
             n_captures: done.n_captures,

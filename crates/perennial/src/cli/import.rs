@@ -80,6 +80,7 @@ fn learn(context: &Context, archive: &Archive, writer: &mut ArchiveWriter) -> an
     let stop = AtomicBool::new(false);
     let done = analyse_backlog(archive, writer.store_mut(), &analyst, &stop, &|n| bar.inc(n))?;
     bar.finish_and_clear();
+    context.index_texts(archive)?;
     Ok(HistoryCounts { n_captures: done.n_captures, n_changed: done.n_changed, n_failed: done.n_failed })
 }
 

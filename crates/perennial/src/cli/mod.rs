@@ -31,6 +31,7 @@ mod renderer;
 mod rules;
 mod run;
 mod schedule;
+mod search;
 mod segment;
 mod signals;
 mod simulate;
@@ -133,6 +134,7 @@ enum Command {
     Extract(extract::Extract),
     /// List the changes in the archive
     Changes(changes::Changes),
+    Search(search::Search),
     /// Update the filter lists that recognise advertisements
     Filters(filters::Filters),
     /// Lay out pages from standard input for another process
@@ -170,6 +172,7 @@ impl Command {
             Command::Diff(args) => args.run(context),
             Command::Extract(args) => args.run(context),
             Command::Changes(args) => args.run(context),
+            Command::Search(args) => args.run(context),
             Command::Filters(args) => args.run(context),
             Command::RenderWorker(args) => args.run(context),
         }

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::mpsc::Receiver;
 
+use anyhow::Context;
 use perennial_core::chance::Chance;
 use perennial_core::page::{PageId, SiteId};
 use perennial_core::politeness::{HostState, PolitenessConfig};
@@ -24,6 +25,7 @@ use super::visit::VisitReport;
 use crate::analyse::PageLessons;
 use crate::archive::{Appended, ArchiveWriter};
 use crate::fetch::Cut;
+use crate::search::Indexing;
 use crate::store::{Commit, Discovery, Ending, FeedRow, Kind, News, PageKind, Target, Visited};
 
 /// Reports taken into one commit.
@@ -124,6 +126,8 @@ pub struct Recorder {
     pub politeness: PolitenessConfig,
     /// Random numbers for the jitter of delays.
     pub chance: Chance,
+    /// Takes the texts of analysed pages into the text index; `None` when nothing is analysed.
+    pub indexing: Option<Indexing>,
 }
 
 /// A visit between append and commit.
@@ -173,7 +177,13 @@ impl Recorder {
             }
         }
         self.log.flush()?;
-        self.writer.close()
+        let mut indexed = Ok(());
+        if let Some(indexing) = self.indexing.take() {
+            let behind =
+                "the captures are safe, but the text index is behind: `perennial analyse` completes it";
+            indexed = indexing.finish().context(behind);
+        }
+        self.writer.close().and(indexed)
     }
 
     fn settle(&mut self, batch: Vec<VisitReport>, lessons: &[PageLessons]) -> Committed {
@@ -182,6 +192,9 @@ impl Recorder {
             pending.push(self.append(report)?);
         }
         let found_news = self.commit(&pending, lessons)?;
+        if let Some(indexing) = &self.indexing {
+            lessons.iter().for_each(|lessons| indexing.tell(lessons.page()));
+        }
         let mut settled = Vec::with_capacity(pending.len());
         for (mut visit, (new_pages, polled)) in pending.into_iter().zip(found_news) {
             visit.settled.polled = polled;

@@ -27,6 +27,7 @@ use crate::analyse::{Analyst, PageAnalyst, analyse_backlog};
 use crate::archive::{Archive, ArchiveWriter, CHECKING};
 use crate::fetch::Client;
 use crate::learn::{self, Followed};
+use crate::search::Indexing;
 use crate::settings::{Allowance, CrawlTable, Seeds};
 use crate::store::{Discovery, KnownFeed, PageKind, Store};
 
@@ -272,6 +273,7 @@ fn recorder_of(
             None => politeness,
         },
         chance: Chance::new(options.seed),
+        indexing: options.analyse.then(|| Indexing::start(archive)).transpose()?,
         writer,
     })
 }

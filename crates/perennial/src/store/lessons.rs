@@ -119,6 +119,21 @@ pub struct ChangeRow {
     pub is_new: bool,
 }
 
+/// A look with a lesson, as far as the text index needs it.
+#[derive(Clone, Copy, Debug)]
+pub struct LearnedLook {
+    /// When it was.
+    pub time: Timestamp,
+    /// The look before.
+    pub before: Option<Timestamp>,
+    /// What it showed.
+    pub seen: Seen,
+    /// Whether its version is worth indexing.
+    pub is_indexed: bool,
+    /// Whether its tree differs from the one before.
+    pub has_tree: bool,
+}
+
 /// Which changes: all conditions that are given must hold.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ChangeFilter<'a> {
@@ -286,6 +301,48 @@ impl Store {
         let times = params![url, before.as_millis(), after.as_millis()];
         let read = |row: &Row<'_>| Ok((row.get(0)?, noise_in(row, 1)?));
         Ok(statement.query_row(times, read).optional()?)
+    }
+
+    /// The looks at a page after an instant that have a lesson, or all, in order of time.
+    pub fn learned_looks(&self, page: PageId, after: Option<Timestamp>) -> anyhow::Result<Vec<LearnedLook>> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT l.time, l.before, l.seen, l.importance, l.is_indexed,
+               EXISTS (SELECT 1 FROM past_trees t WHERE t.page = l.page AND t.time = l.time)
+                 OR EXISTS (SELECT 1 FROM trees t WHERE t.page = l.page AND t.time = l.time)
+             FROM lessons l WHERE l.page = ?1 AND l.time > ?2 ORDER BY l.time",
+        )?;
+        let looks =
+            statement.query_map(params![page.0, after.map_or(i64::MIN, Timestamp::as_millis)], |row| {
+                Ok(LearnedLook {
+                    time: Timestamp::from_millis(row.get(0)?),
+                    before: row.get::<_, Option<i64>>(1)?.map(Timestamp::from_millis),
+                    seen: seen_of(row.get(2)?, row.get(3)?),
+                    is_indexed: row.get(4)?,
+                    has_tree: row.get(5)?,
+                })
+            })?;
+        Ok(looks.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// How many lessons a page has up to an instant.
+    pub fn count_lessons(&self, page: PageId, until: Timestamp) -> anyhow::Result<u64> {
+        let mut statement = self
+            .connection()
+            .prepare_cached("SELECT count(*) FROM lessons WHERE page = ?1 AND time <= ?2")?;
+        let count: i64 = statement.query_row(params![page.0, until.as_millis()], |row| row.get(0))?;
+        Ok(count as u64)
+    }
+
+    /// Every page that has lessons, with the last of them and their number.
+    pub fn learned_pages(&self) -> anyhow::Result<Vec<(PageId, Timestamp, u64)>> {
+        let mut statement = self
+            .connection()
+            .prepare("SELECT page, max(time), count(*) FROM lessons GROUP BY page ORDER BY page")?;
+        let pages = statement.query_map([], |row| {
+            let n_lessons: i64 = row.get(2)?;
+            Ok((PageId(row.get(0)?), Timestamp::from_millis(row.get(1)?), n_lessons as u64))
+        })?;
+        Ok(pages.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Calls `each` with the changes that pass the filter, oldest first.

@@ -330,6 +330,21 @@ impl Store {
         Ok(statement.query_row([page.0], |row| row.get(0)).optional()?.unwrap_or_default())
     }
 
+    /// A page's title as it was last shown, if it was analysed and has one.
+    pub fn title_of(&self, page: PageId) -> anyhow::Result<Option<String>> {
+        let mut statement = self.connection().prepare_cached("SELECT title FROM known WHERE page = ?1")?;
+        Ok(statement.query_row([page.0], |row| row.get(0)).optional()?.flatten())
+    }
+
+    /// All pages of a host, in order of their numbers.
+    pub fn pages_of_host(&self, host: &str) -> anyhow::Result<Vec<PageId>> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT p.id FROM pages p JOIN sites s ON s.id = p.site WHERE s.host = ?1 ORDER BY p.id",
+        )?;
+        let pages = statement.query_map([host], |row| row.get(0).map(PageId))?;
+        Ok(pages.collect::<rusqlite::Result<_>>()?)
+    }
+
     /// Calls `each` with every captured page that people read, with its site and address, in order of their numbers.
     pub fn each_document(&self, mut each: impl FnMut(PageId, SiteId, &str)) -> anyhow::Result<()> {
         let mut statement = self.connection().prepare(&format!(

@@ -4,7 +4,8 @@
 //! again. A passage that stands on many pages, or comes back, is stored and indexed once. A stay is one row with its beginning
 //! and its end, so that a look which changes nothing writes nothing but the page's last look.
 
-use std::path::{Path, PathBuf};
+use std::collections::HashMap;
+use std::path::Path;
 
 use anyhow::Context;
 use perennial_core::page::PageId;
@@ -13,7 +14,8 @@ use perennial_core::segment::BlockRole;
 use perennial_core::time::Timestamp;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, params};
 
-use super::{BUSY_TIMEOUT, CACHE_KIB, url_hash};
+use super::reading::uri_path;
+use super::{BUSY_TIMEOUT, CACHE_KIB, remove_state, url_hash};
 
 /// Another number means another schema: the file is made anew.
 const TEXTS_VERSION: i64 = 1;
@@ -27,7 +29,7 @@ const SCHEMA: &str = "
         text TEXT NOT NULL
     );
     CREATE INDEX texts_hash ON texts(hash);
-    CREATE VIRTUAL TABLE words USING fts5(words, content='', tokenize='ascii');
+    CREATE VIRTUAL TABLE words USING fts5(folded, content='', tokenize='ascii');
     CREATE TABLE stays (
         id INTEGER PRIMARY KEY,
         text INTEGER NOT NULL REFERENCES texts(id),
@@ -88,14 +90,10 @@ pub struct FoundStay {
 }
 
 /// Which stays: all conditions that are given must hold.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct StayFilter<'a> {
     /// Only these pages.
     pub pages: Option<&'a [PageId]>,
-    /// Only what stood there at this time or later.
-    pub since: Option<Timestamp>,
-    /// Only what stood there before this time.
-    pub until: Option<Timestamp>,
     /// Only what a version worth indexing brought.
     pub is_important: bool,
 }
@@ -123,9 +121,10 @@ impl Texts {
         }
         drop(opened);
         Texts::remove(path)?;
-        let texts =
-            Texts::try_open_write(path).with_context(|| format!("cannot make {}", path.display()))?;
-        texts.connection.execute_batch(&format!("BEGIN; {SCHEMA} PRAGMA user_version = {TEXTS_VERSION}; COMMIT"))?;
+        let texts = Texts::try_open_write(path).with_context(|| format!("cannot make {}", path.display()))?;
+        texts
+            .connection
+            .execute_batch(&format!("BEGIN; {SCHEMA} PRAGMA user_version = {TEXTS_VERSION}; COMMIT"))?;
         Ok(texts)
     }
 
@@ -142,7 +141,7 @@ impl Texts {
             return Ok(None);
         }
         let open = |suffix: &str| -> anyhow::Result<Texts> {
-            let uri = format!("file:{}{suffix}", encoded(path));
+            let uri = format!("file:{}{suffix}", uri_path(path));
             let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
             let texts = Texts::tuned(Connection::open_with_flags(uri, flags)?)?;
             texts.version()?;
@@ -164,15 +163,7 @@ impl Texts {
 
     /// Deletes the index, before the state it was made from is replaced.
     pub fn remove(path: &Path) -> anyhow::Result<()> {
-        for file in [path.to_owned(), beside(path, "-wal"), beside(path, "-shm")] {
-            match std::fs::remove_file(&file) {
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(error).with_context(|| format!("cannot remove {}", file.display()));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        remove_state(path).with_context(|| format!("cannot remove {}", path.display()))
     }
 
     fn version(&self) -> anyhow::Result<i64> {
@@ -183,19 +174,23 @@ impl Texts {
     pub fn seen(&self, page: PageId) -> anyhow::Result<Option<(Timestamp, u64)>> {
         let mut statement =
             self.connection.prepare_cached("SELECT until, n_lessons FROM seen WHERE page = ?1")?;
-        let read = |row: &rusqlite::Row<'_>| Ok((Timestamp::from_millis(row.get(0)?), row.get::<_, i64>(1)? as u64));
+        let read =
+            |row: &rusqlite::Row<'_>| Ok((Timestamp::from_millis(row.get(0)?), row.get::<_, i64>(1)? as u64));
         Ok(statement.query_row([page.0], read).optional()?)
     }
 
     /// Runs `change` as one commit.
-    pub fn write<T>(&mut self, change: impl FnOnce(&TextCommit<'_>) -> anyhow::Result<T>) -> anyhow::Result<T> {
+    pub fn write<T>(
+        &mut self,
+        change: impl FnOnce(&TextCommit<'_>) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
         let commit = TextCommit { transaction: self.connection.transaction()? };
         let done = change(&commit)?;
         commit.transaction.commit()?;
         Ok(done)
     }
 
-    /// At most `limit` stays of passages that answer, those that began last first, and whether there are more.
+    /// At most `limit` stays of passages that answer, passages that came last first, and whether there are more.
     pub fn find(
         &self,
         query: &Query,
@@ -205,18 +200,10 @@ impl Texts {
         let mut statement = self.connection.prepare_cached(
             "SELECT s.page, s.role, t.text, s.absent_until, s.first, coalesce(s.last, v.until), s.gone
              FROM words w JOIN texts t ON t.id = w.rowid JOIN stays s ON s.text = t.id JOIN seen v ON v.page = s.page
-             WHERE words MATCH ?1
-               AND (?2 IS NULL OR coalesce(s.last, v.until) >= ?2) AND (?3 IS NULL OR s.first < ?3)
-               AND (?4 = 0 OR s.is_important)
-             ORDER BY w.rowid DESC, s.first DESC",
+             WHERE words MATCH ?1 AND (?2 = 0 OR s.is_important)
+             ORDER BY w.rowid DESC",
         )?;
-        let millis = |time: Option<Timestamp>| time.map(Timestamp::as_millis);
-        let mut rows = statement.query(params![
-            expression(query),
-            millis(filter.since),
-            millis(filter.until),
-            filter.is_important
-        ])?;
+        let mut rows = statement.query(params![expression(query), filter.is_important])?;
         let mut found = Vec::new();
         while let Some(row) = rows.next()? {
             let page = PageId(row.get(0)?);
@@ -226,7 +213,8 @@ impl Texts {
             if found.len() == limit {
                 return Ok((found, true));
             }
-            let time = |column| row.get::<_, Option<i64>>(column).map(|time| time.map(Timestamp::from_millis));
+            let time =
+                |column| row.get::<_, Option<i64>>(column).map(|time| time.map(Timestamp::from_millis));
             found.push(FoundStay {
                 page,
                 role: BlockRole::from_name(row.get_ref(1)?.as_str()?),
@@ -264,9 +252,9 @@ impl TextCommit<'_> {
     pub fn show(&self, page: PageId, look: &LookRow, shown: &[ShownText<'_>]) -> anyhow::Result<()> {
         let mut open = self.open_stays(page)?;
         for text in shown {
-            let id = self.text_id(text.text)?;
-            if open.remove(&id).is_none() {
-                self.begin(page, look, id, text.role)?;
+            let hash = url_hash(text.text) as i64;
+            if open.remove(&hash).is_none() {
+                self.begin(page, look, self.text_id(hash, text.text)?, text.role)?;
             }
         }
         let mut ended: Vec<i64> = open.into_values().collect();
@@ -294,9 +282,11 @@ impl TextCommit<'_> {
         Ok(())
     }
 
-    fn open_stays(&self, page: PageId) -> anyhow::Result<std::collections::HashMap<i64, i64>> {
-        let mut statement =
-            self.transaction.prepare_cached("SELECT text, id FROM stays WHERE page = ?1 AND gone IS NULL")?;
+    /// The stays of a page that have not ended, by the hash of their passage.
+    fn open_stays(&self, page: PageId) -> anyhow::Result<HashMap<i64, i64>> {
+        let mut statement = self.transaction.prepare_cached(
+            "SELECT t.hash, s.id FROM stays s JOIN texts t ON t.id = s.text WHERE s.page = ?1 AND s.gone IS NULL",
+        )?;
         let rows = statement.query_map([page.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
@@ -325,8 +315,7 @@ impl TextCommit<'_> {
     }
 
     /// The number of a passage. A new one is put into the index.
-    fn text_id(&self, text: &str) -> anyhow::Result<i64> {
-        let hash = url_hash(text) as i64;
+    fn text_id(&self, hash: i64, text: &str) -> anyhow::Result<i64> {
         let known = self
             .transaction
             .prepare_cached("SELECT id FROM texts WHERE hash = ?1 AND text = ?2")?
@@ -341,7 +330,7 @@ impl TextCommit<'_> {
             .insert(params![hash, text])?;
         let words: Vec<String> = terms(text).into_iter().map(|term| term.word).collect();
         self.transaction
-            .prepare_cached("INSERT INTO words (rowid, words) VALUES (?1, ?2)")?
+            .prepare_cached("INSERT INTO words (rowid, folded) VALUES (?1, ?2)")?
             .execute(params![id, words.join(" ")])?;
         Ok(id)
     }
@@ -358,15 +347,4 @@ fn expression(query: &Query) -> String {
         of(true).fold(format!("({wanted})"), |all, excluded| format!("({all} NOT {})", clause(excluded)))
     };
     query.alternatives.iter().map(alternative).collect::<Vec<_>>().join(" OR ")
-}
-
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    PathBuf::from(name)
-}
-
-/// A path as it stands in a URI.
-fn encoded(path: &Path) -> String {
-    path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23")
 }

@@ -24,8 +24,8 @@ const STYLE: &str = include_str!("frame.css");
 
 /// Elements that are left out with all that is in them.
 const LEFT_OUT: [&str; 17] = [
-    "script", "noscript", "template", "iframe", "frame", "frameset", "object", "embed", "applet", "base", "meta", "link",
-    "title", "audio", "video", "source", "param",
+    "script", "noscript", "template", "iframe", "frame", "frameset", "object", "embed", "applet", "base",
+    "meta", "link", "title", "audio", "video", "source", "param",
 ];
 
 /// Elements without an end tag.
@@ -51,7 +51,13 @@ pub(super) fn base_of(page: &Page, url: &str) -> Option<Url> {
 }
 
 /// Writes the document.
-pub(super) fn isolated(original: &Original<'_>, page: &Page, marks: &Marks, changes: &[Change], is_before: bool) -> String {
+pub(super) fn isolated(
+    original: &Original<'_>,
+    page: &Page,
+    marks: &Marks,
+    changes: &[Change],
+    is_before: bool,
+) -> String {
     let mut writer = Writer {
         page,
         marks,
@@ -151,16 +157,19 @@ impl Writer<'_> {
                 // Of drawings within the page.
                 "href" if value.starts_with('#') => self.write_attribute(name, value),
                 "type" if tag == "input" && value.eq_ignore_ascii_case("image") => {}
-                "class" | "id" | "lang" | "dir" | "alt" | "title" | "width" | "height" | "type" | "value" | "colspan"
-                | "rowspan" | "align" | "valign" | "border" | "cellpadding" | "cellspacing" | "bgcolor" | "color" | "face"
-                | "size" | "rows" | "cols" | "start" | "open" | "hidden" | "checked" | "disabled" | "placeholder" | "role"
-                | "media" | "span" | "nowrap" | "noshade" | "clear" | "hspace" | "vspace" | "for" | "label" | "selected"
-                | "multiple" | "reversed" | "summary" | "text" | "link" | "vlink" | "alink" | "itemprop" | "rel" => {
+                "class" | "id" | "lang" | "dir" | "alt" | "title" | "width" | "height" | "type" | "value"
+                | "colspan" | "rowspan" | "align" | "valign" | "border" | "cellpadding" | "cellspacing"
+                | "bgcolor" | "color" | "face" | "size" | "rows" | "cols" | "start" | "open" | "hidden"
+                | "checked" | "disabled" | "placeholder" | "role" | "media" | "span" | "nowrap"
+                | "noshade" | "clear" | "hspace" | "vspace" | "for" | "label" | "selected" | "multiple"
+                | "reversed" | "summary" | "text" | "link" | "vlink" | "alink" | "itemprop" | "rel" => {
                     self.write_attribute(name, value);
                 }
                 _ if name.starts_with("data-pd") => {}
                 // Styles may choose by them.
-                _ if name.starts_with("data-") || name.starts_with("aria-") => self.write_attribute(name, value),
+                _ if name.starts_with("data-") || name.starts_with("aria-") => {
+                    self.write_attribute(name, value)
+                }
                 _ if !node.is_html() && is_of_drawing(name, value) => self.write_attribute(name, value),
                 _ => {}
             }
@@ -184,7 +193,8 @@ impl Writer<'_> {
     }
 
     fn write_source(&mut self, node: &DomNode) {
-        let sources = SOURCES.iter().filter_map(|name| node.attribute(name)).filter(|source| !source.trim().is_empty());
+        let sources =
+            SOURCES.iter().filter_map(|name| node.attribute(name)).filter(|source| !source.trim().is_empty());
         let resolved = sources.filter_map(|source| self.base.as_ref()?.join(source.trim()).ok());
         let mut resolved: Vec<Url> = resolved.collect();
         // A placeholder of lazy loading stands in the page itself.
@@ -198,7 +208,8 @@ impl Writer<'_> {
     fn write_stylesheet(&mut self, node: &DomNode) {
         let is_style = node.attribute("rel").is_some_and(|rel| {
             let mut words = rel.split_ascii_whitespace();
-            words.any(|word| word.eq_ignore_ascii_case("stylesheet")) && !rel.to_ascii_lowercase().contains("alternate")
+            words.any(|word| word.eq_ignore_ascii_case("stylesheet"))
+                && !rel.to_ascii_lowercase().contains("alternate")
         });
         let address = node.attribute("href").filter(|_| is_style);
         let address = address.and_then(|address| self.base.as_ref()?.join(address.trim()).ok());
@@ -231,7 +242,11 @@ impl Writer<'_> {
             let tags = self.marks.tags.get(&self.next_word);
             // The space between two marked words belongs to the mark.
             if mark != open || tags.is_some() {
-                let between = if open.is_some() && open != mark { word_end(text, written, word.range.start) } else { written };
+                let between = if open.is_some() && open != mark {
+                    word_end(text, written, word.range.start)
+                } else {
+                    written
+                };
                 self.write_escaped(&text[written..between]);
                 self.close(&mut open);
                 self.write_escaped(&text[between..word.range.start]);

@@ -60,7 +60,14 @@ impl Marks {
     }
 
     /// Of an update the words that differ; of others all words, unless a frame says it.
-    fn mark_words(&mut self, number: usize, change: &Change, is_before: bool, own: &[Option<usize>], is_framed: bool) {
+    fn mark_words(
+        &mut self,
+        number: usize,
+        change: &Change,
+        is_before: bool,
+        own: &[Option<usize>],
+        is_framed: bool,
+    ) {
         let ranges = match &change.difference {
             Some(difference) if difference.is_rewritten && is_framed => return,
             Some(difference) => {

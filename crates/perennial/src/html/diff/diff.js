@@ -9,22 +9,36 @@
   const shown = element => element && element.getClientRects().length > 0;
   let current = 0;
 
-  // A page that needs more room than its pane has is drawn smaller, as a whole.
-  function fit(frame) {
-    const page = documentOf(frame);
-    if (!page || !page.documentElement || !shown(frame)) return;
-    const room = frame.parentElement.clientWidth;
-    frame.style.transform = '';
-    frame.style.width = room + 'px';
-    frame.style.height = '600px';
-    const wide = Math.min(Math.max(page.documentElement.scrollWidth, page.body ? page.body.scrollWidth : 0), 1280);
-    const scale = wide > room + 4 ? Math.max(room / wide, 0.4) : 1;
-    if (scale < 1) frame.style.width = room / scale + 'px';
-    const tall = Math.min(Math.max(page.documentElement.scrollHeight, page.body ? page.body.scrollHeight : 0), 60000);
-    frame.style.height = tall + 'px';
-    if (scale < 1) frame.style.transform = 'scale(' + scale + ')';
-    frame.style.marginBottom = tall * (scale - 1) + 'px';
-    frame.dataset.scale = scale;
+  // A page that needs more room than its pane has is drawn smaller, as a whole; both versions alike.
+  function fit() {
+    const seen = frames.filter(frame => shown(frame) && documentOf(frame) && documentOf(frame).documentElement);
+    const rooms = new Map();
+    let scale = 1;
+    for (const frame of seen) {
+      const paper = frame.parentElement, page = documentOf(frame);
+      rooms.set(frame, { paper, page, top: paper.scrollTop, room: paper.clientWidth });
+      frame.style.transform = frame.style.margin = '';
+      frame.style.width = paper.clientWidth + 'px';
+      frame.style.height = '600px';
+      scale = Math.min(scale, paper.clientWidth / sizeOf(page, 'scrollWidth', 1280));
+    }
+    if (scale > 0.98) scale = 1;
+    scale = Math.max(scale, 0.7);
+    for (const [frame, { paper, page, top, room }] of rooms) {
+      if (scale < 1) frame.style.width = room / scale + 'px';
+      const tall = sizeOf(page, 'scrollHeight', 60000), wide = room / scale;
+      frame.style.height = tall + 'px';
+      if (scale < 1) {
+        frame.style.transform = 'scale(' + scale + ')';
+        frame.style.margin = '0 ' + wide * (scale - 1) + 'px ' + tall * (scale - 1) + 'px 0';
+      }
+      frame.dataset.scale = scale;
+      quietly(paper, top);
+    }
+  }
+
+  function sizeOf(page, side, most) {
+    return Math.min(Math.max(page.documentElement[side], page.body ? page.body[side] : 0), most);
   }
 
   function filter() {
@@ -68,7 +82,6 @@
     }
     const line = root.querySelector('#t' + number);
     if (shown(line)) { line.setAttribute('aria-current', 'true'); line.scrollIntoView({ block: 'center' }); }
-    else if (frames.some(shown)) root.querySelector('.panes').scrollIntoView({ block: 'nearest' });
     draw();
   }
 
@@ -129,7 +142,7 @@
       if (event.target.closest && event.target.closest('a')) event.preventDefault();
       if (mark) choose(Number(mark.dataset.pd || mark.dataset.pdFrame));
     });
-    fit(frame);
+    fit();
     filter();
   }
 
@@ -138,7 +151,7 @@
     frame.parentElement.addEventListener('scroll', () => scrolled(frame.parentElement), { passive: true });
     if (documentOf(frame) && documentOf(frame).readyState === 'complete' && documentOf(frame).body && documentOf(frame).body.childNodes.length) ready(frame);
   }
-  root.addEventListener('change', () => { frames.forEach(fit); filter(); if (current) choose(current); });
+  root.addEventListener('change', () => { fit(); filter(); if (current) choose(current); });
   root.addEventListener('click', event => {
     const link = event.target.closest('.pd-list a');
     if (!link) return;
@@ -146,5 +159,5 @@
     choose(Number(link.dataset.pd));
   });
   document.addEventListener('keydown', key);
-  addEventListener('resize', () => { frames.forEach(fit); draw(); });
+  addEventListener('resize', () => { fit(); draw(); });
 })();

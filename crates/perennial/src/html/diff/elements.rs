@@ -28,6 +28,8 @@ pub(super) struct Side<'t> {
     texts_by_word: HashMap<u32, Vec<usize>>,
 }
 
+/// Words of a part of a headline or a teaser.
+const MIN_WORDS: usize = 3;
 /// Texts that begin with the same word and are compared with the words of one headline.
 const MAX_ALIKE: usize = 50;
 
@@ -99,11 +101,12 @@ impl<'t> Side<'t> {
         for text in [&item.title, &item.teaser] {
             for word in words(text) {
                 let alike = self.texts_by_word.get(&word.key).map_or(&[][..], Vec::as_slice);
-                let parts = alike.iter().take(MAX_ALIKE).filter(|&&place| {
-                    let piece = &self.pieces[place];
-                    leaf.is_none_or(|leaf| leaf == piece.leaf) && is_part(piece.text, text)
-                });
-                found.extend(parts);
+                let alike = alike.iter().copied().filter(|&place| leaf.is_none_or(|leaf| leaf == self.pieces[place].leaf));
+                let alike: Vec<usize> = alike.take(MAX_ALIKE).collect();
+                // A label that every item has says nothing of where this one stands.
+                let n_equal = |place: &usize| alike.iter().filter(|&&other| self.pieces[other].id == self.pieces[*place].id).count();
+                let parts = alike.iter().filter(|&place| is_part(self.pieces[*place].text, text) && n_equal(place) == 1);
+                found.extend(parts.copied());
             }
         }
         found.sort_unstable();
@@ -112,9 +115,14 @@ impl<'t> Side<'t> {
     }
 }
 
-/// Whether words stand in a text; one or two words stand in many.
-fn is_part(words: &str, text: &str) -> bool {
-    words == text || words.len() > 12 && text.contains(words)
+/// Whether words stand in a text, in a row; one or two stand in many texts.
+fn is_part(part: &str, text: &str) -> bool {
+    if part == text {
+        return true;
+    }
+    let keys = |text: &str| words(text).into_iter().map(|word| word.key).collect::<Vec<u32>>();
+    let part = keys(part);
+    part.len() >= MIN_WORDS && keys(text).windows(part.len()).any(|window| window == part)
 }
 
 #[cfg(test)]

@@ -67,7 +67,12 @@ pub(super) fn isolated(original: &Original<'_>, page: &Page, marks: &Marks, chan
         "<!DOCTYPE html><meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\"><meta charset=\"utf-8\"><style>{STYLE}</style>"
     );
     writer.write_all();
-    writer.out
+    with_plain_space(writer.out)
+}
+
+/// Line ends and tabs as they are. HTML reads them in attributes too, and a page has more of them than of words.
+pub(super) fn with_plain_space(html: String) -> String {
+    html.replace("&#10;", "\n").replace("&#9;", "\t")
 }
 
 struct Writer<'a> {

@@ -33,7 +33,7 @@ use url::Url;
 
 use self::changes::{Change, Group, changes_of};
 use self::elements::Side;
-use self::isolate::{base_of, isolated};
+use self::isolate::{base_of, isolated, with_plain_space};
 pub use self::isolate::Original;
 use self::marks::Marks;
 use self::place::{Page, Places};
@@ -259,7 +259,7 @@ impl Parts<'_, '_> {
                  name=\"pd-{side}\" title=\"The page {side}\" sandbox=\"allow-same-origin\" referrerpolicy=\"no-referrer\" \
                  loading=\"eager\" srcdoc=\"{}\"></iframe></div></div>",
                 escaped(&text::cut(&tree.version, 80)),
-                escaped(&shown.document)
+                with_plain_space(escaped(&shown.document).to_string())
             );
         }
         out.push_str("<svg class=\"joins\" aria-hidden=\"true\"></svg></div></section>");

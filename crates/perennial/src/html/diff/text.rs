@@ -29,8 +29,11 @@ pub(super) enum Extent {
 
 /// Writes a change in words: what it was, what it is, and where these differ.
 pub(super) fn write_change(out: &mut String, change: &Change, before: &Side<'_>, after: &Side<'_>, extent: Extent) {
-    let (old, new) = (joined(before, &change.before), joined(after, &change.after));
-    match &change.difference {
+    let (old, new, difference) = match &change.told {
+        Some(told) => (told.before.clone(), told.after.clone(), change.difference.is_some().then_some(&told.difference)),
+        None => (joined(before, &change.before), joined(after, &change.after), change.difference.as_ref()),
+    };
+    match difference {
         Some(difference) if old != new => write_difference(out, &old, &new, difference, extent),
         Some(_) => write_words(out, &new, "", extent),
         None if change.op == OperationKind::Delete => write_words(out, &old, "del", extent),

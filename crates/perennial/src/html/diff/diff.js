@@ -59,9 +59,16 @@
     const page = documentOf(frame);
     const boxes = page ? marksOf(page, number).filter(mark => mark.tagName !== 'PD-T').map(mark => mark.getBoundingClientRect()) : [];
     if (!boxes.length && page) boxes.push(...marksOf(page, number).map(mark => mark.getBoundingClientRect()));
-    if (!boxes.length) return null;
+    if (!boxes.length || !boxes.some(box => box.width || box.height)) return null;
     const scale = Number(frame.dataset.scale || 1), top = Math.min(...boxes.map(box => box.top)), bottom = Math.max(...boxes.map(box => box.bottom));
     return { top: top * scale, bottom: bottom * scale };
+  }
+
+  // Where a change that only the other version has was or would be.
+  function placeOf(frame, number) {
+    const page = documentOf(frame), place = page && page.querySelector('[data-pd-at="' + number + '"]');
+    const box = place && place.parentElement.getBoundingClientRect(), scale = Number(frame.dataset.scale || 1);
+    return box && (box.width || box.height) ? { top: box.top * scale, bottom: box.bottom * scale } : null;
   }
 
   function choose(number) {
@@ -77,7 +84,7 @@
       if (!page) continue;
       for (const mark of page.querySelectorAll('[data-pd-on]')) mark.removeAttribute('data-pd-on');
       for (const mark of marksOf(page, number)) mark.setAttribute('data-pd-on', '');
-      const box = boxOf(frame, number);
+      const box = boxOf(frame, number) || placeOf(frame, number);
       if (box && shown(frame)) quietly(frame.parentElement, box.top - frame.parentElement.clientHeight / 4);
     }
     const line = root.querySelector('#t' + number);

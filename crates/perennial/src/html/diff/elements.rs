@@ -26,6 +26,8 @@ pub(super) struct Side<'t> {
     by_block: HashMap<&'t [u16], std::ops::Range<usize>>,
     links_by_key: HashMap<String, Vec<usize>>,
     texts_by_word: HashMap<u32, Vec<usize>>,
+    /// Of content that stands once in the version, where.
+    once: HashMap<(ElementKind, NodeId), Option<usize>>,
 }
 
 /// Words of a part of a headline or a teaser.
@@ -42,10 +44,12 @@ impl<'t> Side<'t> {
             by_block: HashMap::new(),
             links_by_key: HashMap::new(),
             texts_by_word: HashMap::new(),
+            once: HashMap::new(),
         };
         let mut n_leaves = 0;
         tree.blocks.iter().for_each(|block| side.add_block(block, &mut n_leaves));
         for (place, piece) in side.pieces.iter().enumerate() {
+            side.once.entry((piece.kind, piece.id)).and_modify(|place| *place = None).or_insert(Some(place));
             if let (ElementKind::Link, Ok(url)) = (piece.kind, Url::parse(piece.address)) {
                 side.links_by_key.entry(key_of(&url)).or_default().push(place);
             }
@@ -85,6 +89,16 @@ impl<'t> Side<'t> {
     pub(super) fn find(&self, block: &[u16], element: &Element, taken: &[bool]) -> Option<usize> {
         let same = self.by_content.get(&(block, element.kind(), element.id()))?;
         same.iter().copied().find(|&place| !taken[place]).or(same.first().copied())
+    }
+
+    /// The piece of another version beside which a piece of this one stood or would stand: the nearest one before it that both
+    /// have once, of the same kind if there is one.
+    pub(super) fn neighbour(&self, place: usize, other: &Side<'_>) -> Option<usize> {
+        let kind = self.pieces[place].kind;
+        let there = |piece: &Piece<'_>| other.once.get(&(piece.kind, piece.id)).copied().flatten();
+        let before = || self.pieces[..place].iter().rev();
+        let alike = before().filter(|piece| piece.kind == kind && piece.kind != ElementKind::Image);
+        alike.take(MAX_ALIKE).find_map(there).or_else(|| before().take(MAX_ALIKE).find_map(there))
     }
 
     /// Everything in a block.

@@ -234,8 +234,9 @@ impl Writer<'_> {
         while let Some(word) = words.get(self.next_word).filter(|word| word.node == index) {
             let mark = self.marks.words[self.next_word];
             let tags = self.marks.tags.get(&self.next_word);
+            let absent = self.marks.absent.get(&self.next_word);
             // The space between two marked words belongs to the mark.
-            if mark != open || tags.is_some() {
+            if mark != open || tags.is_some() || absent.is_some() {
                 let between = if open.is_some() && open != mark { word_end(text, written, word.range.start) } else { written };
                 self.write_escaped(&text[written..between]);
                 self.close(&mut open);
@@ -243,6 +244,9 @@ impl Writer<'_> {
                 written = word.range.start;
                 for &number in tags.into_iter().flatten() {
                     self.write_number(number);
+                }
+                for &number in absent.into_iter().flatten() {
+                    let _ = write!(self.out, "<pd-a data-pd-at=\"{}\"></pd-a>", number + 1);
                 }
                 self.open(mark, &mut open);
             }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use perennial_core::diff::OperationKind;
 
 use super::changes::Change;
+use super::elements::Side;
 use super::place::{Page, Places};
 
 /// What is marked in one page.
@@ -18,6 +19,8 @@ pub(super) struct Marks {
     pub(super) tags: HashMap<usize, Vec<usize>>,
     /// Changes whose tag stands before an element.
     pub(super) image_tags: HashMap<u32, Vec<usize>>,
+    /// Changes that are in the other page alone, before the word where they were or would be.
+    pub(super) absent: HashMap<usize, Vec<usize>>,
     /// Whether a change is anywhere in the page.
     pub(super) is_shown: Vec<bool>,
 }
@@ -30,6 +33,7 @@ impl Marks {
             frames: HashMap::new(),
             tags: HashMap::new(),
             image_tags: HashMap::new(),
+            absent: HashMap::new(),
             is_shown: vec![false; changes.len()],
         };
         for (number, change) in changes.iter().enumerate() {
@@ -38,11 +42,23 @@ impl Marks {
         marks
     }
 
+    /// Notes where changes that only the other version has were or would be, so that both can be looked at side by side.
+    pub(super) fn add_absent(&mut self, changes: &[Change], is_before: bool, own: &Side<'_>, other: &Side<'_>, places: &Places) {
+        for (number, change) in changes.iter().enumerate().filter(|(number, _)| !self.is_shown[*number]) {
+            let there = if is_before { &change.after } else { &change.before };
+            let beside = there.first().and_then(|&place| other.neighbour(place, own));
+            let word = beside.and_then(|piece| places.words_of(&[piece]).into_iter().flatten().next());
+            if let Some(word) = word {
+                self.absent.entry(word).or_default().push(number);
+            }
+        }
+    }
+
     fn add(&mut self, number: usize, change: &Change, is_before: bool, page: &Page, places: &Places) {
         let pieces = if is_before { &change.before } else { &change.after };
         let own = places.words_of(pieces);
         let found: Vec<usize> = own.iter().flatten().copied().collect();
-        for image in pieces.iter().filter_map(|&piece| places.image_of(piece)) {
+        for image in pieces.iter().filter_map(|&piece| places.node_of(piece)) {
             self.frames.entry(image).or_insert(number);
             if !std::mem::replace(&mut self.is_shown[number], true) {
                 self.image_tags.entry(image).or_default().push(number);

@@ -80,8 +80,8 @@ impl DiffView<'_> {
         let (before, after) = (Side::of(&self.comparison.before), Side::of(&self.comparison.after));
         let (changes, n_over) = changes_of(self.comparison, &before, &after);
         let shown = [
-            self.before.as_ref().map(|original| Shown::of(original, &before, &changes, true)),
-            self.after.as_ref().map(|original| Shown::of(original, &after, &changes, false)),
+            self.before.as_ref().map(|original| Shown::of(original, [&before, &after], &changes, true)),
+            self.after.as_ref().map(|original| Shown::of(original, [&after, &before], &changes, false)),
         ];
         let view = Parts { view: self, before: &before, after: &after, changes: &changes, n_over, shown: &shown };
         let mut out = String::from("<div class=\"pd\">");
@@ -100,10 +100,11 @@ impl DiffView<'_> {
 }
 
 impl Shown {
-    fn of(original: &Original<'_>, side: &Side<'_>, changes: &[Change], is_before: bool) -> Shown {
+    fn of(original: &Original<'_>, [own, other]: [&Side<'_>; 2], changes: &[Change], is_before: bool) -> Shown {
         let page = Page::of(original.html);
-        let places = Places::of(side, &page, base_of(&page, original.url).as_ref());
-        let marks = Marks::of(changes, is_before, &page, &places);
+        let places = Places::of(own, &page, base_of(&page, original.url).as_ref());
+        let mut marks = Marks::of(changes, is_before, &page, &places);
+        marks.add_absent(changes, is_before, own, other, &places);
         let document = isolated(original, &page, &marks, changes, is_before);
         Shown { page, places, document, is_shown: marks.is_shown }
     }
@@ -131,12 +132,15 @@ impl Parts<'_, '_> {
     fn write_head(&self, out: &mut String) {
         let comparison = self.view.comparison;
         let (before, after) = (&comparison.before, &comparison.after);
-        let _ = write!(out, "<p class=\"crumbs\">{}</p><h1>{}</h1>", escaped(&text::cut(&after.url, 160)), self.heading());
+        // A version that no time names is a file.
+        let is_file = Timestamp::parse(&after.version).is_err();
+        let place = if is_file { &after.version } else { &after.url };
+        let _ = write!(out, "<p class=\"crumbs\">{}</p><h1>{}</h1>", escaped(&text::cut(place, 160)), self.heading());
         let _ = write!(
             out,
             "<p class=\"lead\">{} to {}. Importance {} <span class=\"mute\">({})</span>.",
-            escaped(&text::cut(&before.version, 120)),
-            escaped(&text::cut(&after.version, 120)),
+            escaped(short_version(&before.version)),
+            escaped(short_version(&after.version)),
             figure(comparison.assessment.importance.get()),
             escaped(self.view.form)
         );
@@ -258,7 +262,7 @@ impl Parts<'_, '_> {
                 "<div class=\"pane pane-{side}\"><h2>{name} <span class=\"mute\">{}</span></h2><div class=\"paper\"><iframe \
                  name=\"pd-{side}\" title=\"The page {side}\" sandbox=\"allow-same-origin\" referrerpolicy=\"no-referrer\" \
                  loading=\"eager\" srcdoc=\"{}\"></iframe></div></div>",
-                escaped(&text::cut(&tree.version, 80)),
+                escaped(short_version(&tree.version)),
                 with_plain_space(escaped(&shown.document).to_string())
             );
         }
@@ -272,6 +276,11 @@ impl Parts<'_, '_> {
         TextView { before: self.before, after: self.after, changes: self.changes }.write(out, placed);
         out.push_str("</section>");
     }
+}
+
+/// The time of a capture, or the name of a file without its folders.
+fn short_version(version: &str) -> &str {
+    version.rsplit(['/', '\\']).next().unwrap_or(version)
 }
 
 /// The sign of an operation; colours alone say nothing.

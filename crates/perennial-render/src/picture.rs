@@ -63,7 +63,10 @@ fn label(canvas: &mut Canvas, lettering: &mut Lettering, leaf: &Block) {
     const SIZE: f32 = 12.0;
     let text = format!("{} {} {:.1} %", leaf.name(), leaf.role.name(), 100.0 * leaf.importance);
     let width = lettering.width(&text, true, SIZE) + 8.0;
-    let (x, y) = ((leaf.rect.right() - width).max(0.0), leaf.rect.y.max(0.0));
+    // Beside a block of one or two lines, which it would cover.
+    let is_beside = leaf.rect.h < 40.0 && leaf.rect.right() + width < canvas.width as f32;
+    let x = if is_beside { leaf.rect.right() } else { leaf.rect.right() - width };
+    let (x, y) = (x.max(0.0), leaf.rect.y.max(0.0));
     canvas.fill(&Rect { x, y, w: width, h: 17.0 }, [17, 34, 51], 235);
     canvas.write(lettering, &text, (x + 4.0, y + 13.0), (SIZE, true), [255, 255, 255]);
 }

@@ -48,7 +48,7 @@ impl<'a> Assets<'a> {
     pub(super) fn style(&mut self, text: &str, base: Option<&Url>) -> String {
         match base {
             Some(base) => self.style_within(text, base, MAX_IMPORTS),
-            None => text.replace("</", "<\\/"),
+            None => without_tags(text),
         }
     }
 
@@ -63,8 +63,7 @@ impl<'a> Assets<'a> {
             rest = &rest[n_read..];
         }
         out.push_str(rest);
-        // Nothing in it ends the element around it; to a reader of styles the two are the same.
-        out.replace("</", "<\\/")
+        without_tags(&out)
     }
 
     /// What stands for the beginning of a text, and how many bytes it stands for.
@@ -114,6 +113,11 @@ impl<'a> Assets<'a> {
         self.n_asset_bytes += found.body.len();
         Some(format!("data:{kind};base64,{}", BASE64.encode(&found.body)))
     }
+}
+
+/// A style in which nothing can be taken for a tag, wherever it stands; in the strings of a style the two are the same.
+fn without_tags(style: &str) -> String {
+    style.replace('<', "\\3c ")
 }
 
 /// The media type of a picture or font; `None` for anything else.
@@ -220,7 +224,7 @@ mod tests {
         assert_eq!(styled("a{background:url('gone.png') x}"), "a{background:url(\"data:,\") x}");
         assert_eq!(styled("a{background:url(page)}"), "a{background:url(\"data:,\")}");
         assert!(styled("@import url(more.css) print;a{}").starts_with("@media print{b{color:red}"));
-        assert_eq!(styled("q::before{content:\"url(i.png) </style>\"}/* </style> */"), "q::before{content:\"url(i.png) <\\/style>\"}");
+        assert_eq!(styled("q::before{content:\"url(i.png) </style>\"}/* </style> */"), "q::before{content:\"url(i.png) \\3c /style>\"}");
         assert_eq!(styled("unusual{underline:up}"), "unusual{underline:up}");
     }
 
@@ -228,7 +232,7 @@ mod tests {
         #[test]
         fn no_style_ends_its_element_or_names_another_place(text in "([a-u@/*()\"'\\\\<; \n]|url\\(|@import |</style>|http://e\\.example/){0,30}") {
             let style = styled(&text);
-            prop_assert!(!style.contains("</"), "{}", style);
+            prop_assert!(!style.contains('<'), "{}", style);
             let named: Vec<&str> = style.split("url(").skip(1).collect();
             let outside = |text: &str| !text.contains('"') && !text.contains('\'');
             prop_assert!(!outside(&text) || named.iter().all(|rest| rest.starts_with("\"data:") || !rest.contains(')')), "{}", style);

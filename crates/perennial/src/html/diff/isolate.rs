@@ -23,9 +23,9 @@ const POLICY: &str = "default-src 'none'; img-src data:; font-src data:; style-s
 const STYLE: &str = include_str!("frame.css");
 
 /// Elements that are left out with all that is in them.
-const LEFT_OUT: [&str; 17] = [
+const LEFT_OUT: [&str; 21] = [
     "script", "noscript", "template", "iframe", "frame", "frameset", "object", "embed", "applet", "base", "meta", "link",
-    "title", "audio", "video", "source", "param",
+    "title", "audio", "video", "source", "param", "set", "animate", "animateMotion", "animateTransform",
 ];
 
 /// Elements without an end tag.

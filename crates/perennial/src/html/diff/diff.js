@@ -20,13 +20,15 @@
       frame.style.transform = frame.style.margin = '';
       frame.style.width = paper.clientWidth + 'px';
       frame.style.height = '600px';
-      scale = Math.min(scale, paper.clientWidth / sizeOf(page, 'scrollWidth', 1280));
+      const wide = sizeOf(page, 'scrollWidth', 1280);
+      rooms.get(frame).wide = wide;
+      scale = Math.min(scale, paper.clientWidth / wide);
     }
-    if (scale > 0.98) scale = 1;
-    scale = Math.max(scale, 0.7);
-    for (const [frame, { paper, page, top, room }] of rooms) {
-      if (scale < 1) frame.style.width = room / scale + 'px';
-      const tall = sizeOf(page, 'scrollHeight', 60000), wide = room / scale;
+    scale = scale > 0.98 ? 1 : Math.max(scale, 0.6);
+    for (const [frame, { paper, page, top, room, wide: needed }] of rooms) {
+      const wide = scale < 1 ? Math.max(room / scale, needed) : room;
+      frame.style.width = wide + 'px';
+      const tall = sizeOf(page, 'scrollHeight', 60000);
       frame.style.height = tall + 'px';
       if (scale < 1) {
         frame.style.transform = 'scale(' + scale + ')';

@@ -9,6 +9,9 @@ use super::changes::Change;
 use super::elements::Side;
 use super::place::{Page, Places};
 
+/// Words of a move that are marked where no frame is around them.
+const MAX_MOVED_WORDS: usize = 40;
+
 /// What is marked in one page.
 pub(super) struct Marks {
     /// For each word of the page the change that marks it.
@@ -84,6 +87,8 @@ impl Marks {
                 if is_before { before } else { after }
             }
             None if is_framed => return,
+            // A move adds no words; a large one would cover those that others add.
+            None if change.op == OperationKind::Move && own.len() > MAX_MOVED_WORDS => return,
             None => std::iter::once(0..own.len()).collect(),
         };
         for range in ranges {

@@ -102,6 +102,7 @@ fn any_page() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
     #[test]
     fn no_page_brings_a_script_or_an_address_that_is_asked(before in any_page(), after in any_page()) {
         let comparison = comparison(BlockTree::default(), BlockTree::default());

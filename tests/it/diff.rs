@@ -90,7 +90,7 @@ fn a_reader_would_give_the_same_order() {
 fn the_html_view_is_one_file_with_both_versions() {
     let html = diff("add-paragraph", "html");
     assert!(html.starts_with("<!DOCTYPE html>"));
-    assert!(html.contains("id=\"before\"") && html.contains("id=\"after\""));
+    assert!(html.contains("name=\"pd-before\"") && html.contains("name=\"pd-after\""));
     assert!(html.contains("A ferry for walkers"));
     assert!(!html.contains(" src=") && !html.contains("<link"), "it must need nothing else");
 }

@@ -16,6 +16,7 @@ mod crawl_network;
 mod crawled;
 mod demo;
 mod diff;
+mod diff_view;
 mod doctor;
 mod documents;
 mod durability;

@@ -11,6 +11,7 @@
 //! | [`wire`], [`worker`], [`pool`] | pages -> layouts in processes of their own, bounded in time and memory |
 //! | [`launch`] | a browser's executable -> a running browser without a network |
 //! | [`cdp`], [`chromium`] | pages -> layouts through a browser, scripts included |
+//! | `lettering` | text -> dots of ink, by the built-in fonts |
 //! | [`picture`] | a layout and its blocks -> a picture for people |
 
 pub mod resource;
@@ -49,6 +50,8 @@ pub mod cdp;
 mod snapshot;
 
 pub mod chromium;
+
+mod lettering;
 
 pub mod picture;
 

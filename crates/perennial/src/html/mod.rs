@@ -5,7 +5,7 @@
 //! | file | what becomes what |
 //! |---|---|
 //! | [`chart`] | numbers -> lines, bars, time lines in SVG; bars in a terminal |
-//! | [`diff`] | a comparison -> both versions side by side |
+//! | [`diff`] | a comparison -> both captured pages with what changed marked, as text, as links |
 //! | [`feeds`] | statistics of feeds -> the paper's figures |
 //! | [`simulation`] | results of simulated crawls -> the papers' figures |
 

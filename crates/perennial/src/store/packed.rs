@@ -1,8 +1,8 @@
 //! A tree <-> the bytes that are stored of it: whole, or as what differs from a later tree of the same page.
 //!
 //! The text of a tree is Vi-XML, without what follows from the rest of it: the IDs of elements and blocks and the importance of
-//! inner blocks are written as zeros, because sixteen digits of a hash are what no compression makes smaller. Where they do
-//! not follow, as with ignored parameters of an address, they stay. A tree that would not come back as it was is
+//! inner blocks are written as zeros, and the IDs of lists, which nobody reads, are left out: sixteen digits of a hash are
+//! what no compression makes smaller. Where they do not follow, as with ignored parameters of an address, they stay. A tree that would not come back as it was is
 //! written as plain Vi-XML; so are those of earlier schemas.
 
 use std::io::{self, Read, Write};
@@ -12,9 +12,11 @@ use perennial_core::segment::{Block, BlockTree, Image, Link, NodeId, Text, vixml
 use zstd::zstd_safe::CParameter;
 
 /// Level of whole trees: low, because one is written with every change.
-const WHOLE_LEVEL: i32 = 3;
+const WHOLE_LEVEL: i32 = 6;
 /// Level of differences. They are small, and they stay.
 const PATCH_LEVEL: i32 = 9;
+/// What a whole tree is packed beside: the tags that every tree has. It is part of the format and never changes.
+const DICTIONARY: &str = include_str!("tree.dictionary");
 /// A tree that unpacks to more than this is damaged.
 const MAX_UNPACKED_BYTES: u64 = 256 << 20;
 /// How far back a difference may refer: as many bits as the two texts together need, within what every reader unpacks.
@@ -22,14 +24,13 @@ const WINDOW_BITS: std::ops::RangeInclusive<u32> = 10..=27;
 /// Begins a text from which IDs are left out; Vi-XML begins with `<`.
 const LEAN: char = 'L';
 
-const CURE: &str =
-    "a stored tree is damaged: make it again with `perennial verify --rebuild` and `perennial analyse`";
+const CURE: &str = "a stored tree is damaged: make it again with `perennial verify --rebuild` and `perennial analyse`";
 
 /// The text of a tree, as it is packed.
 pub(super) fn text_of(tree: &BlockTree) -> String {
     let lean = lean(tree);
     match restored(lean.clone()) == *tree {
-        true => format!("{LEAN}{}", vixml::write(&lean)),
+        true => format!("{LEAN}{}", without_list_ids(&vixml::write(&lean))),
         false => vixml::write(tree),
     }
 }
@@ -44,22 +45,22 @@ pub(super) fn tree_of(text: &str) -> anyhow::Result<BlockTree> {
 
 /// A text by itself.
 pub(super) fn pack(text: &str) -> io::Result<Vec<u8>> {
-    zstd::bulk::compress(text.as_bytes(), WHOLE_LEVEL)
+    compressed(text, DICTIONARY, WHOLE_LEVEL)
 }
 
 /// The inverse of [`pack`].
 pub(super) fn unpack(packed: &[u8]) -> anyhow::Result<String> {
+    unpack_beside(packed, DICTIONARY)
+}
+
+/// The text of a tree as states before schema 10 have it.
+pub(super) fn unpack_early(packed: &[u8]) -> anyhow::Result<String> {
     read_all(zstd::stream::read::Decoder::new(packed).context(CURE)?)
 }
 
 /// What differs from a text that whoever reads will have.
 pub(super) fn pack_beside(text: &str, beside: &str) -> io::Result<Vec<u8>> {
-    let n_bytes = text.len() + beside.len();
-    let n_bits = (usize::BITS - n_bytes.leading_zeros()).clamp(*WINDOW_BITS.start(), *WINDOW_BITS.end());
-    let mut out = zstd::stream::write::Encoder::with_ref_prefix(Vec::new(), PATCH_LEVEL, beside.as_bytes())?;
-    out.set_parameter(CParameter::WindowLog(n_bits))?;
-    out.write_all(text.as_bytes())?;
-    out.finish()
+    compressed(text, beside, PATCH_LEVEL)
 }
 
 /// The inverse of [`pack_beside`], with the same text beside it.
@@ -68,10 +69,41 @@ pub(super) fn unpack_beside(packed: &[u8], beside: &str) -> anyhow::Result<Strin
     read_all(zstd::stream::read::Decoder::with_ref_prefix(reader, beside.as_bytes()).context(CURE)?)
 }
 
+fn compressed(text: &str, beside: &str, level: i32) -> io::Result<Vec<u8>> {
+    let n_bytes = text.len() + beside.len();
+    let n_bits = (usize::BITS - n_bytes.leading_zeros()).clamp(*WINDOW_BITS.start(), *WINDOW_BITS.end());
+    let mut out = zstd::stream::write::Encoder::with_ref_prefix(Vec::new(), level, beside.as_bytes())?;
+    out.set_parameter(CParameter::WindowLog(n_bits))?;
+    out.write_all(text.as_bytes())?;
+    out.finish()
+}
+
 fn read_all(reader: impl Read) -> anyhow::Result<String> {
     let mut text = String::new();
     reader.take(MAX_UNPACKED_BYTES).read_to_string(&mut text).context(CURE)?;
     Ok(text)
+}
+
+/// Vi-XML without the IDs of lists: `<Links ID="...">`. Nothing in a text or an attribute looks like such a tag.
+fn without_list_ids(xml: &str) -> String {
+    const N_DIGITS: usize = 16;
+    let mut out = String::with_capacity(xml.len());
+    let mut rest = xml;
+    while let Some(at) = rest.find(" ID=\"") {
+        let (before, id) = rest.split_at(at);
+        out.push_str(before);
+        let is_list = ["<Links", "<Imgs", "<Txts"].iter().any(|tag| before.ends_with(tag));
+        let n_bytes = " ID=\"\"".len() + N_DIGITS;
+        match id.split_at_checked(n_bytes) {
+            Some((_, after)) if is_list => rest = after,
+            _ => {
+                out.push_str(&id[..1]);
+                rest = &id[1..];
+            }
+        }
+    }
+    out.push_str(rest);
+    out
 }
 
 /// A tree without what follows from the rest of it.
@@ -176,12 +208,10 @@ pub(super) mod tests {
         });
         let image = (any_text(), any_text()).prop_map(|(name, source)| Image::new(name, source));
         let contents = (vec(link, 0..3), vec(image, 0..3), vec(any_text().prop_map(Text::new), 0..3));
-        (contents, any::<[i16; 4]>(), 0.0..1.0f32).prop_map(
-            |((links, images, texts), [x, y, w, h], importance)| {
-                let rect = Rect { x: f32::from(x) / 4.0, y: f32::from(y), w: f32::from(w), h: f32::from(h) };
-                Block { importance, rect, ..Block::leaf(links, images, texts) }
-            },
-        )
+        (contents, any::<[i16; 4]>(), 0.0..1.0f32).prop_map(|((links, images, texts), [x, y, w, h], importance)| {
+            let rect = Rect { x: f32::from(x) / 4.0, y: f32::from(y), w: f32::from(w), h: f32::from(h) };
+            Block { importance, rect, ..Block::leaf(links, images, texts) }
+        })
     }
 
     pub(crate) fn any_tree() -> impl Strategy<Value = BlockTree> {
@@ -198,7 +228,7 @@ pub(super) mod tests {
         #[test]
         fn a_packed_tree_is_the_same_tree(tree in any_tree(), beside in any_tree()) {
             let (text, beside) = (text_of(&tree), text_of(&beside));
-            prop_assert!(text.starts_with(LEAN));
+            prop_assert!(text.starts_with(LEAN) && !text.contains("<Links ID="));
             prop_assert_eq!(&tree_of(&unpack(&pack(&text).unwrap()).unwrap()).unwrap(), &tree);
             let patch = pack_beside(&text, &beside).unwrap();
             prop_assert_eq!(unpack_beside(&patch, &beside).unwrap(), text);

@@ -335,7 +335,7 @@ const STEPS: &[&str] = &[
     CREATE TABLE trees (                 -- the last tree of each page
         page INTEGER PRIMARY KEY REFERENCES pages(id),
         time INTEGER NOT NULL,           -- of the first capture that showed it
-        packed BLOB NOT NULL,            -- Vi-XML without what follows from it, zstd
+        packed BLOB NOT NULL,            -- Vi-XML without what follows from it, zstd with `tree.dictionary`
         n_steps INTEGER NOT NULL,        -- differences in a row that lead back from it
         n_bytes INTEGER NOT NULL         -- that they unpack to
     );
@@ -344,7 +344,7 @@ const STEPS: &[&str] = &[
         page INTEGER NOT NULL REFERENCES pages(id),
         time INTEGER NOT NULL,           -- of the first capture that showed it
         is_whole INTEGER NOT NULL,
-        packed BLOB NOT NULL,            -- the same, zstd: whole, or with the next tree's text as its dictionary
+        packed BLOB NOT NULL,            -- the same, or zstd with the next tree's text as its dictionary
         UNIQUE (page, time)
     );
     ALTER TABLE lessons ADD COLUMN noise BLOB; -- how much of each operation is noise, in two-hundredths: value, repetitions

@@ -239,7 +239,7 @@ fn bring_page_over(connection: &Connection, page: u32) -> anyhow::Result<()> {
     let mut rows = rows.query([page])?;
     let mut before: Option<PackedTree> = None;
     while let Some(row) = rows.next()? {
-        let tree = packed::tree_of(&packed::unpack(row.get_ref(1)?.as_blob()?)?)?;
+        let tree = packed::tree_of(&packed::unpack_early(row.get_ref(1)?.as_blob()?)?)?;
         let tree = NewTree::following(PackedTree::of(&tree)?, before.as_ref())?;
         put_tree(connection, page, row.get(0)?, &tree)?;
         before = Some(tree.whole);

@@ -8,7 +8,7 @@ use perennial_core::segment::Block;
 
 use super::elements::Side;
 use super::words::Difference;
-use crate::analyse::{Comparison, Entry};
+use crate::analyse::{Comparison, Content, Entry};
 
 /// What a switch shows or hides.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -46,8 +46,17 @@ pub(super) struct Change {
     pub(super) before: Vec<usize>,
     /// Places in the pieces of the version after.
     pub(super) after: Vec<usize>,
-    /// For an update, how the words differ.
+    /// For an update, how the words of the pieces differ.
     pub(super) difference: Option<Difference>,
+    /// The words in which it is told, where these are not those of the pieces: a headline without its surroundings.
+    pub(super) told: Option<Told>,
+}
+
+/// A change in words.
+pub(super) struct Told {
+    pub(super) before: String,
+    pub(super) after: String,
+    pub(super) difference: Difference,
 }
 
 /// Changes that are shown; a page that changed in more ways is another page.
@@ -66,6 +75,8 @@ pub(super) fn changes_of(
         after,
         taken_before: vec![false; before.pieces.len()],
         taken_after: vec![false; after.pieces.len()],
+        told_before: HashSet::new(),
+        told_after: HashSet::new(),
     };
     let mut changes: Vec<Change> = Vec::new();
     let n_operations = comparison.assessment.contributions.len();
@@ -88,6 +99,9 @@ struct Finder<'s, 't> {
     after: &'s Side<'t>,
     taken_before: Vec<bool>,
     taken_after: Vec<bool>,
+    /// Pieces of headlines, whose changes are told by these.
+    told_before: HashSet<usize>,
+    told_after: HashSet<usize>,
 }
 
 impl Finder<'_, '_> {
@@ -118,7 +132,9 @@ impl Finder<'_, '_> {
             Subject::Block(Some(block)) => (None, Some(self.own_pieces(block, false))),
         };
         let (before, after) = (before.unwrap_or_default(), after.unwrap_or_default());
-        if before.is_empty() && after.is_empty() {
+        let is_told = before.iter().all(|place| self.told_before.contains(place))
+            && after.iter().all(|place| self.told_after.contains(place));
+        if before.is_empty() && after.is_empty() || is_told {
             return None;
         }
         let subject = if entry.element == "block" { self.block_name(&before, &after) } else { entry.element };
@@ -154,6 +170,8 @@ impl Finder<'_, '_> {
         for (places, taken) in [(&before, &mut self.taken_before), (&after, &mut self.taken_after)] {
             places.iter().for_each(|&place| taken[place] = true);
         }
+        self.told_before.extend(&before);
+        self.told_after.extend(&after);
         let (op, subject) = match change.kind {
             ItemChangeKind::Insert => (OperationKind::Insert, "headline"),
             ItemChangeKind::Leave => (OperationKind::Delete, "headline"),
@@ -161,7 +179,10 @@ impl Finder<'_, '_> {
             ItemChangeKind::Readdress => (OperationKind::Update, "headline, address"),
             ItemChangeKind::Edit | ItemChangeKind::Respell => (OperationKind::Update, "teaser"),
         };
-        self.change(op, subject, group_of(entry, false), entry, before, after)
+        let text = |content: &Option<Content>| content.as_ref().map(|content| content.text.clone()).unwrap_or_default();
+        let (old, new) = (text(&entry.before), text(&entry.after));
+        let told = Told { difference: Difference::of(&old, &new), before: old, after: new };
+        Change { told: Some(told), ..self.change(op, subject, group_of(entry, false), entry, before, after) }
     }
 
     /// Headlines that stay but stand in another order.
@@ -181,8 +202,10 @@ impl Finder<'_, '_> {
                 continue;
             };
             let (before, after) = (self.before.find_item(item_before), self.after.find_item(item_after));
-            let entry = Entry::default();
-            changes.push(self.change(OperationKind::Move, "headline", Group::Moves, &entry, before, after));
+            let (entry, title) = (Entry::default(), item_after.title.clone());
+            let told = Told { difference: Difference::of("", ""), before: title.clone(), after: title };
+            let change = self.change(OperationKind::Move, "headline", Group::Moves, &entry, before, after);
+            changes.push(Change { told: Some(told), ..change });
         }
         changes
     }
@@ -209,6 +232,7 @@ impl Finder<'_, '_> {
             before,
             after,
             difference,
+            told: None,
         }
     }
 }

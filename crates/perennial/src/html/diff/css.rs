@@ -48,7 +48,7 @@ impl<'a> Assets<'a> {
     pub(super) fn style(&mut self, text: &str, base: Option<&Url>) -> String {
         match base {
             Some(base) => self.style_within(text, base, MAX_IMPORTS),
-            None => text.replace("</", "<\\/"),
+            None => without_tags(text),
         }
     }
 
@@ -63,8 +63,7 @@ impl<'a> Assets<'a> {
             rest = &rest[n_read..];
         }
         out.push_str(rest);
-        // Nothing in it ends the element around it; to a reader of styles the two are the same.
-        out.replace("</", "<\\/")
+        without_tags(&out)
     }
 
     /// What stands for the beginning of a text, and how many bytes it stands for.
@@ -81,8 +80,7 @@ impl<'a> Assets<'a> {
             && let Some((address, media, end)) = import(text)
         {
             let address = base.join(&address).ok().filter(|_| n_imports > 0);
-            let style =
-                address.and_then(|address| self.imported(&address, n_imports - 1)).unwrap_or_default();
+            let style = address.and_then(|address| self.imported(&address, n_imports - 1)).unwrap_or_default();
             let media = media.trim();
             let written = if media.is_empty() { style } else { format!("@media {media}{{{style}}}") };
             return (Cow::Owned(written), end);
@@ -102,8 +100,7 @@ impl<'a> Assets<'a> {
         if address.scheme() == "data" {
             let is_safe = address.path().get(..6).is_some_and(|kind| kind.eq_ignore_ascii_case("image/"));
             let has_room = address.as_str().len() <= MAX_ASSET_BYTES;
-            return (is_safe && has_room && !address.as_str().contains(['"', '\\']))
-                .then(|| address.to_string());
+            return (is_safe && has_room && !address.as_str().contains(['"', '\\'])).then(|| address.to_string());
         }
         if self.n_asset_bytes >= MAX_ASSETS_BYTES {
             return None;
@@ -118,13 +115,16 @@ impl<'a> Assets<'a> {
     }
 }
 
+/// A style in which nothing can be taken for a tag, wherever it stands; in the strings of a style the two are the same.
+fn without_tags(style: &str) -> String {
+    style.replace('<', "\\3c ")
+}
+
 /// The media type of a picture or font; `None` for anything else.
 fn asset_kind(found: &Captured, address: &Url) -> Option<String> {
     let named = found.content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
-    let is_plain =
-        named.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'+' | b'.'));
-    let is_asset =
-        ["image/", "font/", "application/font", "application/x-font", "application/vnd.ms-fontobject"];
+    let is_plain = named.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'+' | b'.'));
+    let is_asset = ["image/", "font/", "application/font", "application/x-font", "application/vnd.ms-fontobject"];
     if is_plain && is_asset.iter().any(|kind| named.starts_with(kind)) {
         return Some(named);
     }
@@ -220,17 +220,11 @@ mod tests {
 
     #[test]
     fn what_a_style_names_stands_within_it() {
-        assert_eq!(
-            styled("a{background:URL( i.png )}"),
-            "a{background:url(\"data:image/png;base64,cGljdHVyZQ==\")}"
-        );
+        assert_eq!(styled("a{background:URL( i.png )}"), "a{background:url(\"data:image/png;base64,cGljdHVyZQ==\")}");
         assert_eq!(styled("a{background:url('gone.png') x}"), "a{background:url(\"data:,\") x}");
         assert_eq!(styled("a{background:url(page)}"), "a{background:url(\"data:,\")}");
         assert!(styled("@import url(more.css) print;a{}").starts_with("@media print{b{color:red}"));
-        assert_eq!(
-            styled("q::before{content:\"url(i.png) </style>\"}/* </style> */"),
-            "q::before{content:\"url(i.png) <\\/style>\"}"
-        );
+        assert_eq!(styled("q::before{content:\"url(i.png) </style>\"}/* </style> */"), "q::before{content:\"url(i.png) \\3c /style>\"}");
         assert_eq!(styled("unusual{underline:up}"), "unusual{underline:up}");
     }
 
@@ -238,7 +232,7 @@ mod tests {
         #[test]
         fn no_style_ends_its_element_or_names_another_place(text in "([a-u@/*()\"'\\\\<; \n]|url\\(|@import |</style>|http://e\\.example/){0,30}") {
             let style = styled(&text);
-            prop_assert!(!style.contains("</"), "{}", style);
+            prop_assert!(!style.contains('<'), "{}", style);
             let named: Vec<&str> = style.split("url(").skip(1).collect();
             let outside = |text: &str| !text.contains('"') && !text.contains('\'');
             prop_assert!(!outside(&text) || named.iter().all(|rest| rest.starts_with("\"data:") || !rest.contains(')')), "{}", style);

@@ -9,22 +9,38 @@
   const shown = element => element && element.getClientRects().length > 0;
   let current = 0;
 
-  // A page that needs more room than its pane has is drawn smaller, as a whole.
-  function fit(frame) {
-    const page = documentOf(frame);
-    if (!page || !page.documentElement || !shown(frame)) return;
-    const room = frame.parentElement.clientWidth;
-    frame.style.transform = '';
-    frame.style.width = room + 'px';
-    frame.style.height = '600px';
-    const wide = Math.min(Math.max(page.documentElement.scrollWidth, page.body ? page.body.scrollWidth : 0), 1280);
-    const scale = wide > room + 4 ? Math.max(room / wide, 0.4) : 1;
-    if (scale < 1) frame.style.width = room / scale + 'px';
-    const tall = Math.min(Math.max(page.documentElement.scrollHeight, page.body ? page.body.scrollHeight : 0), 60000);
-    frame.style.height = tall + 'px';
-    if (scale < 1) frame.style.transform = 'scale(' + scale + ')';
-    frame.style.marginBottom = tall * (scale - 1) + 'px';
-    frame.dataset.scale = scale;
+  // A page that needs more room than its pane has is drawn smaller, as a whole; both versions alike.
+  function fit() {
+    const seen = frames.filter(frame => shown(frame) && documentOf(frame) && documentOf(frame).documentElement);
+    const rooms = new Map();
+    let scale = 1;
+    for (const frame of seen) {
+      const paper = frame.parentElement, page = documentOf(frame);
+      rooms.set(frame, { paper, page, top: paper.scrollTop, room: paper.clientWidth });
+      frame.style.transform = frame.style.margin = '';
+      frame.style.width = paper.clientWidth + 'px';
+      frame.style.height = '600px';
+      const wide = sizeOf(page, 'scrollWidth', 1280);
+      rooms.get(frame).wide = wide;
+      scale = Math.min(scale, paper.clientWidth / wide);
+    }
+    scale = scale > 0.98 ? 1 : Math.max(scale, 0.6);
+    for (const [frame, { paper, page, top, room, wide: needed }] of rooms) {
+      const wide = scale < 1 ? Math.max(room / scale, needed) : room;
+      frame.style.width = wide + 'px';
+      const tall = sizeOf(page, 'scrollHeight', 60000);
+      frame.style.height = tall + 'px';
+      if (scale < 1) {
+        frame.style.transform = 'scale(' + scale + ')';
+        frame.style.margin = '0 ' + wide * (scale - 1) + 'px ' + tall * (scale - 1) + 'px 0';
+      }
+      frame.dataset.scale = scale;
+      quietly(paper, top);
+    }
+  }
+
+  function sizeOf(page, side, most) {
+    return Math.min(Math.max(page.documentElement[side], page.body ? page.body[side] : 0), most);
   }
 
   function filter() {
@@ -45,9 +61,16 @@
     const page = documentOf(frame);
     const boxes = page ? marksOf(page, number).filter(mark => mark.tagName !== 'PD-T').map(mark => mark.getBoundingClientRect()) : [];
     if (!boxes.length && page) boxes.push(...marksOf(page, number).map(mark => mark.getBoundingClientRect()));
-    if (!boxes.length) return null;
+    if (!boxes.length || !boxes.some(box => box.width || box.height)) return null;
     const scale = Number(frame.dataset.scale || 1), top = Math.min(...boxes.map(box => box.top)), bottom = Math.max(...boxes.map(box => box.bottom));
     return { top: top * scale, bottom: bottom * scale };
+  }
+
+  // Where a change that only the other version has was or would be.
+  function placeOf(frame, number) {
+    const page = documentOf(frame), place = page && page.querySelector('[data-pd-at="' + number + '"]');
+    const box = place && place.parentElement.getBoundingClientRect(), scale = Number(frame.dataset.scale || 1);
+    return box && (box.width || box.height) ? { top: box.top * scale, bottom: box.bottom * scale } : null;
   }
 
   function choose(number) {
@@ -63,12 +86,11 @@
       if (!page) continue;
       for (const mark of page.querySelectorAll('[data-pd-on]')) mark.removeAttribute('data-pd-on');
       for (const mark of marksOf(page, number)) mark.setAttribute('data-pd-on', '');
-      const box = boxOf(frame, number);
+      const box = boxOf(frame, number) || placeOf(frame, number);
       if (box && shown(frame)) quietly(frame.parentElement, box.top - frame.parentElement.clientHeight / 4);
     }
     const line = root.querySelector('#t' + number);
     if (shown(line)) { line.setAttribute('aria-current', 'true'); line.scrollIntoView({ block: 'center' }); }
-    else if (frames.some(shown)) root.querySelector('.panes').scrollIntoView({ block: 'nearest' });
     draw();
   }
 
@@ -129,7 +151,7 @@
       if (event.target.closest && event.target.closest('a')) event.preventDefault();
       if (mark) choose(Number(mark.dataset.pd || mark.dataset.pdFrame));
     });
-    fit(frame);
+    fit();
     filter();
   }
 
@@ -138,7 +160,7 @@
     frame.parentElement.addEventListener('scroll', () => scrolled(frame.parentElement), { passive: true });
     if (documentOf(frame) && documentOf(frame).readyState === 'complete' && documentOf(frame).body && documentOf(frame).body.childNodes.length) ready(frame);
   }
-  root.addEventListener('change', () => { frames.forEach(fit); filter(); if (current) choose(current); });
+  root.addEventListener('change', () => { fit(); filter(); if (current) choose(current); });
   root.addEventListener('click', event => {
     const link = event.target.closest('.pd-list a');
     if (!link) return;
@@ -146,5 +168,5 @@
     choose(Number(link.dataset.pd));
   });
   document.addEventListener('keydown', key);
-  addEventListener('resize', () => { frames.forEach(fit); draw(); });
+  addEventListener('resize', () => { fit(); draw(); });
 })();

@@ -26,8 +26,12 @@ pub(super) struct Side<'t> {
     by_block: HashMap<&'t [u16], std::ops::Range<usize>>,
     links_by_key: HashMap<String, Vec<usize>>,
     texts_by_word: HashMap<u32, Vec<usize>>,
+    /// Of content that stands once in the version, where.
+    once: HashMap<(ElementKind, NodeId), Option<usize>>,
 }
 
+/// Words of a part of a headline or a teaser.
+const MIN_WORDS: usize = 3;
 /// Texts that begin with the same word and are compared with the words of one headline.
 const MAX_ALIKE: usize = 50;
 
@@ -40,10 +44,12 @@ impl<'t> Side<'t> {
             by_block: HashMap::new(),
             links_by_key: HashMap::new(),
             texts_by_word: HashMap::new(),
+            once: HashMap::new(),
         };
         let mut n_leaves = 0;
         tree.blocks.iter().for_each(|block| side.add_block(block, &mut n_leaves));
         for (place, piece) in side.pieces.iter().enumerate() {
+            side.once.entry((piece.kind, piece.id)).and_modify(|place| *place = None).or_insert(Some(place));
             if let (ElementKind::Link, Ok(url)) = (piece.kind, Url::parse(piece.address)) {
                 side.links_by_key.entry(key_of(&url)).or_default().push(place);
             }
@@ -86,6 +92,16 @@ impl<'t> Side<'t> {
         same.iter().copied().find(|&place| !taken[place]).or(same.first().copied())
     }
 
+    /// The piece of another version beside which a piece of this one stood or would stand: the nearest one before it that both
+    /// have once, of the same kind if there is one.
+    pub(super) fn neighbour(&self, place: usize, other: &Side<'_>) -> Option<usize> {
+        let kind = self.pieces[place].kind;
+        let there = |piece: &Piece<'_>| other.once.get(&(piece.kind, piece.id)).copied().flatten();
+        let before = || self.pieces[..place].iter().rev();
+        let alike = before().filter(|piece| piece.kind == kind && piece.kind != ElementKind::Image);
+        alike.take(MAX_ALIKE).find_map(there).or_else(|| before().take(MAX_ALIKE).find_map(there))
+    }
+
     /// Everything in a block.
     pub(super) fn all_in(&self, block: &[u16]) -> Vec<usize> {
         self.by_block.get(block).cloned().unwrap_or_default().collect()
@@ -100,11 +116,12 @@ impl<'t> Side<'t> {
         for text in [&item.title, &item.teaser] {
             for word in words(text) {
                 let alike = self.texts_by_word.get(&word.key).map_or(&[][..], Vec::as_slice);
-                let parts = alike.iter().take(MAX_ALIKE).filter(|&&place| {
-                    let piece = &self.pieces[place];
-                    leaf.is_none_or(|leaf| leaf == piece.leaf) && is_part(piece.text, text)
-                });
-                found.extend(parts);
+                let alike = alike.iter().copied().filter(|&place| leaf.is_none_or(|leaf| leaf == self.pieces[place].leaf));
+                let alike: Vec<usize> = alike.take(MAX_ALIKE).collect();
+                // A label that every item has says nothing of where this one stands.
+                let n_equal = |place: &usize| alike.iter().filter(|&&other| self.pieces[other].id == self.pieces[*place].id).count();
+                let parts = alike.iter().filter(|&place| is_part(self.pieces[*place].text, text) && n_equal(place) == 1);
+                found.extend(parts.copied());
             }
         }
         found.sort_unstable();
@@ -113,9 +130,14 @@ impl<'t> Side<'t> {
     }
 }
 
-/// Whether words stand in a text; one or two words stand in many.
-fn is_part(words: &str, text: &str) -> bool {
-    words == text || words.len() > 12 && text.contains(words)
+/// Whether words stand in a text, in a row; one or two stand in many texts.
+fn is_part(part: &str, text: &str) -> bool {
+    if part == text {
+        return true;
+    }
+    let keys = |text: &str| words(text).into_iter().map(|word| word.key).collect::<Vec<u32>>();
+    let part = keys(part);
+    part.len() >= MIN_WORDS && keys(text).windows(part.len()).any(|window| window == part)
 }
 
 #[cfg(test)]

@@ -23,9 +23,9 @@ const POLICY: &str = "default-src 'none'; img-src data:; font-src data:; style-s
 const STYLE: &str = include_str!("frame.css");
 
 /// Elements that are left out with all that is in them.
-const LEFT_OUT: [&str; 17] = [
-    "script", "noscript", "template", "iframe", "frame", "frameset", "object", "embed", "applet", "base",
-    "meta", "link", "title", "audio", "video", "source", "param",
+const LEFT_OUT: [&str; 21] = [
+    "script", "noscript", "template", "iframe", "frame", "frameset", "object", "embed", "applet", "base", "meta", "link",
+    "title", "audio", "video", "source", "param", "set", "animate", "animateMotion", "animateTransform",
 ];
 
 /// Elements without an end tag.
@@ -51,13 +51,7 @@ pub(super) fn base_of(page: &Page, url: &str) -> Option<Url> {
 }
 
 /// Writes the document.
-pub(super) fn isolated(
-    original: &Original<'_>,
-    page: &Page,
-    marks: &Marks,
-    changes: &[Change],
-    is_before: bool,
-) -> String {
+pub(super) fn isolated(original: &Original<'_>, page: &Page, marks: &Marks, changes: &[Change], is_before: bool) -> String {
     let mut writer = Writer {
         page,
         marks,
@@ -73,7 +67,12 @@ pub(super) fn isolated(
         "<!DOCTYPE html><meta http-equiv=\"Content-Security-Policy\" content=\"{POLICY}\"><meta charset=\"utf-8\"><style>{STYLE}</style>"
     );
     writer.write_all();
-    writer.out
+    with_plain_space(writer.out)
+}
+
+/// Line ends and tabs as they are. HTML reads them in attributes too, and a page has more of them than of words.
+pub(super) fn with_plain_space(html: String) -> String {
+    html.replace("&#10;", "\n").replace("&#9;", "\t")
 }
 
 struct Writer<'a> {
@@ -157,19 +156,16 @@ impl Writer<'_> {
                 // Of drawings within the page.
                 "href" if value.starts_with('#') => self.write_attribute(name, value),
                 "type" if tag == "input" && value.eq_ignore_ascii_case("image") => {}
-                "class" | "id" | "lang" | "dir" | "alt" | "title" | "width" | "height" | "type" | "value"
-                | "colspan" | "rowspan" | "align" | "valign" | "border" | "cellpadding" | "cellspacing"
-                | "bgcolor" | "color" | "face" | "size" | "rows" | "cols" | "start" | "open" | "hidden"
-                | "checked" | "disabled" | "placeholder" | "role" | "media" | "span" | "nowrap"
-                | "noshade" | "clear" | "hspace" | "vspace" | "for" | "label" | "selected" | "multiple"
-                | "reversed" | "summary" | "text" | "link" | "vlink" | "alink" | "itemprop" | "rel" => {
+                "class" | "id" | "lang" | "dir" | "alt" | "title" | "width" | "height" | "type" | "value" | "colspan"
+                | "rowspan" | "align" | "valign" | "border" | "cellpadding" | "cellspacing" | "bgcolor" | "color" | "face"
+                | "size" | "rows" | "cols" | "start" | "open" | "hidden" | "checked" | "disabled" | "placeholder" | "role"
+                | "media" | "span" | "nowrap" | "noshade" | "clear" | "hspace" | "vspace" | "for" | "label" | "selected"
+                | "multiple" | "reversed" | "summary" | "text" | "link" | "vlink" | "alink" | "itemprop" | "rel" => {
                     self.write_attribute(name, value);
                 }
                 _ if name.starts_with("data-pd") => {}
                 // Styles may choose by them.
-                _ if name.starts_with("data-") || name.starts_with("aria-") => {
-                    self.write_attribute(name, value)
-                }
+                _ if name.starts_with("data-") || name.starts_with("aria-") => self.write_attribute(name, value),
                 _ if !node.is_html() && is_of_drawing(name, value) => self.write_attribute(name, value),
                 _ => {}
             }
@@ -193,8 +189,7 @@ impl Writer<'_> {
     }
 
     fn write_source(&mut self, node: &DomNode) {
-        let sources =
-            SOURCES.iter().filter_map(|name| node.attribute(name)).filter(|source| !source.trim().is_empty());
+        let sources = SOURCES.iter().filter_map(|name| node.attribute(name)).filter(|source| !source.trim().is_empty());
         let resolved = sources.filter_map(|source| self.base.as_ref()?.join(source.trim()).ok());
         let mut resolved: Vec<Url> = resolved.collect();
         // A placeholder of lazy loading stands in the page itself.
@@ -208,8 +203,7 @@ impl Writer<'_> {
     fn write_stylesheet(&mut self, node: &DomNode) {
         let is_style = node.attribute("rel").is_some_and(|rel| {
             let mut words = rel.split_ascii_whitespace();
-            words.any(|word| word.eq_ignore_ascii_case("stylesheet"))
-                && !rel.to_ascii_lowercase().contains("alternate")
+            words.any(|word| word.eq_ignore_ascii_case("stylesheet")) && !rel.to_ascii_lowercase().contains("alternate")
         });
         let address = node.attribute("href").filter(|_| is_style);
         let address = address.and_then(|address| self.base.as_ref()?.join(address.trim()).ok());
@@ -240,19 +234,19 @@ impl Writer<'_> {
         while let Some(word) = words.get(self.next_word).filter(|word| word.node == index) {
             let mark = self.marks.words[self.next_word];
             let tags = self.marks.tags.get(&self.next_word);
+            let absent = self.marks.absent.get(&self.next_word);
             // The space between two marked words belongs to the mark.
-            if mark != open || tags.is_some() {
-                let between = if open.is_some() && open != mark {
-                    word_end(text, written, word.range.start)
-                } else {
-                    written
-                };
+            if mark != open || tags.is_some() || absent.is_some() {
+                let between = if open.is_some() && open != mark { word_end(text, written, word.range.start) } else { written };
                 self.write_escaped(&text[written..between]);
                 self.close(&mut open);
                 self.write_escaped(&text[between..word.range.start]);
                 written = word.range.start;
                 for &number in tags.into_iter().flatten() {
                     self.write_number(number);
+                }
+                for &number in absent.into_iter().flatten() {
+                    let _ = write!(self.out, "<pd-a data-pd-at=\"{}\"></pd-a>", number + 1);
                 }
                 self.open(mark, &mut open);
             }

@@ -6,7 +6,11 @@ use std::ops::Range;
 use perennial_core::diff::OperationKind;
 
 use super::changes::Change;
+use super::elements::Side;
 use super::place::{Page, Places};
+
+/// Words of a move that are marked where no frame is around them.
+const MAX_MOVED_WORDS: usize = 40;
 
 /// What is marked in one page.
 pub(super) struct Marks {
@@ -18,6 +22,8 @@ pub(super) struct Marks {
     pub(super) tags: HashMap<usize, Vec<usize>>,
     /// Changes whose tag stands before an element.
     pub(super) image_tags: HashMap<u32, Vec<usize>>,
+    /// Changes that are in the other page alone, before the word where they were or would be.
+    pub(super) absent: HashMap<usize, Vec<usize>>,
     /// Whether a change is anywhere in the page.
     pub(super) is_shown: Vec<bool>,
 }
@@ -30,6 +36,7 @@ impl Marks {
             frames: HashMap::new(),
             tags: HashMap::new(),
             image_tags: HashMap::new(),
+            absent: HashMap::new(),
             is_shown: vec![false; changes.len()],
         };
         for (number, change) in changes.iter().enumerate() {
@@ -38,11 +45,23 @@ impl Marks {
         marks
     }
 
+    /// Notes where changes that only the other version has were or would be, so that both can be looked at side by side.
+    pub(super) fn add_absent(&mut self, changes: &[Change], is_before: bool, own: &Side<'_>, other: &Side<'_>, places: &Places) {
+        for (number, change) in changes.iter().enumerate().filter(|(number, _)| !self.is_shown[*number]) {
+            let there = if is_before { &change.after } else { &change.before };
+            let beside = there.first().and_then(|&place| other.neighbour(place, own));
+            let word = beside.and_then(|piece| places.words_of(&[piece]).into_iter().flatten().next());
+            if let Some(word) = word {
+                self.absent.entry(word).or_default().push(number);
+            }
+        }
+    }
+
     fn add(&mut self, number: usize, change: &Change, is_before: bool, page: &Page, places: &Places) {
         let pieces = if is_before { &change.before } else { &change.after };
         let own = places.words_of(pieces);
         let found: Vec<usize> = own.iter().flatten().copied().collect();
-        for image in pieces.iter().filter_map(|&piece| places.image_of(piece)) {
+        for image in pieces.iter().filter_map(|&piece| places.node_of(piece)) {
             self.frames.entry(image).or_insert(number);
             if !std::mem::replace(&mut self.is_shown[number], true) {
                 self.image_tags.entry(image).or_default().push(number);
@@ -75,6 +94,8 @@ impl Marks {
                 if is_before { before } else { after }
             }
             None if is_framed => return,
+            // A move adds no words; a large one would cover those that others add.
+            None if change.op == OperationKind::Move && own.len() > MAX_MOVED_WORDS => return,
             None => std::iter::once(0..own.len()).collect(),
         };
         for range in ranges {

@@ -29,8 +29,8 @@ pub(super) struct Page {
 
 /// Elements whose text is not read where it stands.
 const UNREAD: [&str; 14] = [
-    "script", "style", "title", "noscript", "template", "textarea", "select", "iframe", "object", "svg",
-    "math", "head", "audio", "video",
+    "script", "style", "title", "noscript", "template", "textarea", "select", "iframe", "object", "svg", "math", "head",
+    "audio", "video",
 ];
 
 impl Page {
@@ -41,19 +41,12 @@ impl Page {
         for (index, node) in dom.nodes.iter().enumerate() {
             let index = index as u32;
             match &node.kind {
-                DomKind::Element { .. } if UNREAD.contains(&node.tag()) => {
-                    unread_until = unread_until.max(node.end)
-                }
+                DomKind::Element { .. } if UNREAD.contains(&node.tag()) => unread_until = unread_until.max(node.end),
                 DomKind::Element { .. } if node.tag() == "a" => link_until = link_until.max(node.end),
                 DomKind::Text(text) if index >= unread_until => {
                     let is_in_link = index < link_until;
                     let here = words(text).into_iter();
-                    found.extend(here.map(|word| DomWord {
-                        node: index,
-                        range: word.range,
-                        key: word.key,
-                        is_in_link,
-                    }));
+                    found.extend(here.map(|word| DomWord { node: index, range: word.range, key: word.key, is_in_link }));
                 }
                 _ => {}
             }
@@ -64,8 +57,7 @@ impl Page {
     /// The words within a node.
     pub(super) fn words_in(&self, node: u32) -> Range<usize> {
         let end = self.dom.nodes[node as usize].end;
-        self.words.partition_point(|word| word.node < node)
-            ..self.words.partition_point(|word| word.node < end)
+        self.words.partition_point(|word| word.node < node)..self.words.partition_point(|word| word.node < end)
     }
 
     /// The smallest element with both nodes in it.
@@ -86,20 +78,21 @@ impl Page {
 pub(super) struct Places {
     /// For each piece its words in the page, `None` for one that was not found.
     words: Vec<Vec<Option<usize>>>,
-    /// For each piece the node of its image.
-    images: Vec<Option<u32>>,
+    /// For each piece its element, for a picture or a link without words.
+    nodes: Vec<Option<u32>>,
 }
 
 impl Places {
     pub(super) fn of(side: &Side<'_>, page: &Page, base: Option<&Url>) -> Places {
         let mut places = Places {
             words: side.pieces.iter().map(|piece| vec![None; words(piece.text).len()]).collect(),
-            images: vec![None; side.pieces.len()],
+            nodes: vec![None; side.pieces.len()],
         };
         let has_links_in_texts = has_links_in_texts(side);
         places.find(side, page, ElementKind::Text, |word| has_links_in_texts || !word.is_in_link);
         places.find(side, page, ElementKind::Link, |word| word.is_in_link);
-        places.find_images(side, page, base);
+        places.find_by_address(side, page, base, ElementKind::Image);
+        places.find_by_address(side, page, base, ElementKind::Link);
         places
     }
 
@@ -123,17 +116,26 @@ impl Places {
         }
     }
 
-    fn find_images(&mut self, side: &Side<'_>, page: &Page, base: Option<&Url>) {
-        let pieces = side.pieces.iter().enumerate().filter(|(_, piece)| piece.kind == ElementKind::Image);
-        let pieces: Vec<(usize, &str)> = pieces.map(|(place, piece)| (place, piece.address)).collect();
+    /// Finds pictures by their sources, and links that have no words by their addresses.
+    fn find_by_address(&mut self, side: &Side<'_>, page: &Page, base: Option<&Url>, kind: ElementKind) {
+        let (tags, attributes) = match kind {
+            ElementKind::Image => (&["img", "input"][..], &SOURCES[..]),
+            _ => (&["a"][..], &["href"][..]),
+        };
+        let pieces = side.pieces.iter().enumerate().filter(|(_, piece)| piece.kind == kind);
+        let pieces: Vec<(usize, &str)> = pieces
+            .filter(|(place, _)| kind == ElementKind::Image || self.words[*place].iter().all(Option::is_none))
+            .map(|(place, piece)| (place, piece.address))
+            .collect();
         let known: HashMap<&str, u32> = pieces.iter().map(|(_, source)| (*source, hash(source))).collect();
         let mut there = Vec::new();
-        for (index, node) in
-            page.dom.nodes.iter().enumerate().filter(|(_, node)| matches!(node.tag(), "img" | "input"))
-        {
-            let sources = SOURCES.iter().filter_map(|name| node.attribute(name));
-            let resolved = sources.filter_map(|source| Some(base?.join(source.trim()).ok()?.to_string()));
-            if let Some(key) = resolved.filter_map(|source| known.get(source.as_str()).copied()).next() {
+        for (index, node) in page.dom.nodes.iter().enumerate().filter(|(_, node)| tags.contains(&node.tag())) {
+            let sources = attributes.iter().filter_map(|name| node.attribute(name));
+            let mut resolved = sources.filter_map(|source| Some(base?.join(source.trim()).ok()?.to_string()));
+            if kind == ElementKind::Link && !page.words_in(index as u32).is_empty() {
+                continue;
+            }
+            if let Some(key) = resolved.find_map(|source| known.get(source.as_str()).copied()) {
                 there.push((index as u32, key));
             }
         }
@@ -142,7 +144,7 @@ impl Places {
         for run in align(&ours, &theirs) {
             let Run::Same(ours, theirs) = run else { continue };
             for (our, their) in ours.zip(theirs) {
-                self.images[pieces[our].0] = Some(there[their].0);
+                self.nodes[pieces[our].0] = Some(there[their].0);
             }
         }
     }
@@ -152,14 +154,15 @@ impl Places {
         pieces.iter().flat_map(|&piece| self.words[piece].iter().copied()).collect()
     }
 
-    pub(super) fn image_of(&self, piece: usize) -> Option<u32> {
-        self.images[piece]
+    /// The element of a piece without words.
+    pub(super) fn node_of(&self, piece: usize) -> Option<u32> {
+        self.nodes[piece]
     }
 
     /// Where a piece begins in the page, to put pieces in the order in which they are read.
     pub(super) fn start_of(&self, piece: usize, page: &Page) -> Option<u32> {
         let word = self.words[piece].iter().flatten().next();
-        word.map(|&word| page.words[word].node).or(self.images[piece])
+        word.map(|&word| page.words[word].node).or(self.nodes[piece])
     }
 }
 
@@ -181,12 +184,10 @@ fn has_links_in_texts(side: &Side<'_>) -> bool {
             texts.push(piece.text);
         }
     }
-    let links =
-        side.pieces.iter().filter(|piece| piece.kind == ElementKind::Link && piece.text.len() >= MIN_LETTERS);
+    let links = side.pieces.iter().filter(|piece| piece.kind == ElementKind::Link && piece.text.len() >= MIN_LETTERS);
     let (mut n_links, mut n_within) = (0, 0);
     for link in links.take(N_LOOKED_AT) {
-        let within =
-            texts.get(&link.leaf).is_some_and(|texts| texts.iter().any(|text| text.contains(link.text)));
+        let within = texts.get(&link.leaf).is_some_and(|texts| texts.iter().any(|text| text.contains(link.text)));
         n_links += 1;
         n_within += usize::from(within);
     }

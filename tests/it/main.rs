@@ -44,6 +44,7 @@ mod rebuild;
 mod render;
 mod replayed;
 mod rules;
+mod serve;
 mod settings;
 mod simulate;
 mod sources;

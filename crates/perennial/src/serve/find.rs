@@ -42,10 +42,23 @@ pub enum Lost {
 
 /// Finds what to show; with `closest` by distance in time alone.
 pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Result<Found, Lost> {
+    find_with(snapshot, url, at, closest, false)
+}
+
+/// The same; `as_captured` shows a redirect that leads to an address with its own key too, where it would be met again by whoever
+/// follows it.
+pub fn find_with(
+    snapshot: &Snapshot,
+    url: &str,
+    at: Timestamp,
+    closest: bool,
+    as_captured: bool,
+) -> Result<Found, Lost> {
     let key = surt(url);
-    let around = snapshot.store().captures_around(&key, at, N_AROUND).map_err(Lost::Failed)?;
+    let mut around = snapshot.store().captures_around(&key, at, N_AROUND).map_err(Lost::Failed)?;
+    // Of captures in the same second, one of the very address is better than one of its twin with another scheme.
+    around.sort_by_cached_key(|capture| (capture.time.as_secs(), capture.url != url, capture.id));
     let mut looks = looks_of(snapshot, &around, at);
-    prefer_exact(&around, &mut looks, url);
     let mut last = Lost::NotArchived;
     // Each round shows something or takes one capture out.
     for _ in 0..looks.len() {
@@ -53,7 +66,7 @@ pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Res
         let Some(choice) = choice else { break };
         let capture = &around[choice.index];
         match open(snapshot, capture) {
-            Ok((_, record)) if leads_to_itself(&record, capture, &key) => {}
+            Ok((_, record)) if !as_captured && leads_to_itself(&record, capture, &key) => {}
             Ok((holder, record)) => {
                 let (previous, next) = beside(&around, capture);
                 return Ok(Found {
@@ -65,13 +78,9 @@ pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Res
                     next,
                 });
             }
-            Err(lost) => {
-                // A damaged record is said, and nothing else is shown in its place.
-                if matches!(lost, Lost::Damaged(_) | Lost::Failed(_)) {
-                    return Err(lost);
-                }
-                last = lost;
-            }
+            // A damaged record is said, and nothing else is shown in its place.
+            Err(lost @ (Lost::Damaged(_) | Lost::Failed(_))) => return Err(lost),
+            Err(lost) => last = lost,
         }
         looks[choice.index].is_held = false;
     }
@@ -115,19 +124,6 @@ fn second_of(time: Timestamp) -> Timestamp {
 fn last_modified(snapshot: &Snapshot, capture: &Capture) -> Option<Timestamp> {
     let record = snapshot.archive().open_record(capture).ok()?;
     perennial_core::memento::date::parse(&record.head.get("Last-Modified")?)
-}
-
-/// Of captures in the same second, one of the very address is better than one of its twin with another scheme.
-fn prefer_exact(around: &[Capture], looks: &mut [Look], url: &str) {
-    for index in 0..around.len() {
-        let has_exact_twin = |other: &usize| {
-            around[*other].url == url && looks[*other].time == looks[index].time && around[index].url != url
-        };
-        let near = index.saturating_sub(4)..(index + 5).min(around.len());
-        if near.into_iter().any(|other| has_exact_twin(&other)) {
-            looks[index].is_held = false;
-        }
-    }
 }
 
 /// The record that holds what a capture showed.

@@ -46,7 +46,8 @@ fn wants_json(parts: &Parts) -> bool {
     accept.contains("json") || is_api && !accept.contains("text/html")
 }
 
-fn route(server: &Server, origin: Origin, parts: &Parts) -> Result<Response<Body>, Problem> {
+/// Answers a request, or says what is wrong with it. May block.
+pub fn route(server: &Server, origin: Origin, parts: &Parts) -> Result<Response<Body>, Problem> {
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     if target.len() > MAX_TARGET_BYTES {
         return Err(Problem::bad_request("The address is too long."));

@@ -268,7 +268,7 @@ fn both_dialects_of_cdx_give_the_same_captures() {
         let text = serving.get(&format!("/cdx?url=a.example&output=text&fl=timestamp&{query}")).text();
         text.lines().map(str::to_string).collect()
     };
-    assert_eq!(times("closest=20240303&limit=2"), ["20240303080000", "20240304080000"]);
+    assert_eq!(times("closest=20240303080000&limit=2"), ["20240303080000", "20240304080000"]);
     assert_eq!(times("sort=reverse&limit=1"), ["20240304080000"]);
     assert_eq!(times("limit=-2"), ["20240303080000", "20240304080000"]);
     assert_eq!(serving.get("/cdx/search/cdx?url=*&showNumPages=true").text(), "1\n");

@@ -75,7 +75,8 @@ pub fn route(server: &Server, origin: Origin, parts: &Parts) -> Result<Response<
 /// What stands behind `/web/`.
 fn web(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Problem> {
     if asking.origin == Origin::Main {
-        if let Some(rest) = rest.strip_prefix("timemap/cdx") {
+        let cdx = rest.strip_prefix("timemap/cdx").filter(|rest| !rest.starts_with('j'));
+        if let Some(rest) = cdx {
             return cdx_at(asking, Dialect::Wayback, rest);
         }
         if let Some(rest) = rest.strip_prefix("timemap/") {

@@ -42,18 +42,6 @@ pub enum Lost {
 
 /// Finds what to show; with `closest` by distance in time alone.
 pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Result<Found, Lost> {
-    find_with(snapshot, url, at, closest, false)
-}
-
-/// The same; `as_captured` shows a redirect that leads to an address with its own key too, where it would be met again by whoever
-/// follows it.
-pub fn find_with(
-    snapshot: &Snapshot,
-    url: &str,
-    at: Timestamp,
-    closest: bool,
-    as_captured: bool,
-) -> Result<Found, Lost> {
     let key = surt(url);
     let mut around = snapshot.store().captures_around(&key, at, N_AROUND).map_err(Lost::Failed)?;
     // Of captures in the same second, one of the very address is better than one of its twin with another scheme.
@@ -66,7 +54,7 @@ pub fn find_with(
         let Some(choice) = choice else { break };
         let capture = &around[choice.index];
         match open(snapshot, capture) {
-            Ok((_, record)) if !as_captured && leads_to_itself(&record, capture, &key) => {}
+            Ok((_, record)) if leads_to_itself(&record, capture, &key) => {}
             Ok((holder, record)) => {
                 let (previous, next) = beside(&around, capture);
                 return Ok(Found {

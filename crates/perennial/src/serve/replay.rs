@@ -9,7 +9,7 @@ use perennial_core::memento::{Modifier, ReplayAddress, When};
 use perennial_core::time::Timestamp;
 
 use super::body::{Coding, StoredBody};
-use super::find::{Found, Lost, find_with};
+use super::find::{Found, Lost, find};
 use super::problem::Problem;
 use super::scene::Scene;
 use super::{Origin, Served, Server, headers, memento, range, rewrite};
@@ -62,8 +62,7 @@ pub fn replay(asking: &Asking<'_>, address: &ReplayAddress) -> Result<Response<B
     };
     // Who asks for a page at a time expects the closest; parts of a page are chosen by the page's time.
     let is_closest = asking.server.is_closest() || address.modifier == Modifier::Top;
-    let is_raw = address.modifier == Modifier::Identity;
-    let found = asking.served.pool.with(|snapshot| find_with(snapshot, &address.url, at, is_closest, is_raw));
+    let found = asking.served.pool.with(|snapshot| find(snapshot, &address.url, at, is_closest));
     let found =
         found.map_err(|error| Problem::internal(&error))?.map_err(|lost| problem_of(lost, &address.url))?;
     if is_timegate {

@@ -46,6 +46,7 @@ mod render;
 mod replayed;
 mod rules;
 mod search;
+mod serve;
 mod settings;
 mod simulate;
 mod sources;

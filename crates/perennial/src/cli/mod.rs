@@ -16,6 +16,7 @@ mod export;
 mod extract;
 mod feeds;
 mod filters;
+mod get;
 mod import;
 mod info;
 mod init;
@@ -33,9 +34,11 @@ mod run;
 mod schedule;
 mod search;
 mod segment;
+mod serve;
 mod signals;
 mod simulate;
 mod verify;
+mod view;
 
 pub use context::Context;
 pub use exit::Exit;
@@ -70,7 +73,7 @@ Examples:
 struct Cli {
     /// The archive's folder [default: the current folder if it is an archive, else ./archive]
     #[arg(long, global = true, value_name = "DIR", env = "PERENNIAL_ARCHIVE")]
-    archive: Option<PathBuf>,
+    archive: Vec<PathBuf>,
 
     /// Print data as JSON
     #[arg(long, global = true)]
@@ -112,6 +115,12 @@ enum Command {
     Rebuild(rebuild::Rebuild),
     /// Visit the sites that are followed, and archive what is there
     Crawl(crawl::Crawl),
+    /// Serve archived pages over HTTP: replay, calendars, Memento, CDX
+    Serve(serve::Serve),
+    /// Open an archived page in a browser
+    View(view::View),
+    /// Write an archived body to standard output
+    Get(get::Get),
     /// Show the visits of the crawl: why, what came back, what was stored
     Log(log::Log),
     /// Estimate how complete and how coherent the archive is
@@ -161,6 +170,9 @@ impl Command {
             Command::Object(args) => args.run(context),
             Command::Rebuild(args) => args.run(context),
             Command::Crawl(args) => args.run(context),
+            Command::Serve(args) => args.run(context),
+            Command::View(args) => args.run(context),
+            Command::Get(args) => args.run(context),
             Command::Log(args) => args.run(context),
             Command::Quality(args) => args.run(context),
             Command::Patterns(args) => args.run(context),

@@ -1,0 +1,194 @@
+//! A snapshot of archives -> HTTP: replay of archived pages, Memento, CDX, calendars, files for other tools.
+//!
+//! The server reads and writes nothing: it has snapshots and no writer. Archived content is hostile, so it has an origin of
+//! its own (a second port): the main origin has our pages and APIs, the replay origin has archived content and nothing else
+//! (docs/replay.md, docs/decisions/0035-replay.md).
+//!
+//! | file | what becomes what |
+//! |---|---|
+//! | [`pool`] | archives -> snapshots that are as new as the last commit |
+//! | [`scene`] | what is replayed, at which instant, where: all that the rewriting is told |
+//! | [`body`] | a stored record -> its bytes as a stream, checked |
+//! | [`problem`] | what went wrong -> a page or JSON that says it |
+//! | [`headers`] | fields of an archived answer -> those that a client may be given |
+//! | [`find`] | an address and an instant -> the capture to show |
+//! | [`memento`] | RFC 7089: TimeGate, TimeMap, links; the availability API |
+//! | [`cdx`] | the CDX APIs of pywb and of the Internet Archive |
+//! | [`pages`] | home, calendars, lists |
+//! | [`files`] | WARC records by digest, WACZ of a page or a site |
+//! | [`range`] | `Range` -> a part of a body |
+//! | [`guard`] | a request -> whether it is answered at all |
+//! | [`replay`] | `/web/...` -> archived content |
+//! | [`rewrite`] | archived content -> content whose addresses lead into the archive |
+//! | [`router`] | a request -> whoever answers it |
+//! | [`listen`] | sockets -> connections, within limits |
+
+pub mod body;
+pub mod cdx;
+pub mod files;
+pub mod find;
+pub mod guard;
+pub mod headers;
+pub mod listen;
+pub mod memento;
+pub mod pages;
+pub mod pool;
+pub mod problem;
+pub mod range;
+pub mod replay;
+pub mod rewrite;
+pub mod router;
+pub mod scene;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, header};
+use serde_json::json;
+
+use crate::archive::Archive;
+use files::Made;
+use guard::Guard;
+use pool::Pool;
+
+/// What the user asked for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where our own pages and APIs are served.
+    pub listen: SocketAddr,
+    /// Where archived content is served; `None`: the port behind that of `listen`, or any where that is 0.
+    pub replay_listen: Option<SocketAddr>,
+    /// Show what was captured closest in time, as other replay systems do, in place of what was there.
+    pub closest: bool,
+    /// Names of this server beside those of loopback and of the address that it listens on.
+    pub allow_hosts: Vec<String>,
+    /// What a request must bring; `None`: nothing.
+    pub token: Option<String>,
+    /// Anybody may ask.
+    pub public: bool,
+}
+
+impl Options {
+    /// For whoever uses this machine.
+    pub fn on_loopback(listen: SocketAddr) -> Options {
+        Options {
+            listen,
+            replay_listen: None,
+            closest: false,
+            allow_hosts: Vec::new(),
+            token: None,
+            public: false,
+        }
+    }
+}
+
+/// All that requests share.
+#[derive(Debug)]
+pub struct Server {
+    options: Options,
+    archives: Vec<Served>,
+    origins: Origins,
+    guard: Guard,
+    made: Made,
+    /// How often each kind of problem was met.
+    problems: Mutex<BTreeMap<&'static str, u64>>,
+}
+
+/// One archive under its name.
+#[derive(Debug)]
+pub struct Served {
+    /// Its name, which begins the paths of its addresses.
+    pub name: String,
+    /// Where its addresses begin on both origins: empty, or a slash and its name.
+    pub base: String,
+    pool: Pool,
+}
+
+/// The two origins, such as `http://127.0.0.1:8080`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Origins {
+    /// Of our own pages.
+    pub main: String,
+    /// Of archived content.
+    pub replay: String,
+}
+
+/// Which of the two a request came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// Our own pages and APIs.
+    Main,
+    /// Archived content.
+    Replay,
+}
+
+impl Server {
+    /// A server of some archives that listens nowhere yet. A single archive has addresses without its name.
+    pub fn new(archives: Vec<Archive>, options: Options, origins: Origins) -> anyhow::Result<Arc<Server>> {
+        let is_single = archives.len() == 1;
+        let mut served: Vec<Served> = Vec::new();
+        for archive in archives {
+            let name = pool::name_of(&archive, |taken| served.iter().any(|other| other.name == taken));
+            let base = if is_single { String::new() } else { format!("/{name}") };
+            served.push(Served { name, base, pool: Pool::open(archive)? });
+        }
+        let listening = [Some(options.listen), options.replay_listen].into_iter().flatten();
+        let listening: Vec<IpAddr> = listening.map(|address| address.ip()).collect();
+        let guard = Guard::new(&listening, &options.allow_hosts, options.token.as_deref(), options.public);
+        let (made, problems) = (Made::default(), Mutex::default());
+        Ok(Arc::new(Server { options, archives: served, origins, guard, made, problems }))
+    }
+
+    fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    fn made(&self) -> &Made {
+        &self.made
+    }
+
+    /// Counts a problem.
+    fn note(&self, kind: &'static str) {
+        *self.problems.lock().unwrap_or_else(PoisonError::into_inner).entry(kind).or_default() += 1;
+    }
+
+    /// What is served, and what went wrong how often.
+    fn status(&self) -> Response<Body> {
+        let problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut status = json!({
+            "program": concat!("perennial/", env!("CARGO_PKG_VERSION")),
+            "address": self.origins.main,
+            "replay": self.origins.replay,
+            "archives": self.archives.iter().map(|served| served.name.as_str()).collect::<Vec<_>>(),
+            "bases": self.archives.iter().map(|served| served.base.as_str()).collect::<Vec<_>>(),
+            "problems": problems,
+        });
+        // Where archives lie is the business of this machine's users.
+        if !self.options.public {
+            let roots = self.archives.iter().map(|served| served.pool.archive().root());
+            let whole = |root: &Path| root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
+            status["folders"] = roots.map(|root| whole(root).display().to_string()).collect();
+        }
+        let mut response = Response::new(Body::from(format!("{status}\n")));
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
+    }
+
+    /// The archives, in the order in which they were named.
+    pub fn archives(&self) -> &[Served] {
+        &self.archives
+    }
+
+    /// Where the two origins are.
+    pub fn origins(&self) -> &Origins {
+        &self.origins
+    }
+
+    /// Whether versions are chosen by distance in time alone.
+    pub fn is_closest(&self) -> bool {
+        self.options.closest
+    }
+}

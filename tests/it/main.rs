@@ -42,6 +42,8 @@ mod program;
 mod reading;
 mod rebuild;
 mod render;
+#[cfg(feature = "interop")]
+mod replay;
 mod replayed;
 mod rules;
 mod settings;
@@ -49,6 +51,8 @@ mod simulate;
 mod sources;
 mod told;
 mod unfinished;
+#[cfg(feature = "interop")]
+mod viewer;
 mod visits;
 mod web;
 

@@ -46,6 +46,7 @@
 //! | [`look`] | two answers in a row -> what the later look at a page showed |
 //! | [`series`] | importance by time -> what happened in each period of a day |
 //! | [`pattern`] | time series and visits -> what is expected in each period |
+//! | [`memento`] | addresses of replay, dates and links of RFC 7089; intervals and an instant -> the coherent choice |
 //! | [`threshold`] | versions by importance -> those that reach the index threshold |
 //! | [`directory`] | versions of a site -> trees, rules of their evolution, what need not be visited |
 //! | [`rank`] | the link graph -> omega(P), PageRank |
@@ -132,6 +133,8 @@ pub mod look;
 pub mod series;
 
 pub mod pattern;
+
+pub mod memento;
 
 pub mod threshold;
 

@@ -15,6 +15,7 @@
 //! | [`html`] | values -> HTML and SVG |
 //! | [`feeds`] | feeds at hand -> statistics, subscriptions, inferred channel pages |
 //! | [`crawl`] | sites and a strategy -> polite visits and their captures |
+//! | [`serve`] | a snapshot of archives -> HTTP: replay, Memento, CDX |
 //! | [`demo`] | a seed -> the living web: sites that change by known patterns, served on loopback |
 //! | [`doctor`] | this machine -> what an archive needs of it and lacks, each with its cure |
 //! | [`cli`] | arguments -> calls, results -> print |
@@ -43,6 +44,8 @@ pub mod html;
 pub mod feeds;
 
 pub mod crawl;
+
+pub mod serve;
 
 pub mod demo;
 

@@ -9,10 +9,10 @@
 
 mod chunked;
 
-use std::cell::Cell;
 use std::fmt;
 use std::io::{self, Read};
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
 use flate2::{Decompress, FlushDecompress, Status};
@@ -109,8 +109,19 @@ pub struct Payload {
 }
 
 /// Decodes a body as its head says.
-pub fn decode<'a>(head: &HttpHead, body: impl Read + 'a, limits: Limits) -> Payload {
+pub fn decode<'a>(head: &HttpHead, body: impl Read + Send + 'a, limits: Limits) -> Payload {
     collect(PayloadReader::new(head, body, limits))
+}
+
+/// The same as a stream in constant memory. A read that fails with a [`Cut`] inside ends the body.
+pub fn decoded<'a>(head: &HttpHead, body: impl Read + Send + 'a, limits: Limits) -> PayloadReader<'a> {
+    PayloadReader::new(head, body, limits)
+}
+
+/// Undoes the transfer codings alone: the body as its content codings left it.
+pub fn transferred<'a>(head: &HttpHead, body: impl Read + Send + 'a, limits: Limits) -> PayloadReader<'a> {
+    let (_, transfer) = head.codings();
+    PayloadReader::of_codings(transfer.into_iter().rev().collect(), body, limits)
 }
 
 /// Unpacks a gzip file, such as a sitemap that is one in itself.
@@ -153,8 +164,8 @@ fn cut_of(e: &io::Error) -> Cut {
 }
 
 /// Decodes a body as a stream. A read that fails with a [`Cut`] inside ends the body.
-struct PayloadReader<'a> {
-    source: Box<dyn Read + 'a>,
+pub struct PayloadReader<'a> {
+    source: Box<dyn Read + Send + 'a>,
     n_out: u64,
     max_bytes: u64,
     undone: Option<Cut>,
@@ -162,15 +173,15 @@ struct PayloadReader<'a> {
 
 impl<'a> PayloadReader<'a> {
     /// Undoes the transfer codings, then the content codings, each list from its end.
-    fn new(head: &HttpHead, body: impl Read + 'a, limits: Limits) -> PayloadReader<'a> {
+    fn new(head: &HttpHead, body: impl Read + Send + 'a, limits: Limits) -> PayloadReader<'a> {
         let (content, transfer) = head.codings();
         let codings = transfer.into_iter().rev().chain(content.into_iter().rev()).collect();
         PayloadReader::of_codings(codings, body, limits)
     }
 
     /// Undoes these codings, the first one first.
-    fn of_codings(codings: Vec<String>, body: impl Read + 'a, limits: Limits) -> PayloadReader<'a> {
-        let mut source: Box<dyn Read + 'a> = Box::new(body);
+    fn of_codings(codings: Vec<String>, body: impl Read + Send + 'a, limits: Limits) -> PayloadReader<'a> {
+        let mut source: Box<dyn Read + Send + 'a> = Box::new(body);
         let mut undone = None;
         if codings.len() > MAX_CODINGS {
             let cut = Cut { coding: codings[0].clone(), cause: CutCause::TooManyCodings };
@@ -218,26 +229,27 @@ fn cut(coding: &str, cause: CutCause) -> io::Error {
 
 /// What all codings of one body may still unpack, together.
 #[derive(Clone)]
-struct Budget(Rc<BudgetLeft>);
+struct Budget(Arc<BudgetLeft>);
 
+/// Atomic only so that a body may be read on by another thread than the one that began.
 struct BudgetLeft {
-    bytes: Cell<u64>,
-    members: Cell<u64>,
+    bytes: AtomicU64,
+    members: AtomicU64,
 }
 
 impl Budget {
     /// The last coding unpacks `max_bytes` at most, and the bytes before it are fewer in every honest body.
     fn new(limits: Limits) -> Budget {
         let bytes = limits.max_bytes.saturating_mul(2).saturating_add(BETWEEN_FREE);
-        Budget(Rc::new(BudgetLeft { bytes: Cell::new(bytes), members: Cell::new(MAX_MEMBERS) }))
+        Budget(Arc::new(BudgetLeft { bytes: AtomicU64::new(bytes), members: AtomicU64::new(MAX_MEMBERS) }))
     }
 
     /// Whether there was enough left.
     fn spend(&self, bytes: usize, members: u64) -> bool {
-        let bytes = self.0.bytes.get().checked_sub(bytes as u64);
-        let members = self.0.members.get().checked_sub(members);
-        self.0.bytes.set(bytes.unwrap_or(0));
-        self.0.members.set(members.unwrap_or(0));
+        let bytes = self.0.bytes.load(Relaxed).checked_sub(bytes as u64);
+        let members = self.0.members.load(Relaxed).checked_sub(members);
+        self.0.bytes.store(bytes.unwrap_or(0), Relaxed);
+        self.0.members.store(members.unwrap_or(0), Relaxed);
         bytes.is_some() && members.is_some()
     }
 }
@@ -610,13 +622,13 @@ mod tests {
     /// A reader that counts what is taken from it: the work that a body costs.
     struct Counted<'a> {
         bytes: &'a [u8],
-        n_read: Rc<Cell<usize>>,
+        n_read: Arc<AtomicU64>,
     }
 
     impl Read for Counted<'_> {
         fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
             let n = self.bytes.read(out)?;
-            self.n_read.set(self.n_read.get() + n);
+            self.n_read.fetch_add(n as u64, Relaxed);
             Ok(n)
         }
     }
@@ -624,12 +636,13 @@ mod tests {
     #[test]
     fn members_that_hold_nothing_end_after_a_bounded_number() {
         let stored = empty_members(4 << 20);
-        let n_read = Rc::new(Cell::new(0));
+        let n_read = Arc::new(AtomicU64::new(0));
         let body = Counted { bytes: &stored, n_read: n_read.clone() };
         let payload = decode(&head("gzip", ""), body, Limits::default());
         assert_eq!(payload.cut, Some(Cut { coding: "gzip".into(), cause: CutCause::TooMuchWork }));
         assert!(payload.bytes.is_empty());
-        assert!(n_read.get() <= MAX_MEMBERS as usize * 20 + BUFFER, "{} bytes were read", n_read.get());
+        let n_read = n_read.load(Relaxed);
+        assert!(n_read <= MAX_MEMBERS * 20 + BUFFER as u64, "{n_read} bytes were read");
     }
 
     #[test]

@@ -146,6 +146,12 @@ impl<R: Read> WarcReader<R> {
         self.members.input.offset()
     }
 
+    /// The record that the last item was, as far as it was read; for whoever keeps the reader and reads on later. `None` when
+    /// there is none, or when it was finished.
+    pub fn current_record(&mut self) -> Option<Record<'_, R>> {
+        (self.place == Place::Block).then_some(Record { reader: self })
+    }
+
     /// The next record or damaged stretch; `None` at the end. What was left of the last record is passed
     /// over, and damage found there is reported first. Fails only when the source does.
     pub fn next_item(&mut self) -> io::Result<Option<Item<'_, R>>> {

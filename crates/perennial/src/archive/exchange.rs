@@ -189,7 +189,7 @@ impl Hashed {
 
 impl Body<'_> {
     /// From its first byte.
-    pub(super) fn reader(&mut self) -> io::Result<Box<dyn Read + '_>> {
+    pub(super) fn reader(&mut self) -> io::Result<Box<dyn Read + Send + '_>> {
         Ok(match self {
             Body::Bytes(bytes) => Box::new(*bytes),
             Body::Spooled(file) => {

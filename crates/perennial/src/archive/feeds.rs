@@ -36,7 +36,7 @@ pub(crate) fn may_be_feed(head: &HttpHead) -> bool {
 }
 
 /// Whether a body, as it was stored, begins like a feed. This costs little, and every page is asked.
-pub(crate) fn begins_as_feed(head: &HttpHead, stored: impl Read) -> bool {
+pub(crate) fn begins_as_feed(head: &HttpHead, stored: impl Read + Send) -> bool {
     let limits = Limits { max_bytes: START_BYTES, ..Limits::default() };
     feed::looks_like_feed(&decode(head, stored.take(MAX_STORED_BYTES), limits).bytes)
 }
@@ -49,7 +49,7 @@ pub(crate) fn read_feed(url: &str, head: &HttpHead, stored: &[u8]) -> Option<Box
     read_whole(url, head, stored)
 }
 
-fn read_whole(url: &str, head: &HttpHead, stored: impl Read) -> Option<Box<FeedRow>> {
+fn read_whole(url: &str, head: &HttpHead, stored: impl Read + Send) -> Option<Box<FeedRow>> {
     let limits = Limits { max_bytes: feed::MAX_FEED_BYTES as u64, ..Limits::default() };
     let decoded = decode(head, stored.take(MAX_STORED_BYTES), limits);
     let feed = feed::parse(&decoded.bytes, head.get("Content-Type").as_deref(), url).ok()?;
@@ -57,7 +57,12 @@ fn read_whole(url: &str, head: &HttpHead, stored: impl Read) -> Option<Box<FeedR
 }
 
 /// What the state keeps of a capture of this kind that begins as a feed. A revisit has no body, so that whoever reads its record could not find its items.
-pub(super) fn kept_feed(url: &str, kind: Kind, head: &HttpHead, stored: impl Read) -> Option<Box<FeedRow>> {
+pub(super) fn kept_feed(
+    url: &str,
+    kind: Kind,
+    head: &HttpHead,
+    stored: impl Read + Send,
+) -> Option<Box<FeedRow>> {
     if kind == Kind::Response { read_whole(url, head, stored) } else { None }
 }
 

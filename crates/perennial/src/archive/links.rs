@@ -153,18 +153,18 @@ pub(crate) fn is_html(head: &HttpHead) -> bool {
 }
 
 /// Reads a body, as it was stored, as text.
-pub fn read_text(head: &HttpHead, stored: impl Read) -> DocumentText {
+pub fn read_text(head: &HttpHead, stored: impl Read + Send) -> DocumentText {
     read_text_up_to(head, stored, MAX_TEXT_BYTES)
 }
 
 /// The same; `None` for a large document, which costs little to find out.
-pub fn read_small_text(head: &HttpHead, stored: impl Read) -> Option<DocumentText> {
+pub fn read_small_text(head: &HttpHead, stored: impl Read + Send) -> Option<DocumentText> {
     let document = read_text_up_to(head, stored, LARGE_TEXT_BYTES);
     let is_large = document.cut.as_ref().is_some_and(|cut| cut.cause == CutCause::TooLarge);
     (!is_large).then_some(document)
 }
 
-fn read_text_up_to(head: &HttpHead, stored: impl Read, max_bytes: u64) -> DocumentText {
+fn read_text_up_to(head: &HttpHead, stored: impl Read + Send, max_bytes: u64) -> DocumentText {
     let limits = Limits { max_bytes, ..Limits::default() };
     let decoded = decode(head, stored.take(MAX_STORED_BYTES), limits);
     let (text, charset) = decode_with_charset(&decoded.bytes, head.get("Content-Type").as_deref());
@@ -216,7 +216,7 @@ pub(super) fn kept_links(
     url: &str,
     kind: Kind,
     head: &HttpHead,
-    body: impl Read,
+    body: impl Read + Send,
     drawn: Option<&[u8]>,
 ) -> Option<Vec<LinkTarget>> {
     let url = Url::parse(url).ok()?;

@@ -27,7 +27,7 @@ mod writer;
 pub use content::{HOPS, hops_of};
 pub use exchange::{Body, Derived, Exchange, Prepared};
 pub use indexer::IndexPace;
-pub use read::{Response, Stored};
+pub use read::{OpenRecord, Response, Stored};
 pub use recover::Repair;
 pub use snapshot::{SharedSnapshot, Snapshot};
 pub(crate) use writer::LEFT_OUT_BASE;
@@ -126,6 +126,16 @@ impl Archive {
         self.root.join("state.db")
     }
 
+    /// Which file the state is now; `None` when it is missing.
+    pub fn state_file(&self) -> Option<StateFile> {
+        let metadata = std::fs::metadata(self.state_path()).ok()?;
+        #[cfg(unix)]
+        let id = std::os::unix::fs::MetadataExt::ino(&metadata);
+        #[cfg(not(unix))]
+        let id = metadata.created().ok()?.duration_since(UNIX_EPOCH).ok()?.as_nanos() as u64;
+        Some(StateFile(id))
+    }
+
     /// Bytes of all WARC files.
     pub fn warc_bytes(&self) -> io::Result<u64> {
         Ok(files::list(&self.warc_dir())?.iter().map(|file| file.bytes).sum())
@@ -142,6 +152,10 @@ impl Archive {
         Store::open_read(&self.state_path())
     }
 }
+
+/// Tells a state file from another that is put in its place.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct StateFile(u64);
 
 /// The present, from the system's clock.
 pub fn now() -> Timestamp {

@@ -42,6 +42,36 @@ pub struct Response {
     pub bytes: Vec<u8>,
 }
 
+/// A record that is read as a stream, body as stored.
+pub struct OpenRecord {
+    reader: WarcReader<File>,
+    /// The record's fields.
+    pub header: RecordHeader,
+    /// The HTTP head, byte for byte; empty when there was no HTTP.
+    pub head: HttpHead,
+    /// Bytes of the body as stored.
+    pub n_body_bytes: u64,
+}
+
+impl Read for OpenRecord {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        match self.reader.current_record() {
+            Some(mut record) => record.read(out),
+            None => Ok(0),
+        }
+    }
+}
+
+impl OpenRecord {
+    /// Reads on to the end of the record, and says whether it is sound.
+    pub fn finish(mut self) -> io::Result<bool> {
+        match self.reader.current_record() {
+            Some(record) => Ok(record.finish()?.is_ok()),
+            None => Ok(true),
+        }
+    }
+}
+
 impl Archive {
     /// The payload of a capture; of a revisit, that of the record it stands for. `None` when no record of the
     /// archive holds it.
@@ -82,6 +112,26 @@ impl Archive {
         })
     }
 
+    /// The record of a capture, open where its body begins; a revisit has none.
+    pub fn open_record(&self, capture: &Capture) -> anyhow::Result<OpenRecord> {
+        let mut reader = self.reader_at(&capture.url, &capture.file, capture.offset)?;
+        let Some(mut record) = reader.current_record() else { bail!("the record was finished") };
+        let header = record.header().clone();
+        let head = record.http_head()?.cloned().unwrap_or_default();
+        Ok(OpenRecord { n_body_bytes: record.remaining(), reader, header, head })
+    }
+
+    /// The capture whose record holds what a capture showed: itself, or the origin of a revisit. `None` when no record of the
+    /// archive does.
+    pub fn holder(&self, store: &Store, capture: &Capture) -> anyhow::Result<Option<Capture>> {
+        match capture.kind {
+            Kind::Revisit if capture.status == Some(304) && store.is_left_out(capture)? => Ok(None),
+            Kind::Revisit => self.origin_of(store, capture),
+            Kind::Metadata if capture.is_delta() => Ok(None),
+            _ => Ok(Some(capture.clone())),
+        }
+    }
+
     /// The fields of a capture's record, and the HTTP head in it.
     pub(super) fn heads(&self, capture: &Capture) -> anyhow::Result<(RecordHeader, HttpHead)> {
         let (header, head) = self.read_heads(&capture.url, &capture.file, capture.offset)?;
@@ -115,8 +165,14 @@ impl Archive {
         offset: u64,
         read: impl FnOnce(Record<'_, File>) -> io::Result<T>,
     ) -> anyhow::Result<T> {
-        let context =
-            || format!("cannot read the capture of {url} in {name} at {offset}: see `perennial verify`");
+        let mut reader = self.reader_at(url, name, offset)?;
+        let Some(record) = reader.current_record() else { bail!("the record was finished") };
+        read(record).with_context(|| cannot_read(url, name, offset))
+    }
+
+    /// A reader that stands at the record of an address.
+    fn reader_at(&self, url: &str, name: &str, offset: u64) -> anyhow::Result<WarcReader<File>> {
+        let context = || cannot_read(url, name, offset);
         let mut file = files::open(&self.warc_dir(), name).with_context(context)?;
         let dictionary = match name.ends_with(".zst") {
             true => zstd_dictionary(&mut file).with_context(context)?,
@@ -128,13 +184,12 @@ impl Archive {
             reader.set_zstd_dictionary(&dictionary);
         }
         match reader.next_item().with_context(context)? {
-            Some(Item::Record(record)) if page_of(record.header()) == Some(url) => {
-                read(record).with_context(context)
-            }
+            Some(Item::Record(record)) if page_of(record.header()) == Some(url) => {}
             Some(Item::Record(_)) => bail!("{}: another record is there", context()),
-            Some(Item::Damage(damage)) => Err(damage).with_context(context),
+            Some(Item::Damage(damage)) => return Err(damage).with_context(context),
             None => bail!("{}: the file ends before it", context()),
         }
+        Ok(reader)
     }
 
     /// Which record holds a revisit's payload: by what tells it from every other, where the revisit says it; else by its
@@ -179,6 +234,10 @@ impl Records for Archive {
         })?;
         Ok(())
     }
+}
+
+fn cannot_read(url: &str, name: &str, offset: u64) -> String {
+    format!("cannot read the capture of {url} in {name} at {offset}: see `perennial verify`")
 }
 
 /// The dictionary that a `.warc.zst` may have in a skippable frame before its first record.

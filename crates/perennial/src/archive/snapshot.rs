@@ -23,6 +23,16 @@ impl Archive {
 }
 
 impl Snapshot {
+    /// The archive as it is now, in place of what this snapshot was.
+    pub fn renew(&self) -> anyhow::Result<()> {
+        self.store.renew()
+    }
+
+    /// Gives the state up until [`Snapshot::renew`]: a snapshot that is kept for later shall hold up no writer.
+    pub fn rest(&self) -> anyhow::Result<()> {
+        self.store.rest()
+    }
+
     /// Folder and settings.
     pub fn archive(&self) -> &Archive {
         &self.archive

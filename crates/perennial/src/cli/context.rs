@@ -13,19 +13,19 @@ use crate::store::Store;
 /// The global options, resolved.
 #[derive(Clone)]
 pub struct Context {
-    archive: Option<PathBuf>,
+    archives: Vec<PathBuf>,
     /// `--json` was given.
     pub json: bool,
 }
 
 impl Context {
-    pub(super) fn new(archive: Option<PathBuf>, json: bool) -> Context {
-        Context { archive, json }
+    pub(super) fn new(archives: Vec<PathBuf>, json: bool) -> Context {
+        Context { archives, json }
     }
 
     /// The archive's folder: `--archive`, else the current folder if it is an archive, else `./archive`.
     pub fn archive_dir(&self) -> PathBuf {
-        match &self.archive {
+        match self.archives.last() {
             Some(dir) => dir.clone(),
             None if archive::is_archive(Path::new(".")) => PathBuf::from("."),
             None => PathBuf::from("archive"),
@@ -34,12 +34,23 @@ impl Context {
 
     /// `--archive` or the environment, if either was given.
     pub fn archive_option(&self) -> Option<&Path> {
-        self.archive.as_deref()
+        self.archives.last().map(PathBuf::as_path)
     }
 
     /// Opens the archive, or says how to make one.
     pub fn open(&self) -> anyhow::Result<Archive> {
+        if self.archives.len() > 1 {
+            anyhow::bail!("this command takes one --archive: only `perennial serve` takes several");
+        }
         Archive::open(&self.archive_dir())
+    }
+
+    /// Opens all archives that were named, or the one there is.
+    pub fn open_all(&self) -> anyhow::Result<Vec<Archive>> {
+        match self.archives.len() {
+            0 | 1 => Ok(vec![self.open()?]),
+            _ => self.archives.iter().map(|dir| Archive::open(dir)).collect(),
+        }
     }
 
     /// The archive as it is now: all that a question gets.

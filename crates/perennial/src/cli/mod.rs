@@ -31,6 +31,7 @@ mod rules;
 mod run;
 mod schedule;
 mod segment;
+mod serve;
 mod signals;
 mod simulate;
 mod verify;
@@ -67,7 +68,7 @@ Examples:
 struct Cli {
     /// The archive's folder [default: the current folder if it is an archive, else ./archive]
     #[arg(long, global = true, value_name = "DIR", env = "PERENNIAL_ARCHIVE")]
-    archive: Option<PathBuf>,
+    archive: Vec<PathBuf>,
 
     /// Print data as JSON
     #[arg(long, global = true)]
@@ -109,6 +110,8 @@ enum Command {
     Rebuild(rebuild::Rebuild),
     /// Visit the sites that are followed, and archive what is there
     Crawl(crawl::Crawl),
+    /// Serve archived pages over HTTP: replay, calendars, Memento, CDX
+    Serve(serve::Serve),
     /// Show the visits of the crawl: why, what came back, what was stored
     Log(log::Log),
     /// Estimate how complete and how coherent the archive is
@@ -157,6 +160,7 @@ impl Command {
             Command::Object(args) => args.run(context),
             Command::Rebuild(args) => args.run(context),
             Command::Crawl(args) => args.run(context),
+            Command::Serve(args) => args.run(context),
             Command::Log(args) => args.run(context),
             Command::Quality(args) => args.run(context),
             Command::Patterns(args) => args.run(context),

@@ -23,7 +23,8 @@ pub(super) fn listen(context: &Context, stop: &Stop) {
     let _ = std::thread::Builder::new().name("signals".into()).spawn(hear);
 }
 
-struct Signals {
+/// The two signals that ask to stop.
+pub(super) struct Signals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
@@ -32,7 +33,7 @@ struct Signals {
 
 impl Signals {
     #[cfg(unix)]
-    fn new() -> std::io::Result<Signals> {
+    pub(super) fn new() -> std::io::Result<Signals> {
         use tokio::signal::unix::{SignalKind, signal};
         Ok(Signals {
             interrupt: signal(SignalKind::interrupt())?,
@@ -41,7 +42,7 @@ impl Signals {
     }
 
     #[cfg(unix)]
-    async fn next(&mut self) {
+    pub(super) async fn next(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -49,12 +50,12 @@ impl Signals {
     }
 
     #[cfg(not(unix))]
-    fn new() -> std::io::Result<Signals> {
+    pub(super) fn new() -> std::io::Result<Signals> {
         Ok(Signals {})
     }
 
     #[cfg(not(unix))]
-    async fn next(&mut self) {
+    pub(super) async fn next(&mut self) {
         let _ = tokio::signal::ctrl_c().await;
     }
 }

@@ -19,6 +19,7 @@ mod replace;
 mod runs;
 mod schema;
 mod spent;
+mod steps;
 
 pub use aside::{Reason, SetAside, SetAsideCounts};
 pub use chosen::{Chosen, Group};
@@ -35,6 +36,7 @@ pub use runs::Run;
 use schema::NoRecords;
 pub use schema::{Checked, RecordPlace, Records, SCHEMA_VERSION};
 pub use spent::OVERALL;
+pub use steps::{Step, Steps};
 
 use std::path::Path;
 

@@ -547,6 +547,36 @@ impl Store {
         Ok(statement.query_row(params![url, time.as_millis()], read_capture).optional()?)
     }
 
+    /// The captures of all pages with a key around an instant, earliest first: at most `n` of each page up to the instant and `n`
+    /// behind it, of those that show something or confirm it. Work: two looks into the index for each page.
+    pub fn captures_around(&self, key: &str, time: Timestamp, n: usize) -> anyhow::Result<Vec<Capture>> {
+        let mut found = Vec::new();
+        for page in self.pages_with_key(key)? {
+            for (side, order) in [("<=", "DESC"), (">", "ASC")] {
+                let sql = format!(
+                    "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.page = ?1 AND c.time {side} ?2
+                     AND (c.kind <= 2 OR {DELTA}) ORDER BY c.time {order}, c.id {order} LIMIT ?3"
+                );
+                let mut statement = self.connection().prepare_cached(&sql)?;
+                let rows = statement.query_map(params![page.0, time.as_millis(), n as i64], read_capture)?;
+                for capture in rows {
+                    found.push(capture?);
+                }
+            }
+        }
+        found.sort_by_key(|capture| (capture.time, capture.id));
+        Ok(found)
+    }
+
+    /// The pages with a key: addresses that differ in scheme, `www.` or the like. A bounded number of them.
+    pub fn pages_with_key(&self, key: &str) -> anyhow::Result<Vec<PageId>> {
+        let mut statement = self
+            .connection()
+            .prepare_cached("SELECT id FROM pages WHERE surt = ?1 AND n_captures > 0 ORDER BY id LIMIT 64")?;
+        let rows = statement.query_map([key], |row| row.get(0).map(PageId))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
     /// The capture of an address at an instant.
     pub fn capture_at(&self, url: &str, time: Timestamp) -> anyhow::Result<Option<Capture>> {
         let sql = format!(

@@ -45,8 +45,36 @@ impl Store {
     pub fn open_snapshot(path: &Path) -> anyhow::Result<Store> {
         let store = Store::open_read(path)?;
         // The transaction begins with its first read.
-        store.connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?;
+        store.begin()?;
         Ok(store)
+    }
+
+    fn begin(&self) -> anyhow::Result<()> {
+        Ok(self.connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?)
+    }
+
+    /// Ends the transaction of a snapshot, which would keep the writer's log from being cut.
+    pub fn rest(&self) -> anyhow::Result<()> {
+        if !self.connection.is_autocommit() {
+            self.connection.execute_batch("COMMIT")?;
+        }
+        Ok(())
+    }
+
+    /// A snapshot of the state as it is now, in place of the one before.
+    pub fn renew(&self) -> anyhow::Result<()> {
+        self.rest()?;
+        self.begin()
+    }
+
+    /// Whether this is a copy, which knows nothing of what is committed later.
+    pub fn is_copy(&self) -> bool {
+        self._copy.is_some()
+    }
+
+    /// Bounds the cache of this connection, where many are open.
+    pub fn limit_cache(&self, kib: i64) -> anyhow::Result<()> {
+        Ok(self.connection.pragma_update(None, "cache_size", -kib)?)
     }
 }
 

@@ -5,10 +5,11 @@ use std::cell::RefCell;
 
 use html5ever::tendril::StrTendril;
 use html5ever::tokenizer::{BufferQueue, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts};
+use perennial_core::memento::Modifier;
 
 use super::css::rewrite_css;
 use super::script::rewrite_handler;
-use super::url::{Part, Place};
+use super::url::Place;
 
 /// An element with more attributes is left out of a replay.
 pub(super) const MAX_ATTRIBUTES: usize = 2000;
@@ -54,7 +55,7 @@ impl Element<'_> {
     /// What becomes of one attribute.
     pub(super) fn rewrite(&self, name: &str, value: &str, place: &Place) -> Attribute {
         match name {
-            "srcset" | "imagesrcset" => Attribute::of(place.rewrite_srcset(value, Part::Image)),
+            "srcset" | "imagesrcset" => Attribute::of(place.rewrite_srcset(value, Modifier::Image)),
             "srcdoc" if self.tag == "iframe" => Attribute::Document,
             "style" => changed(value, rewrite_css(value, place).into()),
             // It names who asked, which the archive needs to know; the rest would report elsewhere or forbid what is changed.
@@ -84,39 +85,39 @@ impl Element<'_> {
     }
 
     /// What an attribute's address is asked for; `None` where it holds none.
-    fn part(&self, name: &str) -> Option<Part> {
+    fn part(&self, name: &str) -> Option<Modifier> {
         let part = match (name, self.tag) {
-            ("src", "script") => Part::Script,
-            ("src", "img" | "input" | "image") => Part::Image,
-            ("src", "iframe" | "fencedframe" | "portal") => Part::InlineFrame,
-            ("src", "frame") => Part::Frame,
-            ("src", _) => Part::Other,
-            ("href" | "xlink:href", "image" | "feimage" | "use") => Part::Image,
-            ("href" | "xlink:href", "script") => Part::Script,
+            ("src", "script") => Modifier::Script,
+            ("src", "img" | "input" | "image") => Modifier::Image,
+            ("src", "iframe" | "fencedframe" | "portal") => Modifier::Frame,
+            ("src", "frame") => Modifier::Frameset,
+            ("src", _) => Modifier::Object,
+            ("href" | "xlink:href", "image" | "feimage" | "use") => Modifier::Image,
+            ("href" | "xlink:href", "script") => Modifier::Script,
             ("href", "link") => self.link_part(),
-            ("href" | "xlink:href", _) => Part::Page,
-            ("action" | "formaction" | "cite" | "longdesc", _) => Part::Page,
-            ("poster" | "background" | "dynsrc" | "lowsrc" | "icon", _) => Part::Image,
-            ("data", "object") => Part::Other,
-            ("codebase", _) => Part::Other,
+            ("href" | "xlink:href", _) => Modifier::Page,
+            ("action" | "formaction" | "cite" | "longdesc", _) => Modifier::Page,
+            ("poster" | "background" | "dynsrc" | "lowsrc" | "icon", _) => Modifier::Image,
+            ("data", "object") => Modifier::Object,
+            ("codebase", _) => Modifier::Object,
             _ => return None,
         };
         Some(part)
     }
 
-    fn link_part(&self) -> Part {
+    fn link_part(&self) -> Modifier {
         let rel = self.given("rel").unwrap_or_default().to_ascii_lowercase();
         let has = |word: &str| rel.split_ascii_whitespace().any(|found| found == word);
         let kind = self.given("as").unwrap_or_default().to_ascii_lowercase();
         match kind.as_str() {
-            _ if has("stylesheet") => Part::Style,
-            _ if has("icon") || has("apple-touch-icon") || has("mask-icon") => Part::Image,
-            _ if has("modulepreload") => Part::Script,
-            "script" | "worker" => Part::Script,
-            "style" => Part::Style,
-            "image" => Part::Image,
-            _ if has("preload") || has("manifest") || has("prefetch") => Part::Other,
-            _ => Part::Page,
+            _ if has("stylesheet") => Modifier::Style,
+            _ if has("icon") || has("apple-touch-icon") || has("mask-icon") => Modifier::Image,
+            _ if has("modulepreload") => Modifier::Script,
+            "script" | "worker" => Modifier::Script,
+            "style" => Modifier::Style,
+            "image" => Modifier::Image,
+            _ if has("preload") || has("manifest") || has("prefetch") => Modifier::Object,
+            _ => Modifier::Page,
         }
     }
 
@@ -142,7 +143,7 @@ impl Element<'_> {
     fn param(&self, value: &str, place: &Place) -> Attribute {
         let is_address =
             ["movie", "src", "url", "href", "filename", "data"].iter().any(|name| self.is("name", name));
-        Attribute::of(is_address.then(|| place.rewrite(value, Part::Other)).flatten())
+        Attribute::of(is_address.then(|| place.rewrite(value, Modifier::Object)).flatten())
     }
 }
 
@@ -172,7 +173,7 @@ pub(super) fn decoded(value: &str) -> String {
 
 /// A value -> as it may stand in a page between double quotes.
 pub(super) fn encoded(value: &str) -> String {
-    value.replace('&', "&amp;").replace('"', "&quot;")
+    value.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;")
 }
 
 /// Keeps the value of the first attribute.

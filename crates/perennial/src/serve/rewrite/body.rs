@@ -8,11 +8,12 @@ use std::borrow::Cow;
 use encoding_rs::{Decoder, UTF_8};
 use lol_html::AsciiCompatibleEncoding;
 use perennial_core::charset::Charset;
+use perennial_core::memento::Modifier;
 
 use super::css::rewrite_css;
 use super::html::{PageError, PageOptions, PageRewriter};
 use super::script::rewrite_script;
-use super::url::{Part, Place};
+use super::url::Place;
 
 /// A stylesheet or script that is longer passes as it is.
 pub const MAX_TEXT_BYTES: usize = 16 << 20;
@@ -38,7 +39,7 @@ pub enum Treatment {
 
 /// How a body is shown, by what it is asked for, what the browser says it needs it for (`Sec-Fetch-Dest`), what the archived
 /// server called it and how it begins.
-pub fn treatment(part: Part, destination: Option<&str>, media_type: Option<&str>, start: &[u8]) -> Treatment {
+pub fn treatment(part: Modifier, destination: Option<&str>, media_type: Option<&str>, start: &[u8]) -> Treatment {
     match destination {
         // What a script asks for is data: it is rewritten when it becomes part of the page.
         Some("empty" | "font" | "audio" | "video" | "track" | "manifest") => return Treatment::Bytes,
@@ -47,15 +48,15 @@ pub fn treatment(part: Part, destination: Option<&str>, media_type: Option<&str>
         _ => {}
     }
     match (part, media_type) {
-        (Part::Script, Some("text/html")) if looks_like_page(start) => Treatment::Bytes,
-        (Part::Script, _) => Treatment::Script,
-        (Part::Style, Some("text/html")) if looks_like_page(start) => Treatment::Bytes,
-        (Part::Style, _) => Treatment::Style,
+        (Modifier::Script, Some("text/html")) if looks_like_page(start) => Treatment::Bytes,
+        (Modifier::Script, _) => Treatment::Script,
+        (Modifier::Style, Some("text/html")) if looks_like_page(start) => Treatment::Bytes,
+        (Modifier::Style, _) => Treatment::Style,
         (_, Some("text/html")) => Treatment::Page,
         (_, Some("application/xhtml+xml" | "image/svg+xml")) => Treatment::Xml,
-        (Part::Image, _) => Treatment::Bytes,
+        (Modifier::Image, _) => Treatment::Bytes,
         (_, Some("text/css")) => Treatment::Style,
-        (Part::Page | Part::Frame | Part::InlineFrame, None) if looks_like_page(start) => Treatment::Page,
+        (Modifier::Page | Modifier::Frameset | Modifier::Frame, None) if looks_like_page(start) => Treatment::Page,
         _ => Treatment::Bytes,
     }
 }
@@ -239,13 +240,13 @@ mod tests {
         let check = |part, destination, media, expected| {
             assert_eq!(treatment(part, destination, media, b"<!DOCTYPE html>"), expected)
         };
-        check(Part::Page, None, Some("text/html"), Treatment::Page);
-        check(Part::Page, Some("empty"), Some("text/html"), Treatment::Bytes);
-        check(Part::Page, Some("script"), Some("text/plain"), Treatment::Script);
-        check(Part::Script, None, Some("text/html"), Treatment::Bytes);
-        check(Part::Script, None, Some("text/plain"), Treatment::Script);
-        check(Part::Page, None, None, Treatment::Page);
-        check(Part::Page, None, Some("text/javascript"), Treatment::Bytes);
-        check(Part::Image, None, Some("image/svg+xml"), Treatment::Xml);
+        check(Modifier::Page, None, Some("text/html"), Treatment::Page);
+        check(Modifier::Page, Some("empty"), Some("text/html"), Treatment::Bytes);
+        check(Modifier::Page, Some("script"), Some("text/plain"), Treatment::Script);
+        check(Modifier::Script, None, Some("text/html"), Treatment::Bytes);
+        check(Modifier::Script, None, Some("text/plain"), Treatment::Script);
+        check(Modifier::Page, None, None, Treatment::Page);
+        check(Modifier::Page, None, Some("text/javascript"), Treatment::Bytes);
+        check(Modifier::Image, None, Some("image/svg+xml"), Treatment::Xml);
     }
 }

@@ -6,8 +6,9 @@
 use std::fmt::Write as _;
 
 use cssparser::{Parser, Token};
+use perennial_core::memento::Modifier;
 
-use super::url::{Part, Place};
+use super::url::Place;
 
 /// Blocks in blocks that are looked into. What lies deeper is dropped, because nobody could say what it asks for.
 const MAX_DEPTH: u8 = 64;
@@ -97,7 +98,7 @@ impl Rewriting<'_> {
         self.out.push(end);
     }
 
-    fn address(&mut self, address: &str, part: Part, written: &str, is_function: bool) {
+    fn address(&mut self, address: &str, part: Modifier, written: &str, is_function: bool) {
         match self.place.rewrite(address, part) {
             None => self.out.push_str(written),
             Some(to) => {
@@ -110,8 +111,8 @@ impl Rewriting<'_> {
     }
 }
 
-fn part_in(context: Context) -> Part {
-    if context == Context::Import { Part::Style } else { Part::Other }
+fn part_in(context: Context) -> Modifier {
+    if context == Context::Import { Modifier::Style } else { Modifier::Object }
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@
 //! - A script that names `location` or `top` by itself is put into a block that declares both. Names that the script declares for
 //!   all scripts are declared for all scripts nevertheless: `let` and `const` become `var`, a class is assigned, functions are
 //!   handed out at the beginning.
+//! - `x.postMessage(...)` tells the receiver which window sends, because the receiver's own functions stand in between.
 //! - Modules need no block; their own scope has the two declarations. Addresses in `import` and `export` are rewritten.
 //!
 //! What it cannot do: code that is made at run time (`eval`, `new Function`) is not rewritten; `const {location} = window` sees
@@ -15,8 +16,10 @@
 
 use std::borrow::Cow;
 
+use perennial_core::memento::Modifier;
+
 use super::tokens::{CONDITIONS, Kind, NONE, Token, tokens};
-use super::url::{Part, Place};
+use super::url::Place;
 
 /// The property that stands for `location`.
 const LOCATION: &str = "__perennial_location";
@@ -24,6 +27,9 @@ const LOCATION: &str = "__perennial_location";
 const TOP: &str = "__perennial_top";
 /// The function that stands between a script and what it imports by a name made at run time.
 const IMPORT: &str = "__perennial_import";
+
+/// The function that tells the receiver of a message whose window sends it.
+const FROM: &str = "__perennial_from";
 
 /// Objects whose `top` is that of the window.
 const WINDOWS: [&str; 6] = ["window", "self", "globalThis", "parent", "frames", "top"];
@@ -39,7 +45,7 @@ const MAX_DECLARED: usize = 500;
 
 /// Rewrites a script, or gives it back as it is when it cannot be read or says nothing that matters.
 pub fn rewrite_script<'a>(source: &'a str, place: &Place) -> Cow<'a, str> {
-    let mentions = ["location", "top", "import", "export"].iter().any(|word| source.contains(word));
+    let mentions = ["location", "top", "postMessage", "import", "export"].iter().any(|word| source.contains(word));
     let Some(tokens) = mentions.then(|| tokens(source)).flatten() else { return Cow::Borrowed(source) };
     let mut script = Script { source, tokens, edits: Vec::new() };
     let is_module = script.imports(place);
@@ -50,6 +56,7 @@ pub fn rewrite_script<'a>(source: &'a str, place: &Place) -> Cow<'a, str> {
     let (mut before, mut after) = (String::new(), "");
     if !names.is_empty() {
         before = prologue(&names);
+        script.assignments(&names);
         if !is_module {
             before = format!("{}{{{before}{}", script.directive(), script.hand_out());
             after = "\n}";
@@ -68,6 +75,7 @@ pub fn rewrite_handler<'a>(source: &'a str, place: &Place) -> Cow<'a, str> {
     let names: Vec<&str> =
         ["location", "top"].into_iter().filter(|name| script.is_used(name) && !declared.contains(name)).collect();
     let before = if names.is_empty() { String::new() } else { prologue(&names) };
+    script.assignments(&names);
     script.apply(&before, "")
 }
 
@@ -100,7 +108,7 @@ fn rewrite_mapped(value: &mut serde_json::Value, place: &Place, depth: usize) {
 /// The address of a module that is named by an address, in this archive; a bare name stays.
 fn specifier(text: &str, place: &Place) -> Option<String> {
     let is_address = text.starts_with('/') || text.starts_with("./") || text.starts_with("../");
-    (is_address || text.contains("://")).then(|| place.rewrite(text, Part::Script)).flatten()
+    (is_address || text.contains("://")).then(|| place.rewrite(text, Modifier::Script)).flatten()
 }
 
 fn prologue(names: &[&str]) -> String {
@@ -144,6 +152,7 @@ impl<'a> Script<'a> {
             match self.kind(index) {
                 Some(Kind::Name) if self.is_member(index) => match self.word(index) {
                     "location" => self.replace(index, LOCATION.into()),
+                    "postMessage" => self.replace(index, format!("{FROM}(self).postMessage")),
                     "top" if index > 1 && WINDOWS.contains(&self.word(index - 2)) => {
                         self.replace(index, TOP.into());
                     }
@@ -175,6 +184,33 @@ impl<'a> Script<'a> {
                 && !self.is_member(index)
                 && !(self.word(index + 1) == ":" && matches!(self.word(index.wrapping_sub(1)), "{" | ","))
         })
+    }
+
+    /// `location = x` leads elsewhere; the declared `location` would only become `x`.
+    fn assignments(&mut self, names: &[&str]) {
+        if !names.contains(&"location") {
+            return;
+        }
+        for index in 0..self.tokens.len() {
+            let is_assigned = self.is_name(index, "location")
+                && !self.is_member(index)
+                && self.word(index + 1) == "="
+                && self.word(index + 2) != "=";
+            let before = if index == 0 { "" } else { self.word(index - 1) };
+            let may_declare = matches!(before, "var" | "let" | "const" | "," | "{") || self.is_parameter(index);
+            if is_assigned && !may_declare {
+                self.replace(index, "location.href".into());
+            }
+        }
+    }
+
+    /// Whether a name is the first parameter of a function.
+    fn is_parameter(&self, index: usize) -> bool {
+        if index == 0 || self.word(index - 1) != "(" {
+            return false;
+        }
+        let close = self.tokens[index - 1].partner;
+        close != NONE && matches!(self.word(close as usize + 1), "{" | "=>")
     }
 
     /// Rewrites the addresses of imports; whether the script is a module.
@@ -417,6 +453,13 @@ mod tests {
             "{let location=(self.__perennial||self).location,top=(self.__perennial||self).top;\
              if(top!=self)top.__perennial_location=location\n}",
         );
+    }
+
+    #[test]
+    fn an_assignment_leads_elsewhere() {
+        check("location='/x'", &format!("{{{L}location.href='/x'\n}}"));
+        check("if(location==a)f((location=1)=>1)", &format!("{{{L}if(location==a)f((location=1)=>1)\n}}"));
+        check("w.postMessage(1,'*')", "w.__perennial_from(self).postMessage(1,'*')");
     }
 
     #[test]

@@ -5,55 +5,8 @@
 //! policy that every answer carries holds it (module `headers`). What is no address at all leads nowhere.
 
 use perennial_core::charset::Charset;
+use perennial_core::memento::Modifier;
 use url::Url;
-
-/// What an address is asked for: it becomes the modifier behind the time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
-    /// A page that a person goes to.
-    Page,
-    /// A document in an `iframe`.
-    InlineFrame,
-    /// A document in a `frame` of a frameset.
-    Frame,
-    /// A script.
-    Script,
-    /// A stylesheet.
-    Style,
-    /// A picture.
-    Image,
-    /// Anything else that a page embeds: fonts, sound, video, data.
-    Other,
-}
-
-impl Part {
-    /// As it stands in addresses.
-    pub fn modifier(self) -> &'static str {
-        match self {
-            Part::Page => "mp_",
-            Part::InlineFrame => "if_",
-            Part::Frame => "fr_",
-            Part::Script => "js_",
-            Part::Style => "cs_",
-            Part::Image => "im_",
-            Part::Other => "oe_",
-        }
-    }
-
-    /// The part that a modifier names.
-    pub fn of_modifier(modifier: &str) -> Option<Part> {
-        let all = [
-            Part::Page,
-            Part::InlineFrame,
-            Part::Frame,
-            Part::Script,
-            Part::Style,
-            Part::Image,
-            Part::Other,
-        ];
-        all.into_iter().find(|part| part.modifier() == modifier)
-    }
-}
 
 /// Schemes that stay as they are: they ask no server, or nothing but a person's own program.
 const KEPT_SCHEMES: [&str; 8] = ["javascript", "data", "blob", "about", "mailto", "tel", "sms", "xmpp"];
@@ -76,12 +29,12 @@ pub struct Place {
 
 impl Place {
     /// The address in this archive of an address of the web.
-    pub fn to(&self, url: &Url, part: Part) -> String {
-        format!("{}{}{}/{url}", self.root, self.time, part.modifier())
+    pub fn to(&self, url: &Url, part: Modifier) -> String {
+        format!("{}{}{}/{url}", self.root, self.time, part.as_str())
     }
 
     /// Rewrites a reference as it stands in the document; `None` when it may stay as it is.
-    pub fn rewrite(&self, reference: &str, part: Part) -> Option<String> {
+    pub fn rewrite(&self, reference: &str, part: Modifier) -> Option<String> {
         let trimmed = reference.trim_matches(|c: char| c <= ' ');
         if trimmed.is_empty() || trimmed.starts_with('#') {
             return None;
@@ -97,7 +50,7 @@ impl Place {
     }
 
     /// The candidates of a `srcset`: addresses with what stands behind each.
-    pub fn rewrite_srcset(&self, srcset: &str, part: Part) -> Option<String> {
+    pub fn rewrite_srcset(&self, srcset: &str, part: Modifier) -> Option<String> {
         let mut out = String::with_capacity(srcset.len() * 2);
         for (address, descriptor) in candidates(srcset) {
             if !out.is_empty() {
@@ -117,7 +70,7 @@ impl Place {
     /// The content of `<meta http-equiv=refresh>`; `None` when it names no address.
     pub fn rewrite_refresh(&self, content: &str) -> Option<String> {
         let at = refresh_address(content)?;
-        let rewritten = self.rewrite(&content[at.clone()], Part::Page)?;
+        let rewritten = self.rewrite(&content[at.clone()], Modifier::Page)?;
         let seconds: String =
             content.trim_start().chars().take_while(|c| c.is_ascii_digit() || *c == '.').collect();
         Some(format!("{}; url={rewritten}", if seconds.is_empty() { "0" } else { &seconds }))
@@ -202,7 +155,7 @@ mod tests {
     }
 
     fn check(reference: &str, expected: Option<&str>) {
-        let found = place("https://site.example/a/b.html").rewrite(reference, Part::Page);
+        let found = place("https://site.example/a/b.html").rewrite(reference, Modifier::Page);
         assert_eq!(found.as_deref(), expected, "{reference:?}");
     }
 
@@ -233,13 +186,13 @@ mod tests {
     #[test]
     fn a_srcset_keeps_its_descriptors() {
         let place = place("http://a.example/");
-        let found = place.rewrite_srcset("x.png 1x,\n y.png 2x, data:image/png;base64,AA== 3x", Part::Image);
+        let found = place.rewrite_srcset("x.png 1x,\n y.png 2x, data:image/png;base64,AA== 3x", Modifier::Image);
         let to = "/web/20200102030405im_/http://a.example";
         assert_eq!(
             found.unwrap(),
             format!("{to}/x.png 1x, {to}/y.png 2x, data:image/png;base64,AA== 3x")
         );
-        assert_eq!(place.rewrite_srcset("a,b 2x,", Part::Image).unwrap(), format!("{to}/a,b 2x"));
+        assert_eq!(place.rewrite_srcset("a,b 2x,", Modifier::Image).unwrap(), format!("{to}/a,b 2x"));
     }
 
     #[test]

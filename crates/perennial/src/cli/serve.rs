@@ -1,0 +1,62 @@
+//! `perennial serve`: archives -> HTTP, until a signal.
+
+use std::net::SocketAddr;
+
+use serde_json::json;
+
+use super::signals::Signals;
+use super::{Context, Exit};
+use crate::serve::{Options, listen};
+
+const AFTER_HELP: &str = "\
+Archived pages are at /web/<time>/<address>, their calendar at /web/*/<address>. Archived content has an origin of
+its own, on the second port.
+
+Examples:
+  perennial serve
+  perennial serve --listen 127.0.0.1:9000 --replay-listen 127.0.0.1:9001
+  perennial serve --archive news --archive weather";
+
+/// Serves archives over HTTP: replay, calendars, Memento, CDX.
+#[derive(clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Serve {
+    /// Where to serve our own pages and APIs
+    #[arg(long, default_value = "127.0.0.1:8080", value_name = "HOST:PORT")]
+    listen: SocketAddr,
+
+    /// Where to serve archived content [default: the next port]
+    #[arg(long, value_name = "HOST:PORT")]
+    replay_listen: Option<SocketAddr>,
+
+    /// Show what was captured closest in time, as other replay systems do, and not what was there at the page's time
+    #[arg(long)]
+    closest: bool,
+}
+
+impl Serve {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let archives = context.open_all()?;
+        let options =
+            Options { listen: self.listen, replay_listen: self.replay_listen, closest: self.closest };
+        listen::runtime()?.block_on(async {
+            let bound = listen::bind(archives, options).await?;
+            let server = bound.server().clone();
+            let origins = server.origins();
+            let names: Vec<&str> = server.archives().iter().map(|served| served.name.as_str()).collect();
+            let told = json!({ "address": origins.main, "replay": origins.replay, "archives": names });
+            context.print(&told, |out| {
+                writeln!(
+                    out,
+                    "serving {} at {}/ (archived content at {})",
+                    names.join(", "),
+                    origins.main,
+                    origins.replay
+                )
+            })?;
+            let mut signals = Signals::new()?;
+            bound.run(signals.next()).await
+        })?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,129 @@
+//! An address and an instant -> the capture to show, and what is known of it at that instant.
+
+use perennial_core::memento::{self, Coherence, Look};
+use perennial_core::surt::surt;
+use perennial_core::time::Timestamp;
+use perennial_core::verdict::AnswerKind;
+use url::Url;
+
+use crate::archive::{OpenRecord, Snapshot};
+use crate::store::{Capture, url_hash};
+
+/// Captures of a page on each side of the instant that are looked at: more than one only where some show nothing.
+const N_AROUND: usize = 8;
+
+/// What is shown.
+pub struct Found {
+    /// The look at the page: its time is that of the memento.
+    pub capture: Capture,
+    /// The capture whose record has the body.
+    pub holder: Capture,
+    /// That record, open.
+    pub record: OpenRecord,
+    /// What is known of it at the instant.
+    pub state: Coherence,
+}
+
+/// Why nothing is shown.
+pub enum Lost {
+    /// Nothing is captured under that address.
+    NotArchived,
+    /// It was seen, and no record holds it.
+    NotHeld(Capture),
+    /// The record cannot be read.
+    Damaged(anyhow::Error),
+    /// The archive cannot be asked.
+    Failed(anyhow::Error),
+}
+
+/// Finds what to show; with `closest` by distance in time alone.
+pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Result<Found, Lost> {
+    let key = surt(url);
+    let around = snapshot.store().captures_around(&key, at, N_AROUND).map_err(Lost::Failed)?;
+    let mut looks = looks_of(snapshot, &around, at);
+    prefer_exact(&around, &mut looks, url);
+    let mut last = Lost::NotArchived;
+    // Each round shows something or takes one capture out.
+    for _ in 0..looks.len() {
+        let choice = if closest { memento::closest(&looks, at) } else { memento::choose(&looks, at) };
+        let Some(choice) = choice else { break };
+        let capture = &around[choice.index];
+        match open(snapshot, capture) {
+            Ok((_, record)) if leads_to_itself(&record, capture, &key) => {}
+            Ok((holder, record)) => {
+                return Ok(Found { capture: capture.clone(), holder, record, state: choice.state });
+            }
+            Err(lost) => {
+                // A damaged record is said, and nothing else is shown in its place.
+                if matches!(lost, Lost::Damaged(_) | Lost::Failed(_)) {
+                    return Err(lost);
+                }
+                last = lost;
+            }
+        }
+        looks[choice.index].is_held = false;
+    }
+    Err(last)
+}
+
+/// What the captures say about the instant. Dates of modification are read where they can decide: of the first capture behind
+/// the instant, and only if nothing else tells what was there.
+fn looks_of(snapshot: &Snapshot, around: &[Capture], at: Timestamp) -> Vec<Look> {
+    let look = |capture: &Capture| Look {
+        time: second_of(capture.time),
+        content: url_hash(&capture.identity),
+        modified: None,
+        is_held: true,
+    };
+    let mut looks: Vec<Look> = around.iter().map(look).collect();
+    let next = looks.partition_point(|look| look.time <= at);
+    let before = next.checked_sub(1).map(|index| looks[index]);
+    let is_known = before.is_some_and(|before| {
+        before.time == at || looks.get(next).is_some_and(|next| next.content == before.content)
+    });
+    if next < looks.len() && !is_known {
+        looks[next].modified = last_modified(snapshot, &around[next]);
+    }
+    looks
+}
+
+/// Addresses have seconds, captures may have milliseconds: a capture is the memento of its second.
+fn second_of(time: Timestamp) -> Timestamp {
+    Timestamp::from_secs(time.as_secs())
+}
+
+fn last_modified(snapshot: &Snapshot, capture: &Capture) -> Option<Timestamp> {
+    let record = snapshot.archive().open_record(capture).ok()?;
+    perennial_core::memento::date::parse(&record.head.get("Last-Modified")?)
+}
+
+/// Of captures in the same second, one of the very address is better than one of its twin with another scheme.
+fn prefer_exact(around: &[Capture], looks: &mut [Look], url: &str) {
+    for index in 0..around.len() {
+        let has_exact_twin = |other: &usize| {
+            around[*other].url == url && looks[*other].time == looks[index].time && around[index].url != url
+        };
+        let near = index.saturating_sub(4)..(index + 5).min(around.len());
+        if near.into_iter().any(|other| has_exact_twin(&other)) {
+            looks[index].is_held = false;
+        }
+    }
+}
+
+/// The record that holds what a capture showed.
+pub fn open(snapshot: &Snapshot, capture: &Capture) -> Result<(Capture, OpenRecord), Lost> {
+    let holder = snapshot.archive().holder(snapshot.store(), capture).map_err(Lost::Failed)?;
+    let Some(holder) = holder else { return Err(Lost::NotHeld(capture.clone())) };
+    let record = snapshot.archive().open_record(&holder).map_err(Lost::Damaged)?;
+    Ok((holder, record))
+}
+
+/// Whether a redirect leads to an address with its own key, as from http to https: there it would be met again.
+fn leads_to_itself(record: &OpenRecord, capture: &Capture, key: &str) -> bool {
+    if capture.answer != Some(AnswerKind::Redirect) {
+        return false;
+    }
+    let target =
+        record.head.get("Location").and_then(|location| Url::parse(&capture.url).ok()?.join(&location).ok());
+    target.is_some_and(|target| surt(target.as_str()) == key)
+}

@@ -1,0 +1,103 @@
+//! The fields of an archived answer -> those that a client may be given.
+//!
+//! An archived field speaks for the origin it came from, not for ours: a cookie, a policy or a redirect of it would act
+//! on us. So every field is shown under the name `x-archive-orig-...`, as users of the Wayback Machine know it, and only those that
+//! describe the content are given under their own.
+
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use perennial_core::memento::{Modifier, date};
+use url::Url;
+
+use super::Origin;
+use super::scene::Scene;
+
+/// Fields that describe the content and act on nothing.
+const HARMLESS: [&str; 5] =
+    ["content-type", "content-language", "content-disposition", "last-modified", "accept-ranges"];
+
+/// Fields of the connection that the archived answer came over.
+const OF_THE_CONNECTION: [&str; 8] = [
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Archived fields that are passed on, and their bytes.
+const MAX_FIELDS: usize = 128;
+const MAX_VALUE_BYTES: usize = 8 << 10;
+
+/// What archived content may do where it is not on an origin of its own: run in a sandbox without an origin, and load nothing from
+/// anywhere but this server.
+pub const SANDBOX: &str = "sandbox allow-scripts allow-forms allow-popups; default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; \
+     form-action 'self'; base-uri 'self'";
+
+/// What it may do on the replay origin.
+pub const ON_REPLAY_ORIGIN: &str =
+    "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; form-action 'self'; base-uri 'self'";
+
+/// The fields of an archived answer, harmless; `Location` leads into the archive; the policy of the origin is set.
+pub fn replayed(scene: &Scene) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    for (name, value) in scene.head.fields().take(MAX_FIELDS) {
+        let name = name.to_ascii_lowercase();
+        let Some(value) = clean(&value) else { continue };
+        if HARMLESS.contains(&name.as_str())
+            && let Ok(name) = HeaderName::from_bytes(name.as_bytes())
+        {
+            headers.append(name, value.clone());
+        }
+        if !OF_THE_CONNECTION.contains(&name.as_str())
+            && let Ok(name) = HeaderName::from_bytes(format!("x-archive-orig-{name}").as_bytes())
+        {
+            headers.append(name, value);
+        }
+    }
+    if scene.head.is_empty()
+        && let Some(mime) = scene.capture.mime.as_deref().and_then(clean)
+    {
+        headers.insert(header::CONTENT_TYPE, mime);
+    }
+    if let Some(location) = location(scene) {
+        headers.insert(header::LOCATION, location);
+    }
+    let policy = match scene.origin {
+        Origin::Main => SANDBOX,
+        Origin::Replay => ON_REPLAY_ORIGIN,
+    };
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    // A type that is guessed could turn a text into a script.
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    headers
+}
+
+/// Where a redirect leads, inside the archive and at the same instant.
+fn location(scene: &Scene) -> Option<HeaderValue> {
+    if !(300..400).contains(&scene.status) {
+        return None;
+    }
+    let target = Url::parse(&scene.capture.url).ok()?.join(&scene.head.get("Location")?).ok()?;
+    if !matches!(target.scheme(), "http" | "https") {
+        return None;
+    }
+    let modifier = if scene.modifier == Modifier::Other { Modifier::Page } else { scene.modifier };
+    HeaderValue::from_str(&scene.address(modifier, target.as_str())).ok()
+}
+
+/// A value that may stand in a header: no control characters, of bounded length.
+fn clean(value: &str) -> Option<HeaderValue> {
+    if value.len() > MAX_VALUE_BYTES || value.chars().any(|c| c.is_control() && c != '\t') {
+        return None;
+    }
+    HeaderValue::from_bytes(value.as_bytes()).ok()
+}
+
+/// The instant of a memento as its header has it.
+pub fn memento_datetime(scene: &Scene) -> Option<HeaderValue> {
+    HeaderValue::from_str(&date::write(scene.capture.time)).ok()
+}

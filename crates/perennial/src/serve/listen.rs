@@ -1,0 +1,108 @@
+//! Sockets -> connections, within limits: how many there are, how long a head may take.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use axum::Router;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use super::router::router;
+use super::{Options, Origin, Origins, Server};
+use crate::archive::Archive;
+
+/// Connections at a time, on both origins together.
+const MAX_CONNECTIONS: usize = 1024;
+
+/// How long a client may take to send the head of a request.
+const HEAD_TIME: Duration = Duration::from_secs(15);
+
+/// Bytes of a request's head.
+const MAX_HEAD_BYTES: usize = 64 << 10;
+
+/// Threads that ask the archive and read its files.
+const MAX_THREADS: usize = 64;
+
+/// A server whose sockets are bound and that answers nobody yet.
+pub struct Bound {
+    main: TcpListener,
+    replay: TcpListener,
+    server: Arc<Server>,
+}
+
+impl Bound {
+    /// All that it serves.
+    pub fn server(&self) -> &Arc<Server> {
+        &self.server
+    }
+
+    /// Answers until `stop` is done.
+    pub async fn run(self, stop: impl Future<Output = ()>) -> anyhow::Result<()> {
+        let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+        let main = accept(self.main, router(self.server.clone(), Origin::Main), places.clone());
+        let replay = accept(self.replay, router(self.server, Origin::Replay), places);
+        tokio::select! {
+            () = main => {}
+            () = replay => {}
+            () = stop => {}
+        }
+        Ok(())
+    }
+}
+
+/// The runtime that a server runs on.
+pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().max_blocking_threads(MAX_THREADS).enable_all().build()?)
+}
+
+/// Binds both origins.
+pub async fn bind(archives: Vec<Archive>, options: Options) -> anyhow::Result<Bound> {
+    let main = listen(options.listen).await?;
+    let at = main.local_addr()?;
+    let beside =
+        SocketAddr::new(at.ip(), if options.listen.port() == 0 { 0 } else { at.port().saturating_add(1) });
+    let replay = listen(options.replay_listen.unwrap_or(beside)).await?;
+    let origins =
+        Origins { main: format!("http://{at}"), replay: format!("http://{}", replay.local_addr()?) };
+    Ok(Bound { main, replay, server: Server::new(archives, options, origins)? })
+}
+
+async fn listen(address: SocketAddr) -> anyhow::Result<TcpListener> {
+    TcpListener::bind(address)
+        .await
+        .with_context(|| format!("cannot listen on {address}: choose another with --listen HOST:PORT"))
+}
+
+async fn accept(listener: TcpListener, router: Router, places: Arc<Semaphore>) {
+    loop {
+        // Nobody is accepted before there is a place: others wait in the system's queue.
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of file descriptors: some will be closed soon.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let router = router.clone();
+        tokio::spawn(async move {
+            converse(stream, router).await;
+            drop(place);
+        });
+    }
+}
+
+async fn converse(stream: TcpStream, router: Router) {
+    // Answers are written whole: waiting for more would only delay them.
+    let _ = stream.set_nodelay(true);
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .max_buf_size(MAX_HEAD_BYTES)
+        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    // The client went away, or sent what is no HTTP: its own business.
+    let _ = connection.await;
+}

@@ -1,0 +1,113 @@
+//! A snapshot of archives -> HTTP: replay of archived pages, Memento, CDX, calendars, files for other tools.
+//!
+//! The server reads and writes nothing: it has snapshots and no writer. Archived content is hostile, so it has an origin of
+//! its own (a second port): the main origin has our pages and APIs, the replay origin has archived content and nothing else
+//! (docs/replay.md, docs/decisions/0035-replay.md).
+//!
+//! | file | what becomes what |
+//! |---|---|
+//! | [`pool`] | archives -> snapshots that are as new as the last commit |
+//! | [`scene`] | what is replayed, at which instant, where: all that the rewriting is told |
+//! | [`body`] | a stored record -> its bytes as a stream, checked |
+//! | [`problem`] | what went wrong -> a page or JSON that says it |
+//! | [`headers`] | fields of an archived answer -> those that a client may be given |
+//! | [`find`] | an address and an instant -> the capture to show |
+//! | [`replay`] | `/web/...` -> archived content |
+//! | [`rewrite`] | archived content -> content whose addresses lead into the archive |
+//! | [`banner`] | a capture -> the page around it: version, state of the whole, parts, steps in time |
+//! | [`router`] | a request -> whoever answers it |
+//! | [`listen`] | sockets -> connections, within limits |
+
+pub mod banner;
+pub mod body;
+pub mod find;
+pub mod headers;
+pub mod listen;
+pub mod pool;
+pub mod problem;
+pub mod replay;
+pub mod rewrite;
+pub mod router;
+pub mod scene;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use crate::archive::Archive;
+use pool::Pool;
+
+/// What the user asked for.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where our own pages and APIs are served.
+    pub listen: SocketAddr,
+    /// Where archived content is served; `None`: the port behind that of `listen`, or any where that is 0.
+    pub replay_listen: Option<SocketAddr>,
+    /// Show what was captured closest in time, as other replay systems do, in place of what was there.
+    pub closest: bool,
+}
+
+/// All that requests share.
+#[derive(Debug)]
+pub struct Server {
+    options: Options,
+    archives: Vec<Served>,
+    origins: Origins,
+}
+
+/// One archive under its name.
+#[derive(Debug)]
+pub struct Served {
+    /// Its name, which begins the paths of its addresses.
+    pub name: String,
+    /// Where its addresses begin on both origins: empty, or a slash and its name.
+    pub base: String,
+    pool: Pool,
+}
+
+/// The two origins, such as `http://127.0.0.1:8080`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Origins {
+    /// Of our own pages.
+    pub main: String,
+    /// Of archived content.
+    pub replay: String,
+}
+
+/// Which of the two a request came to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// Our own pages and APIs.
+    Main,
+    /// Archived content.
+    Replay,
+}
+
+impl Server {
+    /// A server of some archives that listens nowhere yet. A single archive has addresses without its name.
+    pub fn new(archives: Vec<Archive>, options: Options, origins: Origins) -> anyhow::Result<Arc<Server>> {
+        let is_single = archives.len() == 1;
+        let mut served: Vec<Served> = Vec::new();
+        for archive in archives {
+            let name = pool::name_of(&archive, |taken| served.iter().any(|other| other.name == taken));
+            let base = if is_single { String::new() } else { format!("/{name}") };
+            served.push(Served { name, base, pool: Pool::open(archive)? });
+        }
+        Ok(Arc::new(Server { options, archives: served, origins }))
+    }
+
+    /// The archives, in the order in which they were named.
+    pub fn archives(&self) -> &[Served] {
+        &self.archives
+    }
+
+    /// Where the two origins are.
+    pub fn origins(&self) -> &Origins {
+        &self.origins
+    }
+
+    /// Whether versions are chosen by distance in time alone.
+    pub fn is_closest(&self) -> bool {
+        self.options.closest
+    }
+}

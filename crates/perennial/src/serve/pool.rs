@@ -1,0 +1,96 @@
+//! Archives -> snapshots that are as new as the last commit: one for each request under way, kept between requests.
+//!
+//! A snapshot is taken when a request begins and given up when it ends, so that a crawl's commits are seen at once
+//! and no old state is held. The connection stays open, which makes that cheap.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use perennial_core::foreign;
+
+use crate::archive::{Archive, Snapshot, StateFile};
+
+/// Connections that are kept for later. More may be open at a time.
+const MAX_KEPT: usize = 16;
+
+/// How long a copy of a state is used, where the state itself cannot be read beside its writer.
+const COPY_LIFE: Duration = Duration::from_secs(10);
+
+/// Memory of one connection.
+const CACHE_KIB: i64 = 8 * 1024;
+
+/// First parts of paths that are ours, so that no archive can have such a name.
+const OUR_NAMES: [&str; 7] = ["_perennial", "web", "cdx", "wayback", "record", "wacz", "static"];
+
+/// The snapshots of one archive.
+#[derive(Debug)]
+pub struct Pool {
+    archive: Archive,
+    kept: Mutex<Vec<Kept>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    snapshot: Snapshot,
+    /// Which file it reads: `verify --rebuild` may put another in its place.
+    file: Option<StateFile>,
+    opened: Instant,
+}
+
+impl Pool {
+    /// Opens an archive, or says why it cannot be read.
+    pub fn open(archive: Archive) -> anyhow::Result<Pool> {
+        let pool = Pool { archive, kept: Mutex::new(Vec::new()) };
+        pool.with(|_| ())?;
+        Ok(pool)
+    }
+
+    /// The archive.
+    pub fn archive(&self) -> &Archive {
+        &self.archive
+    }
+
+    /// Asks the archive as it is now.
+    pub fn with<T>(&self, ask: impl FnOnce(&Snapshot) -> T) -> anyhow::Result<T> {
+        let kept = self.take()?;
+        let answer = ask(&kept.snapshot);
+        if kept.snapshot.rest().is_ok() {
+            let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+            if all.len() < MAX_KEPT {
+                all.push(kept);
+            }
+        }
+        Ok(answer)
+    }
+
+    fn take(&self) -> anyhow::Result<Kept> {
+        let file = self.archive.state_file();
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        if let Some(kept) = kept {
+            let is_old = kept.snapshot.store().is_copy() && kept.opened.elapsed() > COPY_LIFE;
+            if kept.file == file && !is_old && kept.snapshot.renew().is_ok() {
+                return Ok(kept);
+            }
+        }
+        let snapshot = self.archive.snapshot()?;
+        snapshot.store().limit_cache(CACHE_KIB)?;
+        Ok(Kept { snapshot, file, opened: Instant::now() })
+    }
+}
+
+/// The name of an archive: that of its folder, as far as it can stand in an address, with a number if it is taken.
+pub(super) fn name_of(archive: &Archive, is_taken: impl Fn(&str) -> bool) -> String {
+    let root = archive.root().canonicalize().unwrap_or_else(|_| archive.root().to_path_buf());
+    let folder = root.file_name().map(|name| foreign::file_name(&name.to_string_lossy())).unwrap_or_default();
+    let plain: String = folder
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '-' })
+        .collect();
+    let name = match plain.trim_matches(['.', '-']) {
+        "" => "archive".to_string(),
+        ours if OUR_NAMES.contains(&ours) => format!("archive-{ours}"),
+        name => name.to_string(),
+    };
+    let numbered = (2u32..).map(|number| format!("{name}-{number}"));
+    std::iter::once(name.clone()).chain(numbered).find(|name| !is_taken(name)).unwrap_or(name)
+}

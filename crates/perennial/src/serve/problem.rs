@@ -1,0 +1,125 @@
+//! What went wrong -> a status and a page, or JSON, that says it and names the cure.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use perennial_core::markup::escaped;
+use serde_json::json;
+
+use crate::html;
+
+/// Why a request was not answered as it was meant.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problem {
+    /// The answer's status.
+    pub status: StatusCode,
+    /// A word for programs.
+    pub kind: &'static str,
+    /// What is so, in a sentence.
+    pub title: String,
+    /// More about it, and the cure.
+    pub text: String,
+}
+
+impl Problem {
+    /// Nothing is captured under that address.
+    pub fn not_archived(url: &str) -> Problem {
+        Problem {
+            status: StatusCode::NOT_FOUND,
+            kind: "not-archived",
+            title: "Not in this archive".to_string(),
+            text: format!(
+                "There is no capture of {url}. Nothing was fetched from the live web in its place."
+            ),
+        }
+    }
+
+    /// No such page of ours.
+    pub fn no_such_page(path: &str) -> Problem {
+        Problem {
+            status: StatusCode::NOT_FOUND,
+            kind: "no-such-page",
+            title: "No such page".to_string(),
+            text: format!("{path} is nothing that this server has. Archived pages are under /web/."),
+        }
+    }
+
+    /// The request makes no sense.
+    pub fn bad_request(text: impl Into<String>) -> Problem {
+        Problem {
+            status: StatusCode::BAD_REQUEST,
+            kind: "bad-request",
+            title: "The request cannot be understood".to_string(),
+            text: text.into(),
+        }
+    }
+
+    /// The capture is known, and its record cannot be read or is not what was captured.
+    pub fn damaged(error: &anyhow::Error) -> Problem {
+        Problem {
+            status: StatusCode::BAD_GATEWAY,
+            kind: "damaged",
+            title: "The stored record cannot be read".to_string(),
+            text: format!("{error:#}"),
+        }
+    }
+
+    /// The capture is known, and no record of the archive holds what it showed.
+    pub fn not_held(url: &str, time: &str) -> Problem {
+        Problem {
+            status: StatusCode::NOT_FOUND,
+            kind: "not-held",
+            title: "Captured, but its content is not in this archive".to_string(),
+            text: format!(
+                "{url} was seen at {time}, as a repetition of a content that no record of this archive holds."
+            ),
+        }
+    }
+
+    /// Only reading is possible.
+    pub fn method() -> Problem {
+        Problem {
+            status: StatusCode::METHOD_NOT_ALLOWED,
+            kind: "method",
+            title: "This server only reads".to_string(),
+            text: "Only GET, HEAD and OPTIONS are answered.".to_string(),
+        }
+    }
+
+    /// Something of ours failed.
+    pub fn internal(error: &anyhow::Error) -> Problem {
+        Problem {
+            status: StatusCode::INTERNAL_SERVER_ERROR,
+            kind: "internal",
+            title: "The archive could not be asked".to_string(),
+            text: format!("{error:#}"),
+        }
+    }
+
+    /// As a page, or as JSON where that is wanted.
+    pub fn into_response(self, as_json: bool) -> Response<Body> {
+        let (mime, text) = match as_json {
+            true => {
+                let value = json!({ "error": self.kind, "title": self.title, "message": self.text });
+                ("application/json", format!("{value}\n"))
+            }
+            false => {
+                let body =
+                    format!("<main><h1>{}</h1><p>{}</p></main>", escaped(&self.title), escaped(&self.text));
+                ("text/html; charset=utf-8", html::page(&self.title, html::REPORT_STYLE, &body))
+            }
+        };
+        let mut response = Response::new(Body::from(text));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(mime));
+        headers.insert(
+            header::CONTENT_SECURITY_POLICY,
+            HeaderValue::from_static("default-src 'none'; style-src 'unsafe-inline'"),
+        );
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Ok(kind) = HeaderValue::from_str(self.kind) {
+            headers.insert("x-perennial-problem", kind);
+        }
+        response
+    }
+}

@@ -214,7 +214,7 @@ mod tests {
     fn a_page_stays_in_its_encoding_and_so_do_its_queries() {
         let (out, charset) = page(b"<a href='?q=\xe4'>\xe4", Some("text/html; charset=iso-8859-1"));
         assert_eq!(charset, "windows-1252");
-        assert_eq!(out, b"<a href='/web/2020mp_/http://a.example/?q=%E4'>\xe4".as_slice());
+        assert_eq!(out, b"<a href=\"/web/2020mp_/http://a.example/?q=%E4\">\xe4".as_slice());
     }
 
     #[test]

@@ -100,7 +100,13 @@ impl Rewriting<'_> {
 
     fn address(&mut self, address: &str, part: Modifier, written: &str, is_function: bool) {
         match self.place.rewrite(address, part) {
-            None => self.out.push_str(written),
+            None => {
+                self.out.push_str(written);
+                // At the end of a text an address may be left open.
+                if is_function && !written.ends_with(')') {
+                    self.out.push(')');
+                }
+            }
             Some(to) => {
                 let mut text = String::with_capacity(to.len() + 2);
                 // Writing into a text cannot fail.

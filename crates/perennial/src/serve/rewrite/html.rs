@@ -304,3 +304,6 @@ fn script_kind(kind: Option<&str>, language: Option<&str>) -> ScriptKind {
         _ => ScriptKind::Data,
     }
 }
+
+#[cfg(test)]
+mod tests;

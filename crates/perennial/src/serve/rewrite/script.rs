@@ -515,7 +515,7 @@ mod tests {
         let to = "/web/2020js_/http://";
         assert_eq!(
             found,
-            format!(r#"{{"imports":{{"a":"{to}a.example/a.js","{to}b.example/":"{to}a.example/js/b/"}}}}"#)
+            format!(r#"{{"imports":{{"{to}b.example/":"{to}a.example/js/b/","a":"{to}a.example/a.js"}}}}"#)
         );
     }
 

@@ -85,9 +85,18 @@ pub enum When {
     Unsaid,
     /// `*`: all of them.
     All,
+    /// Some digits and `*`: all between two instants.
+    Within {
+        /// The first instant that the digits can mean.
+        from: Timestamp,
+        /// The last one.
+        to: Timestamp,
+        /// How many digits there were.
+        n_digits: usize,
+    },
     /// Some digits of a time.
     At {
-        /// The instant; digits that are missing have their lowest value.
+        /// The instant; digits that are missing have their highest value.
         time: Timestamp,
         /// How many of the fourteen digits there were.
         n_digits: usize,
@@ -126,6 +135,11 @@ fn parse_when(text: &str) -> Option<(When, Modifier)> {
         return Some((When::All, Modifier::parse(rest)?));
     }
     let n_digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    if (1..=14).contains(&n_digits) && &text[n_digits..] == "*" {
+        let digits = &text[..n_digits];
+        let within = When::Within { from: earliest_of(digits), to: time_of_digits(digits), n_digits };
+        return Some((within, Modifier::Top));
+    }
     let modifier = Modifier::parse(&text[n_digits..])?;
     match n_digits {
         0 if modifier == Modifier::Top => None,
@@ -135,11 +149,19 @@ fn parse_when(text: &str) -> Option<(When, Modifier)> {
     }
 }
 
-/// The instant that 1 to 14 digits name, whatever they are: missing ones have their lowest value, and a month, day or hour
-/// that does not exist becomes the nearest that does. Clients cut times anywhere and invent day 31.
+/// The last instant that 1 to 14 digits can mean, as other replay systems read them: `2014` is the end of that year, `2` the
+/// latest there is. A month, day or hour that does not exist becomes the nearest that does: clients cut times anywhere
+/// and invent day 31.
 pub fn time_of_digits(digits: &str) -> Timestamp {
-    const LOWEST: &[u8; 14] = b"10000101000000";
-    let mut full = *LOWEST;
+    filled(digits, *b"29991231235959")
+}
+
+/// The first instant that 1 to 14 digits can mean.
+pub fn earliest_of(digits: &str) -> Timestamp {
+    filled(digits, *b"10000101000000")
+}
+
+fn filled(digits: &str, mut full: [u8; 14]) -> Timestamp {
     for (place, digit) in full.iter_mut().zip(digits.bytes().filter(u8::is_ascii_digit)) {
         *place = digit;
     }
@@ -191,6 +213,10 @@ impl fmt::Display for ReplayAddress {
             When::Unsaid if self.modifier == Modifier::Top => f.write_str(&self.url),
             When::Unsaid => write!(f, "{modifier}/{}", self.url),
             When::All => write!(f, "*{modifier}/{}", self.url),
+            When::Within { from, n_digits, .. } => {
+                let digits = from.to_digits14();
+                write!(f, "{}*/{}", digits.get(..n_digits).unwrap_or(&digits), self.url)
+            }
             When::At { time, n_digits } => {
                 let digits = time.to_digits14();
                 write!(f, "{}{modifier}/{}", digits.get(..n_digits).unwrap_or(&digits), self.url)
@@ -272,6 +298,7 @@ mod tests {
                 let when = match address.when {
                     When::Unsaid => "-".to_string(),
                     When::All => "*".to_string(),
+                    When::Within { from, to, .. } => format!("{}-{}", from.to_digits14(), to.to_digits14()),
                     When::At { time, n_digits } => format!("{}/{n_digits}", time.to_digits14()),
                 };
                 format!("{when} {:?} {}", address.modifier, address.url)
@@ -285,16 +312,17 @@ mod tests {
         for (rest, expected) in [
             ("20140102030405/http://a.example/", "20140102030405/14 Top http://a.example/"),
             ("20140102030405id_/http://a.example/x?y=z", "20140102030405/14 Identity http://a.example/x?y=z"),
-            ("2014/a.example/b", "20140101000000/4 Top http://a.example/b"),
-            ("2014mp_/https:/a.example/b", "20140101000000/4 Page https://a.example/b"),
+            ("2014/a.example/b", "20141231235959/4 Top http://a.example/b"),
+            ("2014mp_/https:/a.example/b", "20141231235959/4 Page https://a.example/b"),
             ("20140102030405wkr_/http://a.example/", "20140102030405/14 Other http://a.example/"),
             ("*/http://a.example/*", "* Top http://a.example/*"),
+            ("201402*/a.example/", "20140201000000-20140228235959 Top http://a.example/"),
             ("mp_/http://a.example/", "- Page http://a.example/"),
             ("http://a.example/2014/http://b.example/", "- Top http://a.example/2014/http://b.example/"),
             ("a.example", "- Top http://a.example"),
-            ("2/HTTP://A.example/", "20000101000000/1 Top http://A.example/"),
+            ("2/HTTP://A.example/", "29991231235959/1 Top http://A.example/"),
             ("20149931999999/http://a.example/", "20141231235959/14 Top http://a.example/"),
-            ("20140102/urn:dom:http://a.example/", "20140102000000/8 Top urn:dom:http://a.example/"),
+            ("20140102/urn:dom:http://a.example/", "20140102235959/8 Top urn:dom:http://a.example/"),
             ("2014/", "- Top http://2014/"),
             ("201401020304051/http://a.example/", "- Top http://201401020304051/http://a.example/"),
             ("", "none"),
@@ -326,12 +354,13 @@ mod tests {
 
         #[test]
         fn any_text_is_read(text in "\\PC{0,80}") {
-            let _ = (ReplayAddress::parse(&text), Query::parse(&text), time_of_digits(&text));
+            let _ = (ReplayAddress::parse(&text), Query::parse(&text), time_of_digits(&text), earliest_of(&text));
             prop_assert_eq!(unescape(&escape(&text), true), text);
         }
 
         #[test]
         fn every_run_of_digits_is_an_instant(digits in "[0-9]{1,14}") {
+            prop_assert!(earliest_of(&digits) <= time_of_digits(&digits));
             prop_assert_eq!(time_of_digits(&digits).to_digits14().len(), 14);
         }
     }

@@ -7,7 +7,7 @@
 //! file to sweep up.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -236,6 +236,26 @@ fn merged_lines(dir: &Path, runs: &[Run]) -> anyhow::Result<impl Iterator<Item =
 }
 
 impl Snapshot {
+    /// The index lines of a stretch of keys one after the other, sorted, equal ones once. A line of each run is in memory, and the tail.
+    pub fn lines(
+        &self,
+        range: &KeyRange,
+    ) -> anyhow::Result<impl Iterator<Item = io::Result<String>> + use<>> {
+        let runs = self.store().runs()?;
+        let mut sources: Vec<Box<dyn Iterator<Item = io::Result<String>>>> = Vec::new();
+        let mut tail = Vec::new();
+        for run in &runs {
+            match open_run(&self.archive().index_dir(), run)? {
+                Some(file) => sources.push(Box::new(lines_in(file, range)?)),
+                None => self.look_up_in_state(range, run.first_capture, run.last_capture, &mut tail)?,
+            }
+        }
+        self.look_up_in_state(range, tail_start(&runs), i64::MAX, &mut tail)?;
+        tail.sort_unstable();
+        sources.push(Box::new(tail.into_iter().map(Ok)));
+        Ok(cdxj::merge(sources))
+    }
+
     /// All index lines of a stretch of keys, sorted: a binary search in each run, and the tail from the state. Work: that
     /// many searches, and what is found.
     pub fn lookup(&self, range: &KeyRange) -> anyhow::Result<Vec<String>> {
@@ -272,6 +292,18 @@ impl Snapshot {
             Ok(())
         })
     }
+}
+
+/// The lines of a run that belong to a stretch of keys.
+fn lines_in(file: File, range: &KeyRange) -> io::Result<impl Iterator<Item = io::Result<String>> + use<>> {
+    let mut run = SortedCdxj::new(file)?;
+    let from = run.lower_bound(&range.start)?;
+    let mut file = run.into_inner();
+    file.seek(SeekFrom::Start(from))?;
+    let end = range.end.clone();
+    let is_inside =
+        move |line: &io::Result<String>| line.as_ref().is_ok_and(|line| line.as_bytes() < &end[..]);
+    Ok(cdxj::lines_of(file).take_while(is_inside))
 }
 
 /// The run's file; `None` when it is not the one that this state names, because it was merged away since.

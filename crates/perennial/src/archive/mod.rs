@@ -126,6 +126,11 @@ impl Archive {
         self.root.join("state.db")
     }
 
+    /// A WARC file by its name, open for reading.
+    pub fn open_warc(&self, name: &str) -> anyhow::Result<std::fs::File> {
+        files::open(&self.warc_dir(), name).with_context(|| format!("cannot open {name} of the archive"))
+    }
+
     /// Which file the state is now; `None` when it is missing.
     pub fn state_file(&self) -> Option<StateFile> {
         let metadata = std::fs::metadata(self.state_path()).ok()?;

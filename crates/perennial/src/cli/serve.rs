@@ -1,11 +1,14 @@
 //! `perennial serve`: archives -> HTTP, until a signal.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
+use anyhow::bail;
 use serde_json::json;
 
 use super::signals::Signals;
 use super::{Context, Exit};
+use crate::serve::guard::read_or_make_token;
 use crate::serve::{Options, listen};
 
 const AFTER_HELP: &str = "\
@@ -15,7 +18,8 @@ its own, on the second port.
 Examples:
   perennial serve
   perennial serve --listen 127.0.0.1:9000 --replay-listen 127.0.0.1:9001
-  perennial serve --archive news --archive weather";
+  perennial serve --archive news --archive weather
+  perennial serve --listen 0.0.0.0:8080 --token-file ~/.perennial-token --allow-host archive.example.org";
 
 /// Serves archives over HTTP: replay, calendars, Memento, CDX.
 #[derive(clap::Args)]
@@ -32,13 +36,45 @@ pub(super) struct Serve {
     /// Show what was captured closest in time, as other replay systems do, and not what was there at the page's time
     #[arg(long)]
     closest: bool,
+
+    /// Another name of this server, such as archive.example.org; may be given several times
+    #[arg(long, value_name = "NAME")]
+    allow_host: Vec<String>,
+
+    /// Answer only who brings the token in this file, which is made if it is not there
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+
+    /// Answer anybody, on any address
+    #[arg(long, conflicts_with = "token_file")]
+    public: bool,
 }
 
 impl Serve {
+    /// Beyond this machine an archive is served on purpose only.
+    fn options(&self) -> anyhow::Result<Options> {
+        let addresses = [Some(self.listen), self.replay_listen];
+        let is_open = addresses.iter().flatten().any(|address| !address.ip().is_loopback());
+        if is_open && !self.public && self.token_file.is_none() {
+            bail!(
+                "{} can be reached by other machines: ask for a token with --token-file FILE, or say --public",
+                self.listen
+            );
+        }
+        let token = self.token_file.as_deref().map(read_or_make_token).transpose()?;
+        Ok(Options {
+            listen: self.listen,
+            replay_listen: self.replay_listen,
+            closest: self.closest,
+            allow_hosts: self.allow_host.clone(),
+            token,
+            public: self.public,
+        })
+    }
+
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archives = context.open_all()?;
-        let options =
-            Options { listen: self.listen, replay_listen: self.replay_listen, closest: self.closest };
+        let options = self.options()?;
         listen::runtime()?.block_on(async {
             let bound = listen::bind(archives, options).await?;
             let server = bound.server().clone();

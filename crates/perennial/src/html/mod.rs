@@ -4,11 +4,13 @@
 //!
 //! | file | what becomes what |
 //! |---|---|
+//! | [`calendar`] | captures by day, lists of captures and addresses -> pages of the server |
 //! | [`chart`] | numbers -> lines, bars, time lines in SVG; bars in a terminal |
 //! | [`diff`] | a comparison -> both versions side by side |
 //! | [`feeds`] | statistics of feeds -> the paper's figures |
 //! | [`simulation`] | results of simulated crawls -> the papers' figures |
 
+pub mod calendar;
 pub mod chart;
 pub mod diff;
 pub mod feeds;
@@ -18,6 +20,9 @@ use perennial_core::markup::escaped;
 
 /// The stylesheet of reports with tables and charts.
 pub const REPORT_STYLE: &str = include_str!("report.css");
+
+/// The stylesheet of the server's own pages.
+pub const SERVE_STYLE: &str = include_str!("serve.css");
 
 /// A whole page; `body` is HTML already.
 pub fn page(title: &str, style: &str, body: &str) -> String {

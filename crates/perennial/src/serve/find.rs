@@ -22,6 +22,10 @@ pub struct Found {
     pub record: OpenRecord,
     /// What is known of it at the instant.
     pub state: Coherence,
+    /// The capture before it.
+    pub previous: Option<Timestamp>,
+    /// The capture behind it.
+    pub next: Option<Timestamp>,
 }
 
 /// Why nothing is shown.
@@ -51,7 +55,15 @@ pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Res
         match open(snapshot, capture) {
             Ok((_, record)) if leads_to_itself(&record, capture, &key) => {}
             Ok((holder, record)) => {
-                return Ok(Found { capture: capture.clone(), holder, record, state: choice.state });
+                let (previous, next) = beside(&around, capture);
+                return Ok(Found {
+                    capture: capture.clone(),
+                    holder,
+                    record,
+                    state: choice.state,
+                    previous,
+                    next,
+                });
             }
             Err(lost) => {
                 // A damaged record is said, and nothing else is shown in its place.
@@ -64,6 +76,14 @@ pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Res
         looks[choice.index].is_held = false;
     }
     Err(last)
+}
+
+/// The captures next to one, if they are at hand, in other seconds than it.
+fn beside(around: &[Capture], capture: &Capture) -> (Option<Timestamp>, Option<Timestamp>) {
+    let second = capture.time.as_secs();
+    let previous = around.iter().rev().map(|other| other.time).find(|time| time.as_secs() < second);
+    let next = around.iter().map(|other| other.time).find(|time| time.as_secs() > second);
+    (previous, next)
 }
 
 /// What the captures say about the instant. Dates of modification are read where they can decide: of the first capture behind

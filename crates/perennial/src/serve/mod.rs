@@ -12,6 +12,12 @@
 //! | [`problem`] | what went wrong -> a page or JSON that says it |
 //! | [`headers`] | fields of an archived answer -> those that a client may be given |
 //! | [`find`] | an address and an instant -> the capture to show |
+//! | [`memento`] | RFC 7089: TimeGate, TimeMap, links; the availability API |
+//! | [`cdx`] | the CDX APIs of pywb and of the Internet Archive |
+//! | [`pages`] | home, calendars, lists |
+//! | [`files`] | WARC records by digest, WACZ of a page or a site |
+//! | [`range`] | `Range` -> a part of a body |
+//! | [`guard`] | a request -> whether it is answered at all |
 //! | [`replay`] | `/web/...` -> archived content |
 //! | [`rewrite`] | archived content -> content whose addresses lead into the archive |
 //! | [`banner`] | a capture -> the page around it: version, state of the whole, parts, steps in time |
@@ -20,20 +26,33 @@
 
 pub mod banner;
 pub mod body;
+pub mod cdx;
+pub mod files;
 pub mod find;
+pub mod guard;
 pub mod headers;
 pub mod listen;
+pub mod memento;
+pub mod pages;
 pub mod pool;
 pub mod problem;
+pub mod range;
 pub mod replay;
 pub mod rewrite;
 pub mod router;
 pub mod scene;
 
-use std::net::SocketAddr;
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, header};
+use serde_json::json;
 
 use crate::archive::Archive;
+use files::Made;
+use guard::Guard;
 use pool::Pool;
 
 /// What the user asked for.
@@ -45,6 +64,12 @@ pub struct Options {
     pub replay_listen: Option<SocketAddr>,
     /// Show what was captured closest in time, as other replay systems do, in place of what was there.
     pub closest: bool,
+    /// Names of this server beside those of loopback and of the address that it listens on.
+    pub allow_hosts: Vec<String>,
+    /// What a request must bring; `None`: nothing.
+    pub token: Option<String>,
+    /// Anybody may ask.
+    pub public: bool,
 }
 
 /// All that requests share.
@@ -53,6 +78,10 @@ pub struct Server {
     options: Options,
     archives: Vec<Served>,
     origins: Origins,
+    guard: Guard,
+    made: Made,
+    /// How often each kind of problem was met.
+    problems: Mutex<BTreeMap<&'static str, u64>>,
 }
 
 /// One archive under its name.
@@ -93,7 +122,44 @@ impl Server {
             let base = if is_single { String::new() } else { format!("/{name}") };
             served.push(Served { name, base, pool: Pool::open(archive)? });
         }
-        Ok(Arc::new(Server { options, archives: served, origins }))
+        let listening = [Some(options.listen), options.replay_listen].into_iter().flatten();
+        let listening: Vec<IpAddr> = listening.map(|address| address.ip()).collect();
+        let guard = Guard::new(&listening, &options.allow_hosts, options.token.as_deref(), options.public);
+        let (made, problems) = (Made::default(), Mutex::default());
+        Ok(Arc::new(Server { options, archives: served, origins, guard, made, problems }))
+    }
+
+    fn guard(&self) -> &Guard {
+        &self.guard
+    }
+
+    fn made(&self) -> &Made {
+        &self.made
+    }
+
+    /// Counts a problem.
+    fn note(&self, kind: &'static str) {
+        *self.problems.lock().unwrap_or_else(PoisonError::into_inner).entry(kind).or_default() += 1;
+    }
+
+    /// What is served, and what went wrong how often.
+    fn status(&self) -> Response<Body> {
+        let names: Vec<&str> = self.archives.iter().map(|served| served.name.as_str()).collect();
+        let roots: Vec<String> =
+            self.archives.iter().map(|served| served.pool.archive().root().display().to_string()).collect();
+        let problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let origins = &self.origins;
+        let status = json!({
+            "program": concat!("perennial/", env!("CARGO_PKG_VERSION")),
+            "address": origins.main,
+            "replay": origins.replay,
+            "archives": names,
+            "folders": roots,
+            "problems": problems,
+        });
+        let mut response = Response::new(Body::from(format!("{status}\n")));
+        response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        response
     }
 
     /// The archives, in the order in which they were named.

@@ -2,7 +2,6 @@
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
-use perennial_core::markup::escaped;
 use serde_json::json;
 
 use crate::html;
@@ -102,11 +101,7 @@ impl Problem {
                 let value = json!({ "error": self.kind, "title": self.title, "message": self.text });
                 ("application/json", format!("{value}\n"))
             }
-            false => {
-                let body =
-                    format!("<main><h1>{}</h1><p>{}</p></main>", escaped(&self.title), escaped(&self.text));
-                ("text/html; charset=utf-8", html::page(&self.title, html::REPORT_STYLE, &body))
-            }
+            false => ("text/html; charset=utf-8", html::calendar::problem(&self.title, &self.text)),
         };
         let mut response = Response::new(Body::from(text));
         *response.status_mut() = self.status;

@@ -1,5 +1,7 @@
 //! `/web/...` -> archived content: the capture to show, its bytes, what Memento says of it.
 
+use std::io;
+
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -10,8 +12,9 @@ use super::body::{Coding, StoredBody};
 use super::find::{Found, Lost, find};
 use super::problem::Problem;
 use super::scene::Scene;
-use super::{Origin, Served, Server, banner, headers, rewrite};
+use super::{Origin, Origins, Served, Server, banner, headers, memento, range, rewrite};
 use crate::archive;
+use crate::store::Capture;
 
 /// A request as the answers see it.
 pub struct Asking<'a> {
@@ -33,9 +36,34 @@ impl Asking<'_> {
 
     /// Where a request belongs that a replayed page made to the root of the replay origin: to the archive of the page that asked.
     pub fn stray(&self, target: &str) -> Option<Response<Body>> {
-        let (replay, referer) = (&self.server.origins().replay, self.field("referer"));
+        let (origins, referer) = (self.origins(), self.field("referer"));
         let archives = self.server.archives().iter();
-        archives.filter_map(|served| rewrite::own::stray(referer, replay, &served.base, target)).next()
+        archives.filter_map(|served| rewrite::own::stray(referer, &origins.replay, &served.base, target)).next()
+    }
+
+    /// The two origins under the name that the client knows this machine by, where both are on it.
+    pub fn origins(&self) -> Origins {
+        let configured = self.server.origins();
+        let host = self.field("host").map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
+        match (host.filter(|host| !host.is_empty()), host_of(&configured.main), host_of(&configured.replay)) {
+            (Some(host), Some(main), Some(replay)) if main == replay && main != host => Origins {
+                main: configured.main.replacen(main, host, 1),
+                replay: configured.replay.replacen(replay, host, 1),
+            },
+            _ => configured.clone(),
+        }
+    }
+
+    /// Our own origin under the name that the client knows it by.
+    pub fn main_origin(&self) -> String {
+        let main = &self.server.origins().main;
+        match (self.origin, self.field("host")) {
+            (Origin::Main, Some(host)) if !host.is_empty() => {
+                let scheme = main.split("://").next().unwrap_or("http");
+                format!("{scheme}://{host}")
+            }
+            _ => main.clone(),
+        }
     }
 
     /// Whether a browser goes to this address to show it as a page.
@@ -44,19 +72,32 @@ impl Asking<'_> {
     }
 }
 
+/// The host's name in an origin.
+fn host_of(origin: &str) -> Option<&str> {
+    let (_, host) = origin.split_once("://")?;
+    Some(host.rsplit_once(':').map_or(host, |(name, _)| name))
+}
+
 /// Answers a request for one capture.
 pub fn replay(asking: &Asking<'_>, address: &ReplayAddress) -> Result<Response<Body>, Problem> {
+    let is_timegate = address.when == When::Unsaid && address.modifier == Modifier::Top;
     let at = match address.when {
         When::At { time, .. } => time,
-        When::Unsaid | When::All => archive::now(),
+        _ if is_timegate => memento::accept_datetime(asking)?,
+        _ => archive::now(),
     };
-    let found =
-        asking.served.pool.with(|snapshot| find(snapshot, &address.url, at, asking.server.is_closest()));
+    // Who asks for a page at a time expects the closest; parts of a page are chosen by the page's time.
+    let is_closest = asking.server.is_closest() || address.modifier == Modifier::Top;
+    let found = asking.served.pool.with(|snapshot| find(snapshot, &address.url, at, is_closest));
     let found =
         found.map_err(|error| Problem::internal(&error))?.map_err(|lost| problem_of(lost, &address.url))?;
+    if is_timegate {
+        return Ok(memento::timegate(asking, &found));
+    }
     if let Some(response) = redirect_to_exact(asking, address, &found) {
         return Ok(response);
     }
+    let links = memento::links(asking, &found);
     let scene = scene_of(asking, address, at, &found);
     if asking.is_navigation() && scene.modifier != Modifier::Identity {
         match asking.origin {
@@ -66,15 +107,54 @@ pub fn replay(asking: &Asking<'_>, address: &ReplayAddress) -> Result<Response<B
             Origin::Main => {}
         }
     }
-    let body = StoredBody::new(found.record, &found.holder.digest);
-    let response = match scene.modifier {
-        Modifier::Identity => identity(asking, &scene, body),
-        _ => rewrite::respond(&scene, asking.field("sec-fetch-dest"), body),
-    };
-    let mut response = response.map_err(|error| Problem::damaged(&error.into()))?;
-    *response.status_mut() = StatusCode::from_u16(scene.status).unwrap_or(StatusCode::OK);
-    add_memento(&scene, response.headers_mut());
+    let mut response = respond(asking, &scene, found).map_err(|error| Problem::damaged(&error.into()))?;
+    if response.status() == StatusCode::OK {
+        *response.status_mut() = StatusCode::from_u16(scene.status).unwrap_or(StatusCode::OK);
+    }
+    add_memento(&scene, links, response.headers_mut());
     Ok(response)
+}
+
+fn respond(asking: &Asking<'_>, scene: &Scene, found: Found) -> io::Result<Response<Body>> {
+    let body = StoredBody::new(found.record, &found.holder.digest);
+    let range = asking.field("range").filter(|_| matches!(scene.status, 200 | 206));
+    if let Some(range) = range.filter(|_| scene.modifier == Modifier::Identity || is_media(scene)) {
+        return part_of(asking, scene, body, &found.holder, range);
+    }
+    match scene.modifier {
+        Modifier::Identity => identity(asking, scene, body),
+        _ => rewrite::respond(scene, asking.field("sec-fetch-dest"), body),
+    }
+}
+
+/// What is never rewritten and may be read in parts.
+fn is_media(scene: &Scene) -> bool {
+    let mime = scene.head.media_type().unwrap_or_default();
+    let is_drawing = mime.starts_with("image/svg");
+    let is_media = ["audio/", "video/", "image/", "font/"].iter().any(|kind| mime.starts_with(kind));
+    is_media && !is_drawing
+        || matches!(mime.as_str(), "application/pdf" | "application/octet-stream" | "application/ogg")
+}
+
+/// A part of the plain body. Where its length shows only when it is decoded, it is decoded once more to count it.
+fn part_of(
+    asking: &Asking<'_>,
+    scene: &Scene,
+    body: StoredBody,
+    holder: &Capture,
+    range: &str,
+) -> io::Result<Response<Body>> {
+    let headers = headers::replayed(scene);
+    let archive = asking.served.pool.archive();
+    let (length, body) = match body.plain_length() {
+        Some(length) => (length, body),
+        None => {
+            let length = io::copy(&mut body.into_reader(Coding::Plain), &mut io::sink())?;
+            let record = archive.open_record(holder).map_err(io::Error::other)?;
+            (length, StoredBody::new(record, &holder.digest))
+        }
+    };
+    range::respond(Some(range), length, headers, |from| range::skipped(body.into_reader(Coding::Plain), from))
 }
 
 fn problem_of(lost: Lost, url: &str) -> Problem {
@@ -94,7 +174,7 @@ fn scene_of(asking: &Asking<'_>, address: &ReplayAddress, at: Timestamp, found: 
     let status = found.record.head.status().or(found.holder.status).unwrap_or(200);
     Scene {
         base: asking.served.base.clone(),
-        origins: asking.server.origins().clone(),
+        origins: asking.origins(),
         origin: asking.origin,
         time,
         modifier: address.modifier,
@@ -118,12 +198,17 @@ fn redirect_to_exact(asking: &Asking<'_>, address: &ReplayAddress, found: &Found
     let location = format!("{}/web/{digits}{modifier}/{}", asking.served.base, address.url);
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::FOUND;
-    response.headers_mut().insert(header::LOCATION, HeaderValue::from_str(&location).ok()?);
+    let headers = response.headers_mut();
+    headers.insert(header::LOCATION, HeaderValue::from_str(&location).ok()?);
+    if let Some(links) = memento::links(asking, found) {
+        headers.insert(header::LINK, links);
+    }
+    memento::allow_all(headers);
     Some(response)
 }
 
 /// The bytes as they were captured, in the content coding that they had if the client knows it.
-fn identity(asking: &Asking<'_>, scene: &Scene, body: StoredBody) -> std::io::Result<Response<Body>> {
+fn identity(asking: &Asking<'_>, scene: &Scene, body: StoredBody) -> io::Result<Response<Body>> {
     let (content, _) = scene.head.codings();
     let accepted = asking.field("accept-encoding").unwrap_or_default().to_ascii_lowercase();
     let is_understood =
@@ -137,12 +222,16 @@ fn identity(asking: &Asking<'_>, scene: &Scene, body: StoredBody) -> std::io::Re
     Ok(response)
 }
 
-fn add_memento(scene: &Scene, to: &mut HeaderMap) {
+fn add_memento(scene: &Scene, links: Option<HeaderValue>, to: &mut HeaderMap) {
     if let Some(time) = headers::memento_datetime(scene) {
         to.insert("memento-datetime", time);
+    }
+    if let Some(links) = links {
+        to.append(header::LINK, links);
     }
     if let Ok(value) = HeaderValue::from_str(&scene.own_address(scene.modifier)) {
         to.insert(header::CONTENT_LOCATION, value);
     }
     to.insert("x-perennial-coherence", HeaderValue::from_static(scene.state.as_str()));
+    memento::allow_all(to);
 }

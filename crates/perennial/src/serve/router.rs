@@ -6,12 +6,14 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{Method, Response};
-use perennial_core::memento::ReplayAddress;
+use axum::http::{HeaderValue, Method, Response, StatusCode, header};
+use perennial_core::memento::address::{Query, unescape};
+use perennial_core::memento::{ReplayAddress, When};
 
+use super::cdx::{self, Dialect};
 use super::problem::Problem;
 use super::replay::{Asking, replay};
-use super::{Origin, Server, banner, rewrite};
+use super::{Origin, Server, banner, files, guard, memento, pages, rewrite};
 
 /// The longest path with its query that is read.
 const MAX_TARGET_BYTES: usize = 16 << 10;
@@ -23,49 +25,151 @@ pub fn router(server: Arc<Server>, origin: Origin) -> Router {
 
 async fn answer(State((server, origin)): State<(Arc<Server>, Origin)>, request: Request) -> Response<Body> {
     let (parts, _) = request.into_parts();
-    let wants_json = wants_json(&parts);
+    let (wants_json, is_head) = (wants_json(&parts), parts.method == Method::HEAD);
+    let asked = server.clone();
     // The archive is asked and its files are read on threads that may wait for the disk.
-    let answered = tokio::task::spawn_blocking(move || route(&server, origin, &parts)).await;
+    let answered = tokio::task::spawn_blocking(move || route(&asked, origin, &parts)).await;
     let result = answered.unwrap_or_else(|error| Err(Problem::internal(&error.into())));
-    result.unwrap_or_else(|problem| problem.into_response(wants_json))
+    let response = result.unwrap_or_else(|problem| {
+        server.note(problem.kind);
+        problem.into_response(wants_json)
+    });
+    if is_head { response.map(|_| Body::empty()) } else { response }
 }
 
+/// Programs get JSON: whoever asks for it, and whoever asks an API.
 fn wants_json(parts: &Parts) -> bool {
     let accept = parts.headers.get("accept").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    accept.contains("json")
+    let is_api = ["/cdx", "/wayback/", "/record/", "/wacz/", "/web/timemap/", "/status"]
+        .iter()
+        .any(|api| parts.uri.path().contains(api));
+    accept.contains("json") || is_api && !accept.contains("text/html")
 }
 
 fn route(server: &Server, origin: Origin, parts: &Parts) -> Result<Response<Body>, Problem> {
-    if parts.method != Method::GET && parts.method != Method::HEAD {
-        return Err(Problem::method());
-    }
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     if target.len() > MAX_TARGET_BYTES {
         return Err(Problem::bad_request("The address is too long."));
     }
-    if parts.headers.get("service-worker").is_some() && !target.starts_with(rewrite::own::ROOT) {
-        return Err(Problem::bad_request("Archived service workers are not registered."));
+    if let Some(query) = target.strip_prefix("/login?") {
+        return log_in(server, &Query::parse(query));
     }
-    if let Some(rest) = target.strip_prefix(rewrite::own::ROOT) {
-        let own = match origin {
-            Origin::Replay => rewrite::own::file(rest, &server.origins().main),
-            Origin::Main => banner::answer(server, rest)?,
-        };
-        return own.ok_or_else(|| Problem::no_such_page(target));
+    server.guard().check(parts)?;
+    match parts.method {
+        Method::GET | Method::HEAD => {}
+        Method::OPTIONS => return Ok(preflight()),
+        _ => return Err(Problem::method()),
     }
     let (served, path) = archive_of(server, target)?;
     let asking = Asking { server, served, origin, parts };
-    if let Some(rest) = path.strip_prefix("/web/") {
-        let address = ReplayAddress::parse(rest).ok_or_else(|| {
-            Problem::bad_request("No address: write /web/20260102030405/https://example.org/")
-        })?;
-        return replay(&asking, &address);
+    if let Some(rest) = target.strip_prefix(rewrite::own::ROOT) {
+        return own(&asking, rest);
     }
-    let led = match origin {
-        Origin::Replay => asking.stray(target),
-        Origin::Main => None,
+    if asking.field("service-worker").is_some() {
+        return Err(Problem::bad_request("Archived service workers are not registered."));
+    }
+    if let Some(rest) = path.strip_prefix("/web/") {
+        return web(&asking, rest);
+    }
+    match origin {
+        Origin::Main => api(&asking, path),
+        Origin::Replay => asking.stray(target).ok_or_else(|| Problem::no_such_page(path)),
+    }
+}
+
+/// What replayed pages and the banner over them ask of us.
+fn own(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Problem> {
+    let found = match asking.origin {
+        Origin::Replay => rewrite::own::file(rest, &asking.origins().main),
+        Origin::Main => banner::answer(asking, rest)?,
     };
-    led.ok_or_else(|| Problem::no_such_page(path))
+    found.ok_or_else(|| Problem::no_such_page(rest))
+}
+
+/// What stands behind `/web/`.
+fn web(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Problem> {
+    if asking.origin == Origin::Main {
+        if let Some(rest) = rest.strip_prefix("timemap/cdx") {
+            return cdx_at(asking, Dialect::Wayback, rest);
+        }
+        if let Some(rest) = rest.strip_prefix("timemap/") {
+            return memento::timemap(asking, rest);
+        }
+        if let Some(response) =
+            rest.strip_prefix('?').and_then(|query| pages::search(asking, &Query::parse(query)))
+        {
+            return Ok(response);
+        }
+    }
+    let address = ReplayAddress::parse(rest)
+        .ok_or_else(|| Problem::bad_request("No address: write /web/20260102030405/https://example.org/"))?;
+    match address.when {
+        When::Unsaid | When::At { .. } => replay(asking, &address),
+        _ if asking.origin == Origin::Replay => Err(Problem::no_such_page("A calendar")),
+        When::All => match address.url.split_once("*?after=") {
+            Some((prefix, after)) => pages::addresses(asking, prefix, Some(&unescape(after, true))),
+            None => match address.url.strip_suffix('*') {
+                Some(prefix) => pages::addresses(asking, prefix, None),
+                None => pages::calendar(asking, &address.url, None),
+            },
+        },
+        When::Within { from, n_digits: 1..=4, .. } => {
+            pages::calendar(asking, &address.url, from.to_digits14()[..4].parse().ok())
+        }
+        When::Within { from, to, .. } => pages::captures(asking, &address.url, from, to),
+    }
+}
+
+/// What programs ask.
+fn api(asking: &Asking<'_>, path: &str) -> Result<Response<Body>, Problem> {
+    let (name, query) = path.split_once('?').unwrap_or((path, ""));
+    let query = Query::parse(query);
+    match name {
+        "/" | "" => Ok(pages::home(asking.server)),
+        "/cdx" => cdx::answer(asking, Dialect::Pywb, &query, None),
+        "/cdx/search/cdx" => cdx::answer(asking, Dialect::Wayback, &query, None),
+        "/wayback/available" => memento::available(asking, &query),
+        "/status" => Ok(asking.server.status()),
+        _ => match (name.strip_prefix("/record/"), name.strip_prefix("/wacz/")) {
+            (Some(digest), _) => files::record(asking, digest),
+            (None, Some(_)) => files::wacz(asking, &query),
+            (None, None) => Err(Problem::no_such_page(name)),
+        },
+    }
+}
+
+/// `/web/timemap/cdx?url=...` and `/web/timemap/cdx/<url>`.
+fn cdx_at(asking: &Asking<'_>, dialect: Dialect, rest: &str) -> Result<Response<Body>, Problem> {
+    match rest.strip_prefix('/') {
+        Some(url) => cdx::answer(asking, dialect, &Query::default(), Some(url)),
+        None => cdx::answer(asking, dialect, &Query::parse(rest.trim_start_matches('?')), None),
+    }
+}
+
+/// Sets the cookie with the token, for browsers.
+fn log_in(server: &Server, query: &Query) -> Result<Response<Body>, Problem> {
+    let token = query.get("token").unwrap_or_default();
+    server.guard().accepts(token)?;
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::FOUND;
+    let headers = response.headers_mut();
+    headers.insert(header::LOCATION, HeaderValue::from_static("/"));
+    let cookie = format!("{}={token}; Path=/; HttpOnly; SameSite=Strict", guard::COOKIE);
+    if let Ok(cookie) = HeaderValue::from_str(&cookie) {
+        headers.insert(header::SET_COOKIE, cookie);
+    }
+    Ok(response)
+}
+
+/// Players ask before they read in ranges from another origin.
+fn preflight() -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::NO_CONTENT;
+    let headers = response.headers_mut();
+    memento::allow_all(headers);
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, HEAD, OPTIONS"));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("Range, Accept-Datetime"));
+    response
 }
 
 /// The archive that a path begins with, and the rest of the path; without a name it is the first one.

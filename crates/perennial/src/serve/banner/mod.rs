@@ -30,7 +30,7 @@ use super::find::{Found, find};
 use super::problem::Problem;
 use super::replay::Asking;
 use super::scene::Scene;
-use super::{Served, Server};
+use super::Served;
 use crate::archive::Snapshot;
 use crate::store::Steps;
 
@@ -79,14 +79,14 @@ pub fn to_wrapper(scene: &Scene) -> Response<Body> {
 }
 
 /// What the banner asks for while a page is looked at; `None` where it is none of ours.
-pub fn answer(server: &Server, rest: &str) -> Result<Option<Response<Body>>, Problem> {
+pub fn answer(asking: &Asking<'_>, rest: &str) -> Result<Option<Response<Body>>, Problem> {
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
     let query = Query::parse(query);
     let response = match path {
         "banner.css" => text("text/css; charset=utf-8", STYLE),
         "banner.js" => text("text/javascript; charset=utf-8", SCRIPT),
-        "banner" => Question::read(server, &query)?.banner(&query)?,
-        "block" => Question::read(server, &query)?.block(&query)?,
+        "banner" => Question::read(asking, &query)?.banner(&query)?,
+        "block" => Question::read(asking, &query)?.block(&query)?,
         _ => return Ok(None),
     };
     Ok(Some(response))
@@ -94,31 +94,31 @@ pub fn answer(server: &Server, rest: &str) -> Result<Option<Response<Body>>, Pro
 
 /// A page that the banner asks about.
 struct Question<'s> {
-    server: &'s Server,
+    asking: &'s Asking<'s>,
     served: &'s Served,
     url: String,
     at: Timestamp,
 }
 
 impl<'s> Question<'s> {
-    fn read(server: &'s Server, query: &Query) -> Result<Question<'s>, Problem> {
+    fn read(asking: &'s Asking<'s>, query: &Query) -> Result<Question<'s>, Problem> {
         let missing = || Problem::bad_request("Say which archive, url and at.");
         let name = query.get("archive").ok_or_else(missing)?;
-        let served = server.archives().iter().find(|served| served.name == name).ok_or_else(missing)?;
+        let served = asking.server.archives().iter().find(|served| served.name == name).ok_or_else(missing)?;
         let url = query.get("url").and_then(|url| foreign::address(url).ok()).ok_or_else(missing)?;
         let at = query.get("at").filter(|digits| !digits.is_empty()).ok_or_else(missing)?;
-        Ok(Question { server, served, url: url.to_string(), at: time_of_digits(at) })
+        Ok(Question { asking, served, url: url.to_string(), at: time_of_digits(at) })
     }
 
     /// The banner for where the frame has gone to, with what the frame has loaded beside what the page names.
     fn banner(&self, query: &Query) -> Result<Response<Body>, Problem> {
         let more: Vec<&str> = query.get("parts").unwrap_or_default().lines().take(parts::MAX_PARTS).collect();
-        let closest = self.server.is_closest();
+        let closest = self.asking.server.is_closest();
         let asked = self.served.pool.with(|snapshot| {
             let Ok(found) = find(snapshot, &self.url, self.at, closest) else { return Ok(None) };
             let scene = Scene {
                 base: self.served.base.clone(),
-                origins: self.server.origins().clone(),
+                origins: self.asking.origins(),
                 origin: super::Origin::Main,
                 time: self.at,
                 modifier: Modifier::Top,
@@ -149,7 +149,7 @@ impl<'s> Question<'s> {
     fn block(&self, query: &Query) -> Result<Response<Body>, Problem> {
         let words = query.get("text").unwrap_or_default();
         let asked = self.served.pool.with(|snapshot| {
-            let capture = find(snapshot, &self.url, self.at, self.server.is_closest()).ok();
+            let capture = find(snapshot, &self.url, self.at, self.asking.server.is_closest()).ok();
             let Some(url) = capture.map(|found| found.capture.url) else { return Ok(None) };
             block::changes(snapshot.store(), &url, self.at, words).map(|changes| Some((url, changes)))
         });

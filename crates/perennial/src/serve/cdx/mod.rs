@@ -1,0 +1,174 @@
+//! The CDX APIs: a query -> lines of the index, in the dialects of pywb (`/cdx`) and of the Internet Archive (`/cdx/search/cdx`,
+//! `/web/timemap/cdx`). What a query may cost is bounded; a resume key leads on.
+
+mod output;
+mod query;
+
+pub use output::Dialect;
+pub use query::CdxQuery;
+
+use std::collections::VecDeque;
+use std::io;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, header};
+use perennial_core::cdxj::CdxjLine;
+use perennial_core::memento::address::Query;
+
+use super::problem::Problem;
+use super::replay::Asking;
+use crate::archive::Snapshot;
+use query::Order;
+
+/// Rows of one answer.
+pub const MAX_ROWS: usize = 100_000;
+
+/// Lines of the index that one query may read.
+pub const MAX_LINES: usize = 1_000_000;
+
+/// Lines of a block, in which pages are counted.
+const BLOCK_LINES: usize = 3_000;
+
+/// The rows of an answer.
+pub struct Rows {
+    /// In the order that was asked for.
+    pub rows: Vec<CdxjLine>,
+    /// Where another query goes on, if there is more.
+    pub resume_key: Option<String>,
+}
+
+/// Answers a query.
+pub fn answer(
+    asking: &Asking<'_>,
+    dialect: Dialect,
+    query: &Query,
+    url: Option<&str>,
+) -> Result<Response<Body>, Problem> {
+    let cdx = CdxQuery::parse(query, url, dialect).map_err(Problem::bad_request)?;
+    let asked = |snapshot: &Snapshot| -> anyhow::Result<(&'static str, String)> {
+        match cdx.counts_pages {
+            true => Ok(output::n_pages(&cdx, count(snapshot, &cdx)?)),
+            false => Ok(output::write(&cdx, &collect(snapshot, &cdx)?)),
+        }
+    };
+    let (mime, text) = asking
+        .served
+        .pool
+        .with(asked)
+        .and_then(|answer| answer)
+        .map_err(|error| Problem::internal(&error))?;
+    let mut response = Response::new(Body::from(text));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(mime));
+    response.headers_mut().insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    Ok(response)
+}
+
+/// The rows that a query asks for.
+pub fn collect(snapshot: &Snapshot, query: &CdxQuery) -> anyhow::Result<Rows> {
+    let mut collector = Collector::new(query);
+    let mut n_lines = 0;
+    for line in snapshot.lines(&query.start())? {
+        // What is no line of an index was damaged: `perennial verify` says so, and the others are still right.
+        let Ok(line) = CdxjLine::parse(&line?) else { continue };
+        n_lines += 1;
+        if n_lines > MAX_LINES || !collector.take(line) {
+            collector.is_cut = true;
+            break;
+        }
+    }
+    Ok(collector.finish())
+}
+
+/// Lines in all, as far as they are counted.
+fn count(snapshot: &Snapshot, query: &CdxQuery) -> io::Result<usize> {
+    let lines = snapshot.lines(&query.range).map_err(io::Error::other)?;
+    Ok(lines.take(MAX_LINES).filter(|line| line.is_ok()).count())
+}
+
+/// Filters, collapses, orders and cuts.
+struct Collector<'q> {
+    query: &'q CdxQuery,
+    rows: VecDeque<CdxjLine>,
+    /// Key and time of the last line that was seen, and how many lines had both.
+    place: (String, String, usize),
+    /// What adjacent rows are compared by.
+    collapsed: Option<String>,
+    n_passed: usize,
+    is_cut: bool,
+}
+
+impl<'q> Collector<'q> {
+    fn new(query: &'q CdxQuery) -> Collector<'q> {
+        Collector {
+            query,
+            rows: VecDeque::new(),
+            place: Default::default(),
+            collapsed: None,
+            n_passed: 0,
+            is_cut: false,
+        }
+    }
+
+    /// Gives false when nothing behind this line is wanted; the line itself was not taken then.
+    fn take(&mut self, line: CdxjLine) -> bool {
+        let query = self.query;
+        let is_same_place = self.place.0 == line.key && self.place.1 == line.timestamp;
+        let n_here = if is_same_place { self.place.2 + 1 } else { 1 };
+        let is_known = query.resume.as_ref().is_some_and(|resume| resume.is_before(&line, n_here));
+        let is_wanted = !is_known && query.is_wanted(&line);
+        if is_wanted && query.order == Order::Ascending && self.rows.len() == query.limit {
+            return false;
+        }
+        self.place = (line.key.clone(), line.timestamp.clone(), n_here);
+        if !is_wanted || self.is_collapsed(&line) {
+            return true;
+        }
+        self.n_passed += 1;
+        if self.n_passed <= query.n_skipped {
+            return true;
+        }
+        self.rows.push_back(line);
+        if query.order != Order::Ascending && self.rows.len() > query.limit {
+            self.drop_one();
+        }
+        true
+    }
+
+    fn is_collapsed(&mut self, line: &CdxjLine) -> bool {
+        let Some((field, length)) = &self.query.collapse else { return false };
+        let value = output::field_of(line, field).unwrap_or_default();
+        let cut: String = value.chars().take(*length).collect();
+        let is_same = self.collapsed.as_deref() == Some(&cut);
+        self.collapsed = Some(cut);
+        is_same
+    }
+
+    /// From the end: the earliest goes. By distance: the farther of both ends, because lines come in the order of time.
+    fn drop_one(&mut self) {
+        let is_first_farther = |at: i64| {
+            let distance = |line: Option<&CdxjLine>| {
+                line.and_then(CdxjLine::date).map_or(u64::MAX, |date| date.as_secs().abs_diff(at))
+            };
+            distance(self.rows.front()) > distance(self.rows.back())
+        };
+        match self.query.order {
+            Order::Closest(at) if !is_first_farther(at.as_secs()) => drop(self.rows.pop_back()),
+            _ => drop(self.rows.pop_front()),
+        }
+    }
+
+    fn finish(self) -> Rows {
+        let Collector { query, rows, place, is_cut, .. } = self;
+        let mut rows = Vec::from(rows);
+        match query.order {
+            Order::Closest(at) => rows.sort_by_key(|line| {
+                line.date().map_or(u64::MAX, |date| date.as_secs().abs_diff(at.as_secs()))
+            }),
+            Order::Descending => rows.reverse(),
+            Order::Ascending | Order::Last => {}
+        }
+        let goes_on = is_cut && query.order == Order::Ascending;
+        let resume_key = goes_on.then(|| format!("{} {} {}", place.0, place.1, place.2));
+        Rows { rows, resume_key }
+    }
+}

@@ -1,0 +1,175 @@
+//! Rows -> text, JSON or CDXJ in the words of either dialect.
+
+use std::borrow::Cow;
+use std::fmt::Write;
+
+use perennial_core::cdxj::CdxjLine;
+use perennial_core::memento::address::escape;
+use serde_json::{Map, Value, json};
+
+use super::{CdxQuery, Rows};
+
+/// Whose words a client uses.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Dialect {
+    /// `mime`, `status`, `url`; one JSON a line.
+    Pywb,
+    /// `mimetype`, `statuscode`, `original`; an array of arrays.
+    Wayback,
+}
+
+/// In which form rows are given.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Output {
+    /// Words with blanks between them.
+    Text,
+    /// JSON.
+    Json,
+    /// Key, time, JSON.
+    Cdxj,
+}
+
+impl Output {
+    pub(super) fn parse(text: Option<&str>, dialect: Dialect) -> Result<Output, String> {
+        match (text.unwrap_or_default(), dialect) {
+            ("cdxj", _) | ("", Dialect::Pywb) => Ok(Output::Cdxj),
+            ("text" | "csv", _) | ("", Dialect::Wayback) => Ok(Output::Text),
+            ("json", _) => Ok(Output::Json),
+            (other, _) => Err(format!("output={other} is unknown: json, text or cdxj.")),
+        }
+    }
+}
+
+const PYWB_FIELDS: [&str; 9] =
+    ["urlkey", "timestamp", "url", "mime", "status", "digest", "length", "offset", "filename"];
+const WAYBACK_FIELDS: [&str; 7] =
+    ["urlkey", "timestamp", "original", "mimetype", "statuscode", "digest", "length"];
+
+/// A field by its name in either dialect.
+pub(super) fn field_of<'l>(line: &'l CdxjLine, name: &str) -> Option<Cow<'l, str>> {
+    let text = |text: &'l Option<String>| text.as_deref().map(Cow::Borrowed);
+    match name {
+        "urlkey" => Some(line.key.as_str().into()),
+        "timestamp" => Some(line.timestamp.as_str().into()),
+        "url" | "original" => Some(line.url.as_str().into()),
+        "mime" | "mimetype" => text(&line.mime),
+        "status" | "statuscode" => text(&line.status),
+        "digest" => text(&line.digest),
+        "length" => line.length.map(|length| length.to_string().into()),
+        "offset" => line.offset.map(|offset| offset.to_string().into()),
+        "filename" => text(&line.filename),
+        _ => line.extra.iter().find(|field| field.0 == name).map(|field| field.1.as_str().into()),
+    }
+}
+
+/// The value as a dialect has it: the Internet Archive's digests have no algorithm before them.
+fn value_of<'l>(line: &'l CdxjLine, name: &str, dialect: Dialect) -> Option<Cow<'l, str>> {
+    let value = field_of(line, name)?;
+    match (dialect, name, value) {
+        (Dialect::Wayback, "digest", Cow::Borrowed(digest)) => {
+            Some(digest.strip_prefix("sha1:").unwrap_or(digest).into())
+        }
+        (.., value) => Some(value),
+    }
+}
+
+/// Media type and text of an answer.
+pub(super) fn write(query: &CdxQuery, rows: &Rows) -> (&'static str, String) {
+    let all: &[&str] = match query.dialect {
+        Dialect::Pywb => &PYWB_FIELDS,
+        Dialect::Wayback => &WAYBACK_FIELDS,
+    };
+    let names: Vec<&str> = match &query.fields {
+        Some(fields) => fields.iter().map(String::as_str).collect(),
+        None => all.to_vec(),
+    };
+    let resume_key = rows.resume_key.as_ref().filter(|_| query.shows_resume_key);
+    match (query.output, query.dialect) {
+        (Output::Cdxj, _) => ("text/x-cdxj", write_cdxj(query, rows)),
+        (Output::Text, dialect) => {
+            ("text/plain; charset=utf-8", write_text(&names, rows, dialect, resume_key))
+        }
+        (Output::Json, Dialect::Pywb) => ("text/x-ndjson", write_json_lines(query, &names, rows)),
+        (Output::Json, Dialect::Wayback) => ("application/json", write_arrays(&names, rows, resume_key)),
+    }
+}
+
+fn write_cdxj(query: &CdxQuery, rows: &Rows) -> String {
+    let mut out = String::new();
+    for line in &rows.rows {
+        // Writing into a string cannot fail.
+        let _ = match &query.fields {
+            None => writeln!(out, "{line}"),
+            Some(fields) => {
+                let object = object_of(line, fields.iter().map(String::as_str), query.dialect);
+                writeln!(out, "{} {} {}", line.key, line.timestamp, Value::Object(object))
+            }
+        };
+    }
+    out
+}
+
+fn object_of<'n>(
+    line: &CdxjLine,
+    names: impl Iterator<Item = &'n str>,
+    dialect: Dialect,
+) -> Map<String, Value> {
+    let pair =
+        |name: &str| Some((name.to_string(), Value::from(value_of(line, name, dialect)?.into_owned())));
+    names.filter_map(pair).collect()
+}
+
+fn write_json_lines(query: &CdxQuery, names: &[&str], rows: &Rows) -> String {
+    let mut out = String::new();
+    for line in &rows.rows {
+        let mut object = object_of(line, names.iter().copied(), query.dialect);
+        if query.fields.is_none() {
+            object.extend(line.extra.iter().map(|(name, value)| (name.clone(), value.as_str().into())));
+        }
+        let _ = writeln!(out, "{}", Value::Object(object));
+    }
+    out
+}
+
+fn write_text(names: &[&str], rows: &Rows, dialect: Dialect, resume_key: Option<&String>) -> String {
+    let mut out = String::new();
+    for line in &rows.rows {
+        let values: Vec<Cow<'_, str>> =
+            names.iter().map(|name| value_of(line, name, dialect).unwrap_or("-".into())).collect();
+        out.push_str(&values.join(" "));
+        out.push('\n');
+    }
+    if let Some(key) = resume_key {
+        let _ = writeln!(out, "\n{}", escape(key));
+    }
+    out
+}
+
+fn write_arrays(names: &[&str], rows: &Rows, resume_key: Option<&String>) -> String {
+    if rows.rows.is_empty() {
+        return "[]\n".to_string();
+    }
+    let mut all = vec![json!(names)];
+    for line in &rows.rows {
+        let values: Vec<Cow<'_, str>> =
+            names.iter().map(|name| value_of(line, name, Dialect::Wayback).unwrap_or("-".into())).collect();
+        all.push(json!(values));
+    }
+    if let Some(key) = resume_key {
+        all.extend([json!([]), json!([key])]);
+    }
+    let lines: Vec<String> = all.iter().map(Value::to_string).collect();
+    format!("[{}]\n", lines.join(",\n "))
+}
+
+/// The number of pages, as each dialect says it.
+pub(super) fn n_pages(query: &CdxQuery, n_lines: usize) -> (&'static str, String) {
+    let n_pages = n_lines.div_ceil(query.page_lines);
+    match query.dialect {
+        Dialect::Wayback => ("text/plain; charset=utf-8", format!("{n_pages}\n")),
+        Dialect::Pywb => {
+            let answer = json!({ "pages": n_pages, "pageSize": query.page_lines, "blocks": n_lines.div_ceil(super::BLOCK_LINES) });
+            ("application/json", format!("{answer}\n"))
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! The parameters of a CDX query -> what is wanted of the index, bounded.
+
+use perennial_core::cdxj::CdxjLine;
+use perennial_core::memento::address::{Query, earliest_of, time_of_digits};
+use perennial_core::surt::{KeyRange, MatchType, surt};
+use perennial_core::time::Timestamp;
+use regex::{Regex, RegexBuilder};
+
+use super::output::{self, Dialect, Output};
+use super::{BLOCK_LINES, MAX_ROWS};
+
+/// Filters of one query, and the memory of a compiled expression.
+const MAX_FILTERS: usize = 16;
+const MAX_REGEX_BYTES: usize = 256 << 10;
+
+/// In which order rows come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Order {
+    /// As the index has them.
+    Ascending,
+    /// The last rows, in the order of the index.
+    Last,
+    /// The last rows, latest first.
+    Descending,
+    /// Nearest to an instant first.
+    Closest(Timestamp),
+}
+
+/// What is wanted.
+pub struct CdxQuery {
+    /// Which lines.
+    pub range: KeyRange,
+    /// In which words.
+    pub dialect: Dialect,
+    /// In which form.
+    pub output: Output,
+    /// Which fields, if not all.
+    pub fields: Option<Vec<String>>,
+    /// In which order.
+    pub order: Order,
+    /// Most rows.
+    pub limit: usize,
+    /// Rows before the first one that is given.
+    pub n_skipped: usize,
+    /// Of rows next to each other whose field is the same up to a length, one.
+    pub collapse: Option<(String, usize)>,
+    /// Only the number of pages is wanted.
+    pub counts_pages: bool,
+    /// Lines of a page.
+    pub page_lines: usize,
+    /// A resume key is wanted where there is more.
+    pub shows_resume_key: bool,
+    /// Where to go on.
+    pub resume: Option<Resume>,
+    from: Option<String>,
+    to: Option<String>,
+    filters: Vec<Filter>,
+}
+
+impl CdxQuery {
+    /// Reads a query; `url` is the address where the path has it. Says what is wrong with it.
+    pub fn parse(query: &Query, url: Option<&str>, dialect: Dialect) -> Result<CdxQuery, String> {
+        let url = url.or_else(|| query.get("url")).filter(|url| !url.is_empty());
+        let url = url.ok_or("The parameter url is missing: add ?url=https://example.org/")?;
+        let limit: i64 = number(query, "limit")?.unwrap_or(MAX_ROWS as i64);
+        let order = order_of(query, limit)?;
+        let page_lines = BLOCK_LINES * number(query, "pageSize")?.unwrap_or(1).clamp(1, 30) as usize;
+        let page = number(query, "page")?;
+        let mut cdx = CdxQuery {
+            range: range_of(url, query.get("matchType"))?,
+            dialect,
+            output: Output::parse(query.get("output"), dialect)?,
+            fields: fields_of(query),
+            order,
+            limit: (limit.unsigned_abs() as usize).min(MAX_ROWS),
+            n_skipped: number(query, "offset")?.unwrap_or(0).max(0) as usize,
+            collapse: collapse_of(query),
+            counts_pages: query.is_on("showNumPages"),
+            page_lines,
+            shows_resume_key: query.is_on("showResumeKey"),
+            resume: query.get("resumeKey").and_then(Resume::parse),
+            from: digits(query, &["from", "from_ts"], earliest_of),
+            to: digits(query, &["to"], time_of_digits),
+            filters: filters_of(query, dialect)?,
+        };
+        if let Some(page) = page {
+            cdx.n_skipped = page_lines.saturating_mul(page.max(0) as usize);
+            cdx.limit = cdx.limit.min(page_lines);
+        }
+        Ok(cdx)
+    }
+
+    /// The lines from where the query begins, or goes on.
+    pub fn start(&self) -> KeyRange {
+        let mut range = self.range.clone();
+        if let Some(resume) = &self.resume {
+            let start = format!("{} {}", resume.key, resume.timestamp).into_bytes();
+            range.start = range.start.max(start);
+        }
+        range
+    }
+
+    /// Whether a line passes time and filters.
+    pub fn is_wanted(&self, line: &CdxjLine) -> bool {
+        self.from.as_ref().is_none_or(|from| line.timestamp >= *from)
+            && self.to.as_ref().is_none_or(|to| line.timestamp <= *to)
+            && self.filters.iter().all(|filter| filter.passes(line))
+    }
+}
+
+fn number(query: &Query, name: &str) -> Result<Option<i64>, String> {
+    let Some(text) = query.get(name).filter(|text| !text.is_empty()) else { return Ok(None) };
+    text.parse().map(Some).map_err(|_| format!("{name}={text} is no number."))
+}
+
+fn digits(query: &Query, names: &[&str], fill: fn(&str) -> Timestamp) -> Option<String> {
+    let text = names.iter().find_map(|name| query.get(name)).filter(|text| !text.is_empty())?;
+    let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+    Some(fill(&digits).to_digits14())
+}
+
+fn order_of(query: &Query, limit: i64) -> Result<Order, String> {
+    let closest = query.get("closest").filter(|text| !text.is_empty());
+    match (query.get("sort").unwrap_or_default(), closest) {
+        (_, Some(time)) => Ok(Order::Closest(time_of_digits(time))),
+        ("closest", None) => Err("sort=closest needs closest=<time>.".to_string()),
+        ("reverse", None) => Ok(Order::Descending),
+        _ if query.is_on("reverse") => Ok(Order::Descending),
+        _ if limit < 0 => Ok(Order::Last),
+        _ => Ok(Order::Ascending),
+    }
+}
+
+/// `*.example.org` is a domain, `example.org/a*` a prefix, `*` everything.
+fn range_of(url: &str, matching: Option<&str>) -> Result<KeyRange, String> {
+    let (url, matching) = match matching.filter(|matching| !matching.is_empty()) {
+        Some("exact") => (url, MatchType::Exact),
+        Some("prefix") => (url.strip_suffix('*').unwrap_or(url), MatchType::Prefix),
+        Some("host") => (url, MatchType::Host),
+        Some("domain") => (url.strip_prefix("*.").unwrap_or(url), MatchType::Domain),
+        Some("range") | Some(_) => return Err("matchType is exact, prefix, host or domain.".to_string()),
+        None if url == "*" => return Ok(KeyRange { start: Vec::new(), end: vec![0xff] }),
+        None => match (url.strip_prefix("*."), url.strip_suffix('*')) {
+            (Some(domain), _) => (domain.trim_end_matches(['*', '/']), MatchType::Domain),
+            (None, Some(prefix)) => (prefix, MatchType::Prefix),
+            (None, None) => (url, MatchType::Exact),
+        },
+    };
+    match surt(url).is_empty() {
+        true => Err("The address is empty.".to_string()),
+        false => Ok(KeyRange::of(url, matching)),
+    }
+}
+
+fn fields_of(query: &Query) -> Option<Vec<String>> {
+    let list = query.get("fields").or_else(|| query.get("fl")).filter(|list| !list.is_empty())?;
+    Some(
+        list.split(',')
+            .map(|name| name.trim().to_string())
+            .filter(|name| !name.is_empty())
+            .take(32)
+            .collect(),
+    )
+}
+
+/// `digest`, `timestamp:10`; pywb's `collapseTime=10`.
+fn collapse_of(query: &Query) -> Option<(String, usize)> {
+    if let Some(length) = query.get("collapseTime").and_then(|text| text.parse().ok()) {
+        return Some(("timestamp".to_string(), length));
+    }
+    let text = query.get("collapse").filter(|text| !text.is_empty())?;
+    let (field, length) = text.split_once(':').unwrap_or((text, ""));
+    Some((field.to_string(), length.parse().unwrap_or(usize::MAX)))
+}
+
+/// One condition on a field.
+struct Filter {
+    field: String,
+    is_inverted: bool,
+    rule: Rule,
+}
+
+enum Rule {
+    Equals(String),
+    Contains(String),
+    Matches(Regex),
+}
+
+impl Filter {
+    fn passes(&self, line: &CdxjLine) -> bool {
+        let value = output::field_of(line, &self.field).unwrap_or_default();
+        let fits = match &self.rule {
+            Rule::Equals(text) => value == text.as_str(),
+            Rule::Contains(text) => value.contains(text.as_str()),
+            Rule::Matches(regex) => regex.is_match(&value),
+        };
+        fits != self.is_inverted
+    }
+}
+
+fn filters_of(query: &Query, dialect: Dialect) -> Result<Vec<Filter>, String> {
+    query.all("filter").take(MAX_FILTERS).map(|text| filter_of(text, dialect)).collect()
+}
+
+/// `[!][=~]field:text`. Without a sign pywb looks for the text, and the Internet Archive takes it as an expression for the whole field.
+fn filter_of(text: &str, dialect: Dialect) -> Result<Filter, String> {
+    let (is_inverted, rest) = text.strip_prefix('!').map_or((false, text), |rest| (true, rest));
+    let (sign, rest) = match rest.chars().next() {
+        Some(sign @ ('=' | '~')) => (Some(sign), &rest[1..]),
+        _ => (None, rest),
+    };
+    let (field, value) =
+        rest.split_once(':').ok_or_else(|| format!("filter={text} has no colon: write filter=status:200"))?;
+    let rule = match (sign, dialect) {
+        (Some('='), _) => Rule::Equals(value.to_string()),
+        (None, Dialect::Pywb) => Rule::Contains(value.to_string()),
+        // As Python's `match`: from the start; as Java's `matches`: the whole.
+        (_, Dialect::Pywb) => Rule::Matches(expression(&format!("^(?:{value})"))?),
+        (_, Dialect::Wayback) => Rule::Matches(expression(&format!("^(?:{value})$"))?),
+    };
+    Ok(Filter { field: field.to_string(), is_inverted, rule })
+}
+
+fn expression(text: &str) -> Result<Regex, String> {
+    let built = RegexBuilder::new(text).size_limit(MAX_REGEX_BYTES).dfa_size_limit(MAX_REGEX_BYTES).build();
+    built.map_err(|_| format!("{text} is no regular expression, or too large a one."))
+}
+
+/// Where an earlier answer ended.
+pub struct Resume {
+    key: String,
+    timestamp: String,
+    n_given: usize,
+}
+
+impl Resume {
+    fn parse(text: &str) -> Option<Resume> {
+        let mut words = text.split(' ');
+        let (key, timestamp, n_given) = (words.next()?, words.next()?, words.next()?);
+        Some(Resume {
+            key: key.to_string(),
+            timestamp: timestamp.to_string(),
+            n_given: n_given.parse().ok()?,
+        })
+    }
+
+    /// Whether a line, the `n_here`-th with its key and time, was given already.
+    pub(super) fn is_before(&self, line: &CdxjLine, n_here: usize) -> bool {
+        line.key == self.key && line.timestamp == self.timestamp && n_here <= self.n_given
+    }
+}

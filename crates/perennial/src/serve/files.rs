@@ -1,0 +1,131 @@
+//! Files for other tools: raw WARC records by digest, WACZ of a page or a site.
+
+use std::fs::File;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Response, header};
+use perennial_core::memento::address::Query;
+
+use super::problem::Problem;
+use super::replay::Asking;
+use super::{memento, range};
+use crate::archive::export::{Format, export};
+use crate::archive::{self, Snapshot};
+use crate::store::Filter;
+
+/// WACZ files that are kept: a player reads one in many pieces, which must be of the same file.
+const MAX_KEPT: usize = 8;
+
+/// Captures of one WACZ: more would take longer than anybody waits for an answer.
+const MAX_CAPTURES: u64 = 50_000;
+
+/// The WACZ files that were asked for lately. They are in the system's temporary folder, without a name.
+#[derive(Debug, Default)]
+pub struct Made(Mutex<Vec<Wacz>>);
+
+#[derive(Clone, Debug)]
+struct Wacz {
+    /// What it was made of: the archive's base, the query, the archive's last capture.
+    of: (String, String, i64),
+    file: Arc<File>,
+    n_bytes: u64,
+}
+
+/// `/record/<digest>`: the record that holds a payload, as it stands in its WARC file.
+pub fn record(asking: &Asking<'_>, digest: &str) -> Result<Response<Body>, Problem> {
+    let digest = if digest.contains(':') { digest.to_string() } else { format!("sha1:{digest}") };
+    let found = asking.served.pool.with(|snapshot| snapshot.store().origin_by_digest("", &digest));
+    let found = found.and_then(|found| found).map_err(|error| Problem::internal(&error))?;
+    let found = found.ok_or_else(|| Problem::no_such_page(&format!("A record with the digest {digest}")))?;
+    let archive = asking.served.pool.archive();
+    // It is read once before it is given: a damaged one, or another in its place, is said.
+    archive.open_record(&found).map_err(|error| Problem::damaged(&error))?;
+    let file = archive.open_warc(&found.file).map_err(|error| Problem::damaged(&error))?;
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/warc"));
+    let name = format!("attachment; filename=\"record.{}\"", extension_of(&found.file));
+    if let Ok(name) = HeaderValue::from_str(&name) {
+        headers.insert(header::CONTENT_DISPOSITION, name);
+    }
+    memento::allow_all(&mut headers);
+    let open = |from: u64| range::stretch(file, found.offset + from..found.offset + found.length);
+    range::respond(asking.field("range"), found.length, headers, open)
+        .map_err(|error| Problem::damaged(&error.into()))
+}
+
+fn extension_of(name: &str) -> &'static str {
+    match name {
+        name if name.ends_with(".warc.gz") => "warc.gz",
+        name if name.ends_with(".warc.zst") => "warc.zst",
+        name if name.ends_with(".arc.gz") => "arc.gz",
+        name if name.ends_with(".arc") => "arc",
+        _ => "warc",
+    }
+}
+
+/// `/wacz/<name>.wacz?url=...` or `?site=...`: a page or a site as a file that ReplayWeb.page plays.
+pub fn wacz(asking: &Asking<'_>, query: &Query) -> Result<Response<Body>, Problem> {
+    let filter = Filter {
+        page: query.get("url").map(str::to_string),
+        site: query.get("site").map(str::to_string),
+        ..Filter::default()
+    };
+    if filter.page.is_none() && filter.site.is_none() {
+        return Err(Problem::bad_request("Which part? Add ?url=<page> or ?site=<host>."));
+    }
+    let made =
+        asking.served.pool.with(|snapshot| asking.server.made().get(&asking.served.base, snapshot, &filter));
+    let wacz = made.map_err(|error| Problem::internal(&error))??;
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/wacz"));
+    memento::allow_all(&mut headers);
+    let open =
+        |from: u64| Ok(Box::new(range::At::new(wacz.file.clone(), from)) as Box<dyn std::io::Read + Send>);
+    range::respond(asking.field("range"), wacz.n_bytes, headers, open)
+        .map_err(|error| Problem::damaged(&error.into()))
+}
+
+impl Made {
+    /// The file as it is kept, or made now; one is made at a time.
+    fn get(&self, base: &str, snapshot: &Snapshot, filter: &Filter) -> Result<Wacz, Problem> {
+        let internal = |error: anyhow::Error| Problem::internal(&error);
+        let last = snapshot.store().last_capture_number().map_err(internal)?;
+        let of = (base.to_string(), format!("{filter:?}"), last);
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = kept.iter().find(|wacz| wacz.of == of) {
+            return Ok(found.clone());
+        }
+        check_size(snapshot, filter)?;
+        let wacz = make(of, snapshot, filter).map_err(internal)?;
+        kept.retain(|other| (&other.of.0, &other.of.1) != (&wacz.of.0, &wacz.of.1));
+        if kept.len() == MAX_KEPT {
+            kept.remove(0);
+        }
+        kept.push(wacz.clone());
+        Ok(wacz)
+    }
+}
+
+fn check_size(snapshot: &Snapshot, filter: &Filter) -> Result<(), Problem> {
+    let store = snapshot.store();
+    let n_captures = match (&filter.page, &filter.site) {
+        (Some(url), _) => store.page(url).map(|page| page.map_or(0, |page| page.n_captures)),
+        (None, site) => store.n_captures_of_site(site.as_deref().unwrap_or_default()),
+    };
+    match n_captures.map_err(|error| Problem::internal(&error))? {
+        0 => {
+            Err(Problem::not_archived(filter.page.as_deref().or(filter.site.as_deref()).unwrap_or_default()))
+        }
+        n if n > MAX_CAPTURES => Err(Problem::bad_request(format!(
+            "That are {n} captures, more than the {MAX_CAPTURES} that are put together while you wait: use `perennial export --format wacz`."
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn make(of: (String, String, i64), snapshot: &Snapshot, filter: &Filter) -> anyhow::Result<Wacz> {
+    let mut file = tempfile::tempfile()?;
+    let report = export(snapshot, Format::Wacz, filter, false, archive::now(), &mut file, &|_| ())?;
+    Ok(Wacz { of, file: Arc::new(file), n_bytes: report.bytes })
+}

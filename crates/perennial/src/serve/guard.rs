@@ -1,0 +1,254 @@
+//! A request -> whether it is answered at all: who may ask, under which name of this server.
+//!
+//! A page of the web can make a browser ask any address, this server too, and DNS rebinding makes it do so under a name of
+//! the page's own. So the `Host` must be a name of ours. Beyond loopback a token is needed, unless the user said that the archive
+//! is public.
+
+use std::collections::BTreeSet;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write};
+use std::net::IpAddr;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use data_encoding::{BASE64, HEXLOWER};
+use sha2::{Digest, Sha256};
+
+use super::problem::Problem;
+
+/// The cookie that holds the token.
+pub const COOKIE: &str = "perennial_token";
+
+/// Wrong tokens in one window, from all clients together, before none is looked at any more.
+const MAX_TRIES: u32 = 10;
+
+/// How long tries are counted together.
+const WINDOW: Duration = Duration::from_secs(60);
+
+/// Random bytes of a token.
+const TOKEN_BYTES: usize = 24;
+
+/// Who may ask.
+#[derive(Debug)]
+pub struct Guard {
+    /// Names that a `Host` may have; `None`: any.
+    hosts: Option<BTreeSet<String>>,
+    /// The token's digest; `None`: nobody needs one.
+    token: Option<[u8; 32]>,
+    tries: Mutex<(Instant, u32)>,
+}
+
+impl Guard {
+    /// A guard that lets through the names of loopback, the address that is listened on and those that were allowed.
+    pub fn new(listening: &[IpAddr], allowed: &[String], token: Option<&str>, is_public: bool) -> Guard {
+        let ours = ["localhost", "127.0.0.1", "[::1]"].into_iter().map(str::to_string);
+        let addresses = listening.iter().map(|ip| match ip {
+            IpAddr::V4(ip) => ip.to_string(),
+            IpAddr::V6(ip) => format!("[{ip}]"),
+        });
+        let hosts =
+            ours.chain(addresses).chain(allowed.iter().map(|host| host.to_ascii_lowercase())).collect();
+        // Behind a token or in public a name gives nothing away.
+        let any_host = allowed.is_empty() && (is_public || token.is_some());
+        Guard {
+            hosts: (!any_host).then_some(hosts),
+            token: token.map(digest_of),
+            tries: Mutex::new((Instant::now(), 0)),
+        }
+    }
+
+    /// Checks the name of the server and the token.
+    pub fn check(&self, parts: &Parts) -> Result<(), Problem> {
+        self.check_host(parts)?;
+        let Some(expected) = &self.token else { return Ok(()) };
+        let given = token_in(parts).ok_or_else(no_token)?;
+        self.check_token(expected, &given)
+    }
+
+    /// Whether a token is the right one; for the page that sets the cookie.
+    pub fn accepts(&self, token: &str) -> Result<(), Problem> {
+        match &self.token {
+            Some(expected) => self.check_token(expected, token),
+            None => Ok(()),
+        }
+    }
+
+    fn check_host(&self, parts: &Parts) -> Result<(), Problem> {
+        let Some(hosts) = &self.hosts else { return Ok(()) };
+        let said = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
+        let said =
+            said.or_else(|| parts.uri.authority().map(|authority| authority.as_str())).unwrap_or_default();
+        match hosts.contains(&without_port(said).to_ascii_lowercase()) {
+            true => Ok(()),
+            false => Err(Problem {
+                status: StatusCode::MISDIRECTED_REQUEST,
+                kind: "host",
+                title: "Not a name of this server".to_string(),
+                text: format!(
+                    "The request is for {said}. If that is this server, start it with --allow-host."
+                ),
+            }),
+        }
+    }
+
+    fn check_token(&self, expected: &[u8; 32], given: &str) -> Result<(), Problem> {
+        let mut tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
+        if tries.0.elapsed() > WINDOW {
+            *tries = (Instant::now(), 0);
+        }
+        if tries.1 >= MAX_TRIES {
+            return Err(Problem {
+                status: StatusCode::TOO_MANY_REQUESTS,
+                kind: "tries",
+                title: "Too many wrong tokens".to_string(),
+                text: "Tokens are looked at again in a minute.".to_string(),
+            });
+        }
+        // Digests are compared, all of their bytes: how long it takes says nothing about the token.
+        let differences = digest_of(given).iter().zip(expected).fold(0, |sum, (a, b)| sum | (a ^ b));
+        if differences != 0 {
+            tries.1 += 1;
+            return Err(no_token());
+        }
+        Ok(())
+    }
+}
+
+fn no_token() -> Problem {
+    Problem {
+        status: StatusCode::UNAUTHORIZED,
+        kind: "token",
+        title: "This archive needs a token".to_string(),
+        text: "It is in the file that the server was started with. Open /login?token=<token>, or send it as a bearer token.".to_string(),
+    }
+}
+
+fn digest_of(token: &str) -> [u8; 32] {
+    Sha256::digest(token.trim().as_bytes()).into()
+}
+
+/// `127.0.0.1:8080` -> `127.0.0.1`; `[::1]:8080` -> `[::1]`.
+fn without_port(host: &str) -> &str {
+    match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) && !name.ends_with(':') => name,
+        _ => host,
+    }
+}
+
+/// The token of a request: bearer, password of basic authentication, or cookie.
+fn token_in(parts: &Parts) -> Option<String> {
+    let field = |name: header::HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok());
+    if let Some(said) = field(header::AUTHORIZATION) {
+        let (scheme, value) = said.split_once(' ')?;
+        return match scheme.to_ascii_lowercase().as_str() {
+            "bearer" => Some(value.trim().to_string()),
+            "basic" => {
+                let pair = String::from_utf8(BASE64.decode(value.trim().as_bytes()).ok()?).ok()?;
+                pair.split_once(':').map(|(_, password)| password.to_string())
+            }
+            _ => None,
+        };
+    }
+    let cookies = field(header::COOKIE)?.split(';');
+    cookies
+        .filter_map(|cookie| cookie.trim().split_once('='))
+        .find(|pair| pair.0 == COOKIE)
+        .map(|pair| pair.1.to_string())
+}
+
+/// The token in a file, which is made if it is not there, readable by its owner only.
+pub fn read_or_make_token(path: &Path) -> anyhow::Result<String> {
+    let context = || format!("cannot use the token file {}", path.display());
+    match fs::read_to_string(path) {
+        Ok(text) if text.trim().len() >= 16 => return Ok(text.trim().to_string()),
+        Ok(_) => anyhow::bail!("{} holds no token: remove it, and one is made", path.display()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error).with_context(context),
+    }
+    let mut random = [0; TOKEN_BYTES];
+    fs::File::open("/dev/urandom")
+        .and_then(|mut source| source.read_exact(&mut random))
+        .with_context(context)?;
+    let token = HEXLOWER.encode(&random);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path).with_context(context)?;
+    writeln!(file, "{token}").with_context(context)?;
+    Ok(token)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use axum::http::Request;
+
+    fn parts(fields: &[(&str, &str)]) -> Parts {
+        let mut request = Request::builder().uri("/web/");
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    fn status(guard: &Guard, fields: &[(&str, &str)]) -> u16 {
+        guard.check(&parts(fields)).map_or_else(|problem| problem.status.as_u16(), |()| 200)
+    }
+
+    #[test]
+    fn only_names_of_ours_are_answered() {
+        let guard =
+            Guard::new(&["192.168.0.7".parse().unwrap()], &["archive.example".to_string()], None, false);
+        for (host, expected) in [
+            ("localhost", 200),
+            ("LOCALHOST:8080", 200),
+            ("127.0.0.1:8080", 200),
+            ("[::1]:8080", 200),
+            ("[::1]", 200),
+            ("192.168.0.7:1", 200),
+            ("archive.example", 200),
+            ("evil.example", 421),
+            ("evil.example:8080", 421),
+            ("127.0.0.1.evil.example", 421),
+            ("", 421),
+        ] {
+            assert_eq!(status(&guard, &[("host", host)]), expected, "{host}");
+        }
+        assert_eq!(status(&guard, &[]), 421);
+    }
+
+    #[test]
+    fn a_token_is_needed_and_tries_are_limited() {
+        let guard = Guard::new(&[], &[], Some("0123456789abcdef"), false);
+        let basic = format!("Basic {}", BASE64.encode(b"me:0123456789abcdef"));
+        assert_eq!(status(&guard, &[]), 401);
+        assert_eq!(status(&guard, &[("authorization", "Bearer 0123456789abcdef")]), 200);
+        assert_eq!(status(&guard, &[("authorization", &basic)]), 200);
+        assert_eq!(status(&guard, &[("cookie", "a=b; perennial_token=0123456789abcdef")]), 200);
+        for _ in 0..MAX_TRIES {
+            assert_eq!(status(&guard, &[("authorization", "Bearer wrong")]), 401);
+        }
+        assert_eq!(status(&guard, &[("authorization", "Bearer wrong")]), 429);
+    }
+
+    #[test]
+    fn a_token_file_is_made_once_for_its_owner_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("token");
+        let token = read_or_make_token(&path).unwrap();
+        assert_eq!(token.len(), 2 * TOKEN_BYTES);
+        assert_eq!(read_or_make_token(&path).unwrap(), token);
+        #[cfg(unix)]
+        assert_eq!(
+            std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions()) & 0o777,
+            0o600
+        );
+        fs::write(&path, "short").unwrap();
+        assert!(read_or_make_token(&path).is_err());
+    }
+}

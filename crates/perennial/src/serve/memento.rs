@@ -1,0 +1,269 @@
+//! RFC 7089: datetime negotiation, links between versions, lists of versions.
+
+use std::fmt::Write;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use perennial_core::cdxj::CdxjLine;
+use perennial_core::memento::address::{Query, earliest_of, time_of_digits};
+use perennial_core::memento::date;
+use perennial_core::surt::{KeyRange, MatchType, surt};
+use perennial_core::time::Timestamp;
+use serde_json::json;
+
+use super::cdx::{self, Dialect};
+use super::find::Found;
+use super::problem::Problem;
+use super::replay::Asking;
+use crate::archive::{self, Snapshot};
+
+/// Mementos on one page of a TimeMap.
+const PAGE_MEMENTOS: usize = 10_000;
+
+/// Captures around an instant among which the availability API looks for one that was delivered.
+const N_AROUND: usize = 64;
+
+/// The addresses that Memento knows of an archived address.
+pub struct Addresses<'a> {
+    /// Origin and base, such as `http://127.0.0.1:8080/news`.
+    prefix: String,
+    url: &'a str,
+}
+
+impl<'a> Addresses<'a> {
+    /// Those of an address in the archive that a request is about.
+    pub fn of(asking: &Asking<'_>, url: &'a str) -> Addresses<'a> {
+        Addresses { prefix: format!("{}{}", asking.main_origin(), asking.served.base), url }
+    }
+
+    /// Where one capture is.
+    pub fn memento(&self, time: Timestamp) -> String {
+        format!("{}/web/{}/{}", self.prefix, time.to_digits14(), self.url)
+    }
+
+    fn timegate(&self) -> String {
+        format!("{}/web/{}", self.prefix, self.url)
+    }
+
+    fn timemap(&self) -> String {
+        format!("{}/web/timemap/link/{}", self.prefix, self.url)
+    }
+
+    fn general_links(&self) -> String {
+        format!(
+            "<{}>; rel=\"original\", <{}>; rel=\"timegate\", <{}>; rel=\"timemap\"; type=\"application/link-format\"",
+            self.url,
+            self.timegate(),
+            self.timemap()
+        )
+    }
+}
+
+/// The `Link` field of a memento or of the answer of a TimeGate: original, TimeGate, TimeMap, and the mementos around.
+pub fn links(asking: &Asking<'_>, found: &Found) -> Option<HeaderValue> {
+    let url = &found.capture.url;
+    let addresses = Addresses::of(asking, url);
+    let span = asking.served.pool.with(|snapshot| snapshot.store().span_of_key(&found.capture.surt));
+    let span = span.ok().and_then(Result::ok).flatten();
+    let this = found.capture.time;
+    let (first, last) = span.unwrap_or((this, this));
+    let mut mementos: Vec<(Timestamp, Vec<&str>)> = Vec::new();
+    let named = [
+        (Some(first), "first"),
+        (found.previous, "prev"),
+        (Some(this), ""),
+        (found.next, "next"),
+        (Some(last), "last"),
+    ];
+    for (time, name) in named.into_iter().filter_map(|(time, name)| Some((time?, name))) {
+        match mementos.iter_mut().find(|other| other.0.as_secs() == time.as_secs()) {
+            Some((_, names)) => names.push(name),
+            None => mementos.push((time, vec![name])),
+        }
+    }
+    let mut text = addresses.general_links();
+    for (time, names) in mementos {
+        let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).chain(["memento"]).collect();
+        let (address, date) = (addresses.memento(time), date::write(time));
+        // Writing into a string cannot fail.
+        let _ = write!(text, ", <{address}>; rel=\"{}\"; datetime=\"{date}\"", names.join(" "));
+    }
+    HeaderValue::from_str(&text).ok()
+}
+
+/// A TimeGate: the instant that a client negotiates, or now.
+pub fn accept_datetime(asking: &Asking<'_>) -> Result<Timestamp, Problem> {
+    match asking.field("accept-datetime") {
+        None => Ok(archive::now()),
+        Some(text) => date::parse(text).ok_or_else(|| {
+            Problem::bad_request(format!(
+                "Accept-Datetime: {text} is no date: write Tue, 15 Nov 1994 12:45:26 GMT."
+            ))
+        }),
+    }
+}
+
+/// The answer of a TimeGate.
+pub fn timegate(asking: &Asking<'_>, found: &Found) -> Response<Body> {
+    let addresses = Addresses::of(asking, &found.capture.url);
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::FOUND;
+    let headers = response.headers_mut();
+    headers.insert(header::VARY, HeaderValue::from_static("accept-datetime"));
+    if let Ok(location) = HeaderValue::from_str(&addresses.memento(found.capture.time)) {
+        headers.insert(header::LOCATION, location);
+    }
+    if let Some(links) = links(asking, found) {
+        headers.insert(header::LINK, links);
+    }
+    allow_all(headers);
+    response
+}
+
+/// Data that any page may read: there is nothing here that its reader could not fetch.
+pub fn allow_all(headers: &mut HeaderMap) {
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    headers.insert(
+        header::ACCESS_CONTROL_EXPOSE_HEADERS,
+        HeaderValue::from_static(
+            "Link, Memento-Datetime, Content-Location, Content-Range, X-Perennial-Coherence",
+        ),
+    );
+}
+
+/// `/web/timemap/<form>/<url>`; with a time before the address, from that time on.
+pub fn timemap(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Problem> {
+    let (form, url) = rest.split_once('/').unwrap_or((rest, ""));
+    let (from, url) = match url.split_once('/') {
+        Some((digits, behind)) if digits.len() == 14 && digits.bytes().all(|b| b.is_ascii_digit()) => {
+            (Some(digits), behind)
+        }
+        _ => (None, url),
+    };
+    if url.is_empty() {
+        return Err(Problem::bad_request("No address: write /web/timemap/link/https://example.org/"));
+    }
+    let from = |name: &str| from.map(|from| format!("&{name}={from}")).unwrap_or_default();
+    match form {
+        "link" => link_timemap(asking, url, from("").strip_prefix("&=").map(earliest_of)),
+        "cdxj" => cdx::answer(
+            asking,
+            Dialect::Pywb,
+            &Query::parse(&format!("matchType=exact{}", from("from"))),
+            Some(url),
+        ),
+        "json" => {
+            let query = Query::parse(&format!("matchType=exact&output=json{}", from("from")));
+            cdx::answer(asking, Dialect::Pywb, &query, Some(url))
+        }
+        _ => Err(Problem::bad_request("A TimeMap is link, cdxj, json or cdx.")),
+    }
+}
+
+fn link_timemap(asking: &Asking<'_>, url: &str, from: Option<Timestamp>) -> Result<Response<Body>, Problem> {
+    let read = asking.served.pool.with(|snapshot| read_mementos(snapshot, url, from)).and_then(|read| read);
+    let mut mementos = read.map_err(|error| Problem::internal(&error))?;
+    if mementos.is_empty() {
+        return Err(Problem::not_archived(url));
+    }
+    let next = (mementos.len() > PAGE_MEMENTOS).then(|| mementos.split_off(PAGE_MEMENTOS)[0].0);
+    let text = write_timemap(&Addresses::of(asking, url), &mementos, from, next);
+    let mut response = Response::new(Body::from(text));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/link-format"));
+    allow_all(headers);
+    Ok(response)
+}
+
+/// Times and addresses of an address's captures from an instant on: a page of them, and one more if there is more.
+fn read_mementos(
+    snapshot: &Snapshot,
+    url: &str,
+    from: Option<Timestamp>,
+) -> anyhow::Result<Vec<(Timestamp, String)>> {
+    let mut range = KeyRange::of(url, MatchType::Exact);
+    if let Some(from) = from {
+        range.start = format!("{} {}", surt(url), from.to_digits14()).into();
+    }
+    let mut found = Vec::new();
+    for line in snapshot.lines(&range)? {
+        let Ok(line) = CdxjLine::parse(&line?) else { continue };
+        let Some(time) = line.date() else { continue };
+        // Pages end between two instants, so that the next one can begin with an instant.
+        let is_full = found.len() > PAGE_MEMENTOS;
+        if is_full && found.last().is_some_and(|last: &(Timestamp, String)| last.0 != time) {
+            break;
+        }
+        found.push((time, line.url));
+    }
+    Ok(found)
+}
+
+fn write_timemap(
+    addresses: &Addresses<'_>,
+    mementos: &[(Timestamp, String)],
+    from: Option<Timestamp>,
+    next: Option<Timestamp>,
+) -> String {
+    let kind = "type=\"application/link-format\"";
+    let page = |from: Timestamp| {
+        format!("{}/web/timemap/link/{}/{}", addresses.prefix, from.to_digits14(), addresses.url)
+    };
+    let own = from.map_or_else(|| addresses.timemap(), page);
+    let (first, last) = (mementos[0].0, mementos[mementos.len() - 1].0);
+    let mut out = format!(
+        "<{own}>; rel=\"self\"; {kind}; from=\"{}\"; until=\"{}\",\n<{}>; rel=\"timegate\",\n<{}>; rel=\"original\"",
+        date::write(first),
+        date::write(last),
+        addresses.timegate(),
+        addresses.url
+    );
+    if let Some(next) = next {
+        let _ = write!(out, ",\n<{}>; rel=\"timemap\"; {kind}; from=\"{}\"", page(next), date::write(next));
+    }
+    for (place, (time, url)) in mementos.iter().enumerate() {
+        let is_first = place == 0 && from.is_none();
+        let is_last = place + 1 == mementos.len() && next.is_none();
+        let rel = match (is_first, is_last) {
+            (true, true) => "first last memento",
+            (true, false) => "first memento",
+            (false, true) => "last memento",
+            (false, false) => "memento",
+        };
+        let (prefix, digits) = (&addresses.prefix, time.to_digits14());
+        let _ = write!(
+            out,
+            ",\n<{prefix}/web/{digits}/{url}>; rel=\"{rel}\"; datetime=\"{}\"",
+            date::write(*time)
+        );
+    }
+    out.push('\n');
+    out
+}
+
+/// `/wayback/available`: the closest capture that was delivered.
+pub fn available(asking: &Asking<'_>, query: &Query) -> Result<Response<Body>, Problem> {
+    let url = query.get("url").filter(|url| !url.is_empty());
+    let url = url.ok_or_else(|| Problem::bad_request("The parameter url is missing."))?;
+    let asked = query.get("timestamp").unwrap_or_default();
+    let at = if asked.is_empty() { archive::now() } else { time_of_digits(asked) };
+    let around =
+        asking.served.pool.with(|snapshot| snapshot.store().captures_around(&surt(url), at, N_AROUND));
+    let around = around.and_then(|around| around).map_err(|error| Problem::internal(&error))?;
+    let delivered = around.iter().filter(|capture| capture.is_whole() || capture.shows_nothing());
+    let closest = delivered.min_by_key(|capture| capture.time.as_millis().abs_diff(at.as_millis()));
+    let closest = closest.map(|capture| {
+        let address = Addresses::of(asking, &capture.url).memento(capture.time);
+        let status = capture.status.filter(|&status| status != 304).unwrap_or(200);
+        json!({ "status": status.to_string(), "available": true, "url": address, "timestamp": capture.time.to_digits14() })
+    });
+    let snapshots = closest.map_or(json!({}), |closest| json!({ "closest": closest }));
+    let mut answer = json!({ "url": url, "archived_snapshots": snapshots });
+    if !asked.is_empty() {
+        answer["timestamp"] = asked.into();
+    }
+    let mut response = Response::new(Body::from(format!("{answer}\n")));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    allow_all(response.headers_mut());
+    Ok(response)
+}

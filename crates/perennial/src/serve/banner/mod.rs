@@ -36,6 +36,8 @@ use crate::store::Steps;
 
 const STYLE: &str = include_str!("banner.css");
 const SCRIPT: &str = include_str!("banner.js");
+const ICON: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 20 20\" fill=\"none\" stroke=\"#4a73a3\" stroke-width=\"1.5\">\
+     <circle cx=\"10\" cy=\"10\" r=\"9\"/><circle cx=\"9.2\" cy=\"10.6\" r=\"5.8\"/><circle cx=\"8.6\" cy=\"11\" r=\"2.8\"/></svg>";
 
 /// The page around an archived page.
 pub fn wrapper(asking: &Asking<'_>, scene: &Scene, found: Found) -> Result<Response<Body>, Problem> {
@@ -84,6 +86,7 @@ pub fn answer(asking: &Asking<'_>, rest: &str) -> Result<Option<Response<Body>>,
     let query = Query::parse(query);
     let response = match path {
         "banner.css" => text("text/css; charset=utf-8", STYLE),
+        "icon.svg" => text("image/svg+xml", ICON),
         "banner.js" => text("text/javascript; charset=utf-8", SCRIPT),
         "banner" => Question::read(asking, &query)?.banner(&query)?,
         "block" => Question::read(asking, &query)?.block(&query)?,
@@ -141,8 +144,8 @@ impl<'s> Question<'s> {
             anyhow::Ok(Some(told))
         });
         let told = asked.and_then(|inner| inner).map_err(|error| Problem::internal(&error))?;
-        let told = told.ok_or_else(|| Problem::not_archived(&self.url))?;
-        Ok(json_answer(&told))
+        // A script may have made up the address: that there is nothing of it is no error.
+        Ok(json_answer(&told.unwrap_or_default()))
     }
 
     /// When a block came to be as it is, and when it changed next.
@@ -154,7 +157,7 @@ impl<'s> Question<'s> {
             block::changes(snapshot.store(), &url, self.at, words).map(|changes| Some((url, changes)))
         });
         let found = asked.and_then(|inner| inner).map_err(|error| Problem::internal(&error))?;
-        let (url, changes) = found.ok_or_else(|| Problem::not_archived(&self.url))?;
+        let Some((url, changes)) = found else { return Ok(json_answer(&serde_json::Value::Null)) };
         let html = page::block(&changes, &self.served.base, &url, self.at);
         Ok(json_answer(&json!({ "changes": changes, "html": html })))
     }

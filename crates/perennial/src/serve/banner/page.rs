@@ -46,7 +46,7 @@ pub fn wrapper(shown: &Shown<'_>) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{title}</title>\
-         <link rel=\"stylesheet\" href=\"{root}banner.css\"><script src=\"{root}banner.js\" defer></script></head>\n\
+         <link rel=\"icon\" href=\"{root}icon.svg\"><link rel=\"stylesheet\" href=\"{root}banner.css\"><script src=\"{root}banner.js\" defer></script></head>\n\
          <body data-replay=\"{replay}\" data-base=\"{base}\" data-archive=\"{archive}\" data-url=\"{url}\" \
          data-time=\"{time}\" data-root=\"{root}\">\
          <a class=\"skip\" href=\"#page\">To the archived page</a>\
@@ -79,12 +79,12 @@ pub fn banner(shown: &Shown<'_>) -> String {
         when = moment(scene.capture.time),
     );
     push_state(&mut out, shown);
-    out.push_str("<details class=\"more\"><summary>Block</summary><div class=\"pop\" id=\"block\"><p>Click a paragraph of the page: here stands when it changed.</p></div></details>");
+    out.push_str("<details class=\"more\"><summary>This paragraph</summary><div class=\"pop\" id=\"block\"></div></details>");
     out.push_str("<label class=\"sw\" title=\"Links stay at this instant, as close as the archive can make it\"><input type=\"checkbox\" id=\"keep\"> One instant</label>");
     out.push_str("<span class=\"grow\"></span>");
     push_steps(&mut out, shown);
     let calendar = format!("{}/web/*/{}", scene.base, scene.capture.url);
-    let _ = write!(out, "<a class=\"wide-only\" href=\"{}\">All versions</a>", escaped(&calendar));
+    let _ = write!(out, "<a class=\"wide-only nowrap\" href=\"{}\">All versions</a>", escaped(&calendar));
     out
 }
 
@@ -144,10 +144,11 @@ fn push_part(out: &mut String, part: &ShownPart, scene: &Scene) {
 fn push_steps(out: &mut String, shown: &Shown<'_>) {
     let (scene, steps) = (shown.scene, shown.steps);
     let at = scene.capture.time;
-    let link = |step: Option<Step>, rel: &str, label: &str| match step {
+    let link = |step: Option<Step>, rel: &str, label: &str, is_timed: bool| match step {
         Some(step) => {
             let to = format!("{}/web/{}/{}", scene.base, step.time.to_digits14(), scene.capture.url);
             let text = short_moment(step.time, at);
+            let text = if is_timed { text } else { format!("<span class=\"vh\">{label}, {text}</span>") };
             let (before, after) = if rel == "prev" { ("&lsaquo; ", "") } else { ("", " &rsaquo;") };
             format!(
                 "<a href=\"{}\" rel=\"{rel}\" title=\"{label}\"><span aria-hidden=\"true\">{before}</span>{text}<span aria-hidden=\"true\">{after}</span></a>",
@@ -159,15 +160,15 @@ fn push_steps(out: &mut String, shown: &Shown<'_>) {
     let _ = write!(
         out,
         "<span class=\"step wide-only\"><span class=\"mute\">Versions</span>{}{}</span>",
-        link(steps.previous, "prev", "Previous version"),
-        link(steps.next, "next", "Next version")
+        link(steps.previous, "prev", "Previous version", false),
+        link(steps.next, "next", "Next version", false)
     );
     let _ = write!(
         out,
         "<span class=\"step\"><span class=\"mute wide-only\">Important</span>{}{}{}</span>",
-        link(steps.previous_important, "prev", "Previous important version"),
+        link(steps.previous_important, "prev", "Previous important version", true),
         importance(steps.here),
-        link(steps.next_important, "next", "Next important version")
+        link(steps.next_important, "next", "Next important version", true)
     );
 }
 

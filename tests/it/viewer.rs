@@ -229,8 +229,16 @@ impl Viewer {
 
     /// Evaluates in the frame in which an archived page is replayed.
     pub(crate) fn inside(&mut self, expression: &str) -> Value {
-        self.hear();
-        let context = self.frame().and_then(|frame| self.contexts.get(&frame).copied());
+        // A document gets its context a moment after it has loaded.
+        let deadline = Instant::now() + Duration::from_secs(3);
+        let context = loop {
+            self.hear();
+            let context = self.frame().and_then(|frame| self.contexts.get(&frame).copied());
+            if context.is_some() || Instant::now() > deadline {
+                break context;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        };
         let Some(context) = context else { return json!("no frame") };
         self.value(expression, Some(context))
     }

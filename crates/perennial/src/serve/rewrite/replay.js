@@ -548,6 +548,16 @@
   global.addEventListener('submit', (event) => { lead(event.target, 'action'); if (event.submitter) lead(event.submitter, 'formaction'); });
   replaced(HTMLFormElement.prototype, 'submit', (real) => function () { lead(this, 'action'); return apply(real, this, []); });
 
+  // What code that is made at run time gives to the browser's own location, where the browser lets us see it.
+  if (global.navigation) navigation.addEventListener('navigate', (event) => {
+    const address = event.destination.url;
+    if (!event.cancelable || event.hashChange || event.formData || !/^https?:/.test(address)) return;
+    const to = archived(address, known.modifier);
+    if (to === address) return;
+    event.preventDefault();
+    realLocation.assign(to);
+  });
+
   // ---- what the banner is told ----
   const isOutermost = !isWithin && realParent !== global;
   const say = (kind, what) => {

@@ -48,6 +48,7 @@ mod replay;
 mod replay_attacks;
 mod replayed;
 mod rules;
+mod serve;
 mod settings;
 mod simulate;
 mod sources;

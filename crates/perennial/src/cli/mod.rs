@@ -16,6 +16,7 @@ mod export;
 mod extract;
 mod feeds;
 mod filters;
+mod get;
 mod import;
 mod info;
 mod init;
@@ -35,6 +36,7 @@ mod serve;
 mod signals;
 mod simulate;
 mod verify;
+mod view;
 
 pub use context::Context;
 pub use exit::Exit;
@@ -112,6 +114,10 @@ enum Command {
     Crawl(crawl::Crawl),
     /// Serve archived pages over HTTP: replay, calendars, Memento, CDX
     Serve(serve::Serve),
+    /// Open an archived page in a browser
+    View(view::View),
+    /// Write an archived body to standard output
+    Get(get::Get),
     /// Show the visits of the crawl: why, what came back, what was stored
     Log(log::Log),
     /// Estimate how complete and how coherent the archive is
@@ -161,6 +167,8 @@ impl Command {
             Command::Rebuild(args) => args.run(context),
             Command::Crawl(args) => args.run(context),
             Command::Serve(args) => args.run(context),
+            Command::View(args) => args.run(context),
+            Command::Get(args) => args.run(context),
             Command::Log(args) => args.run(context),
             Command::Quality(args) => args.run(context),
             Command::Patterns(args) => args.run(context),

@@ -43,9 +43,10 @@ pub enum Lost {
 /// Finds what to show; with `closest` by distance in time alone.
 pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Result<Found, Lost> {
     let key = surt(url);
-    let around = snapshot.store().captures_around(&key, at, N_AROUND).map_err(Lost::Failed)?;
+    let mut around = snapshot.store().captures_around(&key, at, N_AROUND).map_err(Lost::Failed)?;
+    // Of captures in the same second, one of the very address is better than one of its twin with another scheme.
+    around.sort_by_cached_key(|capture| (capture.time.as_secs(), capture.url != url, capture.id));
     let mut looks = looks_of(snapshot, &around, at);
-    prefer_exact(&around, &mut looks, url);
     let mut last = Lost::NotArchived;
     // Each round shows something or takes one capture out.
     for _ in 0..looks.len() {
@@ -65,13 +66,9 @@ pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Res
                     next,
                 });
             }
-            Err(lost) => {
-                // A damaged record is said, and nothing else is shown in its place.
-                if matches!(lost, Lost::Damaged(_) | Lost::Failed(_)) {
-                    return Err(lost);
-                }
-                last = lost;
-            }
+            // A damaged record is said, and nothing else is shown in its place.
+            Err(lost @ (Lost::Damaged(_) | Lost::Failed(_))) => return Err(lost),
+            Err(lost) => last = lost,
         }
         looks[choice.index].is_held = false;
     }
@@ -115,19 +112,6 @@ fn second_of(time: Timestamp) -> Timestamp {
 fn last_modified(snapshot: &Snapshot, capture: &Capture) -> Option<Timestamp> {
     let record = snapshot.archive().open_record(capture).ok()?;
     perennial_core::memento::date::parse(&record.head.get("Last-Modified")?)
-}
-
-/// Of captures in the same second, one of the very address is better than one of its twin with another scheme.
-fn prefer_exact(around: &[Capture], looks: &mut [Look], url: &str) {
-    for index in 0..around.len() {
-        let has_exact_twin = |other: &usize| {
-            around[*other].url == url && looks[*other].time == looks[index].time && around[index].url != url
-        };
-        let near = index.saturating_sub(4)..(index + 5).min(around.len());
-        if near.into_iter().any(|other| has_exact_twin(&other)) {
-            looks[index].is_held = false;
-        }
-    }
 }
 
 /// The record that holds what a capture showed.

@@ -44,6 +44,7 @@ pub mod scene;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Body;
@@ -70,6 +71,20 @@ pub struct Options {
     pub token: Option<String>,
     /// Anybody may ask.
     pub public: bool,
+}
+
+impl Options {
+    /// For whoever uses this machine.
+    pub fn on_loopback(listen: SocketAddr) -> Options {
+        Options {
+            listen,
+            replay_listen: None,
+            closest: false,
+            allow_hosts: Vec::new(),
+            token: None,
+            public: false,
+        }
+    }
 }
 
 /// All that requests share.
@@ -144,19 +159,21 @@ impl Server {
 
     /// What is served, and what went wrong how often.
     fn status(&self) -> Response<Body> {
-        let names: Vec<&str> = self.archives.iter().map(|served| served.name.as_str()).collect();
-        let roots: Vec<String> =
-            self.archives.iter().map(|served| served.pool.archive().root().display().to_string()).collect();
         let problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let origins = &self.origins;
-        let status = json!({
+        let mut status = json!({
             "program": concat!("perennial/", env!("CARGO_PKG_VERSION")),
-            "address": origins.main,
-            "replay": origins.replay,
-            "archives": names,
-            "folders": roots,
+            "address": self.origins.main,
+            "replay": self.origins.replay,
+            "archives": self.archives.iter().map(|served| served.name.as_str()).collect::<Vec<_>>(),
+            "bases": self.archives.iter().map(|served| served.base.as_str()).collect::<Vec<_>>(),
             "problems": problems,
         });
+        // Where archives lie is the business of this machine's users.
+        if !self.options.public {
+            let roots = self.archives.iter().map(|served| served.pool.archive().root());
+            let whole = |root: &Path| root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
+            status["folders"] = roots.map(|root| whole(root).display().to_string()).collect();
+        }
         let mut response = Response::new(Body::from(format!("{status}\n")));
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         response

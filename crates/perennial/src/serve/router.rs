@@ -46,7 +46,8 @@ fn wants_json(parts: &Parts) -> bool {
     accept.contains("json") || is_api && !accept.contains("text/html")
 }
 
-fn route(server: &Server, origin: Origin, parts: &Parts) -> Result<Response<Body>, Problem> {
+/// Answers a request, or says what is wrong with it. May block.
+pub fn route(server: &Server, origin: Origin, parts: &Parts) -> Result<Response<Body>, Problem> {
     let target = parts.uri.path_and_query().map_or("/", |target| target.as_str());
     if target.len() > MAX_TARGET_BYTES {
         return Err(Problem::bad_request("The address is too long."));
@@ -89,7 +90,8 @@ fn own(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Problem> {
 /// What stands behind `/web/`.
 fn web(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Problem> {
     if asking.origin == Origin::Main {
-        if let Some(rest) = rest.strip_prefix("timemap/cdx") {
+        let cdx = rest.strip_prefix("timemap/cdx").filter(|rest| !rest.starts_with('j'));
+        if let Some(rest) = cdx {
             return cdx_at(asking, Dialect::Wayback, rest);
         }
         if let Some(rest) = rest.strip_prefix("timemap/") {

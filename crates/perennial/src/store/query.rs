@@ -551,14 +551,14 @@ impl Store {
     }
 
     /// The captures of all pages with a key around an instant, earliest first: at most `n` of each page up to the instant and `n`
-    /// behind it, of those that show something or confirm it. Work: two looks into the index for each page.
+    /// behind it. Work: two looks into the index for each page.
     pub fn captures_around(&self, key: &str, time: Timestamp, n: usize) -> anyhow::Result<Vec<Capture>> {
         let mut found = Vec::new();
         for page in self.pages_with_key(key)? {
             for (side, order) in [("<=", "DESC"), (">", "ASC")] {
                 let sql = format!(
                     "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.page = ?1 AND c.time {side} ?2
-                     AND (c.kind <= 2 OR {DELTA}) ORDER BY c.time {order}, c.id {order} LIMIT ?3"
+                     ORDER BY c.time {order}, c.id {order} LIMIT ?3"
                 );
                 let mut statement = self.connection().prepare_cached(&sql)?;
                 let rows = statement.query_map(params![page.0, time.as_millis(), n as i64], read_capture)?;

@@ -1,0 +1,136 @@
+//! `perennial get`: an archived body -> standard output.
+
+use std::io::{self, Write as _};
+
+use anyhow::bail;
+use perennial_core::time::Timestamp;
+use serde_json::json;
+
+use super::{Context, Exit, context::document_on_stdout, parse_time};
+use crate::serve::body::{Coding, StoredBody};
+use crate::serve::find::{Found, Lost, find};
+
+const AFTER_HELP: &str = "\
+The capture closest to TIME is taken; without a time, the latest. TIME is 2026-11-16T09:30:00Z, 2026-11-16, digits such as
+20261116, or a length of time ago such as 3d. With --json what is known of the capture is printed in place of its body.
+
+Examples:
+  perennial get https://news.example/
+  perennial get https://news.example/@2026-11-16 > page.html
+  perennial get --raw https://news.example/logo.png@20261116 > answer.http";
+
+/// Writes the archived body of an address to standard output.
+#[derive(clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Get {
+    /// The address, with @TIME behind it if not the latest capture is meant
+    #[arg(value_name = "URL[@TIME]", value_parser = UrlAt::parse)]
+    page: UrlAt,
+
+    /// Write the whole answer as it is stored: status line, fields, and the body with its codings
+    #[arg(long)]
+    raw: bool,
+}
+
+/// An address and perhaps an instant.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct UrlAt {
+    pub(super) url: String,
+    pub(super) time: Option<Timestamp>,
+}
+
+impl UrlAt {
+    /// `URL@TIME`; what stands behind the last `@` is part of the address if it is no time.
+    pub(super) fn parse(text: &str) -> Result<UrlAt, String> {
+        let (url, time) = match text.rsplit_once('@') {
+            Some((url, "")) => (url, None),
+            Some((url, behind)) => match parse_time(behind) {
+                Ok(time) => (url, Some(time)),
+                Err(_) => (text, None),
+            },
+            None => (text, None),
+        };
+        if url.is_empty() {
+            return Err(
+                "an address is missing: write https://example.org/ or https://example.org/@2026-11-16".into(),
+            );
+        }
+        Ok(UrlAt { url: url.to_string(), time })
+    }
+}
+
+impl Get {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let snapshot = context.snapshot()?;
+        let at = self.page.time.unwrap_or_else(crate::archive::now);
+        let url = &self.page.url;
+        let found = match find(&snapshot, url, at, true) {
+            Ok(found) => found,
+            Err(Lost::NotArchived) => {
+                bail!("there is no capture of {url}: see what there is with `perennial info`")
+            }
+            Err(Lost::NotHeld(capture)) => {
+                bail!(
+                    "{url} was seen at {}, but no record of this archive holds what it showed",
+                    capture.time
+                )
+            }
+            Err(Lost::Damaged(error) | Lost::Failed(error)) => return Err(error),
+        };
+        match context.json {
+            true => print_facts(context, &found)?,
+            false => self.write(found)?,
+        }
+        Ok(Exit::Done)
+    }
+
+    fn write(&self, found: Found) -> anyhow::Result<()> {
+        let mut out = document_on_stdout();
+        let Found { mut record, holder, .. } = found;
+        if self.raw {
+            out.write_all(record.head.as_bytes())?;
+            io::copy(&mut record, &mut out)?;
+        } else {
+            io::copy(&mut StoredBody::new(record, &holder.digest).into_reader(Coding::Plain), &mut out)?;
+        }
+        Ok(out.flush()?)
+    }
+}
+
+fn print_facts(context: &Context, found: &Found) -> anyhow::Result<()> {
+    let Found { capture, holder, .. } = found;
+    let facts = json!({
+        "url": capture.url,
+        "time": capture.time.to_rfc3339(),
+        "status": holder.status,
+        "mime": holder.mime,
+        "digest": holder.digest,
+        "file": holder.file,
+        "offset": holder.offset,
+        "is_revisit": holder.id != capture.id,
+        "previous": found.previous.map(Timestamp::to_rfc3339),
+        "next": found.next.map(Timestamp::to_rfc3339),
+    });
+    context.print(&facts, |_| Ok(()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_at_sign_may_belong_to_the_address() {
+        let time = |text: &str| Timestamp::parse(text).ok();
+        for (text, url, expected) in [
+            ("http://a.example/", "http://a.example/", None),
+            ("http://a.example/@2026-11-16", "http://a.example/", time("2026-11-16")),
+            ("http://a.example/@20261116", "http://a.example/", time("2026-11-16")),
+            ("http://a.example/@", "http://a.example/", None),
+            ("http://a.example/@someone", "http://a.example/@someone", None),
+            ("http://me@a.example/@2026", "http://me@a.example/", time("2026")),
+        ] {
+            assert_eq!(UrlAt::parse(text), Ok(UrlAt { url: url.into(), time: expected }), "{text}");
+        }
+        assert!(UrlAt::parse("@2026").is_err());
+    }
+}

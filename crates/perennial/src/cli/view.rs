@@ -1,0 +1,110 @@
+//! `perennial view`: an archived page -> its address on a server of this machine, which is started if none runs.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::get::UrlAt;
+use super::signals::Signals;
+use super::{Context, Exit};
+use crate::serve::{Options, listen};
+
+/// How long a server that runs may take to say so.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A longer answer is not that of our server.
+const MAX_ANSWER_BYTES: u64 = 64 << 10;
+
+const AFTER_HELP: &str = "\
+A server that `perennial serve` runs at --listen is used if it serves this archive. Else one is started, on another port if that
+one is taken, and runs until it is stopped.
+
+Examples:
+  perennial view https://news.example/
+  perennial view https://news.example/@2026-11-16
+  perennial view --no-browser https://news.example/";
+
+/// Opens an archived page in a browser.
+#[derive(clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct View {
+    /// The address, with @TIME behind it if not the latest capture is meant
+    #[arg(value_name = "URL[@TIME]", value_parser = UrlAt::parse)]
+    page: UrlAt,
+
+    /// Where the server runs, or is started
+    #[arg(long, default_value = "127.0.0.1:8080", value_name = "HOST:PORT")]
+    listen: SocketAddr,
+
+    /// Only print the address
+    #[arg(long)]
+    no_browser: bool,
+}
+
+impl View {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let archive = context.open()?;
+        let root = archive.root().canonicalize()?;
+        if let Some(prefix) = running(self.listen, &root) {
+            self.show(context, &prefix)?;
+            return Ok(Exit::Done);
+        }
+        listen::runtime()?.block_on(async {
+            let bound = match listen::bind(vec![archive.clone()], Options::on_loopback(self.listen)).await {
+                Ok(bound) => bound,
+                Err(_) => {
+                    let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
+                    listen::bind(vec![archive], Options::on_loopback(anywhere)).await?
+                }
+            };
+            let prefix = bound.server().origins().main.clone();
+            self.show(context, &prefix)?;
+            context.note("serving until you stop it with Ctrl-C");
+            let mut signals = Signals::new()?;
+            bound.run(signals.next()).await
+        })?;
+        Ok(Exit::Done)
+    }
+
+    fn show(&self, context: &Context, prefix: &str) -> anyhow::Result<()> {
+        let time = self.page.time.unwrap_or_else(crate::archive::now);
+        let address = format!("{prefix}/web/{}/{}", time.to_digits14(), self.page.url);
+        context.print(&json!({ "address": address }), |out| writeln!(out, "{address}"))?;
+        if !self.no_browser {
+            open_browser(&address);
+        }
+        Ok(())
+    }
+}
+
+/// Where a server at an address has this archive, if there is one.
+fn running(at: SocketAddr, root: &Path) -> Option<String> {
+    let mut stream = TcpStream::connect_timeout(&at, PATIENCE).ok()?;
+    stream.set_read_timeout(Some(PATIENCE)).ok()?;
+    write!(stream, "GET /status HTTP/1.1\r\nHost: {at}\r\nConnection: close\r\n\r\n").ok()?;
+    let mut answer = String::new();
+    stream.take(MAX_ANSWER_BYTES).read_to_string(&mut answer).ok()?;
+    let status: Value = serde_json::from_str(answer.split_once("\r\n\r\n")?.1.trim()).ok()?;
+    let folders = status["folders"].as_array()?;
+    let place = folders.iter().position(|folder| folder.as_str().map(Path::new) == Some(root))?;
+    let base = status["bases"][place].as_str()?;
+    Some(format!("{}{base}", status["address"].as_str()?))
+}
+
+/// Asks the desktop to open an address, where there is one. If it cannot, the address was printed.
+fn open_browser(address: &str) {
+    let has_desktop = ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(|name| std::env::var_os(name).is_some());
+    let program = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
+    if has_desktop || cfg!(target_os = "macos") {
+        let _ = Command::new(program)
+            .arg(address)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+    }
+}

@@ -245,8 +245,67 @@ fn a_site_with_scripts_looks_as_it_looked() {
             .collect();
         assert!(foreign.is_empty(), "{foreign:?}");
     }
+    the_banner_leads_through_time(&mut viewer, &serving, &root, &times);
+    links_keep_one_instant_if_wanted(&mut viewer, &serving, &root, &times);
     assert_eq!(web.asked().len(), n_asked, "{:?}", &web.asked()[n_asked..]);
     assert_eq!(viewer.escaped(), Vec::<String>::new());
+}
+
+/// Versions before and after, the importance of a change, and when a paragraph changed.
+fn the_banner_leads_through_time(viewer: &mut Viewer, serving: &Serving, root: &str, times: &[String]) {
+    let place = |time: &str| format!("{}/web/{time}/{root}", serving.main);
+    viewer.visit(&place(&times[0]));
+    viewer.until(true, IS_READY);
+    let links = "[...document.querySelectorAll('#ban a[rel]')].map((link) => link.rel + ' ' + link.href).join()";
+    let expected = format!("next {0},next {0}", place(&times[1]));
+    assert_eq!(viewer.outside(links), expected);
+    viewer.inside("document.getElementById('lead').click()");
+    viewer.until(false, "document.getElementById('block').innerText.includes('lit again every night')");
+    let said = viewer.outside("document.getElementById('block').innerText").as_str().unwrap().to_string();
+    assert!(said.contains("has not changed at any look before") && said.contains("Changed again"), "{said}");
+    viewer.visit(&place(&times[1]));
+    viewer.until(true, IS_READY);
+    assert_eq!(viewer.outside(links), format!("prev {0},prev {0}", place(&times[0])));
+    let importance = viewer.outside("document.querySelector('#ban .imp span').innerText").as_str().unwrap().to_string();
+    let importance: f64 = importance.trim_start_matches("importance").trim().parse().unwrap();
+    assert!(importance > 0.05 && importance <= 1.0, "{importance}");
+    for (width, is_dark, name) in [(1280, false, "wide"), (1280, true, "wide-dark"), (390, false, "narrow"), (390, true, "narrow-dark")] {
+        viewer.size(width, 800, is_dark);
+        viewer.outside("document.querySelector('#ban details').open = true");
+        let is_fitting = viewer.outside("document.documentElement.scrollWidth <= innerWidth");
+        assert_eq!(is_fitting, true, "{name}");
+        viewer.picture(&format!("banner-{name}"));
+    }
+    viewer.size(1280, 800, false);
+    // By keyboard: the first stop leads to the page, and Escape closes what is open.
+    viewer.outside("document.activeElement.blur()");
+    for key in ["Tab", "Escape"] {
+        for kind in ["keyDown", "keyUp"] {
+            viewer.call("Input.dispatchKeyEvent", serde_json::json!({"type": kind, "key": key, "code": key, "windowsVirtualKeyCode": if key == "Tab" { 9 } else { 27 }}));
+        }
+    }
+    assert_eq!(viewer.outside("document.querySelectorAll('#ban details[open]').length"), 0);
+    assert_eq!(viewer.outside("document.activeElement.className"), "skip");
+}
+
+/// A link leads to the page's own time, or stays at the chosen instant and says how far the page is from it.
+fn links_keep_one_instant_if_wanted(viewer: &mut Viewer, serving: &Serving, root: &str, times: &[String]) {
+    let about = format!("{root}about");
+    let start = format!("{}/web/{}/{root}", serving.main, times[0]);
+    viewer.visit(&start);
+    viewer.until(true, IS_READY);
+    viewer.outside("document.getElementById('keep').click()");
+    viewer.inside("document.links[0].click()");
+    viewer.until(true, "document.title === 'About'");
+    viewer.until(false, &format!("location.href === '{}/web/{}/{about}'", serving.main, times[0]));
+    assert_eq!(viewer.inside("document.URL"), about.as_str());
+    viewer.inside("document.links[0].click()");
+    viewer.until(true, IS_READY);
+    viewer.until(false, &format!("location.href === '{start}'"));
+    viewer.outside("document.getElementById('keep').click()");
+    viewer.inside("document.links[0].click()");
+    let is_own_time = format!("location.href.endsWith('{about}') && document.querySelector('.when').dateTime.replace(/\\D/g, '').slice(0, 14) === location.pathname.split('/')[2]");
+    viewer.until(false, &is_own_time);
 }
 
 /// Without scripts a page has its styles, pictures, frames and links.

@@ -43,6 +43,10 @@ mod program;
 mod reading;
 mod rebuild;
 mod render;
+#[cfg(feature = "interop")]
+mod replay;
+#[cfg(feature = "interop")]
+mod replay_attacks;
 mod replayed;
 mod rules;
 mod search;
@@ -52,6 +56,8 @@ mod simulate;
 mod sources;
 mod told;
 mod unfinished;
+#[cfg(feature = "interop")]
+mod viewer;
 mod visits;
 mod web;
 

@@ -25,6 +25,29 @@ impl Default for Charset {
 }
 
 impl Charset {
+    /// The encoding of a text, of which these are the first bytes or all.
+    pub fn of(bytes: &[u8], content_type: Option<&str>) -> Charset {
+        match Encoding::for_bom(bytes) {
+            Some((encoding, _)) => Charset(encoding),
+            None => Charset(encoding_of(bytes, content_type)),
+        }
+    }
+
+    /// The encoding that a text says of itself or that its protocol says; `None` where neither does.
+    pub fn said(bytes: &[u8], content_type: Option<&str>) -> Option<Charset> {
+        let head = &bytes[..bytes.len().min(META_BYTES)];
+        Encoding::for_bom(bytes)
+            .map(|(encoding, _)| encoding)
+            .or_else(|| content_type.and_then(|text| charset_in(text.as_bytes())))
+            .or_else(|| charset_in_meta(head))
+            .map(Charset)
+    }
+
+    /// As the library of encodings names it.
+    pub fn encoding(self) -> &'static Encoding {
+        self.0
+    }
+
     /// Resolves a reference as browsers do: characters of the query become bytes of the document's encoding
     /// (URL standard, "query state").
     pub fn join(self, base: &Url, reference: &str) -> Option<Url> {

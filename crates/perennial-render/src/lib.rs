@@ -10,6 +10,7 @@
 //! | `pipe` | bytes <-> a child process, within a deadline |
 //! | [`wire`], [`worker`], [`pool`] | pages -> layouts in processes of their own, bounded in time and memory |
 //! | [`launch`] | a browser's executable -> a running browser without a network |
+//! | [`snapshot`] | what a browser says of its boxes -> layout |
 //! | [`cdp`], [`chromium`] | pages -> layouts through a browser, scripts included |
 //! | `lettering` | text -> dots of ink, by the built-in fonts |
 //! | [`picture`] | a layout and its blocks -> a picture for people |
@@ -47,7 +48,7 @@ pub mod launch;
 
 pub mod cdp;
 
-mod snapshot;
+pub mod snapshot;
 
 pub mod chromium;
 

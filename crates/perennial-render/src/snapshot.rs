@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::scope::{self, Cues, Position, Scope};
 
 /// The styles to ask for, in the order in which they are read.
-pub(crate) const STYLES: [&str; 11] = [
+pub const STYLES: [&str; 11] = [
     "display",
     "visibility",
     "opacity",
@@ -28,7 +28,7 @@ pub(crate) const STYLES: [&str; 11] = [
 const OMITTED: u32 = u32::MAX;
 
 /// Reads a snapshot. What is missing in it is empty in the layout.
-pub(crate) fn layout(snapshot: &Value, base_url: &str, engine: &str) -> Layout<'static> {
+pub fn layout(snapshot: &Value, base_url: &str, engine: &str) -> Layout<'static> {
     let document = &snapshot["documents"][0];
     let columns = Columns {
         strings: snapshot["strings"].as_array().map_or(&[], Vec::as_slice),

@@ -20,9 +20,11 @@
 //! | [`guard`] | a request -> whether it is answered at all |
 //! | [`replay`] | `/web/...` -> archived content |
 //! | [`rewrite`] | archived content -> content whose addresses lead into the archive |
+//! | [`banner`] | a capture -> the page around it: version, state of the whole, parts, steps in time |
 //! | [`router`] | a request -> whoever answers it |
 //! | [`listen`] | sockets -> connections, within limits |
 
+pub mod banner;
 pub mod body;
 pub mod cdx;
 pub mod files;

@@ -12,7 +12,7 @@ use super::body::{Coding, StoredBody};
 use super::find::{Found, Lost, find};
 use super::problem::Problem;
 use super::scene::Scene;
-use super::{Origin, Served, Server, headers, memento, range, rewrite};
+use super::{Origin, Origins, Served, Server, banner, headers, memento, range, rewrite};
 use crate::archive;
 use crate::store::Capture;
 
@@ -34,6 +34,26 @@ impl Asking<'_> {
         self.parts.headers.get(name)?.to_str().ok()
     }
 
+    /// Where a request belongs that a replayed page made to the root of the replay origin: to the archive of the page that asked.
+    pub fn stray(&self, target: &str) -> Option<Response<Body>> {
+        let (origins, referer) = (self.origins(), self.field("referer"));
+        let archives = self.server.archives().iter();
+        archives.filter_map(|served| rewrite::own::stray(referer, &origins.replay, &served.base, target)).next()
+    }
+
+    /// The two origins under the name that the client knows this machine by, where both are on it.
+    pub fn origins(&self) -> Origins {
+        let configured = self.server.origins();
+        let host = self.field("host").map(|host| host.rsplit_once(':').map_or(host, |(name, _)| name));
+        match (host.filter(|host| !host.is_empty()), host_of(&configured.main), host_of(&configured.replay)) {
+            (Some(host), Some(main), Some(replay)) if main == replay && main != host => Origins {
+                main: configured.main.replacen(main, host, 1),
+                replay: configured.replay.replacen(replay, host, 1),
+            },
+            _ => configured.clone(),
+        }
+    }
+
     /// Our own origin under the name that the client knows it by.
     pub fn main_origin(&self) -> String {
         let main = &self.server.origins().main;
@@ -50,6 +70,12 @@ impl Asking<'_> {
     pub fn is_navigation(&self) -> bool {
         self.field("sec-fetch-dest") == Some("document")
     }
+}
+
+/// The host's name in an origin.
+fn host_of(origin: &str) -> Option<&str> {
+    let (_, host) = origin.split_once("://")?;
+    Some(host.rsplit_once(':').map_or(host, |(name, _)| name))
 }
 
 /// Answers a request for one capture.
@@ -73,6 +99,14 @@ pub fn replay(asking: &Asking<'_>, address: &ReplayAddress) -> Result<Response<B
     }
     let links = memento::links(asking, &found);
     let scene = scene_of(asking, address, at, &found);
+    if asking.is_navigation() && scene.modifier != Modifier::Identity {
+        match asking.origin {
+            // Archived content is shown in our frame only.
+            Origin::Replay => return Ok(banner::to_wrapper(&scene)),
+            Origin::Main if scene.modifier == Modifier::Top => return banner::wrapper(asking, &scene, found),
+            Origin::Main => {}
+        }
+    }
     let mut response = respond(asking, &scene, found).map_err(|error| Problem::damaged(&error.into()))?;
     if response.status() == StatusCode::OK {
         *response.status_mut() = StatusCode::from_u16(scene.status).unwrap_or(StatusCode::OK);
@@ -140,7 +174,7 @@ fn scene_of(asking: &Asking<'_>, address: &ReplayAddress, at: Timestamp, found: 
     let status = found.record.head.status().or(found.holder.status).unwrap_or(200);
     Scene {
         base: asking.served.base.clone(),
-        origins: asking.server.origins().clone(),
+        origins: asking.origins(),
         origin: asking.origin,
         time,
         modifier: address.modifier,
@@ -193,7 +227,7 @@ fn add_memento(scene: &Scene, links: Option<HeaderValue>, to: &mut HeaderMap) {
         to.insert("memento-datetime", time);
     }
     if let Some(links) = links {
-        to.insert(header::LINK, links);
+        to.append(header::LINK, links);
     }
     if let Ok(value) = HeaderValue::from_str(&scene.own_address(scene.modifier)) {
         to.insert(header::CONTENT_LOCATION, value);

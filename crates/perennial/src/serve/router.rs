@@ -13,7 +13,7 @@ use perennial_core::memento::{ReplayAddress, When};
 use super::cdx::{self, Dialect};
 use super::problem::Problem;
 use super::replay::{Asking, replay};
-use super::{Origin, Server, files, guard, memento, pages};
+use super::{Origin, Server, banner, files, guard, memento, pages, rewrite};
 
 /// The longest path with its query that is read.
 const MAX_TARGET_BYTES: usize = 16 << 10;
@@ -63,13 +63,28 @@ pub fn route(server: &Server, origin: Origin, parts: &Parts) -> Result<Response<
     }
     let (served, path) = archive_of(server, target)?;
     let asking = Asking { server, served, origin, parts };
+    if let Some(rest) = target.strip_prefix(rewrite::own::ROOT) {
+        return own(&asking, rest);
+    }
+    if asking.field("service-worker").is_some() {
+        return Err(Problem::bad_request("Archived service workers are not registered."));
+    }
     if let Some(rest) = path.strip_prefix("/web/") {
         return web(&asking, rest);
     }
     match origin {
         Origin::Main => api(&asking, path),
-        Origin::Replay => Err(Problem::no_such_page(path)),
+        Origin::Replay => asking.stray(target).ok_or_else(|| Problem::no_such_page(path)),
     }
+}
+
+/// What replayed pages and the banner over them ask of us.
+fn own(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Problem> {
+    let found = match asking.origin {
+        Origin::Replay => rewrite::own::file(rest, &asking.origins().main),
+        Origin::Main => banner::answer(asking, rest)?,
+    };
+    found.ok_or_else(|| Problem::no_such_page(rest))
 }
 
 /// What stands behind `/web/`.

@@ -22,6 +22,7 @@ mod schema;
 mod spent;
 mod texts;
 mod trees;
+mod steps;
 
 pub use aside::{Reason, SetAside, SetAsideCounts};
 pub use chosen::{Chosen, Group};
@@ -41,6 +42,7 @@ pub use schema::{Checked, RecordPlace, Records, SCHEMA_VERSION};
 pub use spent::OVERALL;
 pub use texts::{FoundStay, LookRow, ShownText, StayFilter, TextCommit, TextCounts, Texts};
 pub use trees::{NewTree, PackedTree, TreeReader};
+pub use steps::{Step, Steps};
 
 use std::path::Path;
 

@@ -1,20 +1,202 @@
 //! Archived content -> content whose addresses lead into the archive.
 //!
-//! This is the one door: every modifier but `id_` goes through [`respond`]. It runs on a thread that may block.
+//! Three layers, each of which needs the ones above it no more than it must (docs/replay.md, docs/decisions/0036-rewriting.md):
+//! what is here rewrites on the server; `replay.js` runs before the page's own scripts and rewrites what they build; `worker.js`
+//! is a service worker for what is left. Beneath all three lies the policy that every answer carries.
+//!
+//! | file | what becomes what |
+//! |---|---|
+//! | [`url`] | an address in a document -> the address in this archive |
+//! | [`css`] | a stylesheet -> the same with addresses rewritten |
+//! | `tokens`, [`script`] | a script -> one that sees the page's own location |
+//! | [`attributes`], [`html`] | a page -> the same with addresses rewritten and our script first |
+//! | [`headers`] | the head of an archived answer -> fields that lead on, and the policy |
+//! | [`body`] | the body of an archived answer -> the body of a replay |
+//! | [`own`] | what a replayed page asks of us beside archived content: our scripts, and where a stray request belongs |
+//!
+//! [`respond`] is the one door: every modifier but `id_` goes through it. It runs on a thread that may block.
 
-use std::io;
+pub mod attributes;
+pub mod body;
+pub mod css;
+pub mod headers;
+pub mod html;
+pub mod own;
+pub mod script;
+mod tokens;
+pub mod url;
 
+use std::io::{self, Cursor, Read};
+
+use ::url::Url;
 use axum::body::Body;
-use axum::http::Response;
+use axum::http::{HeaderMap, HeaderValue, Response, header};
+use perennial_core::charset::Charset;
+use perennial_core::memento::Modifier;
+use serde_json::json;
 
-use super::body::{Coding, StoredBody};
-use super::headers;
+use self::body::{BodyRewriter, MAX_TEXT_BYTES, Treatment, is_enough, rewrite_whole, treatment};
+use self::html::{Injection, PageOptions};
+use self::url::Place;
+use super::Origin;
+use super::body::{Coding, StoredBody, streamed};
+use super::headers as fields;
 use super::scene::Scene;
 
-/// The answer to a request for an archived address, for what the browser says it needs it for. The caller adds what Memento says of it; the headers made here are those of
-/// [`headers::replayed`], and what the rewriting itself needs. A body that cannot be trusted is an error, which the caller shows as a page.
-pub fn respond(scene: &Scene, _destination: Option<&str>, body: StoredBody) -> io::Result<Response<Body>> {
-    let mut response = Response::new(body.into_body(Coding::Plain)?);
-    *response.headers_mut() = headers::replayed(scene);
+/// Bytes that are read at a time.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// The answer to a request for an archived address, for what the browser says it needs it for. The caller adds what Memento says of
+/// it. A body that cannot be trusted is an error, which the caller shows as a page.
+pub fn respond(scene: &Scene, destination: Option<&str>, body: StoredBody) -> io::Result<Response<Body>> {
+    let mut headers = fields::replayed(scene);
+    let Some(place) = place_of(scene) else {
+        return answer(headers, body.into_body(Coding::Plain)?);
+    };
+    for (name, value) in headers::leading_fields(&scene.head, &place) {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.append(name, value);
+        }
+    }
+    let said = scene.head.get("Content-Type");
+    let said = said.as_deref();
+    let mut reader = body.into_reader(Coding::Plain);
+    let mut start = Vec::new();
+    read_until(&mut reader, &mut start, |start| start.len() >= 1024)?;
+    let treatment = treatment(scene.modifier, destination, media_type(scene).as_deref(), &start);
+    read_until(&mut reader, &mut start, |start| is_enough(treatment, start, said))?;
+    set_policy(scene, treatment, &mut headers);
+    match treatment {
+        Treatment::Bytes => answer(headers, streamed(Box::new(Cursor::new(start).chain(reader)))?),
+        Treatment::Style | Treatment::Script if start.len() > MAX_TEXT_BYTES => {
+            answer(headers, streamed(Box::new(Cursor::new(start).chain(reader)))?)
+        }
+        Treatment::Style | Treatment::Script => {
+            let whole = rewrite_whole(treatment, &start, said, &place);
+            set_type(&mut headers, if treatment == Treatment::Style { "text/css" } else { "text/javascript" }, whole.charset);
+            answer(headers, Body::from(whole.bytes))
+        }
+        Treatment::Page | Treatment::Xml => {
+            let options = page_options(scene, treatment, place);
+            let (rewriter, charset) = BodyRewriter::page(options, &start, said);
+            let is_decoded = matches!(rewriter, BodyRewriter::Decoded(..));
+            if treatment == Treatment::Page || is_decoded {
+                let media_type = media_type(scene).unwrap_or_else(|| "text/html".to_string());
+                set_type(&mut headers, &media_type, Some(charset));
+            }
+            let source = Box::new(Cursor::new(start).chain(reader));
+            let rewriting = Rewriting { source, rewriter: Some(rewriter), ready: Cursor::new(Vec::new()) };
+            answer(headers, streamed(Box::new(rewriting))?)
+        }
+    }
+}
+
+/// Where the addresses of a scene lead; `None` where what is shown has no address of the web.
+fn place_of(scene: &Scene) -> Option<Place> {
+    let base = Url::parse(&scene.capture.url).ok().filter(|url| !url.cannot_be_a_base())?;
+    let (root, time) = (format!("{}/web/", scene.base), scene.time.to_digits14());
+    Some(Place { root, time, base, charset: Charset::default() })
+}
+
+/// The media type that the archived server named, or that the archive has of it.
+fn media_type(scene: &Scene) -> Option<String> {
+    scene.head.media_type().or_else(|| scene.capture.mime.clone())
+}
+
+fn page_options(scene: &Scene, treatment: Treatment, place: Place) -> PageOptions {
+    let is_drawing = media_type(scene).as_deref() == Some("image/svg+xml");
+    let modifier = match scene.modifier {
+        Modifier::Frame | Modifier::Frameset => scene.modifier,
+        _ => Modifier::Page,
+    };
+    let knowledge = json!({
+        "root": place.root,
+        "time": place.time,
+        "modifier": modifier.as_str(),
+        "url": scene.capture.url,
+        "main": scene.origins.main,
+        "own": own::ROOT,
+        "script": own::SCRIPT_ADDRESS,
+        "frame": attributes::FRAME_NAME,
+    });
+    let injection = Injection::script(own::SCRIPT_ADDRESS, &knowledge.to_string());
+    PageOptions {
+        place,
+        // A drawing runs no scripts, ours neither.
+        injection: (treatment == Treatment::Page || !is_drawing).then_some(injection),
+        is_outermost: modifier == Modifier::Page,
+        n_nested: 0,
+    }
+}
+
+/// On the origin of replays content may run, within our policy. A drawing may not: an image never does, and as a document it would run
+/// without our script before it.
+fn set_policy(scene: &Scene, treatment: Treatment, headers: &mut HeaderMap) {
+    if scene.origin == Origin::Main {
+        return;
+    }
+    let is_drawing = treatment == Treatment::Xml && media_type(scene).as_deref() == Some("image/svg+xml");
+    let is_other_xml = treatment == Treatment::Bytes
+        && media_type(scene).is_some_and(|media| media.ends_with("/xml") || media.ends_with("+xml"));
+    let policy = headers::policy(&scene.origins.main, !is_drawing && !is_other_xml);
+    if let Ok(policy) = HeaderValue::from_str(&policy) {
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
+    headers.insert("permissions-policy", HeaderValue::from_static(headers::PERMISSIONS));
+    headers.insert("x-dns-prefetch-control", HeaderValue::from_static("off"));
+}
+
+fn set_type(headers: &mut HeaderMap, media_type: &str, charset: Option<&str>) {
+    let value = match charset {
+        Some(charset) => format!("{media_type}; charset={charset}"),
+        None => media_type.to_string(),
+    };
+    if let Ok(value) = HeaderValue::from_str(&value) {
+        headers.insert(header::CONTENT_TYPE, value);
+    }
+}
+
+fn answer(headers: HeaderMap, body: Body) -> io::Result<Response<Body>> {
+    let mut response = Response::new(body);
+    *response.headers_mut() = headers;
     Ok(response)
+}
+
+/// Reads on until it is enough or at its end.
+fn read_until(reader: &mut dyn Read, into: &mut Vec<u8>, is_enough: impl Fn(&[u8]) -> bool) -> io::Result<()> {
+    while !is_enough(into) {
+        // What has been read doubles, so that asking whether it is enough costs no more than reading.
+        let n_more = (into.len().max(1024)) as u64;
+        if reader.take(n_more).read_to_end(into)? == 0 {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// A page that is rewritten as it is read.
+struct Rewriting {
+    source: Box<dyn Read + Send>,
+    /// `None` behind the end.
+    rewriter: Option<BodyRewriter>,
+    ready: Cursor<Vec<u8>>,
+}
+
+impl Read for Rewriting {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let mut piece = vec![0; PIECE_BYTES];
+        loop {
+            let n_read = self.ready.read(out)?;
+            if n_read > 0 || out.is_empty() {
+                return Ok(n_read);
+            }
+            let Some(rewriter) = &mut self.rewriter else { return Ok(0) };
+            let n_piece = self.source.read(&mut piece)?;
+            let rewritten = match n_piece {
+                0 => self.rewriter.take().map_or(Ok(Vec::new()), BodyRewriter::end),
+                _ => rewriter.write(&piece[..n_piece]),
+            };
+            self.ready = Cursor::new(rewritten.map_err(io::Error::other)?);
+        }
+    }
 }

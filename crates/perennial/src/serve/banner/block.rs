@@ -1,0 +1,109 @@
+//! The words of a block that was clicked -> when it got them, and when it lost them ("when did this paragraph change?").
+
+use std::collections::HashSet;
+
+use anyhow::Context as _;
+use perennial_core::diff::{Delta, diff};
+use perennial_core::importance::{ImportanceConfig, Judgement, assess};
+use perennial_core::time::Timestamp;
+use serde::Serialize;
+
+use crate::analyse::{Entry, told_entries, tree_at, unpack};
+use crate::store::{ChangeFilter, ChangeRow, Store};
+
+/// Words of a block that are compared.
+const MAX_WORDS: usize = 100;
+
+/// Share of the words of the shorter text that the other has too, from which both are the same block.
+const SAME_SHARE: f64 = 0.6;
+
+/// One change of a block.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BlockChange {
+    /// When the look was that showed it, 14 digits.
+    pub time: String,
+    /// The words before, if there were any.
+    pub before: Option<String>,
+    /// The words after, if there are any.
+    pub after: Option<String>,
+}
+
+/// The changes of a block around an instant.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct BlockChanges {
+    /// The last at or before it: since then the block is as it was clicked.
+    pub previous: Option<BlockChange>,
+    /// The first after it.
+    pub next: Option<BlockChange>,
+}
+
+/// Finds the changes of a block among those of its page.
+pub fn changes(store: &Store, url: &str, at: Timestamp, text: &str) -> anyhow::Result<BlockChanges> {
+    let words = words_of(text);
+    let mut found = BlockChanges::default();
+    if words.is_empty() {
+        return Ok(found);
+    }
+    let filter = ChangeFilter { url: Some(url), ..ChangeFilter::default() };
+    // A capture has milliseconds, an address has seconds.
+    let until = Timestamp::from_secs(at.as_secs() + 1);
+    store.each_change(&filter, |row| {
+        let is_before = row.time < until;
+        if !is_before && found.next.is_some() {
+            return Ok(());
+        }
+        let entries = entries_of(store, &row)?;
+        let side = |entry: &Entry| if is_before { entry.after.clone() } else { entry.before.clone() };
+        let matching = entries.iter().find(|entry| {
+            side(entry).is_some_and(|content| is_same_block(&words, &words_of(&content.text)))
+        });
+        if let Some(entry) = matching {
+            let change = BlockChange {
+                time: row.time.to_digits14(),
+                before: entry.before.as_ref().map(|content| content.text.clone()),
+                after: entry.after.as_ref().map(|content| content.text.clone()),
+            };
+            *(if is_before { &mut found.previous } else { &mut found.next }) = Some(change);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+fn entries_of(store: &Store, row: &ChangeRow) -> anyhow::Result<Vec<Entry>> {
+    let cure = "a stored delta is damaged: make it again with `perennial verify --rebuild`";
+    let Some(packed) = &row.delta else { return Ok(Vec::new()) };
+    let mut delta = Delta::from_xml(&unpack(packed).context(cure)?).context(cure)?;
+    if let (Some(after), Some(before)) = (delta.replacement.take(), row.before) {
+        let before = tree_at(store, row.page, before)?.context(cure)?;
+        delta = diff(&before, &after);
+    }
+    let assessment = assess(&delta, &ImportanceConfig::default(), &mut |_| Judgement {
+        is_advertisement: false,
+        noise: 0.0,
+    });
+    Ok(told_entries(&delta, &assessment))
+}
+
+fn words_of(text: &str) -> HashSet<String> {
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.take(MAX_WORDS).map(str::to_lowercase).collect()
+}
+
+fn is_same_block(a: &HashSet<String>, b: &HashSet<String>) -> bool {
+    let n_shorter = a.len().min(b.len());
+    n_shorter > 0 && a.intersection(b).count() as f64 >= SAME_SHARE * n_shorter as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_the_same_by_their_words() {
+        let is_same = |a: &str, b: &str| is_same_block(&words_of(a), &words_of(b));
+        assert!(is_same("The pool is open until May", "the pool is closed until May"));
+        assert!(!is_same("The pool is open", "Trains run late again"));
+        assert!(!is_same("", "a"));
+    }
+}

@@ -1,0 +1,194 @@
+//! A capture -> the page around it: a banner that says which version is shown and how far it can be trusted, and the frame in which
+//! the archived page is replayed.
+//!
+//! The page is on the main origin and the frame on that of replays, so that archived scripts cannot reach the banner. The frame
+//! says where it is, what it has loaded and which block was clicked; it is believed in nothing else, and whatever it says is looked up in the
+//! archive.
+//!
+//! | file | what becomes what |
+//! |---|---|
+//! | [`parts`] | a page -> its parts with their states, and the state of the whole |
+//! | [`block`] | the words of a block -> when they came and when they went |
+//! | [`page`] | what is known -> HTML |
+
+pub mod block;
+pub mod page;
+pub mod parts;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use perennial_core::foreign;
+use perennial_core::memento::address::{Query, time_of_digits};
+use perennial_core::memento::Modifier;
+use perennial_core::time::Timestamp;
+use serde_json::json;
+
+use self::page::Shown;
+use self::parts::Whole;
+use super::body::StoredBody;
+use super::find::{Found, find};
+use super::problem::Problem;
+use super::replay::Asking;
+use super::scene::Scene;
+use super::Served;
+use crate::archive::Snapshot;
+use crate::store::Steps;
+
+const STYLE: &str = include_str!("banner.css");
+const SCRIPT: &str = include_str!("banner.js");
+const ICON: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 20 20\" fill=\"none\" stroke=\"#4a73a3\" stroke-width=\"1.5\">\
+     <circle cx=\"10\" cy=\"10\" r=\"9\"/><circle cx=\"9.2\" cy=\"10.6\" r=\"5.8\"/><circle cx=\"8.6\" cy=\"11\" r=\"2.8\"/></svg>";
+
+/// The page around an archived page.
+pub fn wrapper(asking: &Asking<'_>, scene: &Scene, found: Found) -> Result<Response<Body>, Problem> {
+    let body = StoredBody::new(found.record, &found.holder.digest);
+    let closest = asking.server.is_closest();
+    let asked = asking.served.pool.with(|snapshot| {
+        let whole = Whole::of(snapshot, scene, body, &[], closest);
+        steps(snapshot, &scene.capture.url, scene.capture.time).map(|steps| (whole, steps))
+    });
+    let (whole, steps) = asked.and_then(|inner| inner).map_err(|error| Problem::internal(&error))?;
+    let shown = Shown { scene, whole: &whole, steps: &steps, archive: &asking.served.name };
+    let mut response = html(page::wrapper(&shown));
+    let policy = format!(
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
+         frame-src {}; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+        scene.origins.replay
+    );
+    let headers = response.headers_mut();
+    if let Ok(policy) = HeaderValue::from_str(&policy) {
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
+    headers.insert("x-perennial-coherence", HeaderValue::from_static(whole.composite.state.as_str()));
+    if let Ok(spread) = HeaderValue::from_str(&format!("{:.0}", whole.composite.spread().as_secs_f64())) {
+        headers.insert("x-perennial-spread", spread);
+    }
+    if let Some(time) = super::headers::memento_datetime(scene) {
+        headers.insert("memento-datetime", time);
+    }
+    Ok(response)
+}
+
+/// Archived content that a browser would show without our frame: to the page that has it.
+pub fn to_wrapper(scene: &Scene) -> Response<Body> {
+    let mut response = Response::new(Body::empty());
+    let to = format!("{}{}", scene.origins.main, scene.address(Modifier::Top, &scene.capture.url));
+    if let Ok(to) = HeaderValue::from_str(&to) {
+        *response.status_mut() = StatusCode::FOUND;
+        response.headers_mut().insert(header::LOCATION, to);
+    }
+    response
+}
+
+/// What the banner asks for while a page is looked at; `None` where it is none of ours.
+pub fn answer(asking: &Asking<'_>, rest: &str) -> Result<Option<Response<Body>>, Problem> {
+    let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let query = Query::parse(query);
+    let response = match path {
+        "banner.css" => text("text/css; charset=utf-8", STYLE),
+        "icon.svg" => text("image/svg+xml", ICON),
+        "banner.js" => text("text/javascript; charset=utf-8", SCRIPT),
+        "banner" => Question::read(asking, &query)?.banner(&query)?,
+        "block" => Question::read(asking, &query)?.block(&query)?,
+        _ => return Ok(None),
+    };
+    Ok(Some(response))
+}
+
+/// A page that the banner asks about.
+struct Question<'s> {
+    asking: &'s Asking<'s>,
+    served: &'s Served,
+    url: String,
+    at: Timestamp,
+}
+
+impl<'s> Question<'s> {
+    fn read(asking: &'s Asking<'s>, query: &Query) -> Result<Question<'s>, Problem> {
+        let missing = || Problem::bad_request("Say which archive, url and at.");
+        let name = query.get("archive").ok_or_else(missing)?;
+        let served = asking.server.archives().iter().find(|served| served.name == name).ok_or_else(missing)?;
+        let url = query.get("url").and_then(|url| foreign::address(url).ok()).ok_or_else(missing)?;
+        let at = query.get("at").filter(|digits| !digits.is_empty()).ok_or_else(missing)?;
+        Ok(Question { asking, served, url: url.to_string(), at: time_of_digits(at) })
+    }
+
+    /// The banner for where the frame has gone to, with what the frame has loaded beside what the page names.
+    fn banner(&self, query: &Query) -> Result<Response<Body>, Problem> {
+        let more: Vec<&str> = query.get("parts").unwrap_or_default().lines().take(parts::MAX_PARTS).collect();
+        let closest = self.asking.server.is_closest();
+        let asked = self.served.pool.with(|snapshot| {
+            let Ok(found) = find(snapshot, &self.url, self.at, closest) else { return Ok(None) };
+            let scene = Scene {
+                base: self.served.base.clone(),
+                origins: self.asking.origins(),
+                origin: super::Origin::Main,
+                time: self.at,
+                modifier: Modifier::Top,
+                capture: found.capture.clone(),
+                head: found.record.head.clone(),
+                status: 200,
+                state: found.state,
+            };
+            let body = StoredBody::new(found.record, &found.holder.digest);
+            let whole = Whole::of(snapshot, &scene, body, &more, closest);
+            let steps = steps(snapshot, &scene.capture.url, scene.capture.time)?;
+            let shown = Shown { scene: &scene, whole: &whole, steps: &steps, archive: &self.served.name };
+            let told = json!({
+                "html": page::banner(&shown),
+                "title": page::title(&shown),
+                "state": whole.composite.state.as_str(),
+                "time": scene.capture.time.to_digits14(),
+                "missing": whole.missing(),
+            });
+            anyhow::Ok(Some(told))
+        });
+        let told = asked.and_then(|inner| inner).map_err(|error| Problem::internal(&error))?;
+        // A script may have made up the address: that there is nothing of it is no error.
+        Ok(json_answer(&told.unwrap_or_default()))
+    }
+
+    /// When a block came to be as it is, and when it changed next.
+    fn block(&self, query: &Query) -> Result<Response<Body>, Problem> {
+        let words = query.get("text").unwrap_or_default();
+        let asked = self.served.pool.with(|snapshot| {
+            let capture = find(snapshot, &self.url, self.at, self.asking.server.is_closest()).ok();
+            let Some(url) = capture.map(|found| found.capture.url) else { return Ok(None) };
+            block::changes(snapshot.store(), &url, self.at, words).map(|changes| Some((url, changes)))
+        });
+        let found = asked.and_then(|inner| inner).map_err(|error| Problem::internal(&error))?;
+        let Some((url, changes)) = found else { return Ok(json_answer(&serde_json::Value::Null)) };
+        let html = page::block(&changes, &self.served.base, &url, self.at);
+        Ok(json_answer(&json!({ "changes": changes, "html": html })))
+    }
+}
+
+fn steps(snapshot: &Snapshot, url: &str, at: Timestamp) -> anyhow::Result<Steps> {
+    match snapshot.store().page(url)? {
+        Some(page) => snapshot.store().steps_around(page.id, at),
+        None => Ok(Steps::default()),
+    }
+}
+
+fn html(text: String) -> Response<Body> {
+    let mut response = text_of("text/html; charset=utf-8", text);
+    response.headers_mut().insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    response
+}
+
+fn json_answer(value: &serde_json::Value) -> Response<Body> {
+    text_of("application/json", value.to_string())
+}
+
+fn text(mime: &'static str, body: &'static str) -> Response<Body> {
+    text_of(mime, body.to_string())
+}
+
+fn text_of(mime: &'static str, body: String) -> Response<Body> {
+    let mut response = Response::new(Body::from(body));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(mime));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+}

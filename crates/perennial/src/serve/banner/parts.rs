@@ -1,0 +1,80 @@
+//! A page as it is shown -> its parts, each with what is known of it at the page's time, and the state of the whole.
+
+use perennial_core::charset::decode_with_charset;
+use perennial_core::links::find_links;
+use perennial_core::memento::{Coherence, Composite, Part};
+use perennial_core::payload::Limits;
+use perennial_core::time::Timestamp;
+use url::Url;
+
+use crate::archive::Snapshot;
+use crate::serve::body::StoredBody;
+use crate::serve::find::find;
+use crate::serve::scene::Scene;
+
+/// Parts of a page that are looked up.
+pub const MAX_PARTS: usize = 200;
+
+/// A longer page is not searched for parts.
+const LIMITS: Limits = Limits { max_bytes: 4 << 20, max_ratio: 1100 };
+
+/// A part as it is shown.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ShownPart {
+    /// Its address.
+    pub url: String,
+    /// When it was captured and what is known of it; `None` where the archive does not hold it.
+    pub found: Option<(Timestamp, Coherence)>,
+}
+
+/// A page with all its parts.
+#[derive(Clone, Debug)]
+pub struct Whole {
+    /// What is known of all of it.
+    pub composite: Composite,
+    /// The parts, the worst first, those that are missing last.
+    pub parts: Vec<ShownPart>,
+    /// Parts beyond those that are looked up.
+    pub n_more: usize,
+}
+
+impl Whole {
+    /// Looks up the parts that a page names, and those that its scripts loaded.
+    pub fn of(snapshot: &Snapshot, scene: &Scene, body: StoredBody, loaded: &[&str], closest: bool) -> Whole {
+        let mut addresses = named_parts(scene, body);
+        addresses.extend(loaded.iter().filter_map(|address| Url::parse(address).ok()).map(String::from));
+        let mut seen = std::collections::HashSet::new();
+        addresses.retain(|address| *address != scene.capture.url && seen.insert(address.clone()));
+        let n_more = addresses.len().saturating_sub(MAX_PARTS);
+        addresses.truncate(MAX_PARTS);
+        let mut composite = Composite::of_root(scene.capture.time);
+        // The page itself is a part too where it is shown at another instant than its own.
+        composite.state = scene.state;
+        let mut parts = Vec::new();
+        for url in addresses {
+            let found = find(snapshot, &url, scene.time, closest).ok();
+            let found = found.map(|found| (found.capture.time, found.state));
+            composite.add(found.map(|(time, state)| Part { time, state }));
+            parts.push(ShownPart { url, found });
+        }
+        parts.sort_by_key(|part| std::cmp::Reverse(part.found.map(|(_, state)| state)));
+        Whole { composite, parts, n_more }
+    }
+
+    /// Addresses of parts that the archive does not hold.
+    pub fn missing(&self) -> Vec<&str> {
+        self.parts.iter().filter(|part| part.found.is_none()).map(|part| part.url.as_str()).collect()
+    }
+}
+
+/// The requisites that a page of HTML names.
+fn named_parts(scene: &Scene, body: StoredBody) -> Vec<String> {
+    let is_page = scene.head.media_type().is_none_or(|media| media == "text/html" || media.contains("xhtml"));
+    let Some(base) = Url::parse(&scene.capture.url).ok().filter(|_| is_page) else { return Vec::new() };
+    // A body that cannot be read is said by the frame; here it has no parts.
+    let Ok(payload) = body.whole(LIMITS) else { return Vec::new() };
+    let content_type = scene.head.get("Content-Type");
+    let (html, charset) = decode_with_charset(&payload.bytes, content_type.as_deref());
+    let links = find_links(&html, &base, charset);
+    links.into_iter().filter(|link| link.kind.is_requisite()).map(|link| link.url.into()).collect()
+}

@@ -1,0 +1,202 @@
+//! A stylesheet or an inline style -> the same with every address rewritten.
+//!
+//! The text is read by a tokenizer that follows CSS Syntax, so that escapes, comments, strings and nesting mean what they mean to
+//! a browser. Everything but the addresses stays, byte for byte.
+
+use std::fmt::Write as _;
+
+use cssparser::{Parser, Token};
+use perennial_core::memento::Modifier;
+
+use super::url::Place;
+
+/// Blocks in blocks that are looked into. What lies deeper is dropped, because nobody could say what it asks for.
+const MAX_DEPTH: u8 = 64;
+
+/// Functions whose strings are addresses.
+const ADDRESS_FUNCTIONS: [&str; 5] = ["url", "src", "image", "image-set", "-webkit-image-set"];
+
+/// Rewrites a stylesheet, or a list of declarations.
+pub fn rewrite_css(css: &str, place: &Place) -> String {
+    let mut out = Rewriting { place, out: String::with_capacity(css.len() + css.len() / 4) };
+    let mut parser = Parser::new(css);
+    parser.set_nested_block_limit(MAX_DEPTH);
+    out.block(&mut parser, Context::Plain);
+    out.out
+}
+
+/// What a string means where it stands.
+#[derive(Clone, Copy, PartialEq)]
+enum Context {
+    /// A text.
+    Plain,
+    /// An address of a picture or font.
+    Address,
+    /// After `@import`: a stylesheet.
+    Import,
+}
+
+struct Rewriting<'a> {
+    place: &'a Place,
+    out: String,
+}
+
+impl Rewriting<'_> {
+    /// Everything up to the end of the block that the parser is in.
+    fn block(&mut self, parser: &mut Parser<'_>, within: Context) {
+        let mut context = within;
+        loop {
+            let start = parser.position();
+            let Ok(token) = parser.next_including_whitespace_and_comments() else {
+                return;
+            };
+            let token = token.clone();
+            let written = parser.slice_from(start);
+            match &token {
+                Token::AtKeyword(name) if name.eq_ignore_ascii_case("import") => context = Context::Import,
+                // Names of character sets and namespaces are strings after `@`, and are no addresses to be asked for.
+                Token::AtKeyword(_) => context = within,
+                Token::Semicolon => context = within,
+                _ => {}
+            }
+            match &token {
+                Token::UnquotedUrl(address) => self.address(address, part_in(context), written, true),
+                Token::QuotedString(address) if context != Context::Plain => {
+                    self.address(address, part_in(context), written, false);
+                }
+                _ => self.out.push_str(written),
+            }
+            self.nested(parser, &token, context);
+            if matches!(token, Token::CurlyBracketBlock) {
+                context = within;
+            }
+        }
+    }
+
+    /// The inside of a function or a block, and its end.
+    fn nested(&mut self, parser: &mut Parser<'_>, token: &Token<'_>, context: Context) {
+        let (end, inside) = match token {
+            Token::Function(name) => {
+                let is_address = ADDRESS_FUNCTIONS.iter().any(|known| name.eq_ignore_ascii_case(known));
+                let inside = match (is_address, context) {
+                    (true, Context::Import) => Context::Import,
+                    (true, _) => Context::Address,
+                    (false, _) => Context::Plain,
+                };
+                (')', inside)
+            }
+            Token::ParenthesisBlock => (')', Context::Plain),
+            Token::SquareBracketBlock => (']', Context::Plain),
+            Token::CurlyBracketBlock => ('}', Context::Plain),
+            _ => return,
+        };
+        // An error is a block too deep, which the parser then passes over.
+        let _ = parser.parse_nested_block(|inner| {
+            self.block(inner, inside);
+            Ok::<(), cssparser::ParseError<()>>(())
+        });
+        self.out.push(end);
+    }
+
+    fn address(&mut self, address: &str, part: Modifier, written: &str, is_function: bool) {
+        match self.place.rewrite(address, part) {
+            None => {
+                self.out.push_str(written);
+                // At the end of a text an address may be left open.
+                if is_function && !written.ends_with(')') {
+                    self.out.push(')');
+                }
+            }
+            Some(to) => {
+                let mut text = String::with_capacity(to.len() + 2);
+                // Writing into a text cannot fail.
+                let _ = cssparser::serialize_string(&to, &mut text);
+                let _ = if is_function { write!(self.out, "url({text})") } else { write!(self.out, "{text}") };
+            }
+        }
+    }
+}
+
+fn part_in(context: Context) -> Modifier {
+    if context == Context::Import { Modifier::Style } else { Modifier::Object }
+}
+
+#[cfg(test)]
+mod tests {
+    use perennial_core::charset::Charset;
+    use proptest::prelude::*;
+    use url::Url;
+
+    use super::*;
+
+    fn place() -> Place {
+        Place {
+            root: "/web/".into(),
+            time: "2020".into(),
+            base: Url::parse("http://a.example/css/s.css").unwrap(),
+            charset: Charset::default(),
+        }
+    }
+
+    fn check(css: &str, expected: &str) {
+        assert_eq!(rewrite_css(css, &place()), expected);
+    }
+
+    #[test]
+    fn addresses_are_found_in_every_form() {
+        let to = "/web/2020oe_/http://a.example";
+        check("a{b:url(x.png)}", &format!("a{{b:url(\"{to}/css/x.png\")}}"));
+        check("a{b:URL( '/x.png' ) no-repeat}", &format!("a{{b:URL( \"{to}/x.png\" ) no-repeat}}"));
+        check("a{b:u\\72l(/x)}", &format!("a{{b:url(\"{to}/x\")}}"));
+        check("a{b:url(ht\\74 p\\3a //b.example/)}", "a{b:url(\"/web/2020oe_/http://b.example/\")}");
+        check(
+            "a{b:image-set('x' 1x, url(y) 2x)}",
+            &format!("a{{b:image-set(\"{to}/css/x\" 1x, url(\"{to}/css/y\") 2x)}}"),
+        );
+        check("b:url(/x)", &format!("b:url(\"{to}/x\")"));
+        check("@media x{a{b:url(/x)}}", &format!("@media x{{a{{b:url(\"{to}/x\")}}}}"));
+    }
+
+    #[test]
+    fn imports_are_stylesheets() {
+        let to = "/web/2020cs_/http://a.example";
+        check("@import 'x.css' screen;a{}", &format!("@import \"{to}/css/x.css\" screen;a{{}}"));
+        check("@IMPORT url(/x.css);", &format!("@IMPORT url(\"{to}/x.css\");"));
+        check("@import/**/url('/x.css') layer(a);", &format!("@import/**/url(\"{to}/x.css\") layer(a);"));
+        check("@imp\\6frt '/x';", &format!("@imp\\6frt \"{to}/x\";"));
+    }
+
+    #[test]
+    fn all_else_stays_as_it_is() {
+        for css in [
+            "a::before { content: 'http://x.example/' } /* url(x) */",
+            "@charset \"utf-8\"; @namespace svg 'http://www.w3.org/2000/svg';",
+            "a{b:url(#c)} b{c:url(data:image/png;base64,AA==)}",
+            "a[href='http://x.example/'] {}",
+            "<!-- a{} -->",
+        ] {
+            check(css, css);
+        }
+    }
+
+    #[test]
+    fn what_is_open_at_the_end_is_closed_and_what_is_too_deep_is_dropped() {
+        check("a{b:url(", "a{b:url()}");
+        let deep = "{".repeat(200) + "a:url(http://x.example/)";
+        assert!(!rewrite_css(&deep, &place()).contains("x.example"));
+    }
+
+    proptest! {
+        /// Read again, no address leads elsewhere.
+        #[test]
+        fn nothing_leads_out(pieces in proptest::collection::vec(prop::sample::select(vec![
+            "@import ", "url(", "'", "\"", ")", "http://evil.example/", "//evil.example", "/x", "\\", "{", "}", ";", "a:",
+            "image-set(", ",", "/*", "*/", " ", "\n", "src(", "\\68", "<!--", "url( 'http://evil.example/' )", "@",
+        ]), 0..40)) {
+            let css = rewrite_css(&pieces.concat(), &place());
+            let again = rewrite_css(&css, &Place { root: "/other/".into(), ..place() });
+            prop_assert!(!again.contains("/other/2020oe_/http://evil"), "{css:?} {again:?}");
+            prop_assert!(!again.contains("/other/2020cs_/http://evil"), "{css:?} {again:?}");
+        }
+    }
+}

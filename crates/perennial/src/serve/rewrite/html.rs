@@ -1,0 +1,309 @@
+//! An archived page -> the same page with every address rewritten, our script first, and nothing that would reach elsewhere.
+//!
+//! The page is streamed: only a tag, a style or a script is held at a time, each within bounds. It stays in its own encoding, because
+//! scripts, styles and forms without one of their own take that of the page.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use lol_html::html_content::{ContentType, TextChunk};
+use lol_html::send::{ElementContentHandlers, HtmlRewriter, Settings};
+use lol_html::{AsciiCompatibleEncoding, MemorySettings, OutputSink, Selector};
+use perennial_core::markup::escaped;
+use url::Url;
+
+use super::attributes::{self, Attribute};
+use super::css::rewrite_css;
+use super::script::{rewrite_import_map, rewrite_script};
+use super::url::Place;
+
+/// A tag that is longer ends the rewriting: the rest of the page is left out.
+const MAX_TAG_BYTES: usize = 4 << 20;
+/// A style or script that is longer is left out: no browser should run what was not looked at.
+const MAX_TEXT_BYTES: usize = 16 << 20;
+/// Documents within documents that are rewritten (`srcdoc`); a deeper one is left out.
+const MAX_NESTED: usize = 4;
+
+/// What every page begins with.
+#[derive(Clone, Debug)]
+pub struct Injection {
+    /// Markup that stands before everything that could run.
+    pub markup: String,
+}
+
+impl Injection {
+    /// Our script, with what it must know as JSON.
+    pub fn script(address: &str, knowledge: &str) -> Injection {
+        Injection {
+            markup: format!(
+                "<script src=\"{}\" data-perennial=\"{}\"></script>",
+                escaped(address),
+                escaped(knowledge)
+            ),
+        }
+    }
+}
+
+/// How a page is rewritten.
+#[derive(Clone, Debug)]
+pub struct PageOptions {
+    /// Where it stands.
+    pub place: Place,
+    /// What it begins with, if anything.
+    pub injection: Option<Injection>,
+    /// Whether it is the page itself and no frame within one: for it the frame around is ours.
+    pub is_outermost: bool,
+    /// How deep in documents within documents it is.
+    pub n_nested: usize,
+}
+
+/// The rewriting of one page.
+pub struct PageRewriter {
+    rewriter: HtmlRewriter<'static, Output>,
+    output: Arc<Mutex<Vec<u8>>>,
+}
+
+/// Where the rewriter puts what it has done.
+struct Output(Arc<Mutex<Vec<u8>>>);
+
+impl OutputSink for Output {
+    fn handle_chunk(&mut self, chunk: &[u8]) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(chunk);
+    }
+}
+
+/// The page could not be rewritten to its end.
+#[derive(Debug, thiserror::Error)]
+#[error("the page cannot be rewritten ({0}): ask for its bytes with the modifier id_")]
+pub struct PageError(String);
+
+impl PageRewriter {
+    /// Begins with a page in an encoding that has ASCII in it. Without strictness, markup that browsers of different ages read
+    /// differently is taken as most do.
+    pub fn new(options: PageOptions, encoding: AsciiCompatibleEncoding, strict: bool) -> PageRewriter {
+        let output = Arc::new(Mutex::new(Vec::new()));
+        let state = Arc::new(Mutex::new(State::new(options)));
+        let elements = state.clone();
+        let everything = ElementContentHandlers::default().element(
+            move |element: &mut lol_html::send::Element<'_, '_>| {
+                lock(&elements).element(element);
+                Ok(())
+            },
+        );
+        let memory = MemorySettings::new().with_max_allowed_memory_usage(MAX_TAG_BYTES);
+        let mut settings = Settings::new_send()
+            .with_encoding(encoding)
+            .with_strict(strict)
+            .with_memory_settings(memory)
+            .append_element_content_handler((std::borrow::Cow::Owned(selector("*")), everything));
+        for tag in ["style", "script", "noscript"] {
+            let texts = state.clone();
+            let handler = ElementContentHandlers::default().text(move |chunk: &mut TextChunk<'_>| {
+                lock(&texts).text(tag, chunk);
+                Ok(())
+            });
+            settings =
+                settings.append_element_content_handler((std::borrow::Cow::Owned(selector(tag)), handler));
+        }
+        PageRewriter { rewriter: HtmlRewriter::new(settings, Output(output.clone())), output }
+    }
+
+    /// Takes in more of the page; what is ready of the result.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<Vec<u8>, PageError> {
+        self.rewriter.write(bytes).map_err(|error| PageError(error.to_string()))?;
+        Ok(self.taken())
+    }
+
+    /// The rest of the result.
+    pub fn end(self) -> Result<Vec<u8>, PageError> {
+        let output = self.output.clone();
+        self.rewriter.end().map_err(|error| PageError(error.to_string()))?;
+        Ok(std::mem::take(&mut *output.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+
+    fn taken(&self) -> Vec<u8> {
+        std::mem::take(&mut *self.output.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Rewrites a page that is a text already.
+pub fn rewrite_page(html: &str, options: PageOptions) -> Result<String, PageError> {
+    rewrite_text(html, options, false)
+}
+
+/// As [`rewrite_page`]; an error too where markup is ambiguous.
+pub fn rewrite_page_strictly(html: &str, options: PageOptions) -> Result<String, PageError> {
+    rewrite_text(html, options, true)
+}
+
+fn rewrite_text(html: &str, options: PageOptions, strict: bool) -> Result<String, PageError> {
+    let mut rewriter = PageRewriter::new(options, AsciiCompatibleEncoding::utf_8(), strict);
+    let mut out = rewriter.write(html.as_bytes())?;
+    out.extend(rewriter.end()?);
+    Ok(String::from_utf8_lossy(&out).into_owned())
+}
+
+fn lock(state: &Mutex<State>) -> std::sync::MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The selectors here are plain names.
+fn selector(name: &str) -> Selector {
+    name.parse().unwrap_or_else(|_| unreachable!("{name} is a selector"))
+}
+
+/// What a script element holds.
+#[derive(Clone, Copy, PartialEq)]
+enum ScriptKind {
+    Code,
+    ImportMap,
+    Data,
+}
+
+struct State {
+    options: PageOptions,
+    has_base: bool,
+    has_begun: bool,
+    script: ScriptKind,
+    /// The text of the style or script that is being read.
+    held: String,
+}
+
+impl State {
+    fn new(options: PageOptions) -> State {
+        State { options, has_base: false, has_begun: false, script: ScriptKind::Data, held: String::new() }
+    }
+
+    fn element(&mut self, element: &mut lol_html::send::Element<'_, '_>) {
+        let tag = element.tag_name();
+        self.begin(&tag, element);
+        // Text that did not end with its element is none of the next one's.
+        self.held.clear();
+        let all: Vec<(String, String)> = element
+            .attributes()
+            .iter()
+            .take(attributes::MAX_ATTRIBUTES)
+            .map(|attribute| (attribute.name(), attributes::decoded(&attribute.value())))
+            .collect();
+        if element.attributes().len() > attributes::MAX_ATTRIBUTES {
+            return element.remove();
+        }
+        let given = |name: &str| all.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str());
+        match tag.as_str() {
+            "base" => self.base(given("href")),
+            "script" => self.script = script_kind(given("type"), given("language")),
+            _ => {}
+        }
+        let attributes = attributes::Element { tag: &tag, all: &all, is_outermost: self.options.is_outermost };
+        for (name, value) in &all {
+            match attributes.rewrite(name, value, &self.options.place) {
+                Attribute::Stays => {}
+                Attribute::Goes => element.remove_attribute(name),
+                Attribute::Document => {
+                    let inner = self.nested_document(value);
+                    set(element, name, &inner);
+                }
+                Attribute::Becomes(to) => set(element, name, &to),
+            }
+        }
+    }
+
+    /// Our script comes before the first element that is in the head or the body.
+    fn begin(&mut self, tag: &str, element: &mut lol_html::send::Element<'_, '_>) {
+        if self.has_begun || tag == "html" {
+            return;
+        }
+        self.has_begun = true;
+        if let Some(injection) = &self.options.injection {
+            match tag {
+                "head" => element.prepend(&injection.markup, ContentType::Html),
+                _ => element.before(&injection.markup, ContentType::Html),
+            }
+        }
+    }
+
+    /// The first base with an address counts, for all that comes behind it.
+    fn base(&mut self, href: Option<&str>) {
+        let Some(href) = href.filter(|_| !self.has_base) else { return };
+        self.has_base = true;
+        let found = self.options.place.charset.join(&self.options.place.base, href.trim());
+        if let Some(base) = found.filter(|base: &Url| matches!(base.scheme(), "http" | "https")) {
+            self.options.place.base = base;
+        }
+    }
+
+    fn nested_document(&self, html: &str) -> String {
+        let n_nested = self.options.n_nested + 1;
+        if n_nested > MAX_NESTED {
+            return String::new();
+        }
+        let options = PageOptions { n_nested, is_outermost: false, ..self.options.clone() };
+        rewrite_page(html, options).unwrap_or_default()
+    }
+
+    /// Gathers the text of an element and puts the rewritten one in the place of its last piece.
+    fn text(&mut self, tag: &str, chunk: &mut TextChunk<'_>) {
+        if tag == "script" && self.script == ScriptKind::Data {
+            return;
+        }
+        let has_room = self.held.len() + chunk.as_str().len() <= MAX_TEXT_BYTES;
+        if has_room {
+            self.held.push_str(chunk.as_str());
+        }
+        if !chunk.last_in_text_node() {
+            return chunk.remove();
+        }
+        let held = std::mem::take(&mut self.held);
+        if !has_room {
+            return chunk.replace("/* too long to be replayed */", ContentType::Html);
+        }
+        let rewritten = match tag {
+            "style" => rewrite_css(&held, &self.options.place),
+            "noscript" => self.nested_markup(&held),
+            _ if self.script == ScriptKind::ImportMap => {
+                rewrite_import_map(&held, &self.options.place).unwrap_or(held)
+            }
+            _ => rewrite_script(&held, &self.options.place).into_owned(),
+        };
+        chunk.replace(&rewritten, ContentType::Html);
+    }
+
+    /// What is shown where scripts do not run is markup of this document.
+    fn nested_markup(&self, html: &str) -> String {
+        let options = PageOptions {
+            injection: None,
+            n_nested: self.options.n_nested + 1,
+            ..self.options.clone()
+        };
+        if options.n_nested > MAX_NESTED {
+            return String::new();
+        }
+        rewrite_page(html, options).unwrap_or_default()
+    }
+}
+
+fn set(element: &mut lol_html::send::Element<'_, '_>, name: &str, value: &str) {
+    // The name was read from the element, so that only one it cannot write back fails; then the attribute goes.
+    if element.set_attribute(name, &attributes::encoded(value)).is_err() {
+        element.remove_attribute(name);
+    }
+}
+
+/// A script that says what it is in a way no browser knows is data.
+fn script_kind(kind: Option<&str>, language: Option<&str>) -> ScriptKind {
+    let named = match (kind, language) {
+        (Some(kind), _) if !kind.trim().is_empty() => kind.trim().to_ascii_lowercase(),
+        (None, Some(language)) if !language.is_empty() => format!("text/{}", language.to_ascii_lowercase()),
+        _ => return ScriptKind::Code,
+    };
+    match named.split(';').next().unwrap_or_default().trim() {
+        "module" => ScriptKind::Code,
+        "importmap" => ScriptKind::ImportMap,
+        name if name.contains("javascript") || name.contains("ecmascript") || name.ends_with("/jscript") => {
+            ScriptKind::Code
+        }
+        _ => ScriptKind::Data,
+    }
+}
+
+#[cfg(test)]
+mod tests;

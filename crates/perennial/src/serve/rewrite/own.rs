@@ -1,0 +1,72 @@
+//! What a replayed page asks of us beside archived content: our script, our service worker, and where a stray request belongs.
+//!
+//! A page that asks for `/api/x` of its own host asks our origin, because that is where it is shown. The service worker leads
+//! such a request; where there is none yet, or never, the server leads it by the address of who asked (`Referer`).
+
+use axum::body::Body;
+use axum::http::{HeaderValue, Response, StatusCode, header};
+use perennial_core::memento::ReplayAddress;
+use url::Url;
+
+/// Paths of our own, on both origins. No archive has a name that begins with an underscore.
+pub const ROOT: &str = "/_perennial/";
+
+/// Where the script is that runs before those of a page.
+pub const SCRIPT_ADDRESS: &str = concat!("/_perennial/replay.js?v=", env!("CARGO_PKG_VERSION"));
+
+const SCRIPT: &str = include_str!("replay.js");
+const WORKER: &str = include_str!("worker.js");
+
+/// One of our own files for replayed pages.
+pub fn file(path: &str, main_origin: &str) -> Option<Response<Body>> {
+    let text = match path.split('?').next()? {
+        "replay.js" => SCRIPT,
+        "worker.js" => WORKER,
+        _ => return None,
+    };
+    let mut response = Response::new(Body::from(text));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/javascript; charset=utf-8"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    // The worker's scope is the whole origin.
+    headers.insert("service-worker-allowed", HeaderValue::from_static("/"));
+    // Workers of archived pages begin with our script and have its policy.
+    let policy = super::headers::policy(main_origin, true);
+    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_str(&policy).ok()?);
+    Some(response)
+}
+
+/// Where a request belongs that a replayed page made to the root of our origin: the host of that page, at its time.
+pub fn stray(referer: Option<&str>, replay_origin: &str, base: &str, target: &str) -> Option<Response<Body>> {
+    let asker = referer?.strip_prefix(replay_origin)?.strip_prefix(base)?.strip_prefix("/web/")?;
+    let (scene, _) = asker.split_once('/')?;
+    let digits: String = scene.chars().take_while(char::is_ascii_digit).collect();
+    let page = Url::parse(&ReplayAddress::parse(asker)?.url).ok()?;
+    let url = page.join(target).ok().filter(|url| url.host() == page.host() && !digits.is_empty())?;
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::TEMPORARY_REDIRECT;
+    let to = format!("{base}/web/{digits}mp_/{url}");
+    response.headers_mut().insert(header::LOCATION, HeaderValue::from_str(&to).ok()?);
+    response.headers_mut().insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    Some(response)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn led(referer: &str, target: &str) -> Option<String> {
+        let response = stray(Some(referer), "http://127.0.0.1:2", "", target)?;
+        Some(response.headers()[header::LOCATION].to_str().unwrap().to_string())
+    }
+
+    #[test]
+    fn a_stray_request_belongs_to_the_host_of_the_page() {
+        let page = "http://127.0.0.1:2/web/20200102030405mp_/https://a.example/b/c?d";
+        assert_eq!(led(page, "/api/x?y").unwrap(), "/web/20200102030405mp_/https://a.example/api/x?y");
+        assert_eq!(led(page, "//evil.example/x"), None);
+        assert_eq!(led("http://evil.example/web/2020mp_/http://a.example/", "/x"), None);
+        assert_eq!(led("http://127.0.0.1:2/other", "/x"), None);
+    }
+}

@@ -1,0 +1,82 @@
+//! Lessons -> the steps from one version of a page to the next: what a banner offers to go to.
+
+use perennial_core::look::Seen;
+use perennial_core::page::PageId;
+use perennial_core::time::Timestamp;
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::Store;
+use super::lessons::seen_of;
+
+/// Codes of looks that showed another version: all but the same, noise and absence.
+const CHANGES: &str = "seen NOT IN (1, 2, 5)";
+
+/// A version of a page.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Step {
+    /// When the look was that showed it first.
+    pub time: Timestamp,
+    /// What it showed compared with the look before.
+    pub seen: Seen,
+    /// Whether it is worth indexing (docs/papers.md, Index threshold): an important version.
+    pub is_important: bool,
+}
+
+/// The versions of a page around an instant.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Steps {
+    /// The version at the instant: the last that began at or before it.
+    pub here: Option<Step>,
+    /// The version before that one.
+    pub previous: Option<Step>,
+    /// The version after it.
+    pub next: Option<Step>,
+    /// The last important version before it.
+    pub previous_important: Option<Step>,
+    /// The first important version after it.
+    pub next_important: Option<Step>,
+}
+
+impl Store {
+    /// The versions of a page around an instant, as far as its looks are analysed.
+    pub fn steps_around(&self, page: PageId, at: Timestamp) -> anyhow::Result<Steps> {
+        let here = self.step(page, "time <= ?2", "DESC", at, false)?;
+        let Some(from) = here.map(|here| here.time) else {
+            let next = self.step(page, "time > ?2", "ASC", at, false)?;
+            let next_important = self.step(page, "time > ?2", "ASC", at, true)?;
+            return Ok(Steps { next, next_important, ..Steps::default() });
+        };
+        Ok(Steps {
+            here,
+            previous: self.step(page, "time < ?2", "DESC", from, false)?,
+            next: self.step(page, "time > ?2", "ASC", at, false)?,
+            previous_important: self.step(page, "time < ?2", "DESC", from, true)?,
+            next_important: self.step(page, "time > ?2", "ASC", at, true)?,
+        })
+    }
+
+    fn step(
+        &self,
+        page: PageId,
+        condition: &str,
+        order: &str,
+        at: Timestamp,
+        is_important: bool,
+    ) -> anyhow::Result<Option<Step>> {
+        let important = if is_important { "AND is_indexed" } else { "" };
+        let sql = format!(
+            "SELECT time, seen, importance, is_indexed FROM lessons
+             WHERE page = ?1 AND {condition} AND {CHANGES} {important} ORDER BY time {order} LIMIT 1"
+        );
+        let mut statement = self.connection().prepare_cached(&sql)?;
+        Ok(statement.query_row(params![page.0, at.as_millis()], read_step).optional()?)
+    }
+}
+
+fn read_step(row: &Row<'_>) -> rusqlite::Result<Step> {
+    Ok(Step {
+        time: Timestamp::from_millis(row.get(0)?),
+        seen: seen_of(row.get(1)?, row.get(2)?),
+        is_important: row.get(3)?,
+    })
+}

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `leaves` | a parsed page -> its lines and paragraphs |
 //! | `boxes` | elements -> what they are for: navigation, comments, captions |
+//! | `beside` | elements -> what stands beside the article by how the page is built |
 //! | `context` | title and description -> grams and concepts |
 //! | `template` | other pages of the site -> lines that are no part of any object |
 //! | `page` | all of these -> the sums from which a wrapper is chosen |
@@ -23,6 +24,7 @@
 //!
 //! Work is linear in the page, which [`crate::dom`] bounds. Nothing here can fail: a page without an object gives an empty one.
 
+mod beside;
 mod boxes;
 mod byline;
 mod comments;
@@ -125,6 +127,9 @@ pub fn extract(dom: &Dom, context: &Context<'_>) -> Object {
     let part =
         if is_announced { several::part_of(&page, title, is_named(&page, &metadata, title)) } else { None };
     page.is_bounded |= part.is_some();
+    if let Some(Part::Element(node)) = part {
+        page.take_in(node);
+    }
     let Some(found) = find(&page, title, part) else {
         return Object { title: title.to_owned(), ..Object::default() };
     };

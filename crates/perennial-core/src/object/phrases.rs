@@ -420,7 +420,21 @@ pub(super) fn is_comment_heading(folded: &str) -> bool {
         "yorumlar",
         "kommentarer",
     ];
-    const STARTS: [&str; 12] = [
+    const STARTS: [&str; 26] = [
+        "add comment",
+        "write a comment",
+        "what people are saying",
+        "what readers are saying",
+        "reader comments",
+        "readers' comments",
+        "user comments",
+        "your comments",
+        "leserkommentare",
+        "ihre kommentare",
+        "deine meinung",
+        "ihre meinung",
+        "kommentar schreiben",
+        "kommentieren sie",
         "leave a reply",
         "leave a comment",
         "leave a response",
@@ -441,9 +455,12 @@ pub(super) fn is_comment_heading(folded: &str) -> bool {
     let first = words.next().unwrap_or_default();
     let n_more = words.count();
     let has_count = folded.starts_with(|c: char| c.is_ascii_digit());
+    // An article may have a part named so: alone they tell nothing.
+    const WITH_COUNT: [&str; 7] =
+        ["responses", "response", "replies", "antworten", "réponses", "respuestas", "respostas"];
     let is_counted = has_count
         && (WORDS.contains(&first) || plain.starts_with("thoughts on") || plain.starts_with("thought on"));
     is_counted
-        || n_more == 0 && WORDS.contains(&first)
+        || n_more == 0 && WORDS.contains(&first) && (!WITH_COUNT.contains(&first) || plain.len() < folded.len())
         || STARTS.iter().any(|start| folded.starts_with(start))
 }

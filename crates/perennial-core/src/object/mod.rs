@@ -20,6 +20,7 @@
 //! | `dates`, `metadata`, `byline` | what a page says of its object -> title, author, time, categories |
 //! | `references` | leaves -> links and images |
 //! | [`paper`] | the paper's own algorithm, to be measured against |
+//! | [`channel`] | a channel page and other items -> the page with those in its list |
 //! | [`version`] | two objects -> whether they are one version, and what was edited |
 //!
 //! Work is linear in the page, which [`crate::dom`] bounds. Nothing here can fail: a page without an object gives an empty one.
@@ -40,6 +41,7 @@ mod several;
 mod template;
 mod wrapper;
 
+pub mod channel;
 pub mod paper;
 pub mod version;
 

@@ -132,7 +132,8 @@ fn drop_furniture(page: &Page<'_>, kept: &mut Vec<usize>) {
 fn drop_head(page: &Page<'_>, kept: &mut Vec<usize>, title: &str) {
     let title = folded(title);
     let is_text = |leaf: &Leaf| leaf.is_good && !is_byline(&folded(&leaf.text));
-    let first_good = kept.iter().position(|&index| is_text(page.leaf(index))).unwrap_or(0);
+    // Without running text the head is short.
+    let first_good = kept.iter().position(|&index| is_text(page.leaf(index))).unwrap_or(MAX_HEAD_LEAVES);
     let mut place = 0;
     kept.retain(|&index| {
         place += 1;

@@ -17,7 +17,7 @@
 //! | `select` | a wrapper -> the leaves that are the object's own |
 //! | `several` | a page with several objects -> the part of one |
 //! | `comments` | a page -> what readers answered |
-//! | `dates`, `metadata`, `byline` | what a page says of its object -> title, author, time, categories |
+//! | `metadata`, `byline` | what a page says of its object -> title, author, time, categories |
 //! | `references` | leaves -> links and images |
 //! | [`paper`] | the paper's own algorithm, to be measured against |
 //! | [`channel`] | a channel page and other items -> the page with those in its list |
@@ -30,7 +30,6 @@ mod boxes;
 mod byline;
 mod comments;
 mod context;
-mod dates;
 mod leaves;
 mod metadata;
 mod page;
@@ -45,6 +44,7 @@ pub mod channel;
 pub mod paper;
 pub mod version;
 
+use crate::dates;
 use crate::dom::Dom;
 use crate::time::Timestamp;
 use boxes::BoxKind;

@@ -3,7 +3,8 @@
 //! Each question is asked of a line that stands where such lines stand, and of its beginning, so that an article that speaks of
 //! newsletters loses nothing.
 
-use super::dates;
+
+use crate::dates;
 
 /// Lines that are never part of an object, in small letters and without marks at their ends.
 const FURNITURE: [&str; 62] = [
@@ -373,7 +374,7 @@ const MAX_BYLINE_WORDS: usize = 9;
 /// Whether a line is a date with a name or two: no sentence, but a whole date.
 fn is_dated(folded: &str) -> bool {
     let n_words = folded.split_whitespace().count();
-    folded.len() <= 90 && n_words <= 14 && !folded.contains(". ") && dates::in_words(folded).is_some()
+    folded.len() <= 90 && n_words <= 14 && !folded.contains(". ") && dates::find(folded).is_some()
 }
 
 /// Whether a line is a date and little else: at least a year or a time, a third of it digits.

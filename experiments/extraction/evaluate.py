@@ -279,6 +279,25 @@ def run_peers(work, jobs):
     return json.loads((work / "peers.json").read_text())
 
 
+def run_rust_peer(work, jobs):
+    """The Rust crate trafilatura, built outside of the workspace; left out where there is no cargo."""
+    folder = Path(__file__).parent / "peers"
+    build = ["cargo", "build", "--release", "-q", "--manifest-path", folder / "Cargo.toml", "--target-dir", work / "rust-peers"]
+    try:
+        subprocess.run(build, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"the Rust peers are left out: {error}")
+        return []
+    lines = "".join(json.dumps(dict(id=job["id"], file=job["file"])) + "\n" for job in jobs).encode()
+    rows = []
+    for mode in ("balanced", "precision", "recall"):
+        start = cpu_of_children()
+        done = subprocess.run([work / "rust-peers/release/extraction-peers", mode], input=lines, stdout=subprocess.PIPE, check=True)
+        texts = {line["id"]: line["text"] for line in map(json.loads, done.stdout.decode().splitlines())}
+        rows.append((f"Rust trafilatura, {mode}", texts, (cpu_of_children() - start) * 1000 / max(1, len(jobs))))
+    return rows
+
+
 # --- tables
 
 def tables(halves, a, t, r, rows):
@@ -353,6 +372,7 @@ def main():
         rows.append((f"paper: {variant}", {key: text(line) for key, line in by.items()}, ms))
     if not options.no_peers:
         rows += [(name, peer["texts"], peer["ms"]) for name, peer in run_peers(options.work, a + t + r).items()]
+        rows += run_rust_peer(options.work, a + t + r)
     tables(halves, a, t, r, rows)
     print("\n== comments"), comments(halves, t, found)
     print("\n== metadata"), metadata(halves, t, found)

@@ -7,6 +7,7 @@
 
 mod archive;
 mod budget;
+mod corpus;
 mod crawl_again;
 #[cfg(feature = "interop")]
 mod crawl_browser;
@@ -29,6 +30,7 @@ mod hostile_archive;
 mod hostile_browser;
 mod hostile_web;
 mod hostile_worker;
+mod hubs;
 mod index;
 mod interop;
 mod keep;

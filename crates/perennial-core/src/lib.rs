@@ -9,6 +9,7 @@
 //! | module | what becomes what |
 //! |---|---|
 //! | [`time`] | digits and dates -> [`time::Timestamp`], local days |
+//! | [`dates`] | dates as people and programs write them -> instants |
 //! | [`chance`] | a seed -> the same numbers on every machine |
 //! | [`markup`] | text -> what may stand in HTML, SVG and XML |
 //! | [`foreign`] | text that strangers wrote -> bounded text, and text that a terminal only shows |
@@ -60,6 +61,8 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::iter_over_hash_type))]
 
 pub mod time;
+
+pub mod dates;
 
 pub mod chance;
 

@@ -29,6 +29,7 @@
 //! | `pages` | one column for each fact about a page |
 //! | `rows` | rates by bucket, two bytes each |
 //! | `learn` | outcomes -> what is believed of pages |
+//! | `told` | when pages changed, as their feeds tell -> the same, finer than looks |
 //! | `gain` | the expected gain of a visit, which ranks pages in our own strategy |
 //! | `ahead` | the same where a visit costs less at other hours |
 //! | `papers` | the urgency of a page under the other strategies |
@@ -49,6 +50,7 @@ mod plan;
 mod probe;
 mod rows;
 mod select;
+mod told;
 mod visit;
 
 use std::collections::{HashSet, VecDeque};
@@ -69,6 +71,7 @@ use learn::Learner;
 use pages::{ABSENT, ANNOUNCED, FRESH, KNOWN, NONE, PENDING, Pages};
 use plan::{Bank, Planned};
 use probe::Probes;
+use told::Told;
 
 /// First wait after a failure; doubled with each further one, up to a day.
 const FIRST_RETRY_SECS: u32 = 60;
@@ -86,6 +89,8 @@ pub struct Scheduler {
     /// Times in the columns are seconds since this instant. No time is below 1, so that 0 can mean "never".
     base: Timestamp,
     pages: Pages,
+    /// When pages changed since they were looked at, as their feeds tell.
+    told: Told,
     clocks: Vec<LocalClock>,
     learner: Learner,
     slot: Slot,
@@ -163,6 +168,7 @@ impl Scheduler {
             probes: Probes::default(),
             directories: Directories::default(),
             ahead: Ahead::default(),
+            told: Told::default(),
             hours_ahead: Vec::new(),
             pieces: Vec::new(),
             credit: 0.0,
@@ -250,6 +256,7 @@ impl Scheduler {
         self.except(at);
         self.learner.forget(&mut self.pages, at);
         self.pages.remove(page);
+        self.told.take(page, (0, 0));
         self.slot.had_turn.remove(&(at as u32));
         let stays = |other: &u32| *other != at as u32;
         self.slot.plan.retain(|planned| stays(&planned.at));
@@ -423,7 +430,8 @@ impl Scheduler {
             self.learner.allow_histories(self.most_histories());
             let clock = &self.clocks[usize::from(self.pages.clock[at])];
             let importance = importance.map(|importance| importance.get() as f32);
-            self.learner.observe(&mut self.pages, clock, at, (before, secs), importance);
+            let times = self.told.take(self.pages.id[at], (before, secs));
+            self.learner.observe_told(&mut self.pages, clock, at, (before, secs), &times, importance);
         }
         if !is_first {
             self.note_look(at, importance.is_some(), (before, secs));

@@ -315,6 +315,30 @@ fn busy_hours_are_learned_and_dead_pages_fade() {
     assert!(peak.from_hour >= 7.0 && peak.to_hour <= 14.0, "{peak:?}");
 }
 
+/// Two looks a day cannot tell when a page changes; the items of its feed can.
+#[test]
+fn the_hours_that_a_feed_tells_are_learned_between_looks() {
+    let learned = |is_told: bool| {
+        let mut scheduler = scheduler_of(config(Strategy::ExpectedGain, 2.0), 1);
+        for half_day in 0..80 {
+            if is_told && half_day % 2 == 1 {
+                for hour in 9..12 {
+                    scheduler.tell_change(PageId(0), start() + Span::from_hours(half_day / 2 * 24 + hour));
+                }
+            }
+            let outcome = match half_day % 2 {
+                1 => VisitOutcome::Changed(Importance::new(0.3)),
+                _ => VisitOutcome::Unchanged,
+            };
+            scheduler.record(PageId(0), outcome, start() + Span::from_hours(half_day * 12));
+        }
+        let rates = scheduler.belief(PageId(0)).unwrap().rates;
+        rates[9..12].iter().sum::<f32>() / rates[1..9].iter().sum::<f32>()
+    };
+    let (told, untold) = (learned(true), learned(false));
+    assert!(told > 3.0 * untold, "{told} {untold}");
+}
+
 #[test]
 fn zones_shift_the_pattern() {
     let mut scheduler = Scheduler::new(config(Strategy::ExpectedGain, 10.0), 1, start());

@@ -30,7 +30,7 @@ pub use indexer::IndexPace;
 pub use read::{OpenRecord, Response, Stored};
 pub use recover::Repair;
 pub use snapshot::{SharedSnapshot, Snapshot};
-pub(crate) use writer::LEFT_OUT_BASE;
+pub(crate) use writer::{LEFT_OUT_BASE, random_seed};
 pub use writer::{Appended, ArchiveWriter, DELTA_MIME, LeftOut};
 
 use std::io;

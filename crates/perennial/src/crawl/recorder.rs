@@ -418,14 +418,25 @@ fn new_page(commit: &mut Commit<'_>, visit: &Pending, found: &Discovery) -> anyh
     Ok(Some(NewPage { page, site, kind, seed, url, changed, item, is_new }))
 }
 
+/// A feed whose `Last-Modified` is older than this has not changed by it.
+const MAX_MADE_BEFORE: Span = Span::from_hours(24);
+
 /// What a poll taught of a feed.
 fn polled_of(commit: &Commit<'_>, visit: &Pending, feed: &FeedRow) -> anyhow::Result<Polled> {
     let captured_at = visit.settled.captured_at;
     let mut polled = Polled { n_held: feed.items.len(), pace: feed.pace.clone(), ..Polled::default() };
+    polled.channel = match &feed.channel {
+        Some(channel) => commit.followed_page(channel)?,
+        None => None,
+    };
+    polled.hub = feed.hub.clone().zip(feed.topic.clone());
+    // What has no date of its own came no later than the feed was made.
+    let made = feed.modified.filter(|made| *made <= captured_at && captured_at - *made < MAX_MADE_BEFORE);
+    let came = made.unwrap_or(captured_at);
     for item in &feed.items {
         let is_new = commit.news(visit.settled.page, &item.key, captured_at)? == News::New;
         polled.n_new += usize::from(is_new);
-        polled.times.extend(item.published.or(item.updated).or(is_new.then_some(captured_at)));
+        polled.times.extend(item.published.or(item.updated).or(is_new.then_some(came)));
     }
     Ok(polled)
 }

@@ -20,6 +20,7 @@ use super::policy::{Policy, PolicyConfig, VisitOrder};
 use super::polls::Polls;
 use super::recorder::Recorder;
 use super::spending::{self, Spending};
+use super::websub::WebSub;
 use super::visit::{Readers, Shared, is_loopback};
 use super::weights::Weights;
 use super::{Crawl, CrawlOptions, Status, browser, log, robots};
@@ -91,6 +92,7 @@ impl Crawl {
             committed,
             analysis,
             weights: Weights::new(archive),
+            websub: websub_of(archive, &options, warn)?,
             status: Status { began: Some(now.to_rfc3339()), ..Status::default() },
             foreseen: None,
             options,
@@ -108,9 +110,16 @@ impl Crawl {
         }
         // A connection of its own, so that loading can change the crawl.
         let store = recorder.writer.archive().store()?;
-        let budget = self.shared.table.feed_polls;
-        let polls = polls_of(&store, |seed| self.policy.has_seed(seed), budget, now)?;
+        let polls = polls_of(&store, |seed| self.policy.has_seed(seed), &self.shared.table, now)?;
         self.policy.set_polls(polls);
+        if let Some(websub) = &self.websub {
+            for feed in store.feeds_to_poll()? {
+                let is_followed = feed.seed.is_some_and(|seed| self.policy.has_seed(seed));
+                if let Some(hub) = feed.hub.filter(|_| is_followed) {
+                    websub.want(feed.page, &feed.url, &hub, &self.options.clock);
+                }
+            }
+        }
         store.each_frontier_page(|known| {
             if known.kind == PageKind::Page {
                 self.weights.add(known.page, self.policy.weight_of_seed(known.seed));
@@ -145,16 +154,40 @@ fn analyst_of(
     Ok(Some(Arc::new(PageAnalyst::new(archive, analyst))))
 }
 
+/// Where hubs reach this crawl, if the user says so. A time-lapse has no hubs: they live in real time.
+fn websub_of(
+    archive: &Archive,
+    options: &CrawlOptions,
+    warn: &mut impl FnMut(&str),
+) -> anyhow::Result<Option<WebSub>> {
+    let table = &archive.settings().crawl;
+    let Some(callback) = table.websub_callback.clone().filter(|_| table.feeds && !options.feeds_only) else {
+        return Ok(None);
+    };
+    if options.clock.is_time_lapse() {
+        warn("hubs are not asked in a time-lapse: crawl.websub_callback is left out");
+        return Ok(None);
+    }
+    WebSub::bind(table.websub_listen, callback).map(Some)
+}
+
 /// The feeds of the frontier with what their items say of when they publish.
 fn polls_of(
     store: &Store,
     has_seed: impl Fn(i64) -> bool,
-    budget: Option<Budget>,
+    table: &CrawlTable,
     now: Timestamp,
 ) -> anyhow::Result<Polls> {
+    let with_sitemaps = polls_sitemaps(table);
     let mut followed = Vec::new();
     store.each_frontier_page(|known| {
-        if known.kind == PageKind::Feed && has_seed(known.seed) {
+        // A sitemap that was never visited is queued like what is new.
+        let is_polled = match known.kind {
+            PageKind::Feed => true,
+            PageKind::Sitemap => with_sitemaps && known.visited.is_some(),
+            PageKind::Page | PageKind::Requisite => false,
+        };
+        if is_polled && has_seed(known.seed) {
             followed.push((known.page, known.site, known.visited));
         }
     })?;
@@ -162,7 +195,7 @@ fn polls_of(
         true => HashMap::new(),
         false => store.feeds_to_poll()?.into_iter().map(|feed| (feed.page, feed)).collect(),
     };
-    let mut polls = Polls::new(budget);
+    let mut polls = Polls::new(table.feed_polls);
     for (page, site, visited) in followed {
         let publishing = match known.get(&page) {
             Some(feed) => learn::publishing(store, feed)?,
@@ -290,7 +323,13 @@ fn policy_config(options: &CrawlOptions, table: &CrawlTable) -> PolicyConfig {
         size_limit: options.size_limit,
         is_analysing: options.analyse,
         feeds_only: options.feeds_only,
+        polls_sitemaps: polls_sitemaps(table),
     }
+}
+
+/// Whether sitemaps are asked for again.
+fn polls_sitemaps(table: &CrawlTable) -> bool {
+    table.sitemaps && table.feeds
 }
 
 /// The budgets with what was spent of them. Options of the command line replace those of perennial.toml.

@@ -97,7 +97,12 @@ fn relearn(
     failed: &[FrontierPage],
     now: Timestamp,
 ) -> anyhow::Result<()> {
+    let told = channel_changes(store, now)?;
+    let mut told = told.into_iter().peekable();
     store.looks(Selection::Pages, LookOrder::ByTime, now + Span::from_millis(1), |look| {
+        while let Some((at, page)) = told.next_if(|(at, _)| *at <= look.time) {
+            scheduler.tell_change(page, at);
+        }
         scheduler.record(look.page, VisitOutcome::from(look.seen), look.time);
         Ok(())
     })?;
@@ -113,6 +118,22 @@ fn relearn(
         scheduler.announce(page, at, None);
     }
     Ok(())
+}
+
+/// Items of one feed whose times are told.
+const MAX_TOLD: usize = 2_000;
+
+/// When channel pages changed by what their feeds say, in order of time.
+fn channel_changes(store: &Store, now: Timestamp) -> anyhow::Result<Vec<(Timestamp, PageId)>> {
+    let mut changes = Vec::new();
+    for feed in store.feeds_to_poll()? {
+        let Some(channel) = feed.channel else { continue };
+        let Some(page) = store.page(&channel)? else { continue };
+        let times = store.item_times(feed.page, MAX_TOLD)?;
+        changes.extend(times.into_iter().filter(|time| *time <= now).map(|time| (time, page.id)));
+    }
+    changes.sort_unstable();
+    Ok(changes)
 }
 
 /// Tells the scheduler omega(P) of every page.

@@ -1,20 +1,34 @@
-//! Dates as feeds write them -> instants.
+//! Dates as feeds, sitemaps and pages write them -> instants.
 //!
-//! RFC 822 and its variants, ISO 8601 and W3CDTF with any part missing, asctime, dates with names of months in several languages, numbers
+//! [`parse`] reads a text that is a date, [`of_page`] what an attribute of a
+//! page says, [`find`] finds a day in a text that says more, [`in_address`] in an address. RFC 822 and its variants, ISO 8601 and W3CDTF with any part missing, asctime, dates with names of months in several languages, numbers
 //! alone. What names no zone is taken as UTC. What cannot be a date gives `None`.
+
+mod find;
+
+pub use find::{find, in_address, of_page};
 
 use crate::time::{Span, Timestamp};
 
 /// A date longer than this is none.
 const MAX_DATE_BYTES: usize = 100;
 
+/// What comes first in `5/6/2026`, where both could be a month.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Strokes {
+    /// As generators of feeds write it.
+    MonthFirst,
+    /// As most people write it.
+    DayFirst,
+}
+
 /// Reads a date.
-pub fn parse_date(text: &str) -> Option<Timestamp> {
+pub fn parse(text: &str, strokes: Strokes) -> Option<Timestamp> {
     let text = text.trim();
     if text.is_empty() || text.len() > MAX_DATE_BYTES {
         return None;
     }
-    iso(text).or_else(|| worded(text)).or_else(|| numbered(text))
+    iso(text).or_else(|| worded(text)).or_else(|| numbered(text, strokes))
 }
 
 /// A civil time without its zone.
@@ -68,7 +82,8 @@ fn iso(text: &str) -> Option<Timestamp> {
         time.find(|c: char| !(c.is_ascii_digit() || matches!(c, ':' | '.' | ','))).unwrap_or(time.len());
     read_clock(&time[..time_end], &mut civil)?;
     let zone = time[time_end..].trim();
-    civil.at(if zone.is_empty() { 0 } else { offset_of(zone)? })
+    // A zone that nobody knows tells no more than none.
+    civil.at(offset_of(zone).unwrap_or(0))
 }
 
 fn iso_date(text: &str) -> Option<Civil> {
@@ -197,9 +212,9 @@ fn zone_minutes(name: &str) -> Option<i32> {
 
 /// The beginnings of the names of months in several languages, lower case; the longest that fits counts.
 const MONTHS: [&[&str]; 12] = [
-    &["jan", "ene", "gen", "ιαν", "янв", "sty"],
+    &["jan", "jän", "ene", "gen", "ιαν", "янв", "sty"],
     &["feb", "fév", "fev", "φεβ", "фев", "lut"],
-    &["mar", "mär", "maa", "mrt", "μάρ", "μαρ", "μάώ", "мар", "már"],
+    &["mar", "mär", "mrz", "maa", "mrt", "μάρ", "μαρ", "μάώ", "мар", "már"],
     &["apr", "avr", "abr", "απρ", "апр", "kwi", "ápr"],
     &["may", "mai", "mei", "mag", "μάι", "μαϊ", "μαι", "май", "мая", "maj", "máj"],
     &["jun", "juin", "giu", "ιούν", "ιον", "июн", "cze", "jún"],
@@ -246,9 +261,10 @@ fn worded(text: &str) -> Option<Timestamp> {
             is_afternoon = Some(word.eq_ignore_ascii_case("pm"));
         } else if let Some(found) = zone_if_late(word, has_clock) {
             offset = found;
-        } else if civil.month == 0
+        } else if (civil.month == 0 || !has_clock)
             && let Some(month) = month_by_name(word)
         {
+            // The last one counts: `mar. 4 nov.` begins with a Tuesday.
             civil.month = month;
         }
     }
@@ -303,7 +319,7 @@ fn take_numbers(numbers: &[&str], civil: &mut Civil) -> Option<()> {
 }
 
 /// `31/12/2003 10:14`, `12/31/2003`, `31.12.2003`, and seconds or milliseconds since 1970.
-fn numbered(text: &str) -> Option<Timestamp> {
+fn numbered(text: &str, strokes: Strokes) -> Option<Timestamp> {
     if text.bytes().all(|byte| byte.is_ascii_digit()) {
         let number: i64 = text.parse().ok()?;
         return match text.len() {
@@ -321,11 +337,10 @@ fn numbered(text: &str) -> Option<Timestamp> {
     let (first, second) = (number(one)?, number(two)?);
     let mut civil = match (one.len(), separator) {
         (4, _) => Civil { year: full_year(one)?, month: second, day: number(three)?, ..Civil::default() },
-        // Who writes strokes means the month first, unless that cannot be.
-        (_, '/') if first <= 12 => {
-            Civil { year: full_year(three)?, month: first, day: second, ..Civil::default() }
+        _ => {
+            let (month, day) = month_and_day(first, second, separator == '/' && strokes == Strokes::MonthFirst);
+            Civil { year: full_year(three)?, month, day, ..Civil::default() }
         }
-        _ => Civil { year: full_year(three)?, month: second, day: first, ..Civil::default() },
     };
     let (clock, zone) = time.trim().split_once(' ').unwrap_or((time.trim(), ""));
     if !clock.is_empty() {
@@ -339,6 +354,11 @@ fn numbered(text: &str) -> Option<Timestamp> {
     civil.at(offset_of(zone).unwrap_or(0))
 }
 
+/// Two numbers as month and day: in the order that is expected, unless that cannot be.
+fn month_and_day(first: u32, second: u32, is_month_first: bool) -> (u32, u32) {
+    if is_month_first && first <= 12 || second > 12 { (first, second) } else { (second, first) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -346,7 +366,7 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        assert_eq!(parse_date(text).map(Timestamp::to_rfc3339).as_deref(), Some(expected), "{text}");
+        assert_eq!(parse(text, Strokes::MonthFirst).map(Timestamp::to_rfc3339).as_deref(), Some(expected), "{text}");
     }
 
     #[test]
@@ -381,20 +401,25 @@ mod tests {
         check("4. Januar 2004", "2004-01-04T00:00:00Z");
         check("mer., 4 févr. 2004 10:00:00 +0100", "2004-02-04T09:00:00Z");
         check("2004년 05월 28일 01:31:15", "2004-05-28T01:31:15Z");
+        check("mar. 4 nov. 2003 10:00", "2003-11-04T10:00:00Z");
+        check("2003-12-31 10:14:55 Nowhere", "2003-12-31T10:14:55Z");
         check("31/12/2003 10:14", "2003-12-31T10:14:00Z");
+        let by_day = parse("5/6/2026", Strokes::DayFirst).map(Timestamp::to_rfc3339);
+        assert_eq!(by_day.as_deref(), Some("2026-06-05T00:00:00Z"));
+        check("5/6/2026", "2026-05-06T00:00:00Z");
         check("12/31/2003", "2003-12-31T00:00:00Z");
         check("31.12.2003, 10:14:55", "2003-12-31T10:14:55Z");
         check("1072865695", "2003-12-31T10:14:55Z");
         for none in ["", "yesterday", "99999999999999999999", "2003-13-45", "0000-00-00", "Foo, 99 Bar 12345"]
         {
-            assert_eq!(parse_date(none), None, "{none}");
+            assert_eq!(parse(none, Strokes::MonthFirst), None, "{none}");
         }
     }
 
     proptest! {
         #[test]
         fn any_text_is_survived(text in "[0-9TZ:+ .,/-]{0,30}|\\PC{0,30}") {
-            let _ = parse_date(&text);
+            let _ = parse(&text, Strokes::MonthFirst);
         }
 
         /// What the common formats say of an instant is that instant.
@@ -404,7 +429,7 @@ mod tests {
             let formats = ["%Y-%m-%dT%H:%M:%SZ", "%a, %d %b %Y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y", "%Y-%m-%d %H:%M:%S UTC"];
             for format in formats {
                 let text = instant.to_jiff().strftime(format).to_string();
-                prop_assert_eq!(parse_date(&text), Some(instant), "{}", text);
+                prop_assert_eq!(parse(&text, Strokes::MonthFirst), Some(instant), "{}", text);
             }
         }
     }

@@ -1,64 +1,20 @@
-//! What pages write for a date -> an instant: the forms of machines, and the words of people in some languages.
+//! A text that says more than a date, or an address -> the day that it names.
 
+use super::{Strokes, month_and_day, month_by_name, parse};
 use crate::time::Timestamp;
 
 /// Longer texts are not searched for a date.
 const MAX_BYTES: usize = 200;
-/// No page is older than the web, by its own account.
-const FIRST_YEAR: i16 = 1990;
-/// A later year is a number of something else.
-const LAST_YEAR: i16 = 2100;
-
-/// Reads what stands in an attribute or a field: RFC 3339 and its relatives, or a date in words. A date without a time is
-/// the beginning of its day; one without an offset is in UTC.
-pub(super) fn parse(text: &str) -> Option<Timestamp> {
-    let text = text.trim();
-    let text = &text[..text.floor_char_boundary(MAX_BYTES)];
-    by_machine(text).or_else(|| in_words(text))
-}
-
-fn by_machine(text: &str) -> Option<Timestamp> {
-    if !text.starts_with(|c: char| c.is_ascii_digit()) {
-        return jiff::fmt::rfc2822::parse(text).ok().map(|zoned| from_jiff(zoned.timestamp()));
-    }
-    if text.len() >= 10 && text.len() <= 13 && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        let number: i64 = text.parse().ok()?;
-        return in_range(if text.len() >= 13 {
-            Timestamp::from_millis(number)
-        } else {
-            Timestamp::from_secs(number)
-        });
-    }
-    let has_date = text.len() >= 10 && text.as_bytes()[4] == b'-' && text.as_bytes()[7] == b'-';
-    if !has_date {
-        return None;
-    }
-    // `2026-11-17 09:30:00 +01:00` and `2026-11-17T09:30+0100` are common and no RFC 3339.
-    let joined: String = text.char_indices().filter(|&(at, c)| at < 11 || c != ' ').map(|(_, c)| c).collect();
-    let joined = joined.replacen(' ', "T", 1);
-    let whole = Timestamp::parse(&joined).ok();
-    let without_name =
-        || Timestamp::parse(joined.trim_end_matches(|c: char| c.is_ascii_alphabetic() && c != 'Z')).ok();
-    let day = || Timestamp::parse(text.get(..10)?).ok();
-    in_range(whole.or_else(without_name).or_else(day)?)
-}
-
-fn from_jiff(instant: jiff::Timestamp) -> Timestamp {
-    Timestamp::from_millis(instant.as_millisecond())
-}
-
-fn in_range(time: Timestamp) -> Option<Timestamp> {
-    let year: i16 = time.to_digits14().get(..4)?.parse().ok()?;
-    (FIRST_YEAR..=LAST_YEAR).contains(&year).then_some(time)
-}
+/// No page is older than the web, by its own account, and a later year is a number of something else.
+const YEARS: std::ops::RangeInclusive<u32> = 1990..=2100;
 
 /// A day in words or numbers anywhere in a short text: `18 November 2019`, `Nov. 18, 2019`, `18.11.2019`, `2019/11/18`,
 /// `2019年11月18日`.
-pub(super) fn in_words(text: &str) -> Option<Timestamp> {
+pub fn find(text: &str) -> Option<Timestamp> {
     let text = &text[..text.floor_char_boundary(MAX_BYTES)];
     let pieces: Vec<Piece> = pieces(text);
     let years = (0..pieces.len())
-        .filter(|&at| matches!(pieces[at], Piece::Number(n, 4) if (1990..=2100).contains(&n)));
+        .filter(|&at| matches!(pieces[at], Piece::Number(n, 4) if YEARS.contains(&n)));
     years.filter_map(|at| around_year(&pieces, at)).next()
 }
 
@@ -66,7 +22,7 @@ pub(super) fn in_words(text: &str) -> Option<Timestamp> {
 enum Piece {
     /// A number, and how many digits it has.
     Number(u32, usize),
-    Month(i8),
+    Month(u32),
     Other,
 }
 
@@ -81,12 +37,16 @@ fn pieces(text: &str) -> Vec<Piece> {
         if first.is_ascii_digit() {
             pieces.push(Piece::Number(word.parse().unwrap_or(u32::MAX), word.len()));
         } else if first.is_alphabetic() {
-            pieces.push(month(word).map_or(Piece::Other, Piece::Month));
+            pieces.push(month_of(word).map_or(Piece::Other, Piece::Month));
         }
     }
     // `18th of November`, `18 de noviembre de 2019`, `2019年11月18日`.
     pieces.retain(|piece| *piece != Piece::Other);
     pieces
+}
+
+fn month_of(word: &str) -> Option<u32> {
+    (3..=12).contains(&word.chars().count()).then(|| month_by_name(word)).flatten()
 }
 
 fn around_year(pieces: &[Piece], year_at: usize) -> Option<Timestamp> {
@@ -100,70 +60,52 @@ fn around_year(pieces: &[Piece], year_at: usize) -> Option<Timestamp> {
         (first, Some(Piece::Month(month)), _, _) if day(first).is_some() => (month, day(first)?),
         (Some(Piece::Month(month)), second, _, _) if day(second).is_some() => (month, day(second)?),
         (first, second, _, _) if day(first).is_some() && day(second).is_some() => {
-            by_numbers(day(first)?, day(second)?)?
+            // In the order of most of the world, unless that makes no date.
+            month_and_day(day(first)?, day(second)?, false)
         }
         (_, _, Some(Piece::Month(month)), second) if day(second).is_some() => (month, day(second)?),
         (_, _, first, second) if day(first).is_some_and(|n| n <= 12) && day(second).is_some() => {
-            (day(first)? as i8, day(second)?)
+            (day(first)?, day(second)?)
         }
         _ => return None,
     };
     Timestamp::parse(&format!("{year:04}-{month:02}-{day:02}")).ok()
 }
 
-/// Day and month, in the order of most of the world unless that makes no date.
-fn by_numbers(first: u32, second: u32) -> Option<(i8, u32)> {
-    match (first, second) {
-        (day, month @ 1..=12) => Some((month as i8, day)),
-        (month @ 1..=12, day) => Some((month as i8, day)),
-        _ => None,
-    }
-}
-
-/// Months by the first letters of their names in English, German, French, Spanish, Portuguese, Italian, Dutch, Polish, Russian.
-fn month(word: &str) -> Option<i8> {
-    const STARTS: [&[&str]; 12] = [
-        &["jan", "jän", "ene", "gen", "sty", "янв"],
-        &["feb", "fév", "fev", "lut", "фев"],
-        &["mar", "mär", "maa", "mrz", "мар"],
-        &["apr", "avr", "abr", "kwi", "апр"],
-        &["may", "mai", "mag", "mei", "maj", "мая", "май"],
-        &["jun", "juin", "giu", "cze", "июн"],
-        &["jul", "juil", "lug", "lip", "июл"],
-        &["aug", "aoû", "aou", "ago", "sie", "авг"],
-        &["sep", "set", "wrz", "сен"],
-        &["oct", "okt", "out", "ott", "paź", "окт"],
-        &["nov", "lis", "ноя"],
-        &["dec", "dez", "déc", "dic", "gru", "дек"],
-    ];
-    if word.chars().count() < 3 || word.chars().count() > 12 {
-        return None;
-    }
-    let small = word.to_lowercase();
-    // `juin` and `juil` begin alike.
-    let found = STARTS.iter().position(|starts| starts.iter().any(|start| small.starts_with(start)))?;
-    Some(if small.starts_with("juil") { 7 } else { found as i8 + 1 })
-}
-
 /// The day that an address names: `/2019/11/18/`, `/2019-11-18-`.
-pub(super) fn in_address(address: &str) -> Option<Timestamp> {
+pub fn in_address(address: &str) -> Option<Timestamp> {
     let path = address.split_once("://").map_or(address, |(_, rest)| rest);
     let path = &path[..path.floor_char_boundary(MAX_BYTES * 4)];
     let numbers: Vec<&str> = path.split(['/', '-', '_', '.']).collect();
     let day = |window: &[&str]| -> Option<Timestamp> {
         let is_date = window[0].len() == 4 && window[1].len() == 2 && window[2].len() == 2;
         let is_number = window.iter().all(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
-        (is_date && is_number).then(|| Timestamp::parse(&window.join("-")).ok()).flatten().and_then(in_range)
+        (is_date && is_number).then(|| Timestamp::parse(&window.join("-")).ok()).flatten().filter(is_in_range)
     };
     numbers.windows(3).find_map(day)
 }
+
+fn is_in_range(time: &Timestamp) -> bool {
+    time.to_digits14().get(..4).and_then(|year| year.parse().ok()).is_some_and(|year| YEARS.contains(&year))
+}
+
+/// Reads what an attribute or a field of a page says: a date, else a day in words. A year alone is none, nor is one before the web.
+pub fn of_page(text: &str) -> Option<Timestamp> {
+    let text = text.trim();
+    let text = &text[..text.floor_char_boundary(MAX_BYTES)];
+    let whole = (text.len() >= MIN_BYTES).then(|| parse(text, Strokes::DayFirst)).flatten();
+    whole.filter(is_in_range).or_else(|| find(text))
+}
+
+/// Less is a year, or a year and a month.
+const MIN_BYTES: usize = 8;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn day(text: &str) -> Option<String> {
-        parse(text).map(|time| time.to_rfc3339())
+        of_page(text).map(|time| time.to_rfc3339())
     }
 
     #[test]
@@ -188,10 +130,8 @@ mod tests {
     fn what_people_write() {
         for text in [
             "November 18, 2019",
-            "Nov. 18, 2019 at 9:08",
             "18 November 2019",
             "Monday, 18th of November, 2019",
-            "18. November 2019, 10:15 Uhr",
             "18.11.2019",
             "11/18/2019",
             "2019/11/18",
@@ -202,6 +142,9 @@ mod tests {
         ] {
             assert_eq!(day(text).as_deref(), Some("2019-11-18T00:00:00Z"), "{text}");
         }
+        assert_eq!(day("Nov. 18, 2019 at 9:08").as_deref(), Some("2019-11-18T09:08:00Z"));
+        assert_eq!(day("18. November 2019, 10:15 Uhr").as_deref(), Some("2019-11-18T10:15:00Z"));
+        assert_eq!(day("By Ann Example on 18. November 2019, who knows").as_deref(), Some("2019-11-18T00:00:00Z"));
         assert_eq!(day("2 juillet 2020").as_deref(), Some("2020-07-02T00:00:00Z"));
     }
 
@@ -210,6 +153,7 @@ mod tests {
         for text in [
             "",
             "Room 2019",
+            "2019",
             "12 of 30",
             "Version 2.0.1",
             "32.13.2019",

@@ -215,7 +215,7 @@ fn an_element_may_move_into_a_new_block_and_out_of_a_gone_one() {
         "2",
         vec![
             leaf(&[("a", "/a")], &[], &["one two"]),
-            Block::inner(vec![leaf(&[("b", "/b"), ("c", "/c"), ("n", "/n")], &[], &["all new here"])]),
+            Block::inner(vec![leaf(&[("c", "/c"), ("b", "/b"), ("n", "/n")], &[], &["all new here"])]),
         ],
     );
     let delta = check(&before, &after);

@@ -19,7 +19,7 @@ mod structure;
 pub mod vixml;
 mod weigh;
 
-pub use block::{Block, BlockRole, BlockTree, Image, Link, NodeId, Text, Walk};
+pub use block::{Block, BlockRole, BlockTree, Image, Link, NodeId, Piece, Places, Spot, Text, Walk};
 pub use cut::Cues;
 pub use draw::draw_svg;
 use id::IdHasher;

@@ -327,6 +327,8 @@ pub struct Operation<'a> {
     pub importance: f32,
     /// Role of the block where known.
     pub role: Option<BlockRole>,
+    /// Whether it is about a link that leads where the page leads anyway, before and after.
+    pub is_repeated: bool,
 }
 
 impl<'a> Operation<'a> {
@@ -419,11 +421,12 @@ fn block_operation(operation: &BlockOperation) -> Operation<'_> {
         within: None,
         importance,
         role,
+        is_repeated: false,
     }
 }
 
 fn operations_within(block: &BlockDelta) -> impl Iterator<Item = Operation<'_>> {
-    let operation = move |kind, before, after| Operation {
+    let operation = move |kind, before, after, is_repeated| Operation {
         kind,
         subject: Subject::Element { before, after },
         block_before: Some(block.before.0.as_slice()),
@@ -431,13 +434,21 @@ fn operations_within(block: &BlockDelta) -> impl Iterator<Item = Operation<'_>> 
         within: Some(block),
         importance: block.importance,
         role: Some(block.role),
+        is_repeated,
     };
-    let inserted = block.inserted.iter().map(move |(_, e)| operation(OperationKind::Insert, None, Some(e)));
-    let deleted = block.deleted.iter().map(move |(_, e)| operation(OperationKind::Delete, Some(e), None));
+    let is_link = |element: &Element| element.kind() == ElementKind::Link;
+    let inserted = block.inserted.iter().map(move |(place, e)| {
+        let is_repeated = is_link(e) && block.again.binary_search(place).is_ok();
+        operation(OperationKind::Insert, None, Some(e), is_repeated)
+    });
+    let deleted = block.deleted.iter().map(move |(place, e)| {
+        let is_repeated = is_link(e) && block.still.binary_search(place).is_ok();
+        operation(OperationKind::Delete, Some(e), None, is_repeated)
+    });
     let updated = block
         .updated
         .iter()
-        .map(move |update| operation(OperationKind::Update, Some(&update.before), Some(&update.after)));
+        .map(move |update| operation(OperationKind::Update, Some(&update.before), Some(&update.after), false));
     inserted.chain(deleted).chain(updated)
 }
 
@@ -450,5 +461,6 @@ fn element_move(moved: &ElementMove) -> Operation<'_> {
         within: None,
         importance: moved.importance,
         role: None,
+        is_repeated: false,
     }
 }

@@ -16,7 +16,9 @@ const MIN_WORDS: usize = 30;
 
 /// Adds what the whole page says to the delta.
 pub(super) fn measure(before: &BlockTree, after: &BlockTree, delta: &mut Delta) {
-    delta.length = length(before);
+    // On a hub the items tell what changed, by their own weights.
+    let is_hub = delta.items.as_ref().is_some_and(|items| items.is_hub);
+    delta.length = if is_hub { 1.0 } else { length(before) };
     delta.has_same_words = has_same_words(before, after);
     mark_repeated(before, after, delta);
 }

@@ -6,6 +6,7 @@ use perennial_core::diff::{
     BlockRef, Delta, Element, ItemChange, ItemChangeKind, ItemDelta, Operation, OperationKind, Subject, diff,
 };
 use perennial_core::importance::{Assessment, ImportanceConfig, Judgement, assess};
+use perennial_core::noise::NoiseHistory;
 use perennial_core::observe::is_about_advertisement;
 use perennial_core::segment::{Block, BlockTree, Item};
 use serde::Serialize;
@@ -35,9 +36,11 @@ impl Comparison {
         let delta = diff(&before, &after);
         let page = after.url.clone();
         let is_advertisement = |element: &Element| filters.is_advertisement(element, &page);
+        // Two versions have no history: what a clock or a counter says by itself is all that is known of noise.
+        let history = NoiseHistory::default();
         let assessment = assess(&delta, config, &mut |operation| Judgement {
             is_advertisement: is_about_advertisement(operation, &is_advertisement),
-            noise: 0.0,
+            noise: history.noise(operation).0,
         });
         Comparison { before, after, delta, assessment }
     }

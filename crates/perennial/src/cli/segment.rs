@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use perennial_core::layout::Layout;
-use perennial_core::segment::{Block, BlockTree, SegmentConfig, draw_svg, segment, vixml};
+use perennial_core::segment::{Block, BlockTree, SegmentConfig, draw_svg, segment_and_count, vixml};
 use perennial_render::chromium::Ending;
 use perennial_render::launch::LaunchOptions;
 use perennial_render::picture::draw_png;
@@ -81,6 +81,8 @@ enum SegmentFormat {
 struct Seen {
     layout: Layout<'static>,
     screenshot: Option<Vec<u8>>,
+    /// Words that no block holds.
+    n_lost_words: u32,
 }
 
 impl Segment {
@@ -100,10 +102,16 @@ impl Segment {
             self.write(&render(format, &tree, None)?)?;
             return Ok(Exit::Done);
         }
-        let seen = self.see(context, &page, format == SegmentFormat::Png)?;
+        let mut seen = self.see(context, &page, format == SegmentFormat::Png)?;
         let config =
             SegmentConfig { coherence: self.coherence, ..config_of(context, &self.page, &page.url)? };
-        let mut tree = segment(&seen.layout, &config);
+        let (mut tree, n_lost) = segment_and_count(&seen.layout, &config);
+        seen.n_lost_words = n_lost;
+        if n_lost > 0 {
+            context.note(format_args!(
+                "{n_lost} words that the page shows have no place in its layout and are in no block: --renderer chromium may place them"
+            ));
+        }
         (tree.url, tree.version) = (page.url, page.version);
         self.write(&render(format, &tree, Some(&seen))?)?;
         Ok(Exit::Done)
@@ -120,7 +128,7 @@ impl Segment {
         if let Some(fallback) = rendered.fallback {
             context.note(format_args!("{fallback}: blocks come from the page's tags alone"));
         }
-        Ok(Seen { layout: rendered.layout, screenshot: None })
+        Ok(Seen { layout: rendered.layout, screenshot: None, n_lost_words: 0 })
     }
 
     /// The browser asks nobody: the page and all that it needs come from where the page was loaded.
@@ -144,7 +152,7 @@ impl Segment {
             context
                 .note("the page did not end loading within its bounds: its blocks are those that were there");
         }
-        Ok(Seen { layout: seen.layout, screenshot: seen.screenshot })
+        Ok(Seen { layout: seen.layout, screenshot: seen.screenshot, n_lost_words: 0 })
     }
 
     fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
@@ -176,8 +184,11 @@ fn render(format: SegmentFormat, tree: &BlockTree, seen: Option<&Seen>) -> anyho
         SegmentFormat::Vixml => vixml::write(tree).into_bytes(),
         SegmentFormat::Json => {
             let blocks: Vec<Value> = tree.blocks.iter().map(block_json).collect();
-            let data =
+            let mut data =
                 json!({"url": tree.url, "version": tree.version, "engine": tree.engine, "blocks": blocks});
+            if let Some(seen) = seen {
+                data["lost_words"] = json!(seen.n_lost_words);
+            }
             let mut bytes = serde_json::to_vec_pretty(&data)?;
             bytes.push(b'\n');
             bytes
@@ -198,6 +209,7 @@ fn block_json(block: &Block) -> Value {
         "doc": block.doc, "importance": block.importance, "role": block.role.name(),
     });
     if block.is_leaf() {
+        data["text"] = json!(block.read().join(" "));
         data["links"] =
             block.links.iter().map(|link| json!({"name": link.name, "address": link.address})).collect();
         data["images"] =

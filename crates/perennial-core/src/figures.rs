@@ -97,7 +97,21 @@ fn sign_at(words: &[&str], at: usize) -> Figure {
             }
         }
     }
-    if is_clock { Figure::Passing } else { Figure::Unclear }
+    match (is_clock, is_version(own)) {
+        (true, _) => Figure::Passing,
+        (_, true) => Figure::News,
+        _ => Figure::Unclear,
+    }
+}
+
+/// The number of a release: three and more numbers with points between them, which are no date.
+fn is_version(word: &str) -> bool {
+    let word = word.trim_start_matches(['v', 'V', '(', '[']).trim_end_matches([',', ';', ')', ']', '.']);
+    let parts: Vec<&str> = word.split('.').collect();
+    let is_date = parts.len() == 3 && matches!(parts[2].len(), 2 | 4) && parts[0].len() <= 2 && parts[1].len() <= 2;
+    parts.len() >= 3
+        && parts.iter().all(|part| (1..=4).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit()))
+        && !is_date
 }
 
 /// Whether a word is a number, a date, a time, or a word of which those are made.
@@ -214,6 +228,7 @@ mod tests {
             ("Maximum dose 20 mg a day", "Maximum dose 10 mg a day"),
             ("We are open 9:00 to 17:00", "We are open 10:00 to 17:00"),
             ("Version 2.4.1", "Version 2.4.2"),
+            ("Tides 9.1.0 (current)", "Tides 9.2.0 (current)"),
         ] {
             assert_eq!(judge(before, after), Figure::News, "{before}");
         }

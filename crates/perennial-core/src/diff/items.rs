@@ -436,6 +436,15 @@ mod tests {
     }
 
     #[test]
+    fn the_length_of_a_list_hardly_matters() {
+        let [few, many] = [20, 2000].map(|n| {
+            let numbers: Vec<usize> = (0..=n).collect();
+            compare(&list(&numbers[1..]), &list(&numbers)).importance()
+        });
+        assert!(few < 3.0 * many && many < 3.0 * few, "{few} {many}");
+    }
+
+    #[test]
     fn clocks_counters_and_order_weigh_nothing() {
         let before = list(&[1, 2, 3, 4, 5, 6, 7, 8]);
         let mut after = list(&[8, 1, 2, 3, 4, 5, 6, 7]);

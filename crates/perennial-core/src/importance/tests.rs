@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::diff::diff;
+use crate::diff::{ElementKind, diff};
 use crate::diff::plant::{PlantRates, plant};
-use crate::segment::{Block, BlockTree, Image, Link, Text};
+use crate::segment::{Block, BlockRole, BlockTree, Image, Link, Places, Spot, Text};
 
 fn config(form: Form) -> ImportanceConfig {
     ImportanceConfig::of(form)
@@ -119,6 +119,124 @@ fn any_page() -> impl Strategy<Value = BlockTree> {
         };
         sealed(leaves.into_iter().map(block).collect())
     })
+}
+
+/// `n` different words.
+fn words(prefix: &str, n: usize) -> String {
+    (0..n).map(|i| format!("{prefix}{i}")).collect::<Vec<_>>().join(" ")
+}
+
+fn main_leaf(importance: f32, texts: Vec<String>) -> Block {
+    let leaf = Block::leaf(vec![], vec![], texts.into_iter().map(Text::new).collect());
+    Block { role: BlockRole::Main, ..weighed(importance, leaf) }
+}
+
+fn menu(importance: f32) -> Block {
+    Block { role: BlockRole::Navigation, ..weighed(importance, Block::leaf(links(8, "menu"), vec![], vec![])) }
+}
+
+fn monotone(before: &BlockTree, after: &BlockTree) -> f64 {
+    importance(&diff(before, after), &config(Form::Monotone)).get()
+}
+
+#[test]
+fn what_went_weighs_by_what_its_block_was() {
+    let rows = |n: usize| (0..n).map(|row| words(&format!("row{row}w"), 3)).collect::<Vec<_>>();
+    let long = sealed(vec![menu(0.1), main_leaf(0.9, rows(800))]);
+    let short = sealed(vec![menu(0.9), main_leaf(0.1, rows(4))]);
+    let (cut, grown) = (monotone(&long, &short), monotone(&short, &long));
+    assert!(cut > 0.8, "{cut}");
+    assert!(grown > 0.08 && cut > grown / 3.0, "{grown}");
+}
+
+#[test]
+fn an_address_alone_is_shown_and_weighs_little() {
+    let page = |scheme: &str, file: &str| {
+        let links = vec![
+            Link::new("the tide table", format!("{scheme}://a.org/tides")),
+            Link::new("sha512", format!("http://a.org/{file}")),
+        ];
+        let texts = vec![Text::new(words("w", 60))];
+        sealed(vec![weighed(1.0, Block::leaf(links, vec![], texts))])
+    };
+    let plain = page("http", "1.sum");
+    let secure = diff(&plain, &page("https", "1.sum"));
+    assert_eq!(secure.operations().count(), 1, "it is shown");
+    assert!(importance(&secure, &config(Form::Monotone)).get() < 0.001);
+    let other = monotone(&plain, &page("http", "2.sum"));
+    assert!(other > 0.0 && other < 0.02, "{other}");
+}
+
+#[test]
+fn one_more_link_to_where_the_page_leads_is_nothing() {
+    let page = |links: &[(&str, &str)]| {
+        let links = links.iter().map(|(name, address)| Link::new(*name, *address)).collect();
+        sealed(vec![weighed(1.0, Block::leaf(links, vec![], vec![Text::new(words("w", 40))]))])
+    };
+    let before = page(&[("the whole story", "http://a.org/story")]);
+    let again = page(&[("the whole story", "http://a.org/story"), ("read it here", "https://www.a.org/story/#top")]);
+    assert_eq!(monotone(&before, &again), 0.0);
+    assert_eq!(monotone(&again, &before), 0.0);
+    let other = page(&[("the whole story", "http://a.org/story"), ("read it here", "http://a.org/other")]);
+    assert!(monotone(&before, &other) > 0.01);
+}
+
+proptest! {
+    /// The same new entry at the top of a list of 20 and of 2,000 entries differs by less than a factor of 3.
+    #[test]
+    fn the_length_of_a_list_hardly_matters(n_words in 1usize..60, n_parts in 1usize..4, share in 0.3f32..0.95) {
+        let entry = |number: usize| (0..n_parts).map(move |part| words(&format!("e{number}p{part}w"), n_words));
+        let page = |from: usize, n: usize| {
+            sealed(vec![menu(1.0 - share), main_leaf(share, (from..from + n).flat_map(entry).collect())])
+        };
+        let [few, many] = [20, 2000].map(|n| monotone(&page(1, n), &page(0, n + 1)));
+        prop_assert!(few < 3.0 * many && many < 3.0 * few, "{few} {many}");
+        let [few, many] = [20, 2000].map(|n| monotone(&page(0, n + 1), &page(1, n)));
+        prop_assert!(few < 3.0 * many && many < 3.0 * few, "deleted: {few} {many}");
+    }
+
+    /// 30 % of the words of the main content gone: at least .2.
+    #[test]
+    fn a_third_less_is_much(texts in proptest::collection::vec(10usize..60, 4..40), share in 0.7f32..1.0, seed in any::<u64>()) {
+        let all: Vec<String> = texts.iter().enumerate().map(|(n, len)| words(&format!("t{n}w"), *len)).collect();
+        let n_words: usize = texts.iter().sum();
+        let mut order: Vec<usize> = (0..all.len()).collect();
+        crate::chance::Chance::new(seed).shuffle(&mut order);
+        let mut n_gone = 0;
+        let gone: Vec<usize> = order.into_iter().take_while(|n| {
+            let takes = 10 * n_gone < 3 * n_words;
+            n_gone += texts[*n];
+            takes
+        }).collect();
+        let kept: Vec<String> = all.iter().enumerate().filter(|(n, _)| !gone.contains(n)).map(|(_, text)| text.clone()).collect();
+        let before = sealed(vec![menu(1.0 - share), main_leaf(share, all)]);
+        let after = sealed(vec![menu(1.0 - share), main_leaf(share, kept)]);
+        let found = monotone(&before, &after);
+        prop_assert!(found >= 0.2, "{found}");
+    }
+
+    /// The same words in the same order: below .02, whatever happens to wrappers, addresses and pictures.
+    #[test]
+    fn the_same_words_in_the_same_order_are_little(
+        texts in proptest::collection::vec(8usize..20, 4..20), cuts in proptest::collection::vec(1usize..6, 3), other in any::<bool>()
+    ) {
+        let page = |cut: usize, is_wrapped: bool, scheme: &str| {
+            let text = |n: usize| words(&format!("t{n}w"), texts[n]);
+            let leaf = |from: usize, to: usize| {
+                let link = Link::new(format!("link{from}"), format!("{scheme}://a.org/{from}/{scheme}"));
+                let mut leaf = Block::leaf(vec![link], images(usize::from(is_wrapped)), (from..to).map(|n| Text::new(text(n))).collect());
+                leaf.places = Places { links: vec![Spot::default()], images: vec![Spot::default(); leaf.images.len()] };
+                weighed(0.2, leaf)
+            };
+            let starts: Vec<usize> = (0..texts.len()).step_by(cut).collect();
+            let leaves: Vec<Block> = starts.iter().map(|&from| leaf(from, (from + cut).min(texts.len()))).collect();
+            sealed(if is_wrapped { vec![Block::inner(leaves)] } else { leaves })
+        };
+        let before = page(cuts[0], false, "http");
+        let after = page(cuts[0], other, "https");
+        let found = monotone(&before, &after);
+        prop_assert!(found < 0.02, "{found}");
+    }
 }
 
 proptest! {

@@ -165,7 +165,7 @@ pub fn assess(
 }
 
 /// The most that all changes together weigh that leave the same words in the same order: other addresses, pictures, wrappers.
-const UNREAD: f64 = 0.02;
+const UNREAD: f64 = 0.005;
 
 /// The importance of a delta when nothing is known of advertisements and history.
 pub fn importance(delta: &Delta, config: &ImportanceConfig) -> Importance {

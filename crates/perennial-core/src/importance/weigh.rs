@@ -176,7 +176,7 @@ fn words_changed(before: &Element, after: &Element) -> f64 {
     if before.text() == after.text() {
         return mass * if leads_elsewhere(before, after) { 0.5 } else { 0.05 };
     }
-    let changed = mass * word_distance(before.text(), after.text());
+    let changed = mass * word_distance(&bare(before.text()), &bare(after.text()));
     let changed = match judge(before.text(), after.text()) {
         Figure::News => changed.max(WORDS_OF_FIGURE),
         _ => changed,
@@ -187,6 +187,12 @@ fn words_changed(before: &Element, after: &Element) -> f64 {
         ElementKind::Image => changed.max(0.5 * WORDS_OF_IMAGE),
         _ => changed,
     }
+}
+
+/// A text without the signs around its words: other signs are no other words.
+fn bare(text: &str) -> String {
+    let words = text.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
 }
 
 /// Whether two addresses are more than two ways to write one: http and https, with and without marks of campaigns.

@@ -70,6 +70,27 @@ fn pairs_of_pages_named_after_their_change() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
+/// Some folders have a file `reader`: the least and the largest importance that a reader would give, and why.
+#[test]
+fn what_a_reader_would_say() {
+    let mut wrong = String::new();
+    let mut n_checked = 0;
+    for entry in std::fs::read_dir(pages()).unwrap() {
+        let case = entry.unwrap().file_name().into_string().unwrap();
+        let Ok(said) = std::fs::read_to_string(pages().join(&case).join("reader")) else { continue };
+        let (bounds, why) = said.split_once('\n').unwrap();
+        let bounds: Vec<f64> =
+            bounds.strip_prefix("importance ").unwrap().split(' ').map(|bound| bound.parse().unwrap()).collect();
+        let found = report(&case)["importance"].as_f64().unwrap();
+        n_checked += 1;
+        if !(bounds[0]..=bounds[1]).contains(&found) {
+            wrong += &format!("{case}: {found}, not {bounds:?}: {why}");
+        }
+    }
+    assert!(n_checked >= 24, "{n_checked}");
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
 #[test]
 fn a_reader_would_give_the_same_order() {
     let importance = |case: &str| report(case)["importance"].as_f64().unwrap();

@@ -41,6 +41,7 @@
 //! | [`diff`] | two block trees -> [`diff::Delta`] (Vi-DIFF), Vi-Delta, apply |
 //! | [`document`] | text, JSON, CSV, XML, PDF -> [`segment::BlockTree`] |
 //! | [`object`] | a page and what is known of it -> the article or post that it holds, and its versions |
+//! | [`figures`] | two texts that differ in numbers -> whether the number is news |
 //! | [`importance`] | delta -> [`importance::Importance`], 0 to 1: how much it matters |
 //! | [`noise`] | a page's history of changes -> how much of a change is noise |
 //! | [`observe`] | a capture and what was known of its page -> delta, importance, what is known now |
@@ -125,6 +126,8 @@ pub mod diff;
 pub mod document;
 
 pub mod object;
+
+pub mod figures;
 
 pub mod importance;
 

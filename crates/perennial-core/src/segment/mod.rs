@@ -19,7 +19,7 @@ mod structure;
 pub mod vixml;
 mod weigh;
 
-pub use block::{Block, BlockRole, BlockTree, Image, Link, NodeId, Text, Walk};
+pub use block::{Block, BlockRole, BlockTree, Image, Link, NodeId, Piece, Places, Spot, Text, Walk};
 pub use cut::Cues;
 pub use draw::draw_svg;
 use id::IdHasher;
@@ -79,6 +79,12 @@ impl SegmentConfig {
 /// Cuts a page into blocks. Any layout gives a tree: one without boxes gives one block, one without content
 /// none. The version's name is the caller's to set.
 pub fn segment(layout: &Layout, config: &SegmentConfig) -> BlockTree {
+    segment_and_count(layout, config).0
+}
+
+/// The same, with the number of words that the page shows by its styles and that no block holds, because the engine gave them no
+/// place: a defect of the layout that whoever relies on the blocks should know of.
+pub fn segment_and_count(layout: &Layout, config: &SegmentConfig) -> (BlockTree, u32) {
     let page = Page::new(layout, &config.ignored);
     let (mut blocks, leaves) = cut_and_fill(&page, config);
     weigh::weigh(&mut blocks, &leaves);
@@ -86,7 +92,9 @@ pub fn segment(layout: &Layout, config: &SegmentConfig) -> BlockTree {
     let list = Some(items::find_items(&page, &layout.base_url));
     let mut tree = BlockTree { url, version: String::new(), engine, blocks, list };
     tree.seal();
-    tree
+    // A page without any box is one block with all of its words.
+    let n_lost_words = if page.is_usable() { page.n_lost_words() } else { 0 };
+    (tree, n_lost_words)
 }
 
 /// The features from which the importance of each leaf is computed, in the order of [`BlockTree::leaves`]. The weights

@@ -201,8 +201,10 @@ fn for_leaves(blocks: &mut [Block], each: &mut dyn FnMut(&mut Block)) {
 }
 
 fn role(leaf: &LeafFacts, likelihood: f32) -> BlockRole {
+    // Advertisements have few words of their own.
+    let is_prose = leaf.facts.n_prose_letters > 400 && leaf.facts.link_share() < 0.3;
     match leaf.purpose {
-        Purpose::Advertisement => BlockRole::Advertisement,
+        Purpose::Advertisement if !is_prose => BlockRole::Advertisement,
         Purpose::Navigation => BlockRole::Navigation,
         _ if likelihood >= 0.5 => BlockRole::Main,
         Purpose::Header => BlockRole::Header,

@@ -27,6 +27,8 @@ struct AnalysisReport {
     n_changed: u64,
     n_failed: u64,
     n_fallbacks: u64,
+    /// Words that pages show and that no block holds
+    n_lost_words: u64,
 }
 
 impl Analyse {
@@ -47,13 +49,18 @@ impl Analyse {
             n_changed: done.n_changed,
             n_failed: done.n_failed,
             n_fallbacks: analyst.n_fallbacks(),
+            n_lost_words: analyst.n_lost_words(),
         };
         context.print(&report, |out| {
             writeln!(
                 out,
                 "{} captures analysed, {} of them changed, {} could not be read, {} without layout",
                 report.n_captures, report.n_changed, report.n_failed, report.n_fallbacks
-            )
+            )?;
+            match report.n_lost_words {
+                0 => Ok(()),
+                n => writeln!(out, "{n} words that pages show got no place from the layout and are in no block"),
+            }
         })?;
         Ok(Exit::Done)
     }

@@ -1,7 +1,7 @@
 //! `--renderer`: a page -> its layout by the embedded engine or by a browser, for `segment` and `diff`.
 
 use perennial_core::layout::Layout;
-use perennial_core::segment::{BlockTree, SegmentConfig, segment};
+use perennial_core::segment::{BlockTree, SegmentConfig, segment_and_count};
 use perennial_render::chromium::Ending;
 use perennial_render::launch::LaunchOptions;
 use perennial_render::{BrowserOptions, BrowserPage, Chromium, Limits, Lookup, Pool, WorkerCommand};
@@ -39,6 +39,8 @@ pub(super) struct SeenPage {
     pub(super) layout: Option<Layout<'static>>,
     /// The picture of the page, from a browser that was asked for it.
     pub(super) screenshot: Option<Vec<u8>>,
+    /// Words that the page shows and no block holds.
+    pub(super) n_lost_words: u32,
 }
 
 /// Words of a page that scripts are likely to draw, as most of such pages say only that they need scripts.
@@ -123,12 +125,12 @@ fn seen(
     renderer: &dyn Fn(&LoadedPage<'_>) -> anyhow::Result<(Layout<'static>, Option<Vec<u8>>)>,
 ) -> anyhow::Result<SeenPage> {
     if let Some(tree) = page.ready_tree()? {
-        return Ok(SeenPage { tree, layout: None, screenshot: None });
+        return Ok(SeenPage { tree, layout: None, screenshot: None, n_lost_words: 0 });
     }
     let (layout, screenshot) = renderer(page)?;
-    let mut tree = segment(&layout, config);
+    let (mut tree, n_lost_words) = segment_and_count(&layout, config);
     (tree.url, tree.version) = (page.url.clone(), page.version.clone());
-    Ok(SeenPage { tree, layout: Some(layout), screenshot })
+    Ok(SeenPage { tree, layout: Some(layout), screenshot, n_lost_words })
 }
 
 /// Addresses are cut as the archive at hand says, if there is one; files need none.

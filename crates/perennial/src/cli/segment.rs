@@ -77,6 +77,12 @@ impl Segment {
             SegmentConfig { coherence: self.coherence, ..config_of(context, &self.page, &page.url)? };
         let seen = self.renderer.see(context, &[(&page, config)], format == SegmentFormat::Png)?;
         let seen = seen.first().context("the page was not seen")?;
+        if seen.n_lost_words > 0 {
+            context.note(format_args!(
+                "{} words that the page shows have no place in its layout and are in no block: --renderer chromium may place them",
+                seen.n_lost_words
+            ));
+        }
         self.write(&render(format, seen)?)?;
         Ok(match has_nothing_to_read(context, &self.renderer, &seen.tree) {
             true => Exit::NothingToRead,
@@ -110,8 +116,11 @@ fn render(format: SegmentFormat, seen: &SeenPage) -> anyhow::Result<Vec<u8>> {
         SegmentFormat::Vixml => vixml::write(tree).into_bytes(),
         SegmentFormat::Json => {
             let blocks: Vec<Value> = tree.blocks.iter().map(block_json).collect();
-            let data =
+            let mut data =
                 json!({"url": tree.url, "version": tree.version, "engine": tree.engine, "blocks": blocks});
+            if let Some(seen) = seen {
+                data["lost_words"] = json!(seen.n_lost_words);
+            }
             let mut bytes = serde_json::to_vec_pretty(&data)?;
             bytes.push(b'\n');
             bytes
@@ -129,6 +138,7 @@ fn block_json(block: &Block) -> Value {
         "doc": block.doc, "importance": block.importance, "role": block.role.name(),
     });
     if block.is_leaf() {
+        data["text"] = json!(block.read().join(" "));
         data["links"] =
             block.links.iter().map(|link| json!({"name": link.name, "address": link.address})).collect();
         data["images"] =

@@ -163,8 +163,9 @@ impl Crawl {
         let pages = records.iter().map(|page| (page.site, page.weight, page_completeness(page, window)));
         let length = (window.until - window.from).as_millis();
         let queries = (0..n_queries).map(|n| {
-            // The middles of equal parts of the window.
-            let share = (f64::from(n) + 0.5) / f64::from(n_queries);
+            // Multiples of the golden ratio spread evenly over the window, and in it over the hours of the day. Equal parts of a
+            // window of whole days would ask at the same hours of all days, on the border of two slots.
+            let share = (f64::from(n + 1) * 0.618_033_988_749_895).fract();
             archive_coherence(&records, window.from + Span::from_millis((length as f64 * share) as i64))
         });
         Quality { completeness: completeness(pages), coherence: Coherence::mean(queries) }

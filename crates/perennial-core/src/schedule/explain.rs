@@ -6,7 +6,7 @@ use super::pages::{ABSENT, FRESH, NONE, PENDING, SKIPPED, VACANT};
 use super::plan::Planned;
 use super::{Peak, Ranked, Reason, Scheduler};
 use crate::importance::Importance;
-use crate::page::{PageId, SiteId};
+use crate::page::PageId;
 use crate::time::{DayKind, Span, Timestamp};
 
 /// A stretch counts as a peak when its rate is this many times the mean.
@@ -155,7 +155,7 @@ impl Scheduler {
         let belief = self.belief(pages.id[at]);
         Ranked {
             page: pages.id[at],
-            site: SiteId(pages.site[at]),
+            site: self.site_of(at),
             reason: planned.unwrap_or_else(|| self.reason_of(at)),
             urgency: pages.urgency[at],
             expected: Importance::new(f64::from(pages.reward[at])),
@@ -218,6 +218,7 @@ mod tests {
     #[test]
     fn what_is_foreseen_is_what_is_done() {
         use super::super::{Budget, PageInfo, ScheduleConfig, VisitOutcome};
+        use crate::page::SiteId;
         let from = Timestamp::parse("2026-11-16T09:00:00Z").unwrap();
         let config = ScheduleConfig { budget: Some(Budget::per_hour(3.0)), ..ScheduleConfig::default() };
         let mut scheduler = Scheduler::new(config, 7, from);

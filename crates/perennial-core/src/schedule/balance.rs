@@ -115,8 +115,8 @@ impl Scheduler {
         self.config.strategy == Strategy::ExpectedGain && self.sites.any_pictures()
     }
 
-    /// Notes what a visit has found before the page's state is made anew. A change is worth its page's mean importance: what
-    /// was seen may be several changes.
+    /// Notes what a visit has found before the page's state is made anew. What it earns is counted as it was expected, because
+    /// it is compared with what is expected of other ways to visit the pages.
     pub(super) fn note_found(&mut self, at: usize, is_changed: bool) {
         let before = self.pages.picture[at];
         let site = self.sites.all.get(self.pages.site[at] as usize);
@@ -128,9 +128,9 @@ impl Scheduler {
         }
         if is_changed {
             after |= CHANGED;
-            self.balance.found.piece += f64::from(self.pages.weight[at] * self.pages.importance[at]);
-            self.balance.shares.piece += self.share_of_week(at);
         }
+        self.balance.found.piece += f64::from(self.pages.weight[at] * self.pages.reward[at]);
+        self.balance.shares.piece += self.share_of_week(at);
         self.pages.picture[at] = after;
     }
 
@@ -237,6 +237,7 @@ impl Scheduler {
             let own = MEMORY_HOURS * balance.shares.an_hour() / self.totals.weight.max(1e-9);
             let lack = ((AIM * aim - own) / aim).clamp(-0.5, 0.5);
             let followed = balance.every_page * (lack * hours / 72.0).exp() as f32;
+            if balance.shares.hours as u64 % 240 == 0 { eprintln!("h {:.0} B {:.2} own {own:.3} fix {aim:.3} base {} saved {:.0} found {:.3} of {:.3}", balance.shares.hours, balance.every_page, balance.base, balance.saved, balance.found.an_hour(), self.totals.importance/168.0); for s in &self.sites.all { eprintln!("   {} n {} omega {:.2} gap {:.1}", s.id.0, s.n_pages, s.omega, s.gap_hours); } }
             balance.every_page = followed.clamp(*EVERY_PAGE.start(), *EVERY_PAGE.end());
         }
     }

@@ -138,10 +138,10 @@ impl Scheduler {
         (self.n_followed().max(1) as f64 / an_hour.max(1e-6)).min(1e5) as f32
     }
 
-    /// omega(P) times the share of a page's week that a change of mean importance is: what catching one adds to Definition 5.13,
-    /// times the sum of omega(P).
+    /// omega(P) times the share of a page's week that a visit is expected to catch: what it adds to Definition 5.13, times the sum of
+    /// omega(P).
     pub(super) fn share_of_week(&self, at: usize) -> f64 {
         let by_each = self.balance.every_page * self.totals.mean_weekly() * STANDING_BALANCED;
-        f64::from(self.pages.standing[at] / by_each.max(1e-9) * self.pages.importance[at])
+        f64::from(self.pages.standing[at] / by_each.max(1e-9) * self.pages.reward[at])
     }
 }

@@ -27,8 +27,9 @@ impl Asked {
             match arg.strip_prefix("--") {
                 None => asked.files.push(arg),
                 Some(name) => {
-                    let value =
-                        args.next_if(|next| !next.starts_with("--") && !matches!(name, "vary" | "known" | "each" | "no-bounds"));
+                    let value = args.next_if(|next| {
+                        !next.starts_with("--") && !matches!(name, "vary" | "known" | "each" | "no-bounds")
+                    });
                     asked.options.insert(name.to_owned(), value.unwrap_or_default());
                 }
             }

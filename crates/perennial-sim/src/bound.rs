@@ -74,7 +74,9 @@ fn values(world: &World, spec: &BoundSpec) -> Vec<f64> {
         })
         .collect();
     let total: f64 = match spec.goal {
-        Goal::Importance | Goal::Balanced | Goal::Coherent => existing.iter().map(|(weight, sum)| weight * sum).sum(),
+        Goal::Importance | Goal::Balanced | Goal::Coherent => {
+            existing.iter().map(|(weight, sum)| weight * sum).sum()
+        }
         Goal::EveryPage => existing.iter().filter(|(_, sum)| *sum > 0.0).map(|(weight, _)| weight).sum(),
         Goal::Count => existing.iter().map(|(_, sum)| sum).sum(),
     };

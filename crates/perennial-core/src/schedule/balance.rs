@@ -37,7 +37,10 @@ const FIRST_HOURS: f64 = 48.0;
 const FIRST_EVERY_PAGE: f32 = 1.2;
 const EVERY_PAGE: std::ops::RangeInclusive<f32> = 0.1..=2.0;
 /// The share of what a fixed interval would reach by Definition 5.13 that is aimed for.
-const AIM: f64 = 0.95;
+const AIM: f64 = 0.97;
+/// How much what is caught counts in the price of a torn hour, against all there is to catch. With nothing caught a picture is all
+/// the more worth having, but where little is caught every visit that goes into pictures is missed elsewhere.
+const SHARE_OF_CAUGHT: f64 = 0.6;
 
 /// A mean over time of what comes in pieces.
 #[derive(Clone, Copy, Default, Debug)]
@@ -237,13 +240,18 @@ impl Scheduler {
             let own = MEMORY_HOURS * balance.shares.an_hour() / self.totals.weight.max(1e-9);
             let lack = ((AIM * aim - own) / aim).clamp(-0.5, 0.5);
             let followed = balance.every_page * (lack * hours / 72.0).exp() as f32;
-            if balance.shares.hours as u64 % 240 == 0 { eprintln!("h {:.0} B {:.2} own {own:.3} fix {aim:.3} base {} saved {:.0} found {:.3} of {:.3}", balance.shares.hours, balance.every_page, balance.base, balance.saved, balance.found.an_hour(), self.totals.importance/168.0); for s in &self.sites.all { eprintln!("   {} n {} omega {:.2} gap {:.1}", s.id.0, s.n_pages, s.omega, s.gap_hours); } }
             balance.every_page = followed.clamp(*EVERY_PAGE.start(), *EVERY_PAGE.end());
         }
     }
 
     /// The prices of the slot; none while nothing is worth a visit.
-    fn prices(&mut self, granted: f64, an_hour: f64, hours: f64, histogram: &mut Histogram) -> Option<Prices> {
+    fn prices(
+        &mut self,
+        granted: f64,
+        an_hour: f64,
+        hours: f64,
+        histogram: &mut Histogram,
+    ) -> Option<Prices> {
         let n_granted = (granted.ceil() as usize).max(1);
         let varies = self.config.varies();
         if self.balance.base <= 0.0 || !varies {
@@ -264,14 +272,16 @@ impl Scheduler {
     }
 
     /// By site: what it costs an hour that a page of weight 1 is torn. One hour in which all pages of a site are torn costs that
-    /// site's share of what an hour brings. For a balance that is the mean of what it brings and of what is caught of it.
+    /// site's share of what an hour brings. For a balance that is a
+    /// geometric mean of what it brings and of what is caught of it.
     fn torn_hours(&self, an_hour: f64) -> Vec<f32> {
         let brings = self.totals.importance / f64::from(LONGEST_GAP_HOURS);
-        let found = if self.balance.found.hours < FIRST_HOURS { brings } else { self.balance.found.an_hour() };
+        let found =
+            if self.balance.found.hours < FIRST_HOURS { brings } else { self.balance.found.an_hour() };
         let n_sites = self.sites.all.iter().filter(|site| site.n_pages > 0).count().max(1) as f64;
         let price = |site: &super::sites::SiteState| {
             let all = match site.goal {
-                Goal::Balanced => (brings * found).sqrt(),
+                Goal::Balanced => brings.powf(1.0 - SHARE_OF_CAUGHT) * found.powf(SHARE_OF_CAUGHT),
                 Goal::Coherent => brings,
                 _ => return 0.0,
             };
@@ -355,7 +365,8 @@ impl Scheduler {
     }
 
     fn can_pose(&self, at: usize, end_secs: u32) -> bool {
-        !self.pages.has(at, FRESH | PENDING | VACANT | ABSENT | SKIPPED) && self.pages.not_before[at] <= end_secs
+        !self.pages.has(at, FRESH | PENDING | VACANT | ABSENT | SKIPPED)
+            && self.pages.not_before[at] <= end_secs
     }
 
     /// The next pages of pictures that were begun.

@@ -210,5 +210,4 @@ mod tests {
         assert!((patience(1e-4) - 5e-5).abs() < 1e-8);
         assert!(patience(1e9).is_finite());
     }
-
 }

@@ -8,6 +8,10 @@ use crate::page::SiteId;
 
 /// Hours between two pictures of a site before there have been two.
 const FIRST_GAP_HOURS: f32 = 24.0;
+/// Pictures in a row within this time count as one that goes on: with a shorter gap nothing would be charged for tearing, and what
+/// is called a picture would be single visits to the busiest pages.
+const SHORTEST_GAP_HOURS: f32 = 2.5;
+const SHORTEST_GAP_HOURS_COHERENT: f32 = 5.0;
 /// Weight of the last gap between two pictures in their mean.
 const GAP_WEIGHT: f32 = 0.2;
 
@@ -67,7 +71,11 @@ impl SiteState {
     pub(super) fn picture(&mut self, now_secs: u32) {
         if self.pictured_at > 0 {
             let gap = now_secs.saturating_sub(self.pictured_at) as f32 / 3600.0;
-            self.gap_hours += GAP_WEIGHT * (gap - self.gap_hours);
+            let shortest = match self.goal {
+                Goal::Coherent => SHORTEST_GAP_HOURS_COHERENT,
+                _ => SHORTEST_GAP_HOURS,
+            };
+            self.gap_hours = (self.gap_hours + GAP_WEIGHT * (gap - self.gap_hours)).max(shortest);
         }
         self.pictured_at = now_secs;
     }

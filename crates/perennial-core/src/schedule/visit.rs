@@ -30,6 +30,12 @@ pub struct PageInfo {
 }
 
 impl PageInfo {
+    /// The hint that groups pages everywhere, in a crawl and in a simulation: pages of one directory are expected to change alike.
+    pub fn group_of(address: &str) -> u64 {
+        let directory = address.rfind('/').map_or(address, |slash| &address[..slash]);
+        directory.bytes().fold(0x0064_6972, |hash, byte| crate::chance::mix(hash ^ u64::from(byte)))
+    }
+
     /// A page of weight 1 on the clock of UTC.
     pub fn of_site(site: SiteId) -> PageInfo {
         PageInfo { site, weight: 1.0, clock: ClockId(0), goal: None, group: u64::from(site.0), known: None }

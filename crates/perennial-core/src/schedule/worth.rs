@@ -101,7 +101,8 @@ impl Scheduler {
     /// Makes the sums over the archive and the values of all pages anew.
     pub(super) fn make_values(&mut self, now_secs: u32) {
         let is_there = |at: usize| !self.pages.has(at, VACANT | ABSENT);
-        let weekly: Vec<f32> = (0..self.pages.len()).map(|at| if is_there(at) { self.weekly(at) } else { 0.0 }).collect();
+        let weekly: Vec<f32> =
+            (0..self.pages.len()).map(|at| if is_there(at) { self.weekly(at) } else { 0.0 }).collect();
         let mut totals = Totals {
             made_at: now_secs,
             n_pages: self.pages.n_present(),
@@ -134,7 +135,8 @@ impl Scheduler {
 
     /// The interval at which the budget could visit every page, in hours.
     fn hours_between_visits(&self) -> f32 {
-        let an_hour = self.config.budget.map_or(1.0, |budget| budget.visits_in(crate::time::Span::from_hours(1)));
+        let an_hour =
+            self.config.budget.map_or(1.0, |budget| budget.visits_in(crate::time::Span::from_hours(1)));
         (self.n_followed().max(1) as f64 / an_hour.max(1e-6)).min(1e5) as f32
     }
 

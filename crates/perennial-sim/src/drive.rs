@@ -5,6 +5,7 @@
 
 use perennial_core::chance::WorldChance;
 use perennial_core::importance::Importance;
+use perennial_core::look::Seen;
 use perennial_core::page::PageId;
 use perennial_core::quality::{
     Coherence, Completeness, PageRecord, Window, archive_coherence, completeness, page_completeness,
@@ -65,7 +66,9 @@ pub fn crawl(world: &World, config: &DriveConfig) -> Crawl {
     for (place, page) in world.pages.iter().enumerate() {
         let known = config.known.as_ref().and_then(|all| all.get(place).cloned());
         let clock = clocks.get(page.site.0 as usize).copied().unwrap_or(clock);
-        let info = PageInfo { weight: page.weight as f32, clock, known, ..PageInfo::of_site(page.site) };
+        let weight = page.weight as f32;
+        let group = PageInfo::group_of(&format!("{}/{}", page.site.0, page.name));
+        let info = PageInfo { weight, clock, known, group, ..PageInfo::of_site(page.site) };
         scheduler.add_page(PageId(place as u32), info);
     }
     let mut announcements = Announcements::of(world, config);
@@ -99,10 +102,11 @@ fn look(
     let Some(last) = last else { return VisitOutcome::Changed(Importance::FULL) };
     let changes = world.pages[place].changes_between(last, now);
     let Some(newest) = changes.last() else { return VisitOutcome::Unchanged };
-    VisitOutcome::Changed(match visibility {
+    // What counts as no change in an archive counts as none here.
+    VisitOutcome::from(Seen::Changed(match visibility {
         Visibility::LastChange => newest.importance,
         Visibility::Difference => difference(changes),
-    })
+    }))
 }
 
 /// 1 - prod(1 - m): every change leaves the share 1 - m of the page as it was.
@@ -163,8 +167,9 @@ impl Crawl {
         let pages = records.iter().map(|page| (page.site, page.weight, page_completeness(page, window)));
         let length = (window.until - window.from).as_millis();
         let queries = (0..n_queries).map(|n| {
-            // The middles of equal parts of the window.
-            let share = (f64::from(n) + 0.5) / f64::from(n_queries);
+            // Multiples of the golden ratio spread evenly over the window, and in it over the hours of the day. Equal parts of a
+            // window of whole days would ask at the same hours of all days, on the border of two slots.
+            let share = (f64::from(n + 1) * 0.618_033_988_749_895).fract();
             archive_coherence(&records, window.from + Span::from_millis((length as f64 * share) as i64))
         });
         Quality { completeness: completeness(pages), coherence: Coherence::mean(queries) }

@@ -68,7 +68,7 @@ impl Default for Experiment {
             slot: Span::from_hours(1),
             n_periods: 24,
             burn_in: Span::from_hours(24 * 7),
-            goal: Goal::Pooled,
+            goal: Goal::Importance,
             visibility: Visibility::LastChange,
             varying_budget: false,
             spells: None,
@@ -214,7 +214,7 @@ impl Experiment {
             slot: self.slot,
             n_periods: self.n_periods,
             goal: self.goal,
-            varying_budget: self.varying_budget,
+            varying_budget: Some(self.varying_budget),
             spells: self.spells.unwrap_or(ScheduleConfig::default().spells) && run.learned,
             floor: self.floor,
             learn: run.learned,
@@ -264,8 +264,8 @@ impl Experiment {
     fn outcome(&self, run: Run, quality: &Quality, bounds: &Bounds) -> Outcome {
         let completeness = &quality.completeness;
         let served = match self.goal {
-            Goal::Pooled => completeness.pooled,
-            Goal::Definition513 => completeness.weighted,
+            Goal::Importance | Goal::Balanced | Goal::Coherent => completeness.pooled,
+            Goal::EveryPage => completeness.weighted,
             Goal::Count => completeness.count,
         };
         Outcome {

@@ -32,6 +32,9 @@
 //! | `told` | when pages changed, as their feeds tell -> the same, finer than looks |
 //! | `gain` | the expected gain of a visit, which ranks pages in our own strategy |
 //! | `ahead` | the same where a visit costs less at other hours |
+//! | `worth` | what pages are worth to the goals, in one currency |
+//! | `sites` | pages -> their sites, which are visited as a whole |
+//! | `balance` | visits that serve all measures at once |
 //! | `papers` | the urgency of a page under the other strategies |
 //! | `select` | the n largest of millions |
 //! | `plan` | a slot's budget -> its list of visits |
@@ -39,6 +42,7 @@
 //! | `probe` | addresses without a page -> a few visits that see whether one has come |
 
 mod ahead;
+mod balance;
 mod config;
 mod directories;
 mod explain;
@@ -51,27 +55,32 @@ mod probe;
 mod rows;
 mod select;
 mod told;
+mod sites;
 mod visit;
+mod worth;
 
 use std::collections::{HashSet, VecDeque};
 
 pub use crate::pattern::mixture::Observed;
-pub use config::{Budget, Goal, Pacing, ScheduleConfig, Strategy, StrategyError};
+pub use config::{Budget, Goal, GoalError, Pacing, ScheduleConfig, Strategy, StrategyError};
 pub use explain::{Belief, peak_of};
 pub use visit::{ClockId, KnownPattern, PageInfo, Peak, Ranked, Reason, SkipRule, Visit, VisitOutcome};
 
 use crate::chance;
 use crate::importance::Importance;
-use crate::page::{PageId, SiteId};
+use crate::page::PageId;
 use crate::pattern::mixture::BucketPiece;
 use crate::time::{LocalClock, Span, Timestamp};
 use ahead::Ahead;
+use balance::Balance;
 use directories::Directories;
 use learn::Learner;
 use pages::{ABSENT, ANNOUNCED, FRESH, KNOWN, NONE, PENDING, Pages};
 use plan::{Bank, Planned};
 use probe::Probes;
 use told::Told;
+use sites::Sites;
+use worth::Totals;
 
 /// First wait after a failure; doubled with each further one, up to a day.
 const FIRST_RETRY_SECS: u32 = 60;
@@ -105,6 +114,9 @@ pub struct Scheduler {
     /// When the frequency strategy shares out its visits anew.
     shared_until: u32,
     bank: Bank,
+    balance: Balance,
+    sites: Sites,
+    totals: Totals,
     probes: Probes,
     directories: Directories,
     ahead: Ahead,
@@ -165,6 +177,9 @@ impl Scheduler {
             round: VecDeque::new(),
             shared_until: 0,
             bank: Bank::default(),
+            balance: Balance::default(),
+            sites: Sites::default(),
+            totals: Totals::default(),
             probes: Probes::default(),
             directories: Directories::default(),
             ahead: Ahead::default(),
@@ -232,7 +247,7 @@ impl Scheduler {
     }
 
     fn describe(&mut self, at: usize, is_new: bool, info: PageInfo) {
-        self.pages.site[at] = info.site.0;
+        self.pages.site[at] = self.sites.place(info.site, info.goal.unwrap_or(self.config.goal));
         self.pages.clock[at] = info.clock.0.min((self.clocks.len() - 1) as u16);
         self.pages.weight[at] = sane_weight(info.weight);
         let group = self.learner.group(info.group);
@@ -246,7 +261,7 @@ impl Scheduler {
         if let Some(known) = info.known {
             self.learner.set_known(&mut self.pages, at, &known.rates, &known.importance);
         }
-        self.pages.value[at] = self.value_of(at);
+        self.set_value(at);
     }
 
     /// Forgets a page.
@@ -269,36 +284,8 @@ impl Scheduler {
     pub fn set_weight(&mut self, page: PageId, weight: f32) {
         if let Some(at) = self.pages.position(page) {
             self.pages.weight[at] = sane_weight(weight);
-            self.pages.value[at] = self.value_of(at);
+            self.set_value(at);
         }
-    }
-
-    /// What one unit of importance on a page is worth to the goal.
-    fn value_of(&self, at: usize) -> f32 {
-        let weight = self.pages.weight[at];
-        match self.config.goal {
-            Goal::Pooled => weight,
-            Goal::Count => 1.0 / self.pages.importance[at].max(1e-6),
-            Goal::Definition513 => {
-                let a_week = 168.0 * self.importance_an_hour(at);
-                weight / a_week.max(1e-4)
-            }
-        }
-    }
-
-    /// The importance that a page is expected to show in a mean hour, without its busy and quiet spells. Where a visit shows
-    /// a difference, several changes within an hour show as one, so hours with a change are counted and not changes (C1).
-    fn importance_an_hour(&self, at: usize) -> f32 {
-        let week = self.learner.mixture.week().iter().enumerate();
-        week.map(|(bucket, share)| {
-            let (rate, importance) = self.learner.usual(&self.pages, at, bucket);
-            let changed = match self.config.observed {
-                Observed::Difference => -(-rate).exp_m1(),
-                Observed::LastChange => rate,
-            };
-            share * changed * importance
-        })
-        .sum()
     }
 
     /// Learns from all that was recorded and makes `now` the present. A driver calls it after it has recorded a history,
@@ -315,6 +302,7 @@ impl Scheduler {
         for at in 0..self.pages.len() {
             self.restate(at);
         }
+        self.make_values(secs);
     }
 
     /// The next page to fetch, or nothing until [`Scheduler::next_wakeup`].
@@ -332,12 +320,13 @@ impl Scheduler {
             self.doubt(planned.at as usize);
         };
         self.slot.n_handed_out += 1;
+        self.spend();
         self.slot.had_turn.insert(planned.at);
         let at = planned.at as usize;
         self.pages.flags[at] |= PENDING;
         Some(Visit {
             page: self.pages.id[at],
-            site: SiteId(self.pages.site[at]),
+            site: self.site_of(at),
             at: planned.due,
             reason: planned.reason,
         })
@@ -434,6 +423,7 @@ impl Scheduler {
             self.learner.observe_told(&mut self.pages, clock, at, (before, secs), &times, importance);
         }
         if !is_first {
+            self.note_found(at, importance.is_some());
             self.note_look(at, importance.is_some(), (before, secs));
             self.adapt_interval(at, Some(importance.is_some()));
         }

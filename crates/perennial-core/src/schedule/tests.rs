@@ -83,7 +83,7 @@ fn mixed(seed: u64, at: u64) -> u64 {
 }
 
 fn any_goal() -> impl proptest::strategy::Strategy<Value = Goal> {
-    prop::sample::select(vec![Goal::Pooled, Goal::Definition513, Goal::Count])
+    prop::sample::select(Goal::ALL.to_vec())
 }
 
 fn any_strategy() -> impl proptest::strategy::Strategy<Value = Strategy> {

@@ -110,8 +110,7 @@ impl Patterns {
         found.sort_by_key(|history| std::cmp::Reverse(history.looks.len()));
         found.truncate(self.top);
         let clock_of = |url: &str| {
-            let clock =
-                given.as_ref().or_else(|| followed.clock_of(url)).cloned().unwrap_or_else(LocalClock::utc);
+            let clock = given.clone().or_else(|| followed.clock_of(url)).unwrap_or_else(LocalClock::utc);
             clock.with_holidays_from(self.holiday.iter().map(String::as_str))
         };
         let reports: Vec<PageReport> = found

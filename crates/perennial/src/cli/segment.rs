@@ -118,7 +118,7 @@ fn render(format: SegmentFormat, seen: &SeenPage) -> anyhow::Result<Vec<u8>> {
             let blocks: Vec<Value> = tree.blocks.iter().map(block_json).collect();
             let mut data =
                 json!({"url": tree.url, "version": tree.version, "engine": tree.engine, "blocks": blocks});
-            if let Some(seen) = seen {
+            if seen.layout.is_some() {
                 data["lost_words"] = json!(seen.n_lost_words);
             }
             let mut bytes = serde_json::to_vec_pretty(&data)?;

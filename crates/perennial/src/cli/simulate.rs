@@ -31,7 +31,7 @@ Examples:
   perennial simulate --strategy expected-gain,importance-pattern --budget 5%,10% --seed 1,2,3 --json
   perennial simulate --slot-minutes 15 --patterns both
   perennial simulate --trace fronts.tsv --zone Europe/Berlin --report out
-  perennial simulate --world my-changes.tsv --goal definition-5.13
+  perennial simulate --world my-changes.tsv --goal every-page
 
 A trace is a file of lines `page<TAB>time<TAB>importance`, or a history of polled pages; docs/traces.md has both.")]
 pub(super) struct Simulate {
@@ -87,18 +87,20 @@ pub(super) struct Simulate {
     #[arg(long, value_enum)]
     patterns: Option<PatternSource>,
 
-    /// Which completeness expected-gain maximises and the bounds refer to
-    #[arg(long, value_enum, default_value_t = GoalName::Pooled)]
-    goal: GoalName,
+    /// What expected-gain serves: balanced, importance, every-page, coherent or count. The bounds are those of pooled
+    /// completeness, for every-page those of Definition 5.13, for count those of the number of versions
+    #[arg(long, value_name = "GOAL", default_value_t = Goal::Balanced)]
+    goal: Goal,
 
     /// What a visit observes: the last change (as in the papers), or the difference to the crawler's last copy
     /// [default: last-change, for traces difference]
     #[arg(long, value_enum)]
     visibility: Option<VisibilityName>,
 
-    /// Save fetches in quiet hours for busy ones; the mean stays the same
-    #[arg(long)]
-    varying_budget: bool,
+    /// Whether expected-gain saves fetches in quiet hours for busy ones; the mean stays the same [default: for the goals balanced
+    /// and coherent]
+    #[arg(long, value_name = "true|false", num_args = 0..=1, default_missing_value = "true")]
+    varying_budget: Option<bool>,
 
     /// Whether the scheduler models busy and quiet spells of single pages [default: as in the crawler]
     #[arg(long, value_name = "true|false")]
@@ -130,14 +132,6 @@ enum PatternSource {
     Known,
     Learned,
     Both,
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum GoalName {
-    Pooled,
-    #[value(name = "definition-5.13")]
-    Definition513,
-    Count,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -227,13 +221,9 @@ impl Simulate {
             slot: Span::from_secs(slot_secs),
             n_periods: self.periods,
             burn_in: Span::from_hours(24 * i64::from(self.n_days().0)),
-            goal: match self.goal {
-                GoalName::Pooled => Goal::Pooled,
-                GoalName::Definition513 => Goal::Definition513,
-                GoalName::Count => Goal::Count,
-            },
+            goal: self.goal,
             visibility,
-            varying_budget: self.varying_budget,
+            varying_budget: self.varying_budget.unwrap_or(self.goal.takes_pictures()),
             spells: self.spells,
             floor: self.floor.map(|share| share as f32),
             announced_share: self.announced,

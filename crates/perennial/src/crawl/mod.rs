@@ -367,6 +367,9 @@ fn words_of(why: Why, target: &Target) -> String {
             format!("urgency {urgency:.4}, expected change {:.3} since {since}", expected.get())
         }
         Why::Scheduled(Reason::Oldest { since }) => format!("seen longest ago, {since}"),
+        Why::Scheduled(Reason::Picture { n_pages, since }) => {
+            format!("picture of the site, {n_pages} pages, last seen {since}")
+        }
         Why::Scheduled(Reason::Announced) => "a feed or sitemap announced a change".into(),
         Why::Scheduled(Reason::Probe) => "there was no page here: has one come?".into(),
         Why::Scheduled(Reason::DirectoryProbe { rule, since }) => {

@@ -241,13 +241,17 @@ fn policy_of(
 ) -> anyhow::Result<Policy> {
     let table = &archive.settings().crawl;
     let spending = spending_of(writer, table, seeds, options, now)?;
-    let followed = Followed::of(archive, writer.store())?;
+    let mut followed = Followed::of(archive, writer.store())?;
+    if options.goal.is_some() {
+        followed.forget_goals();
+    }
     let order = match pass {
         Some((_, started)) => VisitOrder::Once { started },
         None if options.feeds_only => VisitOrder::Once { started: now },
         None => {
-            let config = schedule_config(options, spending.plan());
-            let scheduler = learn::scheduler(writer.store(), &followed, config, options.seed, now)?;
+            let config = schedule_config(options, table, spending.plan());
+            let mut scheduler = learn::scheduler(writer.store(), &followed, config, options.seed, now)?;
+            scheduler.set_spent(spending.n_visits_in_period(), now);
             VisitOrder::Scheduled(Box::new(scheduler))
         }
     };
@@ -352,14 +356,17 @@ fn spending_of(
     Spending::load(writer.store(), overall, of_seeds(), now)
 }
 
-fn schedule_config(options: &CrawlOptions, budget: Option<Budget>) -> ScheduleConfig {
+/// The configuration of the scheduler. Options of the command line replace those of perennial.toml.
+fn schedule_config(options: &CrawlOptions, table: &CrawlTable, budget: Option<Budget>) -> ScheduleConfig {
+    let written = learn::schedule_config(table, budget);
     ScheduleConfig {
         strategy: options.strategy,
-        budget,
+        goal: options.goal.unwrap_or(written.goal),
+        varying_budget: options.varying_budget.or(written.varying_budget),
         slot: options.slot,
         pacing: options.pacing,
         interval: options.interval,
-        ..ScheduleConfig::default()
+        ..written
     }
 }
 

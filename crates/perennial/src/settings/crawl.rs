@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use perennial_core::amounts::parse_budget;
 use perennial_core::politeness::PolitenessConfig;
-use perennial_core::schedule::Budget;
+use perennial_core::schedule::{Budget, Goal, GoalError};
 use perennial_core::time::Span;
 use url::Url;
 
@@ -68,6 +68,12 @@ pub struct CrawlTable {
     pub max_pages_per_shape: u32,
     /// The budget of all sites together.
     pub allowance: Allowance,
+    /// What the crawl serves on sites that have no goal of their own.
+    pub goal: Goal,
+    /// Whether quiet hours save visits for busy ones; `None`: where the budget is given for a day or longer.
+    pub varying_budget: Option<bool>,
+    /// The share of the budget that is kept for pages that were not seen for long; `None`: as the strategy has it.
+    pub floor: Option<f32>,
 }
 
 /// A budget of visits and bytes.
@@ -106,8 +112,16 @@ impl Default for CrawlTable {
             max_depth: 100,
             max_pages_per_shape: 100_000,
             allowance: Allowance::default(),
+            goal: Goal::default(),
+            varying_budget: None,
+            floor: None,
         }
     }
+}
+
+/// What the crawl serves, by name.
+pub fn parse_goal(text: &str) -> Result<Goal, String> {
+    text.parse().map_err(|error: GoalError| error.to_string())
 }
 
 impl CrawlTable {
@@ -154,6 +168,9 @@ impl CrawlTable {
                 .whole("max_pages_per_shape", 1..=MOST)
                 .unwrap_or(usual.max_pages_per_shape),
             allowance: Allowance::read(reader),
+            goal: reader.parsed("goal", parse_goal).unwrap_or(usual.goal),
+            varying_budget: reader.maybe("varying_budget"),
+            floor: reader.number("floor", 0.0..=1.0).map(|share| share as f32),
         }
     }
 }

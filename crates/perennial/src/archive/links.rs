@@ -252,7 +252,7 @@ pub(super) fn may_be_sitemap(url: &str, head: &HttpHead) -> bool {
 }
 
 /// The addresses of its own site that a response names as a sitemap; `body` as stored. A capture whose body is elsewhere names none.
-pub(super) fn named_pages(url: &str, kind: Kind, head: &HttpHead, body: impl Read) -> Vec<LinkTarget> {
+pub(super) fn named_pages(url: &str, kind: Kind, head: &HttpHead, body: impl Read + Send) -> Vec<LinkTarget> {
     let Some(base) = Url::parse(url).ok().filter(|_| kind == Kind::Response && may_be_sitemap(url, head))
     else {
         return Vec::new();

@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Response, StatusCode, header};
 use perennial_core::memento::address::{Query, unescape};
 use perennial_core::memento::{ReplayAddress, When};
+use tokio::sync::Semaphore;
 
 use super::cdx::{self, Dialect};
 use super::problem::Problem;
@@ -27,6 +28,8 @@ async fn answer(State((server, origin)): State<(Arc<Server>, Origin)>, request: 
     let (parts, _) = request.into_parts();
     let (wants_json, is_head) = (wants_json(&parts), parts.method == Method::HEAD);
     let asked = server.clone();
+    // Nobody closes these doors.
+    let _place = server.doors().of(parts.uri.path()).acquire().await;
     // The archive is asked and its files are read on threads that may wait for the disk.
     let answered = tokio::task::spawn_blocking(move || route(&asked, origin, &parts)).await;
     let result = answered.unwrap_or_else(|error| Err(Problem::internal(&error.into())));
@@ -35,6 +38,37 @@ async fn answer(State((server, origin)): State<(Arc<Server>, Origin)>, request: 
         problem.into_response(wants_json)
     });
     if is_head { response.map(|_| Body::empty()) } else { response }
+}
+
+/// How many requests of each kind are worked on at a time; the others wait without a thread. More than a few for each core would only
+/// wait for each other, and those that take long must leave room for those that do not.
+#[derive(Debug)]
+pub struct Doors {
+    replay: Semaphore,
+    scan: Semaphore,
+    build: Semaphore,
+}
+
+impl Default for Doors {
+    fn default() -> Doors {
+        let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Doors {
+            replay: Semaphore::new((2 * n_cores).clamp(4, 16)),
+            scan: Semaphore::new(n_cores.clamp(2, 8)),
+            build: Semaphore::new(1),
+        }
+    }
+}
+
+impl Doors {
+    fn of(&self, path: &str) -> &Semaphore {
+        let has = |part: &str| path.contains(part);
+        match path {
+            _ if has("/wacz/") => &self.build,
+            _ if has("/cdx") || has("/web/timemap/") || has("/web/*/") => &self.scan,
+            _ => &self.replay,
+        }
+    }
 }
 
 /// Programs get JSON: whoever asks for it, and whoever asks an API.

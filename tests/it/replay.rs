@@ -260,8 +260,8 @@ fn the_banner_leads_through_time(viewer: &mut Viewer, serving: &Serving, root: &
     let expected = format!("next {0},next {0}", place(&times[1]));
     assert_eq!(viewer.outside(links), expected);
     viewer.inside("document.getElementById('lead').click()");
-    viewer.until(false, "document.getElementById('block').innerText.includes('lit again every night')");
-    let said = viewer.outside("document.getElementById('block').innerText").as_str().unwrap().to_string();
+    viewer.until(false, "document.getElementById('block').textContent.includes('lit again every night')");
+    let said = viewer.outside("document.getElementById('block').textContent").as_str().unwrap().to_string();
     assert!(said.contains("has not changed at any look before") && said.contains("Changed again"), "{said}");
     viewer.visit(&place(&times[1]));
     viewer.until(true, IS_READY);

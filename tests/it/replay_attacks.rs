@@ -196,7 +196,7 @@ fn held_heads(ground: &Ground) {
     let (main, replay, page) = (&ground.serving.main, &ground.serving.replay, format!("{HOST}/heads"));
     let get = |path: &str, more: &str| format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{more}Connection: close\r\n\r\n");
     for origin in [main, replay] {
-        let answer = ground.raw(origin, &get(&format!("/web/2999mp_/{page}"), "")).to_lowercase();
+        let answer = ground.raw(origin, &get(&format!("/web/20260102030405mp_/{page}"), "")).to_lowercase();
         for line in answer.split("\r\n\r\n").next().unwrap().lines() {
             let is_loose = ["set-cookie:", "clear-site-data:", "refresh: 0; url=http", "content-security-policy: default-src *"];
             assert!(!is_loose.iter().any(|word| line.starts_with(word)), "{line}");
@@ -207,11 +207,11 @@ fn held_heads(ground: &Ground) {
             let answer = ground.raw(origin, &get(path, ""));
             assert!(answer.starts_with("HTTP/1.1 4") && !answer.contains("root:"), "{path}: {answer}");
         }
-        let shown = ground.raw(origin, &get("/web/2020/http://xn--80ak6aa92e.example/<script>x</script>", ""));
+        let shown = ground.raw(origin, &get("/web/2020/http://xn--80ak6aa92e.example/%3Cscript%3Ex", ""));
         assert!(shown.contains("xn--80ak6aa92e.example") && !shown.contains("<script>x"), "{shown}");
     }
-    let registered = ground.raw(replay, &get(&format!("/web/2999js_/{}", format!("{HOST}/worker.js")), "Service-Worker: script\r\n"));
+    let registered = ground.raw(replay, &get(&format!("/web/20260102030405js_/{}", format!("{HOST}/worker.js")), "Service-Worker: script\r\n"));
     assert!(registered.starts_with("HTTP/1.1 400"), "{registered}");
-    let bare = ground.raw(replay, &get(&format!("/web/2999mp_/{page}"), "Sec-Fetch-Dest: document\r\n"));
+    let bare = ground.raw(replay, &get(&format!("/web/20260102030405mp_/{page}"), "Sec-Fetch-Dest: document\r\n"));
     assert!(bare.starts_with("HTTP/1.1 302") && bare.contains(&format!("location: {main}/web/")), "{bare}");
 }

@@ -28,7 +28,7 @@ mod spec;
 
 pub use analyst::{Analyst, PageText};
 pub use backlog::{Analysed, PageAnalyst, PageLessons, analyse_backlog};
-pub use compare::{Comparison, ComparisonReport, Entry, headlines, told_entries};
+pub use compare::{Comparison, ComparisonReport, Content, Entry, headlines, told_entries};
 pub use filters::{Filters, update as update_filters};
 pub use lesson::{KnownPage, Lesson, tree_at, unpack};
 pub use reader::Readers;

@@ -54,9 +54,9 @@ pub fn changes(store: &Store, url: &str, at: Timestamp, text: &str) -> anyhow::R
         }
         let entries = entries_of(store, &row)?;
         let side = |entry: &Entry| if is_before { entry.after.clone() } else { entry.before.clone() };
-        let matching = entries.iter().find(|entry| {
-            side(entry).is_some_and(|content| is_same_block(&words, &words_of(&content.text)))
-        });
+        let matching = entries
+            .iter()
+            .find(|entry| side(entry).is_some_and(|content| is_same_block(&words, &words_of(&content.text))));
         if let Some(entry) = matching {
             let change = change_of(&row, entry, &entries);
             *(if is_before { &mut found.previous } else { &mut found.next }) = Some(change);
@@ -72,9 +72,20 @@ fn change_of(row: &ChangeRow, entry: &Entry, all: &[Entry]) -> BlockChange {
         let block = |entry: &Entry| entry.block_after.clone().or_else(|| entry.block_before.clone());
         other.element == entry.element && block(other) == block(entry)
     };
-    let text = |content: &Option<_>| content.as_ref().map(|content: &crate::analyse::Content| content.text.clone());
-    let came = || all.iter().filter(is_partner).filter(|other| other.before.is_none()).find_map(|other| text(&other.after));
-    let went = || all.iter().filter(is_partner).filter(|other| other.after.is_none()).find_map(|other| text(&other.before));
+    let text =
+        |content: &Option<_>| content.as_ref().map(|content: &crate::analyse::Content| content.text.clone());
+    let came = || {
+        all.iter()
+            .filter(is_partner)
+            .filter(|other| other.before.is_none())
+            .find_map(|other| text(&other.after))
+    };
+    let went = || {
+        all.iter()
+            .filter(is_partner)
+            .filter(|other| other.after.is_none())
+            .find_map(|other| text(&other.before))
+    };
     BlockChange {
         time: row.time.to_digits14(),
         before: text(&entry.before).or_else(went),

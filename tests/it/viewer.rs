@@ -32,8 +32,7 @@ pub(crate) struct Serving {
 impl Serving {
     pub(crate) fn start(archive: &Archive) -> Serving {
         let args = ["serve", "--listen", "127.0.0.1:0", "--json"];
-        let mut child =
-            archive.command(&args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let mut child = archive.command(&args).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         let mut text = String::new();
         while serde_json::from_str::<Value>(&text).is_err() {
@@ -167,11 +166,21 @@ impl Viewer {
             "Runtime.executionContextsCleared" => self.contexts.clear(),
             "Runtime.exceptionThrown" => {
                 let details = &params["exceptionDetails"];
-                self.errors.push(format!("{} {}", text(&details["text"]), text(&details["exception"]["description"])));
+                self.errors.push(format!(
+                    "{} {}",
+                    text(&details["text"]),
+                    text(&details["exception"]["description"])
+                ));
             }
-            "Runtime.consoleAPICalled" if params["type"] == "error" => self.errors.push(params["args"].to_string()),
+            "Runtime.consoleAPICalled" if params["type"] == "error" => {
+                self.errors.push(params["args"].to_string())
+            }
             "Log.entryAdded" if params["entry"]["level"] == "error" => {
-                self.errors.push(format!("{} {}", text(&params["entry"]["text"]), text(&params["entry"]["url"])));
+                self.errors.push(format!(
+                    "{} {}",
+                    text(&params["entry"]["text"]),
+                    text(&params["entry"]["url"])
+                ));
             }
             "Network.requestWillBeSent" => self.requested.push(text(&params["request"]["url"])),
             _ => {}
@@ -259,8 +268,7 @@ impl Viewer {
 
     /// The layout of the page, or of the frame within it.
     pub(crate) fn layout(&mut self, is_inside: bool) -> Layout<'static> {
-        let mut taken =
-            self.call("DOMSnapshot.captureSnapshot", json!({"computedStyles": snapshot::STYLES}));
+        let mut taken = self.call("DOMSnapshot.captureSnapshot", json!({"computedStyles": snapshot::STYLES}));
         if is_inside {
             taken["documents"] = json!([taken["documents"][1]]);
         }

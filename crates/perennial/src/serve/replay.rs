@@ -38,7 +38,9 @@ impl Asking<'_> {
     pub fn stray(&self, target: &str) -> Option<Response<Body>> {
         let (origins, referer) = (self.origins(), self.field("referer"));
         let archives = self.server.archives().iter();
-        archives.filter_map(|served| rewrite::own::stray(referer, &origins.replay, &served.base, target)).next()
+        archives
+            .filter_map(|served| rewrite::own::stray(referer, &origins.replay, &served.base, target))
+            .next()
     }
 
     /// The two origins under the name that the client knows this machine by, where both are on it.

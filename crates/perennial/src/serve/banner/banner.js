@@ -5,7 +5,7 @@
   const frame = document.getElementById('page'), banner = document.getElementById('ban');
   // The archived page that the banner is about; where the frame says it is, which a script may have made up.
   let page = {url: document.body.dataset.url, time: document.body.dataset.time}, said = page;
-  let isKept = false, nAsked = 0, known = '';
+  let isKept = false, nAsked = 0, nShown = 0, known = '';
   try { isKept = sessionStorage.getItem('one instant') === 'yes'; } catch (error) { /* storage is off */ }
 
   const ask = (what, given, about = page) => fetch(`${root}${what}?${new URLSearchParams({archive, url: about.url, at: about.time, ...given})}`)
@@ -34,7 +34,9 @@
     if (isKnown) return;
     const n = ++nAsked;
     const told = await ask('banner', {}, said);
-    if (!told || n !== nAsked) return;
+    // Of two answers the later question counts; a script may have made up the address, and then there is none.
+    if (!told || n < nShown) return;
+    nShown = n;
     // Without one instant for all pages, a page is shown at its own time.
     if (!isKept && told.time !== time) { location.assign(place(told.time, url)); return; }
     page = {url, time};
@@ -49,8 +51,8 @@
     for (const url of list) { if (text.length + url.length < 8000) text += url + '\n'; }
     if (text === known || !text) return;
     known = text;
-    const n = nAsked, told = await ask('banner', {parts: text});
-    if (told && n === nAsked) write(told.html);
+    const n = nShown, told = await ask('banner', {parts: text});
+    if (told && n === nShown) write(told.html);
   };
   const clicked = async (text) => {
     const told = await ask('block', {text});

@@ -6,7 +6,7 @@ use perennial_core::time::Timestamp;
 use serde::Serialize;
 
 use crate::analyse::{ChangedReader, Entry, Filters};
-use crate::store::{ChangeFilter, Store};
+use crate::store::{ChangeFilter, ChangeRow, Store};
 
 /// Words of a block that are compared.
 const MAX_WORDS: usize = 100;
@@ -54,20 +54,43 @@ pub fn changes(store: &Store, url: &str, at: Timestamp, text: &str) -> anyhow::R
         }
         let entries = reader.read(&row)?.map(|changed| changed.entries()).unwrap_or_default();
         let side = |entry: &Entry| if is_before { entry.after.clone() } else { entry.before.clone() };
-        let matching = entries.iter().find(|entry| {
-            side(entry).is_some_and(|content| is_same_block(&words, &words_of(&content.text)))
-        });
+        let matching = entries
+            .iter()
+            .find(|entry| side(entry).is_some_and(|content| is_same_block(&words, &words_of(&content.text))));
         if let Some(entry) = matching {
-            let change = BlockChange {
-                time: row.time.to_digits14(),
-                before: entry.before.as_ref().map(|content| content.text.clone()),
-                after: entry.after.as_ref().map(|content| content.text.clone()),
-            };
+            let change = change_of(&row, entry, &entries);
             *(if is_before { &mut found.previous } else { &mut found.next }) = Some(change);
         }
         Ok(())
     })?;
     Ok(found)
+}
+
+/// Words that went and words that came in the same block are one change of it to a reader.
+fn change_of(row: &ChangeRow, entry: &Entry, all: &[Entry]) -> BlockChange {
+    let is_partner = |other: &&Entry| {
+        let block = |entry: &Entry| entry.block_after.clone().or_else(|| entry.block_before.clone());
+        other.element == entry.element && block(other) == block(entry)
+    };
+    let text =
+        |content: &Option<_>| content.as_ref().map(|content: &crate::analyse::Content| content.text.clone());
+    let came = || {
+        all.iter()
+            .filter(is_partner)
+            .filter(|other| other.before.is_none())
+            .find_map(|other| text(&other.after))
+    };
+    let went = || {
+        all.iter()
+            .filter(is_partner)
+            .filter(|other| other.after.is_none())
+            .find_map(|other| text(&other.before))
+    };
+    BlockChange {
+        time: row.time.to_digits14(),
+        before: text(&entry.before).or_else(went),
+        after: text(&entry.after).or_else(came),
+    }
 }
 
 fn words_of(text: &str) -> HashSet<String> {

@@ -18,19 +18,19 @@ pub mod parts;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use perennial_core::foreign;
-use perennial_core::memento::address::{Query, time_of_digits};
 use perennial_core::memento::Modifier;
+use perennial_core::memento::address::{Query, time_of_digits};
 use perennial_core::time::Timestamp;
 use serde_json::json;
 
 use self::page::Shown;
 use self::parts::Whole;
+use super::Served;
 use super::body::StoredBody;
 use super::find::{Found, find};
 use super::problem::Problem;
 use super::replay::Asking;
 use super::scene::Scene;
-use super::Served;
 use crate::archive::Snapshot;
 use crate::store::Steps;
 
@@ -107,7 +107,8 @@ impl<'s> Question<'s> {
     fn read(asking: &'s Asking<'s>, query: &Query) -> Result<Question<'s>, Problem> {
         let missing = || Problem::bad_request("Say which archive, url and at.");
         let name = query.get("archive").ok_or_else(missing)?;
-        let served = asking.server.archives().iter().find(|served| served.name == name).ok_or_else(missing)?;
+        let served =
+            asking.server.archives().iter().find(|served| served.name == name).ok_or_else(missing)?;
         let url = query.get("url").and_then(|url| foreign::address(url).ok()).ok_or_else(missing)?;
         let at = query.get("at").filter(|digits| !digits.is_empty()).ok_or_else(missing)?;
         Ok(Question { asking, served, url: url.to_string(), at: time_of_digits(at) })

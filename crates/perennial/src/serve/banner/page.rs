@@ -80,7 +80,6 @@ pub fn banner(shown: &Shown<'_>) -> String {
     );
     push_state(&mut out, shown);
     out.push_str("<details class=\"more\"><summary>This paragraph</summary><div class=\"pop\" id=\"block\"></div></details>");
-    out.push_str("<label class=\"sw\" title=\"Links stay at this instant, as close as the archive can make it\"><input type=\"checkbox\" id=\"keep\"> One instant</label>");
     out.push_str("<span class=\"grow\"></span>");
     push_steps(&mut out, shown);
     let calendar = format!("{}/web/*/{}", scene.base, scene.capture.url);
@@ -106,7 +105,10 @@ fn push_state(out: &mut String, shown: &Shown<'_>) {
     );
     if scene.time.as_secs() != scene.capture.time.as_secs() {
         let away = span(distance(scene.time, scene.capture.time));
-        let _ = write!(out, "<p class=\"warn\">This page leaves the chosen instant: its capture is {away} away.</p>");
+        let _ = write!(
+            out,
+            "<p class=\"warn\">This page leaves the chosen instant: its capture is {away} away.</p>"
+        );
     }
     if !whole.parts.is_empty() {
         out.push_str("<div class=\"scroll\"><table class=\"t\"><thead><tr><th>State</th><th>Part</th><th class=\"wide-only\">Captured</th><th class=\"r\">Distance</th></tr></thead><tbody>");
@@ -125,14 +127,22 @@ fn push_state(out: &mut String, shown: &Shown<'_>) {
             out.push_str("</p>");
         }
     }
-    out.push_str("</div></details>");
+    out.push_str("<p><label class=\"sw\"><input type=\"checkbox\" id=\"keep\"> One instant: links stay at this time, as close as the archive can make it</label></p></div></details>");
 }
 
 fn push_part(out: &mut String, part: &ShownPart, scene: &Scene) {
-    let address = escaped(&shown_text(without_scheme(&part.url))).to_string();
+    // Of the page's own host the path says enough.
+    let host_of = |url: &str| url.splitn(4, '/').take(3).map(str::len).sum::<usize>() + 2;
+    let own_host = scene.capture.url.get(..host_of(&scene.capture.url)).unwrap_or_default();
+    let own_path = part.url.strip_prefix(own_host).filter(|path| path.starts_with('/'));
+    let address = escaped(&shown_text(own_path.unwrap_or_else(|| without_scheme(&part.url)))).to_string();
     let (mark, captured, away) = match part.found {
         Some((time, state)) => (state_mark(state), moment(time), span(distance(time, scene.time))),
-        None => ("<span class=\"state bad\">missing</span>".to_string(), "not in the archive".into(), String::new()),
+        None => (
+            "<span class=\"state bad\">missing</span>".to_string(),
+            "not in the archive".into(),
+            String::new(),
+        ),
     };
     let _ = write!(
         out,
@@ -155,7 +165,10 @@ fn push_steps(out: &mut String, shown: &Shown<'_>) {
                 escaped(&to)
             )
         }
-        None => format!("<span class=\"mute none\" title=\"{label}: none\">{}</span>", if rel == "prev" { "&lsaquo;" } else { "&rsaquo;" }),
+        None => format!(
+            "<span class=\"mute none\" title=\"{label}: none\">{}</span>",
+            if rel == "prev" { "&lsaquo;" } else { "&rsaquo;" }
+        ),
     };
     let _ = write!(
         out,
@@ -267,11 +280,12 @@ fn short_moment(time: Timestamp, beside: Timestamp) -> String {
     }
 }
 
-/// `8 h`, `7 h 30`, `3 days`.
+/// `12 s`, `8 h`, `7 h 30`, `3 days`.
 fn span(span: Span) -> String {
-    let minutes = (span.as_secs_f64() / 60.0).round() as u64;
+    let seconds = span.as_secs_f64();
+    let minutes = (seconds / 60.0).round() as u64;
     match (minutes / 60, minutes % 60) {
-        (0, 0) => "a minute".to_string(),
+        _ if seconds < 60.0 => format!("{seconds:.0} s"),
         (0, minutes) => format!("{minutes} min"),
         (hours, 0) if hours < 48 => format!("{hours} h"),
         (hours, minutes) if hours < 48 => format!("{hours} h {minutes:02}"),
@@ -291,6 +305,6 @@ mod tests {
         assert_eq!(short_moment(time("20260629110000"), time("20260729150000")), "29 Jun");
         assert_eq!(short_moment(time("20250629110000"), time("20260729150000")), "29 Jun 2025");
         let of = |minutes: i64| span(Span::from_millis(minutes * 60_000));
-        assert_eq!([of(0), of(30), of(480), of(450), of(4320)], ["a minute", "30 min", "8 h", "7 h 30", "3 days"]);
+        assert_eq!([of(0), of(30), of(480), of(450), of(4320)], ["0 s", "30 min", "8 h", "7 h 30", "3 days"]);
     }
 }

@@ -59,7 +59,9 @@ impl Element<'_> {
             "srcdoc" if self.tag == "iframe" => Attribute::Document,
             "style" => changed(value, rewrite_css(value, place).into()),
             // It names who asked, which the archive needs to know; the rest would report elsewhere or forbid what is changed.
-            "ping" | "integrity" | "referrerpolicy" | "csp" | "attributionsrc" | "browsingtopics" => Attribute::Goes,
+            "ping" | "integrity" | "referrerpolicy" | "csp" | "attributionsrc" | "browsingtopics" => {
+                Attribute::Goes
+            }
             "manifest" if self.tag == "html" => Attribute::Goes,
             "target" | "formtarget" => self.target(value),
             "type" if self.tag == "script" && self.is("type", "speculationrules") => {

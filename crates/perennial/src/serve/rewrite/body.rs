@@ -39,7 +39,12 @@ pub enum Treatment {
 
 /// How a body is shown, by what it is asked for, what the browser says it needs it for (`Sec-Fetch-Dest`), what the archived
 /// server called it and how it begins.
-pub fn treatment(part: Modifier, destination: Option<&str>, media_type: Option<&str>, start: &[u8]) -> Treatment {
+pub fn treatment(
+    part: Modifier,
+    destination: Option<&str>,
+    media_type: Option<&str>,
+    start: &[u8],
+) -> Treatment {
     match destination {
         // What a script asks for is data: it is rewritten when it becomes part of the page.
         Some("empty" | "font" | "audio" | "video" | "track" | "manifest") => return Treatment::Bytes,
@@ -56,7 +61,9 @@ pub fn treatment(part: Modifier, destination: Option<&str>, media_type: Option<&
         (_, Some("application/xhtml+xml" | "image/svg+xml")) => Treatment::Xml,
         (Modifier::Image, _) => Treatment::Bytes,
         (_, Some("text/css")) => Treatment::Style,
-        (Modifier::Page | Modifier::Frameset | Modifier::Frame, None) if looks_like_page(start) => Treatment::Page,
+        (Modifier::Page | Modifier::Frameset | Modifier::Frame, None) if looks_like_page(start) => {
+            Treatment::Page
+        }
         _ => Treatment::Bytes,
     }
 }
@@ -102,7 +109,11 @@ pub struct Whole {
 
 impl BodyRewriter {
     /// Begins a page, of which so much is known; the charset that its type must name.
-    pub fn page(options: PageOptions, start: &[u8], content_type: Option<&str>) -> (BodyRewriter, &'static str) {
+    pub fn page(
+        options: PageOptions,
+        start: &[u8],
+        content_type: Option<&str>,
+    ) -> (BodyRewriter, &'static str) {
         let mut options = options;
         // A character that is cut in two would say that the text is in another encoding.
         let whole = start.iter().rposition(|byte| byte.is_ascii()).map_or(start, |last| &start[..=last]);
@@ -145,7 +156,8 @@ impl BodyRewriter {
 }
 
 fn decode(decoder: &mut Decoder, bytes: &[u8], is_last: bool) -> String {
-    let mut text = String::with_capacity(decoder.max_utf8_buffer_length(bytes.len()).unwrap_or(bytes.len() * 3));
+    let mut text =
+        String::with_capacity(decoder.max_utf8_buffer_length(bytes.len()).unwrap_or(bytes.len() * 3));
     let _ = decoder.decode_to_string(bytes, &mut text, is_last);
     text
 }
@@ -231,7 +243,8 @@ mod tests {
         let whole = rewrite_whole(Treatment::Style, b"a{content:'\xe4';b:url(/x)}", None, &place);
         assert_eq!(whole.charset, None);
         assert_eq!(whole.bytes, b"a{content:'\xe4';b:url(\"/web/2020oe_/http://a.example/x\")}".as_slice());
-        let whole = rewrite_whole(Treatment::Style, b"a{content:'\xe4'}", Some("text/css; charset=latin1"), &place);
+        let whole =
+            rewrite_whole(Treatment::Style, b"a{content:'\xe4'}", Some("text/css; charset=latin1"), &place);
         assert_eq!((whole.bytes, whole.charset), ("a{content:'ä'}".into(), Some("UTF-8")));
     }
 

@@ -111,7 +111,8 @@ impl Rewriting<'_> {
                 let mut text = String::with_capacity(to.len() + 2);
                 // Writing into a text cannot fail.
                 let _ = cssparser::serialize_string(&to, &mut text);
-                let _ = if is_function { write!(self.out, "url({text})") } else { write!(self.out, "{text}") };
+                let _ =
+                    if is_function { write!(self.out, "url({text})") } else { write!(self.out, "{text}") };
             }
         }
     }

@@ -29,7 +29,8 @@ fn printable(value: &str) -> String {
 fn followed_links(value: &str, place: &Place) -> Option<String> {
     let mut found = Vec::new();
     for link in links_in(value) {
-        let Some((address, parameters)) = link.trim().strip_prefix('<').and_then(|rest| rest.split_once('>')) else {
+        let Some((address, parameters)) = link.trim().strip_prefix('<').and_then(|rest| rest.split_once('>'))
+        else {
             continue;
         };
         let lower = parameters.to_ascii_lowercase();

@@ -193,7 +193,8 @@ impl State {
             "script" => self.script = script_kind(given("type"), given("language")),
             _ => {}
         }
-        let attributes = attributes::Element { tag: &tag, all: &all, is_outermost: self.options.is_outermost };
+        let attributes =
+            attributes::Element { tag: &tag, all: &all, is_outermost: self.options.is_outermost };
         for (name, value) in &all {
             match attributes.rewrite(name, value, &self.options.place) {
                 Attribute::Stays => {}
@@ -269,11 +270,8 @@ impl State {
 
     /// What is shown where scripts do not run is markup of this document.
     fn nested_markup(&self, html: &str) -> String {
-        let options = PageOptions {
-            injection: None,
-            n_nested: self.options.n_nested + 1,
-            ..self.options.clone()
-        };
+        let options =
+            PageOptions { injection: None, n_nested: self.options.n_nested + 1, ..self.options.clone() };
         if options.n_nested > MAX_NESTED {
             return String::new();
         }

@@ -73,7 +73,11 @@ pub fn respond(scene: &Scene, destination: Option<&str>, body: StoredBody) -> io
         }
         Treatment::Style | Treatment::Script => {
             let whole = rewrite_whole(treatment, &start, said, &place);
-            set_type(&mut headers, if treatment == Treatment::Style { "text/css" } else { "text/javascript" }, whole.charset);
+            set_type(
+                &mut headers,
+                if treatment == Treatment::Style { "text/css" } else { "text/javascript" },
+                whole.charset,
+            );
             answer(headers, Body::from(whole.bytes))
         }
         Treatment::Page | Treatment::Xml => {
@@ -163,7 +167,11 @@ fn answer(headers: HeaderMap, body: Body) -> io::Result<Response<Body>> {
 }
 
 /// Reads on until it is enough or at its end.
-fn read_until(reader: &mut dyn Read, into: &mut Vec<u8>, is_enough: impl Fn(&[u8]) -> bool) -> io::Result<()> {
+fn read_until(
+    reader: &mut dyn Read,
+    into: &mut Vec<u8>,
+    is_enough: impl Fn(&[u8]) -> bool,
+) -> io::Result<()> {
     while !is_enough(into) {
         // What has been read doubles, so that asking whether it is enough costs no more than reading.
         let n_more = (into.len().max(1024)) as u64;

@@ -584,6 +584,8 @@
     say('parts', {url: shown(), parts: [...found].map(([url, status]) => ({url, status}))});
   };
   if (isOutermost) {
+    // At once, because a script may change the address before the page has loaded.
+    tell();
     document.addEventListener('DOMContentLoaded', tell);
     global.addEventListener('load', () => { tell(); setTimeout(parts, 300); setTimeout(parts, 3000); });
     for (const name of ['hashchange', 'popstate']) global.addEventListener(name, tell);

@@ -36,8 +36,22 @@ const WINDOWS: [&str; 6] = ["window", "self", "globalThis", "parent", "frames", 
 
 /// Names of the window that do not hold whatever they are given: a declaration of them stays within the block.
 const HELD_NAMES: [&str; 16] = [
-    "name", "status", "length", "closed", "event", "external", "screen", "history", "origin", "performance", "parent",
-    "self", "opener", "frames", "scroll", "close",
+    "name",
+    "status",
+    "length",
+    "closed",
+    "event",
+    "external",
+    "screen",
+    "history",
+    "origin",
+    "performance",
+    "parent",
+    "self",
+    "opener",
+    "frames",
+    "scroll",
+    "close",
 ];
 
 /// Tokens of one list of declarations that are looked at.
@@ -45,14 +59,17 @@ const MAX_DECLARED: usize = 500;
 
 /// Rewrites a script, or gives it back as it is when it cannot be read or says nothing that matters.
 pub fn rewrite_script<'a>(source: &'a str, place: &Place) -> Cow<'a, str> {
-    let mentions = ["location", "top", "postMessage", "import", "export"].iter().any(|word| source.contains(word));
+    let mentions =
+        ["location", "top", "postMessage", "import", "export"].iter().any(|word| source.contains(word));
     let Some(tokens) = mentions.then(|| tokens(source)).flatten() else { return Cow::Borrowed(source) };
     let mut script = Script { source, tokens, edits: Vec::new() };
     let is_module = script.imports(place);
     script.members();
     let declared = script.declared(is_module);
-    let names: Vec<&str> =
-        ["location", "top"].into_iter().filter(|name| script.is_used(name) && !declared.contains(name)).collect();
+    let names: Vec<&str> = ["location", "top"]
+        .into_iter()
+        .filter(|name| script.is_used(name) && !declared.contains(name))
+        .collect();
     let (mut before, mut after) = (String::new(), "");
     if !names.is_empty() {
         before = prologue(&names);
@@ -72,8 +89,10 @@ pub fn rewrite_handler<'a>(source: &'a str, place: &Place) -> Cow<'a, str> {
     script.imports(place);
     script.members();
     let declared = script.declared(false);
-    let names: Vec<&str> =
-        ["location", "top"].into_iter().filter(|name| script.is_used(name) && !declared.contains(name)).collect();
+    let names: Vec<&str> = ["location", "top"]
+        .into_iter()
+        .filter(|name| script.is_used(name) && !declared.contains(name))
+        .collect();
     let before = if names.is_empty() { String::new() } else { prologue(&names) };
     script.assignments(&names);
     script.apply(&before, "")
@@ -197,7 +216,8 @@ impl<'a> Script<'a> {
                 && self.word(index + 1) == "="
                 && self.word(index + 2) != "=";
             let before = if index == 0 { "" } else { self.word(index - 1) };
-            let may_declare = matches!(before, "var" | "let" | "const" | "," | "{") || self.is_parameter(index);
+            let may_declare =
+                matches!(before, "var" | "let" | "const" | "," | "{") || self.is_parameter(index);
             if is_assigned && !may_declare {
                 self.replace(index, "location.href".into());
             }
@@ -253,9 +273,8 @@ impl<'a> Script<'a> {
         }
         let depth = self.tokens[open].depth + 1;
         let inside = &self.tokens[open + 1..(close as usize).min(self.tokens.len())];
-        let has_options = inside
-            .iter()
-            .any(|token| token.depth == depth && &self.source[token.start..token.end] == ",");
+        let has_options =
+            inside.iter().any(|token| token.depth == depth && &self.source[token.start..token.end] == ",");
         if close != NONE && !inside.is_empty() && !has_options {
             let (start, end) = (self.tokens[open].end, self.tokens[close as usize].start);
             let with = format!("(self.{IMPORT}||String)(");
@@ -329,7 +348,8 @@ impl<'a> Script<'a> {
     fn directive(&self) -> &'static str {
         let is_strict = self.kind(0) == Some(Kind::Text)
             && matches!(self.word(0), "\"use strict\"" | "'use strict'")
-            && (matches!(self.word(1), ";" | "") || self.tokens.get(1).is_some_and(|token| token.is_on_new_line));
+            && (matches!(self.word(1), ";" | "")
+                || self.tokens.get(1).is_some_and(|token| token.is_on_new_line));
         if is_strict { "\"use strict\";" } else { "" }
     }
 
@@ -342,7 +362,10 @@ impl<'a> Script<'a> {
             let is_statement = token.depth == 0
                 && token.kind == Kind::Name
                 && !self.is_member(index)
-                && (index == 0 || matches!(self.word(index - 1), ";" | "}" | "{" | "async") || token.is_on_new_line || self.word(index - 1) == ")");
+                && (index == 0
+                    || matches!(self.word(index - 1), ";" | "}" | "{" | "async")
+                    || token.is_on_new_line
+                    || self.word(index - 1) == ")");
             if !is_statement {
                 continue;
             }
@@ -399,7 +422,21 @@ impl<'a> Script<'a> {
 }
 
 fn is_keyword(word: &str) -> bool {
-    matches!(word, "return" | "typeof" | "in" | "of" | "case" | "new" | "delete" | "void" | "yield" | "await" | "else" | "do")
+    matches!(
+        word,
+        "return"
+            | "typeof"
+            | "in"
+            | "of"
+            | "case"
+            | "new"
+            | "delete"
+            | "void"
+            | "yield"
+            | "await"
+            | "else"
+            | "do"
+    )
 }
 
 #[cfg(test)]
@@ -437,9 +474,14 @@ mod tests {
 
     #[test]
     fn what_is_no_code_stays() {
-        for source in
-            ["'x.location'", "/x.location/", "// x.location\n1", "{\"location\":[\"location\"]}", "({location:1})", "a"]
-        {
+        for source in [
+            "'x.location'",
+            "/x.location/",
+            "// x.location\n1",
+            "{\"location\":[\"location\"]}",
+            "({location:1})",
+            "a",
+        ] {
             check(source, source);
         }
     }
@@ -478,7 +520,10 @@ mod tests {
     fn a_script_with_a_name_of_its_own_keeps_it() {
         check("var a,location=1;location", "var a,location=1;location");
         check("function top(){}top()", "function top(){}top()");
-        check("(function(){var location=1;f(location)})()", &format!("{{{L}(function(){{var location=1;f(location)}})()\n}}"));
+        check(
+            "(function(){var location=1;f(location)})()",
+            &format!("{{{L}(function(){{var location=1;f(location)}})()\n}}"),
+        );
         check("if(a){var top=1}top", "if(a){var top=1}top");
     }
 
@@ -511,7 +556,8 @@ mod tests {
 
     #[test]
     fn import_maps_are_mapped() {
-        let found = rewrite_import_map(r#"{"imports":{"a":"/a.js","http://b.example/":"./b/"}}"#, &place()).unwrap();
+        let found =
+            rewrite_import_map(r#"{"imports":{"a":"/a.js","http://b.example/":"./b/"}}"#, &place()).unwrap();
         let to = "/web/2020js_/http://";
         assert_eq!(
             found,

@@ -40,8 +40,21 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// Words behind which an expression begins, so that a slash begins a regular expression.
 const BEFORE_EXPRESSION: [&str; 15] = [
-    "return", "typeof", "instanceof", "in", "of", "new", "delete", "void", "throw", "case", "do", "else", "yield",
-    "await", "default",
+    "return",
+    "typeof",
+    "instanceof",
+    "in",
+    "of",
+    "new",
+    "delete",
+    "void",
+    "throw",
+    "case",
+    "do",
+    "else",
+    "yield",
+    "await",
+    "default",
 ];
 
 /// Words whose brackets hold a condition: behind them a statement begins.
@@ -49,8 +62,14 @@ pub(super) const CONDITIONS: [&str; 6] = ["if", "while", "for", "with", "switch"
 
 /// The tokens of a script; `None` where its brackets are uneven or a text does not end.
 pub(super) fn tokens(source: &str) -> Option<Vec<Token>> {
-    let mut scanner =
-        Scanner { source, bytes: source.as_bytes(), at: 0, tokens: Vec::new(), open: Vec::new(), is_new_line: true };
+    let mut scanner = Scanner {
+        source,
+        bytes: source.as_bytes(),
+        at: 0,
+        tokens: Vec::new(),
+        open: Vec::new(),
+        is_new_line: true,
+    };
     while scanner.step()? {}
     scanner.open.is_empty().then_some(scanner.tokens)
 }
@@ -106,7 +125,8 @@ impl Scanner<'_> {
     }
 
     fn skip_line(&mut self) {
-        self.at += self.rest().iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(self.rest().len());
+        self.at +=
+            self.rest().iter().position(|byte| matches!(byte, b'\n' | b'\r')).unwrap_or(self.rest().len());
     }
 
     fn skip_comment(&mut self) -> Option<()> {
@@ -274,7 +294,10 @@ mod tests {
     #[test]
     fn a_slash_is_told_from_an_expression() {
         assert_eq!(words("a/b/c").unwrap(), ["a", "/", "b", "/", "c"]);
-        assert_eq!(words("x=/[/'\"]/g.test(y)").unwrap(), ["x", "=", "/[/'\"]/g", ".", "test", "(", "y", ")"]);
+        assert_eq!(
+            words("x=/[/'\"]/g.test(y)").unwrap(),
+            ["x", "=", "/[/'\"]/g", ".", "test", "(", "y", ")"]
+        );
         assert_eq!(words("if(a)/'/.x").unwrap(), ["if", "(", "a", ")", "/'/", ".", "x"]);
         assert_eq!(words("(a)/2").unwrap(), ["(", "a", ")", "/", "2"]);
         assert_eq!(words("return/\\//").unwrap(), ["return", "/\\//"]);

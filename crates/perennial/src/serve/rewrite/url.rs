@@ -186,12 +186,10 @@ mod tests {
     #[test]
     fn a_srcset_keeps_its_descriptors() {
         let place = place("http://a.example/");
-        let found = place.rewrite_srcset("x.png 1x,\n y.png 2x, data:image/png;base64,AA== 3x", Modifier::Image);
+        let found =
+            place.rewrite_srcset("x.png 1x,\n y.png 2x, data:image/png;base64,AA== 3x", Modifier::Image);
         let to = "/web/20200102030405im_/http://a.example";
-        assert_eq!(
-            found.unwrap(),
-            format!("{to}/x.png 1x, {to}/y.png 2x, data:image/png;base64,AA== 3x")
-        );
+        assert_eq!(found.unwrap(), format!("{to}/x.png 1x, {to}/y.png 2x, data:image/png;base64,AA== 3x"));
         assert_eq!(place.rewrite_srcset("a,b 2x,", Modifier::Image).unwrap(), format!("{to}/a,b 2x"));
     }
 
@@ -200,11 +198,18 @@ mod tests {
         let place = place("http://a.example/");
         for content in ["5;url=/x", "5; URL = '/x'", "5,/x", " 5 ; url=\"/x\" y", "5 /x"] {
             let found = place.rewrite_refresh(content);
-            assert_eq!(found.as_deref(), Some("5; url=/web/20200102030405mp_/http://a.example/x"), "{content}");
+            assert_eq!(
+                found.as_deref(),
+                Some("5; url=/web/20200102030405mp_/http://a.example/x"),
+                "{content}"
+            );
         }
         assert_eq!(place.rewrite_refresh("5"), None);
         assert_eq!(place.rewrite_refresh(""), None);
-        assert_eq!(place.rewrite_refresh(";é"), Some("0; url=/web/20200102030405mp_/http://a.example/%C3%A9".into()));
+        assert_eq!(
+            place.rewrite_refresh(";é"),
+            Some("0; url=/web/20200102030405mp_/http://a.example/%C3%A9".into())
+        );
     }
 
     #[test]

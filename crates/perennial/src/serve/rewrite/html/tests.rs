@@ -36,8 +36,14 @@ fn every_element_asks_in_its_form() {
         ("<iframe src=x></iframe>", format!("<iframe src=\"{}\"></iframe>", to("if_", "/d/x"))),
         ("<frame src=x>", format!("<frame src=\"{}\">", to("fr_", "/d/x"))),
         ("<link rel=stylesheet href=x>", format!("<link rel=stylesheet href=\"{}\">", to("cs_", "/d/x"))),
-        ("<link rel=preload as=image href=x>", format!("<link rel=preload as=image href=\"{}\">", to("im_", "/d/x"))),
-        ("<video poster=x src=y>", format!("<video poster=\"{}\" src=\"{}\">", to("im_", "/d/x"), to("oe_", "/d/y"))),
+        (
+            "<link rel=preload as=image href=x>",
+            format!("<link rel=preload as=image href=\"{}\">", to("im_", "/d/x")),
+        ),
+        (
+            "<video poster=x src=y>",
+            format!("<video poster=\"{}\" src=\"{}\">", to("im_", "/d/x"), to("oe_", "/d/y")),
+        ),
         ("<object data=x>", format!("<object data=\"{}\">", to("oe_", "/d/x"))),
         ("<form action=x>", format!("<form action=\"{}\">", to("mp_", "/d/x"))),
         ("<svg><use xlink:href=x#y />", format!("<svg><use xlink:href=\"{}\" />", to("im_", "/d/x#y"))),
@@ -69,7 +75,10 @@ fn a_base_counts_for_what_comes_behind_it() {
 fn what_stands_for_headers_is_disarmed() {
     check("<meta http-equiv=Content-Security-Policy content=x>", "<meta content=x>");
     check("<meta http-equiv=set-cookie content=a=b>", "<meta content=a=b>");
-    check("<meta http-equiv=refresh content='0;url=/x'>", &format!("<meta http-equiv=refresh content=\"0; url={TO}/x\">"));
+    check(
+        "<meta http-equiv=refresh content='0;url=/x'>",
+        &format!("<meta http-equiv=refresh content=\"0; url={TO}/x\">"),
+    );
     check("<meta name=referrer content=never>", "<meta content=never>");
     check("<a target=_blank href=#>", "<a target=\"perennial_page\" href=#>");
 }
@@ -82,12 +91,18 @@ fn styles_scripts_and_documents_within_are_rewritten() {
          <p style=\"b:url(&quot;/web/2020oe_/http://a.example/x&quot;)\">",
     );
     check("<script>a.location</script>", "<script>a.__perennial_location</script>");
-    check("<script type=text/template><a href=/x></script>", "<script type=text/template><a href=/x></script>");
+    check(
+        "<script type=text/template><a href=/x></script>",
+        "<script type=text/template><a href=/x></script>",
+    );
     check(
         "<iframe srcdoc='<a href=/x>'></iframe>",
         &format!("<iframe srcdoc=\"&lt;a href=&quot;{TO}/x&quot;>\"></iframe>"),
     );
-    check("<noscript><img src=/x></noscript>", "<noscript><img src=\"/web/2020im_/http://a.example/x\"></noscript>");
+    check(
+        "<noscript><img src=/x></noscript>",
+        "<noscript><img src=\"/web/2020im_/http://a.example/x\"></noscript>",
+    );
     check(
         "<a onclick=\"location='/x'\">",
         "<a onclick=\"let location=(self.__perennial||self).location;location.href='/x'\">",
@@ -97,8 +112,12 @@ fn styles_scripts_and_documents_within_are_rewritten() {
 #[test]
 fn our_script_comes_first() {
     let injection = Some(Injection { markup: "<!--ours-->".into() });
-    let with = |html: &str| rewrite_page(html, PageOptions { injection: injection.clone(), ..options() }).unwrap();
-    assert_eq!(with("<!doctype html><html><head><script>1</script>"), "<!doctype html><html><head><!--ours--><script>1</script>");
+    let with =
+        |html: &str| rewrite_page(html, PageOptions { injection: injection.clone(), ..options() }).unwrap();
+    assert_eq!(
+        with("<!doctype html><html><head><script>1</script>"),
+        "<!doctype html><html><head><!--ours--><script>1</script>"
+    );
     assert_eq!(with("<script>1</script><head>"), "<!--ours--><script>1</script><head>");
     assert_eq!(with("<title>x</title>"), "<!--ours--><title>x</title>");
 }
@@ -106,11 +125,14 @@ fn our_script_comes_first() {
 /// Whether an attribute's address may stand in a replay.
 fn is_held(value: &str) -> bool {
     let value = value.trim_matches(|c: char| c <= ' ');
-    let lower: String = value.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect::<String>().to_lowercase();
+    let lower: String =
+        value.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect::<String>().to_lowercase();
     value.is_empty()
         || value.starts_with('#')
         || value.starts_with("/web/2020")
-        || ["javascript:", "data:", "blob:", "about:", "mailto:", "tel:", "sms:", "xmpp:"].iter().any(|s| lower.starts_with(s))
+        || ["javascript:", "data:", "blob:", "about:", "mailto:", "tel:", "sms:", "xmpp:"]
+            .iter()
+            .any(|s| lower.starts_with(s))
 }
 
 /// The addresses of a page that are not held.

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use perennial_core::dom::{Dom, DomKind};
+use perennial_core::time::Timestamp;
+use perennial_core::warc::{Compression, NewRecord, RecordIds, WarcWriter};
 
-use crate::program::{folder, ran, testdata};
+use crate::program::{folder, perennial, ran, testdata};
 
 /// The view of two files.
 struct View {
@@ -309,4 +311,53 @@ fn noise_is_told_for_files_and_does_not_change_what_they_weigh() {
     let operations = found["operations"].as_array().unwrap();
     assert!(operations.iter().any(|entry| entry["noise"].as_f64().unwrap() > 0.9), "{found}");
     assert!(found["importance"].as_f64().unwrap() > 0.0);
+}
+
+/// A WARC file with a page that counts its visitors, and once has news.
+fn counting_pages(path: &Path) {
+    let mut ids = RecordIds::new(11);
+    let mut out = WarcWriter::new(Vec::new(), 0, Compression::Gzip(6)).unwrap();
+    for hour in 0..12 {
+        let time = Timestamp::parse(&format!("2026-02-01T{hour:02}:00:00Z")).unwrap();
+        let news = if hour == 11 { "The old bridge will be torn down in spring." } else { "The old bridge stays open." };
+        let body = format!(
+            "<!doctype html><title>Port</title><h1>News of the port</h1><p>{news}</p><p>The ferry runs from eight to six, also on \
+             Sundays, and takes cars.</p><p>You are visitor number {}</p>",
+            1000 + 37 * hour
+        );
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n", body.len());
+        let record = NewRecord::response(ids.next_id(), time, "http://port.example/", head.as_bytes(), body.as_bytes());
+        out.write(&record).unwrap();
+    }
+    std::fs::write(path, out.into_inner()).unwrap();
+}
+
+#[test]
+fn noise_of_the_page_s_history_is_told_by_diff_and_changes_alike() {
+    let (dir, archive) = folder();
+    let file = dir.path().join("port.warc.gz");
+    counting_pages(&file);
+    perennial(&archive, ["init", archive.to_str().unwrap()]).ok();
+    perennial(&archive, ["import", file.to_str().unwrap()]).ok();
+    let changes = perennial(&archive, ["changes", "--json"]).ok().json();
+    let changes = changes.as_array().unwrap();
+    assert_eq!(changes.len(), 11);
+    let noise_of = |operations: &serde_json::Value, word: &str| -> f64 {
+        let all = operations.as_array().unwrap().iter();
+        let mut found = all.filter(|entry| entry["after"]["text"].as_str().is_some_and(|text| text.contains(word)));
+        found.next().unwrap()["noise"].as_f64().unwrap()
+    };
+    let counts: Vec<f64> = changes.iter().map(|change| noise_of(&change["operations"], "visitor")).collect();
+    assert!(counts[0] <= 0.5 && counts[10] > 0.6, "a counter becomes noise visit by visit: {counts:?}");
+    let last = &changes[10];
+    assert_eq!(noise_of(&last["operations"], "torn"), 0.0);
+    let versions = ["http://port.example/@20260201100000", "http://port.example/@20260201110000"];
+    let diff = perennial(&archive, ["diff", versions[0], versions[1], "--json"]).ok().json();
+    assert_eq!(diff["importance"], last["importance"]);
+    assert_eq!(noise_of(&diff["operations"], "visitor"), counts[10]);
+    // Not looks in a row: what the page's looks taught until now.
+    let apart = perennial(&archive, ["diff", "http://port.example/@20260201010000", versions[1], "--json"]).ok().json();
+    assert!(noise_of(&apart["operations"], "visitor") > 0.6, "{apart}");
+    let view = perennial(&archive, ["diff", versions[0], versions[1], "--format", "html"]).ok();
+    assert!(view.stdout.contains("> Noise 1</label>") && view.stdout.contains("<h1>1 change in 1 h</h1>"));
 }

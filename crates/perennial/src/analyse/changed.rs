@@ -54,7 +54,8 @@ impl<'s> ChangedReader<'s> {
             _ => self.trees.tree_at(row.page, time_before)?,
         };
         let after = self.trees.tree_at(row.page, row.time)?;
-        let Some((before, after)) = before.zip(after).filter(|(before, after)| before.engine == after.engine) else {
+        let Some((before, after)) = before.zip(after).filter(|(before, after)| before.engine == after.engine)
+        else {
             return Ok(None);
         };
         let delta = diff(&before, &after);

@@ -105,7 +105,9 @@ pub(super) fn weigh(
             is_advertisement: is_about_advertisement(operation, &is_advertisement),
             noise: match history {
                 History::Unknown => 0.0,
-                History::Learned(history) => history.noise(operation).0.max(history.noise(&turned(operation)).0),
+                History::Learned(history) => {
+                    history.noise(operation).0.max(history.noise(&turned(operation)).0)
+                }
                 History::Stored(_) => stored.get(place - 1).copied().unwrap_or(0.0),
             },
         }

@@ -138,7 +138,8 @@ impl LoadedPage<'_> {
         match &self.document {
             Some(tree) => Ok(Some(BlockTree { url: self.url.clone(), ..tree.clone() })),
             None if is_vixml(&self.html) => {
-                let tree = vixml::read(&self.html).with_context(|| format!("cannot read {}", self.version))?;
+                let tree =
+                    vixml::read(&self.html).with_context(|| format!("cannot read {}", self.version))?;
                 Ok(Some(tree))
             }
             None => Ok(None),

@@ -63,7 +63,9 @@ struct KnownChange {
 impl KnownChange {
     fn of(snapshot: &Snapshot, before: &BlockTree, after: &BlockTree) -> anyhow::Result<KnownChange> {
         let times = Timestamp::parse(&before.version).ok().zip(Timestamp::parse(&after.version).ok());
-        let Some((from, to)) = times.filter(|_| before.url == after.url) else { return Ok(KnownChange::default()) };
+        let Some((from, to)) = times.filter(|_| before.url == after.url) else {
+            return Ok(KnownChange::default());
+        };
         let store = snapshot.store();
         let known = store.page(&after.url)?.map(|page| store.known(page.id)).transpose()?.flatten();
         Ok(KnownChange {
@@ -111,12 +113,14 @@ impl Diff {
             None => KnownChange::default(),
         };
         let mut comparison = Comparison::new(before, after, &config, &filters, known.history());
-        if let Some((importance, _)) = known.found.filter(|_| config.form == ImportanceConfig::default().form) {
+        if let Some((importance, _)) = known.found.filter(|_| config.form == ImportanceConfig::default().form)
+        {
             comparison.assessment.importance = Importance::new(importance);
         }
         self.print(context, &comparison, &page_before, &page_after)?;
         let is_empty = |tree| has_nothing_to_read(context, &self.renderer, tree);
-        let n_empty = [&comparison.before, &comparison.after].into_iter().filter(|tree| is_empty(tree)).count();
+        let n_empty =
+            [&comparison.before, &comparison.after].into_iter().filter(|tree| is_empty(tree)).count();
         Ok(if n_empty > 0 { Exit::NothingToRead } else { Exit::Done })
     }
 

@@ -41,6 +41,9 @@ pub(super) struct SeenPage {
     pub(super) screenshot: Option<Vec<u8>>,
 }
 
+/// Lays a page out, and takes a picture of it where that can be had.
+type Draw<'d> = dyn Fn(&LoadedPage<'_>) -> anyhow::Result<(Layout<'static>, Option<Vec<u8>>)> + 'd;
+
 /// Words of a page that scripts are likely to draw, as most of such pages say only that they need scripts.
 const FEW_WORDS: usize = 20;
 
@@ -52,11 +55,13 @@ impl RendererArgs {
         pages: &[(&LoadedPage<'_>, SegmentConfig)],
         wants_screenshot: bool,
     ) -> anyhow::Result<Vec<SeenPage>> {
-        let all = |renderer: &dyn Fn(&LoadedPage<'_>) -> anyhow::Result<(Layout<'static>, Option<Vec<u8>>)>| {
-            pages.iter().map(|(page, config)| seen(page, config, renderer)).collect::<anyhow::Result<Vec<_>>>()
+        let all = |renderer: &Draw<'_>| {
+            pages
+                .iter()
+                .map(|(page, config)| seen(page, config, renderer))
+                .collect::<anyhow::Result<Vec<_>>>()
         };
-        let by_browser =
-            || all(&|page| self.by_browser(context, page, wants_screenshot));
+        let by_browser = || all(&|page| self.by_browser(context, page, wants_screenshot));
         if self.renderer == Renderer::Chromium {
             return by_browser();
         }
@@ -70,7 +75,9 @@ impl RendererArgs {
         match by_browser() {
             Ok(drawn) => Ok(drawn),
             Err(error) => {
-                context.note(format_args!("the page has hardly a word without its scripts, and they could not run: {error:#}"));
+                context.note(format_args!(
+                    "the page has hardly a word without its scripts, and they could not run: {error:#}"
+                ));
                 Ok(found)
             }
         }
@@ -84,7 +91,9 @@ impl RendererArgs {
         wants_screenshot: bool,
     ) -> anyhow::Result<(Layout<'static>, Option<Vec<u8>>)> {
         if self.no_sandbox {
-            context.note("the browser runs without its sandbox: a page that breaks it has the rights of this user");
+            context.note(
+                "the browser runs without its sandbox: a page that breaks it has the rights of this user",
+            );
         }
         let launch = LaunchOptions { sandbox: !self.no_sandbox, ..LaunchOptions::default() };
         let shown = BrowserPage { url: &page.url, html: &page.html, unix_millis: page.time.as_millis() };
@@ -92,7 +101,8 @@ impl RendererArgs {
         let mut chromium = Chromium::new(BrowserOptions { launch, ..BrowserOptions::default() });
         let seen = chromium.layout(&shown, &answers, wants_screenshot)?;
         if seen.ending != Ending::Whole {
-            context.note("the page did not end loading within its bounds: its blocks are those that were there");
+            context
+                .note("the page did not end loading within its bounds: its blocks are those that were there");
         }
         Ok((seen.layout, seen.screenshot))
     }
@@ -100,7 +110,8 @@ impl RendererArgs {
 
 fn by_engine(context: &Context, page: &LoadedPage<'_>) -> anyhow::Result<Layout<'static>> {
     let lookup: &Lookup = &|url: &str| page.requisite(url);
-    let command = WorkerCommand { program: std::env::current_exe()?, arguments: vec!["render-worker".into()] };
+    let command =
+        WorkerCommand { program: std::env::current_exe()?, arguments: vec!["render-worker".into()] };
     let rendered = Pool::new(command, Limits::default()).layout(&page.html, &page.url, lookup);
     if let Some(fallback) = rendered.fallback {
         context.note(format_args!("{fallback}: blocks come from the page's tags alone"));
@@ -108,11 +119,7 @@ fn by_engine(context: &Context, page: &LoadedPage<'_>) -> anyhow::Result<Layout<
     Ok(rendered.layout)
 }
 
-fn seen(
-    page: &LoadedPage<'_>,
-    config: &SegmentConfig,
-    renderer: &dyn Fn(&LoadedPage<'_>) -> anyhow::Result<(Layout<'static>, Option<Vec<u8>>)>,
-) -> anyhow::Result<SeenPage> {
+fn seen(page: &LoadedPage<'_>, config: &SegmentConfig, renderer: &Draw<'_>) -> anyhow::Result<SeenPage> {
     if let Some(tree) = page.ready_tree()? {
         return Ok(SeenPage { tree, layout: None, screenshot: None });
     }
@@ -146,7 +153,10 @@ pub(super) fn has_nothing_to_read(context: &Context, args: &RendererArgs, tree: 
             Renderer::Chromium => "look at its bytes with `perennial export`, or name another version",
             _ => "if scripts draw it, use --renderer chromium; else name another version",
         };
-        context.note(format_args!("nothing to read in {}: no word and no picture can be seen; {cure}", tree.version));
+        context.note(format_args!(
+            "nothing to read in {}: no word and no picture can be seen; {cure}",
+            tree.version
+        ));
     }
     is_empty
 }

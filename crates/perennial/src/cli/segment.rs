@@ -101,8 +101,11 @@ impl Segment {
 /// Only what was laid out can be drawn.
 fn render(format: SegmentFormat, seen: &SeenPage) -> anyhow::Result<Vec<u8>> {
     let tree = &seen.tree;
-    let drawn =
-        || seen.layout.as_ref().context("only what was laid out can be drawn: write --format vixml or --format json");
+    let drawn = || {
+        seen.layout
+            .as_ref()
+            .context("only what was laid out can be drawn: write --format vixml or --format json")
+    };
     Ok(match format {
         SegmentFormat::Vixml => vixml::write(tree).into_bytes(),
         SegmentFormat::Json => {

@@ -29,8 +29,8 @@ pub use frontier::{CapturedAddress, Discovery, Ending, FrontierPage, NamedBy, Pa
 pub use ingest::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LinkTarget, site_of};
 pub use lessons::{ChangeFilter, ChangeRow, KnownRow, LessonRow, ShownVersion, Worth};
 use links::encode_targets;
-pub use packed::{pack_noise, unpack_noise};
 pub use looks::{Look, LookOrder, Selection};
+pub use packed::{pack_noise, unpack_noise};
 use query::{CAPTURE_COLUMNS, CAPTURE_TABLES, IDENTITY, read_capture};
 pub use query::{Capture, Counts, Filter, LatestPayload, PageRow, VersionRow};
 pub use replace::remove_state;

@@ -88,11 +88,11 @@ impl LastTree {
 
 impl Commit<'_> {
     pub(super) fn put_tree(&self, page: PageId, time: Timestamp, tree: &NewTree) -> anyhow::Result<()> {
-        put_tree(&self.transaction, page.0, time.as_millis(), tree)
+        put_tree(self.transaction, page.0, time.as_millis(), tree)
     }
 
     pub(super) fn forget_trees(&self, page: PageId) -> rusqlite::Result<()> {
-        forget_trees(&self.transaction, page.0)
+        forget_trees(self.transaction, page.0)
     }
 }
 
@@ -216,8 +216,7 @@ fn spans_from(connection: &Connection, page: u32, time: i64) -> anyhow::Result<V
     Ok(spans)
 }
 
-const NO_LAST_TREE: &str =
-    "the last tree of a page is missing: make it again with `perennial verify --rebuild` and `perennial analyse`";
+const NO_LAST_TREE: &str = "the last tree of a page is missing: make it again with `perennial verify --rebuild` and `perennial analyse`";
 
 /// Brings the trees of schema 9, each of them whole, over into the two tables. The lessons of a page whose trees cannot be read
 /// are made again.
@@ -235,7 +234,8 @@ pub(super) fn bring_over(connection: &Connection) -> anyhow::Result<()> {
 }
 
 fn bring_page_over(connection: &Connection, page: u32) -> anyhow::Result<()> {
-    let mut rows = connection.prepare_cached("SELECT time, vixml FROM trees_9 WHERE page = ?1 ORDER BY time")?;
+    let mut rows =
+        connection.prepare_cached("SELECT time, vixml FROM trees_9 WHERE page = ?1 ORDER BY time")?;
     let mut rows = rows.query([page])?;
     let mut before: Option<PackedTree> = None;
     while let Some(row) = rows.next()? {
@@ -350,7 +350,8 @@ mod tests {
     /// Any version is the one that was stored, whether asked for alone, forwards, or backwards.
     fn assert_all(store: &Store, trees: &[(i64, BlockTree)]) {
         let times: Vec<i64> = trees.iter().map(|(time, _)| *time).collect();
-        let stored: Vec<i64> = store.tree_times(PageId(1)).unwrap().iter().map(|time| time.as_millis()).collect();
+        let stored: Vec<i64> =
+            store.tree_times(PageId(1)).unwrap().iter().map(|time| time.as_millis()).collect();
         assert_eq!(stored, times);
         let mut reader = TreeReader::new(store);
         for (time, tree) in trees.iter().chain(trees.iter().rev()) {
@@ -388,7 +389,8 @@ mod tests {
     fn rows_of_differences_are_bounded_in_number_and_bytes() {
         for (n_trees, n_words, n_whole) in [(200, 5, 3), (10, 300_000, 2)] {
             let (_dir, store) = store();
-            let trees: Vec<(i64, BlockTree)> = (0..n_trees).map(|n| (10 * n as i64, numbered(n, n_words))).collect();
+            let trees: Vec<(i64, BlockTree)> =
+                (0..n_trees).map(|n| (10 * n as i64, numbered(n, n_words))).collect();
             let mut before = None;
             for (time, tree) in &trees {
                 before = Some(put(&store, *time, tree, before.as_ref()));

@@ -63,7 +63,11 @@ pub(super) struct Told {
 pub(super) const MAX_CHANGES: usize = 2_000;
 
 /// All changes, the most important first, and how many there are beyond those that are shown.
-pub(super) fn changes_of(comparison: &Comparison, before: &Side<'_>, after: &Side<'_>) -> (Vec<Change>, usize) {
+pub(super) fn changes_of(
+    comparison: &Comparison,
+    before: &Side<'_>,
+    after: &Side<'_>,
+) -> (Vec<Change>, usize) {
     let entries = comparison.entries();
     let hub = comparison.delta.items.as_ref().filter(|items| items.is_hub);
     let mut finder = Finder {
@@ -175,7 +179,9 @@ impl Finder<'_, '_> {
             ItemChangeKind::Readdress => (OperationKind::Update, "headline, address"),
             ItemChangeKind::Edit | ItemChangeKind::Respell => (OperationKind::Update, "teaser"),
         };
-        let text = |content: &Option<Content>| content.as_ref().map(|content| content.text.clone()).unwrap_or_default();
+        let text = |content: &Option<Content>| {
+            content.as_ref().map(|content| content.text.clone()).unwrap_or_default()
+        };
         let (old, new) = (text(&entry.before), text(&entry.after));
         let told = Told { difference: Difference::of(&old, &new), before: old, after: new };
         Change { told: Some(told), ..self.change(op, subject, group_of(entry, false), entry, before, after) }
@@ -183,7 +189,9 @@ impl Finder<'_, '_> {
 
     /// Headlines that stay but stand in another order.
     fn moved_items(&mut self, items: &ItemDelta) -> Vec<Change> {
-        let (Some(before), Some(after)) = (&self.before.tree.list, &self.after.tree.list) else { return Vec::new() };
+        let (Some(before), Some(after)) = (&self.before.tree.list, &self.after.tree.list) else {
+            return Vec::new();
+        };
         let changed: HashSet<u32> = items.changes.iter().filter_map(|change| change.rank_after).collect();
         let kept_after = (0..after.items.len()).filter(|rank| !changed.contains(&(*rank as u32)));
         let pairs: Vec<(u32, usize)> = items.kept.iter().copied().zip(kept_after).collect();
@@ -191,7 +199,8 @@ impl Finder<'_, '_> {
         let mut changes = Vec::new();
         for (rank_before, rank_after) in moved {
             let items = before.items.get(rank_before as usize).zip(after.items.get(rank_after));
-            let Some((item_before, item_after)) = items.filter(|(before, after)| before.key() == after.key()) else {
+            let Some((item_before, item_after)) = items.filter(|(before, after)| before.key() == after.key())
+            else {
                 continue;
             };
             let (before, after) = (self.before.find_item(item_before), self.after.find_item(item_after));

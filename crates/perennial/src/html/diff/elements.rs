@@ -76,7 +76,8 @@ impl<'t> Side<'t> {
     fn add_leaf(&mut self, leaf: &'t Block, number: usize) {
         let texts = leaf.texts.iter().map(|text| (ElementKind::Text, &*text.text, "", text.id));
         let links = leaf.links.iter().map(|link| (ElementKind::Link, &*link.name, &*link.address, link.id));
-        let images = leaf.images.iter().map(|image| (ElementKind::Image, &*image.name, &*image.source, image.id));
+        let images =
+            leaf.images.iter().map(|image| (ElementKind::Image, &*image.name, &*image.source, image.id));
         for (kind, text, address, id) in texts.chain(links).chain(images) {
             let key = (leaf.reference.as_slice(), kind, id);
             self.by_content.entry(key).or_default().push(self.pieces.len());
@@ -115,11 +116,18 @@ impl<'t> Side<'t> {
         for text in [&item.title, &item.teaser] {
             for word in words(text) {
                 let alike = self.texts_by_word.get(&word.key).map_or(&[][..], Vec::as_slice);
-                let alike = alike.iter().copied().filter(|&place| leaf.is_none_or(|leaf| leaf == self.pieces[place].leaf));
+                let alike = alike
+                    .iter()
+                    .copied()
+                    .filter(|&place| leaf.is_none_or(|leaf| leaf == self.pieces[place].leaf));
                 let alike: Vec<usize> = alike.take(MAX_ALIKE).collect();
                 // A label that every item has says nothing of where this one stands.
-                let n_equal = |place: &usize| alike.iter().filter(|&&other| self.pieces[other].id == self.pieces[*place].id).count();
-                let parts = alike.iter().filter(|&place| is_part(self.pieces[*place].text, text) && n_equal(place) == 1);
+                let n_equal = |place: &usize| {
+                    alike.iter().filter(|&&other| self.pieces[other].id == self.pieces[*place].id).count()
+                };
+                let parts = alike
+                    .iter()
+                    .filter(|&place| is_part(self.pieces[*place].text, text) && n_equal(place) == 1);
                 found.extend(parts.copied());
             }
         }
@@ -145,8 +153,12 @@ mod tests {
     use perennial_core::segment::{Link, Text};
 
     fn tree() -> BlockTree {
-        let links = vec![Link::new("A mayor resigns", "http://a.example/1-2-3"), Link::new("Home", "http://a.example/")];
-        let texts = vec![Text::new("She leaves after nine years in office."), Text::new("twice"), Text::new("twice")];
+        let links = vec![
+            Link::new("A mayor resigns", "http://a.example/1-2-3"),
+            Link::new("Home", "http://a.example/"),
+        ];
+        let texts =
+            vec![Text::new("She leaves after nine years in office."), Text::new("twice"), Text::new("twice")];
         let leaf = Block::leaf(links, vec![], texts);
         let other = Block::leaf(vec![], vec![], vec![Text::new("She leaves after nine years in office.")]);
         let mut tree = BlockTree { blocks: vec![Block::inner(vec![leaf, other])], ..BlockTree::default() };
@@ -164,7 +176,8 @@ mod tests {
             teaser: "She leaves after nine years in office. 3 comments".into(),
             ..Item::default()
         };
-        let found: Vec<&str> = side.find_item(&item).into_iter().map(|place| side.pieces[place].text).collect();
+        let found: Vec<&str> =
+            side.find_item(&item).into_iter().map(|place| side.pieces[place].text).collect();
         assert_eq!(found, ["She leaves after nine years in office.", "A mayor resigns"]);
     }
 

@@ -214,7 +214,8 @@ impl Difference {
         let (before, after) = (words(before), words(after));
         let keys = |words: &[Word]| words.iter().map(|word| word.key).collect::<Vec<u32>>();
         let runs = without_stripes(align(&keys(&before), &keys(&after)));
-        let n_same: usize = runs.iter().map(|run| if let Run::Same(same, _) = run { same.len() } else { 0 }).sum();
+        let n_same: usize =
+            runs.iter().map(|run| if let Run::Same(same, _) = run { same.len() } else { 0 }).sum();
         let is_rewritten = 3 * n_same < before.len().max(after.len());
         Difference { before, after, runs, is_rewritten }
     }
@@ -222,14 +223,16 @@ impl Difference {
     /// Words before, and words after, that the other text lacks; all of them when hardly any is shared.
     pub(super) fn changed(&self) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
         if self.is_rewritten {
-            return (vec![0..self.before.len()], vec![0..self.after.len()]);
+            let all = |words: &[Word]| std::iter::once(0..words.len()).collect();
+            return (all(&self.before), all(&self.after));
         }
         let others = self.runs.iter().filter_map(|run| match run {
             Run::Other(before, after) => Some((before.clone(), after.clone())),
             Run::Same(..) => None,
         });
         let (before, after): (Vec<_>, Vec<_>) = others.unzip();
-        let not_empty = |ranges: Vec<Range<usize>>| ranges.into_iter().filter(|range| !range.is_empty()).collect();
+        let not_empty =
+            |ranges: Vec<Range<usize>>| ranges.into_iter().filter(|range| !range.is_empty()).collect();
         (not_empty(before), not_empty(after))
     }
 }
@@ -247,7 +250,9 @@ fn without_stripes(runs: Vec<Run>) -> Vec<Run> {
             && n_words(joined.last()) >= 2
             && n_words(runs.peek()) >= 2;
         match (joined.last_mut(), run) {
-            (Some(Run::Other(x, y)), Run::Same(before, after)) if is_stripe => (x.end, y.end) = (before.end, after.end),
+            (Some(Run::Other(x, y)), Run::Same(before, after)) if is_stripe => {
+                (x.end, y.end) = (before.end, after.end)
+            }
             (Some(Run::Other(x, y)), Run::Other(before, after)) => (x.end, y.end) = (before.end, after.end),
             (_, run) => joined.push(run),
         }
@@ -281,7 +286,10 @@ mod tests {
 
     #[test]
     fn words_that_differ_stand_apart() {
-        assert_eq!(marked("the limit is 50 km/h now", "the limit is 60 km/h now"), "the limit is [50|60] km/h now");
+        assert_eq!(
+            marked("the limit is 50 km/h now", "the limit is 60 km/h now"),
+            "the limit is [50|60] km/h now"
+        );
         assert_eq!(marked("a b c", "a c"), "a [b|] c");
         assert_eq!(marked("", "x"), "[|x]");
         assert_eq!(marked("日本語で", "日本人で"), "日本 [語|人] で");

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use perennial_core::dom::{Dom, DomKind};
+use perennial_core::time::Timestamp;
+use perennial_core::warc::{Compression, NewRecord, RecordIds, WarcWriter};
 
-use crate::program::{folder, ran, testdata};
+use crate::program::{folder, perennial, ran, testdata};
 
 /// The view of two files.
 struct View {
@@ -109,14 +111,18 @@ fn one_word_is_marked_in_both_versions() {
     let (before, after) = (view.marked(0), view.marked(1));
     assert_eq!((before.len(), after.len()), (1, 1), "{before:?} {after:?}");
     assert_ne!(before, after);
-    assert!(view.framed(0).contains(&before[0]) && view.framed(1).contains(&after[0]), "its paragraph is framed");
+    assert!(
+        view.framed(0).contains(&before[0]) && view.framed(1).contains(&after[0]),
+        "its paragraph is framed"
+    );
     assert_eq!(view.heading(), "1 change");
 }
 
 #[test]
 fn a_new_paragraph_is_framed_and_nothing_else() {
     let view = view(&files("add-paragraph"));
-    let all = |name: &str| words(&std::fs::read_to_string(testdata("pages/add-paragraph").join(name)).unwrap());
+    let all =
+        |name: &str| words(&std::fs::read_to_string(testdata("pages/add-paragraph").join(name)).unwrap());
     let (before, after) = (all("before.html"), all("after.html"));
     let framed = view.framed(1);
     assert!(framed.len() > 5, "{framed:?}");
@@ -127,8 +133,10 @@ fn a_new_paragraph_is_framed_and_nothing_else() {
 /// Every pair: words that are marked or framed belong to an operation, and each operation's words are marked or framed.
 #[test]
 fn what_was_planted_is_marked_and_nothing_else() {
-    let mut cases: Vec<String> =
-        std::fs::read_dir(testdata("pages")).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    let mut cases: Vec<String> = std::fs::read_dir(testdata("pages"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
     cases.sort();
     assert!(cases.len() >= 20);
     let mut wrong = String::new();
@@ -141,7 +149,11 @@ fn what_was_planted_is_marked_and_nothing_else() {
         .json();
         let view = view(&files);
         for (side, name) in ["before", "after"].into_iter().enumerate() {
-            let entries = report["operations"].as_array().unwrap().iter().chain(report["structure"].as_array().unwrap());
+            let entries = report["operations"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .chain(report["structure"].as_array().unwrap());
             // Advertisements and noise are folded; a block's words are cut short in the report.
             let told: Vec<&serde_json::Value> = entries
                 .filter(|entry| entry["advertisement"] == false && entry["noise"].as_f64().unwrap() < 0.6)
@@ -157,7 +169,8 @@ fn what_was_planted_is_marked_and_nothing_else() {
             if is_too_much || !planted.is_subset(&shown) {
                 wrong += &format!("{case} {name}\nplanted {planted:?}\nshown {shown:?}\n");
             }
-            let n_images = told.iter().filter(|entry| entry["element"] == "image" && !entry[name].is_null()).count();
+            let n_images =
+                told.iter().filter(|entry| entry["element"] == "image" && !entry[name].is_null()).count();
             if n_images > 0 && view.n_framed_images(side) == 0 {
                 wrong += &format!("{case} {name}: {n_images} images are not framed\n");
             }
@@ -207,7 +220,10 @@ fn nothing_of_a_hostile_page_acts_or_asks() {
     assert_eq!(scripts, 1, "ours and no other");
     for node in &view.outer.nodes {
         let DomKind::Element { attributes, .. } = &node.kind else { continue };
-        assert!(!attributes.iter().any(|a| a.name.local.starts_with("on") || &*a.name.local == "src"), "{node:?}");
+        assert!(
+            !attributes.iter().any(|a| a.name.local.starts_with("on") || &*a.name.local == "src"),
+            "{node:?}"
+        );
     }
     for frame in &view.frames {
         let policy = frame.nodes.iter().find(|node| node.tag() == "meta").unwrap();
@@ -242,7 +258,9 @@ fn assert_harmless(frame: &Dom) {
 #[test]
 fn stylesheets_and_pictures_beside_a_page_are_within_it() {
     let (dir, _) = folder();
-    let page = |word: &str| format!("<link rel=stylesheet href=s.css><p>A {word} of some words.<img src=i.gif alt=dot>");
+    let page = |word: &str| {
+        format!("<link rel=stylesheet href=s.css><p>A {word} of some words.<img src=i.gif alt=dot>")
+    };
     let files = [dir.path().join("before.html"), dir.path().join("after.html")];
     std::fs::write(&files[0], page("line")).unwrap();
     std::fs::write(&files[1], page("row")).unwrap();
@@ -267,7 +285,9 @@ fn a_document_that_is_no_page_is_shown_as_text() {
     let files = [dir.path().join("before.csv"), dir.path().join("after.csv")];
     std::fs::write(&files[0], "road,limit\nRing,50\nBridge,30\n").unwrap();
     std::fs::write(&files[1], "road,limit\nRing,60\nBridge,30\n").unwrap();
-    let output = ran(Command::new(env!("CARGO_BIN_EXE_perennial")).args(["diff", "--format", "html"]).args(&files)).ok();
+    let output =
+        ran(Command::new(env!("CARGO_BIN_EXE_perennial")).args(["diff", "--format", "html"]).args(&files))
+            .ok();
     let outer = Dom::parse(&output.stdout);
     assert!(!outer.nodes.iter().any(|node| node.tag() == "iframe"));
     let checked = outer.nodes.iter().find(|node| node.attribute("checked").is_some()).unwrap();
@@ -287,12 +307,23 @@ fn nothing_to_read_is_said_and_seen_by_scripts() {
     let empty = write("empty.html", "<!doctype html><body><div id=root></div>");
     let full = write("full.html", "<!doctype html><body><p>Some words to read.");
     let run = |args: &[&str], files: &[&Path]| {
-        ran(Command::new(env!("CARGO_BIN_EXE_perennial")).args(args).args(files).env_remove("PERENNIAL_ARCHIVE"))
+        ran(Command::new(env!("CARGO_BIN_EXE_perennial"))
+            .args(args)
+            .args(files)
+            .env_remove("PERENNIAL_ARCHIVE"))
     };
-    for (args, files) in [(&["segment"][..], &[&*empty][..]), (&["diff"], &[&*full, &*empty]), (&["diff"], &[&*empty, &*empty])] {
+    for (args, files) in [
+        (&["segment"][..], &[&*empty][..]),
+        (&["diff"], &[&*full, &*empty]),
+        (&["diff"], &[&*empty, &*empty]),
+    ] {
         let found = run(args, files);
         assert_eq!(found.code, 5, "{args:?}: {}", found.stderr);
-        assert!(found.stderr.contains("nothing to read in ") && found.stderr.contains("--renderer chromium"), "{}", found.stderr);
+        assert!(
+            found.stderr.contains("nothing to read in ") && found.stderr.contains("--renderer chromium"),
+            "{}",
+            found.stderr
+        );
     }
     run(&["segment"], &[&full]).ok();
     run(&["diff", "--renderer", "layout"], &[&full, &full]).ok();
@@ -309,4 +340,67 @@ fn noise_is_told_for_files_and_does_not_change_what_they_weigh() {
     let operations = found["operations"].as_array().unwrap();
     assert!(operations.iter().any(|entry| entry["noise"].as_f64().unwrap() > 0.9), "{found}");
     assert!(found["importance"].as_f64().unwrap() > 0.0);
+}
+
+/// A WARC file with a page that counts its visitors, and once has news.
+fn counting_pages(path: &Path) {
+    let mut ids = RecordIds::new(11);
+    let mut out = WarcWriter::new(Vec::new(), 0, Compression::Gzip(6)).unwrap();
+    for hour in 0..12 {
+        let time = Timestamp::parse(&format!("2026-02-01T{hour:02}:00:00Z")).unwrap();
+        let news = if hour == 11 {
+            "The old bridge will be torn down in spring."
+        } else {
+            "The old bridge stays open."
+        };
+        let body = format!(
+            "<!doctype html><title>Port</title><h1>News of the port</h1><p>{news}</p><p>The ferry runs from eight to six, also on \
+             Sundays, and takes cars.</p><p>You are visitor number {}</p>",
+            1000 + 37 * hour
+        );
+        let head =
+            format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n", body.len());
+        let record = NewRecord::response(
+            ids.next_id(),
+            time,
+            "http://port.example/",
+            head.as_bytes(),
+            body.as_bytes(),
+        );
+        out.write(&record).unwrap();
+    }
+    std::fs::write(path, out.into_inner()).unwrap();
+}
+
+#[test]
+fn noise_of_the_page_s_history_is_told_by_diff_and_changes_alike() {
+    let (dir, archive) = folder();
+    let file = dir.path().join("port.warc.gz");
+    counting_pages(&file);
+    perennial(&archive, ["init", archive.to_str().unwrap()]).ok();
+    perennial(&archive, ["import", file.to_str().unwrap()]).ok();
+    let changes = perennial(&archive, ["changes", "--json"]).ok().json();
+    let changes = changes.as_array().unwrap();
+    assert_eq!(changes.len(), 11);
+    let noise_of = |operations: &serde_json::Value, word: &str| -> f64 {
+        let all = operations.as_array().unwrap().iter();
+        let mut found =
+            all.filter(|entry| entry["after"]["text"].as_str().is_some_and(|text| text.contains(word)));
+        found.next().unwrap()["noise"].as_f64().unwrap()
+    };
+    let counts: Vec<f64> = changes.iter().map(|change| noise_of(&change["operations"], "visitor")).collect();
+    assert!(counts[0] <= 0.5 && counts[10] > 0.6, "a counter becomes noise visit by visit: {counts:?}");
+    let last = &changes[10];
+    assert_eq!(noise_of(&last["operations"], "torn"), 0.0);
+    let versions = ["http://port.example/@20260201100000", "http://port.example/@20260201110000"];
+    let diff = perennial(&archive, ["diff", versions[0], versions[1], "--json"]).ok().json();
+    assert_eq!(diff["importance"], last["importance"]);
+    assert_eq!(noise_of(&diff["operations"], "visitor"), counts[10]);
+    // Not looks in a row: what the page's looks taught until now.
+    let apart = perennial(&archive, ["diff", "http://port.example/@20260201010000", versions[1], "--json"])
+        .ok()
+        .json();
+    assert!(noise_of(&apart["operations"], "visitor") > 0.6, "{apart}");
+    let view = perennial(&archive, ["diff", versions[0], versions[1], "--format", "html"]).ok();
+    assert!(view.stdout.contains("> Noise 1</label>") && view.stdout.contains("<h1>1 change in 1 h</h1>"));
 }

@@ -38,7 +38,9 @@ impl Lettering {
     pub(crate) fn new() -> Lettering {
         let files = [dejavu::sans_condensed::regular(), dejavu::sans_condensed::bold()];
         let fonts = files.map(|file| FontRef::new(file).ok());
-        let [Some(regular), Some(bold)] = fonts else { return Lettering { fonts: None, drawn: HashMap::new() } };
+        let [Some(regular), Some(bold)] = fonts else {
+            return Lettering { fonts: None, drawn: HashMap::new() };
+        };
         Lettering { fonts: Some([regular, bold]), drawn: HashMap::new() }
     }
 
@@ -68,7 +70,8 @@ impl Letter {
 
     fn of(font: &FontRef<'_>, letter: char, size: f32) -> Letter {
         let glyph = font.charmap().map(letter).unwrap_or_default();
-        let advance = font.glyph_metrics(Size::new(size), LocationRef::default()).advance_width(glyph).unwrap_or(0.0);
+        let advance =
+            font.glyph_metrics(Size::new(size), LocationRef::default()).advance_width(glyph).unwrap_or(0.0);
         let mut outline = Outline::default();
         if let Some(drawn) = font.outline_glyphs().get(glyph) {
             // A letter whose outline is broken has no ink.
@@ -101,7 +104,8 @@ impl OutlinePen for Outline {
         let (from, n) = (self.pen, N_PIECES as f32);
         for piece in 1..=N_PIECES {
             let t = piece as f32 / n;
-            let blend = |a: f32, b: f32, c: f32| (1.0 - t) * (1.0 - t) * a + 2.0 * (1.0 - t) * t * b + t * t * c;
+            let blend =
+                |a: f32, b: f32, c: f32| (1.0 - t) * (1.0 - t) * a + 2.0 * (1.0 - t) * t * b + t * t * c;
             self.line_to(blend(from.0, cx, x), blend(from.1, cy, y));
         }
     }
@@ -180,7 +184,11 @@ mod tests {
 
     /// Ink in each row, as a share of its width.
     fn rows(letter: &Letter) -> Vec<f32> {
-        letter.ink.chunks(letter.width).map(|row| row.iter().map(|&ink| f32::from(ink) / 255.0).sum()).collect()
+        letter
+            .ink
+            .chunks(letter.width)
+            .map(|row| row.iter().map(|&ink| f32::from(ink) / 255.0).sum())
+            .collect()
     }
 
     #[test]
@@ -189,9 +197,13 @@ mod tests {
         let l = lettering.letter('l', false, 20.0);
         let stroke = rows(&l);
         assert!(stroke.len() >= 14, "{stroke:?}");
-        assert!(stroke[2..stroke.len() - 2].iter().all(|ink| (1.0..=3.0).contains(ink)), "one stroke: {stroke:?}");
+        assert!(
+            stroke[2..stroke.len() - 2].iter().all(|ink| (1.0..=3.0).contains(ink)),
+            "one stroke: {stroke:?}"
+        );
         let o = lettering.letter('o', false, 20.0);
-        let middle = &o.ink.chunks(o.width).nth(o.ink.len() / o.width / 2).unwrap()[o.width / 2..o.width / 2 + 1];
+        let middle =
+            &o.ink.chunks(o.width).nth(o.ink.len() / o.width / 2).unwrap()[o.width / 2..o.width / 2 + 1];
         assert_eq!(middle, [0], "an o is empty inside");
         assert!(lettering.letter('W', true, 20.0).advance > lettering.letter('i', true, 20.0).advance);
         assert!(lettering.letter(' ', false, 20.0).ink.is_empty());

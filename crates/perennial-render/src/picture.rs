@@ -192,14 +192,22 @@ impl Canvas {
     }
 
     /// Writes a line of text from the left end of its base line.
-    fn write(&mut self, lettering: &mut Lettering, text: &str, (x, y): (f32, f32), (size, is_bold): (f32, bool), ink: Rgb) {
+    fn write(
+        &mut self,
+        lettering: &mut Lettering,
+        text: &str,
+        (x, y): (f32, f32),
+        (size, is_bold): (f32, bool),
+        ink: Rgb,
+    ) {
         let mut pen = x;
         for character in text.chars() {
             if pen > self.width as f32 {
                 return;
             }
             let letter = lettering.letter(character, is_bold, size);
-            let (left, top) = (pen.round() as i64 + i64::from(letter.left), y.round() as i64 - i64::from(letter.top));
+            let (left, top) =
+                (pen.round() as i64 + i64::from(letter.left), y.round() as i64 - i64::from(letter.top));
             for (row, dots) in letter.ink.chunks(letter.width.max(1)).enumerate() {
                 for (column, &dot) in dots.iter().enumerate().filter(|(_, dot)| **dot > 0) {
                     let (x, y) = (left + column as i64, top + row as i64);
@@ -244,10 +252,20 @@ mod tests {
         let png = draw_png(&tree, &layout, None).expect("drawn");
         let canvas = Canvas::from_png(&png).expect("read back");
         assert_eq!((canvas.width, canvas.height), (1280, layout.height as usize));
-        let ink = |canvas: &Canvas| canvas.pixels.chunks(3).filter(|rgb| rgb.iter().all(|&byte| byte < 100)).count();
-        let without = Layout { nodes: layout.nodes.iter().filter(|node| !node.is_text()).cloned().collect(), ..layout.clone() };
+        let ink = |canvas: &Canvas| {
+            canvas.pixels.chunks(3).filter(|rgb| rgb.iter().all(|&byte| byte < 100)).count()
+        };
+        let without = Layout {
+            nodes: layout.nodes.iter().filter(|node| !node.is_text()).cloned().collect(),
+            ..layout.clone()
+        };
         let blank = Canvas::from_png(&draw_png(&tree, &without, None).expect("drawn")).expect("read back");
-        assert!(ink(&canvas) > ink(&blank) + 100, "the words are written: {} and {}", ink(&canvas), ink(&blank));
+        assert!(
+            ink(&canvas) > ink(&blank) + 100,
+            "the words are written: {} and {}",
+            ink(&canvas),
+            ink(&blank)
+        );
         let again = draw_png(&tree, &layout, Some(&png)).expect("drawn over a screenshot");
         assert!(Canvas::from_png(&again).expect("read back").pixels.iter().any(|&byte| byte < 255));
     }

@@ -105,7 +105,9 @@ pub(super) fn weigh(
             is_advertisement: is_about_advertisement(operation, &is_advertisement),
             noise: match history {
                 History::Unknown => unknown.noise(operation).0,
-                History::Learned(history) => history.noise(operation).0,
+                History::Learned(history) => {
+                    history.noise(operation).0.max(history.noise(&turned(operation)).0)
+                }
                 History::Stored(_) => stored.get(place - 1).copied().unwrap_or(0.0),
             },
         }
@@ -117,6 +119,17 @@ pub(super) fn weigh(
         }
     }
     assessment
+}
+
+/// The same operation the other way round. A history knows an element as it was seen last, which may be either side of versions
+/// that are far apart.
+fn turned<'o>(operation: &Operation<'o>) -> Operation<'o> {
+    match operation.subject {
+        Subject::Element { before: Some(before), after: Some(after) } => {
+            Operation { subject: Subject::Element { before: Some(after), after: Some(before) }, ..*operation }
+        }
+        _ => *operation,
+    }
 }
 
 /// What `perennial diff --json` prints.

@@ -43,6 +43,9 @@ pub(super) struct SeenPage {
     pub(super) n_lost_words: u32,
 }
 
+/// Lays a page out, and takes a picture of it where that can be had.
+type Draw<'d> = dyn Fn(&LoadedPage<'_>) -> anyhow::Result<(Layout<'static>, Option<Vec<u8>>)> + 'd;
+
 /// Words of a page that scripts are likely to draw, as most of such pages say only that they need scripts.
 const FEW_WORDS: usize = 20;
 
@@ -54,13 +57,12 @@ impl RendererArgs {
         pages: &[(&LoadedPage<'_>, SegmentConfig)],
         wants_screenshot: bool,
     ) -> anyhow::Result<Vec<SeenPage>> {
-        let all =
-            |renderer: &dyn Fn(&LoadedPage<'_>) -> anyhow::Result<(Layout<'static>, Option<Vec<u8>>)>| {
-                pages
-                    .iter()
-                    .map(|(page, config)| seen(page, config, renderer))
-                    .collect::<anyhow::Result<Vec<_>>>()
-            };
+        let all = |renderer: &Draw<'_>| {
+            pages
+                .iter()
+                .map(|(page, config)| seen(page, config, renderer))
+                .collect::<anyhow::Result<Vec<_>>>()
+        };
         let by_browser = || all(&|page| self.by_browser(context, page, wants_screenshot));
         if self.renderer == Renderer::Chromium {
             return by_browser();
@@ -119,11 +121,7 @@ fn by_engine(context: &Context, page: &LoadedPage<'_>) -> anyhow::Result<Layout<
     Ok(rendered.layout)
 }
 
-fn seen(
-    page: &LoadedPage<'_>,
-    config: &SegmentConfig,
-    renderer: &dyn Fn(&LoadedPage<'_>) -> anyhow::Result<(Layout<'static>, Option<Vec<u8>>)>,
-) -> anyhow::Result<SeenPage> {
+fn seen(page: &LoadedPage<'_>, config: &SegmentConfig, renderer: &Draw<'_>) -> anyhow::Result<SeenPage> {
     if let Some(tree) = page.ready_tree()? {
         return Ok(SeenPage { tree, layout: None, screenshot: None, n_lost_words: 0 });
     }

@@ -24,7 +24,8 @@ const WINDOW_BITS: std::ops::RangeInclusive<u32> = 10..=27;
 /// Begins a text from which IDs are left out; Vi-XML begins with `<`.
 const LEAN: char = 'L';
 
-const CURE: &str = "a stored tree is damaged: make it again with `perennial verify --rebuild` and `perennial analyse`";
+const CURE: &str =
+    "a stored tree is damaged: make it again with `perennial verify --rebuild` and `perennial analyse`";
 
 /// The text of a tree, as it is packed.
 pub(super) fn text_of(tree: &BlockTree) -> String {
@@ -208,10 +209,12 @@ pub(super) mod tests {
         });
         let image = (any_text(), any_text()).prop_map(|(name, source)| Image::new(name, source));
         let contents = (vec(link, 0..3), vec(image, 0..3), vec(any_text().prop_map(Text::new), 0..3));
-        (contents, any::<[i16; 4]>(), 0.0..1.0f32).prop_map(|((links, images, texts), [x, y, w, h], importance)| {
-            let rect = Rect { x: f32::from(x) / 4.0, y: f32::from(y), w: f32::from(w), h: f32::from(h) };
-            Block { importance, rect, ..Block::leaf(links, images, texts) }
-        })
+        (contents, any::<[i16; 4]>(), 0.0..1.0f32).prop_map(
+            |((links, images, texts), [x, y, w, h], importance)| {
+                let rect = Rect { x: f32::from(x) / 4.0, y: f32::from(y), w: f32::from(w), h: f32::from(h) };
+                Block { importance, rect, ..Block::leaf(links, images, texts) }
+            },
+        )
     }
 
     pub(crate) fn any_tree() -> impl Strategy<Value = BlockTree> {

@@ -88,11 +88,11 @@ impl LastTree {
 
 impl Commit<'_> {
     pub(super) fn put_tree(&self, page: PageId, time: Timestamp, tree: &NewTree) -> anyhow::Result<()> {
-        put_tree(&self.transaction, page.0, time.as_millis(), tree)
+        put_tree(self.transaction, page.0, time.as_millis(), tree)
     }
 
     pub(super) fn forget_trees(&self, page: PageId) -> rusqlite::Result<()> {
-        forget_trees(&self.transaction, page.0)
+        forget_trees(self.transaction, page.0)
     }
 }
 

@@ -179,7 +179,9 @@ impl Finder<'_, '_> {
             ItemChangeKind::Readdress => (OperationKind::Update, "headline, address"),
             ItemChangeKind::Edit | ItemChangeKind::Respell => (OperationKind::Update, "teaser"),
         };
-        let text = |content: &Option<Content>| content.as_ref().map(|content| content.text.clone()).unwrap_or_default();
+        let text = |content: &Option<Content>| {
+            content.as_ref().map(|content| content.text.clone()).unwrap_or_default()
+        };
         let (old, new) = (text(&entry.before), text(&entry.after));
         let told = Told { difference: Difference::of(&old, &new), before: old, after: new };
         Change { told: Some(told), ..self.change(op, subject, group_of(entry, false), entry, before, after) }

@@ -80,7 +80,8 @@ impl<'a> Assets<'a> {
             && let Some((address, media, end)) = import(text)
         {
             let address = base.join(&address).ok().filter(|_| n_imports > 0);
-            let style = address.and_then(|address| self.imported(&address, n_imports - 1)).unwrap_or_default();
+            let style =
+                address.and_then(|address| self.imported(&address, n_imports - 1)).unwrap_or_default();
             let media = media.trim();
             let written = if media.is_empty() { style } else { format!("@media {media}{{{style}}}") };
             return (Cow::Owned(written), end);
@@ -100,7 +101,8 @@ impl<'a> Assets<'a> {
         if address.scheme() == "data" {
             let is_safe = address.path().get(..6).is_some_and(|kind| kind.eq_ignore_ascii_case("image/"));
             let has_room = address.as_str().len() <= MAX_ASSET_BYTES;
-            return (is_safe && has_room && !address.as_str().contains(['"', '\\'])).then(|| address.to_string());
+            return (is_safe && has_room && !address.as_str().contains(['"', '\\']))
+                .then(|| address.to_string());
         }
         if self.n_asset_bytes >= MAX_ASSETS_BYTES {
             return None;
@@ -123,8 +125,10 @@ fn without_tags(style: &str) -> String {
 /// The media type of a picture or font; `None` for anything else.
 fn asset_kind(found: &Captured, address: &Url) -> Option<String> {
     let named = found.content_type.split(';').next().unwrap_or("").trim().to_ascii_lowercase();
-    let is_plain = named.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'+' | b'.'));
-    let is_asset = ["image/", "font/", "application/font", "application/x-font", "application/vnd.ms-fontobject"];
+    let is_plain =
+        named.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'-' | b'+' | b'.'));
+    let is_asset =
+        ["image/", "font/", "application/font", "application/x-font", "application/vnd.ms-fontobject"];
     if is_plain && is_asset.iter().any(|kind| named.starts_with(kind)) {
         return Some(named);
     }
@@ -220,11 +224,17 @@ mod tests {
 
     #[test]
     fn what_a_style_names_stands_within_it() {
-        assert_eq!(styled("a{background:URL( i.png )}"), "a{background:url(\"data:image/png;base64,cGljdHVyZQ==\")}");
+        assert_eq!(
+            styled("a{background:URL( i.png )}"),
+            "a{background:url(\"data:image/png;base64,cGljdHVyZQ==\")}"
+        );
         assert_eq!(styled("a{background:url('gone.png') x}"), "a{background:url(\"data:,\") x}");
         assert_eq!(styled("a{background:url(page)}"), "a{background:url(\"data:,\")}");
         assert!(styled("@import url(more.css) print;a{}").starts_with("@media print{b{color:red}"));
-        assert_eq!(styled("q::before{content:\"url(i.png) </style>\"}/* </style> */"), "q::before{content:\"url(i.png) \\3c /style>\"}");
+        assert_eq!(
+            styled("q::before{content:\"url(i.png) </style>\"}/* </style> */"),
+            "q::before{content:\"url(i.png) \\3c /style>\"}"
+        );
         assert_eq!(styled("unusual{underline:up}"), "unusual{underline:up}");
     }
 

@@ -78,7 +78,7 @@
     for (const link of root.querySelectorAll('.pd-list a')) {
       const is = Number(link.dataset.pd) === number;
       link.toggleAttribute('aria-current', is);
-      if (is) link.scrollIntoView({ block: 'nearest' });
+      if (is) reveal(link);
     }
     for (const line of root.querySelectorAll('.ln[aria-current]')) line.removeAttribute('aria-current');
     for (const frame of frames) {
@@ -92,6 +92,14 @@
     const line = root.querySelector('#t' + number);
     if (shown(line)) { line.setAttribute('aria-current', 'true'); line.scrollIntoView({ block: 'center' }); }
     draw();
+  }
+
+  // Scrolls the list, and nothing around it.
+  function reveal(link) {
+    const list = root.querySelector('.pd-list'), box = link.getBoundingClientRect(), room = list.getBoundingClientRect();
+    const bottom = Math.min(room.bottom, innerHeight);
+    if (box.top < room.top) list.scrollTop -= room.top - box.top;
+    else if (box.bottom > bottom) list.scrollTop += box.bottom - bottom;
   }
 
   function step(by) {

@@ -116,11 +116,18 @@ impl<'t> Side<'t> {
         for text in [&item.title, &item.teaser] {
             for word in words(text) {
                 let alike = self.texts_by_word.get(&word.key).map_or(&[][..], Vec::as_slice);
-                let alike = alike.iter().copied().filter(|&place| leaf.is_none_or(|leaf| leaf == self.pieces[place].leaf));
+                let alike = alike
+                    .iter()
+                    .copied()
+                    .filter(|&place| leaf.is_none_or(|leaf| leaf == self.pieces[place].leaf));
                 let alike: Vec<usize> = alike.take(MAX_ALIKE).collect();
                 // A label that every item has says nothing of where this one stands.
-                let n_equal = |place: &usize| alike.iter().filter(|&&other| self.pieces[other].id == self.pieces[*place].id).count();
-                let parts = alike.iter().filter(|&place| is_part(self.pieces[*place].text, text) && n_equal(place) == 1);
+                let n_equal = |place: &usize| {
+                    alike.iter().filter(|&&other| self.pieces[other].id == self.pieces[*place].id).count()
+                };
+                let parts = alike
+                    .iter()
+                    .filter(|&place| is_part(self.pieces[*place].text, text) && n_equal(place) == 1);
                 found.extend(parts.copied());
             }
         }

@@ -24,8 +24,27 @@ const STYLE: &str = include_str!("frame.css");
 
 /// Elements that are left out with all that is in them.
 const LEFT_OUT: [&str; 21] = [
-    "script", "noscript", "template", "iframe", "frame", "frameset", "object", "embed", "applet", "base", "meta", "link",
-    "title", "audio", "video", "source", "param", "set", "animate", "animateMotion", "animateTransform",
+    "script",
+    "noscript",
+    "template",
+    "iframe",
+    "frame",
+    "frameset",
+    "object",
+    "embed",
+    "applet",
+    "base",
+    "meta",
+    "link",
+    "title",
+    "audio",
+    "video",
+    "source",
+    "param",
+    "set",
+    "animate",
+    "animateMotion",
+    "animateTransform",
 ];
 
 /// Elements without an end tag.
@@ -51,7 +70,13 @@ pub(super) fn base_of(page: &Page, url: &str) -> Option<Url> {
 }
 
 /// Writes the document.
-pub(super) fn isolated(original: &Original<'_>, page: &Page, marks: &Marks, changes: &[Change], is_before: bool) -> String {
+pub(super) fn isolated(
+    original: &Original<'_>,
+    page: &Page,
+    marks: &Marks,
+    changes: &[Change],
+    is_before: bool,
+) -> String {
     let mut writer = Writer {
         page,
         marks,
@@ -156,16 +181,19 @@ impl Writer<'_> {
                 // Of drawings within the page.
                 "href" if value.starts_with('#') => self.write_attribute(name, value),
                 "type" if tag == "input" && value.eq_ignore_ascii_case("image") => {}
-                "class" | "id" | "lang" | "dir" | "alt" | "title" | "width" | "height" | "type" | "value" | "colspan"
-                | "rowspan" | "align" | "valign" | "border" | "cellpadding" | "cellspacing" | "bgcolor" | "color" | "face"
-                | "size" | "rows" | "cols" | "start" | "open" | "hidden" | "checked" | "disabled" | "placeholder" | "role"
-                | "media" | "span" | "nowrap" | "noshade" | "clear" | "hspace" | "vspace" | "for" | "label" | "selected"
-                | "multiple" | "reversed" | "summary" | "text" | "link" | "vlink" | "alink" | "itemprop" | "rel" => {
+                "class" | "id" | "lang" | "dir" | "alt" | "title" | "width" | "height" | "type" | "value"
+                | "colspan" | "rowspan" | "align" | "valign" | "border" | "cellpadding" | "cellspacing"
+                | "bgcolor" | "color" | "face" | "size" | "rows" | "cols" | "start" | "open" | "hidden"
+                | "checked" | "disabled" | "placeholder" | "role" | "media" | "span" | "nowrap"
+                | "noshade" | "clear" | "hspace" | "vspace" | "for" | "label" | "selected" | "multiple"
+                | "reversed" | "summary" | "text" | "link" | "vlink" | "alink" | "itemprop" | "rel" => {
                     self.write_attribute(name, value);
                 }
                 _ if name.starts_with("data-pd") => {}
                 // Styles may choose by them.
-                _ if name.starts_with("data-") || name.starts_with("aria-") => self.write_attribute(name, value),
+                _ if name.starts_with("data-") || name.starts_with("aria-") => {
+                    self.write_attribute(name, value)
+                }
                 _ if !node.is_html() && is_of_drawing(name, value) => self.write_attribute(name, value),
                 _ => {}
             }
@@ -188,13 +216,16 @@ impl Writer<'_> {
         }
     }
 
+    /// The picture if it was captured. What stands in the page itself where another source is named is a placeholder.
     fn write_source(&mut self, node: &DomNode) {
-        let sources = SOURCES.iter().filter_map(|name| node.attribute(name)).filter(|source| !source.trim().is_empty());
+        let sources =
+            SOURCES.iter().filter_map(|name| node.attribute(name)).filter(|source| !source.trim().is_empty());
         let resolved = sources.filter_map(|source| self.base.as_ref()?.join(source.trim()).ok());
-        let mut resolved: Vec<Url> = resolved.collect();
-        // A placeholder of lazy loading stands in the page itself.
-        resolved.sort_by_key(|source| source.scheme() == "data");
-        match resolved.iter().find_map(|source| self.assets.asset(source)) {
+        let (inner, outer): (Vec<Url>, Vec<Url>) = resolved.partition(|source| source.scheme() == "data");
+        let is_named =
+            !outer.is_empty() || ["srcset", "data-srcset"].iter().any(|name| node.attribute(name).is_some());
+        let mut chosen = if is_named { outer.iter() } else { inner.iter() };
+        match chosen.find_map(|source| self.assets.asset(source)) {
             Some(data) => self.write_attribute("src", &data),
             None => self.out.push_str(" data-pd-missing"),
         }
@@ -203,7 +234,8 @@ impl Writer<'_> {
     fn write_stylesheet(&mut self, node: &DomNode) {
         let is_style = node.attribute("rel").is_some_and(|rel| {
             let mut words = rel.split_ascii_whitespace();
-            words.any(|word| word.eq_ignore_ascii_case("stylesheet")) && !rel.to_ascii_lowercase().contains("alternate")
+            words.any(|word| word.eq_ignore_ascii_case("stylesheet"))
+                && !rel.to_ascii_lowercase().contains("alternate")
         });
         let address = node.attribute("href").filter(|_| is_style);
         let address = address.and_then(|address| self.base.as_ref()?.join(address.trim()).ok());
@@ -237,7 +269,11 @@ impl Writer<'_> {
             let absent = self.marks.absent.get(&self.next_word);
             // The space between two marked words belongs to the mark.
             if mark != open || tags.is_some() || absent.is_some() {
-                let between = if open.is_some() && open != mark { word_end(text, written, word.range.start) } else { written };
+                let between = if open.is_some() && open != mark {
+                    word_end(text, written, word.range.start)
+                } else {
+                    written
+                };
                 self.write_escaped(&text[written..between]);
                 self.close(&mut open);
                 self.write_escaped(&text[between..word.range.start]);

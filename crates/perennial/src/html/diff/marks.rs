@@ -46,7 +46,14 @@ impl Marks {
     }
 
     /// Notes where changes that only the other version has were or would be, so that both can be looked at side by side.
-    pub(super) fn add_absent(&mut self, changes: &[Change], is_before: bool, own: &Side<'_>, other: &Side<'_>, places: &Places) {
+    pub(super) fn add_absent(
+        &mut self,
+        changes: &[Change],
+        is_before: bool,
+        own: &Side<'_>,
+        other: &Side<'_>,
+        places: &Places,
+    ) {
         for (number, change) in changes.iter().enumerate().filter(|(number, _)| !self.is_shown[*number]) {
             let there = if is_before { &change.after } else { &change.before };
             let beside = there.first().and_then(|&place| other.neighbour(place, own));
@@ -141,8 +148,22 @@ fn frame_around(page: &Page, first: usize, last: usize, n_own: usize, is_update:
         if n_words > most || is_larger || matches!(here.tag(), "body" | "html" | "main") || !here.is_html() {
             break;
         }
-        frame = Some(node);
+        if !is_around_blocks(page, node) {
+            frame = Some(node);
+        }
         next = here.parent;
     }
     frame
 }
+
+/// Whether an inline element has blocks within, so that a browser draws no frame around it.
+fn is_around_blocks(page: &Page, node: u32) -> bool {
+    let tag = |node: u32| page.dom.nodes[node as usize].tag();
+    INLINE.contains(&tag(node))
+        && page.dom.children(node).any(|child| page.dom.is_element(child) && !INLINE.contains(&tag(child)))
+}
+
+const INLINE: [&str; 22] = [
+    "a", "abbr", "b", "bdi", "br", "cite", "code", "del", "em", "font", "i", "img", "ins", "label", "mark",
+    "q", "s", "small", "span", "strong", "sub", "sup",
+];

@@ -33,8 +33,8 @@ use url::Url;
 
 use self::changes::{Change, Group, changes_of};
 use self::elements::Side;
-use self::isolate::{base_of, isolated, with_plain_space};
 pub use self::isolate::Original;
+use self::isolate::{base_of, isolated, with_plain_space};
 use self::marks::Marks;
 use self::place::{Page, Places};
 use self::text::{Extent, TextView, title_of, write_change, write_links};
@@ -69,7 +69,8 @@ struct Shown {
 impl DiffView<'_> {
     /// One file with everything in it.
     pub fn page(&self) -> String {
-        let host = Url::parse(&self.comparison.after.url).ok().and_then(|url| url.host_str().map(str::to_string));
+        let host =
+            Url::parse(&self.comparison.after.url).ok().and_then(|url| url.host_str().map(str::to_string));
         let title = format!("Changes of {}", host.as_deref().unwrap_or("a page"));
         let body = format!("<main class=\"pd-wrap\">{}</main><script>{SCRIPT}</script>", self.body());
         page(&title, STYLE, &body)
@@ -83,7 +84,8 @@ impl DiffView<'_> {
             self.before.as_ref().map(|original| Shown::of(original, [&before, &after], &changes, true)),
             self.after.as_ref().map(|original| Shown::of(original, [&after, &before], &changes, false)),
         ];
-        let view = Parts { view: self, before: &before, after: &after, changes: &changes, n_over, shown: &shown };
+        let view =
+            Parts { view: self, before: &before, after: &after, changes: &changes, n_over, shown: &shown };
         let mut out = String::from("<div class=\"pd\">");
         view.write_head(&mut out);
         view.write_bar(&mut out);
@@ -100,7 +102,12 @@ impl DiffView<'_> {
 }
 
 impl Shown {
-    fn of(original: &Original<'_>, [own, other]: [&Side<'_>; 2], changes: &[Change], is_before: bool) -> Shown {
+    fn of(
+        original: &Original<'_>,
+        [own, other]: [&Side<'_>; 2],
+        changes: &[Change],
+        is_before: bool,
+    ) -> Shown {
         let page = Page::of(original.html);
         let places = Places::of(own, &page, base_of(&page, original.url).as_ref());
         let mut marks = Marks::of(changes, is_before, &page, &places);
@@ -135,7 +142,12 @@ impl Parts<'_, '_> {
         // A version that no time names is a file.
         let is_file = Timestamp::parse(&after.version).is_err();
         let place = if is_file { &after.version } else { &after.url };
-        let _ = write!(out, "<p class=\"crumbs\">{}</p><h1>{}</h1>", escaped(&text::cut(place, 160)), self.heading());
+        let _ = write!(
+            out,
+            "<p class=\"crumbs\">{}</p><h1>{}</h1>",
+            escaped(&text::cut(place, 160)),
+            self.heading()
+        );
         let _ = write!(
             out,
             "<p class=\"lead\">{} to {}. Importance {} <span class=\"mute\">({})</span>.",
@@ -148,7 +160,11 @@ impl Parts<'_, '_> {
             let _ = write!(out, " {}.", escaped(&capital(&headlines)));
         }
         if self.n_over > 0 {
-            let _ = write!(out, " {} more changes are not shown: <code>--format json</code> has all of them.", self.n_over);
+            let _ = write!(
+                out,
+                " {} more changes are not shown: <code>--format json</code> has all of them.",
+                self.n_over
+            );
         }
         out.push_str("</p>");
     }
@@ -177,7 +193,9 @@ impl Parts<'_, '_> {
         out.push_str("<form class=\"pd-bar\" aria-label=\"What to show\"><span class=\"seg\" role=\"group\" aria-label=\"View\">");
         let views = [("side", "Side by side"), ("one", "After only"), ("text", "Text"), ("links", "Links")];
         let first = if self.has_pages() { "side" } else { "text" };
-        for (name, label) in views.into_iter().filter(|(name, _)| self.has_pages() || matches!(*name, "text" | "links")) {
+        for (name, label) in
+            views.into_iter().filter(|(name, _)| self.has_pages() || matches!(*name, "text" | "links"))
+        {
             let checked = if name == first { " checked" } else { "" };
             let _ = write!(
                 out,
@@ -185,7 +203,9 @@ impl Parts<'_, '_> {
             );
         }
         out.push_str("</span><span class=\"sws\">");
-        for (group, label, checked) in [(Group::Moves, "Moves", " checked"), (Group::Ads, "Ads", ""), (Group::Noise, "Noise", "")] {
+        for (group, label, checked) in
+            [(Group::Moves, "Moves", " checked"), (Group::Ads, "Ads", ""), (Group::Noise, "Noise", "")]
+        {
             let _ = write!(
                 out,
                 "<label class=\"sw\"><input type=\"checkbox\" id=\"pd-f-{}\"{checked}> {label} {}</label>",
@@ -204,10 +224,17 @@ impl Parts<'_, '_> {
             self.write_entry(out, number, change);
         }
         out.push_str("</ol>");
-        for (group, what) in [(Group::Noise, "change nothing but noise"), (Group::Ads, "are about advertisements")] {
+        for (group, what) in
+            [(Group::Noise, "change nothing but noise"), (Group::Ads, "are about advertisements")]
+        {
             let n = self.n(group);
             if n > 0 {
-                let _ = write!(out, "<p class=\"folded not-{}\"><label for=\"pd-f-{}\">{n} {what}</label></p>", group.class(), group.class());
+                let _ = write!(
+                    out,
+                    "<p class=\"folded not-{}\"><label for=\"pd-f-{}\">{n} {what}</label></p>",
+                    group.class(),
+                    group.class()
+                );
             }
         }
         if self.changes.is_empty() {
@@ -241,19 +268,26 @@ impl Parts<'_, '_> {
         }
         out.push_str("</span></span>");
         if change.value > 0.0 {
-            let _ = write!(out, "<span class=\"v\" title=\"share of the importance\">{:.0} %</span>", 100.0 * change.share);
+            let _ = write!(
+                out,
+                "<span class=\"v\" title=\"share of the importance\">{:.0} %</span>",
+                100.0 * change.share
+            );
         }
         out.push_str("</a></li>");
     }
 
     fn write_panes(&self, out: &mut String) {
         if !self.has_pages() {
-            out.push_str("<p class=\"empty pd-view pd-side\">Of one of the versions only its words are known.</p>");
+            out.push_str(
+                "<p class=\"empty pd-view pd-side\">Of one of the versions only its words are known.</p>",
+            );
             return;
         }
         out.push_str("<section class=\"pd-view pd-side\" aria-label=\"The pages\"><div class=\"panes\">");
         let trees = [&self.view.comparison.before, &self.view.comparison.after];
-        for (name, shown, tree) in [("Before", &self.shown[0], trees[0]), ("After", &self.shown[1], trees[1])] {
+        for (name, shown, tree) in [("Before", &self.shown[0], trees[0]), ("After", &self.shown[1], trees[1])]
+        {
             let Some(shown) = shown else { continue };
             let side = name.to_ascii_lowercase();
             // Without the right to run scripts the frame may share our origin: our script then measures and marks it.
@@ -295,11 +329,19 @@ fn sign(op: OperationKind) -> &'static str {
 
 fn op_mark(op: OperationKind) -> String {
     let title = title_of(op);
-    format!("<span class=\"op {}\" title=\"{title}\"><span class=\"vh\">{title} </span>{}</span>", op.name(), sign(op))
+    format!(
+        "<span class=\"op {}\" title=\"{title}\"><span class=\"vh\">{title} </span>{}</span>",
+        op.name(),
+        sign(op)
+    )
 }
 
 fn figure(importance: f64) -> String {
-    if importance > 0.0 && importance < 0.005 { format!("{importance:.4}") } else { format!("{importance:.2}") }
+    if importance > 0.0 && importance < 0.005 {
+        format!("{importance:.4}")
+    } else {
+        format!("{importance:.2}")
+    }
 }
 
 fn count(n: usize, what: &str) -> String {

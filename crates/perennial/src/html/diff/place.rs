@@ -29,8 +29,8 @@ pub(super) struct Page {
 
 /// Elements whose text is not read where it stands.
 const UNREAD: [&str; 14] = [
-    "script", "style", "title", "noscript", "template", "textarea", "select", "iframe", "object", "svg", "math", "head",
-    "audio", "video",
+    "script", "style", "title", "noscript", "template", "textarea", "select", "iframe", "object", "svg",
+    "math", "head", "audio", "video",
 ];
 
 impl Page {
@@ -41,12 +41,19 @@ impl Page {
         for (index, node) in dom.nodes.iter().enumerate() {
             let index = index as u32;
             match &node.kind {
-                DomKind::Element { .. } if UNREAD.contains(&node.tag()) => unread_until = unread_until.max(node.end),
+                DomKind::Element { .. } if UNREAD.contains(&node.tag()) => {
+                    unread_until = unread_until.max(node.end)
+                }
                 DomKind::Element { .. } if node.tag() == "a" => link_until = link_until.max(node.end),
                 DomKind::Text(text) if index >= unread_until => {
                     let is_in_link = index < link_until;
                     let here = words(text).into_iter();
-                    found.extend(here.map(|word| DomWord { node: index, range: word.range, key: word.key, is_in_link }));
+                    found.extend(here.map(|word| DomWord {
+                        node: index,
+                        range: word.range,
+                        key: word.key,
+                        is_in_link,
+                    }));
                 }
                 _ => {}
             }
@@ -57,7 +64,8 @@ impl Page {
     /// The words within a node.
     pub(super) fn words_in(&self, node: u32) -> Range<usize> {
         let end = self.dom.nodes[node as usize].end;
-        self.words.partition_point(|word| word.node < node)..self.words.partition_point(|word| word.node < end)
+        self.words.partition_point(|word| word.node < node)
+            ..self.words.partition_point(|word| word.node < end)
     }
 
     /// The smallest element with both nodes in it.
@@ -129,7 +137,8 @@ impl Places {
             .collect();
         let known: HashMap<&str, u32> = pieces.iter().map(|(_, source)| (*source, hash(source))).collect();
         let mut there = Vec::new();
-        for (index, node) in page.dom.nodes.iter().enumerate().filter(|(_, node)| tags.contains(&node.tag())) {
+        for (index, node) in page.dom.nodes.iter().enumerate().filter(|(_, node)| tags.contains(&node.tag()))
+        {
             let sources = attributes.iter().filter_map(|name| node.attribute(name));
             let mut resolved = sources.filter_map(|source| Some(base?.join(source.trim()).ok()?.to_string()));
             if kind == ElementKind::Link && !page.words_in(index as u32).is_empty() {
@@ -184,10 +193,12 @@ fn has_links_in_texts(side: &Side<'_>) -> bool {
             texts.push(piece.text);
         }
     }
-    let links = side.pieces.iter().filter(|piece| piece.kind == ElementKind::Link && piece.text.len() >= MIN_LETTERS);
+    let links =
+        side.pieces.iter().filter(|piece| piece.kind == ElementKind::Link && piece.text.len() >= MIN_LETTERS);
     let (mut n_links, mut n_within) = (0, 0);
     for link in links.take(N_LOOKED_AT) {
-        let within = texts.get(&link.leaf).is_some_and(|texts| texts.iter().any(|text| text.contains(link.text)));
+        let within =
+            texts.get(&link.leaf).is_some_and(|texts| texts.iter().any(|text| text.contains(link.text)));
         n_links += 1;
         n_within += usize::from(within);
     }

@@ -34,7 +34,8 @@ fn leaf(links: Vec<Link>, texts: &[&str]) -> Block {
 }
 
 fn tree(blocks: Vec<Block>) -> BlockTree {
-    let mut tree = BlockTree { url: "http://a.example/".into(), engine: "test".into(), blocks, ..BlockTree::default() };
+    let mut tree =
+        BlockTree { url: "http://a.example/".into(), engine: "test".into(), blocks, ..BlockTree::default() };
     tree.seal();
     tree
 }
@@ -69,7 +70,8 @@ fn a_word_is_marked_where_it_is_seen_and_not_where_it_is_hidden() {
 #[test]
 fn a_deleted_text_has_a_place_in_the_version_after() {
     let page = |texts: &[&str]| texts.iter().map(|text| format!("<p>{text}</p>")).collect::<String>();
-    let (first, second, third) = ("The first text of three.", "A second one that will go away.", "The third is last.");
+    let (first, second, third) =
+        ("The first text of three.", "A second one that will go away.", "The third is last.");
     let comparison = comparison(
         tree(vec![leaf(vec![], &[first, second, third])]),
         tree(vec![leaf(vec![], &[first, third])]),

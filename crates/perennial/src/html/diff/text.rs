@@ -8,9 +8,9 @@ use perennial_core::markup::escaped;
 
 use super::changes::{Change, joined};
 use super::elements::Side;
+use super::op_mark;
 use super::place::{Page, Places};
 use super::words::{Difference, Run, Word, align};
-use super::op_mark;
 
 /// Words around a difference that are shown where a text is told in short.
 const N_WORDS_AROUND: usize = 6;
@@ -28,9 +28,17 @@ pub(super) enum Extent {
 }
 
 /// Writes a change in words: what it was, what it is, and where these differ.
-pub(super) fn write_change(out: &mut String, change: &Change, before: &Side<'_>, after: &Side<'_>, extent: Extent) {
+pub(super) fn write_change(
+    out: &mut String,
+    change: &Change,
+    before: &Side<'_>,
+    after: &Side<'_>,
+    extent: Extent,
+) {
     let (old, new, difference) = match &change.told {
-        Some(told) => (told.before.clone(), told.after.clone(), change.difference.is_some().then_some(&told.difference)),
+        Some(told) => {
+            (told.before.clone(), told.after.clone(), change.difference.is_some().then_some(&told.difference))
+        }
         None => (joined(before, &change.before), joined(after, &change.after), change.difference.as_ref()),
     };
     match difference {
@@ -72,7 +80,9 @@ pub(super) fn write_address_difference(out: &mut String, old: &str, new: &str) {
     let same_end = old_rest.chars().rev().zip(new_rest.chars().rev()).take_while(|(x, y)| x == y);
     let n_last: usize = same_end.map(|(x, _)| x.len_utf8()).sum();
     let lead = &old[..start];
-    for (rest, tag, between) in [(old_rest, "del", " <span aria-hidden=\"true\">→</span> "), (new_rest, "ins", "")] {
+    for (rest, tag, between) in
+        [(old_rest, "del", " <span aria-hidden=\"true\">→</span> "), (new_rest, "ins", "")]
+    {
         let (middle, tail) = rest.split_at(rest.len() - n_last);
         let _ = write!(out, "{}", escaped(&short_lead(lead)));
         if !middle.is_empty() {
@@ -136,7 +146,14 @@ fn write_difference(out: &mut String, old: &str, new: &str, difference: &Differe
             out.push(' ');
         }
         match run {
-            Run::Same(_, same) => write_same(out, new, &difference.after, same.clone(), (number == 0, number + 1 == n_runs), extent),
+            Run::Same(_, same) => write_same(
+                out,
+                new,
+                &difference.after,
+                same.clone(),
+                (number == 0, number + 1 == n_runs),
+                extent,
+            ),
             Run::Other(gone, come) => {
                 write_part(out, "del", old, &difference.before, gone.clone(), extent);
                 if !gone.is_empty() && !come.is_empty() {
@@ -157,7 +174,14 @@ fn write_part(out: &mut String, tag: &str, text: &str, words: &[Word], range: Ra
 }
 
 /// What both texts have: all of it, or what stands beside a difference.
-fn write_same(out: &mut String, text: &str, words: &[Word], same: Range<usize>, (is_first, is_last): (bool, bool), extent: Extent) {
+fn write_same(
+    out: &mut String,
+    text: &str,
+    words: &[Word],
+    same: Range<usize>,
+    (is_first, is_last): (bool, bool),
+    extent: Extent,
+) {
     let n_lead = if is_first { 0 } else { N_WORDS_AROUND };
     let n_tail = if is_last { 0 } else { N_WORDS_AROUND };
     if extent == Extent::Whole || same.len() <= n_lead + n_tail + 1 {
@@ -184,7 +208,9 @@ pub(super) struct TextView<'v, 't> {
 impl TextView<'_, '_> {
     pub(super) fn write(&self, out: &mut String, placed: [Option<(&Page, &Places)>; 2]) {
         let (old, new) = (reading_order(self.before, placed[0]), reading_order(self.after, placed[1]));
-        let key = |side: &Side<'_>, place: usize| (side.pieces[place].id.0 ^ (side.pieces[place].id.0 >> 32)) as u32;
+        let key = |side: &Side<'_>, place: usize| {
+            (side.pieces[place].id.0 ^ (side.pieces[place].id.0 >> 32)) as u32
+        };
         let old_keys: Vec<u32> = old.iter().map(|&place| key(self.before, place)).collect();
         let new_keys: Vec<u32> = new.iter().map(|&place| key(self.after, place)).collect();
         let owners = [self.owners(true), self.owners(false)];
@@ -232,7 +258,13 @@ impl TextView<'_, '_> {
         }
         let change = &self.changes[number];
         let mut html = String::new();
-        let _ = write!(html, "<p class=\"ln {}\" id=\"t{}\">{}<span>", change.group.class(), number + 1, op_mark(change.op));
+        let _ = write!(
+            html,
+            "<p class=\"ln {}\" id=\"t{}\">{}<span>",
+            change.group.class(),
+            number + 1,
+            op_mark(change.op)
+        );
         write_change(&mut html, change, self.before, self.after, Extent::Whole);
         html.push_str("</span></p>");
         Some(Line::Changed(html))
@@ -242,8 +274,11 @@ impl TextView<'_, '_> {
         let piece = &self.after.pieces[place];
         let is_link = piece.kind == ElementKind::Link;
         let html = escaped(piece.text).to_string();
-        (!piece.text.is_empty() && piece.kind != ElementKind::Image)
-            .then_some(Line::Plain { html, leaf: piece.leaf, is_link })
+        (!piece.text.is_empty() && piece.kind != ElementKind::Image).then_some(Line::Plain {
+            html,
+            leaf: piece.leaf,
+            is_link,
+        })
     }
 }
 
@@ -287,7 +322,8 @@ fn write_lines(out: &mut String, lines: &[Line]) {
         } else {
             write_plain(out, &plain[..n_lead]);
             let folded = &plain[n_lead..n_plain - n_tail];
-            let _ = write!(out, "<details class=\"fold\"><summary>{} lines as before</summary>", folded.len());
+            let _ =
+                write!(out, "<details class=\"fold\"><summary>{} lines as before</summary>", folded.len());
             write_plain(out, folded);
             out.push_str("</details>");
             write_plain(out, &plain[n_plain - n_tail..]);
@@ -322,7 +358,12 @@ fn write_plain(out: &mut String, lines: &[Line]) {
 }
 
 /// Writes a table of the links and pictures that came, went, or lead elsewhere. Gives their number.
-pub(super) fn write_links(out: &mut String, changes: &[Change], before: &Side<'_>, after: &Side<'_>) -> usize {
+pub(super) fn write_links(
+    out: &mut String,
+    changes: &[Change],
+    before: &Side<'_>,
+    after: &Side<'_>,
+) -> usize {
     const MAX_ROWS: usize = 2_000;
     let mut rows = String::new();
     let mut n_rows = 0;
@@ -335,16 +376,23 @@ pub(super) fn write_links(out: &mut String, changes: &[Change], before: &Side<'_
         for row in 0..old.len().max(new.len()) {
             let old = old.get(row).map(|&place| &before.pieces[place]);
             let new = new.get(row).map(|&place| &after.pieces[place]);
-            let same = old.zip(new).is_some_and(|(old, new)| (old.text, old.address) == (new.text, new.address));
+            let same =
+                old.zip(new).is_some_and(|(old, new)| (old.text, old.address) == (new.text, new.address));
             if same || n_rows >= MAX_ROWS {
                 continue;
             }
             n_rows += 1;
             let name = new.or(old).map_or("", |piece| piece.text);
-            let _ = write!(rows, "<tr class=\"{}\"><td>{}</td><td>", change.group.class(), op_mark(change.op));
+            let _ =
+                write!(rows, "<tr class=\"{}\"><td>{}</td><td>", change.group.class(), op_mark(change.op));
             match old.zip(new).filter(|(old, new)| old.text != new.text) {
                 Some((old, new)) => {
-                    let _ = write!(rows, "<del>{}</del> <ins>{}</ins>", escaped(&cut(old.text, 200)), escaped(&cut(new.text, 200)));
+                    let _ = write!(
+                        rows,
+                        "<del>{}</del> <ins>{}</ins>",
+                        escaped(&cut(old.text, 200)),
+                        escaped(&cut(new.text, 200))
+                    );
                 }
                 None => {
                     let _ = write!(rows, "{}", escaped(&cut(name, 200)));
@@ -361,7 +409,10 @@ pub(super) fn write_links(out: &mut String, changes: &[Change], before: &Side<'_
         }
     }
     if n_rows > 0 {
-        let _ = write!(out, "<table class=\"t links\"><thead><tr><th>Change</th><th>Name</th><th>Address</th></tr></thead><tbody>{rows}</tbody></table>");
+        let _ = write!(
+            out,
+            "<table class=\"t links\"><thead><tr><th>Change</th><th>Name</th><th>Address</th></tr></thead><tbody>{rows}</tbody></table>"
+        );
     } else {
         out.push_str("<p class=\"empty\">No link and no picture came, went, or leads elsewhere.</p>");
     }
@@ -390,7 +441,11 @@ mod tests {
 
     #[test]
     fn the_difference_in_a_long_text_is_shown_with_words_around_it() {
-        let text = |n: usize| (0..200).map(|i| if i == 150 { format!("number{n} ") } else { format!("w{i} ") }).collect::<String>();
+        let text = |n: usize| {
+            (0..200)
+                .map(|i| if i == 150 { format!("number{n} ") } else { format!("w{i} ") })
+                .collect::<String>()
+        };
         assert_eq!(
             shown(&text(1), &text(2), Extent::Short),
             " … w144 w145 w146 w147 w148 w149 <del>number1</del> <ins>number2</ins> w151 w152 w153 w154 w155 w156 … "
@@ -401,7 +456,11 @@ mod tests {
     #[test]
     fn the_part_of_an_address_that_differs_is_marked() {
         let mut out = String::new();
-        write_address_difference(&mut out, "http://a.example/file-1.2.sha512", "http://a.example/file-1.3.sha512");
+        write_address_difference(
+            &mut out,
+            "http://a.example/file-1.2.sha512",
+            "http://a.example/file-1.3.sha512",
+        );
         assert_eq!(
             out,
             "http://a.example/file-1.<del>2</del>.sha512 <span aria-hidden=\"true\">→</span> \
@@ -416,7 +475,10 @@ mod tests {
     fn links_in_a_row_stand_in_one_line() {
         let line = |text: &str, leaf, is_link| Line::Plain { html: text.into(), leaf, is_link };
         let mut out = String::new();
-        write_plain(&mut out, &[line("a", 0, true), line("b", 0, true), line("c", 1, true), line("d", 1, false)]);
+        write_plain(
+            &mut out,
+            &[line("a", 0, true), line("b", 0, true), line("c", 1, true), line("d", 1, false)],
+        );
         assert_eq!(out, "<p class=\"ln as\">a · b</p><p class=\"ln as\">c</p><p class=\"ln as\">d</p>");
     }
 }

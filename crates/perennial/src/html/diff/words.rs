@@ -223,7 +223,8 @@ impl Difference {
     /// Words before, and words after, that the other text lacks; all of them when hardly any is shared.
     pub(super) fn changed(&self) -> (Vec<Range<usize>>, Vec<Range<usize>>) {
         if self.is_rewritten {
-            return (vec![0..self.before.len()], vec![0..self.after.len()]);
+            let all = |words: &[Word]| std::iter::once(0..words.len()).collect();
+            return (all(&self.before), all(&self.after));
         }
         let others = self.runs.iter().filter_map(|run| match run {
             Run::Other(before, after) => Some((before.clone(), after.clone())),

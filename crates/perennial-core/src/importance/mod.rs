@@ -8,12 +8,13 @@
 mod hub;
 mod weigh;
 
+use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
 use crate::diff::{Delta, Operation};
 use hub::Hub;
-use weigh::{Surroundings, contribution, is_unread};
+use weigh::{Part, Surroundings, is_unread, part};
 
 /// 0 to 1, checked at construction.
 #[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default)]
@@ -44,7 +45,7 @@ pub enum Form {
     /// P-PATTERN 6.2: shares of elements, averaged over the kinds of operation; word distance of texts; little
     /// for advertisements.
     Pattern2011,
-    /// Ours: 1 - prod(1 - contribution) over shares of words. One more change never lowers it.
+    /// Ours: 1 - prod(1 - part) over blocks, whose parts are sums of shares of words. One more change never lowers it.
     Monotone,
 }
 
@@ -147,21 +148,55 @@ pub fn assess(
     let is_monotone = config.form == Form::Monotone;
     let hub = Hub::of(delta).filter(|_| is_monotone);
     let mut contributions: Vec<Contribution> = Vec::new();
+    let mut whole = Whole::default();
     for operation in delta.operations() {
         let judgement = judge(&operation);
         let prose = hub.as_ref().map_or(1.0, |hub| hub.share_of_prose(&operation));
-        let read = if is_monotone && (delta.has_same_words || is_unread(&operation)) { UNREAD } else { 1.0 };
-        let value = (prose * contribution(&operation, config, &around, judgement)).clamp(0.0, 1.0);
-        contributions.push(Contribution { value: read * value, share: 0.0, judgement, is_read: read == 1.0 });
+        let is_read = !(is_monotone && (delta.has_same_words || is_unread(&operation)));
+        let part = part(&operation, config, &around, judgement);
+        let part = Part { share: prose * part.share, ..part };
+        whole.add(&operation, part, is_read);
+        let value = part.as_read() * if is_read { 1.0 } else { UNREAD };
+        contributions.push(Contribution { value, share: 0.0, judgement, is_read });
     }
     let sum: f64 = contributions.iter().map(|contribution| contribution.value).sum();
     if sum > 0.0 {
         contributions.iter_mut().for_each(|contribution| contribution.share = contribution.value / sum);
     }
-    let within = join(config.form, sum, &contributions);
+    let within = if is_monotone { whole.join() } else { sum };
     let items = if delta.has_same_words { UNREAD } else { 1.0 };
     let importance = hub.map_or(within, |hub| hub.join(within, items));
     Assessment { importance: Importance::new(importance), contributions }
+}
+
+/// What all operations change together. Those of one block are parts of that block and add up; one more never lowers the whole.
+#[derive(Default)]
+struct Whole<'a> {
+    blocks: BTreeMap<(bool, Option<&'a [u16]>), Part>,
+    /// What is left by blocks that came, went or moved: of what is read, and of the rest.
+    left: [Option<f64>; 2],
+}
+
+impl<'a> Whole<'a> {
+    fn add(&mut self, operation: &Operation<'a>, part: Part, is_read: bool) {
+        if operation.within.is_none() {
+            let left = self.left[usize::from(is_read)].get_or_insert(1.0);
+            *left *= 1.0 - part.as_read();
+            return;
+        }
+        let all = self.blocks.entry((is_read, operation.block_after)).or_insert(Part { share: 0.0, ..part });
+        all.share += part.share;
+        all.most = all.most.max(part.most);
+    }
+
+    fn join(&self) -> f64 {
+        let left = |is_read: bool| {
+            let blocks = self.blocks.iter().filter(|((read, _), _)| *read == is_read);
+            let within = blocks.map(|(_, part)| 1.0 - part.as_read()).product::<f64>();
+            within * self.left[usize::from(is_read)].unwrap_or(1.0)
+        };
+        1.0 - left(true) * (1.0 - UNREAD * (1.0 - left(false)))
+    }
 }
 
 /// The most that all changes together weigh that leave the same words in the same order: other addresses, pictures, wrappers.
@@ -172,18 +207,6 @@ pub fn importance(delta: &Delta, config: &ImportanceConfig) -> Importance {
     assess(delta, config, &mut |_| Judgement::default()).importance
 }
 
-fn join(form: Form, sum: f64, contributions: &[Contribution]) -> f64 {
-    match form {
-        Form::Visual2009 | Form::Pattern2011 => sum,
-        Form::Monotone => {
-            let left = |is_read: bool, scale: f64| {
-                let parts = contributions.iter().filter(|each| each.is_read == is_read);
-                parts.map(|each| 1.0 - (each.value / scale).min(1.0)).product::<f64>()
-            };
-            1.0 - left(true, 1.0) * (1.0 - UNREAD * (1.0 - left(false, UNREAD)))
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -51,13 +51,31 @@ impl<'a> Surroundings<'a> {
 /// The length of a page above which nothing changes any more.
 const MAX_LENGTH: f64 = 1e4;
 
-/// The importance of one operation alone.
-pub(super) fn contribution(
+/// How much of the page an operation changes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    /// Its share of the page's importance, less what is noise or advertisement.
+    pub(super) share: f64,
+    /// The share of its whole block: the most that all operations in it can change.
+    pub(super) most: f64,
+    /// The number of times what a reader takes in that the page is long, where it is read.
+    pub(super) length: f64,
+}
+
+impl Part {
+    /// A reader takes in a part of a long page, and the share of that part counts.
+    pub(super) fn as_read(&self) -> f64 {
+        1.0 - (1.0 - self.share.min(self.most).clamp(0.0, 1.0)).powf(self.length)
+    }
+}
+
+/// What one operation changes.
+pub(super) fn part(
     operation: &Operation,
     config: &ImportanceConfig,
     around: &Surroundings,
     judgement: Judgement,
-) -> f64 {
+) -> Part {
     let news = 1.0 - judgement.noise.clamp(0.0, 1.0);
     let weight = if judgement.is_advertisement && config.form != Form::Visual2009 {
         config.advertisement_weight
@@ -73,17 +91,15 @@ pub(super) fn contribution(
         Subject::Block(_) => operation_weight(operation.kind, config),
         Subject::Element { before, after } => element_share(operation, before, after, config, around),
     };
-    let value = (importance * share).clamp(0.0, 1.0);
-    let value = if config.form == Form::Monotone { as_read(value, operation, around) } else { value };
-    value * weight * news
+    let length = if config.form == Form::Monotone { length_at(operation, around) } else { 1.0 };
+    Part { share: importance * share * weight * news, most: importance.clamp(0.0, 1.0), length }
 }
 
-/// A reader takes in a part of a long page, and the share of that part counts. What stands around the content is
-/// not read through, whatever its length.
-fn as_read(share: f64, operation: &Operation, around: &Surroundings) -> f64 {
+/// What stands around the content is not read through, whatever its length.
+fn length_at(operation: &Operation, around: &Surroundings) -> f64 {
     match operation.role {
-        Some(BlockRole::Navigation | BlockRole::Header | BlockRole::Footer | BlockRole::Advertisement) => share,
-        _ => 1.0 - (1.0 - share).powf(around.length),
+        Some(BlockRole::Navigation | BlockRole::Header | BlockRole::Footer | BlockRole::Advertisement) => 1.0,
+        _ => around.length,
     }
 }
 

@@ -40,6 +40,7 @@ mod looks;
 mod objects;
 mod parts;
 mod patterns;
+mod policy;
 mod power;
 mod program;
 mod reading;

@@ -115,6 +115,10 @@ pub struct Outcome {
     pub coherence_weighted: f64,
     /// Weight of the heaviest coherent set.
     pub coherence_max_weight: f64,
+    /// Share of pages whose last capture shows what is there, as the mean over instants.
+    pub freshness: f64,
+    /// Changes between an instant and the closest capture of a page, as the mean over both: not a share.
+    pub blur: f64,
     /// Completeness by the goal over the clairvoyant bound.
     pub share_of_clairvoyant: f64,
 }
@@ -276,6 +280,8 @@ impl Experiment {
             completeness_count: completeness.count,
             coherence_weighted: quality.coherence.weighted,
             coherence_max_weight: quality.coherence.max_weight,
+            freshness: quality.timeliness.freshness,
+            blur: quality.timeliness.blur,
             share_of_clairvoyant: if bounds.clairvoyant > 0.0 { served / bounds.clairvoyant } else { 1.0 },
         }
     }

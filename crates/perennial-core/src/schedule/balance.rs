@@ -157,7 +157,11 @@ impl Scheduler {
         let mut waiting = chosen.split_off(chosen.len().min((0.8 * n_new as f64).ceil() as usize));
         left -= chosen.len();
         let floor = self.floor_of(left, granted).min(left);
-        let longest_wait = self.longest_wait_secs(granted).max(f64::from(LONGEST_GAP_HOURS) * 1.2 * 3600.0);
+        let mut longest_wait = self.longest_wait_secs(granted);
+        if self.config.floor.is_none() {
+            // Pages are part of a picture before they are old; the floor is for sites of which none can be taken.
+            longest_wait = longest_wait.max(1.2 * 3600.0 * f64::from(LONGEST_GAP_HOURS));
+        }
         let oldest = self.choose_oldest(floor, longest_wait, histogram);
         left -= oldest.len();
         chosen.extend(oldest);

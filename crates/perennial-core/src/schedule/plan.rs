@@ -425,8 +425,11 @@ impl Scheduler {
         let has_place = self.takes_pictures();
         let delay = |rank: usize, at: u32, reason: &Reason| match (spread, has_place, reason) {
             (false, ..) | (_, true, Reason::Announced) => 0,
-            (true, true, _) => (length as f64 * self.share_of_slot(at as usize)) as i64,
-            (true, false, _) => length.saturating_mul(rank as i64) / n,
+            // New pages come first, and have no interval that could be even.
+            (true, true, _) if !self.pages.has(at as usize, FRESH) => {
+                (length as f64 * self.share_of_slot(at as usize)) as i64
+            }
+            (true, ..) => length.saturating_mul(rank as i64) / n,
         };
         let planned = chosen.into_iter().enumerate().map(|(rank, (at, reason))| {
             let due = start + Span::from_millis(delay(rank, at, &reason));

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::{Strategy, *};
 use crate::chance::Chance;
+use crate::page::SiteId;
 
 fn start() -> Timestamp {
     Timestamp::parse("2026-03-02").unwrap()
@@ -138,7 +139,7 @@ proptest! {
     ) {
         let slot = Span::from_secs(slot_minutes * 60);
         let config = ScheduleConfig {
-            slot, varying_budget: varying, spells, site_limit: limit, goal, ..config(strategy, budget)
+            slot, varying_budget: Some(varying), spells, site_limit: limit, goal, ..config(strategy, budget)
         };
         let mut scheduler = scheduler_of(config, n_pages);
         let mut n = 0u64;
@@ -205,7 +206,7 @@ proptest! {
         limit in prop::option::of(1u32..5),
     ) {
         let config = ScheduleConfig {
-            budget: budget.map(Budget::per_hour), slot: Span::from_secs(slot_minutes * 60), varying_budget: varying,
+            budget: budget.map(Budget::per_hour), slot: Span::from_secs(slot_minutes * 60), varying_budget: Some(varying),
             site_limit: limit, goal, ..config(strategy, 1.0)
         };
         let mut never = scheduler_of(config, n_pages);

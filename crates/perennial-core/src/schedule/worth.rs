@@ -11,8 +11,7 @@ use crate::pattern::mixture::one_minus_exp;
 
 const HOURS_A_WEEK: f32 = 168.0;
 /// Share of its worth by Definition 5.13 that a version of a page has whether or not another will replace it soon.
-const STANDING_ALONE: f32 = 0.1;
-const STANDING_BALANCED: f32 = 0.05;
+const STANDING: f32 = 0.05;
 /// The least importance of a week by which a worth is divided.
 const LEAST_WEEKLY: f32 = 1e-4;
 /// Means over the archive are made anew after this time, or when the number of pages has changed by a tenth.
@@ -60,11 +59,11 @@ impl Scheduler {
         let version = self.totals.per_version() / self.pages.importance[at].max(1e-6);
         let (value, standing) = match self.goal_of(at) {
             Goal::Importance => (weight, 0.0),
-            Goal::EveryPage => (each, STANDING_ALONE * each),
+            Goal::EveryPage => (each, STANDING * each),
             Goal::Count => (version, 0.0),
             Goal::Balanced | Goal::Coherent => {
                 let each = self.balance.every_page * each;
-                (weight + each + version, STANDING_BALANCED * each)
+                (weight + each + version, STANDING * each)
             }
         };
         (self.pages.value[at], self.pages.standing[at]) = (value, standing);
@@ -143,7 +142,7 @@ impl Scheduler {
     /// omega(P) times the share of a page's week that a visit is expected to catch: what it adds to Definition 5.13, times the sum of
     /// omega(P).
     pub(super) fn share_of_week(&self, at: usize) -> f64 {
-        let by_each = self.balance.every_page * self.totals.mean_weekly() * STANDING_BALANCED;
+        let by_each = self.balance.every_page * self.totals.mean_weekly() * STANDING;
         f64::from(self.pages.standing[at] / by_each.max(1e-9) * self.pages.reward[at])
     }
 }

@@ -181,7 +181,7 @@ pub fn demo(
     let archive = follow_sites(&archive, &web, &server, options.feeds)?;
     let crawl_options = CrawlOptions {
         strategy: options.strategy,
-        budget: Some(hourly_budget(&web, options.budget)),
+        budget: Some(daily_budget(&web, options.budget)),
         slot: SLOT,
         pacing: PACING,
         time_limit: Some(web.end - resumed),
@@ -242,9 +242,9 @@ fn compare(
     };
     let simulated: Vec<drive::Crawl> = (0..N_SIMULATIONS)
         .into_par_iter()
-        .map(|number| simulate(options.strategy, hourly_budget(&web, options.budget), number))
+        .map(|number| simulate(options.strategy, daily_budget(&web, options.budget), number))
         .collect();
-    let of_papers = simulate(Strategy::ImportancePattern, hourly_budget(&web, options.budget), 0);
+    let of_papers = simulate(Strategy::ImportancePattern, daily_budget(&web, options.budget), 0);
     let fixed = simulate(Strategy::FixedInterval, Budget::per_hour(fetches / hours), 0);
     let caught = |crawl: &drive::Crawl| caught(&web, &world, crawl, window);
     let all: Vec<Caught> = simulated.iter().map(caught).collect();
@@ -304,8 +304,9 @@ fn by_site(
     (0..web.sites.len()).map(site).collect()
 }
 
-fn hourly_budget(web: &LivingWeb, share: f64) -> Budget {
-    Budget::per_hour(share * web.pages.len() as f64)
+/// The budget of a day, so that quiet hours may save visits for busy ones.
+fn daily_budget(web: &LivingWeb, share: f64) -> Budget {
+    Budget { visits: 24.0 * share * web.pages.len() as f64, period: Span::from_hours(24) }
 }
 
 /// Whether the site that only a browser shows can be part of it; if not, the user is told why.

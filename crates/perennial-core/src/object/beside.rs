@@ -46,7 +46,8 @@ pub(super) struct Beside {
 
 /// Finds all of it. `dropped` says which leaves other boxes hold already.
 pub(super) fn find(leaves: &Leaves<'_>, dropped: &[Kinds]) -> Beside {
-    let good = sums(leaves, |index, leaf| if leaf.is_good && dropped[index] == 0 { leaf.length } else { 0.0 });
+    let good =
+        sums(leaves, |index, leaf| if leaf.is_good && dropped[index] == 0 { leaf.length } else { 0.0 });
     let groups = siblings_alike(leaves.dom, leaves);
     let mut boxes = threads(leaves, &groups, &good);
     boxes.extend(cards(leaves, &groups, &good));
@@ -79,7 +80,20 @@ fn siblings_alike(dom: &Dom, leaves: &Leaves<'_>) -> Vec<Vec<u32>> {
 }
 
 fn may_repeat(tag: &str) -> bool {
-    matches!(tag, "div" | "li" | "article" | "section" | "tr" | "dd" | "aside" | "a" | "figure" | "table" | "blockquote")
+    matches!(
+        tag,
+        "div"
+            | "li"
+            | "article"
+            | "section"
+            | "tr"
+            | "dd"
+            | "aside"
+            | "a"
+            | "figure"
+            | "table"
+            | "blockquote"
+    )
 }
 
 /// Lists whose entries each have a line that leads to another page of the site.
@@ -203,9 +217,32 @@ fn threads(leaves: &Leaves<'_>, groups: &[Vec<u32>], good: &Sums) -> Vec<(u32, B
 /// The texts that offer to answer, those on buttons too.
 fn offers_to_answer(dom: &Dom) -> Vec<u32> {
     const OFFERS: [&str; 26] = [
-        "reply", "reply to this", "reply to this comment", "answer", "report", "report comment", "report abuse", "quote",
-        "antworten", "antworten ↓", "kommentieren", "melden", "kommentar melden", "zitieren", "répondre", "signaler",
-        "responder", "denunciar", "rispondi", "segnala", "beantwoorden", "reageer", "odpowiedz", "zgłoś", "ответить", "svara",
+        "reply",
+        "reply to this",
+        "reply to this comment",
+        "answer",
+        "report",
+        "report comment",
+        "report abuse",
+        "quote",
+        "antworten",
+        "antworten ↓",
+        "kommentieren",
+        "melden",
+        "kommentar melden",
+        "zitieren",
+        "répondre",
+        "signaler",
+        "responder",
+        "denunciar",
+        "rispondi",
+        "segnala",
+        "beantwoorden",
+        "reageer",
+        "odpowiedz",
+        "zgłoś",
+        "ответить",
+        "svara",
     ];
     let offers = |text: &str| {
         let text = text.trim_matches(|c: char| !c.is_alphabetic() && c != '↓');

@@ -140,10 +140,11 @@ fn kind_of_word(word: &str) -> Option<(u8, BoxKind)> {
         "comment" | "comments" | "commentlist" | "commentary" | "disqus" | "respond" | "replies"
         | "reply" | "kommentar" | "kommentare" | "commentaire" | "commentaires" | "comentario"
         | "comentarios" | "commenti" | "livefyre" | "kommentarer" | "reacties" | "commentsection"
-        | "commentarea" | "commentform" | "commentaries" | "usercomments" | "usercomment" | "wpdiscuz" | "remark42"
-        | "isso" | "giscus" | "utterances" | "spotim" | "viafoura" | "hyvor" | "leserkommentare" | "leserkommentar"
-        | "kommentarbereich" | "komentarze" | "komentarz" | "commentbox" | "commentbody" | "commenttext" | "commentwrap"
-        | "commentthread" | "commentcontent" | "commentblock" | "commententry" | "commentsblock" | "commentslist"
+        | "commentarea" | "commentform" | "commentaries" | "usercomments" | "usercomment" | "wpdiscuz"
+        | "remark42" | "isso" | "giscus" | "utterances" | "spotim" | "viafoura" | "hyvor"
+        | "leserkommentare" | "leserkommentar" | "kommentarbereich" | "komentarze" | "komentarz"
+        | "commentbox" | "commentbody" | "commenttext" | "commentwrap" | "commentthread"
+        | "commentcontent" | "commentblock" | "commententry" | "commentsblock" | "commentslist"
         | "commentswrap" => (0, Comments),
         "cookie" | "cookies" | "consent" | "gdpr" | "modal" | "popup" | "overlay" | "lightbox"
         | "paywall" | "infobar" | "flyout" | "offcanvas" | "cookiebar" | "noprint" => (1, Notice),

@@ -54,8 +54,8 @@ mod plan;
 mod probe;
 mod rows;
 mod select;
-mod told;
 mod sites;
+mod told;
 mod visit;
 mod worth;
 
@@ -78,8 +78,8 @@ use learn::Learner;
 use pages::{ABSENT, ANNOUNCED, FRESH, KNOWN, NONE, PENDING, Pages};
 use plan::{Bank, Planned};
 use probe::Probes;
-use told::Told;
 use sites::Sites;
+use told::Told;
 use worth::Totals;
 
 /// First wait after a failure; doubled with each further one, up to a day.

@@ -20,9 +20,9 @@ mod replace;
 mod runs;
 mod schema;
 mod spent;
+mod steps;
 mod texts;
 mod trees;
-mod steps;
 
 pub use aside::{Reason, SetAside, SetAsideCounts};
 pub use chosen::{Chosen, Group};
@@ -40,9 +40,9 @@ pub use runs::Run;
 use schema::NoRecords;
 pub use schema::{Checked, RecordPlace, Records, SCHEMA_VERSION};
 pub use spent::OVERALL;
+pub use steps::{Step, Steps};
 pub use texts::{FoundStay, LookRow, ShownText, StayFilter, TextCommit, TextCounts, Texts};
 pub use trees::{NewTree, PackedTree, TreeReader};
-pub use steps::{Step, Steps};
 
 use std::path::Path;
 

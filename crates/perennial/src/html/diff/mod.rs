@@ -38,6 +38,7 @@ use self::isolate::{base_of, isolated, with_plain_space};
 use self::marks::Marks;
 use self::place::{Page, Places};
 use self::text::{Extent, TextView, title_of, write_change, write_links};
+pub(in crate::html) use self::words::marked_words;
 use super::page;
 use crate::analyse::{Comparison, headlines};
 

@@ -6,6 +6,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use perennial_core::markup::escaped;
+
 use perennial_core::diff::word_hashes;
 
 /// A word, or one character of a script without spaces, and where it stands.
@@ -235,6 +237,43 @@ impl Difference {
             |ranges: Vec<Range<usize>>| ranges.into_iter().filter(|range| !range.is_empty()).collect();
         (not_empty(before), not_empty(after))
     }
+}
+
+/// Letters that are shown before the first word that differs, and of the text in all.
+const LETTERS_BEFORE: usize = 60;
+const MAX_LETTERS: usize = 240;
+
+/// Two texts as HTML, the words that differ in `del` and `ins`, cut so that the first of them is in sight.
+pub(in crate::html) fn marked_words(before: &str, after: &str) -> (String, String) {
+    let difference = Difference::of(before, after);
+    let (gone, new) = difference.changed();
+    (marked(before, &difference.before, &gone, "del"), marked(after, &difference.after, &new, "ins"))
+}
+
+fn marked(text: &str, words: &[Word], changed: &[Range<usize>], tag: &str) -> String {
+    let places = changed.iter().filter_map(|range| {
+        Some(words.get(range.start)?.range.start..words.get(range.end.checked_sub(1)?)?.range.end)
+    });
+    let places: Vec<Range<usize>> = places.collect();
+    let first = places.first().map_or(0, |place| place.start);
+    let start = text[..first].char_indices().rev().nth(LETTERS_BEFORE).map_or(0, |(at, _)| at);
+    let end = text[start..].char_indices().nth(MAX_LETTERS).map_or(text.len(), |(at, _)| start + at);
+    let mut out = String::from(if start > 0 { "… " } else { "" });
+    let mut done = start;
+    for place in places.iter().filter(|place| place.start < end) {
+        let to = place.end.min(end);
+        out += &format!(
+            "{}<{tag}>{}</{tag}>",
+            escaped(&text[done..place.start]),
+            escaped(&text[place.start..to])
+        );
+        done = to;
+    }
+    out += &escaped(&text[done..end]).to_string();
+    if end < text.len() {
+        out += " …";
+    }
+    out
 }
 
 /// Joins differences that a single shared word keeps apart, where both are longer than that.

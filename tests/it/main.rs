@@ -22,6 +22,7 @@ mod doctor;
 mod documents;
 mod durability;
 mod extract;
+mod face;
 mod facts;
 mod feeds;
 mod formats;

@@ -69,7 +69,7 @@ impl Get {
             Err(Lost::NotArchived) => {
                 bail!("there is no capture of {url}: see what there is with `perennial info`")
             }
-            Err(Lost::NotHeld(capture)) => {
+            Err(Lost::NotHeld(time)) => {
                 bail!(
                     "{url} was seen at {}, but no record of this archive holds what it showed",
                     capture.time

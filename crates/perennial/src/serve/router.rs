@@ -26,18 +26,17 @@ pub fn router(server: Arc<Server>, origin: Origin) -> Router {
 
 async fn answer(State((server, origin)): State<(Arc<Server>, Origin)>, request: Request) -> Response<Body> {
     let (parts, _) = request.into_parts();
-    let (wants_json, is_head) = (wants_json(&parts), parts.method == Method::HEAD);
+    let wants_json = wants_json(&parts);
     let asked = server.clone();
     // Nobody closes these doors.
     let _place = server.doors().of(parts.uri.path()).acquire().await;
     // The archive is asked and its files are read on threads that may wait for the disk.
     let answered = tokio::task::spawn_blocking(move || route(&asked, origin, &parts)).await;
     let result = answered.unwrap_or_else(|error| Err(Problem::internal(&error.into())));
-    let response = result.unwrap_or_else(|problem| {
+    result.unwrap_or_else(|problem| {
         server.note(problem.kind);
         problem.into_response(wants_json)
-    });
-    if is_head { response.map(|_| Body::empty()) } else { response }
+    })
 }
 
 /// How many requests of each kind are worked on at a time; the others wait without a thread. More than a few for each core would only
@@ -223,7 +222,7 @@ fn preflight() -> Response<Body> {
 
 /// The archive that a path begins with, and the rest of the path; without a name it is the first one.
 fn archive_of<'s, 't>(server: &'s Server, target: &'t str) -> Result<(&'s super::Served, &'t str), Problem> {
-    let (name, _) = target[1.min(target.len())..].split_once('/').unwrap_or_default();
+    let (name, _) = target.strip_prefix('/').and_then(|path| path.split_once('/')).unwrap_or_default();
     let named = server.archives().iter().find(|served| served.name == name && !name.is_empty());
     if let Some(served) = named {
         return Ok((served, &target[1 + name.len()..]));

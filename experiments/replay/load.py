@@ -75,7 +75,7 @@ def main():
     parser.add_argument("--port", type=int, default=8191)
     parser.add_argument("--seconds", type=int, default=30)
     parser.add_argument("--connections", type=int, default=64)
-    parser.add_argument("--url", default="http://example.com/?example=1", help="a page that is in the files")
+    parser.add_argument("--url", default="http://www.iana.org/", help="a page that is in the files")
     options = parser.parse_args()
     files = sorted(file for file in options.dir.rglob("*") if file.name.endswith(SUFFIXES))
     with tempfile.TemporaryDirectory() as name:

@@ -123,7 +123,11 @@ fn first_version() -> String {
 }
 
 fn append(writer: &mut ArchiveWriter, url: &str, time: &str, head: &str, body: &[u8]) {
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {head}\r\n\r\n");
+    append_status(writer, url, time, "200 OK", head, body);
+}
+
+fn append_status(writer: &mut ArchiveWriter, url: &str, time: &str, status: &str, head: &str, body: &[u8]) {
+    let head = format!("HTTP/1.1 {status}\r\nContent-Type: {head}\r\n\r\n");
     writer
         .append(Exchange {
             url,
@@ -387,6 +391,29 @@ fn large_and_coded_bodies_are_streamed_whole_and_in_parts() {
     assert!(as_sent.body == coded);
     let plain = serving.get(path);
     assert!(plain.field("content-encoding").is_empty() && plain.body == large);
+}
+
+#[test]
+fn a_captured_part_is_a_part_and_a_whole_one_is_whole() {
+    let (_dir, root) = folder();
+    let archive = Archive::create(&root).unwrap();
+    let mut writer = ArchiveWriter::open(&archive).unwrap();
+    for (name, range) in [("part", "bytes 5-9/100"), ("whole", "bytes 0-4/5")] {
+        let head = format!("video/mp4\r\nContent-Range: {range}");
+        let url = format!("http://a.example/{name}");
+        append_status(&mut writer, &url, "2026-01-01", "206 Partial Content", &head, b"abcde");
+    }
+    writer.commit().unwrap();
+    writer.close().unwrap();
+    let serving = Serving::start(&[&root], &[]);
+    let ask = |name: &str, range: &str| {
+        let path = format!("/web/20260101000000oe_/http://a.example/{name}");
+        let answer = serving.get_with(&path, &[("Range", range)]);
+        (answer.status, answer.field("content-range").to_string(), answer.text())
+    };
+    assert_eq!(ask("part", "bytes=0-"), (206, "bytes 5-9/100".to_string(), "abcde".to_string()));
+    assert_eq!(ask("whole", "bytes=1-2"), (206, "bytes 1-2/5".to_string(), "bc".to_string()));
+    assert_eq!(serving.get("/web/20260101000000oe_/http://a.example/whole").status, 200);
 }
 
 #[test]

@@ -44,7 +44,7 @@ pub fn record(asking: &Asking<'_>, digest: &str) -> Result<Response<Body>, Probl
     let file = archive.open_warc(&found.file).map_err(|error| Problem::damaged(&error))?;
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/warc"));
-    let name = format!("attachment; filename=\"record.{}\"", extension_of(&found.file));
+    let name = format!("attachment; filename=\"record{}\"", extension_of(&found.file));
     if let Ok(name) = HeaderValue::from_str(&name) {
         headers.insert(header::CONTENT_DISPOSITION, name);
     }
@@ -55,13 +55,8 @@ pub fn record(asking: &Asking<'_>, digest: &str) -> Result<Response<Body>, Probl
 }
 
 fn extension_of(name: &str) -> &'static str {
-    match name {
-        name if name.ends_with(".warc.gz") => "warc.gz",
-        name if name.ends_with(".warc.zst") => "warc.zst",
-        name if name.ends_with(".arc.gz") => "arc.gz",
-        name if name.ends_with(".arc") => "arc",
-        _ => "warc",
-    }
+    let known = [".warc.gz", ".warc.zst", ".arc.gz", ".arc"];
+    known.into_iter().find(|extension| name.ends_with(extension)).unwrap_or(".warc")
 }
 
 /// `/wacz/<name>.wacz?url=...` or `?site=...`: a page or a site as a file that ReplayWeb.page plays.

@@ -26,6 +26,8 @@ pub struct Found {
     pub previous: Option<Timestamp>,
     /// The capture behind it.
     pub next: Option<Timestamp>,
+    /// The first and the last capture of the address.
+    pub span: (Timestamp, Timestamp),
 }
 
 /// Why nothing is shown.
@@ -57,14 +59,10 @@ pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Res
             Ok((_, record)) if leads_to_itself(&record, capture, &key) => {}
             Ok((holder, record)) => {
                 let (previous, next) = beside(&around, capture);
-                return Ok(Found {
-                    capture: capture.clone(),
-                    holder,
-                    record,
-                    state: choice.state,
-                    previous,
-                    next,
-                });
+                let span = snapshot.store().span_of_key(&key).map_err(Lost::Failed)?;
+                let span = span.unwrap_or((capture.time, capture.time));
+                let (capture, state) = (capture.clone(), choice.state);
+                return Ok(Found { capture, holder, record, state, previous, next, span });
             }
             // A damaged record is said, and nothing else is shown in its place.
             Err(lost @ (Lost::Damaged(_) | Lost::Failed(_))) => return Err(lost),

@@ -63,10 +63,8 @@ impl<'a> Addresses<'a> {
 pub fn links(asking: &Asking<'_>, found: &Found) -> Option<HeaderValue> {
     let url = &found.capture.url;
     let addresses = Addresses::of(asking, url);
-    let span = asking.served.pool.with(|snapshot| snapshot.store().span_of_key(&found.capture.surt));
-    let span = span.ok().and_then(Result::ok).flatten();
     let this = found.capture.time;
-    let (first, last) = span.unwrap_or((this, this));
+    let (first, last) = found.span;
     let mut mementos: Vec<(Timestamp, Vec<&str>)> = Vec::new();
     let named = [
         (Some(first), "first"),

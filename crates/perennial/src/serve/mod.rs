@@ -55,6 +55,7 @@ use crate::archive::Archive;
 use files::Made;
 use guard::Guard;
 use pool::Pool;
+use router::Doors;
 
 /// What the user asked for.
 #[derive(Clone, Debug)]
@@ -95,6 +96,7 @@ pub struct Server {
     origins: Origins,
     guard: Guard,
     made: Made,
+    doors: Doors,
     /// How often each kind of problem was met.
     problems: Mutex<BTreeMap<&'static str, u64>>,
 }
@@ -141,11 +143,16 @@ impl Server {
         let listening: Vec<IpAddr> = listening.map(|address| address.ip()).collect();
         let guard = Guard::new(&listening, &options.allow_hosts, options.token.as_deref(), options.public);
         let (made, problems) = (Made::default(), Mutex::default());
-        Ok(Arc::new(Server { options, archives: served, origins, guard, made, problems }))
+        let doors = Doors::default();
+        Ok(Arc::new(Server { options, archives: served, origins, guard, made, doors, problems }))
     }
 
     fn guard(&self) -> &Guard {
         &self.guard
+    }
+
+    fn doors(&self) -> &Doors {
+        &self.doors
     }
 
     fn made(&self) -> &Made {

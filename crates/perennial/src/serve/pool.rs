@@ -10,8 +10,8 @@ use perennial_core::foreign;
 
 use crate::archive::{Archive, Snapshot, StateFile};
 
-/// Connections that are kept for later. More may be open at a time.
-const MAX_KEPT: usize = 16;
+/// Connections that are kept for later. Fewer requests are worked on at a time.
+const MAX_KEPT: usize = 32;
 
 /// How long a copy of a state is used, where the state itself cannot be read beside its writer.
 const COPY_LIFE: Duration = Duration::from_secs(10);

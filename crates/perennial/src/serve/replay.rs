@@ -5,6 +5,7 @@ use std::io;
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+use perennial_core::http::HttpHead;
 use perennial_core::memento::{Modifier, ReplayAddress, When};
 use perennial_core::time::Timestamp;
 
@@ -119,7 +120,12 @@ pub fn replay(asking: &Asking<'_>, address: &ReplayAddress) -> Result<Response<B
 
 fn respond(asking: &Asking<'_>, scene: &Scene, found: Found) -> io::Result<Response<Body>> {
     let body = StoredBody::new(found.record, &found.holder.digest);
-    let range = asking.field("range").filter(|_| matches!(scene.status, 200 | 206));
+    if let Some(said) = captured_part(scene) {
+        let mut response = identity(asking, scene, body)?;
+        response.headers_mut().insert(header::CONTENT_RANGE, said);
+        return Ok(response);
+    }
+    let range = asking.field("range").filter(|_| scene.status == 200);
     if let Some(range) = range.filter(|_| scene.modifier == Modifier::Identity || is_media(scene)) {
         return part_of(asking, scene, body, &found.holder, range);
     }
@@ -127,6 +133,23 @@ fn respond(asking: &Asking<'_>, scene: &Scene, found: Found) -> io::Result<Respo
         Modifier::Identity => identity(asking, scene, body),
         _ => rewrite::respond(scene, asking.field("sec-fetch-dest"), body),
     }
+}
+
+/// Where the archived server gave a part of its body: which one. The client gets that part, whichever it asked for.
+fn captured_part(scene: &Scene) -> Option<HeaderValue> {
+    let said = scene.head.get("Content-Range").filter(|_| scene.status == 206)?;
+    HeaderValue::from_str(&said).ok()
+}
+
+/// Whether an archived 206 has all of its body: the crawler asked for everything from byte 0 on.
+fn is_whole_part(head: &HttpHead) -> bool {
+    let Some(said) = head.get("Content-Range") else { return true };
+    let whole = |said: &str| {
+        let (part, total) = said.trim().strip_prefix("bytes")?.trim().split_once('/')?;
+        let (first, last) = part.split_once('-')?;
+        Some(first == "0" && last.parse::<u64>().ok()?.checked_add(1)? == total.parse::<u64>().ok()?)
+    };
+    whole(&said) == Some(true)
 }
 
 /// What is never rewritten and may be read in parts.
@@ -182,8 +205,12 @@ fn scene_of(asking: &Asking<'_>, address: &ReplayAddress, at: Timestamp, found: 
         modifier: address.modifier,
         capture: found.capture.clone(),
         head: found.record.head.clone(),
-        // A body goes with these statuses or not at all; an archived one may claim anything.
-        status: if (200..600).contains(&status) && status != 304 { status } else { 200 },
+        status: match status {
+            206 if is_whole_part(&found.record.head) => 200,
+            // A body goes with these statuses or not at all; an archived one may claim anything.
+            304 | ..200 | 600.. => 200,
+            status => status,
+        },
         state: found.state,
     }
 }

@@ -9,6 +9,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderValue, Method, Response, StatusCode, header};
 use perennial_core::memento::address::{Query, unescape};
 use perennial_core::memento::{ReplayAddress, When};
+use tokio::sync::Semaphore;
 
 use super::cdx::{self, Dialect};
 use super::problem::Problem;
@@ -25,16 +26,48 @@ pub fn router(server: Arc<Server>, origin: Origin) -> Router {
 
 async fn answer(State((server, origin)): State<(Arc<Server>, Origin)>, request: Request) -> Response<Body> {
     let (parts, _) = request.into_parts();
-    let (wants_json, is_head) = (wants_json(&parts), parts.method == Method::HEAD);
+    let wants_json = wants_json(&parts);
     let asked = server.clone();
+    // Nobody closes these doors.
+    let _place = server.doors().of(parts.uri.path()).acquire().await;
     // The archive is asked and its files are read on threads that may wait for the disk.
     let answered = tokio::task::spawn_blocking(move || route(&asked, origin, &parts)).await;
     let result = answered.unwrap_or_else(|error| Err(Problem::internal(&error.into())));
-    let response = result.unwrap_or_else(|problem| {
+    result.unwrap_or_else(|problem| {
         server.note(problem.kind);
         problem.into_response(wants_json)
-    });
-    if is_head { response.map(|_| Body::empty()) } else { response }
+    })
+}
+
+/// How many requests of each kind are worked on at a time; the others wait without a thread. More than a few for each core would only
+/// wait for each other, and those that take long must leave room for those that do not.
+#[derive(Debug)]
+pub struct Doors {
+    replay: Semaphore,
+    scan: Semaphore,
+    build: Semaphore,
+}
+
+impl Default for Doors {
+    fn default() -> Doors {
+        let n_cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Doors {
+            replay: Semaphore::new((2 * n_cores).clamp(4, 16)),
+            scan: Semaphore::new(n_cores.clamp(2, 8)),
+            build: Semaphore::new(1),
+        }
+    }
+}
+
+impl Doors {
+    fn of(&self, path: &str) -> &Semaphore {
+        let has = |part: &str| path.contains(part);
+        match path {
+            _ if has("/wacz/") => &self.build,
+            _ if has("/cdx") || has("/web/timemap/") || has("/web/*/") => &self.scan,
+            _ => &self.replay,
+        }
+    }
 }
 
 /// Programs get JSON: whoever asks for it, and whoever asks an API.
@@ -176,7 +209,7 @@ fn preflight() -> Response<Body> {
 
 /// The archive that a path begins with, and the rest of the path; without a name it is the first one.
 fn archive_of<'s, 't>(server: &'s Server, target: &'t str) -> Result<(&'s super::Served, &'t str), Problem> {
-    let (name, _) = target[1.min(target.len())..].split_once('/').unwrap_or_default();
+    let (name, _) = target.strip_prefix('/').and_then(|path| path.split_once('/')).unwrap_or_default();
     let named = server.archives().iter().find(|served| served.name == name && !name.is_empty());
     if let Some(served) = named {
         return Ok((served, &target[1 + name.len()..]));

@@ -44,19 +44,21 @@ impl Store {
     /// Opens for reading as one transaction, which lasts as long as the store: all questions see one state.
     pub fn open_snapshot(path: &Path) -> anyhow::Result<Store> {
         let store = Store::open_read(path)?;
-        // The transaction begins with its first read.
         store.begin()?;
         Ok(store)
     }
 
     fn begin(&self) -> anyhow::Result<()> {
-        Ok(self.connection.execute_batch("BEGIN; SELECT count(*) FROM sqlite_schema")?)
+        self.connection.prepare_cached("BEGIN")?.execute([])?;
+        // The transaction begins with its first read.
+        self.connection.prepare_cached("SELECT 1 FROM runs LIMIT 1")?.exists([])?;
+        Ok(())
     }
 
     /// Ends the transaction of a snapshot, which would keep the writer's log from being cut.
     pub fn rest(&self) -> anyhow::Result<()> {
         if !self.connection.is_autocommit() {
-            self.connection.execute_batch("COMMIT")?;
+            self.connection.prepare_cached("COMMIT")?.execute([])?;
         }
         Ok(())
     }

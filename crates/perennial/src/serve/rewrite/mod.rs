@@ -144,8 +144,9 @@ fn set_policy(scene: &Scene, treatment: Treatment, headers: &mut HeaderMap) {
         && media_type(scene).is_some_and(|media| media.ends_with("/xml") || media.ends_with("+xml"));
     if is_drawing || is_other_xml {
         let policy = headers::policy(&scene.origins.main, false);
-        headers
-            .extend(HeaderValue::from_str(&policy).map(|policy| (header::CONTENT_SECURITY_POLICY, policy)));
+        if let Ok(policy) = HeaderValue::from_str(&policy) {
+            headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+        }
     }
     headers.insert("permissions-policy", HeaderValue::from_static(headers::PERMISSIONS));
     headers.insert("x-dns-prefetch-control", HeaderValue::from_static("off"));

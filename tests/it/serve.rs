@@ -417,6 +417,32 @@ fn a_captured_part_is_a_part_and_a_whole_one_is_whole() {
 }
 
 #[test]
+fn equal_bodies_keep_the_heads_that_they_came_with() {
+    let (_dir, root) = folder();
+    let archive = Archive::create(&root).unwrap();
+    let mut writer = ArchiveWriter::open(&archive).unwrap();
+    for name in ["a", "b"] {
+        let url = format!("http://{name}.example/");
+        let head = format!("text/html\r\nLocation: /to-{name}");
+        append_status(&mut writer, &url, "2026-01-01", "301 Moved", &head, b"moved");
+        append(&mut writer, &format!("{url}page"), "2026-01-01", &format!("text/{name}"), b"the same");
+    }
+    writer.commit().unwrap();
+    writer.close().unwrap();
+    let serving = Serving::start(&[&root], &[]);
+    for name in ["a", "b"] {
+        let redirect = serving.get(&format!("/web/20260101000000id_/http://{name}.example/"));
+        let expected = format!("/web/20260101000000id_/http://{name}.example/to-{name}");
+        assert_eq!((redirect.status, redirect.field("location")), (301, expected.as_str()));
+        let page = serving.get(&format!("/web/20260101000000id_/http://{name}.example/page"));
+        assert_eq!(
+            (page.text().as_str(), page.field("content-type")),
+            ("the same", format!("text/{name}").as_str())
+        );
+    }
+}
+
+#[test]
 fn what_is_damaged_is_said_and_never_shown() {
     let dir = tempfile::tempdir().unwrap();
     let archive = sample(dir.path(), "a");

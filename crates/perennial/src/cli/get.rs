@@ -86,9 +86,9 @@ impl Get {
 
     fn write(&self, found: Found) -> anyhow::Result<()> {
         let mut out = document_on_stdout();
-        let Found { mut record, holder, .. } = found;
+        let Found { mut record, head, holder, .. } = found;
         if self.raw {
-            out.write_all(record.head.as_bytes())?;
+            out.write_all(head.as_bytes())?;
             io::copy(&mut record, &mut out)?;
         } else {
             io::copy(&mut StoredBody::new(record, &holder.digest).into_reader(Coding::Plain), &mut out)?;
@@ -102,7 +102,7 @@ fn print_facts(context: &Context, found: &Found) -> anyhow::Result<()> {
     let facts = json!({
         "url": capture.url,
         "time": capture.time.to_rfc3339(),
-        "status": holder.status,
+        "status": found.head.status().or(holder.status),
         "mime": holder.mime,
         "digest": holder.digest,
         "file": holder.file,

@@ -58,6 +58,11 @@ impl StoredBody {
         (content.is_empty() && transfer.is_empty()).then_some(self.n_stored_bytes)
     }
 
+    /// The content codings that the stored bytes have.
+    pub fn content_codings(&self) -> Vec<String> {
+        self.head.codings().0
+    }
+
     /// All of it with all codings undone, if it is no longer than that; bytes that are not those that were captured are an error.
     /// What the codings themselves have wrong is in [`Payload::cut`], as with a browser that shows what it got.
     pub fn whole(self, limits: Limits) -> io::Result<Payload> {

@@ -1,5 +1,6 @@
 //! An address and an instant -> the capture to show, and what is known of it at that instant.
 
+use perennial_core::http::HttpHead;
 use perennial_core::memento::{self, Coherence, Look};
 use perennial_core::surt::surt;
 use perennial_core::time::Timestamp;
@@ -20,6 +21,8 @@ pub struct Found {
     pub holder: Capture,
     /// That record, open.
     pub record: OpenRecord,
+    /// What the server said: the head of the look itself, if it has one of its own.
+    pub head: HttpHead,
     /// What is known of it at the instant.
     pub state: Coherence,
     /// The capture before it.
@@ -56,13 +59,13 @@ pub fn find(snapshot: &Snapshot, url: &str, at: Timestamp, closest: bool) -> Res
         let Some(choice) = choice else { break };
         let capture = &around[choice.index];
         match open(snapshot, capture) {
-            Ok((_, record)) if leads_to_itself(&record, capture, &key) => {}
-            Ok((holder, record)) => {
+            Ok((_, _, head)) if leads_to_itself(&head, capture, &key) => {}
+            Ok((holder, record, head)) => {
                 let (previous, next) = beside(&around, capture);
                 let span = snapshot.store().span_of_key(&key).map_err(Lost::Failed)?;
                 let span = span.unwrap_or((capture.time, capture.time));
                 let (capture, state) = (capture.clone(), choice.state);
-                return Ok(Found { capture, holder, record, state, previous, next, span });
+                return Ok(Found { capture, holder, record, head, state, previous, next, span });
             }
             // A damaged record is said, and nothing else is shown in its place.
             Err(lost @ (Lost::Damaged(_) | Lost::Failed(_))) => return Err(lost),
@@ -112,20 +115,27 @@ fn last_modified(snapshot: &Snapshot, capture: &Capture) -> Option<Timestamp> {
     perennial_core::memento::date::parse(&record.head.get("Last-Modified")?)
 }
 
-/// The record that holds what a capture showed.
-pub fn open(snapshot: &Snapshot, capture: &Capture) -> Result<(Capture, OpenRecord), Lost> {
-    let holder = snapshot.archive().holder(snapshot.store(), capture).map_err(Lost::Failed)?;
+/// The record that holds what a capture showed, and what the server said with it. A revisit has a head of its own: another server,
+/// or another address, may have sent the same bytes. A 304 says nothing about them.
+fn open(snapshot: &Snapshot, capture: &Capture) -> Result<(Capture, OpenRecord, HttpHead), Lost> {
+    let archive = snapshot.archive();
+    let holder = archive.holder(snapshot.store(), capture).map_err(Lost::Failed)?;
     let Some(holder) = holder else { return Err(Lost::NotHeld(capture.clone())) };
-    let record = snapshot.archive().open_record(&holder).map_err(Lost::Damaged)?;
-    Ok((holder, record))
+    let record = archive.open_record(&holder).map_err(Lost::Damaged)?;
+    let own = match holder.id == capture.id || capture.status == Some(304) {
+        true => None,
+        false => Some(archive.open_record(capture).map_err(Lost::Damaged)?.head),
+    };
+    let head = own.filter(|head| head.status().is_some()).unwrap_or_else(|| record.head.clone());
+    Ok((holder, record, head))
 }
 
 /// Whether a redirect leads to an address with its own key, as from http to https: there it would be met again.
-fn leads_to_itself(record: &OpenRecord, capture: &Capture, key: &str) -> bool {
+fn leads_to_itself(head: &HttpHead, capture: &Capture, key: &str) -> bool {
     if capture.answer != Some(AnswerKind::Redirect) {
         return false;
     }
     let target =
-        record.head.get("Location").and_then(|location| Url::parse(&capture.url).ok()?.join(&location).ok());
+        head.get("Location").and_then(|location| Url::parse(&capture.url).ok()?.join(&location).ok());
     target.is_some_and(|target| surt(target.as_str()) == key)
 }

@@ -195,7 +195,7 @@ fn scene_of(asking: &Asking<'_>, address: &ReplayAddress, at: Timestamp, found: 
         When::At { .. } => at,
         _ => found.capture.time,
     };
-    let status = found.record.head.status().or(found.holder.status).unwrap_or(200);
+    let status = found.head.status().or(found.holder.status).unwrap_or(200);
     Scene {
         base: asking.served.base.clone(),
         origins: asking.origins(),
@@ -203,9 +203,9 @@ fn scene_of(asking: &Asking<'_>, address: &ReplayAddress, at: Timestamp, found: 
         time,
         modifier: address.modifier,
         capture: found.capture.clone(),
-        head: found.record.head.clone(),
+        head: found.head.clone(),
         status: match status {
-            206 if is_whole_part(&found.record.head) => 200,
+            206 if is_whole_part(&found.head) => 200,
             // A body goes with these statuses or not at all; an archived one may claim anything.
             304 | ..200 | 600.. => 200,
             status => status,
@@ -237,7 +237,7 @@ fn redirect_to_exact(asking: &Asking<'_>, address: &ReplayAddress, found: &Found
 
 /// The bytes as they were captured, in the content coding that they had if the client knows it.
 fn identity(asking: &Asking<'_>, scene: &Scene, body: StoredBody) -> io::Result<Response<Body>> {
-    let (content, _) = scene.head.codings();
+    let content = body.content_codings();
     let accepted = asking.field("accept-encoding").unwrap_or_default().to_ascii_lowercase();
     let is_understood =
         !content.is_empty() && content.iter().all(|coding| accepted.contains(coding.as_str()));

@@ -82,9 +82,14 @@ pub fn banner(shown: &Shown<'_>) -> String {
     out.push_str("<details class=\"more\"><summary>This paragraph</summary><div class=\"pop\" id=\"block\"></div></details>");
     out.push_str("<span class=\"grow\"></span>");
     push_steps(&mut out, shown);
-    let calendar = format!("{}/web/*/{}", scene.base, scene.capture.url);
-    let _ = write!(out, "<a class=\"wide-only nowrap\" href=\"{}\">All versions</a>", escaped(&calendar));
+    let _ =
+        write!(out, "<a class=\"wide-only nowrap\" href=\"{}\">All versions</a>", escaped(&calendar(scene)));
     out
+}
+
+/// The address of the page's calendar.
+fn calendar(scene: &Scene) -> String {
+    format!("{}/web/*/{}", scene.base, scene.capture.url)
 }
 
 fn push_state(out: &mut String, shown: &Shown<'_>) {
@@ -96,15 +101,17 @@ fn push_state(out: &mut String, shown: &Shown<'_>) {
         n => format!("<span class=\"lack\">{n} missing</span>"),
     };
     let spread = format!("parts within {}", span(whole.composite.spread()));
+    let is_away = scene.time.as_secs() != scene.capture.time.as_secs();
+    let away = span(distance(scene.time, scene.capture.time));
+    let left = if is_away { format!("<span class=\"warn\">{away} away</span>") } else { String::new() };
     let _ = write!(
         out,
-        "<details><summary>{state}<span class=\"mute wide-only\">{spread}</span>{missing}</summary><div class=\"pop\">\
+        "<details><summary>{state}<span class=\"mute wide-only\">{spread}</span>{left}{missing}</summary><div class=\"pop\">\
          <p><b>Parts are chosen by what is known to have been valid at {}, not by what is closest.</b> {}</p>",
         moment(scene.time),
         sentence(whole.composite.state)
     );
-    if scene.time.as_secs() != scene.capture.time.as_secs() {
-        let away = span(distance(scene.time, scene.capture.time));
+    if is_away {
         let _ = write!(
             out,
             "<p class=\"warn\">This page leaves the chosen instant: its capture is {away} away.</p>"
@@ -127,7 +134,12 @@ fn push_state(out: &mut String, shown: &Shown<'_>) {
             out.push_str("</p>");
         }
     }
-    out.push_str("<p><label class=\"sw\"><input type=\"checkbox\" id=\"keep\"> One instant: links stay at this time, as close as the archive can make it</label></p></div></details>");
+    let _ = write!(
+        out,
+        "<p><label class=\"sw\"><input type=\"checkbox\" id=\"keep\"> One instant: links stay at this time, as close as the \
+         archive can make it</label></p><p><a href=\"{}\">All versions</a></p></div></details>",
+        escaped(&calendar(scene))
+    );
 }
 
 fn push_part(out: &mut String, part: &ShownPart, scene: &Scene) {

@@ -117,6 +117,17 @@ fn push_state(out: &mut String, shown: &Shown<'_>) {
             "<p class=\"warn\">This page leaves the chosen instant: its capture is {away} away.</p>"
         );
     }
+    push_parts(out, scene, whole);
+    let _ = write!(
+        out,
+        "<p><label class=\"sw\"><input type=\"checkbox\" id=\"keep\"> One instant: links stay at this time, as close as the \
+         archive can make it</label></p><p><a href=\"{}\">All versions</a></p></div></details>",
+        escaped(&calendar(scene))
+    );
+}
+
+/// The parts, each with its state, and what is missing.
+fn push_parts(out: &mut String, scene: &Scene, whole: &Whole) {
     if !whole.parts.is_empty() {
         out.push_str("<div class=\"scroll\"><table class=\"t\"><thead><tr><th>State</th><th>Part</th><th class=\"wide-only\">Captured</th><th class=\"r\">Distance</th></tr></thead><tbody>");
         for part in &whole.parts {
@@ -134,12 +145,6 @@ fn push_state(out: &mut String, shown: &Shown<'_>) {
             out.push_str("</p>");
         }
     }
-    let _ = write!(
-        out,
-        "<p><label class=\"sw\"><input type=\"checkbox\" id=\"keep\"> One instant: links stay at this time, as close as the \
-         archive can make it</label></p><p><a href=\"{}\">All versions</a></p></div></details>",
-        escaped(&calendar(scene))
-    );
 }
 
 fn push_part(out: &mut String, part: &ShownPart, scene: &Scene) {

@@ -153,21 +153,37 @@ fn parse_when(text: &str) -> Option<(When, Modifier)> {
 /// latest there is. A month, day or hour that does not exist becomes the nearest that does: clients cut times anywhere
 /// and invent day 31.
 pub fn time_of_digits(digits: &str) -> Timestamp {
-    filled(digits, *b"29991231235959")
+    filled(digits, Side::Latest)
 }
 
 /// The first instant that 1 to 14 digits can mean.
 pub fn earliest_of(digits: &str) -> Timestamp {
-    filled(digits, *b"10000101000000")
+    filled(digits, Side::Earliest)
 }
 
-fn filled(digits: &str, mut full: [u8; 14]) -> Timestamp {
-    for (place, digit) in full.iter_mut().zip(digits.bytes().filter(u8::is_ascii_digit)) {
-        *place = digit;
-    }
-    let number =
-        |from: usize, to: usize| full[from..to].iter().fold(0i64, |sum, b| sum * 10 + i64::from(b - b'0'));
-    let (year, month) = (number(0, 4), number(4, 6).clamp(1, 12));
+#[derive(Clone, Copy, PartialEq)]
+enum Side {
+    Earliest,
+    Latest,
+}
+
+/// The last year that has all its days in every type of time.
+const MAX_YEAR: i64 = 9998;
+
+fn filled(digits: &str, side: Side) -> Timestamp {
+    let digits: Vec<i64> =
+        digits.bytes().filter(u8::is_ascii_digit).map(|b| i64::from(b - b'0')).take(14).collect();
+    let missing = |lowest: i64, highest: i64| if side == Side::Latest { highest } else { lowest };
+    // A digit that is missing in the middle of a part is any that makes the part exist.
+    let part = |from: usize, lowest: i64, highest: i64| match (digits.get(from), digits.get(from + 1)) {
+        (Some(tens), Some(ones)) => (tens * 10 + ones).clamp(lowest, highest),
+        (Some(tens), None) => (tens * 10 + missing(0, 9)).clamp(lowest, highest),
+        (None, _) => missing(lowest, highest),
+    };
+    let defaults = if side == Side::Latest { [2, 9, 9, 9] } else { [1, 0, 0, 0] };
+    let year =
+        (0..4).fold(0, |year, place| year * 10 + digits.get(place).copied().unwrap_or(defaults[place]));
+    let (year, month) = (year.min(MAX_YEAR), part(4, 1, 12));
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let n_days = match month {
         2 if is_leap => 29,
@@ -175,8 +191,7 @@ fn filled(digits: &str, mut full: [u8; 14]) -> Timestamp {
         4 | 6 | 9 | 11 => 30,
         _ => 31,
     };
-    let day = number(6, 8).clamp(1, n_days);
-    let (hour, minute, second) = (number(8, 10).min(23), number(10, 12).min(59), number(12, 14).min(59));
+    let (day, hour, minute, second) = (part(6, 1, n_days), part(8, 0, 23), part(10, 0, 59), part(12, 0, 59));
     let text = format!("{year:04}{month:02}{day:02}{hour:02}{minute:02}{second:02}");
     Timestamp::parse(&text).unwrap_or(Timestamp::EPOCH)
 }
@@ -316,6 +331,8 @@ mod tests {
             ("2014mp_/https:/a.example/b", "20141231235959/4 Page https://a.example/b"),
             ("20140102030405wkr_/http://a.example/", "20140102030405/14 Other http://a.example/"),
             ("*/http://a.example/*", "* Top http://a.example/*"),
+            ("2014022/a.example/", "20140228235959/7 Top http://a.example/"),
+            ("20141/a.example/", "20141231235959/5 Top http://a.example/"),
             ("201402*/a.example/", "20140201000000-20140228235959 Top http://a.example/"),
             ("mp_/http://a.example/", "- Page http://a.example/"),
             ("http://a.example/2014/http://b.example/", "- Top http://a.example/2014/http://b.example/"),

@@ -283,14 +283,23 @@ impl Snapshot {
         to: i64,
         lines: &mut Vec<String>,
     ) -> anyhow::Result<()> {
+        let n_captures = self.store().last_capture_number()?.min(to) - from + 1;
+        if n_captures <= 0 {
+            return Ok(());
+        }
         let mut stand_ins = StandIns::new(self.store());
-        self.store().each_capture_in_keys(range, from, to, |capture| {
+        let take = |capture: Capture| {
             let line = shown_line_of(&capture, &mut stand_ins)?.to_string();
             if range.contains(line.as_bytes()) {
                 lines.push(line);
             }
             Ok(())
-        })
+        };
+        // A tail is short. Where the pages of the range have more captures than it, it is read instead of them.
+        match self.store().has_more_captures_in_keys(range, n_captures as u64)? {
+            true => self.store().each_capture_numbered(from, to, take),
+            false => self.store().each_capture_in_keys(range, from, to, take),
+        }
     }
 }
 

@@ -589,17 +589,28 @@ impl Store {
         from: Timestamp,
         to: Timestamp,
     ) -> anyhow::Result<Vec<(i64, u64, Timestamp)>> {
+        const DAY_MILLIS: i64 = 86_400_000;
         let mut days: BTreeMap<i64, (u64, i64)> = BTreeMap::new();
         let mut statement = self.connection().prepare_cached(
-            "SELECT c.time / 86400000, count(*), min(c.time) FROM captures c
-             WHERE c.page = ?1 AND c.time BETWEEN max(?2, 0) AND ?3 GROUP BY 1",
+            "SELECT time FROM captures WHERE page = ?1 AND time BETWEEN ?2 AND ?3 ORDER BY time",
         )?;
         for page in self.pages_with_key(key)? {
             let mut rows = statement.query(params![page.0, from.as_millis(), to.as_millis()])?;
+            // Times ascend, so that a day is looked up once.
+            let mut at_hand: Option<(i64, u64, i64)> = None;
+            let mut put = |(day, n, first): (i64, u64, i64)| {
+                let known = days.entry(day).or_insert((0, i64::MAX));
+                *known = (known.0 + n, known.1.min(first));
+            };
             while let Some(row) = rows.next()? {
-                let day = days.entry(row.get(0)?).or_insert((0, i64::MAX));
-                *day = (day.0 + row.get::<_, i64>(1)? as u64, day.1.min(row.get(2)?));
+                let time: i64 = row.get(0)?;
+                let day = time.div_euclid(DAY_MILLIS);
+                match &mut at_hand {
+                    Some(known) if known.0 == day => known.1 += 1,
+                    _ => at_hand.replace((day, 1, time)).into_iter().for_each(&mut put),
+                }
             }
+            at_hand.into_iter().for_each(put);
         }
         Ok(days.into_iter().map(|(day, (n, first))| (day, n, Timestamp::from_millis(first))).collect())
     }

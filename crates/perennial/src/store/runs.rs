@@ -84,6 +84,20 @@ impl Store {
         Ok(())
     }
 
+    /// Whether the pages of a range have more captures than `n`, of all times. Work: at most a thousand pages.
+    pub fn has_more_captures_in_keys(&self, range: &KeyRange, n: u64) -> anyhow::Result<bool> {
+        const MAX_PAGES: i64 = 1_000;
+        let mut statement = self.connection().prepare_cached(
+            "SELECT count(*), coalesce(sum(n_captures), 0) FROM (SELECT n_captures FROM pages
+             WHERE surt >= CAST(?1 AS TEXT) AND surt < CAST(?2 AS TEXT) LIMIT ?3)",
+        )?;
+        let (n_pages, n_captures): (i64, i64) = statement
+            .query_row(params![first_key(range), range.end, MAX_PAGES], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?;
+        Ok(n_pages == MAX_PAGES || n_captures as u64 > n)
+    }
+
     /// Calls `each` with the captures numbered `from..=to` whose index keys may belong to the range, and perhaps with
     /// some beside it, in the order of the index. Work: the pages of the range and their captures, whatever else there is.
     pub fn each_capture_in_keys(

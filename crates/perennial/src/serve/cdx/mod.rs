@@ -14,6 +14,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, header};
 use perennial_core::cdxj::CdxjLine;
 use perennial_core::memento::address::Query;
+use perennial_core::surt::KeyRange;
 
 use super::problem::Problem;
 use super::replay::Asking;
@@ -25,6 +26,9 @@ pub const MAX_ROWS: usize = 100_000;
 
 /// Lines of the index that one query may read.
 pub const MAX_LINES: usize = 1_000_000;
+
+/// Captures nearest to an instant that are looked up in the state.
+const MAX_NEAREST: usize = 1_000;
 
 /// Lines of a block, in which pages are counted.
 const BLOCK_LINES: usize = 3_000;
@@ -67,7 +71,7 @@ pub fn answer(
 pub fn collect(snapshot: &Snapshot, query: &CdxQuery) -> anyhow::Result<Rows> {
     let mut collector = Collector::new(query);
     let mut n_lines = 0;
-    for line in snapshot.lines(&query.start())? {
+    for line in snapshot.lines(&range_of(snapshot, query)?)? {
         // What is no line of an index was damaged: `perennial verify` says so, and the others are still right.
         let Ok(line) = CdxjLine::parse(&line?) else { continue };
         n_lines += 1;
@@ -77,6 +81,19 @@ pub fn collect(snapshot: &Snapshot, query: &CdxQuery) -> anyhow::Result<Rows> {
         }
     }
     Ok(collector.finish())
+}
+
+/// The lines to read. Of the nearest to an instant the state knows how far they reach, so that a long history is not read whole.
+fn range_of(snapshot: &Snapshot, query: &CdxQuery) -> anyhow::Result<KeyRange> {
+    let mut range = query.start();
+    if let Some((key, at, n)) = query.nearest().filter(|nearest| nearest.2 <= MAX_NEAREST) {
+        let around = snapshot.store().captures_around(key, at, n)?;
+        if let (Some(first), Some(last)) = (around.first(), around.last()) {
+            range.start = format!("{key} {}", first.time.to_digits14()).into();
+            range.end = format!("{key} {}!", last.time.to_digits14()).into();
+        }
+    }
+    Ok(range)
 }
 
 /// Lines in all, as far as they are counted.

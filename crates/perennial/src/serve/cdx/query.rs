@@ -52,6 +52,8 @@ pub struct CdxQuery {
     pub shows_resume_key: bool,
     /// Where to go on.
     pub resume: Option<Resume>,
+    /// The key, where one address is asked for.
+    exact_key: Option<String>,
     from: Option<String>,
     to: Option<String>,
     filters: Vec<Filter>,
@@ -64,10 +66,13 @@ impl CdxQuery {
         let url = url.ok_or("The parameter url is missing: add ?url=https://example.org/")?;
         let limit: i64 = number(query, "limit")?.unwrap_or(MAX_ROWS as i64);
         let order = order_of(query, limit)?;
+        let exact = KeyRange::of(url, MatchType::Exact);
+        let range = range_of(url, query.get("matchType"))?;
         let page_lines = BLOCK_LINES * number(query, "pageSize")?.unwrap_or(1).clamp(1, 30) as usize;
         let page = number(query, "page")?;
         let mut cdx = CdxQuery {
-            range: range_of(url, query.get("matchType"))?,
+            exact_key: (range == exact).then(|| surt(url)),
+            range,
             dialect,
             output: Output::parse(query.get("output"), dialect)?,
             fields: fields_of(query),
@@ -98,6 +103,17 @@ impl CdxQuery {
             range.start = range.start.max(start);
         }
         range
+    }
+
+    /// Where all lines of one address come, and only the nearest to an instant are wanted: key, instant and their number. Filters and
+    /// collapsing may need more than these.
+    pub fn nearest(&self) -> Option<(&str, Timestamp, usize)> {
+        let is_plain = self.filters.is_empty() && self.collapse.is_none() && self.n_skipped == 0;
+        let is_plain = is_plain && self.from.is_none() && self.to.is_none() && self.resume.is_none();
+        match self.order {
+            Order::Closest(at) if is_plain => Some((self.exact_key.as_deref()?, at, self.limit)),
+            _ => None,
+        }
     }
 
     /// Whether a line passes time and filters.

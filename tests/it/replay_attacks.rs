@@ -256,13 +256,8 @@ fn held_heads(ground: &Ground) {
         let shown = ground.raw(origin, &get("/web/2020/http://xn--80ak6aa92e.example/%3Cscript%3Ex", ""));
         assert!(shown.contains("xn--80ak6aa92e.example") && !shown.contains("<script>x"), "{shown}");
     }
-    let registered = ground.raw(
-        replay,
-        &get(
-            &format!("/web/20260102030405js_/{}", format!("{HOST}/worker.js")),
-            "Service-Worker: script\r\n",
-        ),
-    );
+    let registered = ground
+        .raw(replay, &get(&format!("/web/20260102030405js_/{HOST}/worker.js"), "Service-Worker: script\r\n"));
     assert!(registered.starts_with("HTTP/1.1 400"), "{registered}");
     let bare =
         ground.raw(replay, &get(&format!("/web/20260102030405mp_/{page}"), "Sec-Fetch-Dest: document\r\n"));

@@ -36,9 +36,8 @@ const MAX_VALUE_BYTES: usize = 8 << 10;
 pub const SANDBOX: &str = "sandbox allow-scripts allow-forms allow-popups; default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; \
      form-action 'self'; base-uri 'self'";
 
-/// What it may do on the replay origin.
-pub const ON_REPLAY_ORIGIN: &str =
-    "default-src 'self' data: blob: 'unsafe-inline' 'unsafe-eval'; form-action 'self'; base-uri 'self'";
+/// What a document may do that is given as it was captured: be looked at. It was not rewritten, so nothing in it may run or load.
+pub const AS_CAPTURED: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src data:";
 
 /// The fields of an archived answer, harmless; `Location` leads into the archive; the policy of the origin is set.
 pub fn replayed(scene: &Scene) -> HeaderMap {
@@ -65,15 +64,28 @@ pub fn replayed(scene: &Scene) -> HeaderMap {
     if let Some(location) = location(scene) {
         headers.insert(header::LOCATION, location);
     }
-    let policy = match scene.origin {
-        Origin::Main => SANDBOX,
-        Origin::Replay => ON_REPLAY_ORIGIN,
-    };
-    headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    if let Some(policy) = policy(scene) {
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
     // A type that is guessed could turn a text into a script.
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     headers
+}
+
+/// What the content may do, by where it is given and how.
+fn policy(scene: &Scene) -> Option<HeaderValue> {
+    let is_document =
+        scene.head.media_type().is_none_or(|media| media.contains("html") || media.contains("xml"));
+    match scene.origin {
+        _ if scene.modifier == Modifier::Identity && is_document => {
+            Some(HeaderValue::from_static(AS_CAPTURED))
+        }
+        Origin::Main => Some(HeaderValue::from_static(SANDBOX)),
+        Origin::Replay => {
+            HeaderValue::from_str(&super::rewrite::headers::policy(&scene.origins.main, true)).ok()
+        }
+    }
 }
 
 /// Where a redirect leads, inside the archive and at the same instant.

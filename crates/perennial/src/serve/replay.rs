@@ -111,10 +111,9 @@ pub fn replay(asking: &Asking<'_>, address: &ReplayAddress) -> Result<Response<B
     let scene = scene_of(asking, address, at, &found);
     if asking.is_navigation() && scene.modifier != Modifier::Identity {
         match asking.origin {
-            // Archived content is shown in our frame only.
-            Origin::Replay => return Ok(banner::to_wrapper(&scene)),
             Origin::Main if scene.modifier == Modifier::Top => return banner::wrapper(asking, &scene, found),
-            Origin::Main => {}
+            // Archived content is shown in our frame only.
+            _ => return Ok(banner::to_wrapper(&scene)),
         }
     }
     let mut response = respond(asking, &scene, found).map_err(|error| Problem::damaged(&error.into()))?;

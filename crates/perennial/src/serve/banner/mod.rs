@@ -127,7 +127,7 @@ impl<'s> Question<'s> {
                 time: self.at,
                 modifier: Modifier::Top,
                 capture: found.capture.clone(),
-                head: found.record.head.clone(),
+                head: found.head.clone(),
                 status: 200,
                 state: found.state,
             };

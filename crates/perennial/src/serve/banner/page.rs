@@ -82,9 +82,14 @@ pub fn banner(shown: &Shown<'_>) -> String {
     out.push_str("<details class=\"more\"><summary>This paragraph</summary><div class=\"pop\" id=\"block\"></div></details>");
     out.push_str("<span class=\"grow\"></span>");
     push_steps(&mut out, shown);
-    let calendar = format!("{}/web/*/{}", scene.base, scene.capture.url);
-    let _ = write!(out, "<a class=\"wide-only nowrap\" href=\"{}\">All versions</a>", escaped(&calendar));
+    let _ =
+        write!(out, "<a class=\"wide-only nowrap\" href=\"{}\">All versions</a>", escaped(&calendar(scene)));
     out
+}
+
+/// The address of the page's calendar.
+fn calendar(scene: &Scene) -> String {
+    format!("{}/web/*/{}", scene.base, scene.capture.url)
 }
 
 fn push_state(out: &mut String, shown: &Shown<'_>) {
@@ -96,20 +101,33 @@ fn push_state(out: &mut String, shown: &Shown<'_>) {
         n => format!("<span class=\"lack\">{n} missing</span>"),
     };
     let spread = format!("parts within {}", span(whole.composite.spread()));
+    let is_away = scene.time.as_secs() != scene.capture.time.as_secs();
+    let away = span(distance(scene.time, scene.capture.time));
+    let left = if is_away { format!("<span class=\"warn\">{away} away</span>") } else { String::new() };
     let _ = write!(
         out,
-        "<details><summary>{state}<span class=\"mute wide-only\">{spread}</span>{missing}</summary><div class=\"pop\">\
+        "<details><summary>{state}<span class=\"mute wide-only\">{spread}</span>{left}{missing}</summary><div class=\"pop\">\
          <p><b>Parts are chosen by what is known to have been valid at {}, not by what is closest.</b> {}</p>",
         moment(scene.time),
         sentence(whole.composite.state)
     );
-    if scene.time.as_secs() != scene.capture.time.as_secs() {
-        let away = span(distance(scene.time, scene.capture.time));
+    if is_away {
         let _ = write!(
             out,
             "<p class=\"warn\">This page leaves the chosen instant: its capture is {away} away.</p>"
         );
     }
+    push_parts(out, scene, whole);
+    let _ = write!(
+        out,
+        "<p><label class=\"sw\"><input type=\"checkbox\" id=\"keep\"> One instant: links stay at this time, as close as the \
+         archive can make it</label></p><p><a href=\"{}\">All versions</a></p></div></details>",
+        escaped(&calendar(scene))
+    );
+}
+
+/// The parts, each with its state, and what is missing.
+fn push_parts(out: &mut String, scene: &Scene, whole: &Whole) {
     if !whole.parts.is_empty() {
         out.push_str("<div class=\"scroll\"><table class=\"t\"><thead><tr><th>State</th><th>Part</th><th class=\"wide-only\">Captured</th><th class=\"r\">Distance</th></tr></thead><tbody>");
         for part in &whole.parts {
@@ -127,7 +145,6 @@ fn push_state(out: &mut String, shown: &Shown<'_>) {
             out.push_str("</p>");
         }
     }
-    out.push_str("<p><label class=\"sw\"><input type=\"checkbox\" id=\"keep\"> One instant: links stay at this time, as close as the archive can make it</label></p></div></details>");
 }
 
 fn push_part(out: &mut String, part: &ShownPart, scene: &Scene) {

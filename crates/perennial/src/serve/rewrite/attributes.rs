@@ -159,9 +159,9 @@ fn changed(before: &str, after: Cow<'_, str>) -> Attribute {
     if after == before { Attribute::Stays } else { Attribute::Becomes(after.into_owned()) }
 }
 
-/// A value as it stands in a page -> what it means: character references are read as browsers read them.
+/// A value as it stands in a page -> what it means: character references and zero characters are read as browsers read them.
 pub(super) fn decoded(value: &str) -> String {
-    if !value.contains('&') {
+    if !value.contains(['&', '\0']) {
         return value.to_string();
     }
     let tag = format!("<a b=\"{}\">", value.replace('"', "&quot;"));
@@ -200,6 +200,7 @@ mod tests {
     fn references_are_read_as_in_an_attribute() {
         assert_eq!(decoded("a&amp;b&#x3a;c&copy=1&copy;"), "a&b:c&copy=1©");
         assert_eq!(decoded("'\"<>&lt"), "'\"<><");
+        assert_eq!(decoded("a\0b"), "a\u{fffd}b");
         assert_eq!(decoded("java&Tab;script&colon;x"), "java\tscript:x");
     }
 }

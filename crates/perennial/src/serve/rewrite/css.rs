@@ -10,7 +10,8 @@ use perennial_core::memento::Modifier;
 
 use super::url::Place;
 
-/// Blocks in blocks that are looked into. What lies deeper is dropped, because nobody could say what it asks for.
+/// Blocks in blocks that are followed as such. What lies deeper is read as if it were less deep, and its addresses are rewritten all
+/// the same.
 const MAX_DEPTH: u8 = 64;
 
 /// Functions whose strings are addresses.
@@ -90,12 +91,14 @@ impl Rewriting<'_> {
             Token::CurlyBracketBlock => ('}', Context::Plain),
             _ => return,
         };
-        // An error is a block too deep, which the parser then passes over.
-        let _ = parser.parse_nested_block(|inner| {
+        let is_followed = parser.parse_nested_block(|inner| {
             self.block(inner, inside);
             Ok::<(), cssparser::ParseError<()>>(())
         });
-        self.out.push(end);
+        // Of a block too deep the tokens come one by one, its end too.
+        if is_followed.is_ok() {
+            self.out.push(end);
+        }
     }
 
     fn address(&mut self, address: &str, part: Modifier, written: &str, is_function: bool) {
@@ -181,10 +184,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_at_the_end_is_closed_and_what_is_too_deep_is_dropped() {
+    fn what_is_open_at_the_end_is_closed_and_what_is_too_deep_is_rewritten_too() {
         check("a{b:url(", "a{b:url()}");
-        let deep = "{".repeat(200) + "a:url(http://x.example/)";
-        assert!(!rewrite_css(&deep, &place()).contains("x.example"));
+        let deep = "{".repeat(200) + "a:url(http://x.example/)" + &"}".repeat(200);
+        let rewritten = deep.replace("(http://x.example/)", "(\"/web/2020oe_/http://x.example/\")");
+        check(&deep, &rewritten);
     }
 
     proptest! {

@@ -142,9 +142,11 @@ fn set_policy(scene: &Scene, treatment: Treatment, headers: &mut HeaderMap) {
     let is_drawing = treatment == Treatment::Xml && media_type(scene).as_deref() == Some("image/svg+xml");
     let is_other_xml = treatment == Treatment::Bytes
         && media_type(scene).is_some_and(|media| media.ends_with("/xml") || media.ends_with("+xml"));
-    let policy = headers::policy(&scene.origins.main, !is_drawing && !is_other_xml);
-    if let Ok(policy) = HeaderValue::from_str(&policy) {
-        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    if is_drawing || is_other_xml {
+        let policy = headers::policy(&scene.origins.main, false);
+        if let Ok(policy) = HeaderValue::from_str(&policy) {
+            headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+        }
     }
     headers.insert("permissions-policy", HeaderValue::from_static(headers::PERMISSIONS));
     headers.insert("x-dns-prefetch-control", HeaderValue::from_static("off"));

@@ -133,14 +133,6 @@ fn refresh_address(content: &str) -> Option<std::ops::Range<usize>> {
     (end > 0).then_some(start..start + end)
 }
 
-/// The parts of a path under the root of a replay: time, modifier, address. Used for the addresses of those who ask.
-pub fn split_replay_path<'a>(root: &str, path: &'a str) -> Option<(&'a str, &'a str, &'a str)> {
-    let rest = path.strip_prefix(root)?;
-    let (scene, address) = rest.split_once('/')?;
-    let n_digits = scene.bytes().take_while(u8::is_ascii_digit).count();
-    (n_digits > 0).then(|| (&scene[..n_digits], &scene[n_digits..], address))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -210,15 +202,5 @@ mod tests {
             place.rewrite_refresh(";é"),
             Some("0; url=/web/20200102030405mp_/http://a.example/%C3%A9".into())
         );
-    }
-
-    #[test]
-    fn a_replay_path_is_taken_apart() {
-        assert_eq!(
-            split_replay_path("/web/", "/web/2020mp_/http://a.example/x/y"),
-            Some(("2020", "mp_", "http://a.example/x/y"))
-        );
-        assert_eq!(split_replay_path("/web/", "/web/mp_/http://a"), None);
-        assert_eq!(split_replay_path("/web/", "/api/x"), None);
     }
 }

@@ -31,7 +31,9 @@ fn read_form(stream: &mut TcpStream) -> HashMap<String, String> {
         if let Some((head, body)) = text.split_once("\r\n\r\n") {
             let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
             if body.len() >= length.parse::<usize>().unwrap() {
-                stream.write_all(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\nConnection: close\r\n\r\n").unwrap();
+                stream
+                    .write_all(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                    .unwrap();
                 return url::form_urlencoded::parse(body.as_bytes()).into_owned().collect();
             }
         }
@@ -82,7 +84,11 @@ fn a_hub_is_asked_to_tell_and_only_what_it_signs_is_believed() {
         "/feed.xml" => {
             let feed = "<rss version='2.0'><channel><title>T</title><item><title>One</title><guid isPermaLink='false'>1</guid></item></channel></rss>";
             let link = format!("<{named}>; rel=\"hub\"");
-            Reply::Page(200, vec![("Content-Type", "application/rss+xml".into()), ("Link", link)], feed.into())
+            Reply::Page(
+                200,
+                vec![("Content-Type", "application/rss+xml".into()), ("Link", link)],
+                feed.into(),
+            )
         }
         _ => status(404),
     });
@@ -94,7 +100,10 @@ fn a_hub_is_asked_to_tell_and_only_what_it_signs_is_believed() {
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
     let mut crawl = archive.spawn(&["crawl", "--delay", "0", "--no-analysis", "--allow-private"]);
     let form = asked.recv_timeout(Duration::from_secs(60)).unwrap();
-    assert_eq!((form["hub.mode"].as_str(), form["hub.topic"].as_str()), ("subscribe", web.url("/feed.xml").as_str()));
+    assert_eq!(
+        (form["hub.mode"].as_str(), form["hub.topic"].as_str()),
+        ("subscribe", web.url("/feed.xml").as_str())
+    );
     let address = format!("127.0.0.1:{port}");
     let path = form["hub.callback"].strip_prefix(&format!("http://{address}")).unwrap();
     assert!(path.starts_with("/from/hubs/") && path.len() > 40, "{path}");
@@ -109,19 +118,26 @@ fn a_hub_is_asked_to_tell_and_only_what_it_signs_is_believed() {
     let answer = verify(&form["hub.topic"]);
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("\r\n\r\nwhy?"), "{answer}");
     let tell = |path: &str, signature: &str| {
-        let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nX-Hub-Signature: sha256={signature}\r\n\r\nnews");
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nX-Hub-Signature: sha256={signature}\r\n\r\nnews"
+        );
         exchange(&address, head.as_bytes())
     };
     assert_eq!(web.n_asked("/feed.xml"), 1);
     assert!(tell(path, &signature(b"guessed", b"news")).starts_with("HTTP/1.1 202"), "ignored, not refused");
     assert!(tell("/from/hubs/0123", "00").starts_with("HTTP/1.1 410"));
-    assert!(exchange(&address, b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n").starts_with("HTTP/1.1 413"));
+    assert!(
+        exchange(&address, b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n")
+            .starts_with("HTTP/1.1 413")
+    );
     std::thread::sleep(Duration::from_millis(1_500));
     assert_eq!(web.n_asked("/feed.xml"), 1, "what is not signed is not believed");
     assert!(tell(path, &signature(form["hub.secret"].as_bytes(), b"news")).starts_with("HTTP/1.1 202"));
     wait_until("the feed is polled at once", || web.n_asked("/feed.xml") == 2);
     wait_until("the log says why", || {
-        archive.log().iter().any(|line| line["reason"].as_str().is_some_and(|reason| reason.contains("its hub tells of news")))
+        archive.log().iter().any(|line| {
+            line["reason"].as_str().is_some_and(|reason| reason.contains("its hub tells of news"))
+        })
     });
     crawl.kill().unwrap();
     crawl.wait().unwrap();
@@ -141,7 +157,8 @@ fn date(secs: i64) -> String {
 fn newspaper(asked: &Asked) -> Reply {
     let (secs, host) = (secs_of(asked), asked.field("host").unwrap_or_default());
     let newest = secs / 7200;
-    let xml = |text: String| Reply::Page(200, vec![("Content-Type", "application/xml".into())], text.into_bytes());
+    let xml =
+        |text: String| Reply::Page(200, vec![("Content-Type", "application/xml".into())], text.into_bytes());
     match asked.path.as_str() {
         "/robots.txt" => {
             let text = format!("Sitemap: http://{host}/news.xml\nSitemap: http://{host}/pages.xml\n");
@@ -157,13 +174,19 @@ fn newspaper(asked: &Asked) -> Reply {
                 )
             };
             let urls: String = (0..=newest).rev().take(20).map(url).collect();
-            xml(format!("<urlset xmlns:news='http://www.google.com/schemas/sitemap-news/0.9'>{urls}</urlset>"))
+            xml(format!(
+                "<urlset xmlns:news='http://www.google.com/schemas/sitemap-news/0.9'>{urls}</urlset>"
+            ))
         }
         "/pages.xml" => {
             let edited = date(if secs >= 30 * 3600 { 30 * 3600 } else { 0 });
-            xml(format!("<urlset><url><loc>http://{host}/rules</loc><lastmod>{edited}</lastmod></url></urlset>"))
+            xml(format!(
+                "<urlset><url><loc>http://{host}/rules</loc><lastmod>{edited}</lastmod></url></urlset>"
+            ))
         }
-        "/rules" => html(if secs >= 30 * 3600 { "<p>New rules for all of us" } else { "<p>Old rules for all of us" }),
+        "/rules" => {
+            html(if secs >= 30 * 3600 { "<p>New rules for all of us" } else { "<p>Old rules for all of us" })
+        }
         path if path.starts_with("/a") => html(&format!("<title>{path}</title><p>An article")),
         _ => status(404),
     }
@@ -178,7 +201,11 @@ fn sitemaps_of_news_are_polled_and_those_of_pages_tell_of_edits() {
     let policy = ["--strategy", "fixed-interval", "--interval", "100d", "--time-limit", "72h"];
     archive.ended(&[&clock[..], &policy[..]].concat(), 15);
     let feeds = archive.json(&["feeds"]);
-    assert_eq!((feeds.as_array().unwrap().len(), &feeds[0]["format"]), (1, &"news sitemap".into()), "{feeds}");
+    assert_eq!(
+        (feeds.as_array().unwrap().len(), &feeds[0]["format"]),
+        (1, &"news sitemap".into()),
+        "{feeds}"
+    );
     assert!(web.n_asked("/news.xml") > 12, "{} polls", web.n_asked("/news.xml"));
     let n_articles = (0..36).filter(|n| web.n_asked(&format!("/a{n}")) > 0).count();
     assert!(n_articles >= 34, "{n_articles} of 36 articles");

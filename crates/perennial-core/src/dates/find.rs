@@ -13,8 +13,8 @@ const YEARS: std::ops::RangeInclusive<u32> = 1990..=2100;
 pub fn find(text: &str) -> Option<Timestamp> {
     let text = &text[..text.floor_char_boundary(MAX_BYTES)];
     let pieces: Vec<Piece> = pieces(text);
-    let years = (0..pieces.len())
-        .filter(|&at| matches!(pieces[at], Piece::Number(n, 4) if YEARS.contains(&n)));
+    let years =
+        (0..pieces.len()).filter(|&at| matches!(pieces[at], Piece::Number(n, 4) if YEARS.contains(&n)));
     years.filter_map(|at| around_year(&pieces, at)).next()
 }
 
@@ -144,7 +144,10 @@ mod tests {
         }
         assert_eq!(day("Nov. 18, 2019 at 9:08").as_deref(), Some("2019-11-18T09:08:00Z"));
         assert_eq!(day("18. November 2019, 10:15 Uhr").as_deref(), Some("2019-11-18T10:15:00Z"));
-        assert_eq!(day("By Ann Example on 18. November 2019, who knows").as_deref(), Some("2019-11-18T00:00:00Z"));
+        assert_eq!(
+            day("By Ann Example on 18. November 2019, who knows").as_deref(),
+            Some("2019-11-18T00:00:00Z")
+        );
         assert_eq!(day("2 juillet 2020").as_deref(), Some("2020-07-02T00:00:00Z"));
     }
 

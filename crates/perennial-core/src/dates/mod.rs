@@ -338,7 +338,8 @@ fn numbered(text: &str, strokes: Strokes) -> Option<Timestamp> {
     let mut civil = match (one.len(), separator) {
         (4, _) => Civil { year: full_year(one)?, month: second, day: number(three)?, ..Civil::default() },
         _ => {
-            let (month, day) = month_and_day(first, second, separator == '/' && strokes == Strokes::MonthFirst);
+            let (month, day) =
+                month_and_day(first, second, separator == '/' && strokes == Strokes::MonthFirst);
             Civil { year: full_year(three)?, month, day, ..Civil::default() }
         }
     };
@@ -366,7 +367,11 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        assert_eq!(parse(text, Strokes::MonthFirst).map(Timestamp::to_rfc3339).as_deref(), Some(expected), "{text}");
+        assert_eq!(
+            parse(text, Strokes::MonthFirst).map(Timestamp::to_rfc3339).as_deref(),
+            Some(expected),
+            "{text}"
+        );
     }
 
     #[test]

@@ -166,7 +166,10 @@ impl Capture {
 
     /// A `<div>` around HTML that is escaped: some programs write it so, though the `<div>` is for HTML that stands as tags.
     fn wraps_escaped_html(&self) -> bool {
-        self.media_type == "html" && self.n_children == 1 && self.is_in_div() && looks_like_html(self.plain.trim())
+        self.media_type == "html"
+            && self.n_children == 1
+            && self.is_in_div()
+            && looks_like_html(self.plain.trim())
     }
 
     /// The markup without the `<div>` that Atom 1.0 wants around it.

@@ -313,7 +313,9 @@ pub fn looks_like_feed(bytes: &[u8]) -> bool {
         .replace('\0', "")
         .to_ascii_lowercase();
     let is_xml = ["<rss", "<feed", "<rdf:rdf", ":rss", ":feed"].iter().any(|root| start.contains(root));
-    is_xml || news::begins_so(&start) || start.contains("jsonfeed.org/version") && start.trim_start().starts_with('{')
+    is_xml
+        || news::begins_so(&start)
+        || start.contains("jsonfeed.org/version") && start.trim_start().starts_with('{')
 }
 
 fn cut(text: &str, max_bytes: usize) -> &str {

@@ -5,7 +5,8 @@
 use url::Url;
 
 use super::{
-    Feed, FeedFormat, FeedItem, FeedText, MAX_ITEMS, MAX_LABEL_BYTES, MAX_PARTS, absolute, cut, folded, parse_date,
+    Feed, FeedFormat, FeedItem, FeedText, MAX_ITEMS, MAX_LABEL_BYTES, MAX_PARTS, absolute, cut, folded,
+    parse_date,
 };
 use crate::xml::{Piece, Scanner, local_name};
 
@@ -72,7 +73,9 @@ impl Reading {
             "title" => self.item.title = FeedText { value: said, is_html: false },
             "publication_date" => self.item.published = parse_date(&said),
             "lastmod" => self.item.updated = parse_date(&said),
-            "name" if self.feed.title.is_empty() => self.feed.title = FeedText { value: said, is_html: false },
+            "name" if self.feed.title.is_empty() => {
+                self.feed.title = FeedText { value: said, is_html: false }
+            }
             "language" if self.feed.language.is_none() => self.feed.language = Some(said),
             "keywords" => {
                 let words = said.split(',').map(str::trim).filter(|word| !word.is_empty());
@@ -113,9 +116,15 @@ mod tests {
     fn news_are_items() {
         assert!(looks_like_feed(NEWS.as_bytes()));
         let feed = parse(NEWS.as_bytes(), Some("application/xml"), "http://a.example/news.xml").unwrap();
-        assert_eq!((feed.format, feed.title.value.as_str(), feed.items.len()), (FeedFormat::NewsSitemap, "The Paper", 1));
+        assert_eq!(
+            (feed.format, feed.title.value.as_str(), feed.items.len()),
+            (FeedFormat::NewsSitemap, "The Paper", 1)
+        );
         let item = &feed.items[0];
-        assert_eq!((item.title.value.as_str(), item.link.as_deref()), ("Ferry & harbour", Some("http://a.example/1")));
+        assert_eq!(
+            (item.title.value.as_str(), item.link.as_deref()),
+            ("Ferry & harbour", Some("http://a.example/1"))
+        );
         assert_eq!(item.published.map(|time| time.to_rfc3339()).as_deref(), Some("2026-11-01T10:00:00Z"));
         assert_eq!(item.categories, ["sea", "town"]);
     }

@@ -196,7 +196,9 @@ impl<'a> Reading<'a> {
             _ => return Ok(()),
         };
         self.syntax = match self.feed.format {
-            FeedFormat::Atom if tag.attribute("xmlns").is_some_and(|name| name.contains("purl.org")) => Syntax::OldAtom,
+            FeedFormat::Atom if tag.attribute("xmlns").is_some_and(|name| name.contains("purl.org")) => {
+                Syntax::OldAtom
+            }
             FeedFormat::Atom => Syntax::Atom,
             _ => Syntax::Rss,
         };

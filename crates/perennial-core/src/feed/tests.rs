@@ -232,5 +232,9 @@ fn the_div_of_atom() {
     assert_eq!(content(new, "type='xhtml'", "<b>x</b>"), "<b>x</b>");
     assert_eq!(content(new, "type='application/xhtml+xml'", "<b>x</b>"), "<b>x</b>");
     assert_eq!(content(old, "type='application/xhtml+xml' mode='xml'", "<b>x</b>"), "<div><b>x</b></div>");
-    assert_eq!(content(new, "type='html'", "A &lt;b&gt;x&lt;/b&gt;"), "A <b>x</b>", "escaped HTML in it is HTML");
+    assert_eq!(
+        content(new, "type='html'", "A &lt;b&gt;x&lt;/b&gt;"),
+        "A <b>x</b>",
+        "escaped HTML in it is HTML"
+    );
 }

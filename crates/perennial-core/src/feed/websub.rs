@@ -218,7 +218,11 @@ mod tests {
         let mut all = subscribed();
         let asking = all.due(at(0)).unwrap();
         assert!(asking.form.contains("hub.callback=http%3A%2F%2Fme.example%2Fsub%2Ft0"), "{}", asking.form);
-        assert!(asking.form.contains("hub.topic=http%3A%2F%2Fa.example%2Ffeed%3Fx%3D1%26y"), "{}", asking.form);
+        assert!(
+            asking.form.contains("hub.topic=http%3A%2F%2Fa.example%2Ffeed%3Fx%3D1%26y"),
+            "{}",
+            asking.form
+        );
         assert_eq!(all.due(at(599)), None, "it has time to ask back");
         let topic = "http://a.example/feed?x=1&y";
         assert_eq!(all.verify("t0", &question("subscribe", topic), at(10)).as_deref(), Some("c&1"));
@@ -244,9 +248,16 @@ mod tests {
     fn only_what_is_signed_is_believed() {
         let all = subscribed();
         // By the examples of RFC 2202 and RFC 4231 the methods are known; these are theirs for other keys.
-        let right = "sha256=".to_owned() + &data_encoding::HEXLOWER.encode(&hmac::<Sha256>(b"secret", b"news", 64));
+        let right =
+            "sha256=".to_owned() + &data_encoding::HEXLOWER.encode(&hmac::<Sha256>(b"secret", b"news", 64));
         assert_eq!(all.told("t0", Some(&right), b"news"), Told::News(PageId(7)));
-        for wrong in [None, Some("sha256=00"), Some("md5=00"), Some("sha1="), Some(right.replace("sha256", "sha1").as_str())] {
+        for wrong in [
+            None,
+            Some("sha256=00"),
+            Some("md5=00"),
+            Some("sha1="),
+            Some(right.replace("sha256", "sha1").as_str()),
+        ] {
             assert_eq!(all.told("t0", wrong, b"news"), Told::Unsigned, "{wrong:?}");
         }
         assert_eq!(all.told("t0", Some(&right), b"other news"), Told::Unsigned);
@@ -262,7 +273,10 @@ mod tests {
             hex(hmac::<Sha256>(key, text, 64)),
             "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
         );
-        assert!(hex(hmac::<Sha512>(key, text, 128)).starts_with("164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd6"));
+        assert!(
+            hex(hmac::<Sha512>(key, text, 128))
+                .starts_with("164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd6")
+        );
         assert_eq!(
             hex(hmac::<Sha1>(&[0xaa; 80], b"Test Using Larger Than Block-Size Key - Hash Key First", 64)),
             "aa4ae5e15272d00e95705637ce8a3b55ed402112"

@@ -39,12 +39,9 @@ const MAX_OFFER_BYTES: usize = 24;
 
 /// Elements with what they are: beside the article, or comments. `dropped` says by leaf which boxes hold it already, `named` by element what
 /// its names say.
-pub(super) fn find(
-    leaves: &Leaves<'_>,
-    dropped: &[Kinds],
-    named: &[Option<BoxKind>],
-) -> Vec<(u32, BoxKind)> {
-    let good = sums(leaves, |index, leaf| if leaf.is_good && dropped[index] == 0 { leaf.length } else { 0.0 });
+pub(super) fn find(leaves: &Leaves<'_>, dropped: &[Kinds], named: &[Option<BoxKind>]) -> Vec<(u32, BoxKind)> {
+    let good =
+        sums(leaves, |index, leaf| if leaf.is_good && dropped[index] == 0 { leaf.length } else { 0.0 });
     let groups = siblings_alike(leaves.dom, leaves);
     let mut boxes = threads(leaves, &groups, &good);
     boxes.extend(cards(leaves, &groups, &good));
@@ -77,7 +74,20 @@ fn siblings_alike(dom: &Dom, leaves: &Leaves<'_>) -> Vec<Vec<u32>> {
 }
 
 fn may_repeat(tag: &str) -> bool {
-    matches!(tag, "div" | "li" | "article" | "section" | "tr" | "dd" | "aside" | "a" | "figure" | "table" | "blockquote")
+    matches!(
+        tag,
+        "div"
+            | "li"
+            | "article"
+            | "section"
+            | "tr"
+            | "dd"
+            | "aside"
+            | "a"
+            | "figure"
+            | "table"
+            | "blockquote"
+    )
 }
 
 /// Lists whose entries each have a line that leads to another page of the site.
@@ -201,9 +211,32 @@ fn threads(leaves: &Leaves<'_>, groups: &[Vec<u32>], good: &Sums) -> Vec<(u32, B
 /// The texts that offer to answer, those on buttons too.
 fn offers_to_answer(dom: &Dom) -> Vec<u32> {
     const OFFERS: [&str; 26] = [
-        "reply", "reply to this", "reply to this comment", "answer", "report", "report comment", "report abuse", "quote",
-        "antworten", "antworten ↓", "kommentieren", "melden", "kommentar melden", "zitieren", "répondre", "signaler",
-        "responder", "denunciar", "rispondi", "segnala", "beantwoorden", "reageer", "odpowiedz", "zgłoś", "ответить", "svara",
+        "reply",
+        "reply to this",
+        "reply to this comment",
+        "answer",
+        "report",
+        "report comment",
+        "report abuse",
+        "quote",
+        "antworten",
+        "antworten ↓",
+        "kommentieren",
+        "melden",
+        "kommentar melden",
+        "zitieren",
+        "répondre",
+        "signaler",
+        "responder",
+        "denunciar",
+        "rispondi",
+        "segnala",
+        "beantwoorden",
+        "reageer",
+        "odpowiedz",
+        "zgłoś",
+        "ответить",
+        "svara",
     ];
     let offers = |text: &str| {
         let text = text.trim_matches(|c: char| !c.is_alphabetic() && c != '↓');

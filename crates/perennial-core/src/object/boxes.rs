@@ -140,10 +140,11 @@ fn kind_of_word(word: &str) -> Option<(u8, BoxKind)> {
         "comment" | "comments" | "commentlist" | "commentary" | "disqus" | "respond" | "replies"
         | "reply" | "kommentar" | "kommentare" | "commentaire" | "commentaires" | "comentario"
         | "comentarios" | "commenti" | "livefyre" | "kommentarer" | "reacties" | "commentsection"
-        | "commentarea" | "commentform" | "commentaries" | "usercomments" | "usercomment" | "wpdiscuz" | "remark42"
-        | "isso" | "giscus" | "utterances" | "spotim" | "viafoura" | "hyvor" | "leserkommentare" | "leserkommentar"
-        | "kommentarbereich" | "komentarze" | "komentarz" | "commentbox" | "commentbody" | "commenttext" | "commentwrap"
-        | "commentthread" | "commentcontent" | "commentblock" | "commententry" | "commentsblock" | "commentslist"
+        | "commentarea" | "commentform" | "commentaries" | "usercomments" | "usercomment" | "wpdiscuz"
+        | "remark42" | "isso" | "giscus" | "utterances" | "spotim" | "viafoura" | "hyvor"
+        | "leserkommentare" | "leserkommentar" | "kommentarbereich" | "komentarze" | "komentarz"
+        | "commentbox" | "commentbody" | "commenttext" | "commentwrap" | "commentthread"
+        | "commentcontent" | "commentblock" | "commententry" | "commentsblock" | "commentslist"
         | "commentswrap" => (0, Comments),
         "cookie" | "cookies" | "consent" | "gdpr" | "modal" | "popup" | "overlay" | "lightbox"
         | "paywall" | "infobar" | "flyout" | "offcanvas" | "cookiebar" | "noprint" => (1, Notice),
@@ -209,7 +210,10 @@ pub(super) fn is_marked_body(node: &DomNode) -> bool {
     // Few names end so, and each is looked at for every element.
     let may_be = |name: &&str| {
         (7..=60).contains(&name.len())
-            && matches!(name.as_bytes().last().map(u8::to_ascii_lowercase), Some(b'y' | b't' | b'r' | b'-' | b'_'))
+            && matches!(
+                name.as_bytes().last().map(u8::to_ascii_lowercase),
+                Some(b'y' | b't' | b'r' | b'-' | b'_')
+            )
     };
     names.flat_map(|names| names.split_whitespace()).filter(may_be).any(|name| {
         let plain: String =

@@ -77,9 +77,8 @@ impl Refilled<'_> {
                 }
             }
         }
-        let n_distinct = |group: &[(u32, String)]| {
-            group.iter().map(|(_, address)| address).collect::<HashSet<_>>().len()
-        };
+        let n_distinct =
+            |group: &[(u32, String)]| group.iter().map(|(_, address)| address).collect::<HashSet<_>>().len();
         let most = groups.values().map(|group| n_distinct(group)).max()?;
         // Of lists with as many entries the outermost has the whole of each.
         let (key, _) = groups.iter().find(|(_, group)| n_distinct(group) == most)?;
@@ -89,16 +88,18 @@ impl Refilled<'_> {
             let source = &self.dom.nodes[parent as usize];
             (self.depth(parent), source.tag(), first_class(source))
         };
-        let is_alike = |key: &(u32, &str, Option<&str>)| {
-            (key.1, key.2) == (tag, class) && shape(key.0) == shape(parent)
-        };
+        let is_alike =
+            |key: &(u32, &str, Option<&str>)| (key.1, key.2) == (tag, class) && shape(key.0) == shape(parent);
         let alike = groups.iter().filter(|(key, _)| is_alike(key));
         let own: Vec<(u32, String)> = alike.flat_map(|(_, group)| group.iter().cloned()).collect();
         (most >= MIN_ENTRIES).then(|| List::of(self.dom, parent, own))
     }
 
     fn depth(&self, node: u32) -> usize {
-        std::iter::successors(self.dom.nodes[node as usize].parent, |&node| self.dom.nodes[node as usize].parent).count()
+        std::iter::successors(self.dom.nodes[node as usize].parent, |&node| {
+            self.dom.nodes[node as usize].parent
+        })
+        .count()
     }
 
     fn known_links(&self) -> Vec<(u32, String)> {
@@ -221,7 +222,8 @@ impl List {
             let other = &dom.nodes[*node as usize];
             other.tag() == sample.tag() && first_class(other) == first_class(sample)
         };
-        let entries = dom.children(parent).filter(is_alike).chain(found.iter().map(|(node, _)| *node)).collect();
+        let entries =
+            dom.children(parent).filter(is_alike).chain(found.iter().map(|(node, _)| *node)).collect();
         let mut by_address = HashMap::new();
         for (node, address) in found {
             by_address.entry(address).or_insert(node);
@@ -251,7 +253,8 @@ impl Places {
         let (mut title, mut summary): (Option<(usize, u32)>, Option<(usize, u32)>) = (None, None);
         for node in entry..dom.nodes[entry as usize].end {
             let source = &dom.nodes[node as usize];
-            let above = node > entry && source.parent.is_some_and(|parent| is_linked.get(&parent) == Some(&true));
+            let above =
+                node > entry && source.parent.is_some_and(|parent| is_linked.get(&parent) == Some(&true));
             is_linked.insert(node, above || source.tag() == "a");
             let DomKind::Text(text) = &source.kind else { continue };
             let length = text.trim().chars().count();
@@ -270,8 +273,28 @@ fn is_harmless(node: &DomNode) -> bool {
     node.is_html()
         && !matches!(
             node.tag(),
-            "script" | "noscript" | "iframe" | "frame" | "frameset" | "object" | "embed" | "applet" | "portal" | "template" | "base"
-                | "meta" | "link" | "audio" | "video" | "source" | "track" | "form" | "input" | "button" | "select" | "textarea"
+            "script"
+                | "noscript"
+                | "iframe"
+                | "frame"
+                | "frameset"
+                | "object"
+                | "embed"
+                | "applet"
+                | "portal"
+                | "template"
+                | "base"
+                | "meta"
+                | "link"
+                | "audio"
+                | "video"
+                | "source"
+                | "track"
+                | "form"
+                | "input"
+                | "button"
+                | "select"
+                | "textarea"
         )
 }
 
@@ -289,7 +312,20 @@ fn write_start(source: &DomNode, href: Option<&str>, out: &mut String) {
     let _ = write!(out, "<{}", source.tag());
     for attribute in attributes {
         let name: &str = &attribute.name.local;
-        let is_kept = matches!(name, "class" | "id" | "style" | "lang" | "dir" | "title" | "alt" | "width" | "height" | "colspan" | "rowspan");
+        let is_kept = matches!(
+            name,
+            "class"
+                | "id"
+                | "style"
+                | "lang"
+                | "dir"
+                | "title"
+                | "alt"
+                | "width"
+                | "height"
+                | "colspan"
+                | "rowspan"
+        );
         if is_kept && !(href.is_some() && matches!(name, "id" | "title" | "alt")) {
             let _ = write!(out, " {name}=\"{}\"", escaped(&attribute.value));
         }
@@ -347,7 +383,9 @@ mod tests {
             known: &known,
             items: &items(listed),
             notice: "Inferred, not captured.",
-            style: &|address| (address == "http://a.example/s.css").then(|| "p { color: red } </style>".to_owned()),
+            style: &|address| {
+                (address == "http://a.example/s.css").then(|| "p { color: red } </style>".to_owned())
+            },
         };
         page.to_html()
     }
@@ -357,7 +395,10 @@ mod tests {
         let html = refill(PAGE, &["1", "2", "3", "4"], &["4", "1"]).unwrap();
         assert!(html.contains("<li class=\"e\"><a href=\"http://a.example/4\"><b>Title of &lt;4&gt;</b></a><p>About 4 &amp; more</p><i></i></li>"), "{html}");
         assert!(html.contains("<a href=\"/1\">First</a>"), "what the capture shows stays: {html}");
-        assert!(!html.contains("Second") && !html.contains("Ann"), "what is known of another item only is not said: {html}");
+        assert!(
+            !html.contains("Second") && !html.contains("Ann"),
+            "what is known of another item only is not said: {html}"
+        );
         assert!(html.contains("<h1>News</h1>") && html.contains("<p>Imprint</p>"), "{html}");
         assert!(html.contains("<style>p { color: red } <\\/style></style>"), "{html}");
         assert_eq!((html.matches("Inferred").count(), html.matches("note ").count()), (1, 2));

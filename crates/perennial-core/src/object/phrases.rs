@@ -3,7 +3,6 @@
 //! Each question is asked of a line that stands where such lines stand, and of its beginning, so that an article that speaks of
 //! newsletters loses nothing.
 
-
 use crate::dates;
 
 /// Lines that are never part of an object, in small letters and without marks at their ends.
@@ -462,6 +461,8 @@ pub(super) fn is_comment_heading(folded: &str) -> bool {
     let is_counted = has_count
         && (WORDS.contains(&first) || plain.starts_with("thoughts on") || plain.starts_with("thought on"));
     is_counted
-        || n_more == 0 && WORDS.contains(&first) && (!WITH_COUNT.contains(&first) || plain.len() < folded.len())
+        || n_more == 0
+            && WORDS.contains(&first)
+            && (!WITH_COUNT.contains(&first) || plain.len() < folded.len())
         || STARTS.iter().any(|start| folded.starts_with(start))
 }

@@ -189,7 +189,8 @@ fn drop_led_lists(page: &Page<'_>, kept: &mut Vec<usize>) {
     let mut is_led = false;
     kept.retain(|&index| {
         let leaf = page.leaf(index);
-        let leads = leaf.length <= MAX_HEADING_LENGTH && leaf.link_share < LINK && leads_on(&folded(&leaf.text));
+        let leads =
+            leaf.length <= MAX_HEADING_LENGTH && leaf.link_share < LINK && leads_on(&folded(&leaf.text));
         is_led = leads || is_led && is_entry(leaf);
         leads || !is_led
     });
@@ -204,7 +205,9 @@ fn cut_at_way(page: &Page<'_>, kept: &mut Vec<usize>) {
     let total: f32 = kept.iter().map(|&index| page.leaf(index).length).sum();
     let leads = |&place: &usize| {
         let leaf = page.leaf(kept[place]);
-        leaf.length <= MAX_HEADING_LENGTH && leaf.link_share < MAX_LINKED_HEADING && leads_on(&folded(&leaf.text))
+        leaf.length <= MAX_HEADING_LENGTH
+            && leaf.link_share < MAX_LINKED_HEADING
+            && leads_on(&folded(&leaf.text))
     };
     let leads_away = |&place: &usize| {
         let behind = kept[place + 1..].iter().map(|&index| page.leaf(index));

@@ -342,7 +342,10 @@ fn cards(n: usize) -> String {
 #[test]
 fn cards_beside_an_article_are_no_part_of_it() {
     let more = [FIRST, SECOND, THIRD].map(|text| format!("<p>{text} {THIRD} {FIRST}</p>")).concat();
-    let html = format!("<title>Bridge</title><div class=x><div><h1>Bridge</h1>{more}</div><div>{}</div></div>", cards(20));
+    let html = format!(
+        "<title>Bridge</title><div class=x><div><h1>Bridge</h1>{more}</div><div>{}</div></div>",
+        cards(20)
+    );
     let object = found(&html);
     assert!(object.text.starts_with(FIRST) && object.text.ends_with(FIRST), "{}", object.text);
     assert!(!object.text.contains("tells, in a line"), "{}", object.text);
@@ -353,7 +356,11 @@ fn cards_beside_an_article_are_no_part_of_it() {
 
 #[test]
 fn a_column_with_more_text_than_the_article_is_a_column() {
-    let entry = |n: usize| format!("<li><p>At {n} o'clock somebody said something of note, and nobody answered it at all.</p></li>");
+    let entry = |n: usize| {
+        format!(
+            "<li><p>At {n} o'clock somebody said something of note, and nobody answered it at all.</p></li>"
+        )
+    };
     let column: String = (0..40).map(entry).collect();
     let html = format!(
         "<title>Bridge</title><body><article><h1>Bridge</h1>{0}{0}</article><aside><ul>{column}</ul></aside>",
@@ -365,13 +372,17 @@ fn a_column_with_more_text_than_the_article_is_a_column() {
 #[test]
 fn answers_are_known_by_the_offer_to_answer_them() {
     let answer = |said: &str| format!("<div class=row><b>Ann</b><p>{said}</p><button>Reply</button></div>");
-    let said = ["I do not believe a word of it, sorry to say.", "Neither do I, but nobody asked us about it, did they?"];
+    let said = [
+        "I do not believe a word of it, sorry to say.",
+        "Neither do I, but nobody asked us about it, did they?",
+    ];
     let html = page("<h1>Bridge to be rebuilt</h1>", &said.map(answer).concat());
     let object = found(&html);
     assert_eq!(object.text, text());
     assert_eq!(object.comments.iter().filter(|comment| said.contains(&comment.as_str())).count(), 2);
     // In a forum the first of them is what the others answer.
-    let forum = format!("<title>Bridge</title><div id=t>{}</div>", [FIRST, said[0], said[1]].map(answer).concat());
+    let forum =
+        format!("<title>Bridge</title><div id=t>{}</div>", [FIRST, said[0], said[1]].map(answer).concat());
     let object = found(&forum);
     assert!(object.text.contains(FIRST) && !object.text.contains("believe"), "{}", object.text);
 }
@@ -391,6 +402,8 @@ fn a_list_below_a_line_that_leads_on_goes_with_it() {
 
 #[test]
 fn a_status_without_running_text_is_an_object() {
-    let object = found("<title>A day</title><nav><a href=/>Home</a></nav><article><h1>A day</h1><p>No wind</p></article>");
+    let object = found(
+        "<title>A day</title><nav><a href=/>Home</a></nav><article><h1>A day</h1><p>No wind</p></article>",
+    );
     assert_eq!(object.text, "No wind");
 }

@@ -35,14 +35,18 @@ const MIN_OF_MARKED: f64 = 0.85;
 pub(super) fn find(page: &Page<'_>, root: u32) -> Option<Wrapper> {
     let found: Vec<Wrapper> = LEVELS.iter().filter_map(|&dropped| at_level(page, root, dropped)).collect();
     let most = found.iter().map(|wrapper| wrapper.n_good).fold(0.0, f64::max);
-    found.into_iter().find(|wrapper| wrapper.n_good >= MIN_KEPT * most).or_else(|| without_running_text(page, root))
+    found
+        .into_iter()
+        .find(|wrapper| wrapper.n_good >= MIN_KEPT * most)
+        .or_else(|| without_running_text(page, root))
 }
 
 /// A status, a picture with a line below it: no running text, but an element that says that it is the object.
 fn without_running_text(page: &Page<'_>, root: u32) -> Option<Wrapper> {
     let dom = page.leaves.dom;
     let dropped = LEVELS[0];
-    let kept = page.sums(|index| if page.kinds[index] & dropped == 0 { page.leaf(index).length } else { 0.0 });
+    let kept =
+        page.sums(|index| if page.kinds[index] & dropped == 0 { page.leaf(index).length } else { 0.0 });
     let is_marked = |node: &u32| {
         let source = &dom.nodes[*node as usize];
         matches!(source.tag(), "article" | "main") || is_container(source.tag()) && is_marked_body(source)

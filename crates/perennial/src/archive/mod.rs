@@ -30,8 +30,8 @@ pub use indexer::IndexPace;
 pub use read::{Response, Stored};
 pub use recover::Repair;
 pub use snapshot::{SharedSnapshot, Snapshot};
-pub(crate) use writer::{LEFT_OUT_BASE, random_seed};
 pub use writer::{Appended, ArchiveWriter, DELTA_MIME, LeftOut};
+pub(crate) use writer::{LEFT_OUT_BASE, random_seed};
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -103,12 +103,8 @@ impl Export {
         // Written beside its place, so that no one takes a half-written file for an export.
         let beside = self.output.with_added_extension("part");
         let out = File::create(&beside).with_context(|| format!("cannot write {}", beside.display()))?;
-        let filter = Filter {
-            site: self.site.clone(),
-            page: self.page.clone(),
-            since: self.since,
-            until: self.until,
-        };
+        let filter =
+            Filter { site: self.site.clone(), page: self.page.clone(), since: self.since, until: self.until };
         let result = match self.format.maker() {
             Maker::Records(format) => self.export_records(context, format, &filter, out),
             Maker::Objects(format) => self.export_objects(context, format, &filter, out),
@@ -165,7 +161,9 @@ impl Export {
         bar.finish_and_clear();
         let report = report?;
         if report.n_objects == 0 {
-            bail!("no object fits: `perennial objects` shows what feeds announced, and `perennial feeds` the feeds");
+            bail!(
+                "no object fits: `perennial objects` shows what feeds announced, and `perennial feeds` the feeds"
+            );
         }
         let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
         file.sync_all()?;

@@ -157,11 +157,8 @@ fn write_json(told: &ArchivedObject, out: &mut dyn Write) -> anyhow::Result<()> 
 /// One line, and what was edited if asked for.
 fn write_line(told: &ArchivedObject, out: &mut dyn Write, with_edits: bool) -> std::io::Result<()> {
     let Some(latest) = told.versions.last() else { return Ok(()) };
-    let time = told
-        .announced
-        .as_ref()
-        .map(|item| item.published.unwrap_or(item.first_seen))
-        .or(latest.object.time);
+    let time =
+        told.announced.as_ref().map(|item| item.published.unwrap_or(item.first_seen)).or(latest.object.time);
     let time = time.map(Timestamp::to_rfc3339).unwrap_or_default();
     let n_edits = told.versions.len() - 1;
     let edited = match n_edits {

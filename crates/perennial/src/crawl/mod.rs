@@ -53,8 +53,8 @@ pub mod stop;
 mod unstyled;
 mod verdict;
 pub mod visit;
-mod weights;
 pub mod websub;
+mod weights;
 
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
@@ -79,8 +79,8 @@ pub use start::make_frontier;
 pub use status::{Awaited, End, Endings, Status};
 pub use stop::Stop;
 use visit::Shared;
-use weights::Weights;
 use websub::WebSub;
+use weights::Weights;
 
 /// Visits in flight and under analysis at which a virtual clock stands still.
 const MAX_BEHIND: usize = 1;

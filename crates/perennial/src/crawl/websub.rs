@@ -44,7 +44,9 @@ impl WebSub {
     /// Listens at an address for what hubs send to a callback address.
     pub fn bind(listen: SocketAddr, callback: Url) -> anyhow::Result<WebSub> {
         let listener = TcpListener::bind(listen).with_context(|| {
-            format!("cannot listen at {listen} for hubs: choose another crawl.websub_listen in perennial.toml")
+            format!(
+                "cannot listen at {listen} for hubs: choose another crawl.websub_listen in perennial.toml"
+            )
         })?;
         listener.set_nonblocking(true)?;
         let (sender, told) = channel(MAX_WAITING);
@@ -147,7 +149,8 @@ impl Door {
                 Some(challenge) => ("200 OK", challenge),
                 None => ("404 Not Found", String::new()),
             },
-            "POST" => match subscriptions().told(&request.token, request.signature.as_deref(), &request.body) {
+            "POST" => match subscriptions().told(&request.token, request.signature.as_deref(), &request.body)
+            {
                 Told::News(page) => {
                     // With so many waiting, the feed is polled by its pattern.
                     let _ = self.told.try_send(page);
@@ -189,7 +192,9 @@ async fn read_request(stream: &mut TcpStream) -> std::io::Result<Result<Knock, &
     let head = HttpHead::parse(&bytes);
     let line = head.first_line();
     let mut words = line.split(' ');
-    let (Some(method), Some(target)) = (words.next(), words.next()) else { return Ok(Err("400 Bad Request")) };
+    let (Some(method), Some(target)) = (words.next(), words.next()) else {
+        return Ok(Err("400 Bad Request"));
+    };
     let n_bytes = match head.get("Content-Length").map(|text| text.trim().parse::<usize>()) {
         Some(Ok(n_bytes)) => n_bytes,
         Some(Err(_)) => return Ok(Err("400 Bad Request")),

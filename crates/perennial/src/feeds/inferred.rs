@@ -97,7 +97,8 @@ const MAX_KNOWN_ITEMS: usize = 2_000;
 /// The page inside the template of its nearest capture; `None` when there is none that can be read, or its list is not found: then
 /// [`Inferred::to_html`] gives a list without a template.
 pub fn in_template(shared: &SharedSnapshot, inferred: &Inferred) -> anyhow::Result<Option<String>> {
-    let Some(nearest) = inferred.nearest_capture.as_deref().and_then(|time| Timestamp::parse(time).ok()) else {
+    let Some(nearest) = inferred.nearest_capture.as_deref().and_then(|time| Timestamp::parse(time).ok())
+    else {
         return Ok(None);
     };
     let spec = PageSpec::Archived { url: inferred.url.clone(), time: Some(nearest) };
@@ -109,7 +110,8 @@ pub fn in_template(shared: &SharedSnapshot, inferred: &Inferred) -> anyhow::Resu
         let snapshot = shared.lock();
         let feeds = snapshot.store().feeds_to_poll()?;
         for feed in feeds.iter().filter(|feed| inferred.feeds.contains(&feed.url)) {
-            let items = snapshot.store().items_at(feed.page, Timestamp::from_millis(i64::MAX), MAX_KNOWN_ITEMS)?;
+            let items =
+                snapshot.store().items_at(feed.page, Timestamp::from_millis(i64::MAX), MAX_KNOWN_ITEMS)?;
             known.extend(items.into_iter().filter_map(|item| item.link));
         }
     }

@@ -112,7 +112,8 @@ impl ArchivedObject {
     ) -> anyhow::Result<ArchivedObject> {
         let mut rows = shared.lock().store().versions_of(page)?;
         rows.retain(|row| {
-            since.is_none_or(|since| row.last_time >= since) && until.is_none_or(|until| row.first_time < until)
+            since.is_none_or(|since| row.last_time >= since)
+                && until.is_none_or(|until| row.first_time < until)
         });
         let template = templates.of_page(shared, url);
         let title = announced.as_ref().map(|item| item.title.as_str());
@@ -318,7 +319,8 @@ mod tests {
     }
 
     fn edited() -> ArchivedObject {
-        let versions = vec![version(0, "One dead", "- First.\n\n# Second."), version(60, "Two dead", "Third.")];
+        let versions =
+            vec![version(0, "One dead", "- First.\n\n# Second."), version(60, "Two dead", "Third.")];
         ArchivedObject { url: "http://a.example/1".into(), announced: None, versions, n_unread: 0 }
     }
 

@@ -105,7 +105,8 @@ impl Client {
             send(&mut connection.stream, &message).await?;
             self.read_head(&mut connection.stream).await
         };
-        let (head, _) = tokio::time::timeout(limit, exchange).await.map_err(|_| FetchError::Timeout(limit))??;
+        let (head, _) =
+            tokio::time::timeout(limit, exchange).await.map_err(|_| FetchError::Timeout(limit))??;
         Ok(head.status().unwrap_or_default())
     }
 

@@ -218,7 +218,9 @@ fn budget(text: &str) -> Result<Budget, String> {
 
 fn callback(text: &str) -> Result<Url, String> {
     let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
-    url.ok_or_else(|| "write the address at which hubs reach this machine, like https://archive.example/hubs/".to_owned())
+    url.ok_or_else(|| {
+        "write the address at which hubs reach this machine, like https://archive.example/hubs/".to_owned()
+    })
 }
 
 fn listen(text: &str) -> Result<SocketAddr, String> {

@@ -64,7 +64,8 @@ impl Learner {
         times: &[u32],
         importance: Option<f32>,
     ) {
-        let Some(importance) = importance.filter(|_| !times.is_empty()) else {
+        let is_finer = !times.is_empty() && self.learns_between_looks();
+        let Some(importance) = importance.filter(|_| is_finer) else {
             return self.observe(pages, clock, at, (from, to), importance);
         };
         let each = self.importance_of_each(importance, times.len());

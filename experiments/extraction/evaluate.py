@@ -83,10 +83,10 @@ def decoded(data):
 
 
 def page(work, name, data):
-    """All tools get the same characters."""
+    """All tools get the same characters: the mark at the beginning outweighs what the page says of its encoding."""
     path = work / "pages" / (hashlib.sha1(name.encode()).hexdigest()[:20] + ".html")
     path.parent.mkdir(exist_ok=True)
-    path.write_text(decoded(data), encoding="utf-8")
+    path.write_text(decoded(data), encoding="utf-8-sig")
     return str(path)
 
 
@@ -257,7 +257,7 @@ def run_as_peers(jobs_file, out_file):
         start, texts = time.process_time(), {}
         for job in jobs:
             try:
-                texts[job["id"]] = function(Path(job["file"]).read_text(encoding="utf-8")) or ""
+                texts[job["id"]] = function(Path(job["file"]).read_text(encoding="utf-8-sig")) or ""
             except Exception:  # a tool that fails on a page has found nothing there
                 texts[job["id"]] = ""
         out[name] = dict(texts=texts, ms=(time.process_time() - start) * 1000 / max(1, len(jobs)))
@@ -321,7 +321,7 @@ def comments(halves, t, found):
         for job in t:
             if part not in (job["half"], "all"):
                 continue
-            source = normalised(stripped(Path(job["file"]).read_text(encoding="utf-8")))
+            source = normalised(stripped(Path(job["file"]).read_text(encoding="utf-8-sig")))
             for snippet in filter(None, job.get("comments") or []):
                 if normalised(snippet) not in source:
                     gone += 1

@@ -1,8 +1,8 @@
 //! Dates as feeds, sitemaps and pages write them -> instants.
 //!
-//! [`parse`] reads a text that is a date, [`of_page`] what an attribute of a
-//! page says, [`find`] finds a day in a text that says more, [`in_address`] in an address. RFC 822 and its variants, ISO 8601 and W3CDTF with any part missing, asctime, dates with names of months in several languages, numbers
-//! alone. What names no zone is taken as UTC. What cannot be a date gives `None`.
+//! [`parse`] reads a text that is a date, [`of_page`] what an attribute of a page says, [`find()`] finds a day in a text that says more,
+//! [`in_address`] in an address. RFC 822 and its variants, ISO 8601 and W3CDTF with any part missing, asctime, dates with names of
+//! months in several languages, numbers alone. What names no zone is taken as UTC. What cannot be a date gives `None`.
 
 mod find;
 

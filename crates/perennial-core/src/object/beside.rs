@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use super::boxes::{BoxKind, Kinds, is_marked_body, kind_of};
+use super::boxes::{BoxKind, Kinds, is_marked_body};
 use super::leaves::{Leaf, LeafKind, Leaves};
 use super::page::Sums;
 use super::several::first_class;
@@ -37,22 +37,16 @@ const MIN_ANSWER_LENGTH: f64 = 12.0;
 /// Longer texts do not only offer to answer.
 const MAX_OFFER_BYTES: usize = 24;
 
-/// What was found, by element.
-#[derive(Default, Debug)]
-pub(super) struct Beside {
-    /// Elements with what they are besides: cards and columns, or comments.
-    pub(super) boxes: Vec<(u32, BoxKind)>,
-}
-
-/// Finds all of it. `dropped` says which leaves other boxes hold already.
-pub(super) fn find(leaves: &Leaves<'_>, dropped: &[Kinds]) -> Beside {
+/// Elements with what they are: beside the article, or comments. `dropped` says by leaf which boxes hold it already, `named` by element what
+/// its names say.
+pub(super) fn find(leaves: &Leaves<'_>, dropped: &[Kinds], named: &[Option<BoxKind>]) -> Vec<(u32, BoxKind)> {
     let good =
         sums(leaves, |index, leaf| if leaf.is_good && dropped[index] == 0 { leaf.length } else { 0.0 });
     let groups = siblings_alike(leaves.dom, leaves);
     let mut boxes = threads(leaves, &groups, &good);
     boxes.extend(cards(leaves, &groups, &good));
-    boxes.extend(columns(leaves));
-    Beside { boxes }
+    boxes.extend(columns(leaves, named));
+    boxes
 }
 
 fn sums(leaves: &Leaves<'_>, value: impl Fn(usize, &Leaf) -> f32) -> Sums {
@@ -136,7 +130,7 @@ fn is_headline(leaf: &Leaf) -> bool {
 }
 
 /// Boxes outside of an article that says that it is one: however much they hold, they are not it.
-fn columns(leaves: &Leaves<'_>) -> Vec<(u32, BoxKind)> {
+fn columns(leaves: &Leaves<'_>, named: &[Option<BoxKind>]) -> Vec<(u32, BoxKind)> {
     let good = sums(leaves, |_, leaf| if leaf.is_good { leaf.length } else { 0.0 });
     let Some(article) = marked_article(leaves, &good) else { return Vec::new() };
     let dom = leaves.dom;
@@ -148,7 +142,7 @@ fn columns(leaves: &Leaves<'_>) -> Vec<(u32, BoxKind)> {
         let source = &dom.nodes[node as usize];
         if own.contains(&node) {
             node = own.end;
-        } else if !is_around(node) && kind_of(source).is_some_and(is_column) {
+        } else if !is_around(node) && named[node as usize].is_some_and(is_column) {
             found.push((node, BoxKind::Beside));
             node = source.end;
         } else {

@@ -207,7 +207,15 @@ pub(super) fn is_marked_body(node: &DomNode) -> bool {
         return true;
     }
     let names = [node.attribute("class"), node.attribute("id")].into_iter().flatten();
-    names.flat_map(|names| names.split_whitespace()).filter(|name| name.len() <= 60).any(|name| {
+    // Few names end so, and each is looked at for every element.
+    let may_be = |name: &&str| {
+        (7..=60).contains(&name.len())
+            && matches!(
+                name.as_bytes().last().map(u8::to_ascii_lowercase),
+                Some(b'y' | b't' | b'r' | b'-' | b'_')
+            )
+    };
+    names.flat_map(|names| names.split_whitespace()).filter(may_be).any(|name| {
         let plain: String =
             name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
         MARKS.iter().any(|mark| plain.ends_with(mark))

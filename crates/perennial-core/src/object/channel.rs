@@ -35,6 +35,9 @@ const MIN_SUMMARY_LENGTH: usize = 40;
 /// Bytes of a stylesheet that are taken over.
 const MAX_STYLE_BYTES: usize = 1 << 20;
 
+/// What entries of a list have in common: parent, tag and class.
+type Shape<'a> = (u32, &'a str, Option<&'a str>);
+
 /// A page with another list.
 pub struct Refilled<'a> {
     /// The page as it was captured.
@@ -63,7 +66,7 @@ impl Refilled<'_> {
     /// The entries of the list, each with the known address that it links to.
     fn list(&self) -> Option<List> {
         let links = self.known_links();
-        let mut groups: BTreeMap<(u32, &str, Option<&str>), Vec<(u32, String)>> = BTreeMap::new();
+        let mut groups: BTreeMap<Shape<'_>, Vec<(u32, String)>> = BTreeMap::new();
         for (link, address) in &links {
             // Each element around a link may be the entry; the tree is bounded in depth.
             let around = std::iter::successors(Some(*link), |&node| self.dom.nodes[node as usize].parent);
@@ -88,8 +91,7 @@ impl Refilled<'_> {
             let source = &self.dom.nodes[parent as usize];
             (self.depth(parent), source.tag(), first_class(source))
         };
-        let is_alike =
-            |key: &(u32, &str, Option<&str>)| (key.1, key.2) == (tag, class) && shape(key.0) == shape(parent);
+        let is_alike = |key: &Shape<'_>| (key.1, key.2) == (tag, class) && shape(key.0) == shape(parent);
         let alike = groups.iter().filter(|(key, _)| is_alike(key));
         let own: Vec<(u32, String)> = alike.flat_map(|(_, group)| group.iter().cloned()).collect();
         (most >= MIN_ENTRIES).then(|| List::of(self.dom, parent, own))
@@ -250,7 +252,8 @@ struct Places {
 impl Places {
     fn of(dom: &Dom, entry: u32) -> Places {
         let mut is_linked = HashMap::new();
-        let (mut title, mut summary): (Option<(usize, u32)>, Option<(usize, u32)>) = (None, None);
+        let mut title: Option<(usize, u32)> = None;
+        let mut summary: Option<(usize, u32)> = None;
         for node in entry..dom.nodes[entry as usize].end {
             let source = &dom.nodes[node as usize];
             let above =

@@ -66,6 +66,8 @@ impl<'d> Page<'d> {
         let dom = self.leaves.dom;
         let mut by_node: Vec<Kinds> = vec![0; dom.nodes.len()];
         let mut zones = Vec::new();
+        // What the names of each element say, however much it holds.
+        let mut named: Vec<Option<BoxKind>> = vec![None; dom.nodes.len()];
         for (index, node) in dom.nodes.iter().enumerate() {
             let above = node.parent.map_or(0, |parent| by_node[parent as usize]);
             by_node[index] = above;
@@ -73,7 +75,8 @@ impl<'d> Page<'d> {
             if below.is_empty() || node.tag().is_empty() {
                 continue;
             }
-            if let Some(kind) = kind_of(node) {
+            named[index] = kind_of(node);
+            if let Some(kind) = named[index] {
                 let share = good.of(below.clone()) / total;
                 if share <= f64::from(kind.max_share()) {
                     by_node[index] |= kind.bit();
@@ -84,7 +87,7 @@ impl<'d> Page<'d> {
             }
         }
         self.kinds = self.leaves.leaves.iter().map(|leaf| by_node[leaf.node as usize]).collect();
-        for (node, kind) in beside::find(&self.leaves, &self.kinds).boxes {
+        for (node, kind) in beside::find(&self.leaves, &self.kinds, &named) {
             self.put_in_box(&mut by_node, node, kind);
             if kind == BoxKind::Comments {
                 zones.push(node);

@@ -394,6 +394,36 @@ pub(super) fn is_date_like(folded: &str) -> bool {
     (has_year || has_clock) && n_letters <= 30 && n_digits * 4 >= n_letters
 }
 
+/// How a line begins that heads what readers wrote.
+const COMMENT_STARTS: [&str; 26] = [
+    "add comment",
+    "write a comment",
+    "what people are saying",
+    "what readers are saying",
+    "reader comments",
+    "readers' comments",
+    "user comments",
+    "your comments",
+    "leserkommentare",
+    "ihre kommentare",
+    "deine meinung",
+    "ihre meinung",
+    "kommentar schreiben",
+    "kommentieren sie",
+    "leave a reply",
+    "leave a comment",
+    "leave a response",
+    "post a comment",
+    "add a comment",
+    "join the discussion",
+    "schreibe einen kommentar",
+    "kommentar hinterlassen",
+    "laisser un commentaire",
+    "deja un comentario",
+    "deixe um comentário",
+    "lascia un commento",
+];
+
 /// Whether a short line is the heading of what readers wrote: `12 comments`, `Comments (3)`, `3 thoughts on ...`.
 pub(super) fn is_comment_heading(folded: &str) -> bool {
     const WORDS: [&str; 22] = [
@@ -420,34 +450,6 @@ pub(super) fn is_comment_heading(folded: &str) -> bool {
         "yorumlar",
         "kommentarer",
     ];
-    const STARTS: [&str; 26] = [
-        "add comment",
-        "write a comment",
-        "what people are saying",
-        "what readers are saying",
-        "reader comments",
-        "readers' comments",
-        "user comments",
-        "your comments",
-        "leserkommentare",
-        "ihre kommentare",
-        "deine meinung",
-        "ihre meinung",
-        "kommentar schreiben",
-        "kommentieren sie",
-        "leave a reply",
-        "leave a comment",
-        "leave a response",
-        "post a comment",
-        "add a comment",
-        "join the discussion",
-        "schreibe einen kommentar",
-        "kommentar hinterlassen",
-        "laisser un commentaire",
-        "deja un comentario",
-        "deixe um comentário",
-        "lascia un commento",
-    ];
     let plain: String =
         folded.chars().filter(|c| !c.is_ascii_digit() && !matches!(c, '(' | ')' | ':')).collect();
     let plain = plain.trim();
@@ -464,5 +466,5 @@ pub(super) fn is_comment_heading(folded: &str) -> bool {
         || n_more == 0
             && WORDS.contains(&first)
             && (!WITH_COUNT.contains(&first) || plain.len() < folded.len())
-        || STARTS.iter().any(|start| folded.starts_with(start))
+        || COMMENT_STARTS.iter().any(|start| folded.starts_with(start))
 }

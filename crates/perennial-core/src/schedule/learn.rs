@@ -309,6 +309,11 @@ impl Learner {
         self.pieces = pieces;
     }
 
+    /// Whether times of changes between looks tell it more. The papers' strategies count visits.
+    pub(super) fn learns_between_looks(&self) -> bool {
+        !self.is_plain
+    }
+
     /// How important each of several changes is that together are as important as this.
     pub(super) fn importance_of_each(&self, together: f32, n_changes: usize) -> f32 {
         match self.mixture.observed() {

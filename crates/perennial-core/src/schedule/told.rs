@@ -1,7 +1,7 @@
 //! When a page changed, as its feed tells -> what the learner takes in at the next look.
 //!
 //! A look says only that something changed since the one before, and how much. The items of a feed say when each of them came, so that the
-//! time between two looks falls into shorter ones: each ends with a change, and the last with none.
+//! time between two looks falls into moments with a change and stretches without one.
 
 use std::collections::HashMap;
 
@@ -9,6 +9,8 @@ use super::{Scheduler, learn::Learner, pages::Pages};
 use crate::page::PageId;
 use crate::time::{LocalClock, Timestamp};
 
+/// A change is told to this precision.
+const MOMENT_SECS: u32 = 600;
 /// Times of one page that are kept until it is looked at.
 const MAX_TIMES: usize = 64;
 /// Pages of which times are kept.
@@ -64,12 +66,19 @@ impl Learner {
         times: &[u32],
         importance: Option<f32>,
     ) {
-        let Some(importance) = importance.filter(|_| !times.is_empty()) else {
+        let is_finer = !times.is_empty() && self.learns_between_looks();
+        let Some(importance) = importance.filter(|_| is_finer) else {
             return self.observe(pages, clock, at, (from, to), importance);
         };
         let each = self.importance_of_each(importance, times.len());
         let mut before = from;
         for &time in times {
+            // Nothing came until shortly before it did, or the feed would tell.
+            let until = time.saturating_sub(MOMENT_SECS);
+            if until > before {
+                self.observe(pages, clock, at, (before, until), None);
+                before = until;
+            }
             self.observe(pages, clock, at, (before, time), Some(each));
             before = time;
         }

@@ -29,6 +29,8 @@ const MAX_REQUESTS: usize = 32;
 const MAX_HEAD_BYTES: usize = 16 << 10;
 /// A request that is not whole by then is given up.
 const MAX_TIME: Duration = Duration::from_secs(15);
+/// Hubs that are asked at a time: many feeds have the same one.
+const MAX_ASKING: usize = 2;
 /// Feeds that were told of and are not planned yet.
 const MAX_WAITING: usize = 1_024;
 
@@ -36,6 +38,8 @@ const MAX_WAITING: usize = 1_024;
 pub struct WebSub {
     subscriptions: Arc<Mutex<Subscriptions>>,
     told: Receiver<PageId>,
+    /// Turns at asking.
+    asking: Arc<Semaphore>,
     /// Until the listener is started, which needs a runtime.
     listener: Option<(TcpListener, Sender<PageId>)>,
 }
@@ -51,7 +55,8 @@ impl WebSub {
         listener.set_nonblocking(true)?;
         let (sender, told) = channel(MAX_WAITING);
         let subscriptions = Arc::new(Mutex::new(Subscriptions::new(callback)));
-        Ok(WebSub { subscriptions, told, listener: Some((listener, sender)) })
+        let asking = Arc::new(Semaphore::new(MAX_ASKING));
+        Ok(WebSub { subscriptions, told, asking, listener: Some((listener, sender)) })
     }
 
     /// Starts to listen.
@@ -88,11 +93,13 @@ impl WebSub {
 
     /// Sends one request that is due. A hub that fails is asked again later, as one that does not ask back.
     pub fn ask(&self, shared: &Arc<Shared>) {
+        let Ok(turn) = self.asking.clone().try_acquire_owned() else { return };
         let Some(asking) = lock(&self.subscriptions).due(shared.clock.now()) else { return };
         let shared = shared.clone();
         tokio::spawn(async move {
             let allow_private = shared.allow_private || is_of_private_seed(&shared, &asking.hub);
             let _ = shared.client.post_form(&asking.hub, &asking.form, allow_private).await;
+            drop(turn);
         });
     }
 

@@ -10,12 +10,13 @@ use perennial_core::dom::Dom;
 use perennial_core::object::version::{Edit, Field, Run, edits, same_version};
 use perennial_core::object::{Context as Known, MAX_NEIGHBOURS, Object, Template, extract};
 use perennial_core::page::PageId;
+use perennial_core::payload::CutCause;
 use perennial_core::time::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::analyse::PageSpec;
-use crate::archive::SharedSnapshot;
+use crate::archive::{self, SharedSnapshot};
 use crate::store::{AnnouncedFilter, AnnouncedPage, Filter, site_of};
 
 /// Versions of a page that are read, the latest of them.
@@ -75,11 +76,25 @@ impl Templates {
     }
 }
 
-/// The HTML of an archived version; `None` when it is no page.
+/// The HTML of an archived version; `None` when it is no page. A record that breaks off would pass for an edit: it is an error.
 fn read(shared: &SharedSnapshot, url: &str, time: Option<Timestamp>) -> anyhow::Result<Option<String>> {
+    {
+        let snapshot = shared.lock();
+        let near = time.unwrap_or_else(archive::now);
+        let capture = snapshot.store().closest_look(url, near)?;
+        let answer = capture.map(|capture| snapshot.document(&capture)).transpose()?.flatten();
+        if let Some(cut) = answer.and_then(|answer| answer.cut) {
+            anyhow::ensure!(!is_damage(cut.cause), "the record is damaged: see `perennial verify`");
+        }
+    }
     let spec = PageSpec::Archived { url: url.to_owned(), time };
     let page = spec.load(Some(shared), false)?;
     Ok(page.document.is_none().then(|| page.html.clone()).filter(|html| !html.is_empty()))
+}
+
+/// Whether a body is not whole because its record cannot be read, and not because it came so or is too large.
+fn is_damage(cause: CutCause) -> bool {
+    cause == CutCause::Source
 }
 
 /// From when and until when captures count.

@@ -17,8 +17,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for line in std::io::stdin().lock().lines() {
         let job: serde_json::Value = serde_json::from_str(&line?)?;
         let html = std::fs::read_to_string(job["file"].as_str().unwrap_or_default())?;
+        let html = html.trim_start_matches('\u{feff}');
         // A page on which it fails has given nothing.
-        let text = extract(&html, &options).map(|found| found.content_text).unwrap_or_default();
+        let text = extract(html, &options).map(|found| found.content_text).unwrap_or_default();
         writeln!(out, "{}", serde_json::json!({ "id": job["id"], "text": text }))?;
     }
     Ok(out.flush()?)

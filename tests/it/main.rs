@@ -39,6 +39,7 @@ mod parts;
 mod patterns;
 mod power;
 mod program;
+mod readers;
 mod reading;
 mod rebuild;
 mod render;

@@ -79,8 +79,12 @@ fn what_a_reader_would_say() {
         let case = entry.unwrap().file_name().into_string().unwrap();
         let Ok(said) = std::fs::read_to_string(pages().join(&case).join("reader")) else { continue };
         let (bounds, why) = said.split_once('\n').unwrap();
-        let bounds: Vec<f64> =
-            bounds.strip_prefix("importance ").unwrap().split(' ').map(|bound| bound.parse().unwrap()).collect();
+        let bounds: Vec<f64> = bounds
+            .strip_prefix("importance ")
+            .unwrap()
+            .split(' ')
+            .map(|bound| bound.parse().unwrap())
+            .collect();
         let found = report(&case)["importance"].as_f64().unwrap();
         n_checked += 1;
         if !(bounds[0]..=bounds[1]).contains(&found) {

@@ -28,7 +28,8 @@ fn read(html: &str) -> (String, u64) {
     std::fs::write(&page, html).unwrap();
     let tree = perennial(&["segment", "--format", "json"], &[&page]);
     let blocks = tree["blocks"].as_array().unwrap();
-    let texts: Vec<&str> = blocks.iter().flat_map(leaves).map(|leaf| leaf["text"].as_str().unwrap()).collect();
+    let texts: Vec<&str> =
+        blocks.iter().flat_map(leaves).map(|leaf| leaf["text"].as_str().unwrap()).collect();
     (texts.join(" "), tree["lost_words"].as_u64().unwrap())
 }
 
@@ -57,13 +58,18 @@ fn a_table_within_a_row_keeps_its_words() {
 #[test]
 fn the_length_of_a_list_hardly_matters() {
     let log = |from: usize, n: usize| {
-        let entry = |n: usize| format!("<li>Day {n}: the pilot boat brought ship{n} in and took mail{n} out again.</li>\n");
+        let entry = |n: usize| {
+            format!("<li>Day {n}: the pilot boat brought ship{n} in and took mail{n} out again.</li>\n")
+        };
         let entries: String = (from..from + n).map(entry).collect();
-        format!("<body><h1>Log of the harbour</h1><ul>{entries}</ul><footer><p>The office</p></footer></body>")
+        format!(
+            "<body><h1>Log of the harbour</h1><ul>{entries}</ul><footer><p>The office</p></footer></body>"
+        )
     };
     let list = |from: usize, n: usize| {
-        let entry =
-            |n: usize| format!("<li><a href=/story-of-the-ship-{n}>Ship number {n} has come in at last</a></li>\n");
+        let entry = |n: usize| {
+            format!("<li><a href=/story-of-the-ship-{n}>Ship number {n} has come in at last</a></li>\n")
+        };
         let entries: String = (from..from + n).map(entry).collect();
         format!("<body><h1>All ships</h1><ul>{entries}</ul><footer><p>The office</p></footer></body>")
     };

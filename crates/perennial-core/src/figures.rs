@@ -37,7 +37,8 @@ pub fn judge(before: &str, after: &str) -> Figure {
     // With several changes the words between them stand in both.
     let is_changed = |word: &str, others: &[&str]| !others.contains(&word);
     let mut changed = come.iter().filter(|word| is_changed(word, gone));
-    if !changed.all(|word| is_figure(word)) || !gone.iter().filter(|word| is_changed(word, come)).all(|word| is_figure(word))
+    if !changed.all(|word| is_figure(word))
+        || !gone.iter().filter(|word| is_changed(word, come)).all(|word| is_figure(word))
     {
         return Figure::Words;
     }
@@ -108,9 +109,12 @@ fn sign_at(words: &[&str], at: usize) -> Figure {
 fn is_version(word: &str) -> bool {
     let word = word.trim_start_matches(['v', 'V', '(', '[']).trim_end_matches([',', ';', ')', ']', '.']);
     let parts: Vec<&str> = word.split('.').collect();
-    let is_date = parts.len() == 3 && matches!(parts[2].len(), 2 | 4) && parts[0].len() <= 2 && parts[1].len() <= 2;
+    let is_date =
+        parts.len() == 3 && matches!(parts[2].len(), 2 | 4) && parts[0].len() <= 2 && parts[1].len() <= 2;
     parts.len() >= 3
-        && parts.iter().all(|part| (1..=4).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit()))
+        && parts
+            .iter()
+            .all(|part| (1..=4).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit()))
         && !is_date
 }
 
@@ -133,8 +137,27 @@ fn bare(word: &str) -> String {
 
 fn has_currency(word: &str) -> bool {
     word.contains(['€', '$', '£', '¥', '₹', '₽', '₩', '₺'])
-        || matches!(bare(word).as_str(), "eur" | "usd" | "gbp" | "chf" | "jpy" | "cny" | "inr" | "pln" | "sek" | "euro"
-            | "euros" | "dollar" | "dollars" | "pounds" | "cent" | "cents" | "franken" | "yen")
+        || matches!(
+            bare(word).as_str(),
+            "eur"
+                | "usd"
+                | "gbp"
+                | "chf"
+                | "jpy"
+                | "cny"
+                | "inr"
+                | "pln"
+                | "sek"
+                | "euro"
+                | "euros"
+                | "dollar"
+                | "dollars"
+                | "pounds"
+                | "cent"
+                | "cents"
+                | "franken"
+                | "yen"
+        )
 }
 
 /// A time of day: 9:05, 21:30:07.
@@ -142,23 +165,102 @@ fn is_clock(word: &str) -> bool {
     let word = word.trim_matches(|c: char| !c.is_alphanumeric());
     let parts: Vec<&str> = word.split(':').collect();
     (2..=3).contains(&parts.len())
-        && parts.iter().all(|part| (1..=2).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit()))
+        && parts
+            .iter()
+            .all(|part| (1..=2).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 /// Words of counters and stamps: what is counted so is read by nobody.
 fn is_passing_word(word: &str) -> bool {
     matches!(
         word,
-        "views" | "view" | "visitors" | "visitor" | "visits" | "visit" | "besucher" | "aufrufe" | "abrufe" | "zugriffe"
-            | "visites" | "vues" | "visitas" | "likes" | "like" | "shares" | "share" | "geteilt" | "followers" | "follower"
-            | "abonnenten" | "abonnés" | "subscribers" | "comments" | "comment" | "kommentare" | "kommentar"
-            | "commentaires" | "comentarios" | "replies" | "reply" | "antworten" | "online" | "clicks" | "klicks" | "hits"
-            | "reads" | "leser" | "gelesen" | "stars" | "forks" | "retweets" | "tweets" | "reactions" | "reaktionen"
-            | "ratings" | "reviews" | "bewertungen" | "downloads" | "upvotes" | "points" | "ago" | "vor" | "hace" | "fa"
-            | "geleden" | "updated" | "update" | "modified" | "generated" | "rendered" | "retrieved" | "accessed"
-            | "crawled" | "printed" | "changed" | "geändert" | "aktualisiert" | "stand" | "actualisé" | "copyright" | "©"
-            | "uptime" | "served" | "cached" | "built" | "published" | "posted" | "veröffentlicht" | "publié" | "today"
-            | "heute" | "now" | "jetzt" | "uhr" | "gmt" | "utc"
+        "views"
+            | "view"
+            | "visitors"
+            | "visitor"
+            | "visits"
+            | "visit"
+            | "besucher"
+            | "aufrufe"
+            | "abrufe"
+            | "zugriffe"
+            | "visites"
+            | "vues"
+            | "visitas"
+            | "likes"
+            | "like"
+            | "shares"
+            | "share"
+            | "geteilt"
+            | "followers"
+            | "follower"
+            | "abonnenten"
+            | "abonnés"
+            | "subscribers"
+            | "comments"
+            | "comment"
+            | "kommentare"
+            | "kommentar"
+            | "commentaires"
+            | "comentarios"
+            | "replies"
+            | "reply"
+            | "antworten"
+            | "online"
+            | "clicks"
+            | "klicks"
+            | "hits"
+            | "reads"
+            | "leser"
+            | "gelesen"
+            | "stars"
+            | "forks"
+            | "retweets"
+            | "tweets"
+            | "reactions"
+            | "reaktionen"
+            | "ratings"
+            | "reviews"
+            | "bewertungen"
+            | "downloads"
+            | "upvotes"
+            | "points"
+            | "ago"
+            | "vor"
+            | "hace"
+            | "fa"
+            | "geleden"
+            | "updated"
+            | "update"
+            | "modified"
+            | "generated"
+            | "rendered"
+            | "retrieved"
+            | "accessed"
+            | "crawled"
+            | "printed"
+            | "changed"
+            | "geändert"
+            | "aktualisiert"
+            | "stand"
+            | "actualisé"
+            | "copyright"
+            | "©"
+            | "uptime"
+            | "served"
+            | "cached"
+            | "built"
+            | "published"
+            | "posted"
+            | "veröffentlicht"
+            | "publié"
+            | "today"
+            | "heute"
+            | "now"
+            | "jetzt"
+            | "uhr"
+            | "gmt"
+            | "utc"
     )
 }
 
@@ -167,48 +269,261 @@ fn is_telling_word(word: &str) -> bool {
     is_short_unit(word)
         || matches!(
             word,
-            "percent" | "prozent" | "km/h" | "kmh" | "mph" | "knots" | "kwh" | "°c" | "°f" | "celsius" | "fahrenheit"
-                | "million" | "millions" | "millionen" | "billion" | "billions" | "milliarden" | "people" | "persons"
-                | "personen" | "menschen" | "dead" | "killed" | "died" | "deaths" | "tote" | "toten" | "todesfälle"
-                | "victims" | "opfer" | "morts" | "muertos" | "injured" | "wounded" | "verletzte" | "verletzten"
-                | "missing" | "vermisste" | "cases" | "fälle" | "infections" | "arrested" | "seats" | "sitze" | "jobs"
-                | "stellen" | "price" | "prices" | "preis" | "preise" | "prix" | "precio" | "cost" | "costs" | "kosten"
-                | "fee" | "fees" | "gebühr" | "gebühren" | "rate" | "rates" | "limit" | "limits" | "grenzwert" | "maximum"
-                | "minimum" | "max" | "min" | "dose" | "dosage" | "dosis" | "speed" | "version" | "release" | "score"
-                | "tax" | "steuer" | "interest" | "zins" | "zinsen" | "temperature" | "temperatur" | "salary" | "gehalt"
-                | "valid" | "gültig" | "until" | "till" | "bis" | "expires" | "expiry" | "deadline" | "frist" | "due"
-                | "effective" | "from" | "ab" | "starts" | "start" | "begins" | "beginn" | "beginnt" | "ends" | "opens"
-                | "open" | "opening" | "closes" | "geöffnet" | "öffnungszeiten" | "hours" | "age" | "capacity" | "stock"
-                | "lager" | "votes" | "stimmen" | "goals" | "tore" | "magnitude" | "stärke" | "level" | "pegel"
+            "percent"
+                | "prozent"
+                | "km/h"
+                | "kmh"
+                | "mph"
+                | "knots"
+                | "kwh"
+                | "°c"
+                | "°f"
+                | "celsius"
+                | "fahrenheit"
+                | "million"
+                | "millions"
+                | "millionen"
+                | "billion"
+                | "billions"
+                | "milliarden"
+                | "people"
+                | "persons"
+                | "personen"
+                | "menschen"
+                | "dead"
+                | "killed"
+                | "died"
+                | "deaths"
+                | "tote"
+                | "toten"
+                | "todesfälle"
+                | "victims"
+                | "opfer"
+                | "morts"
+                | "muertos"
+                | "injured"
+                | "wounded"
+                | "verletzte"
+                | "verletzten"
+                | "missing"
+                | "vermisste"
+                | "cases"
+                | "fälle"
+                | "infections"
+                | "arrested"
+                | "seats"
+                | "sitze"
+                | "jobs"
+                | "stellen"
+                | "price"
+                | "prices"
+                | "preis"
+                | "preise"
+                | "prix"
+                | "precio"
+                | "cost"
+                | "costs"
+                | "kosten"
+                | "fee"
+                | "fees"
+                | "gebühr"
+                | "gebühren"
+                | "rate"
+                | "rates"
+                | "limit"
+                | "limits"
+                | "grenzwert"
+                | "maximum"
+                | "minimum"
+                | "max"
+                | "min"
+                | "dose"
+                | "dosage"
+                | "dosis"
+                | "speed"
+                | "version"
+                | "release"
+                | "score"
+                | "tax"
+                | "steuer"
+                | "interest"
+                | "zins"
+                | "zinsen"
+                | "temperature"
+                | "temperatur"
+                | "salary"
+                | "gehalt"
+                | "valid"
+                | "gültig"
+                | "until"
+                | "till"
+                | "bis"
+                | "expires"
+                | "expiry"
+                | "deadline"
+                | "frist"
+                | "due"
+                | "effective"
+                | "from"
+                | "ab"
+                | "starts"
+                | "start"
+                | "begins"
+                | "beginn"
+                | "beginnt"
+                | "ends"
+                | "opens"
+                | "open"
+                | "opening"
+                | "closes"
+                | "geöffnet"
+                | "öffnungszeiten"
+                | "hours"
+                | "age"
+                | "capacity"
+                | "stock"
+                | "lager"
+                | "votes"
+                | "stimmen"
+                | "goals"
+                | "tore"
+                | "magnitude"
+                | "stärke"
+                | "level"
+                | "pegel"
         )
 }
 
 fn is_short_unit(word: &str) -> bool {
-    matches!(word, "km" | "cm" | "mm" | "kg" | "mg" | "µg" | "ml" | "kw" | "mw" | "gw" | "mb" | "gb" | "tb" | "mhz" | "ghz" | "m²" | "m2"
-        | "ppm" | "mio" | "mrd")
+    matches!(
+        word,
+        "km" | "cm"
+            | "mm"
+            | "kg"
+            | "mg"
+            | "µg"
+            | "ml"
+            | "kw"
+            | "mw"
+            | "gw"
+            | "mb"
+            | "gb"
+            | "tb"
+            | "mhz"
+            | "ghz"
+            | "m²"
+            | "m2"
+            | "ppm"
+            | "mio"
+            | "mrd"
+    )
 }
 
 /// Names of days and months and words of times.
 fn is_time_word(word: &str) -> bool {
     const SHORT: [&str; 23] = [
-        "jan", "feb", "mar", "mär", "apr", "jun", "jul", "aug", "sep", "oct", "okt", "nov", "dec", "dez", "mon", "tue", "wed",
-        "thu", "fri", "sat", "sun", "min", "sek",
+        "jan", "feb", "mar", "mär", "apr", "jun", "jul", "aug", "sep", "oct", "okt", "nov", "dec", "dez",
+        "mon", "tue", "wed", "thu", "fri", "sat", "sun", "min", "sek",
     ];
     const WHOLE: [&str; 73] = [
-        "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
-        "december", "januar", "februar", "märz", "mai", "juni", "juli", "oktober", "dezember", "monday", "tuesday",
-        "wednesday", "thursday", "friday", "saturday", "sunday", "montag", "dienstag", "mittwoch", "donnerstag", "freitag",
-        "samstag", "sonnabend", "sonntag", "second", "seconds", "minute", "minutes", "hour", "hours", "day", "days", "week",
-        "weeks", "month", "months", "year", "years", "sekunde", "sekunden", "minuten", "stunde", "stunden", "tag", "tage",
-        "tagen", "woche", "wochen", "monat", "monate", "monaten", "jahr", "jahre", "jahren", "am", "pm", "uhr", "gmt",
-        "utc", "yesterday", "gestern", "sept",
+        "january",
+        "february",
+        "march",
+        "april",
+        "may",
+        "june",
+        "july",
+        "august",
+        "september",
+        "october",
+        "november",
+        "december",
+        "januar",
+        "februar",
+        "märz",
+        "mai",
+        "juni",
+        "juli",
+        "oktober",
+        "dezember",
+        "monday",
+        "tuesday",
+        "wednesday",
+        "thursday",
+        "friday",
+        "saturday",
+        "sunday",
+        "montag",
+        "dienstag",
+        "mittwoch",
+        "donnerstag",
+        "freitag",
+        "samstag",
+        "sonnabend",
+        "sonntag",
+        "second",
+        "seconds",
+        "minute",
+        "minutes",
+        "hour",
+        "hours",
+        "day",
+        "days",
+        "week",
+        "weeks",
+        "month",
+        "months",
+        "year",
+        "years",
+        "sekunde",
+        "sekunden",
+        "minuten",
+        "stunde",
+        "stunden",
+        "tag",
+        "tage",
+        "tagen",
+        "woche",
+        "wochen",
+        "monat",
+        "monate",
+        "monaten",
+        "jahr",
+        "jahre",
+        "jahren",
+        "am",
+        "pm",
+        "uhr",
+        "gmt",
+        "utc",
+        "yesterday",
+        "gestern",
+        "sept",
     ];
     WHOLE.contains(&word) || SHORT.contains(&word)
 }
 
 /// Words between the parts of a stamp.
 fn is_filler(word: &str) -> bool {
-    matches!(word, "last" | "on" | "at" | "the" | "um" | "am" | "von" | "zuletzt" | "letzte" | "in" | "times" | "mal" | "a" | "an" | "by" | "of")
+    matches!(
+        word,
+        "last"
+            | "on"
+            | "at"
+            | "the"
+            | "um"
+            | "am"
+            | "von"
+            | "zuletzt"
+            | "letzte"
+            | "in"
+            | "times"
+            | "mal"
+            | "a"
+            | "an"
+            | "by"
+            | "of"
+    )
 }
 
 #[cfg(test)]
@@ -252,7 +567,14 @@ mod tests {
         for text in ["3 minutes ago", "14:05", "12 comments", "1,204 views", "vor 5 Minuten"] {
             assert!(is_passing(text), "{text}");
         }
-        for text in ["Price 12 EUR", "12 dead", "minutes", "", "Chapter 12", "two comments on 3 ideas of mine that matter"] {
+        for text in [
+            "Price 12 EUR",
+            "12 dead",
+            "minutes",
+            "",
+            "Chapter 12",
+            "two comments on 3 ideas of mine that matter",
+        ] {
             assert!(!is_passing(text), "{text}");
         }
     }

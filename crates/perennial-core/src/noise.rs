@@ -349,7 +349,8 @@ fn is_calendar_date(word: &str) -> bool {
         (1..=31).contains(&one) && (1..=31).contains(&other) && one.min(other) <= 12
     };
     let is_year = |part: &str| part.len() == 2 || part.len() == 4 && (1900..2100).contains(&number(part));
-    (is_year(third) && is_day_and_month(first, second)) || (first.len() == 4 && is_year(first) && is_day_and_month(second, third))
+    (is_year(third) && is_day_and_month(first, second))
+        || (first.len() == 4 && is_year(first) && is_day_and_month(second, third))
 }
 
 /// Whether a word is an instant as programs write it: 2026-01-01T05:00:00Z.

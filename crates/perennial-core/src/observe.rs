@@ -129,7 +129,8 @@ pub fn has_advertising_words(address: &str) -> bool {
     let path = rest.split(['?', '#']).next().unwrap_or(rest);
     let (host, path) = path.split_at(path.find('/').unwrap_or(path.len()));
     let is_known = |word: &str| ADVERTISING_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word));
-    let words = |part: &str| part.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).count();
+    let words =
+        |part: &str| part.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).count();
     let has_known = |part: &str| part.split(|c: char| !c.is_ascii_alphanumeric()).any(is_known);
     host.split('.').any(has_known)
         || path.split('/').any(|segment| {

@@ -445,10 +445,9 @@ fn operations_within(block: &BlockDelta) -> impl Iterator<Item = Operation<'_>> 
         let is_repeated = is_link(e) && block.still.binary_search(place).is_ok();
         operation(OperationKind::Delete, Some(e), None, is_repeated)
     });
-    let updated = block
-        .updated
-        .iter()
-        .map(move |update| operation(OperationKind::Update, Some(&update.before), Some(&update.after), false));
+    let updated = block.updated.iter().map(move |update| {
+        operation(OperationKind::Update, Some(&update.before), Some(&update.after), false)
+    });
     inserted.chain(deleted).chain(updated)
 }
 

@@ -89,7 +89,13 @@ pub(super) fn find_changes(before: &Nodes, after: &Nodes, matching: &Matching, d
 }
 
 /// Adds the elements that are in another block to the delta; `has_moved` says which of them are read in another order.
-pub(super) fn add_moves(before: &Nodes, after: &Nodes, moves: &[Pair], has_moved: &[bool], delta: &mut Delta) {
+pub(super) fn add_moves(
+    before: &Nodes,
+    after: &Nodes,
+    moves: &[Pair],
+    has_moved: &[bool],
+    delta: &mut Delta,
+) {
     for (pair, has_moved) in moves.iter().zip(has_moved) {
         let Some(moved) = element_move(before, after, pair) else { continue };
         if *has_moved { delta.moves.push(moved) } else { delta.shifted.push(moved) }

@@ -42,7 +42,8 @@ pub(super) fn find_order(before: &Nodes, after: &Nodes, found: &Found, relocated
     for (number, pair) in found.pairs.iter().chain(&found.moves).enumerate() {
         let &Pair { kind, before: (b, i), after: (a, j) } = pair;
         let (Some(was), Some(is)) = (before.all[b].block, after.all[a].block) else { continue };
-        let (rank_before, rank_after) = (ranks_before.rank(b, was, kind, i), ranks_after.rank(a, is, kind, j));
+        let (rank_before, rank_after) =
+            (ranks_before.rank(b, was, kind, i), ranks_after.rank(a, is, kind, j));
         let weight = 1 + words_of_element(is, kind, j);
         let is_steady = carriers[a].is_none() && number < found.pairs.len();
         all.push(Read { before: (b, rank_before), after: (a, rank_after), weight, is_steady });
@@ -60,7 +61,8 @@ pub(super) fn find_order(before: &Nodes, after: &Nodes, found: &Found, relocated
     let is_seen = |number: usize, block: &Relocated| {
         total[number] > 0 && (block.is_out_of_order || 2 * moved[number] > total[number])
     };
-    let has_block_moved = relocated.iter().enumerate().map(|(number, block)| is_seen(number, block)).collect();
+    let has_block_moved =
+        relocated.iter().enumerate().map(|(number, block)| is_seen(number, block)).collect();
     Order { has_block_moved, has_element_moved: has_moved[all.len() - found.moves.len()..].to_vec() }
 }
 
@@ -108,8 +110,11 @@ impl Ranks {
 }
 
 fn ranks_of(block: &Block) -> [Vec<u32>; 3] {
-    let mut ranks =
-        [vec![u32::MAX; block.links.len()], vec![u32::MAX; block.images.len()], vec![u32::MAX; block.texts.len()]];
+    let mut ranks = [
+        vec![u32::MAX; block.links.len()],
+        vec![u32::MAX; block.images.len()],
+        vec![u32::MAX; block.texts.len()],
+    ];
     // A text with a link in it comes in several pieces; the first counts.
     for (rank, piece) in (0u32..).zip(block.pieces()) {
         let (kind, number) = match piece {

@@ -51,15 +51,21 @@ fn words(tree: &BlockTree) -> impl Iterator<Item = &str> {
 /// Marks the links that came and lead where another link led before, and those that went while another one stays.
 fn mark_repeated(before: &BlockTree, after: &BlockTree, delta: &mut Delta) {
     let links = |element: &Element| matches!(element, Element::Link(_));
-    let has_inserted = delta.blocks.iter().any(|block| block.inserted.iter().any(|(_, element)| links(element)));
-    let has_deleted = delta.blocks.iter().any(|block| block.deleted.iter().any(|(_, element)| links(element)));
+    let has_inserted =
+        delta.blocks.iter().any(|block| block.inserted.iter().any(|(_, element)| links(element)));
+    let has_deleted =
+        delta.blocks.iter().any(|block| block.deleted.iter().any(|(_, element)| links(element)));
     let (led, leads) = (targets(before, has_inserted), targets(after, has_deleted));
     let repeated = |elements: &[(u32, Element)], known: &HashSet<u32>, url: &str| {
         let is_known = |element: &Element| match element {
             Element::Link(link) => target(&link.address, url).is_some_and(|target| known.contains(&target)),
             _ => false,
         };
-        elements.iter().filter(|(_, element)| is_known(element)).map(|(place, _)| *place).collect::<Vec<u32>>()
+        elements
+            .iter()
+            .filter(|(_, element)| is_known(element))
+            .map(|(place, _)| *place)
+            .collect::<Vec<u32>>()
     };
     for block in &mut delta.blocks {
         block.again = repeated(&block.inserted, &led, &before.url);
@@ -81,6 +87,7 @@ fn target(address: &str, page: &str) -> Option<u32> {
 
 /// An address without its scheme, `www.` and the slash at its end.
 fn bare(address: &str) -> &str {
-    let rest = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://")).unwrap_or(address);
+    let rest =
+        address.strip_prefix("https://").or_else(|| address.strip_prefix("http://")).unwrap_or(address);
     rest.strip_prefix("www.").unwrap_or(rest).trim_end_matches('/')
 }

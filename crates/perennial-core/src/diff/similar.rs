@@ -23,7 +23,10 @@ pub(super) fn pair_similar(before: &[&str], after: &[&str]) -> Vec<(usize, usize
         .filter_map(|(i, j)| Some((distance(&sides[0][i], &sides[1][j])?, i, j)))
         .collect();
     near.sort_by(|x, y| {
-        x.0.total_cmp(&y.0).then(x.1.abs_diff(x.2).cmp(&y.1.abs_diff(y.2))).then(x.1.cmp(&y.1)).then(x.2.cmp(&y.2))
+        x.0.total_cmp(&y.0)
+            .then(x.1.abs_diff(x.2).cmp(&y.1.abs_diff(y.2)))
+            .then(x.1.cmp(&y.1))
+            .then(x.2.cmp(&y.2))
     });
     for (_, i, j) in near {
         if !taken.0[i] && !taken.1[j] {
@@ -140,7 +143,8 @@ mod tests {
 
     #[test]
     fn many_names_of_common_words_are_no_burden() {
-        let side = |from: usize| (from..from + 20_000).map(|n| format!("link number {n}")).collect::<Vec<_>>();
+        let side =
+            |from: usize| (from..from + 20_000).map(|n| format!("link number {n}")).collect::<Vec<_>>();
         let (before, after) = (side(0), side(50_000));
         let before: Vec<&str> = before.iter().map(String::as_str).collect();
         let after: Vec<&str> = after.iter().map(String::as_str).collect();

@@ -39,8 +39,9 @@ pub(super) fn find_structure(
 /// A block that holds nothing of its own is a wrapper: a reader sees neither that it came nor that it went.
 fn keep(block: Option<Block>, wrap: fn(Block) -> BlockOperation, delta: &mut Delta) {
     let Some(block) = block else { return };
-    let is_read =
-        block.walk().any(|block| !(block.links.is_empty() && block.images.is_empty() && block.texts.is_empty()));
+    let is_read = block
+        .walk()
+        .any(|block| !(block.links.is_empty() && block.images.is_empty() && block.texts.is_empty()));
     let operations = if is_read { &mut delta.structure } else { &mut delta.nested };
     operations.push(wrap(block));
 }

@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use super::plant::{PlantRates, Recovery, plant, recovery};
 use super::*;
 use crate::layout::Rect;
-use crate::segment::{Block, BlockRole, BlockTree, IgnoredParameters, Image, Link, Places, Spot, Text, vixml};
+use crate::segment::{
+    Block, BlockRole, BlockTree, IgnoredParameters, Image, Link, Places, Spot, Text, vixml,
+};
 
 fn leaf(links: &[(&str, &str)], images: &[(&str, &str)], texts: &[&str]) -> Block {
     Block::leaf(
@@ -256,9 +258,11 @@ fn what_moves_beside_a_new_wrapper_is_still_seen() {
 
 #[test]
 fn a_leaf_that_falls_apart_moves_nothing() {
-    let texts: Vec<String> = (0..8).map(|n| format!("text number {n} is about subject{n} and no other")).collect();
+    let texts: Vec<String> =
+        (0..8).map(|n| format!("text number {n} is about subject{n} and no other")).collect();
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let whole = tree("1", vec![leaf(&[], &[], &texts), leaf(&[("end", "/end")], &[], &["the end of it all"])]);
+    let whole =
+        tree("1", vec![leaf(&[], &[], &texts), leaf(&[("end", "/end")], &[], &["the end of it all"])]);
     let parts = tree(
         "2",
         vec![
@@ -276,8 +280,10 @@ fn a_leaf_that_falls_apart_moves_nothing() {
 
 #[test]
 fn links_that_differ_in_a_number_are_edited() {
-    let before = tree("1", vec![leaf(&[("Comments (12)", "/c?n=12"), ("Home", "/")], &[], &["keep these words"])]);
-    let after = tree("2", vec![leaf(&[("Comments (15)", "/c?n=15"), ("Home", "/")], &[], &["keep these words"])]);
+    let before =
+        tree("1", vec![leaf(&[("Comments (12)", "/c?n=12"), ("Home", "/")], &[], &["keep these words"])]);
+    let after =
+        tree("2", vec![leaf(&[("Comments (15)", "/c?n=15"), ("Home", "/")], &[], &["keep these words"])]);
     assert_eq!(lines(&check(&before, &after)), ["update link Comments (15) B1 B1"]);
 }
 

@@ -91,7 +91,8 @@ impl ImportanceConfig {
     /// another page. P-PATTERN proposes alpha = 0.1, which still ranks a rotated banner above a new entry
     /// in a menu. That of `monotone` is lower.
     pub fn of(form: Form) -> ImportanceConfig {
-        let (delete_weight, advertisement_weight) = if form == Form::Monotone { (1.0, 0.001) } else { (0.8, 0.1) };
+        let (delete_weight, advertisement_weight) =
+            if form == Form::Monotone { (1.0, 0.001) } else { (0.8, 0.1) };
         ImportanceConfig { form, delete_weight, move_weight: 0.3, advertisement_weight }
     }
 }
@@ -206,7 +207,6 @@ const UNREAD: f64 = 0.005;
 pub fn importance(delta: &Delta, config: &ImportanceConfig) -> Importance {
     assess(delta, config, &mut |_| Judgement::default()).importance
 }
-
 
 #[cfg(test)]
 mod tests;

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::diff::{ElementKind, diff};
 use crate::diff::plant::{PlantRates, plant};
+use crate::diff::{ElementKind, diff};
 use crate::segment::{Block, BlockRole, BlockTree, Image, Link, Places, Spot, Text};
 
 fn config(form: Form) -> ImportanceConfig {
@@ -132,7 +132,10 @@ fn main_leaf(importance: f32, texts: Vec<String>) -> Block {
 }
 
 fn menu(importance: f32) -> Block {
-    Block { role: BlockRole::Navigation, ..weighed(importance, Block::leaf(links(8, "menu"), vec![], vec![])) }
+    Block {
+        role: BlockRole::Navigation,
+        ..weighed(importance, Block::leaf(links(8, "menu"), vec![], vec![]))
+    }
 }
 
 fn monotone(before: &BlockTree, after: &BlockTree) -> f64 {
@@ -174,7 +177,8 @@ fn one_more_link_to_where_the_page_leads_is_nothing() {
         sealed(vec![weighed(1.0, Block::leaf(links, vec![], vec![Text::new(words("w", 40))]))])
     };
     let before = page(&[("the whole story", "http://a.org/story")]);
-    let again = page(&[("the whole story", "http://a.org/story"), ("read it here", "https://www.a.org/story/#top")]);
+    let again =
+        page(&[("the whole story", "http://a.org/story"), ("read it here", "https://www.a.org/story/#top")]);
     assert_eq!(monotone(&before, &again), 0.0);
     assert_eq!(monotone(&again, &before), 0.0);
     let other = page(&[("the whole story", "http://a.org/story"), ("read it here", "http://a.org/other")]);

@@ -213,7 +213,8 @@ fn bare(text: &str) -> String {
 
 /// Whether two addresses are more than two ways to write one: http and https, with and without marks of campaigns.
 fn leads_elsewhere(before: &Element, after: &Element) -> bool {
-    let key = |address: &str| url::Url::parse(address).map_or_else(|_| address.to_owned(), |url| key_of(&url));
+    let key =
+        |address: &str| url::Url::parse(address).map_or_else(|_| address.to_owned(), |url| key_of(&url));
     before.address() != after.address() && key(before.address()) != key(after.address())
 }
 

@@ -251,10 +251,11 @@ impl Block {
             true => spots.get(n).copied().unwrap_or(after_all),
             false => after_all,
         };
-        let links = (0..self.links.len()).map(|n| (spot(&self.places.links, self.links.len(), n), Piece::Link(n as u32)));
+        let links = (0..self.links.len())
+            .map(|n| (spot(&self.places.links, self.links.len(), n), Piece::Link(n as u32)));
         inserts.extend(links);
-        let images =
-            (0..self.images.len()).map(|n| (spot(&self.places.images, self.images.len(), n), Piece::Image(n as u32)));
+        let images = (0..self.images.len())
+            .map(|n| (spot(&self.places.images, self.images.len(), n), Piece::Image(n as u32)));
         inserts.extend(images);
         inserts.sort_by_key(|(spot, _)| *spot);
         let mut inserts = inserts.into_iter().peekable();
@@ -420,11 +421,16 @@ mod tests {
     #[test]
     fn a_leaf_is_read_with_its_links_where_they_stand() {
         let links = vec![Link::new("Home", "/"), Link::new("the divers", "/d"), Link::new("More", "/m")];
-        let mut leaf = Block::leaf(links, vec![Image::new("pier", "/p.jpg")], vec![
-            Text::new("What saw?"),
-            Text::new("Nothing."),
-        ]);
-        assert_eq!(leaf.read(), ["What saw?", "Nothing.", "Home", "the divers", "More"], "nothing is known of places");
+        let mut leaf = Block::leaf(
+            links,
+            vec![Image::new("pier", "/p.jpg")],
+            vec![Text::new("What saw?"), Text::new("Nothing.")],
+        );
+        assert_eq!(
+            leaf.read(),
+            ["What saw?", "Nothing.", "Home", "the divers", "More"],
+            "nothing is known of places"
+        );
         let spot = |text, byte| Spot { text, byte };
         leaf.places = Places { links: vec![spot(0, 0), spot(0, 5), spot(2, 0)], images: vec![spot(1, 0)] };
         assert_eq!(leaf.read(), ["Home", "What", "the divers", "saw?", "Nothing.", "More"]);

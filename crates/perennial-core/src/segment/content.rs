@@ -188,7 +188,8 @@ impl Reading<'_> {
             // The texts before and after a link are separate words.
             self.space();
             let (spot, is_within_text) = self.here();
-            self.link = Some(OpenLink { anchor, name: String::new(), image_name: None, spot, is_within_text });
+            self.link =
+                Some(OpenLink { anchor, name: String::new(), image_name: None, spot, is_within_text });
         }
     }
 
@@ -217,7 +218,8 @@ impl Reading<'_> {
         self.n_breaks = 0;
         let within = std::mem::take(&mut self.within);
         let Some((_, text)) = self.text.take() else { return };
-        let mut marks: Vec<u32> = within.iter().filter_map(|mark| self.spot(mark).map(|spot| spot.byte)).collect();
+        let mut marks: Vec<u32> =
+            within.iter().filter_map(|mark| self.spot(mark).map(|spot| spot.byte)).collect();
         let text = fold_marked(&text, &mut marks);
         for (mark, byte) in within.iter().zip(marks) {
             if let Some(spot) = self.spot(mark) {

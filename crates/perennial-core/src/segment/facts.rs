@@ -163,7 +163,8 @@ impl<'a> Page<'a> {
         let mut n_words = 0;
         for (index, node) in self.layout.nodes.iter().enumerate().take(self.parents.len()) {
             let above = self.parents[index];
-            is_held[index] = above != NONE && is_held[above as usize] || hides(node) || holds_words_of_its_own(node);
+            is_held[index] =
+                above != NONE && is_held[above as usize] || hides(node) || holds_words_of_its_own(node);
             let is_lost = node.is_text() && node.is_visible && !is_held[index] && !self.is_seen[index];
             if is_lost && node.rect.w == 0.0 && node.rect.h == 0.0 {
                 n_words += count(&node.text).1;
@@ -356,8 +357,23 @@ fn hides(node: &LayoutNode) -> bool {
 fn holds_words_of_its_own(node: &LayoutNode) -> bool {
     matches!(
         &*node.tag,
-        "select" | "textarea" | "svg" | "math" | "iframe" | "object" | "canvas" | "video" | "audio" | "details" | "button"
-            | "progress" | "meter" | "map" | "noframes" | "embed" | "ruby"
+        "select"
+            | "textarea"
+            | "svg"
+            | "math"
+            | "iframe"
+            | "object"
+            | "canvas"
+            | "video"
+            | "audio"
+            | "details"
+            | "button"
+            | "progress"
+            | "meter"
+            | "map"
+            | "noframes"
+            | "embed"
+            | "ruby"
     )
 }
 

@@ -121,8 +121,15 @@ fn cut_and_fill(
     let addresses = Addresses::new(&page.layout.base_url, &config.ignore);
     let pinned = selector::pinned_nodes(page, &config.pins);
     let visual = Vec::new();
-    let mut planting =
-        Planting { page, addresses: &addresses, pins: &config.pins, pinned, visual, leaves: Vec::new(), teasers };
+    let mut planting = Planting {
+        page,
+        addresses: &addresses,
+        pins: &config.pins,
+        pinned,
+        visual,
+        leaves: Vec::new(),
+        teasers,
+    };
     let blocks = if page.is_usable() {
         planting.visual = cut::visual_blocks(page, &config.cues, teasers);
         let regions = construct::regions(&mut planting.visual, config.coherence);

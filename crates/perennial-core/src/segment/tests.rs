@@ -295,7 +295,8 @@ fn trees_that_were_cut_by_other_settings_have_another_engine() {
 
 #[test]
 fn words_without_a_place_are_counted() {
-    let mut layout = sketch("<html><body><p>Some words that have a place</p><p>four words without one</p></body></html>");
+    let mut layout =
+        sketch("<html><body><p>Some words that have a place</p><p>four words without one</p></body></html>");
     let config = SegmentConfig::default();
     assert_eq!(segment_and_count(&layout, &config).1, 0);
     let lost = layout.nodes.iter_mut().find(|node| node.text.starts_with("four")).unwrap();
@@ -332,7 +333,9 @@ fn a_name_does_not_outweigh_prose() {
 #[test]
 fn teasers_beside_an_article_are_a_block_of_their_own() {
     let teaser = |n: usize| {
-        format!("<div class=\"t\"><h3><a href=\"/news/the-long-story-{n}\">A long story about thing {n}</a></h3><p>It begins like this and goes on.</p></div>")
+        format!(
+            "<div class=\"t\"><h3><a href=\"/news/the-long-story-{n}\">A long story about thing {n}</a></h3><p>It begins like this and goes on.</p></div>"
+        )
     };
     let page = format!(
         "<html><body><div>{}{}</div></body></html>",

@@ -11,7 +11,8 @@ use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::reader::Reader;
 
 use super::{
-    Block, BlockRole, BlockTree, Image, Item, ItemList, Link, MAX_ITEMS, MAX_PLACES, NodeId, Place, Spot, Text,
+    Block, BlockRole, BlockTree, Image, Item, ItemList, Link, MAX_ITEMS, MAX_PLACES, NodeId, Place, Spot,
+    Text,
 };
 use crate::layout::Rect;
 use crate::markup::escaped;

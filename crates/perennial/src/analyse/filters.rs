@@ -160,7 +160,8 @@ mod tests {
             filters.is_advertisement(&Element::Link(Link::new("x", "http://ad.doubleclick.net/click")), PAGE)
         );
         assert!(!filters.is_advertisement(&Element::Text(Text::new("advertisement")), PAGE));
-        let headline = Link::new("Why this ad was taken down", "http://news.example/media/banner-ad-taken-down.html");
+        let headline =
+            Link::new("Why this ad was taken down", "http://news.example/media/banner-ad-taken-down.html");
         assert!(!filters.is_advertisement(&Element::Link(headline), PAGE), "an article about advertising");
     }
 

@@ -58,7 +58,10 @@ impl Analyse {
             )?;
             match report.n_lost_words {
                 0 => Ok(()),
-                n => writeln!(out, "{n} words that pages show got no place from the layout and are in no block"),
+                n => writeln!(
+                    out,
+                    "{n} words that pages show got no place from the layout and are in no block"
+                ),
             }
         })?;
         Ok(Exit::Done)

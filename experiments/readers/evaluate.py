@@ -181,12 +181,13 @@ def main():
     parser.add_argument("--work", type=pathlib.Path)
     parser.add_argument("--html-token", action="store_true")
     parser.add_argument("--verbose", action="store_true")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="compare every Nth pair only")
     options = parser.parse_args()
     work = options.work or pathlib.Path(tempfile.mkdtemp())
     work.mkdir(parents=True, exist_ok=True)
     order(work, options.program, options.versions, options.html_token)
     totals = collections.Counter()
-    for _, before, after in pairs(options.versions):
+    for _, before, after in list(pairs(options.versions))[:: options.every]:
         report = run(work, options.program, "diff", str(before), str(after), "--format", "json")
         n_moves, n_false = false_moves(work, options.program, before, after, report)
         n_deleted, n_similar = similar_pairs(report)

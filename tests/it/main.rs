@@ -44,6 +44,7 @@ mod patterns;
 mod policy;
 mod power;
 mod program;
+mod readers;
 mod reading;
 mod rebuild;
 mod render;

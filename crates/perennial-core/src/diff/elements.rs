@@ -109,7 +109,10 @@ fn entries(before: &Nodes, after: &Nodes, matching: &Matching) -> (Vec<Entry>, V
         let Some(is) = after.all[a].block else { continue };
         let was = partner.and_then(|b| before.all[b].block);
         if let Some(b) = partner.filter(|_| was.is_some_and(|was| same_content(was, is))) {
-            same_leaves.push((b, a));
+            // An inner block is read where its leaves are.
+            if is.is_leaf() {
+                same_leaves.push((b, a));
+            }
             continue;
         }
         let lists = ElementKind::ALL.map(|kind| match_same_ids(was, is, kind));

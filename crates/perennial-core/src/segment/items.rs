@@ -33,10 +33,10 @@ const LESSER_WEIGHT: f32 = 0.2;
 /// A frame, side box or advertisement that holds more of the page's words than this has a name that misleads.
 const MAX_NAMED_SHARE: f32 = 0.25;
 
-/// Finds the items of a page.
-pub(super) fn find_items(page: &Page, base_url: &str) -> ItemList {
+/// Finds the items of a page, and for each node how many words of items stand before it.
+pub(super) fn find_items(page: &Page, base_url: &str) -> (ItemList, Teasers) {
     if page.facts.is_empty() {
-        return ItemList::default();
+        return (ItemList::default(), Teasers::default());
     }
     let zones = Zones::of(page);
     let mut links = Links::of(page, &zones, base_url);
@@ -55,7 +55,40 @@ pub(super) fn find_items(page: &Page, base_url: &str) -> ItemList {
     cover(page, &places, &mut is_covered);
     let (n_prose_words, n_body_words) = prose_of(page, &zones, &is_covered);
     let n_item_words = places.iter().map(|place| page.facts(place.root).n_words).sum();
-    ItemList { items: join_places(places, &links), n_item_words, n_prose_words, n_body_words }
+    let teasers = Teasers::of(page, &is_covered);
+    (ItemList { items: join_places(places, &links), n_item_words, n_prose_words, n_body_words }, teasers)
+}
+
+/// Where the words of items stand.
+#[derive(Default)]
+pub(super) struct Teasers {
+    /// Words of items, and all words, before each node.
+    n_before: Vec<(u32, u32)>,
+}
+
+impl Teasers {
+    fn of(page: &Page, is_covered: &[bool]) -> Teasers {
+        let (mut n_items, mut n_all) = (0u32, 0u32);
+        let mut n_before = Vec::with_capacity(page.facts.len() + 1);
+        for (index, is_covered) in is_covered.iter().enumerate() {
+            n_before.push((n_items, n_all));
+            if page.node(index as u32).is_text() && page.is_seen[index] {
+                let n = page.facts[index].n_words;
+                n_all = n_all.saturating_add(n);
+                n_items = n_items.saturating_add(if *is_covered { n } else { 0 });
+            }
+        }
+        n_before.push((n_items, n_all));
+        Teasers { n_before }
+    }
+
+    /// The share of the words between two nodes that are words of items.
+    pub(super) fn share(&self, start: u32, end: u32) -> f32 {
+        let Some(last) = self.n_before.len().checked_sub(1) else { return 0.0 };
+        let at = |index: u32| self.n_before[(index as usize).min(last)];
+        let ((items_before, all_before), (items, all)) = (at(start), at(end));
+        items.saturating_sub(items_before) as f32 / all.saturating_sub(all_before).max(1) as f32
+    }
 }
 
 fn cover(page: &Page, places: &[Found], is_covered: &mut [bool]) {

@@ -70,10 +70,14 @@ impl MeanOverTime {
 pub(super) struct Balance {
     /// B: how much Definition 5.13 weighs against pooled completeness.
     pub every_page: f32,
-    /// Visits that were granted and not made.
-    saved: f64,
+    /// Visits that were granted and not made. A crawl begins with half of what can be saved, or it would first save for half a day,
+    /// at every start; the budget of a day is kept all the same.
+    saved: Option<f64>,
     /// The price of a visit before savings are considered; 0 while it is not known.
     base: f32,
+    /// The highest gain that as many pages as are granted have had in a slot, fading over two days. No visit is dearer: where all
+    /// pages gain alike, the price would else rise above them all.
+    highest: f32,
     /// The importance that visits find, weighted by omega(P).
     found: MeanOverTime,
     /// What visits add to Definition 5.13.
@@ -88,7 +92,8 @@ impl Default for Balance {
     fn default() -> Balance {
         Balance {
             every_page: FIRST_EVERY_PAGE,
-            saved: 0.0,
+            saved: None,
+            highest: 0.0,
             base: 0.0,
             found: MeanOverTime::default(),
             shares: MeanOverTime::default(),
@@ -193,8 +198,9 @@ impl Scheduler {
             return (self.credit.floor() as usize).min(self.pages.len());
         }
         let most = self.most_saved(an_hour);
-        self.balance.saved = (self.balance.saved + granted).min(most);
-        let left = self.balance.saved.min(self.left_of_period());
+        let saved = (self.balance.saved.unwrap_or(0.5 * most) + granted).min(most);
+        self.balance.saved = Some(saved);
+        let left = saved.min(self.left_of_period());
         (left.floor().max(0.0) as usize).min(self.pages.len())
     }
 
@@ -241,13 +247,13 @@ impl Scheduler {
             self.balance.spent = (period, 0);
         }
         self.balance.spent.1 += 1;
-        self.balance.saved = (self.balance.saved - 1.0).max(0.0);
+        self.balance.saved = self.balance.saved.map(|saved| (saved - 1.0).max(0.0));
     }
 
     /// Takes back a visit that was handed out and not made.
     pub(super) fn take_back(&mut self) {
         self.balance.spent.1 = self.balance.spent.1.saturating_sub(1);
-        self.balance.saved += 1.0;
+        self.balance.saved = self.balance.saved.map(|saved| saved + 1.0);
     }
 
     /// After a restart it is not known when pictures were taken. A site's last one is taken to be when half of its pages had been seen.
@@ -301,9 +307,13 @@ impl Scheduler {
         }
         let mut visit = self.balance.base;
         if varies {
-            let lack = 1.0 - self.balance.saved / (0.5 * self.most_saved(an_hour));
-            visit *= (0.25 * lack).exp() as f32;
-            self.balance.base *= (lack * hours / 24.0).exp() as f32;
+            let half = 0.5 * self.most_saved(an_hour);
+            let lack = 1.0 - self.balance.saved.unwrap_or(half) / half;
+            let balance = &mut self.balance;
+            let faded = balance.highest * (-hours / 48.0).exp() as f32;
+            balance.highest = faded.max(histogram.bound_of(n_granted));
+            visit = visit.min(balance.highest) * (0.25 * lack).exp() as f32;
+            balance.base = (balance.base * (lack * hours / 24.0).exp() as f32).min(balance.highest);
         }
         Some(Prices { visit: visit.max(f32::MIN_POSITIVE), torn_hour: self.torn_hours(an_hour) })
     }
@@ -440,7 +450,7 @@ impl Scheduler {
         let mut fewest = if varies { 0 } else { left };
         if varies {
             most = most.min((2.0 * granted).ceil() as usize);
-            if self.balance.saved > 23.0 / 24.0 * self.most_saved(an_hour) {
+            if self.balance.saved.is_some_and(|saved| saved > 23.0 / 24.0 * self.most_saved(an_hour)) {
                 fewest = (granted as usize).saturating_sub(n_visits).min(most);
             }
         }

@@ -34,6 +34,10 @@ const LONGEST_PICTURE_HOURS: f64 = 84.0;
 const MEMORY_HOURS: f64 = 168.0;
 /// Hours before the means over time are believed.
 const FIRST_HOURS: f64 = 48.0;
+/// Hours in which the highest gain fades to 1/e: pictures, before which gains are highest, may be days apart.
+const HIGHEST_HOURS: f64 = 504.0;
+/// Gains below this are none.
+const LEAST_GAIN: f32 = 1e-30;
 /// How much Definition 5.13 weighs at first, and within which bounds it follows what is reached.
 const FIRST_EVERY_PAGE: f32 = 1.2;
 const EVERY_PAGE: std::ops::RangeInclusive<f32> = 0.1..=2.0;
@@ -75,7 +79,7 @@ pub(super) struct Balance {
     saved: Option<f64>,
     /// The price of a visit before savings are considered; 0 while it is not known.
     base: f32,
-    /// The highest gain that as many pages as are granted have had in a slot, fading over two days. No visit is dearer: where all
+    /// The highest gain that as many pages as are granted have had in a slot, fading over weeks. No visit is dearer: where all
     /// pages gain alike, the price would else rise above them all.
     highest: f32,
     /// The importance that visits find, weighted by omega(P).
@@ -310,10 +314,12 @@ impl Scheduler {
             let half = 0.5 * self.most_saved(an_hour);
             let lack = 1.0 - self.balance.saved.unwrap_or(half) / half;
             let balance = &mut self.balance;
-            let faded = balance.highest * (-hours / 48.0).exp() as f32;
+            let faded = balance.highest * (-hours / HIGHEST_HOURS).exp() as f32;
             balance.highest = faded.max(histogram.bound_of(n_granted));
-            visit = visit.min(balance.highest) * (0.25 * lack).exp() as f32;
-            balance.base = (balance.base * (lack * hours / 24.0).exp() as f32).min(balance.highest);
+            // Until as many pages as are granted have gained anything, nothing is known.
+            let most = if balance.highest > LEAST_GAIN { balance.highest } else { f32::INFINITY };
+            visit = visit.min(most) * (0.25 * lack).exp() as f32;
+            balance.base = (balance.base * (lack * hours / 24.0).exp() as f32).min(most);
         }
         Some(Prices { visit: visit.max(f32::MIN_POSITIVE), torn_hour: self.torn_hours(an_hour) })
     }

@@ -27,12 +27,17 @@ const LONGEST_GAP_HOURS: u32 = 168;
 const MOST_HOURS_A_SLOT: f64 = 8.0;
 /// Hours of the budget that can be saved.
 const SAVED_HOURS: f64 = 24.0;
-/// A site of which a picture takes more hours of the budget than this is not visited as a whole.
+/// A site of which a picture takes more hours of the budget than this is not visited as a whole; without savings it has to fit into
+/// one slot.
 const LONGEST_PICTURE_HOURS: f64 = 84.0;
 /// Hours after which a mean over time has forgotten 63 % of what it knew.
 const MEMORY_HOURS: f64 = 168.0;
 /// Hours before the means over time are believed.
 const FIRST_HOURS: f64 = 48.0;
+/// Hours in which the highest gain fades to 1/e: pictures, before which gains are highest, may be days apart.
+const HIGHEST_HOURS: f64 = 504.0;
+/// Gains below this are none.
+const LEAST_GAIN: f32 = 1e-30;
 /// How much Definition 5.13 weighs at first, and within which bounds it follows what is reached.
 const FIRST_EVERY_PAGE: f32 = 1.2;
 const EVERY_PAGE: std::ops::RangeInclusive<f32> = 0.1..=2.0;
@@ -69,10 +74,14 @@ impl MeanOverTime {
 pub(super) struct Balance {
     /// B: how much Definition 5.13 weighs against pooled completeness.
     pub every_page: f32,
-    /// Visits that were granted and not made.
-    saved: f64,
+    /// Visits that were granted and not made. A crawl begins with half of what can be saved, or it would first save for half a day,
+    /// at every start; the budget of a day is kept all the same.
+    saved: Option<f64>,
     /// The price of a visit before savings are considered; 0 while it is not known.
     base: f32,
+    /// The highest gain that as many pages as are granted have had in a slot, fading over weeks. No visit is dearer: where all
+    /// pages gain alike, the price would else rise above them all.
+    highest: f32,
     /// The importance that visits find, weighted by omega(P).
     found: MeanOverTime,
     /// What visits add to Definition 5.13.
@@ -87,7 +96,8 @@ impl Default for Balance {
     fn default() -> Balance {
         Balance {
             every_page: FIRST_EVERY_PAGE,
-            saved: 0.0,
+            saved: None,
+            highest: 0.0,
             base: 0.0,
             found: MeanOverTime::default(),
             shares: MeanOverTime::default(),
@@ -166,15 +176,16 @@ impl Scheduler {
         left -= oldest.len();
         chosen.extend(oldest);
         if let Some(prices) = self.prices(granted, an_hour, hours, histogram) {
-            self.take_pictures(&prices, an_hour, end_secs);
-            let posing = self.next_posing(left, end_secs);
+            self.take_pictures(&prices, an_hour, left, end_secs);
+            let posing = self.next_posing(left, histogram, end_secs);
             left -= posing.len();
             chosen.extend(posing);
             let n_visits = chosen.len() + probes.len();
             let single = self.choose_single(&prices, left, (granted, n_visits), histogram, end_secs);
             chosen.extend(single);
             self.note_slot_price(prices.visit);
-            self.last_bounds = [0.9 * prices.visit; 2];
+            let bound = if self.config.varies() { prices.visit } else { histogram.bound_of(4 * most + 64) };
+            self.last_bounds = [0.9 * bound; 2];
         }
         waiting.truncate((self.credit.floor() as usize).saturating_sub(chosen.len() + probes.len()));
         chosen.append(&mut waiting);
@@ -191,17 +202,26 @@ impl Scheduler {
             return (self.credit.floor() as usize).min(self.pages.len());
         }
         let most = self.most_saved(an_hour);
-        self.balance.saved = (self.balance.saved + granted).min(most);
-        let left = self.balance.saved.min(self.left_of_period());
+        let saved = (self.balance.saved.unwrap_or(0.5 * most) + granted).min(most);
+        self.balance.saved = Some(saved);
+        let left = saved.min(self.left_of_period());
         (left.floor().max(0.0) as usize).min(self.pages.len())
     }
 
     /// Visits that can be saved: those of a day, and those for a picture of the largest site.
     fn most_saved(&self, an_hour: f64) -> f64 {
-        let is_meant = |n_pages: &f64| *n_pages <= LONGEST_PICTURE_HOURS * an_hour;
+        let is_meant = |n_pages: &f64| *n_pages <= self.largest_picture(an_hour);
         let pages = self.sites.all.iter().filter(|site| site.goal.takes_pictures());
         let largest = pages.map(|site| f64::from(site.n_pages)).filter(is_meant).fold(0.0, f64::max);
         (SAVED_HOURS * an_hour).max(1.5 * largest).max(1.0)
+    }
+
+    /// The most pages of a site that is visited as a whole. A picture that takes several slots is none: it costs visits and tears.
+    fn largest_picture(&self, an_hour: f64) -> f64 {
+        match self.config.varies() {
+            true => LONGEST_PICTURE_HOURS * an_hour,
+            false => self.config.slot.as_hours_f64() * an_hour,
+        }
     }
 
     /// The visits that the period of the budget has left, where it is a day or longer: a limit that somebody has set.
@@ -231,7 +251,30 @@ impl Scheduler {
             self.balance.spent = (period, 0);
         }
         self.balance.spent.1 += 1;
-        self.balance.saved = (self.balance.saved - 1.0).max(0.0);
+        self.balance.saved = self.balance.saved.map(|saved| (saved - 1.0).max(0.0));
+    }
+
+    /// Takes back a visit that was handed out and not made.
+    pub(super) fn take_back(&mut self) {
+        self.balance.spent.1 = self.balance.spent.1.saturating_sub(1);
+        self.balance.saved = self.balance.saved.map(|saved| saved + 1.0);
+    }
+
+    /// After a restart it is not known when pictures were taken. A site's last one is taken to be when half of its pages had been seen.
+    pub(super) fn recall_pictures(&mut self) {
+        let mut seen: Vec<Vec<u32>> = vec![Vec::new(); self.sites.all.len()];
+        for at in (0..self.pages.len()).filter(|&at| !self.pages.has(at, FRESH | VACANT | ABSENT)) {
+            if let Some(seen) = seen.get_mut(self.pages.site[at] as usize) {
+                seen.push(self.pages.seen_at[at]);
+            }
+        }
+        for (site, mut seen) in self.sites.all.iter_mut().zip(seen).filter(|(site, _)| site.pictured_at == 0)
+        {
+            let middle = seen.len() / 2;
+            if middle < seen.len() {
+                site.pictured_at = *seen.select_nth_unstable(middle).1;
+            }
+        }
     }
 
     /// Follows what visits find, and lets Definition 5.13 weigh more where less of it is reached than a fixed interval would.
@@ -268,9 +311,15 @@ impl Scheduler {
         }
         let mut visit = self.balance.base;
         if varies {
-            let lack = 1.0 - self.balance.saved / (0.5 * self.most_saved(an_hour));
-            visit *= (0.25 * lack).exp() as f32;
-            self.balance.base *= (lack * hours / 24.0).exp() as f32;
+            let half = 0.5 * self.most_saved(an_hour);
+            let lack = 1.0 - self.balance.saved.unwrap_or(half) / half;
+            let balance = &mut self.balance;
+            let faded = balance.highest * (-hours / HIGHEST_HOURS).exp() as f32;
+            balance.highest = faded.max(histogram.bound_of(n_granted));
+            // Until as many pages as are granted have gained anything, nothing is known.
+            let most = if balance.highest > LEAST_GAIN { balance.highest } else { f32::INFINITY };
+            visit = visit.min(most) * (0.25 * lack).exp() as f32;
+            balance.base = (balance.base * (lack * hours / 24.0).exp() as f32).min(most);
         }
         Some(Prices { visit: visit.max(f32::MIN_POSITIVE), torn_hour: self.torn_hours(an_hour) })
     }
@@ -289,7 +338,7 @@ impl Scheduler {
                 Goal::Coherent => brings,
                 _ => return 0.0,
             };
-            if f64::from(site.n_pages) > LONGEST_PICTURE_HOURS * an_hour {
+            if site.n_pages == 0 || f64::from(site.n_pages) > self.largest_picture(an_hour) {
                 return 0.0;
             }
             (all / n_sites / f64::from(site.omega.max(1e-9))) as f32
@@ -298,7 +347,7 @@ impl Scheduler {
     }
 
     /// Decides of which sites a picture is taken, and queues their pages.
-    fn take_pictures(&mut self, prices: &Prices, an_hour: f64, end_secs: u32) {
+    fn take_pictures(&mut self, prices: &Prices, an_hour: f64, left: usize, end_secs: u32) {
         if !self.balance.posing.is_empty() {
             return;
         }
@@ -310,8 +359,7 @@ impl Scheduler {
             is_due || picture.gain >= WORTH_A_PICTURE * prices.visit
         });
         pictures.sort_by(|a, b| b.gain.total_cmp(&a.gain).then(a.site.cmp(&b.site)));
-        let varies = self.config.varies();
-        let mut left = if varies { self.balance.saved.min(self.left_of_period()) } else { f64::INFINITY };
+        let mut left = left as f64;
         let most = MOST_HOURS_A_SLOT * an_hour;
         let mut n_pages = 0.0;
         let mut is_taken = vec![0u32; self.sites.all.len()];
@@ -324,9 +372,6 @@ impl Scheduler {
             (left, n_pages) = (left - n, n_pages + n);
             is_taken[picture.site] = picture.n_pages;
             self.sites.all[picture.site].picture(now_secs);
-            if !varies {
-                break;
-            }
         }
         if n_pages > 0.0 {
             let taken = members.into_iter().map(|at| (at, is_taken[self.pages.site[at as usize] as usize]));
@@ -374,7 +419,7 @@ impl Scheduler {
     }
 
     /// The next pages of pictures that were begun.
-    fn next_posing(&mut self, n: usize, end_secs: u32) -> Vec<(u32, Reason)> {
+    fn next_posing(&mut self, n: usize, histogram: &mut Histogram, end_secs: u32) -> Vec<(u32, Reason)> {
         let mut chosen = Vec::new();
         while chosen.len() < n {
             let Some((at, n_pages)) = self.balance.posing.pop_front() else { break };
@@ -384,6 +429,7 @@ impl Scheduler {
             }
             self.pages.picture[at as usize] |= POSING;
             let urgency = &mut self.pages.urgency[at as usize];
+            histogram.remove(*urgency);
             *urgency = -*urgency;
             let reason = match self.reason_of(at as usize) {
                 Reason::Urgent { since, .. } => Reason::Picture { n_pages, since },
@@ -410,14 +456,15 @@ impl Scheduler {
         let mut fewest = if varies { 0 } else { left };
         if varies {
             most = most.min((2.0 * granted).ceil() as usize);
-            if self.balance.saved > 23.0 / 24.0 * self.most_saved(an_hour) {
+            if self.balance.saved.is_some_and(|saved| saved > 23.0 / 24.0 * self.most_saved(an_hour)) {
                 fewest = (granted as usize).saturating_sub(n_visits).min(most);
             }
         }
         let mut worth = self.worth_alone(prices, histogram, end_secs);
         if worth.len() < fewest {
-            histogram.complete(&self.pages.urgency, self.pages.len());
-            let best = select::largest(&self.pages.urgency, 4 * fewest + 16, histogram);
+            let n_wanted = 4 * fewest + 16;
+            histogram.complete(&self.pages.urgency, n_wanted);
+            let best = select::largest(&self.pages.urgency, n_wanted, histogram);
             worth = best.into_iter().map(|at| (self.net_gain(at as usize, prices, end_secs), at)).collect();
             most = most.min(fewest);
         }
@@ -452,5 +499,125 @@ impl Scheduler {
         let is_torn = pages.picture[at] & TORN != 0 && pages.seen_at[at] > site.pictured_at;
         let hours = if is_torn { age.min(site.gap_hours) } else { site.gap_hours } / 2.0;
         pages.urgency[at] - torn_hour * self.omega_of(at) * one_minus_exp(pages.load[at]) * hours
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+    use crate::importance::Importance;
+    use crate::page::{PageId, SiteId};
+    use crate::schedule::{Budget, PageInfo, ScheduleConfig, Visit, VisitOutcome};
+
+    const DAY: Span = Span::from_hours(24);
+
+    fn start() -> Timestamp {
+        Timestamp::parse("2026-03-02").unwrap()
+    }
+
+    /// Two sites of ten pages that change about once in six hours, and what was visited of them in some days.
+    fn visits(of: Option<Goal>, budget: Budget, days: i64) -> Vec<(Timestamp, Visit)> {
+        let config = ScheduleConfig { budget: Some(budget), ..ScheduleConfig::default() };
+        let mut scheduler = Scheduler::new(config, 7, start());
+        for page in 0..20 {
+            let goal = of.filter(|_| page >= 10);
+            scheduler.add_page(PageId(page), PageInfo { goal, ..PageInfo::of_site(SiteId(page / 10)) });
+        }
+        let (mut now, end, mut visits) = (start(), start() + Span::from_hours(24 * days), Vec::new());
+        let mut seen: HashMap<PageId, i64> = HashMap::new();
+        while now < end {
+            while let Some(visit) = scheduler.next_visit(now) {
+                let version = (now - start()).as_millis() / 3_600_000 + i64::from(visit.page.0);
+                let before = seen.insert(visit.page, version / 6);
+                let outcome = match before == Some(version / 6) {
+                    true => VisitOutcome::Unchanged,
+                    false => VisitOutcome::Changed(Importance::new(0.3)),
+                };
+                scheduler.record(visit.page, outcome, now);
+                visits.push((now, visit));
+            }
+            now = scheduler.next_wakeup().unwrap().max(now + Span::from_millis(1));
+        }
+        visits
+    }
+
+    fn by<K: std::hash::Hash + Eq>(
+        visits: &[(Timestamp, Visit)],
+        key: impl Fn(Timestamp, &Visit) -> K,
+    ) -> HashMap<K, usize> {
+        let mut counts = HashMap::new();
+        visits.iter().for_each(|(at, visit)| *counts.entry(key(*at, visit)).or_default() += 1);
+        counts
+    }
+
+    fn hour(at: Timestamp) -> i64 {
+        (at - start()).as_millis() / 3_600_000
+    }
+
+    #[test]
+    fn sites_are_visited_as_a_whole() {
+        let visits = visits(None, Budget { visits: 48.0, period: DAY }, 20);
+        let late: Vec<_> = visits.into_iter().filter(|(at, _)| hour(*at) >= 24 * 7).collect();
+        let hours = by(&late, |at, visit| (hour(at), visit.site));
+        let n_whole: usize = hours.values().filter(|&&n| n >= 7).sum();
+        assert!(n_whole * 2 > late.len(), "{n_whole} of {} visits", late.len());
+        let is_picture = |visit: &Visit| matches!(visit.reason, Reason::Picture { .. });
+        for (at, visit) in late.iter().filter(|(_, visit)| is_picture(visit)) {
+            let Reason::Picture { n_pages, .. } = visit.reason else { continue };
+            assert!(hours[&(hour(*at), visit.site)] >= n_pages as usize, "{n_pages} pages in one slot");
+        }
+    }
+
+    #[test]
+    fn the_budget_of_a_day_is_kept_and_used() {
+        let budget = 30.0;
+        let visits = visits(None, Budget { visits: budget, period: DAY }, 20);
+        let days = by(&visits, |at, _| hour(at) / 24);
+        assert!(days.values().all(|&n| n as f64 <= budget), "{days:?}");
+        let mean = visits.len() as f64 / 20.0;
+        assert!(mean > 0.75 * budget, "{mean} a day");
+    }
+
+    #[test]
+    fn what_was_spent_before_a_restart_is_not_granted_again() {
+        let budget = Some(Budget { visits: 24.0, period: DAY });
+        let mut scheduler =
+            Scheduler::new(ScheduleConfig { budget, ..ScheduleConfig::default() }, 7, start());
+        (0..40).for_each(|page| scheduler.add_page(PageId(page), PageInfo::of_site(SiteId(0))));
+        scheduler.set_spent(22, start());
+        let (mut now, mut n_visits) = (start(), 0);
+        while now < start() + DAY {
+            while let Some(visit) = scheduler.next_visit(now) {
+                scheduler.record(visit.page, VisitOutcome::Unchanged, now);
+                n_visits += 1;
+            }
+            now = scheduler.next_wakeup().unwrap().max(now + Span::from_millis(1));
+        }
+        assert_eq!(n_visits, 2);
+    }
+
+    #[test]
+    fn a_site_of_another_goal_has_no_pictures() {
+        let visits = visits(Some(Goal::Importance), Budget { visits: 48.0, period: DAY }, 14);
+        let is_picture = |visit: &Visit| matches!(visit.reason, Reason::Picture { .. });
+        let pictures = by(&visits, |_, visit| (visit.site, is_picture(visit)));
+        assert!(
+            pictures[&(SiteId(0), true)] > 0 && !pictures.contains_key(&(SiteId(1), true)),
+            "{pictures:?}"
+        );
+    }
+
+    #[test]
+    fn by_the_hour_every_hour_keeps_to_its_budget() {
+        let is_picture = |(_, visit): &(Timestamp, Visit)| matches!(visit.reason, Reason::Picture { .. });
+        // Two pages make no picture of a site of ten, ten do.
+        for (budget, has_pictures) in [(2, false), (10, true)] {
+            let visits = visits(None, Budget::per_hour(budget as f64), 14);
+            assert!(by(&visits, |at, _| hour(at)).values().all(|&n| n <= budget));
+            assert!(visits.len() + 10 >= 24 * 14 * budget.min(10), "{} visits", visits.len());
+            assert_eq!(visits.iter().any(is_picture), has_pictures);
+        }
     }
 }

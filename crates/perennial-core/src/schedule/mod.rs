@@ -75,7 +75,7 @@ use ahead::Ahead;
 use balance::Balance;
 use directories::Directories;
 use learn::Learner;
-use pages::{ABSENT, ANNOUNCED, FRESH, KNOWN, NONE, PENDING, Pages};
+use pages::{ABSENT, ANNOUNCED, FRESH, KNOWN, NONE, PENDING, POSING, Pages};
 use plan::{Bank, Planned};
 use probe::Probes;
 use sites::Sites;
@@ -303,6 +303,7 @@ impl Scheduler {
             self.restate(at);
         }
         self.make_values(secs);
+        self.recall_pictures();
     }
 
     /// The next page to fetch, or nothing until [`Scheduler::next_wakeup`].
@@ -335,6 +336,9 @@ impl Scheduler {
     /// The driver gives a visit back without having asked the host, for example because it is shutting down.
     pub fn release(&mut self, page: PageId) {
         if let Some(at) = self.pages.position(page) {
+            if self.pages.has(at, PENDING) {
+                self.take_back();
+            }
             self.pages.flags[at] &= !PENDING;
             self.slot.had_turn.remove(&(at as u32));
         }
@@ -437,6 +441,7 @@ impl Scheduler {
 
     fn back_off(&mut self, at: usize, until: u32) {
         self.pages.n_failures[at] = self.pages.n_failures[at].saturating_add(1);
+        self.pages.picture[at] &= !POSING;
         self.pages.not_before[at] = until;
         self.queue_probe(at);
     }

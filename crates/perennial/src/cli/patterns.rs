@@ -165,7 +165,7 @@ fn report(history: &PageHistory, clock: &LocalClock, n_periods: u16, scheduler: 
 /// As the analysis reckons it for every version: importance seen so far over the hours up to the last change.
 fn threshold_in_use(history: &PageHistory) -> f64 {
     let changes = || history.looks.iter().filter(|look| look.importance.get() > 0.0);
-    let Some(last) = changes().last() else { return 0.0 };
+    let Some(last) = changes().next_back() else { return 0.0 };
     let total = changes().map(|look| look.importance.get()).fold(0.0, |sum, importance| sum + importance);
     total / (last.to - history.first).as_hours_f64().max(1.0)
 }

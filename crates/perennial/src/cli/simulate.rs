@@ -48,6 +48,11 @@ pub(super) struct Simulate {
     #[arg(long, value_name = "WHERE", default_value = "auto", value_parser = parse_start)]
     trace_start: TraceStart,
 
+    /// Move each change of a trace to a random instant between the look that found it and the one before, at most an hour: pollers
+    /// find the changes of all pages at the same instant, which flatters coherence
+    #[arg(long)]
+    spread_polls: bool,
+
     /// `all`, or names separated by commas
     #[arg(long, value_name = "all|NAME,...", default_value = "all")]
     strategy: String,
@@ -215,7 +220,11 @@ impl Simulate {
             return Ok(PaperWorld { n_sites, pages_per_site, days: burn_in + days, seed }.build());
         }
         let files = if self.trace.is_empty() { vec![PathBuf::from(&self.world)] } else { self.trace.clone() };
-        let worlds: Vec<World> = files.iter().map(|file| read_trace(file)).collect::<anyhow::Result<_>>()?;
+        let mut worlds: Vec<World> =
+            files.iter().map(|file| read_trace(file)).collect::<anyhow::Result<_>>()?;
+        if self.spread_polls {
+            worlds = worlds.into_iter().map(|world| trace::spread_polls(world, seed)).collect();
+        }
         let name = worlds.iter().map(|world| world.name.as_str()).collect::<Vec<_>>().join("+");
         let world = trace::mix(&name, &worlds, burn_in + days, self.trace_start);
         if world.pages.is_empty() {

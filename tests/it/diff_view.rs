@@ -349,9 +349,9 @@ fn counting_pages(path: &Path) {
     for hour in 0..12 {
         let time = Timestamp::parse(&format!("2026-02-01T{hour:02}:00:00Z")).unwrap();
         let news = if hour == 11 {
-            "The old bridge will be torn down in spring."
+            "The old bridge stays closed all winter."
         } else {
-            "The old bridge stays open."
+            "The old bridge stays open all winter."
         };
         let body = format!(
             "<!doctype html><title>Port</title><h1>News of the port</h1><p>{news}</p><p>The ferry runs from eight to six, also on \
@@ -391,7 +391,7 @@ fn noise_of_the_page_s_history_is_told_by_diff_and_changes_alike() {
     let counts: Vec<f64> = changes.iter().map(|change| noise_of(&change["operations"], "visitor")).collect();
     assert!(counts[0] <= 0.5 && counts[10] > 0.6, "a counter becomes noise visit by visit: {counts:?}");
     let last = &changes[10];
-    assert_eq!(noise_of(&last["operations"], "torn"), 0.0);
+    assert_eq!(noise_of(&last["operations"], "closed"), 0.0);
     let versions = ["http://port.example/@20260201100000", "http://port.example/@20260201110000"];
     let diff = perennial(&archive, ["diff", versions[0], versions[1], "--json"]).ok().json();
     assert_eq!(diff["importance"], last["importance"]);

@@ -65,7 +65,10 @@ impl RendererArgs {
         if self.renderer == Renderer::Chromium {
             return by_browser();
         }
-        let found = all(&|page| by_engine(context, page).map(|layout| (layout, None)))?;
+        let command =
+            WorkerCommand { program: std::env::current_exe()?, arguments: vec!["render-worker".into()] };
+        let pool = Pool::new(command, Limits::default());
+        let found = all(&|page| Ok((by_engine(context, &pool, page), None)))?;
         let is_drawn = |(seen, (page, _)): (&SeenPage, &(&LoadedPage<'_>, SegmentConfig))| {
             seen.layout.is_some() && n_words(&seen.tree) < FEW_WORDS && page.html.contains("<script")
         };
@@ -108,15 +111,13 @@ impl RendererArgs {
     }
 }
 
-fn by_engine(context: &Context, page: &LoadedPage<'_>) -> anyhow::Result<Layout<'static>> {
+fn by_engine(context: &Context, pool: &Pool, page: &LoadedPage<'_>) -> Layout<'static> {
     let lookup: &Lookup = &|url: &str| page.requisite(url);
-    let command =
-        WorkerCommand { program: std::env::current_exe()?, arguments: vec!["render-worker".into()] };
-    let rendered = Pool::new(command, Limits::default()).layout(&page.html, &page.url, lookup);
+    let rendered = pool.layout(&page.html, &page.url, lookup);
     if let Some(fallback) = rendered.fallback {
         context.note(format_args!("{fallback}: blocks come from the page's tags alone"));
     }
-    Ok(rendered.layout)
+    rendered.layout
 }
 
 fn seen(page: &LoadedPage<'_>, config: &SegmentConfig, renderer: &Draw<'_>) -> anyhow::Result<SeenPage> {

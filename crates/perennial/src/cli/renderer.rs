@@ -61,7 +61,14 @@ impl RendererArgs {
                 .map(|(page, config)| seen(page, config, renderer))
                 .collect::<anyhow::Result<Vec<_>>>()
         };
-        let by_browser = || all(&|page| self.by_browser(context, page, wants_screenshot));
+        let by_browser = || {
+            if self.no_sandbox {
+                context.note(
+                    "the browser runs without its sandbox: a page that breaks it has the rights of this user",
+                );
+            }
+            all(&|page| self.by_browser(context, page, wants_screenshot))
+        };
         if self.renderer == Renderer::Chromium {
             return by_browser();
         }
@@ -93,11 +100,6 @@ impl RendererArgs {
         page: &LoadedPage<'_>,
         wants_screenshot: bool,
     ) -> anyhow::Result<(Layout<'static>, Option<Vec<u8>>)> {
-        if self.no_sandbox {
-            context.note(
-                "the browser runs without its sandbox: a page that breaks it has the rights of this user",
-            );
-        }
         let launch = LaunchOptions { sandbox: !self.no_sandbox, ..LaunchOptions::default() };
         let shown = BrowserPage { url: &page.url, html: &page.html, unix_millis: page.time.as_millis() };
         let answers = |url: &str, deadline| page.requisite_before(url, Some(deadline));

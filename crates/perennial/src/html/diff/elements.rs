@@ -16,6 +16,8 @@ pub(super) struct Piece<'t> {
     pub(super) id: NodeId,
     /// Number of its leaf, in reading order.
     pub(super) leaf: usize,
+    /// Its words.
+    pub(super) keys: Vec<u32>,
 }
 
 /// All of a version, in reading order as far as the tree knows it: within a leaf texts, links, images.
@@ -53,8 +55,8 @@ impl<'t> Side<'t> {
             if let (ElementKind::Link, Ok(url)) = (piece.kind, Url::parse(piece.address)) {
                 side.links_by_key.entry(key_of(&url)).or_default().push(place);
             }
-            if let Some(word) = words(piece.text).first().filter(|_| piece.kind == ElementKind::Text) {
-                side.texts_by_word.entry(word.key).or_default().push(place);
+            if let Some(word) = piece.keys.first().filter(|_| piece.kind == ElementKind::Text) {
+                side.texts_by_word.entry(*word).or_default().push(place);
             }
         }
         side
@@ -81,7 +83,7 @@ impl<'t> Side<'t> {
         for (kind, text, address, id) in texts.chain(links).chain(images) {
             let key = (leaf.reference.as_slice(), kind, id);
             self.by_content.entry(key).or_default().push(self.pieces.len());
-            self.pieces.push(Piece { kind, text, address, id, leaf: number });
+            self.pieces.push(Piece { kind, text, address, id, leaf: number, keys: keys(text) });
         }
     }
 
@@ -112,8 +114,8 @@ impl<'t> Side<'t> {
         let links = self.links_by_key.get(&item.key()).map_or(&[][..], Vec::as_slice);
         let title = keys(&item.title);
         let is_headline = |place: &&usize| {
-            let name = keys(self.pieces[**place].text);
-            !name.is_empty() && (0..title.len()).any(|at| is_part(&name, &title, at))
+            let name = &self.pieces[**place].keys;
+            !name.is_empty() && (0..title.len()).any(|at| is_part(name, &title, at))
         };
         let link = links.iter().take(MAX_ALIKE).find(is_headline).or(links.first()).copied();
         let leaf = link.map(|place| self.pieces[place].leaf);
@@ -134,7 +136,7 @@ impl<'t> Side<'t> {
         let alike = self.texts_by_word.get(&text[at])?.iter().copied();
         let alike = alike.filter(|&place| leaf.is_none_or(|leaf| leaf == self.pieces[place].leaf));
         let alike: Vec<usize> = alike.take(MAX_ALIKE).collect();
-        let parts = alike.iter().filter(|&&place| is_part(&keys(self.pieces[place].text), text, at));
+        let parts = alike.iter().filter(|&&place| is_part(&self.pieces[place].keys, text, at));
         let ids: Vec<NodeId> = parts.clone().map(|&place| self.pieces[place].id).collect();
         let once = |id: NodeId| ids.iter().filter(|other| **other == id).count() == 1;
         parts.copied().find(|&place| once(self.pieces[place].id))

@@ -35,21 +35,25 @@ pub struct ChangedReader<'s> {
     filters: &'s Filters,
     /// The later tree of the change that was read last of each page: the next change of the page begins with it.
     latest: HashMap<PageId, (Timestamp, BlockTree)>,
+    /// Elements of these trees.
+    n_latest: usize,
 }
 
-/// Pages whose latest tree is kept.
-const MAX_LATEST: usize = 1_000;
+/// Elements of all trees that are kept: about a hundred megabytes.
+const MAX_LATEST: usize = 400_000;
 
 impl<'s> ChangedReader<'s> {
     /// Reads from a store; filters say what is an advertisement.
     pub fn new(store: &'s Store, filters: &'s Filters) -> ChangedReader<'s> {
-        ChangedReader { trees: TreeReader::new(store), filters, latest: HashMap::new() }
+        ChangedReader { trees: TreeReader::new(store), filters, latest: HashMap::new(), n_latest: 0 }
     }
 
     /// What a change consists of; `None` where one of the two looks was not laid out, or a reader sees no difference.
     pub fn read(&mut self, row: &ChangeRow) -> anyhow::Result<Option<Changed>> {
         let Some(time_before) = row.before.filter(|_| row.n_operations > 0) else { return Ok(None) };
-        let before = match self.latest.remove(&row.page) {
+        let kept = self.latest.remove(&row.page);
+        self.n_latest -= kept.as_ref().map_or(0, |(_, tree)| n_elements(tree));
+        let before = match kept {
             Some((time, tree)) if time == time_before => Some(tree),
             _ => self.trees.tree_at(row.page, time_before)?,
         };
@@ -61,10 +65,20 @@ impl<'s> ChangedReader<'s> {
         let delta = diff(&before, &after);
         let history = History::Stored(&row.noise);
         let assessment = weigh(&delta, &ImportanceConfig::default(), self.filters, &row.url, history);
-        if self.latest.len() >= MAX_LATEST {
-            self.latest.clear();
-        }
-        self.latest.insert(row.page, (row.time, after));
+        self.keep(row.page, row.time, after);
         Ok(Some(Changed { delta, assessment }))
     }
+
+    fn keep(&mut self, page: PageId, time: Timestamp, tree: BlockTree) {
+        if self.n_latest > MAX_LATEST {
+            self.latest.clear();
+            self.n_latest = 0;
+        }
+        self.n_latest += n_elements(&tree);
+        self.latest.insert(page, (time, tree));
+    }
+}
+
+fn n_elements(tree: &BlockTree) -> usize {
+    tree.walk().map(|block| 1 + block.links.len() + block.images.len() + block.texts.len()).sum()
 }

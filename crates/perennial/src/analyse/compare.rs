@@ -75,7 +75,7 @@ impl Comparison {
 /// What is known of a page's noise.
 #[derive(Clone, Copy)]
 pub enum History<'h> {
-    /// Nothing but what clocks, counters and addresses say of themselves.
+    /// Nothing: what a clock or a counter says by itself is all that is known.
     Unknown,
     /// What its looks taught.
     Learned(&'h NoiseHistory),
@@ -97,28 +97,21 @@ pub(super) fn weigh(
         History::Stored(noise) if noise.len() == delta.operations().count() => noise,
         _ => &[],
     };
-    let unknown = NoiseHistory::default();
+    let stranger = NoiseHistory::default();
     let mut place = 0;
-    let mut assessment = assess(delta, config, &mut |operation| {
+    assess(delta, config, &mut |operation| {
         place += 1;
         Judgement {
             is_advertisement: is_about_advertisement(operation, &is_advertisement),
             noise: match history {
-                History::Unknown => unknown.noise(operation).0,
+                History::Unknown => stranger.noise(operation).0,
                 History::Learned(history) => {
                     history.noise(operation).0.max(history.noise(&turned(operation)).0)
                 }
                 History::Stored(_) => stored.get(place - 1).copied().unwrap_or(0.0),
             },
         }
-    });
-    if let History::Unknown = history {
-        let stranger = NoiseHistory::default();
-        for (operation, part) in delta.operations().zip(&mut assessment.contributions) {
-            part.judgement.noise = stranger.noise(&operation).0;
-        }
-    }
-    assessment
+    })
 }
 
 /// The same operation the other way round. A history knows an element as it was seen last, which may be either side of versions

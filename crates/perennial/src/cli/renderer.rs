@@ -63,11 +63,21 @@ impl RendererArgs {
                 .map(|(page, config)| seen(page, config, renderer))
                 .collect::<anyhow::Result<Vec<_>>>()
         };
-        let by_browser = || all(&|page| self.by_browser(context, page, wants_screenshot));
+        let by_browser = || {
+            if self.no_sandbox {
+                context.note(
+                    "the browser runs without its sandbox: a page that breaks it has the rights of this user",
+                );
+            }
+            all(&|page| self.by_browser(context, page, wants_screenshot))
+        };
         if self.renderer == Renderer::Chromium {
             return by_browser();
         }
-        let found = all(&|page| by_engine(context, page).map(|layout| (layout, None)))?;
+        let command =
+            WorkerCommand { program: std::env::current_exe()?, arguments: vec!["render-worker".into()] };
+        let pool = Pool::new(command, Limits::default());
+        let found = all(&|page| Ok((by_engine(context, &pool, page), None)))?;
         let is_drawn = |(seen, (page, _)): (&SeenPage, &(&LoadedPage<'_>, SegmentConfig))| {
             seen.layout.is_some() && n_words(&seen.tree) < FEW_WORDS && page.html.contains("<script")
         };
@@ -92,11 +102,6 @@ impl RendererArgs {
         page: &LoadedPage<'_>,
         wants_screenshot: bool,
     ) -> anyhow::Result<(Layout<'static>, Option<Vec<u8>>)> {
-        if self.no_sandbox {
-            context.note(
-                "the browser runs without its sandbox: a page that breaks it has the rights of this user",
-            );
-        }
         let launch = LaunchOptions { sandbox: !self.no_sandbox, ..LaunchOptions::default() };
         let shown = BrowserPage { url: &page.url, html: &page.html, unix_millis: page.time.as_millis() };
         let answers = |url: &str, deadline| page.requisite_before(url, Some(deadline));
@@ -110,15 +115,13 @@ impl RendererArgs {
     }
 }
 
-fn by_engine(context: &Context, page: &LoadedPage<'_>) -> anyhow::Result<Layout<'static>> {
+fn by_engine(context: &Context, pool: &Pool, page: &LoadedPage<'_>) -> Layout<'static> {
     let lookup: &Lookup = &|url: &str| page.requisite(url);
-    let command =
-        WorkerCommand { program: std::env::current_exe()?, arguments: vec!["render-worker".into()] };
-    let rendered = Pool::new(command, Limits::default()).layout(&page.html, &page.url, lookup);
+    let rendered = pool.layout(&page.html, &page.url, lookup);
     if let Some(fallback) = rendered.fallback {
         context.note(format_args!("{fallback}: blocks come from the page's tags alone"));
     }
-    Ok(rendered.layout)
+    rendered.layout
 }
 
 fn seen(page: &LoadedPage<'_>, config: &SegmentConfig, renderer: &Draw<'_>) -> anyhow::Result<SeenPage> {

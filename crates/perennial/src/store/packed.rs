@@ -221,7 +221,7 @@ pub(super) mod tests {
         let block = any_leaf().prop_recursive(4, 24, 4, |child| vec(child, 1..4).prop_map(Block::inner));
         (any_text(), vec(block, 0..4)).prop_map(|(version, blocks)| {
             let url = "http://a.example/".into();
-            let mut tree = BlockTree { url, version, engine: "test".into(), blocks, list: None };
+            let mut tree = BlockTree { url, version, engine: "test".into(), blocks, ..BlockTree::default() };
             tree.seal();
             tree
         })

@@ -376,12 +376,12 @@ impl Store {
     /// All versions of a page, by first appearance. Revisits that name their payload by its digest alone count for it.
     pub fn versions_of(&self, page: PageId) -> anyhow::Result<Vec<VersionRow>> {
         let mut statement = self.connection().prepare_cached(
-            "WITH named AS (SELECT v.digest, v.first_time, v.last_time, v.n_captures, v.origin, v.id,
+            "WITH named AS (SELECT v.digest, v.first_time, v.last_time, v.n_captures, v.origin,
                  CASE WHEN v.content > '' THEN v.content ELSE (SELECT w.content FROM versions w WHERE w.page = v.page
                      AND w.digest = v.digest AND w.content > '' ORDER BY w.content LIMIT 1) END AS content
                  FROM versions v WHERE v.page = ?1)
              SELECT digest, content, min(first_time), max(last_time), sum(n_captures), max(origin) FROM named
-             GROUP BY digest, content ORDER BY min(first_time), min(id)",
+             GROUP BY digest, content ORDER BY min(first_time), max(origin), digest",
         )?;
         let rows = statement.query_map([page.0], |row| {
             Ok(VersionRow {

@@ -16,7 +16,7 @@ use super::{Commit, Store, packed};
 /// Differences in a row before an earlier tree is stored whole.
 const MAX_STEPS: u32 = 64;
 /// Bytes of text that such a row of differences unpacks to: what a few milliseconds unpack.
-const MAX_CHAIN_BYTES: u64 = 4 << 20;
+const MAX_CHAIN_BYTES: u64 = 2 << 20;
 
 /// A tree as it is stored, whole.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -387,7 +387,7 @@ mod tests {
 
     #[test]
     fn rows_of_differences_are_bounded_in_number_and_bytes() {
-        for (n_trees, n_words, n_whole) in [(200, 5, 3), (10, 300_000, 2)] {
+        for (n_trees, n_words, n_whole) in [(200, 5, 3), (10, 300_000, 4)] {
             let (_dir, store) = store();
             let trees: Vec<(i64, BlockTree)> =
                 (0..n_trees).map(|n| (10 * n as i64, numbered(n, n_words))).collect();

@@ -183,7 +183,9 @@ impl Finder<'_, '_> {
             content.as_ref().map(|content| content.text.clone()).unwrap_or_default()
         };
         let (old, new) = (text(&entry.before), text(&entry.after));
-        let told = Told { difference: Difference::of(&old, &new), before: old, after: new };
+        let is_update = op == OperationKind::Update;
+        let difference = if is_update { Difference::of(&old, &new) } else { Difference::of("", "") };
+        let told = Told { difference, before: old, after: new };
         Change { told: Some(told), ..self.change(op, subject, group_of(entry, false), entry, before, after) }
     }
 

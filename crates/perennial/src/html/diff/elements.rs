@@ -16,6 +16,8 @@ pub(super) struct Piece<'t> {
     pub(super) id: NodeId,
     /// Number of its leaf, in reading order.
     pub(super) leaf: usize,
+    /// Its words.
+    pub(super) keys: Vec<u32>,
 }
 
 /// All of a version, in reading order as far as the tree knows it: within a leaf texts, links, images.
@@ -53,8 +55,8 @@ impl<'t> Side<'t> {
             if let (ElementKind::Link, Ok(url)) = (piece.kind, Url::parse(piece.address)) {
                 side.links_by_key.entry(key_of(&url)).or_default().push(place);
             }
-            if let Some(word) = words(piece.text).first().filter(|_| piece.kind == ElementKind::Text) {
-                side.texts_by_word.entry(word.key).or_default().push(place);
+            if let Some(word) = piece.keys.first().filter(|_| piece.kind == ElementKind::Text) {
+                side.texts_by_word.entry(*word).or_default().push(place);
             }
         }
         side
@@ -81,7 +83,7 @@ impl<'t> Side<'t> {
         for (kind, text, address, id) in texts.chain(links).chain(images) {
             let key = (leaf.reference.as_slice(), kind, id);
             self.by_content.entry(key).or_default().push(self.pieces.len());
-            self.pieces.push(Piece { kind, text, address, id, leaf: number });
+            self.pieces.push(Piece { kind, text, address, id, leaf: number, keys: keys(text) });
         }
     }
 
@@ -110,41 +112,44 @@ impl<'t> Side<'t> {
     /// Headline and teaser of an item at its first place, in reading order.
     pub(super) fn find_item(&self, item: &Item) -> Vec<usize> {
         let links = self.links_by_key.get(&item.key()).map_or(&[][..], Vec::as_slice);
-        let headline = links.iter().find(|&&place| is_part(self.pieces[place].text, &item.title));
-        let leaf = headline.or(links.first()).map(|&place| self.pieces[place].leaf);
-        let mut found: Vec<usize> = headline.or(links.first()).into_iter().copied().collect();
-        for text in [&item.title, &item.teaser] {
-            for word in words(text) {
-                let alike = self.texts_by_word.get(&word.key).map_or(&[][..], Vec::as_slice);
-                let alike = alike
-                    .iter()
-                    .copied()
-                    .filter(|&place| leaf.is_none_or(|leaf| leaf == self.pieces[place].leaf));
-                let alike: Vec<usize> = alike.take(MAX_ALIKE).collect();
-                // A label that every item has says nothing of where this one stands.
-                let n_equal = |place: &usize| {
-                    alike.iter().filter(|&&other| self.pieces[other].id == self.pieces[*place].id).count()
-                };
-                let parts = alike
-                    .iter()
-                    .filter(|&place| is_part(self.pieces[*place].text, text) && n_equal(place) == 1);
-                found.extend(parts.copied());
+        let title = keys(&item.title);
+        let is_headline = |place: &&usize| {
+            let name = &self.pieces[**place].keys;
+            !name.is_empty() && (0..title.len()).any(|at| is_part(name, &title, at))
+        };
+        let link = links.iter().take(MAX_ALIKE).find(is_headline).or(links.first()).copied();
+        let leaf = link.map(|place| self.pieces[place].leaf);
+        let mut found: Vec<usize> = link.into_iter().collect();
+        for text in [title, keys(&item.teaser)] {
+            for at in 0..text.len() {
+                found.extend(self.texts_at(&text, at, leaf));
             }
         }
         found.sort_unstable();
         found.dedup();
         found
     }
+
+    /// The texts that stand in a text of a headline from one of its words on. A label that every item has says nothing of where this
+    /// one stands.
+    fn texts_at(&self, text: &[u32], at: usize, leaf: Option<usize>) -> Option<usize> {
+        let alike = self.texts_by_word.get(&text[at])?.iter().copied();
+        let alike = alike.filter(|&place| leaf.is_none_or(|leaf| leaf == self.pieces[place].leaf));
+        let alike: Vec<usize> = alike.take(MAX_ALIKE).collect();
+        let parts = alike.iter().filter(|&&place| is_part(&self.pieces[place].keys, text, at));
+        let ids: Vec<NodeId> = parts.clone().map(|&place| self.pieces[place].id).collect();
+        let once = |id: NodeId| ids.iter().filter(|other| **other == id).count() == 1;
+        parts.copied().find(|&place| once(self.pieces[place].id))
+    }
 }
 
-/// Whether words stand in a text, in a row; one or two stand in many texts.
-fn is_part(part: &str, text: &str) -> bool {
-    if part == text {
-        return true;
-    }
-    let keys = |text: &str| words(text).into_iter().map(|word| word.key).collect::<Vec<u32>>();
-    let part = keys(part);
-    part.len() >= MIN_WORDS && keys(text).windows(part.len()).any(|window| window == part)
+fn keys(text: &str) -> Vec<u32> {
+    words(text).into_iter().map(|word| word.key).collect()
+}
+
+/// Whether words stand in a text from a place on: all of it, or enough of them; one or two stand in many texts.
+fn is_part(part: &[u32], text: &[u32], at: usize) -> bool {
+    (part.len() >= MIN_WORDS || part.len() == text.len()) && text[at..].starts_with(part)
 }
 
 #[cfg(test)]

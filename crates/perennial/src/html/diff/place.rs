@@ -93,7 +93,7 @@ pub(super) struct Places {
 impl Places {
     pub(super) fn of(side: &Side<'_>, page: &Page, base: Option<&Url>) -> Places {
         let mut places = Places {
-            words: side.pieces.iter().map(|piece| vec![None; words(piece.text).len()]).collect(),
+            words: side.pieces.iter().map(|piece| vec![None; piece.keys.len()]).collect(),
             nodes: vec![None; side.pieces.len()],
         };
         let has_links_in_texts = has_links_in_texts(side);
@@ -108,10 +108,8 @@ impl Places {
         let mut wanted: Vec<(usize, usize)> = Vec::new();
         let mut keys = Vec::new();
         for (piece, found) in side.pieces.iter().enumerate().filter(|(_, piece)| piece.kind == kind) {
-            for (place, word) in words(found.text).into_iter().enumerate() {
-                wanted.push((piece, place));
-                keys.push(word.key);
-            }
+            wanted.extend((0..found.keys.len()).map(|place| (piece, place)));
+            keys.extend(&found.keys);
         }
         let there: Vec<usize> = (0..page.words.len()).filter(|&word| is_one(&page.words[word])).collect();
         let there_keys: Vec<u32> = there.iter().map(|&word| page.words[word].key).collect();

@@ -70,10 +70,7 @@ impl Get {
                 bail!("there is no capture of {url}: see what there is with `perennial info`")
             }
             Err(Lost::NotHeld(time)) => {
-                bail!(
-                    "{url} was seen at {}, but no record of this archive holds what it showed",
-                    capture.time
-                )
+                bail!("{url} was seen at {time}, but no record of this archive holds what it showed")
             }
             Err(Lost::Damaged(error) | Lost::Failed(error)) => return Err(error),
         };

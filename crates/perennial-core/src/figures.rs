@@ -136,28 +136,14 @@ fn bare(word: &str) -> String {
 }
 
 fn has_currency(word: &str) -> bool {
-    word.contains(['€', '$', '£', '¥', '₹', '₽', '₩', '₺'])
-        || matches!(
-            bare(word).as_str(),
-            "eur"
-                | "usd"
-                | "gbp"
-                | "chf"
-                | "jpy"
-                | "cny"
-                | "inr"
-                | "pln"
-                | "sek"
-                | "euro"
-                | "euros"
-                | "dollar"
-                | "dollars"
-                | "pounds"
-                | "cent"
-                | "cents"
-                | "franken"
-                | "yen"
-        )
+    word.contains(['€', '$', '£', '¥', '₹', '₽', '₩', '₺']) || is_one_of(&bare(word), CURRENCIES)
+}
+
+const CURRENCIES: &str =
+    "eur usd gbp chf jpy cny inr pln sek euro euros dollar dollars pounds cent cents franken yen";
+
+fn is_one_of(word: &str, list: &str) -> bool {
+    list.split_ascii_whitespace().any(|known| known == word)
 }
 
 /// A time of day: 9:05, 21:30:07.
@@ -172,359 +158,56 @@ fn is_clock(word: &str) -> bool {
 
 /// Words of counters and stamps: what is counted so is read by nobody.
 fn is_passing_word(word: &str) -> bool {
-    matches!(
-        word,
-        "views"
-            | "view"
-            | "visitors"
-            | "visitor"
-            | "visits"
-            | "visit"
-            | "besucher"
-            | "aufrufe"
-            | "abrufe"
-            | "zugriffe"
-            | "visites"
-            | "vues"
-            | "visitas"
-            | "likes"
-            | "like"
-            | "shares"
-            | "share"
-            | "geteilt"
-            | "followers"
-            | "follower"
-            | "abonnenten"
-            | "abonnés"
-            | "subscribers"
-            | "comments"
-            | "comment"
-            | "kommentare"
-            | "kommentar"
-            | "commentaires"
-            | "comentarios"
-            | "replies"
-            | "reply"
-            | "antworten"
-            | "online"
-            | "clicks"
-            | "klicks"
-            | "hits"
-            | "reads"
-            | "leser"
-            | "gelesen"
-            | "stars"
-            | "forks"
-            | "retweets"
-            | "tweets"
-            | "reactions"
-            | "reaktionen"
-            | "ratings"
-            | "reviews"
-            | "bewertungen"
-            | "downloads"
-            | "upvotes"
-            | "points"
-            | "ago"
-            | "vor"
-            | "hace"
-            | "fa"
-            | "geleden"
-            | "updated"
-            | "update"
-            | "modified"
-            | "generated"
-            | "rendered"
-            | "retrieved"
-            | "accessed"
-            | "crawled"
-            | "printed"
-            | "changed"
-            | "geändert"
-            | "aktualisiert"
-            | "stand"
-            | "actualisé"
-            | "copyright"
-            | "©"
-            | "uptime"
-            | "served"
-            | "cached"
-            | "built"
-            | "published"
-            | "posted"
-            | "veröffentlicht"
-            | "publié"
-            | "today"
-            | "heute"
-            | "now"
-            | "jetzt"
-            | "uhr"
-            | "gmt"
-            | "utc"
-    )
+    is_one_of(word, PASSING)
 }
+
+const PASSING: &str = "views view visitors visitor visits visit besucher aufrufe abrufe zugriffe visites vues visitas likes \
+    like shares share geteilt followers follower abonnenten abonnés subscribers comments comment kommentare \
+    kommentar commentaires comentarios replies reply antworten online clicks klicks hits reads leser gelesen \
+    stars forks retweets tweets reactions reaktionen ratings reviews bewertungen downloads upvotes points \
+    ago vor hace fa geleden updated update modified generated rendered retrieved accessed crawled printed \
+    changed geändert aktualisiert stand actualisé copyright © uptime served cached built published posted \
+    veröffentlicht publié today heute now jetzt uhr gmt utc";
 
 /// Words of what matters: units, what is counted in earnest, labels of limits and of validity.
 fn is_telling_word(word: &str) -> bool {
-    is_short_unit(word)
-        || matches!(
-            word,
-            "percent"
-                | "prozent"
-                | "km/h"
-                | "kmh"
-                | "mph"
-                | "knots"
-                | "kwh"
-                | "°c"
-                | "°f"
-                | "celsius"
-                | "fahrenheit"
-                | "million"
-                | "millions"
-                | "millionen"
-                | "billion"
-                | "billions"
-                | "milliarden"
-                | "people"
-                | "persons"
-                | "personen"
-                | "menschen"
-                | "dead"
-                | "killed"
-                | "died"
-                | "deaths"
-                | "tote"
-                | "toten"
-                | "todesfälle"
-                | "victims"
-                | "opfer"
-                | "morts"
-                | "muertos"
-                | "injured"
-                | "wounded"
-                | "verletzte"
-                | "verletzten"
-                | "missing"
-                | "vermisste"
-                | "cases"
-                | "fälle"
-                | "infections"
-                | "arrested"
-                | "seats"
-                | "sitze"
-                | "jobs"
-                | "stellen"
-                | "price"
-                | "prices"
-                | "preis"
-                | "preise"
-                | "prix"
-                | "precio"
-                | "cost"
-                | "costs"
-                | "kosten"
-                | "fee"
-                | "fees"
-                | "gebühr"
-                | "gebühren"
-                | "rate"
-                | "rates"
-                | "limit"
-                | "limits"
-                | "grenzwert"
-                | "maximum"
-                | "minimum"
-                | "max"
-                | "min"
-                | "dose"
-                | "dosage"
-                | "dosis"
-                | "speed"
-                | "version"
-                | "release"
-                | "score"
-                | "tax"
-                | "steuer"
-                | "interest"
-                | "zins"
-                | "zinsen"
-                | "temperature"
-                | "temperatur"
-                | "salary"
-                | "gehalt"
-                | "valid"
-                | "gültig"
-                | "until"
-                | "till"
-                | "bis"
-                | "expires"
-                | "expiry"
-                | "deadline"
-                | "frist"
-                | "due"
-                | "effective"
-                | "from"
-                | "ab"
-                | "starts"
-                | "start"
-                | "begins"
-                | "beginn"
-                | "beginnt"
-                | "ends"
-                | "opens"
-                | "open"
-                | "opening"
-                | "closes"
-                | "geöffnet"
-                | "öffnungszeiten"
-                | "hours"
-                | "age"
-                | "capacity"
-                | "stock"
-                | "lager"
-                | "votes"
-                | "stimmen"
-                | "goals"
-                | "tore"
-                | "magnitude"
-                | "stärke"
-                | "level"
-                | "pegel"
-        )
+    is_short_unit(word) || is_one_of(word, TELLING)
 }
 
+const TELLING: &str = "percent prozent km/h kmh mph knots kwh °c °f celsius fahrenheit million millions millionen billion \
+    billions milliarden people persons personen menschen dead killed died deaths tote toten todesfälle \
+    victims opfer morts muertos injured wounded verletzte verletzten missing vermisste cases fälle \
+    infections arrested seats sitze jobs stellen price prices preis preise prix precio cost costs kosten fee \
+    fees gebühr gebühren rate rates limit limits grenzwert maximum minimum max min dose dosage dosis speed \
+    version release score tax steuer interest zins zinsen temperature temperatur salary gehalt valid gültig \
+    until till bis expires expiry deadline frist due effective from ab starts start begins beginn beginnt \
+    ends opens open opening closes geöffnet öffnungszeiten hours age capacity stock lager votes stimmen \
+    goals tore magnitude stärke level pegel";
+
 fn is_short_unit(word: &str) -> bool {
-    matches!(
-        word,
-        "km" | "cm"
-            | "mm"
-            | "kg"
-            | "mg"
-            | "µg"
-            | "ml"
-            | "kw"
-            | "mw"
-            | "gw"
-            | "mb"
-            | "gb"
-            | "tb"
-            | "mhz"
-            | "ghz"
-            | "m²"
-            | "m2"
-            | "ppm"
-            | "mio"
-            | "mrd"
-    )
+    is_one_of(word, UNITS)
 }
+
+const UNITS: &str = "km cm mm kg mg µg ml kw mw gw mb gb tb mhz ghz m² m2 ppm mio mrd";
 
 /// Names of days and months and words of times.
 fn is_time_word(word: &str) -> bool {
-    const SHORT: [&str; 23] = [
-        "jan", "feb", "mar", "mär", "apr", "jun", "jul", "aug", "sep", "oct", "okt", "nov", "dec", "dez",
-        "mon", "tue", "wed", "thu", "fri", "sat", "sun", "min", "sek",
-    ];
-    const WHOLE: [&str; 73] = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-        "januar",
-        "februar",
-        "märz",
-        "mai",
-        "juni",
-        "juli",
-        "oktober",
-        "dezember",
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "sunday",
-        "montag",
-        "dienstag",
-        "mittwoch",
-        "donnerstag",
-        "freitag",
-        "samstag",
-        "sonnabend",
-        "sonntag",
-        "second",
-        "seconds",
-        "minute",
-        "minutes",
-        "hour",
-        "hours",
-        "day",
-        "days",
-        "week",
-        "weeks",
-        "month",
-        "months",
-        "year",
-        "years",
-        "sekunde",
-        "sekunden",
-        "minuten",
-        "stunde",
-        "stunden",
-        "tag",
-        "tage",
-        "tagen",
-        "woche",
-        "wochen",
-        "monat",
-        "monate",
-        "monaten",
-        "jahr",
-        "jahre",
-        "jahren",
-        "am",
-        "pm",
-        "uhr",
-        "gmt",
-        "utc",
-        "yesterday",
-        "gestern",
-        "sept",
-    ];
-    WHOLE.contains(&word) || SHORT.contains(&word)
+    is_one_of(word, TIMES)
 }
+
+const TIMES: &str = "jan feb mar mär apr jun jul aug sep oct okt nov dec dez mon tue wed thu fri sat sun min sek january \
+    february march april may june july august september october november december januar februar märz mai \
+    juni juli oktober dezember monday tuesday wednesday thursday friday saturday sunday montag dienstag \
+    mittwoch donnerstag freitag samstag sonnabend sonntag second seconds minute minutes hour hours day days \
+    week weeks month months year years sekunde sekunden minuten stunde stunden tag tage tagen woche wochen \
+    monat monate monaten jahr jahre jahren am pm uhr gmt utc yesterday gestern sept";
 
 /// Words between the parts of a stamp.
 fn is_filler(word: &str) -> bool {
-    matches!(
-        word,
-        "last"
-            | "on"
-            | "at"
-            | "the"
-            | "um"
-            | "am"
-            | "von"
-            | "zuletzt"
-            | "letzte"
-            | "in"
-            | "times"
-            | "mal"
-            | "a"
-            | "an"
-            | "by"
-            | "of"
-    )
+    is_one_of(word, FILLERS)
 }
+
+const FILLERS: &str = "last on at the um am von zuletzt letzte in times mal a an by of";
 
 #[cfg(test)]
 mod tests {

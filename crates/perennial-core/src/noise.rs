@@ -542,10 +542,23 @@ mod tests {
 
     #[test]
     fn a_counter_becomes_noise_visit_by_visit() {
-        let seen = watch((0..12).map(|n| page(&[format!("you are visitor number {}", 1000 + n * 37)], "/n")));
+        // Nothing says what is counted here: only history does.
+        let seen = watch((0..12).map(|n| page(&[format!("this is number {}", 1000 + n * 37)], "/n")));
         assert_eq!(seen[0], [0.5]);
         assert!(seen.windows(2).all(|pair| pair[0][0] < pair[1][0]), "{seen:?}");
         assert!(Noise(seen[10][0]).is_mostly_noise());
+    }
+
+    #[test]
+    fn a_counter_that_says_so_is_noise_at_once() {
+        let seen = watch((0..3).map(|n| page(&[format!("you are visitor number {}", 1000 + n * 37)], "/n")));
+        assert_eq!(seen, [[1.0], [1.0]]);
+    }
+
+    #[test]
+    fn a_price_is_news_at_first_sight() {
+        let seen = watch((0..2).map(|n| page(&[format!("the price is {} euro", 10 + n)], "/n")));
+        assert_eq!(seen, [[0.0]]);
     }
 
     #[test]

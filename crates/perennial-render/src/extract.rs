@@ -131,10 +131,12 @@ impl Extract<'_> {
         let above = &self.nodes[parent as usize];
         let scope = self.scopes[parent as usize];
         let (rect, sight) = match self.text_rects.get(&node.id) {
-            Some(&rect) => (rect, scope.enter_text(text, &rect, above.is_visible)),
+            Some(&rect) if rect.area() > 0.0 || text.trim().is_empty() || above.font_size <= 0.0 => {
+                (rect, scope.enter_text(text, &rect, above.is_visible))
+            }
             None if text.trim().is_empty() => return,
             // The styles show it and the engine has no place for it: it stays known as words without a box.
-            None => (Rect::default(), scope.without_place(above.is_visible)),
+            _ => (Rect::default(), scope.without_place(above.is_visible)),
         };
         let own = NodeBox {
             source,

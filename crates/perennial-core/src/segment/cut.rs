@@ -7,8 +7,8 @@
 //! is in exactly one block.
 
 use super::facts::{Facts, Page, is_heading};
-use super::items::Teasers;
 use super::purpose::Purpose;
+use super::teasers::Teasers;
 use crate::layout::{Display, Rect};
 
 /// Deeper nodes are not divided.

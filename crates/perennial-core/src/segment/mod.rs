@@ -16,6 +16,7 @@ mod items;
 mod purpose;
 mod selector;
 mod structure;
+mod teasers;
 pub mod vixml;
 mod weigh;
 
@@ -34,8 +35,8 @@ use construct::Region;
 use content::Addresses;
 use cut::VisualBlock;
 use facts::{Facts, Page};
-use items::Teasers;
 use purpose::Purpose;
+use teasers::Teasers;
 
 /// How finely a page is cut, and how its blocks are weighed and hashed.
 #[derive(Clone, PartialEq, Debug)]

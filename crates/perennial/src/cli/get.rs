@@ -69,11 +69,8 @@ impl Get {
             Err(Lost::NotArchived) => {
                 bail!("there is no capture of {url}: see what there is with `perennial info`")
             }
-            Err(Lost::NotHeld(capture)) => {
-                bail!(
-                    "{url} was seen at {}, but no record of this archive holds what it showed",
-                    capture.time
-                )
+            Err(Lost::NotHeld(time)) => {
+                bail!("{url} was seen at {time}, but no record of this archive holds what it showed")
             }
             Err(Lost::Damaged(error) | Lost::Failed(error)) => return Err(error),
         };

@@ -37,8 +37,8 @@ pub struct Found {
 pub enum Lost {
     /// Nothing is captured under that address.
     NotArchived,
-    /// It was seen, and no record holds it.
-    NotHeld(Box<Capture>),
+    /// It was seen at this instant, and no record holds it.
+    NotHeld(Timestamp),
     /// The record cannot be read.
     Damaged(anyhow::Error),
     /// The archive cannot be asked.
@@ -120,7 +120,7 @@ fn last_modified(snapshot: &Snapshot, capture: &Capture) -> Option<Timestamp> {
 fn open(snapshot: &Snapshot, capture: &Capture) -> Result<(Capture, OpenRecord, HttpHead), Lost> {
     let archive = snapshot.archive();
     let holder = archive.holder(snapshot.store(), capture).map_err(Lost::Failed)?;
-    let Some(holder) = holder else { return Err(Lost::NotHeld(Box::new(capture.clone()))) };
+    let Some(holder) = holder else { return Err(Lost::NotHeld(capture.time)) };
     let record = archive.open_record(&holder).map_err(Lost::Damaged)?;
     let own = match holder.id == capture.id || capture.status == Some(304) {
         true => None,

@@ -184,7 +184,7 @@ fn part_of(
 fn problem_of(lost: Lost, url: &str) -> Problem {
     match lost {
         Lost::NotArchived => Problem::not_archived(url),
-        Lost::NotHeld(capture) => Problem::not_held(&capture.url, &capture.time.to_rfc3339()),
+        Lost::NotHeld(time) => Problem::not_held(url, &time.to_rfc3339()),
         Lost::Damaged(error) => Problem::damaged(&error),
         Lost::Failed(error) => Problem::internal(&error),
     }

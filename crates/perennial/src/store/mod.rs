@@ -4,6 +4,7 @@
 //! WAL mode lets readers see a consistent state while a writer works. All of it can be rebuilt from the WARC files and
 //! `perennial.toml`; what cannot is not stored here.
 
+mod around;
 mod aside;
 mod checks;
 mod chosen;

@@ -1,0 +1,113 @@
+//! What a reader of the past asks: the captures of a key around an instant, its days, the pages of a stretch of keys.
+
+use std::collections::BTreeMap;
+
+use perennial_core::page::PageId;
+use perennial_core::surt::KeyRange;
+use perennial_core::time::Timestamp;
+use rusqlite::params;
+
+use super::query::read_page;
+use super::{CAPTURE_COLUMNS, CAPTURE_TABLES, Capture, PageRow, Store, read_capture};
+
+impl Store {
+    /// The captures of all pages with a key around an instant, earliest first: at most `n` of each page up to the instant and `n`
+    /// behind it. Work: two looks into the index for each page.
+    pub fn captures_around(&self, key: &str, time: Timestamp, n: usize) -> anyhow::Result<Vec<Capture>> {
+        let mut found = Vec::new();
+        for page in self.pages_with_key(key)? {
+            for (side, order) in [("<=", "DESC"), (">", "ASC")] {
+                let sql = format!(
+                    "SELECT {CAPTURE_COLUMNS} FROM {CAPTURE_TABLES} WHERE c.page = ?1 AND c.time {side} ?2
+                     ORDER BY c.time {order}, c.id {order} LIMIT ?3"
+                );
+                let mut statement = self.connection().prepare_cached(&sql)?;
+                let rows = statement.query_map(params![page.0, time.as_millis(), n as i64], read_capture)?;
+                for capture in rows {
+                    found.push(capture?);
+                }
+            }
+        }
+        found.sort_by_key(|capture| (capture.time, capture.id));
+        Ok(found)
+    }
+
+    /// When pages with a key were captured first and last.
+    pub fn span_of_key(&self, key: &str) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT min(first_seen), max(last_seen) FROM pages WHERE surt = ?1 AND n_captures > 0",
+        )?;
+        let (first, last): (Option<i64>, Option<i64>) =
+            statement.query_row([key], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(first.zip(last).map(|(first, last)| (Timestamp::from_millis(first), Timestamp::from_millis(last))))
+    }
+
+    /// Captures of the pages with a key between two instants by UTC day: the day's number since 1970, how many, and the first of
+    /// them. Work: the pages' captures, of which only the index is read.
+    pub fn days_of_key(
+        &self,
+        key: &str,
+        from: Timestamp,
+        to: Timestamp,
+    ) -> anyhow::Result<Vec<(i64, u64, Timestamp)>> {
+        const DAY_MILLIS: i64 = 86_400_000;
+        let mut days: BTreeMap<i64, (u64, i64)> = BTreeMap::new();
+        let mut statement = self.connection().prepare_cached(
+            "SELECT time FROM captures WHERE page = ?1 AND time BETWEEN ?2 AND ?3 ORDER BY time",
+        )?;
+        for page in self.pages_with_key(key)? {
+            let mut rows = statement.query(params![page.0, from.as_millis(), to.as_millis()])?;
+            // Times ascend, so that a day is looked up once.
+            let mut at_hand: Option<(i64, u64, i64)> = None;
+            let mut put = |(day, n, first): (i64, u64, i64)| {
+                let known = days.entry(day).or_insert((0, i64::MAX));
+                *known = (known.0 + n, known.1.min(first));
+            };
+            while let Some(row) = rows.next()? {
+                let time: i64 = row.get(0)?;
+                let day = time.div_euclid(DAY_MILLIS);
+                match &mut at_hand {
+                    Some(known) if known.0 == day => known.1 += 1,
+                    _ => at_hand.replace((day, 1, time)).into_iter().for_each(&mut put),
+                }
+            }
+            at_hand.into_iter().for_each(put);
+        }
+        Ok(days.into_iter().map(|(day, (n, first))| (day, n, Timestamp::from_millis(first))).collect())
+    }
+
+    /// Captured pages of a stretch of keys in the order of the index, behind a key and address, at most `limit`.
+    pub fn pages_in_keys(
+        &self,
+        range: &KeyRange,
+        after: Option<(&str, &str)>,
+        limit: usize,
+    ) -> anyhow::Result<Vec<PageRow>> {
+        let (key, url) = after.unwrap_or_default();
+        let mut statement = self.connection().prepare_cached(
+            "SELECT id, url, surt, first_seen, last_seen, n_captures, mime, status FROM pages
+             WHERE surt >= max(CAST(?1 AS TEXT), ?3) AND surt < CAST(?2 AS TEXT) AND (surt, url) > (?3, ?4)
+             AND n_captures > 0 ORDER BY surt, url LIMIT ?5",
+        )?;
+        let values = params![range.start, range.end, key, url, limit as i64];
+        let rows = statement.query_map(values, read_page)?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+
+    /// Captures of a site's pages.
+    pub fn n_captures_of_site(&self, host: &str) -> anyhow::Result<u64> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT coalesce(sum(n_captures), 0) FROM pages WHERE site = (SELECT id FROM sites WHERE host = ?1)",
+        )?;
+        Ok(statement.query_row([host], |row| row.get::<_, i64>(0))? as u64)
+    }
+
+    /// The pages with a key: addresses that differ in scheme, `www.` or the like. A bounded number of them.
+    pub fn pages_with_key(&self, key: &str) -> anyhow::Result<Vec<PageId>> {
+        let mut statement = self
+            .connection()
+            .prepare_cached("SELECT id FROM pages WHERE surt = ?1 AND n_captures > 0 ORDER BY id LIMIT 64")?;
+        let rows = statement.query_map([key], |row| row.get(0).map(PageId))?;
+        Ok(rows.collect::<Result<_, _>>()?)
+    }
+}

@@ -20,7 +20,7 @@ use crate::settings::{Allowance, Keep, Parts, Renderer, Seed, Settings, follow};
 use perennial_core::amounts::{AmountError, parse_budget, parse_bytes};
 
 const AFTER_HELP: &str = "\
-A site that is followed already gets the new settings instead of its old ones. The settings are in perennial.toml and may be
+A site that is followed already gets the new settings instead of its old ones. The settings are in perennial.toml and may be \
 edited there by hand; docs/settings.md explains each.
 
 Examples:

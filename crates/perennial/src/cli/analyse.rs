@@ -9,7 +9,7 @@ use super::{Context, Exit};
 use crate::analyse::{Analyst, analyse_backlog};
 
 const AFTER_HELP: &str = "\
-A crawl and an import analyse their captures. This command analyses those that are left after a crash, after
+A crawl and an import analyse their captures. This command analyses those that are left after a crash, after \
 `import --no-analysis` or after `verify --rebuild`. Results are committed as it runs; after an interruption run it again.
 
 Examples:

@@ -15,7 +15,7 @@ use crate::crawl::clock::Clock;
 use crate::crawl::{Awaited, CrawlOptions, End, Endings, Status, Stop, crawl};
 
 const AFTER_HELP: &str = "\
-Ctrl-C stops the crawl after the fetches in flight; a second Ctrl-C stops it at once. Either way the next crawl
+Ctrl-C stops the crawl after the fetches in flight; a second Ctrl-C stops it at once. Either way the next crawl \
 continues where this one ended. perennial.toml holds the sites, the politeness and the limits.
 
 Examples:

@@ -19,7 +19,7 @@ Examples:
   perennial demo --days 7 --budget 5 --strategy importance-pattern
   perennial demo --json
 
-Needs no network. Where Chromium is installed, one site more is archived: its pages are empty until a script has
+Needs no network. Where Chromium is installed, one site more is archived: its pages are empty until a script has \
 drawn them. The archive that it makes is a real one:
   perennial --archive perennial-demo info";
 

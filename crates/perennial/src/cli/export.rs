@@ -14,8 +14,8 @@ use crate::feeds::objects::{self, ObjectFormat};
 use crate::store::Filter;
 
 const AFTER_HELP: &str = "\
-Times are 2026-11-16T09:30:00Z, 2026-11-16 or digits such as 20261116. A WACZ opens in ReplayWeb.page.
-`objects` are the articles that feeds announced and captures show, one a line as JSON, with every version whole; `objects-markdown`
+Times are 2026-11-16T09:30:00Z, 2026-11-16 or digits such as 20261116. A WACZ opens in ReplayWeb.page. \
+`objects` are the articles that feeds announced and captures show, one a line as JSON, with every version whole; `objects-markdown` \
 has the same for people. A record that is damaged is left out and counted, and the exit code is 4.
 
 Examples:

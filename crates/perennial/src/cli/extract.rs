@@ -25,11 +25,11 @@ const MAX_PAGE_BYTES: u64 = 32 << 20;
 const MAX_LINE_BYTES: u64 = 4 << 20;
 
 const AFTER_HELP: &str = "\
-PAGE is a file, a page of the archive (URL@TIME, or URL@ for the latest), or a live http address.
-Without --title and --description the page's own title and description are used. They matter most where a page holds several
-posts: then they say which. --neighbour names other pages of the same site; what stands on half of them is no part of the
+PAGE is a file, a page of the archive (URL@TIME, or URL@ for the latest), or a live http address. \
+Without --title and --description the page's own title and description are used. They matter most where a page holds several \
+posts: then they say which. --neighbour names other pages of the same site; what stands on half of them is no part of the \
 object, and five or more make the result much more exact.
-With --json one object a line is printed. --list takes one page a line, as JSON: {\"file\": ..., \"title\": ..., \"description\": ...,
+With --json one object a line is printed. --list takes one page a line, as JSON: {\"file\": ..., \"title\": ..., \"description\": ..., \
 \"url\": ..., \"neighbours\": [...], \"before\": ...}; only `file` is needed, and what else a line has as `id` is repeated in the result.
 
 Examples:

@@ -12,9 +12,9 @@ use crate::archive::import::{FileReport, ImportReport, import};
 use crate::archive::{Archive, ArchiveWriter};
 
 const AFTER_HELP: &str = "\
-Files are stored byte for byte in warc/. Importing a file twice changes nothing. Damaged parts are skipped,
-counted and listed; a file that cannot be read is named, and the others are imported. Exit code 4 says that something
-was damaged or could not be read, also when the rest was imported. Index files (.cdxj) are compared with the captures that were found. Then the versions of each page
+Files are stored byte for byte in warc/. Importing a file twice changes nothing. Damaged parts are skipped, \
+counted and listed; a file that cannot be read is named, and the others are imported. Exit code 4 says that something \
+was damaged or could not be read, also when the rest was imported. Index files (.cdxj) are compared with the captures that were found. Then the versions of each page \
 are compared, so that patterns and schedule use the history of the collection.
 
 Examples:

@@ -15,8 +15,8 @@ use crate::feeds::objects::{ArchivedObject, Templates};
 use crate::store::AnnouncedFilter;
 
 const AFTER_HELP: &str = "\
-An object is what a feed announced and a capture shows: an article, a post, a message. A version counts when its own words,
-links or images changed; surroundings, comments and dates do not. --edited shows what was edited, the headline first.
+An object is what a feed announced and a capture shows: an article, a post, a message. A version counts when its own words, \
+links or images changed; surroundings, comments and dates do not. --edited shows what was edited, the headline first. \
 With --json one object a line is printed, with all its versions.
 
 Examples:

@@ -15,7 +15,7 @@ use crate::html::chart::{Bars, bars_to_svg, sparkline, text_axis};
 use crate::learn::{self, Followed, PageHistory, histories};
 
 const AFTER_HELP: &str = "\
-A bar is the importance of change to expect in that hour of a day, or on that day of a week or
+A bar is the importance of change to expect in that hour of a day, or on that day of a week or \
 month for pages that change rarely. A dot is an hour that no look covered.
   up to            what the highest bar stands for; 1 is a page that is new as a whole
   sure             grows with the looks: three in each hour make it 50 %

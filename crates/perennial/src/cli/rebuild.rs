@@ -14,8 +14,8 @@ use crate::feeds::inferred::{Inferred, in_template, infer};
 use crate::settings::site::parse_address;
 
 const AFTER_HELP: &str = "\
-A channel page is the page that a feed belongs to. Between two captures of it nobody looked, but its feed knows what was published by
-then. The result is marked as inferred and is never stored as a capture. --html writes the page of the nearest capture with the items of
+A channel page is the page that a feed belongs to. Between two captures of it nobody looked, but its feed knows what was published by \
+then. The result is marked as inferred and is never stored as a capture. --html writes the page of the nearest capture with the items of \
 then in its list; where that page has no list of the feed's items, a plain one. Nothing in it runs or is fetched.
 
 Examples:

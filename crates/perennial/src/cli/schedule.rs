@@ -25,14 +25,14 @@ const FAR_AHEAD: Span = Span::from_hours(30 * 24);
 const MOST_PROBES: usize = 10;
 
 const AFTER_HELP: &str = "\
-Times are those of the plan: politeness, a slow host, budgets of single sites and what is found
-until then may delay a visit. \"change\" is the chance that the page has changed by then,
-\"importance\" what a visit is expected to find, from 0 to 1. Addresses without a page (dead links,
-redirects, pages that vanished) are looked at now and then within 2 % of the budget, and are
-listed apart. Directories that stand still, or that another directory excludes for the day, are
+Times are those of the plan: politeness, a slow host, budgets of single sites and what is found \
+until then may delay a visit. \"change\" is the chance that the page has changed by then, \
+\"importance\" what a visit is expected to find, from 0 to 1. Addresses without a page (dead links, \
+redirects, pages that vanished) are looked at now and then within 2 % of the budget, and are \
+listed apart. Directories that stand still, or that another directory excludes for the day, are \
 skipped; 1 % of the budget looks whether that is still right.
 
---what-if counts the fetches of the next 24 hours (30 days where there would be less than one a
+--what-if counts the fetches of the next 24 hours (30 days where there would be less than one a \
 day) and adds up the importance that they are expected to find.
 
 Examples:

@@ -14,9 +14,9 @@ use super::{Context, Exit};
 use crate::analyse::PageSpec;
 
 const AFTER_HELP: &str = "\
-PAGE is a file, a page of the archive (URL@TIME, or URL@ for the latest), or a live http address: HTML, Vi-XML, PDF,
+PAGE is a file, a page of the archive (URL@TIME, or URL@ for the latest), or a live http address: HTML, Vi-XML, PDF, \
 JSON, CSV, XML, a feed or plain text.
-`layout` runs no scripts and needs no browser; `chromium` does and needs one; `auto` takes it where a page has hardly a word
+`layout` runs no scripts and needs no browser; `chromium` does and needs one; `auto` takes it where a page has hardly a word \
 without its scripts. Trees of the two are not to be compared with each other. Exit code 5: nothing to read.
 
 Examples:

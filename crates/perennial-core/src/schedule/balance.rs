@@ -74,8 +74,8 @@ impl MeanOverTime {
 pub(super) struct Balance {
     /// B: how much Definition 5.13 weighs against pooled completeness.
     pub every_page: f32,
-    /// Visits that were granted and not made. A crawl begins with half of what can be saved, or it would first save for half a day,
-    /// at every start; the budget of a day is kept all the same.
+    /// Visits that were granted and not made. Where the budget is one of a day, which is kept in any case, a crawl begins with
+    /// half of what can be saved, or it would first save for half a day at every start.
     saved: Option<f64>,
     /// The price of a visit before savings are considered; 0 while it is not known.
     base: f32,
@@ -202,7 +202,9 @@ impl Scheduler {
             return (self.credit.floor() as usize).min(self.pages.len());
         }
         let most = self.most_saved(an_hour);
-        let saved = (self.balance.saved.unwrap_or(0.5 * most) + granted).min(most);
+        // Where no day limits the visits, only what was granted is spent.
+        let first = if self.left_of_period().is_finite() { 0.5 * most } else { 0.0 };
+        let saved = (self.balance.saved.unwrap_or(first) + granted).min(most);
         self.balance.saved = Some(saved);
         let left = saved.min(self.left_of_period());
         (left.floor().max(0.0) as usize).min(self.pages.len())

@@ -368,7 +368,9 @@ fn zones_shift_the_pattern() {
 
 #[test]
 fn an_announcement_makes_a_page_urgent_at_once_but_not_twice_a_slot() {
-    let mut scheduler = scheduler_of(config(Strategy::ExpectedGain, 1.0), 5);
+    // With this goal the first visit of a slot is at its start.
+    let config = ScheduleConfig { goal: Goal::Importance, ..config(Strategy::ExpectedGain, 1.0) };
+    let mut scheduler = scheduler_of(config, 5);
     drive(&mut scheduler, 12, |_, _| VisitOutcome::Unchanged);
     let now = start() + Span::from_hours(12);
     let planned = scheduler.next_visit(now).unwrap().page;

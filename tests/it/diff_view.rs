@@ -162,9 +162,11 @@ fn what_was_planted_is_marked_and_nothing_else() {
             let texts = told.iter().filter(|entry| entry["element"] != "image" && entry["op"] != "move");
             let planted: BTreeSet<String> =
                 texts.filter_map(|entry| entry[name]["text"].as_str()).flat_map(words).collect();
-            let shown: BTreeSet<String> = view.marked(side).into_iter().chain(view.framed(side)).collect();
+            let marked: BTreeSet<String> = view.marked(side).into_iter().collect();
+            let shown: BTreeSet<String> = marked.iter().cloned().chain(view.framed(side)).collect();
             let is_moved = told.iter().any(|entry| entry["op"] == "move");
-            let is_too_much = !has_block && !is_moved && !shown.is_subset(&planted);
+            // A frame also holds the links that stand in an updated text.
+            let is_too_much = !has_block && !is_moved && !marked.is_subset(&planted);
             // Of an update only what differs must be shown; its frame shows the rest.
             if is_too_much || !planted.is_subset(&shown) {
                 wrong += &format!("{case} {name}\nplanted {planted:?}\nshown {shown:?}\n");
@@ -388,7 +390,7 @@ fn noise_of_the_page_s_history_is_told_by_diff_and_changes_alike() {
         found.next().unwrap()["noise"].as_f64().unwrap()
     };
     let counts: Vec<f64> = changes.iter().map(|change| noise_of(&change["operations"], "visitor")).collect();
-    assert!(counts[0] <= 0.5 && counts[10] > 0.6, "a counter becomes noise visit by visit: {counts:?}");
+    assert!(counts.iter().all(|noise| *noise > 0.6), "a counter says what it is: {counts:?}");
     let last = &changes[10];
     assert_eq!(noise_of(&last["operations"], "closed"), 0.0);
     let versions = ["http://port.example/@20260201100000", "http://port.example/@20260201110000"];

@@ -97,11 +97,11 @@ impl FromStr for Strategy {
 /// What [`Strategy::ExpectedGain`] serves (docs/decisions/0037-balanced.md).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Goal {
-    /// Important changes, every page and every version, and pictures of whole sites that belong together.
-    #[default]
-    Balanced,
     /// Captured importance over all importance, weighted by omega(P): pooled completeness.
+    #[default]
     Importance,
+    /// Important changes, every page and every version, and pictures of whole sites that belong together.
+    Balanced,
     /// Mean over pages of each page's own share, weighted by omega(P): completeness by P-QUALITY Definition 5.13.
     EveryPage,
     /// As balanced, where a picture of a site that does not belong together costs more: coherence.
@@ -113,7 +113,7 @@ pub enum Goal {
 impl Goal {
     /// All of them, the default first.
     pub const ALL: [Goal; 5] =
-        [Goal::Balanced, Goal::Importance, Goal::EveryPage, Goal::Coherent, Goal::Count];
+        [Goal::Importance, Goal::Balanced, Goal::EveryPage, Goal::Coherent, Goal::Count];
 
     /// The name in settings, on the command line and in reports.
     pub const fn name(self) -> &'static str {
@@ -245,7 +245,7 @@ impl Default for ScheduleConfig {
             budget: None,
             slot: Span::from_hours(1),
             n_periods: 24,
-            goal: Goal::Balanced,
+            goal: Goal::default(),
             floor: None,
             varying_budget: None,
             spells: true,

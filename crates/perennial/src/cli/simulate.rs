@@ -95,7 +95,7 @@ pub(super) struct Simulate {
 
     /// What expected-gain serves: balanced, importance, every-page, coherent or count. The bounds are those of pooled
     /// completeness, for every-page those of Definition 5.13, for count those of the number of versions
-    #[arg(long, value_name = "GOAL", default_value_t = Goal::Balanced)]
+    #[arg(long, value_name = "GOAL", default_value_t = Goal::default())]
     goal: Goal,
 
     /// What a visit observes: the last change (as in the papers), or the difference to the crawler's last copy

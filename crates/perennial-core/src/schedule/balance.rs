@@ -521,7 +521,8 @@ mod tests {
 
     /// Two sites of ten pages that change about once in six hours, and what was visited of them in some days.
     fn visits(of: Option<Goal>, budget: Budget, days: i64) -> Vec<(Timestamp, Visit)> {
-        let config = ScheduleConfig { budget: Some(budget), ..ScheduleConfig::default() };
+        let config =
+            ScheduleConfig { goal: Goal::Balanced, budget: Some(budget), ..ScheduleConfig::default() };
         let mut scheduler = Scheduler::new(config, 7, start());
         for page in 0..20 {
             let goal = of.filter(|_| page >= 10);
@@ -585,8 +586,8 @@ mod tests {
     #[test]
     fn what_was_spent_before_a_restart_is_not_granted_again() {
         let budget = Some(Budget { visits: 24.0, period: DAY });
-        let mut scheduler =
-            Scheduler::new(ScheduleConfig { budget, ..ScheduleConfig::default() }, 7, start());
+        let config = ScheduleConfig { goal: Goal::Balanced, budget, ..ScheduleConfig::default() };
+        let mut scheduler = Scheduler::new(config, 7, start());
         (0..40).for_each(|page| scheduler.add_page(PageId(page), PageInfo::of_site(SiteId(0))));
         scheduler.set_spent(22, start());
         let (mut now, mut n_visits) = (start(), 0);

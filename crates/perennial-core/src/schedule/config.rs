@@ -265,8 +265,8 @@ impl Default for ScheduleConfig {
 impl ScheduleConfig {
     /// Whether quiet hours save visits for busy ones.
     pub fn varies(&self) -> bool {
-        let is_long = |budget: Budget| budget.period >= Span::from_hours(24);
-        self.budget.is_some_and(|budget| self.varying_budget.unwrap_or_else(|| is_long(budget)))
+        let usual = |budget: Budget| self.goal.takes_pictures() && budget.period >= Span::from_hours(24);
+        self.budget.is_some_and(|budget| self.varying_budget.unwrap_or_else(|| usual(budget)))
     }
 }
 

@@ -70,7 +70,7 @@ pub struct CrawlTable {
     pub allowance: Allowance,
     /// What the crawl serves on sites that have no goal of their own.
     pub goal: Goal,
-    /// Whether quiet hours save visits for busy ones; `None`: where the budget is given for a day or longer.
+    /// Whether quiet hours save visits for busy ones; `None`: under goals that take pictures, where the budget is given for a day or longer.
     pub varying_budget: Option<bool>,
     /// The share of the budget that is kept for pages that were not seen for long; `None`: as the strategy has it.
     pub floor: Option<f32>,

@@ -57,14 +57,13 @@ struct Plan {
 
 impl Scheduler {
     /// Whether visits are planned for the hours ahead. Where the budget may vary, all hours have about the same price. Pooled
-    /// completeness gains nothing from plans, because there the busiest pages earn most and cannot wait. Where pictures of sites
-    /// are taken, these decide the hour.
+    /// completeness gains nothing from plans, because there the busiest pages earn most and cannot wait.
     pub(super) fn plans_ahead(&self) -> bool {
         let config = &self.config;
         config.strategy == Strategy::ExpectedGain
-            && matches!(config.goal, Goal::EveryPage | Goal::Count)
+            && config.goal != Goal::Pooled
             && config.budget.is_some()
-            && !config.varies()
+            && !config.varying_budget
             && config.slot <= Span::from_hours(1)
     }
 

@@ -40,8 +40,6 @@ pub struct Response {
     pub head: HttpHead,
     /// Body as a browser sees it, up to 64 MiB.
     pub bytes: Vec<u8>,
-    /// Why it is not whole, if it is not.
-    pub cut: Option<payload::Cut>,
 }
 
 /// A record that is read as a stream, body as stored.
@@ -87,8 +85,7 @@ impl Archive {
             },
             _ => self.stored(capture, Limits::default())?,
         };
-        let payload::Payload { bytes, cut } = stored.payload;
-        Ok(Some(Response { head: stored.head, bytes, cut }))
+        Ok(Some(Response { head: stored.head, bytes: stored.payload.bytes }))
     }
 
     /// What a reader saw: the document that a browser drew where there is one, else the payload.
@@ -99,8 +96,8 @@ impl Archive {
         let drawn = store.capture_at(&format!("{DRAWN_PREFIX}{}", capture.url), capture.time)?;
         match drawn {
             Some(drawn) => {
-                let payload::Payload { bytes, cut } = self.stored(&drawn, Limits::default())?.payload;
-                Ok(Some(Response { head: HttpHead::parse(DRAWN_HEAD), bytes, cut }))
+                let bytes = self.stored(&drawn, Limits::default())?.payload.bytes;
+                Ok(Some(Response { head: HttpHead::parse(DRAWN_HEAD), bytes }))
             }
             None => Ok(None),
         }

@@ -26,7 +26,6 @@ fn config() -> PolicyConfig {
         size_limit: None,
         is_analysing: true,
         feeds_only: false,
-        polls_sitemaps: true,
     }
 }
 

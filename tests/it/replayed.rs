@@ -325,7 +325,8 @@ fn verify_finds_a_line_that_names_no_record() {
     let text = fs::read_to_string(&run).unwrap();
     let line = text.lines().find(|line| line.contains("\"shows\"")).unwrap();
     let offset = CdxjLine::parse(line).unwrap().offset.unwrap().to_string();
-    let wrong = format!("\"{}7\"", &offset[..offset.len() - 1]);
+    let (rest, last) = offset.split_at(offset.len() - 1);
+    let wrong = format!("\"{rest}{}\"", if last == "7" { 3 } else { 7 });
     let broken = text.replace(line, &line.replacen(&format!("\"{offset}\""), &wrong, 1));
     assert!(broken != text && broken.len() == text.len(), "{line}");
     fs::write(&run, broken).unwrap();

@@ -22,7 +22,7 @@ fn start() -> Timestamp {
 
 /// Pages that were all seen in the day before, each at its own time.
 fn scheduler_of(n_pages: u32, per_hour: f64) -> Scheduler {
-    scheduler_for(Goal::Pooled, None, n_pages, per_hour)
+    scheduler_for(Goal::Balanced, None, n_pages, per_hour)
 }
 
 fn scheduler_for(goal: Goal, evidence_bytes: Option<usize>, n_pages: u32, per_hour: f64) -> Scheduler {
@@ -59,7 +59,7 @@ fn rank(bencher: Bencher<'_, '_>, n_pages: u32) {
 /// Outcomes of a million visits, a hundred to each of ten thousand pages, all with a history.
 #[divan::bench(sample_count = 5, sample_size = 1)]
 fn learn_million_visits(bencher: Bencher<'_, '_>) {
-    let scheduler = || scheduler_for(Goal::Pooled, Some(64 << 20), 10_000, 1.0);
+    let scheduler = || scheduler_for(Goal::Balanced, Some(64 << 20), 10_000, 1.0);
     bencher.with_inputs(scheduler).bench_local_values(|mut scheduler| {
         for round in 0..100i64 {
             for page in 0..10_000u32 {
@@ -81,7 +81,7 @@ fn learn_million_visits(bencher: Bencher<'_, '_>) {
 fn learn_and_plan_hundred_thousand_visits(bencher: Bencher<'_, '_>) {
     let now = start() + Span::from_hours(48);
     let scheduler = || {
-        let mut scheduler = scheduler_for(Goal::Definition513, Some(64 << 20), 10_000, 1.0);
+        let mut scheduler = scheduler_for(Goal::EveryPage, Some(64 << 20), 10_000, 1.0);
         // After two days every hour has a price.
         for hour in 0..=48 {
             scheduler.next_visit(start() + Span::from_hours(hour));

@@ -83,10 +83,10 @@ def decoded(data):
 
 
 def page(work, name, data):
-    """All tools get the same characters."""
+    """All tools get the same characters: the mark at the beginning outweighs what the page says of its encoding."""
     path = work / "pages" / (hashlib.sha1(name.encode()).hexdigest()[:20] + ".html")
     path.parent.mkdir(exist_ok=True)
-    path.write_text(decoded(data), encoding="utf-8")
+    path.write_text(decoded(data), encoding="utf-8-sig")
     return str(path)
 
 
@@ -257,7 +257,7 @@ def run_as_peers(jobs_file, out_file):
         start, texts = time.process_time(), {}
         for job in jobs:
             try:
-                texts[job["id"]] = function(Path(job["file"]).read_text(encoding="utf-8")) or ""
+                texts[job["id"]] = function(Path(job["file"]).read_text(encoding="utf-8-sig")) or ""
             except Exception:  # a tool that fails on a page has found nothing there
                 texts[job["id"]] = ""
         out[name] = dict(texts=texts, ms=(time.process_time() - start) * 1000 / max(1, len(jobs)))
@@ -277,6 +277,25 @@ def run_peers(work, jobs):
         (work / "jobs.json").write_text(asked)
         subprocess.run([python, __file__, "--as-peers", work / "jobs.json", work / "peers.json"], check=True)
     return json.loads((work / "peers.json").read_text())
+
+
+def run_rust_peer(work, jobs):
+    """The Rust crate trafilatura, built outside of the workspace; left out where there is no cargo."""
+    folder = Path(__file__).parent / "peers"
+    build = ["cargo", "build", "--release", "-q", "--manifest-path", folder / "Cargo.toml", "--target-dir", work / "rust-peers"]
+    try:
+        subprocess.run(build, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"the Rust peers are left out: {error}")
+        return []
+    lines = "".join(json.dumps(dict(id=job["id"], file=job["file"])) + "\n" for job in jobs).encode()
+    rows = []
+    for mode in ("balanced", "precision", "recall"):
+        start = cpu_of_children()
+        done = subprocess.run([work / "rust-peers/release/extraction-peers", mode], input=lines, stdout=subprocess.PIPE, check=True)
+        texts = {line["id"]: line["text"] for line in map(json.loads, done.stdout.decode().splitlines())}
+        rows.append((f"Rust trafilatura, {mode}", texts, (cpu_of_children() - start) * 1000 / max(1, len(jobs))))
+    return rows
 
 
 # --- tables
@@ -302,7 +321,7 @@ def comments(halves, t, found):
         for job in t:
             if part not in (job["half"], "all"):
                 continue
-            source = normalised(stripped(Path(job["file"]).read_text(encoding="utf-8")))
+            source = normalised(stripped(Path(job["file"]).read_text(encoding="utf-8-sig")))
             for snippet in filter(None, job.get("comments") or []):
                 if normalised(snippet) not in source:
                     gone += 1
@@ -353,6 +372,7 @@ def main():
         rows.append((f"paper: {variant}", {key: text(line) for key, line in by.items()}, ms))
     if not options.no_peers:
         rows += [(name, peer["texts"], peer["ms"]) for name, peer in run_peers(options.work, a + t + r).items()]
+        rows += run_rust_peer(options.work, a + t + r)
     tables(halves, a, t, r, rows)
     print("\n== comments"), comments(halves, t, found)
     print("\n== metadata"), metadata(halves, t, found)

@@ -63,11 +63,11 @@ fn bytes_of_a_day_stay_within_the_budget() {
     let web = restless(20);
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private"]);
-    crawl(&archive, &["--time-limit", "3d", "--bytes-per-day", "400kB"]);
+    crawl(&archive, &["--time-limit", "5d", "--bytes-per-day", "400kB"]);
     let days = sums(&archive, "", DAY, Some("body_bytes"));
     assert!(days.values().all(|&bytes| bytes <= 400_000), "{days:?}");
     let last = days.values().last().copied().unwrap_or_default();
-    assert!(last >= 200_000, "once the size of pages is known, a day's bytes are used: {days:?}");
+    assert!(last >= 200_000, "once sizes and habits of pages are known, a day's bytes are used: {days:?}");
 }
 
 #[test]

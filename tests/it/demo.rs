@@ -21,10 +21,10 @@ const MOST_APART: f64 = 0.03;
 /// Coherence is lower by a point or two in truth: the site that dies cannot be made whole again, as it can in the simulator.
 const MOST_INCOHERENT: f64 = 0.04;
 
-/// Without feeds: the simulator that it is compared with has none.
+/// Without feeds: the simulator that it is compared with has none. Without a browser, which not every machine has.
 fn demo(archive: &Path) -> Child {
     Command::new(env!("CARGO_BIN_EXE_perennial"))
-        .args(["demo", "--no-feeds", "--json", "--dir"])
+        .args(["demo", "--no-feeds", "--no-browser", "--json", "--dir"])
         .arg(archive)
         .env_remove("PERENNIAL_ARCHIVE")
         .stdout(Stdio::piped())
@@ -60,6 +60,13 @@ fn killed(archive: &Path) -> serde_json::Value {
     ended(demo(archive))
 }
 
+/// Bytes of the state and of the WARC files.
+fn sizes(archive: &Path) -> (u64, u64) {
+    let files = std::fs::read_dir(archive.join("warc")).unwrap();
+    let warc = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();
+    (std::fs::metadata(archive.join("state.db")).unwrap().len(), warc)
+}
+
 fn share(value: &serde_json::Value, name: &str) -> f64 {
     value[name].as_f64().unwrap()
 }
@@ -92,6 +99,8 @@ fn the_archive_catches_what_the_simulator_says_also_when_it_is_killed() {
     assert!(fetches(&result) <= fetches(&result["simulated"]) + 24.0, "the budget was exceeded: {result}");
     assert!(std::fs::read_to_string(archive.join("report.html")).unwrap().contains("</html>"));
     perennial(&archive, ["verify"]).ok();
+    let (state, warc) = sizes(&archive);
+    assert!(5 * state <= 2 * warc, "a state of {state} bytes beside {warc} bytes of WARC");
 
     // Beside the simulator's mean of six crawls, which is steadier than another run.
     let disturbed = pooled(&result_killed);

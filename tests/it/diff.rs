@@ -70,6 +70,31 @@ fn pairs_of_pages_named_after_their_change() {
     assert!(wrong.is_empty(), "{wrong}");
 }
 
+/// Some folders have a file `reader`: the least and the largest importance that a reader would give, and why.
+#[test]
+fn what_a_reader_would_say() {
+    let mut wrong = String::new();
+    let mut n_checked = 0;
+    for entry in std::fs::read_dir(pages()).unwrap() {
+        let case = entry.unwrap().file_name().into_string().unwrap();
+        let Ok(said) = std::fs::read_to_string(pages().join(&case).join("reader")) else { continue };
+        let (bounds, why) = said.split_once('\n').unwrap();
+        let bounds: Vec<f64> = bounds
+            .strip_prefix("importance ")
+            .unwrap()
+            .split(' ')
+            .map(|bound| bound.parse().unwrap())
+            .collect();
+        let found = report(&case)["importance"].as_f64().unwrap();
+        n_checked += 1;
+        if !(bounds[0]..=bounds[1]).contains(&found) {
+            wrong += &format!("{case}: {found}, not {bounds:?}: {why}");
+        }
+    }
+    assert!(n_checked >= 24, "{n_checked}");
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
 #[test]
 fn a_reader_would_give_the_same_order() {
     let importance = |case: &str| report(case)["importance"].as_f64().unwrap();
@@ -90,7 +115,7 @@ fn a_reader_would_give_the_same_order() {
 fn the_html_view_is_one_file_with_both_versions() {
     let html = diff("add-paragraph", "html");
     assert!(html.starts_with("<!DOCTYPE html>"));
-    assert!(html.contains("id=\"before\"") && html.contains("id=\"after\""));
+    assert!(html.contains("name=\"pd-before\"") && html.contains("name=\"pd-after\""));
     assert!(html.contains("A ferry for walkers"));
     assert!(!html.contains(" src=") && !html.contains("<link"), "it must need nothing else");
 }

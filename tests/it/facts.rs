@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use perennial_core::page::PageId;
-use perennial_core::segment::vixml;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags};
 
@@ -51,7 +50,7 @@ impl Facts {
         let mut facts = Facts { lines: lines(&state, CAPTURED), ..Facts::default() };
         facts.lines.extend(lines(&state, PLACES));
         facts.lines.extend(lines(&state, LEARNED));
-        facts.lines.extend(trees(&state));
+        facts.lines.extend(trees(archive, &state));
         facts.lines.extend(links(archive, &state));
         facts.lines.sort();
         facts.urls = words(&state, "SELECT url FROM pages");
@@ -121,15 +120,16 @@ fn words(state: &Connection, sql: &str) -> BTreeSet<String> {
 }
 
 /// Blocks and what is in them; their boxes may be those of an earlier page with the same structure.
-fn trees(state: &Connection) -> Vec<String> {
-    let sql = "SELECT p.url, t.time, t.vixml FROM trees t JOIN pages p ON p.id = t.page";
-    let mut statement = state.prepare(sql).unwrap();
-    let rows = statement.query_map([], |row| {
-        let (url, time, packed): (String, i64, Vec<u8>) = (row.get(0)?, row.get(1)?, row.get(2)?);
-        let tree = vixml::read(&perennial::analyse::unpack(&packed).unwrap()).unwrap().without_boxes();
-        Ok(format!("'tree' '{url}' {time} {tree:?}"))
-    });
-    rows.unwrap().collect::<Result<_, _>>().unwrap()
+fn trees(archive: &Path, state: &Connection) -> Vec<String> {
+    let store = perennial::archive::Archive::open(archive).unwrap().store().unwrap();
+    let mut all = Vec::new();
+    for (page, url) in urls_by_number(state) {
+        for time in store.tree_times(PageId(page)).unwrap() {
+            let tree = store.tree_at(PageId(page), time).unwrap().unwrap().without_boxes();
+            all.push(format!("'tree' '{url}' {} {tree:?}", time.as_millis()));
+        }
+    }
+    all
 }
 
 fn links(archive: &Path, state: &Connection) -> Vec<String> {

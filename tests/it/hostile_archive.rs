@@ -424,7 +424,7 @@ fn what_strangers_wrote_never_commands_the_terminal() {
     assert!(n_named >= 8, "the address was printed {n_named} times only");
 }
 
-/// Takes away what schemas 7 and 8 added and puts in what schema 6 believed.
+/// Takes away what the schemas since 7 added and puts in what schema 6 believed; what was analysed is analysed again.
 fn age(archive: &Archive, believed: &str) {
     let sql = "
         CREATE TABLE old (id INTEGER PRIMARY KEY, page INTEGER NOT NULL, digest TEXT NOT NULL, first_time INTEGER NOT NULL,
@@ -440,6 +440,9 @@ fn age(archive: &Archive, believed: &str) {
         ALTER TABLE lessons DROP COLUMN title; ALTER TABLE lessons DROP COLUMN title_before;
         ALTER TABLE pages DROP COLUMN linked_at; ALTER TABLE pages DROP COLUMN linked_from;
         DROP TABLE items; DROP TABLE feed_reads; DROP TABLE feeds;
+        DROP TABLE trees; DROP TABLE past_trees; DELETE FROM lessons; DELETE FROM known;
+        CREATE TABLE trees (page INTEGER NOT NULL, time INTEGER NOT NULL, vixml BLOB NOT NULL, PRIMARY KEY (page, time));
+        ALTER TABLE lessons ADD COLUMN delta BLOB; ALTER TABLE lessons DROP COLUMN noise;
         PRAGMA user_version = 6";
     state(archive).execute_batch(&format!("{believed};{sql}")).unwrap();
 }

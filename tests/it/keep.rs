@@ -81,7 +81,8 @@ fn an_import_learns_from_the_history_of_a_collection() {
     args.extend(warcs.into_iter().map(std::path::PathBuf::into_os_string));
     let report = perennial(&archive, args).ok().json();
     assert!(report["learned"]["n_captures"].as_u64().unwrap() >= 20, "{report}");
-    assert!(report["learned"]["n_changed"].as_u64().unwrap() >= 4, "{report}");
+    // First captures are no changes.
+    assert!(report["learned"]["n_changed"].as_u64().unwrap() >= 3, "{report}");
     let patterns = perennial(&archive, ["--json", "patterns"]).ok().json();
     let page = patterns.as_array().unwrap().iter().find(|page| page["url"] == web.url("/")).unwrap();
     assert!(page["n_looks"].as_u64().unwrap() >= 20, "{page}");

@@ -34,7 +34,7 @@ fn prose(n: usize) -> String {
 }
 
 /// Six articles of a feed. The first has another headline and one more word from its second visit on; around the second the page changes.
-fn press(asked: &Asked) -> Reply {
+pub(crate) fn press(asked: &Asked) -> Reply {
     let host = asked.field("host").unwrap_or_default();
     let page = |n: usize, title: &str, more: &str, around: &str| {
         html(&format!(
@@ -68,7 +68,7 @@ fn press(asked: &Asked) -> Reply {
     }
 }
 
-fn lines(text: &str) -> Vec<Value> {
+pub(crate) fn lines(text: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 

@@ -128,6 +128,50 @@ fn a_new_page_of_a_known_site_is_told_and_first_captures_are_not() {
     assert_eq!(new[0]["title"], "New story");
 }
 
+/// `/first` and `/second` stand in the sitemap and the feed; `/named` comes to the sitemap alone, `/told` to the feed alone, and
+/// nothing links to either.
+fn announcing_site(asked: &Asked) -> Reply {
+    let typed = |mime: &str, body: String| {
+        Reply::Page(200, vec![("Content-Type", mime.to_string())], body.into_bytes())
+    };
+    match (asked.path.as_str(), asked.n_before) {
+        ("/", n) => html(&format!(
+            "<title>Front</title><link rel=alternate type=application/rss+xml href=/feed.xml><h1>Front {n}</h1>"
+        )),
+        ("/sitemap.xml", n) => {
+            let names: &[&str] = if n < 2 { &["first", "second"] } else { &["first", "second", "named"] };
+            let entry = |name: &&str| format!("<url><loc>/{name}</loc></url>");
+            let entries: String = names.iter().map(entry).collect();
+            typed("application/xml", format!("<urlset>{entries}</urlset>"))
+        }
+        ("/feed.xml", n) => {
+            let names: &[&str] = if n < 2 { &["first", "second"] } else { &["told", "first", "second"] };
+            let item = |name: &&str| format!("<item><title>{name}</title><link>/{name}</link></item>");
+            let items: String = names.iter().map(item).collect();
+            typed("application/rss+xml", format!("<rss version=\"2.0\"><channel>{items}</channel></rss>"))
+        }
+        ("/first" | "/second" | "/named" | "/told", _) => {
+            html(&format!("<title>{0}</title><h1>Page {0}</h1><p>Words of its own.</p>", asked.path))
+        }
+        _ => status(404),
+    }
+}
+
+#[test]
+fn a_page_that_only_a_sitemap_or_a_feed_names_is_new_too() {
+    let web = Web::serve(announcing_site);
+    let archive = crawled(&web, "6h", "4d");
+    let new = |archive: &Archive| {
+        let rows = archive.json(&["changes", "--kind", "new"]);
+        let urls = rows.as_array().unwrap().iter().map(|change| change["url"].as_str().unwrap().to_owned());
+        urls.collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!(new(&archive), [web.url("/named"), web.url("/told")].into());
+    archive.ok(&["verify", "--rebuild"]);
+    archive.ok(&["analyse"]);
+    assert_eq!(new(&archive), [web.url("/named"), web.url("/told")].into(), "after a rebuild");
+}
+
 #[test]
 fn changes_show_the_words_that_differ_and_refuse_unknown_places() {
     let web = Web::serve(|asked| match (asked.path.as_str(), asked.n_before) {

@@ -177,6 +177,28 @@ impl HttpHead {
             .map(|field| self.value(field))
     }
 
+    /// The addresses that `Link` fields give for a relation (RFC 8288), as they are written.
+    pub fn link_targets(&self, relation: &str) -> Vec<String> {
+        const MAX_LINKS: usize = 64;
+        let mut found = Vec::new();
+        for field in self.get_all("Link") {
+            // A comma in an address is no border: each link begins with its bracket.
+            for link in field.split('<').skip(1).take(MAX_LINKS) {
+                let Some((target, parameters)) = link.split_once('>') else { continue };
+                let names = |parameter: &str| {
+                    let (name, value) = parameter.split_once('=')?;
+                    let value = value.trim().trim_end_matches(',').trim().trim_matches('"');
+                    name.trim().eq_ignore_ascii_case("rel").then(|| value.to_owned())
+                };
+                let relations = parameters.split(';').find_map(names).unwrap_or_default();
+                if relations.split_whitespace().any(|word| word.eq_ignore_ascii_case(relation)) {
+                    found.push(target.trim().to_owned());
+                }
+            }
+        }
+        found
+    }
+
     /// The media type of `Content-Type`, lower case, without parameters.
     pub fn media_type(&self) -> Option<String> {
         let value = self.get("Content-Type")?;
@@ -298,5 +320,15 @@ mod tests {
         for searched in 0..=4 {
             assert_eq!(find_head_end(b"a\r\n\r\nb", searched), Some(5));
         }
+    }
+
+    #[test]
+    fn links_of_the_head() {
+        let head = HttpHead::parse(
+            b"HTTP/1.1 200 OK\r\nLink: <http://a.example/?x=1,2>; rel=\"self\", <http://hub.example/>; rel=hub\r\nLink: </b>; title=\"x\"; rel=\"alternate hub\"\r\n\r\n",
+        );
+        assert_eq!(head.link_targets("hub"), ["http://hub.example/", "/b"]);
+        assert_eq!(head.link_targets("self"), ["http://a.example/?x=1,2"]);
+        assert!(head.link_targets("next").is_empty());
     }
 }

@@ -9,6 +9,7 @@
 //! | module | what becomes what |
 //! |---|---|
 //! | [`time`] | digits and dates -> [`time::Timestamp`], local days |
+//! | [`dates`] | dates as people and programs write them -> instants |
 //! | [`chance`] | a seed -> the same numbers on every machine |
 //! | [`markup`] | text -> what may stand in HTML, SVG and XML |
 //! | [`foreign`] | text that strangers wrote -> bounded text, and text that a terminal only shows |
@@ -40,6 +41,7 @@
 //! | [`diff`] | two block trees -> [`diff::Delta`] (Vi-DIFF), Vi-Delta, apply |
 //! | [`document`] | text, JSON, CSV, XML, PDF -> [`segment::BlockTree`] |
 //! | [`object`] | a page and what is known of it -> the article or post that it holds, and its versions |
+//! | [`figures`] | two texts that differ in numbers -> whether the number is news |
 //! | [`importance`] | delta -> [`importance::Importance`], 0 to 1: how much it matters |
 //! | [`noise`] | a page's history of changes -> how much of a change is noise |
 //! | [`observe`] | a capture and what was known of its page -> delta, importance, what is known now |
@@ -52,6 +54,7 @@
 //! | [`rank`] | the link graph -> omega(P), PageRank |
 //! | [`schedule`] | what is known of pages -> the next [`schedule::Visit`] |
 //! | [`amounts`] | what users write for times, sizes, shares, budgets -> values |
+//! | [`search`] | trees of a page through time and a question -> where its words stood, since when, until when |
 //! | [`quality`] | captures against the truth -> completeness, coherence; estimates where it is unknown |
 
 #![deny(clippy::iter_over_hash_type)]
@@ -59,6 +62,8 @@
 #![cfg_attr(test, allow(clippy::disallowed_methods, clippy::iter_over_hash_type))]
 
 pub mod time;
+
+pub mod dates;
 
 pub mod chance;
 
@@ -122,6 +127,8 @@ pub mod document;
 
 pub mod object;
 
+pub mod figures;
+
 pub mod importance;
 
 pub mod noise;
@@ -145,5 +152,7 @@ pub mod rank;
 pub mod schedule;
 
 pub mod amounts;
+
+pub mod search;
 
 pub mod quality;

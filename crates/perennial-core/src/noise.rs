@@ -1,14 +1,15 @@
 //! The history of a page's changes -> how much of a change is noise: counters, dates, nonces, rotating teasers
 //! (P-VISUAL 6; docs/papers.md, Advertisements and noise).
 //!
-//! Text that changes at every visit without a new word tells nothing new. Only the history shows whether it does: a
-//! price and a clock are both digits, but the clock moves at every look. So a small state per page remembers how often
+//! Text that changes at every visit without a new word tells nothing new. Some numbers say by themselves what they are
+//! (`figures`): a price is news, a clock is not. For the others only the history shows it. So a small state per page remembers how often
 //! each element changed without new words, and what vanished and may come back. The share of visits at which an element
 //! changed so is estimated with a prior: one change in two visits, and 39 in 40 for a date.
 
 use std::collections::{HashSet, VecDeque};
 
 use crate::diff::{Delta, Element, Operation, OperationKind, Subject};
+use crate::figures::{Figure, is_passing, judge};
 use crate::segment::Block;
 
 /// Most elements whose changes are counted. Those with the fewest changes are forgotten first.
@@ -128,11 +129,17 @@ impl NoiseHistory {
     }
 
     fn returning(&self, element: &Element) -> f64 {
+        if is_passing(element.text()) {
+            return 1.0;
+        }
         if self.vanished.contains(&short_id(element)) { RETURNING } else { 0.0 }
     }
 
     /// An element that went and came back before will do so again.
     fn rotating(&self, element: &Element) -> f64 {
+        if is_passing(element.text()) {
+            return 1.0;
+        }
         if self.n_changes(element) > 0 { RETURNING } else { 0.0 }
     }
 
@@ -144,13 +151,23 @@ impl NoiseHistory {
     fn quiet(&self, before: &Element, after: &Element) -> f64 {
         let n_new = self.new_words(before, after);
         let (n_changes, n_visits) = (f64::from(self.n_changes(before)), f64::from(self.n_visits));
+        let at_nearly_every_visit = n_visits >= 4.0 && n_changes >= 0.8 * n_visits;
+        match judge(before.text(), after.text()) {
+            Figure::Passing => return 1.0,
+            Figure::News if !at_nearly_every_visit => return 0.0,
+            _ => {}
+        }
+        let is_date = is_date_change(before, after);
+        let is_another_target = before.text() != after.text() && before.address() != after.address();
+        if n_new == 0 && is_another_target && !is_date && !at_nearly_every_visit {
+            // Another number and another target: the next of a series, such as a release.
+            return 0.0;
+        }
         if n_new == 0 {
             // The prior: a date changes at nearly every visit, other elements at every second one.
-            let (prior_changes, prior_visits) =
-                if is_date_change(before, after) { (39.0, 40.0) } else { (1.0, 2.0) };
+            let (prior_changes, prior_visits) = if is_date { (39.0, 40.0) } else { (1.0, 2.0) };
             return (prior_changes + n_changes) / (prior_visits + n_visits);
         }
-        let at_nearly_every_visit = n_visits >= 4.0 && n_changes >= 0.8 * n_visits;
         if n_new <= FEW_WORDS && at_nearly_every_visit { n_changes / (1.0 + n_visits) } else { 0.0 }
     }
 
@@ -317,9 +334,23 @@ fn is_date_part(word: &str) -> bool {
     let marks = word.bytes().filter(|byte| matches!(byte, b':' | b'-' | b'/' | b'.')).count();
     let is_written_date = digits >= 3 && marks >= 1 && digits + marks == word.len() && word.len() <= 10;
     let is_clock = is_written_date && word.contains(':');
-    let is_calendar = is_written_date && marks == 2;
+    let is_calendar = is_written_date && is_calendar_date(word);
     let is_name = word.len() > 2 && DATE_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word));
     is_year || is_clock || is_calendar || is_name || is_timestamp(word)
+}
+
+/// Whether three numbers are day, month and year in some order. 9.1.0 is a version and no date.
+fn is_calendar_date(word: &str) -> bool {
+    let parts: Vec<&str> = word.split(['-', '/', '.']).collect();
+    let [first, second, third] = parts[..] else { return false };
+    let number = |part: &str| part.parse::<u32>().unwrap_or(u32::MAX);
+    let is_day_and_month = |one: &str, other: &str| {
+        let (one, other) = (number(one), number(other));
+        (1..=31).contains(&one) && (1..=31).contains(&other) && one.min(other) <= 12
+    };
+    let is_year = |part: &str| part.len() == 2 || part.len() == 4 && (1900..2100).contains(&number(part));
+    (is_year(third) && is_day_and_month(first, second))
+        || (first.len() == 4 && is_year(first) && is_day_and_month(second, third))
 }
 
 /// Whether a word is an instant as programs write it: 2026-01-01T05:00:00Z.
@@ -511,10 +542,23 @@ mod tests {
 
     #[test]
     fn a_counter_becomes_noise_visit_by_visit() {
-        let seen = watch((0..12).map(|n| page(&[format!("you are visitor number {}", 1000 + n * 37)], "/n")));
+        // Nothing says what is counted here: only history does.
+        let seen = watch((0..12).map(|n| page(&[format!("this is number {}", 1000 + n * 37)], "/n")));
         assert_eq!(seen[0], [0.5]);
         assert!(seen.windows(2).all(|pair| pair[0][0] < pair[1][0]), "{seen:?}");
         assert!(Noise(seen[10][0]).is_mostly_noise());
+    }
+
+    #[test]
+    fn a_counter_that_says_so_is_noise_at_once() {
+        let seen = watch((0..3).map(|n| page(&[format!("you are visitor number {}", 1000 + n * 37)], "/n")));
+        assert_eq!(seen, [[1.0], [1.0]]);
+    }
+
+    #[test]
+    fn a_price_is_news_at_first_sight() {
+        let seen = watch((0..2).map(|n| page(&[format!("the price is {} euro", 10 + n)], "/n")));
+        assert_eq!(seen, [[0.0]]);
     }
 
     #[test]

@@ -107,11 +107,36 @@ pub fn is_about_advertisement(operation: &Operation, is_advertisement: IsAdverti
     }
 }
 
+/// Words of a link's name that make it a headline.
+const MIN_HEADLINE_WORDS: usize = 4;
+
+/// Whether an element is a headline that leads to a page of the same site. Such a link is what a reader came for, and the words
+/// of its address are those of its headline: they do not tell an advertisement.
+pub fn is_own_headline(element: &Element, page: &str) -> bool {
+    let host = |address: &str| {
+        let url = url::Url::parse(address).ok()?;
+        Some(url.host_str()?.trim_start_matches("www.").to_owned())
+    };
+    matches!(element, Element::Link(link) if crate::diff::n_words(&link.name) >= MIN_HEADLINE_WORDS)
+        && host(page).is_some_and(|own| host(element.address()) == Some(own))
+}
+
 /// Whether an address has a word of advertising in it: the test of P-PATTERN 6.2, used where no filter list knows better.
-/// Only whole words count, because "download" contains "ad".
+/// Only whole words of the host and of short path segments count: "download" contains "ad", and a segment of many words
+/// is the headline of an article, which may be about advertising.
 pub fn has_advertising_words(address: &str) -> bool {
-    let mut words = address.split(|c: char| !c.is_ascii_alphanumeric());
-    words.any(|word| ADVERTISING_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word)))
+    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
+    let path = rest.split(['?', '#']).next().unwrap_or(rest);
+    let (host, path) = path.split_at(path.find('/').unwrap_or(path.len()));
+    let is_known = |word: &str| ADVERTISING_WORDS.iter().any(|known| known.eq_ignore_ascii_case(word));
+    let words =
+        |part: &str| part.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()).count();
+    let has_known = |part: &str| part.split(|c: char| !c.is_ascii_alphanumeric()).any(is_known);
+    host.split('.').any(has_known)
+        || path.split('/').any(|segment| {
+            let stem = segment.rsplit_once('.').map_or(segment, |(stem, _)| stem);
+            words(stem) <= 2 && has_known(stem)
+        })
 }
 
 const ADVERTISING_WORDS: [&str; 16] = [
@@ -214,7 +239,19 @@ mod tests {
     fn advertising_is_known_by_whole_words() {
         assert!(has_advertising_words("http://a.org/ads/x.gif"));
         assert!(has_advertising_words("http://ad.doubleclick.net/x"));
+        assert!(has_advertising_words("http://a.org/img/banner_468x60.gif"));
         assert!(!has_advertising_words("http://a.org/downloads/header.html"));
+        assert!(!has_advertising_words("http://a.org/news/super-bowl-ad-makes-history"));
+        assert!(!has_advertising_words("http://a.org/read?from=ad"));
+    }
+
+    #[test]
+    fn a_headline_of_the_site_is_no_advertisement_by_its_address() {
+        let link = |name: &str, address: &str| Element::Link(Link::new(name, address));
+        let page = "http://www.a.org/";
+        assert!(is_own_headline(&link("Car maker stops its ad", "http://a.org/ads/stop"), page));
+        assert!(!is_own_headline(&link("Buy now", "http://a.org/ads/stop"), page));
+        assert!(!is_own_headline(&link("Buy these very fine shoes", "http://shop.example/ads/1"), page));
     }
 
     #[test]

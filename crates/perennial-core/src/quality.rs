@@ -275,6 +275,50 @@ pub fn valid_version(page: &PageRecord<'_>, query: Timestamp) -> Option<ValidVer
     })
 }
 
+/// How near an archive is to an instant (P-PATTERN 10 wishes for both beside completeness).
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct Timeliness {
+    /// Share of pages, weighted by omega(P), whose last capture before the instant shows what the page showed at it.
+    pub freshness: f64,
+    /// Changes between the instant and the closest capture, as the mean over pages weighted by omega(P): the blur of SHARC (Denev et
+    /// al.). Pages without a capture are left out. A sharp picture has 0.
+    pub blur: f64,
+}
+
+impl Timeliness {
+    /// Mean over instants; nothing to average is 0.
+    pub fn mean(values: impl IntoIterator<Item = Timeliness>) -> Timeliness {
+        let (mut sum, mut n) = (Timeliness::default(), 0.0);
+        for value in values {
+            sum.freshness += value.freshness;
+            sum.blur += value.blur;
+            n += 1.0;
+        }
+        let n = f64::max(n, 1.0);
+        Timeliness { freshness: sum.freshness / n, blur: sum.blur / n }
+    }
+}
+
+/// How near the captures of pages are to an instant.
+pub fn timeliness(pages: &[PageRecord<'_>], query: Timestamp) -> Timeliness {
+    let (mut fresh, mut blurred, mut weight, mut captured) = (0.0, 0.0, 0.0, 0.0);
+    for page in pages {
+        let weight_of_page = sane(page.weight);
+        weight += weight_of_page;
+        let version_at = |at: Timestamp| page.changes.partition_point(|change| change.at <= at);
+        let now = version_at(query);
+        let last = page.captures.partition_point(|capture| *capture <= query).checked_sub(1);
+        let is_fresh = last.is_some_and(|last| version_at(page.captures[last]) == now);
+        fresh += if is_fresh { weight_of_page } else { 0.0 };
+        if let Some(closest) = closest_capture(page.captures, query) {
+            captured += weight_of_page;
+            blurred += weight_of_page * version_at(closest).abs_diff(now) as f64;
+        }
+    }
+    let blur = if captured > 0.0 { blurred / captured } else { 0.0 };
+    Timeliness { freshness: ratio(fresh, weight), blur }
+}
+
 /// Coherence of an archive at an instant: of each site's closest versions, then the mean over sites.
 pub fn archive_coherence(pages: &[PageRecord<'_>], query: Timestamp) -> Coherence {
     let mut sites: std::collections::BTreeMap<SiteId, Vec<ValidVersion>> = std::collections::BTreeMap::new();
@@ -312,6 +356,24 @@ mod tests {
 
     fn close(a: f64, b: f64) -> bool {
         (a - b).abs() < 1e-3
+    }
+
+    #[test]
+    fn a_fresh_page_shows_what_is_there_and_a_blurred_one_does_not() {
+        let changes = changes(&[(10, 0.5), (20, 0.5), (30, 0.5)]);
+        let captures = [at(12), at(33)];
+        let page = PageRecord { site: SiteId(0), weight: 2.0, changes: &changes, captures: &captures };
+        let never = PageRecord { weight: 1.0, captures: &[], ..page };
+        for (query, freshness, blur) in
+            [(15, 1.0, 0.0), (21, 0.0, 1.0), (24, 0.0, 1.0), (31, 0.0, 0.0), (40, 1.0, 0.0)]
+        {
+            let seen = timeliness(&[page], at(query));
+            assert_eq!((seen.freshness, seen.blur), (freshness, blur), "{query}");
+        }
+        // A page that was never captured is not fresh, and says nothing of blur.
+        let both = timeliness(&[page, never], at(40));
+        assert!(close(both.freshness, 2.0 / 3.0) && both.blur == 0.0);
+        assert_eq!(Timeliness::mean([both, both]), both);
     }
 
     #[test]

@@ -311,13 +311,47 @@ fn declared(subset: &str, entities: &mut Entities) {
 
 /// A text with its references resolved: by number, by name as in HTML, and those that the document declares. What is none stays.
 fn resolved<'a>(text: &'a str, entities: &mut Entities) -> Cow<'a, str> {
-    with_references(text, |name| {
+    let resolved = with_references(text, |name| {
         if let Some(value) = entities.values.get(name) {
             entities.n_expanded_bytes += value.len();
             return (entities.n_expanded_bytes <= MAX_EXPANDED_BYTES).then(|| value.clone());
         }
         character_by_number(name).map(String::from).or_else(|| named_character(name))
-    })
+    });
+    match resolved {
+        Cow::Owned(text) => Cow::Owned(without_controls(&text).into_owned()),
+        plain => plain,
+    }
+}
+
+/// Characters that no text has, U+0080 to U+009F, are bytes that somebody took for Latin-1: those of a character in UTF-8 where they and
+/// their neighbours make one, else of Windows, as browsers read them.
+pub(crate) fn without_controls(text: &str) -> Cow<'_, str> {
+    let is_control = |c: char| ('\u{80}'..='\u{9f}').contains(&c);
+    if !text.contains(is_control) {
+        return Cow::Borrowed(text);
+    }
+    let is_byte = |c: char| ('\u{80}'..='\u{ff}').contains(&c);
+    let meant = |c: char| match is_control(c) {
+        true => C1_REPLACEMENTS.get(c as usize - 0x80).copied().flatten().unwrap_or(c),
+        false => c,
+    };
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.find(is_byte) {
+        out.push_str(&rest[..first]);
+        rest = &rest[first..];
+        let end = rest.find(|c| !is_byte(c)).unwrap_or(rest.len());
+        let (run, after) = rest.split_at(end);
+        let bytes: Vec<u8> = run.chars().map(|c| c as u8).collect();
+        match String::from_utf8(bytes).ok().filter(|_| run.contains(is_control)) {
+            Some(decoded) => out.push_str(&decoded),
+            None => out.extend(run.chars().map(meant)),
+        }
+        rest = after;
+    }
+    out.push_str(rest);
+    Cow::Owned(out)
 }
 
 /// A text with its references by number and by name resolved once.
@@ -353,15 +387,14 @@ fn with_references(text: &str, mut value_of: impl FnMut(&str) -> Option<String>)
     Cow::Owned(out)
 }
 
-/// `#8217` or `#x2019`. The numbers of Windows stand for what they mean there, as browsers read them.
+/// `#8217` or `#x2019`.
 fn character_by_number(name: &str) -> Option<char> {
     let digits = name.strip_prefix('#')?;
     let code = match digits.strip_prefix(['x', 'X']) {
         Some(hex) => u32::from_str_radix(hex, 16).ok()?,
         None => digits.parse().ok()?,
     };
-    let replaced = code.checked_sub(0x80).and_then(|at| C1_REPLACEMENTS.get(at as usize).copied().flatten());
-    replaced.or_else(|| char::from_u32(code).filter(|c| *c != '\0'))
+    char::from_u32(code).filter(|c| *c != '\0')
 }
 
 fn named_character(name: &str) -> Option<String> {
@@ -371,6 +404,9 @@ fn named_character(name: &str) -> Option<String> {
         "gt" => return Some(">".to_owned()),
         "quot" => return Some("\"".to_owned()),
         "apos" => return Some("'".to_owned()),
+        // Documents of XML take their names from HTML 4, where these two stand for other signs than in HTML 5.
+        "lang" => return Some("\u{2329}".to_owned()),
+        "rang" => return Some("\u{232a}".to_owned()),
         _ => {}
     }
     let (first, second) = *NAMED_ENTITIES.get(format!("{name};").as_str())?;
@@ -435,6 +471,17 @@ mod tests {
         check("<a", "<a>");
         check("<", "[<]");
         check("</>", "</>");
+    }
+
+    #[test]
+    fn bytes_that_were_taken_for_characters() {
+        let check = |text: &str, expected: &str| assert_eq!(unescaped(text), expected, "{text}");
+        check("don&#146;t", "don\u{2019}t");
+        check("&#226;&#128;&#166;", "\u{2026}");
+        check("&acirc;&#128;&brvbar; and more", "\u{2026} and more");
+        check("&eacute;&#128;", "\u{e9}\u{20ac}");
+        check("caf&eacute;", "caf\u{e9}");
+        check("&lang;x&rang;", "\u{2329}x\u{232a}");
     }
 
     #[test]

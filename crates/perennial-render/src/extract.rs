@@ -127,10 +127,17 @@ impl Extract<'_> {
     }
 
     fn visit_text(&mut self, source: u32, parent: Option<u32>, node: &Node, text: &str) {
-        let (Some(parent), Some(&rect)) = (parent, self.text_rects.get(&node.id)) else { return };
+        let Some(parent) = parent else { return };
         let above = &self.nodes[parent as usize];
         let scope = self.scopes[parent as usize];
-        let sight = scope.enter_text(text, &rect, above.is_visible);
+        let (rect, sight) = match self.text_rects.get(&node.id) {
+            Some(&rect) if rect.area() > 0.0 || text.trim().is_empty() || above.font_size <= 0.0 => {
+                (rect, scope.enter_text(text, &rect, above.is_visible))
+            }
+            None if text.trim().is_empty() => return,
+            // The styles show it and the engine has no place for it: it stays known as words without a box.
+            _ => (Rect::default(), scope.without_place(above.is_visible)),
+        };
         let own = NodeBox {
             source,
             parent: Some(parent),

@@ -12,6 +12,7 @@
 //! | [`launch`] | a browser's executable -> a running browser without a network |
 //! | [`snapshot`] | what a browser says of its boxes -> layout |
 //! | [`cdp`], [`chromium`] | pages -> layouts through a browser, scripts included |
+//! | `lettering` | text -> dots of ink, by the built-in fonts |
 //! | [`picture`] | a layout and its blocks -> a picture for people |
 
 pub mod resource;
@@ -50,6 +51,8 @@ pub mod cdp;
 pub mod snapshot;
 
 pub mod chromium;
+
+mod lettering;
 
 pub mod picture;
 

@@ -169,11 +169,18 @@ impl InlineRoot<'_> {
         let mut n_used = place.filter(|(known, _)| *known == index).map_or(0, |(_, n)| n);
         let element = run.style().brush.id;
         let (mut x, end) = (run.offset(), run.offset() + run.advance());
+        let mut has_begun = false;
         for cluster in run.run().visual_clusters().skip(n_used) {
-            if cluster.style_index() != run.style_index() {
+            let is_own = cluster.style_index() == run.style_index();
+            if has_begun && !is_own {
                 break;
             }
             n_used += 1;
+            // A link before this text stands in the same run and was placed as a whole.
+            if !is_own {
+                continue;
+            }
+            has_begun = true;
             let is_blank = cluster.is_space_or_nbsp();
             if let Some(text) = self.text_at(cluster.text_range().start, element).filter(|_| !is_blank) {
                 self.add(rects, text, line, x, cluster.advance());

@@ -1,13 +1,18 @@
-//! A layout and its blocks -> a picture: grey bars for text, boxes for blocks, their references beside them.
+//! A layout and its blocks -> a picture: the words of the page where they stand, boxes for blocks, each with its reference,
+//! role and importance.
 //!
 //! With a screenshot of the page underneath, the boxes are drawn over it. A tiny rasteriser of rectangles and
-//! digits is enough for that.
+//! letters is enough for that.
 
-use perennial_core::layout::{Layout, Rect, VIEWPORT_WIDTH};
+use perennial_core::layout::{Layout, LayoutNode, Rect, VIEWPORT_WIDTH};
 use perennial_core::segment::{Block, BlockTree};
+
+use crate::lettering::Lettering;
 
 /// A page is drawn down to this height.
 const MAX_HEIGHT: f32 = 16_000.0;
+/// Most texts that are written.
+const MAX_TEXTS: usize = 20_000;
 
 type Rgb = [u8; 3];
 
@@ -22,19 +27,26 @@ pub fn draw_png(
     layout: &Layout,
     screenshot: Option<&[u8]>,
 ) -> Result<Vec<u8>, PictureError> {
+    let mut lettering = Lettering::new();
     let mut canvas = match screenshot {
         Some(png) => Canvas::from_png(png)?,
         None => sketch(layout),
     };
     for leaf in tree.leaves() {
-        canvas.fill(&leaf.rect, colour(leaf.importance), 60);
+        canvas.fill(&leaf.rect, colour(leaf.importance), 50);
+    }
+    if screenshot.is_none() {
+        let texts = layout.nodes.iter().filter(|node| node.is_visible && node.is_text());
+        for node in texts.filter(|node| node.rect.y < MAX_HEIGHT).take(MAX_TEXTS) {
+            write_text(&mut canvas, &mut lettering, node);
+        }
     }
     for block in tree.walk() {
-        let thickness = if block.is_leaf() { 2 } else { 1 };
-        canvas.outline(&block.rect, [40, 50, 90], thickness);
+        let (ink, thickness) = if block.is_leaf() { ([40, 50, 90], 2) } else { ([170, 40, 170], 1) };
+        canvas.outline(&block.rect, ink, thickness);
     }
     for leaf in tree.leaves() {
-        label(&mut canvas, leaf);
+        label(&mut canvas, &mut lettering, leaf);
     }
     canvas.to_png()
 }
@@ -46,17 +58,20 @@ fn colour(importance: f32) -> Rgb {
     [blend(120.0, 255.0), blend(180.0, 60.0), blend(255.0, 30.0)]
 }
 
-fn label(canvas: &mut Canvas, leaf: &Block) {
-    let text = format!("{} {:.2}", leaf.name(), leaf.importance);
-    let (x, y) = (leaf.rect.x.max(0.0) as i32 + 3, leaf.rect.y.max(0.0) as i32 + 3);
-    let width = text.chars().count() as f32 * 8.0 + 2.0;
-    canvas.fill(&Rect { x: x as f32 - 2.0, y: y as f32 - 2.0, w: width, h: 14.0 }, [255, 255, 255], 220);
-    for (place, character) in text.chars().enumerate() {
-        canvas.character(character, x + place as i32 * 8, y);
-    }
+/// Reference, role and importance of a leaf, at its upper right, where text seldom stands.
+fn label(canvas: &mut Canvas, lettering: &mut Lettering, leaf: &Block) {
+    const SIZE: f32 = 12.0;
+    let text = format!("{} {} {:.1} %", leaf.name(), leaf.role.name(), 100.0 * leaf.importance);
+    let width = lettering.width(&text, true, SIZE) + 8.0;
+    // Beside a block of one or two lines, which it would cover.
+    let is_beside = leaf.rect.h < 40.0 && leaf.rect.right() + width < canvas.width as f32;
+    let x = if is_beside { leaf.rect.right() } else { leaf.rect.right() - width };
+    let (x, y) = (x.max(0.0), leaf.rect.y.max(0.0));
+    canvas.fill(&Rect { x, y, w: width, h: 17.0 }, [17, 34, 51], 235);
+    canvas.write(lettering, &text, (x + 4.0, y + 13.0), (SIZE, true), [255, 255, 255]);
 }
 
-/// Draws the page from its layout: backgrounds, images as boxes, texts as bars.
+/// Draws the page from its layout: backgrounds, and images as boxes.
 fn sketch(layout: &Layout) -> Canvas {
     let width =
         if layout.width.is_finite() { layout.width.clamp(VIEWPORT_WIDTH, 4000.0) } else { VIEWPORT_WIDTH };
@@ -70,23 +85,37 @@ fn sketch(layout: &Layout) -> Canvas {
         if matches!(&*node.tag, "img" | "svg" | "video" | "canvas" | "iframe") {
             canvas.fill(&node.rect, [205, 215, 205], 255);
         }
-        if node.is_text() && !node.text.trim().is_empty() {
-            bars(&mut canvas, node.rect, node.font_size, [node.color.r, node.color.g, node.color.b]);
-        }
     }
     canvas
 }
 
-fn bars(canvas: &mut Canvas, rect: Rect, font_size: f32, color: Rgb) {
-    if !(rect.h.is_finite() && font_size > 0.0) {
+/// Writes the words of a node into its box, in as many lines as the engine gave them.
+fn write_text(canvas: &mut Canvas, lettering: &mut Lettering, node: &LayoutNode) {
+    let rect = node.rect;
+    if !(rect.w > 0.0 && rect.h > 0.0 && node.font_size > 0.0) {
         return;
     }
-    let n_lines = (rect.h / (font_size * 1.25)).round().clamp(1.0, 400.0);
+    let is_bold = node.font_weight >= 600;
+    let n_lines = (rect.h / (node.font_size * 1.25)).round().clamp(1.0, 400.0);
+    let words: Vec<&str> = node.text.split_whitespace().collect();
+    let all = lettering.width(&words.join(" "), is_bold, node.font_size);
+    // Words that would not fit are written smaller: the page had another font.
+    let size = node.font_size * (n_lines * rect.w / all.max(1.0)).clamp(0.6, 1.0);
     let step = rect.h / n_lines;
-    for line in 0..n_lines as usize {
-        let y = rect.y + line as f32 * step + step * 0.3;
-        canvas.fill(&Rect { x: rect.x, y, w: rect.w, h: font_size * 0.45 }, color, 130);
+    let ink = canvas.ink_on(&rect, [node.color.r, node.color.g, node.color.b]);
+    let mut base = rect.y + step / 2.0 + size * 0.36;
+    let mut line = String::new();
+    for word in words {
+        let longer = if line.is_empty() { word.to_string() } else { format!("{line} {word}") };
+        let is_last = base + step > rect.bottom() + step / 2.0;
+        if !line.is_empty() && !is_last && lettering.width(&longer, is_bold, size) > rect.w + 1.0 {
+            canvas.write(lettering, &line, (rect.x, base), (size, is_bold), ink);
+            (line, base) = (word.to_string(), base + step);
+        } else {
+            line = longer;
+        }
     }
+    canvas.write(lettering, &line, (rect.x, base), (size, is_bold), ink);
 }
 
 struct Canvas {
@@ -162,32 +191,51 @@ impl Canvas {
         }
     }
 
-    fn character(&mut self, character: char, x: i32, y: i32) {
-        let Some((_, rows)) = GLYPHS.iter().find(|(known, _)| *known == character) else { return };
-        for (row, bits) in rows.iter().enumerate() {
-            for column in (0..3).filter(|column| bits & (4 >> column) != 0) {
-                let (left, top) = (x + column * 2, y + row as i32 * 2);
-                self.fill(&Rect { x: left as f32, y: top as f32, w: 2.0, h: 2.0 }, [0, 0, 0], 255);
+    /// Writes a line of text from the left end of its base line.
+    fn write(
+        &mut self,
+        lettering: &mut Lettering,
+        text: &str,
+        (x, y): (f32, f32),
+        (size, is_bold): (f32, bool),
+        ink: Rgb,
+    ) {
+        let mut pen = x;
+        for character in text.chars() {
+            if pen > self.width as f32 {
+                return;
             }
+            let letter = lettering.letter(character, is_bold, size);
+            let (left, top) =
+                (pen.round() as i64 + i64::from(letter.left), y.round() as i64 - i64::from(letter.top));
+            for (row, dots) in letter.ink.chunks(letter.width.max(1)).enumerate() {
+                for (column, &dot) in dots.iter().enumerate().filter(|(_, dot)| **dot > 0) {
+                    let (x, y) = (left + column as i64, top + row as i64);
+                    if (0..self.width as i64).contains(&x) && (0..self.height as i64).contains(&y) {
+                        self.blend(x as usize, y as usize, ink, u16::from(dot));
+                    }
+                }
+            }
+            pen += letter.advance;
+        }
+    }
+
+    /// The colour of a text if it can be read where it stands, else black or white: the picture behind it may be missing.
+    fn ink_on(&self, rect: &Rect, ink: Rgb) -> Rgb {
+        let (x, y) = (rect.x.max(0.0) as usize, rect.y.max(0.0) as usize);
+        if x >= self.width || y >= self.height {
+            return ink;
+        }
+        let at = (y * self.width + x) * 3;
+        let light = |rgb: &[u8]| rgb.iter().map(|&channel| i32::from(channel)).sum::<i32>() / 3;
+        let ground = light(&self.pixels[at..at + 3]);
+        match (light(&ink) - ground).abs() >= 90 {
+            true => ink,
+            false if ground > 127 => [34, 34, 34],
+            false => [255, 255, 255],
         }
     }
 }
-
-/// The characters of a reference, three by five pixels.
-const GLYPHS: [(char, [u8; 5]); 12] = [
-    ('0', [7, 5, 5, 5, 7]),
-    ('1', [2, 6, 2, 2, 7]),
-    ('2', [7, 1, 7, 4, 7]),
-    ('3', [7, 1, 7, 1, 7]),
-    ('4', [5, 5, 7, 1, 1]),
-    ('5', [7, 4, 7, 1, 7]),
-    ('6', [7, 4, 7, 5, 7]),
-    ('7', [7, 1, 2, 2, 2]),
-    ('8', [7, 5, 7, 5, 7]),
-    ('9', [7, 5, 7, 1, 7]),
-    ('B', [6, 5, 6, 5, 6]),
-    ('.', [0, 0, 0, 0, 2]),
-];
 
 #[cfg(test)]
 mod tests {
@@ -204,6 +252,20 @@ mod tests {
         let png = draw_png(&tree, &layout, None).expect("drawn");
         let canvas = Canvas::from_png(&png).expect("read back");
         assert_eq!((canvas.width, canvas.height), (1280, layout.height as usize));
+        let ink = |canvas: &Canvas| {
+            canvas.pixels.chunks(3).filter(|rgb| rgb.iter().all(|&byte| byte < 100)).count()
+        };
+        let without = Layout {
+            nodes: layout.nodes.iter().filter(|node| !node.is_text()).cloned().collect(),
+            ..layout.clone()
+        };
+        let blank = Canvas::from_png(&draw_png(&tree, &without, None).expect("drawn")).expect("read back");
+        assert!(
+            ink(&canvas) > ink(&blank) + 100,
+            "the words are written: {} and {}",
+            ink(&canvas),
+            ink(&blank)
+        );
         let again = draw_png(&tree, &layout, Some(&png)).expect("drawn over a screenshot");
         assert!(Canvas::from_png(&again).expect("read back").pixels.iter().any(|&byte| byte < 255));
     }

@@ -70,6 +70,12 @@ impl Scope {
         let is_seen = is_parent_visible && !self.is_hidden && !self.is_cut;
         Sight { is_fixed: self.is_fixed, is_visible: is_seen && (is_on_page || text.trim().is_empty()) }
     }
+
+    /// How a text would be seen that the engine gave no place.
+    pub(crate) fn without_place(self, is_parent_visible: bool) -> Sight {
+        let is_visible = is_parent_visible && !self.is_hidden && !self.is_cut;
+        Sight { is_fixed: self.is_fixed, is_visible }
+    }
 }
 
 /// Hides what is left of or above the page.

@@ -2,7 +2,8 @@
 //! 17.2.1).
 //!
 //! A `display: table` with children that are no rows would be dropped, and rows outside a table would stack their
-//! cells. Both get another display, after style and before the first layout.
+//! cells. So would a table that is a child of a row without a cell around it, with the whole table around that row. All of them get
+//! another display, after style and before the first layout.
 
 use blitz_dom::{BaseDocument, Node, NodeId};
 use style::values::specified::box_::{DisplayInside, DisplayOutside};
@@ -46,6 +47,10 @@ fn mend_children(document: &BaseDocument, node: &Node, changes: &mut Vec<(NodeId
     match part(node) {
         Part::Ignored if !is_shown(node) => {}
         Part::Table if children.is_empty() => {}
+        Part::Table if children.iter().any(|(id, _)| has_table_in_row(document, *id)) => {
+            changes.push((node.id, "block"));
+            lines_of_boxes(document, &children, changes);
+        }
         Part::Table if is_all(&[Part::RowGroup, Part::Row, Part::Caption, Part::Column]) => {}
         // Cells without a row in a table are side by side.
         Part::Table if is_all(&[Part::Cell]) => changes.push((node.id, "flex")),
@@ -60,6 +65,38 @@ fn mend_children(document: &BaseDocument, node: &Node, changes: &mut Vec<(NodeId
         Part::RowGroup => {}
         _ if has(Part::RowGroup) || has(Part::Row) || has(Part::Cell) => orphans(&children, changes),
         _ => {}
+    }
+}
+
+/// Whether a row, or a row of a group, has a child that is a table or another part of one where only a cell may be.
+fn has_table_in_row(document: &BaseDocument, id: NodeId) -> bool {
+    let Some(node) = document.get_node(id) else { return false };
+    let parts = || node.children.iter().filter_map(|&child| Some((child, part(document.get_node(child)?))));
+    match part(node) {
+        Part::Row => parts().any(|(_, part)| matches!(part, Part::Table | Part::RowGroup | Part::Row)),
+        Part::RowGroup => parts().any(|(child, part)| part == Part::Row && has_table_in_row(document, child)),
+        _ => false,
+    }
+}
+
+/// Rows become lines of boxes, one below the other, and groups of rows plain boxes around them.
+fn lines_of_boxes(
+    document: &BaseDocument,
+    children: &[(NodeId, Part)],
+    changes: &mut Vec<(NodeId, &'static str)>,
+) {
+    for (id, own) in children {
+        match own {
+            Part::Row => changes.push((*id, "flex")),
+            Part::RowGroup => {
+                changes.push((*id, "block"));
+                let Some(group) = document.get_node(*id) else { continue };
+                let rows = group.children.iter().filter_map(|&row| document.get_node(row));
+                changes.extend(rows.filter(|row| part(row) == Part::Row).map(|row| (row.id, "flex")));
+            }
+            Part::Cell => changes.push((*id, "inline-block")),
+            _ => {}
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! Traces, cut into several stretches -> the quality of a strategy in each, since a gain in one stretch may be chance.
 //!
-//! `cargo run --release -p perennial-sim --example stretches -- FILE... [--goal pooled|5.13|count] [--budget 5,10]
-//! [--strategy NAME,...] [--from 0] [--n 10] [--step-days 14] [--days 70] [--burn-in 14] [--floor SHARE] [--vary] [--known] [--slot 60]`
+//! `cargo run --release -p perennial-sim --example stretches -- FILE... [--goal NAME] [--budget 5,10]
+//! [--strategy NAME,...] [--from 0] [--n 10] [--step-days 14] [--days 70] [--burn-in 14] [--floor SHARE] [--vary] [--known] [--each] [--slot 60]`
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -27,8 +27,9 @@ impl Asked {
             match arg.strip_prefix("--") {
                 None => asked.files.push(arg),
                 Some(name) => {
-                    let value =
-                        args.next_if(|next| !next.starts_with("--") && !matches!(name, "vary" | "known"));
+                    let value = args.next_if(|next| {
+                        !next.starts_with("--") && !matches!(name, "vary" | "known" | "each" | "no-bounds")
+                    });
                     asked.options.insert(name.to_owned(), value.unwrap_or_default());
                 }
             }
@@ -54,11 +55,7 @@ impl Asked {
                 .collect::<Result<_, _>>()?,
             slot: Span::from_secs((60.0 * self.number("slot", 60.0)?) as i64),
             burn_in: Span::from_hours(24 * self.number("burn-in", 14.0)? as i64),
-            goal: match self.options.get("goal").map(String::as_str) {
-                Some("5.13") => Goal::Definition513,
-                Some("count") => Goal::Count,
-                _ => Goal::Pooled,
-            },
+            goal: self.options.get("goal").map_or(Ok(Goal::default()), |name| name.parse())?,
             visibility: Visibility::Difference,
             varying_budget: self.options.contains_key("vary"),
             spells: self.options.get("spells").map(|text| text != "false"),
@@ -79,7 +76,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let first = first - Span::from_secs(first.as_secs().rem_euclid(86_400));
     let days = (asked.number("burn-in", 14.0)? + asked.number("days", 70.0)?) as u32;
     let without = asked.options.get("without");
-    let mut sums: HashMap<(String, String), (f64, f64, f64, f64)> = HashMap::new();
+    let mut sums: HashMap<(String, String), [f64; 5]> = HashMap::new();
     let (from, until) = (asked.number("from", 0.0)? as i64, asked.number("n", 10.0)? as i64);
     let n = (until - from).max(1);
     for stretch in from..until {
@@ -91,41 +88,33 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         for line in experiment.run(&world, 1, || {}) {
             for result in &line.results {
-                let served = match experiment.goal {
-                    Goal::Pooled => result.completeness_pooled,
-                    Goal::Definition513 => result.completeness_weighted,
-                    Goal::Count => result.completeness_count,
-                };
                 let key = (format!("{:5.1} %", 100.0 * line.budget), result.strategy.clone());
-                println!(
-                    "{stretch} {} {:20} {:5.1} of {:5.1}: {:5.1} %  coherence {:4.1}",
-                    key.0,
-                    key.1,
-                    100.0 * served,
-                    100.0 * line.bounds.clairvoyant,
-                    100.0 * result.share_of_clairvoyant,
-                    100.0 * result.coherence_weighted
-                );
+                let measures = [
+                    result.completeness_pooled,
+                    result.completeness_weighted,
+                    result.completeness_count,
+                    result.coherence_weighted,
+                    result.share_of_clairvoyant,
+                ];
+                if asked.options.contains_key("each") {
+                    println!("{stretch} {} {:20} {}", key.0, key.1, words(&measures));
+                }
                 let sum = sums.entry(key).or_default();
-                sum.0 += served / n as f64;
-                sum.1 += line.bounds.clairvoyant / n as f64;
-                sum.2 += result.share_of_clairvoyant / n as f64;
-                sum.3 += result.coherence_weighted / n as f64;
+                sum.iter_mut().zip(measures).for_each(|(sum, measure)| *sum += measure / n as f64);
             }
         }
     }
     let mut sums: Vec<_> = sums.into_iter().collect();
     sums.sort_by(|a, b| a.0.cmp(&b.0));
-    for ((budget, strategy), (served, bound, share, coherence)) in sums {
-        println!(
-            "mean {budget} {strategy:20} {:6.2} of {:5.1}: {:6.2} %  coherence {:4.1}",
-            100.0 * served,
-            100.0 * bound,
-            100.0 * share,
-            100.0 * coherence
-        );
+    println!("{:30} pooled   5.13  count coherence of clairvoyant", "");
+    for ((budget, strategy), measures) in sums {
+        println!("{budget} {strategy:20} {}", words(&measures));
     }
     Ok(())
+}
+
+fn words(measures: &[f64; 5]) -> String {
+    measures.iter().map(|measure| format!(" {measure:6.3}")).collect()
 }
 
 fn read(file: &str) -> Result<World, Box<dyn Error>> {

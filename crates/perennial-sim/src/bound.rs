@@ -74,14 +74,16 @@ fn values(world: &World, spec: &BoundSpec) -> Vec<f64> {
         })
         .collect();
     let total: f64 = match spec.goal {
-        Goal::Pooled => existing.iter().map(|(weight, sum)| weight * sum).sum(),
-        Goal::Definition513 => existing.iter().filter(|(_, sum)| *sum > 0.0).map(|(weight, _)| weight).sum(),
+        Goal::Importance | Goal::Balanced | Goal::Coherent => {
+            existing.iter().map(|(weight, sum)| weight * sum).sum()
+        }
+        Goal::EveryPage => existing.iter().filter(|(_, sum)| *sum > 0.0).map(|(weight, _)| weight).sum(),
         Goal::Count => existing.iter().map(|(_, sum)| sum).sum(),
     };
     let each = |(weight, sum): &(f64, f64)| match spec.goal {
         _ if total <= 0.0 || *sum <= 0.0 => 0.0,
-        Goal::Pooled => weight / total,
-        Goal::Definition513 => weight / sum / total,
+        Goal::Importance | Goal::Balanced | Goal::Coherent => weight / total,
+        Goal::EveryPage => weight / sum / total,
         Goal::Count => 1.0 / total,
     };
     existing.iter().map(each).collect()

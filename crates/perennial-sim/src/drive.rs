@@ -5,9 +5,11 @@
 
 use perennial_core::chance::WorldChance;
 use perennial_core::importance::Importance;
+use perennial_core::look::Seen;
 use perennial_core::page::PageId;
 use perennial_core::quality::{
-    Coherence, Completeness, PageRecord, Window, archive_coherence, completeness, page_completeness,
+    Coherence, Completeness, PageRecord, Timeliness, Window, archive_coherence, completeness,
+    page_completeness, timeliness,
 };
 use perennial_core::schedule::{ClockId, KnownPattern, PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{LocalClock, Span, Timestamp};
@@ -55,6 +57,8 @@ pub struct Quality {
     pub completeness: Completeness,
     /// The share of a snapshot that existed at one instant, as the mean over queries.
     pub coherence: Coherence,
+    /// How near captures are to the instants of the same queries.
+    pub timeliness: Timeliness,
 }
 
 /// Crawls the world from its start to its end.
@@ -65,19 +69,38 @@ pub fn crawl(world: &World, config: &DriveConfig) -> Crawl {
     for (place, page) in world.pages.iter().enumerate() {
         let known = config.known.as_ref().and_then(|all| all.get(place).cloned());
         let clock = clocks.get(page.site.0 as usize).copied().unwrap_or(clock);
-        let info = PageInfo { weight: page.weight as f32, clock, known, ..PageInfo::of_site(page.site) };
+        let weight = page.weight as f32;
+        let group = PageInfo::group_of(&format!("{}/{}", page.site.0, page.name));
+        let info = PageInfo { weight, clock, known, group, ..PageInfo::of_site(page.site) };
         scheduler.add_page(PageId(place as u32), info);
     }
     let mut announcements = Announcements::of(world, config);
     let mut crawl = Crawl { captures: vec![Vec::new(); world.pages.len()] };
-    let mut now = world.start;
-    while now < world.end {
-        announcements.deliver(&mut scheduler, now);
-        while let Some(visit) = scheduler.next_visit(now) {
-            let place = visit.page.0 as usize;
-            let outcome = look(world, place, crawl.captures[place].last().copied(), now, config.visibility);
-            crawl.captures[place].push(now);
-            scheduler.record(visit.page, outcome, now);
+    let visit = |page: PageId, now: Timestamp| {
+        let captures = &mut crawl.captures[page.0 as usize];
+        let outcome = look(world, page.0 as usize, captures.last().copied(), now, config.visibility);
+        captures.push(now);
+        outcome
+    };
+    let before = |scheduler: &mut Scheduler, now| announcements.deliver(scheduler, now);
+    drive(&mut scheduler, world.start, world.end, before, visit);
+    crawl
+}
+
+/// Drives a scheduler under a virtual clock. `before` is called when the clock has leapt, `visit` says what a visit finds.
+pub fn drive(
+    scheduler: &mut Scheduler,
+    start: Timestamp,
+    end: Timestamp,
+    mut before: impl FnMut(&mut Scheduler, Timestamp),
+    mut visit: impl FnMut(PageId, Timestamp) -> VisitOutcome,
+) {
+    let mut now = start;
+    while now < end {
+        before(scheduler, now);
+        while let Some(next) = scheduler.next_visit(now) {
+            let outcome = visit(next.page, now);
+            scheduler.record(next.page, outcome, now);
         }
         match scheduler.next_wakeup() {
             // If the scheduler asked for a wakeup in the past, the loop would never end.
@@ -85,7 +108,6 @@ pub fn crawl(world: &World, config: &DriveConfig) -> Crawl {
             None => break,
         }
     }
-    crawl
 }
 
 /// What a visit finds.
@@ -99,10 +121,11 @@ fn look(
     let Some(last) = last else { return VisitOutcome::Changed(Importance::FULL) };
     let changes = world.pages[place].changes_between(last, now);
     let Some(newest) = changes.last() else { return VisitOutcome::Unchanged };
-    VisitOutcome::Changed(match visibility {
+    // What counts as no change in an archive counts as none here.
+    VisitOutcome::from(Seen::Changed(match visibility {
         Visibility::LastChange => newest.importance,
         Visibility::Difference => difference(changes),
-    })
+    }))
 }
 
 /// 1 - prod(1 - m): every change leaves the share 1 - m of the page as it was.
@@ -162,11 +185,18 @@ impl Crawl {
             .collect();
         let pages = records.iter().map(|page| (page.site, page.weight, page_completeness(page, window)));
         let length = (window.until - window.from).as_millis();
-        let queries = (0..n_queries).map(|n| {
-            // The middles of equal parts of the window.
-            let share = (f64::from(n) + 0.5) / f64::from(n_queries);
-            archive_coherence(&records, window.from + Span::from_millis((length as f64 * share) as i64))
-        });
-        Quality { completeness: completeness(pages), coherence: Coherence::mean(queries) }
+        let instants = || {
+            (0..n_queries).map(|n| {
+                // Multiples of the golden ratio spread evenly over the window, and in it over the hours of the day. Equal parts of a
+                // window of whole days would ask at the same hours of all days, on the border of two slots.
+                let share = (f64::from(n + 1) * 0.618_033_988_749_895).fract();
+                window.from + Span::from_millis((length as f64 * share) as i64)
+            })
+        };
+        Quality {
+            completeness: completeness(pages),
+            coherence: Coherence::mean(instants().map(|at| archive_coherence(&records, at))),
+            timeliness: Timeliness::mean(instants().map(|at| timeliness(&records, at))),
+        }
     }
 }

@@ -68,7 +68,7 @@ impl Default for Experiment {
             slot: Span::from_hours(1),
             n_periods: 24,
             burn_in: Span::from_hours(24 * 7),
-            goal: Goal::Pooled,
+            goal: Goal::Importance,
             visibility: Visibility::LastChange,
             varying_budget: false,
             spells: None,
@@ -115,6 +115,10 @@ pub struct Outcome {
     pub coherence_weighted: f64,
     /// Weight of the heaviest coherent set.
     pub coherence_max_weight: f64,
+    /// Share of pages whose last capture shows what is there, as the mean over instants.
+    pub freshness: f64,
+    /// Changes between an instant and the closest capture of a page, as the mean over both: not a share.
+    pub blur: f64,
     /// Completeness by the goal over the clairvoyant bound.
     pub share_of_clairvoyant: f64,
 }
@@ -214,7 +218,7 @@ impl Experiment {
             slot: self.slot,
             n_periods: self.n_periods,
             goal: self.goal,
-            varying_budget: self.varying_budget,
+            varying_budget: Some(self.varying_budget),
             spells: self.spells.unwrap_or(ScheduleConfig::default().spells) && run.learned,
             floor: self.floor,
             learn: run.learned,
@@ -264,8 +268,8 @@ impl Experiment {
     fn outcome(&self, run: Run, quality: &Quality, bounds: &Bounds) -> Outcome {
         let completeness = &quality.completeness;
         let served = match self.goal {
-            Goal::Pooled => completeness.pooled,
-            Goal::Definition513 => completeness.weighted,
+            Goal::Importance | Goal::Balanced | Goal::Coherent => completeness.pooled,
+            Goal::EveryPage => completeness.weighted,
             Goal::Count => completeness.count,
         };
         Outcome {
@@ -276,6 +280,8 @@ impl Experiment {
             completeness_count: completeness.count,
             coherence_weighted: quality.coherence.weighted,
             coherence_max_weight: quality.coherence.max_weight,
+            freshness: quality.timeliness.freshness,
+            blur: quality.timeliness.blur,
             share_of_clairvoyant: if bounds.clairvoyant > 0.0 { served / bounds.clairvoyant } else { 1.0 },
         }
     }

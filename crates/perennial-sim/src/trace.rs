@@ -7,6 +7,7 @@
 
 use std::collections::HashMap;
 
+use perennial_core::chance::WorldChance;
 use perennial_core::importance::Importance;
 use perennial_core::time::{Span, Timestamp};
 
@@ -177,6 +178,30 @@ fn error(place: usize, problem: &str, cure: &'static str) -> TraceError {
     TraceError { line: place + 1, problem: problem.to_owned(), cure }
 }
 
+/// Moves every change to a random instant between the look that found it and the look before, which is at most an hour earlier here.
+/// A poller finds the changes of all pages at the same instant, so visits around it seem to agree with each other better than they
+/// would have. The looks are taken to be the instants at which any page of the trace changed.
+pub fn spread_polls(mut world: World, seed: u64) -> World {
+    let mut looks: Vec<Timestamp> =
+        world.pages.iter().flat_map(|page| &page.changes).map(|change| change.at).collect();
+    looks.sort_unstable();
+    looks.dedup();
+    for (place, page) in world.pages.iter_mut().enumerate() {
+        let mut chance = WorldChance::fork(seed, place as u64);
+        for change in &mut page.changes {
+            let before =
+                looks.partition_point(|look| *look < change.at).checked_sub(1).map(|before| looks[before]);
+            let hour = change.at - Span::from_hours(1);
+            let since = before.map_or(hour, |before| before.max(hour));
+            let room = (change.at - since).as_millis() as f64;
+            change.at = change.at - Span::from_millis((room * chance.unit()) as i64);
+        }
+        // A page may have changed twice at one instant.
+        page.changes.sort_by_key(|change| change.at);
+    }
+    world
+}
+
 /// Cuts `days` days out of each world and lays them side by side. The cuts are moved by whole weeks onto the first one, so
 /// that hours and weekdays stay the same. Pages without a change in their cut are kept, because a crawler has to find out
 /// that they do not change.
@@ -297,6 +322,22 @@ mod tests {
         assert_eq!(world.pages[0].changes.len(), 2);
         // 2024-05-07 was a Tuesday: it becomes the Tuesday of the first week.
         assert_eq!(world.pages[1].changes[0].at, Timestamp::parse("2020-03-03T15:00:00Z").unwrap());
+    }
+
+    #[test]
+    fn changes_move_between_two_looks_and_no_further() {
+        let text = "p\t2020-03-02T10:00:00Z\t0.5\nq\t2020-03-02T10:00:00Z\t0.5\nq\t2020-03-02T10:20:00Z\t0.4\n\
+                    p\t2020-03-02T15:00:00Z\t0.5\n";
+        let before = parse("a", text).unwrap();
+        let after = spread_polls(before.clone(), 3);
+        let at = |world: &World, page: usize, change: usize| world.pages[page].changes[change].at;
+        let look = |text: &str| Timestamp::parse(text).unwrap();
+        for (page, change, since) in [(1, 1, "2020-03-02T10:00:00Z"), (0, 1, "2020-03-02T14:00:00Z")] {
+            let (then, now) = (at(&before, page, change), at(&after, page, change));
+            assert!(now <= then && now > look(since), "{now}");
+        }
+        assert_ne!(at(&after, 0, 0), at(&after, 1, 0));
+        assert_eq!(after, spread_polls(before, 3));
     }
 
     #[test]

@@ -10,6 +10,7 @@
 //! | [`store`] | captures -> what is known of sites, pages, versions, links (SQLite) |
 //! | [`archive`] | exchanges and files -> WARC on disk, index; recovery, import, export, verify |
 //! | [`analyse`] | captures -> what a reader saw, what changed and its importance, stored in the state |
+//! | [`search`] | lessons -> texts of blocks by interval; a question -> which pages said it, from when to when |
 //! | [`learn`] | looks, links and settings -> a scheduler that has learned from them |
 //! | [`quality`] | looks -> estimates of completeness and coherence |
 //! | [`html`] | values -> HTML and SVG |
@@ -34,6 +35,8 @@ pub mod store;
 pub mod archive;
 
 pub mod analyse;
+
+pub mod search;
 
 pub mod learn;
 

@@ -1,6 +1,7 @@
 //! The looks of an archive -> estimates of its completeness and coherence, where the true changes are unknown (P-QUALITY 5;
 //! docs/papers.md, Estimates on a real archive).
 //!
+//! How many changes a page had between two looks is what the scheduler believes of it: its own pattern of hours and days.
 //! Changes between two looks are not observed, so the numbers are bounds and likely values
 //! ([`perennial_core::quality::estimate`]). The looks and the weights of pages are those of the crawl: omega(P) is PageRank
 //! times the user's weight of the site. Images and scripts are not measured. The definitions are those of the demonstration's
@@ -17,12 +18,13 @@ use perennial_core::quality::estimate::{
     CoherenceEstimate, CompletenessEstimate, Gap, PRIOR_CHANGES, SeenVersion, Sighting, Watched,
     coherence_bounds, completeness, gaps_of, prior_of_quiet, seen_at,
 };
+use perennial_core::schedule::Scheduler;
 use perennial_core::time::{Span, Timestamp};
 use url::Url;
 
 use crate::archive::links::read_sitemap;
 use crate::archive::{Archive, Snapshot};
-use crate::learn::{Followed, page_ranks, rank_of};
+use crate::learn::{self, Followed, page_ranks, rank_of};
 use crate::store::{Look, LookOrder, PageKind, Selection, Store};
 
 /// Captures of feeds and sitemaps that are read, the latest first.
@@ -77,6 +79,7 @@ struct WatchedPage {
     looks: Vec<Sighting>,
     announced: Vec<Timestamp>,
     weight: f64,
+    page: PageId,
 }
 
 impl WatchedPage {
@@ -108,6 +111,8 @@ pub fn measure(
 ) -> anyhow::Result<ArchiveQuality> {
     let store = snapshot.store();
     let mut sites = watched_pages(store, site, until, followed)?;
+    let config = learn::schedule_config(&snapshot.archive().settings().crawl, None);
+    let believed = learn::scheduler(store, followed, config, 0, until)?;
     let mut announced = announcements(snapshot.archive(), store, until)?;
     let mut all = SiteSums::default();
     let mut named = Vec::new();
@@ -117,8 +122,8 @@ pub fn measure(
         }
         let pages: Vec<&WatchedPage> = pages.values().collect();
         let mut sums = SiteSums::default();
-        sums.add_pages(&pages, until);
-        all.add_pages(&pages, until);
+        sums.add_pages(&pages, &believed, until);
+        all.add_pages(&pages, &believed, until);
         let versions: Vec<SeenVersion> =
             pages.iter().filter_map(|page| seen_at(&page.looks, page.weight, at)).collect();
         named.push(sums.finish(store.host_of(*site)?.unwrap_or_default(), coherence_bounds(&versions)));
@@ -150,7 +155,7 @@ fn watched_pages(
             Entry::Vacant(new) => {
                 let rank = rank_of(&ranks, look.page);
                 let weight = f64::from(followed.weight_of(&store.url_of(look.page)?, rank));
-                new.insert(WatchedPage { looks: Vec::new(), announced: Vec::new(), weight })
+                new.insert(WatchedPage { looks: Vec::new(), announced: Vec::new(), weight, page: look.page })
             }
         };
         page.looks.push(sighting(&look, page.looks.is_empty()));
@@ -221,24 +226,27 @@ fn announcers(store: &Store) -> anyhow::Result<BTreeSet<PageId>> {
 
 impl SiteSums {
     /// Adds the pages of one site.
-    fn add_pages(&mut self, pages: &[&WatchedPage], until: Timestamp) {
+    fn add_pages(&mut self, pages: &[&WatchedPage], believed: &Scheduler, until: Timestamp) {
         let n_changed = pages.iter().filter(|page| page.has_changed()).count();
         for page in pages {
             let is_quiet = !page.has_changed();
             self.add_page(
                 page,
+                believed,
                 if is_quiet { prior_of_quiet(n_changed, pages.len()) } else { PRIOR_CHANGES },
                 until,
             );
         }
     }
 
-    fn add_page(&mut self, page: &WatchedPage, prior_changes: f64, until: Timestamp) {
+    fn add_page(&mut self, page: &WatchedPage, believed: &Scheduler, prior_changes: f64, until: Timestamp) {
         self.n_pages += 1;
         self.n_captures += page.looks.len() as u64;
         self.n_versions += page.looks.iter().filter(|look| look.new.is_some()).count() as u64;
         let (looks, announced) = (&page.looks, &page.announced);
-        let gaps = gaps_of(&Watched { looks, announced, weight: page.weight, prior_changes }, until);
+        let expected = |from, to| believed.expected_changes(page.page, from, to);
+        let gaps =
+            gaps_of(&Watched { looks, announced, weight: page.weight, prior_changes }, until, expected);
         self.n_announced += gaps.iter().map(|gap| u64::from(gap.n_announced)).sum::<u64>();
         let estimate = completeness(gaps.iter().copied());
         let [at_worst, likely] = estimate.chance_of_change;

@@ -71,11 +71,11 @@ impl<'a> Plan<'a> {
             has_left: vec![false; nodes.len()],
             placed: HashMap::new(),
             within: delta.blocks.iter().map(|block| (block.before.0.as_slice(), block)).collect(),
-            moved_out: group(&delta.moves, |moved| &moved.from.0),
-            moved_in: group(&delta.moves, |moved| &moved.to.0),
+            moved_out: group(delta.moves.iter().chain(&delta.shifted), |moved| &moved.from.0),
+            moved_in: group(delta.moves.iter().chain(&delta.shifted), |moved| &moved.to.0),
             looks: delta.appearances.iter().map(|look| (look.block.0.as_slice(), look)).collect(),
         };
-        for operation in &delta.structure {
+        for operation in delta.structure.iter().chain(&delta.nested) {
             match operation {
                 BlockOperation::Insert(block) => {
                     block.walk().for_each(|block| plan.place(&block.reference, Source::New(block)));
@@ -146,6 +146,7 @@ impl<'a> Plan<'a> {
             block.doc = look.doc.unwrap_or(block.doc);
             block.importance = look.importance.unwrap_or(block.importance);
             block.role = look.role.unwrap_or(block.role);
+            block.places = look.places.clone().unwrap_or(block.places);
         }
         let home = self.nodes.reference(number);
         let mut lists = Lists::of(was);
@@ -177,7 +178,7 @@ impl<'a> Plan<'a> {
 }
 
 fn group<'a>(
-    moves: &'a [ElementMove],
+    moves: impl Iterator<Item = &'a ElementMove>,
     key: impl Fn(&'a ElementMove) -> &'a Vec<u16>,
 ) -> HashMap<&'a [u16], Vec<&'a ElementMove>> {
     let mut groups: HashMap<&[u16], Vec<&ElementMove>> = HashMap::new();

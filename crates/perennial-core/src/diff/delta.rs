@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use super::items::ItemDelta;
 use crate::layout::Rect;
-use crate::segment::{Block, BlockRole, BlockTree, Image, Link, NodeId, Text};
+use crate::segment::{Block, BlockRole, BlockTree, Image, Link, NodeId, Places, Text};
 
 /// Position of a block in reading order: B1.2 is the second block within the first.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -179,6 +179,8 @@ pub struct BlockDelta {
     pub after: BlockRef,
     /// The block's share of the page's importance, after.
     pub importance: f32,
+    /// The same before: what went weighs by what the block was.
+    pub importance_before: f32,
     /// Its role after.
     pub role: BlockRole,
     /// Links, images and texts of the block in both versions together; an updated one counts once.
@@ -191,6 +193,10 @@ pub struct BlockDelta {
     pub deleted: Vec<(u32, Element)>,
     /// Elements that became others.
     pub updated: Vec<Update>,
+    /// Places of the inserted links that lead where another link of the page led before.
+    pub again: Vec<u32>,
+    /// Places of the deleted links that lead where another link of the page leads after.
+    pub still: Vec<u32>,
     /// No change to a reader: for each kind whose remaining elements stand in another order, that order, as
     /// their ranks in the order before.
     pub reordered: Vec<(ElementKind, Vec<u32>)>,
@@ -255,10 +261,12 @@ pub struct Appearance {
     pub importance: Option<f32>,
     /// Role, when it changed.
     pub role: Option<BlockRole>,
+    /// Where links and images stand among the texts, when it changed.
+    pub places: Option<Places>,
 }
 
 /// All changes between two trees.
-#[derive(Clone, PartialEq, Debug, Default)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct Delta {
     /// Address of the page, after.
     pub url: String,
@@ -268,12 +276,21 @@ pub struct Delta {
     pub from: String,
     /// Version after.
     pub to: String,
+    /// How many times what a reader takes in at once there was to read before; at least 1.
+    pub length: f32,
+    /// Whether the same words are read in the same order before and after.
+    pub has_same_words: bool,
     /// Blocks inserted, deleted, moved.
     pub structure: Vec<BlockOperation>,
+    /// No change to a reader: wrappers that came or went, and blocks that are elsewhere in the tree and are read in the same
+    /// order.
+    pub nested: Vec<BlockOperation>,
     /// Changes within blocks that both versions have.
     pub blocks: Vec<BlockDelta>,
     /// Elements that went from block to block.
     pub moves: Vec<ElementMove>,
+    /// No change to a reader: elements that are in another block and are read in the same order.
+    pub shifted: Vec<ElementMove>,
     /// Boxes and weights that changed.
     pub appearances: Vec<Appearance>,
     /// Changes of the items; `None` when the lists are equal, unless the page is a hub and something else on it changed.
@@ -310,6 +327,8 @@ pub struct Operation<'a> {
     pub importance: f32,
     /// Role of the block where known.
     pub role: Option<BlockRole>,
+    /// Whether it is about a link that leads where the page leads anyway, before and after.
+    pub is_repeated: bool,
 }
 
 impl<'a> Operation<'a> {
@@ -332,6 +351,28 @@ impl<'a> Operation<'a> {
     }
 }
 
+impl Default for Delta {
+    /// No change of a short page.
+    fn default() -> Delta {
+        Delta {
+            url: String::new(),
+            engine: String::new(),
+            from: String::new(),
+            to: String::new(),
+            length: 1.0,
+            has_same_words: false,
+            structure: Vec::new(),
+            nested: Vec::new(),
+            blocks: Vec::new(),
+            moves: Vec::new(),
+            shifted: Vec::new(),
+            appearances: Vec::new(),
+            items: None,
+            replacement: None,
+        }
+    }
+}
+
 impl Delta {
     /// Whether a reader sees no change. Boxes may have shifted.
     pub fn is_empty(&self) -> bool {
@@ -343,6 +384,8 @@ impl Delta {
         self.structure.is_empty()
             && self.blocks.is_empty()
             && self.moves.is_empty()
+            && self.nested.is_empty()
+            && self.shifted.is_empty()
             && self.appearances.is_empty()
             && self.items.is_none()
             && self.replacement.is_none()
@@ -378,11 +421,12 @@ fn block_operation(operation: &BlockOperation) -> Operation<'_> {
         within: None,
         importance,
         role,
+        is_repeated: false,
     }
 }
 
 fn operations_within(block: &BlockDelta) -> impl Iterator<Item = Operation<'_>> {
-    let operation = move |kind, before, after| Operation {
+    let operation = move |kind, before, after, is_repeated| Operation {
         kind,
         subject: Subject::Element { before, after },
         block_before: Some(block.before.0.as_slice()),
@@ -390,13 +434,20 @@ fn operations_within(block: &BlockDelta) -> impl Iterator<Item = Operation<'_>> 
         within: Some(block),
         importance: block.importance,
         role: Some(block.role),
+        is_repeated,
     };
-    let inserted = block.inserted.iter().map(move |(_, e)| operation(OperationKind::Insert, None, Some(e)));
-    let deleted = block.deleted.iter().map(move |(_, e)| operation(OperationKind::Delete, Some(e), None));
-    let updated = block
-        .updated
-        .iter()
-        .map(move |update| operation(OperationKind::Update, Some(&update.before), Some(&update.after)));
+    let is_link = |element: &Element| element.kind() == ElementKind::Link;
+    let inserted = block.inserted.iter().map(move |(place, e)| {
+        let is_repeated = is_link(e) && block.again.binary_search(place).is_ok();
+        operation(OperationKind::Insert, None, Some(e), is_repeated)
+    });
+    let deleted = block.deleted.iter().map(move |(place, e)| {
+        let is_repeated = is_link(e) && block.still.binary_search(place).is_ok();
+        operation(OperationKind::Delete, Some(e), None, is_repeated)
+    });
+    let updated = block.updated.iter().map(move |update| {
+        operation(OperationKind::Update, Some(&update.before), Some(&update.after), false)
+    });
     inserted.chain(deleted).chain(updated)
 }
 
@@ -409,5 +460,6 @@ fn element_move(moved: &ElementMove) -> Operation<'_> {
         within: None,
         importance: moved.importance,
         role: None,
+        is_repeated: false,
     }
 }

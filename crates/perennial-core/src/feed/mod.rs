@@ -7,34 +7,34 @@
 //! | file | what becomes what |
 //! |---|---|
 //! | `capture` | the inside of one element -> its text |
-//! | `date` | a date as people write it -> an instant |
 //! | `fragment` | HTML inside a feed -> words, or HTML with absolute addresses |
 //! | `names` | prefixes and addresses of namespaces -> what an element says |
 //! | `read` | XML -> feed |
 //! | `json` | JSON Feed -> feed |
+//! | `news` | a news sitemap -> feed |
 //! | [`opml`] | a list of subscriptions <-> OPML |
 //! | [`polling`] | what is known of a feed -> when to look at it again |
+//! | [`websub`] | feeds that name a hub -> subscriptions |
 //! | [`statistics`] | the dates of items -> update intervals, quartiles, deviations |
 
 mod capture;
-mod date;
 mod fragment;
 mod json;
 mod names;
+mod news;
 pub mod opml;
 pub mod polling;
 mod read;
 pub mod statistics;
+pub mod websub;
 
-use std::borrow::Cow;
-
-use html5ever::data::C1_REPLACEMENTS;
 use url::Url;
 
 use crate::charset::decode_xml;
+use crate::dates::{self, Strokes};
 use crate::time::{Span, Timestamp};
+use crate::xml::without_controls;
 
-pub use date::parse_date;
 pub use fragment::{absolute_html, words_of_html};
 
 /// Bytes of a feed that are read.
@@ -67,6 +67,9 @@ pub enum FeedFormat {
     /// JSON Feed.
     #[serde(rename = "json feed")]
     Json,
+    /// A sitemap of news.
+    #[serde(rename = "news sitemap")]
+    NewsSitemap,
 }
 
 impl FeedFormat {
@@ -78,6 +81,7 @@ impl FeedFormat {
             FeedFormat::Rss2 => "RSS 2.0",
             FeedFormat::Atom => "Atom",
             FeedFormat::Json => "JSON Feed",
+            FeedFormat::NewsSitemap => "news sitemap",
         }
     }
 }
@@ -260,6 +264,11 @@ impl Feed {
         self.updated.or_else(|| self.items.iter().filter_map(FeedItem::changed).max())
     }
 
+    /// The address by which the feed names itself.
+    pub fn own_address(&self) -> Option<&str> {
+        self.links.iter().find(|link| link.rel == "self").map(|link| link.href.as_str())
+    }
+
     /// The hub that tells subscribers of new items, if it names one (WebSub).
     pub fn hub(&self) -> Option<&str> {
         self.links.iter().find(|link| link.rel == "hub").map(|link| link.href.as_str())
@@ -287,33 +296,26 @@ pub fn parse(bytes: &[u8], content_type: Option<&str>, url: &str) -> Result<Feed
 pub fn parse_text(text: &str, url: &str) -> Result<Feed, FeedError> {
     let text = &text[..text.floor_char_boundary(MAX_FEED_BYTES)];
     let base = Url::parse(url).ok();
-    match text.trim_start_matches('\u{feff}').trim_start().starts_with('{') {
+    let start = cut(text, START_BYTES).to_ascii_lowercase();
+    match start.trim_start_matches('\u{feff}').trim_start().starts_with('{') {
         true => json::read(text, base.as_ref()).ok_or(FeedError::Unknown),
+        false if news::begins_so(&start) => news::read(text, base.as_ref()).ok_or(FeedError::Unknown),
         false => read::read(text, base),
     }
 }
 
-/// Characters that no text has, U+0080 to U+009F, are bytes of Windows that somebody encoded as if they were Latin-1.
-fn without_controls(text: &str) -> Cow<'_, str> {
-    let is_control = |c: char| ('\u{80}'..='\u{9f}').contains(&c);
-    if !text.contains(is_control) {
-        return Cow::Borrowed(text);
-    }
-    let meant = |c: char| match is_control(c) {
-        true => C1_REPLACEMENTS.get(c as usize - 0x80).copied().flatten().unwrap_or(c),
-        false => c,
-    };
-    Cow::Owned(text.chars().map(meant).collect())
-}
+/// Bytes by which a feed is told from other documents.
+const START_BYTES: usize = 4096;
 
 /// Whether a document could be a feed, by its first bytes: cheap, and right for nearly all of them.
 pub fn looks_like_feed(bytes: &[u8]) -> bool {
-    const START_BYTES: usize = 4096;
     let start = String::from_utf8_lossy(&bytes[..bytes.len().min(START_BYTES)])
         .replace('\0', "")
         .to_ascii_lowercase();
     let is_xml = ["<rss", "<feed", "<rdf:rdf", ":rss", ":feed"].iter().any(|root| start.contains(root));
-    is_xml || start.contains("jsonfeed.org/version") && start.trim_start().starts_with('{')
+    is_xml
+        || news::begins_so(&start)
+        || start.contains("jsonfeed.org/version") && start.trim_start().starts_with('{')
 }
 
 fn cut(text: &str, max_bytes: usize) -> &str {
@@ -359,6 +361,11 @@ fn period_secs(name: &str) -> Option<u32> {
         _ => return None,
     };
     u32::try_from(span.as_millis() / 1000).ok()
+}
+
+/// Reads a date as feeds and sitemaps write it.
+pub fn parse_date(text: &str) -> Option<Timestamp> {
+    dates::parse(text, Strokes::MonthFirst)
 }
 
 #[cfg(test)]

@@ -117,7 +117,9 @@ impl Publishing {
         let wait = self.wait_secs(last_secs, limits);
         let shortest = (limits.shortest.as_millis() / 1000).clamp(1, i64::from(LONGEST_WAIT_SECS)) as u32;
         let wait = wait.max(shortest).max(self.asked_secs());
-        Timestamp::from_secs(i64::from(self.allowed_from(last_secs.saturating_add(wait))))
+        let allowed = Timestamp::from_secs(i64::from(self.allowed_from(last_secs.saturating_add(wait))));
+        // A clock may be ahead of all seconds that are counted here: the wait holds all the same.
+        allowed.max(last + Span::from_secs(i64::from(wait)))
     }
 
     fn wait_secs(&self, last: u32, limits: &PollLimits) -> u32 {

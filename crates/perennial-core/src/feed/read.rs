@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use url::Url;
 
-use super::capture::{Capture, address_of, person_of};
+use super::capture::{Capture, Syntax, address_of, person_of};
 use super::names::{Meaning, Vocabulary, meaning_of, vocabulary_of_address, vocabulary_of_prefix};
 use super::{
     Feed, FeedError, FeedFormat, FeedItem, FeedLink, FeedText, MAX_ITEMS, MAX_LABEL_BYTES, MAX_PARTS, Person,
@@ -61,6 +61,7 @@ struct Draft {
 #[derive(Default)]
 struct Reading<'a> {
     feed: Feed,
+    syntax: Syntax,
     has_root: bool,
     base: Option<Rc<Url>>,
     open: Vec<Open<'a>>,
@@ -194,6 +195,13 @@ impl<'a> Reading<'a> {
             "html" => return Err(FeedError::Page),
             _ => return Ok(()),
         };
+        self.syntax = match self.feed.format {
+            FeedFormat::Atom if tag.attribute("xmlns").is_some_and(|name| name.contains("purl.org")) => {
+                Syntax::OldAtom
+            }
+            FeedFormat::Atom => Syntax::Atom,
+            _ => Syntax::Rss,
+        };
         self.has_root = true;
         self.head.item.link = tag.attribute("href").map(|href| label(&absolute(self.base.as_deref(), &href)));
         Ok(())
@@ -302,18 +310,18 @@ impl<'a> Reading<'a> {
 
     /// A text is complete.
     fn put(&mut self, capture: Capture, base: Option<&Url>) {
-        let is_atom = self.feed.format == FeedFormat::Atom;
+        let syntax = self.syntax;
         match capture.meaning {
             Meaning::Title(rank) => {
-                let text = capture.text(is_atom, base);
+                let text = capture.text(syntax, base);
                 let draft = self.draft();
                 if !text.is_empty() && draft.title_rank.is_none_or(|known| rank < known) {
                     (draft.item.title, draft.title_rank) = (text, Some(rank));
                 }
             }
-            Meaning::Summary(rank) => self.put_summary(capture.text(is_atom, base), rank),
+            Meaning::Summary(rank) => self.put_summary(capture.text(syntax, base), rank),
             Meaning::Content => {
-                let text = capture.text(is_atom, base);
+                let text = capture.text(syntax, base);
                 let contents = &mut self.draft().item.contents;
                 if !text.is_empty() && contents.len() < MAX_PARTS {
                     contents.push(text);

@@ -115,7 +115,7 @@ fn rdf_and_old_rss() {
 #[test]
 fn json_feed() {
     let feed = read(
-        r#"{"version":"https://jsonfeed.org/version/1.1","title":"T","home_page_url":"http://e.org/","items":[
+        r#"{"version":"https://jsonfeed.org/version/1.1","title":"T","home_page_url":"http://e.org/","author":{"name":"F"},"items":[
         {"id":7,"url":"/a","content_html":"<a href='b'>x</a>","date_published":"2026-11-01T00:00:00Z","authors":[{"name":"N"}],
          "tags":["t"],"attachments":[{"url":"c.mp3","mime_type":"audio/mpeg"}]},{"content_text":"only text"}]}"#,
     );
@@ -127,6 +127,7 @@ fn json_feed() {
         (item.authors[0].name.as_str(), item.media[0].href.as_str()),
         ("N", "http://e.org/blog/c.mp3")
     );
+    assert_eq!(feed.items[1].authors[0].name, "F", "the feed's, where the item names none");
 }
 
 #[test]
@@ -216,4 +217,24 @@ proptest! {
             prop_assert_eq!(item.link.clone(), Some(format!("http://e.org/{n}")));
         }
     }
+}
+
+/// The `<div>` around XHTML is no part of it in Atom 1.0; in Atom 0.3 it is.
+#[test]
+fn the_div_of_atom() {
+    let content = |namespace: &str, kind: &str, inside: &str| {
+        let text = format!(
+            "<feed xmlns='{namespace}'><entry><content {kind}><div xmlns='http://www.w3.org/1999/xhtml'>{inside}</div></content></entry></feed>"
+        );
+        read(&text).items[0].contents[0].value.clone()
+    };
+    let (new, old) = ("http://www.w3.org/2005/Atom", "http://purl.org/atom/ns#");
+    assert_eq!(content(new, "type='xhtml'", "<b>x</b>"), "<b>x</b>");
+    assert_eq!(content(new, "type='application/xhtml+xml'", "<b>x</b>"), "<b>x</b>");
+    assert_eq!(content(old, "type='application/xhtml+xml' mode='xml'", "<b>x</b>"), "<div><b>x</b></div>");
+    assert_eq!(
+        content(new, "type='html'", "A &lt;b&gt;x&lt;/b&gt;"),
+        "A <b>x</b>",
+        "escaped HTML in it is HTML"
+    );
 }

@@ -25,6 +25,8 @@ pub(super) enum BoxKind {
     Form = 1 << 12,
     Biography = 1 << 13,
     Teaser = 1 << 14,
+    /// By the way the page is built ([`super::beside`]), not by a name.
+    Beside = 1 << 15,
 }
 
 /// A set of kinds.
@@ -41,6 +43,7 @@ impl BoxKind {
             BoxKind::Navigation | BoxKind::Related | BoxKind::Teaser => 0.35,
             BoxKind::Aside | BoxKind::Notice => 0.5,
             BoxKind::Comments => 0.9,
+            BoxKind::Beside => 1.0,
         }
     }
 
@@ -70,7 +73,7 @@ pub(super) fn kind_of(node: &DomNode) -> Option<BoxKind> {
         Some("dialog" | "alertdialog" | "alert" | "tooltip") => Some(BoxKind::Notice),
         _ => None,
     };
-    by_role.or_else(|| by_names(node)).or(by_tag)
+    by_role.or_else(|| by_names(node)).or_else(|| by_hiding(node)).or(by_tag)
 }
 
 /// The kind that class and identifier tell: the one that leaves least doubt first.
@@ -87,6 +90,23 @@ fn by_names(node: &DomNode) -> Option<BoxKind> {
         });
     }
     best.map(|(_, kind)| kind)
+}
+
+/// What classes of well-known style sheets keep from being seen.
+fn by_hiding(node: &DomNode) -> Option<BoxKind> {
+    const HIDDEN: [&str; 9] = [
+        "sr-only",
+        "visually-hidden",
+        "visuallyhidden",
+        "screen-reader-text",
+        "screen-reader-only",
+        "element-invisible",
+        "d-none",
+        "dis-none",
+        "display-none",
+    ];
+    let mut names = node.attribute("class")?.split_whitespace();
+    names.any(|name| HIDDEN.contains(&name)).then_some(BoxKind::Notice)
 }
 
 /// Names longer than this are generated.
@@ -120,7 +140,12 @@ fn kind_of_word(word: &str) -> Option<(u8, BoxKind)> {
         "comment" | "comments" | "commentlist" | "commentary" | "disqus" | "respond" | "replies"
         | "reply" | "kommentar" | "kommentare" | "commentaire" | "commentaires" | "comentario"
         | "comentarios" | "commenti" | "livefyre" | "kommentarer" | "reacties" | "commentsection"
-        | "commentarea" | "commentform" => (0, Comments),
+        | "commentarea" | "commentform" | "commentaries" | "usercomments" | "usercomment" | "wpdiscuz"
+        | "remark42" | "isso" | "giscus" | "utterances" | "spotim" | "viafoura" | "hyvor"
+        | "leserkommentare" | "leserkommentar" | "kommentarbereich" | "komentarze" | "komentarz"
+        | "commentbox" | "commentbody" | "commenttext" | "commentwrap" | "commentthread"
+        | "commentcontent" | "commentblock" | "commententry" | "commentsblock" | "commentslist"
+        | "commentswrap" => (0, Comments),
         "cookie" | "cookies" | "consent" | "gdpr" | "modal" | "popup" | "overlay" | "lightbox"
         | "paywall" | "infobar" | "flyout" | "offcanvas" | "cookiebar" | "noprint" => (1, Notice),
         "newsletter" | "newsletters" | "subscribe" | "subscription" | "signup" | "mailchimp" | "optin"
@@ -142,7 +167,7 @@ fn kind_of_word(word: &str) -> Option<(u8, BoxKind)> {
         "nav" | "navi" | "navigation" | "navbar" | "menu" | "submenu" | "breadcrumb" | "breadcrumbs"
         | "pagination" | "pager" | "paging" | "sitemap" | "skip" | "topbar" | "pagenav" | "subnav"
         | "mainnav" | "navbox" | "pagelinks" | "crumbs" | "postnav" | "toolbar" | "tools" | "jumplink"
-        | "toc" => (6, Navigation),
+        | "toc" | "prev" | "previous" | "prevnext" | "nextprev" | "postnavigation" => (6, Navigation),
         "sidebar" | "sidebars" | "widgets" | "rail" | "aside" | "secondary" => (7, Aside),
         "footer" | "copyright" | "colophon" | "impressum" | "disclaimer" | "foot" => (8, Footer),
         "byline" | "dateline" | "timestamp" | "postmeta" | "metadata" | "meta" | "postmetadata"
@@ -182,7 +207,15 @@ pub(super) fn is_marked_body(node: &DomNode) -> bool {
         return true;
     }
     let names = [node.attribute("class"), node.attribute("id")].into_iter().flatten();
-    names.flat_map(|names| names.split_whitespace()).filter(|name| name.len() <= 60).any(|name| {
+    // Few names end so, and each is looked at for every element.
+    let may_be = |name: &&str| {
+        (7..=60).contains(&name.len())
+            && matches!(
+                name.as_bytes().last().map(u8::to_ascii_lowercase),
+                Some(b'y' | b't' | b'r' | b'-' | b'_')
+            )
+    };
+    names.flat_map(|names| names.split_whitespace()).filter(may_be).any(|name| {
         let plain: String =
             name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_ascii_lowercase();
         MARKS.iter().any(|mark| plain.ends_with(mark))

@@ -1,11 +1,11 @@
 //! The lines around a headline -> who wrote the object, and when, where the page's metadata do not say.
 
 use super::boxes::for_each_word;
-use super::dates;
 use super::leaves::Leaf;
 use super::metadata::clean_author;
 use super::page::Page;
 use super::phrases::{folded, is_byline};
+use crate::dates;
 use crate::time::Timestamp;
 
 /// Leaves around the headline in which author and time are looked for.
@@ -24,7 +24,7 @@ fn near(page: &Page<'_>, title: Option<usize>, text: &[usize]) -> Vec<usize> {
 pub(super) fn time_near(page: &Page<'_>, title: Option<usize>, text: &[usize]) -> Option<Timestamp> {
     let lines =
         near(page, title, text).into_iter().map(|index| page.leaf(index)).filter(|leaf| leaf.length <= 120.0);
-    lines.filter(|leaf| is_byline(&folded(&leaf.text))).find_map(|leaf| dates::in_words(&leaf.text))
+    lines.filter(|leaf| is_byline(&folded(&leaf.text))).find_map(|leaf| dates::find(&leaf.text))
 }
 
 /// The name in a line near the headline that begins with "by", or stands in a box that is named after the author.

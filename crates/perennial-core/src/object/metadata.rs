@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use super::dates;
+use crate::dates;
 use crate::dom::{Dom, DomKind, DomNode};
 use crate::time::Timestamp;
 
@@ -92,7 +92,7 @@ impl Metadata {
             if is_time {
                 let value = node.attribute("datetime").or(node.attribute("content"));
                 self.time =
-                    value.and_then(dates::parse).or_else(|| dates::in_words(&text_of(dom, index, node)));
+                    value.and_then(dates::of_page).or_else(|| dates::find(&text_of(dom, index, node)));
             }
         }
     }
@@ -182,7 +182,7 @@ fn of_record(record: &serde_json::Map<String, Value>) -> Metadata {
             .map(|name| clean_author(name))
             .collect::<Vec<_>>()
             .join(", "),
-        time: time.iter().find_map(|text| dates::parse(text)),
+        time: time.iter().find_map(|text| dates::of_page(text)),
         description: text("description"),
         categories: categories.collect(),
         ..Metadata::default()
@@ -286,7 +286,7 @@ fn from_meta(dom: &Dom) -> Metadata {
     Metadata {
         title: first(&TITLE),
         author: author.unwrap_or_default(),
-        time: TIME.iter().flat_map(all).find_map(dates::parse),
+        time: TIME.iter().flat_map(all).find_map(dates::of_page),
         description: first(&DESCRIPTION),
         categories: categories.into_iter().find(|found| !found.is_empty()).unwrap_or_default(),
         site: first(&["og:site_name", "application-name"]),

@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `leaves` | a parsed page -> its lines and paragraphs |
 //! | `boxes` | elements -> what they are for: navigation, comments, captions |
+//! | `beside` | elements -> what stands beside the article by how the page is built |
 //! | `context` | title and description -> grams and concepts |
 //! | `template` | other pages of the site -> lines that are no part of any object |
 //! | `page` | all of these -> the sums from which a wrapper is chosen |
@@ -16,18 +17,19 @@
 //! | `select` | a wrapper -> the leaves that are the object's own |
 //! | `several` | a page with several objects -> the part of one |
 //! | `comments` | a page -> what readers answered |
-//! | `dates`, `metadata`, `byline` | what a page says of its object -> title, author, time, categories |
+//! | `metadata`, `byline` | what a page says of its object -> title, author, time, categories |
 //! | `references` | leaves -> links and images |
 //! | [`paper`] | the paper's own algorithm, to be measured against |
+//! | [`channel`] | a channel page and other items -> the page with those in its list |
 //! | [`version`] | two objects -> whether they are one version, and what was edited |
 //!
 //! Work is linear in the page, which [`crate::dom`] bounds. Nothing here can fail: a page without an object gives an empty one.
 
+mod beside;
 mod boxes;
 mod byline;
 mod comments;
 mod context;
-mod dates;
 mod leaves;
 mod metadata;
 mod page;
@@ -38,9 +40,11 @@ mod several;
 mod template;
 mod wrapper;
 
+pub mod channel;
 pub mod paper;
 pub mod version;
 
+use crate::dates;
 use crate::dom::Dom;
 use crate::time::Timestamp;
 use boxes::BoxKind;
@@ -125,6 +129,9 @@ pub fn extract(dom: &Dom, context: &Context<'_>) -> Object {
     let part =
         if is_announced { several::part_of(&page, title, is_named(&page, &metadata, title)) } else { None };
     page.is_bounded |= part.is_some();
+    if let Some(Part::Element(node)) = part {
+        page.take_in(node);
+    }
     let Some(found) = find(&page, title, part) else {
         return Object { title: title.to_owned(), ..Object::default() };
     };

@@ -1,6 +1,7 @@
 //! Leaves and boxes of one page, with the sums from which a wrapper is chosen.
 
 use super::Context;
+use super::beside;
 use super::boxes::{BoxKind, Kinds, kind_of};
 use super::context::Grams;
 use super::leaves::{Leaf, LeafKind, Leaves};
@@ -55,14 +56,7 @@ impl<'d> Page<'d> {
 
     /// Sums over leaves, from which the sum below any element is a difference.
     pub(super) fn sums(&self, value: impl Fn(usize) -> f32) -> Sums {
-        let mut sums = Vec::with_capacity(self.n_leaves() + 1);
-        let mut sum = 0.0;
-        sums.push(0.0);
-        for index in 0..self.n_leaves() {
-            sum += f64::from(value(index));
-            sums.push(sum);
-        }
-        Sums(sums)
+        Sums::of_values((0..self.n_leaves()).map(value))
     }
 
     /// Which boxes hold each leaf; those that hold too much of the running text are none.
@@ -72,6 +66,8 @@ impl<'d> Page<'d> {
         let dom = self.leaves.dom;
         let mut by_node: Vec<Kinds> = vec![0; dom.nodes.len()];
         let mut zones = Vec::new();
+        // What the names of each element say, however much it holds.
+        let mut named: Vec<Option<BoxKind>> = vec![None; dom.nodes.len()];
         for (index, node) in dom.nodes.iter().enumerate() {
             let above = node.parent.map_or(0, |parent| by_node[parent as usize]);
             by_node[index] = above;
@@ -79,7 +75,8 @@ impl<'d> Page<'d> {
             if below.is_empty() || node.tag().is_empty() {
                 continue;
             }
-            if let Some(kind) = kind_of(node) {
+            named[index] = kind_of(node);
+            if let Some(kind) = named[index] {
                 let share = good.of(below.clone()) / total;
                 if share <= f64::from(kind.max_share()) {
                     by_node[index] |= kind.bit();
@@ -90,8 +87,32 @@ impl<'d> Page<'d> {
             }
         }
         self.kinds = self.leaves.leaves.iter().map(|leaf| by_node[leaf.node as usize]).collect();
+        for (node, kind) in beside::find(&self.leaves, &self.kinds, &named) {
+            self.put_in_box(&mut by_node, node, kind);
+            if kind == BoxKind::Comments {
+                zones.push(node);
+            }
+        }
         self.node_kinds = by_node;
         self.comment_zones = zones;
+    }
+
+    /// Everything below an element is in a box of this kind.
+    fn put_in_box(&mut self, by_node: &mut [Kinds], node: u32, kind: BoxKind) {
+        // Boxes are found at any depth, so one that lies in another of its kind is done already.
+        if by_node[node as usize] & kind.bit() != 0 {
+            return;
+        }
+        let end = self.leaves.dom.nodes[node as usize].end;
+        by_node[node as usize..end as usize].iter_mut().for_each(|kinds| *kinds |= kind.bit());
+        let below = self.leaves.below(node);
+        self.kinds[below].iter_mut().for_each(|kinds| *kinds |= kind.bit());
+    }
+
+    /// What is below an element is not beside the object: the object is there.
+    pub(super) fn take_in(&mut self, node: u32) {
+        let below = self.leaves.below(node);
+        self.kinds[below].iter_mut().for_each(|kinds| *kinds &= !BoxKind::Beside.bit());
     }
 
     /// What a leaf says for the element that holds it.
@@ -125,6 +146,18 @@ const LINK_PENALTY: f32 = 0.6;
 pub(super) struct Sums(Vec<f64>);
 
 impl Sums {
+    /// One value for each leaf, in order.
+    pub(super) fn of_values(values: impl ExactSizeIterator<Item = f32>) -> Sums {
+        let mut sums = Vec::with_capacity(values.len() + 1);
+        let mut sum = 0.0;
+        sums.push(0.0);
+        for value in values {
+            sum += f64::from(value);
+            sums.push(sum);
+        }
+        Sums(sums)
+    }
+
     pub(super) fn of(&self, range: std::ops::Range<usize>) -> f64 {
         self.0[range.end] - self.0[range.start]
     }

@@ -3,7 +3,7 @@
 //! Each question is asked of a line that stands where such lines stand, and of its beginning, so that an article that speaks of
 //! newsletters loses nothing.
 
-use super::dates;
+use crate::dates;
 
 /// Lines that are never part of an object, in small letters and without marks at their ends.
 const FURNITURE: [&str; 62] = [
@@ -373,7 +373,7 @@ const MAX_BYLINE_WORDS: usize = 9;
 /// Whether a line is a date with a name or two: no sentence, but a whole date.
 fn is_dated(folded: &str) -> bool {
     let n_words = folded.split_whitespace().count();
-    folded.len() <= 90 && n_words <= 14 && !folded.contains(". ") && dates::in_words(folded).is_some()
+    folded.len() <= 90 && n_words <= 14 && !folded.contains(". ") && dates::find(folded).is_some()
 }
 
 /// Whether a line is a date and little else: at least a year or a time, a third of it digits.
@@ -393,6 +393,36 @@ pub(super) fn is_date_like(folded: &str) -> bool {
     });
     (has_year || has_clock) && n_letters <= 30 && n_digits * 4 >= n_letters
 }
+
+/// How a line begins that heads what readers wrote.
+const COMMENT_STARTS: [&str; 26] = [
+    "add comment",
+    "write a comment",
+    "what people are saying",
+    "what readers are saying",
+    "reader comments",
+    "readers' comments",
+    "user comments",
+    "your comments",
+    "leserkommentare",
+    "ihre kommentare",
+    "deine meinung",
+    "ihre meinung",
+    "kommentar schreiben",
+    "kommentieren sie",
+    "leave a reply",
+    "leave a comment",
+    "leave a response",
+    "post a comment",
+    "add a comment",
+    "join the discussion",
+    "schreibe einen kommentar",
+    "kommentar hinterlassen",
+    "laisser un commentaire",
+    "deja un comentario",
+    "deixe um comentário",
+    "lascia un commento",
+];
 
 /// Whether a short line is the heading of what readers wrote: `12 comments`, `Comments (3)`, `3 thoughts on ...`.
 pub(super) fn is_comment_heading(folded: &str) -> bool {
@@ -420,20 +450,6 @@ pub(super) fn is_comment_heading(folded: &str) -> bool {
         "yorumlar",
         "kommentarer",
     ];
-    const STARTS: [&str; 12] = [
-        "leave a reply",
-        "leave a comment",
-        "leave a response",
-        "post a comment",
-        "add a comment",
-        "join the discussion",
-        "schreibe einen kommentar",
-        "kommentar hinterlassen",
-        "laisser un commentaire",
-        "deja un comentario",
-        "deixe um comentário",
-        "lascia un commento",
-    ];
     let plain: String =
         folded.chars().filter(|c| !c.is_ascii_digit() && !matches!(c, '(' | ')' | ':')).collect();
     let plain = plain.trim();
@@ -441,9 +457,14 @@ pub(super) fn is_comment_heading(folded: &str) -> bool {
     let first = words.next().unwrap_or_default();
     let n_more = words.count();
     let has_count = folded.starts_with(|c: char| c.is_ascii_digit());
+    // An article may have a part named so: alone they tell nothing.
+    const WITH_COUNT: [&str; 7] =
+        ["responses", "response", "replies", "antworten", "réponses", "respuestas", "respostas"];
     let is_counted = has_count
         && (WORDS.contains(&first) || plain.starts_with("thoughts on") || plain.starts_with("thought on"));
     is_counted
-        || n_more == 0 && WORDS.contains(&first)
-        || STARTS.iter().any(|start| folded.starts_with(start))
+        || n_more == 0
+            && WORDS.contains(&first)
+            && (!WITH_COUNT.contains(&first) || plain.len() < folded.len())
+        || COMMENT_STARTS.iter().any(|start| folded.starts_with(start))
 }

@@ -17,6 +17,14 @@ const MAX_ASKING_LENGTH: f32 = 400.0;
 const MAX_FURNITURE_LENGTH: f32 = 300.0;
 /// A line with so large a share of links is a link.
 const LINK: f32 = 0.9;
+/// A heading with a larger share of links is a link.
+const MAX_LINKED_HEADING: f32 = 0.3;
+/// What leads away has this share of links.
+const MIN_TAIL_LINKED: f32 = 0.25;
+/// It is no larger a share of the text: references of an encyclopedia are links too.
+const MAX_LED_TAIL: f32 = 0.15;
+/// An entry of a list that leads on is a link in part.
+const MIN_ENTRY_LINK: f32 = 0.2;
 /// A line that leads on is a link in part, or shorter than this.
 const MAX_WAY_LENGTH: f32 = 40.0;
 
@@ -89,6 +97,8 @@ pub(super) fn select_from(
     title: &str,
 ) -> Vec<usize> {
     kept.retain(|&index| page.kinds[index] & wrapper.dropped == 0 && !page.is_template[index]);
+    drop_led_lists(page, &mut kept);
+    cut_at_way(page, &mut kept);
     drop_furniture(page, &mut kept);
     drop_head(page, &mut kept, title);
     drop_before_byline(page, &mut kept);
@@ -122,7 +132,8 @@ fn drop_furniture(page: &Page<'_>, kept: &mut Vec<usize>) {
 fn drop_head(page: &Page<'_>, kept: &mut Vec<usize>, title: &str) {
     let title = folded(title);
     let is_text = |leaf: &Leaf| leaf.is_good && !is_byline(&folded(&leaf.text));
-    let first_good = kept.iter().position(|&index| is_text(page.leaf(index))).unwrap_or(0);
+    // Without running text the head is short.
+    let first_good = kept.iter().position(|&index| is_text(page.leaf(index))).unwrap_or(MAX_HEAD_LEAVES);
     let mut place = 0;
     kept.retain(|&index| {
         place += 1;
@@ -169,8 +180,48 @@ fn is_behind(line: &str) -> bool {
     is_byline(line) || is_filing(line)
 }
 
-/// What stands behind the object: a heading of other pages with all that follows, lines that ask for something, headings without
-/// text, dates, tags.
+/// A line that leads on, and the list of links to other pages of the site right below it, anywhere in the text.
+fn drop_led_lists(page: &Page<'_>, kept: &mut Vec<usize>) {
+    let is_entry = |leaf: &Leaf| {
+        let is_listed = leaf.kind == LeafKind::Item && leaf.link_share > MIN_ENTRY_LINK;
+        (is_listed || leaf.link_share >= LINK) && !leaf.leads_out
+    };
+    let mut is_led = false;
+    kept.retain(|&index| {
+        let leaf = page.leaf(index);
+        let leads =
+            leaf.length <= MAX_HEADING_LENGTH && leaf.link_share < LINK && leads_on(&folded(&leaf.text));
+        is_led = leads || is_led && is_entry(leaf);
+        leads || !is_led
+    });
+}
+
+/// What follows a heading of other pages near the end is not the object's, where it mostly leads on too: behind a line that is itself a
+/// link the text may go on.
+fn cut_at_way(page: &Page<'_>, kept: &mut Vec<usize>) {
+    if page.is_bounded {
+        return;
+    }
+    let total: f32 = kept.iter().map(|&index| page.leaf(index).length).sum();
+    let leads = |&place: &usize| {
+        let leaf = page.leaf(kept[place]);
+        leaf.length <= MAX_HEADING_LENGTH
+            && leaf.link_share < MAX_LINKED_HEADING
+            && leads_on(&folded(&leaf.text))
+    };
+    let leads_away = |&place: &usize| {
+        let behind = kept[place + 1..].iter().map(|&index| page.leaf(index));
+        let (length, linked) = behind.fold((0.0, 0.0), |(length, linked), leaf| {
+            (length + leaf.length, linked + leaf.length * leaf.link_share)
+        });
+        linked >= MIN_TAIL_LINKED * length && length <= MAX_LED_TAIL * total
+    };
+    if let Some(cut) = late(page, kept).filter(leads).find(leads_away) {
+        kept.truncate(cut);
+    }
+}
+
+/// What stands behind the object: a heading of other pages with all that follows, lines that ask for something, headings without text, dates, tags.
 fn drop_tail(page: &Page<'_>, kept: &mut Vec<usize>) {
     if page.is_bounded {
         return;

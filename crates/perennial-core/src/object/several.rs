@@ -99,7 +99,7 @@ fn has_heading(page: &Page<'_>, node: u32, is_linked: bool) -> bool {
     })
 }
 
-fn first_class(node: &DomNode) -> Option<&str> {
+pub(super) fn first_class(node: &DomNode) -> Option<&str> {
     node.attribute("class").and_then(|names| names.split_whitespace().next())
 }
 

@@ -327,3 +327,83 @@ proptest! {
         prop_assert_eq!(n_kept, n_common(&old, &new));
     }
 }
+
+/// Cards that each lead to another page of the site, more of them than there is article.
+fn cards(n: usize) -> String {
+    let card = |at: usize| {
+        format!(
+            "<div class=card><h3><a href=/story/{at}>Headline of the story number {at}</a></h3>\
+             <p>The story number {at} tells, in a line or two, what happened elsewhere in the country.</p></div>"
+        )
+    };
+    (0..n).map(card).collect()
+}
+
+#[test]
+fn cards_beside_an_article_are_no_part_of_it() {
+    let more = [FIRST, SECOND, THIRD].map(|text| format!("<p>{text} {THIRD} {FIRST}</p>")).concat();
+    let html = format!(
+        "<title>Bridge</title><div class=x><div><h1>Bridge</h1>{more}</div><div>{}</div></div>",
+        cards(20)
+    );
+    let object = found(&html);
+    assert!(object.text.starts_with(FIRST) && object.text.ends_with(FIRST), "{}", object.text);
+    assert!(!object.text.contains("tells, in a line"), "{}", object.text);
+    // Where nothing else is there, they are what the page is about.
+    let list = found(&format!("<title>News</title><div>{}</div>", cards(20)));
+    assert_eq!(list.text.matches("tells, in a line").count(), 20, "{}", list.text);
+}
+
+#[test]
+fn a_column_with_more_text_than_the_article_is_a_column() {
+    let entry = |n: usize| {
+        format!(
+            "<li><p>At {n} o'clock somebody said something of note, and nobody answered it at all.</p></li>"
+        )
+    };
+    let column: String = (0..40).map(entry).collect();
+    let html = format!(
+        "<title>Bridge</title><body><article><h1>Bridge</h1>{0}{0}</article><aside><ul>{column}</ul></aside>",
+        paragraphs()
+    );
+    assert_eq!(found(&html).text, [text(), text()].join("\n\n"));
+}
+
+#[test]
+fn answers_are_known_by_the_offer_to_answer_them() {
+    let answer = |said: &str| format!("<div class=row><b>Ann</b><p>{said}</p><button>Reply</button></div>");
+    let said = [
+        "I do not believe a word of it, sorry to say.",
+        "Neither do I, but nobody asked us about it, did they?",
+    ];
+    let html = page("<h1>Bridge to be rebuilt</h1>", &said.map(answer).concat());
+    let object = found(&html);
+    assert_eq!(object.text, text());
+    assert_eq!(object.comments.iter().filter(|comment| said.contains(&comment.as_str())).count(), 2);
+    // In a forum the first of them is what the others answer.
+    let forum =
+        format!("<title>Bridge</title><div id=t>{}</div>", [FIRST, said[0], said[1]].map(answer).concat());
+    let object = found(&forum);
+    assert!(object.text.contains(FIRST) && !object.text.contains("believe"), "{}", object.text);
+}
+
+#[test]
+fn a_part_of_an_article_may_be_named_response() {
+    let html = page("<h1>Bridge to be rebuilt</h1>", &format!("<h2>Response</h2><p>{FIRST}</p>"));
+    assert!(found(&html).text.ends_with(FIRST));
+}
+
+#[test]
+fn a_list_below_a_line_that_leads_on_goes_with_it() {
+    let list = "<div>More great stories</div><ul><li>Why it rains so much, <a href=/a>and what can be done about it</a></li>\
+        <li>The harbour: <a href=/b>who built it, and for whom</a></li></ul>";
+    assert_eq!(found(&page("<h1>Bridge to be rebuilt</h1>", list)).text, text());
+}
+
+#[test]
+fn a_status_without_running_text_is_an_object() {
+    let object = found(
+        "<title>A day</title><nav><a href=/>Home</a></nav><article><h1>A day</h1><p>No wind</p></article>",
+    );
+    assert_eq!(object.text, "No wind");
+}

@@ -17,9 +17,10 @@ pub(super) const SURE: Kinds = BoxKind::Comments as Kinds
     | BoxKind::Newsletter as Kinds
     | BoxKind::Advertisement as Kinds
     | BoxKind::Share as Kinds
-    | BoxKind::Related as Kinds;
-/// Kinds of boxes that are left out, from all to the least doubtful one.
-const LEVELS: [Kinds; 3] = [Kinds::MAX, SURE, BoxKind::Comments as Kinds];
+    | BoxKind::Related as Kinds
+    | BoxKind::Beside as Kinds;
+/// Kinds of boxes that are left out, from all to the least doubtful ones.
+const LEVELS: [Kinds; 3] = [Kinds::MAX, SURE, BoxKind::Comments as Kinds | BoxKind::Beside as Kinds];
 /// A level is taken when it keeps this share of the most that any level keeps.
 const MIN_KEPT: f64 = 0.3;
 /// The wrapper is the child that holds this share of what its parent holds.
@@ -28,13 +29,32 @@ const DESCENT: f64 = 0.85;
 /// An element that says that it is the article needs this share of the wrapper's running text.
 const MIN_MARKED: f64 = 0.5;
 /// It needs this share of what all such elements hold.
-const MIN_OF_MARKED: f64 = 0.75;
+const MIN_OF_MARKED: f64 = 0.85;
 
 /// The wrapper of the object below a node.
 pub(super) fn find(page: &Page<'_>, root: u32) -> Option<Wrapper> {
     let found: Vec<Wrapper> = LEVELS.iter().filter_map(|&dropped| at_level(page, root, dropped)).collect();
     let most = found.iter().map(|wrapper| wrapper.n_good).fold(0.0, f64::max);
-    found.into_iter().find(|wrapper| wrapper.n_good >= MIN_KEPT * most)
+    found
+        .into_iter()
+        .find(|wrapper| wrapper.n_good >= MIN_KEPT * most)
+        .or_else(|| without_running_text(page, root))
+}
+
+/// A status, a picture with a line below it: no running text, but an element that says that it is the object.
+fn without_running_text(page: &Page<'_>, root: u32) -> Option<Wrapper> {
+    let dom = page.leaves.dom;
+    let dropped = LEVELS[0];
+    let kept =
+        page.sums(|index| if page.kinds[index] & dropped == 0 { page.leaf(index).length } else { 0.0 });
+    let is_marked = |node: &u32| {
+        let source = &dom.nodes[*node as usize];
+        matches!(source.tag(), "article" | "main") || is_container(source.tag()) && is_marked_body(source)
+    };
+    let held = |node: &u32| kept.of(page.leaves.below(*node));
+    let marked = (root..dom.nodes.get(root as usize)?.end).filter(is_marked).filter(|node| held(node) > 0.0);
+    let node = marked.max_by(|a, b| held(a).total_cmp(&held(b)).then(a.cmp(b)))?;
+    Some(Wrapper { node, dropped, n_good: 0.0 })
 }
 
 fn at_level(page: &Page<'_>, root: u32, dropped: Kinds) -> Option<Wrapper> {

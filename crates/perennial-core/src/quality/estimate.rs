@@ -178,9 +178,13 @@ pub struct Watched<'a> {
     pub prior_changes: f64,
 }
 
-/// The gaps between the looks at a page and the open one up to `now`. The expected changes follow from the rate that the looks
-/// themselves show, in place of a pattern.
-pub fn gaps_of(page: &Watched<'_>, now: Timestamp) -> Vec<Gap> {
+/// The gaps between the looks at a page and the open one up to `now`. `believed` says how many changes the page's pattern expects
+/// between two instants. Where it says nothing, they follow from the rate that the looks themselves show.
+pub fn gaps_of(
+    page: &Watched<'_>,
+    now: Timestamp,
+    believed: impl Fn(Timestamp, Timestamp) -> Option<f64>,
+) -> Vec<Gap> {
     let looks = page.looks;
     let hours = |from: Timestamp, to: Timestamp| (to - from).as_hours_f64().max(0.0);
     let between = || looks.iter().zip(looks.iter().skip(1));
@@ -194,7 +198,7 @@ pub fn gaps_of(page: &Watched<'_>, now: Timestamp) -> Vec<Gap> {
         weight: page.weight,
         difference,
         is_closed,
-        expected_changes: rate * hours(from, to),
+        expected_changes: believed(from, to).unwrap_or_else(|| rate * hours(from, to)),
         mean_importance,
         n_announced: n_between(page.announced, from, to),
     };
@@ -334,7 +338,7 @@ mod tests {
     fn looks_become_gaps_and_snapshots() {
         let looks = looks(&[(0, Some(1.0)), (10, None), (20, Some(0.4)), (30, None)]);
         let page = Watched { looks: &looks, announced: &[], weight: 2.0, prior_changes: PRIOR_CHANGES };
-        let gaps = gaps_of(&page, Timestamp::from_secs(40 * 3600));
+        let gaps = gaps_of(&page, Timestamp::from_secs(40 * 3600), |_, _| None);
         assert_eq!(gaps.len(), 4);
         assert_eq!(gaps.iter().map(|gap| gap.difference).collect::<Vec<_>>(), [None, Some(0.4), None, None]);
         assert!(!gaps[3].is_closed && gaps[3].expected_changes > 0.0);
@@ -350,12 +354,12 @@ mod tests {
         let looks = looks(&[(0, Some(1.0)), (10, None), (20, None), (30, None)]);
         let page =
             Watched { looks: &looks, announced: &[], weight: 1.0, prior_changes: prior_of_quiet(0, 1) };
-        let estimate = completeness(gaps_of(&page, Timestamp::from_secs(31 * 3600)));
+        let estimate = completeness(gaps_of(&page, Timestamp::from_secs(31 * 3600), |_, _| None));
         assert!(estimate.likely > 0.95 && estimate.at_least > 0.5, "{estimate:?}");
         assert_eq!(estimate.at_most, 1.0);
         assert!(estimate.chance_of_change[1] < 0.05);
         // The longer nobody looks, the less sure it is.
-        let later = completeness(gaps_of(&page, Timestamp::from_secs(3000 * 3600)));
+        let later = completeness(gaps_of(&page, Timestamp::from_secs(3000 * 3600), |_, _| None));
         assert!(later.likely < estimate.likely && later.at_least < later.likely, "{later:?}");
     }
 
@@ -365,7 +369,7 @@ mod tests {
         let looks = looks(&[(0, Some(1.0)), (10, Some(0.5)), (20, None)]);
         let gaps = |announced: &[Timestamp]| {
             let page = Watched { looks: &looks, announced, weight: 1.0, prior_changes: PRIOR_CHANGES };
-            gaps_of(&page, at(30))
+            gaps_of(&page, at(30), |_, _| None)
         };
         let counts = |announced: &[Timestamp]| -> Vec<u32> {
             gaps(announced).iter().map(|gap| gap.n_announced).collect()

@@ -57,13 +57,14 @@ struct Plan {
 
 impl Scheduler {
     /// Whether visits are planned for the hours ahead. Where the budget may vary, all hours have about the same price. Pooled
-    /// completeness gains nothing from plans, because there the busiest pages earn most and cannot wait.
+    /// completeness gains nothing from plans, because there the busiest pages earn most and cannot wait. Where pictures of sites
+    /// are taken, these decide the hour.
     pub(super) fn plans_ahead(&self) -> bool {
         let config = &self.config;
         config.strategy == Strategy::ExpectedGain
-            && config.goal != Goal::Pooled
+            && matches!(config.goal, Goal::EveryPage | Goal::Count)
             && config.budget.is_some()
-            && !config.varying_budget
+            && !config.varies()
             && config.slot <= Span::from_hours(1)
     }
 

@@ -94,16 +94,69 @@ impl FromStr for Strategy {
     }
 }
 
-/// Which measure of completeness [`Strategy::ExpectedGain`] serves. To serve one costs the others.
+/// What [`Strategy::ExpectedGain`] serves (docs/decisions/0037-balanced.md).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Goal {
-    /// Captured importance over all importance, weighted by omega(P).
+    /// Captured importance over all importance, weighted by omega(P): pooled completeness.
     #[default]
-    Pooled,
-    /// Mean over pages of each page's own share, weighted by omega(P) (P-QUALITY Definition 5.13).
-    Definition513,
+    Importance,
+    /// Important changes, every page and every version, and pictures of whole sites that belong together.
+    Balanced,
+    /// Mean over pages of each page's own share, weighted by omega(P): completeness by P-QUALITY Definition 5.13.
+    EveryPage,
+    /// As balanced, where a picture of a site that does not belong together costs more: coherence.
+    Coherent,
     /// Number of versions, whatever their importance.
     Count,
+}
+
+impl Goal {
+    /// All of them, the default first.
+    pub const ALL: [Goal; 5] =
+        [Goal::Importance, Goal::Balanced, Goal::EveryPage, Goal::Coherent, Goal::Count];
+
+    /// The name in settings, on the command line and in reports.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Goal::Balanced => "balanced",
+            Goal::Importance => "importance",
+            Goal::EveryPage => "every-page",
+            Goal::Coherent => "coherent",
+            Goal::Count => "count",
+        }
+    }
+
+    /// Whether sites are visited as a whole, so that their pictures belong together.
+    pub const fn takes_pictures(self) -> bool {
+        matches!(self, Goal::Balanced | Goal::Coherent)
+    }
+
+    /// Names of all goals, as for an error message.
+    pub fn names() -> String {
+        Goal::ALL.map(Goal::name).join(", ")
+    }
+}
+
+impl fmt::Display for Goal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// There is no goal of that name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}` is not a goal: choose one of {}", Goal::names())]
+pub struct GoalError {
+    name: String,
+}
+
+impl FromStr for Goal {
+    type Err = GoalError;
+    fn from_str(text: &str) -> Result<Goal, GoalError> {
+        let name = text.trim().to_ascii_lowercase().replace('_', "-");
+        let known = Goal::ALL.into_iter().find(|goal| goal.name() == name);
+        known.ok_or_else(|| GoalError { name: text.chars().take(40).collect() })
+    }
 }
 
 /// A number of visits in a span of time.
@@ -152,13 +205,15 @@ pub struct ScheduleConfig {
     pub slot: Span,
     /// Periods of a day in patterns (P-PATTERN: N_T), 1 to 120.
     pub n_periods: u16,
-    /// Which completeness [`Strategy::ExpectedGain`] serves.
+    /// What [`Strategy::ExpectedGain`] serves on sites that have no goal of their own.
     pub goal: Goal,
     /// Share of the budget to which the pages seen longest ago have a right. Without a value
     /// [`Strategy::ExpectedGain`] takes 6 % and the others none.
     pub floor: Option<f32>,
-    /// Whether quiet hours may save visits for busy ones. The mean stays the same; a slot has at most twice its share (C3).
-    pub varying_budget: bool,
+    /// Whether quiet hours may save visits for busy ones. The mean stays the same. Single visits of a slot are at most twice its
+    /// share (C3); a picture of a whole site may take what a day has saved. Without a value visits are saved where the budget is
+    /// given for a day or longer: who gives it by the hour may mean a limit of every hour.
+    pub varying_budget: Option<bool>,
     /// Whether busy and quiet spells of a page are followed (C2).
     pub spells: bool,
     /// Interval of [`Strategy::FixedInterval`] and first interval of [`Strategy::AdaptiveInterval`]. Without a value
@@ -190,9 +245,9 @@ impl Default for ScheduleConfig {
             budget: None,
             slot: Span::from_hours(1),
             n_periods: 24,
-            goal: Goal::Pooled,
+            goal: Goal::default(),
             floor: None,
-            varying_budget: false,
+            varying_budget: None,
             spells: true,
             interval: None,
             half_life: Some(Span::from_hours(24 * 60)),
@@ -207,16 +262,40 @@ impl Default for ScheduleConfig {
     }
 }
 
+impl ScheduleConfig {
+    /// Whether quiet hours save visits for busy ones.
+    pub fn varies(&self) -> bool {
+        let usual = |budget: Budget| self.goal.takes_pictures() && budget.period >= Span::from_hours(24);
+        self.budget.is_some_and(|budget| self.varying_budget.unwrap_or_else(|| usual(budget)))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn names_round_trip() {
+        for goal in Goal::ALL {
+            assert_eq!(goal.to_string().parse::<Goal>().unwrap(), goal);
+        }
+        assert!("all".parse::<Goal>().unwrap_err().to_string().contains("every-page"));
         for strategy in Strategy::ALL {
             assert_eq!(strategy.to_string().parse::<Strategy>().unwrap(), strategy);
         }
         assert!("best".parse::<Strategy>().unwrap_err().to_string().contains("expected-gain"));
+    }
+
+    #[test]
+    fn a_budget_of_a_day_varies_and_one_of_an_hour_does_not() {
+        let of = |period, varying_budget| {
+            let budget = Some(Budget { visits: 10.0, period });
+            ScheduleConfig { budget, varying_budget, ..ScheduleConfig::default() }.varies()
+        };
+        let (hour, day) = (Span::from_hours(1), Span::from_hours(24));
+        assert_eq!([of(hour, None), of(day, None)], [false, true]);
+        assert_eq!([of(hour, Some(true)), of(day, Some(false))], [true, false]);
+        assert!(!ScheduleConfig { varying_budget: Some(true), ..ScheduleConfig::default() }.varies());
     }
 
     #[test]

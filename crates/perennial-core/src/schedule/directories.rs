@@ -349,9 +349,14 @@ impl Scheduler {
         let least = urgent.iter().map(|(at, _)| self.pages.urgency[*at as usize]).reduce(f32::min);
         let price = least.filter(|_| urgent.len() >= n_wanted).unwrap_or(0.0);
         if n_wanted > 0 {
-            let known = self.directories.price.unwrap_or(price);
-            self.directories.price = Some(known + PRICE_WEIGHT * (price - known));
+            self.note_slot_price(price);
         }
+    }
+
+    /// Notes the price of a visit in a slot.
+    pub(super) fn note_slot_price(&mut self, price: f32) {
+        let known = self.directories.price.unwrap_or(price);
+        self.directories.price = Some(known + PRICE_WEIGHT * (price - known));
     }
 
     /// A few visits to skipped directories, each directory in turn, its page seen longest ago.

@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 
-use super::pages::{ABSENT, FRESH, NONE, PENDING, SKIPPED, VACANT};
+use super::pages::{ABSENT, CHANGED, FRESH, NONE, PENDING, SKIPPED, VACANT};
 use super::plan::Planned;
 use super::{Peak, Ranked, Reason, Scheduler};
 use crate::importance::Importance;
-use crate::page::{PageId, SiteId};
+use crate::page::PageId;
+use crate::pattern::mixture::bucket_of;
 use crate::time::{DayKind, Span, Timestamp};
 
 /// A stretch counts as a peak when its rate is this many times the mean.
@@ -53,6 +54,23 @@ impl Scheduler {
             shape: evidence.filter(|e| e.shape.1 > 0.0).map(|e| e.shape),
             spell: self.pages.spell[at],
         })
+    }
+
+    /// How many changes are expected of a page between two instants by what is believed of it, without its busy and quiet spells.
+    /// Nothing for a page that was never seen to change: what is believed of it is what is known of others.
+    pub fn expected_changes(&self, page: PageId, from: Timestamp, to: Timestamp) -> Option<f64> {
+        let at = self.pages.position(page)?;
+        if self.pages.picture[at] & CHANGED == 0 || self.pages.evidence[at] == NONE {
+            return None;
+        }
+        let clock = &self.clocks[usize::from(self.pages.clock[at])];
+        let mut expected = 0.0;
+        clock.pieces(from, to.max(from), self.config.n_periods, |piece| {
+            let bucket = bucket_of(piece.kind, piece.period, self.config.n_periods);
+            let (rate, _) = self.learner.usual(&self.pages, at, usize::from(bucket));
+            expected += f64::from(rate) * f64::from(piece.hours) * f64::from(piece.times);
+        });
+        Some(expected)
     }
 
     /// The pages in the order in which they would be visited from an instant on: those on the list of its slot as
@@ -155,7 +173,7 @@ impl Scheduler {
         let belief = self.belief(pages.id[at]);
         Ranked {
             page: pages.id[at],
-            site: SiteId(pages.site[at]),
+            site: self.site_of(at),
             reason: planned.unwrap_or_else(|| self.reason_of(at)),
             urgency: pages.urgency[at],
             expected: Importance::new(f64::from(pages.reward[at])),
@@ -218,6 +236,7 @@ mod tests {
     #[test]
     fn what_is_foreseen_is_what_is_done() {
         use super::super::{Budget, PageInfo, ScheduleConfig, VisitOutcome};
+        use crate::page::SiteId;
         let from = Timestamp::parse("2026-11-16T09:00:00Z").unwrap();
         let config = ScheduleConfig { budget: Some(Budget::per_hour(3.0)), ..ScheduleConfig::default() };
         let mut scheduler = Scheduler::new(config, 7, from);

@@ -5,6 +5,10 @@
 //! v * r * (1 - q (1 + L)) / (1 - q) with q = exp(-L): what a visit earns, less what waiting would earn. At a
 //! constant rate that is v * m * P(at least two changes since the visit), which is exactly the Whittle index of the page.
 //! Written as v * r * (1 - L / (exp(L) - 1)) it needs one exponential.
+//!
+//! Poisson's law says of a page that changes rarely that waiting loses next to nothing. Real changes come in bursts, so the
+//! version of a rare change is replaced sooner than that. By Definition 5.13 the rare pages are worth as much as the others, so a
+//! small share of what they are worth there does not wait: the gain is r * (standing + (v - standing) * (1 - L / (exp(L) - 1))).
 
 use super::ahead::Ahead;
 use super::learn::Learner;
@@ -15,10 +19,6 @@ use crate::pattern::mixture::{BucketPiece, HIGHEST_RATE, exp_neg, one_minus_exp}
 
 /// Pages that are worked on at a time, so that intermediate results stay in the nearest cache.
 const CHUNK: usize = 512;
-
-/// Share of the growth in the next slot that is charged for a visit that may be saved. With a larger share large budgets
-/// earn less, with none small budgets do.
-const GROWTH_CHARGED: f32 = 0.5;
 
 /// The time in which a busy or quiet spell fades to 1/e.
 pub(super) const SPELL_HOURS: f32 = 96.0;
@@ -34,8 +34,6 @@ pub(super) struct Step {
 pub(super) struct Ranking<'a> {
     pub now_secs: u32,
     pub histogram: &'a mut Histogram,
-    /// The next slot, one entry a clock; empty where no visit may be saved for it.
-    pub next: &'a [Step],
     /// The plans of pages, where there are any.
     pub ahead: Option<&'a Ahead>,
 }
@@ -50,8 +48,6 @@ pub(super) fn advance(
     mut then_rank: Option<Ranking<'_>>,
 ) {
     let slot = SlotRates::new(rows, steps);
-    let next = then_rank.as_ref().map(|ranking| ranking.next).filter(|next| !next.is_empty());
-    let next = next.map(|next| SlotRates::new(rows, next));
     let mut x = [0.0f32; CHUNK];
     let mut m = [0.0f32; CHUNK];
     for start in (0..pages.len()).step_by(CHUNK) {
@@ -62,10 +58,6 @@ pub(super) fn advance(
         fade_spells(&mut pages.spell[range.clone()], spell_left);
         if let Some(ranking) = &mut then_rank {
             rank(pages, range.clone());
-            if let Some(next) = &next {
-                next.gather(pages, range.clone(), &mut x[..n], &mut m[..n]);
-                charge_for_growth(pages, range.clone(), &x[..n], &m[..n]);
-            }
             if let Some(ahead) = ranking.ahead {
                 ahead.follow(pages, range.clone(), ranking.now_secs);
             }
@@ -147,23 +139,11 @@ fn rank(pages: &mut Pages, range: std::ops::Range<usize>) {
     let urgency = &mut pages.urgency[range.clone()];
     let loads = &pages.load[range.clone()];
     let rewards = &pages.reward[range.clone()];
-    let values = &pages.value[range];
-    for (((urgency, load), reward), value) in urgency.iter_mut().zip(loads).zip(rewards).zip(values) {
-        *urgency = value * reward * patience(*load);
-    }
-}
-
-/// Takes off half of what the gain will grow by in the next slot. A visit that may be saved should wait while the gain grows
-/// and be made before it falls, that is before a less important version replaces this one.
-fn charge_for_growth(pages: &mut Pages, range: std::ops::Range<usize>, x: &[f32], m: &[f32]) {
-    let urgency = &mut pages.urgency[range.clone()];
-    let loads = &pages.load[range.clone()];
-    let rewards = &pages.reward[range.clone()];
-    let values = &pages.value[range];
-    let state = loads.iter().zip(rewards).zip(values);
-    for ((urgency, ((load, reward), value)), (x, m)) in urgency.iter_mut().zip(state).zip(x.iter().zip(m)) {
-        let then = value * (reward + (m - reward) * one_minus_exp(*x)) * patience(load + x);
-        *urgency = (*urgency - GROWTH_CHARGED * (then - *urgency)).max(0.0);
+    let values = pages.value[range.clone()].iter().zip(&pages.standing[range]);
+    for (((urgency, load), reward), (value, standing)) in
+        urgency.iter_mut().zip(loads).zip(rewards).zip(values)
+    {
+        *urgency = reward * (standing + (value - standing) * patience(*load));
     }
 }
 
@@ -183,7 +163,8 @@ fn count(pages: &mut Pages, now_secs: u32, range: std::ops::Range<usize>, histog
 
 /// The gain of a visit to one page.
 pub(super) fn gain_of(pages: &Pages, at: usize) -> f32 {
-    pages.value[at] * pages.reward[at] * patience(pages.load[at])
+    let standing = pages.standing[at];
+    pages.reward[at] * (standing + (pages.value[at] - standing) * patience(pages.load[at]))
 }
 
 /// The gain of a visit to a page that is worth `value`, when `load` changes of an importance are expected since the last one.
@@ -216,7 +197,6 @@ fn patience(load: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::PageId;
 
     #[test]
     fn gain_is_the_probability_of_two_changes() {
@@ -229,20 +209,5 @@ mod tests {
         }
         assert!((patience(1e-4) - 5e-5).abs() < 1e-8);
         assert!(patience(1e9).is_finite());
-    }
-
-    #[test]
-    fn a_visit_that_may_be_saved_waits_while_the_gain_grows() {
-        let mut pages = Pages::default();
-        for id in 0..3 {
-            let (at, _) = pages.insert(PageId(id));
-            (pages.reward[at], pages.load[at], pages.value[at]) = (0.3, 2.0, 1.0);
-        }
-        rank(&mut pages, 0..3);
-        let before = pages.urgency.clone();
-        // In the next slot page 0 does not change, page 1 gets more important versions, page 2 less important ones.
-        charge_for_growth(&mut pages, 0..3, &[0.0, 1.0, 1.0], &[0.3, 0.6, 0.0]);
-        assert_eq!(pages.urgency[0], before[0]);
-        assert!(pages.urgency[1] < before[1] && pages.urgency[2] > before[2]);
     }
 }

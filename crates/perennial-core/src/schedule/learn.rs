@@ -309,6 +309,19 @@ impl Learner {
         self.pieces = pieces;
     }
 
+    /// Whether times of changes between looks tell it more. The papers' strategies count visits.
+    pub(super) fn learns_between_looks(&self) -> bool {
+        !self.is_plain
+    }
+
+    /// How important each of several changes is that together are as important as this.
+    pub(super) fn importance_of_each(&self, together: f32, n_changes: usize) -> f32 {
+        match self.mixture.observed() {
+            Observed::Difference => each_of(together, n_changes as f32),
+            Observed::LastChange => together,
+        }
+    }
+
     /// Takes in one visit of a page for whose history there is no room. Its mean rate and importance move, its pattern stays
     /// that of its group. The mean before the visit is a Gamma prior that weighs as much as a few changes.
     fn observe_in_brief(
@@ -327,7 +340,7 @@ impl Learner {
         pages.rate[at] *= (seen + BRIEF_PRIOR) / (expected + BRIEF_PRIOR);
         if let Some(y) = importance {
             let each = match self.mixture.observed() {
-                Observed::Difference => -(-(-(1.0 - y.min(0.98)).ln() / seen.max(1.0))).exp_m1(),
+                Observed::Difference => each_of(y, seen.max(1.0)),
                 Observed::LastChange => y,
             };
             pages.importance[at] += (each - pages.importance[at]) / (1.0 + BRIEF_PRIOR);
@@ -627,4 +640,9 @@ fn next_refit(n_visits: u32) -> u32 {
 /// Pages with a history or with given rates have a row of their own.
 pub(super) fn owns_row(pages: &Pages, at: usize) -> bool {
     pages.evidence[at] != NONE || pages.has(at, KNOWN)
+}
+
+/// Of a difference that some changes made together, what each made: what one leaves of a page, all leave by its power.
+fn each_of(together: f32, n_changes: f32) -> f32 {
+    -((1.0 - together.min(0.98)).ln() / n_changes).exp_m1()
 }

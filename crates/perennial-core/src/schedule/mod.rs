@@ -29,8 +29,12 @@
 //! | `pages` | one column for each fact about a page |
 //! | `rows` | rates by bucket, two bytes each |
 //! | `learn` | outcomes -> what is believed of pages |
+//! | `told` | when pages changed, as their feeds tell -> the same, finer than looks |
 //! | `gain` | the expected gain of a visit, which ranks pages in our own strategy |
 //! | `ahead` | the same where a visit costs less at other hours |
+//! | `worth` | what pages are worth to the goals, in one currency |
+//! | `sites` | pages -> their sites, which are visited as a whole |
+//! | `balance` | visits that serve all measures at once |
 //! | `papers` | the urgency of a page under the other strategies |
 //! | `select` | the n largest of millions |
 //! | `plan` | a slot's budget -> its list of visits |
@@ -38,6 +42,7 @@
 //! | `probe` | addresses without a page -> a few visits that see whether one has come |
 
 mod ahead;
+mod balance;
 mod config;
 mod directories;
 mod explain;
@@ -49,26 +54,33 @@ mod plan;
 mod probe;
 mod rows;
 mod select;
+mod sites;
+mod told;
 mod visit;
+mod worth;
 
 use std::collections::{HashSet, VecDeque};
 
 pub use crate::pattern::mixture::Observed;
-pub use config::{Budget, Goal, Pacing, ScheduleConfig, Strategy, StrategyError};
+pub use config::{Budget, Goal, GoalError, Pacing, ScheduleConfig, Strategy, StrategyError};
 pub use explain::{Belief, peak_of};
 pub use visit::{ClockId, KnownPattern, PageInfo, Peak, Ranked, Reason, SkipRule, Visit, VisitOutcome};
 
 use crate::chance;
 use crate::importance::Importance;
-use crate::page::{PageId, SiteId};
+use crate::page::PageId;
 use crate::pattern::mixture::BucketPiece;
 use crate::time::{LocalClock, Span, Timestamp};
 use ahead::Ahead;
+use balance::Balance;
 use directories::Directories;
 use learn::Learner;
-use pages::{ABSENT, ANNOUNCED, FRESH, KNOWN, NONE, PENDING, Pages};
+use pages::{ABSENT, ANNOUNCED, FRESH, KNOWN, NONE, PENDING, POSING, Pages};
 use plan::{Bank, Planned};
 use probe::Probes;
+use sites::Sites;
+use told::Told;
+use worth::Totals;
 
 /// First wait after a failure; doubled with each further one, up to a day.
 const FIRST_RETRY_SECS: u32 = 60;
@@ -86,6 +98,8 @@ pub struct Scheduler {
     /// Times in the columns are seconds since this instant. No time is below 1, so that 0 can mean "never".
     base: Timestamp,
     pages: Pages,
+    /// When pages changed since they were looked at, as their feeds tell.
+    told: Told,
     clocks: Vec<LocalClock>,
     learner: Learner,
     slot: Slot,
@@ -100,6 +114,9 @@ pub struct Scheduler {
     /// When the frequency strategy shares out its visits anew.
     shared_until: u32,
     bank: Bank,
+    balance: Balance,
+    sites: Sites,
+    totals: Totals,
     probes: Probes,
     directories: Directories,
     ahead: Ahead,
@@ -160,9 +177,13 @@ impl Scheduler {
             round: VecDeque::new(),
             shared_until: 0,
             bank: Bank::default(),
+            balance: Balance::default(),
+            sites: Sites::default(),
+            totals: Totals::default(),
             probes: Probes::default(),
             directories: Directories::default(),
             ahead: Ahead::default(),
+            told: Told::default(),
             hours_ahead: Vec::new(),
             pieces: Vec::new(),
             credit: 0.0,
@@ -226,7 +247,7 @@ impl Scheduler {
     }
 
     fn describe(&mut self, at: usize, is_new: bool, info: PageInfo) {
-        self.pages.site[at] = info.site.0;
+        self.pages.site[at] = self.sites.place(info.site, info.goal.unwrap_or(self.config.goal));
         self.pages.clock[at] = info.clock.0.min((self.clocks.len() - 1) as u16);
         self.pages.weight[at] = sane_weight(info.weight);
         let group = self.learner.group(info.group);
@@ -240,7 +261,7 @@ impl Scheduler {
         if let Some(known) = info.known {
             self.learner.set_known(&mut self.pages, at, &known.rates, &known.importance);
         }
-        self.pages.value[at] = self.value_of(at);
+        self.set_value(at);
     }
 
     /// Forgets a page.
@@ -250,6 +271,7 @@ impl Scheduler {
         self.except(at);
         self.learner.forget(&mut self.pages, at);
         self.pages.remove(page);
+        self.told.take(page, (0, 0));
         self.slot.had_turn.remove(&(at as u32));
         let stays = |other: &u32| *other != at as u32;
         self.slot.plan.retain(|planned| stays(&planned.at));
@@ -262,36 +284,8 @@ impl Scheduler {
     pub fn set_weight(&mut self, page: PageId, weight: f32) {
         if let Some(at) = self.pages.position(page) {
             self.pages.weight[at] = sane_weight(weight);
-            self.pages.value[at] = self.value_of(at);
+            self.set_value(at);
         }
-    }
-
-    /// What one unit of importance on a page is worth to the goal.
-    fn value_of(&self, at: usize) -> f32 {
-        let weight = self.pages.weight[at];
-        match self.config.goal {
-            Goal::Pooled => weight,
-            Goal::Count => 1.0 / self.pages.importance[at].max(1e-6),
-            Goal::Definition513 => {
-                let a_week = 168.0 * self.importance_an_hour(at);
-                weight / a_week.max(1e-4)
-            }
-        }
-    }
-
-    /// The importance that a page is expected to show in a mean hour, without its busy and quiet spells. Where a visit shows
-    /// a difference, several changes within an hour show as one, so hours with a change are counted and not changes (C1).
-    fn importance_an_hour(&self, at: usize) -> f32 {
-        let week = self.learner.mixture.week().iter().enumerate();
-        week.map(|(bucket, share)| {
-            let (rate, importance) = self.learner.usual(&self.pages, at, bucket);
-            let changed = match self.config.observed {
-                Observed::Difference => -(-rate).exp_m1(),
-                Observed::LastChange => rate,
-            };
-            share * changed * importance
-        })
-        .sum()
     }
 
     /// Learns from all that was recorded and makes `now` the present. A driver calls it after it has recorded a history,
@@ -308,6 +302,8 @@ impl Scheduler {
         for at in 0..self.pages.len() {
             self.restate(at);
         }
+        self.make_values(secs);
+        self.recall_pictures();
     }
 
     /// The next page to fetch, or nothing until [`Scheduler::next_wakeup`].
@@ -325,12 +321,13 @@ impl Scheduler {
             self.doubt(planned.at as usize);
         };
         self.slot.n_handed_out += 1;
+        self.spend();
         self.slot.had_turn.insert(planned.at);
         let at = planned.at as usize;
         self.pages.flags[at] |= PENDING;
         Some(Visit {
             page: self.pages.id[at],
-            site: SiteId(self.pages.site[at]),
+            site: self.site_of(at),
             at: planned.due,
             reason: planned.reason,
         })
@@ -339,6 +336,9 @@ impl Scheduler {
     /// The driver gives a visit back without having asked the host, for example because it is shutting down.
     pub fn release(&mut self, page: PageId) {
         if let Some(at) = self.pages.position(page) {
+            if self.pages.has(at, PENDING) {
+                self.take_back();
+            }
             self.pages.flags[at] &= !PENDING;
             self.slot.had_turn.remove(&(at as u32));
         }
@@ -423,9 +423,11 @@ impl Scheduler {
             self.learner.allow_histories(self.most_histories());
             let clock = &self.clocks[usize::from(self.pages.clock[at])];
             let importance = importance.map(|importance| importance.get() as f32);
-            self.learner.observe(&mut self.pages, clock, at, (before, secs), importance);
+            let times = self.told.take(self.pages.id[at], (before, secs));
+            self.learner.observe_told(&mut self.pages, clock, at, (before, secs), &times, importance);
         }
         if !is_first {
+            self.note_found(at, importance.is_some());
             self.note_look(at, importance.is_some(), (before, secs));
             self.adapt_interval(at, Some(importance.is_some()));
         }
@@ -439,6 +441,7 @@ impl Scheduler {
 
     fn back_off(&mut self, at: usize, until: u32) {
         self.pages.n_failures[at] = self.pages.n_failures[at].saturating_add(1);
+        self.pages.picture[at] &= !POSING;
         self.pages.not_before[at] = until;
         self.queue_probe(at);
     }

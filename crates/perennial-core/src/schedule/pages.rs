@@ -23,6 +23,15 @@ pub(super) const QUEUED: u8 = 64;
 /// In a directory that is skipped.
 pub(super) const SKIPPED: u8 = 128;
 
+/// Bit of [`Pages::picture`]: a change was found outside a picture of the whole site, so that the page as it is archived does
+/// not belong to the others any more.
+pub(super) const TORN: u8 = 1;
+/// Bit of [`Pages::picture`]: to be visited as part of a picture of the whole site.
+pub(super) const POSING: u8 = 2;
+
+/// Bit of [`Pages::picture`]: was seen to change.
+pub(super) const CHANGED: u8 = 4;
+
 /// No such row.
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -30,6 +39,7 @@ pub(super) const NONE: u32 = u32::MAX;
 #[derive(Default, Clone)]
 pub(super) struct Pages {
     pub id: Vec<PageId>,
+    /// The place of the site in the scheduler's list of sites.
     pub site: Vec<u32>,
     pub clock: Vec<u16>,
     pub flags: Vec<u8>,
@@ -38,6 +48,8 @@ pub(super) struct Pages {
     pub weight: Vec<f32>,
     /// What one unit of importance on this page is worth to the goal.
     pub value: Vec<f32>,
+    /// The part of the value that is earned whatever the page will do next: see [`super::gain`].
+    pub standing: Vec<f32>,
     /// r: expected importance of the last change since the visit.
     pub reward: Vec<f32>,
     /// L: expected number of changes since the visit.
@@ -62,6 +74,8 @@ pub(super) struct Pages {
     pub spell: Vec<f32>,
     /// What the page is ranked by in the current slot.
     pub urgency: Vec<f32>,
+    /// How the page stands to the pictures of its site: [`TORN`], [`POSING`], [`CHANGED`].
+    pub picture: Vec<u8>,
     vacant: Vec<u32>,
     position: Vec<u32>,
     /// Positions of page numbers far beyond the others. The store numbers pages densely, so that this stays empty.
@@ -70,7 +84,7 @@ pub(super) struct Pages {
 
 impl Pages {
     /// Bytes of the columns and of the table from page number to position.
-    pub(super) const BYTES_PER_PAGE: usize = 4 * 17 + 2 + 1 + 1;
+    pub(super) const BYTES_PER_PAGE: usize = 4 * 18 + 2 + 1 + 1 + 1;
 
     pub(super) fn len(&self) -> usize {
         self.id.len()
@@ -151,6 +165,7 @@ impl Pages {
         self.n_failures.push(0);
         self.weight.push(1.0);
         self.value.push(1.0);
+        self.standing.push(0.0);
         self.reward.push(0.0);
         self.load.push(0.0);
         self.seen_at.push(0);
@@ -163,6 +178,7 @@ impl Pages {
         self.own.push(0.0);
         self.spell.push(1.0);
         self.urgency.push(0.0);
+        self.picture.push(0);
     }
 
     fn blank(&mut self, at: usize, page: PageId) {
@@ -172,7 +188,7 @@ impl Pages {
         (self.reward[at], self.load[at]) = (0.0, 0.0);
         (self.seen_at[at], self.not_before[at]) = (0, 0);
         (self.own[at], self.urgency[at], self.spell[at]) = (0.0, 0.0, 1.0);
-        (self.row[at], self.evidence[at]) = (0, NONE);
+        (self.row[at], self.evidence[at], self.picture[at]) = (0, NONE, 0);
     }
 }
 

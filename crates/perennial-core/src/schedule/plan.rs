@@ -56,6 +56,9 @@ impl Scheduler {
             start.as_millis().div_euclid(millis).saturating_add(1).saturating_mul(millis),
         );
         self.learn_anew(self.secs(start));
+        if self.config.strategy == Strategy::ExpectedGain {
+            self.renew_values(self.secs(start));
+        }
         self.judge_directories(self.secs(start));
         let mut histogram = Histogram::from_bound(self.expected_bound());
         self.advance_to(end, &mut histogram);
@@ -122,31 +125,15 @@ impl Scheduler {
             if self.config.strategy == Strategy::ExpectedGain {
                 let is_last = step + 1 == n_steps;
                 let left = if is_last { left } else { 1.0 };
-                let next = if is_last { self.next_steps(end) } else { Vec::new() };
                 let then_rank = is_last.then_some(gain::Ranking {
                     now_secs: end_secs,
                     histogram: &mut *histogram,
-                    next: &next,
                     ahead: self.plans_ahead().then_some(&self.ahead),
                 });
                 gain::advance(&mut self.pages, self.learner.rows(), &self.steps, left, then_rank);
             }
         }
         self.state_at = end;
-    }
-
-    /// The slot after the one that ends at `end`, one entry a clock; empty where no visit may be saved for it.
-    fn next_steps(&self, end: Timestamp) -> Vec<gain::Step> {
-        if !self.config.varying_budget || self.config.budget.is_none() {
-            return Vec::new();
-        }
-        let mut pieces = Vec::new();
-        let hours = self.config.slot.as_hours_f64() as f32;
-        let next = |clock| {
-            self.learner.pieces_of(clock, self.secs(end), self.secs(end + self.config.slot), &mut pieces);
-            pieces.first().map_or(gain::Step::default(), |piece| gain::Step { bucket: piece.bucket, hours })
-        };
-        self.clocks.iter().map(next).collect()
     }
 
     /// Computes r and L of a page anew, from its last visit to the end of the slot.
@@ -161,7 +148,7 @@ impl Scheduler {
         let (reward, load) = gain::integrate(&self.learner, &self.pages, at, &pieces);
         (self.pages.reward[at], self.pages.load[at]) = (reward, load);
         self.pieces = pieces;
-        self.pages.value[at] = self.value_of(at);
+        self.set_value(at);
     }
 
     /// Adds the visits that the budget grants to a slot. Fractions of a visit are carried over to the next slot.
@@ -188,7 +175,11 @@ impl Scheduler {
             self.slot.capacity = usize::MAX;
             return self.choose_all_worth();
         };
-        if self.config.varying_budget && self.config.strategy == Strategy::ExpectedGain {
+        if self.takes_pictures() {
+            let end_secs = self.slot.range.map_or(0, |(_, end)| self.secs(end));
+            return self.choose_balanced(granted, histogram, end_secs);
+        }
+        if self.config.varies() && self.config.strategy == Strategy::ExpectedGain {
             self.slot.capacity = self.vary(granted, histogram);
         } else {
             self.slot.capacity = self.credit.floor() as usize;
@@ -250,7 +241,7 @@ impl Scheduler {
     }
 
     /// Pages never captured, in the order in which they came.
-    fn choose_new(&mut self, n: usize) -> Vec<(u32, Reason)> {
+    pub(super) fn choose_new(&mut self, n: usize) -> Vec<(u32, Reason)> {
         let end_secs = self.slot.range.map_or(0, |(_, end)| self.secs(end));
         let mut chosen = Vec::new();
         for _ in 0..self.fresh.len() {
@@ -294,20 +285,20 @@ impl Scheduler {
 
     /// How long the kept share needs to visit all pages once. Pages that have waited for longer get that share; what they do
     /// not need goes to the most urgent pages.
-    fn longest_wait_secs(&self, granted: f64) -> f64 {
+    pub(super) fn longest_wait_secs(&self, granted: f64) -> f64 {
         let per_slot = (self.floor_share() * granted).max(1e-9);
         (self.n_followed() - self.n_skipped().min(self.n_followed())) as f64 / per_slot
             * self.config.slot.as_secs_f64()
     }
 
     /// How many of a slot's visits go to the pages seen longest ago.
-    fn floor_of(&mut self, capacity: usize, granted: f64) -> usize {
+    pub(super) fn floor_of(&mut self, capacity: usize, granted: f64) -> usize {
         let share = self.floor_share();
         self.floor_credit = self.floor_credit.fract() + share * granted.min(capacity as f64);
         self.floor_credit.floor() as usize
     }
 
-    fn choose_oldest(
+    pub(super) fn choose_oldest(
         &mut self,
         n: usize,
         longest_wait: f64,
@@ -431,12 +422,28 @@ impl Scheduler {
         let n = chosen.len().max(1) as i64;
         let length = (end - start).as_millis();
         let spread = self.config.pacing == Pacing::Spread && self.config.budget.is_some();
-        for (rank, (at, reason)) in chosen.into_iter().enumerate() {
-            let delay = if spread { length.saturating_mul(rank as i64) / n } else { 0 };
+        let has_place = self.takes_pictures();
+        let delay = |rank: usize, at: u32, reason: &Reason| match (spread, has_place, reason) {
+            (false, ..) | (_, true, Reason::Announced) => 0,
+            // New pages come first, and have no interval that could be even.
+            (true, true, _) if !self.pages.has(at as usize, FRESH) => {
+                (length as f64 * self.share_of_slot(at as usize)) as i64
+            }
+            (true, ..) => length.saturating_mul(rank as i64) / n,
+        };
+        let planned = chosen.into_iter().enumerate().map(|(rank, (at, reason))| {
+            let due = start + Span::from_millis(delay(rank, at, &reason));
+            Planned { at, due, reason }
+        });
+        let mut planned: Vec<Planned> = planned.collect();
+        if has_place {
+            planned.sort_by_key(|planned| planned.due);
+        }
+        for &Planned { at, .. } in &planned {
             let urgency = &mut self.pages.urgency[at as usize];
             *urgency = urgency.abs();
-            self.slot.plan.push_back(Planned { at, due: start + Span::from_millis(delay), reason });
         }
+        self.slot.plan.extend(planned);
     }
 
     pub(super) fn reason_of(&self, at: usize) -> Reason {

@@ -50,6 +50,11 @@ impl Histogram {
         }
     }
 
+    /// The positions of all keys from a bound on, and of some below it; none if the histogram does not know them.
+    pub(super) fn candidates_from(&self, bound: f32) -> Option<&[u32]> {
+        (self.from > 0.0 && self.from <= bound).then_some(&self.candidates[..])
+    }
+
     /// Counts all keys if fewer than `n` reached the bound.
     pub(super) fn complete(&mut self, keys: &[f32], n: usize) {
         if self.from > 0.0 && self.candidates.len() < n {

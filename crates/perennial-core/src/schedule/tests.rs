@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::{Strategy, *};
 use crate::chance::Chance;
+use crate::page::SiteId;
 
 fn start() -> Timestamp {
     Timestamp::parse("2026-03-02").unwrap()
@@ -83,7 +84,7 @@ fn mixed(seed: u64, at: u64) -> u64 {
 }
 
 fn any_goal() -> impl proptest::strategy::Strategy<Value = Goal> {
-    prop::sample::select(vec![Goal::Pooled, Goal::Definition513, Goal::Count])
+    prop::sample::select(Goal::ALL.to_vec())
 }
 
 fn any_strategy() -> impl proptest::strategy::Strategy<Value = Strategy> {
@@ -138,7 +139,7 @@ proptest! {
     ) {
         let slot = Span::from_secs(slot_minutes * 60);
         let config = ScheduleConfig {
-            slot, varying_budget: varying, spells, site_limit: limit, goal, ..config(strategy, budget)
+            slot, varying_budget: Some(varying), spells, site_limit: limit, goal, ..config(strategy, budget)
         };
         let mut scheduler = scheduler_of(config, n_pages);
         let mut n = 0u64;
@@ -205,7 +206,7 @@ proptest! {
         limit in prop::option::of(1u32..5),
     ) {
         let config = ScheduleConfig {
-            budget: budget.map(Budget::per_hour), slot: Span::from_secs(slot_minutes * 60), varying_budget: varying,
+            budget: budget.map(Budget::per_hour), slot: Span::from_secs(slot_minutes * 60), varying_budget: Some(varying),
             site_limit: limit, goal, ..config(strategy, 1.0)
         };
         let mut never = scheduler_of(config, n_pages);
@@ -315,6 +316,30 @@ fn busy_hours_are_learned_and_dead_pages_fade() {
     assert!(peak.from_hour >= 7.0 && peak.to_hour <= 14.0, "{peak:?}");
 }
 
+/// Two looks a day cannot tell when a page changes; the items of its feed can.
+#[test]
+fn the_hours_that_a_feed_tells_are_learned_between_looks() {
+    let learned = |is_told: bool| {
+        let mut scheduler = scheduler_of(config(Strategy::ExpectedGain, 2.0), 1);
+        for half_day in 0..80 {
+            if is_told && half_day % 2 == 1 {
+                for hour in 9..12 {
+                    scheduler.tell_change(PageId(0), start() + Span::from_hours(half_day / 2 * 24 + hour));
+                }
+            }
+            let outcome = match half_day % 2 {
+                1 => VisitOutcome::Changed(Importance::new(0.3)),
+                _ => VisitOutcome::Unchanged,
+            };
+            scheduler.record(PageId(0), outcome, start() + Span::from_hours(half_day * 12));
+        }
+        let rates = scheduler.belief(PageId(0)).unwrap().rates;
+        rates[9..12].iter().sum::<f32>() / rates[1..9].iter().sum::<f32>()
+    };
+    let (told, untold) = (learned(true), learned(false));
+    assert!(told > 3.0 * untold, "{told} {untold}");
+}
+
 #[test]
 fn zones_shift_the_pattern() {
     let mut scheduler = Scheduler::new(config(Strategy::ExpectedGain, 10.0), 1, start());
@@ -343,7 +368,9 @@ fn zones_shift_the_pattern() {
 
 #[test]
 fn an_announcement_makes_a_page_urgent_at_once_but_not_twice_a_slot() {
-    let mut scheduler = scheduler_of(config(Strategy::ExpectedGain, 1.0), 5);
+    // With this goal the first visit of a slot is at its start.
+    let config = ScheduleConfig { goal: Goal::Importance, ..config(Strategy::ExpectedGain, 1.0) };
+    let mut scheduler = scheduler_of(config, 5);
     drive(&mut scheduler, 12, |_, _| VisitOutcome::Unchanged);
     let now = start() + Span::from_hours(12);
     let planned = scheduler.next_visit(now).unwrap().page;

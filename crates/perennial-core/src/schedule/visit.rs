@@ -5,6 +5,8 @@ use crate::look::Seen;
 use crate::page::{PageId, SiteId};
 use crate::time::{DayKind, Timestamp};
 
+use super::Goal;
+
 /// The local clock of a page; `Scheduler::add_clock` hands it out.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct ClockId(pub u16);
@@ -18,6 +20,9 @@ pub struct PageInfo {
     pub weight: f32,
     /// The site's local time.
     pub clock: ClockId,
+    /// What the user wants of the site, where that is not the scheduler's own goal. Pages of one site have one goal: that of
+    /// the last page that was added.
+    pub goal: Option<Goal>,
     /// Pages with the same hint, such as a hash of site, directory and depth, are expected to change alike.
     pub group: u64,
     /// The true rates, where an experiment knows them.
@@ -25,9 +30,15 @@ pub struct PageInfo {
 }
 
 impl PageInfo {
+    /// The hint that groups pages everywhere, in a crawl and in a simulation: pages of one directory are expected to change alike.
+    pub fn group_of(address: &str) -> u64 {
+        let directory = address.rfind('/').map_or(address, |slash| &address[..slash]);
+        directory.bytes().fold(0x0064_6972, |hash, byte| crate::chance::mix(hash ^ u64::from(byte)))
+    }
+
     /// A page of weight 1 on the clock of UTC.
     pub fn of_site(site: SiteId) -> PageInfo {
-        PageInfo { site, weight: 1.0, clock: ClockId(0), group: u64::from(site.0), known: None }
+        PageInfo { site, weight: 1.0, clock: ClockId(0), goal: None, group: u64::from(site.0), known: None }
     }
 }
 
@@ -69,6 +80,13 @@ pub enum Reason {
     },
     /// The page was seen longest ago: a share of the budget goes to such pages, so that each is visited some time.
     Oldest {
+        /// The last visit.
+        since: Timestamp,
+    },
+    /// The whole site is visited at once, so that its pages as archived belong together.
+    Picture {
+        /// How many pages are visited for it.
+        n_pages: u32,
         /// The last visit.
         since: Timestamp,
     },

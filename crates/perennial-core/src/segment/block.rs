@@ -152,6 +152,38 @@ pub struct Block {
     pub images: Vec<Image>,
     /// Texts, in reading order.
     pub texts: Vec<Text>,
+    /// Where the links and the images stand among the texts.
+    pub places: Places,
+}
+
+/// Where the links and images of a leaf stand among its texts, so that it can be read as a reader does. Trees of earlier
+/// releases do not say it; their lists are empty.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Hash)]
+pub struct Places {
+    /// One for each link.
+    pub links: Vec<Spot>,
+    /// One for each image.
+    pub images: Vec<Spot>,
+}
+
+/// A place among the texts of a leaf.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default, Hash)]
+pub struct Spot {
+    /// The number of the text in which or before which it is; the number of texts after the last one.
+    pub text: u32,
+    /// Bytes of that text before it.
+    pub byte: u32,
+}
+
+/// A piece of a leaf, in reading order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Piece<'a> {
+    /// A part of the text of this number: all of it where no link stands within.
+    Text(u32, &'a str),
+    /// The link of this number.
+    Link(u32),
+    /// The image of this number.
+    Image(u32),
 }
 
 impl Block {
@@ -211,6 +243,51 @@ impl Block {
         Walk { pending: vec![self] }
     }
 
+    /// What a leaf holds, in the order in which it is read. Where the tree does not tell, texts come before links and images.
+    pub fn pieces(&self) -> Vec<Piece<'_>> {
+        let after_all = Spot { text: self.texts.len() as u32, byte: 0 };
+        let mut inserts: Vec<(Spot, Piece)> = Vec::with_capacity(self.links.len() + self.images.len());
+        let spot = |spots: &[Spot], all: usize, n: usize| match spots.len() == all {
+            true => spots.get(n).copied().unwrap_or(after_all),
+            false => after_all,
+        };
+        let links = (0..self.links.len())
+            .map(|n| (spot(&self.places.links, self.links.len(), n), Piece::Link(n as u32)));
+        inserts.extend(links);
+        let images = (0..self.images.len())
+            .map(|n| (spot(&self.places.images, self.images.len(), n), Piece::Image(n as u32)));
+        inserts.extend(images);
+        inserts.sort_by_key(|(spot, _)| *spot);
+        let mut inserts = inserts.into_iter().peekable();
+        let mut pieces = Vec::new();
+        for (number, text) in (0u32..).zip(&self.texts) {
+            let mut from = 0;
+            while let Some((spot, piece)) = inserts.next_if(|(spot, _)| spot.text <= number) {
+                let to = if spot.text == number { floor(&text.text, spot.byte as usize) } else { 0 };
+                if to > from {
+                    pieces.push(Piece::Text(number, &text.text[from..to]));
+                    from = to;
+                }
+                pieces.push(piece);
+            }
+            if from < text.text.len() {
+                pieces.push(Piece::Text(number, &text.text[from..]));
+            }
+        }
+        pieces.extend(inserts.map(|(_, piece)| piece));
+        pieces
+    }
+
+    /// The words of a leaf as a reader reads them: texts with the names of links where the links stand.
+    pub fn read(&self) -> Vec<&str> {
+        let words = self.pieces().into_iter().filter_map(|piece| match piece {
+            Piece::Text(_, text) => Some(text),
+            Piece::Link(number) => self.links.get(number as usize).map(|link| link.name.as_str()),
+            Piece::Image(_) => None,
+        });
+        words.map(str::trim).filter(|piece| !piece.is_empty()).collect()
+    }
+
     fn seal(&mut self, reference: Vec<u16>) {
         seal_all(&mut self.children, &reference);
         self.reference = reference;
@@ -219,6 +296,11 @@ impl Block {
         }
         self.id = self.content_id();
     }
+}
+
+/// The nearest border of a character at or before a byte.
+fn floor(text: &str, byte: usize) -> usize {
+    text.floor_char_boundary(byte.min(text.len()))
 }
 
 fn seal_all(blocks: &mut [Block], above: &[u16]) {
@@ -334,6 +416,26 @@ mod tests {
         after.blocks[0].children[1].importance = 0.5;
         after.seal();
         assert_eq!(before.id(), after.id());
+    }
+
+    #[test]
+    fn a_leaf_is_read_with_its_links_where_they_stand() {
+        let links = vec![Link::new("Home", "/"), Link::new("the divers", "/d"), Link::new("More", "/m")];
+        let mut leaf = Block::leaf(
+            links,
+            vec![Image::new("pier", "/p.jpg")],
+            vec![Text::new("What saw?"), Text::new("Nothing.")],
+        );
+        assert_eq!(
+            leaf.read(),
+            ["What saw?", "Nothing.", "Home", "the divers", "More"],
+            "nothing is known of places"
+        );
+        let spot = |text, byte| Spot { text, byte };
+        leaf.places = Places { links: vec![spot(0, 0), spot(0, 5), spot(2, 0)], images: vec![spot(1, 0)] };
+        assert_eq!(leaf.read(), ["Home", "What", "the divers", "saw?", "Nothing.", "More"]);
+        leaf.places.links[1] = spot(9, 9);
+        assert_eq!(leaf.read().len(), 5, "a place that is none is one after all");
     }
 
     #[test]

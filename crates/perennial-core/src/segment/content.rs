@@ -5,7 +5,7 @@ use url::Url;
 
 use super::facts::{NONE, Page, is_image};
 use super::id::IgnoredParameters;
-use super::{Block, Image, Link, NodeId, Text};
+use super::{Block, Image, Link, NodeId, Spot, Text};
 use crate::layout::LayoutNode;
 
 /// Resolves addresses of one page.
@@ -49,6 +49,7 @@ pub(super) fn leaf(page: &Page, addresses: &Addresses, start: u32, end: u32) -> 
         link: None,
         text: None,
         n_breaks: 0,
+        within: Vec::new(),
     };
     for index in start..end {
         reading.visit(index);
@@ -62,6 +63,8 @@ struct OpenLink {
     anchor: u32,
     name: String,
     image_name: Option<String>,
+    spot: Spot,
+    is_within_text: bool,
 }
 
 /// The state of reading: the link and the paragraph that are open.
@@ -72,6 +75,15 @@ struct Reading<'a> {
     link: Option<OpenLink>,
     text: Option<(u32, String)>,
     n_breaks: u8,
+    /// The links and images within the open text. Their places count its bytes as written until it is closed.
+    within: Vec<(Standing, usize)>,
+}
+
+/// Which list of places a number belongs to.
+#[derive(Clone, Copy)]
+enum Standing {
+    Link,
+    Image,
 }
 
 impl Reading<'_> {
@@ -152,14 +164,32 @@ impl Reading<'_> {
                 link.image_name.get_or_insert_with(|| name.clone());
             }
         }
+        let (spot, is_within_text) = self.here();
+        if is_within_text {
+            self.within.push((Standing::Image, self.block.images.len()));
+        }
+        self.block.places.images.push(spot);
         self.block.images.push(Image::ignoring(self.addresses.ignored, name, source));
+    }
+
+    /// The place that reading has reached, and whether it is within a text that is still open.
+    fn here(&self) -> (Spot, bool) {
+        let text = self.block.texts.len() as u32;
+        match &self.text {
+            Some((_, open)) => (Spot { text, byte: open.len() as u32 }, true),
+            None => (Spot { text, byte: 0 }, false),
+        }
     }
 
     fn open_link(&mut self, index: u32) {
         let anchor = self.page.anchors[index as usize];
         if self.link.as_ref().is_none_or(|link| link.anchor != anchor) {
             self.close_link();
-            self.link = Some(OpenLink { anchor, name: String::new(), image_name: None });
+            // The texts before and after a link are separate words.
+            self.space();
+            let (spot, is_within_text) = self.here();
+            self.link =
+                Some(OpenLink { anchor, name: String::new(), image_name: None, spot, is_within_text });
         }
     }
 
@@ -177,13 +207,34 @@ impl Reading<'_> {
             }
         }
         let address = self.addresses.resolve(node.attribute("href").unwrap_or(""));
+        if link.is_within_text && self.text.is_some() && link.spot.text == self.block.texts.len() as u32 {
+            self.within.push((Standing::Link, self.block.links.len()));
+        }
+        self.block.places.links.push(link.spot);
         self.block.links.push(Link::ignoring(self.addresses.ignored, name, address));
     }
 
     fn close_text(&mut self) {
         self.n_breaks = 0;
-        if let Some((_, text)) = self.text.take() {
-            self.block.texts.extend(text_of(&text));
+        let within = std::mem::take(&mut self.within);
+        let Some((_, text)) = self.text.take() else { return };
+        let mut marks: Vec<u32> =
+            within.iter().filter_map(|mark| self.spot(mark).map(|spot| spot.byte)).collect();
+        let text = fold_marked(&text, &mut marks);
+        for (mark, byte) in within.iter().zip(marks) {
+            if let Some(spot) = self.spot(mark) {
+                spot.byte = byte;
+            }
+        }
+        if !text.is_empty() {
+            self.block.texts.push(Text::new(text));
+        }
+    }
+
+    fn spot(&mut self, (standing, number): &(Standing, usize)) -> Option<&mut Spot> {
+        match standing {
+            Standing::Link => self.block.places.links.get_mut(*number),
+            Standing::Image => self.block.places.images.get_mut(*number),
         }
     }
 
@@ -202,6 +253,30 @@ fn text_of(text: &str) -> Option<Text> {
 /// White space, invisible characters, and those that XML cannot hold.
 fn is_space(c: char) -> bool {
     c.is_whitespace() || c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}')
+}
+
+/// The same as [`fold`]. Each mark, a byte of the text as written, becomes the byte of the next word in the result. Marks are
+/// few and nearly in order.
+fn fold_marked(text: &str, marks: &mut [u32]) -> String {
+    let mut order: Vec<usize> = (0..marks.len()).collect();
+    order.sort_by_key(|&mark| marks[mark]);
+    let mut order = order.into_iter().peekable();
+    let mut folded = String::with_capacity(text.len());
+    let mut rest = text.trim_start_matches(is_space);
+    while !rest.is_empty() {
+        let at = text.len() - rest.len();
+        if !folded.is_empty() {
+            folded.push(' ');
+        }
+        while let Some(mark) = order.next_if(|&mark| marks[mark] as usize <= at) {
+            marks[mark] = folded.len() as u32;
+        }
+        let (word, after) = rest.split_at(end_of_word(rest));
+        folded.push_str(word);
+        rest = after.trim_start_matches(is_space);
+    }
+    order.for_each(|mark| marks[mark] = folded.len() as u32);
+    folded
 }
 
 /// One space between words, none around them.
@@ -267,6 +342,18 @@ mod tests {
         fn folding_joins_the_words(text in "([a-z.é日\u{a0}\u{2003}\t\n \u{1}\u{85}\u{ffff}]|\\PC){0,40}") {
             let words: Vec<&str> = text.split(is_space).filter(|word| !word.is_empty()).collect();
             prop_assert_eq!(fold(&text), words.join(" "));
+        }
+
+        #[test]
+        fn marks_stay_between_the_same_words(text in "([a-c]|  ){0,30}", marks in proptest::collection::vec(0usize..40, 0..5)) {
+            let mut found: Vec<u32> =
+                marks.iter().map(|mark| text[..(*mark).min(text.len())].rfind(' ').map_or(0, |at| at + 1) as u32).collect();
+            let expected: Vec<usize> = found.iter().map(|mark| text[..*mark as usize].split_whitespace().count()).collect();
+            let folded = fold_marked(&text, &mut found);
+            prop_assert_eq!(&folded, &fold(&text));
+            for (mark, n_before) in found.into_iter().zip(expected) {
+                prop_assert_eq!(folded[..mark as usize].split_whitespace().count(), n_before);
+            }
         }
     }
 }

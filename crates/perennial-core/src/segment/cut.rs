@@ -8,6 +8,7 @@
 
 use super::facts::{Facts, Page, is_heading};
 use super::purpose::Purpose;
+use super::teasers::Teasers;
 use crate::layout::{Display, Rect};
 
 /// Deeper nodes are not divided.
@@ -42,6 +43,8 @@ pub struct Cues {
     pub frame: f32,
     /// Mostly links against mostly text.
     pub links: f32,
+    /// Entries of a list that lead to other pages against anything else, beside an article.
+    pub teasers: f32,
     /// One side stays in view while the other scrolls.
     pub fixed: f32,
     /// Taken off when one side is only a few words.
@@ -66,6 +69,7 @@ impl Default for Cues {
             purpose: 3.0,
             frame: 1.0,
             links: 1.5,
+            teasers: 4.0,
             fixed: 4.0,
             small: 1.0,
             undivided_share: 0.004,
@@ -85,8 +89,8 @@ pub(super) struct VisualBlock {
 }
 
 /// The page's visual blocks in document order, with the separators between them.
-pub(super) fn visual_blocks(page: &Page, cues: &Cues) -> Vec<VisualBlock> {
-    let mut walk = Walk { page, cues, page_mass: 0.0, pending: 0, blocks: Vec::new() };
+pub(super) fn visual_blocks(page: &Page, cues: &Cues, teasers: Option<&Teasers>) -> Vec<VisualBlock> {
+    let mut walk = Walk { page, cues, teasers, page_mass: 0.0, pending: 0, blocks: Vec::new() };
     if let Some(root) = page.facts.first().filter(|root| root.has_content()) {
         walk.page_mass = root.mass;
         walk.divide(0, Purpose::Unknown, 0);
@@ -109,6 +113,7 @@ struct Unit {
 struct Walk<'a> {
     page: &'a Page<'a>,
     cues: &'a Cues,
+    teasers: Option<&'a Teasers>,
     page_mass: f32,
     pending: u8,
     blocks: Vec<VisualBlock>,
@@ -217,6 +222,7 @@ impl Walk<'_> {
         weight += if a.background != b.background { cues.background } else { 0.0 };
         weight += self.weigh_font(a, b);
         weight += self.weigh_content(a, b);
+        weight += self.weigh_teasers(before, after);
         weight += if a.is_fixed != b.is_fixed { cues.fixed } else { 0.0 };
         weight.round().clamp(0.0, 10.0) as u8
     }
@@ -255,6 +261,16 @@ impl Walk<'_> {
         }
         let is_heading = a.n_paragraphs <= 1 && (above.0 > below.0 * 1.15 || above.1 >= below.1 + 200);
         if is_heading { -self.cues.heading_above } else { 0.0 }
+    }
+
+    fn weigh_teasers(&self, before: &Unit, after: &Unit) -> f32 {
+        let Some(teasers) = self.teasers else { return 0.0 };
+        let share = |unit: &Unit| teasers.share(unit.start, unit.facts.end);
+        let (one, other) = (share(before), share(after));
+        let are_unlike = one.max(other) > 0.8 && one.min(other) < 0.2;
+        // A heading above a list belongs to the list.
+        let is_word_apart = before.facts.n_words.min(after.facts.n_words) < 8;
+        if are_unlike && !is_word_apart { self.cues.teasers } else { 0.0 }
     }
 
     fn weigh_content(&self, a: &Facts, b: &Facts) -> f32 {

@@ -5,7 +5,7 @@
 //! heights, because the y of an embedded engine is unreliable and a longer paragraph must not move a cut
 //! elsewhere on the page.
 
-use super::purpose::{Purpose, purpose_of};
+use super::purpose::{Purpose, purpose_of, unnamed_purpose_of};
 use super::selector::Selector;
 use crate::layout::{Display, Layout, LayoutNode, Rect, Rgba};
 
@@ -17,6 +17,9 @@ const AREA_PER_LETTER: f32 = 0.65;
 
 /// Square pixels that a field or button takes.
 const AREA_PER_CONTROL: f32 = 3000.0;
+
+/// Letters of prose from which the prose says more than a name: some fifty words.
+const MIN_PROSE_LETTERS: u32 = 250;
 
 /// A colour that stands for any background image.
 const PICTURED: Rgba = Rgba { r: 1, g: 2, b: 3, a: 4 };
@@ -150,7 +153,37 @@ impl<'a> Page<'a> {
         page.facts = vec![Facts::default(); n_nodes];
         page.look_down(has_boxes, ignored);
         page.sum_up();
+        page.doubt_names();
         page
+    }
+
+    /// The words of texts that the styles show and the engine gave no box, so that no block has them.
+    pub(super) fn n_lost_words(&self) -> u32 {
+        let mut is_held = vec![false; self.parents.len()];
+        let mut n_words = 0;
+        for (index, node) in self.layout.nodes.iter().enumerate().take(self.parents.len()) {
+            let above = self.parents[index];
+            is_held[index] =
+                above != NONE && is_held[above as usize] || hides(node) || holds_words_of_its_own(node);
+            let is_lost = node.is_text() && node.is_visible && !is_held[index] && !self.is_seen[index];
+            if is_lost && node.rect.w == 0.0 && node.rect.h == 0.0 {
+                n_words += count(&node.text).1;
+            }
+        }
+        n_words
+    }
+
+    /// A class name never outweighs a block's own prose: what holds a large part of the page's prose is no advertisement, overlay or
+    /// widget, whatever its name says.
+    fn doubt_names(&mut self) {
+        let n_all = self.facts.first().map_or(0, |root| root.n_prose_letters) as f32;
+        for index in 0..self.facts.len() {
+            let (purpose, n_prose) = (self.facts[index].purpose, self.facts[index].n_prose_letters);
+            let Some(most) = purpose.most_prose() else { continue };
+            if n_prose >= MIN_PROSE_LETTERS && n_prose as f32 > most * n_all {
+                self.facts[index].purpose = unnamed_purpose_of(&self.layout.nodes[index]);
+            }
+        }
     }
 
     /// Whether there are boxes to cut by.
@@ -318,6 +351,30 @@ fn hides(node: &LayoutNode) -> bool {
                 | "metadata"
         )
         || node.attribute("aria-hidden").is_some_and(|value| value.eq_ignore_ascii_case("true"))
+}
+
+/// Whether the words within are shown by the element itself, or not at all, and not as lines of the page.
+fn holds_words_of_its_own(node: &LayoutNode) -> bool {
+    matches!(
+        &*node.tag,
+        "select"
+            | "textarea"
+            | "svg"
+            | "math"
+            | "iframe"
+            | "object"
+            | "canvas"
+            | "video"
+            | "audio"
+            | "details"
+            | "button"
+            | "progress"
+            | "meter"
+            | "map"
+            | "noframes"
+            | "embed"
+            | "ruby"
+    )
 }
 
 fn is_content(node: &LayoutNode) -> bool {

@@ -11,6 +11,7 @@ use url::Url;
 use super::facts::{NONE, Page, is_heading};
 use super::item::{Item, ItemList, MAX_ITEMS, MAX_PLACES, MAX_TEASER_BYTES, MAX_TITLE_BYTES, Place, key_of};
 use super::purpose::Purpose;
+use super::teasers::Teasers;
 use crate::layout::LayoutNode;
 use crate::markup::holdable;
 
@@ -33,10 +34,10 @@ const LESSER_WEIGHT: f32 = 0.2;
 /// A frame, side box or advertisement that holds more of the page's words than this has a name that misleads.
 const MAX_NAMED_SHARE: f32 = 0.25;
 
-/// Finds the items of a page.
-pub(super) fn find_items(page: &Page, base_url: &str) -> ItemList {
+/// Finds the items of a page, and for each node how many words of items stand before it.
+pub(super) fn find_items(page: &Page, base_url: &str) -> (ItemList, Teasers) {
     if page.facts.is_empty() {
-        return ItemList::default();
+        return (ItemList::default(), Teasers::default());
     }
     let zones = Zones::of(page);
     let mut links = Links::of(page, &zones, base_url);
@@ -55,7 +56,8 @@ pub(super) fn find_items(page: &Page, base_url: &str) -> ItemList {
     cover(page, &places, &mut is_covered);
     let (n_prose_words, n_body_words) = prose_of(page, &zones, &is_covered);
     let n_item_words = places.iter().map(|place| page.facts(place.root).n_words).sum();
-    ItemList { items: join_places(places, &links), n_item_words, n_prose_words, n_body_words }
+    let teasers = Teasers::of(page, &is_covered);
+    (ItemList { items: join_places(places, &links), n_item_words, n_prose_words, n_body_words }, teasers)
 }
 
 fn cover(page: &Page, places: &[Found], is_covered: &mut [bool]) {

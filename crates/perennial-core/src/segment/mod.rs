@@ -16,10 +16,11 @@ mod items;
 mod purpose;
 mod selector;
 mod structure;
+mod teasers;
 pub mod vixml;
 mod weigh;
 
-pub use block::{Block, BlockRole, BlockTree, Image, Link, NodeId, Text, Walk};
+pub use block::{Block, BlockRole, BlockTree, Image, Link, NodeId, Piece, Places, Spot, Text, Walk};
 pub use cut::Cues;
 pub use draw::draw_svg;
 use id::IdHasher;
@@ -35,6 +36,7 @@ use content::Addresses;
 use cut::VisualBlock;
 use facts::{Facts, Page};
 use purpose::Purpose;
+use teasers::Teasers;
 
 /// How finely a page is cut, and how its blocks are weighed and hashed.
 #[derive(Clone, PartialEq, Debug)]
@@ -79,31 +81,58 @@ impl SegmentConfig {
 /// Cuts a page into blocks. Any layout gives a tree: one without boxes gives one block, one without content
 /// none. The version's name is the caller's to set.
 pub fn segment(layout: &Layout, config: &SegmentConfig) -> BlockTree {
+    segment_and_count(layout, config).0
+}
+
+/// The same, with the number of words that the page shows by its styles and that no block holds, because the engine gave them no
+/// place: a defect of the layout that whoever relies on the blocks should know of.
+pub fn segment_and_count(layout: &Layout, config: &SegmentConfig) -> (BlockTree, u32) {
     let page = Page::new(layout, &config.ignored);
-    let (mut blocks, leaves) = cut_and_fill(&page, config);
+    let (list, teasers) = items::find_items(&page, &layout.base_url);
+    let (mut blocks, leaves) = cut_and_fill(&page, config, (&list, &teasers));
     weigh::weigh(&mut blocks, &leaves);
     let (url, engine) = (layout.base_url.clone(), config.engine(&layout.engine));
-    let list = Some(items::find_items(&page, &layout.base_url));
+    let list = Some(list);
     let mut tree = BlockTree { url, version: String::new(), engine, blocks, list };
     tree.seal();
-    tree
+    // A page without any box is one block with all of its words.
+    let n_lost_words = if page.is_usable() { page.n_lost_words() } else { 0 };
+    (tree, n_lost_words)
 }
 
 /// The features from which the importance of each leaf is computed, in the order of [`BlockTree::leaves`]. The weights
 /// are fitted with them.
 pub fn leaf_features(layout: &Layout, config: &SegmentConfig) -> Vec<[f32; N_FEATURES]> {
-    weigh::features(&cut_and_fill(&Page::new(layout, &config.ignored), config).1)
+    let page = Page::new(layout, &config.ignored);
+    let (list, teasers) = items::find_items(&page, &layout.base_url);
+    weigh::features(&cut_and_fill(&page, config, (&list, &teasers)).1)
 }
 
+/// Words of paragraphs that stand together, outside the items, from which a page has an article of its own.
+const MIN_BODY_WORDS: u32 = 100;
+
 /// The blocks with their content, and what is known of each leaf.
-fn cut_and_fill(page: &Page, config: &SegmentConfig) -> (Vec<Block>, Vec<LeafFacts>) {
+fn cut_and_fill(
+    page: &Page,
+    config: &SegmentConfig,
+    (list, teasers): (&ItemList, &Teasers),
+) -> (Vec<Block>, Vec<LeafFacts>) {
+    // Beside an article the entries of lists lead to other pages. On other pages they are what is read.
+    let teasers = Some(teasers).filter(|_| list.n_body_words >= MIN_BODY_WORDS && !list.is_hub());
     let addresses = Addresses::new(&page.layout.base_url, &config.ignore);
     let pinned = selector::pinned_nodes(page, &config.pins);
     let visual = Vec::new();
-    let mut planting =
-        Planting { page, addresses: &addresses, pins: &config.pins, pinned, visual, leaves: Vec::new() };
+    let mut planting = Planting {
+        page,
+        addresses: &addresses,
+        pins: &config.pins,
+        pinned,
+        visual,
+        leaves: Vec::new(),
+        teasers,
+    };
     let blocks = if page.is_usable() {
-        planting.visual = cut::visual_blocks(page, &config.cues);
+        planting.visual = cut::visual_blocks(page, &config.cues, teasers);
         let regions = construct::regions(&mut planting.visual, config.coherence);
         planting.plant(&regions)
     } else {
@@ -118,6 +147,8 @@ struct LeafFacts {
     purpose: Purpose,
     /// Number of the pin that matches most of it, and its importance.
     pin: Option<(usize, f32)>,
+    /// Whether most of it leads to other pages, beside an article.
+    is_teasers: bool,
 }
 
 fn is_empty(leaf: &Block) -> bool {
@@ -133,6 +164,8 @@ struct Planting<'a> {
     pinned: Vec<Option<usize>>,
     visual: Vec<VisualBlock>,
     leaves: Vec<LeafFacts>,
+    /// Where the entries of lists stand beside an article.
+    teasers: Option<&'a Teasers>,
 }
 
 impl Planting<'_> {
@@ -145,7 +178,8 @@ impl Planting<'_> {
         }
         leaf.rect = Rect { x: 0.0, y: 0.0, w: self.page.layout.width, h: self.page.layout.height };
         let facts = self.page.facts.first().cloned().unwrap_or_default();
-        self.leaves.push(LeafFacts { facts, purpose: Purpose::Unknown, pin: self.pin(0, n_nodes) });
+        let pin = self.pin(0, n_nodes);
+        self.leaves.push(LeafFacts { facts, purpose: Purpose::Unknown, pin, is_teasers: false });
         vec![leaf]
     }
 
@@ -181,7 +215,8 @@ impl Planting<'_> {
         }
         leaf.rect = facts.rect;
         let purpose = main_purpose(&self.visual[region.first..region.end]);
-        self.leaves.push(LeafFacts { facts, purpose, pin: self.pin(start, end) });
+        let is_teasers = self.teasers.is_some_and(|teasers| teasers.share(start, end) > 0.6);
+        self.leaves.push(LeafFacts { facts, purpose, pin: self.pin(start, end), is_teasers });
         Some(leaf)
     }
 

@@ -38,6 +38,32 @@ impl Purpose {
     }
 }
 
+impl Purpose {
+    /// The share of the page's prose above which an element has not this purpose by its name alone. Comments may be longer than
+    /// what they are about.
+    pub(super) fn most_prose(self) -> Option<f32> {
+        match self {
+            Purpose::Advertisement
+            | Purpose::Aside
+            | Purpose::Related
+            | Purpose::Share
+            | Purpose::Navigation
+            | Purpose::Header => Some(0.3),
+            Purpose::Footer | Purpose::Dialog => Some(0.6),
+            Purpose::Comments => Some(0.9),
+            _ => None,
+        }
+    }
+}
+
+/// What tag and role say, without the names.
+pub(super) fn unnamed_purpose_of(node: &LayoutNode) -> Purpose {
+    match node.attribute("role").map_or(Purpose::Unknown, of_role) {
+        Purpose::Unknown => of_tag(&node.tag),
+        by_role => by_role,
+    }
+}
+
 pub(super) fn purpose_of(node: &LayoutNode) -> Purpose {
     let by_tag = of_tag(&node.tag);
     if matches!(by_tag, Purpose::Main | Purpose::Navigation) || node.tag == "body" || node.tag == "html" {

@@ -292,3 +292,60 @@ fn trees_that_were_cut_by_other_settings_have_another_engine() {
         }
     }
 }
+
+#[test]
+fn words_without_a_place_are_counted() {
+    let mut layout =
+        sketch("<html><body><p>Some words that have a place</p><p>four words without one</p></body></html>");
+    let config = SegmentConfig::default();
+    assert_eq!(segment_and_count(&layout, &config).1, 0);
+    let lost = layout.nodes.iter_mut().find(|node| node.text.starts_with("four")).unwrap();
+    lost.rect = Rect::default();
+    assert_eq!(segment_and_count(&layout, &config).1, 4);
+    lost_is_hidden(&mut layout);
+    assert_eq!(segment_and_count(&layout, &config).1, 0, "what the styles hide is not lost");
+}
+
+fn lost_is_hidden(layout: &mut Layout) {
+    if let Some(lost) = layout.nodes.iter_mut().find(|node| node.text.starts_with("four")) {
+        lost.is_visible = false;
+    }
+}
+
+#[test]
+fn a_name_does_not_outweigh_prose() {
+    for class in ["ad_body", "overlay", "widget", "comment-box"] {
+        let page = format!(
+            "<html><body><nav><a href=\"/\">Home</a><a href=\"/news\">News</a></nav><div class=\"{class}\">{}</div></body></html>",
+            paragraphs(5)
+        );
+        let tree = tree(&page);
+        let article = tree.leaves().find(|leaf| leaf.texts.len() >= 5).unwrap();
+        assert_eq!(article.role, BlockRole::Main, "{class}");
+    }
+    let banner = format!(
+        "<html><body><div>{}</div><div class=\"ad_body\"><a href=\"/x\">Buy these shoes today and never walk again in others</a></div></body></html>",
+        paragraphs(5)
+    );
+    assert!(tree(&banner).leaves().any(|leaf| leaf.role == BlockRole::Advertisement));
+}
+
+#[test]
+fn teasers_beside_an_article_are_a_block_of_their_own() {
+    let teaser = |n: usize| {
+        format!(
+            "<div class=\"t\"><h3><a href=\"/news/the-long-story-{n}\">A long story about thing {n}</a></h3><p>It begins like this and goes on.</p></div>"
+        )
+    };
+    let page = format!(
+        "<html><body><div>{}{}</div></body></html>",
+        paragraphs(6),
+        (0..6).map(teaser).collect::<String>()
+    );
+    let tree = tree(&page);
+    let of_article = |leaf: &&Block| leaf.texts.iter().any(|text| text.text == PROSE);
+    let article = tree.leaves().find(of_article).unwrap();
+    assert_eq!(article.links.len(), 0);
+    assert_eq!(article.role, BlockRole::Main);
+    assert!(tree.leaves().filter(|leaf| !of_article(leaf)).all(|leaf| leaf.role != BlockRole::Main));
+}

@@ -11,7 +11,8 @@ use quick_xml::events::{BytesRef, BytesStart, Event};
 use quick_xml::reader::Reader;
 
 use super::{
-    Block, BlockRole, BlockTree, Image, Item, ItemList, Link, MAX_ITEMS, MAX_PLACES, NodeId, Place, Text,
+    Block, BlockRole, BlockTree, Image, Item, ItemList, Link, MAX_ITEMS, MAX_PLACES, NodeId, Place, Spot,
+    Text,
 };
 use crate::layout::Rect;
 use crate::markup::escaped;
@@ -139,7 +140,8 @@ pub(crate) fn write_block(out: &mut String, block: &Block, depth: usize) {
 }
 
 fn write_links(out: &mut String, block: &Block, depth: usize) {
-    write_group(out, "Links", block.links_id(), &block.links, depth, |out, link| {
+    let head = (block.links_id(), write_spots(&block.places.links));
+    write_group(out, "Links", head, &block.links, depth, |out, link| {
         out.push_str("<link");
         number(out, "ID", link.id);
         attribute(out, "name", &link.name);
@@ -149,7 +151,8 @@ fn write_links(out: &mut String, block: &Block, depth: usize) {
 }
 
 fn write_images(out: &mut String, block: &Block, depth: usize) {
-    write_group(out, "Imgs", block.images_id(), &block.images, depth, |out, image| {
+    let head = (block.images_id(), write_spots(&block.places.images));
+    write_group(out, "Imgs", head, &block.images, depth, |out, image| {
         out.push_str("<img");
         number(out, "ID", image.id);
         attribute(out, "name", &image.name);
@@ -159,7 +162,7 @@ fn write_images(out: &mut String, block: &Block, depth: usize) {
 }
 
 fn write_texts(out: &mut String, block: &Block, depth: usize) {
-    write_group(out, "Txts", block.texts_id(), &block.texts, depth, |out, text| {
+    write_group(out, "Txts", (block.texts_id(), String::new()), &block.texts, depth, |out, text| {
         out.push_str("<txt");
         number(out, "ID", text.id);
         out.push('>');
@@ -167,20 +170,62 @@ fn write_texts(out: &mut String, block: &Block, depth: usize) {
     });
 }
 
+/// Places as `text:byte`, `text` where the byte is 0, and `*n` behind one that n elements share.
+pub(crate) fn write_spots(spots: &[Spot]) -> String {
+    let mut out = String::new();
+    for run in spots.chunk_by(|x, y| x == y) {
+        let space = if out.is_empty() { "" } else { " " };
+        let Spot { text, byte } = run[0];
+        let _ = write!(out, "{space}{text}");
+        if byte > 0 {
+            let _ = write!(out, ":{byte}");
+        }
+        if run.len() > 1 {
+            let _ = write!(out, "*{}", run.len());
+        }
+    }
+    out
+}
+
+/// Most places of one list, so that a hostile repetition does not fill the memory.
+const MAX_SPOTS: usize = 1 << 20;
+
+pub(crate) fn read_spots(text: &str) -> Result<Vec<Spot>, String> {
+    let mut spots = Vec::new();
+    for part in text.split_ascii_whitespace() {
+        let wrong = || format!("{part:?} is no place: write 3, 3:14 or 3:14*2");
+        let (place, n) = part.split_once('*').unwrap_or((part, "1"));
+        let (text, byte) = place.split_once(':').unwrap_or((place, "0"));
+        let spot =
+            Spot { text: text.parse().map_err(|_| wrong())?, byte: byte.parse().map_err(|_| wrong())? };
+        let n: usize = n.parse().map_err(|_| wrong())?;
+        if n > MAX_SPOTS || spots.len() + n > MAX_SPOTS {
+            return Err(format!("more than {MAX_SPOTS} places: leave them out"));
+        }
+        spots.extend(std::iter::repeat_n(spot, n));
+    }
+    Ok(spots)
+}
+
 /// An empty group is left out.
 fn write_group<T>(
     out: &mut String,
     tag: &str,
-    id: NodeId,
+    (id, places): (NodeId, String),
     items: &[T],
     depth: usize,
     write_item: fn(&mut String, &T),
 ) {
-    if items.is_empty() {
+    // A block of a delta has places also for the elements that moved into it.
+    if items.is_empty() && places.is_empty() {
         return;
     }
     indent(out, depth);
-    let _ = writeln!(out, "<{tag} ID=\"{id}\">");
+    let _ = write!(out, "<{tag} ID=\"{id}\"");
+    if !places.is_empty() {
+        number(out, "at", places);
+    }
+    out.push_str(">\n");
     for item in items {
         indent(out, depth + 1);
         write_item(out, item);
@@ -270,6 +315,14 @@ impl Reading {
             "txt" => {
                 self.leaf("txt")?;
                 self.text = Some((id(tag, "ID")?, String::new()));
+                Ok(())
+            }
+            "Links" => {
+                self.leaf("Links")?.places.links = spots(tag)?;
+                Ok(())
+            }
+            "Imgs" => {
+                self.leaf("Imgs")?.places.images = spots(tag)?;
                 Ok(())
             }
             "Items" | "item" | "place" => self.start_item(tag),
@@ -398,6 +451,14 @@ impl Reading {
             Some(_) => Err("the text ends before </Document>: the file is cut short".into()),
             None => Err("no <Document>: this is not Vi-XML".into()),
         }
+    }
+}
+
+/// The places in `at`; none in trees of earlier releases.
+fn spots(tag: &BytesStart) -> Result<Vec<Spot>, String> {
+    match tag.try_get_attribute("at") {
+        Ok(Some(_)) => read_spots(&text(tag, "at")?),
+        _ => Ok(Vec::new()),
     }
 }
 

@@ -124,6 +124,9 @@ const BIAS: f32 = -0.1607;
 /// Fitted power with which importance grows with the number of words.
 const SIZE_POWER: f32 = 0.5;
 
+/// How likely entries that lead to other pages are main content beside an article, compared with what their words say.
+const TEASERS: f32 = 0.2;
+
 /// What is added to the likelihood of every leaf.
 const FLOOR: f32 = 0.01;
 
@@ -135,7 +138,10 @@ fn likelihood(row: &[f32; N_FEATURES]) -> f32 {
 
 /// Gives every leaf its share of the page's importance and its role.
 pub(super) fn weigh(blocks: &mut [Block], leaves: &[LeafFacts]) {
-    let likelihoods: Vec<f32> = features(leaves).iter().map(likelihood).collect();
+    let likelihoods = features(leaves).into_iter().zip(leaves);
+    let likelihoods: Vec<f32> = likelihoods
+        .map(|(row, leaf)| likelihood(&row) * if leaf.is_teasers { TEASERS } else { 1.0 })
+        .collect();
     let scores = leaves.iter().zip(&likelihoods).map(|(leaf, likelihood)| score(leaf, *likelihood));
     let shares = share(scores.collect(), leaves);
     let mut rows = shares.iter().zip(&likelihoods).zip(leaves);
@@ -201,8 +207,10 @@ fn for_leaves(blocks: &mut [Block], each: &mut dyn FnMut(&mut Block)) {
 }
 
 fn role(leaf: &LeafFacts, likelihood: f32) -> BlockRole {
+    // Advertisements have few words of their own.
+    let is_prose = leaf.facts.n_prose_letters > 400 && leaf.facts.link_share() < 0.3;
     match leaf.purpose {
-        Purpose::Advertisement => BlockRole::Advertisement,
+        Purpose::Advertisement if !is_prose => BlockRole::Advertisement,
         Purpose::Navigation => BlockRole::Navigation,
         _ if likelihood >= 0.5 => BlockRole::Main,
         Purpose::Header => BlockRole::Header,
@@ -220,7 +228,7 @@ mod tests {
     fn leaf(n_words: u32, pin: Option<(usize, f32)>) -> LeafFacts {
         let facts =
             Facts { n_words, n_letters: 5 * n_words, mass: 100.0 * n_words as f32, ..Facts::default() };
-        LeafFacts { facts, purpose: Purpose::Unknown, pin }
+        LeafFacts { facts, purpose: Purpose::Unknown, pin, is_teasers: false }
     }
 
     #[test]

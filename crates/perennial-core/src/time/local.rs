@@ -75,6 +75,12 @@ impl LocalDay {
         LocalDay(days)
     }
 
+    /// A day as people write it: `2026-12-25`.
+    pub fn parse(text: &str) -> Result<LocalDay, ClockError> {
+        let date = text.trim().parse().map_err(|_| ClockError::NotADate(text.chars().take(40).collect()))?;
+        Ok(LocalDay::from_date(date))
+    }
+
     /// As a civil date, clamped to what jiff can hold.
     pub fn to_date(self) -> jiff::civil::Date {
         let span = jiff::Span::new().try_days(self.0).unwrap_or_default();
@@ -120,19 +126,18 @@ impl LocalClock {
         self,
         dates: impl IntoIterator<Item = &'a str>,
     ) -> Result<LocalClock, ClockError> {
-        let days: Result<Vec<LocalDay>, ClockError> = dates
-            .into_iter()
-            .map(|text| {
-                let date = text.trim().parse().map_err(|_| ClockError::NotADate(text.to_owned()))?;
-                Ok(LocalDay::from_date(date))
-            })
-            .collect();
+        let days: Result<Vec<LocalDay>, ClockError> = dates.into_iter().map(LocalDay::parse).collect();
         Ok(self.with_holidays(days?))
     }
 
     /// The zone's name.
     pub fn zone(&self) -> &str {
         &self.name
+    }
+
+    /// Whether it knows any holidays.
+    pub fn has_holidays(&self) -> bool {
+        !self.holidays.is_empty()
     }
 
     /// The local day and time at an instant.

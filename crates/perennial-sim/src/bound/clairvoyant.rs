@@ -310,7 +310,7 @@ mod tests {
     }
 
     fn spec(window: Window, visits_per_hour: f64) -> BoundSpec {
-        BoundSpec { window, slot: Span::from_hours(1), visits_per_hour, goal: Goal::Pooled }
+        BoundSpec { window, slot: Span::from_hours(1), visits_per_hour, goal: Goal::Importance }
     }
 
     #[test]

@@ -197,9 +197,9 @@ fn set_expected_values(pages: &mut [ExpectedPage], world: &World, goal: Goal) {
     let sums: Vec<f64> = pages.iter().map(sum).collect();
     for ((page, sum), weight) in pages.iter_mut().zip(&sums).zip(world.pages.iter().map(|page| page.weight)) {
         page.value = match goal {
-            Goal::Pooled => weight.max(0.0),
-            Goal::Definition513 if *sum > 0.0 => weight.max(0.0) / sum,
-            Goal::Definition513 => 0.0,
+            Goal::Importance | Goal::Balanced | Goal::Coherent => weight.max(0.0),
+            Goal::EveryPage if *sum > 0.0 => weight.max(0.0) / sum,
+            Goal::EveryPage => 0.0,
             Goal::Count => 1.0,
         };
     }

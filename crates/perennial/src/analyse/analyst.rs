@@ -1,11 +1,12 @@
 //! The text of a page and what was known of it -> its tree, and an observation of what changed.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use perennial_core::diff::Element;
 use perennial_core::importance::ImportanceConfig;
 use perennial_core::observe::{Known, Observation, observe};
-use perennial_core::segment::{BlockTree, SegmentConfig, segment};
+use perennial_core::segment::{BlockTree, SegmentConfig, segment, segment_and_count};
 use perennial_render::dom::Dom;
 use perennial_render::engine::base_url;
 use perennial_render::parsed::parsed_nodes;
@@ -40,6 +41,8 @@ pub struct Analyst {
     usual: SegmentConfig,
     importance: ImportanceConfig,
     plans: Plans,
+    /// Words that pages show and that no block holds.
+    n_lost_words: AtomicU64,
 }
 
 impl Analyst {
@@ -59,6 +62,7 @@ impl Analyst {
             usual: SegmentConfig::default(),
             importance: ImportanceConfig::default(),
             plans: Plans::default(),
+            n_lost_words: AtomicU64::new(0),
         }
     }
 
@@ -128,7 +132,9 @@ impl Analyst {
         match boxes.ok().and_then(|boxes| Some((structure.fill(&boxes)?, boxes))) {
             Some((layout, boxes)) => {
                 self.plans.keep(structure, boxes, asked);
-                segment(&layout, self.config(page.url))
+                let (tree, n_lost_words) = segment_and_count(&layout, self.config(page.url));
+                self.n_lost_words.fetch_add(u64::from(n_lost_words), Ordering::Relaxed);
+                tree
             }
             None => segment(&structural::layout(dom, page.url), self.config(page.url)),
         }
@@ -150,6 +156,11 @@ impl Analyst {
     /// How many pages the engine laid out; the others had the structure of an earlier one.
     pub fn n_layouts(&self) -> u64 {
         self.pool.n_pages() + self.large_pool.n_pages()
+    }
+
+    /// How many words the pages that were laid out show and no block holds, because the engine gave them no place.
+    pub fn n_lost_words(&self) -> u64 {
+        self.n_lost_words.load(Ordering::Relaxed)
     }
 
     /// How many pages the engine could not lay out, so that they got the structural layout.

@@ -22,7 +22,7 @@ use perennial_core::verdict::{AnswerKind, is_drawn, soft_error_identity};
 use perennial_core::warc::PayloadDigests;
 use rayon::prelude::*;
 
-use super::lesson::{KnownPage, Lesson, n_letters};
+use super::lesson::{KnownPage, Lesson, delta_xml, empty_delta_xml, n_letters};
 use super::reader::Readers;
 use super::{Analyst, PageText, Requisites};
 use crate::archive::{Archive, LEFT_OUT_BASE, LeftOut, Response, links};
@@ -80,7 +80,7 @@ pub fn analyse_backlog(
         store.write(|commit| analysed.iter().flatten().try_for_each(|page| page.keep(commit)))?;
         for page in analysed.iter().flatten() {
             done.n_captures += page.lessons.len() as u64;
-            done.n_changed += page.lessons.iter().filter(|lesson| !lesson.is_unchanged()).count() as u64;
+            done.n_changed += page.lessons.iter().filter(|lesson| lesson.is_change()).count() as u64;
             done.n_failed += page.failed.len() as u64;
         }
     }
@@ -99,6 +99,11 @@ pub struct PageLessons {
 }
 
 impl PageLessons {
+    /// The page they are of.
+    pub fn page(&self) -> PageId {
+        self.page
+    }
+
     /// Stores them.
     pub fn keep(&self, commit: &Commit<'_>) -> anyhow::Result<()> {
         if self.is_begun_anew {
@@ -146,16 +151,20 @@ impl PageAnalyst {
         let Some(known) = found else { return Ok(None) };
         // A delta from a version that nobody could name later would be lost.
         let Some(base) = known.laid_out().cloned() else { return Ok(None) };
-        let lesson = match known.identity() == content {
-            true => Lesson::without_layout(page, time, &content, Some(&known), Seen::Same).0,
+        let (lesson, delta) = match known.identity() == content {
+            true => {
+                let lesson = Lesson::without_layout(page, time, &content, Some(&known), Seen::Same).0;
+                (lesson, empty_delta_xml())
+            }
             false => {
                 let observation = self.analyst.compare(known.known()?.as_ref(), self.tree(url, time, html));
-                let title = Some(title_of(html));
-                Lesson::of_observation(page, time, content.clone(), Some(&known), observation, title)?.0
+                let (delta, title) = (delta_xml(&observation), Some(title_of(html)));
+                let (content, known) = (content.clone(), Some(&known));
+                (Lesson::of_observation(page, time, content, known, observation, title)?.0, delta)
             }
         };
         let left_out = LeftOut {
-            delta: lesson.delta_xml()?,
+            delta,
             content,
             length: payload.len() as u64,
             importance: lesson.seen().importance().get(),

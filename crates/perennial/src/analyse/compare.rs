@@ -6,6 +6,7 @@ use perennial_core::diff::{
     BlockRef, Delta, Element, ItemChange, ItemChangeKind, ItemDelta, Operation, OperationKind, Subject, diff,
 };
 use perennial_core::importance::{Assessment, ImportanceConfig, Judgement, assess};
+use perennial_core::noise::NoiseHistory;
 use perennial_core::observe::is_about_advertisement;
 use perennial_core::segment::{Block, BlockTree, Item};
 use serde::Serialize;
@@ -25,20 +26,16 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// Compares two versions; filter lists say what is an advertisement.
+    /// Compares two versions; filter lists say what is an advertisement, the page's history what is noise.
     pub fn new(
         before: BlockTree,
         after: BlockTree,
         config: &ImportanceConfig,
         filters: &Filters,
+        history: History<'_>,
     ) -> Comparison {
         let delta = diff(&before, &after);
-        let page = after.url.clone();
-        let is_advertisement = |element: &Element| filters.is_advertisement(element, &page);
-        let assessment = assess(&delta, config, &mut |operation| Judgement {
-            is_advertisement: is_about_advertisement(operation, &is_advertisement),
-            noise: 0.0,
-        });
+        let assessment = weigh(&delta, config, filters, &after.url, history);
         Comparison { before, after, delta, assessment }
     }
 
@@ -75,6 +72,59 @@ impl Comparison {
     }
 }
 
+/// What is known of a page's noise.
+#[derive(Clone, Copy)]
+pub enum History<'h> {
+    /// Nothing: what a clock or a counter says by itself is all that is known.
+    Unknown,
+    /// What its looks taught.
+    Learned(&'h NoiseHistory),
+    /// How much of each operation was noise when the later version was analysed, in the delta's order; empty: nothing was.
+    Stored(&'h [f64]),
+}
+
+/// The importance of a delta, operation by operation.
+pub(super) fn weigh(
+    delta: &Delta,
+    config: &ImportanceConfig,
+    filters: &Filters,
+    page: &str,
+    history: History<'_>,
+) -> Assessment {
+    let is_advertisement = |element: &Element| filters.is_advertisement(element, page);
+    // Stored values of a delta that another release found do not belong to these operations.
+    let stored = match history {
+        History::Stored(noise) if noise.len() == delta.operations().count() => noise,
+        _ => &[],
+    };
+    let stranger = NoiseHistory::default();
+    let mut place = 0;
+    assess(delta, config, &mut |operation| {
+        place += 1;
+        Judgement {
+            is_advertisement: is_about_advertisement(operation, &is_advertisement),
+            noise: match history {
+                History::Unknown => stranger.noise(operation).0,
+                History::Learned(history) => {
+                    history.noise(operation).0.max(history.noise(&turned(operation)).0)
+                }
+                History::Stored(_) => stored.get(place - 1).copied().unwrap_or(0.0),
+            },
+        }
+    })
+}
+
+/// The same operation the other way round. A history knows an element as it was seen last, which may be either side of versions
+/// that are far apart.
+fn turned<'o>(operation: &Operation<'o>) -> Operation<'o> {
+    match operation.subject {
+        Subject::Element { before: Some(before), after: Some(after) } => {
+            Operation { subject: Subject::Element { before: Some(after), after: Some(before) }, ..*operation }
+        }
+        _ => *operation,
+    }
+}
+
 /// What `perennial diff --json` prints.
 #[derive(Serialize)]
 #[allow(missing_docs)]
@@ -104,7 +154,7 @@ pub struct Entry {
     pub before: Option<Content>,
     pub after: Option<Content>,
     pub advertisement: bool,
-    /// Share of it that is noise by the page's history, 0 to 1
+    /// Share of it that is noise, 0 to 1: by the page's history where there is one
     pub noise: f64,
     /// Importance of the operation by itself
     pub value: f64,

@@ -14,7 +14,7 @@ use adblock::lists::{FilterSet, ParseOptions};
 use adblock::request::Request;
 use anyhow::{Context as _, bail};
 use perennial_core::diff::{Element, ElementKind};
-use perennial_core::observe::has_advertising_words;
+use perennial_core::observe::{has_advertising_words, is_own_headline};
 use sha2::{Digest, Sha256};
 
 /// Ordinary banners and the large networks, in EasyList syntax; written for this project.
@@ -55,7 +55,8 @@ impl Filters {
             ElementKind::Link => "other",
             ElementKind::Text => return false,
         };
-        self.is_listed(element.address(), page, kind) || has_advertising_words(element.address())
+        !is_own_headline(element, page)
+            && (self.is_listed(element.address(), page, kind) || has_advertising_words(element.address()))
     }
 
     fn is_listed(&self, address: &str, page: &str, kind: &str) -> bool {
@@ -159,6 +160,9 @@ mod tests {
             filters.is_advertisement(&Element::Link(Link::new("x", "http://ad.doubleclick.net/click")), PAGE)
         );
         assert!(!filters.is_advertisement(&Element::Text(Text::new("advertisement")), PAGE));
+        let headline =
+            Link::new("Why this ad was taken down", "http://news.example/media/banner-ad-taken-down.html");
+        assert!(!filters.is_advertisement(&Element::Link(headline), PAGE), "an article about advertising");
     }
 
     #[test]

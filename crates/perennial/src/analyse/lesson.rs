@@ -1,23 +1,19 @@
 //! An observation of a look, and what was known of the page -> a lesson, and what is known afterwards.
 
-use anyhow::Context;
 use perennial_core::diff::Delta;
 use perennial_core::importance::Importance;
 use perennial_core::look::{Before, Seen};
 use perennial_core::noise::NoiseHistory;
 use perennial_core::observe::{Known, Observation};
 use perennial_core::page::PageId;
-use perennial_core::segment::{BlockTree, vixml};
+use perennial_core::segment::BlockTree;
 use perennial_core::threshold::IndexThreshold;
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::verdict::shows_page;
 
-use crate::store::{Commit, KnownRow, LessonRow, ShownVersion, Store, Worth};
-
-/// Compression level of trees and deltas: low, because they are small and written often.
-const ZSTD_LEVEL: i32 = 3;
-/// A tree or delta that unpacks to more than this is damaged.
-const MAX_UNPACKED_BYTES: u64 = 256 << 20;
+use crate::store::{
+    Commit, KnownRow, LessonRow, NewTree, PackedTree, ShownVersion, Store, Worth, pack_noise,
+};
 
 /// Looks less than this apart tell a document that is another one at every look from one that is published daily.
 const SOON: Span = Span::from_hours(24);
@@ -44,14 +40,11 @@ pub struct KnownPage {
 #[derive(Clone, Debug)]
 struct KnownTree {
     time: Timestamp,
-    tree: Tree,
-}
-
-/// A tree, unpacked only when it is needed: most visits find the same payload and never need it.
-#[derive(Clone, Debug)]
-enum Tree {
-    Packed(Vec<u8>),
-    Read(BlockTree),
+    /// As it is stored.
+    packed: PackedTree,
+    /// As the last look showed it, which may have shifted its boxes. Unpacked only when it is needed: most visits find the same
+    /// payload and never need it.
+    read: Option<BlockTree>,
 }
 
 impl KnownPage {
@@ -84,9 +77,9 @@ impl KnownPage {
     /// Tree and noise history, as the comparison wants them; `None` when no look could be laid out.
     pub fn known(&self) -> anyhow::Result<Option<Known>> {
         let Some(known) = &self.tree else { return Ok(None) };
-        let tree = match &known.tree {
-            Tree::Packed(packed) => read_tree(packed)?,
-            Tree::Read(tree) => tree.clone(),
+        let tree = match &known.read {
+            Some(tree) => tree.clone(),
+            None => known.packed.read()?,
         };
         Ok(Some(Known { tree, noise: self.noise.clone() }))
     }
@@ -95,7 +88,7 @@ impl KnownPage {
 impl From<KnownRow> for KnownPage {
     fn from(row: KnownRow) -> KnownPage {
         KnownPage {
-            tree: row.tree.map(|(time, packed)| KnownTree { time, tree: Tree::Packed(packed) }),
+            tree: row.tree.map(|(time, packed)| KnownTree { time, packed, read: None }),
             laid_out: row.shown,
             // A history that cannot be read is learned again.
             noise: NoiseHistory::from_bytes(&row.noise).unwrap_or_default(),
@@ -156,7 +149,7 @@ impl Lesson {
             before: before.map(|known| known.time),
             seen,
             n_operations: 0,
-            delta: None,
+            noise_of_operations: None,
             is_indexed,
             tree: None,
             tree_time: known.tree.as_ref().map(|known| known.time),
@@ -191,22 +184,29 @@ impl Lesson {
             Some(before) if before.was_page => Seen::Returned,
             _ => Seen::First,
         };
-        let kept_tree = known_tree.filter(|_| observation.is_unchanged()).map(|known| known.time);
-        let delta = observation.delta.as_ref().filter(|delta| !delta.is_empty());
-        let tree = &observation.known.tree;
+        let kept_tree = known_tree.filter(|_| observation.is_unchanged());
+        let new_tree = match kept_tree {
+            Some(_) => None,
+            None => {
+                let packed = PackedTree::of(&observation.known.tree)?;
+                Some(NewTree::following(packed, known_tree.map(|known| &known.packed))?)
+            }
+        };
         let mut worth = before.map_or(Worth { first: time, total: 0.0, gathered: 0.0 }, |known| known.worth);
         let is_indexed = is_worth_indexing(&mut worth, seen, time);
-        let tree_time = kept_tree.unwrap_or(time);
+        let tree_time = kept_tree.map_or(time, |known| known.time);
+        let packed = new_tree.as_ref().map(NewTree::whole).or(kept_tree.map(|known| &known.packed)).cloned();
         let laid_out = Some(ShownVersion { identity: identity.clone(), time });
+        let contributions = &observation.assessment.contributions;
         let lesson = Lesson(LessonRow {
             page,
             time,
             before: before.map(|known| known.time),
             seen,
-            n_operations: observation.assessment.contributions.len(),
-            delta: delta.map(|delta| pack(&delta.to_xml(tree))).transpose()?,
+            n_operations: contributions.len(),
+            noise_of_operations: pack_noise(contributions.iter().map(|part| part.judgement.noise)),
             is_indexed,
-            tree: kept_tree.is_none().then(|| pack(&vixml::write(tree))).transpose()?,
+            tree: new_tree,
             tree_time: Some(tree_time),
             shown: laid_out.clone(),
             identity: identity.clone(),
@@ -217,14 +217,8 @@ impl Lesson {
             worth,
         });
         let Known { tree, noise } = observation.known;
-        let tree = Some(KnownTree { time: tree_time, tree: Tree::Read(tree) });
+        let tree = packed.map(|packed| KnownTree { time: tree_time, packed, read: Some(tree) });
         Ok((lesson, KnownPage { tree, laid_out, noise, identity, was_page: true, title, time, worth }))
-    }
-
-    /// What changed, as Vi-Delta; an empty one when nothing did.
-    pub fn delta_xml(&self) -> anyhow::Result<String> {
-        let empty = || Delta::default().to_operations_xml();
-        self.0.delta.as_deref().map_or_else(|| Ok(empty()), unpack)
     }
 
     /// When the look was captured.
@@ -242,9 +236,9 @@ impl Lesson {
         self.0.is_indexed
     }
 
-    /// Whether the look showed no change but noise.
-    pub fn is_unchanged(&self) -> bool {
-        matches!(self.0.seen, Seen::Same | Seen::Noise)
+    /// Whether the look showed a change: a first look does not.
+    pub fn is_change(&self) -> bool {
+        self.0.seen.is_change()
     }
 
     /// Stores it. Lessons of one page must come in order of time.
@@ -291,24 +285,13 @@ fn is_worth_indexing(worth: &mut Worth, seen: Seen, now: Timestamp) -> bool {
     is_indexed
 }
 
-/// The tree that a reader saw at an instant: that of the last analysed look at or before it.
-pub fn tree_at(store: &Store, page: PageId, time: Timestamp) -> anyhow::Result<Option<BlockTree>> {
-    store.packed_tree_at(page, time)?.map(|packed| read_tree(&packed)).transpose()
+/// What an observation found, as Vi-Delta; an empty one when that is nothing.
+pub(super) fn delta_xml(observation: &Observation) -> String {
+    let delta = observation.delta.as_ref().filter(|delta| !delta.is_empty());
+    delta.map_or_else(empty_delta_xml, |delta| delta.to_xml(&observation.known.tree))
 }
 
-fn pack(text: &str) -> anyhow::Result<Vec<u8>> {
-    Ok(zstd::bulk::compress(text.as_bytes(), ZSTD_LEVEL)?)
-}
-
-/// A packed tree or delta as text.
-pub fn unpack(packed: &[u8]) -> anyhow::Result<String> {
-    use std::io::Read;
-    let mut text = String::new();
-    zstd::stream::read::Decoder::new(packed)?.take(MAX_UNPACKED_BYTES).read_to_string(&mut text)?;
-    Ok(text)
-}
-
-fn read_tree(packed: &[u8]) -> anyhow::Result<BlockTree> {
-    let cure = "a stored tree is damaged: make it again with `perennial verify --rebuild`";
-    vixml::read(&unpack(packed).context(cure)?).context(cure)
+/// The Vi-Delta of a version that shows what the one before showed.
+pub(super) fn empty_delta_xml() -> String {
+    Delta::default().to_operations_xml()
 }

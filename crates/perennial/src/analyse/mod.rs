@@ -11,6 +11,7 @@
 //! | `plans` | layouts of earlier captures -> the layout of a page with the same structure, without the engine |
 //! | `analyst` | the text of a page and what was known of it -> a [`perennial_core::observe::Observation`] |
 //! | `filters` | filter lists -> whether an address is an advertisement |
+//! | `changed` | a change in the state -> the operations between its two trees, weighed |
 //! | `compare` | two versions of a page -> what changed, as JSON and text |
 //! | `lesson` | what a look showed, and what was known -> a [`Lesson`], and what is known from now on |
 //! | `spec` | a page named on the command line: a file, Vi-XML, `url@time`, a URL -> its text and its tree |
@@ -18,6 +19,7 @@
 
 mod analyst;
 mod backlog;
+mod changed;
 mod compare;
 mod filters;
 mod lesson;
@@ -28,9 +30,10 @@ mod spec;
 
 pub use analyst::{Analyst, PageText};
 pub use backlog::{Analysed, PageAnalyst, PageLessons, analyse_backlog};
-pub use compare::{Comparison, ComparisonReport, Content, Entry, headlines, told_entries};
+pub use changed::{Changed, ChangedReader};
+pub use compare::{Comparison, ComparisonReport, Content, Entry, History, headlines, told_entries};
 pub use filters::{Filters, update as update_filters};
-pub use lesson::{KnownPage, Lesson, tree_at, unpack};
+pub use lesson::{KnownPage, Lesson};
 pub use reader::Readers;
 pub use requisites::Requisites;
 pub use spec::{LoadedPage, PageSpec};

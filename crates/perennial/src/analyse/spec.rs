@@ -15,7 +15,7 @@ use perennial_core::time::Timestamp;
 use perennial_render::Captured;
 use url::Url;
 
-use super::{Analyst, PageText, Requisites, tree_at};
+use super::Requisites;
 use crate::archive::{self, SharedSnapshot, Snapshot};
 use crate::fetch::{Client, FetchLimits, Request};
 use crate::store::Capture;
@@ -85,6 +85,14 @@ impl PageSpec {
         is_archived.then(|| open().map(SharedSnapshot::new)).transpose()
     }
 
+    /// Reads a page that is to be compared: a live one may be on this machine, when the user named it so.
+    pub fn load_named<'s>(&self, snapshot: Option<&'s SharedSnapshot>) -> anyhow::Result<LoadedPage<'s>> {
+        match self {
+            PageSpec::Live(url) => load_live(url, Private::Named),
+            _ => self.load(snapshot, false),
+        }
+    }
+
     /// Reads the page; an archived one needs a snapshot ([`Self::snapshot`]).
     pub fn load<'s>(
         &self,
@@ -125,6 +133,19 @@ enum Origin<'s> {
 }
 
 impl LoadedPage<'_> {
+    /// The blocks of a page that needs no layout: a document that is no HTML, or Vi-XML.
+    pub fn ready_tree(&self) -> anyhow::Result<Option<BlockTree>> {
+        match &self.document {
+            Some(tree) => Ok(Some(BlockTree { url: self.url.clone(), ..tree.clone() })),
+            None if is_vixml(&self.html) => {
+                let tree =
+                    vixml::read(&self.html).with_context(|| format!("cannot read {}", self.version))?;
+                Ok(Some(tree))
+            }
+            None => Ok(None),
+        }
+    }
+
     /// A stylesheet or image of the page, from the folder, archive or host that the page is from.
     pub fn requisite(&self, url: &str) -> Option<Captured> {
         self.requisite_before(url, None)
@@ -143,37 +164,6 @@ impl LoadedPage<'_> {
                 answer.ok().map(|(_, captured)| captured)
             }
         }
-    }
-}
-
-impl Analyst {
-    /// The blocks of a page that is named on the command line, and what the user must know of it; an archived one needs a
-    /// snapshot.
-    pub fn tree_of(
-        &self,
-        spec: &PageSpec,
-        snapshot: Option<&SharedSnapshot>,
-    ) -> anyhow::Result<(BlockTree, Option<String>)> {
-        let page = match spec {
-            PageSpec::Live(url) => load_live(url, Private::Named)?,
-            _ => spec.load(snapshot, false)?,
-        };
-        if let Some(tree) = page.document {
-            return Ok((tree, page.note));
-        }
-        if is_vixml(&page.html) {
-            let tree = vixml::read(&page.html).with_context(|| format!("cannot read {}", page.version))?;
-            return Ok((tree, page.note));
-        }
-        let requisites = |wanted: &str| page.requisite(wanted);
-        // By the engine, because the boxes are shown too.
-        let tree = self.tree_in_full(&PageText {
-            url: &page.url,
-            version: &page.version,
-            html: &page.html,
-            requisites: &requisites,
-        });
-        Ok((tree, page.note))
     }
 }
 
@@ -315,7 +305,7 @@ fn load_left_out<'s>(
     let (store, version) = (snapshot.store(), capture.time.to_rfc3339());
     let url = &capture.url;
     let left_out = format!("{url} at {version} was left out (keep = \"important\")");
-    if let Some(mut tree) = tree_at(store, capture.page, capture.time)? {
+    if let Some(mut tree) = store.tree_at(capture.page, capture.time)? {
         tree.version.clone_from(&version);
         let note =
             Some(format!("{left_out}: its blocks are made from what changed, its bytes are not stored"));

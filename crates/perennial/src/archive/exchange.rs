@@ -13,7 +13,7 @@ use perennial_core::warc::{
 };
 
 use super::feeds::{begins_as_feed, kept_feed, may_be_feed};
-use super::links::{PageLinks, drawn_page, kept_links};
+use super::links::{PageLinks, drawn_page, kept_links, named_pages};
 use super::writer::random_seed;
 use crate::store::{FeedRow, Kind, LinkTarget};
 
@@ -213,6 +213,15 @@ pub(super) fn links_of(
     let is_drawn = |derived: &&Derived<'_>| drawn_page(derived.uri) == Some(url);
     let drawn = exchange.derived.iter().find(is_drawn).map(|derived| derived.bytes);
     Ok(kept_links(url, kind, head, exchange.body.reader()?, drawn))
+}
+
+/// The addresses that the state keeps of an exchange as a sitemap.
+pub(super) fn named_of(
+    exchange: &mut Exchange<'_>,
+    head: &HttpHead,
+    kind: Kind,
+) -> io::Result<Vec<LinkTarget>> {
+    Ok(named_pages(exchange.url, kind, head, exchange.body.reader()?))
 }
 
 /// What the state keeps of an exchange as a feed.

@@ -4,6 +4,7 @@
 //! outside the part takes that payload's record along, or it could not be replayed. Beside a 304 and a version that was left out
 //! stands a revisit that other tools can follow (`stand_in`). Memory is constant.
 
+use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
@@ -49,6 +50,8 @@ pub struct ExportReport {
     pub n_origins: u64,
     /// Trees of blocks, as `urn:vixml:` records.
     pub n_trees: u64,
+    /// Captures whose records are damaged: they were left out.
+    pub n_damaged: u64,
     /// Length of the file.
     pub bytes: u64,
 }
@@ -74,7 +77,8 @@ pub fn export(
     if chosen.n_captures == 0 {
         bail!("no capture fits: see what there is with `perennial info`");
     }
-    let part = Part { archive: snapshot.archive(), chosen, with_trees, now, progress };
+    let n_damaged = Cell::new(0);
+    let part = Part { archive: snapshot.archive(), chosen, with_trees, now, progress, n_damaged };
     let n_trees = match format {
         Format::Cdxj => {
             write_cdxj(snapshot, filter, out)?;
@@ -88,6 +92,7 @@ pub fn export(
         n_captures: part.chosen.n_captures,
         n_origins: part.chosen.n_origins,
         n_trees,
+        n_damaged: part.n_damaged.get(),
         bytes: out.metadata()?.len(),
     })
 }
@@ -99,6 +104,8 @@ struct Part<'a> {
     with_trees: bool,
     now: Timestamp,
     progress: &'a dyn Fn(u64),
+    /// Captures that were left out so far.
+    n_damaged: Cell<u64>,
 }
 
 fn write_cdxj(snapshot: &Snapshot, filter: &Filter, out: &mut File) -> anyhow::Result<()> {
@@ -114,25 +121,24 @@ impl Part<'_> {
     /// number of trees.
     fn write_warc<W: Write>(&self, name: &str, out: &mut Counted<W>) -> anyhow::Result<u64> {
         write_warcinfo(self.archive, name, self.now, out)?;
-        let mut source: Option<(String, File)> = None;
+        let mut source: Option<(String, Option<File>)> = None;
         let mut ids = RecordIds::new(random_seed());
         self.chosen.each_group(|group| {
-            let file = match &mut source {
-                Some((open, file)) if *open == group.file => file,
-                _ => {
-                    let file = files::open(&self.archive.warc_dir(), &group.file)
-                        .with_context(|| format!("cannot open {} of the archive", group.file))?;
-                    &mut source.insert((group.file.clone(), file)).1
-                }
+            if source.as_ref().is_none_or(|(open, _)| *open != group.file) {
+                source = Some((group.file.clone(), files::open(&self.archive.warc_dir(), &group.file).ok()));
+            }
+            let places = match &mut source {
+                Some((_, Some(file))) => copy_group(file, &group, out)
+                    .with_context(|| format!("cannot copy from {} at {}", group.file, group.offset))?,
+                _ => Vec::new(),
             };
-            let places = copy_group(file, &group, out)
-                .with_context(|| format!("cannot copy from {} at {}", group.file, group.offset))?;
             for capture in &group.captures {
                 match self.chosen.shown_for(capture)? {
                     Some(shown) => {
-                        let moved = self.write_stand_in(capture, &shown, &mut ids, out)?;
-                        let moved = Capture { file: name.to_string(), ..moved };
-                        self.chosen.add_line(&line_of(&moved).to_string())?;
+                        if let Some(moved) = self.write_stand_in(capture, &shown, &mut ids, out)? {
+                            let moved = Capture { file: name.to_string(), ..moved };
+                            self.chosen.add_line(&line_of(&moved).to_string())?;
+                        }
                     }
                     None => self.note_line(name, capture, &places)?,
                 }
@@ -146,7 +152,9 @@ impl Part<'_> {
     /// The line of a capture in its new place.
     fn note_line(&self, name: &str, capture: &Capture, places: &[(u64, u64, u64)]) -> anyhow::Result<()> {
         let Some(&(_, offset, length)) = places.iter().find(|place| place.0 == capture.offset) else {
-            bail!("{} has no sound record at {}: see `perennial verify`", capture.file, capture.offset);
+            // The others are worth having without it.
+            self.n_damaged.set(self.n_damaged.get() + 1);
+            return Ok(());
         };
         // A player would show the record itself: an empty page, or a delta as XML.
         if capture.status == Some(304) || capture.is_delta() {
@@ -157,15 +165,18 @@ impl Part<'_> {
     }
 
     /// Writes a revisit that other tools follow to what was valid when a 304 came, or a version that was left out. Gives the capture
-    /// as its line in the index has it. An import passes over such records.
+    /// as its line in the index has it; `None` when the record is damaged that it would point to. An import passes over such records.
     fn write_stand_in<W: Write>(
         &self,
         capture: &Capture,
         shown: &Capture,
         ids: &mut RecordIds,
         out: &mut Counted<W>,
-    ) -> anyhow::Result<Capture> {
-        let (header, head) = self.archive.heads(shown)?;
+    ) -> anyhow::Result<Option<Capture>> {
+        let Ok((header, head)) = self.archive.heads(shown) else {
+            self.n_damaged.set(self.n_damaged.get() + 1);
+            return Ok(None);
+        };
         let (url, time) = match shown.kind {
             Kind::Revisit => (header.refers_to_target_uri(), header.refers_to_date()),
             _ => (None, None),
@@ -178,14 +189,14 @@ impl Part<'_> {
             .field(STANDS_FOR, reason);
         let offset = out.n_bytes;
         WarcWriter::new(&mut *out, 0, Compression::default())?.write(&record)?;
-        Ok(Capture {
+        Ok(Some(Capture {
             kind: Kind::Revisit,
             status: shown.status,
             digest: shown.digest.clone(),
             offset,
             length: out.n_bytes - offset,
             ..capture.clone()
-        })
+        }))
     }
 
     fn write_wacz(&self, out: &mut File) -> anyhow::Result<u64> {
@@ -226,23 +237,21 @@ fn write_warcinfo<W: Write>(
     Ok(())
 }
 
-/// Copies a group; gives old offset, new offset and new length of each record in it that matters.
+/// Copies the sound records of a group; gives old offset, new offset and new length of each that matters.
 fn copy_group<W: Write>(
     file: &mut File,
     group: &Group,
     out: &mut Counted<W>,
 ) -> anyhow::Result<Vec<(u64, u64, u64)>> {
-    file.seek(SeekFrom::Start(group.offset))?;
-    if group.file.ends_with(".warc.gz") {
+    if group.file.ends_with(".warc.gz") && is_sound(file, group).unwrap_or(false) {
+        file.seek(SeekFrom::Start(group.offset))?;
         let start = out.n_bytes;
-        let copied = io::copy(&mut file.take(group.length), out)?;
-        if copied < group.length {
-            bail!("the file is shorter than the state says: use `perennial verify --repair`");
-        }
+        io::copy(&mut file.take(group.length), out)?;
         let moved =
             |capture: &Capture| (capture.offset, start + capture.offset - group.offset, capture.length);
         return Ok(group.captures.iter().map(moved).collect());
     }
+    file.seek(SeekFrom::Start(group.offset))?;
     let mut places = Vec::new();
     let mut reader = WarcReader::seekable(file.try_clone()?)?;
     if group.file.ends_with(".zst") {
@@ -264,6 +273,22 @@ fn copy_group<W: Write>(
         }
     }
     Ok(places)
+}
+
+/// Whether all records of a group can be read to their ends. What is damaged must not be copied: readers of other tools stop there.
+fn is_sound(file: &mut File, group: &Group) -> io::Result<bool> {
+    file.seek(SeekFrom::Start(group.offset))?;
+    let mut part = file.take(group.length);
+    let mut reader = WarcReader::new(&mut part);
+    let mut is_sound = true;
+    while let Some(item) = reader.next_item()? {
+        is_sound &= match item {
+            Item::Record(record) => record.finish()?.is_ok(),
+            Item::Damage(_) => false,
+        };
+    }
+    drop(reader);
+    Ok(is_sound && part.limit() == 0)
 }
 
 /// A WACZ under construction.

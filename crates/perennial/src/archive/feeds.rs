@@ -8,6 +8,7 @@ use perennial_core::canonical;
 use perennial_core::feed::{self, Feed, FeedItem, FeedText};
 use perennial_core::http::HttpHead;
 use perennial_core::payload::{Limits, decode};
+use perennial_core::politeness::parse_http_date;
 use url::Url;
 
 use super::links::MAX_STORED_BYTES;
@@ -53,7 +54,20 @@ fn read_whole(url: &str, head: &HttpHead, stored: impl Read + Send) -> Option<Bo
     let limits = Limits { max_bytes: feed::MAX_FEED_BYTES as u64, ..Limits::default() };
     let decoded = decode(head, stored.take(MAX_STORED_BYTES), limits);
     let feed = feed::parse(&decoded.bytes, head.get("Content-Type").as_deref(), url).ok()?;
-    Some(Box::new(row_of(&feed, url)))
+    let mut row = row_of(&feed, url);
+    row.modified = head.get("Last-Modified").and_then(|date| parse_http_date(&date));
+    // A hub may be named by the answer and not by the feed (WebSub 4).
+    if row.hub.is_none() {
+        row.hub = hub_of(head, url);
+    }
+    row.topic = head.link_targets("self").into_iter().next().or(row.topic).or_else(|| Some(url.to_owned()));
+    Some(Box::new(row))
+}
+
+/// The hub that a `Link` field names.
+fn hub_of(head: &HttpHead, url: &str) -> Option<String> {
+    let base = Url::parse(url).ok()?;
+    head.link_targets("hub").iter().find_map(|href| canonical::resolve(&base, href)).map(String::from)
 }
 
 /// What the state keeps of a capture of this kind that begins as a feed. A revisit has no body, so that whoever reads its record could not find its items.
@@ -80,6 +94,8 @@ pub fn row_of(feed: &Feed, url: &str) -> FeedRow {
         hub: feed.hub().and_then(address),
         pace: feed.pace.clone(),
         updated: feed.updated,
+        modified: None,
+        topic: feed.own_address().map(str::to_owned),
         items: feed.items.iter().map(|item| item_row(item, &address)).collect(),
     }
 }

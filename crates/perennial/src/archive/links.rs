@@ -242,6 +242,28 @@ fn canonical_links(found: Vec<Link>) -> Vec<DocumentLink> {
         .collect()
 }
 
+/// Whether a response may be a sitemap, by its media type and the end of its name.
+pub(super) fn may_be_sitemap(url: &str, head: &HttpHead) -> bool {
+    let media_type = head.media_type().unwrap_or_default();
+    let name = url.split(['?', '#']).next().unwrap_or_default();
+    head.status().is_some_and(is_delivered)
+        && (matches!(media_type.as_str(), "application/xml" | "text/xml")
+            || [".xml", ".xml.gz"].iter().any(|end| name.ends_with(end)))
+}
+
+/// The addresses of its own site that a response names as a sitemap; `body` as stored. A capture whose body is elsewhere names none.
+pub(super) fn named_pages(url: &str, kind: Kind, head: &HttpHead, body: impl Read + Send) -> Vec<LinkTarget> {
+    let Some(base) = Url::parse(url).ok().filter(|_| kind == Kind::Response && may_be_sitemap(url, head))
+    else {
+        return Vec::new();
+    };
+    let limits = Limits { max_bytes: MAX_SITEMAP_BYTES, ..Limits::default() };
+    let sitemap = read_sitemap(&decode(head, body.take(MAX_STORED_BYTES), limits).bytes);
+    let pages = sitemap.pages.iter().filter_map(|entry| canonical::resolve(&base, &entry.loc));
+    let own = pages.filter(|page| page.host_str() == base.host_str());
+    own.map(|page| LinkTarget { surt: surt(page.as_str()), url: page.into() }).collect()
+}
+
 /// Bytes of a sitemap after it was unpacked.
 const MAX_SITEMAP_BYTES: u64 = 32 << 20;
 

@@ -30,8 +30,8 @@ pub use indexer::IndexPace;
 pub use read::{OpenRecord, Response, Stored};
 pub use recover::Repair;
 pub use snapshot::{SharedSnapshot, Snapshot};
-pub(crate) use writer::LEFT_OUT_BASE;
 pub use writer::{Appended, ArchiveWriter, DELTA_MIME, LeftOut};
+pub(crate) use writer::{LEFT_OUT_BASE, random_seed};
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -124,6 +124,11 @@ impl Archive {
     /// Where the state is.
     pub fn state_path(&self) -> PathBuf {
         self.root.join("state.db")
+    }
+
+    /// Where the text index is. It follows from the state.
+    pub fn texts_path(&self) -> PathBuf {
+        self.root.join("search.db")
     }
 
     /// A WARC file by its name, open for reading.

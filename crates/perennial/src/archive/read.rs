@@ -40,6 +40,8 @@ pub struct Response {
     pub head: HttpHead,
     /// Body as a browser sees it, up to 64 MiB.
     pub bytes: Vec<u8>,
+    /// Why it is not whole, if it is not.
+    pub cut: Option<payload::Cut>,
 }
 
 /// A record that is read as a stream, body as stored.
@@ -85,7 +87,8 @@ impl Archive {
             },
             _ => self.stored(capture, Limits::default())?,
         };
-        Ok(Some(Response { head: stored.head, bytes: stored.payload.bytes }))
+        let payload::Payload { bytes, cut } = stored.payload;
+        Ok(Some(Response { head: stored.head, bytes, cut }))
     }
 
     /// What a reader saw: the document that a browser drew where there is one, else the payload.
@@ -96,8 +99,8 @@ impl Archive {
         let drawn = store.capture_at(&format!("{DRAWN_PREFIX}{}", capture.url), capture.time)?;
         match drawn {
             Some(drawn) => {
-                let bytes = self.stored(&drawn, Limits::default())?.payload.bytes;
-                Ok(Some(Response { head: HttpHead::parse(DRAWN_HEAD), bytes }))
+                let payload::Payload { bytes, cut } = self.stored(&drawn, Limits::default())?.payload;
+                Ok(Some(Response { head: HttpHead::parse(DRAWN_HEAD), bytes, cut }))
             }
             None => Ok(None),
         }

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::mend::mend;
 use super::scan::{Found, scan};
 use super::{Archive, files, index, make_dir, sync_dir};
-use crate::store::{CaptureRow, FileRow, FileState, SetAside, Store, remove_state};
+use crate::store::{CaptureRow, FileRow, FileState, SetAside, Store, Texts, remove_state};
 
 /// Rows that are committed together.
 pub(crate) const BATCH_ROWS: usize = 4_000;
@@ -142,6 +142,8 @@ pub(crate) fn make_state_anew(
     catch_up(archive, &mut fresh, repairs, progress)?;
     keep_sources(archive, &mut fresh)?;
     index::flush_tail(&mut fresh, &archive.index_dir())?;
+    // Its pages have the numbers of the state that goes.
+    Texts::remove(&archive.texts_path())?;
     let store = fresh.take_place_of(&archive.state_path())?;
     drop(fresh);
     sweep_state_beside(archive)?;

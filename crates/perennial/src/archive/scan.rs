@@ -26,7 +26,9 @@ use super::content::{
     MAX_FACT_BYTES, drawn_identity_of, hops_in, index_mime, look_of, purpose_by_hops, purpose_of,
 };
 use super::feeds::{may_be_feed, read_feed};
-use super::links::{DRAWN_PREFIX, MAX_STORED_BYTES, drawn_page, find_drawn, is_html, kept_links};
+use super::links::{
+    DRAWN_PREFIX, MAX_STORED_BYTES, drawn_page, find_drawn, is_html, kept_links, may_be_sitemap, named_pages,
+};
 use super::writer::{DELTA_MIME, DELTA_PREFIX, LEFT_OUT_DIGEST, PAYLOAD_CONTENT, STANDS_FOR};
 use crate::store::{CaptureRow, Kind, PageKind, Reason, SetAside};
 
@@ -250,12 +252,13 @@ fn read_block(record: &mut Record<'_, File>) -> io::Result<Block> {
     let is_facts = header.record_type() == RecordType::Metadata && has_facts(header);
     let is_drawn = header.record_type() == RecordType::Resource
         && header.target_uri().is_some_and(|uri| uri.starts_with(DRAWN_PREFIX));
+    let url = header.target_uri().unwrap_or_default().to_owned();
     let head = record.http_head()?.cloned();
     if let Some(head) = &head {
         block.update(head.as_bytes());
     }
-    let has_links =
-        is_response && head.as_ref().is_some_and(|head| is_html(head) || may_be_feed(head)) || is_drawn;
+    let is_read = |head: &HttpHead| is_html(head) || may_be_feed(head) || may_be_sitemap(&url, head);
+    let has_links = is_response && head.as_ref().is_some_and(is_read) || is_drawn;
     let max_kept = match has_links {
         true => MAX_STORED_BYTES as usize,
         false => MAX_FACT_BYTES,
@@ -337,6 +340,9 @@ fn row_of(header: &RecordHeader, block: &Block) -> Result<Option<CaptureRow>, St
         group_length: 0,
         links: head
             .and_then(|head| kept_links(&url, kind, head, block.kept.as_deref().unwrap_or_default(), None)),
+        named: head
+            .map(|head| named_pages(&url, kind, head, block.kept.as_deref().unwrap_or_default()))
+            .unwrap_or_default(),
         feed: head
             .zip(block.kept.as_deref())
             .filter(|_| kind == Kind::Response)

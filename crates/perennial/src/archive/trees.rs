@@ -1,24 +1,21 @@
 //! Trees of the captures in an export -> `resource` records `urn:vixml:<url>`.
 
-use std::io::{Read, Write};
+use std::io::Write;
 
+use perennial_core::segment::vixml;
 use perennial_core::warc::{Compression, NewRecord, RecordIds, WarcWriter};
 
 use super::writer::random_seed;
 use crate::store::Chosen;
 
-/// A tree that unpacks to more than this is damaged.
-const MAX_UNPACKED_BYTES: u64 = 256 << 20;
-
 /// Writes the tree of every chosen capture that has one of its own. Gives their number.
 pub(super) fn write_trees(chosen: &Chosen<'_>, mut out: impl Write) -> anyhow::Result<u64> {
     let mut ids = RecordIds::new(random_seed());
     let mut n_trees = 0;
-    chosen.each_tree(|url, time, packed| {
-        let mut xml = Vec::new();
-        zstd::stream::read::Decoder::new(packed)?.take(MAX_UNPACKED_BYTES).read_to_end(&mut xml)?;
+    chosen.each_tree(|url, time, tree| {
+        let xml = vixml::write(tree);
         let uri = format!("urn:vixml:{url}");
-        let record = NewRecord::resource(ids.next_id(), time, &uri, "application/xml", &xml)
+        let record = NewRecord::resource(ids.next_id(), time, &uri, "application/xml", xml.as_bytes())
             .refers_to(url, time, None);
         WarcWriter::new(&mut out, 0, Compression::default())?.write(&record)?;
         n_trees += 1;

@@ -19,7 +19,8 @@ use perennial_core::warc::{
 
 use super::content::{HOPS, drawn_identity_of, index_mime, look_of, purpose_of};
 use super::exchange::{
-    Exchange, Hashed, Members, Prepared, companion_records, feed_of, links_of, response_record, with_ip,
+    Exchange, Hashed, Members, Prepared, companion_records, feed_of, links_of, named_of, response_record,
+    with_ip,
 };
 use super::indexer::{IndexPace, Indexer};
 use super::lock::WriteLock;
@@ -228,6 +229,7 @@ impl ArchiveWriter {
             group_offset: written.offset,
             group_length: written.length,
             links: None,
+            named: Vec::new(),
             feed: None,
         });
         self.has_failed = false;
@@ -288,6 +290,7 @@ impl ArchiveWriter {
             group_offset,
             group_length,
             links: links_of(&mut exchange, &head, plan.kind())?,
+            named: named_of(&mut exchange, &head, plan.kind())?,
             feed: feed_of(&mut exchange, &head, plan.kind())?,
         };
         let left_out = plan.left_out().map(str::to_string);
@@ -478,6 +481,7 @@ impl ArchiveWriter {
                 group_offset: 0,
                 group_length: 0,
                 links: None,
+                named: Vec::new(),
                 feed: None,
             });
         }

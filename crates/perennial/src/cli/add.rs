@@ -4,23 +4,23 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use perennial_core::schedule::Budget;
+use perennial_core::schedule::{Budget, Goal};
 use perennial_core::scope::{Scope, ScopeKind};
 use perennial_core::segment::Selector;
-use perennial_core::time::{LocalClock, Span};
+use perennial_core::time::{LocalClock, LocalDay, Span};
 use regex::Regex;
 use url::Url;
 
 use super::feeds::follow_list;
 use super::{Context, Exit};
 use crate::settings::site::{
-    parse_address, parse_pattern, parse_selector, parse_tag, parse_weight, parse_zone,
+    parse_address, parse_holiday, parse_pattern, parse_selector, parse_tag, parse_weight, parse_zone,
 };
 use crate::settings::{Allowance, Keep, Parts, Renderer, Seed, Settings, follow};
 use perennial_core::amounts::{AmountError, parse_budget, parse_bytes};
 
 const AFTER_HELP: &str = "\
-A site that is followed already gets the new settings instead of its old ones. The settings are in perennial.toml and may be
+A site that is followed already gets the new settings instead of its old ones. The settings are in perennial.toml and may be \
 edited there by hand; docs/settings.md explains each.
 
 Examples:
@@ -60,6 +60,13 @@ pub(super) struct Add {
     /// Time zone of the site's editors, such as Europe/Berlin, in which hours and weekends are counted [default: UTC]
     #[arg(long, value_name = "ZONE", value_parser = parse_zone)]
     timezone: Option<Arc<LocalClock>>,
+    /// A holiday of the site, as 2026-12-25; may be given several times
+    #[arg(long, value_name = "DATE", value_parser = parse_holiday)]
+    holidays: Vec<LocalDay>,
+    /// What the visits of this site serve: balanced, importance, every-page, coherent or count [default: goal of [crawl] in
+    /// perennial.toml]
+    #[arg(long, value_name = "GOAL")]
+    goal: Option<Goal>,
     /// What renders the pages: layout (no scripts), chromium (a browser), or auto (a browser for pages that are empty
     /// without scripts)
     #[arg(long, value_name = "RENDERER", default_value_t)]
@@ -127,6 +134,8 @@ impl Add {
             depth: self.depth,
             weight: self.weight,
             clock: self.timezone.clone(),
+            holidays: self.holidays.clone(),
+            goal: self.goal,
             renderer: self.renderer,
             allow_private: self.allow_private,
             allowance: Allowance { visits: self.budget, bytes_per_day: self.bytes_per_day },

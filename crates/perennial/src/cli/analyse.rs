@@ -9,7 +9,7 @@ use super::{Context, Exit};
 use crate::analyse::{Analyst, analyse_backlog};
 
 const AFTER_HELP: &str = "\
-A crawl and an import analyse their captures. This command analyses those that are left after a crash, after
+A crawl and an import analyse their captures. This command analyses those that are left after a crash, after \
 `import --no-analysis` or after `verify --rebuild`. Results are committed as it runs; after an interruption run it again.
 
 Examples:
@@ -27,6 +27,8 @@ struct AnalysisReport {
     n_changed: u64,
     n_failed: u64,
     n_fallbacks: u64,
+    /// Words that pages show and that no block holds
+    n_lost_words: u64,
 }
 
 impl Analyse {
@@ -40,19 +42,28 @@ impl Analyse {
         let done = analyse_backlog(&archive, writer.store_mut(), &analyst, &stop, &|n| bar.inc(n));
         bar.finish_and_clear();
         let done = done?;
+        context.index_texts(&archive)?;
         writer.close()?;
         let report = AnalysisReport {
             n_captures: done.n_captures,
             n_changed: done.n_changed,
             n_failed: done.n_failed,
             n_fallbacks: analyst.n_fallbacks(),
+            n_lost_words: analyst.n_lost_words(),
         };
         context.print(&report, |out| {
             writeln!(
                 out,
                 "{} captures analysed, {} of them changed, {} could not be read, {} without layout",
                 report.n_captures, report.n_changed, report.n_failed, report.n_fallbacks
-            )
+            )?;
+            match report.n_lost_words {
+                0 => Ok(()),
+                n => writeln!(
+                    out,
+                    "{n} words that pages show got no place from the layout and are in no block"
+                ),
+            }
         })?;
         Ok(Exit::Done)
     }

@@ -2,18 +2,16 @@
 
 use std::io::Write;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::ValueEnum;
-use perennial_core::diff::{Delta, ElementKind, ItemChangeKind, OperationKind, diff};
-use perennial_core::importance::{Assessment, ImportanceConfig, Judgement, assess};
+use perennial_core::diff::{Delta, ElementKind, ItemChangeKind, OperationKind};
 use perennial_core::look::Seen;
-use perennial_core::observe::is_about_advertisement;
 use perennial_core::time::Timestamp;
 use regex::Regex;
 use serde::Serialize;
 
 use super::{Context, Exit, parse_time};
-use crate::analyse::{Entry, Filters, headlines, told_entries, tree_at, unpack};
+use crate::analyse::{ChangedReader, Entry, Filters, headlines};
 use crate::store::{ChangeFilter, ChangeRow, Store};
 
 /// Lists what happened to pages: edits, new pages, pages that vanished, moved or came back.
@@ -183,13 +181,14 @@ impl Changes {
             ));
         }
         let mut changes = Vec::new();
+        let mut reader = ChangedReader::new(store, &filters);
         store.each_change(&self.filter(store)?, |row| {
             let kind = ChangeKind::of(&row);
             let may_be_rewritten = kind == ChangeKind::Edited && self.kind.contains(&ChangeKind::Retitled);
             if !kind.is_wanted(&self.kind) && !may_be_rewritten {
                 return Ok(());
             }
-            let shown = self.operations(store, &row, &filters)?;
+            let shown = self.operations(&mut reader, &row)?;
             if !kind.is_wanted(&self.kind) && !shown.is_rewritten {
                 return Ok(());
             }
@@ -242,18 +241,12 @@ impl Changes {
     }
 
     /// The operations of a change that the options let through, weighed.
-    fn operations(&self, store: &Store, row: &ChangeRow, filters: &Filters) -> anyhow::Result<Shown> {
-        let cure = "a stored delta is damaged: make it again with `perennial verify --rebuild`";
-        let Some(packed) = &row.delta else { return Ok(Shown::default()) };
-        let mut delta = Delta::from_xml(&unpack(packed).context(cure)?).context(cure)?;
-        if let (Some(after), Some(before)) = (delta.replacement.take(), row.before) {
-            let before = tree_at(store, row.page, before)?.context(cure)?;
-            delta = diff(&before, &after);
-        }
-        let assessment = weigh(&delta, filters, &row.url);
-        let mut entries = told_entries(&delta, &assessment);
+    fn operations(&self, reader: &mut ChangedReader<'_>, row: &ChangeRow) -> anyhow::Result<Shown> {
+        let Some(changed) = reader.read(row)? else { return Ok(Shown::default()) };
+        let mut entries = changed.entries();
         entries.retain(|entry| self.lets_through(entry));
-        Ok(Shown { headlines: headlines(&delta), is_rewritten: has_rewritten(&delta), entries })
+        let delta = &changed.delta;
+        Ok(Shown { headlines: headlines(delta), is_rewritten: has_rewritten(delta), entries })
     }
 
     fn lets_through(&self, entry: &Entry) -> bool {
@@ -263,15 +256,6 @@ impl Changes {
             && self.text.as_ref().is_none_or(|re| contents().any(|content| re.is_match(&content.text)))
             && self.block.as_deref().is_none_or(|block| is_in(entry, block))
     }
-}
-
-fn weigh(delta: &Delta, filters: &Filters, page: &str) -> Assessment {
-    assess(delta, &ImportanceConfig::default(), &mut |operation| Judgement {
-        is_advertisement: is_about_advertisement(operation, &|element| {
-            filters.is_advertisement(element, page)
-        }),
-        noise: 0.0,
-    })
 }
 
 fn is_in(entry: &Entry, block: &str) -> bool {

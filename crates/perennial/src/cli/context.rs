@@ -8,6 +8,7 @@ use perennial_core::foreign::{Form, Shown, shown};
 use serde::Serialize;
 
 use crate::archive::{self, Archive, ArchiveWriter, Snapshot};
+use crate::search;
 use crate::store::Store;
 
 /// The global options, resolved.
@@ -105,6 +106,17 @@ impl Context {
     /// A bar of a count on standard error, hidden when that is no terminal.
     pub fn progress_count(&self, total: u64, what: &'static str) -> ProgressBar {
         self.bar(total, what, "{msg} {bar:30} {pos}/{len} {per_sec} {eta}")
+    }
+
+    /// Takes what was analysed into the text index. The caller holds the archive's write lock.
+    pub fn index_texts(&self, archive: &Archive) -> anyhow::Result<()> {
+        let bar = self.progress_count(0, "indexing the text of pages");
+        let indexed = search::catch_up(archive, |n_done, n_all| {
+            bar.set_length(n_all);
+            bar.set_position(n_done);
+        });
+        bar.finish_and_clear();
+        indexed
     }
 
     fn bar(&self, total: u64, what: &'static str, template: &str) -> ProgressBar {

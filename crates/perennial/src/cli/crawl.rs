@@ -7,7 +7,7 @@ use clap::Args;
 use indicatif::{DecimalBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use perennial_core::amounts::{parse_budget, parse_bytes, parse_span};
 use perennial_core::foreign::shown;
-use perennial_core::schedule::{Pacing, Strategy};
+use perennial_core::schedule::{Goal, Pacing, Strategy};
 use perennial_core::time::{Span, Timestamp};
 
 use super::{Context, Exit, parse_time, signals};
@@ -15,7 +15,7 @@ use crate::crawl::clock::Clock;
 use crate::crawl::{Awaited, CrawlOptions, End, Endings, Status, Stop, crawl};
 
 const AFTER_HELP: &str = "\
-Ctrl-C stops the crawl after the fetches in flight; a second Ctrl-C stops it at once. Either way the next crawl
+Ctrl-C stops the crawl after the fetches in flight; a second Ctrl-C stops it at once. Either way the next crawl \
 continues where this one ended. perennial.toml holds the sites, the politeness and the limits.
 
 Examples:
@@ -43,6 +43,14 @@ pub(super) struct Crawl {
     /// Strategy that decides which page is visited next
     #[arg(long, value_name = "NAME", default_value_t = Strategy::ExpectedGain)]
     strategy: Strategy,
+    /// What the visits serve: balanced, importance, every-page, coherent or count; replaces all goals of perennial.toml
+    /// [default: goal of perennial.toml]
+    #[arg(long, value_name = "GOAL")]
+    goal: Option<Goal>,
+    /// Whether quiet hours save visits for busy ones; the mean stays the same [default: varying_budget of perennial.toml, else
+    /// where the budget is given for a day or longer]
+    #[arg(long, value_name = "true|false", num_args = 0..=1, default_missing_value = "true")]
+    varying_budget: Option<bool>,
     /// Time between two visits of a page under the strategy fixed-interval [default: what the budget allows, else a day]
     #[arg(long, value_name = "TIME", value_parser = parse_span)]
     interval: Option<Span>,
@@ -116,6 +124,8 @@ impl Crawl {
             once: self.once,
             feeds_only: false,
             strategy: self.strategy,
+            goal: self.goal,
+            varying_budget: self.varying_budget,
             budget: self.budget.as_deref().map(|text| parse_budget(text, self.period)).transpose()?,
             bytes_per_day: self.bytes_per_day,
             slot: self.period,

@@ -19,7 +19,8 @@ Examples:
   perennial demo --days 7 --budget 5 --strategy importance-pattern
   perennial demo --json
 
-Needs no network and no browser. The archive that it makes is a real one:
+Needs no network. Where Chromium is installed, one site more is archived: its pages are empty until a script has \
+drawn them. The archive that it makes is a real one:
   perennial --archive perennial-demo info";
 
 /// Archive a changing web that this machine serves itself, in time-lapse, and report what was caught.
@@ -41,6 +42,9 @@ pub(super) struct Demo {
     /// Do not follow the feeds of the sites, to see what they add
     #[arg(long)]
     no_feeds: bool,
+    /// Leave out the site whose pages a script draws, also where Chromium is installed
+    #[arg(long)]
+    no_browser: bool,
     /// Virtual seconds in a real one [default: as fast as the machine allows]
     #[arg(long, value_name = "FACTOR")]
     time_lapse: Option<f64>,
@@ -65,6 +69,7 @@ impl Demo {
             factor: self.time_lapse,
             strategy: self.strategy,
             feeds: !self.no_feeds,
+            browser: !self.no_browser,
             stop: Stop::default(),
         };
         signals::listen(context, &options.stop);

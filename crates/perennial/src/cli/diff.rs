@@ -2,16 +2,20 @@
 
 use std::io::Write;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 use perennial_core::importance::{Form, Importance, ImportanceConfig};
+use perennial_core::noise::NoiseHistory;
+use perennial_core::segment::BlockTree;
 use perennial_core::time::Timestamp;
+use perennial_render::Lookup;
 
 use super::context::{document_on_stdout, json_on_stdout, text_on_stdout};
+use super::renderer::{RendererArgs, config_of, has_nothing_to_read};
 use super::{Context, Exit};
-use crate::analyse::{Analyst, Comparison, Filters, PageSpec};
-use crate::archive::{Snapshot, is_archive};
-use crate::html::diff::to_html;
+use crate::analyse::{Comparison, Filters, History, LoadedPage, PageSpec};
+use crate::archive::Snapshot;
+use crate::html::diff::{DiffView, Original};
 
 /// Shows what changed between two versions of a page, and how much it matters.
 #[derive(clap::Args)]
@@ -31,6 +35,8 @@ pub(super) struct Diff {
     /// Formula of the importance: visual-2009, pattern-2011 or monotone
     #[arg(long, default_value_t = ImportanceConfig::default().form, value_name = "FORM")]
     importance: Form,
+    #[command(flatten)]
+    renderer: RendererArgs,
 }
 
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
@@ -45,25 +51,54 @@ enum DiffFormat {
     Html,
 }
 
-/// What the archive knows of the same two versions, where it compared them: the number that `perennial changes` shows.
-fn known_importance(snapshot: &Snapshot, comparison: &Comparison) -> anyhow::Result<Option<Importance>> {
-    let (before, after) = (&comparison.before, &comparison.after);
-    let times = Timestamp::parse(&before.version).ok().zip(Timestamp::parse(&after.version).ok());
-    let Some((from, to)) = times.filter(|_| before.url == after.url) else { return Ok(None) };
-    Ok(snapshot.store().importance_between(&after.url, from, to)?.map(Importance::new))
+/// What the archive knows of the two versions.
+#[derive(Default)]
+struct KnownChange {
+    /// Where it compared the same two: the number that `perennial changes` shows, and the noise of each operation.
+    found: Option<(f64, Vec<f64>)>,
+    /// What the looks at the page taught of its noise.
+    noise: Option<NoiseHistory>,
+}
+
+impl KnownChange {
+    fn of(snapshot: &Snapshot, before: &BlockTree, after: &BlockTree) -> anyhow::Result<KnownChange> {
+        let times = Timestamp::parse(&before.version).ok().zip(Timestamp::parse(&after.version).ok());
+        let Some((from, to)) = times.filter(|_| before.url == after.url) else {
+            return Ok(KnownChange::default());
+        };
+        let store = snapshot.store();
+        let known = store.page(&after.url)?.map(|page| store.known(page.id)).transpose()?.flatten();
+        Ok(KnownChange {
+            found: store.change_between(&after.url, from, to)?,
+            noise: known.and_then(|known| NoiseHistory::from_bytes(&known.noise).ok()),
+        })
+    }
+
+    fn history(&self) -> History<'_> {
+        match (&self.found, &self.noise) {
+            (Some((_, noise)), _) => History::Stored(noise),
+            (None, Some(noise)) => History::Learned(noise),
+            (None, None) => History::Unknown,
+        }
+    }
 }
 
 impl Diff {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let analyst = self.analyst(context)?;
+        let filters = self.filters(context)?;
         // Both versions from one state of the archive.
         let snapshot = match self.before.snapshot(|| context.snapshot())? {
             Some(snapshot) => Some(snapshot),
             None => self.after.snapshot(|| context.snapshot())?,
         };
-        let (before, note_before) = analyst.tree_of(&self.before, snapshot.as_ref())?;
-        let (after, note_after) = analyst.tree_of(&self.after, snapshot.as_ref())?;
-        [note_before, note_after].into_iter().flatten().for_each(|note| context.note(note));
+        let (page_before, page_after) =
+            (self.before.load_named(snapshot.as_ref())?, self.after.load_named(snapshot.as_ref())?);
+        [&page_before.note, &page_after.note].into_iter().flatten().for_each(|note| context.note(note));
+        let config_before = config_of(context, &self.before, &page_before.url)?;
+        let config_after = config_of(context, &self.after, &page_after.url)?;
+        let pages = [(&page_before, config_before), (&page_after, config_after)];
+        let mut seen = self.renderer.see(context, &pages, false)?.into_iter().map(|seen| seen.tree);
+        let (before, after) = seen.next().zip(seen.next()).context("the pages were not seen")?;
         if before.engine != after.engine && !before.engine.is_empty() && !after.engine.is_empty() {
             bail!(
                 "the two versions were segmented differently ({} and {}), by different engines or different `pin` and `ignore` in \
@@ -73,28 +108,35 @@ impl Diff {
             );
         }
         let config = ImportanceConfig::of(self.importance);
-        let mut comparison = Comparison::new(before, after, &config, analyst.filters());
-        if let Some(snapshot) = &snapshot
-            && config.form == ImportanceConfig::default().form
-            && let Some(importance) = known_importance(&snapshot.lock(), &comparison)?
+        let known = match &snapshot {
+            Some(snapshot) => KnownChange::of(&snapshot.lock(), &before, &after)?,
+            None => KnownChange::default(),
+        };
+        let mut comparison = Comparison::new(before, after, &config, &filters, known.history());
+        if let Some((importance, _)) = known.found.filter(|_| config.form == ImportanceConfig::default().form)
         {
-            comparison.assessment.importance = importance;
+            comparison.assessment.importance = Importance::new(importance);
         }
-        self.print(context, &comparison)?;
-        Ok(Exit::Done)
+        self.print(context, &comparison, &page_before, &page_after)?;
+        let is_empty = |tree| has_nothing_to_read(context, &self.renderer, tree);
+        let n_empty =
+            [&comparison.before, &comparison.after].into_iter().filter(|tree| is_empty(tree)).count();
+        Ok(if n_empty > 0 { Exit::NothingToRead } else { Exit::Done })
     }
 
-    /// Addresses are analysed with the archive's filters and settings, if there is an archive; files need none.
-    fn analyst(&self, context: &Context) -> anyhow::Result<Analyst> {
+    /// Addresses are judged with the archive's filter lists, if there is an archive; files need none.
+    fn filters(&self, context: &Context) -> anyhow::Result<Filters> {
         let dir = context.archive_dir();
-        let has_address = [&self.before, &self.after].iter().any(|spec| !matches!(spec, PageSpec::File(_)));
-        match has_address && is_archive(&dir) {
-            true => Analyst::for_archive(&context.open()?),
-            false => Analyst::new(Filters::load(dir.is_dir().then_some(dir.as_path()))?),
-        }
+        Filters::load(dir.is_dir().then_some(dir.as_path()))
     }
 
-    fn print(&self, context: &Context, comparison: &Comparison) -> anyhow::Result<()> {
+    fn print(
+        &self,
+        context: &Context,
+        comparison: &Comparison,
+        before: &LoadedPage<'_>,
+        after: &LoadedPage<'_>,
+    ) -> anyhow::Result<()> {
         let form = self.importance.to_string();
         let mut out = match self.format {
             _ if context.json => json_on_stdout(),
@@ -107,11 +149,27 @@ impl Diff {
             DiffFormat::Json => serde_json::to_writer_pretty(&mut out, &comparison.report(&form))?,
             DiffFormat::Text => comparison.write_text(&mut out)?,
             DiffFormat::Videlta => out.write_all(comparison.delta.to_operations_xml().as_bytes())?,
-            DiffFormat::Html => out.write_all(to_html(comparison, &form).as_bytes())?,
+            DiffFormat::Html => {
+                let requisites_before = |url: &str| before.requisite(url);
+                let requisites_after = |url: &str| after.requisite(url);
+                let view = DiffView {
+                    comparison,
+                    form: &form,
+                    before: original(before, &requisites_before),
+                    after: original(after, &requisites_after),
+                };
+                out.write_all(view.page().as_bytes())?;
+            }
         }
         if context.json || self.format == DiffFormat::Json {
             writeln!(out)?;
         }
         Ok(out.flush()?)
     }
+}
+
+/// The page as it was captured; `None` for a document that is no HTML.
+fn original<'a>(page: &'a LoadedPage<'_>, requisites: &'a Lookup<'a>) -> Option<Original<'a>> {
+    let is_page = page.document.is_none() && !page.html.trim_start().starts_with("<?xml");
+    is_page.then_some(Original { url: &page.url, html: &page.html, requisites })
 }

@@ -9,8 +9,8 @@ use crate::archive::is_archive;
 use crate::doctor::{Finding, Health, examine};
 
 const AFTER_HELP: &str = "\
-Looks at the user, the browser with its sandbox and its network, the confinement of layout workers, fonts, free
-space, open files and the clock. An archive need not exist. docs/security.md says what each of them is for.
+Looks at the user, the browser with its sandbox and its network, the confinement of layout workers, fonts, free \
+space, open files and the clock. An archive need not exist. docs/security.md says what each of them is for. \
 Exit code 0 when a crawl can run, with warnings or without; 4 when something would make it fail or go wrong.
 
 Examples:

@@ -12,6 +12,8 @@ pub enum Exit {
     Done,
     /// `verify` or `import` found defects, or `doctor` faults: 4.
     Defects,
+    /// A page has neither a word nor a picture: 5.
+    NothingToRead,
     /// A signal asked to stop; state is safe: 11.
     Interrupted,
     /// The size limit was reached: 14.
@@ -26,6 +28,7 @@ impl Exit {
         match self {
             Exit::Done => 0,
             Exit::Defects => 4,
+            Exit::NothingToRead => 5,
             Exit::Interrupted => 11,
             Exit::SizeLimit => 14,
             Exit::TimeLimit => 15,

@@ -1,22 +1,28 @@
-//! `perennial export`: a part of the archive -> one WACZ, WARC or CDXJ file.
+//! `perennial export`: a part of the archive -> one WACZ, WARC or CDXJ file, or its articles free of layout.
 
 use std::fs::File;
+use std::io::BufWriter;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use perennial_core::time::Timestamp;
 
 use super::{Context, Exit, context::human_bytes, parse_time};
+use crate::archive::SharedSnapshot;
 use crate::archive::export::{self, export};
+use crate::feeds::objects::{self, ObjectFormat};
 use crate::store::Filter;
 
 const AFTER_HELP: &str = "\
-Times are 2026-11-16T09:30:00Z, 2026-11-16 or digits such as 20261116. A WACZ opens in ReplayWeb.page.
+Times are 2026-11-16T09:30:00Z, 2026-11-16 or digits such as 20261116. A WACZ opens in ReplayWeb.page. \
+`objects` are the articles that feeds announced and captures show, one a line as JSON, with every version whole; `objects-markdown` \
+has the same for people. A record that is damaged is left out and counted, and the exit code is 4.
 
 Examples:
   perennial export --format wacz --output news.wacz --site news.example
   perennial export --format warc --output page.warc.gz --page https://news.example/ --since 2026-01-01
   perennial export --format cdxj --output index.cdxj
+  perennial export --format objects --output corpus.jsonl --site news.example
   perennial export --format warc --output blocks.warc.gz --trees";
 
 /// Writes a part of the archive, or all of it, into one file for other tools.
@@ -65,46 +71,114 @@ enum ExportFormat {
     Warc,
     /// The index lines, with the names of this archive's files
     Cdxj,
+    /// The articles that feeds announced, free of layout, one a line as JSON
+    Objects,
+    /// The same for people, as Markdown
+    ObjectsMarkdown,
 }
 
-impl From<ExportFormat> for export::Format {
-    fn from(format: ExportFormat) -> export::Format {
-        match format {
-            ExportFormat::Wacz => export::Format::Wacz,
-            ExportFormat::Warc => export::Format::Warc,
-            ExportFormat::Cdxj => export::Format::Cdxj,
+/// What it is made by.
+enum Maker {
+    Records(export::Format),
+    Objects(ObjectFormat),
+}
+
+impl ExportFormat {
+    fn maker(self) -> Maker {
+        match self {
+            ExportFormat::Wacz => Maker::Records(export::Format::Wacz),
+            ExportFormat::Warc => Maker::Records(export::Format::Warc),
+            ExportFormat::Cdxj => Maker::Records(export::Format::Cdxj),
+            ExportFormat::Objects => Maker::Objects(ObjectFormat::JsonLines),
+            ExportFormat::ObjectsMarkdown => Maker::Objects(ObjectFormat::Markdown),
         }
     }
 }
 
 impl Export {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let snapshot = context.snapshot()?;
         if self.output.exists() && !self.force {
             bail!("{} exists: choose another --output, or replace it with --force", self.output.display());
         }
-        let filter = Filter { site: self.site, page: self.page, since: self.since, until: self.until };
         // Written beside its place, so that no one takes a half-written file for an export.
         let beside = self.output.with_added_extension("part");
-        let mut out = File::create(&beside).with_context(|| format!("cannot write {}", beside.display()))?;
-        let bar = context.progress_count(snapshot.store().counts()?.n_captures, "exporting");
-        let now = crate::archive::now();
-        let result =
-            export(&snapshot, self.format.into(), &filter, self.trees, now, &mut out, &|n| bar.inc(n));
-        bar.finish_and_clear();
+        let out = File::create(&beside).with_context(|| format!("cannot write {}", beside.display()))?;
+        let filter =
+            Filter { site: self.site.clone(), page: self.page.clone(), since: self.since, until: self.until };
+        let result = match self.format.maker() {
+            Maker::Records(format) => self.export_records(context, format, &filter, out),
+            Maker::Objects(format) => self.export_objects(context, format, &filter, out),
+        };
         if result.is_err() {
             let _ = std::fs::remove_file(&beside);
         }
-        let report = result?;
+        let told = result?;
         std::fs::rename(&beside, &self.output)?;
-        context.print(&report, |out| {
-            let more = match report.n_origins {
-                0 => String::new(),
-                n => format!(" and {n} more whose content they share"),
-            };
-            let (n, size) = (report.n_captures, human_bytes(report.bytes));
-            writeln!(out, "{}: {n} captures{more}, {size}", self.output.display())
-        })?;
-        Ok(Exit::Done)
+        context.print(&told.report, |out| writeln!(out, "{}: {}", self.output.display(), told.words))?;
+        if told.n_damaged == 0 {
+            return Ok(Exit::Done);
+        }
+        context.note(format_args!(
+            "{} captures have damaged records and were left out: see `perennial verify`",
+            told.n_damaged
+        ));
+        Ok(Exit::Defects)
     }
+
+    fn export_records(
+        &self,
+        context: &Context,
+        format: export::Format,
+        filter: &Filter,
+        mut out: File,
+    ) -> anyhow::Result<Told> {
+        let snapshot = context.snapshot()?;
+        let bar = context.progress_count(snapshot.store().counts()?.n_captures, "exporting");
+        let now = crate::archive::now();
+        let report = export(&snapshot, format, filter, self.trees, now, &mut out, &|n| bar.inc(n));
+        bar.finish_and_clear();
+        let report = report?;
+        let more = match report.n_origins {
+            0 => String::new(),
+            n => format!(" and {n} more whose content they share"),
+        };
+        let words = format!("{} captures{more}, {}", report.n_captures, human_bytes(report.bytes));
+        Ok(Told { words, n_damaged: report.n_damaged, report: serde_json::to_value(&report)? })
+    }
+
+    fn export_objects(
+        &self,
+        context: &Context,
+        format: ObjectFormat,
+        filter: &Filter,
+        out: File,
+    ) -> anyhow::Result<Told> {
+        let shared = SharedSnapshot::new(context.snapshot()?);
+        let pages = objects::announced(&shared, filter)?;
+        let bar = context.progress_count(pages.len() as u64, "reading objects");
+        let mut out = BufWriter::new(out);
+        let report = objects::export(&shared, pages, filter, format, &mut out, &|| bar.inc(1));
+        bar.finish_and_clear();
+        let report = report?;
+        if report.n_objects == 0 {
+            bail!(
+                "no object fits: `perennial objects` shows what feeds announced, and `perennial feeds` the feeds"
+            );
+        }
+        let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+        file.sync_all()?;
+        let bytes = file.metadata()?.len();
+        let (n, n_versions) = (report.n_objects, report.n_versions);
+        let words = format!("{n} objects with {n_versions} versions, {}", human_bytes(bytes));
+        let mut line = serde_json::to_value(report)?;
+        line["bytes"] = bytes.into();
+        Ok(Told { words, n_damaged: report.n_unread, report: line })
+    }
+}
+
+/// What was written, for programs and for people.
+struct Told {
+    report: serde_json::Value,
+    words: String,
+    n_damaged: u64,
 }

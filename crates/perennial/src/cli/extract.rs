@@ -9,7 +9,7 @@ use anyhow::{Context as _, bail};
 use perennial_core::charset::decode_text;
 use perennial_core::dom::Dom;
 use perennial_core::object::paper::{Variant, extract_text};
-use perennial_core::object::version::{Edit, Field, Run, edits, n_edited, same_version};
+use perennial_core::object::version::{Run, edits, n_edited, same_version};
 use perennial_core::object::{Context as Known, MAX_NEIGHBOURS, Object, Template, extract};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::context::{json_on_stdout, text_on_stdout};
 use super::{Context, Exit};
 use crate::analyse::PageSpec;
+use crate::feeds::objects::{field_name, json_of, json_of_edit};
 
 /// Longer pages are cut here.
 const MAX_PAGE_BYTES: u64 = 32 << 20;
@@ -24,11 +25,11 @@ const MAX_PAGE_BYTES: u64 = 32 << 20;
 const MAX_LINE_BYTES: u64 = 4 << 20;
 
 const AFTER_HELP: &str = "\
-PAGE is a file, a page of the archive (URL@TIME, or URL@ for the latest), or a live http address.
-Without --title and --description the page's own title and description are used. They matter most where a page holds several
-posts: then they say which. --neighbour names other pages of the same site; what stands on half of them is no part of the
+PAGE is a file, a page of the archive (URL@TIME, or URL@ for the latest), or a live http address. \
+Without --title and --description the page's own title and description are used. They matter most where a page holds several \
+posts: then they say which. --neighbour names other pages of the same site; what stands on half of them is no part of the \
 object, and five or more make the result much more exact.
-With --json one object a line is printed. --list takes one page a line, as JSON: {\"file\": ..., \"title\": ..., \"description\": ...,
+With --json one object a line is printed. --list takes one page a line, as JSON: {\"file\": ..., \"title\": ..., \"description\": ..., \
 \"url\": ..., \"neighbours\": [...], \"before\": ...}; only `file` is needed, and what else a line has as `id` is repeated in the result.
 
 Examples:
@@ -288,22 +289,6 @@ fn template_of(neighbours: &[PathBuf]) -> anyhow::Result<Option<Template>> {
     Ok(Some(Template::of(&pages)))
 }
 
-pub(super) fn json_of(object: &Object) -> Value {
-    json!({
-        "title": object.title,
-        "lead": object.lead,
-        "time": object.time.map(|time| time.to_rfc3339()),
-        "author": object.author,
-        "categories": object.categories,
-        "text": object.text,
-        "links": object.links,
-        "images": object.images,
-        "wrapper": object.wrapper,
-        "comments": object.comments,
-        "comments_address": object.comments_address,
-    })
-}
-
 /// For people: headline, who and when, lead, text, and how much there is besides.
 pub(super) fn write_text(out: &mut dyn Write, object: &Object) -> std::io::Result<()> {
     if object.text.is_empty() {
@@ -321,22 +306,6 @@ pub(super) fn write_text(out: &mut dyn Write, object: &Object) -> std::io::Resul
     }
     let (n_links, n_images, n_comments) = (object.links.len(), object.images.len(), object.comments.len());
     writeln!(out, "\n({n_links} links, {n_images} images, {n_comments} paragraphs of comments)\n")
-}
-
-pub(super) fn json_of_edit(edit: &Edit) -> Value {
-    let run = |run: &Run| match run {
-        Run::Kept(words) => json!({"kept": words}),
-        Run::TakenOut(words) => json!({"taken_out": words}),
-        Run::Added(words) => json!({"added": words}),
-    };
-    json!({"field": field_name(edit.field), "words": edit.runs.iter().map(run).collect::<Vec<_>>()})
-}
-
-fn field_name(field: Field) -> &'static str {
-    match field {
-        Field::Title => "title",
-        Field::Text => "text",
-    }
 }
 
 /// Words that are shown before and after an edit.

@@ -11,7 +11,7 @@ use crate::serve::body::{Coding, StoredBody};
 use crate::serve::find::{Found, Lost, find};
 
 const AFTER_HELP: &str = "\
-The capture closest to TIME is taken; without a time, the latest. TIME is 2026-11-16T09:30:00Z, 2026-11-16, digits such as
+The capture closest to TIME is taken; without a time, the latest. TIME is 2026-11-16T09:30:00Z, 2026-11-16, digits such as \
 20261116, or a length of time ago such as 3d. With --json what is known of the capture is printed in place of its body.
 
 Examples:

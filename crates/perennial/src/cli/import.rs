@@ -12,9 +12,9 @@ use crate::archive::import::{FileReport, ImportReport, import};
 use crate::archive::{Archive, ArchiveWriter};
 
 const AFTER_HELP: &str = "\
-Files are stored byte for byte in warc/. Importing a file twice changes nothing. Damaged parts are skipped,
-counted and listed; a file that cannot be read is named, and the others are imported. Exit code 4 says that something
-was damaged or could not be read, also when the rest was imported. Index files (.cdxj) are compared with the captures that were found. Then the versions of each page
+Files are stored byte for byte in warc/. Importing a file twice changes nothing. Damaged parts are skipped, \
+counted and listed; a file that cannot be read is named, and the others are imported. Exit code 4 says that something \
+was damaged or could not be read, also when the rest was imported. Index files (.cdxj) are compared with the captures that were found. Then the versions of each page \
 are compared, so that patterns and schedule use the history of the collection.
 
 Examples:
@@ -80,6 +80,7 @@ fn learn(context: &Context, archive: &Archive, writer: &mut ArchiveWriter) -> an
     let stop = AtomicBool::new(false);
     let done = analyse_backlog(archive, writer.store_mut(), &analyst, &stop, &|n| bar.inc(n))?;
     bar.finish_and_clear();
+    context.index_texts(archive)?;
     Ok(HistoryCounts { n_captures: done.n_captures, n_changed: done.n_changed, n_failed: done.n_failed })
 }
 

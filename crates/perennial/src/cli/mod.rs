@@ -28,9 +28,11 @@ mod quality;
 mod rebuild;
 mod remove;
 mod render_worker;
+mod renderer;
 mod rules;
 mod run;
 mod schedule;
+mod search;
 mod segment;
 mod serve;
 mod signals;
@@ -55,6 +57,7 @@ Exit codes:
    2  wrong usage
    3  disk full
    4  defects found (verify, import), faults of this machine (doctor)
+   5  nothing to read in a page (segment, diff)
   11  interrupted
   14  size limit reached
   15  time limit reached
@@ -140,6 +143,7 @@ enum Command {
     Extract(extract::Extract),
     /// List the changes in the archive
     Changes(changes::Changes),
+    Search(search::Search),
     /// Update the filter lists that recognise advertisements
     Filters(filters::Filters),
     /// Lay out pages from standard input for another process
@@ -180,6 +184,7 @@ impl Command {
             Command::Diff(args) => args.run(context),
             Command::Extract(args) => args.run(context),
             Command::Changes(args) => args.run(context),
+            Command::Search(args) => args.run(context),
             Command::Filters(args) => args.run(context),
             Command::RenderWorker(args) => args.run(context),
         }

@@ -1,33 +1,22 @@
 //! `perennial objects`, `perennial object`: archived pages -> the articles and posts that they held, with their versions.
-//!
-//! Objects are derived when they are asked for: from the captures of a page, what a feed said of it, and what it shares with other pages of
-//! its site. Nothing is stored.
 
-use std::collections::HashMap;
 use std::io::Write;
 
 use anyhow::Context as _;
-use perennial_core::dom::Dom;
-use perennial_core::object::version::{edits, n_edited, same_version};
-use perennial_core::object::{Context as Known, MAX_NEIGHBOURS, Object, Template, extract};
-use perennial_core::page::PageId;
+use perennial_core::object::version::{edits, n_edited};
 use perennial_core::time::Timestamp;
 use regex::Regex;
-use serde_json::{Value, json};
 
 use super::context::{json_on_stdout, text_on_stdout};
-use super::extract::{json_of, json_of_edit, write_edits, write_text};
+use super::extract::{write_edits, write_text};
 use super::{Context, Exit, parse_time};
-use crate::analyse::PageSpec;
 use crate::archive::SharedSnapshot;
-use crate::store::{AnnouncedFilter, AnnouncedPage, site_of};
-
-/// Versions of a page that are read, the latest of them.
-const MAX_VERSIONS: usize = 500;
+use crate::feeds::objects::{ArchivedObject, Templates};
+use crate::store::AnnouncedFilter;
 
 const AFTER_HELP: &str = "\
-An object is what a feed announced and a capture shows: an article, a post, a message. A version counts when its own words,
-links or images changed; surroundings, comments and dates do not. --edited shows what was edited, the headline first.
+An object is what a feed announced and a capture shows: an article, a post, a message. A version counts when its own words, \
+links or images changed; surroundings, comments and dates do not. --edited shows what was edited, the headline first. \
 With --json one object a line is printed, with all its versions.
 
 Examples:
@@ -79,19 +68,6 @@ pub(super) struct OneObject {
     history: bool,
 }
 
-/// One version of an object.
-struct Version {
-    since: Timestamp,
-    object: Object,
-}
-
-/// An object with all that is known of it.
-struct Told {
-    url: String,
-    announced: Option<AnnouncedPage>,
-    versions: Vec<Version>,
-}
-
 impl Objects {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let shared = SharedSnapshot::new(context.snapshot()?);
@@ -107,7 +83,10 @@ impl Objects {
             if n_told >= self.limit.unwrap_or(usize::MAX) {
                 break;
             }
-            let told = Told::of(&shared, &page.url.clone(), page.page, Some(page), &mut templates)?;
+            let told = {
+                let (url, id) = (page.url.clone(), page.page);
+                ArchivedObject::of(&shared, &url, id, Some(page), &mut templates, (None, None))?
+            };
             if self.lets_through(&told) {
                 n_told += 1;
                 self.tell(context, &told, &mut *out)?;
@@ -121,7 +100,7 @@ impl Objects {
         Ok(Exit::Done)
     }
 
-    fn lets_through(&self, told: &Told) -> bool {
+    fn lets_through(&self, told: &ArchivedObject) -> bool {
         let has_words = |re: &Regex| {
             told.versions.iter().any(|version| {
                 re.is_match(&version.object.title)
@@ -134,13 +113,13 @@ impl Objects {
             && self.text.as_ref().is_none_or(has_words)
     }
 
-    fn tell(&self, context: &Context, told: &Told, out: &mut dyn Write) -> anyhow::Result<()> {
+    fn tell(&self, context: &Context, told: &ArchivedObject, out: &mut dyn Write) -> anyhow::Result<()> {
         if context.json {
-            return told.write_json(out);
+            return write_json(told, out);
         }
         match self.format.as_str() {
-            "markdown" => Ok(told.write_markdown(out)?),
-            _ => Ok(told.write_line(out, self.edited)?),
+            "markdown" => Ok(told.write_markdown(out, false)?),
+            _ => Ok(write_line(told, out, self.edited)?),
         }
     }
 }
@@ -153,12 +132,12 @@ impl OneObject {
         let announced = shared.lock().store().announced_page(page.id)?;
         let neighbours = shared.lock().store().announced_pages(&AnnouncedFilter::default())?;
         let mut templates = Templates::of(&neighbours);
-        let told = Told::of(&shared, &self.url, page.id, announced, &mut templates)?;
+        let told = ArchivedObject::of(&shared, &self.url, page.id, announced, &mut templates, (None, None))?;
         let mut out = if context.json { json_on_stdout() } else { text_on_stdout() };
         if context.json {
-            told.write_json(&mut *out)?;
+            write_json(&told, &mut *out)?;
         } else if self.history {
-            told.write_history(&mut *out)?;
+            write_history(&told, &mut *out)?;
         } else if let Some(latest) = told.versions.last() {
             write_text(&mut *out, &latest.object)?;
         } else {
@@ -169,144 +148,42 @@ impl OneObject {
     }
 }
 
-/// What the pages of a site share, made once for each site.
-struct Templates {
-    neighbours: HashMap<String, Vec<String>>,
-    made: HashMap<String, Option<Template>>,
+fn write_json(told: &ArchivedObject, out: &mut dyn Write) -> anyhow::Result<()> {
+    let Some(line) = told.to_json(false) else { return Ok(()) };
+    serde_json::to_writer(&mut *out, &line)?;
+    Ok(writeln!(out)?)
 }
 
-impl Templates {
-    fn of(announced: &[AnnouncedPage]) -> Templates {
-        let mut neighbours: HashMap<String, Vec<String>> = HashMap::new();
-        for page in announced {
-            let of_site = neighbours.entry(site_of(&page.url)).or_default();
-            if of_site.len() < MAX_NEIGHBOURS {
-                of_site.push(page.url.clone());
-            }
-        }
-        Templates { neighbours, made: HashMap::new() }
+/// One line, and what was edited if asked for.
+fn write_line(told: &ArchivedObject, out: &mut dyn Write, with_edits: bool) -> std::io::Result<()> {
+    let Some(latest) = told.versions.last() else { return Ok(()) };
+    let time =
+        told.announced.as_ref().map(|item| item.published.unwrap_or(item.first_seen)).or(latest.object.time);
+    let time = time.map(Timestamp::to_rfc3339).unwrap_or_default();
+    let n_edits = told.versions.len() - 1;
+    let edited = match n_edits {
+        0 => String::new(),
+        1 => " (edited once)".to_owned(),
+        n => format!(" (edited {n} times)"),
+    };
+    writeln!(out, "{time} {}{edited}\n  {}", latest.object.title, told.url)?;
+    for pair in told.versions.windows(2).filter(|_| with_edits) {
+        writeln!(out, "\nseen {}:", pair[1].since.to_rfc3339())?;
+        write_edits(out, &pair[0].object, &pair[1].object)?;
     }
-
-    fn of_page(&mut self, shared: &SharedSnapshot, url: &str) -> Option<&Template> {
-        let site = site_of(url);
-        if !self.made.contains_key(&site) {
-            let urls = self.neighbours.get(&site).map_or(&[][..], Vec::as_slice);
-            let latest = |url: &String| read(shared, url, None).map(|html| Dom::parse(&html));
-            let pages: Vec<Dom> = urls.iter().filter_map(latest).collect();
-            // Two pages share by chance; five tell.
-            let template = (pages.len() >= 5).then(|| Template::of(&pages));
-            self.made.insert(site.clone(), template);
-        }
-        self.made.get(&site)?.as_ref()
-    }
+    Ok(())
 }
 
-/// The HTML of an archived version; `None` when it cannot be read, or is no page.
-fn read(shared: &SharedSnapshot, url: &str, time: Option<Timestamp>) -> Option<String> {
-    let spec = PageSpec::Archived { url: url.to_owned(), time };
-    let page = spec.load(Some(shared), false).ok()?;
-    page.document.is_none().then(|| page.html.clone()).filter(|html| !html.is_empty())
-}
-
-impl Told {
-    fn of(
-        shared: &SharedSnapshot,
-        url: &str,
-        page: PageId,
-        announced: Option<AnnouncedPage>,
-        templates: &mut Templates,
-    ) -> anyhow::Result<Told> {
-        let rows = shared.lock().store().versions_of(page)?;
-        let template = templates.of_page(shared, url);
-        let title = announced.as_ref().map(|item| item.title.as_str());
-        let description =
-            announced.as_ref().map(|item| item.summary.as_str()).filter(|text| !text.is_empty());
-        let mut versions: Vec<Version> = Vec::new();
-        for row in rows.iter().skip(rows.len().saturating_sub(MAX_VERSIONS)) {
-            let Some(html) = read(shared, url, Some(row.first_time)) else { continue };
-            let object = extract(&Dom::parse(&html), &Known { title, description, url: Some(url), template });
-            let is_new = versions.last().is_none_or(|last| !same_version(&last.object, &object));
-            if is_new && !(object.text.is_empty() && object.title.is_empty()) {
-                versions.push(Version { since: row.first_time, object });
-            }
-        }
-        Ok(Told { url: url.to_owned(), announced, versions })
+/// Every version with its edits.
+fn write_history(told: &ArchivedObject, out: &mut dyn Write) -> std::io::Result<()> {
+    if let Some(first) = told.versions.first() {
+        writeln!(out, "first seen {}:\n", first.since.to_rfc3339())?;
+        write_text(out, &first.object)?;
     }
-
-    fn write_json(&self, out: &mut dyn Write) -> anyhow::Result<()> {
-        let Some(latest) = self.versions.last() else { return Ok(()) };
-        let mut line = json_of(&latest.object);
-        line["page"] = json!(self.url);
-        line["capture"] = json!(latest.since.to_rfc3339());
-        if let Some(announced) = &self.announced {
-            line["feed"] = json!(announced.feed);
-            line["published"] = json!(announced.published.map(Timestamp::to_rfc3339));
-            line["first_seen"] = json!(announced.first_seen.to_rfc3339());
-        }
-        let mut before: Option<&Version> = None;
-        let mut versions = Vec::new();
-        for version in &self.versions {
-            let edits = before.map(|before| edits(&before.object, &version.object)).unwrap_or_default();
-            let edits: Vec<Value> = edits.iter().map(json_of_edit).collect();
-            versions.push(json!({
-                "since": version.since.to_rfc3339(), "title": version.object.title, "edits": edits,
-            }));
-            before = Some(version);
-        }
-        line["versions"] = versions.into();
-        serde_json::to_writer(&mut *out, &line)?;
-        Ok(writeln!(out)?)
+    for pair in told.versions.windows(2) {
+        let (n_taken_out, n_added) = n_edited(&edits(&pair[0].object, &pair[1].object));
+        writeln!(out, "seen {}: {n_taken_out} words out, {n_added} in", pair[1].since.to_rfc3339())?;
+        write_edits(out, &pair[0].object, &pair[1].object)?;
     }
-
-    fn write_line(&self, out: &mut dyn Write, with_edits: bool) -> std::io::Result<()> {
-        let Some(latest) = self.versions.last() else { return Ok(()) };
-        let time = self
-            .announced
-            .as_ref()
-            .map(|item| item.published.unwrap_or(item.first_seen))
-            .or(latest.object.time);
-        let time = time.map(Timestamp::to_rfc3339).unwrap_or_default();
-        let n_edits = self.versions.len() - 1;
-        let edited = match n_edits {
-            0 => String::new(),
-            1 => " (edited once)".to_owned(),
-            n => format!(" (edited {n} times)"),
-        };
-        writeln!(out, "{time} {}{edited}\n  {}", latest.object.title, self.url)?;
-        for pair in self.versions.windows(2).filter(|_| with_edits) {
-            writeln!(out, "\nseen {}:", pair[1].since.to_rfc3339())?;
-            write_edits(out, &pair[0].object, &pair[1].object)?;
-        }
-        Ok(())
-    }
-
-    fn write_history(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        if let Some(first) = self.versions.first() {
-            writeln!(out, "first seen {}:\n", first.since.to_rfc3339())?;
-            write_text(out, &first.object)?;
-        }
-        for pair in self.versions.windows(2) {
-            let (n_taken_out, n_added) = n_edited(&edits(&pair[0].object, &pair[1].object));
-            writeln!(out, "seen {}: {n_taken_out} words out, {n_added} in", pair[1].since.to_rfc3339())?;
-            write_edits(out, &pair[0].object, &pair[1].object)?;
-        }
-        Ok(())
-    }
-
-    /// Free of layout, for corpora and for readers of a later time.
-    fn write_markdown(&self, out: &mut dyn Write) -> std::io::Result<()> {
-        let Some(Version { since, object }) = self.versions.last() else { return Ok(()) };
-        writeln!(out, "# {}\n", object.title)?;
-        let time = object.time.or_else(|| self.announced.as_ref().and_then(|item| item.published));
-        let said = [object.author.clone(), time.map(Timestamp::to_rfc3339).unwrap_or_default()];
-        let said: Vec<String> = said.into_iter().filter(|said| !said.is_empty()).collect();
-        if !said.is_empty() {
-            writeln!(out, "*{}*\n", said.join(", "))?;
-        }
-        writeln!(out, "<{}>, captured {}\n", self.url, since.to_rfc3339())?;
-        for part in [&object.lead, &object.text].into_iter().filter(|part| !part.is_empty()) {
-            writeln!(out, "{part}\n")?;
-        }
-        Ok(())
-    }
+    Ok(())
 }

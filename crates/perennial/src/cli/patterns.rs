@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use perennial_core::look::Seen;
 use perennial_core::pattern::{Cycle, Days, PagePatterns, Pattern, patterns_of};
-use perennial_core::schedule::{ScheduleConfig, Scheduler};
+use perennial_core::schedule::{Belief, ScheduleConfig, Scheduler};
 use perennial_core::time::{DayKind, LocalClock};
 use serde::Serialize;
 
@@ -15,11 +15,13 @@ use crate::html::chart::{Bars, bars_to_svg, sparkline, text_axis};
 use crate::learn::{self, Followed, PageHistory, histories};
 
 const AFTER_HELP: &str = "\
-A bar is the importance of change to expect in that hour of a day, or on that day of a week or
+A bar is the importance of change to expect in that hour of a day, or on that day of a week or \
 month for pages that change rarely. A dot is an hour that no look covered.
   up to            what the highest bar stands for; 1 is a page that is new as a whole
   sure             grows with the looks: three in each hour make it 50 %
-  index threshold  mean over the bars: a version below it is not worth indexing
+  index threshold  the importance seen so far in an hour: a version below it is not indexed yet
+  as the scheduler expects   what the crawl goes by: it learns from looks at any interval and from
+                   pages like this one; the bars above are plain averages, as in the papers
   group            pages of one group change at the same hours; the share says how well it fits
 
 Examples:
@@ -76,7 +78,11 @@ struct PageReport {
     /// Numbers of some bars, and what is written below them.
     #[serde(skip)]
     ticks: Vec<(usize, String)>,
+    /// The threshold by which versions are indexed now: importance seen so far over the hours.
     index_threshold: f64,
+    /// What the scheduler expects, by which it visits the page.
+    believed: Vec<PatternReport>,
+    /// Plain averages of what was seen, as in the papers.
     patterns: Vec<PatternReport>,
     /// Number of the group whose shared pattern fits best.
     group: Option<u8>,
@@ -105,13 +111,13 @@ impl Patterns {
             return Err(not_found(store, only));
         }
         let followed = Followed::of(archive, store)?;
-        let config = ScheduleConfig { n_periods: self.periods, ..ScheduleConfig::default() };
+        let written = learn::schedule_config(&archive.settings().crawl, None);
+        let config = ScheduleConfig { n_periods: self.periods, ..written };
         let scheduler = learn::scheduler(store, &followed, config, 0, now)?;
         found.sort_by_key(|history| std::cmp::Reverse(history.looks.len()));
         found.truncate(self.top);
         let clock_of = |url: &str| {
-            let clock =
-                given.as_ref().or_else(|| followed.clock_of(url)).cloned().unwrap_or_else(LocalClock::utc);
+            let clock = given.clone().or_else(|| followed.clock_of(url)).unwrap_or_else(LocalClock::utc);
             clock.with_holidays_from(self.holiday.iter().map(String::as_str))
         };
         let reports: Vec<PageReport> = found
@@ -139,9 +145,6 @@ fn report(history: &PageHistory, clock: &LocalClock, n_periods: u16, scheduler: 
     let PagePatterns { cycle, patterns, changes_per_day, n_looks } =
         patterns_of(&history.looks, clock, None, n_periods);
     let belief = scheduler.belief(history.page);
-    // A sum of no floats would be -0.
-    let sum = patterns.iter().map(Pattern::index_threshold).fold(0.0, |sum, threshold| sum + threshold);
-    let mean = sum / patterns.len().max(1) as f64;
     PageReport {
         url: history.url.clone(),
         n_looks,
@@ -150,12 +153,40 @@ fn report(history: &PageHistory, clock: &LocalClock, n_periods: u16, scheduler: 
         cycle: name_of_cycle(cycle),
         periods: name_of_periods(cycle, clock),
         ticks: ticks_of(cycle),
-        index_threshold: mean,
+        index_threshold: threshold_in_use(history),
+        believed: belief.as_ref().map(believed_patterns).unwrap_or_default(),
         patterns: patterns.into_iter().map(pattern_report).collect(),
         group: belief.as_ref().and_then(|belief| belief.shape).map(|shape| shape.0),
         group_share: belief.as_ref().and_then(|belief| belief.shape).map(|shape| shape.1),
         learned_rates: belief.map(|belief| belief.rates).unwrap_or_default(),
     }
+}
+
+/// As the analysis reckons it for every version: importance seen so far over the hours up to the last change.
+fn threshold_in_use(history: &PageHistory) -> f64 {
+    let changes = || history.looks.iter().filter(|look| look.importance.get() > 0.0);
+    let Some(last) = changes().next_back() else { return 0.0 };
+    let total = changes().map(|look| look.importance.get()).fold(0.0, |sum, importance| sum + importance);
+    total / (last.to - history.first).as_hours_f64().max(1.0)
+}
+
+/// The importance of change that the scheduler expects in each period: the probability of a change times its importance.
+fn believed_patterns(belief: &Belief) -> Vec<PatternReport> {
+    let n_periods = (belief.rates.len() / 2).max(1);
+    let hours = 24.0 / n_periods as f64;
+    let omega: Vec<f64> = belief
+        .rates
+        .iter()
+        .zip(&belief.importance)
+        .map(|(rate, importance)| -(-f64::from(*rate) * hours).exp_m1() * f64::from(*importance))
+        .collect();
+    let report = |(days, omega): (DayKind, &[f64])| PatternReport {
+        days: name_of_days(Days::Kind(days)),
+        sureness: f64::from(belief.n_visits) / f64::from(belief.n_visits + 3 * n_periods as u32),
+        omega: omega.to_vec(),
+        n_seen: vec![f64::from(belief.n_visits); omega.len()],
+    };
+    [DayKind::Workday, DayKind::Weekend].into_iter().zip(omega.chunks(n_periods)).map(report).collect()
 }
 
 fn pattern_report(pattern: Pattern) -> PatternReport {
@@ -263,6 +294,11 @@ fn print_page(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
         let ticks: Vec<(usize, String)> =
             page.ticks.iter().map(|(place, label)| (place * width, label.clone())).collect();
         writeln!(out, "  {:<9} {}  ({})", "", text_axis(&ticks), page.periods)?;
+    }
+    for pattern in &page.believed {
+        let top = pattern.omega.iter().copied().fold(0.0, f64::max);
+        let line = sparkline(pattern.omega.iter().map(|omega| Some(*omega)), top);
+        writeln!(out, "  {:<9} {line}  up to {top:.2}, as the scheduler expects", pattern.days)?;
     }
     if let (Some(group), Some(share)) = (page.group, page.group_share) {
         writeln!(out, "  changes like group {group} ({:.0} %)", 100.0 * share)?;

@@ -13,10 +13,10 @@ use crate::learn::Followed;
 use crate::quality::{ArchiveQuality, SiteQuality, measure};
 
 const AFTER_HELP: &str = "\
-Changes between two captures are not observed, so each number is given as a lower bound, a likely
-value and an upper bound. A version that was certainly missed, because a feed or a sitemap in the
-archive announced it and no capture can hold it, counts in all three. A version that was probably
-missed, given how often the page changes, counts in the likely value. Where no page changed, the
+Changes between two captures are not observed, so each number is given as a lower bound, a likely \
+value and an upper bound. A version that was certainly missed, because a feed or a sitemap in the \
+archive announced it and no capture can hold it, counts in all three. A version that was probably \
+missed, given how often the page changes, counts in the likely value. Where no page changed, the \
 numbers say how probable it is that nothing was missed.
 
 The definitions are those of the report of `perennial demo`:
@@ -24,7 +24,7 @@ The definitions are those of the report of `perennial demo`:
   Definition 5.13  mean over pages that changed of each page's own share, weighted by the pages
   versions         changes captured over all changes, each counting 1
   coherence        share of the snapshot at one instant that was valid together
-A page weighs its PageRank times the `weight` of its site in perennial.toml. First captures are no
+A page weighs its PageRank times the `weight` of its site in perennial.toml. First captures are no \
 changes.
 
 Examples:

@@ -9,13 +9,14 @@ use url::Url;
 
 use super::context::{document_on_stdout, not_found};
 use super::{Context, Exit};
-use crate::archive;
-use crate::feeds::inferred::{Inferred, infer};
+use crate::archive::{self, SharedSnapshot};
+use crate::feeds::inferred::{Inferred, in_template, infer};
 use crate::settings::site::parse_address;
 
 const AFTER_HELP: &str = "\
-A channel page is the page that a feed belongs to. Between two captures of it nobody looked, but its feed knows what was published by
-then. The result is marked as inferred and is never stored as a capture.
+A channel page is the page that a feed belongs to. Between two captures of it nobody looked, but its feed knows what was published by \
+then. The result is marked as inferred and is never stored as a capture. --html writes the page of the nearest capture with the items of \
+then in its list; where that page has no list of the feed's items, a plain one. Nothing in it runs or is fetched.
 
 Examples:
   perennial rebuild https://example.org/@2026-11-16T09:30:00Z
@@ -44,29 +45,38 @@ fn parse_place(text: &str) -> Result<(Url, Timestamp), String> {
 
 impl Rebuild {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let snapshot = context.snapshot()?;
-        let store = snapshot.store();
+        let shared = SharedSnapshot::new(context.snapshot()?);
         let (url, at) = self.place;
-        let page = store.page(url.as_str())?.ok_or_else(|| not_found(store, url.as_str()))?;
-        let Some(inferred) = infer(store, &page, at)? else {
+        let inferred = {
+            let snapshot = shared.lock();
+            let store = snapshot.store();
+            let page = store.page(url.as_str())?.ok_or_else(|| not_found(store, url.as_str()))?;
+            infer(store, &page, at)?
+        };
+        let Some(inferred) = inferred else {
             anyhow::bail!(
                 "no feed of {url} knew an item at {at}: `perennial feeds` shows the feeds with their channel pages and their first captures"
             );
         };
         if self.html {
-            let title = store
-                .feeds_to_poll()?
-                .into_iter()
-                .find(|feed| inferred.feeds.contains(&feed.url))
-                .map(|feed| feed.title);
+            let html = match in_template(&shared, &inferred)? {
+                Some(html) => html,
+                None => inferred.to_html(&title_of(&shared, &inferred)?),
+            };
             let mut out = document_on_stdout();
-            out.write_all(inferred.to_html(&title.unwrap_or_default()).as_bytes())?;
+            out.write_all(html.as_bytes())?;
             out.flush()?;
             return Ok(Exit::Done);
         }
         context.print(&inferred, |out| print(&inferred, out))?;
         Ok(Exit::Done)
     }
+}
+
+fn title_of(shared: &SharedSnapshot, inferred: &Inferred) -> anyhow::Result<String> {
+    let feeds = shared.lock().store().feeds_to_poll()?;
+    let feed = feeds.into_iter().find(|feed| inferred.feeds.contains(&feed.url));
+    Ok(feed.map(|feed| feed.title).unwrap_or_default())
 }
 
 fn print(inferred: &Inferred, out: &mut dyn Write) -> std::io::Result<()> {

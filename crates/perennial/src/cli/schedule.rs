@@ -7,7 +7,7 @@ use anyhow::bail;
 use perennial_core::amounts::parse_budget;
 use perennial_core::feed::polling::PollLimits;
 use perennial_core::page::PageId;
-use perennial_core::schedule::{Budget, Ranked, Reason, ScheduleConfig, Scheduler, SkipRule, Strategy};
+use perennial_core::schedule::{Budget, Goal, Ranked, Reason, ScheduleConfig, Scheduler, SkipRule, Strategy};
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_core::verdict::shows_page;
 use serde::Serialize;
@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::{Context, Exit, parse_time};
 use crate::archive::{Archive, now};
 use crate::learn::{self, Followed};
-use crate::store::{LookOrder, Selection, Store};
+use crate::store::{LookOrder, OVERALL, Selection, Store};
 
 /// How far ahead visits are foreseen.
 const AHEAD: Span = Span::from_hours(24);
@@ -25,20 +25,21 @@ const FAR_AHEAD: Span = Span::from_hours(30 * 24);
 const MOST_PROBES: usize = 10;
 
 const AFTER_HELP: &str = "\
-Times are those of the plan: politeness, a slow host, budgets of single sites and what is found
-until then may delay a visit. \"change\" is the chance that the page has changed by then,
-\"importance\" what a visit is expected to find, from 0 to 1. Addresses without a page (dead links,
-redirects, pages that vanished) are looked at now and then within 2 % of the budget, and are
-listed apart. Directories that stand still, or that another directory excludes for the day, are
+Times are those of the plan: politeness, a slow host, budgets of single sites and what is found \
+until then may delay a visit. \"change\" is the chance that the page has changed by then, \
+\"importance\" what a visit is expected to find, from 0 to 1. Addresses without a page (dead links, \
+redirects, pages that vanished) are looked at now and then within 2 % of the budget, and are \
+listed apart. Directories that stand still, or that another directory excludes for the day, are \
 skipped; 1 % of the budget looks whether that is still right.
 
---what-if counts the fetches of the next 24 hours (30 days where there would be less than one a
+--what-if counts the fetches of the next 24 hours (30 days where there would be less than one a \
 day) and adds up the importance that they are expected to find.
 
 Examples:
   perennial schedule
   perennial schedule --at 2026-11-16T09:00:00Z --top 50
   perennial schedule --budget 5000/1d --what-if
+  perennial schedule --next 50 --json
   perennial schedule --strategy importance-pattern --json";
 
 /// Shows what the crawl will do next, when and why.
@@ -61,6 +62,14 @@ pub(super) struct Schedule {
     /// Strategy that ranks the pages
     #[arg(long, default_value_t = Strategy::ExpectedGain, value_name = "NAME")]
     strategy: Strategy,
+
+    /// Show the next N visits in order, a page as often as it comes, instead of the next visit of each page
+    #[arg(long, value_name = "N", conflicts_with_all = ["top", "what_if"])]
+    next: Option<usize>,
+
+    /// What the visits serve: balanced, importance, every-page, coherent or count [default: the goals of perennial.toml]
+    #[arg(long, value_name = "GOAL")]
+    goal: Option<Goal>,
 
     /// Compare half the budget, the budget and twice the budget instead
     #[arg(long)]
@@ -109,19 +118,25 @@ impl Schedule {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let snapshot = context.snapshot()?;
         let (archive, store) = (snapshot.archive(), snapshot.store());
-        let followed = Followed::of(archive, store)?;
+        let mut followed = Followed::of(archive, store)?;
+        if self.goal.is_some() {
+            followed.forget_goals();
+        }
         let at = self.at.unwrap_or_else(now);
         let pace = self.pace(archive, store, at)?;
-        let budget = Some(pace.budget);
-        let config = ScheduleConfig { strategy: self.strategy, budget, ..ScheduleConfig::default() };
-        let scheduler = learn::scheduler(store, &followed, config, 0, at)?;
+        let scheduler = self.scheduler(archive, store, &followed, &pace, at)?;
         if self.what_if {
             let report = what_if(&scheduler, pace.budget, at)?;
             context.print(&report, |out| print_what_if(&report, &pace, out))?;
             return Ok(Exit::Done);
         }
-        let plan = Plan::of(&scheduler, at, self.top);
         let described = Described { store, followed: &followed };
+        if let Some(n) = self.next {
+            let entries = described.next(&scheduler, at, n)?;
+            context.print(&entries, |out| print_plan(&entries, 0, &pace, out))?;
+            return Ok(Exit::Done);
+        }
+        let plan = Plan::of(&scheduler, at, self.top);
         let visits = plan.visits.iter().map(|(at, ranked)| described.entry(*at, ranked));
         let probes = plan.probes.iter().map(|(at, ranked)| described.entry(*at, ranked));
         let mut planned = visits.collect::<anyhow::Result<Vec<NextVisit>>>()?;
@@ -133,6 +148,25 @@ impl Schedule {
         let entries: Vec<NextVisit> = planned.into_iter().chain(probes).collect();
         context.print(&entries, |out| print_plan(&entries, plan.n_probes, &pace, out))?;
         Ok(Exit::Done)
+    }
+
+    /// The scheduler as the crawl would have it at that instant.
+    fn scheduler(
+        &self,
+        archive: &Archive,
+        store: &Store,
+        followed: &Followed,
+        pace: &Pace,
+        at: Timestamp,
+    ) -> anyhow::Result<Scheduler> {
+        let written = learn::schedule_config(&archive.settings().crawl, Some(pace.budget));
+        let goal = self.goal.unwrap_or(written.goal);
+        let config = ScheduleConfig { strategy: self.strategy, goal, ..written };
+        let mut scheduler = learn::scheduler(store, followed, config, 0, at)?;
+        let period = pace.budget.period.as_millis().max(1);
+        let since = Timestamp::from_millis(at.as_millis().div_euclid(period).saturating_mul(period));
+        scheduler.set_spent(store.spent(OVERALL, since)?.0, at);
+        Ok(scheduler)
     }
 
     fn pace(&self, archive: &Archive, store: &Store, at: Timestamp) -> anyhow::Result<Pace> {
@@ -239,6 +273,16 @@ struct Described<'a> {
 }
 
 impl Described<'_> {
+    /// The next visits in order, as they are made if each finds its page as it was.
+    fn next(&self, scheduler: &Scheduler, at: Timestamp, n: usize) -> anyhow::Result<Vec<NextVisit>> {
+        let mut visits = Vec::new();
+        scheduler.foresee(at, at + FAR_AHEAD, |at, ranked| {
+            visits.push((at, ranked));
+            visits.len() < n
+        });
+        visits.iter().map(|(at, ranked)| self.entry(Some(*at), ranked)).collect()
+    }
+
     fn entry(&self, at: Option<Timestamp>, ranked: &Ranked) -> anyhow::Result<NextVisit> {
         let url = self.store.url_of(ranked.page)?;
         let probe = self.no_page(ranked)?;
@@ -248,7 +292,14 @@ impl Described<'_> {
             (None, Reason::DirectoryProbe { rule, .. }) => {
                 format!("probe of a skipped directory: {}", self.rule_in_words(rule)?)
             }
-            (None, _) => in_words(ranked, self.followed.clock_of(&url)) + &self.item(ranked)?,
+            (None, Reason::Picture { n_pages, since }) => {
+                let clock = self.followed.clock_of(&url);
+                let (host, since) = (host_of(&url), in_local_words(since, clock.as_ref()));
+                let hour =
+                    at.map(|at| format!(" at {}", in_local_words(at, clock.as_ref()))).unwrap_or_default();
+                format!("picture of {host}, {n_pages} pages{hour}; last seen {since}")
+            }
+            (None, _) => in_words(ranked, self.followed.clock_of(&url).as_ref()) + &self.item(ranked)?,
         };
         Ok(NextVisit {
             at: at.map(|at| at.to_rfc3339()),
@@ -347,9 +398,18 @@ fn in_words(ranked: &Ranked, clock: Option<&LocalClock>) -> String {
         Reason::Skipped { since, .. } | Reason::DirectoryProbe { since, .. } => {
             format!("last seen {}, in a directory that is skipped", local(since))
         }
+        Reason::Picture { n_pages, since } => {
+            format!("picture of the site, {n_pages} pages; last seen {}", local(since))
+        }
         Reason::Oldest { since } => format!("last seen {}, longer ago than most{habit}", local(since)),
         Reason::Urgent { since, .. } => format!("last seen {}{habit}", local(since)),
     }
+}
+
+/// The host of an address, for people.
+fn host_of(url: &str) -> &str {
+    let after = url.split_once("://").map_or(url, |(_, rest)| rest);
+    after.split('/').next().unwrap_or(after)
 }
 
 /// An instant on the site's clock, with the zone's name where it is not UTC.

@@ -4,24 +4,20 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use perennial_core::layout::Layout;
-use perennial_core::segment::{Block, BlockTree, SegmentConfig, draw_svg, segment, vixml};
-use perennial_render::chromium::Ending;
-use perennial_render::launch::LaunchOptions;
+use perennial_core::segment::{Block, SegmentConfig, draw_svg, vixml};
 use perennial_render::picture::draw_png;
-use perennial_render::{BrowserOptions, BrowserPage, Chromium, Limits, Lookup, Pool, WorkerCommand};
 use serde_json::{Value, json};
 
 use super::context::document_on_stdout;
+use super::renderer::{RendererArgs, SeenPage, config_of, has_nothing_to_read};
 use super::{Context, Exit};
-use crate::analyse::{LoadedPage, PageSpec};
-use crate::archive::is_archive;
+use crate::analyse::PageSpec;
 
 const AFTER_HELP: &str = "\
-PAGE is a file, a page of the archive (URL@TIME, or URL@ for the latest), or a live http address: HTML, Vi-XML, PDF,
+PAGE is a file, a page of the archive (URL@TIME, or URL@ for the latest), or a live http address: HTML, Vi-XML, PDF, \
 JSON, CSV, XML, a feed or plain text.
-`layout` runs no scripts and needs no browser; `chromium` does and needs one. Trees of the two are not to be
-compared with each other.
+`layout` runs no scripts and needs no browser; `chromium` does and needs one; `auto` takes it where a page has hardly a word \
+without its scripts. Trees of the two are not to be compared with each other. Exit code 5: nothing to read.
 
 Examples:
   perennial segment page.html --format svg --output page.svg
@@ -37,9 +33,8 @@ pub(super) struct Segment {
     /// Address of the page, for a file: links resolve against it
     #[arg(long, value_name = "URL")]
     url: Option<String>,
-    /// What lays the page out
-    #[arg(long, value_enum, default_value_t = SegmentRenderer::Layout)]
-    renderer: SegmentRenderer,
+    #[command(flatten)]
+    renderer: RendererArgs,
     /// How finely to cut, 1 (coarse) to 10 (fine)
     #[arg(long, value_name = "1..10", default_value_t = 6, value_parser = clap::value_parser!(u8).range(1..=10))]
     coherence: u8,
@@ -52,17 +47,6 @@ pub(super) struct Segment {
     /// Ask hosts with private and loopback addresses too
     #[arg(long)]
     allow_private: bool,
-    /// Run the browser without its sandbox, where it does not start otherwise; only for pages that you trust
-    #[arg(long)]
-    no_sandbox: bool,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-enum SegmentRenderer {
-    /// The embedded engine: milliseconds, no scripts
-    Layout,
-    /// Chromium: scripts run
-    Chromium,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -77,12 +61,6 @@ enum SegmentFormat {
     Png,
 }
 
-/// A layout and, from a browser, the picture of the page.
-struct Seen {
-    layout: Layout<'static>,
-    screenshot: Option<Vec<u8>>,
-}
-
 impl Segment {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let format =
@@ -95,56 +73,21 @@ impl Segment {
         if let Some(note) = &page.note {
             context.note(note);
         }
-        if let Some(mut tree) = page.document.take() {
-            tree.url = page.url;
-            self.write(&render(format, &tree, None)?)?;
-            return Ok(Exit::Done);
-        }
-        let seen = self.see(context, &page, format == SegmentFormat::Png)?;
         let config =
             SegmentConfig { coherence: self.coherence, ..config_of(context, &self.page, &page.url)? };
-        let mut tree = segment(&seen.layout, &config);
-        (tree.url, tree.version) = (page.url, page.version);
-        self.write(&render(format, &tree, Some(&seen))?)?;
-        Ok(Exit::Done)
-    }
-
-    fn see(&self, context: &Context, page: &LoadedPage<'_>, wants_screenshot: bool) -> anyhow::Result<Seen> {
-        if self.renderer == SegmentRenderer::Chromium {
-            return self.see_in_browser(context, page, wants_screenshot);
+        let seen = self.renderer.see(context, &[(&page, config)], format == SegmentFormat::Png)?;
+        let seen = seen.first().context("the page was not seen")?;
+        if seen.n_lost_words > 0 {
+            context.note(format_args!(
+                "{} words that the page shows have no place in its layout and are in no block: --renderer chromium may place them",
+                seen.n_lost_words
+            ));
         }
-        let lookup: &Lookup = &|url: &str| page.requisite(url);
-        let command =
-            WorkerCommand { program: std::env::current_exe()?, arguments: vec!["render-worker".into()] };
-        let rendered = Pool::new(command, Limits::default()).layout(&page.html, &page.url, lookup);
-        if let Some(fallback) = rendered.fallback {
-            context.note(format_args!("{fallback}: blocks come from the page's tags alone"));
-        }
-        Ok(Seen { layout: rendered.layout, screenshot: None })
-    }
-
-    /// The browser asks nobody: the page and all that it needs come from where the page was loaded.
-    fn see_in_browser(
-        &self,
-        context: &Context,
-        page: &LoadedPage<'_>,
-        wants_screenshot: bool,
-    ) -> anyhow::Result<Seen> {
-        if self.no_sandbox {
-            context.note(
-                "the browser runs without its sandbox: a page that breaks it has the rights of this user",
-            );
-        }
-        let launch = LaunchOptions { sandbox: !self.no_sandbox, ..LaunchOptions::default() };
-        let shown = BrowserPage { url: &page.url, html: &page.html, unix_millis: page.time.as_millis() };
-        let answers = |url: &str, deadline| page.requisite_before(url, Some(deadline));
-        let mut chromium = Chromium::new(BrowserOptions { launch, ..BrowserOptions::default() });
-        let seen = chromium.layout(&shown, &answers, wants_screenshot)?;
-        if seen.ending != Ending::Whole {
-            context
-                .note("the page did not end loading within its bounds: its blocks are those that were there");
-        }
-        Ok(Seen { layout: seen.layout, screenshot: seen.screenshot })
+        self.write(&render(format, seen)?)?;
+        Ok(match has_nothing_to_read(context, &self.renderer, &seen.tree) {
+            true => Exit::NothingToRead,
+            false => Exit::Done,
+        })
     }
 
     fn write(&self, bytes: &[u8]) -> anyhow::Result<()> {
@@ -161,32 +104,29 @@ impl Segment {
     }
 }
 
-/// Addresses are cut as the archive at hand says, if there is one; files need none.
-fn config_of(context: &Context, spec: &PageSpec, url: &str) -> anyhow::Result<SegmentConfig> {
-    if matches!(spec, PageSpec::File(_)) || !is_archive(&context.archive_dir()) {
-        return Ok(SegmentConfig::default());
-    }
-    Ok(context.open()?.settings().seeds.segment_config(url).cloned().unwrap_or_default())
-}
-
 /// Only what was laid out can be drawn.
-fn render(format: SegmentFormat, tree: &BlockTree, seen: Option<&Seen>) -> anyhow::Result<Vec<u8>> {
-    let drawn = || seen.context("only what was laid out can be drawn: write --format vixml or --format json");
+fn render(format: SegmentFormat, seen: &SeenPage) -> anyhow::Result<Vec<u8>> {
+    let tree = &seen.tree;
+    let drawn = || {
+        seen.layout
+            .as_ref()
+            .context("only what was laid out can be drawn: write --format vixml or --format json")
+    };
     Ok(match format {
         SegmentFormat::Vixml => vixml::write(tree).into_bytes(),
         SegmentFormat::Json => {
             let blocks: Vec<Value> = tree.blocks.iter().map(block_json).collect();
-            let data =
+            let mut data =
                 json!({"url": tree.url, "version": tree.version, "engine": tree.engine, "blocks": blocks});
+            if seen.layout.is_some() {
+                data["lost_words"] = json!(seen.n_lost_words);
+            }
             let mut bytes = serde_json::to_vec_pretty(&data)?;
             bytes.push(b'\n');
             bytes
         }
-        SegmentFormat::Svg => draw_svg(tree, &drawn()?.layout).into_bytes(),
-        SegmentFormat::Png => {
-            let seen = drawn()?;
-            draw_png(tree, &seen.layout, seen.screenshot.as_deref())?
-        }
+        SegmentFormat::Svg => draw_svg(tree, drawn()?).into_bytes(),
+        SegmentFormat::Png => draw_png(tree, drawn()?, seen.screenshot.as_deref())?,
     })
 }
 
@@ -198,6 +138,7 @@ fn block_json(block: &Block) -> Value {
         "doc": block.doc, "importance": block.importance, "role": block.role.name(),
     });
     if block.is_leaf() {
+        data["text"] = json!(block.read().join(" "));
         data["links"] =
             block.links.iter().map(|link| json!({"name": link.name, "address": link.address})).collect();
         data["images"] =

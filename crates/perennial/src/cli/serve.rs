@@ -12,7 +12,7 @@ use crate::serve::guard::read_or_make_token;
 use crate::serve::{Options, listen};
 
 const AFTER_HELP: &str = "\
-Archived pages are at /web/<time>/<address>, their calendar at /web/*/<address>. Archived content has an origin of
+Archived pages are at /web/<time>/<address>, their calendar at /web/*/<address>. Archived content has an origin of \
 its own, on the second port.
 
 Examples:

@@ -10,13 +10,13 @@ use perennial_core::amounts::{AmountError, parse_share};
 use perennial_core::schedule::{Goal, Strategy};
 use perennial_core::time::{LocalClock, Span};
 use perennial_sim::drive::Visibility;
-use perennial_sim::experiment::{Experiment, Line, Run};
+use perennial_sim::experiment::{Experiment, Line, Outcome, Run};
 use perennial_sim::paper::PaperWorld;
 use perennial_sim::trace::{self, TraceStart};
 use perennial_sim::world::World;
 
 use super::{Context, Exit, parse_time};
-use crate::html::simulation::SimulationReport;
+use crate::html::simulation::{FRONTIER, SimulationReport};
 
 /// Numbers of periods a day of P-PATTERN Figure 7, as far as they divide a day into whole minutes.
 const FIGURE_7_PERIODS: [u16; 12] = [2, 3, 4, 6, 8, 12, 24, 30, 40, 60, 80, 120];
@@ -31,7 +31,8 @@ Examples:
   perennial simulate --strategy expected-gain,importance-pattern --budget 5%,10% --seed 1,2,3 --json
   perennial simulate --slot-minutes 15 --patterns both
   perennial simulate --trace fronts.tsv --zone Europe/Berlin --report out
-  perennial simulate --world my-changes.tsv --goal definition-5.13
+  perennial simulate --trace fronts.tsv --frontier --budget 10% --report out
+  perennial simulate --world my-changes.tsv --goal every-page
 
 A trace is a file of lines `page<TAB>time<TAB>importance`, or a history of polled pages; docs/traces.md has both.")]
 pub(super) struct Simulate {
@@ -46,6 +47,11 @@ pub(super) struct Simulate {
     /// Where in a trace to begin: auto, first, busiest or a time
     #[arg(long, value_name = "WHERE", default_value = "auto", value_parser = parse_start)]
     trace_start: TraceStart,
+
+    /// Move each change of a trace to a random instant between the look that found it and the one before, at most an hour: pollers
+    /// find the changes of all pages at the same instant, which flatters coherence
+    #[arg(long)]
+    spread_polls: bool,
 
     /// `all`, or names separated by commas
     #[arg(long, value_name = "all|NAME,...", default_value = "all")]
@@ -87,18 +93,20 @@ pub(super) struct Simulate {
     #[arg(long, value_enum)]
     patterns: Option<PatternSource>,
 
-    /// Which completeness expected-gain maximises and the bounds refer to
-    #[arg(long, value_enum, default_value_t = GoalName::Pooled)]
-    goal: GoalName,
+    /// What expected-gain serves: balanced, importance, every-page, coherent or count. The bounds are those of pooled
+    /// completeness, for every-page those of Definition 5.13, for count those of the number of versions
+    #[arg(long, value_name = "GOAL", default_value_t = Goal::default())]
+    goal: Goal,
 
     /// What a visit observes: the last change (as in the papers), or the difference to the crawler's last copy
     /// [default: last-change, for traces difference]
     #[arg(long, value_enum)]
     visibility: Option<VisibilityName>,
 
-    /// Save fetches in quiet hours for busy ones; the mean stays the same
-    #[arg(long)]
-    varying_budget: bool,
+    /// Whether expected-gain saves fetches in quiet hours for busy ones; the mean stays the same [default: for the goals balanced
+    /// and coherent]
+    #[arg(long, value_name = "true|false", num_args = 0..=1, default_missing_value = "true")]
+    varying_budget: Option<bool>,
 
     /// Whether the scheduler models busy and quiet spells of single pages [default: as in the crawler]
     #[arg(long, value_name = "true|false")]
@@ -115,6 +123,10 @@ pub(super) struct Simulate {
     /// Time zone of the pages
     #[arg(long, value_name = "ZONE", default_value = "UTC")]
     zone: String,
+
+    /// Also run expected-gain with each goal, and show what can be had between the measures
+    #[arg(long)]
+    frontier: bool,
 
     /// Do not compute the bounds, which take most of the time
     #[arg(long)]
@@ -133,14 +145,6 @@ enum PatternSource {
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
-enum GoalName {
-    Pooled,
-    #[value(name = "definition-5.13")]
-    Definition513,
-    Count,
-}
-
-#[derive(Clone, Copy, clap::ValueEnum)]
 enum VisibilityName {
     LastChange,
     Difference,
@@ -154,8 +158,11 @@ impl Simulate {
         for seed in &self.seed {
             let world = self.world(*seed)?;
             let bar = context.progress_count(experiment.n_steps() as u64, "simulating");
-            let lines = experiment.run(&world, *seed, || bar.inc(1));
+            let mut lines = experiment.run(&world, *seed, || bar.inc(1));
             bar.finish_and_clear();
+            if self.frontier {
+                self.add_frontier(context, &experiment, &world, *seed, &mut lines);
+            }
             print_lines(context, &lines)?;
             if report.is_none() && self.report.is_some() {
                 report = Some(self.report_of(context, &experiment, &world, *seed, lines.clone()));
@@ -167,6 +174,34 @@ impl Simulate {
             context.note(format_args!("report: {}", path.display()));
         }
         Ok(Exit::Done)
+    }
+
+    /// Adds an outcome for each goal of expected gain to each line.
+    fn add_frontier(
+        &self,
+        context: &Context,
+        experiment: &Experiment,
+        world: &World,
+        seed: u64,
+        lines: &mut [Line],
+    ) {
+        let learned = experiment.runs.first().is_some_and(|run| run.learned);
+        let n_steps = Goal::ALL.len() * experiment.budgets.len();
+        let bar = context.progress_count(n_steps as u64, "goals");
+        for goal in Goal::ALL {
+            let of_goal = Experiment {
+                runs: vec![Run { strategy: Strategy::ExpectedGain, learned }],
+                goal,
+                varying_budget: self.varying_budget.unwrap_or(goal.takes_pictures()),
+                bounds: false,
+                ..experiment.clone()
+            };
+            for (line, with_goal) in lines.iter_mut().zip(of_goal.run(world, seed, || bar.inc(1))) {
+                let named = |outcome: Outcome| Outcome { strategy: format!("{FRONTIER}{goal}"), ..outcome };
+                line.results.extend(with_goal.results.into_iter().map(named));
+            }
+        }
+        bar.finish_and_clear();
     }
 
     fn is_recorded(&self) -> bool {
@@ -185,7 +220,11 @@ impl Simulate {
             return Ok(PaperWorld { n_sites, pages_per_site, days: burn_in + days, seed }.build());
         }
         let files = if self.trace.is_empty() { vec![PathBuf::from(&self.world)] } else { self.trace.clone() };
-        let worlds: Vec<World> = files.iter().map(|file| read_trace(file)).collect::<anyhow::Result<_>>()?;
+        let mut worlds: Vec<World> =
+            files.iter().map(|file| read_trace(file)).collect::<anyhow::Result<_>>()?;
+        if self.spread_polls {
+            worlds = worlds.into_iter().map(|world| trace::spread_polls(world, seed)).collect();
+        }
         let name = worlds.iter().map(|world| world.name.as_str()).collect::<Vec<_>>().join("+");
         let world = trace::mix(&name, &worlds, burn_in + days, self.trace_start);
         if world.pages.is_empty() {
@@ -227,13 +266,9 @@ impl Simulate {
             slot: Span::from_secs(slot_secs),
             n_periods: self.periods,
             burn_in: Span::from_hours(24 * i64::from(self.n_days().0)),
-            goal: match self.goal {
-                GoalName::Pooled => Goal::Pooled,
-                GoalName::Definition513 => Goal::Definition513,
-                GoalName::Count => Goal::Count,
-            },
+            goal: self.goal,
             visibility,
-            varying_budget: self.varying_budget,
+            varying_budget: self.varying_budget.unwrap_or(self.goal.takes_pictures()),
             spells: self.spells,
             floor: self.floor.map(|share| share as f32),
             announced_share: self.announced,
@@ -270,7 +305,6 @@ impl Simulate {
         let of_periods = |n_periods: u16| Experiment {
             runs: runs.iter().map(|strategy| Run { strategy: *strategy, learned }).collect(),
             budgets: FIGURE_7_BUDGETS.to_vec(),
-            slot: Span::from_secs(86_400 / i64::from(n_periods)),
             n_periods,
             bounds: false,
             ..experiment.clone()
@@ -337,19 +371,29 @@ fn write_table(out: &mut dyn Write, line: &Line) -> std::io::Result<()> {
     )?;
     writeln!(
         out,
-        "  {:<28} {:>7} {:>9} {:>7} {:>10} {:>9} {:>14}",
-        "strategy", "pooled", "Def. 5.13", "count", "coherence", "heaviest", "of clairvoyant"
+        "  {:<28} {:>7} {:>9} {:>7} {:>10} {:>9} {:>6} {:>6} {:>14}",
+        "strategy",
+        "pooled",
+        "Def. 5.13",
+        "count",
+        "coherence",
+        "heaviest",
+        "fresh",
+        "blur",
+        "of clairvoyant"
     )?;
     for result in &line.results {
         let name = format!("{}{}", result.strategy, if result.learned { ", learned" } else { "" });
         writeln!(
             out,
-            "  {name:<28} {:>7.1} {:>9.1} {:>7.1} {:>10.1} {:>9.1} {:>14.1}",
+            "  {name:<28} {:>7.1} {:>9.1} {:>7.1} {:>10.1} {:>9.1} {:>6.1} {:>6.2} {:>14.1}",
             result.completeness_pooled * 100.0,
             result.completeness_weighted * 100.0,
             result.completeness_count * 100.0,
             result.coherence_weighted * 100.0,
             result.coherence_max_weight * 100.0,
+            result.freshness * 100.0,
+            result.blur,
             result.share_of_clairvoyant * 100.0
         )?;
     }

@@ -6,11 +6,11 @@ use crate::archive::{Archive, ArchiveWriter, Repair, now};
 use crate::crawl::make_frontier;
 
 const AFTER_HELP: &str = "\
-Checks every record's digests and structure, the state against the records, and the index against the
-state. Exit code 4 when there are defects, 0 when there are none or only accepted ones. Works while a crawl is
-writing. Records whose bytes contradict their digests (forged or damaged) have kind \"digest\". Defects that came
-with an imported file, whose bytes are still those that were imported, are told apart; --accept-foreign takes them
-as they are. What was set aside, because it cannot be a capture or could not be analysed, is listed and is no
+Checks every record's digests and structure, the state against the records, and the index against the \
+state. Exit code 4 when there are defects, 0 when there are none or only accepted ones. Works while a crawl is \
+writing. Records whose bytes contradict their digests (forged or damaged) have kind \"digest\". Defects that came \
+with an imported file, whose bytes are still those that were imported, are told apart; --accept-foreign takes them \
+as they are. What was set aside, because it cannot be a capture or could not be analysed, is listed and is no \
 defect, nor is what a killed command left to be completed by the next one that writes.
 
 Examples:

@@ -20,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const MAX_ANSWER_BYTES: u64 = 64 << 10;
 
 const AFTER_HELP: &str = "\
-A server that `perennial serve` runs at --listen is used if it serves this archive. Else one is started, on another port if that
+A server that `perennial serve` runs at --listen is used if it serves this archive. Else one is started, on another port if that \
 one is taken, and runs until it is stopped.
 
 Examples:

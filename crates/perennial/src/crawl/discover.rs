@@ -115,9 +115,10 @@ impl<'a> Discoveries<'a> {
         }
     }
 
-    /// Notes the pages that the items of a feed name, and the feeds of their comments. What was visited as a page is a feed from now on.
+    /// Notes the pages that the items of a feed name, and the feeds of their comments. What was visited as a page or a sitemap is a feed
+    /// from now on.
     pub fn read_feed(&mut self, url: &Url, feed: &FeedRow) {
-        if self.target.kind == PageKind::Page {
+        if matches!(self.target.kind, PageKind::Page | PageKind::Sitemap) {
             self.found.push(discovery(url, PageKind::Feed, self.target.seed, self.target.depth));
         }
         for item in &feed.items {

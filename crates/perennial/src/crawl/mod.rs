@@ -8,6 +8,7 @@
 //! | `adopt` | captures and links that the frontier does not know -> frontier |
 //! | [`policy`] | visits that ended and what they taught -> the next visit; the loop without its effects |
 //! | [`polls`] | what feeds publish and when -> the next one to poll |
+//! | [`websub`] | hubs that tell of news -> feeds to poll at once |
 //! | [`host`] | queued addresses by host -> the next that may be fetched |
 //! | [`spending`] | what was spent -> whether another visit is within the budget |
 //! | `unstyled` | pages whose stylesheets are not captured yet -> pages that can be analysed |
@@ -52,6 +53,7 @@ pub mod stop;
 mod unstyled;
 mod verdict;
 pub mod visit;
+pub mod websub;
 mod weights;
 
 use std::sync::Arc;
@@ -77,6 +79,7 @@ pub use start::make_frontier;
 pub use status::{Awaited, End, Endings, Status};
 pub use stop::Stop;
 use visit::Shared;
+use websub::WebSub;
 use weights::Weights;
 
 /// Visits in flight and under analysis at which a virtual clock stands still.
@@ -132,6 +135,8 @@ struct Crawl {
     /// None once the crawl is over, and with `--no-analysis`.
     analysis: Option<Analysis>,
     weights: Weights,
+    /// Where hubs tell of news, if the user gave an address for it.
+    websub: Option<WebSub>,
     status: Status,
     /// The visit that the crawl was found to wait for, and the wake-up for which that was asked.
     foreseen: Option<(Timestamp, Option<Awaited>)>,
@@ -146,8 +151,14 @@ impl Crawl {
         let mut ticks = tokio::time::interval(Duration::from_millis(200));
         let stop = self.options.stop.clone();
         self.options.clock.set_going();
+        if let Some(websub) = &mut self.websub {
+            websub.start(&self.options.clock)?;
+        }
         let end = loop {
             self.start_visits()?;
+            if let Some(websub) = &self.websub {
+                websub.ask(&self.shared);
+            }
             if let Some(end) = self.policy.end(self.now()) {
                 break end;
             }
@@ -161,6 +172,7 @@ impl Crawl {
                     None => bail!("the recorder ended before the crawl"),
                 },
                 learned = next_learned(&mut self.analysis) => self.learn(learned, &mut warn),
+                page = next_told(&mut self.websub) => self.policy.told_by_hub(page, self.now()),
                 () = stop.requested(), if !self.policy.is_stopping() => self.policy.stop(),
                 _ = ticks.tick() => show(self.refresh(None)),
                 () = tokio::time::sleep(wait) => {}
@@ -245,9 +257,18 @@ impl Crawl {
             }
             self.count(&settled);
             self.note_weights(&settled);
+            self.subscribe(&settled);
             for page in self.policy.settled(&settled, now) {
                 self.analyse(page);
             }
+        }
+    }
+
+    /// A feed names a hub that tells of its news.
+    fn subscribe(&self, settled: &Settled) {
+        let hub = settled.polled.as_ref().and_then(|polled| polled.hub.as_ref());
+        if let (Some(websub), Some((hub, topic))) = (&self.websub, hub) {
+            websub.want(settled.page, topic, hub, &self.options.clock);
         }
     }
 
@@ -308,6 +329,13 @@ async fn next_learned(analysis: &mut Option<Analysis>) -> Learned {
     }
 }
 
+async fn next_told(websub: &mut Option<WebSub>) -> PageId {
+    match websub {
+        Some(websub) => websub.next().await,
+        None => std::future::pending().await,
+    }
+}
+
 /// Why a directory is skipped, without the name of another one.
 fn skip_words(rule: SkipRule) -> String {
     match rule {
@@ -332,12 +360,16 @@ fn words_of(why: Why, target: &Target) -> String {
         Why::Pass => "pass over everything".into(),
         Why::Needed => "a page needs it".into(),
         Why::Sitemap => "names pages".into(),
+        Why::Feed if target.kind == PageKind::Sitemap => "the sitemap is due".into(),
         Why::Feed => "the feed is due".into(),
         Why::Scheduled(Reason::FirstCapture) => "first capture".into(),
         Why::Scheduled(Reason::Urgent { urgency, expected, since }) => {
             format!("urgency {urgency:.4}, expected change {:.3} since {since}", expected.get())
         }
         Why::Scheduled(Reason::Oldest { since }) => format!("seen longest ago, {since}"),
+        Why::Scheduled(Reason::Picture { n_pages, since }) => {
+            format!("picture of the site, {n_pages} pages, last seen {since}")
+        }
         Why::Scheduled(Reason::Announced) => "a feed or sitemap announced a change".into(),
         Why::Scheduled(Reason::Probe) => "there was no page here: has one come?".into(),
         Why::Scheduled(Reason::DirectoryProbe { rule, since }) => {

@@ -1,6 +1,6 @@
 //! What the user asks of one crawl.
 
-use perennial_core::schedule::{Budget, Pacing, Strategy};
+use perennial_core::schedule::{Budget, Goal, Pacing, Strategy};
 use perennial_core::time::Span;
 
 use super::clock::Clock;
@@ -15,6 +15,10 @@ pub struct CrawlOptions {
     pub feeds_only: bool,
     /// The strategy that decides which page is visited next.
     pub strategy: Strategy,
+    /// What the strategy serves; `None`: the goals of perennial.toml.
+    pub goal: Option<Goal>,
+    /// Whether quiet hours save visits for busy ones; `None`: as perennial.toml says.
+    pub varying_budget: Option<bool>,
     /// Visits of pages in a period; `None`: the budget of perennial.toml.
     pub budget: Option<Budget>,
     /// Bytes fetched in a day; `None`: those of perennial.toml.
@@ -53,6 +57,8 @@ impl Default for CrawlOptions {
             once: false,
             feeds_only: false,
             strategy: Strategy::ExpectedGain,
+            goal: None,
+            varying_budget: None,
             budget: None,
             bytes_per_day: None,
             slot: Span::from_hours(1),

@@ -65,6 +65,8 @@ pub struct PolicyConfig {
     pub is_analysing: bool,
     /// Whether a pass polls the feeds and fetches nothing else.
     pub feeds_only: bool,
+    /// Whether sitemaps are asked for again, as feeds are: they tell when pages changed.
+    pub polls_sitemaps: bool,
 }
 
 /// The crawl's queues, budgets and scheduler.
@@ -151,6 +153,7 @@ impl Policy {
         }
         if matches!(known.kind, PageKind::Requisite | PageKind::Sitemap) {
             if known.visited.is_none() {
+                self.expect_sitemap(known.kind, known.page, known.site);
                 self.hosts.push(known.site, known.page, why_of(known.kind));
             }
             return;
@@ -281,9 +284,23 @@ impl Policy {
     /// Plans the next poll of a feed, also of one that was visited as a page and turned out to be a feed.
     fn poll_settled(&mut self, settled: &Settled, now: Timestamp) {
         let polled = settled.polled.as_ref();
-        if settled.kind == PageKind::Feed || polled.is_some() {
+        if settled.kind == PageKind::Feed || polled.is_some() || self.polls.known(settled.page).is_some() {
             let (ending, n_failures) = (settled.ending, settled.n_failures);
             self.polls.settled(settled.page, ending, polled, n_failures, now, settled.host.ready_at);
+        }
+        if let (Some(polled), VisitOrder::Scheduled(scheduler)) = (polled, &mut self.order)
+            && let Some(channel) = polled.channel
+        {
+            for &time in polled.times.iter().filter(|time| **time <= now) {
+                scheduler.tell_change(channel, time);
+            }
+        }
+    }
+
+    /// A hub told that a feed has news.
+    pub fn told_by_hub(&mut self, page: PageId, now: Timestamp) {
+        if self.polls.told(page, now) && self.causes.len() < MAX_CAUSES {
+            self.causes.insert(page, "its hub tells of news".to_owned());
         }
     }
 
@@ -322,6 +339,7 @@ impl Policy {
             return;
         }
         if new.kind != PageKind::Page {
+            self.expect_sitemap(new.kind, new.page, new.site);
             self.hosts.push(new.site, new.page, why_of(new.kind));
             return;
         }
@@ -342,6 +360,13 @@ impl Policy {
                     scheduler.announce(new.page, changed, None);
                 }
             }
+        }
+    }
+
+    fn expect_sitemap(&mut self, kind: PageKind, page: PageId, site: SiteId) {
+        let is_scheduled = matches!(self.order, VisitOrder::Scheduled(_));
+        if kind == PageKind::Sitemap && self.config.polls_sitemaps && is_scheduled {
+            self.polls.expect(page, site);
         }
     }
 

@@ -30,6 +30,10 @@ pub struct Polled {
     pub n_new: usize,
     /// How often it wants to be asked.
     pub pace: Pace,
+    /// The page that it belongs to, if that is followed: it changes with the items.
+    pub channel: Option<PageId>,
+    /// The hub that tells of its news, and the address by which that knows it.
+    pub hub: Option<(String, String)>,
 }
 
 struct Poll {
@@ -37,6 +41,8 @@ struct Poll {
     publishing: Publishing,
     /// When it is due; `None` while it is queued or in flight.
     due: Option<Timestamp>,
+    /// Whether a hub told of news while it was in flight.
+    is_told: bool,
 }
 
 /// All feeds that are followed.
@@ -67,9 +73,15 @@ impl Polls {
     /// Adds a feed that was found now: it is due at once.
     pub fn add(&mut self, page: PageId, site: SiteId) {
         if let Entry::Vacant(new) = self.feeds.entry(page) {
-            new.insert(Poll { site, publishing: Publishing::default(), due: None });
+            new.insert(Poll { site, publishing: Publishing::default(), due: None, is_told: false });
             self.set_due(page, self.asked_at);
         }
+    }
+
+    /// Adds an address whose first visit is queued: it is polled from its end on.
+    pub fn expect(&mut self, page: PageId, site: SiteId) {
+        let publishing = Publishing::default();
+        self.feeds.entry(page).or_insert(Poll { site, publishing, due: None, is_told: false });
     }
 
     /// Adds a feed that an earlier crawl knew, with what is known of its publishing and its last visit.
@@ -82,7 +94,7 @@ impl Polls {
         now: Timestamp,
     ) {
         let due = visited.map_or(now, |visited| publishing.next_poll(visited.min(now), &self.limits));
-        self.feeds.insert(page, Poll { site, publishing, due: None });
+        self.feeds.insert(page, Poll { site, publishing, due: None, is_told: false });
         self.set_due(page, due);
     }
 
@@ -156,7 +168,10 @@ impl Polls {
             None if ending != Ending::Failed => poll.publishing.unchanged(),
             None => {}
         }
+        let is_told = std::mem::take(&mut poll.is_told);
         let next = match ending {
+            // What came while it was in flight may not be in its answer.
+            Ending::Changed | Ending::Unchanged if is_told => now,
             Ending::Failed => {
                 let wait = FIRST_RETRY.as_millis().saturating_mul(1 << n_failures.saturating_sub(1).min(10));
                 now + Span::from_millis(wait.min(Span::from_hours(24).as_millis()))
@@ -165,6 +180,16 @@ impl Polls {
             Ending::Changed | Ending::Unchanged => poll.publishing.next_poll(now, &self.limits),
         };
         self.set_due(page, next.max(ready_at));
+    }
+
+    /// A hub told of news: the feed is due at once. Gives whether it is followed.
+    pub fn told(&mut self, page: PageId, now: Timestamp) -> bool {
+        let Some(poll) = self.feeds.get_mut(&page) else { return false };
+        match poll.due {
+            Some(_) => self.set_due(page, now),
+            None => poll.is_told = true,
+        }
+        true
     }
 
     /// A poll was given up before its host was asked.
@@ -205,11 +230,26 @@ mod tests {
             "once until it is settled"
         );
         let times = (0..10).map(|n| at(n * 3600 - 36_000)).collect();
-        let polled = Polled { times, n_held: 10, n_new: 10, pace: Pace::default() };
+        let polled = Polled { times, n_held: 10, n_new: 10, ..Polled::default() };
         polls.settled(PageId(1), Ending::Changed, Some(&polled), 0, at(60), at(0));
         let due = polls.next_due().unwrap();
         assert!(due > at(60 + 600) && due < at(4 * 3600), "one an hour: {due}");
         assert_eq!(drain(&mut polls, due), [1]);
+    }
+
+    #[test]
+    fn what_a_hub_tells_makes_a_feed_due_at_once() {
+        let mut polls = Polls::new(None);
+        polls.add(PageId(1), SiteId(1));
+        assert!(!polls.told(PageId(2), at(0)), "not followed");
+        assert_eq!(drain(&mut polls, at(0)), [1]);
+        assert!(polls.told(PageId(1), at(1)), "in flight");
+        polls.settled(PageId(1), Ending::Unchanged, None, 0, at(2), at(0));
+        assert_eq!(drain(&mut polls, at(2)), [1], "so it is asked again");
+        polls.settled(PageId(1), Ending::Unchanged, None, 0, at(3), at(0));
+        assert!(drain(&mut polls, at(4)).is_empty());
+        polls.told(PageId(1), at(5));
+        assert_eq!(drain(&mut polls, at(5)), [1]);
     }
 
     #[test]

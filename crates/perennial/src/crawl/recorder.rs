@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::mpsc::Receiver;
 
+use anyhow::Context;
 use perennial_core::chance::Chance;
 use perennial_core::page::{PageId, SiteId};
 use perennial_core::politeness::{HostState, PolitenessConfig};
@@ -24,6 +25,7 @@ use super::visit::VisitReport;
 use crate::analyse::PageLessons;
 use crate::archive::{Appended, ArchiveWriter};
 use crate::fetch::Cut;
+use crate::search::Indexing;
 use crate::store::{Commit, Discovery, Ending, FeedRow, Kind, News, PageKind, Target, Visited};
 
 /// Reports taken into one commit.
@@ -124,6 +126,8 @@ pub struct Recorder {
     pub politeness: PolitenessConfig,
     /// Random numbers for the jitter of delays.
     pub chance: Chance,
+    /// Takes the texts of analysed pages into the text index; `None` when nothing is analysed.
+    pub indexing: Option<Indexing>,
 }
 
 /// A visit between append and commit.
@@ -173,7 +177,13 @@ impl Recorder {
             }
         }
         self.log.flush()?;
-        self.writer.close()
+        let mut indexed = Ok(());
+        if let Some(indexing) = self.indexing.take() {
+            let behind =
+                "the captures are safe, but the text index is behind: `perennial analyse` completes it";
+            indexed = indexing.finish().context(behind);
+        }
+        self.writer.close().and(indexed)
     }
 
     fn settle(&mut self, batch: Vec<VisitReport>, lessons: &[PageLessons]) -> Committed {
@@ -182,6 +192,9 @@ impl Recorder {
             pending.push(self.append(report)?);
         }
         let found_news = self.commit(&pending, lessons)?;
+        if let Some(indexing) = &self.indexing {
+            lessons.iter().for_each(|lessons| indexing.tell(lessons.page()));
+        }
         let mut settled = Vec::with_capacity(pending.len());
         for (mut visit, (new_pages, polled)) in pending.into_iter().zip(found_news) {
             visit.settled.polled = polled;
@@ -405,14 +418,25 @@ fn new_page(commit: &mut Commit<'_>, visit: &Pending, found: &Discovery) -> anyh
     Ok(Some(NewPage { page, site, kind, seed, url, changed, item, is_new }))
 }
 
+/// A feed whose `Last-Modified` is older than this has not changed by it.
+const MAX_MADE_BEFORE: Span = Span::from_hours(24);
+
 /// What a poll taught of a feed.
 fn polled_of(commit: &Commit<'_>, visit: &Pending, feed: &FeedRow) -> anyhow::Result<Polled> {
     let captured_at = visit.settled.captured_at;
     let mut polled = Polled { n_held: feed.items.len(), pace: feed.pace.clone(), ..Polled::default() };
+    polled.channel = match &feed.channel {
+        Some(channel) => commit.followed_page(channel)?,
+        None => None,
+    };
+    polled.hub = feed.hub.clone().zip(feed.topic.clone());
+    // What has no date of its own came no later than the feed was made.
+    let made = feed.modified.filter(|made| *made <= captured_at && captured_at - *made < MAX_MADE_BEFORE);
+    let came = made.unwrap_or(captured_at);
     for item in &feed.items {
         let is_new = commit.news(visit.settled.page, &item.key, captured_at)? == News::New;
         polled.n_new += usize::from(is_new);
-        polled.times.extend(item.published.or(item.updated).or(is_new.then_some(captured_at)));
+        polled.times.extend(item.published.or(item.updated).or(is_new.then_some(came)));
     }
     Ok(polled)
 }

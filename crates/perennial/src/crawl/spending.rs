@@ -195,6 +195,11 @@ impl Spending {
         }
     }
 
+    /// Visits that were made in the current period of the overall budget.
+    pub(super) fn n_visits_in_period(&self) -> u64 {
+        self.accounts.get(&OVERALL).map_or(0, |account| account.visits.1)
+    }
+
     /// The budget that the scheduler plans with: the user's visits, or the visits that the day's bytes allow if these are fewer.
     pub(super) fn plan(&self) -> Option<Budget> {
         let allowance = self.accounts.get(&OVERALL).map(|account| account.allowance).unwrap_or_default();

@@ -21,12 +21,14 @@ use super::polls::Polls;
 use super::recorder::Recorder;
 use super::spending::{self, Spending};
 use super::visit::{Readers, Shared, is_loopback};
+use super::websub::WebSub;
 use super::weights::Weights;
 use super::{Crawl, CrawlOptions, Status, browser, log, robots};
 use crate::analyse::{Analyst, PageAnalyst, analyse_backlog};
 use crate::archive::{Archive, ArchiveWriter, CHECKING};
 use crate::fetch::Client;
 use crate::learn::{self, Followed};
+use crate::search::Indexing;
 use crate::settings::{Allowance, CrawlTable, Seeds};
 use crate::store::{Discovery, KnownFeed, PageKind, Store};
 
@@ -90,6 +92,7 @@ impl Crawl {
             committed,
             analysis,
             weights: Weights::new(archive),
+            websub: websub_of(archive, &options, warn)?,
             status: Status { began: Some(now.to_rfc3339()), ..Status::default() },
             foreseen: None,
             options,
@@ -107,9 +110,16 @@ impl Crawl {
         }
         // A connection of its own, so that loading can change the crawl.
         let store = recorder.writer.archive().store()?;
-        let budget = self.shared.table.feed_polls;
-        let polls = polls_of(&store, |seed| self.policy.has_seed(seed), budget, now)?;
+        let polls = polls_of(&store, |seed| self.policy.has_seed(seed), &self.shared.table, now)?;
         self.policy.set_polls(polls);
+        if let Some(websub) = &self.websub {
+            for feed in store.feeds_to_poll()? {
+                let is_followed = feed.seed.is_some_and(|seed| self.policy.has_seed(seed));
+                if let Some(hub) = feed.hub.filter(|_| is_followed) {
+                    websub.want(feed.page, &feed.url, &hub, &self.options.clock);
+                }
+            }
+        }
         store.each_frontier_page(|known| {
             if known.kind == PageKind::Page {
                 self.weights.add(known.page, self.policy.weight_of_seed(known.seed));
@@ -144,16 +154,40 @@ fn analyst_of(
     Ok(Some(Arc::new(PageAnalyst::new(archive, analyst))))
 }
 
+/// Where hubs reach this crawl, if the user says so. A time-lapse has no hubs: they live in real time.
+fn websub_of(
+    archive: &Archive,
+    options: &CrawlOptions,
+    warn: &mut impl FnMut(&str),
+) -> anyhow::Result<Option<WebSub>> {
+    let table = &archive.settings().crawl;
+    let Some(callback) = table.websub_callback.clone().filter(|_| table.feeds && !options.feeds_only) else {
+        return Ok(None);
+    };
+    if options.clock.is_time_lapse() {
+        warn("hubs are not asked in a time-lapse: crawl.websub_callback is left out");
+        return Ok(None);
+    }
+    WebSub::bind(table.websub_listen, callback).map(Some)
+}
+
 /// The feeds of the frontier with what their items say of when they publish.
 fn polls_of(
     store: &Store,
     has_seed: impl Fn(i64) -> bool,
-    budget: Option<Budget>,
+    table: &CrawlTable,
     now: Timestamp,
 ) -> anyhow::Result<Polls> {
+    let with_sitemaps = polls_sitemaps(table);
     let mut followed = Vec::new();
     store.each_frontier_page(|known| {
-        if known.kind == PageKind::Feed && has_seed(known.seed) {
+        // A sitemap that was never visited is queued like what is new.
+        let is_polled = match known.kind {
+            PageKind::Feed => true,
+            PageKind::Sitemap => with_sitemaps && known.visited.is_some(),
+            PageKind::Page | PageKind::Requisite => false,
+        };
+        if is_polled && has_seed(known.seed) {
             followed.push((known.page, known.site, known.visited));
         }
     })?;
@@ -161,7 +195,7 @@ fn polls_of(
         true => HashMap::new(),
         false => store.feeds_to_poll()?.into_iter().map(|feed| (feed.page, feed)).collect(),
     };
-    let mut polls = Polls::new(budget);
+    let mut polls = Polls::new(table.feed_polls);
     for (page, site, visited) in followed {
         let publishing = match known.get(&page) {
             Some(feed) => learn::publishing(store, feed)?,
@@ -207,13 +241,17 @@ fn policy_of(
 ) -> anyhow::Result<Policy> {
     let table = &archive.settings().crawl;
     let spending = spending_of(writer, table, seeds, options, now)?;
-    let followed = Followed::of(archive, writer.store())?;
+    let mut followed = Followed::of(archive, writer.store())?;
+    if options.goal.is_some() {
+        followed.forget_goals();
+    }
     let order = match pass {
         Some((_, started)) => VisitOrder::Once { started },
         None if options.feeds_only => VisitOrder::Once { started: now },
         None => {
-            let config = schedule_config(options, spending.plan());
-            let scheduler = learn::scheduler(writer.store(), &followed, config, options.seed, now)?;
+            let config = schedule_config(options, table, spending.plan());
+            let mut scheduler = learn::scheduler(writer.store(), &followed, config, options.seed, now)?;
+            scheduler.set_spent(spending.n_visits_in_period(), now);
             VisitOrder::Scheduled(Box::new(scheduler))
         }
     };
@@ -272,6 +310,7 @@ fn recorder_of(
             None => politeness,
         },
         chance: Chance::new(options.seed),
+        indexing: options.analyse.then(|| Indexing::start(archive)).transpose()?,
         writer,
     })
 }
@@ -288,7 +327,13 @@ fn policy_config(options: &CrawlOptions, table: &CrawlTable) -> PolicyConfig {
         size_limit: options.size_limit,
         is_analysing: options.analyse,
         feeds_only: options.feeds_only,
+        polls_sitemaps: polls_sitemaps(table),
     }
+}
+
+/// Whether sitemaps are asked for again.
+fn polls_sitemaps(table: &CrawlTable) -> bool {
+    table.sitemaps && table.feeds
 }
 
 /// The budgets with what was spent of them. Options of the command line replace those of perennial.toml.
@@ -311,14 +356,17 @@ fn spending_of(
     Spending::load(writer.store(), overall, of_seeds(), now)
 }
 
-fn schedule_config(options: &CrawlOptions, budget: Option<Budget>) -> ScheduleConfig {
+/// The configuration of the scheduler. Options of the command line replace those of perennial.toml.
+fn schedule_config(options: &CrawlOptions, table: &CrawlTable, budget: Option<Budget>) -> ScheduleConfig {
+    let written = learn::schedule_config(table, budget);
     ScheduleConfig {
         strategy: options.strategy,
-        budget,
+        goal: options.goal.unwrap_or(written.goal),
+        varying_budget: options.varying_budget.or(written.varying_budget),
         slot: options.slot,
         pacing: options.pacing,
         interval: options.interval,
-        ..ScheduleConfig::default()
+        ..written
     }
 }
 

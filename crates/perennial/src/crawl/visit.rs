@@ -299,8 +299,14 @@ impl VisitTask<'_> {
         if !exchanged.read_document() {
             return false;
         }
-        if target.kind == PageKind::Sitemap && !self.read_sitemap(url, exchanged) {
-            return false;
+        if target.kind == PageKind::Sitemap {
+            // A sitemap of news has headlines and times: it is a feed.
+            if self.shared.table.feeds {
+                self.read_feed(url, exchanged);
+            }
+            if self.feed.is_none() && !self.read_sitemap(url, exchanged) {
+                return false;
+            }
         }
         let links = links::find(url, &exchanged.fetched.head, exchanged.document.as_ref(), None);
         if let Some(links) = &links {

@@ -1,7 +1,5 @@
 //! An archive of the living web -> the hourly rates of change that the crawler learned for each page.
 
-use perennial_core::schedule::ScheduleConfig;
-
 use super::web::LivingWeb;
 use crate::archive::Archive;
 use crate::learn::{self, Followed};
@@ -10,7 +8,13 @@ use crate::learn::{self, Followed};
 pub(super) fn rates_of(archive: &Archive, web: &LivingWeb, urls: &[String]) -> anyhow::Result<Vec<Vec<f64>>> {
     let store = archive.store()?;
     let followed = Followed::of(archive, &store)?;
-    let scheduler = learn::scheduler(&store, &followed, ScheduleConfig::default(), web.seed, web.end)?;
+    let scheduler = learn::scheduler(
+        &store,
+        &followed,
+        learn::schedule_config(&archive.settings().crawl, None),
+        web.seed,
+        web.end,
+    )?;
     let workday = |url: &String| {
         let belief = store.page(url)?.and_then(|page| scheduler.belief(page.id));
         let rates = belief.map(|belief| belief.rates).unwrap_or_default();

@@ -46,7 +46,7 @@ pub(super) fn captures_of(archive: &Archive, web: &LivingWeb, urls: &[String]) -
                 if capture.kind > Kind::Revisit || capture.status != Some(200) {
                     continue;
                 }
-                if let Some(payload) = archive.payload(&store, &capture)?
+                if let Some(payload) = archive.document(&store, &capture)?
                     && let Some(version) = version_of(&payload.bytes)
                 {
                     times.push(instant_of(page, version, capture.time));

@@ -8,6 +8,8 @@ use anyhow::Context;
 use perennial_core::quality::{PageRecord, Window, completeness, page_completeness};
 use perennial_core::schedule::{Budget, Pacing, ScheduleConfig, Strategy};
 use perennial_core::time::{LocalClock, Span, Timestamp};
+use perennial_render::launch::LaunchOptions;
+use perennial_render::{BrowserOptions, Chromium};
 use perennial_sim::drive::{self, DriveConfig, Visibility};
 use perennial_sim::world::World;
 use rayon::prelude::*;
@@ -45,6 +47,8 @@ pub struct DemoOptions {
     pub strategy: Strategy,
     /// Whether the feeds of the sites are followed.
     pub feeds: bool,
+    /// Whether a browser may be used, for the site that is empty without one.
+    pub browser: bool,
     /// The handle by which another thread stops the crawl.
     pub stop: Stop,
 }
@@ -159,11 +163,14 @@ pub struct Crawls {
 pub fn demo(
     options: &DemoOptions,
     mut show: impl FnMut(&Status, Timestamp),
-    warn: impl FnMut(&str),
+    mut warn: impl FnMut(&str),
 ) -> anyhow::Result<(DemoResult, Crawls)> {
     let start = Timestamp::parse("2026-03-02")?;
-    let web = LivingWeb::new(options.seed, start, options.days);
     let archive = open_archive(&options.root)?;
+    let web = match has_browser(options, &archive, &mut warn) {
+        true => LivingWeb::with_drawn_site(options.seed, start, options.days),
+        false => LivingWeb::new(options.seed, start, options.days),
+    };
     let resumed = archive.store()?.last_visit()?.unwrap_or(start).max(start);
     let clock = match options.factor {
         Some(factor) => Clock::time_lapse(factor, resumed),
@@ -174,7 +181,7 @@ pub fn demo(
     let archive = follow_sites(&archive, &web, &server, options.feeds)?;
     let crawl_options = CrawlOptions {
         strategy: options.strategy,
-        budget: Some(hourly_budget(&web, options.budget)),
+        budget: Some(daily_budget(&web, options.budget)),
         slot: SLOT,
         pacing: PACING,
         time_limit: Some(web.end - resumed),
@@ -235,9 +242,9 @@ fn compare(
     };
     let simulated: Vec<drive::Crawl> = (0..N_SIMULATIONS)
         .into_par_iter()
-        .map(|number| simulate(options.strategy, hourly_budget(&web, options.budget), number))
+        .map(|number| simulate(options.strategy, daily_budget(&web, options.budget), number))
         .collect();
-    let of_papers = simulate(Strategy::ImportancePattern, hourly_budget(&web, options.budget), 0);
+    let of_papers = simulate(Strategy::ImportancePattern, daily_budget(&web, options.budget), 0);
     let fixed = simulate(Strategy::FixedInterval, Budget::per_hour(fetches / hours), 0);
     let caught = |crawl: &drive::Crawl| caught(&web, &world, crawl, window);
     let all: Vec<Caught> = simulated.iter().map(caught).collect();
@@ -297,8 +304,25 @@ fn by_site(
     (0..web.sites.len()).map(site).collect()
 }
 
-fn hourly_budget(web: &LivingWeb, share: f64) -> Budget {
-    Budget::per_hour(share * web.pages.len() as f64)
+/// The budget of a day, so that quiet hours may save visits for busy ones.
+fn daily_budget(web: &LivingWeb, share: f64) -> Budget {
+    Budget { visits: 24.0 * share * web.pages.len() as f64, period: Span::from_hours(24) }
+}
+
+/// Whether the site that only a browser shows can be part of it; if not, the user is told why.
+fn has_browser(options: &DemoOptions, archive: &Archive, warn: &mut impl FnMut(&str)) -> bool {
+    if !options.browser {
+        return false;
+    }
+    let sandbox = archive.settings().crawl.browser_sandbox;
+    let launch = LaunchOptions { sandbox, ..LaunchOptions::default() };
+    match Chromium::new(BrowserOptions { launch, ..BrowserOptions::default() }).engine() {
+        Ok(_) => true,
+        Err(error) => {
+            warn(&format!("the site whose pages a script draws is left out: {error}"));
+            false
+        }
+    }
 }
 
 fn open_archive(root: &Path) -> anyhow::Result<Archive> {
@@ -332,7 +356,7 @@ fn follow_sites(
         seeds.push(Seed {
             weight: site.weight,
             clock: Some(parse_zone(site.timezone).map_err(anyhow::Error::msg)?),
-            renderer: Renderer::Layout,
+            renderer: if site.is_drawn { Renderer::Chromium } else { Renderer::Layout },
             allow_private: true,
             ..Seed::of_host(url)
         });

@@ -12,7 +12,7 @@ use perennial_core::time::Timestamp;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::template;
+use super::template::{self, ServedPage};
 use super::web::LivingWeb;
 
 /// Longest request line or header that is read; the crawler sends far less.
@@ -28,6 +28,15 @@ pub struct LivingServer {
     now: Now,
     n_requests: AtomicU64,
     port: u16,
+}
+
+const HTML: &str = "text/html; charset=utf-8";
+
+/// A page, or what its script asks for to draw it.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Page,
+    Data,
 }
 
 struct Response {
@@ -128,26 +137,31 @@ impl LivingServer {
             ),
             "/sitemap.xml" => xml(self.sitemap(site)),
             "/feed.xml" => self.feed(site, now),
+            "/draw.js" => asset("text/javascript", template::DRAW_SCRIPT.as_bytes().to_vec()),
             "/style.css" => asset("text/css", template::STYLE.as_bytes().to_vec()),
             "/logo.gif" => asset("image/gif", gif(120, 60)),
             "/photo.gif" => asset("image/gif", gif(320, 240)),
             path if path.starts_with("/ads/") => asset("image/gif", gif(728, 90)),
-            path => self.page(site, path, now),
+            path => match path.strip_prefix("/api").filter(|_| self.web.sites[site].is_drawn) {
+                Some(page) => self.page(site, page, Wanted::Data, now),
+                None => self.page(site, path, Wanted::Page, now),
+            },
         }
     }
 
-    fn page(&self, site: usize, path: &str, now: Timestamp) -> Response {
+    fn page(&self, site: usize, path: &str, wanted: Wanted, now: Timestamp) -> Response {
         let Some(&page) = self.pages.get(&(site, path.to_owned())) else {
             return text("404 Not Found", "no such page");
         };
         // It differs from request to request, and is the same for the same request of another run.
         let chance = Chance::of(&[self.web.seed, page as u64, now.as_millis().unsigned_abs()]).bits();
-        Response {
-            status: "200 OK",
-            content_type: "text/html; charset=utf-8",
-            validator: None,
-            body: self.web.html(page, chance, now).into_bytes(),
-        }
+        let served = ServedPage::at(&self.web, page, chance, now);
+        let (content_type, body) = match wanted {
+            Wanted::Data => ("application/json", template::json(&served)),
+            Wanted::Page if self.web.sites[site].is_drawn => (HTML, template::shell(&served)),
+            Wanted::Page => (HTML, template::html(&served)),
+        };
+        Response { status: "200 OK", content_type, validator: None, body: body.into_bytes() }
     }
 
     /// A feed that has not changed costs no more than a 304.

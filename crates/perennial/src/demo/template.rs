@@ -32,40 +32,75 @@ pub(super) struct ServedPage<'a> {
 }
 
 impl<'a> ServedPage<'a> {
-    /// What a visitor gets at an instant.
+    /// What a visitor gets at an instant. Any number will do for `request`; the visitor's number on the page stays a small one.
     pub(super) fn at(web: &'a LivingWeb, page: usize, request: u64, now: Timestamp) -> ServedPage<'a> {
-        ServedPage { web, page, version: web.pages[page].version_at(now), request, now }
+        ServedPage { web, page, version: web.pages[page].version_at(now), request: request % 800_000, now }
     }
 }
+
+/// Draws the pages of a site that has them as JSON.
+pub(super) const DRAW_SCRIPT: &str = "\
+fetch('/api' + location.pathname).then(answer => answer.json()).then(page => {
+  const version = document.createElement('meta');
+  version.name = page.version_name;
+  version.content = page.version;
+  document.head.prepend(version);
+  document.body.innerHTML = page.html;
+});
+";
 
 /// The HTML of a page as it is now.
 pub(super) fn html(answer: &ServedPage<'_>) -> String {
     let (page, version) = (&answer.web.pages[answer.page], answer.version);
     let mut out = String::with_capacity(12_000);
-    head(&mut out, answer, page, version);
-    header(&mut out, answer, page);
-    out.push_str("<main>");
-    match page.kind {
-        LivingKind::List => list(&mut out, answer, version),
-        LivingKind::Text | LivingKind::Still => text(&mut out, answer, version),
-        LivingKind::Product => product(&mut out, answer, version),
-    }
-    out.push_str("</main>");
-    aside(&mut out, answer, page);
-    footer(&mut out, answer, page);
+    head(&mut out, answer, page, Some(version));
+    body(&mut out, answer);
+    out.push_str("</body></html>");
     out
 }
 
-fn head(out: &mut String, answer: &ServedPage<'_>, page: &LivingPage, version: usize) {
+/// What is sent of a page that a script draws: the same for every version.
+pub(super) fn shell(answer: &ServedPage<'_>) -> String {
+    let mut out = String::with_capacity(1_000);
+    head(&mut out, answer, &answer.web.pages[answer.page], None);
+    out.push_str("<p>Loading</p><script src=\"/draw.js\"></script></body></html>");
+    out
+}
+
+/// What its script asks for.
+pub(super) fn json(answer: &ServedPage<'_>) -> String {
+    let mut html = String::with_capacity(12_000);
+    body(&mut html, answer);
+    serde_json::json!({"version_name": VERSION_META, "version": answer.version, "html": html}).to_string()
+}
+
+/// What stands between the tags of the body.
+fn body(out: &mut String, answer: &ServedPage<'_>) {
+    let (page, version) = (&answer.web.pages[answer.page], answer.version);
+    header(out, answer, page);
+    out.push_str("<main>");
+    match page.kind {
+        LivingKind::List => list(out, answer, version),
+        LivingKind::Text | LivingKind::Still => text(out, answer, version),
+        LivingKind::Product => product(out, answer, version),
+    }
+    out.push_str("</main>");
+    aside(out, answer, page);
+    footer(out, answer, page);
+}
+
+fn head(out: &mut String, answer: &ServedPage<'_>, page: &LivingPage, version: Option<usize>) {
     let site = &answer.web.sites[page.site];
     let session = Chance::of(&[answer.request, 11]).bits();
     let _ = write!(
         out,
         "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{} - {}</title>\
-         <meta name=\"{VERSION_META}\" content=\"{version}\"><meta name=\"csrf-token\" content=\"{session:016x}\">\
-         <link rel=\"stylesheet\" href=\"/style.css\">",
+         <meta name=\"csrf-token\" content=\"{session:016x}\"><link rel=\"stylesheet\" href=\"/style.css\">",
         page.title, site.title
     );
+    if let Some(version) = version {
+        let _ = write!(out, "<meta name=\"{VERSION_META}\" content=\"{version}\">");
+    }
     if page.path == "/" {
         out.push_str("<link rel=\"alternate\" type=\"application/rss+xml\" href=\"/feed.xml\">");
     }
@@ -184,7 +219,7 @@ fn footer(out: &mut String, answer: &ServedPage<'_>, page: &LivingPage) {
     let site = &answer.web.sites[page.site];
     let _ = write!(
         out,
-        "<footer><p>{} - all rights reserved</p><p>You are visitor number {}</p><p>Page made on {}</p></footer></body></html>",
+        "<footer><p>{} - all rights reserved</p><p>You are visitor number {}</p><p>Page made on {}</p></footer>",
         site.title,
         120_000 + answer.request,
         answer.now

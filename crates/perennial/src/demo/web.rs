@@ -77,6 +77,8 @@ pub struct LivingSite {
     pub weight: f64,
     /// When it closes for good: from then on every answer is 410.
     pub dies_at: Option<Timestamp>,
+    /// Whether its pages are empty until their script has fetched what they show.
+    pub is_drawn: bool,
 }
 
 /// Several sites with some hundreds of pages that change by known patterns.
@@ -104,6 +106,15 @@ impl LivingPage {
 impl LivingWeb {
     /// The web of the demonstration: ten sites, some three hundred pages.
     pub fn new(seed: u64, start: Timestamp, days: u32) -> LivingWeb {
+        LivingWeb::build(seed, start, days, false)
+    }
+
+    /// The same web and one more site, which only a browser can show.
+    pub fn with_drawn_site(seed: u64, start: Timestamp, days: u32) -> LivingWeb {
+        LivingWeb::build(seed, start, days, true)
+    }
+
+    fn build(seed: u64, start: Timestamp, days: u32, has_drawn_site: bool) -> LivingWeb {
         let end = start + Span::from_hours(24 * i64::from(days));
         let dies_at = start + Span::from_hours(24 * i64::from(days) * 2 / 3);
         let mut web = Builder { seed, sites: Vec::new(), pages: Vec::new() };
@@ -120,6 +131,9 @@ impl LivingWeb {
             site.dies_at = Some(dies_at);
         }
         web.stages("theatre", "The Two Stages", "Europe/Berlin", 12);
+        if has_drawn_site {
+            web.harbour("harbour", "Harbour Board", "Europe/Lisbon", 5);
+        }
         for (name, weight) in [("courier", 4.0), ("gazette", 2.0), ("tidings", 2.0)] {
             web.sites.iter_mut().filter(|site| site.name == name).for_each(|site| site.weight = weight);
         }
@@ -157,7 +171,7 @@ impl LivingWeb {
 
     /// What a visitor gets at an instant; `chance` decides the noise on it.
     pub fn html(&self, page: usize, chance: u64, now: Timestamp) -> String {
-        template::html(&ServedPage::at(self, page, chance % 800_000, now))
+        template::html(&ServedPage::at(self, page, chance, now))
     }
 
     /// Whether the page of this number changes by nothing but noise.
@@ -193,7 +207,7 @@ struct Builder {
 
 impl Builder {
     fn site(&mut self, name: &'static str, title: &'static str, timezone: &'static str) -> usize {
-        self.sites.push(LivingSite { name, title, timezone, weight: 1.0, dies_at: None });
+        self.sites.push(LivingSite { name, title, timezone, weight: 1.0, dies_at: None, is_drawn: false });
         self.sites.len() - 1
     }
 
@@ -333,6 +347,20 @@ impl Builder {
                 self.pages[page].links = vec![home];
                 self.pages[home].links.push(page);
             }
+        }
+    }
+
+    /// Few pages, since a browser takes longer than a plain request: arrivals, and one page for each quay.
+    fn harbour(&mut self, name: &'static str, title: &'static str, timezone: &'static str, n_quays: usize) {
+        let site = self.site(name, title, timezone);
+        self.sites[site].is_drawn = true;
+        let home =
+            self.page("/".into(), LivingKind::List, rates(shape(&[(6.0, 1.0), (17.0, 1.0)]), 5.0, 3.0));
+        for number in 0..n_quays {
+            let hours = shape(&[(6.0 + number as f64, 1.0)]);
+            let page = self.page(format!("/quays/{number}"), LivingKind::Text, rates(hours, 1.2, 0.6));
+            self.pages[page].links = vec![home];
+            self.pages[home].links.push(page);
         }
     }
 

@@ -1,15 +1,22 @@
 //! The items known at an instant -> the channel page as it must have been, marked as inferred (P-FEED 6).
 //!
 //! Between two captures of a channel page nobody looked. Its feed knows what was published by then, so the list of headlines can be written
-//! for any instant, inside the template of the nearest capture: its title and its style. It is never stored as a capture, and says of every
+//! for any instant, inside the template of the nearest capture: its style and all but its list. It is never stored as a capture, and says of every
 //! item whether it was seen by then or only published by then.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
+use perennial_core::charset::decode_text;
+use perennial_core::dom::Dom;
 use perennial_core::markup::escaped;
+use perennial_core::object::channel::{ChannelItem, Refilled};
 use perennial_core::time::Timestamp;
 use serde::Serialize;
+use url::Url;
 
+use crate::analyse::PageSpec;
+use crate::archive::SharedSnapshot;
 use crate::html;
 use crate::store::{KnownItem, PageRow, Store};
 
@@ -84,6 +91,68 @@ pub fn infer(store: &Store, page: &PageRow, at: Timestamp) -> anyhow::Result<Opt
     }))
 }
 
+/// Items of a feed by which the list of its channel page is found.
+const MAX_KNOWN_ITEMS: usize = 2_000;
+
+/// The page inside the template of its nearest capture; `None` when there is none that can be read, or its list is not found: then
+/// [`Inferred::to_html`] gives a list without a template.
+pub fn in_template(shared: &SharedSnapshot, inferred: &Inferred) -> anyhow::Result<Option<String>> {
+    let Some(nearest) = inferred.nearest_capture.as_deref().and_then(|time| Timestamp::parse(time).ok())
+    else {
+        return Ok(None);
+    };
+    let spec = PageSpec::Archived { url: inferred.url.clone(), time: Some(nearest) };
+    let (Ok(page), Ok(url)) = (spec.load(Some(shared), false), Url::parse(&inferred.url)) else {
+        return Ok(None);
+    };
+    let mut known: HashSet<String> = HashSet::new();
+    {
+        let snapshot = shared.lock();
+        let feeds = snapshot.store().feeds_to_poll()?;
+        for feed in feeds.iter().filter(|feed| inferred.feeds.contains(&feed.url)) {
+            let items =
+                snapshot.store().items_at(feed.page, Timestamp::from_millis(i64::MAX), MAX_KNOWN_ITEMS)?;
+            known.extend(items.into_iter().filter_map(|item| item.link));
+        }
+    }
+    let notice = format!(
+        "Inferred, not captured: what {} must have listed at {}, by its feed, in the template of its capture of {}.",
+        inferred.url,
+        inferred.at,
+        nearest.to_rfc3339()
+    );
+    let items: Vec<ChannelItem> = inferred.items.iter().map(InferredItem::in_channel).collect();
+    let style = |address: &str| {
+        let captured = page.requisite(address)?;
+        Some(decode_text(&captured.body, Some(&captured.content_type)).into_owned())
+    };
+    let dom = Dom::parse(&page.html);
+    let filled =
+        Refilled { dom: &dom, url: &url, known: &known, items: &items, notice: &notice, style: &style };
+    Ok(filled.to_html())
+}
+
+impl InferredItem {
+    fn in_channel(&self) -> ChannelItem {
+        ChannelItem {
+            title: self.item.title.clone(),
+            address: self.item.link.clone(),
+            summary: self.item.summary.clone(),
+            note: self.note(),
+        }
+    }
+
+    /// How it is known, and whether it is a stub.
+    fn note(&self) -> String {
+        let known = match self.was_seen {
+            true => format!("in the feed by {}", self.item.first_seen),
+            false => format!("published by then, seen at {}", self.item.first_seen),
+        };
+        let stub = if self.is_stub { " (stub: only the headline is known)" } else { "" };
+        format!("{known}{stub}")
+    }
+}
+
 impl Inferred {
     /// The page as HTML of its own: texts only, so that nothing in it runs or is fetched.
     pub fn to_html(&self, title: &str) -> String {
@@ -95,19 +164,15 @@ impl Inferred {
             escaped(self.nearest_capture.as_deref().unwrap_or("none")),
             escaped(title)
         );
-        for InferredItem { item, was_seen, is_stub, .. } in &self.items {
-            let known = match was_seen {
-                true => format!("in the feed by {}", item.first_seen),
-                false => format!("published by then, seen at {}", item.first_seen),
-            };
-            let stub = if *is_stub { " (stub: only the headline is known)" } else { "" };
+        for known in &self.items {
+            let item = &known.item;
             let _ = write!(
                 body,
-                "<li><h2><a href=\"{}\">{}</a></h2><p>{}</p><small>{}{stub}</small></li>",
+                "<li><h2><a href=\"{}\">{}</a></h2><p>{}</p><small>{}</small></li>",
                 escaped(item.link.as_deref().unwrap_or_default()),
                 escaped(&item.title),
                 escaped(&item.summary),
-                escaped(&known)
+                escaped(&known.note())
             );
         }
         body.push_str("</ol>");

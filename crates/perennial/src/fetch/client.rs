@@ -89,6 +89,27 @@ impl Client {
             .map_err(|_| FetchError::Timeout(hard))?
     }
 
+    /// Sends a form and gives the status of the answer, whose body is not read.
+    pub async fn post_form(&self, url: &Url, form: &str, allow_private: bool) -> Result<u16, FetchError> {
+        let fields = [
+            ("Content-Type", "application/x-www-form-urlencoded".to_owned()),
+            ("Content-Length", form.len().to_string()),
+            ("Connection", "close".to_owned()),
+        ];
+        let request = Request { url, fields: &fields, allow_private };
+        let mut message = self.request_head("POST", &request);
+        message.extend_from_slice(form.as_bytes());
+        let limit = self.limits.head_timeout;
+        let exchange = async {
+            let mut connection = self.connect(&request).await?;
+            send(&mut connection.stream, &message).await?;
+            self.read_head(&mut connection.stream).await
+        };
+        let (head, _) =
+            tokio::time::timeout(limit, exchange).await.map_err(|_| FetchError::Timeout(limit))??;
+        Ok(head.status().unwrap_or_default())
+    }
+
     /// The server may have closed an idle connection: if no byte came, the request is sent again on a new connection.
     async fn fetch_reusing(&self, request: &Request<'_>, max_body_bytes: u64) -> Result<Fetched, FetchError> {
         if let Some(kept) = self.take_idle(request.url, request.allow_private) {
@@ -120,7 +141,7 @@ impl Client {
         max_body_bytes: u64,
     ) -> Result<Fetched, FetchError> {
         let started = Instant::now();
-        let request_head = self.request_head(request);
+        let request_head = self.request_head("GET", request);
         let head_timeout = self.limits.head_timeout;
         let (head, rest) = tokio::time::timeout(head_timeout, async {
             send(&mut connection.stream, &request_head).await?;
@@ -139,13 +160,13 @@ impl Client {
         Ok(Fetched { request_head, head, body, address, cut, took: started.elapsed() })
     }
 
-    fn request_head(&self, request: &Request<'_>) -> Vec<u8> {
+    fn request_head(&self, method: &str, request: &Request<'_>) -> Vec<u8> {
         let url = request.url;
         let mut head = String::with_capacity(512);
         let absolute = self.proxy.is_some() && url.scheme() == "http";
         let target =
             if absolute { &url[..] } else { &url[url::Position::BeforePath..url::Position::AfterQuery] };
-        let _ = write!(head, "GET {target} HTTP/1.1\r\nHost: {}", url.host_str().unwrap_or_default());
+        let _ = write!(head, "{method} {target} HTTP/1.1\r\nHost: {}", url.host_str().unwrap_or_default());
         if let Some(port) = url.port() {
             let _ = write!(head, ":{port}");
         }

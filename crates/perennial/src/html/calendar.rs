@@ -234,7 +234,7 @@ pub fn home(bases: &[(&str, &str)]) -> String {
     for (name, base) in bases {
         let _ = write!(
             body,
-            "<h2>{}</h2><form action=\"{base}/web/\" method=\"get\"><input name=\"url\" type=\"text\" inputmode=\"url\" \
+            "<h2><a href=\"{base}/\">{}</a></h2><form action=\"{base}/web/\" method=\"get\"><input name=\"url\" type=\"text\" inputmode=\"url\" \
              aria-label=\"Address of a page\" placeholder=\"https://example.org/ or example.org/news*\" required><button>Show captures</button></form>",
             escaped(name)
         );

@@ -6,13 +6,15 @@
 //! |---|---|
 //! | [`calendar`] | captures by day, lists of captures and addresses -> pages of the server |
 //! | [`chart`] | numbers -> lines, bars, time lines in SVG; bars in a terminal |
-//! | [`diff`] | a comparison -> both versions side by side |
+//! | [`diff`] | a comparison -> both captured pages with what changed marked, as text, as links |
+//! | [`face`] | what changed, answers of a search -> the pages of the server that people read first |
 //! | [`feeds`] | statistics of feeds -> the paper's figures |
 //! | [`simulation`] | results of simulated crawls -> the papers' figures |
 
 pub mod calendar;
 pub mod chart;
 pub mod diff;
+pub mod face;
 pub mod feeds;
 pub mod simulation;
 

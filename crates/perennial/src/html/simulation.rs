@@ -98,6 +98,62 @@ const FIGURES: [Figure; 4] = [
     },
 ];
 
+/// What the names of outcomes begin with that show one goal each.
+pub const FRONTIER: &str = "expected-gain/";
+
+/// Title, what x and y mean, and both of an outcome.
+type Frontier = (&'static str, &'static str, &'static str, fn(&Outcome) -> (f64, f64));
+
+const FRONTIERS: [Frontier; 3] = [
+    ("Importance against coherence", "completeness, pooled", "weighted coherence", |outcome| {
+        (outcome.completeness_pooled, outcome.coherence_weighted)
+    }),
+    ("Importance against every page", "completeness, pooled", "completeness, Definition 5.13", |outcome| {
+        (outcome.completeness_pooled, outcome.completeness_weighted)
+    }),
+    ("Freshness against coherence", "freshness", "weighted coherence", |outcome| {
+        (outcome.freshness, outcome.coherence_weighted)
+    }),
+];
+
+fn frontier_of(line: &Line, x_label: &str, y_label: &str, of: fn(&Outcome) -> (f64, f64)) -> Chart {
+    let mut series: Vec<Series> = Vec::new();
+    let mut curve: Vec<(f64, f64)> = Vec::new();
+    for outcome in &line.results {
+        let point = of(outcome);
+        let (label, colour) = match outcome.strategy.strip_prefix(FRONTIER) {
+            Some(goal) => {
+                curve.push(point);
+                (goal.to_owned(), "#0b5fff")
+            }
+            None if outcome.strategy == "expected-gain" => continue,
+            None => {
+                let (label, colour) = label_and_colour(&outcome.strategy);
+                (label.to_owned(), colour)
+            }
+        };
+        series.push(Series { label, colour, stroke: Stroke::Thin, points: vec![point] });
+    }
+    curve.sort_by(|a, b| a.0.total_cmp(&b.0));
+    series.push(Series {
+        label: "goals".to_owned(),
+        colour: "#0b5fff",
+        stroke: Stroke::Dashed,
+        points: curve,
+    });
+    let most = series.iter().flat_map(|series| &series.points).map(|point| point.0).fold(0.0, f64::max);
+    let step = if most > 0.5 { 0.1 } else { 0.05 };
+    let ticks = (0..=((most / step).ceil() as usize))
+        .map(|n| (n as f64 * step, format!("{:.0} %", 100.0 * n as f64 * step)));
+    Chart {
+        x_label: x_label.to_owned(),
+        y_label: y_label.to_owned(),
+        x_ticks: ticks.collect(),
+        x_is_log: false,
+        series,
+    }
+}
+
 /// The strategy's name for people, and its colour in every figure.
 fn label_and_colour(strategy: &str) -> (&'static str, &'static str) {
     match strategy {
@@ -129,6 +185,7 @@ impl SimulationReport {
         );
         self.write_summary(&mut html);
         self.write_claims(&mut html);
+        self.write_frontier(&mut html);
         self.write_periods(&mut html);
         for figure in &FIGURES {
             self.write_figure(figure, &mut html);
@@ -205,8 +262,7 @@ impl SimulationReport {
                 _ => Verdict::InPart,
             },
             because: format!(
-                "at M = {:.0} %: {} with the fewest, {} with 24, {} with the most; each list is made once a period, with the \
-                 same fetches an hour",
+                "at M = {:.0} %: {} with the fewest, {} with 24, {} with the most; lists are made at the same times with each",
                 budget * 100.0,
                 percent(few),
                 percent(day),
@@ -239,6 +295,23 @@ impl SimulationReport {
         let says = "Completeness of the pattern strategy by the number of periods of a day, M = 10, 20, 30 %: it grows with the \
                     number and is almost constant beyond 24.";
         write_section(html, "pattern-7", "Length of a period", "P-PATTERN, Figure 7", says, &chart);
+    }
+
+    /// What can be had between the measures: the goals as a line, every strategy as a point.
+    fn write_frontier(&self, html: &mut String) {
+        let is_goal = |outcome: &&Outcome| outcome.strategy.starts_with(FRONTIER);
+        for line in self.lines.iter().filter(|line| line.results.iter().any(|outcome| is_goal(&outcome))) {
+            let percent = line.budget * 100.0;
+            for (place, (title, x_label, y_label, of)) in FRONTIERS.into_iter().enumerate() {
+                let says = format!(
+                    "At M = {percent:.0} %. The line joins the goals of expected gain; every strategy is a point. Right and up is better: \
+                     who serves one measure alone pays in the other."
+                );
+                let chart = frontier_of(line, x_label, y_label, of);
+                let id = format!("frontier-{percent:.0}-{place}");
+                write_section(html, &id, title, "P-QUALITY 5, P-PATTERN 10", &says, &chart);
+            }
+        }
     }
 
     fn write_figure(&self, figure: &Figure, html: &mut String) {
@@ -303,7 +376,7 @@ impl SimulationReport {
                 html,
                 "<h3>M = {:.0} %, lists every {:.0} minutes, seed {}</h3><p class=dim>Bounds: clairvoyant {:.1} %, patterns known \
                  {:.1} %.</p><table><thead><tr><th>strategy<th>pooled<th>Def. 5.13<th>by count<th>coherence<th>coherence, \
-                 heaviest set<th>share of clairvoyant</thead><tbody>",
+                 heaviest set<th>freshness<th>share of clairvoyant<th>blur</thead><tbody>",
                 line.budget * 100.0,
                 line.slot_minutes,
                 line.seed,
@@ -321,17 +394,23 @@ impl SimulationReport {
 fn write_row(outcome: &Outcome, html: &mut String) {
     let class = if outcome.strategy == "expected-gain" { " class=ours" } else { "" };
     let learned = if outcome.learned { " <span class=dim>learned</span>" } else { "" };
-    let _ = write!(html, "<tr{class}><td>{}{learned}</td>", label_and_colour(&outcome.strategy).0);
+    let name = match outcome.strategy.strip_prefix(FRONTIER) {
+        Some(goal) => format!("Expected gain, goal {goal}"),
+        None => label_and_colour(&outcome.strategy).0.to_owned(),
+    };
+    let _ = write!(html, "<tr{class}><td>{}{learned}</td>", escaped(&name));
     for value in [
         outcome.completeness_pooled,
         outcome.completeness_weighted,
         outcome.completeness_count,
         outcome.coherence_weighted,
         outcome.coherence_max_weight,
+        outcome.freshness,
         outcome.share_of_clairvoyant,
     ] {
         let _ = write!(html, "<td class=n>{:.1}</td>", value * 100.0);
     }
+    let _ = write!(html, "<td class=n>{:.2}</td>", outcome.blur);
     html.push_str("</tr>");
 }
 
@@ -361,6 +440,8 @@ mod tests {
             completeness_count: 0.3,
             coherence_weighted: 0.9,
             coherence_max_weight: 0.95,
+            freshness: 0.5,
+            blur: 1.5,
             share_of_clairvoyant: 0.7,
         };
         Line {

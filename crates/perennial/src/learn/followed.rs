@@ -14,11 +14,6 @@ use crate::store::Store;
 #[derive(Clone, Default)]
 pub struct Followed(Seeds);
 
-/// The group of a page: pages of one directory are expected to change alike.
-pub fn group_of(url: &str) -> u64 {
-    crate::store::url_hash(url.rfind('/').map_or(url, |slash| &url[..slash]))
-}
-
 impl Followed {
     /// From the archive's settings; the state knows the numbers of the seeds.
     pub fn of(archive: &Archive, store: &Store) -> anyhow::Result<Followed> {
@@ -33,6 +28,11 @@ impl Followed {
     pub(crate) fn of_seed(seed: i64, url: &str) -> Followed {
         let url = Url::parse(url).expect("tests give addresses");
         Followed(Seeds::new(vec![Seed::of_host(url)]).numbered(vec![seed]))
+    }
+
+    /// Lets no site have a goal of its own, because the user asks for one goal of all.
+    pub fn forget_goals(&mut self) {
+        self.0.forget_goals();
     }
 
     /// Whether the user still follows the seed of this number.
@@ -53,11 +53,12 @@ impl Followed {
     /// What the scheduler is told of a new page. Its weight is the user's, without PageRank.
     pub fn info(&self, seed: Option<i64>, url: &str, site: SiteId, scheduler: &mut Scheduler) -> PageInfo {
         let seed = seed.and_then(|seed| self.0.with_number(seed)).or_else(|| self.seed_of(url));
-        let clock = seed.and_then(|seed| seed.clock.as_deref());
+        let clock = seed.and_then(Seed::calendar);
         PageInfo {
             weight: seed.map_or(1.0, |seed| seed.weight as f32),
-            clock: clock.map(|clock| scheduler.add_clock(clock.clone())).unwrap_or_default(),
-            group: group_of(url),
+            clock: clock.map(|clock| scheduler.add_clock(clock)).unwrap_or_default(),
+            goal: seed.and_then(|seed| seed.goal),
+            group: PageInfo::group_of(url),
             ..PageInfo::of_site(site)
         }
     }
@@ -71,8 +72,8 @@ impl Followed {
         page_weight(page_rank, self.seed_of(url).map_or(1.0, |seed| seed.weight as f32))
     }
 
-    /// The clock of the page's site, where the user set a time zone other than UTC.
-    pub fn clock_of(&self, url: &str) -> Option<&LocalClock> {
-        self.seed_of(url)?.clock.as_deref().filter(|clock| clock.zone() != "UTC")
+    /// The clock of the page's site, where the user set holidays or a time zone other than UTC.
+    pub fn clock_of(&self, url: &str) -> Option<LocalClock> {
+        self.seed_of(url)?.calendar().filter(|clock| clock.zone() != "UTC" || clock.has_holidays())
     }
 }

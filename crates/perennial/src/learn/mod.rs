@@ -17,7 +17,7 @@ mod publishing;
 mod ranks;
 mod versions;
 
-pub use followed::{Followed, group_of};
+pub use followed::Followed;
 pub use history::{PageHistory, histories};
 pub use publishing::publishing;
 pub use ranks::{page_ranks, rank_of};
@@ -25,13 +25,20 @@ pub use versions::site_history;
 
 use perennial_core::page::PageId;
 use perennial_core::rank::page_weight;
-use perennial_core::schedule::{ScheduleConfig, Scheduler, VisitOutcome};
+use perennial_core::schedule::{Budget, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 
+use crate::settings::CrawlTable;
 use crate::store::{Ending, FrontierPage, LookOrder, PageKind, Selection, Store};
 
 /// Failures in a row that the scheduler is told; more would not lengthen its wait.
 const MOST_FAILURES: u16 = 16;
+
+/// How an archive's settings say that pages are to be visited. Every scheduler of an archive begins with it.
+pub fn schedule_config(table: &CrawlTable, budget: Option<Budget>) -> ScheduleConfig {
+    let (goal, varying_budget, floor) = (table.goal, table.varying_budget, table.floor);
+    ScheduleConfig { budget, goal, varying_budget, floor, ..ScheduleConfig::default() }
+}
 
 /// A scheduler with all pages that are followed, which has learned from all looks at them up to `now`. Where no crawl has
 /// begun, all captured pages that people read are followed.
@@ -97,7 +104,12 @@ fn relearn(
     failed: &[FrontierPage],
     now: Timestamp,
 ) -> anyhow::Result<()> {
+    let told = channel_changes(store, now)?;
+    let mut told = told.into_iter().peekable();
     store.looks(Selection::Pages, LookOrder::ByTime, now + Span::from_millis(1), |look| {
+        while let Some((at, page)) = told.next_if(|(at, _)| *at <= look.time) {
+            scheduler.tell_change(page, at);
+        }
         scheduler.record(look.page, VisitOutcome::from(look.seen), look.time);
         Ok(())
     })?;
@@ -113,6 +125,22 @@ fn relearn(
         scheduler.announce(page, at, None);
     }
     Ok(())
+}
+
+/// Items of one feed whose times are told.
+const MAX_TOLD: usize = 2_000;
+
+/// When channel pages changed by what their feeds say, in order of time.
+fn channel_changes(store: &Store, now: Timestamp) -> anyhow::Result<Vec<(Timestamp, PageId)>> {
+    let mut changes = Vec::new();
+    for feed in store.feeds_to_poll()? {
+        let Some(channel) = feed.channel else { continue };
+        let Some(page) = store.page(&channel)? else { continue };
+        let times = store.item_times(feed.page, MAX_TOLD)?;
+        changes.extend(times.into_iter().filter(|time| *time <= now).map(|time| (time, page.id)));
+    }
+    changes.sort_unstable();
+    Ok(changes)
 }
 
 /// Tells the scheduler omega(P) of every page.

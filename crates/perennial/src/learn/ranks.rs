@@ -64,6 +64,7 @@ mod tests {
             group_offset: offset,
             group_length: 1,
             links: Some(links.iter().map(|url| LinkTarget { url: (*url).into(), surt: surt(url) }).collect()),
+            named: Vec::new(),
             feed: None,
         }
     }

@@ -14,7 +14,8 @@
 //! | [`find`] | an address and an instant -> the capture to show |
 //! | [`memento`] | RFC 7089: TimeGate, TimeMap, links; the availability API |
 //! | [`cdx`] | the CDX APIs of pywb and of the Internet Archive |
-//! | [`pages`] | home, calendars, lists |
+//! | [`face`] | what changed, search, comparisons: the pages that people read first |
+//! | [`pages`] | calendars, lists |
 //! | [`files`] | WARC records by digest, WACZ of a page or a site |
 //! | [`range`] | `Range` -> a part of a body |
 //! | [`guard`] | a request -> whether it is answered at all |
@@ -27,6 +28,7 @@
 pub mod banner;
 pub mod body;
 pub mod cdx;
+pub mod face;
 pub mod files;
 pub mod find;
 pub mod guard;

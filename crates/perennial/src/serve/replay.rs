@@ -35,6 +35,13 @@ impl Asking<'_> {
         self.parts.headers.get(name)?.to_str().ok()
     }
 
+    /// Whether several archives are served and the path names none of them.
+    pub fn is_unnamed(&self) -> bool {
+        let is_named = self.parts.uri.path().trim_start_matches('/').split('/').next()
+            == Some(self.served.name.as_str());
+        self.server.archives().len() > 1 && !is_named
+    }
+
     /// Where a request belongs that a replayed page made to the root of the replay origin: to the archive of the page that asked.
     pub fn stray(&self, target: &str) -> Option<Response<Body>> {
         let (origins, referer) = (self.origins(), self.field("referer"));

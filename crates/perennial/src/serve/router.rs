@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use super::cdx::{self, Dialect};
 use super::problem::Problem;
 use super::replay::{Asking, replay};
-use super::{Origin, Server, banner, files, guard, memento, pages, rewrite};
+use super::{Origin, Server, banner, face, files, guard, memento, pages, rewrite};
 
 /// The longest path with its query that is read.
 const MAX_TARGET_BYTES: usize = 16 << 10;
@@ -64,7 +64,14 @@ impl Doors {
         let has = |part: &str| path.contains(part);
         match path {
             _ if has("/wacz/") => &self.build,
-            _ if has("/cdx") || has("/web/timemap/") || has("/web/*/") => &self.scan,
+            _ if has("/cdx")
+                || has("/web/timemap/")
+                || has("/web/*/")
+                || has("/search")
+                || has("/web/diff/") =>
+            {
+                &self.scan
+            }
             _ => &self.replay,
         }
     }
@@ -130,6 +137,9 @@ fn web(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Problem> {
         if let Some(rest) = rest.strip_prefix("timemap/") {
             return memento::timemap(asking, rest);
         }
+        if let Some(rest) = rest.strip_prefix("diff/") {
+            return face::compare(asking, rest);
+        }
         if let Some(response) =
             rest.strip_prefix('?').and_then(|query| pages::search(asking, &Query::parse(query)))
         {
@@ -160,7 +170,10 @@ fn api(asking: &Asking<'_>, path: &str) -> Result<Response<Body>, Problem> {
     let (name, query) = path.split_once('?').unwrap_or((path, ""));
     let query = Query::parse(query);
     match name {
-        "/" | "" => Ok(pages::home(asking.server)),
+        "/" | "" if asking.is_unnamed() => Ok(pages::home(asking.server)),
+        "/" | "" => face::changes(asking, &query),
+        "/calendar" => Ok(pages::home(asking.server)),
+        "/search" => face::search(asking, &query),
         "/cdx" => cdx::answer(asking, Dialect::Pywb, &query, None),
         "/cdx/search/cdx" => cdx::answer(asking, Dialect::Wayback, &query, None),
         "/wayback/available" => memento::available(asking, &query),

@@ -1,12 +1,14 @@
 //! `[crawl]` of perennial.toml -> politeness and limits.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use perennial_core::amounts::parse_budget;
 use perennial_core::politeness::PolitenessConfig;
-use perennial_core::schedule::Budget;
+use perennial_core::schedule::{Budget, Goal, GoalError};
 use perennial_core::time::Span;
+use url::Url;
 
 use super::reader::TableReader;
 use crate::fetch::{FetchLimits, Proxy};
@@ -32,6 +34,10 @@ pub struct CrawlTable {
     pub feeds: bool,
     /// Polls of all feeds in a period; `None`: no limit but that of each feed.
     pub feed_polls: Option<Budget>,
+    /// Where hubs of feeds reach this crawl from outside; `None`: they are not asked.
+    pub websub_callback: Option<Url>,
+    /// Where this crawl listens for them.
+    pub websub_listen: SocketAddr,
     /// Whether style sheets, images, fonts and scripts are captured with their pages.
     pub requisites: bool,
     /// A requisite that was captured less than this ago is not fetched again.
@@ -62,6 +68,12 @@ pub struct CrawlTable {
     pub max_pages_per_shape: u32,
     /// The budget of all sites together.
     pub allowance: Allowance,
+    /// What the crawl serves on sites that have no goal of their own.
+    pub goal: Goal,
+    /// Whether quiet hours save visits for busy ones; `None`: under goals that take pictures, where the budget is given for a day or longer.
+    pub varying_budget: Option<bool>,
+    /// The share of the budget that is kept for pages that were not seen for long; `None`: as the strategy has it.
+    pub floor: Option<f32>,
 }
 
 /// A budget of visits and bytes.
@@ -83,6 +95,8 @@ impl Default for CrawlTable {
             sitemaps: true,
             feeds: true,
             feed_polls: None,
+            websub_callback: None,
+            websub_listen: SocketAddr::from(([127, 0, 0, 1], 8474)),
             requisites: true,
             requisite_span: Span::from_hours(24),
             proxy: None,
@@ -98,8 +112,16 @@ impl Default for CrawlTable {
             max_depth: 100,
             max_pages_per_shape: 100_000,
             allowance: Allowance::default(),
+            goal: Goal::default(),
+            varying_budget: None,
+            floor: None,
         }
     }
+}
+
+/// What the crawl serves, by name.
+pub fn parse_goal(text: &str) -> Result<Goal, String> {
+    text.parse().map_err(|error: GoalError| error.to_string())
 }
 
 impl CrawlTable {
@@ -127,6 +149,8 @@ impl CrawlTable {
             sitemaps: reader.bool("sitemaps", usual.sitemaps),
             feeds: reader.bool("feeds", usual.feeds),
             feed_polls: reader.parsed("feed_polls", budget),
+            websub_callback: reader.parsed("websub_callback", callback),
+            websub_listen: reader.parsed("websub_listen", listen).unwrap_or(usual.websub_listen),
             requisites: reader.bool("requisites", usual.requisites),
             requisite_span: reader.span("requisite_hours", 3600.0, usual.requisite_span),
             proxy: reader.parsed("proxy", proxy),
@@ -144,6 +168,9 @@ impl CrawlTable {
                 .whole("max_pages_per_shape", 1..=MOST)
                 .unwrap_or(usual.max_pages_per_shape),
             allowance: Allowance::read(reader),
+            goal: reader.parsed("goal", parse_goal).unwrap_or(usual.goal),
+            varying_budget: reader.maybe("varying_budget"),
+            floor: reader.number("floor", 0.0..=1.0).map(|share| share as f32),
         }
     }
 }
@@ -204,6 +231,17 @@ fn in_order(reader: &mut TableReader<'_, '_>, least: (&'static str, Span), most:
 
 fn budget(text: &str) -> Result<Budget, String> {
     parse_budget(text, HOUR).map_err(|error| error.to_string())
+}
+
+fn callback(text: &str) -> Result<Url, String> {
+    let url = Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
+    url.ok_or_else(|| {
+        "write the address at which hubs reach this machine, like https://archive.example/hubs/".to_owned()
+    })
+}
+
+fn listen(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "write address and port, like 127.0.0.1:8474".to_owned())
 }
 
 fn proxy(text: &str) -> Result<Proxy, String> {

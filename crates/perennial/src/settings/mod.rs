@@ -139,8 +139,17 @@ mod tests {
     }
 
     /// Keys that are off until they are written: what stands beside them is an example.
-    const WITHOUT_DEFAULT: [&str; 6] =
-        ["user_agent", "budget", "feed_polls", "bytes_per_day", "proxy", "tls_roots"];
+    const WITHOUT_DEFAULT: [&str; 9] = [
+        "user_agent",
+        "budget",
+        "feed_polls",
+        "websub_callback",
+        "bytes_per_day",
+        "proxy",
+        "tls_roots",
+        "varying_budget",
+        "floor",
+    ];
 
     /// A line of the template as it is when its # is taken away, if it is a header or a setting.
     fn uncommented(line: &str) -> Option<&str> {

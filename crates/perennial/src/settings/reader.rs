@@ -236,6 +236,11 @@ impl<'a> TableReader<'_, 'a> {
         self.value(key, || "write true or false".into(), Item::as_bool).unwrap_or(default)
     }
 
+    /// The same where nothing is not the same as false.
+    pub(super) fn maybe(&mut self, key: &'static str) -> Option<bool> {
+        self.value(key, || "write true or false".into(), Item::as_bool)
+    }
+
     /// One line of text.
     pub(super) fn text(&mut self, key: &'static str) -> Option<String> {
         let line =

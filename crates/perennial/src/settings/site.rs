@@ -9,15 +9,16 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use perennial_core::amounts::{write_budget, write_bytes};
 use perennial_core::canonical;
+use perennial_core::schedule::Goal;
 use perennial_core::scope::{Scope, ScopeError, ScopeKind, bare_host};
 use perennial_core::segment::{Pin, SegmentConfig, Selector};
-use perennial_core::time::LocalClock;
+use perennial_core::time::{LocalClock, LocalDay};
 use regex::Regex;
 use serde::{Serialize, Serializer};
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 use url::Url;
 
-use super::crawl::Allowance;
+use super::crawl::{Allowance, parse_goal};
 use super::reader::TableReader;
 use super::{edit, one_of};
 
@@ -38,6 +39,10 @@ pub struct Seed {
     pub weight: f64,
     /// The clock of its time zone.
     pub clock: Option<Arc<LocalClock>>,
+    /// Its holidays, on which it behaves as on weekends.
+    pub holidays: Vec<LocalDay>,
+    /// What the crawl serves on it; `None`: as on the others.
+    pub goal: Option<Goal>,
     /// What renders its pages.
     pub renderer: Renderer,
     /// Whether its host may have a private or loopback address.
@@ -197,6 +202,11 @@ pub fn parse_zone(text: &str) -> Result<Arc<LocalClock>, String> {
     LocalClock::of_zone(text).map(Arc::new).map_err(|error| error.to_string())
 }
 
+/// A day as people write it.
+pub fn parse_holiday(text: &str) -> Result<LocalDay, String> {
+    LocalDay::parse(text).map_err(|error| error.to_string())
+}
+
 /// Parses the weight of a site.
 pub fn parse_weight(text: &str) -> Result<f64, String> {
     let weight = text.parse().ok().filter(|weight| WEIGHTS.contains(weight));
@@ -212,6 +222,8 @@ impl Seed {
             depth: None,
             weight: 1.0,
             clock: None,
+            holidays: Vec::new(),
+            goal: None,
             renderer: Renderer::default(),
             allow_private: false,
             allowance: Allowance::default(),
@@ -219,6 +231,15 @@ impl Seed {
             parts: Parts::default(),
             feeds: Vec::new(),
             tags: Vec::new(),
+        }
+    }
+
+    /// The clock of its time zone with its holidays; `None`: UTC without any.
+    pub fn calendar(&self) -> Option<LocalClock> {
+        let zone = self.clock.as_deref().cloned();
+        match self.holidays.is_empty() {
+            true => zone,
+            false => Some(zone.unwrap_or_default().with_holidays(self.holidays.iter().copied())),
         }
     }
 
@@ -235,6 +256,8 @@ impl Seed {
         let seed = Seed {
             weight: reader.number("weight", WEIGHTS).unwrap_or(1.0),
             clock: reader.parsed("timezone", |zone| zones.clock(zone)),
+            holidays: reader.list("holidays", parse_holiday),
+            goal: reader.parsed("goal", parse_goal),
             renderer: reader.parsed("renderer", str::parse).unwrap_or_default(),
             allow_private: reader.bool("allow_private", false),
             allowance: Allowance::read(reader),
@@ -267,6 +290,8 @@ struct SeedRow<'a> {
     depth: Option<u32>,
     weight: f64,
     timezone: Option<&'a str>,
+    holidays: Vec<String>,
+    goal: Option<&'static str>,
     renderer: String,
     allow_private: bool,
     budget: Option<String>,
@@ -288,6 +313,8 @@ impl Serialize for Seed {
             depth: self.depth,
             weight: self.weight,
             timezone: self.clock.as_ref().map(|clock| clock.zone()),
+            holidays: self.holidays.iter().map(|day| day.to_date().to_string()).collect(),
+            goal: self.goal.map(Goal::name),
             renderer: self.renderer.to_string(),
             allow_private: self.allow_private,
             budget: self.allowance.visits.map(write_budget),
@@ -356,6 +383,11 @@ impl Seeds {
         let known = numbers.iter().enumerate().filter(|(_, number)| **number != 0);
         let by_number = known.map(|(at, &number)| (number, at)).collect();
         Seeds { numbers, by_number, ..self }
+    }
+
+    /// Lets no site have a goal of its own.
+    pub fn forget_goals(&mut self) {
+        self.all.iter_mut().for_each(|seed| seed.goal = None);
     }
 
     /// All seeds.
@@ -511,6 +543,8 @@ fn to_toml(seed: &Seed) -> Table {
     put("depth", seed.depth.map(|depth| value(i64::from(depth))));
     put("weight", (seed.weight != usual.weight).then(|| value(seed.weight)));
     put("timezone", seed.clock.as_ref().map(|clock| value(clock.zone())));
+    put("holidays", list(seed.holidays.iter().map(|day| day.to_date().to_string())));
+    put("goal", seed.goal.map(|goal| value(goal.name())));
     put("renderer", (seed.renderer != usual.renderer).then(|| value(seed.renderer.to_string())));
     put("allow_private", seed.allow_private.then(|| value(true)));
     put("budget", seed.allowance.visits.map(|budget| value(write_budget(budget))));
@@ -638,6 +672,8 @@ mod tests {
             depth: Some(2),
             weight: 0.25,
             clock: Some(parse_zone("Europe/Paris").unwrap()),
+            holidays: vec![parse_holiday("2026-12-25").unwrap()],
+            goal: Some(Goal::EveryPage),
             renderer: Renderer::Chromium,
             allow_private: true,
             allowance: Allowance {

@@ -3,10 +3,12 @@
 //! What is chosen, and the lines of the new index, wait in temporary tables: memory is constant, and the state itself
 //! is not written.
 
+use perennial_core::page::PageId;
+use perennial_core::segment::BlockTree;
 use perennial_core::time::Timestamp;
 use rusqlite::{OptionalExtension, params};
 
-use super::{Capture, Filter, Store};
+use super::{Capture, Filter, Store, TreeReader};
 
 /// The captures that were chosen.
 pub struct Chosen<'s> {
@@ -145,21 +147,26 @@ impl Chosen<'_> {
         Ok(())
     }
 
-    /// Calls `each` with address, time and tree (Vi-XML, zstd) of every capture that was asked for and has a tree of its
-    /// own; a capture that showed what the one before showed has none.
+    /// Calls `each` with address, time and tree of every capture that was asked for and has a tree of its own; a capture that
+    /// showed what the one before showed has none.
     pub fn each_tree(
         &self,
-        mut each: impl FnMut(&str, Timestamp, &[u8]) -> anyhow::Result<()>,
+        mut each: impl FnMut(&str, Timestamp, &BlockTree) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let mut statement = self.store.connection.prepare(
-            "SELECT p.url, t.time, t.vixml FROM chosen JOIN captures c ON c.id = chosen.capture
-             JOIN trees t ON t.page = c.page AND t.time = c.time JOIN pages p ON p.id = c.page
-             WHERE chosen.is_asked_for = 1 ORDER BY t.page, t.time",
+            "SELECT p.url, c.page, c.time FROM chosen JOIN captures c ON c.id = chosen.capture
+             JOIN pages p ON p.id = c.page
+             WHERE chosen.is_asked_for = 1 AND EXISTS (SELECT 1 FROM trees t WHERE t.page = c.page AND t.time = c.time
+                 UNION ALL SELECT 1 FROM past_trees t WHERE t.page = c.page AND t.time = c.time)
+             ORDER BY c.page, c.time",
         )?;
+        let mut trees = TreeReader::new(self.store);
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            let time = Timestamp::from_millis(row.get(1)?);
-            each(row.get_ref(0)?.as_str()?, time, row.get_ref(2)?.as_blob()?)?;
+            let time = Timestamp::from_millis(row.get(2)?);
+            if let Some(tree) = trees.tree_at(PageId(row.get(1)?), time)? {
+                each(row.get_ref(0)?.as_str()?, time, &tree)?;
+            }
         }
         Ok(())
     }

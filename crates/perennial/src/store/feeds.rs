@@ -26,6 +26,10 @@ pub struct FeedRow {
     pub pace: Pace,
     /// `lastBuildDate` or the like, where it has one.
     pub updated: Option<Timestamp>,
+    /// `Last-Modified` of the answer; the state does not keep it.
+    pub modified: Option<Timestamp>,
+    /// The address by which its hub knows it; the state does not keep it.
+    pub topic: Option<String>,
     /// Its items.
     pub items: Vec<ItemRow>,
 }
@@ -79,6 +83,8 @@ pub struct KnownFeed {
     pub title: String,
     /// Its channel page.
     pub channel: Option<String>,
+    /// The hub that tells of its news.
+    pub hub: Option<String>,
     /// How often it wants to be asked.
     pub pace: Pace,
     /// Whether it has a date of its last change.
@@ -204,7 +210,7 @@ impl Commit<'_> {
 
     fn put_item(&mut self, feed: u32, time: i64, item: &ItemRow) -> anyhow::Result<()> {
         let page = match &item.link {
-            Some(link) => Some(self.page_and_site(link)?.0.0),
+            Some(link) => Some(self.announced_page(link, feed, Timestamp::from_millis(time))?),
             None => None,
         };
         self.transaction
@@ -299,7 +305,7 @@ impl Store {
             "SELECT f.page, p.url, c.seed, f.format, f.title, f.channel, f.ttl_minutes, f.skip_hours, f.skip_days, f.period_secs,
                  f.frequency, f.updated IS NOT NULL, f.first_read, f.last_read,
                  (SELECT count(*) FROM feed_reads r WHERE r.feed = f.page),
-                 (SELECT n_items FROM feed_reads r WHERE r.feed = f.page ORDER BY time DESC LIMIT 1), {}, {}, {}, c.visited
+                 (SELECT n_items FROM feed_reads r WHERE r.feed = f.page ORDER BY time DESC LIMIT 1), {}, {}, {}, c.visited, f.hub
              FROM feeds f JOIN pages p ON p.id = f.page LEFT JOIN crawl_pages c ON c.page = f.page ORDER BY p.url",
             count("*"),
             count("published"),
@@ -430,6 +436,7 @@ fn read_feed(row: &Row<'_>) -> rusqlite::Result<KnownFeed> {
         n_updated: count(18)?,
         n_gaps: 0,
         visited: row.get::<_, Option<i64>>(19)?.map(Timestamp::from_millis),
+        hub: row.get(20)?,
     })
 }
 

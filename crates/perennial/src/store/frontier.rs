@@ -311,6 +311,14 @@ impl Commit<'_> {
         Ok(statement.query_row([url], |row| row.get(0))?)
     }
 
+    /// The number of an address that the frontier has.
+    pub fn followed_page(&self, url: &str) -> anyhow::Result<Option<PageId>> {
+        let mut statement = self.transaction.prepare_cached(
+            "SELECT p.id FROM crawl_pages c JOIN pages p ON p.id = c.page WHERE p.url = ?1",
+        )?;
+        Ok(statement.query_row([url], |row| row.get(0).map(PageId)).optional()?)
+    }
+
     /// Whether a visit of the page has ended.
     pub fn was_visited(&self, page: PageId) -> anyhow::Result<bool> {
         let visited: Option<Option<i64>> = self

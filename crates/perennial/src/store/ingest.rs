@@ -88,6 +88,8 @@ pub struct CaptureRow {
     /// Addresses that the page links to with their index keys; `None` when it is no HTML or the payload is
     /// elsewhere. The keys are made before, on many threads, because the state has one writer.
     pub links: Option<Vec<LinkTarget>>,
+    /// Addresses of the site that it names as a sitemap. They are no links: no reader follows them.
+    pub named: Vec<LinkTarget>,
     /// What it says as a feed; `None` when it is none or the payload is elsewhere.
     pub feed: Option<Box<FeedRow>>,
 }
@@ -270,6 +272,9 @@ impl<'t> Commit<'t> {
         if let Some(links) = &row.links {
             self.put_links(page, row.time, links)?;
         }
+        for named in &row.named {
+            self.linked_page(&named.url, &named.surt, Some((page, row.time)))?;
+        }
         if let Some(feed) = &row.feed {
             self.put_feed(page, row.time, feed)?;
         }
@@ -371,11 +376,16 @@ impl<'t> Commit<'t> {
         Ok(())
     }
 
+    /// The number of a page that a feed announces. A new one remembers the capture of the feed.
+    pub(super) fn announced_page(&mut self, url: &str, feed: u32, time: Timestamp) -> anyhow::Result<u32> {
+        self.linked_page(url, &perennial_core::surt::surt(url), Some((feed, time)))
+    }
+
     fn page(&mut self, url: &str, surt: &str) -> anyhow::Result<u32> {
         self.linked_page(url, surt, None)
     }
 
-    /// The number of a page. A new one remembers the capture that linked to it.
+    /// The number of a page. A new one remembers the capture that linked to it or named it.
     fn linked_page(&mut self, url: &str, surt: &str, from: Option<(u32, Timestamp)>) -> anyhow::Result<u32> {
         if let Some(&page) = self.pages.get(url) {
             return Ok(page);

@@ -1,4 +1,4 @@
-//! Lessons <-> the tables `lessons`, `trees` and `known`. All of it can be computed again from the captures.
+//! Lessons <-> the tables `lessons` and `known`; their trees are stored by `trees`. All of it can be computed again from the captures.
 
 use perennial_core::importance::Importance;
 use perennial_core::look::Seen;
@@ -7,7 +7,9 @@ use perennial_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::looks::ANALYSED;
-use super::{CAPTURE_COLUMNS, CAPTURE_TABLES, Capture, Commit, Store, read_capture};
+use super::{
+    CAPTURE_COLUMNS, CAPTURE_TABLES, Capture, Commit, NewTree, PackedTree, Store, read_capture, unpack_noise,
+};
 
 /// The sums that decide which versions are worth indexing (docs/papers.md, Index threshold).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,8 +42,10 @@ pub struct KnownRow {
     pub was_page: bool,
     /// Its title as it was last shown.
     pub title: Option<String>,
-    /// The look whose tree is the last one, and that tree (Vi-XML, zstd); `None` where no look could be laid out.
-    pub tree: Option<(Timestamp, Vec<u8>)>,
+    /// The look that first showed the last tree.
+    tree_time: Option<Timestamp>,
+    /// The look whose tree is the last one, and that tree; `None` where no look could be laid out.
+    pub tree: Option<(Timestamp, PackedTree)>,
     /// Which version that tree shows; `None` when a later one could not be laid out.
     pub shown: Option<ShownVersion>,
     /// What earlier looks taught of the page's noise.
@@ -63,12 +67,12 @@ pub struct LessonRow {
     pub seen: Seen,
     /// Number of operations of the change.
     pub n_operations: usize,
-    /// What changed (Vi-Delta, zstd); `None`: a reader sees no difference, or the look was not laid out.
-    pub delta: Option<Vec<u8>>,
+    /// How much of each of them is noise; `None`: nothing is.
+    pub noise_of_operations: Option<Vec<u8>>,
     /// Whether the version is worth indexing.
     pub is_indexed: bool,
-    /// The tree (Vi-XML, zstd), if it differs from the one before.
-    pub tree: Option<Vec<u8>>,
+    /// The tree, if it differs from the one before.
+    pub tree: Option<NewTree>,
     /// When the look was whose tree is the last one.
     pub tree_time: Option<Timestamp>,
     /// Which version that tree shows; `None` when a later one could not be laid out.
@@ -100,16 +104,34 @@ pub struct ChangeRow {
     pub before: Option<Timestamp>,
     /// What it showed.
     pub seen: Seen,
-    /// The delta (Vi-Delta, zstd), where both looks were laid out.
-    pub delta: Option<Vec<u8>>,
+    /// Number of operations between the trees of the two looks, where both were laid out.
+    pub n_operations: usize,
+    /// How much of each operation is noise, as the page's history had it then; empty where nothing was.
+    pub noise: Vec<f64>,
     /// The page's title.
     pub title: Option<String>,
     /// Its title before, where it had another.
     pub title_before: Option<String>,
     /// What tells the answer from another: of a redirect, where it leads.
     pub identity: String,
-    /// Whether the page came to its site while the site was followed: the link to it was not there at an earlier look.
+    /// Whether the page came to its site while the site was followed: the link to it, or its entry in a sitemap or feed, was not
+    /// there at an earlier look.
     pub is_new: bool,
+}
+
+/// A look with a lesson, as far as the text index needs it.
+#[derive(Clone, Copy, Debug)]
+pub struct LearnedLook {
+    /// When it was.
+    pub time: Timestamp,
+    /// The look before.
+    pub before: Option<Timestamp>,
+    /// What it showed.
+    pub seen: Seen,
+    /// Whether its version is worth indexing.
+    pub is_indexed: bool,
+    /// Whether its tree differs from the one before.
+    pub has_tree: bool,
 }
 
 /// Which changes: all conditions that are given must hold.
@@ -171,7 +193,7 @@ impl Commit<'_> {
         self.transaction
             .prepare_cached(
                 "INSERT OR REPLACE INTO lessons
-                     (page, time, before, seen, importance, n_operations, delta, is_indexed, title, title_before)
+                     (page, time, before, seen, importance, n_operations, noise, is_indexed, title, title_before)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
             )?
             .execute(params![
@@ -181,16 +203,14 @@ impl Commit<'_> {
                 seen,
                 importance,
                 lesson.n_operations as i64,
-                lesson.delta,
+                lesson.noise_of_operations,
                 lesson.is_indexed,
                 // Most looks change nothing and need no title of their own.
                 lesson.title.as_ref().filter(|_| seen == 0 || lesson.seen.is_change()),
                 lesson.title_before
             ])?;
         if let (Some(tree), Some(tree_time)) = (&lesson.tree, lesson.tree_time) {
-            self.transaction
-                .prepare_cached("INSERT OR REPLACE INTO trees (page, time, vixml) VALUES (?1, ?2, ?3)")?
-                .execute(params![page, tree_time.as_millis(), tree])?;
+            self.put_tree(lesson.page, tree_time, tree)?;
         }
         self.transaction
             .prepare_cached(
@@ -217,7 +237,8 @@ impl Commit<'_> {
 
     /// Deletes the lessons of a page, before they are made again from its first look on.
     pub fn forget_lessons(&self, page: PageId) -> anyhow::Result<()> {
-        for table in ["lessons", "trees", "known"] {
+        self.forget_trees(page)?;
+        for table in ["lessons", "known"] {
             self.transaction.execute(&format!("DELETE FROM {table} WHERE page = ?1"), [page.0])?;
         }
         Ok(())
@@ -255,35 +276,73 @@ impl Store {
     /// What is known of a page, if any look at it was analysed.
     pub fn known(&self, page: PageId) -> anyhow::Result<Option<KnownRow>> {
         let mut statement = self.connection().prepare_cached(
-            "SELECT k.time, k.tree_time, k.identity, k.noise, t.vixml, k.first, k.total, k.gathered,
-               k.shown_identity, k.shown_time, k.was_page, k.title
-             FROM known k LEFT JOIN trees t ON t.page = k.page AND t.time = k.tree_time WHERE k.page = ?1",
+            "SELECT time, tree_time, identity, noise, first, total, gathered, shown_identity, shown_time, was_page, title
+             FROM known WHERE page = ?1",
         )?;
-        Ok(statement.query_row([page.0], read_known).optional()?)
+        let Some(mut known) = statement.query_row([page.0], read_known).optional()? else { return Ok(None) };
+        if let Some(tree_time) = known.tree_time {
+            known.tree = self.last_packed_tree(page)?.filter(|(time, _)| *time == tree_time);
+        }
+        Ok(Some(known))
     }
 
-    /// The tree (Vi-XML, zstd) that a reader saw at an instant: that of the last analysed look at or before it.
-    pub fn packed_tree_at(&self, page: PageId, time: Timestamp) -> anyhow::Result<Option<Vec<u8>>> {
-        let mut statement = self.connection().prepare_cached(
-            "SELECT vixml FROM trees WHERE page = ?1 AND time <= ?2 ORDER BY time DESC LIMIT 1",
-        )?;
-        Ok(statement.query_row(params![page.0, time.as_millis()], |row| row.get(0)).optional()?)
-    }
-
-    /// The importance of the change between two looks in a row at a page, as the analysis found it: with what the page's
-    /// history says of its noise. `None` when these are not looks in a row, or one of them was not laid out.
-    pub fn importance_between(
+    /// The change between two looks in a row at a page, as the analysis found it: its importance, and how much of each operation
+    /// is noise by the page's history. `None` when these are not looks in a row, or one of them was not laid out.
+    pub fn change_between(
         &self,
         url: &str,
         before: Timestamp,
         after: Timestamp,
-    ) -> anyhow::Result<Option<f64>> {
+    ) -> anyhow::Result<Option<(f64, Vec<f64>)>> {
         let mut statement = self.connection().prepare_cached(
-            "SELECT l.importance FROM lessons l JOIN pages p ON p.id = l.page
+            "SELECT l.importance, l.noise FROM lessons l JOIN pages p ON p.id = l.page
              WHERE p.url = ?1 AND l.before = ?2 AND l.time = ?3 AND l.seen BETWEEN 1 AND 3",
         )?;
         let times = params![url, before.as_millis(), after.as_millis()];
-        Ok(statement.query_row(times, |row| row.get(0)).optional()?)
+        let read = |row: &Row<'_>| Ok((row.get(0)?, noise_in(row, 1)?));
+        Ok(statement.query_row(times, read).optional()?)
+    }
+
+    /// The looks at a page after an instant that have a lesson, or all, in order of time.
+    pub fn learned_looks(&self, page: PageId, after: Option<Timestamp>) -> anyhow::Result<Vec<LearnedLook>> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT l.time, l.before, l.seen, l.importance, l.is_indexed,
+               EXISTS (SELECT 1 FROM past_trees t WHERE t.page = l.page AND t.time = l.time)
+                 OR EXISTS (SELECT 1 FROM trees t WHERE t.page = l.page AND t.time = l.time)
+             FROM lessons l WHERE l.page = ?1 AND l.time > ?2 ORDER BY l.time",
+        )?;
+        let looks =
+            statement.query_map(params![page.0, after.map_or(i64::MIN, Timestamp::as_millis)], |row| {
+                Ok(LearnedLook {
+                    time: Timestamp::from_millis(row.get(0)?),
+                    before: row.get::<_, Option<i64>>(1)?.map(Timestamp::from_millis),
+                    seen: seen_of(row.get(2)?, row.get(3)?),
+                    is_indexed: row.get(4)?,
+                    has_tree: row.get(5)?,
+                })
+            })?;
+        Ok(looks.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// How many lessons a page has up to an instant.
+    pub fn count_lessons(&self, page: PageId, until: Timestamp) -> anyhow::Result<u64> {
+        let mut statement = self
+            .connection()
+            .prepare_cached("SELECT count(*) FROM lessons WHERE page = ?1 AND time <= ?2")?;
+        let count: i64 = statement.query_row(params![page.0, until.as_millis()], |row| row.get(0))?;
+        Ok(count as u64)
+    }
+
+    /// Every page that has lessons, with the last of them and their number.
+    pub fn learned_pages(&self) -> anyhow::Result<Vec<(PageId, Timestamp, u64)>> {
+        let mut statement = self
+            .connection()
+            .prepare("SELECT page, max(time), count(*) FROM lessons GROUP BY page ORDER BY page")?;
+        let pages = statement.query_map([], |row| {
+            let n_lessons: i64 = row.get(2)?;
+            Ok((PageId(row.get(0)?), Timestamp::from_millis(row.get(1)?), n_lessons as u64))
+        })?;
+        Ok(pages.collect::<rusqlite::Result<_>>()?)
     }
 
     /// Calls `each` with the changes that pass the filter, oldest first.
@@ -293,12 +352,12 @@ impl Store {
         mut each: impl FnMut(ChangeRow) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let mut statement = self.connection().prepare(
-            "SELECT l.page, p.url, l.time, l.before, l.seen, l.importance, l.delta, l.title, l.title_before,
+            "SELECT l.page, p.url, l.time, l.before, l.seen, l.importance, l.n_operations, l.noise, l.title, l.title_before,
                (SELECT coalesce(c.identity, c.digest) FROM captures c
                   WHERE c.page = l.page AND c.time = l.time ORDER BY c.id LIMIT 1),
                p.linked_at > (SELECT q.first_seen FROM pages q WHERE q.id = p.linked_from)
              FROM lessons l JOIN pages p ON p.id = l.page JOIN sites s ON s.id = p.site
-             WHERE (l.seen IN (3, 4, 6, 7, 8) OR l.seen = 2 AND l.delta IS NOT NULL OR l.seen = 0
+             WHERE (l.seen IN (3, 4, 6, 7, 8) OR l.seen = 2 AND l.n_operations > 0 OR l.seen = 0
                  AND p.linked_at > (SELECT q.first_seen FROM pages q WHERE q.id = p.linked_from))
                AND l.importance >= ?1
                AND (?2 IS NULL OR p.url = ?2) AND (?3 IS NULL OR s.host = ?3)
@@ -315,30 +374,35 @@ impl Store {
                 time: Timestamp::from_millis(row.get(2)?),
                 before: row.get::<_, Option<i64>>(3)?.map(Timestamp::from_millis),
                 seen: seen_of(row.get(4)?, row.get(5)?),
-                delta: row.get(6)?,
-                title: row.get(7)?,
-                title_before: row.get(8)?,
-                identity: row.get::<_, Option<String>>(9)?.unwrap_or_default(),
-                is_new: row.get::<_, Option<bool>>(10)?.unwrap_or_default(),
+                n_operations: row.get::<_, i64>(6)? as usize,
+                noise: noise_in(row, 7)?,
+                title: row.get(8)?,
+                title_before: row.get(9)?,
+                identity: row.get::<_, Option<String>>(10)?.unwrap_or_default(),
+                is_new: row.get::<_, Option<bool>>(11)?.unwrap_or_default(),
             })?;
         }
         Ok(())
     }
 }
 
+fn noise_in(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<f64>> {
+    Ok(row.get::<_, Option<Vec<u8>>>(column)?.map(|packed| unpack_noise(&packed)).unwrap_or_default())
+}
+
 fn read_known(row: &Row<'_>) -> rusqlite::Result<KnownRow> {
     let time = |column| row.get(column).map(Timestamp::from_millis);
     let maybe_time = |column| row.get::<_, Option<i64>>(column).map(|time| time.map(Timestamp::from_millis));
-    let tree_time = maybe_time(1)?;
-    let shown = row.get::<_, Option<String>>(8)?.zip(maybe_time(9)?);
+    let shown = row.get::<_, Option<String>>(7)?.zip(maybe_time(8)?);
     Ok(KnownRow {
         time: time(0)?,
+        tree_time: maybe_time(1)?,
         identity: row.get(2)?,
-        was_page: row.get(10)?,
-        title: row.get(11)?,
-        tree: tree_time.zip(row.get(4)?),
+        was_page: row.get(9)?,
+        title: row.get(10)?,
+        tree: None,
         shown: shown.map(|(identity, time)| ShownVersion { identity, time }),
         noise: row.get(3)?,
-        worth: Worth { first: time(5)?, total: row.get(6)?, gathered: row.get(7)? },
+        worth: Worth { first: time(4)?, total: row.get(5)?, gathered: row.get(6)? },
     })
 }

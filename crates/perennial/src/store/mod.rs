@@ -14,6 +14,7 @@ mod ingest;
 mod lessons;
 mod links;
 mod looks;
+mod packed;
 mod query;
 mod reading;
 mod replace;
@@ -21,15 +22,18 @@ mod runs;
 mod schema;
 mod spent;
 mod steps;
+mod texts;
+mod trees;
 
 pub use aside::{Reason, SetAside, SetAsideCounts};
 pub use chosen::{Chosen, Group};
 pub use feeds::{AnnouncedFilter, AnnouncedPage, FeedRow, ItemRow, KnownFeed, KnownItem, News};
 pub use frontier::{CapturedAddress, Discovery, Ending, FrontierPage, NamedBy, PageKind, Target, Visited};
 pub use ingest::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LinkTarget, site_of};
-pub use lessons::{ChangeFilter, ChangeRow, KnownRow, LessonRow, ShownVersion, Worth};
+pub use lessons::{ChangeFilter, ChangeRow, KnownRow, LearnedLook, LessonRow, ShownVersion, Worth};
 use links::encode_targets;
 pub use looks::{Look, LookOrder, Selection};
+pub use packed::{pack_noise, unpack_noise};
 use query::{CAPTURE_COLUMNS, CAPTURE_TABLES, IDENTITY, read_capture};
 pub use query::{Capture, Counts, Filter, LatestPayload, PageRow, VersionRow};
 pub use replace::remove_state;
@@ -38,6 +42,8 @@ use schema::NoRecords;
 pub use schema::{Checked, RecordPlace, Records, SCHEMA_VERSION};
 pub use spent::OVERALL;
 pub use steps::{Step, Steps};
+pub use texts::{FoundStay, LookRow, ShownText, StayFilter, TextCommit, TextCounts, Texts};
+pub use trees::{NewTree, PackedTree, TreeReader};
 
 use std::path::Path;
 

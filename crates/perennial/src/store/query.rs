@@ -330,6 +330,21 @@ impl Store {
         Ok(statement.query_row([page.0], |row| row.get(0)).optional()?.unwrap_or_default())
     }
 
+    /// A page's title as it was last shown, if it was analysed and has one.
+    pub fn title_of(&self, page: PageId) -> anyhow::Result<Option<String>> {
+        let mut statement = self.connection().prepare_cached("SELECT title FROM known WHERE page = ?1")?;
+        Ok(statement.query_row([page.0], |row| row.get(0)).optional()?.flatten())
+    }
+
+    /// All pages of a host, in order of their numbers.
+    pub fn pages_of_host(&self, host: &str) -> anyhow::Result<Vec<PageId>> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT p.id FROM pages p JOIN sites s ON s.id = p.site WHERE s.host = ?1 ORDER BY p.id",
+        )?;
+        let pages = statement.query_map([host], |row| row.get(0).map(PageId))?;
+        Ok(pages.collect::<rusqlite::Result<_>>()?)
+    }
+
     /// Calls `each` with every captured page that people read, with its site and address, in order of their numbers.
     pub fn each_document(&self, mut each: impl FnMut(PageId, SiteId, &str)) -> anyhow::Result<()> {
         let mut statement = self.connection().prepare(&format!(
@@ -361,12 +376,12 @@ impl Store {
     /// All versions of a page, by first appearance. Revisits that name their payload by its digest alone count for it.
     pub fn versions_of(&self, page: PageId) -> anyhow::Result<Vec<VersionRow>> {
         let mut statement = self.connection().prepare_cached(
-            "WITH named AS (SELECT v.digest, v.first_time, v.last_time, v.n_captures, v.origin, v.id,
+            "WITH named AS (SELECT v.digest, v.first_time, v.last_time, v.n_captures, v.origin,
                  CASE WHEN v.content > '' THEN v.content ELSE (SELECT w.content FROM versions w WHERE w.page = v.page
                      AND w.digest = v.digest AND w.content > '' ORDER BY w.content LIMIT 1) END AS content
                  FROM versions v WHERE v.page = ?1)
              SELECT digest, content, min(first_time), max(last_time), sum(n_captures), max(origin) FROM named
-             GROUP BY digest, content ORDER BY min(first_time), min(id)",
+             GROUP BY digest, content ORDER BY min(first_time), max(origin), digest",
         )?;
         let rows = statement.query_map([page.0], |row| {
             Ok(VersionRow {

@@ -163,6 +163,6 @@ fn stamps(path: &Path) -> io::Result<[(u64, SystemTime); 2]> {
 }
 
 /// A path as SQLite's `file:` addresses want it.
-fn uri_path(path: &Path) -> String {
+pub(super) fn uri_path(path: &Path) -> String {
     path.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23")
 }

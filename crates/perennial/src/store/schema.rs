@@ -8,6 +8,7 @@ use rusqlite::{Connection, params};
 
 use super::aside::SetAside;
 use super::ingest::{CaptureRow, Kind};
+use super::trees;
 
 /// Each step runs once, in order; `user_version` counts those done.
 const STEPS: &[&str] = &[
@@ -312,10 +313,50 @@ const STEPS: &[&str] = &[
     );
     CREATE INDEX items_page ON items(page);
     ",
+    // 10: the last tree of each page whole and of earlier ones what differs from the next, without their deltas, which two trees
+    // give again; versions without the second copy that a table with numbers of its own needs
+    "
+    DROP INDEX versions_payload;
+    CREATE TABLE versions_10 (
+        page INTEGER NOT NULL REFERENCES pages(id),
+        digest TEXT NOT NULL,            -- as the index has it
+        content TEXT NOT NULL,           -- what tells it from other payloads; empty: revisits that do not name it
+        first_time INTEGER NOT NULL,
+        last_time INTEGER NOT NULL,
+        n_captures INTEGER NOT NULL,
+        origin INTEGER REFERENCES captures(id), -- earliest known sound record that holds the payload; NULL: none
+        PRIMARY KEY (page, digest, content)
+    ) WITHOUT ROWID;
+    INSERT INTO versions_10 SELECT page, digest, content, first_time, last_time, n_captures, origin FROM versions;
+    DROP TABLE versions;
+    ALTER TABLE versions_10 RENAME TO versions;
+    CREATE INDEX versions_payload ON versions(digest, content, origin) WHERE origin IS NOT NULL;
+    ALTER TABLE trees RENAME TO trees_9;
+    CREATE TABLE trees (                 -- the last tree of each page
+        page INTEGER PRIMARY KEY REFERENCES pages(id),
+        time INTEGER NOT NULL,           -- of the first capture that showed it
+        packed BLOB NOT NULL,            -- Vi-XML without what follows from it, zstd with `tree.dictionary`
+        n_steps INTEGER NOT NULL,        -- differences in a row that lead back from it
+        n_bytes INTEGER NOT NULL         -- that they unpack to
+    );
+    CREATE TABLE past_trees (
+        id INTEGER PRIMARY KEY,
+        page INTEGER NOT NULL REFERENCES pages(id),
+        time INTEGER NOT NULL,           -- of the first capture that showed it
+        is_whole INTEGER NOT NULL,
+        packed BLOB NOT NULL,            -- the same, or zstd with the next tree's text as its dictionary
+        UNIQUE (page, time)
+    );
+    ALTER TABLE lessons ADD COLUMN noise BLOB; -- how much of each operation is noise, in two-hundredths: value, repetitions
+    ALTER TABLE lessons DROP COLUMN delta;
+    ",
 ];
 
 /// The schema that this program reads and writes.
 pub const SCHEMA_VERSION: u32 = STEPS.len() as u32;
+
+/// The first schema with the last trees apart from the earlier ones.
+const TREES_APART_SINCE: u32 = 10;
 
 /// The first schema whose digests are computed.
 pub(super) const CHECKED_SINCE: u32 = 7;
@@ -391,8 +432,16 @@ pub(super) fn migrate(connection: &mut Connection, records: &dyn Records) -> any
         if number == CHECKED_SINCE && records.can_be_checked() {
             check_captures(&transaction, records)?;
         }
+        if number == TREES_APART_SINCE {
+            trees::bring_over(&transaction)?;
+            transaction.execute_batch("DROP TABLE trees_9")?;
+        }
         transaction.pragma_update(None, "user_version", number)?;
         transaction.commit()?;
+    }
+    if (1..TREES_APART_SINCE).contains(&done) {
+        // Most of the file is empty now. Where there is no room to write it anew, it stays as large as it was.
+        let _ = connection.execute_batch("VACUUM");
     }
     Ok(())
 }

@@ -20,15 +20,15 @@ const SHARES: [f64; 12] = [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.9
 const MOST_BROKEN: usize = 5;
 
 const AFTER_HELP: &str = "\
-Each window learns from some versions and is tested on a later one; the figures are means over the
+Each window learns from some versions and is tested on a later one; the figures are means over the \
 windows in which something changed.
   BR   bypass ratio: share of the pages that is not fetched
   OP   overall precision, OR overall recall: of the pages in the archived version
   CR5  change recall by its definition: share of the changes that was seen
   CR9  the same as the paper computes it, where a skipped update is not missed
 
-Plans: nothing, near (rules, with --alpha or an alpha of each directory's own), near-0.01, near-0.05,
-near-everywhere (rules of all starting directories), near-tuned, static (directories without a change),
+Plans: nothing, near (rules, with --alpha or an alpha of each directory's own), near-0.01, near-0.05, \
+near-everywhere (rules of all starting directories), near-tuned, static (directories without a change), \
 last-version, rate (decayed past changes), score, combined, oracle (knows the changes), all.
 
 Examples:

@@ -16,7 +16,7 @@ use crate::cli::{Context, Exit};
 use crate::html::chart::{Bars, bars_to_svg, sparkline};
 
 const AFTER_HELP: &str = "\
-A rule `/, /docs/ => not /docs/old/` says: when the site and /docs/ change significantly, /docs/old/
+A rule `/, /docs/ => not /docs/old/` says: when the site and /docs/ change significantly, /docs/old/ \
 does not, so that it could be skipped then.
   frequency    share of versions in which the head changes
   correlation  of head and tail, from -1 (never together) to 1

@@ -26,6 +26,7 @@ fn config() -> PolicyConfig {
         size_limit: None,
         is_analysing: true,
         feeds_only: false,
+        polls_sitemaps: true,
     }
 }
 

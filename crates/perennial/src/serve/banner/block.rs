@@ -2,13 +2,10 @@
 
 use std::collections::HashSet;
 
-use anyhow::Context as _;
-use perennial_core::diff::{Delta, diff};
-use perennial_core::importance::{ImportanceConfig, Judgement, assess};
 use perennial_core::time::Timestamp;
 use serde::Serialize;
 
-use crate::analyse::{Entry, told_entries, tree_at, unpack};
+use crate::analyse::{ChangedReader, Entry, Filters};
 use crate::store::{ChangeFilter, ChangeRow, Store};
 
 /// Words of a block that are compared.
@@ -47,12 +44,15 @@ pub fn changes(store: &Store, url: &str, at: Timestamp, text: &str) -> anyhow::R
     let filter = ChangeFilter { url: Some(url), ..ChangeFilter::default() };
     // A capture has milliseconds, an address has seconds.
     let until = Timestamp::from_secs(at.as_secs() + 1);
+    // The short list will do: nothing is weighed here.
+    let filters = Filters::built_in();
+    let mut reader = ChangedReader::new(store, &filters);
     store.each_change(&filter, |row| {
         let is_before = row.time < until;
         if !is_before && found.next.is_some() {
             return Ok(());
         }
-        let entries = entries_of(store, &row)?;
+        let entries = reader.read(&row)?.map(|changed| changed.entries()).unwrap_or_default();
         let side = |entry: &Entry| if is_before { entry.after.clone() } else { entry.before.clone() };
         let matching = entries
             .iter()
@@ -91,21 +91,6 @@ fn change_of(row: &ChangeRow, entry: &Entry, all: &[Entry]) -> BlockChange {
         before: text(&entry.before).or_else(went),
         after: text(&entry.after).or_else(came),
     }
-}
-
-fn entries_of(store: &Store, row: &ChangeRow) -> anyhow::Result<Vec<Entry>> {
-    let cure = "a stored delta is damaged: make it again with `perennial verify --rebuild`";
-    let Some(packed) = &row.delta else { return Ok(Vec::new()) };
-    let mut delta = Delta::from_xml(&unpack(packed).context(cure)?).context(cure)?;
-    if let (Some(after), Some(before)) = (delta.replacement.take(), row.before) {
-        let before = tree_at(store, row.page, before)?.context(cure)?;
-        delta = diff(&before, &after);
-    }
-    let assessment = assess(&delta, &ImportanceConfig::default(), &mut |_| Judgement {
-        is_advertisement: false,
-        noise: 0.0,
-    });
-    Ok(told_entries(&delta, &assessment))
 }
 
 fn words_of(text: &str) -> HashSet<String> {

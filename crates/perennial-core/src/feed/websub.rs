@@ -1,0 +1,306 @@
+//! Feeds that name a hub -> subscriptions to them (WebSub, W3C Recommendation of 2018): what to ask a hub for and when, whether its
+//! questions are ours, and whether what it tells comes from it.
+//!
+//! A state machine without effects. The driver sends what [`Subscriptions::due`] gives, and hands in what comes to the callback address.
+//! The content that a hub delivers is not used: a notification only makes the feed due, so that what is archived is what its own host says.
+
+use std::collections::BTreeMap;
+
+use sha1::Sha1;
+use sha2::digest::Digest;
+use sha2::{Sha256, Sha384, Sha512};
+use url::{Url, form_urlencoded};
+
+use crate::page::PageId;
+use crate::time::{Span, Timestamp};
+
+/// Subscriptions at most.
+const MAX_SUBSCRIPTIONS: usize = 10_000;
+/// How long a subscription is asked for, and taken for granted where the hub does not say.
+const LEASE: Span = Span::from_hours(24 * 10);
+/// Leases are taken as at least and at most this.
+const SHORTEST_LEASE: Span = Span::from_secs(300);
+const LONGEST_LEASE: Span = Span::from_hours(24 * 60);
+/// The wait for a hub that has not asked back; doubled with each try.
+const FIRST_RETRY: Span = Span::from_secs(600);
+const LONGEST_RETRY: Span = Span::from_hours(24);
+/// Longer questions are not answered.
+const MAX_CHALLENGE_BYTES: usize = 4_096;
+
+/// A request that is to be sent to a hub.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Asking {
+    /// The hub.
+    pub hub: Url,
+    /// The body, in the form of a web form.
+    pub form: String,
+}
+
+/// What came to the callback address.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Told {
+    /// The feed has news.
+    News(PageId),
+    /// It is signed wrongly, or not at all: to be ignored, though not refused (WebSub 7.1).
+    Unsigned,
+    /// Nobody subscribed so.
+    Unknown,
+}
+
+#[derive(Clone, Debug)]
+struct Subscription {
+    page: PageId,
+    topic: String,
+    hub: Url,
+    secret: String,
+    /// When the hub is to be asked (again).
+    ask_at: Timestamp,
+    n_tries: u32,
+    /// Until when the hub said that it tells.
+    until: Option<Timestamp>,
+}
+
+/// All subscriptions of a crawl, by the words that end their callback addresses.
+pub struct Subscriptions {
+    callback: Url,
+    by_token: BTreeMap<String, Subscription>,
+    by_page: BTreeMap<PageId, String>,
+}
+
+impl Subscriptions {
+    /// None yet. `callback` is where hubs reach this crawl; each subscription adds a word to its path.
+    pub fn new(mut callback: Url) -> Subscriptions {
+        if !callback.path().ends_with('/') {
+            let path = format!("{}/", callback.path());
+            callback.set_path(&path);
+        }
+        Subscriptions { callback, by_token: BTreeMap::new(), by_page: BTreeMap::new() }
+    }
+
+    /// A feed names a hub. `token` and `secret` are words that nobody can guess; they are used if it is new, or has moved to another hub.
+    pub fn want(&mut self, page: PageId, topic: &str, hub: &Url, token: &str, secret: &str, now: Timestamp) {
+        if let Some(known) = self.by_page.get(&page) {
+            let is_same = |known: &Subscription| known.topic == topic && known.hub == *hub;
+            if self.by_token.get(known).is_some_and(is_same) {
+                return;
+            }
+            self.by_token.remove(known);
+        }
+        if self.by_token.len() >= MAX_SUBSCRIPTIONS {
+            return;
+        }
+        self.by_page.insert(page, token.to_owned());
+        let subscription = Subscription {
+            page,
+            topic: topic.to_owned(),
+            hub: hub.clone(),
+            secret: secret.to_owned(),
+            ask_at: now,
+            n_tries: 0,
+            until: None,
+        };
+        self.by_token.insert(token.to_owned(), subscription);
+    }
+
+    /// How many hubs tell at this time.
+    pub fn n_active(&self, now: Timestamp) -> usize {
+        self.by_token.values().filter(|known| known.until.is_some_and(|until| until > now)).count()
+    }
+
+    /// The next request that is due. Until the hub asks back it counts as a try.
+    pub fn due(&mut self, now: Timestamp) -> Option<Asking> {
+        let (token, known) = self.by_token.iter_mut().find(|(_, known)| known.ask_at <= now)?;
+        let wait = FIRST_RETRY.as_millis().saturating_mul(1 << known.n_tries.min(10));
+        known.ask_at = now + Span::from_millis(wait.min(LONGEST_RETRY.as_millis()));
+        known.n_tries = known.n_tries.saturating_add(1);
+        let callback = self.callback.join(token).ok()?;
+        let form = form_urlencoded::Serializer::new(String::new())
+            .append_pair("hub.mode", "subscribe")
+            .append_pair("hub.topic", &known.topic)
+            .append_pair("hub.callback", callback.as_str())
+            .append_pair("hub.secret", &known.secret)
+            .append_pair("hub.lease_seconds", &(LEASE.as_millis() / 1000).to_string())
+            .finish();
+        Some(Asking { hub: known.hub.clone(), form })
+    }
+
+    /// A hub asks whether a subscription is meant: the challenge to answer with, if it is.
+    pub fn verify(&mut self, token: &str, query: &str, now: Timestamp) -> Option<String> {
+        let said: BTreeMap<_, _> = form_urlencoded::parse(query.as_bytes()).into_owned().collect();
+        let known = self.by_token.get_mut(token)?;
+        if said.get("hub.topic").map(String::as_str) != Some(known.topic.as_str()) {
+            return None;
+        }
+        match said.get("hub.mode").map(String::as_str)? {
+            "subscribe" => {
+                let challenge = said.get("hub.challenge").filter(|text| text.len() <= MAX_CHALLENGE_BYTES)?;
+                let secs = said.get("hub.lease_seconds").and_then(|secs| secs.parse::<u32>().ok());
+                let lease = secs.map_or(LEASE, |secs| Span::from_secs(i64::from(secs)));
+                let lease = lease.max(SHORTEST_LEASE).min(LONGEST_LEASE);
+                known.until = Some(now + lease);
+                // Renewed when a tenth of it is left.
+                known.ask_at = now + Span::from_millis(lease.as_millis() / 10 * 9);
+                known.n_tries = 0;
+                Some(challenge.clone())
+            }
+            // The hub does not want to: it is asked again, as rarely as one that never answers.
+            "denied" => {
+                (known.until, known.ask_at) = (None, now + LONGEST_RETRY);
+                Some(String::new())
+            }
+            // Nobody here ends a subscription.
+            _ => None,
+        }
+    }
+
+    /// A hub tells of news. `signature` is the field `X-Hub-Signature`.
+    pub fn told(&self, token: &str, signature: Option<&str>, body: &[u8]) -> Told {
+        let Some(known) = self.by_token.get(token) else { return Told::Unknown };
+        match signature.is_some_and(|signature| is_signed(signature, known.secret.as_bytes(), body)) {
+            true => Told::News(known.page),
+            false => Told::Unsigned,
+        }
+    }
+}
+
+/// Whether `method=hex` is the HMAC of a body by one of the methods of WebSub 7.1.
+fn is_signed(signature: &str, secret: &[u8], body: &[u8]) -> bool {
+    let Some((method, hex)) = signature.trim().split_once('=') else { return false };
+    let Ok(given) = data_encoding::HEXLOWER_PERMISSIVE.decode(hex.as_bytes()) else { return false };
+    let expected = match method {
+        "sha1" => hmac::<Sha1>(secret, body, 64),
+        "sha256" => hmac::<Sha256>(secret, body, 64),
+        "sha384" => hmac::<Sha384>(secret, body, 128),
+        "sha512" => hmac::<Sha512>(secret, body, 128),
+        _ => return false,
+    };
+    // All bytes are compared, so that the time tells nothing.
+    given.len() == expected.len() && given.iter().zip(&expected).fold(0, |all, (a, b)| all | (a ^ b)) == 0
+}
+
+/// RFC 2104.
+fn hmac<D: Digest>(key: &[u8], text: &[u8], block_bytes: usize) -> Vec<u8> {
+    let mut block = if key.len() > block_bytes { D::digest(key).to_vec() } else { key.to_vec() };
+    block.resize(block_bytes, 0);
+    let padded = |pad: u8| block.iter().map(|byte| byte ^ pad).collect::<Vec<u8>>();
+    let inner = D::new().chain_update(padded(0x36)).chain_update(text).finalize();
+    D::new().chain_update(padded(0x5c)).chain_update(inner).finalize().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_secs(1_790_000_000 + secs)
+    }
+
+    fn subscribed() -> Subscriptions {
+        let mut all = Subscriptions::new(Url::parse("http://me.example/sub").unwrap());
+        let hub = Url::parse("http://hub.example/").unwrap();
+        all.want(PageId(7), "http://a.example/feed?x=1&y", &hub, "t0", "secret", at(0));
+        all
+    }
+
+    fn question(mode: &str, topic: &str) -> String {
+        form_urlencoded::Serializer::new(String::new())
+            .append_pair("hub.mode", mode)
+            .append_pair("hub.topic", topic)
+            .append_pair("hub.challenge", "c&1")
+            .append_pair("hub.lease_seconds", "1000")
+            .finish()
+    }
+
+    #[test]
+    fn a_hub_is_asked_and_asks_back() {
+        let mut all = subscribed();
+        let asking = all.due(at(0)).unwrap();
+        assert!(asking.form.contains("hub.callback=http%3A%2F%2Fme.example%2Fsub%2Ft0"), "{}", asking.form);
+        assert!(
+            asking.form.contains("hub.topic=http%3A%2F%2Fa.example%2Ffeed%3Fx%3D1%26y"),
+            "{}",
+            asking.form
+        );
+        assert_eq!(all.due(at(599)), None, "it has time to ask back");
+        let topic = "http://a.example/feed?x=1&y";
+        assert_eq!(all.verify("t0", &question("subscribe", topic), at(10)).as_deref(), Some("c&1"));
+        assert_eq!((all.n_active(at(11)), all.n_active(at(1011))), (1, 0));
+        assert_eq!(all.due(at(900)), None);
+        assert!(all.due(at(910)).is_some(), "renewed when a tenth of the lease is left");
+        assert_eq!(all.verify("t1", &question("subscribe", topic), at(10)), None, "nobody subscribed so");
+        assert_eq!(all.verify("t0", &question("subscribe", "http://b.example/"), at(10)), None);
+        assert_eq!(all.verify("t0", &question("unsubscribe", topic), at(10)), None, "nobody asked for that");
+    }
+
+    #[test]
+    fn a_hub_that_is_silent_is_asked_more_and_more_rarely() {
+        let mut all = subscribed();
+        let mut times = Vec::new();
+        for minute in 0..4000 {
+            times.extend(all.due(at(minute * 60)).map(|_| minute));
+        }
+        assert_eq!(times, [0, 10, 30, 70, 150, 310, 630, 1270, 2550, 3990]);
+    }
+
+    #[test]
+    fn only_what_is_signed_is_believed() {
+        let all = subscribed();
+        // By the examples of RFC 2202 and RFC 4231 the methods are known; these are theirs for other keys.
+        let right =
+            "sha256=".to_owned() + &data_encoding::HEXLOWER.encode(&hmac::<Sha256>(b"secret", b"news", 64));
+        assert_eq!(all.told("t0", Some(&right), b"news"), Told::News(PageId(7)));
+        for wrong in [
+            None,
+            Some("sha256=00"),
+            Some("md5=00"),
+            Some("sha1="),
+            Some(right.replace("sha256", "sha1").as_str()),
+        ] {
+            assert_eq!(all.told("t0", wrong, b"news"), Told::Unsigned, "{wrong:?}");
+        }
+        assert_eq!(all.told("t0", Some(&right), b"other news"), Told::Unsigned);
+        assert_eq!(all.told("t1", Some(&right), b"news"), Told::Unknown);
+    }
+
+    #[test]
+    fn hmac_is_that_of_the_standards() {
+        let hex = |bytes: Vec<u8>| data_encoding::HEXLOWER.encode(&bytes);
+        let (key, text) = (&b"Jefe"[..], &b"what do ya want for nothing?"[..]);
+        assert_eq!(hex(hmac::<Sha1>(key, text, 64)), "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79");
+        assert_eq!(
+            hex(hmac::<Sha256>(key, text, 64)),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"
+        );
+        assert!(
+            hex(hmac::<Sha512>(key, text, 128))
+                .starts_with("164b7a7bfcf819e2e395fbe73b56e0a387bd64222e831fd6")
+        );
+        assert_eq!(
+            hex(hmac::<Sha1>(&[0xaa; 80], b"Test Using Larger Than Block-Size Key - Hash Key First", 64)),
+            "aa4ae5e15272d00e95705637ce8a3b55ed402112"
+        );
+    }
+
+    #[test]
+    fn another_hub_is_another_subscription() {
+        let mut all = subscribed();
+        let hub = Url::parse("http://other.example/").unwrap();
+        all.want(PageId(7), "http://a.example/feed?x=1&y", &hub, "t1", "secret", at(5));
+        assert_eq!(all.told("t0", None, b""), Told::Unknown, "the former one has ended");
+        assert_eq!(all.due(at(5)).unwrap().hub, hub);
+        all.want(PageId(7), "http://a.example/feed?x=1&y", &hub, "t2", "secret", at(6));
+        assert_eq!(all.due(at(6)), None, "the same is not asked for twice");
+    }
+
+    proptest! {
+        /// Whatever is sent to the callback address, nothing is believed without the secret.
+        #[test]
+        fn strangers_are_not_believed(token in "t0|[a-z0-9]{0,8}", query in "[ -~]{0,80}", signature in "(sha1|sha256)=[0-9a-f]{0,64}|\\PC{0,40}") {
+            let mut all = subscribed();
+            prop_assert_eq!(all.verify(&token, &query, at(1)), None);
+            prop_assert!(!matches!(all.told(&token, Some(&signature), b"x"), Told::News(_)));
+        }
+    }
+}

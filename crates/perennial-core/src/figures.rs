@@ -1,0 +1,272 @@
+//! Two texts that differ in numbers -> whether the number is news (docs/papers.md, Advertisements and noise).
+//!
+//! A price, a limit, a date of validity, a count of victims is news; a count of visitors, a clock, "3 minutes ago" is not. The
+//! number itself does not tell them apart. What stands beside it does: a currency, a unit, a label. The nearest such word
+//! decides. What nothing tells apart is left to the page's history (`noise`).
+
+/// What a change of numbers is to a reader.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Figure {
+    /// Other words changed too, or nothing did.
+    Words,
+    /// Numbers alone changed, and one of them is news: a price, a limit, a count that matters.
+    News,
+    /// Numbers alone changed, and none of them is news: clocks, counters, stamps.
+    Passing,
+    /// Numbers alone changed, and nothing says what they are.
+    Unclear,
+}
+
+/// Words around a number that may say what it is.
+const REACH: usize = 3;
+/// A text with more words than this is compared without looking at its numbers.
+const MAX_WORDS: usize = 2_000;
+
+/// Judges a text that changed.
+pub fn judge(before: &str, after: &str) -> Figure {
+    let old: Vec<&str> = before.split_whitespace().take(MAX_WORDS + 1).collect();
+    let new: Vec<&str> = after.split_whitespace().take(MAX_WORDS + 1).collect();
+    if old.len() > MAX_WORDS || new.len() > MAX_WORDS || before == after {
+        return Figure::Words;
+    }
+    let n_first = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let n_shared = old.len().min(new.len()) - n_first;
+    let ends = old.iter().rev().zip(new.iter().rev()).take(n_shared);
+    let n_last = ends.take_while(|(old, new)| old == new).count();
+    let (gone, come) = (&old[n_first..old.len() - n_last], &new[n_first..new.len() - n_last]);
+    // With several changes the words between them stand in both.
+    let is_changed = |word: &str, others: &[&str]| !others.contains(&word);
+    let mut changed = come.iter().filter(|word| is_changed(word, gone));
+    if !changed.all(|word| is_figure(word))
+        || !gone.iter().filter(|word| is_changed(word, come)).all(|word| is_figure(word))
+    {
+        return Figure::Words;
+    }
+    let places = (n_first..new.len() - n_last).filter(|&at| is_changed(new[at], gone));
+    judge_all(places.map(|at| sign_at(&new, at)))
+}
+
+/// Whether a text says nothing but the time, how long ago something was, or how often it was looked at.
+pub fn is_passing(text: &str) -> bool {
+    let words: Vec<&str> = text.split_whitespace().take(9).collect();
+    let has_figure = words.iter().any(|word| has_digit(word));
+    let mut all = words.iter().map(|word| bare(word));
+    let is_part = |word: &String| {
+        word.is_empty() || has_digit(word) || is_passing_word(word) || is_time_word(word) || is_filler(word)
+    };
+    if words.is_empty() || words.len() > 8 || !has_figure || !all.all(|word| is_part(&word)) {
+        return false;
+    }
+    let places = (0..words.len()).filter(|&at| has_digit(words[at]));
+    judge_all(places.map(|at| sign_at(&words, at))) == Figure::Passing
+}
+
+fn judge_all(signs: impl Iterator<Item = Figure>) -> Figure {
+    let (mut n, mut n_passing, mut is_news) = (0, 0, false);
+    for sign in signs {
+        n += 1;
+        n_passing += usize::from(sign == Figure::Passing);
+        is_news |= sign == Figure::News;
+    }
+    match (is_news, n > 0 && n_passing == n) {
+        (true, _) => Figure::News,
+        (_, true) => Figure::Passing,
+        _ => Figure::Unclear,
+    }
+}
+
+/// What the words around a number say, the nearest first.
+fn sign_at(words: &[&str], at: usize) -> Figure {
+    let own = words[at];
+    if has_currency(own) || own.contains('%') {
+        return Figure::News;
+    }
+    let is_clock = is_clock(own);
+    for distance in 1..=REACH {
+        let (before, after) = (at.checked_sub(distance), at.checked_add(distance));
+        // Units and what is counted stand behind a number, labels before it.
+        for near in [after, before].into_iter().flatten().filter_map(|near| words.get(near)) {
+            if has_currency(near) {
+                return Figure::News;
+            }
+            let word = bare(near);
+            if is_passing_word(&word) {
+                return Figure::Passing;
+            }
+            if is_telling_word(&word) && !(is_clock && is_short_unit(&word)) {
+                return Figure::News;
+            }
+        }
+    }
+    match (is_clock, is_version(own)) {
+        (true, _) => Figure::Passing,
+        (_, true) => Figure::News,
+        _ => Figure::Unclear,
+    }
+}
+
+/// The number of a release: three and more numbers with points between them, which are no date.
+fn is_version(word: &str) -> bool {
+    let word = word.trim_start_matches(['v', 'V', '(', '[']).trim_end_matches([',', ';', ')', ']', '.']);
+    let parts: Vec<&str> = word.split('.').collect();
+    let is_date =
+        parts.len() == 3 && matches!(parts[2].len(), 2 | 4) && parts[0].len() <= 2 && parts[1].len() <= 2;
+    parts.len() >= 3
+        && parts
+            .iter()
+            .all(|part| (1..=4).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit()))
+        && !is_date
+}
+
+/// Whether a word is a number, a date, a time, or a word of which those are made.
+fn is_figure(word: &str) -> bool {
+    has_digit(word) || {
+        let word = bare(word);
+        word.is_empty() || is_time_word(&word)
+    }
+}
+
+fn has_digit(word: &str) -> bool {
+    word.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+/// The word in lower case without signs around it.
+fn bare(word: &str) -> String {
+    word.trim_matches(|c: char| !c.is_alphanumeric() && c != '°' && c != '%' && c != '©').to_lowercase()
+}
+
+fn has_currency(word: &str) -> bool {
+    word.contains(['€', '$', '£', '¥', '₹', '₽', '₩', '₺']) || is_one_of(&bare(word), CURRENCIES)
+}
+
+const CURRENCIES: &str =
+    "eur usd gbp chf jpy cny inr pln sek euro euros dollar dollars pounds cent cents franken yen";
+
+fn is_one_of(word: &str, list: &str) -> bool {
+    list.split_ascii_whitespace().any(|known| known == word)
+}
+
+/// A time of day: 9:05, 21:30:07.
+fn is_clock(word: &str) -> bool {
+    let word = word.trim_matches(|c: char| !c.is_alphanumeric());
+    let parts: Vec<&str> = word.split(':').collect();
+    (2..=3).contains(&parts.len())
+        && parts
+            .iter()
+            .all(|part| (1..=2).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// Words of counters and stamps: what is counted so is read by nobody.
+fn is_passing_word(word: &str) -> bool {
+    is_one_of(word, PASSING)
+}
+
+const PASSING: &str = "views view visitors visitor visits visit besucher aufrufe abrufe zugriffe visites vues visitas likes \
+    like shares share geteilt followers follower abonnenten abonnés subscribers comments comment kommentare \
+    kommentar commentaires comentarios replies reply antworten online clicks klicks hits reads leser gelesen \
+    stars forks retweets tweets reactions reaktionen ratings reviews bewertungen downloads upvotes points \
+    ago vor hace fa geleden updated update modified generated rendered retrieved accessed crawled printed \
+    changed geändert aktualisiert stand actualisé copyright © uptime served cached built published posted \
+    veröffentlicht publié today heute now jetzt uhr gmt utc";
+
+/// Words of what matters: units, what is counted in earnest, labels of limits and of validity.
+fn is_telling_word(word: &str) -> bool {
+    is_short_unit(word) || is_one_of(word, TELLING)
+}
+
+const TELLING: &str = "percent prozent km/h kmh mph knots kwh °c °f celsius fahrenheit million millions millionen billion \
+    billions milliarden people persons personen menschen dead killed died deaths tote toten todesfälle \
+    victims opfer morts muertos injured wounded verletzte verletzten missing vermisste cases fälle \
+    infections arrested seats sitze jobs stellen price prices preis preise prix precio cost costs kosten fee \
+    fees gebühr gebühren rate rates limit limits grenzwert maximum minimum max min dose dosage dosis speed \
+    version release score tax steuer interest zins zinsen temperature temperatur salary gehalt valid gültig \
+    until till bis expires expiry deadline frist due effective from ab starts start begins beginn beginnt \
+    ends opens open opening closes geöffnet öffnungszeiten hours age capacity stock lager votes stimmen \
+    goals tore magnitude stärke level pegel";
+
+fn is_short_unit(word: &str) -> bool {
+    is_one_of(word, UNITS)
+}
+
+const UNITS: &str = "km cm mm kg mg µg ml kw mw gw mb gb tb mhz ghz m² m2 ppm mio mrd";
+
+/// Names of days and months and words of times.
+fn is_time_word(word: &str) -> bool {
+    is_one_of(word, TIMES)
+}
+
+const TIMES: &str = "jan feb mar mär apr jun jul aug sep oct okt nov dec dez mon tue wed thu fri sat sun min sek january \
+    february march april may june july august september october november december januar februar märz mai \
+    juni juli oktober dezember monday tuesday wednesday thursday friday saturday sunday montag dienstag \
+    mittwoch donnerstag freitag samstag sonnabend sonntag second seconds minute minutes hour hours day days \
+    week weeks month months year years sekunde sekunden minuten stunde stunden tag tage tagen woche wochen \
+    monat monate monaten jahr jahre jahren am pm uhr gmt utc yesterday gestern sept";
+
+/// Words between the parts of a stamp.
+fn is_filler(word: &str) -> bool {
+    is_one_of(word, FILLERS)
+}
+
+const FILLERS: &str = "last on at the um am von zuletzt letzte in times mal a an by of";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prices_limits_and_victims_are_news() {
+        for (before, after) in [
+            ("€ 19.99 incl. VAT", "€ 24.99 incl. VAT"),
+            ("Price: 1,299 USD", "Price: 1,399 USD"),
+            ("The limit is 50 km/h in all streets", "The limit is 30 km/h in all streets"),
+            ("At least 12 people died", "At least 17 people died"),
+            ("Zwölf Häuser, 3 Tote", "Zwölf Häuser, 5 Tote"),
+            ("Valid until 31 March 2026", "Valid until 30 June 2026"),
+            ("Unemployment rose to 5.1%", "Unemployment rose to 5.4%"),
+            ("Maximum dose 20 mg a day", "Maximum dose 10 mg a day"),
+            ("We are open 9:00 to 17:00", "We are open 10:00 to 17:00"),
+            ("Version 2.4.1", "Version 2.4.2"),
+            ("Tides 9.1.0 (current)", "Tides 9.2.0 (current)"),
+        ] {
+            assert_eq!(judge(before, after), Figure::News, "{before}");
+        }
+    }
+
+    #[test]
+    fn clocks_counters_and_stamps_pass() {
+        for (before, after) in [
+            ("1,204 views", "1,377 views"),
+            ("Visitors today: 17", "Visitors today: 32"),
+            ("3 minutes ago", "12 minutes ago"),
+            ("vor 3 Minuten", "vor 1 Stunde"),
+            ("14:05", "14:35"),
+            ("Last updated 12 November 2026, 10:15", "Last updated 13 November 2026, 09:40"),
+            ("Kommentare (12)", "Kommentare (14)"),
+            ("Copyright 2025 The Harbour Post", "Copyright 2026 The Harbour Post"),
+            ("Page generated in 0.031 seconds", "Page generated in 0.027 seconds"),
+        ] {
+            assert_eq!(judge(before, after), Figure::Passing, "{before}");
+        }
+        for text in ["3 minutes ago", "14:05", "12 comments", "1,204 views", "vor 5 Minuten"] {
+            assert!(is_passing(text), "{text}");
+        }
+        for text in [
+            "Price 12 EUR",
+            "12 dead",
+            "minutes",
+            "",
+            "Chapter 12",
+            "two comments on 3 ideas of mine that matter",
+        ] {
+            assert!(!is_passing(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn words_are_words_and_bare_numbers_are_unclear() {
+        assert_eq!(judge("12 ships in port", "12 boats in port"), Figure::Words);
+        assert_eq!(judge("same", "same"), Figure::Words);
+        assert_eq!(judge("Chapter 12", "Chapter 13"), Figure::Unclear);
+        assert_eq!(judge("", "12"), Figure::Unclear);
+    }
+}

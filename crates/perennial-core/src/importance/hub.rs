@@ -1,0 +1,66 @@
+//! What changed on a page that is read for its items: front page, list (docs/decisions/0034-front-pages-are-lists.md).
+
+use crate::diff::{Delta, ElementKind, ItemDelta, Operation, Subject, n_words};
+use crate::segment::Block;
+
+/// A page that is read for its items: front page, list. Of what changes around them only prose counts.
+pub(super) struct Hub<'a> {
+    items: &'a ItemDelta,
+    /// The words of all items that changed, before and after.
+    texts: String,
+}
+
+/// Words of a text that is prose and not a label.
+const MIN_PROSE_WORDS: usize = 15;
+/// How much of a text is looked for among the words of the items.
+const PROBE_BYTES: usize = 60;
+
+impl<'a> Hub<'a> {
+    pub(super) fn of(delta: &'a Delta) -> Option<Hub<'a>> {
+        let items = delta.items.as_ref().filter(|items| items.is_hub)?;
+        let mut texts = String::new();
+        for item in items.changes.iter().flat_map(|change| change.before.iter().chain(&change.after)) {
+            texts.extend([item.title.as_str(), "\n", item.teaser.as_str(), "\n"]);
+        }
+        Some(Hub { items, texts })
+    }
+
+    /// The importance of the whole page; the items count by their own weight.
+    pub(super) fn join(&self, within_prose: f64, items: f64) -> f64 {
+        1.0 - (1.0 - items * self.items.importance()) * (1.0 - self.items.prose_share * within_prose)
+    }
+
+    /// How much of what an operation is about is prose outside the items.
+    pub(super) fn share_of_prose(&self, operation: &Operation) -> f64 {
+        match operation.subject {
+            Subject::Element { before, after } => {
+                let is_prose = before
+                    .into_iter()
+                    .chain(after)
+                    .any(|element| self.is_prose(element.text(), element.kind()));
+                f64::from(u8::from(is_prose))
+            }
+            Subject::Block(Some(block)) => self.prose_of_block(block),
+            Subject::Block(None) => 0.0,
+        }
+    }
+
+    fn is_prose(&self, text: &str, kind: ElementKind) -> bool {
+        kind == ElementKind::Text
+            && n_words(text) >= MIN_PROSE_WORDS
+            && !self.texts.contains(&text[..text.floor_char_boundary(PROBE_BYTES)])
+    }
+
+    fn prose_of_block(&self, block: &Block) -> f64 {
+        let (mut n_prose, mut n_all) = (0, 0);
+        for leaf in block.walk().filter(|block| block.is_leaf()) {
+            n_all += leaf.links.iter().map(|link| n_words(&link.name)).sum::<usize>();
+            for text in &leaf.texts {
+                let n = n_words(&text.text);
+                n_all += n;
+                n_prose += if self.is_prose(&text.text, ElementKind::Text) { n } else { 0 };
+            }
+        }
+        n_prose as f64 / n_all.max(1) as f64
+    }
+}

@@ -1,0 +1,212 @@
+//! A [`Delta`] -> how much it matters to a reader, from 0 (nothing) to 1 (everything, a first capture).
+//!
+//! There are two published forms and one of our own (P-VISUAL 6, P-PATTERN 6.2, P-QUALITY 3; docs/papers.md, Importance
+//! of a change). All of them sum or join one contribution per operation, so that each operation's share of the whole is
+//! known. The caller judges whether an element is an advertisement and how much of an operation is noise, because filter
+//! lists and history are not in a delta.
+
+mod hub;
+mod weigh;
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Display};
+use std::str::FromStr;
+
+use crate::diff::{Delta, Operation};
+use hub::Hub;
+use weigh::{Part, Surroundings, is_unread, part};
+
+/// 0 to 1, checked at construction.
+#[derive(Clone, Copy, PartialEq, PartialOrd, Debug, Default)]
+pub struct Importance(f32);
+
+impl Importance {
+    /// Nothing changed.
+    pub const NONE: Importance = Importance(0.0);
+    /// Everything is new, as in a first capture.
+    pub const FULL: Importance = Importance(1.0);
+
+    /// Clamps to [0, 1]. NaN counts as 0.
+    pub fn new(value: f64) -> Importance {
+        Importance(if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) as f32 })
+    }
+
+    /// The value as a number.
+    pub fn get(self) -> f64 {
+        f64::from(self.0)
+    }
+}
+
+/// The form in which contributions are weighed and joined.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub enum Form {
+    /// P-VISUAL 6: shares of elements, averaged over the kinds of operation and of element in a block.
+    Visual2009,
+    /// P-PATTERN 6.2: shares of elements, averaged over the kinds of operation; word distance of texts; little
+    /// for advertisements.
+    Pattern2011,
+    /// Ours: 1 - prod(1 - part) over blocks, whose parts are sums of shares of words. One more change never lowers it.
+    Monotone,
+}
+
+impl Form {
+    /// All forms with their names.
+    pub const NAMES: [(Form, &'static str); 3] = [
+        (Form::Visual2009, "visual-2009"),
+        (Form::Pattern2011, "pattern-2011"),
+        (Form::Monotone, "monotone"),
+    ];
+}
+
+impl Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(Form::NAMES.iter().find(|(form, _)| form == self).map_or("", |(_, name)| name))
+    }
+}
+
+impl FromStr for Form {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Form, String> {
+        let found = Form::NAMES.iter().find(|(_, name)| *name == text).map(|(form, _)| *form);
+        found.ok_or_else(|| format!("{text:?} is no form: write visual-2009, pattern-2011 or monotone"))
+    }
+}
+
+/// The form and its weights.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ImportanceConfig {
+    /// The form.
+    pub form: Form,
+    /// I(delete) of `visual-2009` and `monotone`; insert and update have 1.
+    pub delete_weight: f64,
+    /// I(move) of every form. It is small because the content was there before.
+    pub move_weight: f64,
+    /// Weight of an advertisement, alpha in P-PATTERN.
+    pub advertisement_weight: f64,
+}
+
+impl ImportanceConfig {
+    /// The usual weights of a form. What went weighs as much as what came in `monotone`: a page that lost a third of its words is
+    /// another page. P-PATTERN proposes alpha = 0.1, which still ranks a rotated banner above a new entry
+    /// in a menu. That of `monotone` is lower.
+    pub fn of(form: Form) -> ImportanceConfig {
+        let (delete_weight, advertisement_weight) =
+            if form == Form::Monotone { (1.0, 0.001) } else { (0.8, 0.1) };
+        ImportanceConfig { form, delete_weight, move_weight: 0.3, advertisement_weight }
+    }
+}
+
+impl Default for ImportanceConfig {
+    /// Why this form: `docs/decisions/0011-importance-form.md`.
+    fn default() -> ImportanceConfig {
+        ImportanceConfig::of(Form::Monotone)
+    }
+}
+
+/// What the caller knows of one operation.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct Judgement {
+    /// Whether it is about an advertisement.
+    pub is_advertisement: bool,
+    /// From 0, where all of it is news, to 1, where none is, as in a counter that moves at every visit.
+    pub noise: f64,
+}
+
+/// One operation's part in the whole.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Contribution {
+    /// The importance of this operation alone.
+    pub value: f64,
+    /// Share of the sum of all values, 0 to 1.
+    pub share: f64,
+    /// What the caller judged.
+    pub judgement: Judgement,
+    /// Whether it changes what is read. Other addresses alone, and whatever leaves the same words in the same order, do not.
+    pub is_read: bool,
+}
+
+/// The importance of a delta, and of each of its operations.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct Assessment {
+    /// Importance of the whole delta.
+    pub importance: Importance,
+    /// One for each operation, in the order of [`Delta::operations`].
+    pub contributions: Vec<Contribution>,
+}
+
+/// Weighs a delta. A delta that was stored as a whole replacement has no operations and counts as [`Importance::FULL`];
+/// [`crate::diff::diff`] finds its operations.
+pub fn assess(
+    delta: &Delta,
+    config: &ImportanceConfig,
+    judge: &mut dyn FnMut(&Operation) -> Judgement,
+) -> Assessment {
+    if delta.replacement.is_some() {
+        return Assessment { importance: Importance::FULL, contributions: Vec::new() };
+    }
+    let around = Surroundings::of(delta);
+    let is_monotone = config.form == Form::Monotone;
+    let hub = Hub::of(delta).filter(|_| is_monotone);
+    let mut contributions: Vec<Contribution> = Vec::new();
+    let mut whole = Whole::default();
+    for operation in delta.operations() {
+        let judgement = judge(&operation);
+        let prose = hub.as_ref().map_or(1.0, |hub| hub.share_of_prose(&operation));
+        let is_read = !(is_monotone && (delta.has_same_words || is_unread(&operation)));
+        let part = part(&operation, config, &around, judgement);
+        let part = Part { share: prose * part.share, ..part };
+        whole.add(&operation, part, is_read);
+        let value = part.as_read() * if is_read { 1.0 } else { UNREAD };
+        contributions.push(Contribution { value, share: 0.0, judgement, is_read });
+    }
+    let sum: f64 = contributions.iter().map(|contribution| contribution.value).sum();
+    if sum > 0.0 {
+        contributions.iter_mut().for_each(|contribution| contribution.share = contribution.value / sum);
+    }
+    let within = if is_monotone { whole.join() } else { sum };
+    let items = if delta.has_same_words { UNREAD } else { 1.0 };
+    let importance = hub.map_or(within, |hub| hub.join(within, items));
+    Assessment { importance: Importance::new(importance), contributions }
+}
+
+/// What all operations change together. Those of one block are parts of that block and add up; one more never lowers the whole.
+#[derive(Default)]
+struct Whole<'a> {
+    blocks: BTreeMap<(bool, Option<&'a [u16]>), Part>,
+    /// What is left by blocks that came, went or moved: of what is read, and of the rest.
+    left: [Option<f64>; 2],
+}
+
+impl<'a> Whole<'a> {
+    fn add(&mut self, operation: &Operation<'a>, part: Part, is_read: bool) {
+        if operation.within.is_none() {
+            let left = self.left[usize::from(is_read)].get_or_insert(1.0);
+            *left *= 1.0 - part.as_read();
+            return;
+        }
+        let all = self.blocks.entry((is_read, operation.block_after)).or_insert(Part { share: 0.0, ..part });
+        all.share += part.share;
+        all.most = all.most.max(part.most);
+    }
+
+    fn join(&self) -> f64 {
+        let left = |is_read: bool| {
+            let blocks = self.blocks.iter().filter(|((read, _), _)| *read == is_read);
+            let within = blocks.map(|(_, part)| 1.0 - part.as_read()).product::<f64>();
+            within * self.left[usize::from(is_read)].unwrap_or(1.0)
+        };
+        1.0 - left(true) * (1.0 - UNREAD * (1.0 - left(false)))
+    }
+}
+
+/// The most that all changes together weigh that leave the same words in the same order: other addresses, pictures, wrappers.
+const UNREAD: f64 = 0.005;
+
+/// The importance of a delta when nothing is known of advertisements and history.
+pub fn importance(delta: &Delta, config: &ImportanceConfig) -> Importance {
+    assess(delta, config, &mut |_| Judgement::default()).importance
+}
+
+#[cfg(test)]
+mod tests;

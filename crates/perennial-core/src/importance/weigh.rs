@@ -1,0 +1,264 @@
+//! One operation -> how much of the page it changes, in each of the forms.
+
+use std::collections::HashMap;
+
+use super::{Form, ImportanceConfig, Judgement};
+use crate::diff::{BlockDelta, Delta, Element, ElementKind, Operation, OperationKind, Subject};
+use crate::diff::{n_words, word_distance};
+use crate::figures::{Figure, judge};
+use crate::segment::{Block, BlockRole, key_of};
+
+/// The blocks with changes, and the kinds of operation and of element that occur in each.
+pub(super) struct Surroundings<'a> {
+    blocks: HashMap<&'a [u16], &'a BlockDelta>,
+    kinds: HashMap<&'a [u16], (u8, u8)>,
+    /// Words that went into each block from others, and out of it.
+    moved: [HashMap<&'a [u16], f64>; 2],
+    /// How many times what a reader takes in at once the page was.
+    length: f64,
+}
+
+impl<'a> Surroundings<'a> {
+    pub(super) fn of(delta: &'a Delta) -> Surroundings<'a> {
+        let blocks = delta.blocks.iter().map(|block| (block.after.0.as_slice(), block)).collect();
+        let mut kinds: HashMap<&[u16], (u8, u8)> = HashMap::new();
+        for operation in delta.operations() {
+            if let (Some(kind), Some(block)) = (operation.element_kind(), operation.block_after) {
+                let seen = kinds.entry(block).or_default();
+                seen.0 |= 1 << operation.kind as u8;
+                seen.1 |= 1 << kind as u8;
+            }
+        }
+        let mut moved = [HashMap::new(), HashMap::new()];
+        for each in delta.moves.iter().chain(&delta.shifted) {
+            *moved[0].entry(each.to.0.as_slice()).or_default() += mass(&each.element);
+            *moved[1].entry(each.from.0.as_slice()).or_default() += mass(&each.element);
+        }
+        let length = f64::from(delta.length);
+        let length = if length.is_finite() { length.clamp(1.0, MAX_LENGTH) } else { 1.0 };
+        Surroundings { blocks, kinds, moved, length }
+    }
+
+    /// The block around an element, its number of kinds of operation, its number of kinds of element.
+    fn at(&self, operation: &Operation) -> Option<(&BlockDelta, f64, f64)> {
+        let reference = operation.block_after?;
+        let (operations, elements) = self.kinds.get(reference)?;
+        let block = self.blocks.get(reference)?;
+        Some((block, f64::from(operations.count_ones()), f64::from(elements.count_ones())))
+    }
+}
+
+/// The length of a page above which nothing changes any more.
+const MAX_LENGTH: f64 = 1e4;
+
+/// How much of the page an operation changes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Part {
+    /// Its share of the page's importance, less what is noise or advertisement.
+    pub(super) share: f64,
+    /// The share of its whole block: the most that all operations in it can change.
+    pub(super) most: f64,
+    /// The number of times what a reader takes in that the page is long, where it is read.
+    pub(super) length: f64,
+}
+
+impl Part {
+    /// A reader takes in a part of a long page, and the share of that part counts.
+    pub(super) fn as_read(&self) -> f64 {
+        1.0 - (1.0 - self.share.min(self.most).clamp(0.0, 1.0)).powf(self.length)
+    }
+}
+
+/// What one operation changes.
+pub(super) fn part(
+    operation: &Operation,
+    config: &ImportanceConfig,
+    around: &Surroundings,
+    judgement: Judgement,
+) -> Part {
+    let news = 1.0 - judgement.noise.clamp(0.0, 1.0);
+    let weight = if judgement.is_advertisement && config.form != Form::Visual2009 {
+        config.advertisement_weight
+    } else {
+        1.0
+    };
+    let importance = match operation.subject {
+        Subject::Block(Some(block)) => importance_of_content(operation, block, around),
+        Subject::Element { .. } if config.form == Form::Monotone => importance_of_block(operation),
+        _ => f64::from(operation.importance),
+    };
+    let share = match operation.subject {
+        Subject::Block(_) => operation_weight(operation.kind, config),
+        Subject::Element { before, after } => element_share(operation, before, after, config, around),
+    };
+    let length = if config.form == Form::Monotone { length_at(operation, around) } else { 1.0 };
+    Part { share: importance * share * weight * news, most: importance.clamp(0.0, 1.0), length }
+}
+
+/// What stands around the content is not read through, whatever its length.
+fn length_at(operation: &Operation, around: &Surroundings) -> f64 {
+    match operation.role {
+        Some(BlockRole::Navigation | BlockRole::Header | BlockRole::Footer | BlockRole::Advertisement) => 1.0,
+        _ => around.length,
+    }
+}
+
+/// What came weighs by what its block is, what went by what it was.
+fn importance_of_block(operation: &Operation) -> f64 {
+    let Some(block) = operation.within else { return f64::from(operation.importance) };
+    f64::from(match operation.kind {
+        OperationKind::Insert | OperationKind::Move => block.importance,
+        OperationKind::Delete => block.importance_before,
+        OperationKind::Update => block.importance.max(block.importance_before),
+    })
+}
+
+/// A block that came or went counts with the leaves that came or went with it, and each of those with what it did not get from
+/// another block or leave to one: that can be read before and after.
+fn importance_of_content(operation: &Operation, block: &Block, around: &Surroundings) -> f64 {
+    let is_read = |leaf: &&Block| {
+        leaf.is_leaf() && !(leaf.links.is_empty() && leaf.images.is_empty() && leaf.texts.is_empty())
+    };
+    let moved = &around.moved[usize::from(operation.kind == OperationKind::Delete)];
+    let part = |leaf: &Block| match moved.get(leaf.reference.as_slice()) {
+        Some(moved) => {
+            let own = mass_of(leaf);
+            f64::from(leaf.importance) * own / (own + moved).max(1.0)
+        }
+        None => f64::from(leaf.importance),
+    };
+    block.walk().filter(is_read).map(part).sum()
+}
+
+fn mass_of(leaf: &Block) -> f64 {
+    let links = leaf.links.iter().map(|link| link_mass(&link.name));
+    let texts = leaf.texts.iter().map(|text| n_words(&text.text) as f64);
+    links.chain(texts).sum::<f64>() + WORDS_OF_IMAGE * leaf.images.len() as f64
+}
+
+fn operation_weight(kind: OperationKind, config: &ImportanceConfig) -> f64 {
+    match kind {
+        OperationKind::Insert | OperationKind::Update => 1.0,
+        OperationKind::Delete if config.form == Form::Pattern2011 => 1.0,
+        OperationKind::Delete => config.delete_weight,
+        OperationKind::Move => config.move_weight,
+    }
+}
+
+/// The share of its block that an operation changes. An element that moved into a new block adds nothing, because the
+/// insertion of that block counts.
+fn element_share(
+    operation: &Operation,
+    before: Option<&Element>,
+    after: Option<&Element>,
+    config: &ImportanceConfig,
+    around: &Surroundings,
+) -> f64 {
+    let Some((block, n_operations, n_kinds)) = around.at(operation) else { return 0.0 };
+    let Some(kind) = operation.element_kind() else { return 0.0 };
+    let weight = operation_weight(operation.kind, config);
+    let distance = || match (before, after) {
+        (Some(before), Some(after)) if operation.kind == OperationKind::Update => {
+            word_distance(before.text(), after.text())
+        }
+        _ => 1.0,
+    };
+    match config.form {
+        Form::Visual2009 => {
+            let n = f64::from(block.n_elements[kind as usize].max(1));
+            weight / (n_operations * n_kinds * n)
+        }
+        Form::Pattern2011 => {
+            let n = f64::from(block.n_elements.iter().sum::<u32>().max(1));
+            let importance = if kind == ElementKind::Text { distance() } else { 1.0 };
+            weight * importance / (n_operations * n)
+        }
+        Form::Monotone if operation.is_repeated => 0.0,
+        Form::Monotone => {
+            let change = match (before, after) {
+                (Some(before), Some(after)) if operation.kind == OperationKind::Update => {
+                    words_changed(before, after)
+                }
+                _ => before.into_iter().chain(after).map(mass).fold(0.0, f64::max),
+            };
+            weight * share_of_words(operation.kind, change, block)
+        }
+    }
+}
+
+/// How many words an update counts as.
+fn words_changed(before: &Element, after: &Element) -> f64 {
+    let mass = mass(before).max(mass(after));
+    if before.text() == after.text() {
+        return mass * if leads_elsewhere(before, after) { 0.5 } else { 0.05 };
+    }
+    let changed = mass * word_distance(&bare(before.text()), &bare(after.text()));
+    let changed = match judge(before.text(), after.text()) {
+        Figure::News => changed.max(WORDS_OF_FIGURE),
+        _ => changed,
+    };
+    match after.kind() {
+        // Another name and another target: another link, though it stands where that one stood.
+        ElementKind::Link if leads_elsewhere(before, after) => changed.max(link_mass(after.text())),
+        ElementKind::Image => changed.max(0.5 * WORDS_OF_IMAGE),
+        _ => changed,
+    }
+}
+
+/// A text without the signs around its words: other signs are no other words.
+fn bare(text: &str) -> String {
+    let words = text.split_whitespace().map(|word| word.trim_matches(|c: char| !c.is_alphanumeric()));
+    words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+}
+
+/// Whether two addresses are more than two ways to write one: http and https, with and without marks of campaigns.
+fn leads_elsewhere(before: &Element, after: &Element) -> bool {
+    let key =
+        |address: &str| url::Url::parse(address).map_or_else(|_| address.to_owned(), |url| key_of(&url));
+    before.address() != after.address() && key(before.address()) != key(after.address())
+}
+
+/// Whether an update changes nothing that is read: an address alone.
+pub(super) fn is_unread(operation: &Operation) -> bool {
+    match operation.subject {
+        Subject::Element { before: Some(before), after: Some(after) } => {
+            operation.kind == OperationKind::Update
+                && after.kind() == ElementKind::Link
+                && before.text() == after.text()
+        }
+        _ => false,
+    }
+}
+
+/// The number of words that an image counts as, whatever its name.
+const WORDS_OF_IMAGE: f64 = 10.0;
+/// The least number of words that a link counts as: it stands for a page, however short its name is.
+const WORDS_OF_LINK: f64 = 4.0;
+
+/// The number of words that a number with a unit or a label counts as: it stands for a sentence.
+const WORDS_OF_FIGURE: f64 = 15.0;
+
+fn mass(element: &Element) -> f64 {
+    match element.kind() {
+        ElementKind::Image => WORDS_OF_IMAGE,
+        ElementKind::Link => link_mass(element.text()),
+        ElementKind::Text => (n_words(element.text()) as f64).max(1.0),
+    }
+}
+
+/// A sign that marks a place to link to (a pilcrow, a hash) is no word.
+fn link_mass(name: &str) -> f64 {
+    match name.contains(char::is_alphanumeric) {
+        true => (n_words(name) as f64).max(WORDS_OF_LINK),
+        false => 0.0,
+    }
+}
+
+/// Words that changed over words of the block. No other operation has a part in it, so that none can lower it.
+fn share_of_words(kind: OperationKind, words: f64, block: &BlockDelta) -> f64 {
+    let n_before = f64::from(block.n_words);
+    match kind {
+        OperationKind::Insert | OperationKind::Move => words / (n_before + words).max(1.0),
+        OperationKind::Delete | OperationKind::Update => words / n_before.max(words).max(1.0),
+    }
+}

@@ -1,0 +1,432 @@
+//! A channel page as it was captured, and the items that it must have listed at another time -> the same page with those items in its
+//! list, marked as inferred (P-FEED 6).
+//!
+//! The list is found by the addresses of known items: the siblings, built alike, most of which link to a different one. An item that the
+//! capture shows keeps its own entry; any other gets a copy of an entry with its headline, its address and its summary, and nothing else of
+//! the copied one. The result neither runs nor fetches anything.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt::Write as _;
+
+use url::Url;
+
+use super::several::first_class;
+use crate::canonical;
+use crate::dom::{Dom, DomKind, DomNode};
+use crate::markup::escaped;
+
+/// An item that belongs to the list.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct ChannelItem {
+    /// Its headline.
+    pub title: String,
+    /// Its page, in the one form that addresses have.
+    pub address: Option<String>,
+    /// What the feed says of it; empty when only the headline is known.
+    pub summary: String,
+    /// What is to be said of how it is known.
+    pub note: String,
+}
+
+/// Entries that make a list.
+const MIN_ENTRIES: usize = 2;
+/// Longer texts of an entry are its summary.
+const MIN_SUMMARY_LENGTH: usize = 40;
+/// Bytes of a stylesheet that are taken over.
+const MAX_STYLE_BYTES: usize = 1 << 20;
+
+/// What entries of a list have in common: parent, tag and class.
+type Shape<'a> = (u32, &'a str, Option<&'a str>);
+
+/// A page with another list.
+pub struct Refilled<'a> {
+    /// The page as it was captured.
+    pub dom: &'a Dom,
+    /// Its address.
+    pub url: &'a Url,
+    /// Addresses of items that its feeds ever had: by them the list is found.
+    pub known: &'a HashSet<String>,
+    /// What it must have listed, in order.
+    pub items: &'a [ChannelItem],
+    /// What a reader must know: shown before everything else.
+    pub notice: &'a str,
+    /// The text of a captured stylesheet.
+    pub style: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl Refilled<'_> {
+    /// The page as HTML; `None` when it has no list of known items.
+    pub fn to_html(&self) -> Option<String> {
+        let list = self.list()?;
+        let mut out = String::from("<!doctype html>");
+        self.write(0, &list, &mut out);
+        Some(out)
+    }
+
+    /// The entries of the list, each with the known address that it links to.
+    fn list(&self) -> Option<List> {
+        let links = self.known_links();
+        let mut groups: BTreeMap<Shape<'_>, Vec<(u32, String)>> = BTreeMap::new();
+        for (link, address) in &links {
+            // Each element around a link may be the entry; the tree is bounded in depth.
+            let around = std::iter::successors(Some(*link), |&node| self.dom.nodes[node as usize].parent);
+            for node in around {
+                let source = &self.dom.nodes[node as usize];
+                let Some(parent) = source.parent else { break };
+                let group = groups.entry((parent, source.tag(), first_class(source))).or_default();
+                // An entry often links to its page several times.
+                if group.last().is_none_or(|(last, _)| *last != node) {
+                    group.push((node, address.clone()));
+                }
+            }
+        }
+        let n_distinct =
+            |group: &[(u32, String)]| group.iter().map(|(_, address)| address).collect::<HashSet<_>>().len();
+        let most = groups.values().map(|group| n_distinct(group)).max()?;
+        // Of lists with as many entries the outermost has the whole of each.
+        let (key, _) = groups.iter().find(|(_, group)| n_distinct(group) == most)?;
+        let (tag, class, parent) = (key.1, key.2, key.0);
+        // Columns and rows cut a list into several of the same kind.
+        let shape = |parent: u32| {
+            let source = &self.dom.nodes[parent as usize];
+            (self.depth(parent), source.tag(), first_class(source))
+        };
+        let is_alike = |key: &Shape<'_>| (key.1, key.2) == (tag, class) && shape(key.0) == shape(parent);
+        let alike = groups.iter().filter(|(key, _)| is_alike(key));
+        let own: Vec<(u32, String)> = alike.flat_map(|(_, group)| group.iter().cloned()).collect();
+        (most >= MIN_ENTRIES).then(|| List::of(self.dom, parent, own))
+    }
+
+    fn depth(&self, node: u32) -> usize {
+        std::iter::successors(self.dom.nodes[node as usize].parent, |&node| {
+            self.dom.nodes[node as usize].parent
+        })
+        .count()
+    }
+
+    fn known_links(&self) -> Vec<(u32, String)> {
+        let base = self.dom.base_href().and_then(|href| self.url.join(href).ok());
+        let base = base.as_ref().unwrap_or(self.url);
+        let anchors = self.dom.nodes.iter().enumerate().filter(|(_, node)| node.tag() == "a");
+        let resolved = anchors.filter_map(|(index, node)| {
+            let address = canonical::resolve(base, node.attribute("href")?)?;
+            Some((index as u32, String::from(address)))
+        });
+        resolved.filter(|(_, address)| self.known.contains(address)).collect()
+    }
+
+    /// Writes a node with all that is below it. The stack is as deep as the tree, which is bounded.
+    fn write(&self, node: u32, list: &List, out: &mut String) {
+        if list.first() == node {
+            self.write_items(list, out);
+            return;
+        }
+        if list.entries.contains(&node) {
+            return;
+        }
+        let source = &self.dom.nodes[node as usize];
+        match &source.kind {
+            DomKind::Text(text) => write_text(out, text),
+            DomKind::Element { .. } if self.write_style(source, out) || !is_harmless(source) => {}
+            DomKind::Element { .. } => {
+                write_start(source, None, out);
+                match source.tag() {
+                    "head" => self.write_head(out),
+                    "body" => {
+                        let _ = write!(out, "<p role=note>{}</p>", escaped(self.notice));
+                    }
+                    _ => {}
+                }
+                self.dom.children(node).for_each(|child| self.write(child, list, out));
+                write_end(source, out);
+            }
+        }
+    }
+
+    fn write_head(&self, out: &mut String) {
+        let _ = write!(
+            out,
+            "<meta charset=\"utf-8\"><meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src \
+             'unsafe-inline'; img-src data:\"><base href=\"{}\">",
+            escaped(self.url.as_str())
+        );
+    }
+
+    /// Writes a stylesheet as it was captured, in the place of its link. Gives whether the element was one.
+    fn write_style(&self, source: &DomNode, out: &mut String) -> bool {
+        let is_sheet = source.tag() == "link"
+            && source.attribute("rel").is_some_and(|rel| {
+                rel.split_whitespace().any(|word| word.eq_ignore_ascii_case("stylesheet"))
+            });
+        if !is_sheet {
+            return false;
+        }
+        let address = source.attribute("href").and_then(|href| canonical::resolve(self.url, href));
+        if let Some(style) = address.and_then(|address| (self.style)(address.as_str())) {
+            let style = &style[..style.floor_char_boundary(MAX_STYLE_BYTES)];
+            // Nothing in it may end the element.
+            let _ = write!(out, "<style>{}</style>", style.replace("</", "<\\/"));
+        }
+        true
+    }
+
+    fn write_items(&self, list: &List, out: &mut String) {
+        for item in self.items {
+            let own = item.address.as_ref().and_then(|address| list.by_address.get(address));
+            match own {
+                Some(&entry) => self.write(entry, &List::none(), out),
+                None => self.write_filled(list.first(), item, out),
+            }
+            let _ = write!(out, "<p role=note><small>{}</small></p>", escaped(&item.note));
+        }
+    }
+
+    /// A copy of an entry with the texts of another item. What else the entry says is not known of that one.
+    fn write_filled(&self, entry: u32, item: &ChannelItem, out: &mut String) {
+        let places = Places::of(self.dom, entry);
+        self.write_copy(entry, item, &places, out);
+        if places.summary.is_none() && !item.summary.is_empty() {
+            let _ = write!(out, "<p>{}</p>", escaped(&item.summary));
+        }
+    }
+
+    fn write_copy(&self, node: u32, item: &ChannelItem, places: &Places, out: &mut String) {
+        let source = &self.dom.nodes[node as usize];
+        match &source.kind {
+            DomKind::Text(_) if places.title == Some(node) => write_text(out, &item.title),
+            DomKind::Text(_) if places.summary == Some(node) => write_text(out, &item.summary),
+            DomKind::Text(_) => {}
+            DomKind::Element { .. } if !is_harmless(source) || is_picture(source.tag()) => {}
+            DomKind::Element { .. } => {
+                write_start(source, Some(item.address.as_deref().unwrap_or_default()), out);
+                self.dom.children(node).for_each(|child| self.write_copy(child, item, places, out));
+                write_end(source, out);
+            }
+        }
+    }
+}
+
+/// The entries that are replaced.
+struct List {
+    entries: HashSet<u32>,
+    /// The one that stands for all of them.
+    first: u32,
+    by_address: HashMap<String, u32>,
+}
+
+impl List {
+    /// All siblings that are built like the entries belong to the list, also those whose link is not known.
+    fn of(dom: &Dom, parent: u32, found: Vec<(u32, String)>) -> List {
+        let is_own = |node: u32| dom.nodes[node as usize].parent == Some(parent);
+        let first = found.iter().map(|(node, _)| *node).find(|&node| is_own(node)).unwrap_or_default();
+        let sample = &dom.nodes[first as usize];
+        let is_alike = |node: &u32| {
+            let other = &dom.nodes[*node as usize];
+            other.tag() == sample.tag() && first_class(other) == first_class(sample)
+        };
+        let entries =
+            dom.children(parent).filter(is_alike).chain(found.iter().map(|(node, _)| *node)).collect();
+        let mut by_address = HashMap::new();
+        for (node, address) in found {
+            by_address.entry(address).or_insert(node);
+        }
+        List { entries, first, by_address }
+    }
+
+    /// Nothing is replaced.
+    fn none() -> List {
+        List { entries: HashSet::new(), first: u32::MAX, by_address: HashMap::new() }
+    }
+
+    fn first(&self) -> u32 {
+        self.first
+    }
+}
+
+/// Where headline and summary stand in an entry: texts.
+struct Places {
+    title: Option<u32>,
+    summary: Option<u32>,
+}
+
+impl Places {
+    fn of(dom: &Dom, entry: u32) -> Places {
+        let mut is_linked = HashMap::new();
+        let mut title: Option<(usize, u32)> = None;
+        let mut summary: Option<(usize, u32)> = None;
+        for node in entry..dom.nodes[entry as usize].end {
+            let source = &dom.nodes[node as usize];
+            let above =
+                node > entry && source.parent.is_some_and(|parent| is_linked.get(&parent) == Some(&true));
+            is_linked.insert(node, above || source.tag() == "a");
+            let DomKind::Text(text) = &source.kind else { continue };
+            let length = text.trim().chars().count();
+            let place = if above { &mut title } else { &mut summary };
+            let least = if above { 1 } else { MIN_SUMMARY_LENGTH };
+            if length >= least && place.is_none_or(|(most, _)| length > most) {
+                *place = Some((length, node));
+            }
+        }
+        Places { title: title.map(|(_, node)| node), summary: summary.map(|(_, node)| node) }
+    }
+}
+
+/// Elements that neither run nor ask nor embed anything, and that tell a browser nothing about the page.
+fn is_harmless(node: &DomNode) -> bool {
+    node.is_html()
+        && !matches!(
+            node.tag(),
+            "script"
+                | "noscript"
+                | "iframe"
+                | "frame"
+                | "frameset"
+                | "object"
+                | "embed"
+                | "applet"
+                | "portal"
+                | "template"
+                | "base"
+                | "meta"
+                | "link"
+                | "audio"
+                | "video"
+                | "source"
+                | "track"
+                | "form"
+                | "input"
+                | "button"
+                | "select"
+                | "textarea"
+        )
+}
+
+fn is_picture(tag: &str) -> bool {
+    matches!(tag, "img" | "picture" | "figure" | "time")
+}
+
+fn is_void(tag: &str) -> bool {
+    matches!(tag, "area" | "br" | "col" | "hr" | "img" | "wbr")
+}
+
+/// Attributes by which a page is laid out; no others, so that nothing runs. `href` replaces every address if it is given.
+fn write_start(source: &DomNode, href: Option<&str>, out: &mut String) {
+    let DomKind::Element { attributes, .. } = &source.kind else { return };
+    let _ = write!(out, "<{}", source.tag());
+    for attribute in attributes {
+        let name: &str = &attribute.name.local;
+        let is_kept = matches!(
+            name,
+            "class"
+                | "id"
+                | "style"
+                | "lang"
+                | "dir"
+                | "title"
+                | "alt"
+                | "width"
+                | "height"
+                | "colspan"
+                | "rowspan"
+        );
+        if is_kept && !(href.is_some() && matches!(name, "id" | "title" | "alt")) {
+            let _ = write!(out, " {name}=\"{}\"", escaped(&attribute.value));
+        }
+        let is_web = |value: &str| {
+            !value.contains(':') || value.starts_with("http://") || value.starts_with("https://")
+        };
+        if name == "href" && source.tag() == "a" && (href.is_some() || is_web(attribute.value.trim())) {
+            let _ = write!(out, " href=\"{}\"", escaped(href.unwrap_or(attribute.value.trim())));
+        }
+    }
+    out.push('>');
+}
+
+fn write_end(source: &DomNode, out: &mut String) {
+    if !is_void(source.tag()) {
+        let _ = write!(out, "</{}>", source.tag());
+    }
+}
+
+fn write_text(out: &mut String, text: &str) {
+    // Line ends stay as they are: between tags nobody takes them for spaces of an attribute.
+    for (place, line) in text.split('\n').enumerate() {
+        if place > 0 {
+            out.push('\n');
+        }
+        let _ = write!(out, "{}", escaped(line));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PAGE: &str = "<title>News</title><link rel=stylesheet href=/s.css><script>run()</script><body onload=run()><h1>News</h1><ul class=l>\
+        <li class=e onclick=run()><a href=/2><b>Second</b></a><p>What the second article is about, in one line.</p><i>by Ann</i></li>\
+        <li class=e><a href=/1>First</a><p>What the first article is about, in another line.</p></li></ul><p>Imprint</p>";
+
+    fn items(names: &[&str]) -> Vec<ChannelItem> {
+        let item = |name: &&str| ChannelItem {
+            title: format!("Title of <{name}>"),
+            address: Some(format!("http://a.example/{name}")),
+            summary: if *name == "3" { String::new() } else { format!("About {name} & more") },
+            note: format!("note {name}"),
+        };
+        names.iter().map(item).collect()
+    }
+
+    fn refill(html: &str, known: &[&str], listed: &[&str]) -> Option<String> {
+        let known = known.iter().map(|name| format!("http://a.example/{name}")).collect();
+        let page = Refilled {
+            dom: &Dom::parse(html),
+            url: &Url::parse("http://a.example/").unwrap(),
+            known: &known,
+            items: &items(listed),
+            notice: "Inferred, not captured.",
+            style: &|address| {
+                (address == "http://a.example/s.css").then(|| "p { color: red } </style>".to_owned())
+            },
+        };
+        page.to_html()
+    }
+
+    #[test]
+    fn the_list_is_replaced_and_the_rest_stays() {
+        let html = refill(PAGE, &["1", "2", "3", "4"], &["4", "1"]).unwrap();
+        assert!(html.contains("<li class=\"e\"><a href=\"http://a.example/4\"><b>Title of &lt;4&gt;</b></a><p>About 4 &amp; more</p><i></i></li>"), "{html}");
+        assert!(html.contains("<a href=\"/1\">First</a>"), "what the capture shows stays: {html}");
+        assert!(
+            !html.contains("Second") && !html.contains("Ann"),
+            "what is known of another item only is not said: {html}"
+        );
+        assert!(html.contains("<h1>News</h1>") && html.contains("<p>Imprint</p>"), "{html}");
+        assert!(html.contains("<style>p { color: red } <\\/style></style>"), "{html}");
+        assert_eq!((html.matches("Inferred").count(), html.matches("note ").count()), (1, 2));
+        assert!(!html.contains("script>") && !html.contains("run()"), "nothing runs: {html}");
+    }
+
+    #[test]
+    fn a_page_without_a_list_is_not_filled() {
+        assert_eq!(refill("<p>Nothing <a href=/1>here</a>", &["1", "2"], &["1"]), None);
+        assert_eq!(refill("", &["1"], &["1"]), None);
+        assert_eq!(refill(PAGE, &["7", "8"], &["7"]), None, "its links are not those of the feed");
+    }
+
+    proptest! {
+        /// Whatever the page is: every item is in the result once, in order, and nothing of it can run.
+        #[test]
+        fn all_items_are_there(parts in proptest::collection::vec(0usize..8, 0..30)) {
+            const PARTS: [&str; 8] = ["<li><a href=/1>one</a>", "<li><a href=/2>two</a><p>text of some length, with a comma and more", "<ul>", "</ul>",
+                "<script>x</script>", "<div onclick=x>", "<table><tr><td><a href=/3>three</a>", "<svg><a href=/1>"];
+            let html: String = parts.iter().map(|&part| PARTS[part]).collect();
+            if let Some(html) = refill(&html, &["1", "2", "3"], &["4", "2"]) {
+                let places: Vec<usize> = ["note 4", "note 2"].iter().filter_map(|note| html.find(note)).collect();
+                prop_assert!(places.len() == 2 && places[0] < places[1], "{html}");
+                prop_assert!(!html.contains("<script") && !html.contains("onclick"), "{html}");
+            }
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! A tree -> the texts of its blocks, each once.
+
+use std::collections::HashSet;
+
+use crate::segment::{BlockRole, BlockTree};
+
+/// A text of a page, and where it stands.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Passage<'t> {
+    /// The text as a reader sees it.
+    pub text: &'t str,
+    /// Role of the first block that has it.
+    pub role: BlockRole,
+}
+
+/// All passages of a page, in reading order. A text that stands in several blocks is one passage.
+pub fn passages(tree: &BlockTree) -> Vec<Passage<'_>> {
+    let mut seen = HashSet::new();
+    let mut found = Vec::new();
+    for block in tree.leaves() {
+        let texts = block.texts.iter().map(|text| text.text.as_str());
+        let names = block.links.iter().map(|link| link.name.as_str());
+        for text in texts.chain(names).filter(|text| text.contains(char::is_alphanumeric)) {
+            if seen.insert(text) {
+                found.push(Passage { text, role: block.role });
+            }
+        }
+    }
+    found
+}

@@ -1,0 +1,346 @@
+//! Archived pages -> the articles and posts that feeds announced and captures show, with their versions.
+//!
+//! Objects are derived when they are asked for: from the captures of a page, what a feed said of it, and what it shares with other pages of
+//! its site. Nothing is stored, so that a rebuilt archive gives the same.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+
+use perennial_core::dom::Dom;
+use perennial_core::object::version::{Edit, Field, Run, edits, same_version};
+use perennial_core::object::{Context as Known, MAX_NEIGHBOURS, Object, Template, extract};
+use perennial_core::page::PageId;
+use perennial_core::payload::CutCause;
+use perennial_core::time::Timestamp;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use crate::analyse::PageSpec;
+use crate::archive::{self, SharedSnapshot};
+use crate::store::{AnnouncedFilter, AnnouncedPage, Filter, site_of};
+
+/// Versions of a page that are read, the latest of them.
+const MAX_VERSIONS: usize = 500;
+/// Two pages share by chance; five tell.
+const MIN_NEIGHBOURS: usize = 5;
+
+/// One version of an object.
+pub struct ObjectVersion {
+    /// The capture that showed it first.
+    pub since: Timestamp,
+    /// What it says.
+    pub object: Object,
+}
+
+/// An object with all that is known of it.
+pub struct ArchivedObject {
+    /// The page that holds it.
+    pub url: String,
+    /// The item that announced it first.
+    pub announced: Option<AnnouncedPage>,
+    /// The oldest first.
+    pub versions: Vec<ObjectVersion>,
+    /// Captures that could not be read.
+    pub n_unread: u64,
+}
+
+/// What the pages of a site share, made once for each site.
+pub struct Templates {
+    neighbours: HashMap<String, Vec<String>>,
+    made: HashMap<String, Option<Template>>,
+}
+
+impl Templates {
+    /// The neighbours of a page are the other pages of its site that feeds announced.
+    pub fn of(announced: &[AnnouncedPage]) -> Templates {
+        let mut neighbours: HashMap<String, Vec<String>> = HashMap::new();
+        for page in announced {
+            let of_site = neighbours.entry(site_of(&page.url)).or_default();
+            if of_site.len() < MAX_NEIGHBOURS {
+                of_site.push(page.url.clone());
+            }
+        }
+        Templates { neighbours, made: HashMap::new() }
+    }
+
+    fn of_page(&mut self, shared: &SharedSnapshot, url: &str) -> Option<&Template> {
+        let site = site_of(url);
+        if !self.made.contains_key(&site) {
+            let urls = self.neighbours.get(&site).map_or(&[][..], Vec::as_slice);
+            let latest = |url: &String| read(shared, url, None).ok().flatten().map(|html| Dom::parse(&html));
+            let pages: Vec<Dom> = urls.iter().filter_map(latest).collect();
+            let template = (pages.len() >= MIN_NEIGHBOURS).then(|| Template::of(&pages));
+            self.made.insert(site.clone(), template);
+        }
+        self.made.get(&site)?.as_ref()
+    }
+}
+
+/// The HTML of an archived version; `None` when it is no page. A record that breaks off would pass for an edit: it is an error.
+fn read(shared: &SharedSnapshot, url: &str, time: Option<Timestamp>) -> anyhow::Result<Option<String>> {
+    {
+        let snapshot = shared.lock();
+        let near = time.unwrap_or_else(archive::now);
+        let capture = snapshot.store().closest_look(url, near)?;
+        let answer = capture.map(|capture| snapshot.document(&capture)).transpose()?.flatten();
+        if let Some(cut) = answer.and_then(|answer| answer.cut) {
+            anyhow::ensure!(!is_damage(cut.cause), "the record is damaged: see `perennial verify`");
+        }
+    }
+    let spec = PageSpec::Archived { url: url.to_owned(), time };
+    let page = spec.load(Some(shared), false)?;
+    Ok(page.document.is_none().then(|| page.html.clone()).filter(|html| !html.is_empty()))
+}
+
+/// Whether a body is not whole because its record cannot be read, and not because it came so or is too large.
+fn is_damage(cause: CutCause) -> bool {
+    cause == CutCause::Source
+}
+
+/// From when and until when captures count.
+pub type Period = (Option<Timestamp>, Option<Timestamp>);
+
+impl ArchivedObject {
+    /// Reads the versions of a page, as far as they can be read.
+    pub fn of(
+        shared: &SharedSnapshot,
+        url: &str,
+        page: PageId,
+        announced: Option<AnnouncedPage>,
+        templates: &mut Templates,
+        (since, until): Period,
+    ) -> anyhow::Result<ArchivedObject> {
+        let mut rows = shared.lock().store().versions_of(page)?;
+        rows.retain(|row| {
+            since.is_none_or(|since| row.last_time >= since)
+                && until.is_none_or(|until| row.first_time < until)
+        });
+        let template = templates.of_page(shared, url);
+        let title = announced.as_ref().map(|item| item.title.as_str());
+        let description =
+            announced.as_ref().map(|item| item.summary.as_str()).filter(|text| !text.is_empty());
+        let (mut versions, mut n_unread): (Vec<ObjectVersion>, u64) = (Vec::new(), 0);
+        for row in rows.iter().skip(rows.len().saturating_sub(MAX_VERSIONS)) {
+            // One capture that is damaged does not take the others with it.
+            let Ok(page) = read(shared, url, Some(row.first_time)) else {
+                n_unread += 1;
+                continue;
+            };
+            let Some(html) = page else { continue };
+            let object = extract(&Dom::parse(&html), &Known { title, description, url: Some(url), template });
+            let is_new = versions.last().is_none_or(|last| !same_version(&last.object, &object));
+            if is_new && !(object.text.is_empty() && object.title.is_empty()) {
+                versions.push(ObjectVersion { since: row.first_time, object });
+            }
+        }
+        Ok(ArchivedObject { url: url.to_owned(), announced, versions, n_unread })
+    }
+
+    /// All of it, the latest version first and whole. With `is_whole` the others are whole too; without, they are told by their edits.
+    pub fn to_json(&self, is_whole: bool) -> Option<Value> {
+        let latest = self.versions.last()?;
+        let mut line = json_of(&latest.object);
+        line["page"] = json!(self.url);
+        line["capture"] = json!(latest.since.to_rfc3339());
+        if let Some(announced) = &self.announced {
+            line["feed"] = json!(announced.feed);
+            line["published"] = json!(announced.published.map(Timestamp::to_rfc3339));
+            line["first_seen"] = json!(announced.first_seen.to_rfc3339());
+        }
+        let mut before: Option<&ObjectVersion> = None;
+        let mut versions = Vec::new();
+        for (place, version) in self.versions.iter().enumerate() {
+            let edits = before.map(|before| edits(&before.object, &version.object)).unwrap_or_default();
+            let mut said = json!({ "since": version.since.to_rfc3339(), "title": version.object.title });
+            said["edits"] = edits.iter().map(json_of_edit).collect();
+            if is_whole && place + 1 < self.versions.len() {
+                said["lead"] = json!(version.object.lead);
+                said["text"] = json!(version.object.text);
+            }
+            versions.push(said);
+            before = Some(version);
+        }
+        line["versions"] = versions.into();
+        Some(line)
+    }
+
+    /// Headline, author, time and text of the latest version, free of layout, for corpora and for readers of a later time. With `is_whole`
+    /// also pictures, and what earlier versions said.
+    pub fn write_markdown(&self, out: &mut dyn Write, is_whole: bool) -> io::Result<()> {
+        let Some((ObjectVersion { since, object }, earlier)) = self.versions.split_last() else {
+            return Ok(());
+        };
+        writeln!(out, "# {}\n", one_line(&object.title))?;
+        let time = object.time.or_else(|| self.announced.as_ref().and_then(|item| item.published));
+        let said = [object.author.clone(), time.map(Timestamp::to_rfc3339).unwrap_or_default()];
+        let said: Vec<String> = said.into_iter().filter(|said| !said.is_empty()).collect();
+        if !said.is_empty() {
+            writeln!(out, "*{}*\n", one_line(&said.join(", ")))?;
+        }
+        writeln!(out, "<{}>, captured {}\n", self.url, since.to_rfc3339())?;
+        write_texts(out, object)?;
+        if !is_whole {
+            return Ok(());
+        }
+        for image in &object.images {
+            writeln!(out, "![{}](<{}>)\n", one_line(&image.description), image.address)?;
+        }
+        for version in earlier.iter().rev() {
+            writeln!(out, "## From {}: {}\n", version.since.to_rfc3339(), one_line(&version.object.title))?;
+            write_texts(out, &version.object)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_texts(out: &mut dyn Write, object: &Object) -> io::Result<()> {
+    for part in [&object.lead, &object.text].into_iter().filter(|part| !part.is_empty()) {
+        for line in part.lines() {
+            writeln!(out, "{}", plain_line(line))?;
+        }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A line of text that Markdown would take for a heading, a quotation or a list.
+fn plain_line(line: &str) -> String {
+    let is_marked = line.starts_with(['#', '>', '-', '+', '*', '=', '~', '`', '|']);
+    if is_marked { format!("\\{line}") } else { line.to_owned() }
+}
+
+/// How an export of objects is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ObjectFormat {
+    /// One object a line.
+    JsonLines,
+    /// One after the other, for people.
+    Markdown,
+}
+
+/// What was exported.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ObjectsReport {
+    /// Objects.
+    pub n_objects: u64,
+    /// Their versions.
+    pub n_versions: u64,
+    /// Captures that could not be read and were left out.
+    pub n_unread: u64,
+}
+
+/// Pages that feeds announced and a filter lets through.
+pub fn announced(shared: &SharedSnapshot, filter: &Filter) -> anyhow::Result<Vec<AnnouncedPage>> {
+    let asked = AnnouncedFilter { site: filter.site.as_deref(), ..AnnouncedFilter::default() };
+    let mut pages = shared.lock().store().announced_pages(&asked)?;
+    pages.retain(|page| filter.page.as_ref().is_none_or(|url| *url == page.url));
+    Ok(pages)
+}
+
+/// Writes objects whole, with all their versions, and free of layout. `progress` hears of each page.
+pub fn export(
+    shared: &SharedSnapshot,
+    pages: Vec<AnnouncedPage>,
+    filter: &Filter,
+    format: ObjectFormat,
+    out: &mut dyn Write,
+    progress: &dyn Fn(),
+) -> anyhow::Result<ObjectsReport> {
+    // Of one page too the neighbours are needed, to know what it shares with them.
+    let neighbours = shared.lock().store().announced_pages(&AnnouncedFilter::default())?;
+    let mut templates = Templates::of(&neighbours);
+    let mut report = ObjectsReport::default();
+    for page in pages {
+        let (url, id) = (page.url.clone(), page.page);
+        let period = (filter.since, filter.until);
+        let object = ArchivedObject::of(shared, &url, id, Some(page), &mut templates, period)?;
+        report.n_unread += object.n_unread;
+        progress();
+        let Some(line) = object.to_json(true) else { continue };
+        report.n_objects += 1;
+        report.n_versions += object.versions.len() as u64;
+        match format {
+            ObjectFormat::JsonLines => {
+                serde_json::to_writer(&mut *out, &line)?;
+                writeln!(out)?;
+            }
+            ObjectFormat::Markdown => object.write_markdown(out, true)?,
+        }
+    }
+    Ok(report)
+}
+
+/// An object as programs read it.
+pub fn json_of(object: &Object) -> Value {
+    json!({
+        "title": object.title,
+        "lead": object.lead,
+        "time": object.time.map(|time| time.to_rfc3339()),
+        "author": object.author,
+        "categories": object.categories,
+        "text": object.text,
+        "links": object.links,
+        "images": object.images,
+        "wrapper": object.wrapper,
+        "comments": object.comments,
+        "comments_address": object.comments_address,
+    })
+}
+
+/// An edit as programs read it.
+pub fn json_of_edit(edit: &Edit) -> Value {
+    let run = |run: &Run| match run {
+        Run::Kept(words) => json!({"kept": words}),
+        Run::TakenOut(words) => json!({"taken_out": words}),
+        Run::Added(words) => json!({"added": words}),
+    };
+    json!({"field": field_name(edit.field), "words": edit.runs.iter().map(run).collect::<Vec<_>>()})
+}
+
+/// The name of what was edited.
+pub fn field_name(field: Field) -> &'static str {
+    match field {
+        Field::Title => "title",
+        Field::Text => "text",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn version(secs: i64, title: &str, text: &str) -> ObjectVersion {
+        let object = Object { title: title.into(), text: text.into(), ..Object::default() };
+        ObjectVersion { since: Timestamp::from_secs(secs), object }
+    }
+
+    fn edited() -> ArchivedObject {
+        let versions =
+            vec![version(0, "One dead", "- First.\n\n# Second."), version(60, "Two dead", "Third.")];
+        ArchivedObject { url: "http://a.example/1".into(), announced: None, versions, n_unread: 0 }
+    }
+
+    #[test]
+    fn an_export_has_every_version_whole() {
+        let line = edited().to_json(true).unwrap();
+        assert_eq!((&line["title"], &line["text"]), (&json!("Two dead"), &json!("Third.")));
+        assert_eq!(line["versions"][0]["text"], "- First.\n\n# Second.");
+        assert_eq!(line["versions"][1]["text"], Value::Null, "the latest is the line's own");
+        assert_eq!(line["versions"][1]["edits"][0]["field"], "title");
+        assert_eq!(edited().to_json(false).unwrap()["versions"][0]["text"], Value::Null);
+    }
+
+    #[test]
+    fn text_is_no_markdown() {
+        let mut out = Vec::new();
+        edited().write_markdown(&mut out, true).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let marks: Vec<&str> = text.lines().filter(|line| line.starts_with(['#', '-'])).collect();
+        assert_eq!(marks, ["# Two dead", "## From 1970-01-01T00:00:00Z: One dead"]);
+        assert!(text.contains("\\- First.") && text.contains("\\# Second."), "{text}");
+    }
+}

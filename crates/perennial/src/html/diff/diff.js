@@ -1,0 +1,180 @@
+// Steps from change to change, sets the frames to the height of their pages, joins the two places of a move. The view can be
+// read without it.
+(() => {
+  const root = document.querySelector('.pd');
+  const frames = [...root.querySelectorAll('iframe')];
+  const joins = root.querySelector('.joins');
+  const at = id => root.querySelector('#pd-' + id);
+  const documentOf = frame => { try { return frame.contentDocument; } catch { return null; } };
+  const shown = element => element && element.getClientRects().length > 0;
+  let current = 0;
+
+  // A page that needs more room than its pane has is drawn smaller, as a whole; both versions alike.
+  function fit() {
+    const seen = frames.filter(frame => shown(frame) && documentOf(frame) && documentOf(frame).documentElement);
+    const rooms = new Map();
+    let scale = 1;
+    for (const frame of seen) {
+      const paper = frame.parentElement, page = documentOf(frame);
+      rooms.set(frame, { paper, page, top: paper.scrollTop, room: paper.clientWidth });
+      frame.style.transform = frame.style.margin = '';
+      frame.style.width = paper.clientWidth + 'px';
+      frame.style.height = '600px';
+      const wide = sizeOf(page, 'scrollWidth', 1280);
+      rooms.get(frame).wide = wide;
+      scale = Math.min(scale, paper.clientWidth / wide);
+    }
+    scale = scale > 0.98 ? 1 : Math.max(scale, 0.6);
+    for (const [frame, { paper, page, top, room, wide: needed }] of rooms) {
+      const wide = scale < 1 ? Math.max(room / scale, needed) : room;
+      frame.style.width = wide + 'px';
+      const tall = sizeOf(page, 'scrollHeight', 60000);
+      frame.style.height = tall + 'px';
+      if (scale < 1) {
+        frame.style.transform = 'scale(' + scale + ')';
+        frame.style.margin = '0 ' + wide * (scale - 1) + 'px ' + tall * (scale - 1) + 'px 0';
+      }
+      frame.dataset.scale = scale;
+      quietly(paper, top);
+    }
+  }
+
+  function sizeOf(page, side, most) {
+    return Math.min(Math.max(page.documentElement[side], page.body ? page.body[side] : 0), most);
+  }
+
+  function filter() {
+    for (const frame of frames) {
+      const page = documentOf(frame);
+      if (!page || !page.documentElement) continue;
+      page.documentElement.classList.toggle('pd-noise', at('f-noise').checked);
+      page.documentElement.classList.toggle('pd-ads', at('f-ads').checked);
+      page.documentElement.classList.toggle('pd-no-moves', !at('f-moves').checked);
+    }
+    draw();
+  }
+
+  const marksOf = (page, number) => [...page.querySelectorAll('[data-pd="' + number + '"],[data-pd-frame="' + number + '"]')];
+
+  // The box of a change in a frame, in the pixels of its pane's content.
+  function boxOf(frame, number) {
+    const page = documentOf(frame);
+    const boxes = page ? marksOf(page, number).filter(mark => mark.tagName !== 'PD-T').map(mark => mark.getBoundingClientRect()) : [];
+    if (!boxes.length && page) boxes.push(...marksOf(page, number).map(mark => mark.getBoundingClientRect()));
+    if (!boxes.length || !boxes.some(box => box.width || box.height)) return null;
+    const scale = Number(frame.dataset.scale || 1), top = Math.min(...boxes.map(box => box.top)), bottom = Math.max(...boxes.map(box => box.bottom));
+    return { top: top * scale, bottom: bottom * scale };
+  }
+
+  // Where a change that only the other version has was or would be.
+  function placeOf(frame, number) {
+    const page = documentOf(frame), place = page && page.querySelector('[data-pd-at="' + number + '"]');
+    const box = place && place.parentElement.getBoundingClientRect(), scale = Number(frame.dataset.scale || 1);
+    return box && (box.width || box.height) ? { top: box.top * scale, bottom: box.bottom * scale } : null;
+  }
+
+  function choose(number) {
+    current = number;
+    for (const link of root.querySelectorAll('.pd-list a')) {
+      const is = Number(link.dataset.pd) === number;
+      link.toggleAttribute('aria-current', is);
+      if (is) reveal(link);
+    }
+    for (const line of root.querySelectorAll('.ln[aria-current]')) line.removeAttribute('aria-current');
+    for (const frame of frames) {
+      const page = documentOf(frame);
+      if (!page) continue;
+      for (const mark of page.querySelectorAll('[data-pd-on]')) mark.removeAttribute('data-pd-on');
+      for (const mark of marksOf(page, number)) mark.setAttribute('data-pd-on', '');
+      const box = boxOf(frame, number) || placeOf(frame, number);
+      if (box && shown(frame)) quietly(frame.parentElement, box.top - frame.parentElement.clientHeight / 4);
+    }
+    const line = root.querySelector('#t' + number);
+    if (shown(line)) { line.setAttribute('aria-current', 'true'); line.scrollIntoView({ block: 'center' }); }
+    draw();
+  }
+
+  // Scrolls the list, and nothing around it.
+  function reveal(link) {
+    const list = root.querySelector('.pd-list'), box = link.getBoundingClientRect(), room = list.getBoundingClientRect();
+    const bottom = Math.min(room.bottom, innerHeight);
+    if (box.top < room.top) list.scrollTop -= room.top - box.top;
+    else if (box.bottom > bottom) list.scrollTop += box.bottom - bottom;
+  }
+
+  function step(by) {
+    const numbers = [...root.querySelectorAll('.pd-list li')].filter(shown).map(item => Number(item.querySelector('a').dataset.pd));
+    if (!numbers.length) return;
+    const place = numbers.indexOf(current);
+    choose(numbers[place < 0 ? (by > 0 ? 0 : numbers.length - 1) : (place + by + numbers.length) % numbers.length]);
+  }
+
+  // Panes scroll together, except while a step sets each of them to its own place.
+  const tops = new Map();
+  function quietly(paper, top) { paper.scrollTop = top; tops.set(paper, paper.scrollTop); }
+  function scrolled(paper) {
+    const by = paper.scrollTop - (tops.get(paper) || 0);
+    if (by) for (const frame of frames) {
+      const other = frame.parentElement;
+      if (other !== paper) quietly(other, other.scrollTop + by);
+    }
+    tops.set(paper, paper.scrollTop);
+    draw();
+  }
+
+  function draw() {
+    if (!joins || frames.length < 2 || !shown(joins)) return;
+    const origin = joins.getBoundingClientRect(), [left, right] = frames.map(frame => frame.parentElement.getBoundingClientRect());
+    let paths = '';
+    for (const item of root.querySelectorAll('.pd-list li.moves')) {
+      const number = Number(item.querySelector('a').dataset.pd);
+      const boxes = frames.map(frame => boxOf(frame, number));
+      if (!boxes[0] || !boxes[1]) continue;
+      const y = boxes.map((box, n) => (box.top + box.bottom) / 2 - frames[n].parentElement.scrollTop);
+      const inside = y.map((y, n) => y >= 0 && y <= frames[n].parentElement.clientHeight);
+      if (!(number === current ? inside[0] || inside[1] : inside[0] && inside[1])) continue;
+      const [from, to] = y.map((y, n) => Math.min(Math.max(y, 0), frames[n].parentElement.clientHeight) + frames[n].parentElement.getBoundingClientRect().top - origin.top);
+      const x1 = left.right - origin.left, x2 = right.left - origin.left, mid = (x1 + x2) / 2;
+      paths += '<path d="M' + x1 + ' ' + from + 'C' + mid + ' ' + from + ' ' + mid + ' ' + to + ' ' + x2 + ' ' + to + '"/>';
+    }
+    joins.innerHTML = paths;
+  }
+
+  function key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || /^(TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
+    if (event.key === 'n' || event.key === 'j') step(1);
+    else if (event.key === 'p' || event.key === 'k') step(-1);
+    else {
+      const box = { m: 'f-moves', a: 'f-ads', o: 'f-noise' }[event.key];
+      if (box) at(box).click();
+    }
+  }
+
+  function ready(frame) {
+    const page = documentOf(frame);
+    if (!page || !page.documentElement) return;
+    page.addEventListener('keydown', key);
+    page.addEventListener('click', event => {
+      const mark = event.target.closest && event.target.closest('[data-pd],[data-pd-frame]');
+      if (event.target.closest && event.target.closest('a')) event.preventDefault();
+      if (mark) choose(Number(mark.dataset.pd || mark.dataset.pdFrame));
+    });
+    fit();
+    filter();
+  }
+
+  for (const frame of frames) {
+    frame.addEventListener('load', () => ready(frame));
+    frame.parentElement.addEventListener('scroll', () => scrolled(frame.parentElement), { passive: true });
+    if (documentOf(frame) && documentOf(frame).readyState === 'complete' && documentOf(frame).body && documentOf(frame).body.childNodes.length) ready(frame);
+  }
+  root.addEventListener('change', () => { fit(); filter(); if (current) choose(current); });
+  root.addEventListener('click', event => {
+    const link = event.target.closest('.pd-list a');
+    if (!link) return;
+    event.preventDefault();
+    choose(Number(link.dataset.pd));
+  });
+  document.addEventListener('keydown', key);
+  addEventListener('resize', () => { fit(); draw(); });
+})();

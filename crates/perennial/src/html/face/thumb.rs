@@ -1,0 +1,58 @@
+//! A tree and the blocks that changed -> a small drawing of the page, in SVG.
+
+use std::fmt::Write;
+
+use perennial_core::segment::{BlockRole, BlockTree};
+
+const WIDTH: f32 = 72.0;
+const HEIGHT: f32 = 94.0;
+/// Height of a line of text, as it is drawn.
+const LINE: f32 = 4.0;
+/// Lines that are drawn of one page.
+const MAX_LINES: usize = 120;
+
+/// The upper part of the page: lines for text, dashed frames for advertisements, the changed blocks framed.
+pub(super) fn svg(tree: &BlockTree, changed: &[String]) -> String {
+    let leaves: Vec<_> = tree.leaves().filter(|block| block.rect.w > 0.0 && block.rect.h > 0.0).collect();
+    let page_width = leaves.iter().map(|block| block.rect.x + block.rect.w).fold(1.0, f32::max);
+    let scale = (WIDTH - 3.0) / page_width;
+    let mut out = format!(
+        "<svg class=\"thumb\" width=\"{WIDTH}\" height=\"{HEIGHT}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"The page with what changed framed\">"
+    );
+    let mut n_lines = 0;
+    for block in leaves {
+        let (x, y) = (1.5 + block.rect.x * scale, 1.5 + block.rect.y * scale);
+        let (width, height) = (block.rect.w * scale, (block.rect.h * scale).min(HEIGHT - y));
+        if y >= HEIGHT - 1.0 {
+            continue;
+        }
+        // Writing into a string cannot fail.
+        if block.role == BlockRole::Advertisement {
+            let _ = write!(
+                out,
+                "<rect class=\"ad\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>"
+            );
+        } else {
+            let mut top = y + 0.8;
+            while top < y + height && n_lines < MAX_LINES {
+                let _ = write!(
+                    out,
+                    "<rect class=\"tx\" x=\"{x:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"1.4\"/>",
+                    width * 0.92
+                );
+                top += LINE;
+                n_lines += 1;
+            }
+        }
+        if changed.contains(&block.name()) {
+            let _ = write!(
+                out,
+                "<rect class=\"ch\" x=\"{:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{height:.1}\"/>",
+                x - 0.5,
+                y - 0.5
+            );
+        }
+    }
+    out.push_str("</svg>");
+    out
+}

@@ -1,0 +1,148 @@
+//! A question and a filter -> pages, the sentence on each, and the times at which it stood there.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use perennial_core::page::PageId;
+use perennial_core::search::{Query, Stay, join};
+use perennial_core::segment::BlockRole;
+use perennial_core::time::Timestamp;
+
+use crate::store::{FoundStay, StayFilter, Store, Texts};
+
+/// Stays that are read for one question. A question with more answers names only the latest.
+const MAX_STAYS: usize = 20_000;
+/// Characters of a passage that are shown before and after the words that answer.
+const CONTEXT_CHARS: usize = 120;
+
+/// What is asked.
+#[derive(Clone, Debug, Default)]
+pub struct Question<'a> {
+    /// Only pages of this host, with its port if that is unusual.
+    pub host: Option<&'a str>,
+    /// Only this page.
+    pub url: Option<&'a str>,
+    /// Only what stood there at this time or later.
+    pub since: Option<Timestamp>,
+    /// Only what stood there before this time.
+    pub until: Option<Timestamp>,
+    /// Only what is not there any more.
+    pub is_vanished: bool,
+    /// Only what versions worth indexing brought.
+    pub is_important: bool,
+    /// Most pages.
+    pub limit: usize,
+}
+
+impl Question<'_> {
+    /// Whether a page that said it at these times is asked for. Only whole stays tell: a passage that was edited and still answers
+    /// is no other answer.
+    fn holds(&self, stays: &[Stay]) -> bool {
+        let is_in_time = |stay: &Stay| {
+            self.since.is_none_or(|since| stay.last >= since)
+                && self.until.is_none_or(|until| stay.first < until)
+        };
+        let is_gone = stays.last().is_some_and(|stay| stay.gone.is_some());
+        stays.iter().any(is_in_time) && (!self.is_vanished || is_gone)
+    }
+}
+
+/// A page that said it.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// Which page.
+    pub page: PageId,
+    /// Its address.
+    pub url: String,
+    /// Its title as it was last shown.
+    pub title: Option<String>,
+    /// When it said so, in order of time.
+    pub stays: Vec<Stay>,
+    /// The words as they stood there last.
+    pub sentence: Sentence,
+}
+
+/// A part of a passage with the words that answer.
+#[derive(Clone, Debug)]
+pub struct Sentence {
+    /// The text around them.
+    pub text: String,
+    /// Where they stand in it, in bytes.
+    pub found: Vec<Range<usize>>,
+    /// Role of the block.
+    pub role: BlockRole,
+    /// Whether text before or after it is left out.
+    pub is_cut: (bool, bool),
+}
+
+/// The pages that said it, those where it appeared last first.
+#[derive(Clone, Debug, Default)]
+pub struct Answers {
+    /// The pages.
+    pub answers: Vec<Answer>,
+    /// Pages that were found; there are more than `answers` where a limit was reached.
+    pub n_pages: usize,
+    /// Whether the question has so many answers that only the latest were looked at.
+    pub is_partial: bool,
+}
+
+/// Asks the index.
+pub fn answer(
+    store: &Store,
+    texts: &Texts,
+    query: &Query,
+    question: &Question<'_>,
+) -> anyhow::Result<Answers> {
+    let pages = match (question.url, question.host) {
+        (Some(url), _) => Some(store.page(url)?.map(|page| page.id).into_iter().collect::<Vec<_>>()),
+        (None, Some(host)) => Some(store.pages_of_host(host)?),
+        (None, None) => None,
+    };
+    let filter = StayFilter { pages: pages.as_deref(), is_important: question.is_important };
+    let (found, is_partial) = texts.find(query, &filter, MAX_STAYS)?;
+    let mut by_page: HashMap<PageId, Vec<FoundStay>> = HashMap::new();
+    for stay in found {
+        by_page.entry(stay.page).or_default().push(stay);
+    }
+    let mut said: Vec<(PageId, Vec<Stay>, FoundStay)> = by_page
+        .into_iter()
+        .filter_map(|(page, found)| {
+            let stays = join(found.iter().map(|found| found.stay).collect());
+            let latest = found.into_iter().max_by_key(|found| (found.stay.first, found.stay.last))?;
+            Some((page, stays, latest))
+        })
+        .filter(|(_, stays, _)| question.holds(stays))
+        .collect();
+    said.sort_by_key(|(page, stays, _)| (std::cmp::Reverse(stays.last().map(|stay| stay.first)), *page));
+    let n_pages = said.len();
+    said.truncate(question.limit);
+    let mut answers = Vec::with_capacity(said.len());
+    for (page, stays, latest) in said {
+        let sentence = sentence(query, &latest);
+        answers.push(Answer {
+            page,
+            url: store.url_of(page)?,
+            title: store.title_of(page)?,
+            stays,
+            sentence,
+        });
+    }
+    Ok(Answers { answers, n_pages, is_partial })
+}
+
+/// The part of a passage around the first words that answer.
+fn sentence(query: &Query, found: &FoundStay) -> Sentence {
+    let text = &found.text;
+    let places = query.find(text);
+    let first = places.first().cloned().unwrap_or(0..0);
+    let start = text[..first.start].char_indices().rev().nth(CONTEXT_CHARS - 1).map_or(0, |(at, _)| at);
+    let end =
+        text[first.end..].char_indices().nth(CONTEXT_CHARS).map_or(text.len(), |(at, _)| first.end + at);
+    let inside = places.iter().filter(|place| place.start >= start && place.end <= end);
+    Sentence {
+        text: text[start..end].to_owned(),
+        found: inside.map(|place| place.start - start..place.end - start).collect(),
+        role: found.role,
+        is_cut: (start > 0, end < text.len()),
+    }
+}

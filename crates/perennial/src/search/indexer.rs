@@ -1,0 +1,161 @@
+//! Lessons that are new -> passages and stays in the text index.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+
+use perennial_core::look::Seen;
+use perennial_core::page::PageId;
+use perennial_core::search::passages;
+
+use crate::archive::Archive;
+use crate::store::{LearnedLook, LookRow, ShownText, Store, TextCommit, Texts};
+
+/// Pages between two commits.
+const PAGES_PER_COMMIT: usize = 64;
+
+/// Takes the lessons of pages into the text index.
+pub struct Indexer {
+    store: Store,
+    texts: Texts,
+}
+
+impl Indexer {
+    /// The indexer of an archive, whose write lock the caller holds.
+    pub fn open(archive: &Archive) -> anyhow::Result<Indexer> {
+        Ok(Indexer { store: archive.store()?, texts: Texts::open_write(&archive.texts_path())? })
+    }
+
+    /// Takes in what is new of these pages, as one commit.
+    pub fn take_in(&mut self, pages: &[PageId]) -> anyhow::Result<()> {
+        let mut plans = Vec::with_capacity(pages.len());
+        for &page in pages {
+            plans.push(self.plan(page)?);
+        }
+        let store = &self.store;
+        self.texts.write(|commit| plans.iter().try_for_each(|plan| plan.carry_out(store, commit)))
+    }
+
+    /// What of a page is new. A page whose earlier lessons were made again is taken in from its first look on.
+    fn plan(&self, page: PageId) -> anyhow::Result<Plan> {
+        let seen = self.texts.seen(page)?;
+        let is_anew = match seen {
+            Some((until, n_lessons)) => self.store.count_lessons(page, until)? != n_lessons,
+            None => false,
+        };
+        let from = seen.filter(|_| !is_anew);
+        let looks = self.store.learned_looks(page, from.map(|(until, _)| until))?;
+        Ok(Plan { page, is_anew, n_before: from.map_or(0, |(_, n_lessons)| n_lessons), looks })
+    }
+
+    /// The pages that have lessons which were not taken in.
+    fn behind(&self) -> anyhow::Result<Vec<PageId>> {
+        let mut behind = Vec::new();
+        for (page, last, n_lessons) in self.store.learned_pages()? {
+            if self.texts.seen(page)? != Some((last, n_lessons)) {
+                behind.push(page);
+            }
+        }
+        Ok(behind)
+    }
+}
+
+struct Plan {
+    page: PageId,
+    is_anew: bool,
+    n_before: u64,
+    looks: Vec<LearnedLook>,
+}
+
+impl Plan {
+    fn carry_out(&self, store: &Store, commit: &TextCommit<'_>) -> anyhow::Result<()> {
+        if self.is_anew {
+            commit.forget(self.page)?;
+        }
+        for look in &self.looks {
+            let row = LookRow { time: look.time, before: look.before, is_indexed: look.is_indexed };
+            let is_shown = match look.seen {
+                Seen::Vanished | Seen::Absent | Seen::Redirected(_) => {
+                    commit.close(self.page, &row)?;
+                    continue;
+                }
+                Seen::First | Seen::Returned => true,
+                _ => look.has_tree,
+            };
+            if is_shown && let Some(tree) = store.tree_at(self.page, look.time)? {
+                let passages = passages(&tree);
+                let shown: Vec<ShownText<'_>> = passages
+                    .iter()
+                    .map(|passage| ShownText { text: passage.text, role: passage.role })
+                    .collect();
+                commit.show(self.page, &row, &shown)?;
+            }
+        }
+        match self.looks.last() {
+            Some(last) => commit.set_seen(self.page, last.time, self.n_before + self.looks.len() as u64),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Takes in every lesson that was not. `progress` is called with the number of pages that are done, and of all.
+pub fn catch_up(archive: &Archive, mut progress: impl FnMut(u64, u64)) -> anyhow::Result<()> {
+    let mut indexer = Indexer::open(archive)?;
+    let behind = indexer.behind()?;
+    let mut n_done = 0;
+    for pages in behind.chunks(PAGES_PER_COMMIT) {
+        indexer.take_in(pages)?;
+        n_done += pages.len() as u64;
+        progress(n_done, behind.len() as u64);
+    }
+    Ok(())
+}
+
+/// A thread that takes in pages as their lessons are committed. What it has not done when the program is killed, the next start
+/// catches up with.
+pub struct Indexing {
+    pages: Option<Sender<PageId>>,
+    thread: Option<JoinHandle<anyhow::Result<()>>>,
+}
+
+impl Indexing {
+    /// Starts the thread, which first catches up.
+    pub fn start(archive: &Archive) -> anyhow::Result<Indexing> {
+        let archive = archive.clone();
+        let (pages, receiver) = channel();
+        let work = move || {
+            catch_up(&archive, |_, _| ())?;
+            index(&mut Indexer::open(&archive)?, &receiver)
+        };
+        let thread = std::thread::Builder::new().name("text index".into()).spawn(work)?;
+        Ok(Indexing { pages: Some(pages), thread: Some(thread) })
+    }
+
+    /// Lessons of this page were committed.
+    pub fn tell(&self, page: PageId) {
+        if let Some(pages) = &self.pages {
+            // A thread that has ended has an error, which `finish` tells.
+            let _ = pages.send(page);
+        }
+    }
+
+    /// Waits until all that was told is taken in.
+    pub fn finish(mut self) -> anyhow::Result<()> {
+        self.pages = None;
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(done)) => done,
+            Some(Err(_)) => Err(anyhow::anyhow!("it failed unexpectedly")),
+            None => Ok(()),
+        }
+    }
+}
+
+fn index(indexer: &mut Indexer, told: &Receiver<PageId>) -> anyhow::Result<()> {
+    while let Ok(first) = told.recv() {
+        let mut pages = vec![first];
+        pages.extend(told.try_iter().take(PAGES_PER_COMMIT - 1));
+        pages.sort_unstable();
+        pages.dedup();
+        indexer.take_in(&pages)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,15 @@
+//! Lessons -> the text index; a question -> which pages said it, from when to when.
+//!
+//! | file | what becomes what |
+//! |---|---|
+//! | `indexer` | lessons that are new -> passages and stays in the text index; a thread of its own beside a crawl |
+//! | `answer` | a question and a filter -> pages, the sentence on each, and the times at which it stood there |
+//!
+//! The index follows the lessons: it knows for each page the last look that it has taken in, and takes in the later ones. It can
+//! be deleted at any time, and the next analysis makes it again.
+
+mod answer;
+mod indexer;
+
+pub use answer::{Answer, Answers, Question, Sentence, answer};
+pub use indexer::{Indexer, Indexing, catch_up};

@@ -1,0 +1,350 @@
+//! Passages of pages and their stays <-> `search.db`, with SQLite's full-text index over the passages.
+//!
+//! Everything in it follows from the lessons and trees of the state, so it is a file of its own: it can be deleted, and is made
+//! again. A passage that stands on many pages, or comes back, is stored and indexed once. A stay is one row with its beginning
+//! and its end, so that a look which changes nothing writes nothing but the page's last look.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use anyhow::Context;
+use perennial_core::page::PageId;
+use perennial_core::search::{Clause, Query, Stay, terms};
+use perennial_core::segment::BlockRole;
+use perennial_core::time::Timestamp;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, params};
+
+use super::reading::uri_path;
+use super::{BUSY_TIMEOUT, CACHE_KIB, remove_state, url_hash};
+
+/// Another number means another schema: the file is made anew.
+const TEXTS_VERSION: i64 = 1;
+
+/// Words are stored folded and with spaces between them, so the index need not know what a word is: its tokenizer `ascii` takes
+/// every character that is not ASCII for a letter.
+const SCHEMA: &str = "
+    CREATE TABLE texts (
+        id INTEGER PRIMARY KEY,
+        hash INTEGER NOT NULL,           -- 64 bits of the text
+        text TEXT NOT NULL
+    );
+    CREATE INDEX texts_hash ON texts(hash);
+    CREATE VIRTUAL TABLE words USING fts5(folded, content='', tokenize='ascii');
+    CREATE TABLE stays (
+        id INTEGER PRIMARY KEY,
+        text INTEGER NOT NULL REFERENCES texts(id),
+        page INTEGER NOT NULL,
+        role TEXT NOT NULL,              -- of the block it stands in
+        absent_until INTEGER,            -- the look before the first one; NULL: there was none
+        first INTEGER NOT NULL,          -- the first look that showed it
+        last INTEGER,                    -- the last look that showed it; NULL: it is there
+        gone INTEGER,                    -- the look that did not show it any more
+        is_important INTEGER NOT NULL    -- whether the version that brought it is worth indexing
+    );
+    CREATE INDEX stays_text ON stays(text);
+    CREATE INDEX stays_page ON stays(page, gone);
+    CREATE TABLE seen (
+        page INTEGER PRIMARY KEY,
+        until INTEGER NOT NULL,          -- the last look that was taken in
+        n_lessons INTEGER NOT NULL       -- how many lessons were
+    );
+";
+
+/// An open text index.
+#[derive(Debug)]
+pub struct Texts {
+    connection: Connection,
+}
+
+/// A passage that a look shows.
+#[derive(Clone, Copy, Debug)]
+pub struct ShownText<'t> {
+    /// The text.
+    pub text: &'t str,
+    /// Role of its block.
+    pub role: BlockRole,
+}
+
+/// A look at a page, as the text index takes it in.
+#[derive(Clone, Copy, Debug)]
+pub struct LookRow {
+    /// When it was.
+    pub time: Timestamp,
+    /// The look before.
+    pub before: Option<Timestamp>,
+    /// Whether its version is worth indexing.
+    pub is_indexed: bool,
+}
+
+/// A stay of a passage that answers a question.
+#[derive(Clone, Debug)]
+pub struct FoundStay {
+    /// Where it stood.
+    pub page: PageId,
+    /// Role of the block.
+    pub role: BlockRole,
+    /// The passage.
+    pub text: String,
+    /// From when to when.
+    pub stay: Stay,
+}
+
+/// Which stays: all conditions that are given must hold.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StayFilter<'a> {
+    /// Only these pages.
+    pub pages: Option<&'a [PageId]>,
+    /// Only what a version worth indexing brought.
+    pub is_important: bool,
+}
+
+/// Size of an index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextCounts {
+    /// Different passages.
+    pub n_texts: u64,
+    /// Stays of passages on pages.
+    pub n_stays: u64,
+    /// Those that an important version brought.
+    pub n_important_stays: u64,
+    /// Bytes of the file.
+    pub n_bytes: u64,
+}
+
+impl Texts {
+    /// Opens for writing; makes it, also anew where it has another schema. The caller holds the archive's write lock.
+    pub fn open_write(path: &Path) -> anyhow::Result<Texts> {
+        let opened = Texts::try_open_write(path);
+        let is_current = opened.as_ref().is_ok_and(|texts| texts.version().is_ok_and(|v| v == TEXTS_VERSION));
+        if is_current {
+            return opened;
+        }
+        drop(opened);
+        Texts::remove(path)?;
+        let texts = Texts::try_open_write(path).with_context(|| format!("cannot make {}", path.display()))?;
+        texts
+            .connection
+            .execute_batch(&format!("BEGIN; {SCHEMA} PRAGMA user_version = {TEXTS_VERSION}; COMMIT"))?;
+        Ok(texts)
+    }
+
+    fn try_open_write(path: &Path) -> anyhow::Result<Texts> {
+        let connection = Connection::open(path)?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        Texts::tuned(connection)
+    }
+
+    /// Opens for reading; `None` when there is none of the schema that this program knows.
+    pub fn open_read(path: &Path) -> anyhow::Result<Option<Texts>> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let open = |suffix: &str| -> anyhow::Result<Texts> {
+            let uri = format!("file:{}{suffix}", uri_path(path));
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+            let texts = Texts::tuned(Connection::open_with_flags(uri, flags)?)?;
+            texts.version()?;
+            Ok(texts)
+        };
+        // On a medium that cannot be written nobody else writes it either.
+        let texts = open("")
+            .or_else(|_| open("?immutable=1"))
+            .with_context(|| format!("cannot read {}", path.display()))?;
+        Ok((texts.version()? == TEXTS_VERSION).then_some(texts))
+    }
+
+    fn tuned(connection: Connection) -> anyhow::Result<Texts> {
+        connection.pragma_update(None, "cache_size", -CACHE_KIB)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.set_prepared_statement_cache_capacity(32);
+        Ok(Texts { connection })
+    }
+
+    /// Deletes the index, before the state it was made from is replaced.
+    pub fn remove(path: &Path) -> anyhow::Result<()> {
+        remove_state(path).with_context(|| format!("cannot remove {}", path.display()))
+    }
+
+    fn version(&self) -> anyhow::Result<i64> {
+        Ok(self.connection.query_row("PRAGMA user_version", [], |row| row.get(0))?)
+    }
+
+    /// The last look at a page that was taken in, and the number of lessons until then.
+    pub fn seen(&self, page: PageId) -> anyhow::Result<Option<(Timestamp, u64)>> {
+        let mut statement =
+            self.connection.prepare_cached("SELECT until, n_lessons FROM seen WHERE page = ?1")?;
+        let read =
+            |row: &rusqlite::Row<'_>| Ok((Timestamp::from_millis(row.get(0)?), row.get::<_, i64>(1)? as u64));
+        Ok(statement.query_row([page.0], read).optional()?)
+    }
+
+    /// Runs `change` as one commit.
+    pub fn write<T>(
+        &mut self,
+        change: impl FnOnce(&TextCommit<'_>) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let commit = TextCommit { transaction: self.connection.transaction()? };
+        let done = change(&commit)?;
+        commit.transaction.commit()?;
+        Ok(done)
+    }
+
+    /// At most `limit` stays of passages that answer, passages that came last first, and whether there are more.
+    pub fn find(
+        &self,
+        query: &Query,
+        filter: &StayFilter<'_>,
+        limit: usize,
+    ) -> anyhow::Result<(Vec<FoundStay>, bool)> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT s.page, s.role, t.text, s.absent_until, s.first, coalesce(s.last, v.until), s.gone
+             FROM words w JOIN texts t ON t.id = w.rowid JOIN stays s ON s.text = t.id JOIN seen v ON v.page = s.page
+             WHERE words MATCH ?1 AND (?2 = 0 OR s.is_important)
+             ORDER BY w.rowid DESC",
+        )?;
+        let mut rows = statement.query(params![expression(query), filter.is_important])?;
+        let mut found = Vec::new();
+        while let Some(row) = rows.next()? {
+            let page = PageId(row.get(0)?);
+            if filter.pages.is_some_and(|pages| pages.binary_search(&page).is_err()) {
+                continue;
+            }
+            if found.len() == limit {
+                return Ok((found, true));
+            }
+            let time =
+                |column| row.get::<_, Option<i64>>(column).map(|time| time.map(Timestamp::from_millis));
+            found.push(FoundStay {
+                page,
+                role: BlockRole::from_name(row.get_ref(1)?.as_str()?),
+                text: row.get(2)?,
+                stay: Stay {
+                    absent_until: time(3)?,
+                    first: Timestamp::from_millis(row.get(4)?),
+                    last: Timestamp::from_millis(row.get(5)?),
+                    gone: time(6)?,
+                },
+            });
+        }
+        Ok((found, false))
+    }
+
+    /// How large it is.
+    pub fn counts(&self) -> anyhow::Result<TextCounts> {
+        let count = |sql: &str| self.connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+        Ok(TextCounts {
+            n_texts: count("SELECT count(*) FROM texts")? as u64,
+            n_stays: count("SELECT count(*) FROM stays")? as u64,
+            n_important_stays: count("SELECT count(*) FROM stays WHERE is_important")? as u64,
+            n_bytes: (count("PRAGMA page_count")? * count("PRAGMA page_size")?) as u64,
+        })
+    }
+}
+
+/// Changes of the text index that become visible together.
+pub struct TextCommit<'t> {
+    transaction: Transaction<'t>,
+}
+
+impl TextCommit<'_> {
+    /// What a look shows: passages that are new begin to stay, those that are not shown any more end.
+    pub fn show(&self, page: PageId, look: &LookRow, shown: &[ShownText<'_>]) -> anyhow::Result<()> {
+        let mut open = self.open_stays(page)?;
+        for text in shown {
+            let hash = url_hash(text.text) as i64;
+            if open.remove(&hash).is_none() {
+                self.begin(page, look, self.text_id(hash, text.text)?, text.role)?;
+            }
+        }
+        let mut ended: Vec<i64> = open.into_values().collect();
+        ended.sort_unstable();
+        ended.into_iter().try_for_each(|stay| self.end(stay, look))
+    }
+
+    /// The page is not there any more: nothing of it stays.
+    pub fn close(&self, page: PageId, look: &LookRow) -> anyhow::Result<()> {
+        self.show(page, look, &[])
+    }
+
+    /// Everything up to this look was taken in.
+    pub fn set_seen(&self, page: PageId, until: Timestamp, n_lessons: u64) -> anyhow::Result<()> {
+        self.transaction
+            .prepare_cached("INSERT OR REPLACE INTO seen (page, until, n_lessons) VALUES (?1, ?2, ?3)")?
+            .execute(params![page.0, until.as_millis(), n_lessons as i64])?;
+        Ok(())
+    }
+
+    /// Forgets a page, before it is taken in from its first look on. Its passages stay: other pages may have them.
+    pub fn forget(&self, page: PageId) -> anyhow::Result<()> {
+        self.transaction.execute("DELETE FROM stays WHERE page = ?1", [page.0])?;
+        self.transaction.execute("DELETE FROM seen WHERE page = ?1", [page.0])?;
+        Ok(())
+    }
+
+    /// The stays of a page that have not ended, by the hash of their passage.
+    fn open_stays(&self, page: PageId) -> anyhow::Result<HashMap<i64, i64>> {
+        let mut statement = self.transaction.prepare_cached(
+            "SELECT t.hash, s.id FROM stays s JOIN texts t ON t.id = s.text WHERE s.page = ?1 AND s.gone IS NULL",
+        )?;
+        let rows = statement.query_map([page.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn begin(&self, page: PageId, look: &LookRow, text: i64, role: BlockRole) -> anyhow::Result<()> {
+        self.transaction
+            .prepare_cached(
+                "INSERT INTO stays (text, page, role, absent_until, first, is_important) VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+            )?
+            .execute(params![
+                text,
+                page.0,
+                role.name(),
+                look.before.map(Timestamp::as_millis),
+                look.time.as_millis(),
+                look.is_indexed
+            ])?;
+        Ok(())
+    }
+
+    fn end(&self, stay: i64, look: &LookRow) -> anyhow::Result<()> {
+        self.transaction
+            .prepare_cached("UPDATE stays SET last = coalesce(?2, first), gone = ?3 WHERE id = ?1")?
+            .execute(params![stay, look.before.map(Timestamp::as_millis), look.time.as_millis()])?;
+        Ok(())
+    }
+
+    /// The number of a passage. A new one is put into the index.
+    fn text_id(&self, hash: i64, text: &str) -> anyhow::Result<i64> {
+        let known = self
+            .transaction
+            .prepare_cached("SELECT id FROM texts WHERE hash = ?1 AND text = ?2")?
+            .query_row(params![hash, text], |row| row.get(0))
+            .optional()?;
+        if let Some(id) = known {
+            return Ok(id);
+        }
+        let id = self
+            .transaction
+            .prepare_cached("INSERT INTO texts (hash, text) VALUES (?1, ?2)")?
+            .insert(params![hash, text])?;
+        let words: Vec<String> = terms(text).into_iter().map(|term| term.word).collect();
+        self.transaction
+            .prepare_cached("INSERT INTO words (rowid, folded) VALUES (?1, ?2)")?
+            .execute(params![id, words.join(" ")])?;
+        Ok(id)
+    }
+}
+
+/// The question in the language of the full-text index. Every word is quoted, so nothing in it is an operator.
+fn expression(query: &Query) -> String {
+    let clause = |clause: &Clause| {
+        format!("\"{}\"{}", clause.words.join(" "), if clause.is_prefix { " *" } else { "" })
+    };
+    let alternative = |clauses: &Vec<Clause>| {
+        let of = |is_excluded: bool| clauses.iter().filter(move |clause| clause.is_excluded == is_excluded);
+        let wanted = of(false).map(clause).collect::<Vec<_>>().join(" AND ");
+        of(true).fold(format!("({wanted})"), |all, excluded| format!("({all} NOT {})", clause(excluded)))
+    };
+    query.alternatives.iter().map(alternative).collect::<Vec<_>>().join(" OR ")
+}

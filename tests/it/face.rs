@@ -1,0 +1,112 @@
+//! The pages of the server that people read first: what changed, search, comparisons. No script of theirs, nothing of hostile pages in them.
+
+use std::sync::Arc;
+
+use axum::body::to_bytes;
+use axum::http::Request;
+use perennial::archive::Archive as Library;
+use perennial::serve::{Options, Origin, Origins, Server, router};
+
+use crate::crawled::Archive;
+use crate::web::{Asked, Reply, Web, html, status};
+
+const HOSTILE: &str = "</title><script>alert(1)</script>";
+
+/// `/limits` gets another number at its third visit, `/gone` vanishes, and the titles mean harm.
+fn site(asked: &Asked) -> Reply {
+    match (asked.path.as_str(), asked.n_before) {
+        ("/", _) => {
+            html("<title>Front</title><h1>Front</h1><a href=/limits>Limits</a> <a href=/gone>Plan</a>")
+        }
+        ("/limits", n) => {
+            let limit = if n < 2 { "thirty" } else { "fifty" };
+            let page = format!(
+                "<title>Limits &lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;</title><h1>Limits</h1><p>Cars on the ring \
+                 road must not drive faster than {limit} kilometres an hour, says the city, from Monday on and until further notice.</p>"
+            );
+            html(&page)
+        }
+        ("/gone", 0..2) => {
+            html("<title>Flood plan</title><h1>Flood plan</h1><p>What to do when the river rises.</p>")
+        }
+        _ => status(404),
+    }
+}
+
+struct Face {
+    server: Arc<Server>,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Face {
+    fn of(archive: &Archive) -> Face {
+        let options = Options::on_loopback("127.0.0.1:0".parse().unwrap());
+        let origins = Origins { main: "http://127.0.0.1:1".into(), replay: "http://127.0.0.1:2".into() };
+        let server = Server::new(vec![Library::open(&archive.root).unwrap()], options, origins).unwrap();
+        Face { server, runtime: tokio::runtime::Builder::new_current_thread().build().unwrap() }
+    }
+
+    /// The page, its status and its policy.
+    fn get(&self, path: &str) -> (u16, String, String) {
+        let request = Request::get(path).header("Host", "127.0.0.1:1").body(()).unwrap();
+        let (parts, ()) = request.into_parts();
+        let response = router::route(&self.server, Origin::Main, &parts)
+            .unwrap_or_else(|problem| problem.into_response(false));
+        let (status, policy) =
+            (response.status().as_u16(), response.headers().get("content-security-policy"));
+        let policy = policy.map(|policy| policy.to_str().unwrap().to_string()).unwrap_or_default();
+        let body = self.runtime.block_on(to_bytes(response.into_body(), 16 << 20)).unwrap();
+        (status, String::from_utf8(body.to_vec()).unwrap(), policy)
+    }
+}
+
+#[test]
+fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
+    let web = Web::serve(site);
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+    archive.lapse("6h", "1d");
+    let face = Face::of(&archive);
+
+    let (status, home, policy) = face.get("/?hours=168&least=0.01");
+    assert_eq!(status, 200, "{home}");
+    assert!(policy.starts_with("default-src 'none'") && !policy.contains("script-src"), "{policy}");
+    assert!(!home.contains("<script") && !home.contains(HOSTILE), "{home}");
+    assert!(home.contains("<h1>2 pages changed in ways that matter</h1>"), "{home}");
+    assert!(home.contains("<del>thirty</del>") && home.contains("<ins>fifty</ins>"), "{home}");
+    assert!(home.contains("The page has vanished"), "{home}");
+    let compare = home
+        .split("href=\"")
+        .find(|part| part.starts_with("/web/diff/") && part.contains("/limits"))
+        .unwrap();
+
+    let (status, diff, policy) = face.get(compare.split('"').next().unwrap());
+    assert_eq!(status, 200, "{diff}");
+    assert!(diff.contains("thirty") && diff.contains("fifty"), "{diff}");
+    // One script, ours, which the policy names by its hash.
+    assert!(diff.matches("<script").count() == 1 && policy.contains("script-src 'sha256-"), "{policy}");
+
+    let (_, found, _) = face.get("/search?q=%22must+not+drive+faster%22");
+    assert!(
+        found.contains("<mark>must not drive faster</mark>")
+            && found.contains("still there at the last look"),
+        "{found}"
+    );
+    let (_, gone, _) = face.get("/search?q=river&vanished=1");
+    assert!(gone.contains("gone between") && gone.contains("Flood plan"), "{gone}");
+    for (path, hint) in [
+        ("/search?q=-river", "only words to leave out"),
+        ("/search?q=%3Cscript%3E", "No page said so"),
+        ("/search", "Words are looked for"),
+        ("/?site=nowhere.example", "<h1>0 pages changed"),
+    ] {
+        let (status, page, _) = face.get(path);
+        assert!(status == 200 && page.contains(hint) && !page.contains("<script"), "{path}: {page}");
+    }
+    for path in
+        ["/web/diff/1/2", "/web/diff/x/2026/http://a.example/", "/web/diff/2026/2027/file:///etc/passwd"]
+    {
+        let (status, page, _) = face.get(path);
+        assert!((400..500).contains(&status), "{path}: {status} {page}");
+    }
+}

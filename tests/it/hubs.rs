@@ -1,0 +1,222 @@
+//! Feeds that tell of news by themselves: hubs over loopback, sitemaps of news, sitemaps that say when pages changed.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use perennial_core::time::Timestamp;
+use sha2::{Digest, Sha256};
+
+use crate::crawled::Archive;
+use crate::web::{Asked, Reply, Web, html, status};
+
+/// Sends a message and reads the whole answer.
+fn exchange(address: &str, message: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    stream.write_all(message).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+/// One POST with its form; answered with 202.
+fn read_form(stream: &mut TcpStream) -> HashMap<String, String> {
+    let mut bytes = Vec::new();
+    let mut part = [0; 4096];
+    loop {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: ")).unwrap();
+            if body.len() >= length.parse::<usize>().unwrap() {
+                stream
+                    .write_all(b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
+                    .unwrap();
+                return url::form_urlencoded::parse(body.as_bytes()).into_owned().collect();
+            }
+        }
+        let n = stream.read(&mut part).unwrap();
+        assert!(n > 0, "half a request: {text}");
+        bytes.extend_from_slice(&part[..n]);
+    }
+}
+
+/// A hub that takes one subscription; it hands over what was asked for.
+fn hub() -> (String, Receiver<HashMap<String, String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        sender.send(read_form(&mut stream)).unwrap();
+    });
+    (format!("http://{address}/hub"), receiver)
+}
+
+/// RFC 2104 with SHA-256, written once more, so that the test does not believe the crawl.
+fn signature(secret: &[u8], body: &[u8]) -> String {
+    let pad = |with: u8| {
+        let mut block = [with; 64];
+        block.iter_mut().zip(secret).for_each(|(byte, key)| *byte ^= key);
+        block
+    };
+    let inner = Sha256::digest([&pad(0x36)[..], body].concat());
+    let outer = Sha256::digest([&pad(0x5c)[..], &inner[..]].concat());
+    outer.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(60);
+    while !is_so() {
+        assert!(Instant::now() < end, "{what}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[test]
+fn a_hub_is_asked_to_tell_and_only_what_it_signs_is_believed() {
+    let (hub, asked) = hub();
+    let named = hub.clone();
+    let web = Web::serve(move |asked: &Asked| match asked.path.as_str() {
+        "/" => html("<link rel=alternate type='application/rss+xml' href=/feed.xml><p>Front"),
+        "/feed.xml" => {
+            let feed = "<rss version='2.0'><channel><title>T</title><item><title>One</title><guid isPermaLink='false'>1</guid></item></channel></rss>";
+            let link = format!("<{named}>; rel=\"hub\"");
+            Reply::Page(
+                200,
+                vec![("Content-Type", "application/rss+xml".into()), ("Link", link)],
+                feed.into(),
+            )
+        }
+        _ => status(404),
+    });
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let archive = Archive::new();
+    archive.append_settings(&format!(
+        "[crawl]\nwebsub_callback = \"http://127.0.0.1:{port}/from/hubs\"\nwebsub_listen = \"127.0.0.1:{port}\"\n"
+    ));
+    archive.ok(&["add", &web.url("/"), "--allow-private"]);
+    let mut crawl = archive.spawn(&["crawl", "--delay", "0", "--no-analysis", "--allow-private"]);
+    let form = asked.recv_timeout(Duration::from_secs(60)).unwrap();
+    assert_eq!(
+        (form["hub.mode"].as_str(), form["hub.topic"].as_str()),
+        ("subscribe", web.url("/feed.xml").as_str())
+    );
+    let address = format!("127.0.0.1:{port}");
+    let path = form["hub.callback"].strip_prefix(&format!("http://{address}")).unwrap();
+    assert!(path.starts_with("/from/hubs/") && path.len() > 40, "{path}");
+    let verify = |topic: &str| {
+        let query = url::form_urlencoded::Serializer::new(String::new())
+            .extend_pairs([("hub.mode", "subscribe"), ("hub.topic", topic), ("hub.challenge", "why?")])
+            .append_pair("hub.lease_seconds", "86400")
+            .finish();
+        exchange(&address, format!("GET {path}?{query} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
+    };
+    assert!(verify("http://else.example/").starts_with("HTTP/1.1 404"), "nobody subscribed to that");
+    let answer = verify(&form["hub.topic"]);
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("\r\n\r\nwhy?"), "{answer}");
+    let tell = |path: &str, signature: &str| {
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\nX-Hub-Signature: sha256={signature}\r\n\r\nnews"
+        );
+        exchange(&address, head.as_bytes())
+    };
+    assert_eq!(web.n_asked("/feed.xml"), 1);
+    assert!(tell(path, &signature(b"guessed", b"news")).starts_with("HTTP/1.1 202"), "ignored, not refused");
+    assert!(tell("/from/hubs/0123", "00").starts_with("HTTP/1.1 410"));
+    assert!(
+        exchange(&address, b"POST / HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n")
+            .starts_with("HTTP/1.1 413")
+    );
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert_eq!(web.n_asked("/feed.xml"), 1, "what is not signed is not believed");
+    assert!(tell(path, &signature(form["hub.secret"].as_bytes(), b"news")).starts_with("HTTP/1.1 202"));
+    wait_until("the feed is polled at once", || web.n_asked("/feed.xml") == 2);
+    wait_until("the log says why", || {
+        archive.log().iter().any(|line| {
+            line["reason"].as_str().is_some_and(|reason| reason.contains("its hub tells of news"))
+        })
+    });
+    crawl.kill().unwrap();
+    crawl.wait().unwrap();
+}
+
+fn secs_of(asked: &Asked) -> i64 {
+    let start = Timestamp::parse("2026-01-01").unwrap();
+    let now = asked.field("perennial-time").and_then(|time| Timestamp::parse(time).ok()).unwrap_or(start);
+    (now - start).as_millis() / 1000
+}
+
+fn date(secs: i64) -> String {
+    Timestamp::from_secs(Timestamp::parse("2026-01-01").unwrap().as_secs() + secs).to_rfc3339()
+}
+
+/// A site without feeds that has a sitemap of news, with an article every two hours, and one of pages, of which one is edited after 30 hours.
+fn newspaper(asked: &Asked) -> Reply {
+    let (secs, host) = (secs_of(asked), asked.field("host").unwrap_or_default());
+    let newest = secs / 7200;
+    let xml =
+        |text: String| Reply::Page(200, vec![("Content-Type", "application/xml".into())], text.into_bytes());
+    match asked.path.as_str() {
+        "/robots.txt" => {
+            let text = format!("Sitemap: http://{host}/news.xml\nSitemap: http://{host}/pages.xml\n");
+            Reply::Page(200, vec![("Content-Type", "text/plain".into())], text.into_bytes())
+        }
+        "/" => html("<title>Front</title><p>A front page that stays"),
+        "/news.xml" => {
+            let url = |n: i64| {
+                format!(
+                    "<url><loc>http://{host}/a{n}</loc><news:news><news:publication_date>{}</news:publication_date>\
+                     <news:title>Article {n}</news:title></news:news></url>",
+                    date(n * 7200)
+                )
+            };
+            let urls: String = (0..=newest).rev().take(20).map(url).collect();
+            xml(format!(
+                "<urlset xmlns:news='http://www.google.com/schemas/sitemap-news/0.9'>{urls}</urlset>"
+            ))
+        }
+        "/pages.xml" => {
+            let edited = date(if secs >= 30 * 3600 { 30 * 3600 } else { 0 });
+            xml(format!(
+                "<urlset><url><loc>http://{host}/rules</loc><lastmod>{edited}</lastmod></url></urlset>"
+            ))
+        }
+        "/rules" => {
+            html(if secs >= 30 * 3600 { "<p>New rules for all of us" } else { "<p>Old rules for all of us" })
+        }
+        path if path.starts_with("/a") => html(&format!("<title>{path}</title><p>An article")),
+        _ => status(404),
+    }
+}
+
+#[test]
+fn sitemaps_of_news_are_polled_and_those_of_pages_tell_of_edits() {
+    let web = Web::serve(newspaper);
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private"]);
+    let clock = ["crawl", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0", "--no-analysis"];
+    let policy = ["--strategy", "fixed-interval", "--interval", "100d", "--time-limit", "72h"];
+    archive.ended(&[&clock[..], &policy[..]].concat(), 15);
+    let feeds = archive.json(&["feeds"]);
+    assert_eq!(
+        (feeds.as_array().unwrap().len(), &feeds[0]["format"]),
+        (1, &"news sitemap".into()),
+        "{feeds}"
+    );
+    assert!(web.n_asked("/news.xml") > 12, "{} polls", web.n_asked("/news.xml"));
+    let n_articles = (0..36).filter(|n| web.n_asked(&format!("/a{n}")) > 0).count();
+    assert!(n_articles >= 34, "{n_articles} of 36 articles");
+    assert!((3..20).contains(&web.n_asked("/pages.xml")), "{} polls", web.n_asked("/pages.xml"));
+    assert_eq!(web.n_asked("/rules"), 2, "its lastmod moved once");
+    let log = archive.log();
+    let reasons = |path: &str| -> Vec<String> {
+        let of_path = log.iter().filter(|line| line["url"].as_str().is_some_and(|url| url.ends_with(path)));
+        of_path.map(|line| line["reason"].as_str().unwrap().to_owned()).collect()
+    };
+    assert!(reasons("/rules")[1].contains("announced"), "{:?}", reasons("/rules"));
+    assert!(reasons("/pages.xml")[1].contains("the sitemap is due"), "{:?}", reasons("/pages.xml"));
+    archive.verify();
+}

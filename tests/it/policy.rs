@@ -1,0 +1,131 @@
+//! One scheduler: what is simulated and what `schedule` lists is what a crawl does, page by page and hour by hour.
+
+use std::collections::HashMap;
+
+use perennial::archive::Archive as Opened;
+use perennial::learn::{self, Followed};
+use perennial_core::look::Seen;
+use perennial_core::page::PageId;
+use perennial_core::schedule::{Budget, ScheduleConfig, VisitOutcome};
+use perennial_core::time::{Span, Timestamp};
+use perennial_sim::drive::drive;
+
+use crate::crawled::Archive;
+use crate::web::{Web, html, status};
+
+const N_PAGES: u64 = 12;
+
+/// Page n changes at every (n + 1)th request, the front page never.
+fn steady() -> Web {
+    Web::serve(move |asked| match asked.path.as_str() {
+        "/" => {
+            let links: String =
+                (0..N_PAGES).map(|page| format!("<a href=/d{}/p{page}>{page}</a> ", page % 2)).collect();
+            html(&format!("<h1>front</h1>{links}"))
+        }
+        path => match path.rsplit_once("/p").and_then(|(_, number)| number.parse::<u64>().ok()) {
+            Some(page) if page < N_PAGES => {
+                html(&format!("<p>page {page}: {}</p>", asked.n_before as u64 / (page + 1)))
+            }
+            _ => status(404),
+        },
+    })
+}
+
+const LAPSE: [&str; 8] =
+    ["crawl", "--no-analysis", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
+const BUDGET: [&str; 2] = ["--budget", "48/1d"];
+
+fn crawl(archive: &Archive, more: &[&str], code: i32) {
+    archive.ended(&[&LAPSE[..], more].concat(), code);
+}
+
+/// The visits of pages after the first `skipped`, by address and hour.
+fn visits(archive: &Archive, skipped: usize) -> Vec<(String, String)> {
+    let log = archive.log();
+    let pages = log.iter().filter(|line| line["kind"] == "page").skip(skipped);
+    let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
+    pages.map(|line| (text(&line["url"]), text(&line["time"])[.."2026-01-01T00".len()].to_owned())).collect()
+}
+
+/// An archive that has seen every page once.
+fn seen_once(web: &Web) -> Archive {
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+    archive.ok(&[&LAPSE[..], &["--once"]].concat());
+    archive
+}
+
+#[test]
+fn a_simulation_makes_the_visits_of_a_crawl() {
+    let web = steady();
+    let archive = seen_once(&web);
+    let n_first = visits(&archive, 0).len();
+    assert_eq!(n_first as u64, N_PAGES + 1);
+    // The scheduler as the crawl will have it, driven by the simulator.
+    let opened = Opened::open(&archive.root).unwrap();
+    let store = opened.store().unwrap();
+    let followed = Followed::of(&opened, &store).unwrap();
+    let start = store.last_visit().unwrap().unwrap();
+    let budget = Some(Budget { visits: 48.0, period: Span::from_hours(24) });
+    let config = ScheduleConfig { budget, ..learn::schedule_config(&opened.settings().crawl, budget) };
+    let mut scheduler = learn::scheduler(&store, &followed, config, 0, start).unwrap();
+    scheduler.set_spent(n_first as u64, start);
+    let url_of = |page: PageId| store.url_of(page).unwrap();
+    let mut n_looks: HashMap<String, u64> = HashMap::new();
+    let mut simulated: Vec<(String, String)> = Vec::new();
+    let end = start + Span::from_hours(72);
+    let visit = |page: PageId, now: Timestamp| {
+        let url = url_of(page);
+        simulated.push((url.clone(), now.to_rfc3339()[.."2026-01-01T00".len()].to_owned()));
+        let looks = n_looks.entry(url.clone()).or_insert(1);
+        *looks += 1;
+        let number = url.rsplit_once("/p").and_then(|(_, number)| number.parse::<u64>().ok());
+        let is_changed = number.is_some_and(|page| (*looks - 1) / (page + 1) != (*looks - 2) / (page + 1));
+        VisitOutcome::from(if is_changed {
+            Seen::Unjudged(perennial_core::importance::Importance::new(Seen::UNJUDGED))
+        } else {
+            Seen::Same
+        })
+    };
+    drive(&mut scheduler, start, end, |_, _| {}, visit);
+    drop(store);
+    crawl(&archive, &[&BUDGET[..], &["--time-limit", "72h"]].concat(), 15);
+    let crawled = visits(&archive, n_first);
+    assert!(crawled.len() > 80, "{} visits", crawled.len());
+    let n = crawled.len().min(simulated.len());
+    assert!(crawled.len().abs_diff(simulated.len()) <= 2, "{} {}", crawled.len(), simulated.len());
+    assert_eq!(crawled[..n], simulated[..n]);
+}
+
+#[test]
+fn the_next_visits_of_the_schedule_are_those_of_the_crawl() {
+    let web = steady();
+    let archive = seen_once(&web);
+    archive.append_settings("\n[crawl]\nbudget = \"48/1d\"\n");
+    crawl(&archive, &["--time-limit", "30h"], 15);
+    let n_before = visits(&archive, 0).len();
+    let last = archive.log().last().map(|line| line["time"].as_str().unwrap().to_owned()).unwrap();
+    let plan = archive.json(&["schedule", "--next", "2", "--at", &last]);
+    let plan: Vec<String> =
+        plan.as_array().unwrap().iter().map(|entry| entry["url"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(plan.len(), 2);
+    crawl(&archive, &["--limit", "2"], 0);
+    let then: Vec<String> = visits(&archive, n_before).into_iter().map(|(url, _)| url).collect();
+    assert_eq!(plan, then);
+}
+
+#[test]
+fn goals_are_settings_of_all_sites_and_of_one() {
+    let archive = Archive::new();
+    archive.ok(&["add", "https://a.example/", "--goal", "coherent", "--holidays", "2026-12-25"]);
+    let rows = archive.json(&["list"]);
+    assert_eq!(
+        (rows[0]["goal"].as_str(), rows[0]["holidays"][0].as_str()),
+        (Some("coherent"), Some("2026-12-25"))
+    );
+    archive.append_settings("\n[crawl]\ngoal = \"everything\"\n");
+    let refused = archive.run(&["list"]);
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && told.contains("every-page") && told.contains("line"), "{told}");
+}

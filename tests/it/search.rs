@@ -1,0 +1,163 @@
+//! Search over the versions of pages: when a sentence appeared and when it vanished, against what the WARC files hold.
+
+use perennial::archive::Archive as Library;
+use perennial_core::chance::Chance;
+use perennial_core::time::Timestamp;
+use serde_json::Value;
+
+use crate::crawled::Archive;
+use crate::web::{Asked, Reply, Web, html, status};
+
+const N_PAGES: u64 = 6;
+const N_SENTENCES: u64 = 12;
+
+/// Numbers are written out, so that no sentence differs from another by a number alone.
+fn sentence(page: u64, number: u64) -> String {
+    const ONES: [&str; 12] = [
+        "amber", "birch", "cedar", "dahlia", "elder", "fennel", "ginger", "hazel", "iris", "juniper", "kale",
+        "lilac",
+    ];
+    let (place, thing) = (ONES[page as usize], ONES[number as usize]);
+    format!("In {place} garden the {thing} was planted by hand.")
+}
+
+/// At which requests for its page a sentence is there.
+fn is_there(page: u64, number: u64, request: u64) -> bool {
+    let mut chance = Chance::of(&[page, number]);
+    let (begin, length) = (chance.below(10) as u64, 1 + chance.below(12) as u64);
+    // Some come back.
+    let comes_back = chance.below(3) == 0 && request >= begin + length + 3;
+    (begin..begin + length).contains(&request) || comes_back
+}
+
+fn site(asked: &Asked) -> Reply {
+    let page = asked.path.strip_prefix("/p").and_then(|number| number.parse::<u64>().ok());
+    match (asked.path.as_str(), page) {
+        ("/", _) => {
+            let links: String =
+                (0..N_PAGES).map(|page| format!("<a href=/p{page}>Garden {page}</a> ")).collect();
+            html(&format!("<title>Gardens</title><h1>Gardens</h1>{links}"))
+        }
+        // The last page vanishes for a while.
+        (_, Some(page)) if page == N_PAGES - 1 && (6..9).contains(&asked.n_before) => status(404),
+        (_, Some(page)) if page < N_PAGES => {
+            let there = (0..N_SENTENCES).filter(|&number| is_there(page, number, asked.n_before as u64));
+            let text: String = there.map(|number| format!("<p>{}</p>", sentence(page, number))).collect();
+            html(&format!("<title>Garden</title><h1>A garden</h1><p>Words that always stay here.</p>{text}"))
+        }
+        _ => status(404),
+    }
+}
+
+fn crawled() -> (Web, Archive) {
+    let web = Web::serve(site);
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+    archive.lapse("6h", "5d");
+    (web, archive)
+}
+
+/// The stays of a text by the WARC files: first and last look of each run of looks that hold it, and the looks around the run.
+fn stays_by_bytes(archive: &Archive, url: &str, text: &str) -> Vec<[Option<Timestamp>; 4]> {
+    let library = Library::open(&archive.root).unwrap();
+    let store = library.store().unwrap();
+    let page = store.page(url).unwrap().unwrap();
+    let looks: Vec<(Timestamp, bool)> = store
+        .captures_of(page.id)
+        .unwrap()
+        .into_iter()
+        .map(|capture| {
+            let payload = library.document(&store, &capture).unwrap().unwrap();
+            (capture.time, String::from_utf8_lossy(&payload.bytes).contains(text))
+        })
+        .collect();
+    let mut stays = Vec::new();
+    for (at, &(time, has)) in looks.iter().enumerate() {
+        if has && (at == 0 || !looks[at - 1].1) {
+            let end = looks[at..].iter().position(|look| !look.1).map(|length| at + length);
+            let last = end.map_or(looks.len(), |end| end) - 1;
+            let before = at.checked_sub(1).map(|before| looks[before].0);
+            stays.push([before, Some(time), Some(looks[last].0), end.map(|end| looks[end].0)]);
+        }
+    }
+    stays
+}
+
+fn stays_by_search(archive: &Archive, url: &str, text: &str) -> Vec<[Option<Timestamp>; 4]> {
+    let found = archive.json(&["search", &format!("\"{text}\""), "--page", url]);
+    let time = |value: &Value| value.as_str().map(|text| Timestamp::parse(text).unwrap());
+    let pages = found["pages"].as_array().unwrap();
+    let stays = pages.iter().flat_map(|page| page["stays"].as_array().unwrap());
+    stays.map(|stay| ["absent_until", "first", "last", "gone"].map(|name| time(&stay[name]))).collect()
+}
+
+#[test]
+fn every_sentence_is_found_from_the_look_that_showed_it_to_the_one_that_did_not() {
+    let (web, archive) = crawled();
+    let mut n_stays = 0;
+    for page in 0..N_PAGES {
+        let url = web.url(&format!("/p{page}"));
+        for number in 0..N_SENTENCES {
+            let text = sentence(page, number);
+            let expected = stays_by_bytes(&archive, &url, &text);
+            n_stays += expected.len();
+            assert_eq!(stays_by_search(&archive, &url, &text), expected, "{text}");
+        }
+    }
+    assert!(n_stays > 60, "{n_stays} stays only");
+
+    // The index is made again from the archive.
+    archive.ok(&["verify", "--rebuild"]);
+    let gone = archive.run(&["search", "garden"]);
+    assert!(
+        !gone.status.success() && String::from_utf8_lossy(&gone.stderr).contains("perennial analyse"),
+        "{gone:?}"
+    );
+    archive.ok(&["analyse"]);
+    let (url, text) = (web.url("/p2"), sentence(2, 3));
+    assert_eq!(stays_by_search(&archive, &url, &text), stays_by_bytes(&archive, &url, &text));
+}
+
+#[test]
+fn questions_are_understood_and_answers_can_be_read() {
+    let (web, archive) = crawled();
+    let pages = |args: &[&str]| {
+        let found = archive.json(&[&["search"], args].concat());
+        let mut urls: Vec<String> = found["pages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|page| page["url"].as_str().unwrap().into())
+            .collect();
+        urls.sort();
+        urls
+    };
+    let gardens: Vec<String> = (0..N_PAGES).map(|page| web.url(&format!("/p{page}"))).collect();
+    assert_eq!(pages(&["always stay here"]), gardens);
+    assert_eq!(pages(&["ALWAYS", "here"]), gardens);
+    assert_eq!(pages(&["alw*", "--site", &web.url("/")[7..].trim_end_matches('/')]), gardens);
+    assert_eq!(pages(&["\"here always\""]), Vec::<String>::new());
+    assert_eq!(pages(&["planted -\"amber garden\" -birch -cedar -dahlia -elder"]), gardens[5..]);
+    assert_eq!(pages(&["cedar garden", "--vanished", "--limit", "1"]).len(), 1);
+    assert_eq!(pages(&["\"words that always\"", "--since", "2027-01-01"]), Vec::<String>::new());
+    let text = archive.ok(&["search", "\"always stay\""]);
+    assert!(
+        text.contains("main: Words that [always stay] here.") && text.contains("still there at"),
+        "{text}"
+    );
+    for (args, hint) in [
+        (["search", "--", "-only"], "at least one word without -"),
+        (["search", "--", "!!!"], "no word to look for"),
+    ] {
+        let refused = archive.run(&args);
+        assert!(
+            !refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains(hint),
+            "{refused:?}"
+        );
+    }
+    let nowhere = archive.run(&["search", "x", "--site", "nowhere.example"]);
+    assert!(
+        !nowhere.status.success() && String::from_utf8_lossy(&nowhere.stderr).contains("it has"),
+        "{nowhere:?}"
+    );
+}

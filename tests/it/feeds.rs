@@ -302,14 +302,14 @@ fn a_channel_page_is_inferred_between_its_captures() {
     assert!(String::from_utf8_lossy(&too_early.stderr).contains("perennial feeds"));
 }
 
-/// Three days of the living web with its feeds and without.
+/// Four days of the living web with its feeds and without.
 #[test]
 fn feeds_of_the_living_web_lose_no_item_and_add_to_completeness() {
     let run = |options: &[&str]| {
         let dir = tempfile::tempdir().unwrap();
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_perennial"));
         command
-            .args(["demo", "--days", "3", "--budget", "5", "--json", "--dir"])
+            .args(["demo", "--no-browser", "--days", "4", "--budget", "5", "--json", "--dir"])
             .arg(dir.path().join("a"))
             .args(options);
         let output = command.env_remove("PERENNIAL_ARCHIVE").output().unwrap();

@@ -75,16 +75,17 @@ fn facts_since(number: u32, root: &Path) -> Facts {
         !(number >= 3 && is_page && was_told.iter().any(|path| line.contains(&format!("'{HOME}{path}'"))))
     };
     facts.lines.retain(is_told);
-    // Trees of that time have no list of items.
-    for line in facts.lines.iter_mut().filter(|line| line.starts_with("'tree' ")) {
-        line.truncate(line.rfind(", list: ").unwrap());
+    // Pages were seen otherwise at that time, so what they showed and how much that mattered is another's answer.
+    if number < SCHEMA_VERSION {
+        facts.lines.retain(|line| !line.starts_with("'tree' "));
+        for line in facts.lines.iter_mut().filter(|line| line.starts_with("'lesson' ")) {
+            let times = line.match_indices(' ').nth(3).expect("an address and two times").0;
+            line.truncate(times);
+        }
     }
     // Nor was it known before schema 4 which versions were worth indexing.
     if number < 4 && number > 1 {
         facts.lines.retain(|line| !line.starts_with("'known' "));
-        for line in facts.lines.iter_mut().filter(|line| line.starts_with("'lesson' ")) {
-            line.truncate(line.rfind(' ').unwrap());
-        }
     }
     facts.lines.sort();
     facts

@@ -6,7 +6,7 @@ use perennial::archive::Archive as Opened;
 use perennial::learn::{self, Followed};
 use perennial_core::look::Seen;
 use perennial_core::page::PageId;
-use perennial_core::schedule::{Budget, ScheduleConfig, VisitOutcome};
+use perennial_core::schedule::{Budget, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 use perennial_sim::drive::drive;
 
@@ -34,7 +34,8 @@ fn steady() -> Web {
 
 const LAPSE: [&str; 8] =
     ["crawl", "--no-analysis", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
-const BUDGET: [&str; 2] = ["--budget", "48/1d"];
+/// Goals with a budget each: savings of a day, and visits of an hour.
+const WANTED: [(&str, f64, i64); 2] = [("balanced", 48.0, 24), ("importance", 2.0, 1)];
 
 fn crawl(archive: &Archive, more: &[&str], code: i32) {
     archive.ended(&[&LAPSE[..], more].concat(), code);
@@ -58,8 +59,15 @@ fn seen_once(web: &Web) -> Archive {
 
 #[test]
 fn a_simulation_makes_the_visits_of_a_crawl() {
+    for (goal, n_visits, hours) in WANTED {
+        are_simulated(goal, Budget { visits: n_visits, period: Span::from_hours(hours) });
+    }
+}
+
+fn are_simulated(goal: &str, budget: Budget) {
     let web = steady();
     let archive = seen_once(&web);
+    archive.append_settings(&format!("\n[crawl]\ngoal = \"{goal}\"\n"));
     let n_first = visits(&archive, 0).len();
     assert_eq!(n_first as u64, N_PAGES + 1);
     // The scheduler as the crawl will have it, driven by the simulator.
@@ -67,13 +75,14 @@ fn a_simulation_makes_the_visits_of_a_crawl() {
     let store = opened.store().unwrap();
     let followed = Followed::of(&opened, &store).unwrap();
     let start = store.last_visit().unwrap().unwrap();
-    let budget = Some(Budget { visits: 48.0, period: Span::from_hours(24) });
-    let config = ScheduleConfig { budget, ..learn::schedule_config(&opened.settings().crawl, budget) };
+    let config = learn::schedule_config(&opened.settings().crawl, Some(budget));
     let mut scheduler = learn::scheduler(&store, &followed, config, 0, start).unwrap();
     scheduler.set_spent(n_first as u64, start);
     let url_of = |page: PageId| store.url_of(page).unwrap();
     let mut n_looks: HashMap<String, u64> = HashMap::new();
     let mut simulated: Vec<(String, String)> = Vec::new();
+    // What was visited first has used up an hour's budget; a day's has some left.
+    let begin = if budget.period == Span::from_hours(1) { start + budget.period } else { start };
     let end = start + Span::from_hours(72);
     let visit = |page: PageId, now: Timestamp| {
         let url = url_of(page);
@@ -88,14 +97,15 @@ fn a_simulation_makes_the_visits_of_a_crawl() {
             Seen::Same
         })
     };
-    drive(&mut scheduler, start, end, |_, _| {}, visit);
+    drive(&mut scheduler, begin, end, |_, _| {}, visit);
     drop(store);
-    crawl(&archive, &[&BUDGET[..], &["--time-limit", "72h"]].concat(), 15);
+    let budget = format!("{}/{}h", budget.visits, budget.period.as_hours_f64());
+    crawl(&archive, &["--budget", &budget, "--time-limit", "72h"], 15);
     let crawled = visits(&archive, n_first);
     assert!(crawled.len() > 80, "{} visits", crawled.len());
     let n = crawled.len().min(simulated.len());
     assert!(crawled.len().abs_diff(simulated.len()) <= 2, "{} {}", crawled.len(), simulated.len());
-    assert_eq!(crawled[..n], simulated[..n]);
+    assert_eq!(crawled[..n], simulated[..n], "{goal}");
 }
 
 #[test]

@@ -253,7 +253,7 @@ impl Scheduler {
             self.balance.spent = (period, 0);
         }
         self.balance.spent.1 += 1;
-        self.balance.saved = self.balance.saved.map(|saved| (saved - 1.0).max(0.0));
+        self.balance.saved = self.balance.saved.map(|saved| saved - 1.0);
     }
 
     /// Takes back a visit that was handed out and not made.

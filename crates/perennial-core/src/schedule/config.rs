@@ -290,7 +290,8 @@ mod tests {
     fn a_budget_of_a_day_varies_and_one_of_an_hour_does_not() {
         let of = |period, varying_budget| {
             let budget = Some(Budget { visits: 10.0, period });
-            ScheduleConfig { budget, varying_budget, ..ScheduleConfig::default() }.varies()
+            ScheduleConfig { budget, varying_budget, goal: Goal::Balanced, ..ScheduleConfig::default() }
+                .varies()
         };
         let (hour, day) = (Span::from_hours(1), Span::from_hours(24));
         assert_eq!([of(hour, None), of(day, None)], [false, true]);

@@ -161,7 +161,10 @@ proptest! {
                     slots.entry(key).or_default().remove(&visit.page);
                 }
                 match word % 11 {
-                    0 => scheduler.release(visit.page),
+                    0 => {
+                        total -= 1.0;
+                        scheduler.release(visit.page);
+                    }
                     1 => scheduler.remove_page(visit.page),
                     _ => scheduler.record(visit.page, random_outcome(word / 11, now), now),
                 }

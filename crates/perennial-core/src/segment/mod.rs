@@ -38,6 +38,10 @@ use facts::{Facts, Page};
 use purpose::Purpose;
 use teasers::Teasers;
 
+/// One more each time that this module sees other blocks, words or importances in the same layout: an archive that an earlier
+/// program wrote must not take that for a change of the page.
+const REVISION: u32 = 2;
+
 /// How finely a page is cut, and how its blocks are weighed and hashed.
 #[derive(Clone, PartialEq, Debug)]
 pub struct SegmentConfig {
@@ -66,15 +70,15 @@ impl Default for SegmentConfig {
 }
 
 impl SegmentConfig {
-    /// The name of trees that are cut in this way from layouts of an engine. A change of the settings gives another name, so
-    /// that a tree cut by the settings before is not compared with one cut by those after.
+    /// The name of trees that are cut in this way from layouts of an engine. A change of the settings or of this module gives
+    /// another name, so that a tree cut as before is not compared with one cut as after.
     fn engine(&self, engine: &str) -> String {
         if *self == SegmentConfig::default() {
-            return engine.to_owned();
+            return format!("{engine} cut/{REVISION}");
         }
         // Every field takes part, also one that is yet to come.
         let NodeId(hash) = IdHasher::new(b'C').part(&format!("{self:?}")).finish();
-        format!("{engine} cut {:08x}", hash >> 32)
+        format!("{engine} cut/{REVISION}-{:08x}", hash >> 32)
     }
 }
 

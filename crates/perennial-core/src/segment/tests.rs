@@ -278,7 +278,7 @@ fn what_is_pinned_has_its_share() {
 fn trees_that_were_cut_by_other_settings_have_another_engine() {
     let page = sketch("<html><body><p class=\"x\">Some words</p></body></html>");
     let engine = |config: &SegmentConfig| segment(&page, config).engine;
-    assert_eq!(engine(&SegmentConfig::default()), "sketch");
+    assert_eq!(engine(&SegmentConfig::default()), "sketch cut/2");
     let configs = [
         SegmentConfig::default(),
         with_parts(Some(".x"), &[]),

@@ -14,7 +14,7 @@ use super::context::{document_on_stdout, json_on_stdout, text_on_stdout};
 use super::renderer::{RendererArgs, config_of, has_nothing_to_read};
 use super::{Context, Exit};
 use crate::analyse::{Comparison, Filters, History, LoadedPage, PageSpec};
-use crate::archive::Snapshot;
+use crate::archive::{SharedSnapshot, Snapshot};
 use crate::html::diff::{DiffView, Original};
 
 /// Shows what changed between two versions of a page, and how much it matters.
@@ -98,7 +98,8 @@ impl Diff {
         let config_after = config_of(context, &self.after, &page_after.url)?;
         let pages = [(&page_before, config_before), (&page_after, config_after)];
         let mut seen = self.renderer.see(context, &pages, false)?.into_iter().map(|seen| seen.tree);
-        let (before, after) = seen.next().zip(seen.next()).context("the pages were not seen")?;
+        let seen = seen.next().zip(seen.next()).context("the pages were not seen")?;
+        let (before, after) = alike(snapshot.as_ref(), seen)?;
         if before.engine != after.engine && !before.engine.is_empty() && !after.engine.is_empty() {
             bail!(
                 "the two versions were segmented differently ({} and {}), by different engines or different `pin` and `ignore` in \
@@ -166,6 +167,27 @@ impl Diff {
         }
         Ok(out.flush()?)
     }
+}
+
+/// Two versions that were cut in the same way, if the archive has such. Of a version that was left out only its blocks are
+/// known, as the program of that time saw them; the other version was then seen by it as well.
+fn alike(
+    snapshot: Option<&SharedSnapshot>,
+    (before, after): (BlockTree, BlockTree),
+) -> anyhow::Result<(BlockTree, BlockTree)> {
+    let Some(snapshot) = snapshot.filter(|_| before.engine != after.engine) else {
+        return Ok((before, after));
+    };
+    let snapshot = snapshot.lock();
+    let store = snapshot.store();
+    let as_stored = |seen: &BlockTree| -> anyhow::Result<Option<BlockTree>> {
+        let time = Timestamp::parse(&seen.version).ok();
+        let Some((page, time)) = store.page(&seen.url)?.zip(time) else { return Ok(None) };
+        let (url, version) = (seen.url.clone(), seen.version.clone());
+        Ok(store.tree_at(page.id, time)?.map(|tree| BlockTree { url, version, ..tree }))
+    };
+    let stored = as_stored(&before)?.zip(as_stored(&after)?);
+    Ok(stored.filter(|(before, after)| before.engine == after.engine).unwrap_or((before, after)))
 }
 
 /// The page as it was captured; `None` for a document that is no HTML.

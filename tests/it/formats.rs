@@ -78,9 +78,12 @@ fn facts_since(number: u32, root: &Path) -> Facts {
     // Pages were seen otherwise at that time, so what they showed and how much that mattered is another's answer.
     if number < SCHEMA_VERSION {
         facts.lines.retain(|line| !line.starts_with("'tree' "));
-        for line in facts.lines.iter_mut().filter(|line| line.starts_with("'lesson' ")) {
-            let times = line.match_indices(' ').nth(3).expect("an address and two times").0;
-            line.truncate(times);
+        for line in &mut facts.lines {
+            // Address and times of a lesson; for what is known of a page its digest, too.
+            let n_words = if line.starts_with("'lesson' ") { 4 } else { 5 };
+            if line.starts_with("'lesson' ") || line.starts_with("'known' ") {
+                line.truncate(line.match_indices(' ').nth(n_words - 1).expect("its words").0);
+            }
         }
     }
     // Nor was it known before schema 4 which versions were worth indexing.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use perennial_core::amounts::{AmountError, parse_share};
-use perennial_core::schedule::Strategy;
+use perennial_core::schedule::{Goal, Strategy};
 use perennial_core::time::{Span, Timestamp};
 
 use super::{Context, Exit, signals};
@@ -17,6 +17,7 @@ const AFTER_HELP: &str = "\
 Examples:
   perennial demo
   perennial demo --days 7 --budget 5 --strategy importance-pattern
+  perennial demo --goal balanced
   perennial demo --json
 
 Needs no network. Where Chromium is installed, one site more is archived: its pages are empty until a script has \
@@ -39,6 +40,9 @@ pub(super) struct Demo {
     /// Strategy of the crawl
     #[arg(long, value_name = "NAME", default_value_t = Strategy::ExpectedGain)]
     strategy: Strategy,
+    /// What the visits serve: importance, balanced, every-page, coherent or count
+    #[arg(long, value_name = "GOAL", default_value_t = Goal::default())]
+    goal: Goal,
     /// Do not follow the feeds of the sites, to see what they add
     #[arg(long)]
     no_feeds: bool,
@@ -68,6 +72,7 @@ impl Demo {
             budget: self.budget,
             factor: self.time_lapse,
             strategy: self.strategy,
+            goal: self.goal,
             feeds: !self.no_feeds,
             browser: !self.no_browser,
             stop: Stop::default(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use perennial_core::quality::{PageRecord, Window, completeness, page_completeness};
-use perennial_core::schedule::{Budget, Pacing, ScheduleConfig, Strategy};
+use perennial_core::schedule::{Budget, Goal, Pacing, ScheduleConfig, Strategy};
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_render::launch::LaunchOptions;
 use perennial_render::{BrowserOptions, Chromium};
@@ -45,6 +45,8 @@ pub struct DemoOptions {
     pub factor: Option<f64>,
     /// Strategy of the crawl.
     pub strategy: Strategy,
+    /// What it serves.
+    pub goal: Goal,
     /// Whether the feeds of the sites are followed.
     pub feeds: bool,
     /// Whether a browser may be used, for the site that is empty without one.
@@ -123,6 +125,8 @@ pub struct DemoResult {
     pub days: u32,
     /// Name of the strategy.
     pub strategy: &'static str,
+    /// Name of the goal.
+    pub goal: &'static str,
     /// The same strategy in the simulator, mean of several crawls: the difference is due to the real crawl.
     pub simulated: Caught,
     /// The papers' best strategy, Importance-Pattern, simulated with the same budget.
@@ -181,6 +185,7 @@ pub fn demo(
     let archive = follow_sites(&archive, &web, &server, options.feeds)?;
     let crawl_options = CrawlOptions {
         strategy: options.strategy,
+        goal: Some(options.goal),
         budget: Some(daily_budget(&web, options.budget)),
         slot: SLOT,
         pacing: PACING,
@@ -227,8 +232,8 @@ fn compare(
     let fetches = real.captures.iter().map(Vec::len).sum::<usize>() as f64;
     let hours = (web.end - web.start).as_hours_f64();
     let simulate = |strategy, budget, number: u32| {
-        let (budget, pacing) = (Some(budget), PACING);
-        let schedule = ScheduleConfig { strategy, budget, slot: SLOT, pacing, ..ScheduleConfig::default() };
+        let (budget, goal, slot, pacing) = (Some(budget), options.goal, SLOT, PACING);
+        let schedule = ScheduleConfig { strategy, goal, budget, slot, pacing, ..ScheduleConfig::default() };
         let config = DriveConfig {
             schedule,
             visibility: Visibility::Difference,
@@ -253,6 +258,7 @@ fn compare(
         caught: caught(&real),
         days: options.days,
         strategy: options.strategy.name(),
+        goal: options.goal.name(),
         simulated: Caught::mean(&all),
         importance_pattern: caught(&of_papers),
         fixed_interval: caught(&fixed),

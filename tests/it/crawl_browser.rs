@@ -134,7 +134,7 @@ fn a_browser_that_hangs_or_crashes_is_given_up() {
 fn a_site_that_scripts_draw_is_caught_as_well_as_the_others() {
     let (_dir, archive) = folder();
     let demo = Command::new(env!("CARGO_BIN_EXE_perennial"))
-        .args(["demo", "--days", "3", "--json", "--dir"])
+        .args(["demo", "--days", "2", "--json", "--dir"])
         .arg(&archive)
         .env_remove("PERENNIAL_ARCHIVE")
         .output()

@@ -316,7 +316,10 @@ fn feeds_of_the_living_web_lose_no_item_and_add_to_completeness() {
         assert!(output.status.success(), "{output:?}");
         serde_json::from_slice::<Value>(&output.stdout).unwrap()
     };
-    let (with, without) = (run(&[]), run(&["--no-feeds"]));
+    let (with, without) = std::thread::scope(|scope| {
+        let without = scope.spawn(|| run(&["--no-feeds"]));
+        (run(&[]), without.join().unwrap())
+    });
     assert_eq!(without["feeds"], Value::Null);
     let count = |name: &str| with["feeds"][name].as_u64().unwrap();
     assert!(count("items_published") > 100 && count("polls_with_news") > 50, "{}", with["feeds"]);

@@ -427,7 +427,7 @@ fn honest_page(asked: &Asked) -> Reply {
 
 #[test]
 fn swollen_pages_of_thirty_hosts_stay_within_memory() {
-    let (n_honest, peak) = crawl_beside(30, 32 << 20, "15s");
+    let (n_honest, peak) = crawl_beside(30, 32 << 20, "8s");
     println!("{n_honest} honest pages, {peak} kB");
     assert!(n_honest > 4 && peak < 500_000, "{n_honest} honest pages, {peak} kB");
 }

@@ -139,9 +139,9 @@ def changed_characters(before, after):
 
 
 def html_token(before, after):
-    from web_monitoring_diff import html_token_diff
+    from web_monitoring_diff import html_diff_render
 
-    return html_token_diff(before.read_text("utf8", "replace"), after.read_text("utf8", "replace"))["change_count"]
+    return html_diff_render(before.read_text("utf8", "replace"), after.read_text("utf8", "replace"))["change_count"]
 
 
 def order(work, program, versions, with_html_token):

@@ -220,3 +220,45 @@ fn sitemaps_of_news_are_polled_and_those_of_pages_tell_of_edits() {
     assert!(reasons("/pages.xml")[1].contains("the sitemap is due"), "{:?}", reasons("/pages.xml"));
     archive.verify();
 }
+
+const N_STORIES: usize = 14;
+
+/// A front page whose fourth headline is another one from the second day on, and stories that never change.
+fn front_page(asked: &Asked) -> Reply {
+    let story = |n: usize| {
+        let title = match n {
+            3 if asked.field("perennial-time").is_some_and(|time| time >= "2026-01-02T12") => {
+                "The council takes back its plan for the northern bridge".to_owned()
+            }
+            _ => format!("The council of district {n} has a plan for its bridge and its market"),
+        };
+        format!(
+            "<article><h2><a href=/story/{n}>{title}</a></h2><p>Teaser of the story {n} with a few more words.</p></article>"
+        )
+    };
+    match asked.path.as_str() {
+        "/" => html(&format!("<h1>The daily</h1>{}", (0..N_STORIES).map(story).collect::<String>())),
+        path if path.starts_with("/story/") => html(&format!(
+            "<h1>{path}</h1><p>{}</p>",
+            "Words of the story that stay as they are. ".repeat(40)
+        )),
+        _ => status(404),
+    }
+}
+
+#[test]
+fn a_headline_that_changes_sends_the_crawl_to_its_story() {
+    let web = Web::serve(front_page);
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+    let lapse = ["crawl", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0", "--budget", "4/h"];
+    archive.ended(&[&lapse[..], &["--time-limit", "3d"]].concat(), 15);
+    let log = archive.log();
+    let told: Vec<(&str, &str)> = log
+        .iter()
+        .filter(|line| line["reason"].as_str().unwrap().contains("front page announced"))
+        .map(|line| (line["url"].as_str().unwrap(), line["reason"].as_str().unwrap()))
+        .collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(told[0].0.ends_with("/story/3") && told[0].1.contains("takes back its plan"), "{told:?}");
+}

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
+use perennial_core::canonical;
 use perennial_core::charset::decode_text;
 use perennial_core::diff::Delta;
 use perennial_core::document::{Document, DocumentFormat};
@@ -94,8 +95,19 @@ pub struct PageLessons {
     is_begun_anew: bool,
     /// In order of time.
     pub lessons: Vec<Lesson>,
+    /// What the last look says of other pages, if it was at a front page.
+    pub headlines: Vec<Headline>,
     /// Looks whose payload is not in the archive or could not be read, with their files.
     failed: Vec<(String, SetAside)>,
+}
+
+/// What a front page says of another page of the archive: that it is new, or that it got another headline.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Headline {
+    /// The page that it leads to.
+    pub page: PageId,
+    /// Its words.
+    pub title: String,
 }
 
 impl PageLessons {
@@ -177,7 +189,9 @@ impl PageAnalyst {
     pub fn go_on(&self, page: PageId) -> anyhow::Result<PageLessons> {
         self.readers.with(|archive, store| {
             let known = KnownPage::load(store, page)?;
-            Ok(self.analyse(archive, store, page, known, false)?.0)
+            let mut done = self.analyse(archive, store, page, known, false)?.0;
+            done.headlines = headlines_of(store, &done.lessons)?;
+            Ok(done)
         })
     }
 
@@ -201,7 +215,13 @@ impl PageAnalyst {
         mut known: Option<KnownPage>,
         is_begun_anew: bool,
     ) -> anyhow::Result<(PageLessons, Option<KnownPage>)> {
-        let mut done = PageLessons { page, is_begun_anew, lessons: Vec::new(), failed: Vec::new() };
+        let mut done = PageLessons {
+            page,
+            is_begun_anew,
+            lessons: Vec::new(),
+            headlines: Vec::new(),
+            failed: Vec::new(),
+        };
         let analysed = known.as_ref().map(|known| known.time);
         // From the last look that was analysed on: that one stands before the first that waits.
         let from = analysed.map(|time| time - Span::from_millis(1));
@@ -364,6 +384,19 @@ impl Before<'_> {
 /// SHA-1 of its payload.
 fn is_named(store: &Store, named: &str, identity: &str) -> bool {
     named == identity || store.is_digest_of(named, identity).unwrap_or_default()
+}
+
+/// An item that came is told of a page that was never seen: that it is linked from here, too, is no news of a page that is known.
+fn headlines_of(store: &Store, lessons: &[Lesson]) -> anyhow::Result<Vec<Headline>> {
+    let mut headlines = Vec::new();
+    for item in lessons.last().map_or(&[][..], Lesson::items) {
+        let Some(url) = canonical::parse(&item.address) else { continue };
+        let Some(page) = store.page(url.as_str())? else { continue };
+        if item.is_retitled || page.n_captures == 0 {
+            headlines.push(Headline { page: page.id, title: item.title.clone() });
+        }
+    }
+    Ok(headlines)
 }
 
 /// What is noted of a look that could not be read.

@@ -1,6 +1,6 @@
 //! An observation of a look, and what was known of the page -> a lesson, and what is known afterwards.
 
-use perennial_core::diff::Delta;
+use perennial_core::diff::{Delta, ItemChangeKind};
 use perennial_core::importance::Importance;
 use perennial_core::look::{Before, Seen};
 use perennial_core::noise::NoiseHistory;
@@ -103,7 +103,24 @@ impl From<KnownRow> for KnownPage {
 
 /// What one look taught. The thread that analysed makes it, and the thread that owns the state stores it.
 #[derive(Clone, Debug)]
-pub struct Lesson(LessonRow);
+pub struct Lesson {
+    row: LessonRow,
+    items: Vec<NewsItem>,
+}
+
+/// An item that came to a front page, or got another headline there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewsItem {
+    /// Where it leads.
+    pub address: String,
+    /// Its headline.
+    pub title: String,
+    /// Whether it was there under another headline.
+    pub is_retitled: bool,
+}
+
+/// Items of one look that are told.
+const MAX_NEWS: usize = 200;
 
 impl Lesson {
     /// The lesson of a look without layout: the same answer again, a redirect, a picture, a page that is gone.
@@ -143,7 +160,7 @@ impl Lesson {
         }
         known.time = time;
         let is_indexed = is_worth_indexing(&mut known.worth, seen, time);
-        let lesson = Lesson(LessonRow {
+        let row = LessonRow {
             page,
             time,
             before: before.map(|known| known.time),
@@ -160,7 +177,8 @@ impl Lesson {
             title_before: None,
             noise: known.noise.to_bytes(),
             worth: known.worth,
-        });
+        };
+        let lesson = Lesson { row, items: Vec::new() };
         (lesson, known)
     }
 
@@ -198,7 +216,8 @@ impl Lesson {
         let packed = new_tree.as_ref().map(NewTree::whole).or(kept_tree.map(|known| &known.packed)).cloned();
         let laid_out = Some(ShownVersion { identity: identity.clone(), time });
         let contributions = &observation.assessment.contributions;
-        let lesson = Lesson(LessonRow {
+        let items = news_of(&observation);
+        let row = LessonRow {
             page,
             time,
             before: before.map(|known| known.time),
@@ -215,7 +234,8 @@ impl Lesson {
             title_before,
             noise: observation.known.noise.to_bytes(),
             worth,
-        });
+        };
+        let lesson = Lesson { row, items };
         let Known { tree, noise } = observation.known;
         let tree = packed.map(|packed| KnownTree { time: tree_time, packed, read: Some(tree) });
         Ok((lesson, KnownPage { tree, laid_out, noise, identity, was_page: true, title, time, worth }))
@@ -223,27 +243,32 @@ impl Lesson {
 
     /// When the look was captured.
     pub fn time(&self) -> Timestamp {
-        self.0.time
+        self.row.time
     }
 
     /// What the look showed.
     pub fn seen(&self) -> Seen {
-        self.0.seen
+        self.row.seen
     }
 
     /// Whether the version is worth indexing (docs/papers.md, Index threshold).
     pub fn is_indexed(&self) -> bool {
-        self.0.is_indexed
+        self.row.is_indexed
     }
 
     /// Whether the look showed a change: a first look does not.
     pub fn is_change(&self) -> bool {
-        self.0.seen.is_change()
+        self.row.seen.is_change()
+    }
+
+    /// The items that came to a front page or got another headline; none for other pages.
+    pub fn items(&self) -> &[NewsItem] {
+        &self.items
     }
 
     /// Stores it. Lessons of one page must come in order of time.
     pub fn keep(&self, commit: &Commit<'_>) -> anyhow::Result<()> {
-        commit.put_lesson(&self.0)
+        commit.put_lesson(&self.row)
     }
 }
 
@@ -257,6 +282,22 @@ fn seen_in(observation: &Observation, has_tree: bool) -> Seen {
         true if observation.is_unchanged() || observation.delta.is_none() => Seen::Same,
         true => Seen::Changed(observation.importance()),
     }
+}
+
+fn news_of(observation: &Observation) -> Vec<NewsItem> {
+    let items =
+        observation.delta.as_ref().and_then(|delta| delta.items.as_ref()).filter(|items| items.is_hub);
+    let changes = items.iter().flat_map(|items| &items.changes);
+    let news = changes.filter_map(|change| {
+        let is_retitled = match change.kind {
+            ItemChangeKind::Insert => false,
+            ItemChangeKind::Retitle => true,
+            _ => return None,
+        };
+        let item = change.after.as_ref().filter(|item| !item.address.is_empty())?;
+        Some(NewsItem { address: item.address.clone(), title: item.title.clone(), is_retitled })
+    });
+    news.take(MAX_NEWS).collect()
 }
 
 /// About how many letters a reader of a tree sees outside links.

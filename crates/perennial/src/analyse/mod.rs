@@ -29,11 +29,11 @@ mod requisites;
 mod spec;
 
 pub use analyst::{Analyst, PageText};
-pub use backlog::{Analysed, PageAnalyst, PageLessons, analyse_backlog};
+pub use backlog::{Analysed, Headline, PageAnalyst, PageLessons, analyse_backlog};
 pub use changed::{Changed, ChangedReader};
 pub use compare::{Comparison, ComparisonReport, Content, Entry, History, headlines, told_entries};
 pub use filters::{Filters, update as update_filters};
-pub use lesson::{KnownPage, Lesson};
+pub use lesson::{KnownPage, Lesson, NewsItem};
 pub use reader::Readers;
 pub use requisites::Requisites;
 pub use spec::{LoadedPage, PageSpec};

@@ -13,7 +13,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::background;
 use super::recorder::RecorderMessage;
-use crate::analyse::{PageAnalyst, PageLessons};
+use crate::analyse::{Headline, PageAnalyst, PageLessons};
 
 /// The result of analysing the captures of a page since its last analysis.
 pub struct Learned {
@@ -21,6 +21,8 @@ pub struct Learned {
     pub page: PageId,
     /// What the scheduler is told; `None` when there was no look to analyse, or the analysis failed.
     pub outcome: Option<VisitOutcome>,
+    /// What the page, if it is a front page, says of others.
+    pub headlines: Vec<Headline>,
     /// A message for the user.
     pub warning: Option<String>,
 }
@@ -103,14 +105,16 @@ fn work(
     learned: &UnboundedSender<Learned>,
 ) {
     let result = match pages.go_on(page) {
-        Ok(done) => {
+        Ok(mut done) => {
             let outcome = outcome_of(&done);
+            let headlines = std::mem::take(&mut done.headlines);
             // The lessons go first, because the scheduler may choose the page again as soon as it has the outcome.
             let _ = lessons.send(RecorderMessage::Lessons(done));
-            Learned { page, outcome, warning: None }
+            Learned { page, outcome, headlines, warning: None }
         }
         Err(error) => {
-            Learned { page, outcome: None, warning: Some(format!("a capture cannot be analysed: {error:#}")) }
+            let warning = Some(format!("a capture cannot be analysed: {error:#}"));
+            Learned { page, outcome: None, headlines: Vec::new(), warning }
         }
     };
     let _ = learned.send(result);

@@ -293,7 +293,7 @@ impl Crawl {
             warn(warning);
         }
         self.status.n_analysed += u64::from(learned.outcome.is_some());
-        self.policy.learned(learned.page, learned.outcome);
+        self.policy.learned(learned.page, learned.outcome, learned.headlines);
     }
 
     /// With nothing in flight, sets a clock that leaps to the next event.
@@ -370,7 +370,7 @@ fn words_of(why: Why, target: &Target) -> String {
         Why::Scheduled(Reason::Picture { n_pages, since }) => {
             format!("picture of the site, {n_pages} pages, last seen {since}")
         }
-        Why::Scheduled(Reason::Announced) => "a feed or sitemap announced a change".into(),
+        Why::Scheduled(Reason::Announced) => "a feed, a sitemap or a front page announced a change".into(),
         Why::Scheduled(Reason::Probe) => "there was no page here: has one come?".into(),
         Why::Scheduled(Reason::DirectoryProbe { rule, since }) => {
             format!("probe of a skipped directory ({}), last seen {since}", skip_words(rule))

@@ -17,6 +17,7 @@ use super::recorder::{NewPage, Settled};
 use super::spending::{Permission, Spending};
 use super::status::End;
 use super::unstyled::Unstyled;
+use crate::analyse::Headline;
 use crate::learn::Followed;
 use crate::store::{Ending, FrontierPage, PageKind, Target};
 
@@ -400,10 +401,21 @@ impl Policy {
     }
 
     /// Takes in the outcome that the analysis of a page found; `None` when it found none.
-    pub fn learned(&mut self, page: PageId, outcome: Option<VisitOutcome>) {
+    pub fn learned(&mut self, page: PageId, outcome: Option<VisitOutcome>, headlines: Vec<Headline>) {
         self.large.remove(&page);
         if let Some((by_answer, at)) = self.analysing.remove(&page) {
             self.tell_scheduler(page, outcome.unwrap_or(by_answer), at);
+            headlines.into_iter().for_each(|headline| self.take_headline(headline, at));
+        }
+    }
+
+    /// A front page named another page anew. New pages are visited first in any case; one with another headline was probably edited.
+    fn take_headline(&mut self, headline: Headline, at: Timestamp) {
+        if let VisitOrder::Scheduled(scheduler) = &mut self.order {
+            scheduler.announce(headline.page, at, None);
+            if self.causes.len() < MAX_CAUSES {
+                self.causes.insert(headline.page, headline.title);
+            }
         }
     }
 

@@ -119,7 +119,7 @@ fn drive(
             if policy.admit(&target(page, PageKind::Page), why, now) {
                 visits.push((page, now));
                 for page in policy.settled(&answer(page, now), now) {
-                    policy.learned(page, None);
+                    policy.learned(page, None, Vec::new());
                 }
             }
         }
@@ -159,7 +159,7 @@ fn a_page_is_analysed_when_its_last_requisite_is_there() {
     }
     assert_eq!(ready, [page]);
     assert_eq!(policy.end(now), None, "its analysis is not done");
-    policy.learned(page, None);
+    policy.learned(page, None, Vec::new());
     assert_eq!(policy.end(now), Some(End::Done));
 }
 
@@ -226,7 +226,7 @@ fn the_scheduler_hears_what_the_analysis_found_and_not_what_the_answer_was() {
     for _ in 0..48 {
         if let Some(page) = start_next(&mut policy, PageKind::Page, now) {
             for page in policy.settled(&found(page, PageKind::Page, now), now) {
-                policy.learned(page, Some(VisitOutcome::Unchanged));
+                policy.learned(page, Some(VisitOutcome::Unchanged), Vec::new());
             }
         }
         now = now + Span::from_hours(1);
@@ -246,7 +246,7 @@ fn fetching_waits_for_the_analysis() {
         ready.extend(policy.settled(&found(page, PageKind::Page, now), now));
     }
     assert_eq!(ready.len(), MAX_ANALYSING);
-    policy.learned(ready[0], None);
+    policy.learned(ready[0], None, Vec::new());
     assert!(start_next(&mut policy, PageKind::Page, now).is_some());
 }
 
@@ -307,7 +307,7 @@ fn sent_away(page: PageId, at: Timestamp) -> Settled {
 fn a_page_does_not_wait_for_a_host_that_sends_us_away_for_long() {
     let mut policy = once();
     assert_eq!(settle_with_requisites(&mut policy, sent_away), [PageId(1)]);
-    policy.learned(PageId(1), None);
+    policy.learned(PageId(1), None, Vec::new());
     assert_eq!(policy.end(start()), Some(End::Done));
     // The host is known now: the next page does not begin to wait for it.
     policy.take_new(&new_page(2, PageKind::Page));
@@ -315,7 +315,7 @@ fn a_page_does_not_wait_for_a_host_that_sends_us_away_for_long() {
     let requisite = NewPage { site: SiteId(2), ..new_page(20, PageKind::Requisite) };
     let settled = Settled { new_pages: vec![requisite], ..found(page, PageKind::Page, start()) };
     assert_eq!(policy.settled(&settled, start()), [PageId(2)]);
-    policy.learned(PageId(2), None);
+    policy.learned(PageId(2), None, Vec::new());
     assert_eq!(policy.end(start()), Some(End::Done));
 }
 
@@ -357,7 +357,7 @@ fn large_documents_do_not_hold_up_other_visits() {
     }
     assert_eq!(n_visits, 100 + MAX_ANALYSING);
     assert!(policy.is_large(PageId(0)) && !policy.is_large(PageId(150)));
-    (100..200).for_each(|page| policy.learned(PageId(page), None));
+    (100..200).for_each(|page| policy.learned(PageId(page), None, Vec::new()));
     policy.config.time_limit = Some(Span::from_secs(60));
     assert_eq!(policy.end(start()), None, "a pass waits for them");
     assert_eq!(policy.end(start() + Span::from_secs(60)), Some(End::TimeLimit), "a time limit does not");
@@ -381,7 +381,7 @@ fn the_next_visit_is_known_while_nothing_is_to_be_done() {
             visited += 1;
         }
         policy.settled(&found(page, PageKind::Page, now), now);
-        policy.learned(page, Some(VisitOutcome::Unchanged));
+        policy.learned(page, Some(VisitOutcome::Unchanged), Vec::new());
     }
     assert!(visited >= 4, "{visited} visits were foreseen");
 }

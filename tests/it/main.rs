@@ -38,6 +38,7 @@ mod keep;
 mod killed;
 mod layers;
 mod looks;
+mod notices;
 mod objects;
 mod parts;
 mod patterns;

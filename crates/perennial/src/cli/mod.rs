@@ -22,6 +22,7 @@ mod info;
 mod init;
 mod list;
 mod log;
+mod notify;
 mod objects;
 mod patterns;
 mod quality;
@@ -39,6 +40,7 @@ mod signals;
 mod simulate;
 mod verify;
 mod view;
+mod watch;
 
 pub use context::Context;
 pub use exit::Exit;
@@ -144,6 +146,10 @@ enum Command {
     /// List the changes in the archive
     Changes(changes::Changes),
     Search(search::Search),
+    /// Follow one page, and tell someone when it changes
+    Watch(watch::Watch),
+    /// Show who hears of changes, try it, send what waits
+    Notify(notify::Notify),
     /// Update the filter lists that recognise advertisements
     Filters(filters::Filters),
     /// Lay out pages from standard input for another process
@@ -185,6 +191,8 @@ impl Command {
             Command::Extract(args) => args.run(context),
             Command::Changes(args) => args.run(context),
             Command::Search(args) => args.run(context),
+            Command::Watch(args) => args.run(context),
+            Command::Notify(args) => args.run(context),
             Command::Filters(args) => args.run(context),
             Command::RenderWorker(args) => args.run(context),
         }

@@ -28,6 +28,7 @@ use crate::analyse::{Analyst, PageAnalyst, analyse_backlog};
 use crate::archive::{Archive, ArchiveWriter, CHECKING};
 use crate::fetch::Client;
 use crate::learn::{self, Followed};
+use crate::notify::Notifying;
 use crate::search::Indexing;
 use crate::settings::{Allowance, CrawlTable, Seeds};
 use crate::store::{Discovery, KnownFeed, PageKind, Store};
@@ -311,6 +312,7 @@ fn recorder_of(
         },
         chance: Chance::new(options.seed),
         indexing: options.analyse.then(|| Indexing::start(archive)).transpose()?,
+        notifying: options.analyse.then(|| Notifying::start(archive)).transpose()?.flatten(),
         writer,
     })
 }

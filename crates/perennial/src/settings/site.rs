@@ -492,7 +492,7 @@ pub fn follow(path: &Path, seeds: &[Seed]) -> anyhow::Result<()> {
 }
 
 /// Gives a table the keys and values of another one; comments above keys that both have stay.
-fn replace(table: &mut Table, after: &Table) {
+pub(super) fn replace(table: &mut Table, after: &Table) {
     table.retain(|key, _| after.contains_key(key));
     for (key, item) in after {
         table[key] = item.clone();

@@ -60,6 +60,7 @@ mod serve;
 mod settings;
 mod simulate;
 mod sources;
+mod sql;
 mod told;
 mod unfinished;
 #[cfg(feature = "interop")]

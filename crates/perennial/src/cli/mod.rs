@@ -8,6 +8,7 @@ mod analyse;
 mod changes;
 mod context;
 mod crawl;
+mod csv;
 mod demo;
 mod diff;
 mod doctor;
@@ -38,6 +39,7 @@ mod segment;
 mod serve;
 mod signals;
 mod simulate;
+mod sql;
 mod verify;
 mod view;
 mod watch;
@@ -146,6 +148,7 @@ enum Command {
     /// List the changes in the archive
     Changes(changes::Changes),
     Search(search::Search),
+    Sql(sql::Sql),
     /// Follow one page, and tell someone when it changes
     Watch(watch::Watch),
     /// Show who hears of changes, try it, send what waits
@@ -191,6 +194,7 @@ impl Command {
             Command::Extract(args) => args.run(context),
             Command::Changes(args) => args.run(context),
             Command::Search(args) => args.run(context),
+            Command::Sql(args) => args.run(context),
             Command::Watch(args) => args.run(context),
             Command::Notify(args) => args.run(context),
             Command::Filters(args) => args.run(context),

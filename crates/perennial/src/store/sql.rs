@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, bail};
+use anyhow::Context;
 use perennial_core::time::Timestamp;
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::types::ValueRef;
@@ -17,6 +17,11 @@ use super::lessons::IS_CHANGE;
 
 /// Instructions of SQLite's machine between two looks at the clock: about a millisecond.
 const STEPS_BETWEEN_LOOKS: i32 = 10_000;
+
+/// The tables that the views are made of.
+const SOURCES: [&str; 10] = [
+    "sites", "pages", "captures", "versions", "files", "lessons", "known", "feeds", "items", "crawl_pages",
+];
 
 /// A time of the state as people write it.
 macro_rules! time {
@@ -265,10 +270,9 @@ fn allowed(context: AuthContext<'_>) -> Authorization {
         AuthAction::Select | AuthAction::Recursive => true,
         AuthAction::Function { function_name } => !function_name.eq_ignore_ascii_case("load_extension"),
         AuthAction::Read { table_name, .. } => match context.database_name {
-            // A common table expression has no database.
-            None => true,
             Some("temp") => is_view(table_name),
-            Some(_) => context.accessor.is_some_and(is_view),
+            // Whoever gives a part of the statement the name of a view reads the same tables, and no others.
+            _ => SOURCES.contains(&table_name) && context.accessor.is_some_and(is_view),
         },
         _ => false,
     };
@@ -335,7 +339,7 @@ pub fn each_view_row(
     view: &str,
     filter: &super::Filter,
     mut each: impl FnMut(&[Cell]) -> anyhow::Result<()>,
-) -> anyhow::Result<Vec<&'static str>> {
+) -> anyhow::Result<()> {
     let found = VIEWS.iter().find(|found| found.name == view).context("no such view")?;
     let time = if view == "versions" { "first_time" } else { "time" };
     let limits = SqlLimits { time: Duration::MAX, max_rows: usize::MAX, max_bytes: 0 };
@@ -353,8 +357,5 @@ pub fn each_view_row(
         let cells = (0..n_columns).map(|at| row.get_ref(at).map(cell)).collect::<rusqlite::Result<Vec<_>>>()?;
         each(&cells)?;
     }
-    if n_columns == 0 {
-        bail!("the view {view} has no columns");
-    }
-    Ok(found.columns.iter().map(|(name, _)| *name).collect())
+    Ok(())
 }

@@ -143,24 +143,30 @@ fn assert_order(taken: &[Value]) {
     }
 }
 
-/// The looks at which a word is in the bytes of a page that were not there at the look before.
-fn appeared(archive: &Archive, word: &str) -> HashSet<(String, String)> {
+/// The looks at which a word is in the bytes of a page that was not there at the look before, and those of which nobody can tell: a
+/// page that is fetched again after a kill, within the same second of the virtual clock, has two captures of one time.
+fn appeared(archive: &Archive, word: &str) -> [HashSet<(String, String)>; 2] {
     let library = Library::open(&archive.root).unwrap();
     let store = library.store().unwrap();
-    let mut found = HashSet::new();
+    let (mut found, mut unclear) = (HashSet::new(), HashSet::new());
     for page in store.learned_after(None).unwrap() {
         let url = store.url_of(page).unwrap();
-        let mut before = None;
-        for capture in store.captures_of(page).unwrap() {
-            let document = library.document(&store, &capture).unwrap().unwrap();
-            let has = String::from_utf8_lossy(&document.bytes).contains(word);
-            if has && before == Some(false) {
-                found.insert((url.clone(), capture.time.to_rfc3339()));
+        let captures = store.captures_of(page).unwrap();
+        let has = |at: usize| {
+            let document = library.document(&store, &captures[at]).unwrap().unwrap();
+            String::from_utf8_lossy(&document.bytes).contains(word)
+        };
+        let is_twin = |at: usize| captures.iter().filter(|other| other.time == captures[at].time).count() > 1;
+        for at in 1..captures.len() {
+            let look = (url.clone(), captures[at].time.to_rfc3339());
+            if is_twin(at) || is_twin(at - 1) {
+                unclear.insert(look);
+            } else if has(at) && !has(at - 1) {
+                found.insert(look);
             }
-            before = Some(has);
         }
     }
-    found
+    [found, unclear]
 }
 
 #[test]
@@ -220,8 +226,9 @@ fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
     let kinds: HashSet<&str> = all.iter().map(|notice| notice["kind"].as_str().unwrap()).collect();
     assert!(kinds.is_superset(&HashSet::from(["edited", "vanished", "returned"])), "{kinds:?}");
     let amber: HashSet<(String, String)> = post.at("/amber").iter().map(key).collect();
-    let expected = appeared(&archive, "amber");
-    assert!(amber == expected && amber.len() > 10, "told {} and not {}", amber.len(), expected.len());
+    let [expected, unclear] = appeared(&archive, "amber");
+    let wrong: Vec<_> = amber.symmetric_difference(&expected).filter(|look| !unclear.contains(look)).collect();
+    assert!(wrong.is_empty() && expected.len() > 10, "told {} and not {}: {wrong:?}", amber.len(), expected.len());
     let ids: HashSet<&str> = all.iter().map(|notice| notice["id"].as_str().unwrap()).collect();
     assert_eq!(ids.len(), told.len(), "what is sent again has the same number");
     println!("{} notices of {} changes, {} of them again, {n_rounds} rounds", all.len(), told.len(), all.len() - told.len());
@@ -397,6 +404,6 @@ fn a_page_is_watched_with_one_command_and_only_the_part_that_was_named_is_told()
     assert_eq!(entries("/changes.atom?site=elsewhere.example"), 0);
     let (status, feed) = get("/changes.atom?selector=%23price");
     assert!(status == 200 && feed.contains("+ The lamp costs seven crowns.&#10;"), "{feed}");
-    assert!(feed.contains("Shop &lt;!channel&gt;") && feed.contains("http://127.0.0.1:1/web/diff/"), "{feed}");
+    assert!(!feed.contains("<!channel>") && feed.contains("http://127.0.0.1:1/web/diff/"), "{feed}");
     assert_eq!(get("/changes.atom?least=2").0, 400);
 }

@@ -71,10 +71,10 @@ fn the_views_hold_what_other_commands_tell_and_what_is_documented() {
     told.sort();
     let found: Vec<_> = rows.as_array().unwrap().iter().map(|row| key(row, "time")).collect();
     assert!(found.len() > 3 && found == told, "{rows} {changes}");
-    assert_eq!(one("select count(*) n from items join pages using (url) where title = 'One'"), 0);
+    assert_eq!(one("select count(*) n from items join pages using (url) where items.title = 'One'"), 1);
     assert_eq!(one(&format!("select count(*) n from objects where url = '{}'", web.url("/gone"))), 1);
-    let table = archive.ok(&["sql", "select kind, null as nothing from pages where url like '%/gone'"]);
-    assert_eq!(table, "kind  nothing\npage\n1 rows\n");
+    let table = archive.ok(&["sql", "select kind, null as empty from pages where url like '%/gone'"]);
+    assert_eq!(table, "kind  empty\npage\n1 rows\n");
 
     let file = archive.root.join("changes.csv");
     let path = file.to_str().unwrap();
@@ -85,6 +85,26 @@ fn the_views_hold_what_other_commands_tell_and_what_is_documented() {
     assert!(text.contains(",\"News, \"\"today\"\"\","), "{text}");
     let report = archive.json(&["export", "--format", "csv", "--table", "versions", "--output", path, "--force", "--page", &web.url("/")]);
     assert_eq!(report["n_rows"], one(&format!("select count(*) n from versions where url = '{}'", web.url("/"))));
+}
+
+#[test]
+fn trees_and_deltas_of_an_archive_are_one_document_each() {
+    let (web, archive) = crawled();
+    let path = archive.root.join("out.xml");
+    let export = |format: &str| {
+        let output = path.to_str().unwrap();
+        let report = archive.json(&["export", "--format", format, "--output", output, "--force", "--page", &web.url("/")]);
+        (report["n"].as_u64().unwrap() as usize, std::fs::read_to_string(&path).unwrap())
+    };
+    let count = |sql: &str| archive.json(&["sql", sql])[0]["n"].as_u64().unwrap() as usize;
+    let (n_trees, trees) = export("vixml");
+    assert!(trees.starts_with("<?xml") && trees.ends_with("</Trees>\n") && trees.matches("<?xml").count() == 1);
+    assert_eq!(trees.matches("\n<Document ").count(), n_trees);
+    let (n_deltas, deltas) = export("videlta");
+    assert_eq!(deltas.matches("\n<Delta ").count(), n_deltas);
+    let place = format!("where url = '{}'", web.url("/"));
+    assert_eq!(n_deltas, count(&format!("select count(*) n from changes {place} and n_operations > 0")));
+    assert_eq!(n_trees, n_deltas + 1, "a tree for each change, and the first");
 }
 
 #[test]

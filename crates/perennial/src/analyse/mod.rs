@@ -12,6 +12,7 @@
 //! | `analyst` | the text of a page and what was known of it -> a [`perennial_core::observe::Observation`] |
 //! | `filters` | filter lists -> whether an address is an advertisement |
 //! | `changed` | a change in the state -> the operations between its two trees, weighed |
+//! | `bulk` | a filter -> all trees or all deltas as one XML document |
 //! | `compare` | two versions of a page -> what changed, as JSON and text |
 //! | `lesson` | what a look showed, and what was known -> a [`Lesson`], and what is known from now on |
 //! | `spec` | a page named on the command line: a file, Vi-XML, `url@time`, a URL -> its text and its tree |
@@ -19,6 +20,7 @@
 
 mod analyst;
 mod backlog;
+mod bulk;
 mod changed;
 mod compare;
 mod filters;
@@ -30,6 +32,7 @@ mod spec;
 
 pub use analyst::{Analyst, PageText};
 pub use backlog::{Analysed, PageAnalyst, PageLessons, analyse_backlog};
+pub use bulk::{write_deltas, write_trees};
 pub use changed::{Changed, ChangedReader};
 pub use compare::{Comparison, ComparisonReport, Content, Entry, History, headlines, told_entries};
 pub use filters::{Filters, update as update_filters};

@@ -1,15 +1,16 @@
-//! `perennial export`: a part of the archive -> one WACZ, WARC or CDXJ file, or its articles free of layout.
+//! `perennial export`: a part of the archive -> one WACZ, WARC or CDXJ file, its articles free of layout, its blocks and changes.
 
 use std::fs::File;
-use std::io::{BufWriter, Write as _};
+use std::io::BufWriter;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use perennial_core::time::Timestamp;
 
 use super::{Context, Exit, context::human_bytes, csv, parse_time};
-use crate::archive::SharedSnapshot;
+use crate::analyse::{Filters, write_deltas, write_trees};
 use crate::archive::export::{self, export};
+use crate::archive::{SharedSnapshot, Snapshot};
 use crate::feeds::objects::{self, ObjectFormat};
 use crate::store::{Filter, each_view_row, sql_views};
 
@@ -24,6 +25,7 @@ Examples:
   perennial export --format warc --output page.warc.gz --page https://news.example/ --since 2026-01-01
   perennial export --format cdxj --output index.cdxj
   perennial export --format objects --output corpus.jsonl --site news.example
+  perennial export --format videlta --output deltas.xml --site news.example
   perennial export --format csv --output changes.csv --since 2026-01-01
   perennial export --format csv --table versions --output versions.csv
   perennial export --format warc --output blocks.warc.gz --trees";
@@ -82,6 +84,10 @@ enum ExportFormat {
     Objects,
     /// The same for people, as Markdown
     ObjectsMarkdown,
+    /// The blocks of every version, Vi-XML documents below one root, for XQuery engines
+    Vixml,
+    /// The operations of every change, Vi-Delta documents below one root
+    Videlta,
     /// Changes, versions, looks or captures as a table, for spreadsheets and data frames
     Csv,
 }
@@ -115,6 +121,8 @@ impl Table {
 enum Maker {
     Records(export::Format),
     Objects(ObjectFormat),
+    Trees,
+    Deltas,
     Table,
 }
 
@@ -126,6 +134,8 @@ impl ExportFormat {
             ExportFormat::Cdxj => Maker::Records(export::Format::Cdxj),
             ExportFormat::Objects => Maker::Objects(ObjectFormat::JsonLines),
             ExportFormat::ObjectsMarkdown => Maker::Objects(ObjectFormat::Markdown),
+            ExportFormat::Vixml => Maker::Trees,
+            ExportFormat::Videlta => Maker::Deltas,
             ExportFormat::Csv => Maker::Table,
         }
     }
@@ -144,6 +154,13 @@ impl Export {
         let result = match self.format.maker() {
             Maker::Records(format) => self.export_records(context, format, &filter, out),
             Maker::Objects(format) => self.export_objects(context, format, &filter, out),
+            Maker::Trees => export_xml(context, "trees", out, |snapshot, out, progress| {
+                write_trees(snapshot.store(), &filter, out, progress)
+            }),
+            Maker::Deltas => export_xml(context, "deltas", out, |snapshot, out, progress| {
+                let filters = Filters::load(Some(snapshot.archive().root()))?;
+                write_deltas(snapshot.store(), &filters, &filter, out, progress)
+            }),
             Maker::Table => self.export_table(context, &filter, out),
         };
         if result.is_err() {
@@ -202,9 +219,7 @@ impl Export {
                 "no object fits: `perennial objects` shows what feeds announced, and `perennial feeds` the feeds"
             );
         }
-        let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-        file.sync_all()?;
-        let bytes = file.metadata()?.len();
+        let bytes = finished(out)?;
         let (n, n_versions) = (report.n_objects, report.n_versions);
         let words = format!("{n} objects with {n_versions} versions, {}", human_bytes(bytes));
         let mut line = serde_json::to_value(report)?;
@@ -229,13 +244,34 @@ impl Export {
         });
         bar.finish_and_clear();
         read?;
-        out.flush()?;
-        let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-        file.sync_all()?;
-        let bytes = file.metadata()?.len();
+        let bytes = finished(out)?;
         let report = serde_json::json!({ "table": view, "n_rows": n_rows, "bytes": bytes });
         Ok(Told { words: format!("{n_rows} {view}, {}", human_bytes(bytes)), n_damaged: 0, report })
     }
+}
+
+/// Writes one XML document.
+fn export_xml(
+    context: &Context,
+    what: &'static str,
+    out: File,
+    write: impl FnOnce(&Snapshot, &mut dyn std::io::Write, &dyn Fn()) -> anyhow::Result<u64>,
+) -> anyhow::Result<Told> {
+    let snapshot = context.snapshot()?;
+    let bar = context.progress_count(0, "exporting");
+    let mut out = BufWriter::new(out);
+    let written = write(&snapshot, &mut out, &|| bar.inc(1));
+    bar.finish_and_clear();
+    let (n, bytes) = (written?, finished(out)?);
+    let report = serde_json::json!({ "what": what, "n": n, "bytes": bytes });
+    Ok(Told { words: format!("{n} {what}, {}", human_bytes(bytes)), n_damaged: 0, report })
+}
+
+/// Makes a file safe; its length.
+fn finished(out: BufWriter<File>) -> anyhow::Result<u64> {
+    let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    file.sync_all()?;
+    Ok(file.metadata()?.len())
 }
 
 /// What was written, for programs and for people.

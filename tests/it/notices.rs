@@ -55,7 +55,12 @@ impl Post {
 }
 
 /// Reads one request. It counts as taken when it was read as a whole, whatever is answered then.
-fn take(stream: TcpStream, number: usize, answer: &Answer, taken: &Mutex<Vec<(String, Value)>>) -> Option<()> {
+fn take(
+    stream: TcpStream,
+    number: usize,
+    answer: &Answer,
+    taken: &Mutex<Vec<(String, Value)>>,
+) -> Option<()> {
     stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
@@ -84,19 +89,22 @@ fn take(stream: TcpStream, number: usize, answer: &Answer, taken: &Mutex<Vec<(St
     if status.is_some_and(|status| status < 300) || status.is_none() && number.is_multiple_of(2) {
         taken.lock().unwrap().push((path, body));
     }
+    // Long enough that some are killed between the two.
+    std::thread::sleep(Duration::from_millis(20));
     let mut stream = reader.into_inner();
     if let Some(status) = status {
         // More than anybody wants to read.
         let long = "x".repeat(100_000);
-        let _ = stream.write_all(format!("HTTP/1.1 {status} So\r\nContent-Length: 99999999\r\n\r\n{long}").as_bytes());
+        let _ = stream
+            .write_all(format!("HTTP/1.1 {status} So\r\nContent-Length: 99999999\r\n\r\n{long}").as_bytes());
     }
     Some(())
 }
 
 fn words(number: usize) -> String {
     const WORDS: [&str; 16] = [
-        "amber", "birch", "cedar", "dahlia", "elder", "fennel", "ginger", "hazel", "iris", "juniper", "kale", "lilac",
-        "maple", "nettle", "olive", "poppy",
+        "amber", "birch", "cedar", "dahlia", "elder", "fennel", "ginger", "hazel", "iris", "juniper", "kale",
+        "lilac", "maple", "nettle", "olive", "poppy",
     ];
     format!("{} and {} by the {}", WORDS[number % 16], WORDS[(number / 3) % 16], WORDS[(number * 7 + 3) % 16])
 }
@@ -108,8 +116,11 @@ fn garden(asked: &Asked) -> Reply {
     let n = asked.n_before;
     match asked.path.strip_prefix("/p").map(str::parse::<usize>) {
         None if asked.path == "/" => {
-            let links: String = (0..N_PAGES).map(|page| format!("<a href=/p{page}>Bed number {page}</a> ")).collect();
-            html(&format!("<title>Garden</title><h1>Garden</h1><p>All beds of the garden, each with a page.</p>{links}"))
+            let links: String =
+                (0..N_PAGES).map(|page| format!("<a href=/p{page}>Bed number {page}</a> ")).collect();
+            html(&format!(
+                "<title>Garden</title><h1>Garden</h1><p>All beds of the garden, each with a page.</p>{links}"
+            ))
         }
         Some(Ok(4)) if n % 5 == 3 => status(404),
         Some(Ok(page)) if page < N_PAGES => html(&format!(
@@ -196,7 +207,8 @@ fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
         let wanted = (4 + chance.below(20), chance.below(12));
         let mut child = archive.command(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
         let began = Instant::now();
-        while web.asked().len() < n_asked + wanted.0 || post.taken.lock().unwrap().len() < n_taken + wanted.1 {
+        while web.asked().len() < n_asked + wanted.0 || post.taken.lock().unwrap().len() < n_taken + wanted.1
+        {
             let is_crawling = web.asked().len() < n_asked + wanted.0;
             assert!(began.elapsed() < Duration::from_secs(60), "crawl {kill} stands still");
             if !is_crawling && began.elapsed() > Duration::from_secs(2) {
@@ -210,6 +222,7 @@ fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
         child.kill().unwrap();
         child.wait().unwrap();
     }
+    assert!(post.at("/all").len() > 20, "crawls told of {} changes only", post.at("/all").len());
     archive.ok(&["analyse"]);
     let mut n_rounds = 0;
     while !archive.run(&["notify", "run"]).status.success() {
@@ -227,11 +240,22 @@ fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
     assert!(kinds.is_superset(&HashSet::from(["edited", "vanished", "returned"])), "{kinds:?}");
     let amber: HashSet<(String, String)> = post.at("/amber").iter().map(key).collect();
     let [expected, unclear] = appeared(&archive, "amber");
-    let wrong: Vec<_> = amber.symmetric_difference(&expected).filter(|look| !unclear.contains(look)).collect();
-    assert!(wrong.is_empty() && expected.len() > 10, "told {} and not {}: {wrong:?}", amber.len(), expected.len());
+    let wrong: Vec<_> =
+        amber.symmetric_difference(&expected).filter(|look| !unclear.contains(look)).collect();
+    assert!(
+        wrong.is_empty() && expected.len() > 10,
+        "told {} and not {}: {wrong:?}",
+        amber.len(),
+        expected.len()
+    );
     let ids: HashSet<&str> = all.iter().map(|notice| notice["id"].as_str().unwrap()).collect();
     assert_eq!(ids.len(), told.len(), "what is sent again has the same number");
-    println!("{} notices of {} changes, {} of them again, {n_rounds} rounds", all.len(), told.len(), all.len() - told.len());
+    println!(
+        "{} notices of {} changes, {} of them again, {n_rounds} rounds",
+        all.len(),
+        told.len(),
+        all.len() - told.len()
+    );
     archive.verify();
 }
 
@@ -300,7 +324,9 @@ fn a_trial_reaches_every_kind_of_receiver_in_its_shape() {
     let (out, script) = (archive.root.join("told.json"), archive.root.join("tell.sh"));
     std::fs::write(&script, "cat > told.json\n").unwrap();
     std::fs::write(archive.root.join("secret"), "secret\n").unwrap();
-    let rule = |name: &str, to: &str| format!("[[notify]]\nname = \"{name}\"\nto = \"{to}\"\ntoken_file = \"secret\"\n");
+    let rule = |name: &str, to: &str| {
+        format!("[[notify]]\nname = \"{name}\"\nto = \"{to}\"\ntoken_file = \"secret\"\n")
+    };
     let rules = [
         rule("w", &format!("webhook:{}", post.url("/w"))),
         rule("s", &format!("slack:{}", post.url("/s"))),
@@ -321,7 +347,10 @@ fn a_trial_reaches_every_kind_of_receiver_in_its_shape() {
     let tried = archive.json(&["notify", "test"]);
     assert!(tried.as_array().unwrap().iter().all(|tried| tried["is_taken"] == true), "{tried}");
     let only = |path: &str| post.at(path).pop().unwrap_or_else(|| panic!("nothing at {path}"));
-    assert_eq!((only("/w")["rule"].as_str(), only("/w")["token"].as_str()), (Some("w"), Some("Bearer secret")));
+    assert_eq!(
+        (only("/w")["rule"].as_str(), only("/w")["token"].as_str()),
+        (Some("w"), Some("Bearer secret"))
+    );
     assert_eq!(only("/w")["changes"][0]["after"], "what it says now");
     assert!(only("/s")["text"].as_str().unwrap().starts_with("edited: A trial"));
     assert_eq!(only("/")["topic"], "topic");
@@ -329,9 +358,13 @@ fn a_trial_reaches_every_kind_of_receiver_in_its_shape() {
     let told: Value = serde_json::from_str(&std::fs::read_to_string(out).unwrap()).unwrap();
     assert_eq!(told["rule"], "c");
     let mail = mails.recv_timeout(Duration::from_secs(20)).unwrap();
-    let at = |wanted: &str| mail.iter().position(|line| line.starts_with(wanted)).unwrap_or_else(|| panic!("{wanted}: {mail:?}"));
+    let at = |wanted: &str| {
+        mail.iter().position(|line| line.starts_with(wanted)).unwrap_or_else(|| panic!("{wanted}: {mail:?}"))
+    };
     assert!(at("STARTTLS") < at("AUTH LOGIN"), "no password before TLS");
-    assert!(at("AUTH LOGIN") < at("MAIL FROM:<me@example.org>") && at("RCPT TO:<you@example.org>") < at("DATA"));
+    assert!(
+        at("AUTH LOGIN") < at("MAIL FROM:<me@example.org>") && at("RCPT TO:<you@example.org>") < at("DATA")
+    );
     assert!(at("Subject: =?utf-8?B?") > at("DATA"));
 
     // Without TLS no password is said, and nobody is told.
@@ -342,7 +375,9 @@ fn a_trial_reaches_every_kind_of_receiver_in_its_shape() {
     let mail = mails.recv_timeout(Duration::from_secs(20)).unwrap();
     assert!(!mail.iter().any(|line| line.starts_with("AUTH")), "{mail:?}");
     let none = archive.run(&["notify", "test", "nobody"]);
-    assert!(String::from_utf8_lossy(&none.stderr).contains("no rule has this name: there are w, s, n, a, c, e"));
+    assert!(
+        String::from_utf8_lossy(&none.stderr).contains("no rule has this name: there are w, s, n, a, c, e")
+    );
 }
 
 /// The price changes at visits 3 and 6, everything else at each.
@@ -362,20 +397,41 @@ fn a_page_is_watched_with_one_command_and_only_the_part_that_was_named_is_told()
     let archive = Archive::new();
     let url = web.url("/lamps");
     let target = format!("webhook:{}", post.url("/lamps"));
-    let said = archive.ok(&["watch", &url, "--selector", "#price", "--notify", &target, "--allow-private", "--name", "lamps"]);
-    assert!(said.contains("rule `lamps` tells webhook:") && said.contains("notify test") && said.contains("crawl"), "{said}");
-    let again = archive.json(&["watch", &url, "--selector", "#price", "--notify", &target, "--name", "lamps"]);
-    assert_eq!((again["is_new"].as_bool(), archive.json(&["notify", "list"]).as_array().unwrap().len()), (Some(false), 1));
+    let said = archive.ok(&[
+        "watch",
+        &url,
+        "--selector",
+        "#price",
+        "--notify",
+        &target,
+        "--allow-private",
+        "--name",
+        "lamps",
+    ]);
+    assert!(
+        said.contains("rule `lamps` tells webhook:")
+            && said.contains("notify test")
+            && said.contains("crawl"),
+        "{said}"
+    );
+    let again =
+        archive.json(&["watch", &url, "--selector", "#price", "--notify", &target, "--name", "lamps"]);
+    assert_eq!(
+        (again["is_new"].as_bool(), archive.json(&["notify", "list"]).as_array().unwrap().len()),
+        (Some(false), 1)
+    );
     archive.lapse("1h", "8h");
     let told = post.at("/lamps");
-    let lines: Vec<String> = told.iter().map(|notice| notice["changes"][0]["after"].as_str().unwrap().to_owned()).collect();
+    let lines: Vec<String> =
+        told.iter().map(|notice| notice["changes"][0]["after"].as_str().unwrap().to_owned()).collect();
     assert_eq!(lines, ["The lamp costs eight crowns.", "The lamp costs seven crowns."]);
     assert_eq!(told[0]["n_changes"], 1);
     let rows = archive.json(&["notify", "list"]);
     assert_eq!((rows[0]["n_sent"].as_u64(), rows[0]["n_waiting"].as_u64()), (Some(2), Some(0)));
 
     // A rule that comes later hears of nothing that was before it.
-    archive.append_settings(&format!("[[notify]]\nname = \"late\"\nto = \"webhook:{}\"\n", post.url("/late")));
+    archive
+        .append_settings(&format!("[[notify]]\nname = \"late\"\nto = \"webhook:{}\"\n", post.url("/late")));
     archive.ok(&["notify", "run"]);
     assert_eq!(post.at("/late"), Vec::<Value>::new());
     // A state that is made anew tells nothing again.
@@ -393,10 +449,17 @@ fn a_page_is_watched_with_one_command_and_only_the_part_that_was_named_is_told()
         let response = response.unwrap_or_else(|problem| problem.into_response(false));
         let status = response.status().as_u16();
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        (status, String::from_utf8(runtime.block_on(to_bytes(response.into_body(), 1 << 20)).unwrap().to_vec()).unwrap())
+        (
+            status,
+            String::from_utf8(runtime.block_on(to_bytes(response.into_body(), 1 << 20)).unwrap().to_vec())
+                .unwrap(),
+        )
     };
     let entries = |path: &str| get(path).1.matches("<entry>").count();
-    assert_eq!(entries("/changes.atom"), archive.json(&["changes"]).as_array().unwrap().iter().filter(|c| c["noise"] == false).count());
+    assert_eq!(
+        entries("/changes.atom"),
+        archive.json(&["changes"]).as_array().unwrap().iter().filter(|c| c["noise"] == false).count()
+    );
     assert_eq!(entries("/changes.atom?selector=%23price"), 2);
     assert_eq!(entries("/changes.atom?appears=eight"), 1);
     assert_eq!(entries("/changes.atom?vanishes=/eig.t/"), 1);

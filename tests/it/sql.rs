@@ -9,7 +9,8 @@ use crate::web::{Asked, Reply, Web, html, status};
 
 /// A page that changes at each visit, one that vanishes, and a feed.
 fn site(asked: &Asked) -> Reply {
-    const WORDS: [&str; 4] = ["the harbour opens", "a bridge, \"new\" and red", "ferries stop", "trams run again"];
+    const WORDS: [&str; 4] =
+        ["the harbour opens", "a bridge, \"new\" and red", "ferries stop", "trams run again"];
     let words = WORDS[asked.n_before % 4];
     match asked.path.as_str() {
         "/" => html(&format!(
@@ -51,7 +52,8 @@ fn documented() -> BTreeMap<String, Vec<String>> {
 #[test]
 fn the_views_hold_what_other_commands_tell_and_what_is_documented() {
     let (web, archive) = crawled();
-    let views: BTreeMap<String, Vec<String>> = serde_json::from_value(archive.json(&["sql", "--views"])).unwrap();
+    let views: BTreeMap<String, Vec<String>> =
+        serde_json::from_value(archive.json(&["sql", "--views"])).unwrap();
     assert_eq!(documented(), views);
     for (view, columns) in &views {
         let text = archive.ok(&["sql", "--csv", &format!("select * from {view}")]);
@@ -62,7 +64,8 @@ fn the_views_hold_what_other_commands_tell_and_what_is_documented() {
     let info = archive.json(&["info"]);
     assert_eq!(one("select count(*) n from captures"), info["n_captures"], "{info}");
     let changes = archive.json(&["changes"]);
-    let rows = archive.json(&["sql", "select url, time, kind, importance, is_noise from changes order by time, url"]);
+    let rows = archive
+        .json(&["sql", "select url, time, kind, importance, is_noise from changes order by time, url"]);
     let key = |change: &Value, time: &str| {
         let text = |name: &str| change[name].as_str().unwrap().to_owned();
         (text(time), text("url"), text("kind"))
@@ -83,8 +86,22 @@ fn the_views_hold_what_other_commands_tell_and_what_is_documented() {
     assert_eq!(text.lines().next().unwrap(), views["changes"].join(","));
     assert_eq!(text.lines().count(), 1 + found.len(), "{text}");
     assert!(text.contains(",\"News, \"\"today\"\"\","), "{text}");
-    let report = archive.json(&["export", "--format", "csv", "--table", "versions", "--output", path, "--force", "--page", &web.url("/")]);
-    assert_eq!(report["n_rows"], one(&format!("select count(*) n from versions where url = '{}'", web.url("/"))));
+    let report = archive.json(&[
+        "export",
+        "--format",
+        "csv",
+        "--table",
+        "versions",
+        "--output",
+        path,
+        "--force",
+        "--page",
+        &web.url("/"),
+    ]);
+    assert_eq!(
+        report["n_rows"],
+        one(&format!("select count(*) n from versions where url = '{}'", web.url("/")))
+    );
 }
 
 #[test]
@@ -93,12 +110,23 @@ fn trees_and_deltas_of_an_archive_are_one_document_each() {
     let path = archive.root.join("out.xml");
     let export = |format: &str| {
         let output = path.to_str().unwrap();
-        let report = archive.json(&["export", "--format", format, "--output", output, "--force", "--page", &web.url("/")]);
+        let report = archive.json(&[
+            "export",
+            "--format",
+            format,
+            "--output",
+            output,
+            "--force",
+            "--page",
+            &web.url("/"),
+        ]);
         (report["n"].as_u64().unwrap() as usize, std::fs::read_to_string(&path).unwrap())
     };
     let count = |sql: &str| archive.json(&["sql", sql])[0]["n"].as_u64().unwrap() as usize;
     let (n_trees, trees) = export("vixml");
-    assert!(trees.starts_with("<?xml") && trees.ends_with("</Trees>\n") && trees.matches("<?xml").count() == 1);
+    assert!(
+        trees.starts_with("<?xml") && trees.ends_with("</Trees>\n") && trees.matches("<?xml").count() == 1
+    );
     assert_eq!(trees.matches("\n<Document ").count(), n_trees);
     let (n_deltas, deltas) = export("videlta");
     assert_eq!(deltas.matches("\n<Delta ").count(), n_deltas);
@@ -125,7 +153,10 @@ fn a_statement_only_reads_views_and_ends_in_time() {
         ("select * from nowhere", "docs/sql.md lists"),
         ("select 1; select 2", "write one statement"),
         ("select length(randomblob(900000000))", "more memory than it may have"),
-        ("select group_concat(a.url || b.url || c.url) from captures a, captures b, captures c, captures d, captures e", "ask for less"),
+        (
+            "select group_concat(a.url || b.url || c.url) from captures a, captures b, captures c, captures d, captures e",
+            "ask for less",
+        ),
     ] {
         let output = archive.run(&["sql", "--time-limit", "5s", "--max-memory", "96MiB", sql]);
         let said = String::from_utf8_lossy(&output.stderr);

@@ -266,9 +266,13 @@ mod tests {
     fn words_appear_where_they_were_not_before() {
         let condition = Condition { appears: Some("resign*".parse().unwrap()), ..Condition::default() };
         assert!(condition.holds(&EDIT, &said(&["He stays."], &["He stays.", "She resigned."])));
-        assert!(!condition.holds(&EDIT, &said(&["She resigns."], &["He stays.", "She resigned."])), "said before");
+        assert!(
+            !condition.holds(&EDIT, &said(&["She resigns."], &["He stays.", "She resigned."])),
+            "said before"
+        );
         assert!(!condition.holds(&EDIT, &said(&["She resigned."], &[])));
-        let condition = Condition { vanishes: Some("/resign(s|ed)/".parse().unwrap()), ..Condition::default() };
+        let condition =
+            Condition { vanishes: Some("/resign(s|ed)/".parse().unwrap()), ..Condition::default() };
         assert!(condition.holds(&EDIT, &said(&["She resigned."], &["She stays."])));
         assert!(!condition.holds(&EDIT, &said(&["She stays."], &["She resigned."])));
         assert!(condition.holds(&Change { is_noise: true, ..EDIT }, &said(&["She resigned."], &[])));

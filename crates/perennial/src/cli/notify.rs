@@ -180,7 +180,9 @@ fn run(context: &Context, archive: &Archive) -> anyhow::Result<Exit> {
     context.print(&sent, |out| sent.iter().try_for_each(|sent| write_sent(out, sent)))?;
     match sent.iter().all(|sent| sent.error.is_none()) {
         true => Ok(Exit::Done),
-        false => bail!("not all notices were taken: they are tried again by the next crawl or `perennial notify run`"),
+        false => bail!(
+            "not all notices were taken: they are tried again by the next crawl or `perennial notify run`"
+        ),
     }
 }
 

@@ -77,7 +77,8 @@ impl Sql {
 
 fn show_views(context: &Context) -> anyhow::Result<Exit> {
     let views = sql_views();
-    let data: Map<String, Value> = views.iter().map(|(name, columns)| ((*name).to_owned(), columns.clone().into())).collect();
+    let data: Map<String, Value> =
+        views.iter().map(|(name, columns)| ((*name).to_owned(), columns.clone().into())).collect();
     context.print(&data, |out| {
         views.iter().try_for_each(|(name, columns)| writeln!(out, "{name:9} {}", columns.join(", ")))
     })?;
@@ -129,7 +130,8 @@ fn print_table(out: &mut dyn Write, answer: &Rows) -> std::io::Result<()> {
         }
     }
     for line in std::iter::once(&head).chain(&lines) {
-        let cells: Vec<String> = line.iter().zip(&widths).map(|(text, width)| format!("{text:width$}")).collect();
+        let cells: Vec<String> =
+            line.iter().zip(&widths).map(|(text, width)| format!("{text:width$}")).collect();
         writeln!(out, "{}", cells.join("  ").trim_end())?;
     }
     writeln!(out, "{} rows", lines.len())

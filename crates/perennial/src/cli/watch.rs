@@ -101,7 +101,10 @@ impl Watch {
                 writeln!(out, "rule `{}` tells {}", rule.name, rule.to)?;
             }
             match rules.is_empty() {
-                true => writeln!(out, "nobody is told: `perennial {folder}serve` has /changes.atom for feed readers")?,
+                true => writeln!(
+                    out,
+                    "nobody is told: `perennial {folder}serve` has /changes.atom for feed readers"
+                )?,
                 false => writeln!(out, "try it: perennial {folder}notify test")?,
             }
             writeln!(out, "start it: perennial {folder}crawl")

@@ -188,8 +188,7 @@ impl Recorder {
         }
         let mut notified = Ok(());
         if let Some(notifying) = self.notifying.take() {
-            let behind =
-                "the captures are safe, but notices could not be kept up: `perennial notify run` goes on with them";
+            let behind = "the captures are safe, but notices could not be kept up: `perennial notify run` goes on with them";
             notified = notifying.finish().context(behind);
         }
         self.writer.close().and(indexed).and(notified)

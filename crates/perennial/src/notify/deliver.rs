@@ -66,7 +66,8 @@ impl Courier {
             max_head_bytes: 64 << 10,
             ..FetchLimits::default()
         };
-        let mut client = Client::new(concat!("perennial/", env!("CARGO_PKG_VERSION")).into(), limits, table.proxy.clone());
+        let mut client =
+            Client::new(concat!("perennial/", env!("CARGO_PKG_VERSION")).into(), limits, table.proxy.clone());
         if let Some(file) = &table.tls_roots {
             let file = archive.root().join(file);
             client = client.trusting(&file).map_err(|reason| {
@@ -97,7 +98,9 @@ impl Courier {
         match status.map_err(|error| Failure::away(error.to_string()))? {
             200..=299 => Ok(()),
             // It is there and does not want this one; another may be taken.
-            status @ (400 | 413 | 415 | 422) => Err(Failure::refused(format!("the receiver answered {status}"))),
+            status @ (400 | 413 | 415 | 422) => {
+                Err(Failure::refused(format!("the receiver answered {status}")))
+            }
             status => Err(Failure::away(format!("the receiver answered {status}"))),
         }
     }
@@ -117,7 +120,8 @@ impl Courier {
     /// The first line of a file.
     fn secret(&self, file: &Path) -> anyhow::Result<String> {
         let path = self.archive.root().join(file);
-        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text =
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let line = text.lines().next().unwrap_or_default().trim().to_owned();
         match line.is_empty() || line.len() > MAX_SECRET_BYTES {
             true => Err(anyhow!("{} has no first line that could be it", path.display())),
@@ -144,7 +148,8 @@ async fn run(words: &[String], folder: &Path, notice: &Notice) -> Result<(), Fai
         child.wait().await
     };
     let ended = tokio::time::timeout(MAX_COMMAND_TIME, work).await;
-    let ended = ended.map_err(|_| failed(&format!("it took longer than {MAX_COMMAND_TIME:?} and was killed")))?;
+    let ended =
+        ended.map_err(|_| failed(&format!("it took longer than {MAX_COMMAND_TIME:?} and was killed")))?;
     match ended.map_err(|error| failed(&error))? {
         status if status.success() => Ok(()),
         status => Err(failed(&format!("it ended with {status}"))),

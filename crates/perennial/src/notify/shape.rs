@@ -39,9 +39,7 @@ pub(super) fn request_of(shape: Shape, url: &Url, notice: &Notice) -> (Url, Valu
 }
 
 fn slack(notice: &Notice, title: &str, body: &str) -> Value {
-    let block = |text: &str| {
-        json!({ "type": "section", "text": { "type": "plain_text", "text": text, "emoji": false } })
-    };
+    let block = |text: &str| json!({ "type": "section", "text": { "type": "plain_text", "text": text, "emoji": false } });
     json!({
         "text": slack_escaped(&format!("{title}\n{}", notice.link.as_ref().unwrap_or(&notice.url))),
         "unfurl_links": false,
@@ -151,7 +149,11 @@ mod tests {
 
     #[test]
     fn slack_mentions_nobody() {
-        let (_, text) = request_of(Shape::Slack, &url("https://h.example/"), &notice("<!channel> & <https://evil|x>", "*b*"));
+        let (_, text) = request_of(
+            Shape::Slack,
+            &url("https://h.example/"),
+            &notice("<!channel> & <https://evil|x>", "*b*"),
+        );
         let told = text["text"].as_str().unwrap();
         assert!(told.starts_with("edited: &lt;!channel&gt; &amp; &lt;https://evil|x&gt;\n"), "{told}");
         assert_eq!(text["blocks"][1]["text"]["type"], "plain_text");
@@ -159,7 +161,8 @@ mod tests {
 
     #[test]
     fn ntfy_gets_its_topic_at_its_root() {
-        let (server, text) = request_of(Shape::Ntfy, &url("https://ntfy.example/sub/news"), &notice("T", "w"));
+        let (server, text) =
+            request_of(Shape::Ntfy, &url("https://ntfy.example/sub/news"), &notice("T", "w"));
         assert_eq!((server.as_str(), text["topic"].as_str()), ("https://ntfy.example/sub", Some("news")));
         assert_eq!(text["click"], "http://a/x");
         let (server, _) = request_of(Shape::Ntfy, &url("https://ntfy.example/news"), &notice("T", "w"));
@@ -168,7 +171,12 @@ mod tests {
 
     #[test]
     fn a_mail_has_a_head_and_a_body() {
-        let mail = mail_of(&notice("Brücke\r\nBcc: x@y", "w"), "a@b.org", "c@d.org", Timestamp::from_secs(784_111_777));
+        let mail = mail_of(
+            &notice("Brücke\r\nBcc: x@y", "w"),
+            "a@b.org",
+            "c@d.org",
+            Timestamp::from_secs(784_111_777),
+        );
         let (head, body) = mail.split_once("\r\n\r\n").unwrap();
         assert!(head.contains("\r\nDate: Sun, 06 Nov 1994 08:49:37 +0000\r\n"), "{head}");
         assert!(!head.contains("Bcc"), "{head}");

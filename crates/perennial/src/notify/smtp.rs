@@ -46,7 +46,9 @@ impl MailServer<'_> {
 
     async fn hand_over(&self, mail: &Mail<'_>) -> Result<(), Failure> {
         let Some((host, port)) = &self.table.server else {
-            return Err(Failure::away("no mail server: write server = \"mail.example.org:587\" below [smtp]"));
+            return Err(Failure::away(
+                "no mail server: write server = \"mail.example.org:587\" below [smtp]",
+            ));
         };
         let tcp = TcpStream::connect((host.trim_matches(['[', ']']), *port)).await;
         let tcp = tcp.map_err(|error| Failure::away(format!("cannot connect to {host}:{port}: {error}")))?;
@@ -67,7 +69,10 @@ impl MailServer<'_> {
                 talk.expect(220).await?;
                 talk.greet().await?;
                 talk.say("STARTTLS", 220).await.map_err(|failure| {
-                    Failure::away(format!("{}; without TLS nothing is sent: set security below [smtp]", failure.text))
+                    Failure::away(format!(
+                        "{}; without TLS nothing is sent: set security below [smtp]",
+                        failure.text
+                    ))
                 })?;
                 // What came after the answer was not protected: it is thrown away with the buffer.
                 let mut talk = Talk::new(self.encrypt(host, talk.stream).await?);
@@ -76,9 +81,15 @@ impl MailServer<'_> {
         }
     }
 
-    async fn encrypt(&self, host: &str, tcp: TcpStream) -> Result<impl AsyncRead + AsyncWrite + Unpin, Failure> {
+    async fn encrypt(
+        &self,
+        host: &str,
+        tcp: TcpStream,
+    ) -> Result<impl AsyncRead + AsyncWrite + Unpin, Failure> {
         let failed = |reason: String| {
-            Failure::away(format!("TLS with {host} failed: {reason}; for an authority of your own set crawl.tls_roots"))
+            Failure::away(format!(
+                "TLS with {host} failed: {reason}; for an authority of your own set crawl.tls_roots"
+            ))
         };
         let connector: TlsConnector = crate::fetch::mail_tls(self.tls_roots).map_err(failed)?;
         let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned());
@@ -130,7 +141,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Talk<S> {
             // 5xx: this mail is refused for good; 4xx: it may be taken later.
             false => {
                 let said: String = reply.text.chars().take(200).collect();
-                let text = format!("the mail server answered {} {}", reply.code, perennial_core::foreign::shown(&said));
+                let text = format!(
+                    "the mail server answered {} {}",
+                    reply.code,
+                    perennial_core::foreign::shown(&said)
+                );
                 Err(if reply.code >= 500 { Failure::refused(text) } else { Failure::away(text) })
             }
         }
@@ -160,7 +175,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Talk<S> {
 
     async fn log_in(&mut self, can_do: &str, user: &str, password: &str) -> Result<(), Failure> {
         let ways = can_do.lines().find(|line| line.to_ascii_uppercase().starts_with("AUTH"));
-        let has = |way: &str| ways.is_some_and(|ways| ways.to_ascii_uppercase().split_whitespace().any(|own| own == way));
+        let has = |way: &str| {
+            ways.is_some_and(|ways| ways.to_ascii_uppercase().split_whitespace().any(|own| own == way))
+        };
         if has("PLAIN") || !has("LOGIN") {
             let secret = BASE64.encode(format!("\0{user}\0{password}").as_bytes());
             self.say(&format!("AUTH PLAIN {secret}"), 235).await?;
@@ -213,7 +230,8 @@ fn read_reply(bytes: &[u8]) -> Result<Option<(Reply, usize)>, &'static str> {
         let line = String::from_utf8_lossy(&bytes[at..at + end]);
         let line = line.trim_end_matches('\r');
         at += end + 1;
-        let code = line.get(..3).and_then(|code| code.parse::<u16>().ok()).filter(|code| (200..600).contains(code));
+        let code =
+            line.get(..3).and_then(|code| code.parse::<u16>().ok()).filter(|code| (200..600).contains(code));
         let code = code.ok_or("this is no mail server: its answer has no number")?;
         text.push_str(line.get(4..).unwrap_or_default());
         if line.as_bytes().get(3) != Some(&b'-') {

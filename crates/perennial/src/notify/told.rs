@@ -167,8 +167,11 @@ impl<'s> Teller<'s> {
             return Ok(false);
         }
         self.read(told)?;
-        let is_headline_rewritten =
-            told.changed.as_ref().and_then(Option::as_ref).is_some_and(|changed| is_rewritten(&changed.delta));
+        let is_headline_rewritten = told
+            .changed
+            .as_ref()
+            .and_then(Option::as_ref)
+            .is_some_and(|changed| is_rewritten(&changed.delta));
         if let Some(selector) = &condition.selector {
             let Some((before, after)) = self.selected(told.row, selector)? else { return Ok(false) };
             let said = Said { before: vec![&before], after: vec![&after], is_headline_rewritten };
@@ -181,7 +184,8 @@ impl<'s> Teller<'s> {
             let found = tree.as_ref().map(passages).unwrap_or_default();
             found.iter().map(|passage| passage.text.to_owned()).collect()
         };
-        let [before, after] = told.trees.as_ref().map(|trees| [texts(&trees[0]), texts(&trees[1])]).unwrap_or_default();
+        let [before, after] =
+            told.trees.as_ref().map(|trees| [texts(&trees[0]), texts(&trees[1])]).unwrap_or_default();
         let said = Said {
             before: before.iter().map(String::as_str).collect(),
             after: after.iter().map(String::as_str).collect(),
@@ -221,7 +225,8 @@ impl<'s> Teller<'s> {
             let spec = PageSpec::Archived { url: row.url.clone(), time: Some(time) };
             // A record that cannot be read is named by `verify`; here there is nothing to compare.
             let page = spec.load_named(Some(&shared)).ok()?;
-            (page.document.is_none() && page.note.is_none()).then(|| selector.text_in(&Dom::parse(&page.html)))
+            (page.document.is_none() && page.note.is_none())
+                .then(|| selector.text_in(&Dom::parse(&page.html)))
         };
         let was_page = !matches!(row.seen, Seen::First | Seen::Returned);
         let before = text(row.before, was_page);
@@ -305,7 +310,8 @@ fn link_to(base: &Url, row: &ChangeRow, kind: ChangeKind) -> String {
     let base = base.as_str().trim_end_matches('/');
     let after = row.time.to_digits14();
     // A space or a quotation mark would end the address in what is made of it.
-    let url = if row.url.contains(|c: char| !c.is_ascii_graphic()) { escape(&row.url) } else { row.url.clone() };
+    let url =
+        if row.url.contains(|c: char| !c.is_ascii_graphic()) { escape(&row.url) } else { row.url.clone() };
     match row.before.filter(|_| matches!(kind, ChangeKind::Edited | ChangeKind::Retitled)) {
         Some(before) => format!("{base}/web/diff/{}/{after}/{url}", before.to_digits14()),
         None => format!("{base}/web/{after}/{url}"),

@@ -50,7 +50,8 @@ fn condition_of(query: &Query) -> Result<Condition, String> {
     }
     if let Some(least) = given("least") {
         let least = least.parse().ok().filter(|least| (0.0..=1.0).contains(least));
-        condition.least_importance = least.ok_or_else(|| wrong("least", "write a number from 0 to 1".into()))?;
+        condition.least_importance =
+            least.ok_or_else(|| wrong("least", "write a number from 0 to 1".into()))?;
     }
     if let Some(selector) = given("selector") {
         condition.selector = Some(parse_selector(selector).map_err(|cure| wrong("selector", cure))?);

@@ -336,13 +336,19 @@ mod tests {
             ("[site]\nurl = \"https://a.org\"\n".into(), "write [[site]], with two brackets"),
             ("[crawl\n".into(), "line 1: "),
             (notify("to = \"fax:1\""), "line 3: to = \"fax:1\": write webhook:, slack:, ntfy:"),
-            (notify("to = \"email:a@b\"\nkinds = [\"edit\"]"), "line 4: kinds = \"edit\": choose edited, retitled"),
+            (
+                notify("to = \"email:a@b\"\nkinds = [\"edit\"]"),
+                "line 4: kinds = \"edit\": choose edited, retitled",
+            ),
             (notify("to = \"email:a@b\"\nappears = \"/(/\""), "line 4: appears = \"/(/\": unclosed group"),
             (notify("to = \"email:a@b\"\nplace = \"a b\""), "write the host of a site"),
             (notify("to = \"email:a@b\"\nleast = 1"), "line 4: `least` is not a setting of [[notify]]"),
             (notify("to = \"email:a@b\"\nleast_importance = 2"), "write a number from 0 to 1"),
             (notify(""), "line 1: [[notify]] needs to, such as"),
-            (notify("to = \"email:a@b\"\n[[notify]]\nname = \"n\"\nto = \"email:a@b\""), "line 5: name = \"n\": another [[notify]] has it"),
+            (
+                notify("to = \"email:a@b\"\n[[notify]]\nname = \"n\"\nto = \"email:a@b\""),
+                "line 5: name = \"n\": another [[notify]] has it",
+            ),
             ("[smtp]\nserver = \"a:b\"\n".into(), "line 2: server = \"a:b\": write host and port"),
             ("[smtp]\nsecurity = \"ssl\"\n".into(), "choose starttls, tls or none"),
         ] {

@@ -132,7 +132,9 @@ pub fn parse_place(text: &str) -> Result<Place, String> {
         return Ok(Place::Page(url.into()));
     }
     let is_host = !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c == '/');
-    let cure = || "write the host of a site, such as example.org, or a page as https://example.org/prices".to_owned();
+    let cure = || {
+        "write the host of a site, such as example.org, or a page as https://example.org/prices".to_owned()
+    };
     is_host.then(|| Place::Site(text.to_ascii_lowercase())).ok_or_else(cure)
 }
 
@@ -174,7 +176,9 @@ impl NotifyRule {
             vanishes: reader.parsed("vanishes", str::parse::<Wording>),
         };
         let link = reader.parsed("link", |text| {
-            parse_web(text).ok_or_else(|| "write where `perennial serve` answers, such as http://localhost:8080/".to_owned())
+            parse_web(text).ok_or_else(|| {
+                "write where `perennial serve` answers, such as http://localhost:8080/".to_owned()
+            })
         });
         let token_file = reader.text("token_file").map(PathBuf::from);
         Some(NotifyRule { name: name?, to: to?, condition, link, token_file })
@@ -267,11 +271,14 @@ fn to_toml(rule: &NotifyRule) -> Table {
     let condition = &rule.condition;
     put("name", Some(rule.name.clone()));
     put("to", Some(rule.to.to_string()));
-    put("place", match &condition.place {
-        Place::Anywhere => None,
-        Place::Site(host) => Some(host.clone()),
-        Place::Page(url) => Some(url.clone()),
-    });
+    put(
+        "place",
+        match &condition.place {
+            Place::Anywhere => None,
+            Place::Site(host) => Some(host.clone()),
+            Place::Page(url) => Some(url.clone()),
+        },
+    );
     put("selector", condition.selector.as_ref().map(ToString::to_string));
     put("appears", condition.appears.as_ref().map(ToString::to_string));
     put("vanishes", condition.vanishes.as_ref().map(ToString::to_string));
@@ -304,7 +311,16 @@ mod tests {
             assert_eq!(text.parse::<Target>().unwrap().to_string(), text);
         }
         assert_eq!("https://a.org/".parse::<Target>().unwrap().to_string(), "webhook:https://a.org/");
-        for text in ["", "slack:", "slack:ftp://x/", "ntfy:https://ntfy.example/", "command: ", "email:x", "email:a@b\r\nX: y", "x:y"] {
+        for text in [
+            "",
+            "slack:",
+            "slack:ftp://x/",
+            "ntfy:https://ntfy.example/",
+            "command: ",
+            "email:x",
+            "email:a@b\r\nX: y",
+            "x:y",
+        ] {
             assert!(text.parse::<Target>().is_err(), "{text}");
         }
     }

@@ -387,7 +387,8 @@ impl Store {
 
     /// The last look at a page that has a lesson.
     pub fn last_learned(&self, page: PageId) -> anyhow::Result<Option<Timestamp>> {
-        let mut statement = self.connection().prepare_cached("SELECT max(time) FROM lessons WHERE page = ?1")?;
+        let mut statement =
+            self.connection().prepare_cached("SELECT max(time) FROM lessons WHERE page = ?1")?;
         let last: Option<i64> = statement.query_row([page.0], |row| row.get(0))?;
         Ok(last.map(Timestamp::from_millis))
     }

@@ -120,7 +120,8 @@ impl Outbox {
     }
 
     fn make(&mut self, path: &Path) -> anyhow::Result<()> {
-        let transaction = self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let transaction =
+            self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
         match version {
             0 => {
@@ -324,7 +325,11 @@ mod tests {
     fn taken(url: &str, times: &[i64]) -> TakenIn {
         let notice =
             |secs: &i64| NewNotice { rule: "r".into(), time: at(*secs), body: format!("{url}@{secs}") };
-        TakenIn { url: url.into(), until: at(*times.last().unwrap()), notices: times.iter().map(notice).collect() }
+        TakenIn {
+            url: url.into(),
+            until: at(*times.last().unwrap()),
+            notices: times.iter().map(notice).collect(),
+        }
     }
 
     #[test]
@@ -349,7 +354,11 @@ mod tests {
         // Not its own fault: nothing of the rule is sent.
         outbox.put_failed("r", first.id, "no answer", at(200), false).unwrap();
         assert_eq!(body(&outbox, 150), None);
-        assert_eq!(outbox.next("r", at(150), true, 0).unwrap().unwrap().body, "a@10", "whoever asks does not wait");
+        assert_eq!(
+            outbox.next("r", at(150), true, 0).unwrap().unwrap().body,
+            "a@10",
+            "whoever asks does not wait"
+        );
         assert_eq!(outbox.next("r", at(150), true, first.id).unwrap().map(|next| next.body), None);
         drop(outbox);
         let mut outbox = Outbox::open_write(&path).unwrap();

@@ -19,9 +19,8 @@ use super::lessons::IS_CHANGE;
 const STEPS_BETWEEN_LOOKS: i32 = 10_000;
 
 /// The tables that the views are made of.
-const SOURCES: [&str; 10] = [
-    "sites", "pages", "captures", "versions", "files", "lessons", "known", "feeds", "items", "crawl_pages",
-];
+const SOURCES: [&str; 10] =
+    ["sites", "pages", "captures", "versions", "files", "lessons", "known", "feeds", "items", "crawl_pages"];
 
 /// A time of the state as people write it.
 macro_rules! time {
@@ -53,7 +52,10 @@ const VIEWS: &[View] = &[
         columns: &[
             ("url", "p.url"),
             ("site", "s.host"),
-            ("kind", "CASE p.kind WHEN 0 THEN 'page' WHEN 1 THEN 'requisite' WHEN 2 THEN 'sitemap' WHEN -1 THEN 'feed' END"),
+            (
+                "kind",
+                "CASE p.kind WHEN 0 THEN 'page' WHEN 1 THEN 'requisite' WHEN 2 THEN 'sitemap' WHEN -1 THEN 'feed' END",
+            ),
             ("title", "k.title"),
             ("first_seen", time!("p.first_seen")),
             ("last_seen", time!("p.last_seen")),
@@ -70,7 +72,10 @@ const VIEWS: &[View] = &[
             ("url", "p.url"),
             ("site", "s.host"),
             ("time", time!("c.time")),
-            ("kind", "CASE c.kind WHEN 0 THEN 'response' WHEN 1 THEN 'revisit' WHEN 2 THEN 'resource' ELSE 'metadata' END"),
+            (
+                "kind",
+                "CASE c.kind WHEN 0 THEN 'response' WHEN 1 THEN 'revisit' WHEN 2 THEN 'resource' ELSE 'metadata' END",
+            ),
             ("status", "c.status"),
             ("mime", "c.mime"),
             ("digest", "c.digest"),
@@ -170,10 +175,16 @@ const VIEWS: &[View] = &[
         columns: &[
             ("url", "p.url"),
             ("site", "s.host"),
-            ("kind", "CASE c.kind WHEN 0 THEN 'page' WHEN 1 THEN 'requisite' WHEN 2 THEN 'sitemap' WHEN -1 THEN 'feed' END"),
+            (
+                "kind",
+                "CASE c.kind WHEN 0 THEN 'page' WHEN 1 THEN 'requisite' WHEN 2 THEN 'sitemap' WHEN -1 THEN 'feed' END",
+            ),
             ("depth", "c.depth"),
             ("last_visit", time!("c.visited")),
-            ("ending", "CASE c.ending WHEN 0 THEN 'changed' WHEN 1 THEN 'unchanged' WHEN 2 THEN 'failed' WHEN 3 THEN 'gone' WHEN 4 THEN 'redirected' END"),
+            (
+                "ending",
+                "CASE c.ending WHEN 0 THEN 'changed' WHEN 1 THEN 'unchanged' WHEN 2 THEN 'failed' WHEN 3 THEN 'gone' WHEN 4 THEN 'redirected' END",
+            ),
             ("n_failures", "c.n_failures"),
         ],
         from: "main.crawl_pages c JOIN main.pages p ON p.id = c.page JOIN main.sites s ON s.id = p.site",
@@ -183,7 +194,8 @@ const VIEWS: &[View] = &[
 const SEEN: &str = "CASE l.seen WHEN 0 THEN 'first' WHEN 1 THEN 'same' WHEN 2 THEN 'noise' WHEN 3 THEN 'changed' WHEN 4 THEN 'unjudged'
     WHEN 5 THEN 'absent' WHEN 6 THEN 'vanished' WHEN 7 THEN 'redirected' WHEN 8 THEN 'returned' END";
 
-const KIND: &str = "CASE WHEN l.seen = 0 THEN 'new' WHEN l.seen = 6 THEN 'vanished' WHEN l.seen = 7 THEN 'redirected'
+const KIND: &str =
+    "CASE WHEN l.seen = 0 THEN 'new' WHEN l.seen = 6 THEN 'vanished' WHEN l.seen = 7 THEN 'redirected'
     WHEN l.seen = 8 THEN 'returned' WHEN l.title_before IS NOT NULL THEN 'retitled' ELSE 'edited' END";
 
 impl View {
@@ -287,7 +299,9 @@ fn read(connection: &Connection, sql: &str, limits: SqlLimits) -> rusqlite::Resu
     let mut answer = Rows { columns, ..Rows::default() };
     let (mut rows, mut n_bytes) = (statement.query([])?, 0);
     while let Some(row) = rows.next()? {
-        let cells = (0..answer.columns.len()).map(|at| row.get_ref(at).map(cell)).collect::<rusqlite::Result<Vec<_>>>()?;
+        let cells = (0..answer.columns.len())
+            .map(|at| row.get_ref(at).map(cell))
+            .collect::<rusqlite::Result<Vec<_>>>()?;
         n_bytes += cells.iter().map(Cell::n_bytes).sum::<usize>();
         if answer.rows.len() == limits.max_rows || n_bytes > limits.max_bytes {
             answer.is_cut = true;
@@ -328,7 +342,9 @@ fn in_words(error: rusqlite::Error, limits: SqlLimits) -> anyhow::Error {
         Some(ErrorCode::AuthorizationForStatementDenied | ErrorCode::ReadOnly) => {
             format!("only reading from the views {} is allowed: see docs/sql.md", views.join(", "))
         }
-        Some(ErrorCode::OutOfMemory | ErrorCode::TooBig) => "it needs more memory than it may have: ask for less".to_owned(),
+        Some(ErrorCode::OutOfMemory | ErrorCode::TooBig) => {
+            "it needs more memory than it may have: ask for less".to_owned()
+        }
         _ if matches!(error, rusqlite::Error::MultipleStatement) => "write one statement".to_owned(),
         _ => format!("the views are {}: docs/sql.md lists their columns", views.join(", ")),
     };
@@ -356,7 +372,8 @@ pub fn each_view_row(
     let mut rows = statement.query(rusqlite::params![filter.site, filter.page, since, until])?;
     let n_columns = found.columns.len();
     while let Some(row) = rows.next()? {
-        let cells = (0..n_columns).map(|at| row.get_ref(at).map(cell)).collect::<rusqlite::Result<Vec<_>>>()?;
+        let cells =
+            (0..n_columns).map(|at| row.get_ref(at).map(cell)).collect::<rusqlite::Result<Vec<_>>>()?;
         each(&cells)?;
     }
     Ok(())

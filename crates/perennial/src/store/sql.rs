@@ -295,7 +295,7 @@ fn allowed(context: AuthContext<'_>) -> Authorization {
 
 fn read(connection: &Connection, sql: &str, limits: SqlLimits) -> rusqlite::Result<Rows> {
     let mut statement = connection.prepare(sql)?;
-    let columns = statement.column_names().into_iter().map(str::to_owned).collect::<Vec<_>>();
+    let columns = statement.column_names().map(str::to_owned).collect::<Vec<_>>();
     let mut answer = Rows { columns, ..Rows::default() };
     let (mut rows, mut n_bytes) = (statement.query([])?, 0);
     while let Some(row) = rows.next()? {

@@ -472,3 +472,38 @@ fn a_page_is_watched_with_one_command_and_only_the_part_that_was_named_is_told()
     assert!(!feed.contains("<!channel>") && feed.contains("http://127.0.0.1:1/web/diff/"), "{feed}");
     assert_eq!(get("/changes.atom?least=2").0, 400);
 }
+
+#[test]
+fn a_part_is_pinned_or_ignored_with_what_that_would_have_changed() {
+    let web = Web::serve(shop);
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/lamps"), "--scope", "page", "--allow-private", "--renderer", "layout"]);
+    archive.lapse("1h", "8h");
+    let changes = archive.json(&["changes"]);
+    let n_edits = changes.as_array().unwrap().iter().filter(|change| change["noise"] == false).count();
+    let site = web.address.to_string();
+    let told = archive.json(&["pin", &site, "--selector", "#price", "--importance", "0.6", "--dry-run"]);
+    assert_eq!(
+        (told["n_changes"].as_u64(), told["n_touching"].as_u64()),
+        (Some(n_edits as u64), Some(2)),
+        "{told}"
+    );
+    assert_eq!((told["n_inside"].as_u64(), told["is_written"].as_bool()), (Some(0), Some(false)), "{told}");
+    assert_eq!(archive.json(&["list"])[0]["pin"].as_array().unwrap().len(), 0);
+    let whole = archive.json(&["ignore", &web.url("/lamps"), "--selector", "body", "--dry-run"]);
+    assert_eq!(
+        whole["n_inside"].as_u64(),
+        Some(n_edits as u64),
+        "everything is inside of the whole: {whole}"
+    );
+    archive.ok(&["pin", &site, "--selector", "#price", "--importance", "0.6"]);
+    let said = archive.ok(&["ignore", &site, "--selector", "h1"]);
+    assert!(said.contains("0 touched it") && said.contains("written for http://127.0.0.1"), "{said}");
+    let settings = std::fs::read_to_string(archive.root.join("perennial.toml")).unwrap();
+    assert!(
+        settings.contains("pin = [{ selector = \"#price\", importance = 0.6 }]\nignore = [\"h1\"]"),
+        "{settings}"
+    );
+    let unknown = archive.run(&["pin", "nowhere.example", "--selector", "p"]);
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("`perennial list` shows the sites that are"));
+}

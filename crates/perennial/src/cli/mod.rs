@@ -26,6 +26,7 @@ mod log;
 mod notify;
 mod objects;
 mod patterns;
+mod pin;
 mod quality;
 mod rebuild;
 mod remove;
@@ -111,6 +112,10 @@ enum Command {
     Remove(remove::Remove),
     /// Show the sites that are followed
     List(list::List),
+    /// Let a part of a site's pages count most
+    Pin(pin::Pin),
+    /// Leave a part of a site's pages out of the comparison
+    Ignore(pin::Ignore),
     /// Show feeds and how they publish; find, import and poll them
     Feeds(feeds::Feeds),
     Objects(objects::Objects),
@@ -174,6 +179,8 @@ impl Command {
             Command::Add(args) => args.run(context),
             Command::Remove(args) => args.run(context),
             Command::List(args) => args.run(context),
+            Command::Pin(args) => args.run(context),
+            Command::Ignore(args) => args.run(context),
             Command::Feeds(args) => args.run(context),
             Command::Objects(args) => args.run(context),
             Command::Object(args) => args.run(context),

@@ -1,7 +1,6 @@
 //! A change in the state and a condition -> whether it holds, and a [`Notice`] of it.
 
 use perennial_core::diff::{Delta, ItemChangeKind};
-use perennial_core::dom::Dom;
 use perennial_core::foreign::shown;
 use perennial_core::look::Seen;
 use perennial_core::memento::address::escape;
@@ -14,7 +13,7 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::shape::{body_of, title_of};
-use crate::analyse::{Changed, ChangedReader, Content, Entry, Filters, PageSpec, headlines};
+use crate::analyse::{Changed, ChangedReader, Content, Entry, Filters, headlines, part_texts};
 use crate::archive::{Archive, SharedSnapshot};
 use crate::store::{ChangeRow, Store, site_of};
 
@@ -217,20 +216,9 @@ impl<'s> Teller<'s> {
         Ok(())
     }
 
-    /// What a selector finds in both versions; `None` where the bytes of one of them are not stored or are no HTML.
     fn selected(&self, row: &ChangeRow, selector: &Selector) -> anyhow::Result<Option<(String, String)>> {
         let shared = SharedSnapshot::new(self.archive.snapshot()?);
-        let text = |time: Option<Timestamp>, is_page: bool| -> Option<String> {
-            let Some(time) = time.filter(|_| is_page) else { return Some(String::new()) };
-            let spec = PageSpec::Archived { url: row.url.clone(), time: Some(time) };
-            // A record that cannot be read is named by `verify`; here there is nothing to compare.
-            let page = spec.load_named(Some(&shared)).ok()?;
-            (page.document.is_none() && page.note.is_none())
-                .then(|| selector.text_in(&Dom::parse(&page.html)))
-        };
-        let was_page = !matches!(row.seen, Seen::First | Seen::Returned);
-        let before = text(row.before, was_page);
-        Ok(before.zip(text(Some(row.time), row.seen.is_page())))
+        Ok(part_texts(&shared, row, selector))
     }
 
     /// The notice of a change.

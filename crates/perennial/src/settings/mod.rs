@@ -8,12 +8,14 @@
 //! | `reader` | tables of a TOML document -> values, and what is wrong with which line |
 //! | [`archive`] | `[archive]`, `[warc]` -> what the folder is, and how WARC files are written |
 //! | [`crawl`] | `[crawl]` -> politeness and limits |
+//! | [`parts`] | `pin` and `ignore` of `[[site]]` <-> how pages are segmented |
 //! | [`site`] | `[[site]]` <-> seeds, found by address and by number |
 //! | [`notify`] | `[[notify]]` <-> what is told to whom; `[smtp]` -> the server that takes e-mail |
 
 pub mod archive;
 pub mod crawl;
 pub mod notify;
+pub mod parts;
 mod reader;
 pub mod site;
 
@@ -28,9 +30,10 @@ use crate::disk::write_whole;
 pub use archive::{ArchiveTable, Codec, FORMAT, WarcTable};
 pub use crawl::{Allowance, CrawlTable};
 pub use notify::{NotifyRule, Security, Shape, SmtpTable, Target, put_rule};
+pub use parts::{Parts, PinnedPart};
 pub use reader::Mistakes;
 use reader::{Key, Notes, TableReader};
-pub use site::{Keep, Parts, Renderer, Seed, Seeds, follow, unfollow};
+pub use site::{Keep, Renderer, Seed, Seeds, follow, unfollow};
 
 /// What `perennial init` writes.
 pub const TEMPLATE: &str = include_str!("template.toml");
@@ -329,6 +332,11 @@ mod tests {
             (site("exclude = [\n  \"fine\",\n  \"(\",\n]"), "line 5: exclude = \"(\": unclosed group"),
             (site("pin = [\"#a\", \"b:hover\"]"), "line 3: pin = \"b:hover\": only tag, #id, .class"),
             (site("ignore = \"#a\""), "write a list of texts"),
+            (
+                site("pin = [{ selector = \"#a\" }]"),
+                "line 3: pin = { selector = \"#a\" }: write \"#headlines\" or { selector",
+            ),
+            (site("pin = [{ selector = \"#a\", importance = 2 }]"), "write a number above 0 and at most 1"),
             (site("exclude = [3]"), "write it as text in quotes"),
             (site("url_ = 1"), "did you mean `url`?"),
             ("[[site]]\nscope = \"page\"\n".into(), "line 1: [[site]] needs a url"),

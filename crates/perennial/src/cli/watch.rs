@@ -8,8 +8,6 @@ use serde::Serialize;
 use url::Url;
 
 use super::{Context, Exit};
-use crate::archive::Archive;
-use crate::notify::begin;
 use crate::settings::notify::parse_name;
 use crate::settings::site::{parse_address, parse_selector};
 use crate::settings::{NotifyRule, Seed, Target, follow, put_rule};
@@ -84,10 +82,6 @@ impl Watch {
         }
         let rules = self.rules();
         rules.iter().try_for_each(|rule| put_rule(&path, rule))?;
-        if !rules.is_empty() {
-            // From now on: what is captured before the next crawl begins is told too.
-            begin(&Archive::open(archive.root())?)?;
-        }
         let names = rules.iter().map(|rule| rule.name.clone()).collect();
         let written = Written { url: self.url.to_string(), is_new, rules: names };
         let folder = match context.archive_option() {

@@ -168,9 +168,9 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Talk<S> {
         }
     }
 
-    /// Says hello; what the server can do.
+    /// Says hello, without giving away the name of this machine; what the server can do.
     async fn greet(&mut self) -> Result<String, Failure> {
-        self.say("EHLO perennial.invalid", 250).await
+        self.say("EHLO [127.0.0.1]", 250).await
     }
 
     async fn log_in(&mut self, can_do: &str, user: &str, password: &str) -> Result<(), Failure> {

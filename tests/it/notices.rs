@@ -507,3 +507,23 @@ fn a_part_is_pinned_or_ignored_with_what_that_would_have_changed() {
     let unknown = archive.run(&["pin", "nowhere.example", "--selector", "p"]);
     assert!(String::from_utf8_lossy(&unknown.stderr).contains("`perennial list` shows the sites that are"));
 }
+
+#[test]
+fn a_broken_outbox_or_a_dead_receiver_holds_up_no_crawl() {
+    let web = Web::serve(garden);
+    let archive = Archive::new();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    archive.append_settings(&format!("[[notify]]\nname = \"dead\"\nto = \"webhook:http://{closed}/\"\n"));
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+    archive.lapse("1h", "5h");
+    let rows = archive.json(&["notify", "list"]);
+    assert_eq!(rows[0]["n_waiting"].as_u64(), Some(listed(&archive).len() as u64), "{rows}");
+    assert!(rows[0]["error"].as_str().unwrap().contains("cannot connect"), "{rows}");
+    let n_asked = web.asked().len();
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(archive.root.join(format!("outbox.db{suffix}")));
+    }
+    std::fs::write(archive.root.join("outbox.db"), "no database at all, but a text").unwrap();
+    archive.lapse("1h", "5h");
+    assert!(web.asked().len() > n_asked + 5, "the crawl went on");
+}

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use perennial_core::segment::{SegmentConfig, segment};
+use perennial_core::segment::{SegmentConfig, Selector, segment};
 use perennial_render::dom::{Dom, MAX_DEPTH, MAX_NODES};
 use perennial_render::structural;
 use perennial_render::wire::Message;
@@ -17,6 +17,11 @@ fuzz_target!(|data: &[u8]| {
         assert!([node.rect.x, node.rect.y, node.rect.w, node.rect.h].iter().all(|side| side.is_finite()));
     }
     let _ = segment(&layout, &SegmentConfig::default());
+    // What a selector finds is no more than there is.
+    for selector in ["p", "div > a, [class] b", "* * *"] {
+        let text = Selector::parse(selector).map(|selector| selector.text_in(&dom)).unwrap_or_default();
+        assert!(text.len() <= html.len() * 4 + 16);
+    }
     // The same bytes as a message of a layout worker: read or refused.
     let _ = Message::from_body(data);
 });

@@ -38,6 +38,7 @@ mod keep;
 mod killed;
 mod layers;
 mod looks;
+mod notices;
 mod objects;
 mod parts;
 mod patterns;
@@ -59,6 +60,7 @@ mod serve;
 mod settings;
 mod simulate;
 mod sources;
+mod sql;
 mod told;
 mod unfinished;
 #[cfg(feature = "interop")]

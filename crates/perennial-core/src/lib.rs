@@ -55,6 +55,7 @@
 //! | [`schedule`] | what is known of pages -> the next [`schedule::Visit`] |
 //! | [`amounts`] | what users write for times, sizes, shares, budgets -> values |
 //! | [`search`] | trees of a page through time and a question -> where its words stood, since when, until when |
+//! | [`notice`] | a change and what a user wants to hear of -> whether it is told |
 //! | [`quality`] | captures against the truth -> completeness, coherence; estimates where it is unknown |
 
 #![deny(clippy::iter_over_hash_type)]
@@ -154,5 +155,7 @@ pub mod schedule;
 pub mod amounts;
 
 pub mod search;
+
+pub mod notice;
 
 pub mod quality;

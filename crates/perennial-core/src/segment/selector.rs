@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::facts::{NONE, Page};
-use crate::layout::LayoutNode;
+use crate::dom::{Dom, DomKind};
 
 /// Why a selector cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -69,6 +69,78 @@ impl Selector {
     pub(super) fn matches(&self, page: &Page, node: u32) -> bool {
         self.alternatives.iter().any(|steps| matches_steps(page, node, steps))
     }
+
+    /// The text of what it finds on a page, in document order, a space between words; what stands inside of another match is not said
+    /// twice. Scripts and styles have no text.
+    pub fn text_in(&self, dom: &Dom) -> String {
+        let mut words = Vec::new();
+        let mut at = 0;
+        while let Some(node) = dom.nodes.get(at as usize) {
+            let is_found = self.alternatives.iter().any(|steps| matches_steps(dom, at, steps));
+            at = match is_found {
+                true => {
+                    push_words(dom, at, node.end, &mut words);
+                    node.end
+                }
+                false => at + 1,
+            };
+        }
+        words.join(" ")
+    }
+}
+
+/// The words from a node up to another.
+fn push_words<'d>(dom: &'d Dom, from: u32, end: u32, words: &mut Vec<&'d str>) {
+    let mut at = from;
+    while let Some(node) = dom.nodes.get(at as usize).filter(|_| at < end) {
+        at = match &node.kind {
+            DomKind::Text(text) => {
+                words.extend(text.split_whitespace());
+                at + 1
+            }
+            DomKind::Element { .. } if matches!(node.tag(), "script" | "style" | "template") => node.end,
+            DomKind::Element { .. } => at + 1,
+        };
+    }
+}
+
+/// A tree of elements in which a selector finds something.
+trait Elements {
+    /// The node above.
+    fn above(&self, node: u32) -> Option<u32>;
+    /// Name of an element; `None` for a text.
+    fn tag(&self, node: u32) -> Option<&str>;
+    /// The value of an attribute.
+    fn attribute(&self, node: u32, name: &str) -> Option<&str>;
+}
+
+impl Elements for Page<'_> {
+    fn above(&self, node: u32) -> Option<u32> {
+        Some(self.parents[node as usize]).filter(|above| *above != NONE)
+    }
+
+    fn tag(&self, node: u32) -> Option<&str> {
+        let node = self.node(node);
+        (!node.is_text()).then_some(&node.tag)
+    }
+
+    fn attribute(&self, node: u32, name: &str) -> Option<&str> {
+        self.node(node).attribute(name)
+    }
+}
+
+impl Elements for Dom {
+    fn above(&self, node: u32) -> Option<u32> {
+        self.nodes[node as usize].parent
+    }
+
+    fn tag(&self, node: u32) -> Option<&str> {
+        self.is_element(node).then(|| self.nodes[node as usize].tag())
+    }
+
+    fn attribute(&self, node: u32, name: &str) -> Option<&str> {
+        self.nodes[node as usize].attribute(name)
+    }
 }
 
 fn parse_steps(alternative: &str) -> Result<Vec<Compound>, &'static str> {
@@ -126,37 +198,37 @@ fn parse_compound(word: &str) -> Result<Compound, &'static str> {
 
 /// Matches from the last step up. For descendants alone the nearest ancestor that matches is enough. With `>` the steps
 /// above are tried from each ancestor, at most depth times steps in all.
-fn matches_steps(page: &Page, node: u32, steps: &[Compound]) -> bool {
+fn matches_steps(page: &impl Elements, node: u32, steps: &[Compound]) -> bool {
     let Some((last, above)) = steps.split_last() else { return true };
-    if !matches_compound(page.node(node), last) {
+    if !matches_compound(page, node, last) {
         return false;
     }
-    let mut parent = page.parents[node as usize];
     if above.is_empty() {
         return true;
     }
-    while parent != NONE {
-        if matches_steps(page, parent, above) {
+    let mut parent = page.above(node);
+    while let Some(here) = parent {
+        if matches_steps(page, here, above) {
             return true;
         }
         if last.is_child {
             return false;
         }
-        parent = page.parents[parent as usize];
+        parent = page.above(here);
     }
     false
 }
 
-fn matches_compound(node: &LayoutNode, compound: &Compound) -> bool {
+fn matches_compound(page: &impl Elements, node: u32, compound: &Compound) -> bool {
+    let Some(own_tag) = page.tag(node) else { return false };
     let has_class = |class: &String| {
-        node.attribute("class")
+        page.attribute(node, "class")
             .is_some_and(|classes| classes.split_ascii_whitespace().any(|own| own == class))
     };
-    !node.is_text()
-        && compound.tag.as_ref().is_none_or(|tag| *tag == node.tag)
-        && compound.id.as_ref().is_none_or(|id| node.attribute("id") == Some(id))
+    compound.tag.as_ref().is_none_or(|tag| *tag == own_tag)
+        && compound.id.as_ref().is_none_or(|id| page.attribute(node, "id") == Some(id))
         && compound.classes.iter().all(has_class)
-        && compound.attributes.iter().all(|(name, wanted)| match (node.attribute(name), wanted) {
+        && compound.attributes.iter().all(|(name, wanted)| match (page.attribute(node, name), wanted) {
             (Some(value), Some(wanted)) => value == wanted,
             (found, _) => found.is_some() && wanted.is_none(),
         })
@@ -222,6 +294,23 @@ mod tests {
             ("em", vec![]),
         ] {
             assert_eq!(texts_under(selector), texts, "{selector}");
+        }
+    }
+
+    #[test]
+    fn a_parsed_page_is_selected_from_as_a_layout_is() {
+        let dom = Dom::parse(
+            "<div id=a class='x y'><p>1 <b>one</b></p><div><p class=z>2<script>3</script></p></div></div><ul data-k=v><li>3",
+        );
+        for (selector, text) in [
+            ("p", "1 one 2"),
+            ("#a, p", "1 one 2"),
+            ("div#a.y.x > p", "1 one"),
+            (".x > p.z", ""),
+            ("[data-k=v] li", "3"),
+            ("script", ""),
+        ] {
+            assert_eq!(Selector::parse(selector).unwrap().text_in(&dom), text, "{selector}");
         }
     }
 

@@ -12,17 +12,21 @@
 //! | `analyst` | the text of a page and what was known of it -> a [`perennial_core::observe::Observation`] |
 //! | `filters` | filter lists -> whether an address is an advertisement |
 //! | `changed` | a change in the state -> the operations between its two trees, weighed |
+//! | `bulk` | a filter -> all trees or all deltas as one XML document |
 //! | `compare` | two versions of a page -> what changed, as JSON and text |
+//! | `part` | a selector -> the words of that part in both versions of a change; which changes touched it |
 //! | `lesson` | what a look showed, and what was known -> a [`Lesson`], and what is known from now on |
 //! | `spec` | a page named on the command line: a file, Vi-XML, `url@time`, a URL -> its text and its tree |
 //! | `backlog` | looks without a lesson -> lessons, page by page, on all cores |
 
 mod analyst;
 mod backlog;
+mod bulk;
 mod changed;
 mod compare;
 mod filters;
 mod lesson;
+mod part;
 mod plans;
 mod reader;
 mod requisites;
@@ -30,10 +34,12 @@ mod spec;
 
 pub use analyst::{Analyst, PageText};
 pub use backlog::{Analysed, Headline, PageAnalyst, PageLessons, analyse_backlog};
+pub use bulk::{write_deltas, write_trees};
 pub use changed::{Changed, ChangedReader};
 pub use compare::{Comparison, ComparisonReport, Content, Entry, History, headlines, told_entries};
 pub use filters::{Filters, update as update_filters};
 pub use lesson::{KnownPage, Lesson, NewsItem};
+pub use part::{PartEffect, part_texts};
 pub use reader::Readers;
 pub use requisites::Requisites;
 pub use spec::{LoadedPage, PageSpec};

@@ -131,6 +131,11 @@ impl Archive {
         self.root.join("search.db")
     }
 
+    /// Where notices wait until they are sent.
+    pub fn outbox_path(&self) -> PathBuf {
+        self.root.join("outbox.db")
+    }
+
     /// A WARC file by its name, open for reading.
     pub fn open_warc(&self, name: &str) -> anyhow::Result<std::fs::File> {
         files::open(&self.warc_dir(), name).with_context(|| format!("cannot open {name} of the archive"))

@@ -16,7 +16,7 @@ use super::{Context, Exit};
 use crate::settings::site::{
     parse_address, parse_holiday, parse_pattern, parse_selector, parse_tag, parse_weight, parse_zone,
 };
-use crate::settings::{Allowance, Keep, Parts, Renderer, Seed, Settings, follow};
+use crate::settings::{Allowance, Keep, Parts, PinnedPart, Renderer, Seed, Settings, follow};
 use perennial_core::amounts::{AmountError, parse_budget, parse_bytes};
 
 const AFTER_HELP: &str = "\
@@ -122,6 +122,11 @@ impl Add {
         Ok(Exit::Done)
     }
 
+    fn pinned(&self) -> Vec<PinnedPart> {
+        let part = |selector: &Selector| PinnedPart { selector: selector.clone(), importance: None };
+        self.pin.iter().map(part).collect()
+    }
+
     fn seed(&self, url: &Url) -> Seed {
         Seed {
             scope: Scope {
@@ -140,7 +145,7 @@ impl Add {
             allow_private: self.allow_private,
             allowance: Allowance { visits: self.budget, bytes_per_day: self.bytes_per_day },
             keep: self.keep,
-            parts: Parts::new(self.pin.clone(), self.ignore.clone()),
+            parts: Parts::new(self.pinned(), self.ignore.clone()),
             feeds: Vec::new(),
             tags: self.tag.clone(),
         }

@@ -6,6 +6,7 @@ use anyhow::bail;
 use clap::ValueEnum;
 use perennial_core::diff::{Delta, ElementKind, ItemChangeKind, OperationKind};
 use perennial_core::look::Seen;
+use perennial_core::notice::{self, told_importance};
 use perennial_core::time::Timestamp;
 use regex::Regex;
 use serde::Serialize;
@@ -85,13 +86,13 @@ enum ChangeKind {
 
 impl ChangeKind {
     fn of(row: &ChangeRow) -> ChangeKind {
-        match row.seen {
-            Seen::First => ChangeKind::New,
-            Seen::Vanished => ChangeKind::Vanished,
-            Seen::Returned => ChangeKind::Returned,
-            Seen::Redirected(_) => ChangeKind::Redirected,
-            _ if row.title_before.is_some() => ChangeKind::Retitled,
-            _ => ChangeKind::Edited,
+        match notice::ChangeKind::of(row.seen, row.title_before.is_some()) {
+            notice::ChangeKind::New => ChangeKind::New,
+            notice::ChangeKind::Vanished => ChangeKind::Vanished,
+            notice::ChangeKind::Returned => ChangeKind::Returned,
+            notice::ChangeKind::Redirected => ChangeKind::Redirected,
+            notice::ChangeKind::Retitled => ChangeKind::Retitled,
+            notice::ChangeKind::Edited => ChangeKind::Edited,
         }
     }
 
@@ -152,7 +153,7 @@ fn has_rewritten(delta: &Delta) -> bool {
 impl Change {
     fn new(row: ChangeRow, kind: ChangeKind, shown: Shown) -> Change {
         let leads_to = row.identity.split_once(' ').map(|(_, target)| target.to_string());
-        let importance = importance_of(&row);
+        let importance = told_importance(row.seen);
         Change {
             kind,
             leads_to: leads_to.filter(|_| kind == ChangeKind::Redirected),
@@ -193,7 +194,7 @@ impl Changes {
                 return Ok(());
             }
             if !shown.entries.is_empty()
-                || !self.asks_for_operations() && importance_of(&row) >= self.min_importance
+                || !self.asks_for_operations() && told_importance(row.seen) >= self.min_importance
             {
                 changes.push(Change::new(row, kind, shown));
             }
@@ -270,15 +271,6 @@ fn is_in(entry: &Entry, block: &str) -> bool {
         || [&entry.block_before, &entry.block_after].into_iter().flatten().any(|reference| {
             reference == block || reference.strip_prefix(block).is_some_and(|rest| rest.starts_with('.'))
         })
-}
-
-/// All of a new page is new; of an edit also what is too small to count as a change.
-fn importance_of(row: &ChangeRow) -> f64 {
-    match row.seen {
-        Seen::First => 1.0,
-        Seen::Changed(importance) => importance.get(),
-        seen => seen.importance().get(),
-    }
 }
 
 fn print(changes: &[Change], out: &mut dyn Write) -> std::io::Result<()> {

@@ -11,8 +11,10 @@ use perennial_core::schedule::{Goal, Pacing, Strategy};
 use perennial_core::time::{Span, Timestamp};
 
 use super::{Context, Exit, parse_time, signals};
+use crate::archive::Archive;
 use crate::crawl::clock::Clock;
 use crate::crawl::{Awaited, CrawlOptions, End, Endings, Status, Stop, crawl};
+use crate::store::Outbox;
 
 const AFTER_HELP: &str = "\
 Ctrl-C stops the crawl after the fetches in flight; a second Ctrl-C stops it at once. Either way the next crawl \
@@ -99,6 +101,7 @@ impl Crawl {
         progress.bar.finish_and_clear();
         let status = status?;
         context.print(&status, |out| print_summary(out, &status))?;
+        note_waiting(context, &archive)?;
         Ok(match status.end {
             Some(End::Interrupted) => Exit::Interrupted,
             Some(End::SizeLimit) => Exit::SizeLimit,
@@ -143,6 +146,21 @@ impl Crawl {
             stop: Stop::default(),
         })
     }
+}
+
+/// Says what receivers have not taken.
+fn note_waiting(context: &Context, archive: &Archive) -> anyhow::Result<()> {
+    if archive.settings().notify.is_empty() {
+        return Ok(());
+    }
+    let states = Outbox::open_read(&archive.outbox_path())?.map(|outbox| outbox.states()).transpose()?;
+    let n_waiting: u64 = states.unwrap_or_default().iter().map(|state| state.n_waiting).sum();
+    if n_waiting > 0 {
+        context.note(format_args!(
+            "{n_waiting} notices were not taken yet: `perennial notify list` says why; the next crawl or `perennial notify run` sends them"
+        ));
+    }
+    Ok(())
 }
 
 /// The progress line on standard error; hidden where that is no terminal.

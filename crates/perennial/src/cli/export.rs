@@ -1,4 +1,4 @@
-//! `perennial export`: a part of the archive -> one WACZ, WARC or CDXJ file, or its articles free of layout.
+//! `perennial export`: a part of the archive -> one WACZ, WARC or CDXJ file, its articles free of layout, its blocks and changes.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -7,22 +7,27 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use perennial_core::time::Timestamp;
 
-use super::{Context, Exit, context::human_bytes, parse_time};
-use crate::archive::SharedSnapshot;
+use super::{Context, Exit, context::human_bytes, csv, parse_time};
+use crate::analyse::{Filters, write_deltas, write_trees};
 use crate::archive::export::{self, export};
+use crate::archive::{SharedSnapshot, Snapshot};
 use crate::feeds::objects::{self, ObjectFormat};
-use crate::store::Filter;
+use crate::store::{Filter, each_view_row, sql_views};
 
 const AFTER_HELP: &str = "\
 Times are 2026-11-16T09:30:00Z, 2026-11-16 or digits such as 20261116. A WACZ opens in ReplayWeb.page. \
 `objects` are the articles that feeds announced and captures show, one a line as JSON, with every version whole; `objects-markdown` \
-has the same for people. A record that is damaged is left out and counted, and the exit code is 4.
+has the same for people. `csv` has a line for each change, or with `--table versions` for each version, with the columns of docs/sql.md. \
+A record that is damaged is left out and counted, and the exit code is 4.
 
 Examples:
   perennial export --format wacz --output news.wacz --site news.example
   perennial export --format warc --output page.warc.gz --page https://news.example/ --since 2026-01-01
   perennial export --format cdxj --output index.cdxj
   perennial export --format objects --output corpus.jsonl --site news.example
+  perennial export --format videlta --output deltas.xml --site news.example
+  perennial export --format csv --output changes.csv --since 2026-01-01
+  perennial export --format csv --table versions --output versions.csv
   perennial export --format warc --output blocks.warc.gz --trees";
 
 /// Writes a part of the archive, or all of it, into one file for other tools.
@@ -57,6 +62,10 @@ pub(super) struct Export {
     #[arg(long)]
     trees: bool,
 
+    /// What a CSV file has
+    #[arg(long, value_enum, default_value_t = Table::Changes)]
+    table: Table,
+
     /// Replace the file if it exists
     #[arg(long)]
     force: bool,
@@ -75,12 +84,46 @@ enum ExportFormat {
     Objects,
     /// The same for people, as Markdown
     ObjectsMarkdown,
+    /// The blocks of every version, Vi-XML documents below one root, for XQuery engines
+    Vixml,
+    /// The operations of every change, Vi-Delta documents below one root
+    Videlta,
+    /// Changes, versions, looks or captures as a table, for spreadsheets and data frames
+    Csv,
+}
+
+/// What a CSV file has a line for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum Table {
+    /// Each change
+    Changes,
+    /// Each version of a page
+    Versions,
+    /// Each look at a page
+    Looks,
+    /// Each capture
+    Captures,
+}
+
+impl Table {
+    /// The view that has it (docs/sql.md).
+    fn view(self) -> &'static str {
+        match self {
+            Table::Changes => "changes",
+            Table::Versions => "versions",
+            Table::Looks => "looks",
+            Table::Captures => "captures",
+        }
+    }
 }
 
 /// What it is made by.
 enum Maker {
     Records(export::Format),
     Objects(ObjectFormat),
+    Trees,
+    Deltas,
+    Table,
 }
 
 impl ExportFormat {
@@ -91,6 +134,9 @@ impl ExportFormat {
             ExportFormat::Cdxj => Maker::Records(export::Format::Cdxj),
             ExportFormat::Objects => Maker::Objects(ObjectFormat::JsonLines),
             ExportFormat::ObjectsMarkdown => Maker::Objects(ObjectFormat::Markdown),
+            ExportFormat::Vixml => Maker::Trees,
+            ExportFormat::Videlta => Maker::Deltas,
+            ExportFormat::Csv => Maker::Table,
         }
     }
 }
@@ -108,6 +154,14 @@ impl Export {
         let result = match self.format.maker() {
             Maker::Records(format) => self.export_records(context, format, &filter, out),
             Maker::Objects(format) => self.export_objects(context, format, &filter, out),
+            Maker::Trees => export_xml(context, "trees", out, |snapshot, out, progress| {
+                write_trees(snapshot.store(), &filter, out, progress)
+            }),
+            Maker::Deltas => export_xml(context, "deltas", out, |snapshot, out, progress| {
+                let filters = Filters::load(Some(snapshot.archive().root()))?;
+                write_deltas(snapshot.store(), &filters, &filter, out, progress)
+            }),
+            Maker::Table => self.export_table(context, &filter, out),
         };
         if result.is_err() {
             let _ = std::fs::remove_file(&beside);
@@ -165,15 +219,59 @@ impl Export {
                 "no object fits: `perennial objects` shows what feeds announced, and `perennial feeds` the feeds"
             );
         }
-        let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
-        file.sync_all()?;
-        let bytes = file.metadata()?.len();
+        let bytes = finished(out)?;
         let (n, n_versions) = (report.n_objects, report.n_versions);
         let words = format!("{n} objects with {n_versions} versions, {}", human_bytes(bytes));
         let mut line = serde_json::to_value(report)?;
         line["bytes"] = bytes.into();
         Ok(Told { words, n_damaged: report.n_unread, report: line })
     }
+}
+
+impl Export {
+    fn export_table(&self, context: &Context, filter: &Filter, out: File) -> anyhow::Result<Told> {
+        let archive = context.open()?;
+        let view = self.table.view();
+        let bar = context.progress_count(0, "exporting");
+        let mut out = BufWriter::new(out);
+        let columns = sql_views().into_iter().find(|(name, _)| *name == view).map(|(_, columns)| columns);
+        csv::write_names(&mut out, &columns.unwrap_or_default())?;
+        let mut n_rows: u64 = 0;
+        let read = each_view_row(&archive.state_path(), view, filter, |row| {
+            n_rows += 1;
+            bar.inc(1);
+            Ok(csv::write_row(&mut out, row)?)
+        });
+        bar.finish_and_clear();
+        read?;
+        let bytes = finished(out)?;
+        let report = serde_json::json!({ "table": view, "n_rows": n_rows, "bytes": bytes });
+        Ok(Told { words: format!("{n_rows} {view}, {}", human_bytes(bytes)), n_damaged: 0, report })
+    }
+}
+
+/// Writes one XML document.
+fn export_xml(
+    context: &Context,
+    what: &'static str,
+    out: File,
+    write: impl FnOnce(&Snapshot, &mut dyn std::io::Write, &dyn Fn()) -> anyhow::Result<u64>,
+) -> anyhow::Result<Told> {
+    let snapshot = context.snapshot()?;
+    let bar = context.progress_count(0, "exporting");
+    let mut out = BufWriter::new(out);
+    let written = write(&snapshot, &mut out, &|| bar.inc(1));
+    bar.finish_and_clear();
+    let (n, bytes) = (written?, finished(out)?);
+    let report = serde_json::json!({ "what": what, "n": n, "bytes": bytes });
+    Ok(Told { words: format!("{n} {what}, {}", human_bytes(bytes)), n_damaged: 0, report })
+}
+
+/// Makes a file safe; its length.
+fn finished(out: BufWriter<File>) -> anyhow::Result<u64> {
+    let file = out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
+    file.sync_all()?;
+    Ok(file.metadata()?.len())
 }
 
 /// What was written, for programs and for people.

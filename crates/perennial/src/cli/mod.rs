@@ -8,6 +8,7 @@ mod analyse;
 mod changes;
 mod context;
 mod crawl;
+mod csv;
 mod demo;
 mod diff;
 mod doctor;
@@ -22,8 +23,10 @@ mod info;
 mod init;
 mod list;
 mod log;
+mod notify;
 mod objects;
 mod patterns;
+mod pin;
 mod quality;
 mod rebuild;
 mod remove;
@@ -37,8 +40,10 @@ mod segment;
 mod serve;
 mod signals;
 mod simulate;
+mod sql;
 mod verify;
 mod view;
+mod watch;
 
 pub use context::Context;
 pub use exit::Exit;
@@ -107,6 +112,10 @@ enum Command {
     Remove(remove::Remove),
     /// Show the sites that are followed
     List(list::List),
+    /// Let a part of a site's pages count most
+    Pin(pin::Pin),
+    /// Leave a part of a site's pages out of the comparison
+    Ignore(pin::Ignore),
     /// Show feeds and how they publish; find, import and poll them
     Feeds(feeds::Feeds),
     Objects(objects::Objects),
@@ -144,6 +153,11 @@ enum Command {
     /// List the changes in the archive
     Changes(changes::Changes),
     Search(search::Search),
+    Sql(sql::Sql),
+    /// Follow one page, and tell someone when it changes
+    Watch(watch::Watch),
+    /// Show who hears of changes, try it, send what waits
+    Notify(notify::Notify),
     /// Update the filter lists that recognise advertisements
     Filters(filters::Filters),
     /// Lay out pages from standard input for another process
@@ -165,6 +179,8 @@ impl Command {
             Command::Add(args) => args.run(context),
             Command::Remove(args) => args.run(context),
             Command::List(args) => args.run(context),
+            Command::Pin(args) => args.run(context),
+            Command::Ignore(args) => args.run(context),
             Command::Feeds(args) => args.run(context),
             Command::Objects(args) => args.run(context),
             Command::Object(args) => args.run(context),
@@ -185,6 +201,9 @@ impl Command {
             Command::Extract(args) => args.run(context),
             Command::Changes(args) => args.run(context),
             Command::Search(args) => args.run(context),
+            Command::Sql(args) => args.run(context),
+            Command::Watch(args) => args.run(context),
+            Command::Notify(args) => args.run(context),
             Command::Filters(args) => args.run(context),
             Command::RenderWorker(args) => args.run(context),
         }

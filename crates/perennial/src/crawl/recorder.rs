@@ -25,6 +25,7 @@ use super::visit::VisitReport;
 use crate::analyse::PageLessons;
 use crate::archive::{Appended, ArchiveWriter};
 use crate::fetch::Cut;
+use crate::notify::Notifying;
 use crate::search::Indexing;
 use crate::store::{Commit, Discovery, Ending, FeedRow, Kind, News, PageKind, Target, Visited};
 
@@ -128,6 +129,8 @@ pub struct Recorder {
     pub chance: Chance,
     /// Takes the texts of analysed pages into the text index; `None` when nothing is analysed.
     pub indexing: Option<Indexing>,
+    /// Tells of changes; `None` when nobody wants to hear of any, or nothing is analysed.
+    pub notifying: Option<Notifying>,
 }
 
 /// A visit between append and commit.
@@ -183,7 +186,12 @@ impl Recorder {
                 "the captures are safe, but the text index is behind: `perennial analyse` completes it";
             indexed = indexing.finish().context(behind);
         }
-        self.writer.close().and(indexed)
+        let mut notified = Ok(());
+        if let Some(notifying) = self.notifying.take() {
+            let behind = "the captures are safe, but notices could not be kept up: `perennial notify run` goes on with them";
+            notified = notifying.finish().context(behind);
+        }
+        self.writer.close().and(indexed).and(notified)
     }
 
     fn settle(&mut self, batch: Vec<VisitReport>, lessons: &[PageLessons]) -> Committed {
@@ -194,6 +202,9 @@ impl Recorder {
         let found_news = self.commit(&pending, lessons)?;
         if let Some(indexing) = &self.indexing {
             lessons.iter().for_each(|lessons| indexing.tell(lessons.page()));
+        }
+        if let Some(notifying) = &self.notifying {
+            lessons.iter().for_each(|lessons| notifying.tell(lessons.page()));
         }
         let mut settled = Vec::with_capacity(pending.len());
         for (mut visit, (new_pages, polled)) in pending.into_iter().zip(found_news) {

@@ -28,6 +28,7 @@ use crate::analyse::{Analyst, PageAnalyst, analyse_backlog};
 use crate::archive::{Archive, ArchiveWriter, CHECKING};
 use crate::fetch::Client;
 use crate::learn::{self, Followed};
+use crate::notify::Notifying;
 use crate::search::Indexing;
 use crate::settings::{Allowance, CrawlTable, Seeds};
 use crate::store::{Discovery, KnownFeed, PageKind, Store};
@@ -76,7 +77,8 @@ impl Crawl {
         load_frontier(&mut writer, &seeds, &mut addresses, now, warn)?;
         let policy = policy_of(archive, &mut writer, &seeds, pass, &options, now)?;
         let shared = Arc::new(shared_of(archive, seeds, analyst, &options)?);
-        let recorder = recorder_of(archive, writer, addresses, &options, ahead)?;
+        let mut recorder = recorder_of(archive, writer, addresses, &options, ahead)?;
+        recorder.notifying = notifying_of(archive, &options, warn);
         let (reports, report_receiver) = std::sync::mpsc::channel();
         let (committed_sender, committed) = unbounded_channel();
         let analysis = match &shared.analyst {
@@ -152,6 +154,17 @@ fn analyst_of(
     }
     analyse_what_was_left(archive, writer, &analyst, warn)?;
     Ok(Some(Arc::new(PageAnalyst::new(archive, analyst))))
+}
+
+/// Tells of changes, if anybody wants to hear of them. Where that cannot be done, the crawl is worth more than the notices.
+fn notifying_of(archive: &Archive, options: &CrawlOptions, warn: &mut impl FnMut(&str)) -> Option<Notifying> {
+    let started = options.analyse.then(|| Notifying::start(archive))?;
+    started.unwrap_or_else(|error| {
+        warn(&format!(
+            "nobody is told of changes during this crawl: {error:#}. Without outbox.db the rules would begin anew"
+        ));
+        None
+    })
 }
 
 /// Where hubs reach this crawl, if the user says so. A time-lapse has no hubs: they live in real time.
@@ -311,6 +324,7 @@ fn recorder_of(
         },
         chance: Chance::new(options.seed),
         indexing: options.analyse.then(|| Indexing::start(archive)).transpose()?,
+        notifying: None,
         writer,
     })
 }

@@ -91,14 +91,28 @@ impl Client {
 
     /// Sends a form and gives the status of the answer, whose body is not read.
     pub async fn post_form(&self, url: &Url, form: &str, allow_private: bool) -> Result<u16, FetchError> {
-        let fields = [
-            ("Content-Type", "application/x-www-form-urlencoded".to_owned()),
-            ("Content-Length", form.len().to_string()),
+        self.post(url, "application/x-www-form-urlencoded", &[], form, allow_private).await
+    }
+
+    /// Sends a text of some type with further fields, and gives the status of the answer, whose body is not read.
+    pub async fn post(
+        &self,
+        url: &Url,
+        content_type: &str,
+        fields: &[(&str, String)],
+        text: &str,
+        allow_private: bool,
+    ) -> Result<u16, FetchError> {
+        let mut all = vec![
+            ("Content-Type", content_type.to_owned()),
+            ("Content-Length", text.len().to_string()),
             ("Connection", "close".to_owned()),
         ];
+        all.extend_from_slice(fields);
+        let fields = all;
         let request = Request { url, fields: &fields, allow_private };
         let mut message = self.request_head("POST", &request);
-        message.extend_from_slice(form.as_bytes());
+        message.extend_from_slice(text.as_bytes());
         let limit = self.limits.head_timeout;
         let exchange = async {
             let mut connection = self.connect(&request).await?;

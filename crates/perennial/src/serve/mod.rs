@@ -15,6 +15,7 @@
 //! | [`memento`] | RFC 7089: TimeGate, TimeMap, links; the availability API |
 //! | [`cdx`] | the CDX APIs of pywb and of the Internet Archive |
 //! | [`face`] | what changed, search, comparisons: the pages that people read first |
+//! | [`atom`] | a condition -> the latest changes for which it holds, as an Atom feed |
 //! | [`pages`] | calendars, lists |
 //! | [`files`] | WARC records by digest, WACZ of a page or a site |
 //! | [`range`] | `Range` -> a part of a body |
@@ -25,6 +26,7 @@
 //! | [`router`] | a request -> whoever answers it |
 //! | [`listen`] | sockets -> connections, within limits |
 
+pub mod atom;
 pub mod banner;
 pub mod body;
 pub mod cdx;

@@ -14,7 +14,7 @@ use tokio::sync::Semaphore;
 use super::cdx::{self, Dialect};
 use super::problem::Problem;
 use super::replay::{Asking, replay};
-use super::{Origin, Server, banner, face, files, guard, memento, pages, rewrite};
+use super::{Origin, Server, atom, banner, face, files, guard, memento, pages, rewrite};
 
 /// The longest path with its query that is read.
 const MAX_TARGET_BYTES: usize = 16 << 10;
@@ -68,6 +68,7 @@ impl Doors {
                 || has("/web/timemap/")
                 || has("/web/*/")
                 || has("/search")
+                || has("/changes.atom")
                 || has("/web/diff/") =>
             {
                 &self.scan
@@ -174,6 +175,7 @@ fn api(asking: &Asking<'_>, path: &str) -> Result<Response<Body>, Problem> {
         "/" | "" => face::changes(asking, &query),
         "/calendar" => Ok(pages::home(asking.server)),
         "/search" => face::search(asking, &query),
+        "/changes.atom" => atom::changes(asking, &query),
         "/cdx" => cdx::answer(asking, Dialect::Pywb, &query, None),
         "/cdx/search/cdx" => cdx::answer(asking, Dialect::Wayback, &query, None),
         "/wayback/available" => memento::available(asking, &query),

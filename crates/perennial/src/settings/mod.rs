@@ -8,10 +8,14 @@
 //! | `reader` | tables of a TOML document -> values, and what is wrong with which line |
 //! | [`archive`] | `[archive]`, `[warc]` -> what the folder is, and how WARC files are written |
 //! | [`crawl`] | `[crawl]` -> politeness and limits |
+//! | [`parts`] | `pin` and `ignore` of `[[site]]` <-> how pages are segmented |
 //! | [`site`] | `[[site]]` <-> seeds, found by address and by number |
+//! | [`notify`] | `[[notify]]` <-> what is told to whom; `[smtp]` -> the server that takes e-mail |
 
 pub mod archive;
 pub mod crawl;
+pub mod notify;
+pub mod parts;
 mod reader;
 pub mod site;
 
@@ -25,9 +29,11 @@ use toml_edit::{Document, DocumentMut, Table};
 use crate::disk::write_whole;
 pub use archive::{ArchiveTable, Codec, FORMAT, WarcTable};
 pub use crawl::{Allowance, CrawlTable};
+pub use notify::{NotifyRule, Security, Shape, SmtpTable, Target, put_rule};
+pub use parts::{Parts, PinnedPart};
 pub use reader::Mistakes;
 use reader::{Key, Notes, TableReader};
-pub use site::{Keep, Parts, Renderer, Seed, Seeds, follow, unfollow};
+pub use site::{Keep, Renderer, Seed, Seeds, follow, unfollow};
 
 /// What `perennial init` writes.
 pub const TEMPLATE: &str = include_str!("template.toml");
@@ -46,6 +52,10 @@ pub struct Settings {
     pub crawl: CrawlTable,
     /// `[[site]]`, in the order of the file.
     pub seeds: Seeds,
+    /// `[[notify]]`, in the order of the file.
+    pub notify: Vec<NotifyRule>,
+    /// `[smtp]`
+    pub smtp: SmtpTable,
 }
 
 impl Settings {
@@ -72,7 +82,9 @@ impl Settings {
         let warc = reader.table("warc", "[warc]", WarcTable::read);
         let crawl = reader.table("crawl", "[crawl]", CrawlTable::read);
         let seeds = Seeds::read(reader, crawl.max_depth);
-        Settings { archive, warc, crawl, seeds }
+        let notify = NotifyRule::read_all(reader);
+        let smtp = reader.table("smtp", "[smtp]", SmtpTable::read);
+        Settings { archive, warc, crawl, seeds, notify, smtp }
     }
 }
 
@@ -90,7 +102,7 @@ fn refuse_later_format(path: &Path, root: &Table) -> anyhow::Result<()> {
 
 /// Every table's keys: those that reading asks for.
 fn known_keys() -> BTreeSet<Key> {
-    let text = "[[site]]\nurl = \"https://example.org/\"\n";
+    let text = "[[site]]\nurl = \"https://example.org/\"\n[[notify]]\nname = \"a\"\nto = \"email:a@b\"\n";
     let Ok(document) = Document::parse(text) else { return BTreeSet::new() };
     let mut notes = Notes::new(text);
     notes.read(FILE, Some(document.as_table()), None, Settings::read);
@@ -139,7 +151,7 @@ mod tests {
     }
 
     /// Keys that are off until they are written: what stands beside them is an example.
-    const WITHOUT_DEFAULT: [&str; 9] = [
+    const WITHOUT_DEFAULT: [&str; 11] = [
         "user_agent",
         "budget",
         "feed_polls",
@@ -149,6 +161,8 @@ mod tests {
         "tls_roots",
         "varying_budget",
         "floor",
+        "server",
+        "password_file",
     ];
 
     /// A line of the template as it is when its # is taken away, if it is a header or a setting.
@@ -178,7 +192,7 @@ mod tests {
                 Some((key, _)) => found.push((table.to_owned(), key.to_owned())),
             }
             let is_example = line.split_once(" = ").is_some_and(|(key, _)| WITHOUT_DEFAULT.contains(&key));
-            if table != "[[site]]" && !is_example {
+            if !table.starts_with("[[") && !is_example {
                 with_defaults += &format!("{line}\n");
             }
         }
@@ -214,8 +228,13 @@ mod tests {
     #[test]
     fn the_documentation_says_the_defaults() {
         let url = "url = \"https://example.org/\"";
+        let rule = "name = \"a\"\nto = \"email:a@b\"";
         for (table, key, default) in documented().into_iter().filter(|(_, _, default)| default != "none") {
-            let url = if table == "[[site]]" { url } else { "" };
+            let url = match table.as_str() {
+                "[[site]]" => url,
+                "[[notify]]" => rule,
+                _ => "",
+            };
             let without = format!("{:?}", parse(&format!("{table}\n{url}\n")).unwrap());
             let with = format!("{:?}", parse(&format!("{table}\n{url}\n{key} = {default}\n")).unwrap());
             assert_eq!(with, without, "{key} of {table}");
@@ -273,6 +292,7 @@ mod tests {
         let crawl = |line: &str| format!("[crawl]\n{line}\n");
         let site = |line: &str| format!("[[site]]\nurl = \"https://example.org/\"\n{line}\n");
         let warc = |line: &str| format!("[warc]\n{line}\n");
+        let notify = |lines: &str| format!("[[notify]]\nname = \"n\"\n{lines}\n");
         for (text, told) in [
             (warc("prefix = \"../x\""), "line 2: prefix = \"../x\": it begins file names: use letters"),
             (warc("gzip_level = 0"), "line 2: gzip_level = 0: write a whole number from 1 to 9"),
@@ -312,12 +332,33 @@ mod tests {
             (site("exclude = [\n  \"fine\",\n  \"(\",\n]"), "line 5: exclude = \"(\": unclosed group"),
             (site("pin = [\"#a\", \"b:hover\"]"), "line 3: pin = \"b:hover\": only tag, #id, .class"),
             (site("ignore = \"#a\""), "write a list of texts"),
+            (
+                site("pin = [{ selector = \"#a\" }]"),
+                "line 3: pin = { selector = \"#a\" }: write \"#headlines\" or { selector",
+            ),
+            (site("pin = [{ selector = \"#a\", importance = 2 }]"), "write a number above 0 and at most 1"),
             (site("exclude = [3]"), "write it as text in quotes"),
             (site("url_ = 1"), "did you mean `url`?"),
             ("[[site]]\nscope = \"page\"\n".into(), "line 1: [[site]] needs a url"),
             ("[[site]]\nurl = \"ftp://a.org\"\n".into(), "write it like https://example.org/"),
             ("[site]\nurl = \"https://a.org\"\n".into(), "write [[site]], with two brackets"),
             ("[crawl\n".into(), "line 1: "),
+            (notify("to = \"fax:1\""), "line 3: to = \"fax:1\": write webhook:, slack:, ntfy:"),
+            (
+                notify("to = \"email:a@b\"\nkinds = [\"edit\"]"),
+                "line 4: kinds = \"edit\": choose edited, retitled",
+            ),
+            (notify("to = \"email:a@b\"\nappears = \"/(/\""), "line 4: appears = \"/(/\": unclosed group"),
+            (notify("to = \"email:a@b\"\nplace = \"a b\""), "write the host of a site"),
+            (notify("to = \"email:a@b\"\nleast = 1"), "line 4: `least` is not a setting of [[notify]]"),
+            (notify("to = \"email:a@b\"\nleast_importance = 2"), "write a number from 0 to 1"),
+            (notify(""), "line 1: [[notify]] needs to, such as"),
+            (
+                notify("to = \"email:a@b\"\n[[notify]]\nname = \"n\"\nto = \"email:a@b\""),
+                "line 5: name = \"n\": another [[notify]] has it",
+            ),
+            ("[smtp]\nserver = \"a:b\"\n".into(), "line 2: server = \"a:b\": write host and port"),
+            ("[smtp]\nsecurity = \"ssl\"\n".into(), "choose starttls, tls or none"),
         ] {
             let mistakes = mistakes(&text);
             assert!(mistakes.contains(told), "{text}\ngives {mistakes}\nand not {told}");

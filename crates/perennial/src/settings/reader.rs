@@ -307,13 +307,33 @@ impl<'a> TableReader<'_, 'a> {
             self.refuse_at(key, item.span(), "write a list of texts, such as [\"one\", \"another\"]");
             return Vec::new();
         };
+        let text = |value: &Value| value.as_str().ok_or("write it as text in quotes").map(str::to_owned);
+        self.elements(key, array, |value| parse(&text(value)?))
+    }
+
+    /// A list of values that `parse` understands.
+    pub(super) fn values<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl Fn(&Value) -> Result<T, String>,
+    ) -> Vec<T> {
+        let Some(item) = self.item(key) else { return Vec::new() };
+        let Some(array) = item.as_array() else {
+            self.refuse_at(key, item.span(), "write a list, such as [\"one\", \"another\"]");
+            return Vec::new();
+        };
         self.elements(key, array, parse)
     }
 
-    fn elements<T>(&mut self, key: &str, array: &Array, parse: impl Fn(&str) -> Result<T, String>) -> Vec<T> {
+    fn elements<T>(
+        &mut self,
+        key: &str,
+        array: &Array,
+        parse: impl Fn(&Value) -> Result<T, String>,
+    ) -> Vec<T> {
         let mut values = Vec::with_capacity(array.len());
         for element in array {
-            match element.as_str().ok_or_else(|| "write it as text in quotes".to_owned()).and_then(&parse) {
+            match parse(element) {
                 Ok(value) => values.push(value),
                 Err(cure) => self.refuse_at(key, element.span(), &cure),
             }

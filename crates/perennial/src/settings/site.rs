@@ -11,7 +11,7 @@ use perennial_core::amounts::{write_budget, write_bytes};
 use perennial_core::canonical;
 use perennial_core::schedule::Goal;
 use perennial_core::scope::{Scope, ScopeError, ScopeKind, bare_host};
-use perennial_core::segment::{Pin, SegmentConfig, Selector};
+use perennial_core::segment::{SegmentConfig, Selector};
 use perennial_core::time::{LocalClock, LocalDay};
 use regex::Regex;
 use serde::{Serialize, Serializer};
@@ -19,11 +19,10 @@ use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 use url::Url;
 
 use super::crawl::{Allowance, parse_goal};
+use super::parts::{Parts, parse_pin, pin_to_toml};
 use super::reader::TableReader;
 use super::{edit, one_of};
 
-/// Share of a page's importance that its pinned blocks have together.
-pub const PINNED_SHARE: f32 = 0.9;
 /// Weights lie within these bounds.
 const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
 const MAX_DEPTH: i64 = u32::MAX as i64;
@@ -57,30 +56,6 @@ pub struct Seed {
     pub feeds: Vec<Url>,
     /// Words by which the user groups sites.
     pub tags: Vec<String>,
-}
-
-/// Pinned and ignored parts of a site's pages, by CSS selectors.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Parts {
-    pin: Vec<Selector>,
-    ignore: Vec<Selector>,
-    /// How pages are segmented; `None` where no part is named.
-    config: Option<SegmentConfig>,
-}
-
-impl Parts {
-    /// Blocks that stand mostly inside a match of `pin` have, all together, [`PINNED_SHARE`] of their page's importance.
-    /// What matches `ignore` is left out of the tree.
-    pub fn new(pin: Vec<Selector>, ignore: Vec<Selector>) -> Parts {
-        let all = pin.iter().cloned().reduce(|all, selector| all.or(&selector));
-        let config = SegmentConfig {
-            pins: all.map(|selector| Pin { selector, importance: PINNED_SHARE }).into_iter().collect(),
-            ignored: ignore.clone(),
-            ..SegmentConfig::default()
-        };
-        let is_usual = pin.is_empty() && ignore.is_empty();
-        Parts { pin, ignore, config: (!is_usual).then_some(config) }
-    }
 }
 
 /// What renders the pages of a site.
@@ -262,7 +237,7 @@ impl Seed {
             allow_private: reader.bool("allow_private", false),
             allowance: Allowance::read(reader),
             keep: reader.parsed("keep", str::parse).unwrap_or_default(),
-            parts: Parts::new(reader.list("pin", parse_selector), reader.list("ignore", parse_selector)),
+            parts: Parts::new(reader.values("pin", parse_pin), reader.list("ignore", parse_selector)),
             feeds: reader.list("feeds", parse_address),
             tags: reader.list("tags", parse_tag),
             depth,
@@ -320,8 +295,8 @@ impl Serialize for Seed {
             budget: self.allowance.visits.map(write_budget),
             bytes_per_day: self.allowance.bytes_per_day.map(write_bytes),
             keep: self.keep.to_string(),
-            pin: self.parts.pin.iter().map(Selector::to_string).collect(),
-            ignore: self.parts.ignore.iter().map(Selector::to_string).collect(),
+            pin: self.parts.pinned().iter().map(|part| part.selector.to_string()).collect(),
+            ignore: self.parts.ignored().iter().map(Selector::to_string).collect(),
             feeds: self.feeds.iter().map(Url::as_str).collect(),
             tags: &self.tags,
         }
@@ -364,7 +339,7 @@ impl Seeds {
 
     /// These seeds, without numbers.
     pub fn new(all: Vec<Seed>) -> Seeds {
-        let has_parts = all.iter().any(|seed| seed.parts.config.is_some());
+        let has_parts = all.iter().any(|seed| seed.parts.config().is_some());
         let mut seeds = Seeds { all, has_parts, ..Seeds::default() };
         for (at, Seed { scope, .. }) in seeds.all.iter().enumerate() {
             seeds.by_url.entry(scope.seed.clone()).or_insert(at);
@@ -446,7 +421,7 @@ impl Seeds {
     /// How a page is segmented by `pin` and `ignore` of its site; `None`: with the default configuration.
     pub fn segment_config(&self, url: &str) -> Option<&SegmentConfig> {
         let url = Url::parse(url).ok().filter(|_| self.has_parts)?;
-        self.of_page(&url)?.parts.config.as_ref()
+        self.of_page(&url)?.parts.config()
     }
 
     /// The place of the first seed that an address belongs to.
@@ -492,7 +467,7 @@ pub fn follow(path: &Path, seeds: &[Seed]) -> anyhow::Result<()> {
 }
 
 /// Gives a table the keys and values of another one; comments above keys that both have stay.
-fn replace(table: &mut Table, after: &Table) {
+pub(super) fn replace(table: &mut Table, after: &Table) {
     table.retain(|key, _| after.contains_key(key));
     for (key, item) in after {
         table[key] = item.clone();
@@ -551,8 +526,8 @@ fn to_toml(seed: &Seed) -> Table {
     put("bytes_per_day", seed.allowance.bytes_per_day.map(|bytes| value(write_bytes(bytes))));
     put("keep", (seed.keep != usual.keep).then(|| value(seed.keep.to_string())));
     let selectors = |selectors: &[Selector]| list(selectors.iter().map(Selector::to_string));
-    put("pin", selectors(&seed.parts.pin));
-    put("ignore", selectors(&seed.parts.ignore));
+    put("pin", list(seed.parts.pinned().iter().map(pin_to_toml)));
+    put("ignore", selectors(seed.parts.ignored()));
     put("feeds", list(seed.feeds.iter().map(Url::as_str)));
     put("tags", list(seed.tags.iter().map(String::as_str)));
     table
@@ -687,7 +662,16 @@ mod tests {
             feeds: vec![parse_address("http://feeds.a.org/f?x=1").unwrap()],
             tags: vec!["news".to_owned(), "a \"b\"".to_owned()],
             parts: Parts::new(
-                vec![parse_selector("#a > .b").unwrap(), parse_selector("[x=\"y\"]").unwrap()],
+                vec![
+                    crate::settings::PinnedPart {
+                        selector: parse_selector("#a > .b").unwrap(),
+                        importance: None,
+                    },
+                    crate::settings::PinnedPart {
+                        selector: parse_selector("[x=\"y\"]").unwrap(),
+                        importance: Some(0.3),
+                    },
+                ],
                 vec![parse_selector("aside").unwrap()],
             ),
         };

@@ -351,39 +351,90 @@ impl Store {
         filter: &ChangeFilter<'_>,
         mut each: impl FnMut(ChangeRow) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut statement = self.connection().prepare(
-            "SELECT l.page, p.url, l.time, l.before, l.seen, l.importance, l.n_operations, l.noise, l.title, l.title_before,
-               (SELECT coalesce(c.identity, c.digest) FROM captures c
-                  WHERE c.page = l.page AND c.time = l.time ORDER BY c.id LIMIT 1),
-               p.linked_at > (SELECT q.first_seen FROM pages q WHERE q.id = p.linked_from)
-             FROM lessons l JOIN pages p ON p.id = l.page JOIN sites s ON s.id = p.site
-             WHERE (l.seen IN (3, 4, 6, 7, 8) OR l.seen = 2 AND l.n_operations > 0 OR l.seen = 0
-                 AND p.linked_at > (SELECT q.first_seen FROM pages q WHERE q.id = p.linked_from))
-               AND l.importance >= ?1
+        let sql = format!(
+            "SELECT {CHANGE_COLUMNS} FROM lessons l JOIN pages p ON p.id = l.page JOIN sites s ON s.id = p.site
+             WHERE {IS_CHANGE} AND l.importance >= ?1
                AND (?2 IS NULL OR p.url = ?2) AND (?3 IS NULL OR s.host = ?3)
                AND (?4 IS NULL OR l.time >= ?4) AND (?5 IS NULL OR l.time < ?5)
-             ORDER BY l.time, l.page",
-        )?;
+             ORDER BY l.time, l.page"
+        );
+        let mut statement = self.connection().prepare(&sql)?;
         let (since, until) = (filter.since.map(Timestamp::as_millis), filter.until.map(Timestamp::as_millis));
         let mut rows =
             statement.query(params![filter.min_importance, filter.url, filter.host, since, until])?;
         while let Some(row) = rows.next()? {
-            each(ChangeRow {
-                page: PageId(row.get(0)?),
-                url: row.get(1)?,
-                time: Timestamp::from_millis(row.get(2)?),
-                before: row.get::<_, Option<i64>>(3)?.map(Timestamp::from_millis),
-                seen: seen_of(row.get(4)?, row.get(5)?),
-                n_operations: row.get::<_, i64>(6)? as usize,
-                noise: noise_in(row, 7)?,
-                title: row.get(8)?,
-                title_before: row.get(9)?,
-                identity: row.get::<_, Option<String>>(10)?.unwrap_or_default(),
-                is_new: row.get::<_, Option<bool>>(11)?.unwrap_or_default(),
-            })?;
+            each(read_change(row)?)?;
         }
         Ok(())
     }
+
+    /// The changes of a page after an instant, or all, up to another one, oldest first.
+    pub fn changes_of(
+        &self,
+        page: PageId,
+        after: Option<Timestamp>,
+        until: Timestamp,
+    ) -> anyhow::Result<Vec<ChangeRow>> {
+        let sql = format!(
+            "SELECT {CHANGE_COLUMNS} FROM lessons l JOIN pages p ON p.id = l.page
+             WHERE l.page = ?1 AND l.time > ?2 AND l.time <= ?3 AND {IS_CHANGE} ORDER BY l.time"
+        );
+        let mut statement = self.connection().prepare_cached(&sql)?;
+        let after = after.map_or(i64::MIN, Timestamp::as_millis);
+        let rows = statement.query_map(params![page.0, after, until.as_millis()], read_change)?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The last look at a page that has a lesson.
+    pub fn last_learned(&self, page: PageId) -> anyhow::Result<Option<Timestamp>> {
+        let mut statement =
+            self.connection().prepare_cached("SELECT max(time) FROM lessons WHERE page = ?1")?;
+        let last: Option<i64> = statement.query_row([page.0], |row| row.get(0))?;
+        Ok(last.map(Timestamp::from_millis))
+    }
+
+    /// The pages with a lesson of a look after an instant, or with any.
+    pub fn learned_after(&self, after: Option<Timestamp>) -> anyhow::Result<Vec<PageId>> {
+        let mut statement =
+            self.connection().prepare("SELECT DISTINCT page FROM lessons WHERE time > ?1 ORDER BY page")?;
+        let after = after.map_or(i64::MIN, Timestamp::as_millis);
+        let pages = statement.query_map([after], |row| row.get(0).map(PageId))?;
+        Ok(pages.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// When the latest capture was made.
+    pub fn latest_capture_time(&self) -> anyhow::Result<Option<Timestamp>> {
+        let latest: Option<i64> =
+            self.connection().query_row("SELECT max(last_seen) FROM pages", [], |row| row.get(0))?;
+        Ok(latest.map(Timestamp::from_millis))
+    }
+}
+
+/// What is read of a change; lessons are `l`, pages `p`.
+const CHANGE_COLUMNS: &str =
+    "l.page, p.url, l.time, l.before, l.seen, l.importance, l.n_operations, l.noise, l.title, l.title_before,
+     (SELECT coalesce(c.identity, c.digest) FROM captures c WHERE c.page = l.page AND c.time = l.time ORDER BY c.id LIMIT 1),
+     p.linked_at > (SELECT q.first_seen FROM pages q WHERE q.id = p.linked_from)";
+
+/// Which lessons are changes. The first look at a page is one where the page came to a site that was followed.
+pub(super) const IS_CHANGE: &str =
+    "(l.seen IN (3, 4, 6, 7, 8) OR l.seen = 2 AND l.n_operations > 0 OR l.seen = 0
+       AND p.linked_at > (SELECT q.first_seen FROM pages q WHERE q.id = p.linked_from))";
+
+fn read_change(row: &Row<'_>) -> rusqlite::Result<ChangeRow> {
+    Ok(ChangeRow {
+        page: PageId(row.get(0)?),
+        url: row.get(1)?,
+        time: Timestamp::from_millis(row.get(2)?),
+        before: row.get::<_, Option<i64>>(3)?.map(Timestamp::from_millis),
+        seen: seen_of(row.get(4)?, row.get(5)?),
+        n_operations: row.get::<_, i64>(6)? as usize,
+        noise: noise_in(row, 7)?,
+        title: row.get(8)?,
+        title_before: row.get(9)?,
+        identity: row.get::<_, Option<String>>(10)?.unwrap_or_default(),
+        is_new: row.get::<_, Option<bool>>(11)?.unwrap_or_default(),
+    })
 }
 
 fn noise_in(row: &Row<'_>, column: usize) -> rusqlite::Result<Vec<f64>> {

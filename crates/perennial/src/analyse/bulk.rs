@@ -1,0 +1,59 @@
+//! A filter -> all trees or all deltas of an archive as one XML document, for XQuery engines.
+
+use std::io::Write;
+
+use perennial_core::segment::vixml;
+
+use super::{ChangedReader, Filters};
+use crate::store::{ChangeFilter, Filter, Store};
+
+/// Writes the trees of the captures that a filter lets through: Vi-XML documents below one root. A capture that showed what the one
+/// before showed has no tree of its own. Gives their number.
+pub fn write_trees(
+    store: &Store,
+    filter: &Filter,
+    out: &mut dyn Write,
+    progress: &dyn Fn(),
+) -> anyhow::Result<u64> {
+    let mut n_trees = 0;
+    out.write_all(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Trees>\n")?;
+    store.choose(filter, |_| Ok(None))?.each_tree(|_, _, tree| {
+        n_trees += 1;
+        progress();
+        Ok(out.write_all(without_declaration(&vixml::write(tree)).as_bytes())?)
+    })?;
+    out.write_all(b"</Trees>\n")?;
+    Ok(n_trees)
+}
+
+/// Writes the deltas of the changes that a filter lets through: Vi-Delta documents below one root, in order of time. Gives their
+/// number.
+pub fn write_deltas(
+    store: &Store,
+    filters: &Filters,
+    filter: &Filter,
+    out: &mut dyn Write,
+    progress: &dyn Fn(),
+) -> anyhow::Result<u64> {
+    let mut n_deltas = 0;
+    let mut reader = ChangedReader::new(store, filters);
+    let (host, url) = (filter.site.as_deref(), filter.page.as_deref());
+    let wanted =
+        ChangeFilter { host, url, since: filter.since, until: filter.until, ..ChangeFilter::default() };
+    out.write_all(b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Deltas>\n")?;
+    store.each_change(&wanted, |row| {
+        if let Some(changed) = reader.read(&row)? {
+            n_deltas += 1;
+            progress();
+            out.write_all(without_declaration(&changed.delta.to_operations_xml()).as_bytes())?;
+        }
+        Ok(())
+    })?;
+    out.write_all(b"</Deltas>\n")?;
+    Ok(n_deltas)
+}
+
+/// A document as a part of another one.
+fn without_declaration(xml: &str) -> &str {
+    xml.split_once("?>\n").map_or(xml, |(_, rest)| rest)
+}

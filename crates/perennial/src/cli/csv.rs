@@ -1,0 +1,88 @@
+//! Values -> lines of CSV (RFC 4180, with the line ends of Unix), as spreadsheets and data frames read it.
+
+use std::io::{self, Write};
+
+use data_encoding::HEXLOWER;
+
+use crate::store::Cell;
+
+/// Writes a line of texts, such as the names of columns.
+pub(super) fn write_names<T: AsRef<str>>(out: &mut dyn Write, names: &[T]) -> io::Result<()> {
+    write_line(out, names.iter().map(|name| field(name.as_ref())))
+}
+
+/// Writes a row. Nothing is an empty field, an empty text is a quoted one; bytes are hexadecimal.
+pub(super) fn write_row(out: &mut dyn Write, cells: &[Cell]) -> io::Result<()> {
+    write_line(
+        out,
+        cells.iter().map(|cell| match cell {
+            Cell::Null => String::new(),
+            Cell::Text(text) if text.is_empty() => "\"\"".to_owned(),
+            cell => field(&text_of(cell)),
+        }),
+    )
+}
+
+/// A value as text.
+pub(super) fn text_of(cell: &Cell) -> String {
+    match cell {
+        Cell::Null => String::new(),
+        Cell::Whole(number) => number.to_string(),
+        Cell::Number(number) => number.to_string(),
+        Cell::Text(text) => text.clone(),
+        Cell::Bytes(bytes) => HEXLOWER.encode(bytes),
+    }
+}
+
+fn write_line(out: &mut dyn Write, fields: impl Iterator<Item = String>) -> io::Result<()> {
+    for (number, field) in fields.enumerate() {
+        let comma = if number > 0 { "," } else { "" };
+        write!(out, "{comma}{field}")?;
+    }
+    out.write_all(b"\n")
+}
+
+/// A field that holds a comma, a quotation mark or a line end is quoted.
+fn field(text: &str) -> String {
+    match text.contains(['"', ',', '\r', '\n']) {
+        true => format!("\"{}\"", text.replace('"', "\"\"")),
+        false => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Reads CSV letter by letter.
+    fn read(text: &str) -> Vec<Vec<String>> {
+        let (mut rows, mut row, mut field) = (Vec::new(), Vec::new(), String::new());
+        let (mut is_quoted, mut letters) = (false, text.chars().peekable());
+        while let Some(letter) = letters.next() {
+            match letter {
+                '"' if is_quoted && letters.peek() == Some(&'"') => field.extend(letters.next()),
+                '"' => is_quoted = !is_quoted,
+                ',' if !is_quoted => row.push(std::mem::take(&mut field)),
+                '\n' if !is_quoted => {
+                    row.push(std::mem::take(&mut field));
+                    rows.push(std::mem::take(&mut row));
+                }
+                letter => field.push(letter),
+            }
+        }
+        rows
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_again(rows in prop::collection::vec(prop::collection::vec("[a\",\\r\\n é]{0,5}", 2), 0..4)) {
+            let mut out = Vec::new();
+            for row in &rows {
+                let cells: Vec<Cell> = row.iter().map(|text| Cell::Text(text.clone())).collect();
+                write_row(&mut out, &cells).unwrap();
+            }
+            prop_assert_eq!(read(&String::from_utf8(out).unwrap()), rows);
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! `perennial notify`: who hears of changes, whether it works, and what waits.
+
+use std::io::Write;
+
+use anyhow::bail;
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::{Context, Exit};
+use crate::archive::lock::WriteLock;
+use crate::archive::{Archive, now};
+use crate::notify::{Courier, Notice, Sent, TakeIn, begin, send_all};
+use crate::settings::NotifyRule;
+use crate::store::{Outbox, RuleState};
+
+const AFTER_HELP: &str = "\
+Rules are [[notify]] in perennial.toml; `perennial watch` writes one, docs/notices.md explains them. A crawl sends notices by itself. \
+`run` is for archives that are not crawled here, and tries at once what a receiver did not take.
+
+Examples:
+  perennial notify list
+  perennial notify test
+  perennial notify test prices
+  perennial notify run --json";
+
+/// Show who hears of changes, try it, send what waits.
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Notify {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Subcommand)]
+enum Action {
+    /// Show the rules, what they have sent and what waits
+    List,
+    /// Send a notice that says that it is a trial, past the outbox
+    Test(Test),
+    /// Take in new changes and send everything that waits, once
+    Run,
+}
+
+#[derive(Args)]
+struct Test {
+    /// Only this rule; all of them are tried without it
+    name: Option<String>,
+}
+
+/// A rule, as it is shown.
+#[derive(Serialize)]
+struct RuleRow {
+    name: String,
+    to: String,
+    #[serde(flatten)]
+    state: Option<StateRow>,
+}
+
+#[derive(Serialize)]
+struct StateRow {
+    n_waiting: u64,
+    n_sent: u64,
+    last_sent: Option<String>,
+    n_failures: u32,
+    ready_at: Option<String>,
+    error: Option<String>,
+}
+
+/// How a trial ended.
+#[derive(Serialize)]
+struct Tried {
+    rule: String,
+    to: String,
+    is_taken: bool,
+    error: Option<String>,
+}
+
+impl Notify {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let archive = context.open()?;
+        if archive.settings().notify.is_empty() {
+            bail!(
+                "nobody is told of anything: write [[notify]] into {}, or use `perennial watch URL --notify TARGET`",
+                archive.settings_path().display()
+            );
+        }
+        match self.action {
+            Action::List => list(context, &archive),
+            Action::Test(test) => test.run(context, &archive),
+            Action::Run => run(context, &archive),
+        }
+    }
+}
+
+fn list(context: &Context, archive: &Archive) -> anyhow::Result<Exit> {
+    let states = match Outbox::open_read(&archive.outbox_path())? {
+        Some(outbox) => outbox.states()?,
+        None => Vec::new(),
+    };
+    let row = |rule: &NotifyRule| {
+        let state = states.iter().find(|state| state.name == rule.name).cloned();
+        RuleRow { name: rule.name.clone(), to: rule.to.to_string(), state: state.map(StateRow::from) }
+    };
+    let rows: Vec<RuleRow> = archive.settings().notify.iter().map(row).collect();
+    context.print(&rows, |out| rows.iter().try_for_each(|row| write_row(out, row)))?;
+    Ok(Exit::Done)
+}
+
+impl From<RuleState> for StateRow {
+    fn from(state: RuleState) -> StateRow {
+        let RuleState { n_waiting, n_sent, last_sent, n_failures, ready_at, error, .. } = state;
+        StateRow { n_waiting, n_sent, last_sent, n_failures, ready_at, error }
+    }
+}
+
+fn write_row(out: &mut dyn Write, row: &RuleRow) -> std::io::Result<()> {
+    writeln!(out, "{}  to {}", row.name, row.to)?;
+    let Some(state) = &row.state else {
+        return writeln!(out, "  not begun: `perennial crawl` or `perennial notify run` begins with it");
+    };
+    let last = state.last_sent.as_deref().map(|at| format!(", the last {at}")).unwrap_or_default();
+    writeln!(out, "  {} sent{last}; {} waiting", state.n_sent, state.n_waiting)?;
+    if let Some(error) = &state.error {
+        let again = state.ready_at.as_deref().map(|at| format!("; tried again {at}")).unwrap_or_default();
+        writeln!(out, "  the last one was not taken: {error}{again}")?;
+    }
+    Ok(())
+}
+
+impl Test {
+    fn run(self, context: &Context, archive: &Archive) -> anyhow::Result<Exit> {
+        let rules = &archive.settings().notify;
+        let wanted: Vec<&NotifyRule> =
+            rules.iter().filter(|rule| self.name.as_ref().is_none_or(|name| *name == rule.name)).collect();
+        if wanted.is_empty() {
+            let names: Vec<&str> = rules.iter().map(|rule| rule.name.as_str()).collect();
+            bail!("no rule has this name: there are {}", names.join(", "));
+        }
+        let courier = Courier::new(archive)?;
+        let bar = context.progress_count(wanted.len() as u64, "sending trials");
+        let mut tried = Vec::with_capacity(wanted.len());
+        for rule in wanted {
+            let delivered = courier.deliver(rule, &Notice::trial(&rule.name, now()));
+            bar.inc(1);
+            let error = delivered.err().map(|failure| failure.text);
+            let (name, to) = (rule.name.clone(), rule.to.to_string());
+            tried.push(Tried { rule: name, to, is_taken: error.is_none(), error });
+        }
+        bar.finish_and_clear();
+        context.print(&tried, |out| {
+            tried.iter().try_for_each(|tried| match &tried.error {
+                None => writeln!(out, "{}: taken by {}", tried.rule, tried.to),
+                Some(error) => writeln!(out, "{}: not taken by {}: {error}", tried.rule, tried.to),
+            })
+        })?;
+        match tried.iter().all(|tried| tried.is_taken) {
+            true => Ok(Exit::Done),
+            false => bail!("a trial was not taken: correct `to` in {}", archive.settings_path().display()),
+        }
+    }
+}
+
+fn run(context: &Context, archive: &Archive) -> anyhow::Result<Exit> {
+    // A crawl sends by itself: two senders would send twice.
+    let _lock = WriteLock::take(archive.root())?;
+    let (_, n_forgotten) = begin(archive)?;
+    if n_forgotten > 0 {
+        context.note(format!("{n_forgotten} notices of rules that are gone were dropped"));
+    }
+    let bar = context.progress_count(0, "reading changes");
+    TakeIn::open(archive)?.catch_up(|n_done, n_all| {
+        bar.set_length(n_all);
+        bar.set_position(n_done);
+    })?;
+    bar.finish_and_clear();
+    let bar = context.progress_count(0, "sending");
+    let sent = send_all(archive, |n_sent| bar.set_position(n_sent));
+    bar.finish_and_clear();
+    let sent = sent?;
+    context.print(&sent, |out| sent.iter().try_for_each(|sent| write_sent(out, sent)))?;
+    match sent.iter().all(|sent| sent.error.is_none()) {
+        true => Ok(Exit::Done),
+        false => bail!(
+            "not all notices were taken: they are tried again by the next crawl or `perennial notify run`"
+        ),
+    }
+}
+
+fn write_sent(out: &mut dyn Write, sent: &Sent) -> std::io::Result<()> {
+    match &sent.error {
+        None => writeln!(out, "{}: {} sent", sent.rule, sent.n_sent),
+        Some(error) => writeln!(out, "{}: {} sent, then not taken: {error}", sent.rule, sent.n_sent),
+    }
+}

@@ -1,0 +1,138 @@
+//! `perennial sql`: a statement over documented views -> a table, JSON or CSV.
+
+use std::io::Write;
+use std::time::Duration;
+
+use perennial_core::amounts::{parse_bytes, parse_span};
+use perennial_core::time::Span;
+use serde_json::{Map, Value};
+
+use super::context::document_on_stdout;
+use super::{Context, Exit, csv};
+use crate::store::{Cell, Rows, SqlLimits, query_views, sql_views};
+
+const AFTER_HELP: &str = "\
+Views: sites, pages, captures, versions, looks, changes, feeds, items, objects, visits; --views lists their columns, docs/sql.md explains \
+them. Times are texts such as 2026-11-16T09:30:00Z. Nothing can be written. A statement ends after --time-limit, and its answer after \
+--max-rows.
+
+Examples:
+  perennial sql \"select site, count(*) from changes where importance > 0.2 group by site\"
+  perennial sql \"select time, url, title from changes where kind = 'vanished' order by time desc limit 20\"
+  perennial sql --csv \"select * from items where published >= '2026-11-01'\" > items.csv
+  perennial sql --views";
+
+/// Ask the archive with SQL.
+#[derive(clap::Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Sql {
+    /// The statement
+    #[arg(value_name = "STATEMENT", required_unless_present = "views")]
+    statement: Option<String>,
+    /// Show the views and their columns
+    #[arg(long)]
+    views: bool,
+    /// Print CSV
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+    /// Stop it after this time
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = parse_span)]
+    time_limit: Span,
+    /// Rows that are printed, at most
+    #[arg(long, value_name = "N", default_value_t = 100_000)]
+    max_rows: usize,
+    /// Memory for the statement, and again for its answer
+    #[arg(long, value_name = "BYTES", default_value = "256MiB", value_parser = parse_bytes)]
+    max_memory: u64,
+}
+
+impl Sql {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        if self.views {
+            return show_views(context);
+        }
+        let archive = context.open()?;
+        let limits = SqlLimits {
+            time: Duration::from_millis(self.time_limit.as_millis().max(1) as u64),
+            max_rows: self.max_rows,
+            max_bytes: usize::try_from(self.max_memory).unwrap_or(usize::MAX),
+        };
+        let spinner = context.progress_count(0, "asking");
+        let answer = query_views(&archive.state_path(), &self.statement.unwrap_or_default(), limits);
+        spinner.finish_and_clear();
+        let answer = answer?;
+        match self.csv {
+            true => print_csv(&answer)?,
+            false => context.print(&objects(&answer), |out| print_table(out, &answer))?,
+        }
+        if answer.is_cut {
+            context.note(format_args!(
+                "there are more: only {} rows were read; raise --max-rows or --max-memory, or ask for less",
+                answer.rows.len()
+            ));
+        }
+        Ok(Exit::Done)
+    }
+}
+
+fn show_views(context: &Context) -> anyhow::Result<Exit> {
+    let views = sql_views();
+    let data: Map<String, Value> =
+        views.iter().map(|(name, columns)| ((*name).to_owned(), columns.clone().into())).collect();
+    context.print(&data, |out| {
+        views.iter().try_for_each(|(name, columns)| writeln!(out, "{name:9} {}", columns.join(", ")))
+    })?;
+    Ok(Exit::Done)
+}
+
+/// A row as an object with the names of the columns.
+fn objects(answer: &Rows) -> Vec<Value> {
+    let value = |cell: &Cell| match cell {
+        Cell::Null => Value::Null,
+        Cell::Whole(number) => (*number).into(),
+        Cell::Number(number) => (*number).into(),
+        cell => csv::text_of(cell).into(),
+    };
+    let object = |row: &Vec<Cell>| -> Value {
+        let pairs = answer.columns.iter().zip(row);
+        Value::Object(pairs.map(|(name, cell)| (name.clone(), value(cell))).collect())
+    };
+    answer.rows.iter().map(object).collect()
+}
+
+fn print_csv(answer: &Rows) -> anyhow::Result<()> {
+    let mut out = document_on_stdout();
+    csv::write_names(&mut out, &answer.columns)?;
+    for row in &answer.rows {
+        csv::write_row(&mut out, row)?;
+    }
+    Ok(out.flush()?)
+}
+
+/// Letters of a cell that are shown.
+const MAX_LETTERS: usize = 100;
+
+fn print_table(out: &mut dyn Write, answer: &Rows) -> std::io::Result<()> {
+    let shown = |text: String| -> String {
+        let line = text.replace(['\r', '\n', '\t'], " ");
+        match line.char_indices().nth(MAX_LETTERS) {
+            Some((end, _)) => format!("{}…", &line[..end]),
+            None => line,
+        }
+    };
+    let head: Vec<String> = answer.columns.clone();
+    let lines: Vec<Vec<String>> =
+        answer.rows.iter().map(|row| row.iter().map(|cell| shown(csv::text_of(cell))).collect()).collect();
+    let mut widths: Vec<usize> = head.iter().map(|name| name.chars().count()).collect();
+    for line in &lines {
+        for (width, text) in widths.iter_mut().zip(line) {
+            *width = (*width).max(text.chars().count());
+        }
+    }
+    for line in std::iter::once(&head).chain(&lines) {
+        let cells: Vec<String> =
+            line.iter().zip(&widths).map(|(text, width)| format!("{text:width$}")).collect();
+        writeln!(out, "{}", cells.join("  ").trim_end())?;
+    }
+    writeln!(out, "{} rows", lines.len())
+}

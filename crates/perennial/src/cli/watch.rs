@@ -1,0 +1,130 @@
+//! `perennial watch`: an address and who wants to hear of it -> `[[site]]` and `[[notify]]` in perennial.toml.
+
+use clap::Args;
+use perennial_core::notice::{ChangeKind, Condition, Place, Wording};
+use perennial_core::scope::{Scope, ScopeKind};
+use perennial_core::segment::Selector;
+use serde::Serialize;
+use url::Url;
+
+use super::{Context, Exit};
+use crate::settings::notify::parse_name;
+use crate::settings::site::{parse_address, parse_selector};
+use crate::settings::{NotifyRule, Seed, Target, follow, put_rule};
+
+const AFTER_HELP: &str = "\
+TARGET is webhook:URL (JSON), slack:URL, ntfy:URL, apprise:URL, email:ADDRESS (by the server below [smtp] in perennial.toml), or \
+command:PROGRAM, which gets JSON on its standard input. Without --notify the page is followed, and `perennial serve` has its changes as a \
+feed. The archive is made if there is none.
+
+Examples:
+  perennial watch https://example.org/prices --notify ntfy:https://ntfy.example/my-topic
+  perennial watch https://example.org/prices --selector '#prices' --notify email:me@example.org
+  perennial watch https://example.org/ --notify slack:https://hooks.slack.example/x --least-importance 0.2
+  perennial watch https://example.org/jobs --notify 'command:notify-send Jobs' --appears engineer";
+
+/// Follow one page, and tell someone when it changes.
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Watch {
+    /// The page; https is assumed when no scheme is given
+    #[arg(value_name = "URL", value_parser = parse_address)]
+    url: Url,
+    /// Only where the text of this part has changed: a CSS selector
+    #[arg(long, value_name = "CSS", value_parser = parse_selector)]
+    selector: Option<Selector>,
+    /// Who is told; may be given several times
+    #[arg(long, value_name = "TARGET")]
+    notify: Vec<Target>,
+    /// Only changes that matter at least so much, 0 to 1
+    #[arg(long, value_name = "X", default_value_t = 0.0, value_parser = parse_share)]
+    least_importance: f64,
+    /// Only where these words, or what this /regular expression/ matches, are new
+    #[arg(long, value_name = "WORDS")]
+    appears: Option<Wording>,
+    /// Only where they are gone
+    #[arg(long, value_name = "WORDS")]
+    vanishes: Option<Wording>,
+    /// Only this kind of change: edited, retitled, new, vanished, returned or redirected; may be given several times
+    #[arg(long, value_name = "KIND")]
+    kind: Vec<ChangeKind>,
+    /// Name of the rule [default: the page without its scheme]
+    #[arg(long, value_name = "NAME", value_parser = parse_name)]
+    name: Option<String>,
+    /// Allow the page's host to have a private or loopback address
+    #[arg(long)]
+    allow_private: bool,
+}
+
+fn parse_share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "write a number from 0 to 1".to_owned())
+}
+
+/// What was written.
+#[derive(Serialize)]
+struct Written {
+    url: String,
+    /// Whether the page was not followed before.
+    is_new: bool,
+    rules: Vec<String>,
+}
+
+impl Watch {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let archive = context.open_or_create()?;
+        let path = archive.settings_path();
+        let is_new = archive.settings().seeds.of_page(&self.url).is_none();
+        if is_new {
+            let seed = Seed::of_host(self.url.clone());
+            let scope = Scope { kind: ScopeKind::Page, ..seed.scope };
+            follow(&path, &[Seed { scope, allow_private: self.allow_private, ..seed }])?;
+        }
+        let rules = self.rules();
+        rules.iter().try_for_each(|rule| put_rule(&path, rule))?;
+        let names = rules.iter().map(|rule| rule.name.clone()).collect();
+        let written = Written { url: self.url.to_string(), is_new, rules: names };
+        let folder = match context.archive_option() {
+            Some(dir) => format!("--archive {} ", dir.display()),
+            None => String::new(),
+        };
+        context.print(&written, |out| {
+            let followed = if is_new { "follows" } else { "followed already:" };
+            writeln!(out, "{followed} {}", self.url)?;
+            for rule in &rules {
+                writeln!(out, "rule `{}` tells {}", rule.name, rule.to)?;
+            }
+            match rules.is_empty() {
+                true => writeln!(
+                    out,
+                    "nobody is told: `perennial {folder}serve` has /changes.atom for feed readers"
+                )?,
+                false => writeln!(out, "try it: perennial {folder}notify test")?,
+            }
+            writeln!(out, "start it: perennial {folder}crawl")
+        })?;
+        Ok(Exit::Done)
+    }
+
+    /// A rule for each who is told.
+    fn rules(&self) -> Vec<NotifyRule> {
+        let usual = || self.url.as_str().split_once("://").map_or("", |(_, place)| place).to_owned();
+        let name = self.name.clone().unwrap_or_else(usual);
+        let condition = Condition {
+            place: Place::Page(self.url.to_string()),
+            selector: self.selector.clone(),
+            least_importance: self.least_importance,
+            kinds: self.kind.clone(),
+            appears: self.appears.clone(),
+            vanishes: self.vanishes.clone(),
+        };
+        let rule = |(number, to): (usize, &Target)| NotifyRule {
+            name: if number == 0 { name.clone() } else { format!("{name} {}", number + 1) },
+            to: to.clone(),
+            condition: condition.clone(),
+            link: None,
+            token_file: None,
+        };
+        self.notify.iter().enumerate().map(rule).collect()
+    }
+}

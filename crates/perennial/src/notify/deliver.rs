@@ -1,0 +1,157 @@
+//! A notice and a rule -> whoever it is for. Every delivery is bounded in bytes and time.
+//!
+//! The user names the receivers, so private addresses are allowed. Their answers are read up to the end of the head, and redirects are
+//! not followed: where a receiver sends us was named by a stranger.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context, anyhow};
+use tokio::io::AsyncWriteExt;
+use tokio::runtime::Runtime;
+use url::Url;
+
+use super::shape::{mail_of, request_of};
+use super::smtp::{Mail, MailServer};
+use super::told::Notice;
+use crate::archive::{Archive, now};
+use crate::fetch::{Client, FetchLimits};
+use crate::settings::{NotifyRule, Shape, Target};
+
+/// For connecting, and again for the answer.
+const MAX_WAIT: Duration = Duration::from_secs(10);
+
+/// A program that has not ended by then is killed.
+const MAX_COMMAND_TIME: Duration = Duration::from_secs(60);
+
+/// Bytes of a token or a password.
+const MAX_SECRET_BYTES: usize = 4 << 10;
+
+/// Why a notice was not taken.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Failure {
+    /// In words.
+    pub text: String,
+    /// Whether this notice is refused, and others may be taken.
+    pub is_refused: bool,
+}
+
+impl Failure {
+    /// The receiver is not there, or cannot take anything now.
+    pub(super) fn away(text: impl Into<String>) -> Failure {
+        Failure { text: text.into(), is_refused: false }
+    }
+
+    /// The receiver does not want this one.
+    pub(super) fn refused(text: impl Into<String>) -> Failure {
+        Failure { text: text.into(), is_refused: true }
+    }
+}
+
+/// Takes notices to those they are for.
+pub struct Courier {
+    runtime: Runtime,
+    client: Client,
+    archive: Archive,
+}
+
+impl Courier {
+    /// For the rules of an archive.
+    pub fn new(archive: &Archive) -> anyhow::Result<Courier> {
+        let table = &archive.settings().crawl;
+        let limits = FetchLimits {
+            connect_timeout: MAX_WAIT,
+            head_timeout: MAX_WAIT,
+            max_head_bytes: 64 << 10,
+            ..FetchLimits::default()
+        };
+        let mut client =
+            Client::new(concat!("perennial/", env!("CARGO_PKG_VERSION")).into(), limits, table.proxy.clone());
+        if let Some(file) = &table.tls_roots {
+            let file = archive.root().join(file);
+            client = client.trusting(&file).map_err(|reason| {
+                anyhow!("crawl.tls_roots in perennial.toml: {}: {reason}; name a PEM file", file.display())
+            })?;
+        }
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        Ok(Courier { runtime, client, archive: archive.clone() })
+    }
+
+    /// Delivers a notice, and waits until it is taken.
+    pub fn deliver(&self, rule: &NotifyRule, notice: &Notice) -> Result<(), Failure> {
+        match &rule.to {
+            Target::Web(shape, url) => self.runtime.block_on(self.post(rule, *shape, url, notice)),
+            Target::Command(words) => self.runtime.block_on(run(words, self.archive.root(), notice)),
+            Target::Email(address) => self.runtime.block_on(self.mail(address, notice)),
+        }
+    }
+
+    async fn post(&self, rule: &NotifyRule, shape: Shape, url: &Url, notice: &Notice) -> Result<(), Failure> {
+        let (url, text) = request_of(shape, url, notice);
+        let mut fields = Vec::new();
+        if let Some(file) = &rule.token_file {
+            let token = self.secret(file).map_err(|error| Failure::away(format!("token_file: {error:#}")))?;
+            fields.push(("Authorization", format!("Bearer {token}")));
+        }
+        let status = self.client.post(&url, "application/json", &fields, &text.to_string(), true).await;
+        match status.map_err(|error| Failure::away(error.to_string()))? {
+            200..=299 => Ok(()),
+            // It is there and does not want this one; another may be taken.
+            status @ (400 | 413 | 415 | 422) => {
+                Err(Failure::refused(format!("the receiver answered {status}")))
+            }
+            status => Err(Failure::away(format!("the receiver answered {status}"))),
+        }
+    }
+
+    async fn mail(&self, to: &str, notice: &Notice) -> Result<(), Failure> {
+        let settings = self.archive.settings();
+        let table = &settings.smtp;
+        let from = if table.from.is_empty() { to } else { &table.from };
+        let password = table.password_file.as_deref().map(|file| self.secret(file)).transpose();
+        let password = password.map_err(|error| Failure::away(format!("smtp.password_file: {error:#}")))?;
+        let tls_roots = settings.crawl.tls_roots.as_ref().map(|file| self.archive.root().join(file));
+        let server = MailServer { table, password: password.as_deref(), tls_roots: tls_roots.as_deref() };
+        let text = mail_of(notice, from, to, now());
+        server.send(&Mail { from, to, text: &text }).await
+    }
+
+    /// The first line of a file.
+    fn secret(&self, file: &Path) -> anyhow::Result<String> {
+        let path = self.archive.root().join(file);
+        let text =
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let line = text.lines().next().unwrap_or_default().trim().to_owned();
+        match line.is_empty() || line.len() > MAX_SECRET_BYTES {
+            true => Err(anyhow!("{} has no first line that could be it", path.display())),
+            false => Ok(line),
+        }
+    }
+}
+
+/// Runs a program without a shell, with the notice on its standard input.
+async fn run(words: &[String], folder: &Path, notice: &Notice) -> Result<(), Failure> {
+    let Some((program, arguments)) = words.split_first() else { return Ok(()) };
+    let failed = |error: &dyn std::fmt::Display| Failure::away(format!("{program}: {error}"));
+    let mut command = tokio::process::Command::new(program);
+    command.args(arguments).current_dir(folder).kill_on_drop(true);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().map_err(|error| failed(&error))?;
+    let text = serde_json::to_string(notice).map_err(|error| failed(&error))? + "\n";
+    let stdin = child.stdin.take();
+    let work = async {
+        if let Some(mut stdin) = stdin {
+            // A program that does not read what it is told may still end well.
+            let _ = stdin.write_all(text.as_bytes()).await;
+        }
+        child.wait().await
+    };
+    let ended = tokio::time::timeout(MAX_COMMAND_TIME, work).await;
+    let ended =
+        ended.map_err(|_| failed(&format!("it took longer than {MAX_COMMAND_TIME:?} and was killed")))?;
+    match ended.map_err(|error| failed(&error))? {
+        status if status.success() => Ok(()),
+        status => Err(failed(&format!("it ended with {status}"))),
+    }
+}

@@ -1,0 +1,198 @@
+//! A notice -> what webhooks, Slack, ntfy, Apprise and mail take. Pure.
+//!
+//! Words of captured pages are hostile text. JSON is made by its writer, Slack's signs are escaped and its blocks are plain text, mail is
+//! encoded as a whole: nothing in a title adds a field, a link or a mention.
+
+use data_encoding::BASE64;
+use perennial_core::time::Timestamp;
+use serde_json::{Value, json};
+use url::Url;
+
+use super::told::Notice;
+use crate::settings::Shape;
+use crate::settings::notify::topic_of;
+
+/// Slack takes no more in a block, and ntfy in a message.
+const MAX_BODY_BYTES: usize = 2_900;
+
+/// Where a notice is posted, and what.
+pub(super) fn request_of(shape: Shape, url: &Url, notice: &Notice) -> (Url, Value) {
+    let (title, body) = (title_of(notice), body_of(notice));
+    match shape {
+        Shape::Webhook => (url.clone(), json!(notice)),
+        Shape::Slack => (url.clone(), slack(notice, &title, &body)),
+        Shape::Apprise => {
+            let text = json!({ "title": title, "body": body, "type": "info", "format": "text" });
+            (url.clone(), text)
+        }
+        Shape::Ntfy => {
+            let topic = topic_of(url).unwrap_or_default().to_owned();
+            let mut server = url.clone();
+            if let Ok(mut path) = server.path_segments_mut() {
+                path.pop();
+            }
+            let mut text = json!({ "topic": topic, "title": title, "message": body });
+            text["click"] = json!(notice.link.as_ref().unwrap_or(&notice.url));
+            (server, text)
+        }
+    }
+}
+
+fn slack(notice: &Notice, title: &str, body: &str) -> Value {
+    let block = |text: &str| json!({ "type": "section", "text": { "type": "plain_text", "text": text, "emoji": false } });
+    json!({
+        "text": slack_escaped(&format!("{title}\n{}", notice.link.as_ref().unwrap_or(&notice.url))),
+        "unfurl_links": false,
+        "unfurl_media": false,
+        "blocks": [block(title), block(body)],
+    })
+}
+
+/// Slack takes a text between angle brackets for a link or a mention.
+fn slack_escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// One line.
+pub(super) fn title_of(notice: &Notice) -> String {
+    let name = notice.title.as_deref().unwrap_or(&notice.url);
+    format!("{}: {name}", notice.kind)
+}
+
+/// What changed, in lines.
+pub(super) fn body_of(notice: &Notice) -> String {
+    let mut body = String::new();
+    let mut put = |line: &str| {
+        if body.len() + line.len() < MAX_BODY_BYTES {
+            body.push_str(line);
+            body.push('\n');
+        }
+    };
+    put(&notice.url);
+    if let (Some(before), Some(title)) = (&notice.title_before, &notice.title) {
+        put(&format!("\"{before}\" => \"{title}\""));
+    }
+    if let Some(target) = &notice.leads_to {
+        put(&format!("leads to {target}"));
+    }
+    if let Some(headlines) = &notice.headlines {
+        put(headlines);
+    }
+    for line in &notice.changes {
+        line.before.iter().for_each(|text| put(&format!("- {text}")));
+        line.after.iter().for_each(|text| put(&format!("+ {text}")));
+    }
+    if notice.n_changes > notice.changes.len() {
+        put(&format!("and {} more", notice.n_changes - notice.changes.len()));
+    }
+    put(&format!("seen {}, importance {:.2}, rule {}", notice.after, notice.importance, notice.rule));
+    notice.link.iter().for_each(|link| put(link));
+    body
+}
+
+/// A whole e-mail with its head, in lines that end as SMTP wants them.
+pub(super) fn mail_of(notice: &Notice, from: &str, to: &str, now: Timestamp) -> String {
+    let subject = encoded_words(&title_of(notice));
+    let host = from.split_once('@').map_or("localhost", |(_, host)| host);
+    let mut mail = format!(
+        "From: Perennial <{from}>\r\nTo: <{to}>\r\nSubject: {subject}\r\nDate: {}\r\nMessage-ID: <{}@{host}>\r\n\
+         Auto-Submitted: auto-generated\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n\
+         Content-Transfer-Encoding: base64\r\n\r\n",
+        mail_date(now),
+        notice.id
+    );
+    let encoded = BASE64.encode(body_of(notice).as_bytes());
+    for line in encoded.as_bytes().chunks(76) {
+        mail.push_str(&String::from_utf8_lossy(line));
+        mail.push_str("\r\n");
+    }
+    mail
+}
+
+/// RFC 2047: every text becomes words of base64, none of them longer than a line may be.
+fn encoded_words(text: &str) -> String {
+    const MAX_BYTES: usize = 42;
+    let mut words: Vec<String> = Vec::new();
+    let mut part = String::new();
+    for character in text.chars() {
+        if part.len() + character.len_utf8() > MAX_BYTES {
+            words.push(std::mem::take(&mut part));
+        }
+        part.push(character);
+    }
+    words.push(part);
+    let encoded = words.iter().map(|word| format!("=?utf-8?B?{}?=", BASE64.encode(word.as_bytes())));
+    encoded.collect::<Vec<_>>().join("\r\n ")
+}
+
+/// RFC 5322, in UTC.
+fn mail_date(now: Timestamp) -> String {
+    // An HTTP date has the same parts, with GMT for the zone.
+    perennial_core::memento::date::write(now).replace("GMT", "+0000")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notify::told::Line;
+    use proptest::prelude::*;
+
+    fn notice(title: &str, words: &str) -> Notice {
+        let trial = Notice::trial("r", Timestamp::from_secs(0));
+        let line = Line { op: "insert".into(), before: None, after: Some(words.into()) };
+        Notice { title: Some(title.into()), changes: vec![line], link: Some("http://a/x".into()), ..trial }
+    }
+
+    fn url(text: &str) -> Url {
+        Url::parse(text).unwrap()
+    }
+
+    #[test]
+    fn slack_mentions_nobody() {
+        let (_, text) = request_of(
+            Shape::Slack,
+            &url("https://h.example/"),
+            &notice("<!channel> & <https://evil|x>", "*b*"),
+        );
+        let told = text["text"].as_str().unwrap();
+        assert!(told.starts_with("edited: &lt;!channel&gt; &amp; &lt;https://evil|x&gt;\n"), "{told}");
+        assert_eq!(text["blocks"][1]["text"]["type"], "plain_text");
+    }
+
+    #[test]
+    fn ntfy_gets_its_topic_at_its_root() {
+        let (server, text) =
+            request_of(Shape::Ntfy, &url("https://ntfy.example/sub/news"), &notice("T", "w"));
+        assert_eq!((server.as_str(), text["topic"].as_str()), ("https://ntfy.example/sub", Some("news")));
+        assert_eq!(text["click"], "http://a/x");
+        let (server, _) = request_of(Shape::Ntfy, &url("https://ntfy.example/news"), &notice("T", "w"));
+        assert_eq!(server.as_str(), "https://ntfy.example/");
+    }
+
+    #[test]
+    fn a_mail_has_a_head_and_a_body() {
+        let mail = mail_of(
+            &notice("Brücke\r\nBcc: x@y", "w"),
+            "a@b.org",
+            "c@d.org",
+            Timestamp::from_secs(784_111_777),
+        );
+        let (head, body) = mail.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains("\r\nDate: Sun, 06 Nov 1994 08:49:37 +0000\r\n"), "{head}");
+        assert!(!head.contains("Bcc"), "{head}");
+        let text = String::from_utf8(BASE64.decode(body.replace("\r\n", "").as_bytes()).unwrap()).unwrap();
+        assert!(text.starts_with("https://example.org/\n+ w\n"), "{text}");
+    }
+
+    proptest! {
+        /// Whatever a page says, the head of a mail has the same fields, and its lines are short and plain.
+        #[test]
+        fn no_title_adds_to_the_head_of_a_mail(title in "\\PC{0,200}|[\\r\\n:a-z]{0,60}") {
+            let mail = mail_of(&notice(&title, &title), "a@b", "c@d", Timestamp::from_secs(0));
+            let head = mail.split("\r\n\r\n").next().unwrap();
+            let fields = head.split("\r\n").filter(|line| !line.starts_with(' ')).count();
+            prop_assert_eq!(fields, 9);
+            prop_assert!(mail.is_ascii() && mail.split("\r\n").all(|line| line.len() <= 78 && !line.contains(['\r', '\n'])));
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Lessons that are new -> notices in the outbox.
+
+use perennial_core::page::PageId;
+use perennial_core::time::Timestamp;
+
+use super::told::{Teller, Told};
+use crate::analyse::Filters;
+use crate::archive::Archive;
+use crate::store::{NewNotice, Outbox, Store, TakenIn};
+
+/// Pages between two commits.
+const PAGES_PER_COMMIT: usize = 32;
+
+/// Opens the outbox of an archive for its rules. A rule that is new hears of what is captured from now on, whatever is analysed
+/// later. Gives the number of notices that rules had to send which are not there any more.
+pub fn begin(archive: &Archive) -> anyhow::Result<(Outbox, usize)> {
+    let mut outbox = Outbox::open_write(&archive.outbox_path())?;
+    let names: Vec<&str> = archive.settings().notify.iter().map(|rule| rule.name.as_str()).collect();
+    let n_forgotten = outbox.keep_rules(&names, archive.store()?.latest_capture_time()?)?;
+    Ok((outbox, n_forgotten))
+}
+
+/// Takes the lessons of pages into the outbox.
+pub struct TakeIn {
+    archive: Archive,
+    store: Store,
+    filters: Filters,
+    outbox: Outbox,
+    /// For each rule the last capture before it was there.
+    since: Vec<Option<Timestamp>>,
+}
+
+impl TakeIn {
+    /// For an archive whose outbox was begun.
+    pub fn open(archive: &Archive) -> anyhow::Result<TakeIn> {
+        let outbox = Outbox::open_write(&archive.outbox_path())?;
+        let since = archive.settings().notify.iter().map(|rule| outbox.since(&rule.name));
+        let since = since.collect::<anyhow::Result<_>>()?;
+        let filters = Filters::load(Some(archive.root()))?;
+        Ok(TakeIn { archive: archive.clone(), store: archive.store()?, filters, outbox, since })
+    }
+
+    /// Takes in every lesson that was not. `progress` is called with the number of pages that are done, and of all.
+    pub fn catch_up(&mut self, mut progress: impl FnMut(u64, u64)) -> anyhow::Result<u64> {
+        let pages = self.store.learned_after(self.earliest())?;
+        let (mut n_done, mut n_notices) = (0, 0);
+        for part in pages.chunks(PAGES_PER_COMMIT) {
+            n_notices += self.take_in(part)?;
+            n_done += part.len() as u64;
+            progress(n_done, pages.len() as u64);
+        }
+        Ok(n_notices)
+    }
+
+    /// Takes in what is new of these pages, as one commit. Gives the number of notices.
+    pub fn take_in(&mut self, pages: &[PageId]) -> anyhow::Result<u64> {
+        let mut taken = Vec::with_capacity(pages.len());
+        {
+            let mut teller = Teller::new(&self.archive, &self.store, &self.filters);
+            for &page in pages {
+                taken.extend(self.taken_of(&mut teller, page)?);
+            }
+        }
+        self.outbox.put(&taken)?;
+        Ok(taken.iter().map(|page| page.notices.len() as u64).sum())
+    }
+
+    /// The last capture before the oldest rule was there.
+    fn earliest(&self) -> Option<Timestamp> {
+        self.since.iter().copied().min().flatten()
+    }
+
+    /// What is new of a page; `None` when nothing is.
+    fn taken_of(&self, teller: &mut Teller<'_>, page: PageId) -> anyhow::Result<Option<TakenIn>> {
+        let url = self.store.url_of(page)?;
+        let after = self.outbox.seen(&url)?.max(self.earliest());
+        // Lessons that come meanwhile are taken in the next time.
+        let Some(until) = self.store.last_learned(page)?.filter(|until| Some(*until) > after) else {
+            return Ok(None);
+        };
+        let mut notices = Vec::new();
+        for row in &self.store.changes_of(page, after, until)? {
+            let mut told = Told::new(row);
+            let rules = self.archive.settings().notify.iter().zip(&self.since);
+            for (rule, _) in rules.filter(|(_, since)| Some(row.time) > **since) {
+                if teller.holds(&mut told, &rule.condition)? {
+                    let notice = teller.notice(&mut told, &rule.name, &rule.condition, rule.link.as_ref())?;
+                    let body = serde_json::to_string(&notice)?;
+                    notices.push(NewNotice { rule: rule.name.clone(), time: row.time, body });
+                }
+            }
+        }
+        Ok(Some(TakenIn { url, until, notices }))
+    }
+}

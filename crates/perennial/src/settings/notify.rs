@@ -1,0 +1,353 @@
+//! `[[notify]]` <-> what is told to whom; `[smtp]` -> the server that takes e-mail.
+
+use std::collections::HashSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use anyhow::Context;
+use perennial_core::canonical;
+use perennial_core::notice::{ChangeKind, Condition, Place, Wording};
+use toml_edit::{Array, ArrayOfTables, Item, Table, value};
+use url::Url;
+
+use super::reader::TableReader;
+use super::site::{parse_selector, replace};
+use super::{edit, one_of};
+
+/// `[[notify]]`: which changes are told, and where to.
+#[derive(Debug, Clone)]
+pub struct NotifyRule {
+    /// What the rule is called. What was sent is remembered under this name.
+    pub name: String,
+    /// Where its notices go.
+    pub to: Target,
+    /// Which changes.
+    pub condition: Condition,
+    /// Where `perennial serve` answers, for links in notices.
+    pub link: Option<Url>,
+    /// A file whose first line is sent as a bearer token; relative to the archive's folder.
+    pub token_file: Option<PathBuf>,
+}
+
+/// Where notices go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// An address that is sent each notice.
+    Web(Shape, Url),
+    /// A program, which gets each notice on its standard input, and its arguments.
+    Command(Vec<String>),
+    /// An e-mail address.
+    Email(String),
+}
+
+/// What an address is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// The notice as JSON.
+    Webhook,
+    /// What incoming webhooks of Slack, Mattermost and others take.
+    Slack,
+    /// What ntfy takes; the last part of the address is the topic.
+    Ntfy,
+    /// What the server of Apprise takes.
+    Apprise,
+}
+
+impl Shape {
+    const NAMES: [(&'static str, Shape); 4] = [
+        ("webhook", Shape::Webhook),
+        ("slack", Shape::Slack),
+        ("ntfy", Shape::Ntfy),
+        ("apprise", Shape::Apprise),
+    ];
+}
+
+/// What a target may look like.
+const TARGET_CURE: &str = "write webhook:, slack:, ntfy: or apprise: and an address such as https://hooks.example/x, \
+    email:you@example.org, or command: and a program with its arguments";
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Target, String> {
+        let cure = || TARGET_CURE.to_owned();
+        let (kind, rest) = text.split_once(':').ok_or_else(cure)?;
+        match kind {
+            "http" | "https" => parse_web(text).map(|url| Target::Web(Shape::Webhook, url)).ok_or_else(cure),
+            "command" => {
+                let words: Vec<String> = rest.split_whitespace().map(str::to_owned).collect();
+                (!words.is_empty()).then_some(Target::Command(words)).ok_or_else(cure)
+            }
+            "email" | "mailto" => parse_mailbox(rest).map(Target::Email),
+            _ => {
+                let shape = one_of(kind, &Shape::NAMES).map_err(|_| cure())?;
+                let url = parse_web(rest).ok_or_else(cure)?;
+                match shape == Shape::Ntfy && topic_of(&url).is_none() {
+                    true => Err("name the topic, as in ntfy:https://ntfy.example/my-topic".to_owned()),
+                    false => Ok(Target::Web(shape, url)),
+                }
+            }
+        }
+    }
+}
+
+impl fmt::Display for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Target::Web(shape, url) => {
+                let name = Shape::NAMES.iter().find(|(_, named)| named == shape).map_or("", |(name, _)| name);
+                write!(f, "{name}:{url}")
+            }
+            Target::Command(words) => write!(f, "command:{}", words.join(" ")),
+            Target::Email(address) => write!(f, "email:{address}"),
+        }
+    }
+}
+
+/// The topic that an address of ntfy names: the last part of its path.
+pub fn topic_of(url: &Url) -> Option<&str> {
+    url.path_segments()?.next_back().filter(|topic| !topic.is_empty())
+}
+
+fn parse_web(text: &str) -> Option<Url> {
+    let url = Url::parse(text).ok()?;
+    (matches!(url.scheme(), "http" | "https") && url.has_host()).then_some(url)
+}
+
+/// An e-mail address that can stand in a command of SMTP as it is.
+pub fn parse_mailbox(text: &str) -> Result<String, String> {
+    let is_plain = |c: char| c.is_ascii_graphic() && !"<>()[],;:\\\"".contains(c);
+    let is_address = text.split_once('@').is_some_and(|(user, host)| {
+        !user.is_empty() && !host.is_empty() && !host.contains('@') && text.chars().all(is_plain)
+    });
+    let is_address = is_address && text.len() <= 254;
+    is_address.then(|| text.to_owned()).ok_or_else(|| "write an address such as you@example.org".to_owned())
+}
+
+/// The host of a site, or the address of a page.
+pub fn parse_place(text: &str) -> Result<Place, String> {
+    if text.contains("://") {
+        let url = canonical::parse(text).ok_or("write a page as https://example.org/prices")?;
+        return Ok(Place::Page(url.into()));
+    }
+    let is_host = !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c == '/');
+    let cure = || {
+        "write the host of a site, such as example.org, or a page as https://example.org/prices".to_owned()
+    };
+    is_host.then(|| Place::Site(text.to_ascii_lowercase())).ok_or_else(cure)
+}
+
+/// The name of a rule.
+pub fn parse_name(text: &str) -> Result<String, String> {
+    let is_name = !text.trim().is_empty() && text.len() <= 200 && !text.contains(char::is_control);
+    is_name.then(|| text.trim().to_owned()).ok_or_else(|| "write a few words, such as \"prices\"".to_owned())
+}
+
+impl NotifyRule {
+    /// Every `[[notify]]` of the file.
+    pub(super) fn read_all(reader: &mut TableReader<'_, '_>) -> Vec<NotifyRule> {
+        let mut known = HashSet::new();
+        reader.tables("notify", "[[notify]]", |reader| {
+            let rule = NotifyRule::read(reader)?;
+            if !known.insert(rule.name.clone()) {
+                reader.refuse("name", "another [[notify]] has it: choose another name");
+            }
+            Some(rule)
+        })
+    }
+
+    /// `None`: its name or its target is missing or wrong, which is noted as a mistake.
+    fn read(reader: &mut TableReader<'_, '_>) -> Option<NotifyRule> {
+        if !reader.has("name") {
+            reader.lacks("[[notify]] needs a name, such as name = \"prices\"");
+        }
+        if !reader.has("to") {
+            reader.lacks("[[notify]] needs to, such as to = \"email:you@example.org\"");
+        }
+        let name = reader.parsed("name", parse_name);
+        let to = reader.parsed("to", str::parse);
+        let condition = Condition {
+            place: reader.parsed("place", parse_place).unwrap_or_default(),
+            selector: reader.parsed("selector", parse_selector),
+            least_importance: reader.number("least_importance", 0.0..=1.0).unwrap_or_default(),
+            kinds: reader.list("kinds", str::parse::<ChangeKind>),
+            appears: reader.parsed("appears", str::parse::<Wording>),
+            vanishes: reader.parsed("vanishes", str::parse::<Wording>),
+        };
+        let link = reader.parsed("link", |text| {
+            parse_web(text).ok_or_else(|| {
+                "write where `perennial serve` answers, such as http://localhost:8080/".to_owned()
+            })
+        });
+        let token_file = reader.text("token_file").map(PathBuf::from);
+        Some(NotifyRule { name: name?, to: to?, condition, link, token_file })
+    }
+}
+
+/// `[smtp]`: the server that takes e-mail from us.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SmtpTable {
+    /// `host:port`; `None`: no e-mail can be sent.
+    pub server: Option<(String, u16)>,
+    /// How the connection is protected.
+    pub security: Security,
+    /// Who sends; empty: the first recipient.
+    pub from: String,
+    /// The name to log in with; empty: nobody logs in.
+    pub user: String,
+    /// A file whose first line is the password; relative to the archive's folder.
+    pub password_file: Option<PathBuf>,
+}
+
+/// How a connection to a mail server is protected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Security {
+    /// Plain first, then TLS; nothing is sent where the server refuses TLS.
+    #[default]
+    StartTls,
+    /// TLS from the first byte.
+    Tls,
+    /// None: only for a server on this machine or in a network of your own. No password is sent.
+    None,
+}
+
+impl SmtpTable {
+    pub(super) fn read(reader: &mut TableReader<'_, '_>) -> SmtpTable {
+        const CHOICES: [(&str, Security); 3] =
+            [("starttls", Security::StartTls), ("tls", Security::Tls), ("none", Security::None)];
+        SmtpTable {
+            server: reader.parsed("server", parse_server),
+            security: reader.parsed("security", |text| one_of(text, &CHOICES)).unwrap_or_default(),
+            from: reader
+                .parsed("from", |text| match text {
+                    "" => Ok(String::new()),
+                    text => parse_mailbox(text),
+                })
+                .unwrap_or_default(),
+            user: reader.text("user").unwrap_or_default(),
+            password_file: reader.text("password_file").map(PathBuf::from),
+        }
+    }
+}
+
+fn parse_server(text: &str) -> Result<(String, u16), String> {
+    let (host, port) = text.rsplit_once(':').unwrap_or((text, "587"));
+    let is_host = !host.is_empty() && host.chars().all(|c| c.is_ascii_graphic() && c != '/' && c != '@');
+    match port.parse() {
+        Ok(port) if is_host => Ok((host.to_owned(), port)),
+        _ => Err("write host and port, such as mail.example.org:587".to_owned()),
+    }
+}
+
+/// Writes a rule into perennial.toml. One of the same name is changed in its place.
+pub fn put_rule(path: &Path, rule: &NotifyRule) -> anyhow::Result<()> {
+    edit(path, |document| {
+        let item = document.entry("notify").or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
+        if let Ok(tables) = std::mem::take(item).into_array_of_tables() {
+            *item = Item::ArrayOfTables(tables);
+        }
+        let tables = item
+            .as_array_of_tables_mut()
+            .context("`notify` in perennial.toml is no list of tables: write [[notify]]")?;
+        let name = |table: &Table| table.get("name").and_then(Item::as_str).map(str::to_owned);
+        let table = to_toml(rule);
+        let found = tables.iter().position(|table| name(table).as_deref() == Some(&rule.name));
+        match found.and_then(|at| tables.get_mut(at)) {
+            Some(before) => replace(before, &table),
+            None => tables.push(table),
+        }
+        Ok(())
+    })
+}
+
+fn to_toml(rule: &NotifyRule) -> Table {
+    let mut table = Table::new();
+    let mut put = |key: &str, text: Option<String>| {
+        if let Some(text) = text {
+            table[key] = value(text);
+        }
+    };
+    let condition = &rule.condition;
+    put("name", Some(rule.name.clone()));
+    put("to", Some(rule.to.to_string()));
+    put(
+        "place",
+        match &condition.place {
+            Place::Anywhere => None,
+            Place::Site(host) => Some(host.clone()),
+            Place::Page(url) => Some(url.clone()),
+        },
+    );
+    put("selector", condition.selector.as_ref().map(ToString::to_string));
+    put("appears", condition.appears.as_ref().map(ToString::to_string));
+    put("vanishes", condition.vanishes.as_ref().map(ToString::to_string));
+    put("link", rule.link.as_ref().map(ToString::to_string));
+    put("token_file", rule.token_file.as_ref().map(|file| file.display().to_string()));
+    if condition.least_importance > 0.0 {
+        table["least_importance"] = value(condition.least_importance);
+    }
+    if !condition.kinds.is_empty() {
+        table["kinds"] = value(condition.kinds.iter().map(|kind| kind.name()).collect::<Array>());
+    }
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+
+    #[test]
+    fn targets_are_written_as_they_are_read() {
+        for text in [
+            "webhook:https://hooks.example/x?y=1",
+            "slack:https://hooks.example/services/a",
+            "ntfy:http://127.0.0.1:90/topic",
+            "apprise:https://apprise.example/notify/key",
+            "command:/usr/bin/tell --loud",
+            "email:a.b+c@example.org",
+        ] {
+            assert_eq!(text.parse::<Target>().unwrap().to_string(), text);
+        }
+        assert_eq!("https://a.org/".parse::<Target>().unwrap().to_string(), "webhook:https://a.org/");
+        for text in [
+            "",
+            "slack:",
+            "slack:ftp://x/",
+            "ntfy:https://ntfy.example/",
+            "command: ",
+            "email:x",
+            "email:a@b\r\nX: y",
+            "x:y",
+        ] {
+            assert!(text.parse::<Target>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_rule_that_is_written_is_read_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("perennial.toml");
+        std::fs::write(&path, crate::settings::TEMPLATE).unwrap();
+        let rule = NotifyRule {
+            name: "prices \"x\"".into(),
+            to: "slack:https://hooks.example/a".parse().unwrap(),
+            condition: Condition {
+                place: parse_place("https://example.org/p").unwrap(),
+                selector: Some(parse_selector("#a > .b").unwrap()),
+                least_importance: 0.25,
+                kinds: vec![ChangeKind::Edited, ChangeKind::New],
+                appears: Some("/a\"b/".parse().unwrap()),
+                vanishes: Some("\"in stock\"".parse().unwrap()),
+            },
+            link: Some(Url::parse("http://localhost:8080/").unwrap()),
+            token_file: Some("token".into()),
+        };
+        put_rule(&path, &rule).unwrap();
+        put_rule(&path, &rule).unwrap();
+        let read = Settings::load(&path).unwrap().notify;
+        assert_eq!(read.len(), 1, "the one of the same name was replaced");
+        assert_eq!(format!("{:?}", read[0]), format!("{rule:?}"));
+    }
+}

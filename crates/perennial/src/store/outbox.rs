@@ -1,0 +1,374 @@
+//! Notices on their way <-> `outbox.db`: what each rule still has to send, what it has sent, and how far each page was read.
+//!
+//! What is due follows from the lessons: the outbox knows for each page the last look that it has taken in, and the later ones
+//! are taken in next. What was sent follows from nothing else, so this file is not made anew. Pages are known by a hash of their
+//! address, because a state that is rebuilt numbers them in another way.
+
+use std::path::Path;
+
+use anyhow::{Context, bail};
+use perennial_core::time::Timestamp;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
+use serde::Serialize;
+
+use super::reading::uri_path;
+use super::{BUSY_TIMEOUT, url_hash};
+
+const OUTBOX_VERSION: i64 = 1;
+
+/// Sent notices that are kept to be shown.
+const MAX_SENT: i64 = 1_000;
+
+const SCHEMA: &str = "
+    CREATE TABLE rules (
+        name TEXT PRIMARY KEY,
+        since INTEGER,                   -- the last capture before the rule was there; NULL: there was none
+        n_sent INTEGER NOT NULL DEFAULT 0,
+        last_sent INTEGER,
+        n_failures INTEGER NOT NULL DEFAULT 0, -- in a row
+        ready_at INTEGER NOT NULL DEFAULT 0,   -- nothing is sent before
+        error TEXT                       -- of the last failure; NULL: the last one was sent
+    ) WITHOUT ROWID;
+    CREATE TABLE seen (
+        page INTEGER PRIMARY KEY,        -- 64 bits of its address
+        until INTEGER NOT NULL           -- the last look that was taken in
+    );
+    CREATE TABLE notices (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        rule TEXT NOT NULL,
+        page INTEGER NOT NULL,
+        time INTEGER NOT NULL,           -- of the look
+        body TEXT NOT NULL,              -- the notice as JSON
+        n_tries INTEGER NOT NULL DEFAULT 0,
+        due INTEGER NOT NULL DEFAULT 0,  -- not to be sent before
+        sent INTEGER,                    -- when it was taken; NULL: it waits
+        UNIQUE (rule, page, time)
+    );
+    CREATE INDEX notices_waiting ON notices(rule, page, id) WHERE sent IS NULL;
+";
+
+/// An open outbox.
+#[derive(Debug)]
+pub struct Outbox {
+    connection: Connection,
+}
+
+/// A notice that is put into the outbox.
+#[derive(Clone, Debug)]
+pub struct NewNotice {
+    /// Name of the rule.
+    pub rule: String,
+    /// The look that showed the change.
+    pub time: Timestamp,
+    /// The notice as JSON.
+    pub body: String,
+}
+
+/// What was taken in of a page.
+#[derive(Clone, Debug)]
+pub struct TakenIn {
+    /// Its address.
+    pub url: String,
+    /// The last look at it.
+    pub until: Timestamp,
+    /// Its notices, in order of time.
+    pub notices: Vec<NewNotice>,
+}
+
+/// A notice that waits to be sent.
+#[derive(Clone, Debug)]
+pub struct Waiting {
+    /// Its number.
+    pub id: i64,
+    /// The notice as JSON.
+    pub body: String,
+    /// How often it was tried.
+    pub n_tries: u32,
+}
+
+/// Where a rule stands.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+pub struct RuleState {
+    /// Its name.
+    pub name: String,
+    /// Notices that wait.
+    pub n_waiting: u64,
+    /// Notices that were taken.
+    pub n_sent: u64,
+    /// When the last one was.
+    pub last_sent: Option<String>,
+    /// Failures in a row.
+    pub n_failures: u32,
+    /// When the next one is tried; absent when none failed.
+    pub ready_at: Option<String>,
+    /// Why the last one failed.
+    pub error: Option<String>,
+}
+
+impl Outbox {
+    /// Opens for writing; makes it. The caller holds the archive's write lock, or waits for those who do.
+    pub fn open_write(path: &Path) -> anyhow::Result<Outbox> {
+        let connection =
+            Connection::open(path).with_context(|| format!("cannot open {} for writing", path.display()))?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        // After a power cut the last commits may be missing: then something is taken in or sent again.
+        connection.pragma_update(None, "synchronous", "NORMAL")?;
+        let mut outbox = Outbox { connection };
+        outbox.make(path)?;
+        Ok(outbox)
+    }
+
+    fn make(&mut self, path: &Path) -> anyhow::Result<()> {
+        let transaction =
+            self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+        match version {
+            0 => {
+                transaction.execute_batch(&format!("{SCHEMA} PRAGMA user_version = {OUTBOX_VERSION};"))?;
+            }
+            OUTBOX_VERSION => {}
+            other => bail!("{} has schema {other}: install a later perennial", path.display()),
+        }
+        Ok(transaction.commit()?)
+    }
+
+    /// Opens for reading; `None` when nothing was ever to be sent.
+    pub fn open_read(path: &Path) -> anyhow::Result<Option<Outbox>> {
+        if !path.exists() {
+            return Ok(None);
+        }
+        let open = |suffix: &str| -> rusqlite::Result<Outbox> {
+            let uri = format!("file:{}{suffix}", uri_path(path));
+            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+            let connection = Connection::open_with_flags(uri, flags)?;
+            connection.busy_timeout(BUSY_TIMEOUT)?;
+            connection.query_row("SELECT count(*) FROM rules", [], |row| row.get::<_, i64>(0))?;
+            Ok(Outbox { connection })
+        };
+        // On a medium that cannot be written nobody else writes it either.
+        let outbox = open("").or_else(|_| open("?immutable=1"));
+        Ok(Some(outbox.with_context(|| format!("cannot read {}", path.display()))?))
+    }
+
+    /// Begins with rules that are new, which hear of what is captured after `latest`, and forgets those that are not there any more,
+    /// with what they had to send. Gives the number of notices that were forgotten.
+    pub fn keep_rules(&mut self, names: &[&str], latest: Option<Timestamp>) -> anyhow::Result<usize> {
+        let transaction = self.connection.transaction()?;
+        let known: Vec<String> = {
+            let mut statement = transaction.prepare("SELECT name FROM rules")?;
+            statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?
+        };
+        let mut n_forgotten = 0;
+        for gone in known.iter().filter(|name| !names.contains(&name.as_str())) {
+            transaction.execute("DELETE FROM rules WHERE name = ?1", [gone])?;
+            n_forgotten +=
+                transaction.execute("DELETE FROM notices WHERE rule = ?1 AND sent IS NULL", [gone])?;
+        }
+        let mut begin = transaction.prepare("INSERT OR IGNORE INTO rules (name, since) VALUES (?1, ?2)")?;
+        for name in names {
+            begin.execute(params![name, latest.map(Timestamp::as_millis)])?;
+        }
+        drop(begin);
+        transaction.commit()?;
+        Ok(n_forgotten)
+    }
+
+    /// The last capture before a rule was there; `None`: it hears of everything.
+    pub fn since(&self, rule: &str) -> anyhow::Result<Option<Timestamp>> {
+        let mut statement = self.connection.prepare_cached("SELECT since FROM rules WHERE name = ?1")?;
+        let since: Option<Option<i64>> = statement.query_row([rule], |row| row.get(0)).optional()?;
+        Ok(since.flatten().map(Timestamp::from_millis))
+    }
+
+    /// The last look at a page that was taken in.
+    pub fn seen(&self, url: &str) -> anyhow::Result<Option<Timestamp>> {
+        let mut statement = self.connection.prepare_cached("SELECT until FROM seen WHERE page = ?1")?;
+        let until = statement.query_row([url_hash(url) as i64], |row| row.get(0)).optional()?;
+        Ok(until.map(Timestamp::from_millis))
+    }
+
+    /// Puts what was taken in of pages into the outbox, as one commit. A look that was taken in before stays as it was.
+    pub fn put(&mut self, taken: &[TakenIn]) -> anyhow::Result<()> {
+        let transaction = self.connection.transaction()?;
+        for page in taken {
+            let hash = url_hash(&page.url) as i64;
+            for notice in &page.notices {
+                transaction
+                    .prepare_cached(
+                        "INSERT OR IGNORE INTO notices (rule, page, time, body) VALUES (?1, ?2, ?3, ?4)",
+                    )?
+                    .execute(params![notice.rule, hash, notice.time.as_millis(), notice.body])?;
+            }
+            transaction
+                .prepare_cached(
+                    "INSERT INTO seen (page, until) VALUES (?1, ?2)
+                     ON CONFLICT (page) DO UPDATE SET until = max(until, excluded.until)",
+                )?
+                .execute(params![hash, page.until.as_millis()])?;
+        }
+        Ok(transaction.commit()?)
+    }
+
+    /// The next notice of a rule that may be sent now: the first one of its page that waits. With `is_asked` also one whose pause is
+    /// not over, if it has a number above `after`.
+    pub fn next(
+        &self,
+        rule: &str,
+        now: Timestamp,
+        is_asked: bool,
+        after: i64,
+    ) -> anyhow::Result<Option<Waiting>> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT n.id, n.body, n.n_tries FROM notices n JOIN rules r ON r.name = n.rule
+             WHERE n.rule = ?1 AND n.sent IS NULL AND (?3 OR n.due <= ?2 AND r.ready_at <= ?2) AND n.id > ?4
+               AND NOT EXISTS (SELECT 1 FROM notices m
+                 WHERE m.rule = n.rule AND m.page = n.page AND m.sent IS NULL AND m.id < n.id)
+             ORDER BY n.id LIMIT 1",
+        )?;
+        let read = |row: &Row<'_>| Ok(Waiting { id: row.get(0)?, body: row.get(1)?, n_tries: row.get(2)? });
+        let values = params![rule, now.as_millis(), is_asked, after];
+        Ok(statement.query_row(values, read).optional()?)
+    }
+
+    /// When the next notice of a rule may be sent; `None` when none waits.
+    pub fn next_due(&self, rule: &str) -> anyhow::Result<Option<Timestamp>> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT max(r.ready_at, (SELECT min(n.due) FROM notices n WHERE n.rule = r.name AND n.sent IS NULL
+               AND NOT EXISTS (SELECT 1 FROM notices m
+                 WHERE m.rule = n.rule AND m.page = n.page AND m.sent IS NULL AND m.id < n.id)))
+             FROM rules r WHERE r.name = ?1",
+        )?;
+        let due: Option<Option<i64>> = statement.query_row([rule], |row| row.get(0)).optional()?;
+        Ok(due.flatten().map(Timestamp::from_millis))
+    }
+
+    /// Failures of a rule in a row.
+    pub fn n_failures(&self, rule: &str) -> anyhow::Result<u32> {
+        let mut statement = self.connection.prepare_cached("SELECT n_failures FROM rules WHERE name = ?1")?;
+        Ok(statement.query_row([rule], |row| row.get(0)).optional()?.unwrap_or_default())
+    }
+
+    /// A notice was taken by whom it is for.
+    pub fn put_sent(&mut self, rule: &str, id: i64, now: Timestamp) -> anyhow::Result<()> {
+        let transaction = self.connection.transaction()?;
+        let now = now.as_millis();
+        transaction
+            .prepare_cached("UPDATE notices SET sent = ?2, n_tries = n_tries + 1 WHERE id = ?1")?
+            .execute(params![id, now])?;
+        transaction
+            .prepare_cached(
+                "UPDATE rules SET n_sent = n_sent + 1, last_sent = ?2, n_failures = 0, ready_at = 0, error = NULL
+                 WHERE name = ?1",
+            )?
+            .execute(params![rule, now])?;
+        transaction
+            .prepare_cached("DELETE FROM notices WHERE sent IS NOT NULL AND id <= ?1 - ?2")?
+            .execute(params![id, MAX_SENT])?;
+        Ok(transaction.commit()?)
+    }
+
+    /// A notice was not taken. It is tried again at `again`, and no other of the rule before if the fault is not its own.
+    pub fn put_failed(
+        &mut self,
+        rule: &str,
+        id: i64,
+        error: &str,
+        again: Timestamp,
+        is_own_fault: bool,
+    ) -> anyhow::Result<()> {
+        let transaction = self.connection.transaction()?;
+        let again = again.as_millis();
+        transaction
+            .prepare_cached("UPDATE notices SET n_tries = n_tries + 1, due = ?2 WHERE id = ?1")?
+            .execute(params![id, again])?;
+        transaction
+            .prepare_cached(
+                "UPDATE rules SET error = ?2, n_failures = n_failures + (NOT ?3),
+                   ready_at = CASE WHEN ?3 THEN ready_at ELSE ?4 END WHERE name = ?1",
+            )?
+            .execute(params![rule, error, is_own_fault, again])?;
+        Ok(transaction.commit()?)
+    }
+
+    /// Where each rule stands, by name.
+    pub fn states(&self) -> anyhow::Result<Vec<RuleState>> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT name, n_sent, last_sent, n_failures, ready_at, error,
+               (SELECT count(*) FROM notices WHERE rule = name AND sent IS NULL)
+             FROM rules ORDER BY name",
+        )?;
+        let time = |millis: i64| Timestamp::from_millis(millis).to_rfc3339();
+        let rows = statement.query_map([], |row| {
+            Ok(RuleState {
+                name: row.get(0)?,
+                n_sent: row.get::<_, i64>(1)? as u64,
+                last_sent: row.get::<_, Option<i64>>(2)?.map(time),
+                n_failures: row.get(3)?,
+                ready_at: row.get::<_, Option<i64>>(4)?.filter(|at| *at > 0).map(time),
+                error: row.get(5)?,
+                n_waiting: row.get::<_, i64>(6)? as u64,
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(secs: i64) -> Timestamp {
+        Timestamp::from_secs(secs)
+    }
+
+    fn taken(url: &str, times: &[i64]) -> TakenIn {
+        let notice =
+            |secs: &i64| NewNotice { rule: "r".into(), time: at(*secs), body: format!("{url}@{secs}") };
+        TakenIn {
+            url: url.into(),
+            until: at(*times.last().unwrap()),
+            notices: times.iter().map(notice).collect(),
+        }
+    }
+
+    #[test]
+    fn notices_of_a_page_wait_for_those_before_them() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("outbox.db");
+        let mut outbox = Outbox::open_write(&path).unwrap();
+        outbox.keep_rules(&["r"], Some(at(1))).unwrap();
+        outbox.put(&[taken("a", &[10, 20]), taken("b", &[15])]).unwrap();
+        outbox.put(&[taken("a", &[10, 20])]).unwrap();
+        let body = |outbox: &Outbox, now| outbox.next("r", at(now), false, 0).unwrap().map(|next| next.body);
+        assert_eq!(body(&outbox, 0).as_deref(), Some("a@10"));
+        let first = outbox.next("r", at(0), false, 0).unwrap().unwrap();
+        // Its own fault: the other page goes on, its own later notice waits.
+        outbox.put_failed("r", first.id, "400", at(100), true).unwrap();
+        let other = outbox.next("r", at(0), false, 0).unwrap().unwrap();
+        assert_eq!(other.body, "b@15");
+        outbox.put_sent("r", other.id, at(5)).unwrap();
+        assert_eq!(body(&outbox, 50), None);
+        assert_eq!(outbox.next_due("r").unwrap(), Some(at(100)));
+        assert_eq!(body(&outbox, 100).as_deref(), Some("a@10"));
+        // Not its own fault: nothing of the rule is sent.
+        outbox.put_failed("r", first.id, "no answer", at(200), false).unwrap();
+        assert_eq!(body(&outbox, 150), None);
+        assert_eq!(
+            outbox.next("r", at(150), true, 0).unwrap().unwrap().body,
+            "a@10",
+            "whoever asks does not wait"
+        );
+        assert_eq!(outbox.next("r", at(150), true, first.id).unwrap().map(|next| next.body), None);
+        drop(outbox);
+        let mut outbox = Outbox::open_write(&path).unwrap();
+        outbox.put_sent("r", first.id, at(300)).unwrap();
+        assert_eq!(body(&outbox, 300).as_deref(), Some("a@20"));
+        let state = &outbox.states().unwrap()[0];
+        assert_eq!((state.n_waiting, state.n_sent, state.n_failures), (1, 2, 0));
+        assert_eq!(outbox.seen("a").unwrap(), Some(at(20)));
+        assert_eq!(outbox.since("r").unwrap(), Some(at(1)));
+        assert_eq!(outbox.keep_rules(&["q"], None).unwrap(), 1, "a rule that is gone sends nothing");
+        assert_eq!(outbox.states().unwrap().len(), 1);
+    }
+}

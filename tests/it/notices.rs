@@ -1,0 +1,529 @@
+//! Notices: every change that is asked for is told at least once, those of a page in order, and nothing else is told.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::Stdio;
+use std::sync::mpsc::{Receiver, channel};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::body::to_bytes;
+use axum::http::Request;
+use perennial::archive::Archive as Library;
+use perennial::serve::{Options, Origin, Origins, Server, router};
+use perennial_core::chance::Chance;
+use serde_json::Value;
+use tokio_rustls::rustls::{ServerConnection, StreamOwned};
+
+use crate::crawled::Archive;
+use crate::program::{localhost_tls, testdata};
+use crate::web::{Asked, Reply, Web, html, status};
+
+/// Takes what is posted to it.
+struct Post {
+    address: SocketAddr,
+    taken: Arc<Mutex<Vec<(String, Value)>>>,
+}
+
+/// What a post office answers to the nth request: a status, or nothing at all.
+type Answer = dyn Fn(usize) -> Option<u16> + Send + Sync;
+
+impl Post {
+    fn open(answer: impl Fn(usize) -> Option<u16> + Send + Sync + 'static) -> Post {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let taken = Arc::new(Mutex::new(Vec::new()));
+        let (kept, answer): (_, Arc<Answer>) = (taken.clone(), Arc::new(answer));
+        std::thread::spawn(move || {
+            for (number, stream) in listener.incoming().flatten().enumerate() {
+                let (kept, answer) = (kept.clone(), answer.clone());
+                std::thread::spawn(move || take(stream, number, &*answer, &kept));
+            }
+        });
+        Post { address, taken }
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    fn at(&self, path: &str) -> Vec<Value> {
+        let taken = self.taken.lock().unwrap();
+        taken.iter().filter(|(at, _)| at == path).map(|(_, body)| body.clone()).collect()
+    }
+}
+
+/// Reads one request. It counts as taken when it was read as a whole, whatever is answered then.
+fn take(
+    stream: TcpStream,
+    number: usize,
+    answer: &Answer,
+    taken: &Mutex<Vec<(String, Value)>>,
+) -> Option<()> {
+    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    let path = line.split(' ').nth(1)?.to_owned();
+    let mut n_bytes = 0;
+    let mut token = None;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok()?;
+        match line.trim_end().split_once(": ") {
+            Some(("Content-Length", value)) => n_bytes = value.parse().unwrap(),
+            Some(("Authorization", value)) => token = Some(value.to_owned()),
+            Some(_) => {}
+            None => break,
+        }
+    }
+    let mut body = vec![0; n_bytes];
+    reader.read_exact(&mut body).ok()?;
+    let mut body: Value = serde_json::from_slice(&body).unwrap();
+    if let Some(token) = token {
+        body["token"] = token.into();
+    }
+    let status = answer(number);
+    // Half of those that get no answer were read all the same.
+    if status.is_some_and(|status| status < 300) || status.is_none() && number.is_multiple_of(2) {
+        taken.lock().unwrap().push((path, body));
+    }
+    // Long enough that some are killed between the two.
+    std::thread::sleep(Duration::from_millis(20));
+    let mut stream = reader.into_inner();
+    if let Some(status) = status {
+        // More than anybody wants to read.
+        let long = "x".repeat(100_000);
+        let _ = stream
+            .write_all(format!("HTTP/1.1 {status} So\r\nContent-Length: 99999999\r\n\r\n{long}").as_bytes());
+    }
+    Some(())
+}
+
+fn words(number: usize) -> String {
+    const WORDS: [&str; 16] = [
+        "amber", "birch", "cedar", "dahlia", "elder", "fennel", "ginger", "hazel", "iris", "juniper", "kale",
+        "lilac", "maple", "nettle", "olive", "poppy",
+    ];
+    format!("{} and {} by the {}", WORDS[number % 16], WORDS[(number / 3) % 16], WORDS[(number * 7 + 3) % 16])
+}
+
+const N_PAGES: usize = 5;
+
+/// Pages that say something else at each visit; one of them is gone now and then.
+fn garden(asked: &Asked) -> Reply {
+    let n = asked.n_before;
+    match asked.path.strip_prefix("/p").map(str::parse::<usize>) {
+        None if asked.path == "/" => {
+            let links: String =
+                (0..N_PAGES).map(|page| format!("<a href=/p{page}>Bed number {page}</a> ")).collect();
+            html(&format!(
+                "<title>Garden</title><h1>Garden</h1><p>All beds of the garden, each with a page.</p>{links}"
+            ))
+        }
+        Some(Ok(4)) if n % 5 == 3 => status(404),
+        Some(Ok(page)) if page < N_PAGES => html(&format!(
+            "<title>Bed</title><h1>A bed of the garden</h1><p>The gardener planted {} on this day.</p><p>Then came {}.</p>",
+            words(n * 5 + page),
+            words(n * 3 + 2 * page + 1)
+        )),
+        _ => status(404),
+    }
+}
+
+/// The changes that `changes` lists and that are no noise, as address and time.
+fn listed(archive: &Archive) -> Vec<(String, String)> {
+    let changes = archive.json(&["changes"]);
+    let changes = changes.as_array().unwrap().iter().filter(|change| change["noise"] == false);
+    changes.map(key).collect()
+}
+
+fn key(value: &Value) -> (String, String) {
+    (value["url"].as_str().unwrap().to_owned(), value["after"].as_str().unwrap().to_owned())
+}
+
+/// Those of a page come in order; only the last one may come again.
+fn assert_order(taken: &[Value]) {
+    let mut last: HashMap<String, String> = HashMap::new();
+    for notice in taken {
+        let (url, after) = key(notice);
+        if let Some(before) = last.insert(url.clone(), after.clone()) {
+            assert!(after >= before, "{url}: {after} came after {before}");
+        }
+    }
+}
+
+/// The looks at which a word is in the bytes of a page that was not there at the look before, and those of which nobody can tell: a
+/// page that is fetched again after a kill, within the same second of the virtual clock, has two captures of one time.
+fn appeared(archive: &Archive, word: &str) -> [HashSet<(String, String)>; 2] {
+    let library = Library::open(&archive.root).unwrap();
+    let store = library.store().unwrap();
+    let (mut found, mut unclear) = (HashSet::new(), HashSet::new());
+    for page in store.learned_after(None).unwrap() {
+        let url = store.url_of(page).unwrap();
+        let captures = store.captures_of(page).unwrap();
+        let has = |at: usize| {
+            let document = library.document(&store, &captures[at]).unwrap().unwrap();
+            String::from_utf8_lossy(&document.bytes).contains(word)
+        };
+        let is_twin = |at: usize| captures.iter().filter(|other| other.time == captures[at].time).count() > 1;
+        for (at, capture) in captures.iter().enumerate().skip(1) {
+            let look = (url.clone(), capture.time.to_rfc3339());
+            if is_twin(at) || is_twin(at - 1) {
+                unclear.insert(look);
+            } else if has(at) && !has(at - 1) {
+                found.insert(look);
+            }
+        }
+    }
+    [found, unclear]
+}
+
+#[test]
+fn killed_at_random_every_notice_arrives_in_order_and_none_is_invented() {
+    let web = Web::serve(garden);
+    // Now and then one is refused or gets no answer: then the rule pauses, and what it has to send waits.
+    let mut chance = Chance::new(11);
+    let fates: Vec<u32> = (0..4096).map(|_| chance.below(48) as u32).collect();
+    let post = Post::open(move |number| match fates[number % fates.len()] {
+        // Crawls are killed while they send these.
+        _ if number < 40 => Some(200),
+        0 => None,
+        1 => Some(503),
+        2 => Some(400),
+        _ => Some(200),
+    });
+    let archive = Archive::new();
+    archive.append_settings(&format!(
+        "[[notify]]\nname = \"all\"\nto = \"webhook:{}\"\n[[notify]]\nname = \"amber\"\nto = \"webhook:{}\"\nappears = \"amber\"\n",
+        post.url("/all"),
+        post.url("/amber")
+    ));
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+    let crawl = ["crawl", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
+    let policy = ["--strategy", "fixed-interval", "--interval", "1h", "--time-limit", "60d"];
+    let args = [&crawl[..], &policy[..]].concat();
+    for kill in 0..10 {
+        let (n_asked, n_taken) = (web.asked().len(), post.taken.lock().unwrap().len());
+        let wanted = (4 + chance.below(20), chance.below(12));
+        let mut child = archive.command(&args).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        let began = Instant::now();
+        while web.asked().len() < n_asked + wanted.0 || post.taken.lock().unwrap().len() < n_taken + wanted.1
+        {
+            let is_crawling = web.asked().len() < n_asked + wanted.0;
+            assert!(began.elapsed() < Duration::from_secs(60), "crawl {kill} stands still");
+            if !is_crawling && began.elapsed() > Duration::from_secs(5) {
+                // The rule may be in a pause.
+                break;
+            }
+            assert!(child.try_wait().unwrap().is_none(), "crawl {kill} ended");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        std::thread::sleep(Duration::from_micros(chance.bits() % 30_000));
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
+    assert!(post.at("/all").len() > 5, "crawls told of {} changes only", post.at("/all").len());
+    archive.ok(&["analyse"]);
+    let mut n_rounds = 0;
+    while !archive.run(&["notify", "run"]).status.success() {
+        n_rounds += 1;
+        assert!(n_rounds < 300, "{}", archive.ok(&["notify", "list"]));
+    }
+    let (listed, all) = (listed(&archive), post.at("/all"));
+    assert!(listed.len() > 30, "{} changes only", listed.len());
+    assert_order(&all);
+    assert_order(&post.at("/amber"));
+    let told: HashSet<(String, String)> = all.iter().map(key).collect();
+    let wanted: HashSet<(String, String)> = listed.into_iter().collect();
+    assert_eq!(told, wanted, "told {} and listed {}", told.len(), wanted.len());
+    let kinds: HashSet<&str> = all.iter().map(|notice| notice["kind"].as_str().unwrap()).collect();
+    assert!(kinds.is_superset(&HashSet::from(["edited", "vanished", "returned"])), "{kinds:?}");
+    let amber: HashSet<(String, String)> = post.at("/amber").iter().map(key).collect();
+    let [expected, unclear] = appeared(&archive, "amber");
+    let wrong: Vec<_> =
+        amber.symmetric_difference(&expected).filter(|look| !unclear.contains(look)).collect();
+    assert!(
+        wrong.is_empty() && expected.len() > 10,
+        "told {} and not {}: {wrong:?}",
+        amber.len(),
+        expected.len()
+    );
+    let ids: HashSet<&str> = all.iter().map(|notice| notice["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), told.len(), "what is sent again has the same number");
+    println!(
+        "{} notices of {} changes, {} of them again, {n_rounds} rounds",
+        all.len(),
+        told.len(),
+        all.len() - told.len()
+    );
+    archive.verify();
+}
+
+/// A mail server that wants TLS and a password; what each mail said.
+fn mail_server() -> (u16, Receiver<Vec<String>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (sender, receiver) = channel();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+            let mut said = Vec::new();
+            stream.write_all(b"220 mail.example\r\n").unwrap();
+            talk(&mut stream, &mut said);
+            if said.last().is_some_and(|line| line == "STARTTLS") {
+                let connection = ServerConnection::new(localhost_tls()).unwrap();
+                talk(&mut StreamOwned::new(connection, stream), &mut said);
+            }
+            let _ = sender.send(said);
+        }
+    });
+    (port, receiver)
+}
+
+/// Until the client wants TLS or leaves.
+fn talk(stream: &mut (impl Read + Write), said: &mut Vec<String>) {
+    let mut is_data = false;
+    let mut line = Vec::new();
+    loop {
+        let mut byte = [0];
+        match stream.read(&mut byte) {
+            Ok(1) if byte[0] != b'\n' => {
+                line.push(byte[0]);
+                continue;
+            }
+            Ok(1) => {}
+            _ => return,
+        }
+        let text = String::from_utf8(std::mem::take(&mut line)).unwrap().trim_end_matches('\r').to_owned();
+        said.push(text.clone());
+        let answer: &[u8] = match text.split(' ').next().unwrap() {
+            _ if is_data && text != "." => continue,
+            "EHLO" => b"250-mail.example\r\n250-AUTH LOGIN\r\n250 STARTTLS\r\n",
+            "STARTTLS" => b"220 go\r\n",
+            "AUTH" => b"334 VXNlcm5hbWU6\r\n",
+            "QUIT" => b"221 bye\r\n",
+            "DATA" => b"354 go on\r\n",
+            "bWU=" => b"334 UGFzc3dvcmQ6\r\n",
+            "c2VjcmV0" => b"235 welcome\r\n",
+            _ => b"250 yes\r\n",
+        };
+        is_data = text == "DATA";
+        stream.write_all(answer).unwrap();
+        stream.flush().unwrap();
+        if text == "STARTTLS" || text == "QUIT" {
+            return;
+        }
+    }
+}
+
+#[test]
+fn a_trial_reaches_every_kind_of_receiver_in_its_shape() {
+    let post = Post::open(|_| Some(200));
+    let (port, mails) = mail_server();
+    let archive = Archive::new();
+    let (out, script) = (archive.root.join("told.json"), archive.root.join("tell.sh"));
+    std::fs::write(&script, "cat > told.json\n").unwrap();
+    std::fs::write(archive.root.join("secret"), "secret\n").unwrap();
+    let rule = |name: &str, to: &str| {
+        format!("[[notify]]\nname = \"{name}\"\nto = \"{to}\"\ntoken_file = \"secret\"\n")
+    };
+    let rules = [
+        rule("w", &format!("webhook:{}", post.url("/w"))),
+        rule("s", &format!("slack:{}", post.url("/s"))),
+        rule("n", &format!("ntfy:{}", post.url("/topic"))),
+        rule("a", &format!("apprise:{}", post.url("/a"))),
+        rule("c", "command:sh tell.sh"),
+        rule("e", "email:you@example.org"),
+    ];
+    archive.append_settings(&rules.concat());
+    let path = archive.root.join("perennial.toml");
+    let text = std::fs::read_to_string(&path).unwrap().replacen(
+        "\n[smtp]\n",
+        &format!("\n[smtp]\nserver = \"localhost:{port}\"\nuser = \"me\"\npassword_file = \"secret\"\nfrom = \"me@example.org\"\n"),
+        1,
+    );
+    std::fs::write(&path, text).unwrap();
+    archive.append_settings(&format!("[crawl]\ntls_roots = {:?}\n", testdata("tls/authority.pem")));
+    let tried = archive.json(&["notify", "test"]);
+    assert!(tried.as_array().unwrap().iter().all(|tried| tried["is_taken"] == true), "{tried}");
+    let only = |path: &str| post.at(path).pop().unwrap_or_else(|| panic!("nothing at {path}"));
+    assert_eq!(
+        (only("/w")["rule"].as_str(), only("/w")["token"].as_str()),
+        (Some("w"), Some("Bearer secret"))
+    );
+    assert_eq!(only("/w")["changes"][0]["after"], "what it says now");
+    assert!(only("/s")["text"].as_str().unwrap().starts_with("edited: A trial"));
+    assert_eq!(only("/")["topic"], "topic");
+    assert_eq!((only("/a")["type"].as_str(), only("/a")["format"].as_str()), (Some("info"), Some("text")));
+    let told: Value = serde_json::from_str(&std::fs::read_to_string(out).unwrap()).unwrap();
+    assert_eq!(told["rule"], "c");
+    let mail = mails.recv_timeout(Duration::from_secs(20)).unwrap();
+    let at = |wanted: &str| {
+        mail.iter().position(|line| line.starts_with(wanted)).unwrap_or_else(|| panic!("{wanted}: {mail:?}"))
+    };
+    assert!(at("STARTTLS") < at("AUTH LOGIN"), "no password before TLS");
+    assert!(
+        at("AUTH LOGIN") < at("MAIL FROM:<me@example.org>") && at("RCPT TO:<you@example.org>") < at("DATA")
+    );
+    assert!(at("Subject: =?utf-8?B?") > at("DATA"));
+
+    // Without TLS no password is said, and nobody is told.
+    let text = std::fs::read_to_string(&path).unwrap().replacen("tls_roots", "# tls_roots", 1);
+    std::fs::write(&path, text).unwrap();
+    let failed = archive.run(&["notify", "test", "e"]);
+    assert_eq!(failed.status.code(), Some(1));
+    let mail = mails.recv_timeout(Duration::from_secs(20)).unwrap();
+    assert!(!mail.iter().any(|line| line.starts_with("AUTH")), "{mail:?}");
+    let none = archive.run(&["notify", "test", "nobody"]);
+    assert!(
+        String::from_utf8_lossy(&none.stderr).contains("no rule has this name: there are w, s, n, a, c, e")
+    );
+}
+
+/// The price changes at visits 3 and 6, everything else at each.
+fn shop(asked: &Asked) -> Reply {
+    let price = ["nine", "eight", "seven"][(asked.n_before / 3).min(2)];
+    html(&format!(
+        "<title>Shop <!channel></title><h1>Lamps</h1><p id=price>The lamp costs {price} crowns.</p>\
+         <p>Today in the window: {}.</p><script>let x = {};</script>",
+        words(asked.n_before * 3),
+        asked.n_before
+    ))
+}
+
+#[test]
+fn a_page_is_watched_with_one_command_and_only_the_part_that_was_named_is_told() {
+    let (web, post) = (Web::serve(shop), Post::open(|_| Some(204)));
+    let archive = Archive::new();
+    let url = web.url("/lamps");
+    let target = format!("webhook:{}", post.url("/lamps"));
+    let said = archive.ok(&[
+        "watch",
+        &url,
+        "--selector",
+        "#price",
+        "--notify",
+        &target,
+        "--allow-private",
+        "--name",
+        "lamps",
+    ]);
+    assert!(
+        said.contains("rule `lamps` tells webhook:")
+            && said.contains("notify test")
+            && said.contains("crawl"),
+        "{said}"
+    );
+    let again =
+        archive.json(&["watch", &url, "--selector", "#price", "--notify", &target, "--name", "lamps"]);
+    assert_eq!(
+        (again["is_new"].as_bool(), archive.json(&["notify", "list"]).as_array().unwrap().len()),
+        (Some(false), 1)
+    );
+    archive.lapse("1h", "8h");
+    let told = post.at("/lamps");
+    let lines: Vec<String> =
+        told.iter().map(|notice| notice["changes"][0]["after"].as_str().unwrap().to_owned()).collect();
+    assert_eq!(lines, ["The lamp costs eight crowns.", "The lamp costs seven crowns."]);
+    assert_eq!(told[0]["n_changes"], 1);
+    let rows = archive.json(&["notify", "list"]);
+    assert_eq!((rows[0]["n_sent"].as_u64(), rows[0]["n_waiting"].as_u64()), (Some(2), Some(0)));
+
+    // A rule that comes later hears of nothing that was before it.
+    archive
+        .append_settings(&format!("[[notify]]\nname = \"late\"\nto = \"webhook:{}\"\n", post.url("/late")));
+    archive.ok(&["notify", "run"]);
+    assert_eq!(post.at("/late"), Vec::<Value>::new());
+    // A state that is made anew tells nothing again.
+    archive.ok(&["verify", "--rebuild"]);
+    archive.ok(&["analyse"]);
+    archive.ok(&["notify", "run"]);
+    assert_eq!((post.at("/late").len(), post.at("/lamps").len()), (0, 2));
+
+    let options = Options::on_loopback("127.0.0.1:0".parse().unwrap());
+    let origins = Origins { main: "http://127.0.0.1:1".into(), replay: "http://127.0.0.1:2".into() };
+    let server = Server::new(vec![Library::open(&archive.root).unwrap()], options, origins).unwrap();
+    let get = |path: &str| {
+        let request = Request::get(path).header("Host", "127.0.0.1:1").body(()).unwrap();
+        let response = router::route(&server, Origin::Main, &request.into_parts().0);
+        let response = response.unwrap_or_else(|problem| problem.into_response(false));
+        let status = response.status().as_u16();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        (
+            status,
+            String::from_utf8(runtime.block_on(to_bytes(response.into_body(), 1 << 20)).unwrap().to_vec())
+                .unwrap(),
+        )
+    };
+    let entries = |path: &str| get(path).1.matches("<entry>").count();
+    assert_eq!(
+        entries("/changes.atom"),
+        archive.json(&["changes"]).as_array().unwrap().iter().filter(|c| c["noise"] == false).count()
+    );
+    assert_eq!(entries("/changes.atom?selector=%23price"), 2);
+    assert_eq!(entries("/changes.atom?appears=eight"), 1);
+    assert_eq!(entries("/changes.atom?vanishes=/eig.t/"), 1);
+    assert_eq!(entries("/changes.atom?kind=vanished"), 0);
+    assert_eq!(entries("/changes.atom?site=elsewhere.example"), 0);
+    let (status, feed) = get("/changes.atom?selector=%23price");
+    assert!(status == 200 && feed.contains("+ The lamp costs seven crowns.&#10;"), "{feed}");
+    assert!(!feed.contains("<!channel>") && feed.contains("http://127.0.0.1:1/web/diff/"), "{feed}");
+    assert_eq!(get("/changes.atom?least=2").0, 400);
+}
+
+#[test]
+fn a_part_is_pinned_or_ignored_with_what_that_would_have_changed() {
+    let web = Web::serve(shop);
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/lamps"), "--scope", "page", "--allow-private", "--renderer", "layout"]);
+    archive.lapse("1h", "8h");
+    let changes = archive.json(&["changes"]);
+    let n_edits = changes.as_array().unwrap().iter().filter(|change| change["noise"] == false).count();
+    let site = web.address.to_string();
+    let told = archive.json(&["pin", &site, "--selector", "#price", "--importance", "0.6", "--dry-run"]);
+    assert_eq!(
+        (told["n_changes"].as_u64(), told["n_touching"].as_u64()),
+        (Some(n_edits as u64), Some(2)),
+        "{told}"
+    );
+    assert_eq!((told["n_inside"].as_u64(), told["is_written"].as_bool()), (Some(0), Some(false)), "{told}");
+    assert_eq!(archive.json(&["list"])[0]["pin"].as_array().unwrap().len(), 0);
+    let whole = archive.json(&["ignore", &web.url("/lamps"), "--selector", "body", "--dry-run"]);
+    assert_eq!(
+        whole["n_inside"].as_u64(),
+        Some(n_edits as u64),
+        "everything is inside of the whole: {whole}"
+    );
+    archive.ok(&["pin", &site, "--selector", "#price", "--importance", "0.6"]);
+    let said = archive.ok(&["ignore", &site, "--selector", "h1"]);
+    assert!(said.contains("0 touched it") && said.contains("written for http://127.0.0.1"), "{said}");
+    let settings = std::fs::read_to_string(archive.root.join("perennial.toml")).unwrap();
+    assert!(
+        settings.contains("pin = [{ selector = \"#price\", importance = 0.6 }]\nignore = [\"h1\"]"),
+        "{settings}"
+    );
+    let unknown = archive.run(&["pin", "nowhere.example", "--selector", "p"]);
+    assert!(String::from_utf8_lossy(&unknown.stderr).contains("`perennial list` shows the sites that are"));
+}
+
+#[test]
+fn a_broken_outbox_or_a_dead_receiver_holds_up_no_crawl() {
+    let web = Web::serve(garden);
+    let archive = Archive::new();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    archive.append_settings(&format!("[[notify]]\nname = \"dead\"\nto = \"webhook:http://{closed}/\"\n"));
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+    archive.lapse("1h", "5h");
+    let rows = archive.json(&["notify", "list"]);
+    assert_eq!(rows[0]["n_waiting"].as_u64(), Some(listed(&archive).len() as u64), "{rows}");
+    assert!(rows[0]["error"].as_str().unwrap().contains("cannot connect"), "{rows}");
+    let n_asked = web.asked().len();
+    for suffix in ["", "-wal", "-shm"] {
+        let _ = std::fs::remove_file(archive.root.join(format!("outbox.db{suffix}")));
+    }
+    std::fs::write(archive.root.join("outbox.db"), "no database at all, but a text").unwrap();
+    archive.lapse("1h", "5h");
+    assert!(web.asked().len() > n_asked + 5, "the crawl went on");
+}

@@ -169,6 +169,17 @@ mod tests {
     }
 
     #[test]
+    fn who_wants_little_reads_little() {
+        let data = vec![7u8; 2_000_000];
+        let mut cursor = io::Cursor::new(&data);
+        let mut input = Input::seekable(&mut cursor).unwrap();
+        assert_eq!(input.ensure(500).unwrap().len(), FIRST_READ);
+        assert_eq!(input.ensure(FIRST_READ + 1).unwrap()[..3], [7; 3]);
+        let n_asked = input.ensure(1_000_000).unwrap().len();
+        assert!((1_000_000..1_000_000 + HISTORY + CHUNK).contains(&n_asked), "{n_asked}");
+    }
+
+    #[test]
     fn seekable_sources_go_back_any_way() {
         let data = vec![7u8; 2_000_000];
         let mut cursor = io::Cursor::new(&data);

@@ -177,23 +177,60 @@ fn the_papers_variants_can_be_asked_for() {
     assert_eq!(perennial(&archive, ["extract", "--html", &file, "--algorithm", "magic"]).code, 2);
 }
 
-#[test]
-fn an_archived_page_is_extracted_at_its_time() {
-    let (dir, archive) = folder();
-    let url = "http://town.example/news/1.html";
+/// Makes an archive of pages: day, address, HTML.
+fn archived(dir: &Path, archive: &Path, pages: &[(&str, String, String)]) {
     let mut ids = RecordIds::new(5);
     let mut out = WarcWriter::new(Vec::new(), 0, Compression::Gzip(1)).unwrap();
-    for (day, title) in [("2026-01-01", "Bridge to fall"), ("2026-02-01", "Bridge to be rebuilt")] {
-        let body = article().replace("Bridge to be rebuilt", title);
+    for (day, url, body) in pages {
         let head =
             format!("HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {}\r\n\r\n", body.len());
         let time = Timestamp::parse(day).unwrap();
         out.write(&NewRecord::response(ids.next_id(), time, url, head.as_bytes(), body.as_bytes())).unwrap();
     }
-    let file = dir.path().join("in.warc.gz");
+    let file = dir.join("in.warc.gz");
     std::fs::write(&file, out.into_inner()).unwrap();
-    perennial(&archive, ["init"]).ok();
-    perennial(&archive, ["import", file.to_str().unwrap()]).ok();
+    perennial(archive, ["init"]).ok();
+    perennial(archive, ["import", file.to_str().unwrap()]).ok();
+}
+
+#[test]
+fn an_archived_page_is_read_beside_others_of_its_site() {
+    let own = TEXTS.map(|text| format!("<p>{text}</p>")).concat();
+    let standing =
+        "<p>Support your town's paper with a small gift, every month or whenever you can spare it.</p>";
+    let page = |text: &str| format!("<body><div>{text}{standing}</div></body>");
+    let text_with = |n_others: usize, host: &str| {
+        let (dir, archive) = folder();
+        let mut pages = vec![("2026-01-01", "http://town.example/news/new.html".to_owned(), page(&own))];
+        for n in 0..n_others {
+            let text = format!(
+                "<p>Page number {n} tells of other things, such as the weather of week {n}, at length.</p>"
+            );
+            pages.push(("2026-01-01", format!("http://{host}/{n}.html"), page(&text)));
+        }
+        archived(dir.path(), &archive, &pages);
+        let found =
+            perennial(&archive, ["extract", "--json", "http://town.example/news/new.html@"]).ok().json();
+        found["text"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(text_with(6, "town.example/news"), TEXTS.join("\n\n"));
+    assert_eq!(
+        text_with(6, "town.example/elsewhere"),
+        TEXTS.join("\n\n"),
+        "of the site, if not of the folder"
+    );
+    assert!(text_with(6, "city.example").contains("Support your town"), "another site tells nothing");
+    assert!(text_with(3, "town.example/news").contains("Support your town"), "three are too few");
+}
+
+#[test]
+fn an_archived_page_is_extracted_at_its_time() {
+    let (dir, archive) = folder();
+    let url = "http://town.example/news/1.html";
+    let versions = [("2026-01-01", "Bridge to fall"), ("2026-02-01", "Bridge to be rebuilt")];
+    let pages =
+        versions.map(|(day, title)| (day, url.to_owned(), article().replace("Bridge to be rebuilt", title)));
+    archived(dir.path(), &archive, &pages);
     let at = |time: &str| perennial(&archive, ["extract", &format!("{url}@{time}"), "--json"]).ok().json();
     let shown = perennial(&archive, ["extract", &format!("{url}@"), "--before", &format!("{url}@20260102")])
         .ok()

@@ -132,7 +132,15 @@ fn a_hub_is_asked_to_tell_and_only_what_it_signs_is_believed() {
     );
     std::thread::sleep(Duration::from_millis(1_500));
     assert_eq!(web.n_asked("/feed.xml"), 1, "what is not signed is not believed");
-    assert!(tell(path, &signature(form["hub.secret"].as_bytes(), b"news")).starts_with("HTTP/1.1 202"));
+    let chunked = |body: &str| {
+        let signature = signature(form["hub.secret"].as_bytes(), b"news");
+        let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nX-Hub-Signature: sha256={signature}\r\n");
+        exchange(&address, format!("{head}Transfer-Encoding: chunked\r\n\r\n{body}").as_bytes())
+    };
+    assert!(chunked("no chunk").starts_with("HTTP/1.1 400"));
+    assert!(exchange(&address, b"POST / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 411"));
+    assert_eq!(web.n_asked("/feed.xml"), 1);
+    assert!(chunked("3\r\nnew\r\n1;x=y\r\ns\r\n0\r\n\r\n").starts_with("HTTP/1.1 202"));
     wait_until("the feed is polled at once", || web.n_asked("/feed.xml") == 2);
     wait_until("the log says why", || {
         archive.log().iter().any(|line| {

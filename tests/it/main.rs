@@ -7,6 +7,7 @@
 
 mod archive;
 mod budget;
+mod coherent;
 mod corpus;
 mod crawl_again;
 #[cfg(feature = "interop")]

@@ -59,8 +59,8 @@ impl CdxjLine {
     pub fn parse(line: &str) -> Result<CdxjLine, CdxjError> {
         let line = line.trim_end_matches(['\r', '\n']);
         let error = |offset| CdxjError { offset, line: line.chars().take(80).collect() };
-        let (key, rest) = line.split_once(' ').ok_or(error(0))?;
-        let (timestamp, json) = rest.split_once(' ').ok_or(error(key.len() + 1))?;
+        let (key, rest) = line.split_once(' ').ok_or_else(|| error(0))?;
+        let (timestamp, json) = rest.split_once(' ').ok_or_else(|| error(key.len() + 1))?;
         let json_at = key.len() + timestamp.len() + 2;
         if key.is_empty() || timestamp.is_empty() || !timestamp.bytes().all(|b| b.is_ascii_digit()) {
             return Err(error(key.len() + 1));

@@ -1,5 +1,7 @@
 //! HTTP dates: `Tue, 15 Nov 1994 12:45:26 GMT` <-> an instant. Memento-Datetime, Accept-Datetime and Last-Modified have them.
 
+use jiff::fmt::rfc2822::DateTimePrinter;
+
 use crate::politeness::parse_http_date;
 use crate::time::Timestamp;
 
@@ -8,7 +10,10 @@ const MONTHS: [&str; 12] =
 
 /// As RFC 7231 writes it.
 pub fn write(time: Timestamp) -> String {
-    time.to_jiff().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+    let time = time.to_jiff();
+    // Long lists are full of dates. What has no date in the standard's form, in years before Christ, is written as well as it can be.
+    let written = DateTimePrinter::new().timestamp_to_rfc9110_string(&time);
+    written.unwrap_or_else(|_| time.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string())
 }
 
 /// Reads the date of RFC 7231, its two obsolete forms, and ISO 8601 or digits as some clients send them. `None` for anything

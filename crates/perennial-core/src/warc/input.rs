@@ -9,6 +9,8 @@ const HISTORY: usize = 128 * 1024;
 /// Window and kept bytes together fit into the cache of a core, which makes copying from the file twice as fast.
 const CHUNK: usize = 256 * 1024;
 const MIN_READ: usize = 64 * 1024;
+/// The first look at a source. Whoever wants one record reads little of what stands behind it.
+const FIRST_READ: usize = 16 * 1024;
 
 /// Second looks may read this many times the bytes read so far, plus a constant. So hostile input, in which every
 /// record claims to hold all that follows, takes linear time.
@@ -67,7 +69,7 @@ impl<R: Read> Input<R> {
 
     /// Reads more bytes into the window; `false` at the end of the source.
     pub(super) fn fill(&mut self) -> io::Result<bool> {
-        if self.buffer.len() - self.end < MIN_READ {
+        if self.buffer.len() - self.end < MIN_READ.min(self.buffer.len() / 2).max(1) {
             self.make_room();
         }
         loop {
@@ -89,9 +91,12 @@ impl<R: Read> Input<R> {
         self.base += drop as u64;
         self.pos -= drop;
         self.end -= drop;
-        let needed = self.end + MIN_READ;
-        if self.buffer.len() < needed {
-            self.buffer.resize(needed.max(HISTORY + CHUNK), 0);
+        let wanted = match self.buffer.len() {
+            0 => FIRST_READ,
+            length => (4 * length).clamp(self.end + MIN_READ, (self.end + MIN_READ).max(HISTORY + CHUNK)),
+        };
+        if self.buffer.len() < wanted {
+            self.buffer.resize(wanted, 0);
         }
     }
 
@@ -161,6 +166,17 @@ mod tests {
         assert_eq!(input.bytes(), &data[back as usize..]);
         assert!(!input.rewind_to(0).unwrap());
         assert_eq!(input.offset(), back);
+    }
+
+    #[test]
+    fn who_wants_little_reads_little() {
+        let data = vec![7u8; 2_000_000];
+        let mut cursor = io::Cursor::new(&data);
+        let mut input = Input::seekable(&mut cursor).unwrap();
+        assert_eq!(input.ensure(500).unwrap().len(), FIRST_READ);
+        assert_eq!(input.ensure(FIRST_READ + 1).unwrap()[..3], [7; 3]);
+        let n_asked = input.ensure(1_000_000).unwrap().len();
+        assert!((1_000_000..1_000_000 + HISTORY + CHUNK).contains(&n_asked), "{n_asked}");
     }
 
     #[test]

@@ -14,6 +14,7 @@ mod indexer;
 pub mod links;
 pub mod lock;
 mod mend;
+pub mod parts;
 mod read;
 mod recover;
 mod scan;

@@ -49,6 +49,9 @@ pub(super) struct Demo {
     /// Leave out the site whose pages a script draws, also where Chromium is installed
     #[arg(long)]
     no_browser: bool,
+    /// Let style sheets and pictures change too, to see what replays of the pages are worth
+    #[arg(long)]
+    changing_requisites: bool,
     /// Virtual seconds in a real one [default: as fast as the machine allows]
     #[arg(long, value_name = "FACTOR")]
     time_lapse: Option<f64>,
@@ -75,6 +78,7 @@ impl Demo {
             goal: self.goal,
             feeds: !self.no_feeds,
             browser: !self.no_browser,
+            requisites_change: self.changing_requisites,
             stop: Stop::default(),
         };
         signals::listen(context, &options.stop);

@@ -10,6 +10,7 @@ use perennial_core::time::Timestamp;
 use super::{Context, Exit, context::human_bytes, csv, parse_time};
 use crate::analyse::{Filters, write_deltas, write_trees};
 use crate::archive::export::{self, export};
+use crate::archive::parts::with_parts;
 use crate::archive::{SharedSnapshot, Snapshot};
 use crate::feeds::objects::{self, ObjectFormat};
 use crate::store::{Filter, each_view_row, sql_views};
@@ -149,8 +150,8 @@ impl Export {
         // Written beside its place, so that no one takes a half-written file for an export.
         let beside = self.output.with_added_extension("part");
         let out = File::create(&beside).with_context(|| format!("cannot write {}", beside.display()))?;
-        let filter =
-            Filter { site: self.site.clone(), page: self.page.clone(), since: self.since, until: self.until };
+        let (site, page) = (self.site.clone(), self.page.clone());
+        let filter = Filter { site, page, since: self.since, until: self.until, ..Filter::default() };
         let result = match self.format.maker() {
             Maker::Records(format) => self.export_records(context, format, &filter, out),
             Maker::Objects(format) => self.export_objects(context, format, &filter, out),
@@ -187,6 +188,12 @@ impl Export {
         mut out: File,
     ) -> anyhow::Result<Told> {
         let snapshot = context.snapshot()?;
+        // A player shows pages, and pages need their parts.
+        let whole = match format {
+            export::Format::Wacz => Some(with_parts(&snapshot, filter)?),
+            _ => None,
+        };
+        let filter = whole.as_ref().unwrap_or(filter);
         let bar = context.progress_count(snapshot.store().counts()?.n_captures, "exporting");
         let now = crate::archive::now();
         let report = export(&snapshot, format, filter, self.trees, now, &mut out, &|n| bar.inc(n));

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::context::{json_on_stdout, text_on_stdout};
 use super::{Context, Exit};
 use crate::analyse::PageSpec;
-use crate::feeds::objects::{field_name, json_of, json_of_edit};
+use crate::feeds::objects::{field_name, json_of, json_of_edit, template_around};
 
 /// Longer pages are cut here.
 const MAX_PAGE_BYTES: u64 = 32 << 20;
@@ -28,7 +28,7 @@ const AFTER_HELP: &str = "\
 PAGE is a file, a page of the archive (URL@TIME, or URL@ for the latest), or a live http address. \
 Without --title and --description the page's own title and description are used. They matter most where a page holds several \
 posts: then they say which. --neighbour names other pages of the same site; what stands on half of them is no part of the \
-object, and five or more make the result much more exact.
+object, and five or more make the result much more exact. Of an archived page they are found in the archive.
 With --json one object a line is printed. --list takes one page a line, as JSON: {\"file\": ..., \"title\": ..., \"description\": ..., \
 \"url\": ..., \"neighbours\": [...], \"before\": ...}; only `file` is needed, and what else a line has as `id` is repeated in the result.
 
@@ -108,7 +108,8 @@ impl Extract {
         for spec in &self.page {
             let page = self.load(context, spec)?;
             let url = if matches!(spec, PageSpec::File(_)) { self.url.clone() } else { Some(page.url) };
-            let source = Source { html: &page.html, before, template: template.as_ref() };
+            let template = template.as_ref().or(page.template.as_ref());
+            let source = Source { html: &page.html, before, template };
             teller.tell(&page.version, &Job { url, ..self.job(Path::new("")) }, &source)?;
         }
         let progress = context.progress_count(self.html.len() as u64, "extracting");
@@ -154,7 +155,15 @@ impl Extract {
                 page.version
             );
         }
-        Ok(Loaded { url: page.url.clone(), version: page.version.clone(), html: page.html.clone() })
+        // Who names neighbours knows better than the archive.
+        let template = match (&snapshot, spec) {
+            (Some(snapshot), PageSpec::Archived { .. }) if self.neighbour.is_empty() => {
+                template_around(snapshot, &page.url)?
+            }
+            _ => None,
+        };
+        let (url, version, html) = (page.url.clone(), page.version.clone(), page.html.clone());
+        Ok(Loaded { url, version, html, template })
     }
 }
 
@@ -268,6 +277,8 @@ struct Loaded {
     url: String,
     version: String,
     html: String,
+    /// What it shares with other pages of its site in the archive.
+    template: Option<Template>,
 }
 
 fn read_page(file: &Path) -> anyhow::Result<String> {

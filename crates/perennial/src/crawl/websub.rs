@@ -4,6 +4,7 @@
 //! The listener takes a request a connection, few at a time, each bounded in bytes and time, and believes nothing that is not signed. What a
 //! hub delivers is not archived: the feed is polled, and its own answer is.
 
+use std::io::Read as _;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -13,6 +14,7 @@ use perennial_core::feed::MAX_FEED_BYTES;
 use perennial_core::feed::websub::{Subscriptions, Told};
 use perennial_core::http::HttpHead;
 use perennial_core::page::PageId;
+use perennial_core::payload::{Limits, transferred};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -22,6 +24,7 @@ use url::Url;
 use super::clock::Clock;
 use super::visit::Shared;
 use crate::archive::random_seed;
+use crate::fetch::Framing;
 
 /// Requests that are read at a time.
 const MAX_REQUESTS: usize = 32;
@@ -202,27 +205,53 @@ async fn read_request(stream: &mut TcpStream) -> std::io::Result<Result<Knock, &
     let (Some(method), Some(target)) = (words.next(), words.next()) else {
         return Ok(Err("400 Bad Request"));
     };
-    let n_bytes = match head.get("Content-Length").map(|text| text.trim().parse::<usize>()) {
-        Some(Ok(n_bytes)) => n_bytes,
-        Some(Err(_)) => return Ok(Err("400 Bad Request")),
-        None if method == "POST" => return Ok(Err("411 Length Required")),
-        None => 0,
-    };
-    if n_bytes > MAX_FEED_BYTES {
-        return Ok(Err("413 Content Too Large"));
-    }
-    while body.len() < n_bytes {
-        if stream.read_buf(&mut body).await? == 0 {
-            return Ok(Err("400 Bad Request"));
+    let framing = match Framing::of(&head) {
+        Framing::Length(n_bytes) if n_bytes > MAX_FEED_BYTES as u64 => {
+            return Ok(Err("413 Content Too Large"));
         }
+        Framing::UntilClose if head.get("Content-Length").is_some() => return Ok(Err("400 Bad Request")),
+        Framing::UntilClose if method == "POST" => return Ok(Err("411 Length Required")),
+        Framing::UntilClose => Framing::Length(0),
+        framing => framing,
+    };
+    if let Err(status) = read_body(stream, framing, &mut body).await? {
+        return Ok(Err(status));
     }
-    body.truncate(n_bytes);
+    // A signature is one of the content, whatever it was carried in.
+    let limits = Limits { max_bytes: MAX_FEED_BYTES as u64, ..Limits::default() };
+    let mut content = Vec::new();
+    if transferred(&head, &body[..], limits).read_to_end(&mut content).is_err() {
+        return Ok(Err("400 Bad Request"));
+    }
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     Ok(Ok(Knock {
         method: method.to_owned(),
         token: path.rsplit('/').next().unwrap_or_default().to_owned(),
         query: query.to_owned(),
         signature: head.get("X-Hub-Signature").map(|text| text.into_owned()),
-        body,
+        body: content,
     }))
+}
+
+/// Reads on until the body is whole, with its framing; the inner error is the status to answer with.
+async fn read_body(
+    stream: &mut TcpStream,
+    mut framing: Framing,
+    body: &mut Vec<u8>,
+) -> std::io::Result<Result<(), &'static str>> {
+    let mut n_taken = 0;
+    loop {
+        let Ok(taken) = framing.take(&body[n_taken..]) else { return Ok(Err("400 Bad Request")) };
+        n_taken += taken;
+        if framing.is_done() {
+            body.truncate(n_taken);
+            return Ok(Ok(()));
+        }
+        if body.len() > MAX_FEED_BYTES {
+            return Ok(Err("413 Content Too Large"));
+        }
+        if stream.read_buf(body).await? == 0 {
+            return Ok(Err("400 Bad Request"));
+        }
+    }
 }

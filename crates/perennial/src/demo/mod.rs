@@ -8,6 +8,7 @@
 //! | `web` | a seed -> sites, pages, every change with its time and amount |
 //! | `truth` | all versions of all pages -> the importance of each change |
 //! | `prose`, `template` | a page and its version -> HTML, with noise that differs at every request |
+//! | `requisite` | a style sheet or picture and an instant -> its bytes |
 //! | `server` | requests -> answers, at the instant that the crawl's virtual clock shows |
 //! | `run` | options -> an archive of it, made by the real crawler |
 //! | `measure` | that archive's WARC files and the truth -> what was caught |
@@ -18,6 +19,7 @@ mod learned;
 mod measure;
 mod prose;
 mod report;
+mod requisite;
 mod run;
 mod server;
 mod template;

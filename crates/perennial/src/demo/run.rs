@@ -51,6 +51,8 @@ pub struct DemoOptions {
     pub feeds: bool,
     /// Whether a browser may be used, for the site that is empty without one.
     pub browser: bool,
+    /// Whether style sheets and pictures change too.
+    pub requisites_change: bool,
     /// The handle by which another thread stops the crawl.
     pub stop: Stop,
 }
@@ -171,10 +173,11 @@ pub fn demo(
 ) -> anyhow::Result<(DemoResult, Crawls)> {
     let start = Timestamp::parse("2026-03-02")?;
     let archive = open_archive(&options.root)?;
-    let web = match has_browser(options, &archive, &mut warn) {
+    let mut web = match has_browser(options, &archive, &mut warn) {
         true => LivingWeb::with_drawn_site(options.seed, start, options.days),
         false => LivingWeb::new(options.seed, start, options.days),
     };
+    web.requisites_change = options.requisites_change;
     let resumed = archive.store()?.last_visit()?.unwrap_or(start).max(start);
     let clock = match options.factor {
         Some(factor) => Clock::time_lapse(factor, resumed),

@@ -1,6 +1,5 @@
 //! The living web on a loopback port: requests by host name -> what the page is at this virtual instant.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
@@ -8,10 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use perennial_core::chance::Chance;
+use perennial_core::memento::date;
 use perennial_core::time::Timestamp;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
+use super::requisite::{Requisite, requisite};
 use super::template::{self, ServedPage};
 use super::web::LivingWeb;
 
@@ -42,7 +43,8 @@ enum Wanted {
 struct Response {
     status: &'static str,
     content_type: &'static str,
-    validator: Option<Cow<'static, str>>,
+    validator: Option<String>,
+    modified: Option<Timestamp>,
     body: Vec<u8>,
 }
 
@@ -110,6 +112,9 @@ impl LivingServer {
             if let Some(tag) = &response.validator {
                 head.push_str(&format!("ETag: {tag}\r\nCache-Control: max-age=604800\r\n"));
             }
+            if let Some(modified) = response.modified {
+                head.push_str(&format!("Last-Modified: {}\r\n", date::write(modified)));
+            }
             let body: &[u8] = if not_modified || request.is_head { &[] } else { &response.body };
             head.push_str(&format!("Content-Length: {}\r\n\r\n", body.len()));
             let mut bytes = head.into_bytes();
@@ -137,11 +142,7 @@ impl LivingServer {
             ),
             "/sitemap.xml" => xml(self.sitemap(site)),
             "/feed.xml" => self.feed(site, now),
-            "/draw.js" => asset("text/javascript", template::DRAW_SCRIPT.as_bytes().to_vec()),
-            "/style.css" => asset("text/css", template::STYLE.as_bytes().to_vec()),
-            "/logo.gif" => asset("image/gif", gif(120, 60)),
-            "/photo.gif" => asset("image/gif", gif(320, 240)),
-            path if path.starts_with("/ads/") => asset("image/gif", gif(728, 90)),
+            path if let Some(found) = requisite(&self.web, site, path, now) => asset(found),
             path => match path.strip_prefix("/api").filter(|_| self.web.sites[site].is_drawn) {
                 Some(page) => self.page(site, page, Wanted::Data, now),
                 None => self.page(site, path, Wanted::Page, now),
@@ -161,7 +162,7 @@ impl LivingServer {
             Wanted::Page if self.web.sites[site].is_drawn => (HTML, template::shell(&served)),
             Wanted::Page => (HTML, template::html(&served)),
         };
-        Response { status: "200 OK", content_type, validator: None, body: body.into_bytes() }
+        Response { status: "200 OK", content_type, validator: None, modified: None, body: body.into_bytes() }
     }
 
     /// A feed that has not changed costs no more than a 304.
@@ -170,7 +171,8 @@ impl LivingServer {
         Response {
             status: "200 OK",
             content_type: "application/rss+xml",
-            validator: Some(format!("\"{n_items}\"").into()),
+            validator: Some(format!("\"{n_items}\"")),
+            modified: None,
             body: template::feed(&self.web, site, now).into_bytes(),
         }
     }
@@ -225,23 +227,26 @@ async fn read_line(stream: &mut BufReader<TcpStream>) -> io::Result<String> {
 }
 
 fn text(status: &'static str, body: &str) -> Response {
-    Response { status, content_type: "text/plain", validator: None, body: body.as_bytes().to_vec() }
+    Response {
+        status,
+        content_type: "text/plain",
+        validator: None,
+        modified: None,
+        body: body.as_bytes().to_vec(),
+    }
 }
 
 fn xml(body: String) -> Response {
-    Response { status: "200 OK", content_type: "application/xml", validator: None, body: body.into_bytes() }
+    Response {
+        status: "200 OK",
+        content_type: "application/xml",
+        validator: None,
+        modified: None,
+        body: body.into_bytes(),
+    }
 }
 
-fn asset(content_type: &'static str, body: Vec<u8>) -> Response {
-    Response { status: "200 OK", content_type, validator: Some("\"v1\"".into()), body }
-}
-
-/// A GIF of one colour with the given size.
-fn gif(width: u16, height: u16) -> Vec<u8> {
-    let mut bytes = b"GIF89a".to_vec();
-    bytes.extend_from_slice(&width.to_le_bytes());
-    bytes.extend_from_slice(&height.to_le_bytes());
-    bytes.extend_from_slice(&[0x80, 0, 0, 0x22, 0x44, 0x66, 0xee, 0xee, 0xe0]);
-    bytes.extend_from_slice(&[0x2c, 0, 0, 0, 0, 1, 0, 1, 0, 0, 2, 2, 0x44, 1, 0, 0x3b]);
-    bytes
+fn asset(found: Requisite) -> Response {
+    let Requisite { content_type, validator, modified, body } = found;
+    Response { status: "200 OK", content_type, validator: Some(validator), modified, body }
 }

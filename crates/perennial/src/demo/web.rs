@@ -94,6 +94,8 @@ pub struct LivingWeb {
     pub sites: Vec<LivingSite>,
     /// All pages, those of one site together.
     pub pages: Vec<LivingPage>,
+    /// Whether style sheets and pictures change too.
+    pub requisites_change: bool,
 }
 
 impl LivingPage {
@@ -142,7 +144,7 @@ impl LivingWeb {
             let site = &sites[page.site];
             page.changes = draw_changes(seed, index, page, site, start, site.dies_at.unwrap_or(end).min(end));
         }
-        LivingWeb { seed, start, end, sites, pages }
+        LivingWeb { seed, start, end, sites, pages, requisites_change: false }
     }
 
     /// The same web as the simulator knows worlds: pages, their weights, when they changed and how much.

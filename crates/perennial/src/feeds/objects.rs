@@ -3,7 +3,7 @@
 //! Objects are derived when they are asked for: from the captures of a page, what a feed said of it, and what it shares with other pages of
 //! its site. Nothing is stored, so that a rebuilt archive gives the same.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
 use perennial_core::dom::Dom;
@@ -11,18 +11,23 @@ use perennial_core::object::version::{Edit, Field, Run, edits, same_version};
 use perennial_core::object::{Context as Known, MAX_NEIGHBOURS, Object, Template, extract};
 use perennial_core::page::PageId;
 use perennial_core::payload::CutCause;
+use perennial_core::surt::{KeyRange, MatchType};
 use perennial_core::time::Timestamp;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::analyse::PageSpec;
 use crate::archive::{self, SharedSnapshot};
-use crate::store::{AnnouncedFilter, AnnouncedPage, Filter, site_of};
+use crate::store::{AnnouncedFilter, AnnouncedPage, Filter, PageRow, site_of};
 
 /// Versions of a page that are read, the latest of them.
 const MAX_VERSIONS: usize = 500;
 /// Two pages share by chance; five tell.
 const MIN_NEIGHBOURS: usize = 5;
+/// Pages that are read beside one that somebody waits for: more than ten hardly tell more.
+const N_AROUND: usize = 12;
+/// Addresses among which they are looked for.
+const MAX_LISTED: usize = 200;
 
 /// One version of an object.
 pub struct ObjectVersion {
@@ -74,6 +79,34 @@ impl Templates {
         }
         self.made.get(&site)?.as_ref()
     }
+}
+
+/// What an archived page shares with others of its site: those that feeds announced, then those of its own folder, then any. `None` where there are
+/// too few of them.
+pub fn template_around(shared: &SharedSnapshot, url: &str) -> anyhow::Result<Option<Template>> {
+    let site = site_of(url);
+    let mut urls: Vec<String> = {
+        let snapshot = shared.lock();
+        let store = snapshot.store();
+        let announced =
+            store.announced_pages(&AnnouncedFilter { site: Some(&site), ..AnnouncedFilter::default() })?;
+        let mut urls: Vec<String> = announced.into_iter().map(|page| page.url).collect();
+        let folder = url.rsplit_once('/').map_or(url, |(folder, _)| folder);
+        for (start, matching) in [(folder, MatchType::Prefix), (url, MatchType::Host)] {
+            let range = KeyRange::of(start, matching);
+            let pages = store.pages_in_keys(&range, None, MAX_LISTED)?;
+            let is_page = |page: &PageRow| {
+                page.status == Some(200) && page.mime.as_deref().is_some_and(|mime| mime.contains("html"))
+            };
+            urls.extend(pages.into_iter().filter(is_page).map(|page| page.url));
+        }
+        urls
+    };
+    let mut seen = HashSet::new();
+    urls.retain(|other| other != url && site_of(other) == site && seen.insert(other.clone()));
+    let latest = |url: &String| read(shared, url, None).ok().flatten().map(|html| Dom::parse(&html));
+    let pages: Vec<Dom> = urls.iter().filter_map(latest).take(N_AROUND).collect();
+    Ok((pages.len() >= MIN_NEIGHBOURS).then(|| Template::of(&pages)))
 }
 
 /// The HTML of an archived version; `None` when it is no page. A record that breaks off would pass for an edit: it is an error.

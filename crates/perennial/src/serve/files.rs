@@ -11,6 +11,7 @@ use super::problem::Problem;
 use super::replay::Asking;
 use super::{memento, range};
 use crate::archive::export::{Format, export};
+use crate::archive::parts::with_parts;
 use crate::archive::{self, Snapshot};
 use crate::store::Filter;
 
@@ -91,8 +92,9 @@ impl Made {
         if let Some(found) = kept.iter().find(|wacz| wacz.of == of) {
             return Ok(found.clone());
         }
-        check_size(snapshot, filter)?;
-        let wacz = make(of, snapshot, filter).map_err(internal)?;
+        let filter = with_parts(snapshot, filter).map_err(internal)?;
+        check_size(snapshot, &filter)?;
+        let wacz = make(of, snapshot, &filter).map_err(internal)?;
         kept.retain(|other| (&other.of.0, &other.of.1) != (&wacz.of.0, &wacz.of.1));
         if kept.len() == MAX_KEPT {
             kept.remove(0);
@@ -104,8 +106,14 @@ impl Made {
 
 fn check_size(snapshot: &Snapshot, filter: &Filter) -> Result<(), Problem> {
     let store = snapshot.store();
+    let n_of = |url: &String| store.page(url).map(|page| page.map_or(0, |page| page.n_captures));
     let n_captures = match (&filter.page, &filter.site) {
-        (Some(url), _) => store.page(url).map(|page| page.map_or(0, |page| page.n_captures)),
+        (Some(page), _) => match n_of(page) {
+            Ok(n) if n > 0 => {
+                filter.parts.iter().map(n_of).sum::<Result<u64, _>>().map(|n_parts| n + n_parts)
+            }
+            none => none,
+        },
         (None, site) => store.n_captures_of_site(site.as_deref().unwrap_or_default()),
     };
     match n_captures.map_err(|error| Problem::internal(&error))? {

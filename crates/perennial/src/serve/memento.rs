@@ -164,7 +164,7 @@ fn link_timemap(asking: &Asking<'_>, url: &str, from: Option<Timestamp>) -> Resu
     if mementos.is_empty() {
         return Err(Problem::not_archived(url));
     }
-    let next = (mementos.len() > PAGE_MEMENTOS).then(|| mementos.split_off(PAGE_MEMENTOS)[0].0);
+    let next = (mementos.len() > PAGE_MEMENTOS).then(|| mementos.split_off(PAGE_MEMENTOS)[0].time);
     let text = write_timemap(&Addresses::of(asking, url), &mementos, from, next);
     let mut response = Response::new(Body::from(text));
     let headers = response.headers_mut();
@@ -173,12 +173,16 @@ fn link_timemap(asking: &Asking<'_>, url: &str, from: Option<Timestamp>) -> Resu
     Ok(response)
 }
 
-/// Times and addresses of an address's captures from an instant on: a page of them, and one more if there is more.
-fn read_mementos(
-    snapshot: &Snapshot,
-    url: &str,
-    from: Option<Timestamp>,
-) -> anyhow::Result<Vec<(Timestamp, String)>> {
+/// A capture in a TimeMap.
+struct Listed {
+    time: Timestamp,
+    /// The same, as the index has it.
+    digits: String,
+    url: String,
+}
+
+/// An address's captures from an instant on: a page of them, and one more if there is more.
+fn read_mementos(snapshot: &Snapshot, url: &str, from: Option<Timestamp>) -> anyhow::Result<Vec<Listed>> {
     let mut range = KeyRange::of(url, MatchType::Exact);
     if let Some(from) = from {
         range.start = format!("{} {}", surt(url), from.to_digits14()).into();
@@ -189,17 +193,18 @@ fn read_mementos(
         let Some(time) = line.date() else { continue };
         // Pages end between two instants, so that the next one can begin with an instant.
         let is_full = found.len() > PAGE_MEMENTOS;
-        if is_full && found.last().is_some_and(|last: &(Timestamp, String)| last.0 != time) {
+        if is_full && found.last().is_some_and(|last: &Listed| last.time != time) {
             break;
         }
-        found.push((time, line.url));
+        let digits = if line.timestamp.len() == 14 { line.timestamp } else { time.to_digits14() };
+        found.push(Listed { time, digits, url: line.url });
     }
     Ok(found)
 }
 
 fn write_timemap(
     addresses: &Addresses<'_>,
-    mementos: &[(Timestamp, String)],
+    mementos: &[Listed],
     from: Option<Timestamp>,
     next: Option<Timestamp>,
 ) -> String {
@@ -208,7 +213,7 @@ fn write_timemap(
         format!("{}/web/timemap/link/{}/{}", addresses.prefix, from.to_digits14(), addresses.url)
     };
     let own = from.map_or_else(|| addresses.timemap(), page);
-    let (first, last) = (mementos[0].0, mementos[mementos.len() - 1].0);
+    let (first, last) = (mementos[0].time, mementos[mementos.len() - 1].time);
     let mut out = format!(
         "<{own}>; rel=\"self\"; {kind}; from=\"{}\"; until=\"{}\",\n<{}>; rel=\"timegate\",\n<{}>; rel=\"original\"",
         date::write(first),
@@ -219,7 +224,7 @@ fn write_timemap(
     if let Some(next) = next {
         let _ = write!(out, ",\n<{}>; rel=\"timemap\"; {kind}; from=\"{}\"", page(next), date::write(next));
     }
-    for (place, (time, url)) in mementos.iter().enumerate() {
+    for (place, Listed { time, digits, url }) in mementos.iter().enumerate() {
         let is_first = place == 0 && from.is_none();
         let is_last = place + 1 == mementos.len() && next.is_none();
         let rel = match (is_first, is_last) {
@@ -228,7 +233,7 @@ fn write_timemap(
             (false, true) => "last memento",
             (false, false) => "memento",
         };
-        let (prefix, digits) = (&addresses.prefix, time.to_digits14());
+        let prefix = &addresses.prefix;
         let _ = write!(
             out,
             ",\n<{prefix}/web/{digits}/{url}>; rel=\"{rel}\"; datetime=\"{}\"",

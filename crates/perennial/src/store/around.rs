@@ -111,3 +111,22 @@ impl Store {
         Ok(rows.collect::<Result<_, _>>()?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rusqlite::StatementStatus;
+
+    #[test]
+    fn a_statement_that_is_kept_is_planned_once() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open_write(&dir.path().join("state.db")).unwrap();
+        let sql = "SELECT id FROM pages WHERE surt > ?1 ORDER BY id LIMIT ?2";
+        let mut statement = store.connection().prepare(sql).unwrap();
+        for limit in 1..5i64 {
+            let rows = statement.query_map(params!["a", limit], |row| row.get::<_, i64>(0)).unwrap();
+            assert_eq!(rows.count(), 0);
+        }
+        assert_eq!(statement.get_status(StatementStatus::RePrepare), 0);
+    }
+}

@@ -53,6 +53,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use rusqlite::Connection;
+use rusqlite::config::DbConfig;
 use tempfile::TempDir;
 
 /// SQLite's page cache. With the rows of one commit this is all memory that the store uses.
@@ -104,6 +105,8 @@ impl Store {
         connection.pragma_update(None, "temp_store", "FILE")?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.set_prepared_statement_cache_capacity(64);
+        // Or a kept statement with a bound LIMIT is planned anew whenever it is bound, which costs more than it runs.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(Store { connection, _copy: copy })
     }
 

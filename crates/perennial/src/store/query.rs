@@ -62,6 +62,8 @@ pub struct Filter {
     pub site: Option<String>,
     /// Address of the page.
     pub page: Option<String>,
+    /// With a page also these addresses: what it needs to be shown.
+    pub parts: Vec<String>,
     /// Not before this instant.
     pub since: Option<Timestamp>,
     /// Before this instant.
@@ -603,8 +605,17 @@ impl Store {
             sql.push_str(&format!(" AND {condition} ?{}", values.len()));
         };
         if let Some(page) = &filter.page {
-            add("p.url =", page.clone().into());
+            add("p.url IN (", page.clone().into());
+            for part in &filter.parts {
+                values.push(part.clone().into());
+                sql.push_str(&format!(", ?{}", values.len()));
+            }
+            sql.push(')');
         }
+        let mut add = |condition: &str, value: rusqlite::types::Value| {
+            values.push(value);
+            sql.push_str(&format!(" AND {condition} ?{}", values.len()));
+        };
         if let Some(since) = filter.since {
             add("c.time >=", since.as_millis().into());
         }

@@ -109,7 +109,9 @@ impl Opened {
     }
 
     fn with(path: &Path, options: &str, copy: Option<TempDir>) -> rusqlite::Result<Opened> {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        // A connection is used by one thread at a time, so that it needs no lock of its own.
+        let flags =
+            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(format!("file:{}{options}", uri_path(path)), flags)?;
         let version = schema::version(&connection)?;
         Ok(Opened { connection, version, copy })

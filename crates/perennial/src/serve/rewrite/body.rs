@@ -193,18 +193,12 @@ fn read_text<'a>(bytes: &'a [u8], content_type: Option<&str>) -> (Cow<'a, str>, 
 
 #[cfg(test)]
 mod tests {
-    use url::Url;
 
     use super::*;
 
     fn options() -> PageOptions {
         PageOptions {
-            place: Place {
-                root: "/web/".into(),
-                time: "2020".into(),
-                base: Url::parse("http://a.example/").unwrap(),
-                charset: Charset::default(),
-            },
+            place: Place::of_test("2020", "http://a.example/"),
             injection: None,
             is_outermost: true,
             n_nested: 0,

@@ -127,19 +127,12 @@ fn part_in(context: Context) -> Modifier {
 
 #[cfg(test)]
 mod tests {
-    use perennial_core::charset::Charset;
     use proptest::prelude::*;
-    use url::Url;
 
     use super::*;
 
     fn place() -> Place {
-        Place {
-            root: "/web/".into(),
-            time: "2020".into(),
-            base: Url::parse("http://a.example/css/s.css").unwrap(),
-            charset: Charset::default(),
-        }
+        Place::of_test("2020", "http://a.example/css/s.css")
     }
 
     fn check(css: &str, expected: &str) {

@@ -84,18 +84,11 @@ pub const PERMISSIONS: &str = "camera=(), microphone=(), geolocation=(), payment
 
 #[cfg(test)]
 mod tests {
-    use perennial_core::charset::Charset;
-    use url::Url;
 
     use super::*;
 
     fn fields(line: &str) -> Vec<(&'static str, String)> {
-        let place = Place {
-            root: "/web/".into(),
-            time: "2020".into(),
-            base: Url::parse("http://a.example/x/").unwrap(),
-            charset: Charset::default(),
-        };
+        let place = Place::of_test("2020", "http://a.example/x/");
         let head = format!("HTTP/1.1 200 OK\r\n{line}\r\n\r\n");
         leading_fields(&HttpHead::parse(head.as_bytes()), &place)
     }

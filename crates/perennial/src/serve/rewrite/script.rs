@@ -441,19 +441,12 @@ fn is_keyword(word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use perennial_core::charset::Charset;
     use proptest::prelude::*;
-    use url::Url;
 
     use super::*;
 
     fn place() -> Place {
-        Place {
-            root: "/web/".into(),
-            time: "2020".into(),
-            base: Url::parse("http://a.example/js/s.js").unwrap(),
-            charset: Charset::default(),
-        }
+        Place::of_test("2020", "http://a.example/js/s.js")
     }
 
     fn check(source: &str, expected: &str) {

@@ -134,16 +134,20 @@ fn refresh_address(content: &str) -> Option<std::ops::Range<usize>> {
 }
 
 #[cfg(test)]
+impl Place {
+    /// A document of the single archive of a server, for tests.
+    pub(super) fn of_test(time: &str, base: &str) -> Place {
+        let base = Url::parse(base).unwrap();
+        Place { root: "/web/".into(), time: time.into(), base, charset: Charset::default() }
+    }
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
     fn place(base: &str) -> Place {
-        Place {
-            root: "/web/".into(),
-            time: "20200102030405".into(),
-            base: Url::parse(base).unwrap(),
-            charset: Charset::default(),
-        }
+        Place::of_test("20200102030405", base)
     }
 
     fn check(reference: &str, expected: Option<&str>) {

@@ -1,0 +1,125 @@
+//! An address of a site and an instant -> the style sheet or picture that is there.
+//!
+//! They stay as they are unless the web is told to let them change. Then every edition says in a comment from when until when it is there, so that
+//! a replay can be judged by what it shows. Nothing that is laid out changes: what the pages are worth stays as it is.
+
+use perennial_core::chance::Chance;
+use perennial_core::time::{Span, Timestamp};
+
+use super::template;
+use super::web::LivingWeb;
+
+/// What a page needs beside its own text, at an instant.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(super) struct Requisite {
+    pub(super) content_type: &'static str,
+    /// Changes with every edition.
+    pub(super) validator: String,
+    /// What a server of files says of it; banners are made by a program, which says nothing.
+    pub(super) modified: Option<Timestamp>,
+    pub(super) body: Vec<u8>,
+}
+
+/// What is there; `None` where the path is that of no requisite.
+pub(super) fn requisite(web: &LivingWeb, site: usize, path: &str, now: Timestamp) -> Option<Requisite> {
+    let banner =
+        path.strip_prefix("/ads/banner-").and_then(|name| name.strip_suffix(".gif")?.parse::<u64>().ok());
+    let (number, mean_hours, is_file) = match path {
+        "/draw.js" => (0, 1, false),
+        "/style.css" => (1, 60, true),
+        "/logo.gif" => (2, 120, true),
+        "/photo.gif" => (3, 36, true),
+        _ => (10 + banner?, 12, false),
+    };
+    let is_changing = web.requisites_change && number > 0;
+    let edition =
+        if is_changing { Edition::at(web, [site as u64, number], mean_hours, now) } else { Edition::ONLY };
+    let comment = if is_changing { edition.comment() } else { String::new() };
+    let (content_type, body) = match number {
+        0 => ("text/javascript", template::DRAW_SCRIPT.as_bytes().to_vec()),
+        1 if is_changing => ("text/css", format!("{}\n/* {comment} */\n", template::STYLE).into_bytes()),
+        1 => ("text/css", template::STYLE.as_bytes().to_vec()),
+        2 => ("image/gif", gif(120, 60, &comment)),
+        3 => ("image/gif", gif(320, 240, &comment)),
+        _ => ("image/gif", gif(728, 90, &comment)),
+    };
+    let modified = (is_changing && is_file).then_some(edition.from);
+    Some(Requisite { content_type, validator: format!("\"v{}\"", edition.number), modified, body })
+}
+
+/// One edition of a requisite: from when until when it is there.
+struct Edition {
+    number: u64,
+    from: Timestamp,
+    until: Timestamp,
+}
+
+impl Edition {
+    const ONLY: Edition =
+        Edition { number: 1, from: Timestamp::from_secs(0), until: Timestamp::from_secs(0) };
+
+    /// The edition of an instant: they follow each other after a quarter of the mean time and up to seven quarters of it.
+    fn at(web: &LivingWeb, of: [u64; 2], mean_hours: u64, now: Timestamp) -> Edition {
+        let stay = |number: u64| {
+            let chance = Chance::of(&[web.seed, 71, of[0], of[1], number]).bits();
+            Span::from_secs((mean_hours * 900 + chance % (mean_hours * 5_400)) as i64)
+        };
+        let mut edition = Edition { number: 1, from: web.start, until: web.start + stay(1) };
+        while edition.until <= now {
+            let number = edition.number + 1;
+            edition = Edition { number, from: edition.until, until: edition.until + stay(number) };
+        }
+        edition
+    }
+
+    fn comment(&self) -> String {
+        format!("edition {} from {} until {}", self.number, self.from.as_secs(), self.until.as_secs())
+    }
+}
+
+/// A GIF of one colour with the given size, and a comment unless it is empty; at most 255 bytes of one go into a block.
+fn gif(width: u16, height: u16, comment: &str) -> Vec<u8> {
+    let mut bytes = b"GIF89a".to_vec();
+    bytes.extend_from_slice(&width.to_le_bytes());
+    bytes.extend_from_slice(&height.to_le_bytes());
+    bytes.extend_from_slice(&[0x80, 0, 0, 0x22, 0x44, 0x66, 0xee, 0xee, 0xe0]);
+    if let (false, Ok(length)) = (comment.is_empty(), u8::try_from(comment.len())) {
+        bytes.extend_from_slice(&[0x21, 0xfe, length]);
+        bytes.extend_from_slice(comment.as_bytes());
+        bytes.push(0);
+    }
+    bytes.extend_from_slice(&[0x2c, 0, 0, 0, 0, 1, 0, 1, 0, 0, 2, 2, 0x44, 1, 0, 0x3b]);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn editions_follow_each_other_and_say_when_they_are_there() {
+        let start = Timestamp::parse("2026-03-02").unwrap();
+        let mut web = LivingWeb::new(1, start, 14);
+        let later = start + Span::from_hours(200);
+        let still = requisite(&web, 0, "/style.css", start).unwrap();
+        assert_eq!(still, requisite(&web, 0, "/style.css", later).unwrap());
+        assert_eq!((still.body.as_slice(), still.modified), (template::STYLE.as_bytes(), None));
+        web.requisites_change = true;
+        for path in ["/style.css", "/logo.gif", "/photo.gif", "/ads/banner-3.gif"] {
+            let mut editions = Vec::new();
+            for hour in 0..14 * 24 {
+                let now = start + Span::from_hours(hour);
+                let there = requisite(&web, 2, path, now).unwrap();
+                let text = String::from_utf8_lossy(&there.body).into_owned();
+                let said = text.split("edition ").nth(1).unwrap();
+                let numbers: Vec<i64> = said.split(' ').filter_map(|word| word.parse().ok()).collect();
+                assert!(numbers[1] <= now.as_secs(), "{said}");
+                assert!(there.modified.is_none_or(|modified| modified.as_secs() == numbers[1]));
+                editions.push(numbers[0]);
+            }
+            assert!(editions.is_sorted() && *editions.last().unwrap() > 1, "{path}: {editions:?}");
+        }
+        assert_eq!(requisite(&web, 0, "/news", start), None);
+        assert_eq!(requisite(&web, 0, "/ads/banner-x.gif", start), None);
+    }
+}

@@ -1,0 +1,195 @@
+//! Whole page views: every part is one that was there, wherever the archive has such a one; and files of one page have all of its parts.
+
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::http::Request;
+use perennial::archive::{Archive, ArchiveWriter, Body, Exchange};
+use perennial::serve::{Options, Origin, Origins, Server, router};
+use perennial_core::chance::Chance;
+use perennial_core::memento::coherence::{Coherence, Look, closest, state_of};
+use perennial_core::memento::date;
+use perennial_core::time::Timestamp;
+
+use crate::program::{folder, perennial};
+
+const PARTS: [&str; 3] =
+    ["http://a.example/style.css", "http://a.example/logo.gif", "http://cdn.example/photo.gif"];
+const PAGE: &str = "http://a.example/";
+
+fn append(writer: &mut ArchiveWriter, url: &str, time: Timestamp, head: &str, body: &[u8]) {
+    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {head}\r\n\r\n");
+    let exchange = Exchange {
+        url,
+        time,
+        ip: None,
+        request_head: b"GET / HTTP/1.1\r\n\r\n",
+        response_head: head.as_bytes(),
+        body: Body::Bytes(body),
+        truncated: None,
+        metadata: &[],
+        derived: &[],
+        links: None,
+    };
+    writer.append(exchange).unwrap();
+}
+
+fn hour(n: i64) -> Timestamp {
+    Timestamp::parse("2026-01-01").unwrap() + perennial_core::time::Span::from_hours(n)
+}
+
+/// Looks at a part that changes: what it showed, and in two of three cases since when.
+fn looks_at(part: u64, seed: u64) -> Vec<Look> {
+    let mut chance = Chance::of(&[seed, part]);
+    let mut looks: Vec<Look> = Vec::new();
+    let (mut time, mut content, mut since) = (0, 0, -5);
+    while time < 60 {
+        if chance.below(2) == 0 {
+            since = time - chance.below(4) as i64;
+            content = chance.below(3) as u64;
+        }
+        let says_date = chance.below(3) > 0;
+        looks.push(Look {
+            time: hour(time),
+            content,
+            modified: says_date.then(|| hour(since)),
+            is_held: true,
+        });
+        time += 1 + chance.below(8) as i64;
+    }
+    looks
+}
+
+fn archive_of(root: &Path, parts: &[Vec<Look>]) -> Archive {
+    let archive = Archive::create(root).unwrap();
+    let mut writer = ArchiveWriter::open(&archive).unwrap();
+    let page: String = PARTS.iter().map(|part| format!("<img src=\"{part}\">")).collect();
+    for n in 0..20 {
+        append(&mut writer, PAGE, hour(3 * n), "text/html", format!("<p>hour {n}</p>{page}").as_bytes());
+    }
+    for (url, looks) in PARTS.iter().zip(parts) {
+        for look in looks {
+            let dated = look.modified.map(|time| format!("\r\nLast-Modified: {}", date::write(time)));
+            let head = format!("image/gif{}", dated.unwrap_or_default());
+            append(&mut writer, url, look.time, &head, format!("content {}", look.content).as_bytes());
+        }
+    }
+    writer.commit().unwrap();
+    writer.close().unwrap();
+    archive
+}
+
+fn server_of(archive: &Archive, closest: bool) -> Arc<Server> {
+    let origins = Origins { main: "http://127.0.0.1:1".into(), replay: "http://127.0.0.1:2".into() };
+    let options = Options { closest, ..Options::on_loopback(([127, 0, 0, 1], 1).into()) };
+    Server::new(vec![Archive::open(archive.root()).unwrap()], options, origins).unwrap()
+}
+
+/// The state that a server says of what it gives for a path.
+fn state_at(server: &Server, path: &str, is_page: bool) -> String {
+    let mut request = Request::builder().uri(path).header("host", "localhost");
+    if is_page {
+        request = request.header("sec-fetch-dest", "document");
+    }
+    let (parts, ()) = request.body(()).unwrap().into_parts();
+    let response = router::route(server, Origin::Main, &parts).map_err(|problem| problem.kind).unwrap();
+    response.headers()["x-perennial-coherence"].to_str().unwrap().to_string()
+}
+
+fn class(state: Coherence) -> u8 {
+    match state {
+        Coherence::Coherent => 0,
+        Coherence::PossiblyCoherent | Coherence::PossiblyViolative => 1,
+        Coherence::Violating => 2,
+    }
+}
+
+fn class_of(name: &str) -> u8 {
+    match name {
+        "coherent" => 0,
+        "violating" => 2,
+        _ => 1,
+    }
+}
+
+/// Every version of every part is tried: none would have been better than what the server shows. Closest in time shows worse.
+#[test]
+fn no_view_is_worse_than_the_archive_must_show_it() {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let _entered = runtime.enter();
+    let (mut n_ours, mut n_closest, mut n_views) = (0, 0, 0);
+    for seed in 0..3 {
+        let (_dir, root) = folder();
+        let parts: Vec<Vec<Look>> = (0..3).map(|part| looks_at(part, seed)).collect();
+        let archive = archive_of(&root, &parts);
+        let (ours, by_distance) = (server_of(&archive, false), server_of(&archive, true));
+        for n in 0..20 {
+            let (at, digits) = (hour(3 * n), hour(3 * n).to_digits14());
+            let (mut worst, mut worst_closest) = (0, 0);
+            for (url, looks) in PARTS.iter().zip(&parts) {
+                let best = (0..looks.len()).map(|index| class(state_of(looks, index, at))).min().unwrap();
+                let shown = state_at(&ours, &format!("/web/{digits}im_/{url}"), false);
+                assert_eq!(class_of(&shown), best, "seed {seed}: {url} at {at} is {shown}");
+                let near = closest(looks, at).unwrap().state;
+                let shown = state_at(&by_distance, &format!("/web/{digits}im_/{url}"), false);
+                assert_eq!(class_of(&shown), class(near), "seed {seed}: closest of {url} at {at}");
+                (worst, worst_closest) = (best.max(worst), class(near).max(worst_closest));
+            }
+            let path = format!("/web/{digits}/{PAGE}");
+            assert_eq!(class_of(&state_at(&ours, &path, true)), worst, "seed {seed} at {at}");
+            assert_eq!(class_of(&state_at(&by_distance, &path, true)), worst_closest, "seed {seed} at {at}");
+            n_ours += u32::from(worst == 2);
+            n_closest += u32::from(worst_closest == 2);
+            n_views += 1;
+        }
+    }
+    assert_eq!((n_views, n_ours), (60, 0));
+    assert!(n_closest > 0, "dates of modification should contradict the closest of some part");
+}
+
+#[test]
+fn a_wacz_of_a_page_has_the_parts_of_all_its_versions() {
+    let (_dir, root) = folder();
+    let archive = Archive::create(&root).unwrap();
+    let mut writer = ArchiveWriter::open(&archive).unwrap();
+    let page =
+        |style: &str| format!("<link rel=stylesheet href=/{style}.css><p>words</p><a href=/other>other</a>");
+    append(&mut writer, PAGE, hour(0), "text/html", page("old").as_bytes());
+    append(&mut writer, PAGE, hour(9), "text/html", page("new").as_bytes());
+    append(&mut writer, "http://a.example/old.css", hour(0), "text/css", b"p { background: url(dot.gif) }");
+    append(&mut writer, "http://a.example/dot.gif", hour(0), "image/gif", b"GIF");
+    append(
+        &mut writer,
+        "http://a.example/new.css",
+        hour(9),
+        "text/css",
+        b"@import 'http://cdn.example/deep.css';",
+    );
+    append(&mut writer, "http://cdn.example/deep.css", hour(9), "text/css", b"p { color: red }");
+    append(&mut writer, "http://a.example/other", hour(9), "text/html", page("foreign").as_bytes());
+    append(&mut writer, "http://a.example/foreign.css", hour(9), "text/css", b"p { color: blue }");
+    writer.commit().unwrap();
+    writer.close().unwrap();
+    let wacz = root.join("page.wacz");
+    let output = wacz.to_str().unwrap();
+    perennial(&root, ["export", "--format", "wacz", "--page", PAGE, "--output", output]).ok();
+    let mut zip = zip::ZipArchive::new(std::fs::File::open(&wacz).unwrap()).unwrap();
+    let mut index = String::new();
+    let packed = zip.by_name("indexes/index.cdx.gz").unwrap();
+    flate2::read::MultiGzDecoder::new(packed).read_to_string(&mut index).unwrap();
+    let addresses: Vec<&str> = index
+        .lines()
+        .filter_map(|line| {
+            line.split("\"url\": \"").nth(1).or_else(|| line.split("\"url\":\"").nth(1))?.split('"').next()
+        })
+        .collect();
+    let expected =
+        [PAGE, PAGE, "http://a.example/dot.gif", "http://a.example/new.css", "http://a.example/old.css"];
+    assert_eq!(addresses, [&expected[..], &["http://cdn.example/deep.css"]].concat());
+    // A WARC file has what was asked for.
+    let warc = root.join("page.warc.gz");
+    let output = warc.to_str().unwrap();
+    let told = perennial(&root, ["--json", "export", "--format", "warc", "--page", PAGE, "--output", output]);
+    assert_eq!(told.ok().json()["n_captures"], 2);
+}

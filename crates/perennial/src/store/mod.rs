@@ -14,6 +14,7 @@ mod ingest;
 mod lessons;
 mod links;
 mod looks;
+mod overview;
 mod packed;
 mod query;
 mod reading;
@@ -33,6 +34,7 @@ pub use ingest::{CaptureRow, Commit, FileRow, FileState, Ingested, Kind, LinkTar
 pub use lessons::{ChangeFilter, ChangeRow, KnownRow, LearnedLook, LessonRow, ShownVersion, Worth};
 use links::encode_targets;
 pub use looks::{Look, LookOrder, Selection};
+pub use overview::{Failing, LessonCounts, LessonDay, LessonLine, SitePage};
 pub use packed::{pack_noise, unpack_noise};
 use query::{CAPTURE_COLUMNS, CAPTURE_TABLES, IDENTITY, read_capture};
 pub use query::{Capture, Counts, Filter, LatestPayload, PageRow, VersionRow};

@@ -171,7 +171,7 @@ fn narrowed(label: &str) -> String {
 
 /// 0.60 as 0.6.
 fn trimmed(value: f64) -> String {
-    let text = format!("{value:.2}");
+    let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }
 
@@ -288,7 +288,7 @@ pub fn hours(shown: &Hours<'_>) -> String {
         let anchor = if x > 85.0 { " text-anchor=\"end\" dx=\"-5\"" } else { " dx=\"5\"" };
         let _ = write!(
             out,
-            "<line class=\"si\" x1=\"{x:.2}%\" x2=\"{x:.2}%\" y1=\"70\" y2=\"96\" stroke-width=\"1.5\"/><text class=\"k\" x=\"{x:.2}%\" y=\"80\"{anchor}>now</text>"
+            "<line class=\"si\" x1=\"{x:.2}%\" x2=\"{x:.2}%\" y1=\"70\" y2=\"96\" stroke-width=\"1.5\"/><text class=\"k\" x=\"{x:.2}%\" y=\"66\"{anchor}>now</text>"
         );
     }
     out.push_str(&hour_axis(112));
@@ -383,8 +383,8 @@ pub fn ranges(rows: &[(String, [f64; 3])], label: &str) -> String {
 fn cut_name(name: &str) -> String {
     let name = name.split(':').next().unwrap_or(name).trim_start_matches("www.");
     match name.chars().count() {
-        0..=18 => name.to_string(),
-        _ => name.chars().take(16).chain("…".chars()).collect(),
+        0..=16 => name.to_string(),
+        _ => name.chars().take(15).chain("…".chars()).collect(),
     }
 }
 

@@ -164,7 +164,7 @@ impl Changes<'_> {
         let _ = write!(
             out,
             "<article class=\"entry\">{0}<span>{1}</span><div><h2 class=\"h3\"><a href=\"{2}\">{3}</a></h2><p class=\"meta\"><span><a class=\"quiet\" href=\"{4}\">{5}</a></span><span>{6}</span></p>",
-            importance(page.importance, page.is_indexed, None),
+            importance(page.importance, page.is_indexed || page.event.is_some(), None),
             page.drawn.as_ref().map(|(tree, changed)| thumb::svg(tree, changed)).unwrap_or_default(),
             compare.as_deref().unwrap_or(&open),
             escaped(page.name()),
@@ -217,7 +217,7 @@ impl Changes<'_> {
             let _ = write!(
                 out,
                 "<tr><td>{}</td><td><a class=\"quiet\" href=\"{}\">{}</a></td><td class=\"r\"><a href=\"{}\">Compare</a></td></tr>",
-                importance(other.importance, other.is_indexed, None),
+                importance(other.importance, other.is_indexed || other.event.is_some(), None),
                 escaped(&page_address(base, &other.url)),
                 escaped(other.name()),
                 other.compare(base).as_deref().unwrap_or(&open)

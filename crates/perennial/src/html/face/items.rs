@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::super::chart::stretched::{Axis, Bar, intervals};
 use super::super::dates::{counted, day_and_minute};
-use super::super::diff::marked_words;
+use super::parts::marked_or_plain;
 
 /// One look at the headlines: those that stood there, in order.
 pub struct Headline {
@@ -245,7 +245,7 @@ impl ShownItem {
                 let _ = write!(out, "<span>{}</span>", escaped(title));
             }
             [.., (_, ref before), (_, ref after)] => {
-                let (before, after) = marked_words(before, after);
+                let (before, after) = marked_or_plain(before, after);
                 let _ = write!(
                     out,
                     "<p><span class=\"op d\" title=\"deleted\"><span class=\"vh\">deleted </span>−</span><span>{before}</span></p>\

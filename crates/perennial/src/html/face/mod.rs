@@ -28,7 +28,7 @@ pub use aside::{Needs, Overview, Spending};
 pub use changes::{ChangedPage, Changes, directory_of};
 pub use items::{Headline, ItemView, Items, ShownItem};
 pub use page::{Expected, PageView, PatternView, Picture, VersionLine};
-pub use parts::{Line, LineKind};
+pub use parts::{Line, LineKind, cut};
 pub use schedule::{ScheduleView, WhyPage};
 pub use search::{SearchForm, SearchPage, SearchRow};
 pub use site::{DirectoryRow, FeedLine, PageRow, SiteRow, SiteView, Sites};

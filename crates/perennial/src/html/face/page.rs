@@ -254,15 +254,15 @@ impl PageView<'_> {
         self.write_days(out);
         let _ = write!(
             out,
-            "<p class=\"cap\">Above: {} to {}, {} and {} with noise only. A first capture counts as 1. {}</p></section>",
+            "<p class=\"cap\">Above: {} to {}, {} and {} with noise only. {}</p></section>",
             short(self.window.0),
             short(self.window.1),
             counted(changes.len() as u64, "change", "changes"),
             counted(noise.len() as u64, "capture", "captures"),
-            if self.days.len() > 1 {
-                "Below: strongest change of each day; weekends are fainter. A day opens its week."
-            } else {
+            if self.is_whole() {
                 ""
+            } else {
+                "Below: strongest change of each day; weekends are fainter. A day opens its week."
             }
         );
     }
@@ -294,7 +294,8 @@ impl PageView<'_> {
 
     fn write_days(&self, out: &mut String) {
         let (Some(first), Some(last)) = (self.days.first(), self.days.last()) else { return };
-        if first.number == last.number {
+        // A history that is shown whole needs no overview.
+        if self.is_whole() || first.number == last.number {
             return;
         }
         let first = first.number.max(last.number - MOST_DAYS + 1);
@@ -304,6 +305,10 @@ impl PageView<'_> {
         let number_of = |at: Timestamp| at.as_millis().div_euclid(86_400_000);
         let framed = (number_of(self.window.0), number_of(self.window.1));
         out.push_str(&days(first, &values, framed, |number| self.address(Some(start_of_day(number + 1)))));
+    }
+
+    fn is_whole(&self) -> bool {
+        self.span == Some(self.window)
     }
 
     fn write_calendar(&self, out: &mut String) {

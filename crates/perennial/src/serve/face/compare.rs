@@ -5,6 +5,7 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, header};
 use data_encoding::BASE64;
 use perennial_core::importance::ImportanceConfig;
+use perennial_core::markup::escaped;
 use perennial_core::memento::address::time_of_digits;
 use perennial_core::time::{Span, Timestamp};
 use sha2::{Digest, Sha256};
@@ -16,7 +17,7 @@ use super::place_of;
 use crate::analyse::{Comparison, Filters, History, PageSpec};
 use crate::archive::SharedSnapshot;
 use crate::html::diff::{self, DiffView, Original};
-use crate::html::face::{Framed, Tab};
+use crate::html::face::{Framed, Tab, page_address};
 
 /// `/web/diff/<time>/<time>/<url>`: the two versions beside each other.
 pub fn compare(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Problem> {
@@ -36,7 +37,8 @@ pub fn compare(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Proble
         return Err(Problem::not_archived(url));
     }
     let made = comparison(asking, url, before, after).map_err(|error| Problem::internal(&error))?;
-    made.map(|body| with_script(asking, &body)).ok_or_else(|| Problem::not_held(url, &before.to_digits14()))
+    made.map(|body| with_script(asking, url, &body))
+        .ok_or_else(|| Problem::not_held(url, &before.to_digits14()))
 }
 
 /// The diff component; `None` where one of the two versions was not laid out.
@@ -80,8 +82,14 @@ fn end_of(second: Timestamp) -> Timestamp {
 }
 
 /// The page around the diff component, which may run its own script and no other.
-fn with_script(asking: &Asking<'_>, body: &str) -> Response<Body> {
-    let main = format!("<style>{}</style>{body}<script>{}</script>", diff::STYLE, diff::SCRIPT);
+fn with_script(asking: &Asking<'_>, url: &str, body: &str) -> Response<Body> {
+    let all = page_address(&asking.served.base, url);
+    let main = format!(
+        "<p class=\"crumbs\"><a href=\"{}\">All versions of this page</a></p><style>{}</style>{body}<script>{}</script>",
+        escaped(&all),
+        diff::STYLE,
+        diff::SCRIPT
+    );
     let frame = Framed { place: place_of(asking), tab: Tab::Other, title: "Compare", query: "", json: None };
     let mut response = pages::html(frame.html(&main));
     let hash = BASE64.encode(&Sha256::digest(diff::SCRIPT.as_bytes()));

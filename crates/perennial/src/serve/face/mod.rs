@@ -197,12 +197,15 @@ fn told_pages(store: &Store, rows: Strongest) -> anyhow::Result<Vec<ChangedPage>
             }
         }
     }
+    for group in &mut groups {
+        group.sort_by(|(a, _), (b, _)| importance_of(b).total_cmp(&importance_of(a)));
+    }
+    groups.sort_by_key(|group| std::cmp::Reverse(group.first().map(|(row, _)| row.time)));
     groups.truncate(MAX_PAGES);
     let filters = Filters::built_in();
     let mut reader = ChangedReader::new(store, &filters);
     let mut told = Vec::with_capacity(groups.len());
-    for mut group in groups {
-        group.sort_by(|(a, _), (b, _)| importance_of(b).total_cmp(&importance_of(a)));
+    for group in groups {
         let mut rest = group.into_iter();
         let Some((row, n_more)) = rest.next() else { continue };
         let mut page = told_change(store, &mut reader, row, n_more)?;

@@ -63,7 +63,7 @@ impl AskedPage<'_> {
         let has_more = lines.len() > MAX_LOOKS;
         let until = span.map_or(window.1, |(_, last)| last);
         let lists = headlines(store, page, window)?;
-        let steps_before = store.steps_around(page, window.0)?;
+        let steps_before = store.steps_around(page, window.0 - Span::from_millis(1))?;
         let steps_after = store.steps_around(page, window.1)?;
         let before = steps_before.here.filter(|step| step.is_important).or(steps_before.previous_important);
         let view = PageView {

@@ -3,13 +3,11 @@
 use perennial_core::look::Seen;
 
 use crate::analyse::{ChangedReader, Content, Entry};
-use crate::html::face::{ChangedPage, Line, LineKind};
+use crate::html::face::{ChangedPage, Line, LineKind, cut};
 use crate::store::{ChangeRow, Store};
 
 /// Lines of words of one change.
 pub(super) const MAX_LINES: usize = 3;
-/// Letters of words that came or went.
-const MAX_LETTERS: usize = 200;
 
 pub(super) fn importance_of(row: &ChangeRow) -> f64 {
     row.seen.importance().get()
@@ -88,11 +86,4 @@ fn line_of(entry: &Entry) -> Option<Line> {
         _ => return None,
     };
     (!(before.is_empty() && after.is_empty()) && before != after).then_some(Line { kind, before, after })
-}
-
-/// The first words of a text, whole ones where there are blanks.
-fn cut(text: &str) -> String {
-    let Some((end, _)) = text.char_indices().nth(MAX_LETTERS) else { return text.to_string() };
-    let end = text[..end].rfind(' ').filter(|blank| *blank > end / 2).unwrap_or(end);
-    format!("{} …", &text[..end])
 }

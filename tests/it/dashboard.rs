@@ -1,5 +1,8 @@
 //! The pages about a page, a site and the schedule, the same for programs, and all of them in a real browser.
 
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+
 use perennial_core::memento::address::escape;
 use serde_json::Value;
 
@@ -258,4 +261,22 @@ fn every_page_fits_every_window_and_asks_nobody_else() {
         }
     }
     assert_eq!(viewer.escaped(), Vec::<String>::new());
+}
+
+#[test]
+fn a_run_serves_the_dashboard_beside_its_crawl_and_says_where() {
+    let (web, archive) = (Web::serve(site), Archive::new());
+    let args = ["run", &web.url("/"), "--allow-private", "--listen", "127.0.0.1:0", "--budget", "60/1h"];
+    let mut child = archive.spawn_heard(&args);
+    let mut heard = BufReader::new(child.stderr.take().unwrap()).lines();
+    let address =
+        heard.find_map(|line| Some(line.ok()?.split_once("the dashboard is at http://")?.1.to_string()));
+    let mut stream = TcpStream::connect(address.unwrap().trim_end_matches('/')).unwrap();
+    write!(stream, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok\n"), "{answer}");
+    archive.ended(&["run", &web.url("/"), "--listen", "0.0.0.0:0"], 1);
 }

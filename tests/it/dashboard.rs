@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::crawled::Archive;
 use crate::face::Face;
+#[cfg(feature = "interop")]
 use crate::viewer::{Serving, Viewer};
 use crate::web::{Asked, Reply, Web, html, status};
 
@@ -119,6 +120,20 @@ fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
     }
 }
 
+#[test]
+fn an_empty_archive_says_what_to_do() {
+    let face = Face::of(&Archive::new());
+    for (path, hint) in [
+        ("/", "perennial run https://example.org/"),
+        ("/sites", "perennial run https://example.org/"),
+        ("/schedule", "perennial add https://example.org/"),
+        ("/calendar", "What was there?"),
+    ] {
+        let (status, page, _) = face.get(path);
+        assert!(status == 200 && page.contains(hint) && page.contains("aria-current"), "{path}: {page}");
+    }
+}
+
 /// Why a value is not what a schema says; only as much of JSON Schema as the description uses.
 fn mismatch(value: &Value, schema: &Value, root: &Value, at: &str) -> Option<String> {
     if let Some(name) = schema["$ref"].as_str() {
@@ -211,7 +226,7 @@ fn programs_get_what_the_description_says() {
     let (status, metrics, _) = face.get("/metrics");
     assert_eq!(status, 200);
     let captures = metrics.lines().find(|line| line.starts_with("perennial_captures{")).unwrap();
-    let counted = archive.json(&["info", "--json"])["n_captures"].as_u64().unwrap();
+    let counted = archive.json(&["info"])["n_captures"].as_u64().unwrap();
     assert_eq!(captures.rsplit(' ').next().unwrap(), counted.to_string(), "{metrics}");
     for line in metrics.lines().filter(|line| !line.starts_with('#')) {
         assert!(line.rsplit(' ').next().unwrap().parse::<f64>().is_ok(), "{line}");
@@ -219,6 +234,7 @@ fn programs_get_what_the_description_says() {
     assert_eq!(face.get("/healthz").1, "ok\n");
 }
 
+#[cfg(feature = "interop")]
 #[test]
 fn every_page_fits_every_window_and_asks_nobody_else() {
     let (web, archive) = crawled();
@@ -237,6 +253,8 @@ fn every_page_fits_every_window_and_asks_nobody_else() {
         format!("/schedule?url={limits}"),
         "/search?q=kilometres".to_string(),
         "/search".to_string(),
+        "/calendar".to_string(),
+        format!("/web/*/{}", web.url("/")),
         compare.unwrap().split('"').next().unwrap().to_string(),
     ];
     let serving = Serving::start(&archive);

@@ -70,12 +70,13 @@ impl Doors {
                 || has("/web/timemap/")
                 || has("/web/*/")
                 || has("/search")
-                || has("/page")
-                || has("/site")
-                || has("/schedule")
-                || has("/api/")
-                || has("/metrics")
                 || has("/web/diff/") =>
+            {
+                &self.scan
+            }
+            // An archived address may have such a part too.
+            _ if !has("/web/")
+                && ["/page", "/site", "/schedule", "/api/", "/metrics"].iter().any(|part| has(part)) =>
             {
                 &self.scan
             }
@@ -87,9 +88,11 @@ impl Doors {
 /// Programs get JSON: whoever asks for it, and whoever asks an API.
 fn wants_json(parts: &Parts) -> bool {
     let accept = parts.headers.get("accept").and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let is_api = ["/cdx", "/wayback/", "/record/", "/wacz/", "/web/timemap/", "/status", "/api/"]
+    let path = parts.uri.path();
+    let is_api = ["/cdx", "/wayback/", "/record/", "/wacz/", "/web/timemap/", "/status"]
         .iter()
-        .any(|api| parts.uri.path().contains(api));
+        .any(|api| path.contains(api))
+        || path.contains("/api/") && !path.contains("/web/");
     accept.contains("json") || is_api && !accept.contains("text/html")
 }
 

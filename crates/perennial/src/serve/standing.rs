@@ -68,8 +68,18 @@ impl std::fmt::Debug for Standing {
 }
 
 /// The standing of an archive, kept between requests.
-#[derive(Debug, Default)]
-pub struct Standings(Arc<Mutex<Kept>>);
+#[derive(Debug)]
+pub struct Standings {
+    kept: Arc<Mutex<Kept>>,
+    /// Captures up to which a request waits for it.
+    quick: i64,
+}
+
+impl Default for Standings {
+    fn default() -> Standings {
+        Standings { kept: Arc::default(), quick: QUICK_CAPTURES }
+    }
+}
 
 #[derive(Debug, Default)]
 struct Kept {
@@ -102,7 +112,7 @@ impl Standings {
     /// The latest that was reckoned; `None` while a large archive is reckoned for the first time.
     pub fn of(&self, pool: &Pool) -> anyhow::Result<Option<Arc<Standing>>> {
         let n_captures = pool.with(|snapshot| snapshot.store().last_capture_number())??;
-        let mut kept = lock(&self.0);
+        let mut kept = lock(&self.kept);
         if kept.is_fresh() || kept.is_making {
             return match &kept.problem {
                 Some(problem) if kept.standing.is_none() => anyhow::bail!("{problem}"),
@@ -110,7 +120,7 @@ impl Standings {
             };
         }
         let begun = Instant::now();
-        if n_captures <= QUICK_CAPTURES {
+        if n_captures <= self.quick {
             let made = pool.with(Standing::of).and_then(|made| made);
             kept.put(made, begun);
             return match &kept.problem {
@@ -119,7 +129,7 @@ impl Standings {
             };
         }
         kept.is_making = true;
-        let (root, shared) = (pool.archive().root().to_path_buf(), self.0.clone());
+        let (root, shared) = (pool.archive().root().to_path_buf(), self.kept.clone());
         std::thread::spawn(move || {
             let made = made_apart(&root);
             lock(&shared).put(made, begun);
@@ -278,5 +288,25 @@ fn need_of(failing: &Failing) -> Needs {
         cure: cure.to_string(),
         command: Some(command),
         host: Some(host.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_archive_is_reckoned_apart_and_an_empty_one_has_a_standing() {
+        let dir = tempfile::tempdir().unwrap();
+        let pool = Pool::open(Archive::create(&dir.path().join("a")).unwrap()).unwrap();
+        let at_once = Standings::default().of(&pool).unwrap().unwrap();
+        assert_eq!((at_once.overview.n_followed, at_once.visits.len(), at_once.sites.len()), (0, 0, 0));
+        let apart = Standings { quick: -1, ..Standings::default() };
+        assert!(apart.of(&pool).unwrap().is_none(), "nobody waits for it");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while apart.of(&pool).unwrap().is_none() {
+            assert!(Instant::now() < deadline, "it is never made");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }

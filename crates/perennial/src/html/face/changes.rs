@@ -216,7 +216,7 @@ impl Changes<'_> {
             let open = other.open(base);
             let _ = write!(
                 out,
-                "<tr><td>{}</td><td><a class=\"quiet\" href=\"{}\">{}</a></td><td class=\"r\"><a href=\"{}\">Compare</a></td></tr>",
+                "<tr><td>{}</td><td class=\"w\"><a class=\"quiet\" href=\"{}\">{}</a></td><td class=\"r\"><a href=\"{}\">Compare</a></td></tr>",
                 importance(other.importance, other.is_indexed || other.event.is_some(), None),
                 escaped(&page_address(base, &other.url)),
                 escaped(other.name()),

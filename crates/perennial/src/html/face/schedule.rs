@@ -155,7 +155,7 @@ impl ScheduleView<'_> {
         };
         let _ = write!(
             out,
-            "<tr><td class=\"nowrap\">{}</td><td class=\"w\"><a href=\"{}\">{}</a><br><span class=\"small mute\">{}</span></td><td>{chance}</td><td>{worth}</td></tr>",
+            "<tr><td class=\"nowrap\">{}</td><td class=\"w\"><a href=\"{}\">{}</a><br><span class=\"small mute\">{}</span></td><td data-l=\"Chance of change\">{chance}</td><td data-l=\"Importance\">{worth}</td></tr>",
             at.map_or("later".to_string(), minute),
             escaped(&page_address(self.place.base, &visit.url)),
             escaped(without_scheme(&visit.url)),

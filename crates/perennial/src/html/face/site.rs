@@ -259,7 +259,7 @@ impl SiteView<'_> {
             let n_changed = row.degrees.iter().filter(|degree| **degree > 0.0).count();
             let _ = write!(
                 out,
-                "<tr style=\"--deep:{}\"><td>{}</td><td>{}</td><td class=\"w\">{}<span class=\"small mute\">changed in {n_changed} of {}, up to {:.2}</span></td><td class=\"w\">{}</td></tr>",
+                "<tr style=\"--deep:{}\"><td>{}</td><td data-l=\"Pages\">{}</td><td class=\"w\">{}<span class=\"small mute\">changed in {n_changed} of {}, up to {:.2}</span></td><td class=\"w\" data-l=\"Rule\">{}</td></tr>",
                 depth.saturating_sub(1).min(6),
                 escaped(&row.path),
                 grouped(row.n_pages),
@@ -297,7 +297,7 @@ impl SiteView<'_> {
             let status = page.status.filter(|status| !(200..300).contains(status) && *status != 304);
             let _ = write!(
                 out,
-                "<tr><td class=\"w\"><a href=\"{}\">{}</a><br><span class=\"small mute\">{}</span></td><td>{:.2}</td><td>{}</td><td>{}</td><td class=\"nowrap\">{}{}</td></tr>",
+                "<tr><td class=\"w\"><a href=\"{}\">{}</a><br><span class=\"small mute\">{}</span></td><td data-l=\"Important change\">{:.2}</td><td data-l=\"Changes a day\">{}</td><td data-l=\"Captures\">{}</td><td class=\"nowrap\">{}{}</td></tr>",
                 escaped(&page_address(self.place.base, &page.url)),
                 escaped(path_of(&page.url)),
                 escaped(title),
@@ -329,7 +329,7 @@ impl SiteView<'_> {
         for feed in &self.feeds {
             let _ = write!(
                 out,
-                "<tr><td><a href=\"{}\">{}</a><br><span class=\"small mute\">{}</span></td><td>{}</td><td>{}</td><td class=\"nowrap\">{}</td><td class=\"w\">",
+                "<tr><td class=\"w\"><a href=\"{}\">{}</a><br><span class=\"small mute\">{}</span></td><td data-l=\"Items\">{}</td><td data-l=\"Lost\">{}</td><td class=\"nowrap\" data-l=\"Last news\">{}</td><td class=\"w\">",
                 escaped(&page_address(self.place.base, &feed.url)),
                 escaped(path_of(&feed.url)),
                 escaped(&feed.title),
@@ -451,7 +451,7 @@ impl Sites<'_> {
                 });
             let _ = write!(
                 out,
-                "<tr><td class=\"w\"><a href=\"{}\">{}</a></td><td>{}</td><td>{}</td><td>{completeness}</td><td class=\"w\">{}</td></tr>",
+                "<tr><td class=\"w\"><a href=\"{}\">{}</a></td><td data-l=\"Addresses\">{}</td><td data-l=\"Captures\">{}</td><td class=\"w\" data-l=\"Completeness, likely\">{completeness}</td><td class=\"w\" data-l=\"Needs you\">{}</td></tr>",
                 escaped(&site_address(self.place.base, &row.host)),
                 escaped(&row.host),
                 grouped(row.n_pages),

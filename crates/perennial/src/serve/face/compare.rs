@@ -11,9 +11,9 @@ use perennial_core::time::{Span, Timestamp};
 use sha2::{Digest, Sha256};
 
 use super::super::pages;
+use super::super::pages::place_of;
 use super::super::problem::Problem;
 use super::super::replay::Asking;
-use super::place_of;
 use crate::analyse::{Comparison, Filters, History, PageSpec};
 use crate::archive::SharedSnapshot;
 use crate::html::diff::{self, DiffView, Original};

@@ -31,15 +31,14 @@ use perennial_core::search::Query as Words;
 use perennial_core::time::{Span, Timestamp};
 
 use self::words::{importance_of, told_change};
+use super::pages::place_of;
 use super::problem::Problem;
 use super::replay::Asking;
 use super::standing::Standing;
 use super::{api, pages};
 use crate::analyse::{ChangedReader, Filters};
 use crate::archive::Snapshot;
-use crate::html::face::{
-    ChangedPage, Changes, Overview, Place, SearchForm, SearchPage, SearchRow, directory_of,
-};
+use crate::html::face::{ChangedPage, Changes, Overview, SearchForm, SearchPage, SearchRow, directory_of};
 use crate::search::{Answer, Question, answer};
 use crate::store::{ChangeFilter, ChangeRow, Store, Texts};
 
@@ -88,10 +87,6 @@ fn with<T>(
         asking.served.standings.of(&asking.served.pool).map_err(|error| Problem::internal(&error))?;
     let asked = asking.served.pool.with(|snapshot| ask(snapshot, standing.as_deref()));
     asked.and_then(|answer| answer).map_err(|error| Problem::internal(&error))
-}
-
-fn place_of<'a>(asking: &Asking<'a>) -> Place<'a> {
-    Place { name: &asking.served.name, base: &asking.served.base }
 }
 
 /// Home: the changes that matter, the latest first.

@@ -9,11 +9,12 @@ use perennial_core::memento::address::{Query, time_of_digits};
 use perennial_core::page::PageId;
 use perennial_core::time::{DayKind, LocalClock, Span, Timestamp};
 
+use super::super::pages::place_of;
 use super::super::problem::Problem;
 use super::super::replay::Asking;
 use super::super::standing::Standing;
 use super::words::{event_of, told};
-use super::{Form, place_of, schedule, with};
+use super::{Form, schedule, with};
 use crate::analyse::{ChangedReader, Filters};
 use crate::archive::Snapshot;
 use crate::html::face::{Expected, Headline, ItemView, Items, PageView, PatternView, Picture, VersionLine};

@@ -5,10 +5,11 @@ use axum::http::Response;
 use perennial_core::memento::address::Query;
 use perennial_core::time::{Span, Timestamp};
 
+use super::super::pages::place_of;
 use super::super::problem::Problem;
 use super::super::replay::Asking;
 use super::super::standing::Standing;
-use super::{Form, place_of, with};
+use super::{Form, with};
 use crate::archive::lock::is_being_written;
 use crate::archive::{Snapshot, now};
 use crate::html::face::{ScheduleView, WhyPage};

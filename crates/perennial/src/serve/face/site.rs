@@ -10,10 +10,11 @@ use perennial_core::directory::{
 use perennial_core::memento::address::Query;
 use perennial_core::time::{LocalClock, Span, Timestamp};
 
+use super::super::pages::place_of;
 use super::super::problem::Problem;
 use super::super::replay::Asking;
 use super::super::standing::Standing;
-use super::{Form, place_of, with};
+use super::{Form, with};
 use crate::archive::Snapshot;
 use crate::html::face::{DirectoryRow, FeedLine, PageRow, SiteView, Sites};
 use crate::learn::site_history;

@@ -83,6 +83,7 @@ fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
 
     let front = get(&format!("/page/{}", web.url("/")));
     assert_eq!(front, get(&format!("/page?url={}", escape(&web.url("/")))));
+    assert!(front.contains(&format!("<h1>Front {HOSTILE}</h1>")), "what a reader saw, escaped once: {front}");
     assert!(front.contains("Headlines through time") && front.contains("Retitled 1<"), "{front}");
     assert!(front.contains("<del>approves</del>") && front.contains("<ins>defends</ins>"), "{front}");
     assert!(front.contains("Came 1<") && front.contains("Left 1<"), "{front}");
@@ -122,7 +123,8 @@ fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
 
 #[test]
 fn an_empty_archive_says_what_to_do() {
-    let face = Face::of(&Archive::new());
+    let archive = Archive::new();
+    let face = Face::of(&archive);
     for (path, hint) in [
         ("/", "perennial run https://example.org/"),
         ("/sites", "perennial run https://example.org/"),

@@ -208,7 +208,7 @@ impl Changes<'_> {
         let base = self.place.base;
         let _ = write!(
             out,
-            "<details class=\"alike\"><summary>{} beside it changed: {}</summary><table class=\"t\"><tbody>",
+            "<details class=\"alike\"><summary>{} of {} changed too</summary><table class=\"t\"><tbody>",
             counted(page.beside.len() as u64, "more page", "more pages"),
             escaped(&directory_of(&page.url))
         );

@@ -47,8 +47,9 @@ const MAX_PAGES: usize = 25;
 const MAX_ANSWERS: usize = 50;
 /// Looks that are drawn under a bar.
 const MAX_LOOKS: usize = 200;
-/// Pages beside one that changed too.
+/// Pages beside one that changed too, and from how many on they are folded.
 const MAX_BESIDE: usize = 40;
+const MIN_FOLDED: usize = 3;
 
 /// In what form an answer is wanted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -176,22 +177,26 @@ impl AskedChanges<'_> {
     }
 }
 
-/// The latest changes in words. Pages of one directory stand under the strongest of them.
+/// The latest changes in words. Where several pages of one directory changed in the same way, they stand under the strongest.
 fn told_pages(store: &Store, rows: Strongest) -> anyhow::Result<Vec<ChangedPage>> {
+    let mut places: HashMap<(String, Option<&str>), usize> = HashMap::new();
     let mut groups: Vec<Strongest> = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
     for (row, n_more) in rows {
-        match places.get(&directory_of(&row.url)) {
-            // The front page of a directory stands for itself.
-            Some(place) if !row.url.ends_with('/') => groups[*place].push((row, n_more)),
-            _ => {
-                if !row.url.ends_with('/') {
-                    places.insert(directory_of(&row.url), groups.len());
-                }
-                groups.push(vec![(row, n_more)]);
-            }
+        // The front page of a directory stands for itself.
+        let key = (directory_of(&row.url), words::event_of(row.seen));
+        let place = match row.url.ends_with('/') {
+            true => groups.len(),
+            false => *places.entry(key).or_insert(groups.len()),
+        };
+        match groups.get_mut(place) {
+            Some(group) => group.push((row, n_more)),
+            None => groups.push(vec![(row, n_more)]),
         }
     }
+    let (folded, single): (Vec<Strongest>, Vec<Strongest>) =
+        groups.into_iter().partition(|group| group.len() >= MIN_FOLDED);
+    let mut groups: Vec<Strongest> =
+        folded.into_iter().chain(single.into_iter().flatten().map(|row| vec![row])).collect();
     for group in &mut groups {
         group.sort_by(|(a, _), (b, _)| importance_of(b).total_cmp(&importance_of(a)));
     }

@@ -276,11 +276,12 @@ impl SearchPage<'_> {
             .map(|stay| format!("{base}/web/{}/{}", stay.last.to_digits14(), escaped(&row.url)));
         let _ = write!(
             out,
-            "<div class=\"iv\"><div class=\"say\"><p><a class=\"quiet\" href=\"{}\">{}</a></p><p class=\"small mute\"><a href=\"{}\">{}</a>, {}</p>",
+            "<div class=\"iv\"><div class=\"say\"><p><a class=\"quiet\" href=\"{}\">{}</a></p><p class=\"small mute\"><a href=\"{}\">{}</a>, {}{}</p>",
             open.unwrap_or_default(),
             marked(&row.text, &row.found),
             escaped(&page_address(base, &row.url)),
             escaped(without_scheme(&row.url)),
+            row.title.as_ref().map(|title| format!("{}, ", escaped(title))).unwrap_or_default(),
             row.role
         );
         for stay in &row.stays {

@@ -115,6 +115,7 @@ fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
         ("/site/nowhere.example", 404),
         ("/api/page", 400),
         ("/api/nothing", 404),
+        ("/api/diff?before=x&after=2026&url=http://a.example/", 400),
         ("/page?url=http://a.example/&until=99999999999999", 404),
     ] {
         assert_eq!(face.get(path).0, expected, "{path}");
@@ -199,6 +200,7 @@ fn programs_get_what_the_description_says() {
         ("/api/site", format!("?host={}", escape(&host(&web)))),
         ("/api/schedule", String::new()),
         ("/api/schedule", format!("?url={limits}")),
+        ("/api/diff", format!("?before=20260101&after=20270101&url={limits}")),
         ("/api/search", "?q=kilometres".to_string()),
         ("/api/search", "?q=-kilometres".to_string()),
     ];

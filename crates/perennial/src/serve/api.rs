@@ -45,6 +45,7 @@ pub fn answer(asking: &Asking<'_>, name: &str, query: &Query) -> Result<Response
         "site" => face::site(asking, needed("host")?, query, Form::Json),
         "schedule" => face::schedule(asking, query, Form::Json),
         "search" => face::search(asking, query, Form::Json),
+        "diff" => face::operations(asking, query),
         _ => Err(Problem::no_such_page(&format!("/api/{name}"))),
     }
 }

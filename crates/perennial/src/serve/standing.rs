@@ -244,7 +244,7 @@ fn site_rows(
         quality.iter().flat_map(|quality| &quality.sites).map(|site| (site.host.as_str(), site)).collect();
     let row = |(host, n_pages, n_captures): (String, u64, u64)| SiteRow {
         completeness: known.get(host.as_str()).and_then(|site| three(site)),
-        need: failing.iter().find(|failing| failing.host == host).map(|failing| title_of(failing)),
+        need: failing.iter().find(|failing| failing.host == host).map(title_of),
         host,
         n_pages,
         n_captures,

@@ -216,11 +216,12 @@ impl Changes<'_> {
             let open = other.open(base);
             let _ = write!(
                 out,
-                "<tr><td>{}</td><td class=\"w\"><a class=\"quiet\" href=\"{}\">{}</a></td><td class=\"r\"><a href=\"{}\">Compare</a></td></tr>",
+                "<tr><td>{}</td><td class=\"w\"><a class=\"quiet\" href=\"{}\">{}</a></td><td class=\"r\"><a href=\"{}\">{}</a></td></tr>",
                 importance(other.importance, other.is_indexed || other.event.is_some(), None),
                 escaped(&page_address(base, &other.url)),
                 escaped(other.name()),
-                other.compare(base).as_deref().unwrap_or(&open)
+                other.compare(base).as_deref().unwrap_or(&open),
+                if other.event.is_none() { "Compare" } else { "Open" }
             );
         }
         out.push_str("</tbody></table></details>");
@@ -266,10 +267,10 @@ impl ChangedPage {
         self.title.as_deref().filter(|title| !title.is_empty()).unwrap_or(without_scheme(&self.url))
     }
 
-    /// Where the change is shown; escaped.
+    /// Where the change is shown; escaped. Where a page is gone or new there is nothing to compare.
     fn compare(&self, base: &str) -> Option<String> {
         let url = escaped(&self.url);
-        self.before.map(|before| {
+        self.before.filter(|_| self.event.is_none()).map(|before| {
             format!("{base}/web/diff/{}/{}/{url}", before.to_digits14(), self.time.to_digits14())
         })
     }

@@ -268,7 +268,7 @@ impl PageView<'_> {
     }
 
     fn mark(&self, line: &VersionLine) -> Mark {
-        let href = match line.before {
+        let href = match line.before.filter(|_| line.event.is_none()) {
             Some(before) => format!(
                 "{}/web/diff/{}/{}/{}",
                 self.place.base,
@@ -520,7 +520,7 @@ impl PageView<'_> {
         words.iter().for_each(|words| write_words(out, words));
         let _ =
             write!(out, "</div></td><td class=\"wide-only\">{}</td><td class=\"r\">", operations(&counts));
-        if let Some(before) = line.before {
+        if let Some(before) = line.before.filter(|_| line.event.is_none()) {
             let _ = write!(out, "<a href=\"{}\">Compare</a>", self.compare(before, line.time));
         }
         out.push_str("</td></tr>");

@@ -15,7 +15,7 @@ mod schedule;
 mod site;
 mod words;
 
-pub use compare::compare;
+pub use compare::{compare, operations};
 pub use page::page;
 pub use schedule::schedule;
 pub use site::{SiteFigures, site, sites};

@@ -33,13 +33,13 @@ fn site(asked: &Asked) -> Reply {
     }
 }
 
-struct Face {
+pub(crate) struct Face {
     server: Arc<Server>,
     runtime: tokio::runtime::Runtime,
 }
 
 impl Face {
-    fn of(archive: &Archive) -> Face {
+    pub(crate) fn of(archive: &Archive) -> Face {
         let options = Options::on_loopback("127.0.0.1:0".parse().unwrap());
         let origins = Origins { main: "http://127.0.0.1:1".into(), replay: "http://127.0.0.1:2".into() };
         let server = Server::new(vec![Library::open(&archive.root).unwrap()], options, origins).unwrap();
@@ -47,7 +47,7 @@ impl Face {
     }
 
     /// The page, its status and its policy.
-    fn get(&self, path: &str) -> (u16, String, String) {
+    pub(crate) fn get(&self, path: &str) -> (u16, String, String) {
         let request = Request::get(path).header("Host", "127.0.0.1:1").body(()).unwrap();
         let (parts, ()) = request.into_parts();
         let response = router::route(&self.server, Origin::Main, &parts)

@@ -16,6 +16,7 @@ mod crawl_killed;
 mod crawl_misbehaving;
 mod crawl_network;
 mod crawled;
+mod dashboard;
 mod demo;
 mod diff;
 mod diff_view;

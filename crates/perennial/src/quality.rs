@@ -133,6 +133,24 @@ pub fn measure(
     Ok(ArchiveQuality { all: all.finish("all sites".to_owned(), coherence), sites: named })
 }
 
+/// How coherent a site is at some instants: what belongs together of the versions closest to each.
+pub fn coherence_over(
+    store: &Store,
+    site: &str,
+    instants: &[Timestamp],
+    until: Timestamp,
+    followed: &Followed,
+) -> anyhow::Result<Vec<CoherenceEstimate>> {
+    let sites = watched_pages(store, Some(site), until, followed)?;
+    let pages: Vec<&WatchedPage> = sites.values().flat_map(BTreeMap::values).collect();
+    let at = |at: &Timestamp| {
+        let versions: Vec<SeenVersion> =
+            pages.iter().filter_map(|page| seen_at(&page.looks, page.weight, *at)).collect();
+        coherence_bounds(&versions)
+    };
+    Ok(instants.iter().map(at).collect())
+}
+
 type PagesOfSites = BTreeMap<SiteId, BTreeMap<PageId, WatchedPage>>;
 
 /// The pages of every site, or of one, with their looks.

@@ -21,6 +21,7 @@ use perennial_core::soft_error::{is_error_page, title_of};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::verdict::{AnswerKind, is_drawn, soft_error_identity};
 use perennial_core::warc::PayloadDigests;
+use perennial_core::xml::unescaped;
 use rayon::prelude::*;
 
 use super::lesson::{KnownPage, Lesson, delta_xml, empty_delta_xml, n_letters};
@@ -170,7 +171,7 @@ impl PageAnalyst {
             }
             false => {
                 let observation = self.analyst.compare(known.known()?.as_ref(), self.tree(url, time, html));
-                let (delta, title) = (delta_xml(&observation), Some(title_of(html)));
+                let (delta, title) = (delta_xml(&observation), Some(shown_title(html)));
                 let (content, known) = (content.clone(), Some(&known));
                 (Lesson::of_observation(page, time, content, known, observation, title)?.0, delta)
             }
@@ -315,7 +316,7 @@ impl PageAnalyst {
         let html = decode_text(&document.bytes, document.head.get("Content-Type").as_deref());
         let tree = self.tree(&capture.url, capture.time, &html);
         let texts = tree.leaves().flat_map(|leaf| &leaf.texts).map(|text| text.text.as_str());
-        let title = title_of(&html);
+        let title = shown_title(&html);
         match is_error_page(&title, texts) {
             true => Ok(Shown::Error),
             false => Ok(Shown::Tree(Box::new(tree), title)),
@@ -459,4 +460,9 @@ fn without_layout(capture: &Capture, known: Option<&KnownPage>) -> (Lesson, Know
     let unknown = || Seen::Unjudged(Importance::new(Seen::UNJUDGED));
     let seen = Seen::between(before, kind, &capture.identity).unwrap_or_else(unknown);
     Lesson::without_layout(capture.page, capture.time, &capture.identity, known, seen)
+}
+
+/// The title as a reader sees it: without references such as `&amp;`.
+fn shown_title(html: &str) -> String {
+    unescaped(&title_of(html)).split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -61,6 +61,11 @@ impl WriteLock {
     }
 }
 
+/// Whether a living process may write the archive now.
+pub fn is_being_written(root: &Path) -> bool {
+    holder(&root.join("write.lock")).is_some_and(lives)
+}
+
 /// The process that took the lock last, if it has said so.
 fn holder(path: &Path) -> Option<u32> {
     std::fs::read_to_string(path).ok()?.parse().ok()

@@ -32,7 +32,7 @@ Examples:
 pub(super) struct Crawl {
     /// Visit every page once, then end
     #[arg(long)]
-    once: bool,
+    pub(super) once: bool,
     /// Visits of pages in a period, at most: 1000/1h, or 1000 for one --period [default: budget of perennial.toml]
     #[arg(long, value_name = "N/PERIOD")]
     budget: Option<String>,

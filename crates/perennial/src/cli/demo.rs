@@ -165,5 +165,10 @@ fn print_summary(out: &mut dyn std::io::Write, result: &DemoResult) -> std::io::
             feeds.polls, feeds.polls_with_news, feeds.items_published, feeds.items_lost
         )?;
     }
-    writeln!(out, "\nThe archive is {}. The report:\n{}", result.archive.display(), result.report.display())
+    let archive = result.archive.display();
+    writeln!(
+        out,
+        "\nThe archive is {archive}. What changed in it, and how well it is: perennial --archive {archive} serve"
+    )?;
+    writeln!(out, "The report:\n{}", result.report.display())
 }

@@ -12,7 +12,7 @@ use super::context::{document_on_stdout, json_on_stdout, not_found};
 use super::{Context, Exit};
 use crate::archive;
 use crate::html::chart::{Bars, bars_to_svg, sparkline, text_axis};
-use crate::learn::{self, Followed, PageHistory, histories};
+use crate::learn::{self, Followed, PageHistory, expected_by_period, histories, sureness_of};
 
 const AFTER_HELP: &str = "\
 A bar is the importance of change to expect in that hour of a day, or on that day of a week or \
@@ -170,23 +170,16 @@ fn threshold_in_use(history: &PageHistory) -> f64 {
     total / (last.to - history.first).as_hours_f64().max(1.0)
 }
 
-/// The importance of change that the scheduler expects in each period: the probability of a change times its importance.
+/// What the scheduler expects, as plain averages are shown.
 fn believed_patterns(belief: &Belief) -> Vec<PatternReport> {
-    let n_periods = (belief.rates.len() / 2).max(1);
-    let hours = 24.0 / n_periods as f64;
-    let omega: Vec<f64> = belief
-        .rates
-        .iter()
-        .zip(&belief.importance)
-        .map(|(rate, importance)| -(-f64::from(*rate) * hours).exp_m1() * f64::from(*importance))
-        .collect();
-    let report = |(days, omega): (DayKind, &[f64])| PatternReport {
+    let sureness = sureness_of(belief);
+    let report = |(days, omega): (DayKind, Vec<f64>)| PatternReport {
         days: name_of_days(Days::Kind(days)),
-        sureness: f64::from(belief.n_visits) / f64::from(belief.n_visits + 3 * n_periods as u32),
-        omega: omega.to_vec(),
+        sureness,
         n_seen: vec![f64::from(belief.n_visits); omega.len()],
+        omega,
     };
-    [DayKind::Workday, DayKind::Weekend].into_iter().zip(omega.chunks(n_periods)).map(report).collect()
+    [DayKind::Workday, DayKind::Weekend].into_iter().zip(expected_by_period(belief)).map(report).collect()
 }
 
 fn pattern_report(pattern: Pattern) -> PatternReport {

@@ -1,9 +1,12 @@
 //! `perennial run`: addresses -> an archive of them, made if there is none, crawled until stopped.
 
+use std::net::SocketAddr;
+
 use clap::Args;
 use url::Url;
 
 use super::crawl::Crawl;
+use super::serve::serve_beside;
 use super::{Context, Exit};
 use crate::settings::site::parse_address;
 use crate::settings::{Seed, follow};
@@ -13,7 +16,8 @@ Examples:
   perennial run https://example.org/ --budget 100/1h
   perennial --archive news run https://example.org/ https://example.net/ --once
 
-This is `init`, `add` and `crawl` in one. Sites that are followed already keep their settings.";
+This is `init`, `add` and `crawl` in one. Sites that are followed already keep their settings. While it \
+crawls it serves the dashboard to this machine and prints its address; with --once or --no-serve it does not.";
 
 /// Archive sites from now on: make the archive if needed, follow them, crawl until stopped.
 #[derive(Args)]
@@ -22,6 +26,12 @@ pub(super) struct Run {
     /// Where to start; https is assumed when no scheme is given
     #[arg(required = true, value_name = "URL", value_parser = parse_address)]
     urls: Vec<Url>,
+    /// Where to serve the dashboard, on this machine [default: 127.0.0.1:8080, or any port where that is taken]
+    #[arg(long, value_name = "HOST:PORT")]
+    listen: Option<SocketAddr>,
+    /// Serve no dashboard beside the crawl
+    #[arg(long, conflicts_with = "listen")]
+    no_serve: bool,
     #[command(flatten)]
     crawl: Crawl,
 }
@@ -34,6 +44,11 @@ impl Run {
         let wanted: Vec<Seed> =
             self.urls.iter().filter_map(|url| self.wanted(url, seeds.with_url(url))).collect();
         follow(&archive.settings_path(), &wanted)?;
+        let ends_soon = self.crawl.once && self.listen.is_none();
+        if !self.no_serve && !ends_soon {
+            // Opened anew: the sites are followed since.
+            serve_beside(context.open()?, self.listen)?;
+        }
         self.crawl.run(context)
     }
 

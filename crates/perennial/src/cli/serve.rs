@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use anyhow::bail;
 use serde_json::json;
 
+use super::context::note;
 use super::signals::Signals;
 use super::{Context, Exit};
+use crate::archive::Archive;
 use crate::serve::guard::read_or_make_token;
 use crate::serve::{Options, listen};
 
@@ -21,12 +23,15 @@ Examples:
   perennial serve --archive news --archive weather
   perennial serve --listen 0.0.0.0:8080 --token-file ~/.perennial-token --allow-host archive.example.org";
 
-/// Serves archives over HTTP: replay, calendars, Memento, CDX.
+/// Where the server listens unless it is told otherwise.
+pub(super) const DEFAULT_LISTEN: &str = "127.0.0.1:8080";
+
+/// Serves archives over HTTP: what changed, pages, sites, schedule, search, replay, Memento, CDX.
 #[derive(clap::Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Serve {
     /// Where to serve our own pages and APIs
-    #[arg(long, default_value = "127.0.0.1:8080", value_name = "HOST:PORT")]
+    #[arg(long, default_value = DEFAULT_LISTEN, value_name = "HOST:PORT")]
     listen: SocketAddr,
 
     /// Where to serve archived content [default: the next port]
@@ -95,4 +100,36 @@ impl Serve {
         })?;
         Ok(Exit::Done)
     }
+}
+
+/// Serves an archive to this machine on a thread of its own, for as long as the process lives. Without an address it is the usual
+/// one, or any where another program has that.
+pub(super) fn serve_beside(archive: Archive, listen: Option<SocketAddr>) -> anyhow::Result<()> {
+    if let Some(open) = listen.filter(|address| !address.ip().is_loopback()) {
+        bail!(
+            "{open} can be reached by other machines: use `perennial serve` with --token-file FILE beside the crawl"
+        );
+    }
+    std::thread::spawn(move || {
+        if let Err(error) = run_beside(archive, listen) {
+            note(format!("the dashboard is not served: {error:#}"));
+        }
+    });
+    Ok(())
+}
+
+fn run_beside(archive: Archive, asked: Option<SocketAddr>) -> anyhow::Result<()> {
+    let usual: SocketAddr = DEFAULT_LISTEN.parse()?;
+    listen::runtime()?.block_on(async {
+        let options = Options::on_loopback(asked.unwrap_or(usual));
+        let bound = match listen::bind(vec![archive.clone()], options).await {
+            Err(_) if asked.is_none() => {
+                let anywhere = SocketAddr::new(usual.ip(), 0);
+                listen::bind(vec![archive], Options::on_loopback(anywhere)).await?
+            }
+            bound => bound?,
+        };
+        note(format!("the dashboard is at {}/", bound.server().origins().main));
+        bound.run(std::future::pending()).await
+    })
 }

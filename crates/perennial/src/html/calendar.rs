@@ -6,6 +6,7 @@ use std::fmt::Write;
 use perennial_core::markup::escaped;
 use perennial_core::time::{Span, Timestamp};
 
+use super::face::{Framed, Place, Tab, page_address};
 use super::{SERVE_STYLE, page};
 
 const MONTHS: [&str; 12] = [
@@ -51,8 +52,8 @@ fn date_of(time: Timestamp) -> (i64, u32, u32) {
 
 /// All captures of an address, one year of them day by day.
 pub struct Calendar<'a> {
-    /// Where addresses of the archive begin: empty, or a slash and its name.
-    pub base: &'a str,
+    /// Which archive.
+    pub place: Place<'a>,
     /// The address.
     pub url: &'a str,
     /// Days with captures, earliest first.
@@ -63,7 +64,8 @@ pub struct Calendar<'a> {
 
 /// The page.
 pub fn calendar(shown: &Calendar<'_>) -> String {
-    let Calendar { base, url, days, .. } = shown;
+    let Calendar { url, days, .. } = shown;
+    let base = shown.place.base;
     let n_captures: u64 = days.iter().map(|day| day.n_captures).sum();
     let mut years: BTreeMap<i64, u64> = BTreeMap::new();
     for day in *days {
@@ -72,8 +74,7 @@ pub fn calendar(shown: &Calendar<'_>) -> String {
     let last = years.keys().next_back().copied().unwrap_or(1970);
     let year = shown.year.filter(|year| years.contains_key(year)).unwrap_or(last);
     let captures = if n_captures == 1 { "capture" } else { "captures" };
-    let mut body =
-        format!("<main><h1>{n_captures} {captures} on {} days</h1><p>{}</p>", days.len(), escaped(url));
+    let mut body = format!("<h1>{n_captures} {captures} on {} days</h1>{}", days.len(), about(base, url));
     body.push_str("<ul class=\"years\">");
     for (other, n) in &years {
         // Writing into a string cannot fail.
@@ -88,17 +89,27 @@ pub fn calendar(shown: &Calendar<'_>) -> String {
             }
         };
     }
-    body.push_str("</ul><div class=\"cal\">");
+    body.push_str("</ul><div class=\"cal year\">");
     for month in 1..=12 {
         push_month(&mut body, shown, year, month);
     }
     let _ = write!(
         body,
         "</div><p class=\"mute\">Days are UTC. The darker a day, the more captures: 1, up to 4, up to 16, more. \
-         <a href=\"{base}/web/timemap/link/{0}\">All captures as a TimeMap</a></p></main>",
+         <a href=\"{base}/web/timemap/link/{0}\">All captures as a TimeMap</a></p>",
         escaped(url)
     );
-    page("Captures", SERVE_STYLE, &body)
+    framed(shown.place, "Captures", &body)
+}
+
+/// The page under the head that all pages have.
+fn framed(place: Place<'_>, title: &str, body: &str) -> String {
+    Framed { place, tab: Tab::Calendar, title, query: "", json: None }.html(body)
+}
+
+/// The address, which leads to the page about it.
+fn about(base: &str, url: &str) -> String {
+    format!("<p class=\"lead\"><a href=\"{}\">{}</a></p>", escaped(&page_address(base, url)), escaped(url))
 }
 
 fn push_month(out: &mut String, shown: &Calendar<'_>, year: i64, month: u32) {
@@ -147,7 +158,7 @@ fn push_day(out: &mut String, shown: &Calendar<'_>, number: i64, day_of_month: u
     let _ = write!(
         out,
         "<td><a class=\"h{step}\" href=\"{}/web/{time}/{}\" title=\"{} captures\">{day_of_month}</a></td>",
-        shown.base,
+        shown.place.base,
         escaped(shown.url),
         day.n_captures
     );
@@ -164,8 +175,9 @@ pub struct Listed {
 }
 
 /// The captures of an address in a stretch of time.
-pub fn captures(base: &str, url: &str, captures: &[Listed], more: Option<&str>) -> String {
-    let mut body = format!("<main><h1>{} captures</h1><p>{}</p>", captures.len(), escaped(url));
+pub fn captures(place: Place<'_>, url: &str, captures: &[Listed], more: Option<&str>) -> String {
+    let base = place.base;
+    let mut body = format!("<h1>{} captures</h1>{}", captures.len(), about(base, url));
     body.push_str("<table class=\"list\"><thead><tr><th>Time (UTC)</th><th>Status</th><th>Type</th></tr></thead><tbody>");
     for capture in captures {
         let (digits, time) = (capture.time.to_digits14(), capture.time.to_rfc3339());
@@ -179,8 +191,8 @@ pub fn captures(base: &str, url: &str, captures: &[Listed], more: Option<&str>) 
     }
     body.push_str("</tbody></table>");
     push_more(&mut body, more);
-    let _ = write!(body, "<p><a href=\"{base}/web/*/{}\">Calendar</a></p></main>", escaped(url));
-    page("Captures", SERVE_STYLE, &body)
+    let _ = write!(body, "<p><a href=\"{base}/web/*/{}\">Calendar</a></p>", escaped(url));
+    framed(place, "Captures", &body)
 }
 
 /// One captured address.
@@ -196,10 +208,11 @@ pub struct Address {
 }
 
 /// The addresses that begin with a text.
-pub fn addresses(base: &str, prefix: &str, found: &[Address], more: Option<&str>) -> String {
+pub fn addresses(place: Place<'_>, prefix: &str, found: &[Address], more: Option<&str>) -> String {
+    let base = place.base;
     let n_found = found.len();
     let count = if more.is_some() { format!("More than {n_found}") } else { n_found.to_string() };
-    let mut body = format!("<main><h1>{count} addresses begin so</h1><p>{}</p>", escaped(prefix));
+    let mut body = format!("<h1>{count} addresses begin so</h1><p class=\"lead\">{}</p>", escaped(prefix));
     body.push_str(
         "<table class=\"list\"><thead><tr><th>Address</th><th>Captures</th><th>First</th><th>Last</th><th>Type</th></tr></thead><tbody>",
     );
@@ -218,8 +231,7 @@ pub fn addresses(base: &str, prefix: &str, found: &[Address], more: Option<&str>
     }
     body.push_str("</tbody></table>");
     push_more(&mut body, more);
-    body.push_str("</main>");
-    page("Captured addresses", SERVE_STYLE, &body)
+    framed(place, "Captured addresses", &body)
 }
 
 fn push_more(out: &mut String, more: Option<&str>) {
@@ -228,23 +240,28 @@ fn push_more(out: &mut String, more: Option<&str>) {
     }
 }
 
-/// The first page: a field for an address, and the archives.
-pub fn home(bases: &[(&str, &str)]) -> String {
-    let mut body = "<main><h1>What was there?</h1>".to_string();
-    for (name, base) in bases {
+/// A field for an address, of one archive or of several.
+pub fn home(places: &[Place<'_>]) -> String {
+    let mut body = "<h1>What was there?</h1>".to_string();
+    for place in places {
         let _ = write!(
             body,
-            "<h2><a href=\"{base}/\">{}</a></h2><form action=\"{base}/web/\" method=\"get\"><input name=\"url\" type=\"text\" inputmode=\"url\" \
-             aria-label=\"Address of a page\" placeholder=\"https://example.org/ or example.org/news*\" required><button>Show captures</button></form>",
-            escaped(name)
+            "<h2><a href=\"{0}/\">{1}</a></h2><form class=\"searchbar\" action=\"{0}/web/\" method=\"get\"><input name=\"url\" type=\"search\" inputmode=\"url\" \
+             aria-label=\"Address of a page\" placeholder=\"https://example.org/ or example.org/news*\" required><button class=\"btn go\">Show captures</button></form>",
+            place.base,
+            escaped(place.name)
         );
     }
     body.push_str(
-        "<p class=\"mute\">A page at a time is at <code>/web/20260102030405/https://example.org/</code>, its calendar at \
+        "<p class=\"lead\">A page at a time is at <code>/web/20260102030405/https://example.org/</code>, its calendar at \
          <code>/web/*/https://example.org/</code>. Programs use <code>/cdx</code>, <code>/web/timemap/link/</code> and \
-         <code>Accept-Datetime</code>.</p></main>",
+         <code>Accept-Datetime</code>.</p>",
     );
-    page("Perennial", SERVE_STYLE, &body)
+    // Several archives have no place of their own.
+    match places {
+        [place] => framed(*place, "Captures", &body),
+        _ => page("Perennial", super::face::FACE_STYLE, &format!("<main class=\"wrap\">{body}</main>")),
+    }
 }
 
 /// What went wrong, and the cure.
@@ -265,7 +282,8 @@ mod tests {
     #[test]
     fn each_day_with_captures_is_a_link_and_each_month_has_its_days() {
         let days = [day("2023-12-31", 1), day("2024-02-29", 1), day("2024-03-01", 30)];
-        let shown = Calendar { base: "/a", url: "http://x.example/?<b>", days: &days, year: None };
+        let place = Place { name: "a", base: "/a" };
+        let shown = Calendar { place, url: "http://x.example/?<b>", days: &days, year: None };
         let page = calendar(&shown);
         assert!(page.contains("32 captures on 3 days"));
         assert!(page.contains("href=\"/a/web/20240229000000/http://x.example/?&lt;b&gt;\""), "{page}");
@@ -287,7 +305,12 @@ mod tests {
 
     #[test]
     fn nothing_captured_is_a_calendar_too() {
-        let page = calendar(&Calendar { base: "", url: "http://x.example/", days: &[], year: Some(2020) });
+        let page = calendar(&Calendar {
+            place: Place { name: "", base: "" },
+            url: "http://x.example/",
+            days: &[],
+            year: Some(2020),
+        });
         assert!(page.contains("0 captures on 0 days"));
     }
 }

@@ -1,5 +1,7 @@
 //! Numbers -> charts, drawn by hand: lines, bars and time lines in SVG; bars in the letters of a terminal.
 
+pub mod stretched;
+
 use std::fmt::Write as _;
 
 use perennial_core::markup::escaped;

@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`calendar`] | captures by day, lists of captures and addresses -> pages of the server |
 //! | [`chart`] | numbers -> lines, bars, time lines in SVG; bars in a terminal |
+//! | `dates` | instants -> days, minutes and distances in words |
 //! | [`diff`] | a comparison -> both captured pages with what changed marked, as text, as links |
 //! | [`face`] | what changed, answers of a search -> the pages of the server that people read first |
 //! | [`feeds`] | statistics of feeds -> the paper's figures |
@@ -13,6 +14,7 @@
 
 pub mod calendar;
 pub mod chart;
+mod dates;
 pub mod diff;
 pub mod face;
 pub mod feeds;

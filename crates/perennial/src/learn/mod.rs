@@ -7,18 +7,23 @@
 //! |---|---|
 //! | `followed` | `[[site]]` -> weight, clock and group of each page |
 //! | `history` | looks of a page -> its history, for people |
+//! | `plan` | a scheduler that has learned -> its next visits, with the reason of each in words |
 //! | `versions` | looks at a site -> its versions, one a pass |
 //! | `publishing` | the items of a feed -> when it publishes |
 //! | `ranks` | links between captured pages -> PageRank |
 
 mod followed;
 mod history;
+mod plan;
 mod publishing;
 mod ranks;
 mod versions;
 
 pub use followed::Followed;
 pub use history::{PageHistory, histories};
+pub use plan::{
+    AHEAD, Described, FAR_AHEAD, NextVisit, Pace, Plan, expected_by_period, in_local_words, sureness_of,
+};
 pub use publishing::publishing;
 pub use ranks::{page_ranks, rank_of};
 pub use versions::site_history;

@@ -14,7 +14,9 @@
 //! | [`find`] | an address and an instant -> the capture to show |
 //! | [`memento`] | RFC 7089: TimeGate, TimeMap, links; the availability API |
 //! | [`cdx`] | the CDX APIs of pywb and of the Internet Archive |
-//! | [`face`] | what changed, search, comparisons: the pages that people read first |
+//! | [`standing`] | an archive -> what is reckoned over the whole of it, kept between requests |
+//! | [`face`] | what changed, pages, sites, schedule, search, comparisons: the pages that people read first |
+//! | [`api`] | the same for programs; figures for Prometheus; health |
 //! | [`atom`] | a condition -> the latest changes for which it holds, as an Atom feed |
 //! | [`pages`] | calendars, lists |
 //! | [`files`] | WARC records by digest, WACZ of a page or a site |
@@ -26,6 +28,7 @@
 //! | [`router`] | a request -> whoever answers it |
 //! | [`listen`] | sockets -> connections, within limits |
 
+pub mod api;
 pub mod atom;
 pub mod banner;
 pub mod body;
@@ -45,10 +48,12 @@ pub mod replay;
 pub mod rewrite;
 pub mod router;
 pub mod scene;
+pub mod standing;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Body;
@@ -60,6 +65,7 @@ use files::Made;
 use guard::Guard;
 use pool::Pool;
 use router::Doors;
+use standing::Standings;
 
 /// What the user asked for.
 #[derive(Clone, Debug)]
@@ -103,6 +109,7 @@ pub struct Server {
     doors: Doors,
     /// How often each kind of problem was met.
     problems: Mutex<BTreeMap<&'static str, u64>>,
+    n_requests: AtomicU64,
 }
 
 /// One archive under its name.
@@ -113,6 +120,7 @@ pub struct Served {
     /// Where its addresses begin on both origins: empty, or a slash and its name.
     pub base: String,
     pool: Pool,
+    standings: Standings,
 }
 
 /// The two origins, such as `http://127.0.0.1:8080`.
@@ -141,14 +149,15 @@ impl Server {
         for archive in archives {
             let name = pool::name_of(&archive, |taken| served.iter().any(|other| other.name == taken));
             let base = if is_single { String::new() } else { format!("/{name}") };
-            served.push(Served { name, base, pool: Pool::open(archive)? });
+            served.push(Served { name, base, pool: Pool::open(archive)?, standings: Standings::default() });
         }
         let listening = [Some(options.listen), options.replay_listen].into_iter().flatten();
         let listening: Vec<IpAddr> = listening.map(|address| address.ip()).collect();
         let guard = Guard::new(&listening, &options.allow_hosts, options.token.as_deref(), options.public);
         let (made, problems) = (Made::default(), Mutex::default());
-        let doors = Doors::default();
-        Ok(Arc::new(Server { options, archives: served, origins, guard, made, doors, problems }))
+        let (doors, n_requests) = (Doors::default(), AtomicU64::new(0));
+        let archives = served;
+        Ok(Arc::new(Server { options, archives, origins, guard, made, doors, problems, n_requests }))
     }
 
     fn guard(&self) -> &Guard {
@@ -168,9 +177,24 @@ impl Server {
         *self.problems.lock().unwrap_or_else(PoisonError::into_inner).entry(kind).or_default() += 1;
     }
 
+    /// Counts a request.
+    fn count(&self) {
+        self.n_requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Requests so far.
+    fn n_requests(&self) -> u64 {
+        self.n_requests.load(Ordering::Relaxed)
+    }
+
+    /// How often each kind of problem was met.
+    fn problems_by_kind(&self) -> BTreeMap<&'static str, u64> {
+        self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// What is served, and what went wrong how often.
     fn status(&self) -> Response<Body> {
-        let problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let problems = self.problems_by_kind();
         let mut status = json!({
             "program": concat!("perennial/", env!("CARGO_PKG_VERSION")),
             "address": self.origins.main,

@@ -12,6 +12,7 @@ use super::problem::Problem;
 use super::replay::Asking;
 use crate::archive::Snapshot;
 use crate::html::calendar::{self, Address, Calendar, Day, Listed};
+use crate::html::face::Place;
 
 /// Rows of one list.
 const MAX_ROWS: usize = 1_000;
@@ -30,11 +31,16 @@ pub fn html(text: String) -> Response<Body> {
     response
 }
 
+/// The archive that a page is about.
+pub(super) fn place_of<'a>(asking: &Asking<'a>) -> Place<'a> {
+    Place { name: &asking.served.name, base: &asking.served.base }
+}
+
 /// The first page.
 pub fn home(server: &Server) -> Response<Body> {
-    let bases: Vec<(&str, &str)> =
-        server.archives().iter().map(|served| (served.name.as_str(), served.base.as_str())).collect();
-    html(calendar::home(&bases))
+    let places: Vec<Place<'_>> =
+        server.archives().iter().map(|served| Place { name: &served.name, base: &served.base }).collect();
+    html(calendar::home(&places))
 }
 
 /// The form of the first page leads to the calendar.
@@ -58,7 +64,7 @@ pub fn calendar(asking: &Asking<'_>, url: &str, year: Option<i64>) -> Result<Res
     }
     let days: Vec<Day> =
         days.into_iter().map(|(number, n_captures, first)| Day { number, n_captures, first }).collect();
-    Ok(html(calendar::calendar(&Calendar { base: &asking.served.base, url, days: &days, year })))
+    Ok(html(calendar::calendar(&Calendar { place: place_of(asking), url, days: &days, year })))
 }
 
 /// `/web/20260102*/<url>`: the captures of a stretch of time.
@@ -79,7 +85,7 @@ pub fn captures(
         let next = found.split_off(MAX_ROWS)[0].time.to_digits14();
         format!("{base}/web/timemap/link/{next}/{url}")
     });
-    Ok(html(calendar::captures(base, url, &found, more.as_deref())))
+    Ok(html(calendar::captures(place_of(asking), url, &found, more.as_deref())))
 }
 
 fn read_captures(
@@ -130,5 +136,5 @@ pub fn addresses(asking: &Asking<'_>, prefix: &str, after: Option<&str>) -> Resu
         mime: page.mime.unwrap_or_default(),
     };
     let found: Vec<Address> = found.into_iter().map(address).collect();
-    Ok(html(calendar::addresses(base, prefix, &found, more.as_deref())))
+    Ok(html(calendar::addresses(place_of(asking), prefix, &found, more.as_deref())))
 }

@@ -20,8 +20,25 @@ const COPY_LIFE: Duration = Duration::from_secs(10);
 const CACHE_KIB: i64 = 8 * 1024;
 
 /// First parts of paths that are ours, so that no archive can have such a name.
-const OUR_NAMES: [&str; 10] =
-    ["web", "cdx", "wayback", "record", "wacz", "login", "status", "search", "calendar", "_perennial"];
+const OUR_NAMES: [&str; 17] = [
+    "web",
+    "cdx",
+    "wayback",
+    "record",
+    "wacz",
+    "login",
+    "status",
+    "search",
+    "calendar",
+    "_perennial",
+    "page",
+    "site",
+    "sites",
+    "schedule",
+    "api",
+    "metrics",
+    "healthz",
+];
 
 /// The snapshots of one archive.
 #[derive(Debug)]

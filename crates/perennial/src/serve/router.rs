@@ -12,9 +12,10 @@ use perennial_core::memento::{ReplayAddress, When};
 use tokio::sync::Semaphore;
 
 use super::cdx::{self, Dialect};
+use super::face::Form;
 use super::problem::Problem;
 use super::replay::{Asking, replay};
-use super::{Origin, Server, atom, banner, face, files, guard, memento, pages, rewrite};
+use super::{Origin, Server, api, atom, banner, face, files, guard, memento, pages, rewrite};
 
 /// The longest path with its query that is read.
 const MAX_TARGET_BYTES: usize = 16 << 10;
@@ -27,6 +28,7 @@ pub fn router(server: Arc<Server>, origin: Origin) -> Router {
 async fn answer(State((server, origin)): State<(Arc<Server>, Origin)>, request: Request) -> Response<Body> {
     let (parts, _) = request.into_parts();
     let wants_json = wants_json(&parts);
+    server.count();
     let asked = server.clone();
     // Nobody closes these doors.
     let _place = server.doors().of(parts.uri.path()).acquire().await;
@@ -73,6 +75,12 @@ impl Doors {
             {
                 &self.scan
             }
+            // An archived address may have such a part too.
+            _ if !has("/web/")
+                && ["/page", "/site", "/schedule", "/api/", "/metrics"].iter().any(|part| has(part)) =>
+            {
+                &self.scan
+            }
             _ => &self.replay,
         }
     }
@@ -81,9 +89,11 @@ impl Doors {
 /// Programs get JSON: whoever asks for it, and whoever asks an API.
 fn wants_json(parts: &Parts) -> bool {
     let accept = parts.headers.get("accept").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let path = parts.uri.path();
     let is_api = ["/cdx", "/wayback/", "/record/", "/wacz/", "/web/timemap/", "/status"]
         .iter()
-        .any(|api| parts.uri.path().contains(api));
+        .any(|api| path.contains(api))
+        || path.contains("/api/") && !path.contains("/web/");
     accept.contains("json") || is_api && !accept.contains("text/html")
 }
 
@@ -102,6 +112,9 @@ pub fn route(server: &Server, origin: Origin, parts: &Parts) -> Result<Response<
         Method::OPTIONS => return Ok(preflight()),
         _ => return Err(Problem::method()),
     }
+    if let (Origin::Main, Some(answer)) = (origin, api::of_server(server, parts.uri.path())) {
+        return answer;
+    }
     let (served, path) = archive_of(server, target)?;
     let asking = Asking { server, served, origin, parts };
     if let Some(rest) = target.strip_prefix(rewrite::own::ROOT) {
@@ -114,7 +127,7 @@ pub fn route(server: &Server, origin: Origin, parts: &Parts) -> Result<Response<
         return web(&asking, rest);
     }
     match origin {
-        Origin::Main => api(&asking, path),
+        Origin::Main => named(&asking, path),
         Origin::Replay => asking.stray(target).ok_or_else(|| Problem::no_such_page(path)),
     }
 }
@@ -167,24 +180,45 @@ fn web(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Problem> {
 }
 
 /// What programs ask.
-fn api(asking: &Asking<'_>, path: &str) -> Result<Response<Body>, Problem> {
+fn named(asking: &Asking<'_>, path: &str) -> Result<Response<Body>, Problem> {
     let (name, query) = path.split_once('?').unwrap_or((path, ""));
     let query = Query::parse(query);
     match name {
         "/" | "" if asking.is_unnamed() => Ok(pages::home(asking.server)),
-        "/" | "" => face::changes(asking, &query),
+        "/" | "" => face::changes(asking, &query, Form::of(&query)),
         "/calendar" => Ok(pages::home(asking.server)),
-        "/search" => face::search(asking, &query),
+        "/search" => face::search(asking, &query, Form::of(&query)),
+        "/sites" => face::sites(asking, Form::of(&query)),
+        "/schedule" => face::schedule(asking, &query, Form::of(&query)),
+        "/page" => match query.get("url").filter(|url| !url.is_empty()) {
+            Some(url) => face::page(asking, url, &query, Form::of(&query)),
+            None => Err(Problem::bad_request("Write /page/https://example.org/")),
+        },
         "/changes.atom" => atom::changes(asking, &query),
         "/cdx" => cdx::answer(asking, Dialect::Pywb, &query, None),
         "/cdx/search/cdx" => cdx::answer(asking, Dialect::Wayback, &query, None),
         "/wayback/available" => memento::available(asking, &query),
         "/status" => Ok(asking.server.status()),
-        _ => match (name.strip_prefix("/record/"), name.strip_prefix("/wacz/")) {
-            (Some(digest), _) => files::record(asking, digest),
-            (None, Some(_)) => files::wacz(asking, &query),
-            (None, None) => Err(Problem::no_such_page(name)),
-        },
+        _ => of_one(asking, path, name, &query),
+    }
+}
+
+/// What is asked of one record, page or site that the path names.
+fn of_one(asking: &Asking<'_>, path: &str, name: &str, query: &Query) -> Result<Response<Body>, Problem> {
+    // An address of a page stands in the path as it is, with its own query.
+    if let Some(url) = path.strip_prefix("/page/") {
+        return face::page(asking, url, &Query::default(), Form::Html);
+    }
+    if let Some(host) = name.strip_prefix("/site/") {
+        return face::site(asking, &unescape(host, false), query, Form::of(query));
+    }
+    if let Some(name) = name.strip_prefix("/api/") {
+        return api::answer(asking, name, query);
+    }
+    match (name.strip_prefix("/record/"), name.strip_prefix("/wacz/")) {
+        (Some(digest), _) => files::record(asking, digest),
+        (None, Some(_)) => files::wacz(asking, query),
+        (None, None) => Err(Problem::no_such_page(name)),
     }
 }
 

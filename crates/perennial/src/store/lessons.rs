@@ -117,6 +117,8 @@ pub struct ChangeRow {
     /// Whether the page came to its site while the site was followed: the link to it, or its entry in a sitemap or feed, was not
     /// there at an earlier look.
     pub is_new: bool,
+    /// Whether the version is worth indexing.
+    pub is_indexed: bool,
 }
 
 /// A look with a lesson, as far as the text index needs it.
@@ -351,15 +353,20 @@ impl Store {
         filter: &ChangeFilter<'_>,
         mut each: impl FnMut(ChangeRow) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let sql = format!(
+        // One page is found by its number, so that only its own lessons are read.
+        let page = match filter.url {
+            Some(_) => "l.page = (SELECT id FROM pages WHERE url = ?2)",
+            None => "?2 IS NULL",
+        };
+        let mut statement = self.connection().prepare_cached(&format!(
             "SELECT {CHANGE_COLUMNS} FROM lessons l JOIN pages p ON p.id = l.page JOIN sites s ON s.id = p.site
              WHERE {IS_CHANGE} AND l.importance >= ?1
-               AND (?2 IS NULL OR p.url = ?2) AND (?3 IS NULL OR s.host = ?3)
-               AND (?4 IS NULL OR l.time >= ?4) AND (?5 IS NULL OR l.time < ?5)
+               AND {page} AND (?3 IS NULL OR s.host = ?3) AND l.time >= ?4 AND l.time < ?5
              ORDER BY l.time, l.page"
-        );
-        let mut statement = self.connection().prepare(&sql)?;
-        let (since, until) = (filter.since.map(Timestamp::as_millis), filter.until.map(Timestamp::as_millis));
+        ))?;
+        // Plain bounds, which the index of times can serve.
+        let since = filter.since.map_or(i64::MIN, Timestamp::as_millis);
+        let until = filter.until.map_or(i64::MAX, Timestamp::as_millis);
         let mut rows =
             statement.query(params![filter.min_importance, filter.url, filter.host, since, until])?;
         while let Some(row) = rows.next()? {
@@ -414,7 +421,7 @@ impl Store {
 const CHANGE_COLUMNS: &str =
     "l.page, p.url, l.time, l.before, l.seen, l.importance, l.n_operations, l.noise, l.title, l.title_before,
      (SELECT coalesce(c.identity, c.digest) FROM captures c WHERE c.page = l.page AND c.time = l.time ORDER BY c.id LIMIT 1),
-     p.linked_at > (SELECT q.first_seen FROM pages q WHERE q.id = p.linked_from)";
+     p.linked_at > (SELECT q.first_seen FROM pages q WHERE q.id = p.linked_from), l.is_indexed";
 
 /// Which lessons are changes. The first look at a page is one where the page came to a site that was followed.
 pub(super) const IS_CHANGE: &str =
@@ -434,6 +441,7 @@ fn read_change(row: &Row<'_>) -> rusqlite::Result<ChangeRow> {
         title_before: row.get(9)?,
         identity: row.get::<_, Option<String>>(10)?.unwrap_or_default(),
         is_new: row.get::<_, Option<bool>>(11)?.unwrap_or_default(),
+        is_indexed: row.get(12)?,
     })
 }
 

@@ -15,6 +15,7 @@ mod lessons;
 mod links;
 mod looks;
 mod outbox;
+mod overview;
 mod packed;
 mod query;
 mod reading;
@@ -36,6 +37,7 @@ pub use lessons::{ChangeFilter, ChangeRow, KnownRow, LearnedLook, LessonRow, Sho
 use links::encode_targets;
 pub use looks::{Look, LookOrder, Selection};
 pub use outbox::{NewNotice, Outbox, RuleState, TakenIn, Waiting};
+pub use overview::{Failing, LessonCounts, LessonDay, LessonLine, SitePage};
 pub use packed::{pack_noise, unpack_noise};
 use query::{CAPTURE_COLUMNS, CAPTURE_TABLES, IDENTITY, read_capture};
 pub use query::{Capture, Counts, Filter, LatestPayload, PageRow, VersionRow};

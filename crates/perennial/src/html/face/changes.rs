@@ -3,11 +3,15 @@
 use std::fmt::Write;
 
 use perennial_core::markup::escaped;
+use perennial_core::memento::address::escape;
 use perennial_core::segment::BlockTree;
 use perennial_core::time::Timestamp;
+use serde_json::{Value, json};
 
-use super::super::diff::marked_words;
-use super::{Place, Tab, framed, thumb, time, without_scheme};
+use super::super::dates::{counted, day_long, minute, span_words};
+use super::aside::Overview;
+use super::parts::{Line, empty, importance, operations, write_words};
+use super::{Framed, Place, Tab, host_of, page_address, path_of, thumb, without_scheme};
 
 /// The strongest change of one page in the span.
 pub struct ChangedPage {
@@ -21,6 +25,8 @@ pub struct ChangedPage {
     pub before: Option<Timestamp>,
     /// Importance of the change.
     pub importance: f64,
+    /// Whether its version is kept in the index.
+    pub is_indexed: bool,
     /// A word for what happened where it is no edit: new, vanished, returned, redirected.
     pub event: Option<&'static str>,
     /// The words that differ, strongest first.
@@ -31,43 +37,8 @@ pub struct ChangedPage {
     pub drawn: Option<(BlockTree, Vec<String>)>,
     /// Further changes of the page in the span.
     pub n_more: usize,
-}
-
-/// What a line of words tells.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LineKind {
-    /// Words that came.
-    Inserted,
-    /// Words that went.
-    Deleted,
-    /// Words that became others.
-    Updated,
-}
-
-/// Words of a change.
-pub struct Line {
-    /// What happened.
-    pub kind: LineKind,
-    /// The words before; empty for inserted ones.
-    pub before: String,
-    /// The words after; empty for deleted ones.
-    pub after: String,
-}
-
-/// What the archive holds.
-pub struct Holdings {
-    /// Captures of pages.
-    pub n_captures: u64,
-    /// Pages.
-    pub n_pages: u64,
-    /// Sites.
-    pub n_sites: u64,
-    /// Bytes of the WARC files.
-    pub warc_bytes: u64,
-    /// First and last capture.
-    pub span: Option<(Timestamp, Timestamp)>,
-    /// Captures that wait for the analysis.
-    pub n_waiting: u64,
+    /// Other pages of the same directory that changed as much as to be told, without their words.
+    pub beside: Vec<ChangedPage>,
 }
 
 /// The home page.
@@ -84,18 +55,28 @@ pub struct Changes<'a> {
     pub sites: &'a [String],
     /// How many pages changed so.
     pub n_pages: usize,
+    /// On how many sites.
+    pub n_sites: usize,
     /// The latest of them.
     pub pages: &'a [ChangedPage],
-    /// What the archive holds.
-    pub holdings: Holdings,
+    /// When the last capture was.
+    pub last: Option<Timestamp>,
+    /// What is reckoned over the whole archive.
+    pub overview: &'a Overview,
 }
+
+/// Spans that can be chosen, in hours.
+const SPANS: [(u32, &str); 3] = [(24, "24 hours"), (168, "7 days"), (720, "30 days")];
+const LEAST: [f64; 3] = [0.01, 0.1, 0.3];
 
 impl Changes<'_> {
     /// The page.
     pub fn html(&self) -> String {
-        let pages = if self.n_pages == 1 { "page" } else { "pages" };
-        let mut main = format!("<h1>{} {pages} changed in ways that matter</h1>", self.n_pages);
+        let pages = counted(self.n_pages as u64, "page", "pages");
+        let mut main = format!("<div class=\"head\"><div><h1>{pages} changed in ways that matter</h1>");
         self.write_lead(&mut main);
+        main.push_str("</div></div>");
+        self.overview.write_first_need(&mut main);
         main.push_str("<div class=\"home\"><div>");
         self.write_filters(&mut main);
         for page in self.pages {
@@ -103,31 +84,63 @@ impl Changes<'_> {
         }
         self.write_end(&mut main);
         main.push_str("</div>");
-        self.write_aside(&mut main);
+        self.overview.write(&mut main, self.place.base);
         main.push_str("</div>");
-        framed(self.place, Tab::Changes, "What changed", "", &main)
+        let json = format!("/api/changes?{}", self.query(self.hours));
+        Framed { place: self.place, tab: Tab::Changes, title: "What changed", query: "", json: Some(&json) }
+            .html(&main)
+    }
+
+    /// The same for programs.
+    pub fn json(&self) -> Value {
+        json!({
+            "hours": self.hours,
+            "least": self.least,
+            "site": self.site,
+            "last_capture": self.last.map(Timestamp::to_rfc3339),
+            "n_pages": self.n_pages,
+            "pages": self.pages.iter().flat_map(|page| std::iter::once(page).chain(&page.beside)).map(ChangedPage::json).collect::<Vec<_>>(),
+            "archive": self.overview.json(),
+        })
+    }
+
+    /// The choice as a query, with another span.
+    fn query(&self, hours: u32) -> String {
+        let site = self.site.map(|site| format!("&site={}", escape(site))).unwrap_or_default();
+        format!("hours={hours}&least={}{site}", self.least)
     }
 
     fn write_lead(&self, out: &mut String) {
         // Writing into a string cannot fail, here and below.
-        let _ = match &self.holdings.span {
-            Some((_, last)) => write!(
-                out,
-                "<p class=\"mute\">In the {} before the last capture, {}; changes of importance {:.2} or more. Less, and noise, is left out.</p>",
-                span_name(self.hours),
-                time(*last),
-                self.least
-            ),
-            None => write!(
-                out,
-                "<p class=\"empty\">Nothing is archived yet. <code>perennial run https://example.org/</code> begins.</p>"
-            ),
+        let Some(last) = self.last else {
+            out.push_str("<p class=\"lead\">Nothing is archived yet.</p>");
+            return;
         };
+        let span = SPANS.iter().find(|(hours, _)| *hours == self.hours).map_or("24 hours", |(_, name)| name);
+        let _ = write!(
+            out,
+            "<p class=\"lead\">In the {span} up to {}, {}, on {} of {}; changes of importance {} or more. Less, and noise, is folded away.</p>",
+            day_long(last),
+            minute(last),
+            self.n_sites,
+            counted(self.sites.len() as u64, "site", "sites"),
+            self.least
+        );
     }
 
     fn write_filters(&self, out: &mut String) {
         let base = self.place.base;
-        out.push_str("<form class=\"filters\" aria-label=\"Filter\">");
+        let _ = write!(
+            out,
+            "<form class=\"filters\" aria-label=\"Filter\" action=\"{base}/\"><span class=\"seg\">"
+        );
+        for (hours, name) in SPANS {
+            let _ = match hours == self.hours {
+                true => write!(out, "<span aria-current=\"true\">{name}</span>"),
+                false => write!(out, "<a href=\"{base}/?{}\">{name}</a>", escaped(&self.query(hours))),
+            };
+        }
+        let _ = write!(out, "</span><input type=\"hidden\" name=\"hours\" value=\"{}\">", self.hours);
         let choice = |name: &str, label: &str, options: &[(String, String, bool)]| {
             let mut text = format!("<label>{label} <select name=\"{name}\">");
             for (value, shown, is_chosen) in options {
@@ -137,197 +150,212 @@ impl Changes<'_> {
             }
             text + "</select></label>"
         };
-        let hours =
-            [24, 168, 720].map(|hours| (hours.to_string(), span_name(hours).into(), hours == self.hours));
-        let least = [0.01, 0.1, 0.3]
-            .map(|least| (least.to_string(), format!("{least} and more"), least == self.least));
+        let least = LEAST.map(|least| (least.to_string(), format!("{least} and more"), least == self.least));
         let mut sites = vec![(String::new(), format!("All {}", self.sites.len()), self.site.is_none())];
         sites.extend(self.sites.iter().map(|site| (site.clone(), site.clone(), self.site == Some(site))));
-        out.push_str(&choice("hours", "Span", &hours));
-        out.push_str(&choice("least", "Importance", &least));
         out.push_str(&choice("site", "Site", &sites));
-        let _ = write!(out, "<button formaction=\"{base}/\">Show</button></form>");
+        out.push_str(&choice("least", "Importance", &least));
+        out.push_str("<button>Show</button></form>");
     }
 
     fn write_page(&self, out: &mut String, page: &ChangedPage) {
-        let (base, url) = (self.place.base, escaped(&page.url));
-        let compare = page.before.map(|before| {
-            format!("{base}/web/diff/{}/{}/{url}", before.to_digits14(), page.time.to_digits14())
-        });
-        let open = format!("{base}/web/{}/{url}", page.time.to_digits14());
-        let title =
-            page.title.as_deref().filter(|title| !title.is_empty()).unwrap_or(without_scheme(&page.url));
+        let base = self.place.base;
+        let (compare, open) = (page.compare(base), page.open(base));
         let _ = write!(
             out,
-            "<article class=\"entry\"><span class=\"imp\" style=\"--v:{0:.3}\"><span class=\"vh\">importance </span>{0:.2}<i aria-hidden=\"true\"></i></span>\
-             <span>{1}</span><div><h2><a href=\"{2}\">{3}</a></h2><p class=\"mute\">{4} · {5}</p>",
-            page.importance,
+            "<article class=\"entry\">{0}<span>{1}</span><div><h2 class=\"h3\"><a href=\"{2}\">{3}</a></h2><p class=\"meta\"><span><a class=\"quiet\" href=\"{4}\">{5}</a></span><span>{6}</span></p>",
+            importance(page.importance, page.is_indexed || page.event.is_some(), None),
             page.drawn.as_ref().map(|(tree, changed)| thumb::svg(tree, changed)).unwrap_or_default(),
             compare.as_deref().unwrap_or(&open),
-            escaped(title),
+            escaped(page.name()),
+            escaped(&page_address(base, &page.url)),
             escaped(without_scheme(&page.url)),
-            time(page.time),
+            super::time(page.time),
         );
         if let Some(event) = page.event {
-            let _ = write!(out, "<p><b>{event}</b></p>");
+            let _ = write!(out, "<p>{event}.</p>");
         }
-        page.lines.iter().for_each(|line| write_line(out, line));
-        out.push_str("<p class=\"acts\">");
-        for (n, (sign, class, name)) in page.n_operations.iter().zip(SIGNS) {
-            if *n > 0 {
-                let _ = write!(
-                    out,
-                    "<span class=\"op {class}\"><span class=\"vh\">{name} </span>{sign}{n}</span>"
-                );
-            }
+        if !page.lines.is_empty() {
+            out.push_str("<div class=\"words\">");
+            page.lines.iter().for_each(|line| write_words(out, line));
+            out.push_str("</div>");
+        }
+        let _ = write!(out, "<p class=\"acts\">{}", operations(&page.n_operations));
+        if let Some(before) = page.before {
+            let _ = write!(out, "<span>within {}</span>", span_words(page.time - before));
         }
         if let Some(compare) = compare {
-            let _ = write!(out, " <a href=\"{compare}\">Compare</a>");
+            let _ = write!(out, "<a href=\"{compare}\">Compare</a>");
         }
-        let _ = write!(out, " <a href=\"{open}\">Open</a> <a href=\"{base}/web/*/{url}\">Calendar</a>");
+        let _ = write!(out, "<a href=\"{open}\">Open</a>");
         if page.n_more > 0 {
-            let _ = write!(out, " <span class=\"mute\">and {} more changes of this page</span>", page.n_more);
+            let _ = write!(
+                out,
+                "<a href=\"{}\">{} of this page</a>",
+                escaped(&page_address(base, &page.url)),
+                counted(page.n_more as u64, "more change", "more changes")
+            );
         }
-        out.push_str("</p></div></article>");
+        out.push_str("</p>");
+        self.write_beside(out, page);
+        out.push_str("</div></article>");
+    }
+
+    fn write_beside(&self, out: &mut String, page: &ChangedPage) {
+        if page.beside.is_empty() {
+            return;
+        }
+        let base = self.place.base;
+        let _ = write!(
+            out,
+            "<details class=\"alike\"><summary>{} of {} changed too</summary><table class=\"t\"><tbody>",
+            counted(page.beside.len() as u64, "more page", "more pages"),
+            escaped(&directory_of(&page.url))
+        );
+        for other in &page.beside {
+            let open = other.open(base);
+            let _ = write!(
+                out,
+                "<tr><td>{}</td><td class=\"w\"><a class=\"quiet\" href=\"{}\">{}</a></td><td class=\"r\"><a href=\"{}\">{}</a></td></tr>",
+                importance(other.importance, other.is_indexed || other.event.is_some(), None),
+                escaped(&page_address(base, &other.url)),
+                escaped(other.name()),
+                other.compare(base).as_deref().unwrap_or(&open),
+                if other.event.is_none() { "Compare" } else { "Open" }
+            );
+        }
+        out.push_str("</tbody></table></details>");
     }
 
     fn write_end(&self, out: &mut String) {
-        let n_hidden = self.n_pages.saturating_sub(self.pages.len());
-        let _ = match (self.n_pages, n_hidden) {
-            (0, _) => write!(
-                out,
-                "<p class=\"empty\">No change of that importance in this span. A longer span or less importance shows more.</p>"
-            ),
-            (_, 0) => Ok(()),
-            (_, n) => write!(
-                out,
-                "<p class=\"mute\">{n} more pages changed: choose a site, or a higher importance. <code>perennial changes</code> lists all.</p>"
-            ),
-        };
-    }
-
-    fn write_aside(&self, out: &mut String) {
-        let held = &self.holdings;
-        out.push_str("<aside aria-label=\"State of the archive\">");
-        if held.n_waiting > 0 {
-            let _ = write!(
-                out,
-                "<section class=\"failure\"><h2>Needs you</h2><p>{} captures wait for their analysis, and are in none of these figures. \
-                 <code>perennial analyse</code> completes it, as does the next crawl.</p></section>",
-                held.n_waiting
-            );
-        }
-        let _ = write!(
-            out,
-            "<section><h2>Holdings</h2><dl><dt>Captures</dt><dd>{}</dd><dt>Pages</dt><dd>{}</dd><dt>Sites</dt><dd>{}</dd>\
-             <dt>WARC files</dt><dd>{}</dd>",
-            held.n_captures,
-            held.n_pages,
-            held.n_sites,
-            megabytes(held.warc_bytes)
-        );
-        if let Some((first, last)) = held.span {
-            let _ = write!(
-                out,
-                "<dt>First capture</dt><dd>{}</dd><dt>Last capture</dt><dd>{}</dd>",
-                time(first),
-                time(last)
-            );
-        }
-        out.push_str("</dl></section></aside>");
-    }
-}
-
-/// Sign, class and name of each kind of operation.
-const SIGNS: [(&str, &str, &str); 4] =
-    [("+", "i", "inserted"), ("−", "d", "deleted"), ("~", "u", "updated"), ("→", "m", "moved")];
-
-fn write_line(out: &mut String, line: &Line) {
-    let tagged = |out: &mut String, (sign, class, name): (&str, &str, &str), words: &str| {
-        let _ = write!(
-            out,
-            "<p class=\"words\"><span class=\"op {class}\"><span class=\"vh\">{name} </span>{sign}</span><span>{words}</span></p>"
-        );
-    };
-    match line.kind {
-        LineKind::Inserted => tagged(out, SIGNS[0], &format!("<ins>{}</ins>", escaped(&line.after))),
-        LineKind::Deleted => tagged(out, SIGNS[1], &format!("<del>{}</del>", escaped(&line.before))),
-        LineKind::Updated => {
-            let (before, after) = marked_words(&line.before, &line.after);
-            tagged(out, SIGNS[1], &before);
-            tagged(out, SIGNS[0], &after);
+        let n_shown: usize = self.pages.iter().map(|page| 1 + page.beside.len()).sum();
+        match (self.last, self.n_pages, self.n_pages.saturating_sub(n_shown)) {
+            (None, ..) => out.push_str(&empty(
+                "Nothing is followed yet",
+                "Name a site and Perennial visits it, politely, for as long as it is let.",
+                Some("perennial run https://example.org/"),
+            )),
+            (Some(_), 0, _) => {
+                out.push_str(&empty(
+                    &format!("No change of importance {} in this span", self.least),
+                    "A longer span or less importance shows more. The page of a site has all its pages.",
+                    None,
+                ));
+            }
+            (Some(_), _, 0) => {}
+            (Some(_), _, n) => {
+                let _ = write!(
+                    out,
+                    "<p class=\"more mute\">{} changed. Choose a site or a higher importance, or ask <a href=\"{}/sites\">the sites</a>.</p>",
+                    counted(n as u64, "more page", "more pages"),
+                    self.place.base
+                );
+            }
         }
     }
 }
 
-fn span_name(hours: u32) -> &'static str {
-    match hours {
-        0..=24 => "24 hours",
-        25..=168 => "7 days",
-        _ => "30 days",
-    }
+/// Where a page stands: host and directory.
+pub fn directory_of(url: &str) -> String {
+    let path = path_of(url);
+    let end = path.rfind('/').map_or(0, |slash| slash + 1);
+    format!("{}{}", host_of(url), &path[..end])
 }
 
-fn megabytes(bytes: u64) -> String {
-    format!("{:.1} MB", bytes as f64 / 1e6)
+impl ChangedPage {
+    fn name(&self) -> &str {
+        self.title.as_deref().filter(|title| !title.is_empty()).unwrap_or(without_scheme(&self.url))
+    }
+
+    /// Where the change is shown; escaped. Where a page is gone or new there is nothing to compare.
+    fn compare(&self, base: &str) -> Option<String> {
+        let url = escaped(&self.url);
+        self.before.filter(|_| self.event.is_none()).map(|before| {
+            format!("{base}/web/diff/{}/{}/{url}", before.to_digits14(), self.time.to_digits14())
+        })
+    }
+
+    /// Where the version is shown; escaped.
+    fn open(&self, base: &str) -> String {
+        format!("{base}/web/{}/{}", self.time.to_digits14(), escaped(&self.url))
+    }
+
+    fn json(&self) -> Value {
+        let words: Vec<Value> =
+            self.lines.iter().map(|line| json!({ "before": line.before, "after": line.after })).collect();
+        let [n_inserted, n_deleted, n_updated, n_moved] = self.n_operations;
+        json!({
+            "url": self.url,
+            "title": self.title,
+            "time": self.time.to_rfc3339(),
+            "before": self.before.map(Timestamp::to_rfc3339),
+            "importance": self.importance,
+            "is_indexed": self.is_indexed,
+            "event": self.event,
+            "words": words,
+            "n_inserted": n_inserted,
+            "n_deleted": n_deleted,
+            "n_updated": n_updated,
+            "n_moved": n_moved,
+            "n_more": self.n_more,
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::parts::LineKind;
     use super::*;
 
     #[test]
-    fn foreign_text_is_escaped_and_words_stand_before_and_after() {
+    fn what_strangers_wrote_is_escaped_and_words_are_marked() {
+        let at = Timestamp::parse("2026-01-02T03:04:05Z").unwrap();
         let hostile = "\"><script>alert(1)</script>";
-        let at = Timestamp::parse("2026-03-02T10:00:00Z").unwrap();
-        let page = ChangedPage {
-            url: format!("http://a.example/{hostile}"),
+        let page = |beside: Vec<ChangedPage>| ChangedPage {
+            url: format!("https://a.example/{hostile}"),
             title: Some(hostile.into()),
             time: at,
             before: Some(at),
             importance: 0.5,
+            is_indexed: true,
             event: None,
-            lines: vec![
-                Line {
-                    kind: LineKind::Updated,
-                    before: "the limit is 30".into(),
-                    after: "the limit is 50".into(),
-                },
-                Line { kind: LineKind::Inserted, before: String::new(), after: hostile.into() },
-            ],
+            lines: vec![Line {
+                kind: LineKind::Updated,
+                before: "the limit is 30".into(),
+                after: "the limit is 50".into(),
+            }],
             n_operations: [1, 0, 1, 0],
             drawn: None,
             n_more: 2,
+            beside,
         };
-        let holdings = Holdings {
-            n_captures: 2,
-            n_pages: 1,
-            n_sites: 1,
-            warc_bytes: 0,
-            span: Some((at, at)),
-            n_waiting: 3,
-        };
+        let pages = [page(vec![page(Vec::new())])];
         let place = Place { name: hostile, base: "" };
         let sites = [hostile.to_string()];
-        let html = Changes {
+        let overview = Overview { n_waiting: 3, ..Overview::default() };
+        let shown = Changes {
             place,
             hours: 24,
             least: 0.1,
-            site: None,
+            site: Some(hostile),
             sites: &sites,
-            n_pages: 1,
-            pages: &[page],
-            holdings,
-        }
-        .html();
+            n_pages: 2,
+            n_sites: 1,
+            pages: &pages,
+            last: Some(at),
+            overview: &overview,
+        };
+        let html = shown.html();
         assert!(!html.contains("<script"), "{html}");
         assert!(
             html.contains("the limit is <del>30</del>") && html.contains("the limit is <ins>50</ins>"),
             "{html}"
         );
         assert!(
-            html.contains("3 captures wait for their analysis") && html.contains("and 2 more changes"),
+            html.contains("3 captures wait for their analysis") && html.contains("2 more changes of"),
             "{html}"
         );
+        assert_eq!(shown.json()["pages"].as_array().map(Vec::len), Some(2));
+        assert_eq!(directory_of("https://a.example/b/c?d=/e"), "a.example/b/c?d=/");
     }
 }

@@ -4,23 +4,15 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use perennial_core::markup::escaped;
+use perennial_core::memento::address::escape;
 use perennial_core::search::Stay;
 use perennial_core::time::Timestamp;
+use serde_json::{Value, json};
 
-use super::{Place, Tab, framed, short, time, without_scheme};
-
-/// What the form holds.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct SearchForm<'a> {
-    /// The words as they were typed.
-    pub words: &'a str,
-    /// Only this site.
-    pub site: &'a str,
-    /// Only what is not there any more.
-    pub is_vanished: bool,
-    /// Only versions worth indexing.
-    pub is_important: bool,
-}
+use super::super::chart::stretched::{Axis, Bar, HATCH, intervals};
+use super::super::dates::{counted, day_and_minute, minute};
+use super::parts::empty;
+use super::{Framed, Place, Tab, host_of, page_address, short, site_address, without_scheme};
 
 /// A page that said it.
 pub struct SearchRow {
@@ -28,126 +20,286 @@ pub struct SearchRow {
     pub url: String,
     /// Its title.
     pub title: Option<String>,
-    /// The words with the text around them, and where they stand in it.
+    /// The sentence.
     pub text: String,
-    /// See `text`.
+    /// The words in it that answer.
     pub found: Vec<Range<usize>>,
-    /// Role of the block.
+    /// Where on the page it stands.
     pub role: &'static str,
-    /// When it said so.
+    /// When it stood there.
     pub stays: Vec<Stay>,
-    /// Looks at the page, as many as are drawn.
+    /// When the page was looked at.
     pub looks: Vec<Timestamp>,
+}
+
+/// What the user asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SearchForm<'a> {
+    /// Words.
+    pub words: &'a str,
+    /// Only this site.
+    pub site: &'a str,
+    /// Only what stood there on this day or later.
+    pub from: &'a str,
+    /// Only what stood there before the end of this day.
+    pub to: &'a str,
+    /// The words stand in a row.
+    pub is_phrase: bool,
+    /// Only what is not there any more.
+    pub is_vanished: bool,
+    /// Only important versions.
+    pub is_important: bool,
 }
 
 /// The page.
 pub struct SearchPage<'a> {
     /// Which archive.
     pub place: Place<'a>,
-    /// What was asked.
+    /// The question.
     pub form: SearchForm<'a>,
-    /// What is wrong with the question, or why nothing can be searched.
+    /// Why there is no answer.
     pub problem: Option<String>,
-    /// The pages.
+    /// The answers.
     pub rows: &'a [SearchRow],
-    /// How many pages there are.
+    /// How many pages said it.
     pub n_pages: usize,
-    /// Whether only the latest answers were looked at.
+    /// Whether there may be more.
     pub is_partial: bool,
 }
 
 impl SearchPage<'_> {
     /// The page.
     pub fn html(&self) -> String {
-        let mut main = String::from("<h1>Search all versions</h1>");
+        let mut main = format!("{HATCH}<h1 class=\"vh\">Search all versions</h1>");
         self.write_form(&mut main);
         if let Some(problem) = &self.problem {
-            let _ = write!(main, "<p class=\"failure\">{}</p>", escaped(problem));
+            let _ = write!(main, "<div class=\"alert\"><p>{}</p></div>", escaped(problem));
         } else if self.form.words.is_empty() {
             main.push_str(
-                "<p class=\"empty\">Words are looked for in everything that any analysed page ever showed: <code>ferry harbour</code> both words, \
-                 <code>&quot;new ferry line&quot;</code> in a row, <code>harb*</code> words that begin so, <code>-boat</code> without, <code>OR</code> either.</p>",
+                "<div class=\"empty\"><h2 class=\"h3\">What was ever said</h2><p>Words are looked for in everything that any analysed page ever showed: \
+                 <code>ferry harbour</code> both words, <code>&quot;new ferry line&quot;</code> in a row, <code>harb*</code> words that begin so, \
+                 <code>-boat</code> without, <code>OR</code> either.</p></div>",
             );
         } else if self.rows.is_empty() {
-            main.push_str("<p class=\"empty\">No page said so. Fewer words, or part of a word with * behind it, find more.</p>");
+            main.push_str(&empty(
+                "No page said so",
+                "No analysed page of this archive ever showed these words as they are asked for. Fewer words, or part of a word with * behind it, find more.",
+                None,
+            ));
         } else {
             self.write_answers(&mut main);
         }
-        framed(self.place, Tab::Search, "Search", self.form.words, &main)
+        let json = format!("/api/search?{}", self.query());
+        let json = Some(json.as_str()).filter(|_| !self.form.words.is_empty());
+        Framed { place: self.place, tab: Tab::Search, title: "Search", query: self.form.words, json }
+            .html(&main)
+    }
+
+    fn query(&self) -> String {
+        let form = &self.form;
+        let mut query = format!("q={}", escape(form.words));
+        for (name, value) in [("site", form.site), ("from", form.from), ("to", form.to)] {
+            if !value.is_empty() {
+                let _ = write!(query, "&{name}={}", escape(value));
+            }
+        }
+        for (name, is_on) in
+            [("phrase", form.is_phrase), ("vanished", form.is_vanished), ("important", form.is_important)]
+        {
+            if is_on {
+                let _ = write!(query, "&{name}=1");
+            }
+        }
+        query
+    }
+
+    /// The same for programs.
+    pub fn json(&self) -> Value {
+        let stay = |stay: &Stay| {
+            json!({
+                "absent_until": stay.absent_until.map(Timestamp::to_rfc3339),
+                "first": stay.first.to_rfc3339(),
+                "last": stay.last.to_rfc3339(),
+                "gone": stay.gone.map(Timestamp::to_rfc3339),
+            })
+        };
+        let row = |row: &SearchRow| {
+            json!({
+                "url": row.url,
+                "title": row.title,
+                "text": row.text,
+                "place": row.role,
+                "stays": row.stays.iter().map(stay).collect::<Vec<_>>(),
+            })
+        };
+        json!({
+            "words": self.form.words,
+            "problem": self.problem,
+            "n_pages": self.n_pages,
+            "is_partial": self.is_partial,
+            "answers": self.rows.iter().map(row).collect::<Vec<_>>(),
+        })
     }
 
     fn write_form(&self, out: &mut String) {
+        let form = &self.form;
         let checked = |is_on: bool| if is_on { " checked" } else { "" };
         // Writing into a string cannot fail, here and below.
         let _ = write!(
             out,
-            "<form class=\"ask\" action=\"{}/search\"><input type=\"search\" name=\"q\" value=\"{}\" aria-label=\"Words\" required>\
-             <button class=\"main\">Search</button><p><label>Site <input type=\"text\" name=\"site\" value=\"{}\" placeholder=\"all\"></label>\
-             <label><input type=\"checkbox\" name=\"vanished\" value=\"1\"{}> gone by now</label>\
-             <label><input type=\"checkbox\" name=\"important\" value=\"1\"{}> important versions only</label></p></form>",
+            "<form role=\"search\" action=\"{}/search\"><div class=\"searchbar\"><input type=\"search\" name=\"q\" value=\"{}\" aria-label=\"Words in any version\" \
+             placeholder=\"Words in any version\" required autocomplete=\"off\"><button class=\"btn go\">Search</button></div>\
+             <div class=\"row\" style=\"padding:8px 0 16px;gap:8px 16px\"><label>Site <input type=\"text\" name=\"site\" size=\"16\" value=\"{}\" placeholder=\"all\"></label>\
+             <label>From <input type=\"text\" name=\"from\" size=\"10\" value=\"{}\" placeholder=\"2026-01-28\"></label>\
+             <label>to <input type=\"text\" name=\"to\" size=\"10\" value=\"{}\" placeholder=\"2026-01-30\"></label>",
             self.place.base,
-            escaped(self.form.words),
-            escaped(self.form.site),
-            checked(self.form.is_vanished),
-            checked(self.form.is_important)
+            escaped(form.words),
+            escaped(form.site),
+            escaped(form.from),
+            escaped(form.to)
         );
+        for (name, label, is_on) in [
+            ("phrase", "exact phrase", form.is_phrase),
+            ("vanished", "gone by now", form.is_vanished),
+            ("important", "important versions only", form.is_important),
+        ] {
+            let _ = write!(
+                out,
+                "<label class=\"sw\"><input type=\"checkbox\" name=\"{name}\" value=\"1\"{}> {label}</label>",
+                checked(is_on)
+            );
+        }
+        out.push_str("</div></form>");
     }
 
     fn write_answers(&self, out: &mut String) {
-        let scale = Scale::of(self.rows);
-        let n_there =
-            self.rows.iter().filter(|row| row.stays.last().is_some_and(|stay| stay.gone.is_none())).count();
-        let first = self.rows.iter().flat_map(|row| &row.stays).map(|stay| stay.first).min();
+        self.write_facts(out);
+        let axis = axis_of(self.rows);
         let _ = write!(
             out,
-            "<dl class=\"facts\"><div><dt>Said by</dt><dd>{}{} pages</dd></div><div><dt>First seen</dt><dd>{}</dd></div>\
-             <div><dt>Still there at the last look</dt><dd>{n_there} of {} shown</dd></div></dl>",
-            if self.is_partial { "at least " } else { "" },
-            self.n_pages,
-            first.map(time).unwrap_or_default(),
-            self.rows.len()
+            "<section style=\"padding-top:16px\"><div class=\"sec\"><h2>When each page said it</h2><p class=\"legend\">\
+             <span><svg width=\"24\" height=\"14\" aria-hidden=\"true\"><rect class=\"f4\" y=\"1\" width=\"24\" height=\"12\"/></svg>seen</span>\
+             <span><svg width=\"24\" height=\"14\" aria-hidden=\"true\"><rect y=\"4\" width=\"24\" height=\"6\" fill=\"url(#hatch)\"/></svg>came or went in this gap</span>\
+             <span><svg width=\"24\" height=\"14\" aria-hidden=\"true\"><path class=\"sm\" d=\"M4 5v6M12 5v6M20 5v6\"/></svg>looks</span><span>&#9656; still there</span></p></div>\
+             <div class=\"rows\">{}<div class=\"iv axisrow\"><div class=\"say small mute\" style=\"padding-bottom:4px\">By site</div>{}</div>",
+            axis.grid("grid wide-only"),
+            axis.head()
         );
-        let _ = write!(
-            out,
-            "<h2>When each page said it</h2><p class=\"legend mute\"><span class=\"k seen\"></span> seen <span class=\"k gap\"></span> came or went in this gap \
-             <span class=\"k look\"></span> looks</p><div class=\"axis\" aria-hidden=\"true\"><span>{}</span><span>{}</span></div>",
-            short(scale.from),
-            short(scale.until)
-        );
+        let mut hosts: Vec<(&str, Vec<&SearchRow>)> = Vec::new();
         for row in self.rows {
-            self.write_row(out, row, &scale);
+            let host = host_of(&row.url);
+            match hosts.iter_mut().find(|(known, _)| *known == host) {
+                Some((_, rows)) => rows.push(row),
+                None => hosts.push((host, vec![row])),
+            }
         }
+        for (host, rows) in &hosts {
+            let _ = write!(
+                out,
+                "<h3 class=\"grp\"><a class=\"quiet\" href=\"{}\">{}</a> <span>{}</span></h3>",
+                escaped(&site_address(self.place.base, host)),
+                escaped(host),
+                counted(rows.len() as u64, "page", "pages")
+            );
+            rows.iter().for_each(|row| self.write_row(out, row, axis));
+        }
+        out.push_str("</div></section>");
         if self.n_pages > self.rows.len() {
             let _ = write!(
                 out,
-                "<p class=\"mute\">{} more pages: <code>perennial search --limit</code> lists all.</p>",
-                self.n_pages - self.rows.len()
+                "<p class=\"more mute\">{}: a site, a span or another word brings them here, and <code>perennial search --limit</code> lists all.</p>",
+                counted((self.n_pages - self.rows.len()) as u64, "more page", "more pages")
             );
         }
     }
 
-    fn write_row(&self, out: &mut String, row: &SearchRow, scale: &Scale) {
-        let base = self.place.base;
+    fn write_facts(&self, out: &mut String) {
+        let is_there = |row: &&SearchRow| row.stays.last().is_some_and(|stay| stay.gone.is_none());
+        let n_there = self.rows.iter().filter(is_there).count();
+        let first = self
+            .rows
+            .iter()
+            .filter_map(|row| Some((row.stays.first()?, row)))
+            .min_by_key(|(stay, _)| stay.first);
+        let last_gone = self
+            .rows
+            .iter()
+            .filter_map(|row| Some((row.stays.last()?, row)))
+            .filter(|(stay, _)| stay.gone.is_some());
+        let last_gone = last_gone.max_by_key(|(stay, _)| stay.gone);
+        let n_hosts: std::collections::BTreeSet<&str> =
+            self.rows.iter().map(|row| host_of(&row.url)).collect();
         let _ = write!(
             out,
-            "<div class=\"said\"><div><p class=\"mute\"><a href=\"{base}/web/*/{0}\">{1}</a> {2}</p><p>{3}</p>",
-            escaped(&row.url),
-            escaped(without_scheme(&row.url)),
-            escaped(row.title.as_deref().unwrap_or_default()),
-            marked(&row.text, &row.found)
+            "<dl class=\"facts\"><div><dt>Said by</dt><dd>{}{}<small>on {}</small></dd></div>",
+            if self.is_partial { "at least " } else { "" },
+            counted(self.n_pages as u64, "page", "pages"),
+            counted(n_hosts.len() as u64, "site", "sites"),
         );
-        for stay in &row.stays {
-            let open = format!("{base}/web/{}/{}", stay.last.to_digits14(), escaped(&row.url));
+        if let Some((stay, row)) = first {
+            let before = stay.absent_until.map_or("at its first look".to_string(), |absent| {
+                format!("not yet at {}", day_and_minute(absent))
+            });
             let _ = write!(
                 out,
-                "<p class=\"small mute\">{}; {} <a href=\"{open}\">Open</a></p>",
-                row.role,
-                told(stay)
+                "<div><dt>First seen</dt><dd>{}<small>{}, {before}</small></dd></div>",
+                day_and_minute(stay.first),
+                escaped(host_of(&row.url))
             );
         }
-        out.push_str("</div>");
-        scale.write_bars(out, row);
-        out.push_str("</div>");
+        let _ = match last_gone.and_then(|(stay, row)| Some((stay, stay.gone?, row))) {
+            Some((stay, gone, row)) => write!(
+                out,
+                "<div><dt>Last gone</dt><dd>{} to {}<small>{}</small></dd></div>",
+                day_and_minute(stay.last),
+                minute(gone),
+                escaped(host_of(&row.url))
+            ),
+            None => write!(
+                out,
+                "<div><dt>Last gone</dt><dd>nowhere<small>no page took it back</small></dd></div>"
+            ),
+        };
+        let _ = write!(
+            out,
+            "<div><dt>Still there at the last look</dt><dd>{n_there} of {} shown<small>{} gone</small></dd></div></dl>",
+            self.rows.len(),
+            self.rows.len() - n_there
+        );
+    }
+
+    fn write_row(&self, out: &mut String, row: &SearchRow, axis: Axis) {
+        let base = self.place.base;
+        let open = row
+            .stays
+            .last()
+            .map(|stay| format!("{base}/web/{}/{}", stay.last.to_digits14(), escaped(&row.url)));
+        let _ = write!(
+            out,
+            "<div class=\"iv\"><div class=\"say\"><p><a class=\"quiet\" href=\"{}\">{}</a></p><p class=\"small mute\"><a href=\"{}\">{}</a>, {}{}</p>",
+            open.unwrap_or_default(),
+            marked(&row.text, &row.found),
+            escaped(&page_address(base, &row.url)),
+            escaped(without_scheme(&row.url)),
+            row.title.as_ref().map(|title| format!("{}, ", escaped(title))).unwrap_or_default(),
+            row.role
+        );
+        for stay in &row.stays {
+            let _ = write!(out, "<p class=\"small mute\">{}</p>", told(stay));
+        }
+        let mut bars = Vec::new();
+        for stay in &row.stays {
+            bars.extend(stay.absent_until.map(|absent| Bar::Gap(absent, stay.first)));
+            bars.extend(stay.gone.map(|gone| Bar::Gap(stay.last, gone)));
+            bars.push(Bar::Seen(stay.first, stay.last, true));
+            if stay.gone.is_none() {
+                bars.push(Bar::Open(stay.last));
+            }
+        }
+        let looks = row.looks.iter().filter(|look| **look >= axis.from && **look <= axis.until);
+        bars.extend(looks.map(|look| Bar::Look(*look)));
+        let label = row.stays.first().map(told).unwrap_or_default();
+        let _ = write!(out, "</div>{}</div>", intervals(axis, &bars, &label));
     }
 }
 
@@ -174,52 +326,9 @@ fn marked(text: &str, found: &[Range<usize>]) -> String {
 }
 
 /// One scale of time for all rows.
-struct Scale {
-    from: Timestamp,
-    until: Timestamp,
-}
-
-impl Scale {
-    fn of(rows: &[SearchRow]) -> Scale {
-        let stays = || rows.iter().flat_map(|row| &row.stays);
-        let from =
-            stays().map(|stay| stay.absent_until.unwrap_or(stay.first)).min().unwrap_or(Timestamp::EPOCH);
-        let until = stays().map(|stay| stay.gone.unwrap_or(stay.last)).max().unwrap_or(from);
-        Scale { from, until }
-    }
-
-    /// Where a time stands, in per cent.
-    fn at(&self, time: Timestamp) -> f64 {
-        let (length, passed) = ((self.until - self.from).as_hours_f64(), (time - self.from).as_hours_f64());
-        if length > 0.0 { (100.0 * passed / length).clamp(0.0, 100.0) } else { 0.0 }
-    }
-
-    fn write_bars(&self, out: &mut String, row: &SearchRow) {
-        out.push_str("<svg class=\"bars\" height=\"34\" role=\"img\" aria-label=\"When the page said it\">");
-        let bar = |out: &mut String, class: &str, from: Timestamp, until: Timestamp| {
-            let (x, end) = (self.at(from), self.at(until));
-            let _ = write!(
-                out,
-                "<rect class=\"{class}\" x=\"{x:.2}%\" y=\"8\" width=\"{:.2}%\" height=\"10\"/>",
-                (end - x).max(0.3)
-            );
-        };
-        for stay in &row.stays {
-            if let Some(absent) = stay.absent_until {
-                bar(out, "gap", absent, stay.first);
-            }
-            if let Some(gone) = stay.gone {
-                bar(out, "gap", stay.last, gone);
-            }
-            bar(out, "seen", stay.first, stay.last);
-        }
-        for look in row.looks.iter().filter(|look| **look >= self.from && **look <= self.until) {
-            let _ = write!(
-                out,
-                "<rect class=\"look\" x=\"{:.2}%\" y=\"24\" width=\"1\" height=\"5\"/>",
-                self.at(*look)
-            );
-        }
-        out.push_str("</svg>");
-    }
+fn axis_of(rows: &[SearchRow]) -> Axis {
+    let stays = || rows.iter().flat_map(|row| &row.stays);
+    let from = stays().map(|stay| stay.absent_until.unwrap_or(stay.first)).min().unwrap_or(Timestamp::EPOCH);
+    let until = stays().map(|stay| stay.gone.unwrap_or(stay.last)).max().unwrap_or(from);
+    Axis { from, until }
 }

@@ -14,6 +14,10 @@ const MAX_LINES: usize = 120;
 /// The upper part of the page: lines for text, dashed frames for advertisements, the changed blocks framed.
 pub(super) fn svg(tree: &BlockTree, changed: &[String]) -> String {
     let leaves: Vec<_> = tree.leaves().filter(|block| block.rect.w > 0.0 && block.rect.h > 0.0).collect();
+    // What has no layout, such as a feed, has no picture.
+    if leaves.is_empty() {
+        return String::new();
+    }
     let page_width = leaves.iter().map(|block| block.rect.x + block.rect.w).fold(1.0, f32::max);
     let scale = (WIDTH - 3.0) / page_width;
     let mut out = format!(

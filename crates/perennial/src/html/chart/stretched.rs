@@ -1,0 +1,578 @@
+//! Charts that stretch with the page: x in per cent, y in pixels, so that text never does. Colours are classes of the sheet.
+
+use std::fmt::Write;
+
+use perennial_core::markup::escaped;
+use perennial_core::time::{Span, Timestamp};
+
+use super::super::dates::{
+    day_and_minute, day_short, minute, month_name, month_of, start_of_day, weekday_of,
+};
+
+/// A scale of time.
+#[derive(Clone, Copy, Debug)]
+pub struct Axis {
+    /// Its left end.
+    pub from: Timestamp,
+    /// Its right end.
+    pub until: Timestamp,
+}
+
+/// A place on a scale of time with its name.
+struct Tick {
+    at: f64,
+    label: String,
+    is_day: bool,
+    is_minor: bool,
+}
+
+const DAY: Span = Span::from_hours(24);
+/// Ticks of one axis.
+const MOST_TICKS: i64 = 9;
+
+impl Axis {
+    /// Where an instant stands, in per cent.
+    pub fn at(&self, time: Timestamp) -> f64 {
+        let (length, passed) = ((self.until - self.from).as_hours_f64(), (time - self.from).as_hours_f64());
+        if length > 0.0 { (100.0 * passed / length).clamp(0.0, 100.0) } else { 0.0 }
+    }
+
+    fn ticks(&self) -> Vec<Tick> {
+        let length = (self.until - self.from).as_millis().max(1);
+        let steps = [1, 3, 6, 12, 24, 48, 7 * 24, 14 * 24, 30 * 24, 91 * 24, 365 * 24];
+        let fits = |hours: &&i64| length / Span::from_hours(**hours).as_millis() <= MOST_TICKS;
+        let step = Span::from_hours(*steps.iter().find(fits).unwrap_or(&(365 * 24))).as_millis();
+        let first = self.from.as_millis().div_euclid(step) + 1;
+        let last = self.until.as_millis().div_euclid(step);
+        (first..=last.min(first + 2 * MOST_TICKS))
+            .map(|number| {
+                let time = Timestamp::from_millis(number.saturating_mul(step));
+                let is_day = time.as_millis().rem_euclid(DAY.as_millis()) == 0;
+                let label = if is_day { day_short(time) } else { minute(time)[..2].to_string() };
+                Tick { at: self.at(time), label, is_day, is_minor: !is_day && number % 2 != 0 }
+            })
+            .collect()
+    }
+
+    /// Lines that go through all rows under an axis.
+    pub fn grid(&self, class: &str) -> String {
+        let mut out = format!("<svg class=\"c {class}\" aria-hidden=\"true\">");
+        for tick in self.ticks() {
+            let line = if tick.is_day { "ax" } else { "gl" };
+            let _ = write!(
+                out,
+                "<line class=\"{line}\" x1=\"{0:.2}%\" x2=\"{0:.2}%\" y1=\"0\" y2=\"100%\"/>",
+                tick.at
+            );
+        }
+        out + "</svg>"
+    }
+
+    /// The names over such rows: days above, hours below.
+    pub fn head(&self) -> String {
+        let ticks = self.ticks();
+        let mut out = String::from("<svg class=\"c\" height=\"36\" aria-hidden=\"true\">");
+        // A day that begins left of the axis, or at its end, has its name only where there is room.
+        if ticks.iter().find(|tick| tick.is_day).is_none_or(|tick| tick.at > 16.0) {
+            let _ = write!(out, "<text class=\"k s\" x=\"0\" y=\"13\">{}</text>", day_short(self.from));
+        }
+        for tick in &ticks {
+            let (at, minor) = (tick.at, if tick.is_minor { " class=\"wide-only\"" } else { "" });
+            let hour = if tick.is_day { "00" } else { tick.label.as_str() };
+            let _ = write!(out, "<text x=\"{at:.2}%\" y=\"31\" text-anchor=\"middle\"{minor}>{hour}</text>");
+            if tick.is_day && at < 92.0 {
+                let _ =
+                    write!(out, "<text class=\"k s\" x=\"{at:.2}%\" dx=\"4\" y=\"13\">{}</text>", tick.label);
+            }
+        }
+        out + "</svg>"
+    }
+}
+
+/// A version on a time line.
+#[derive(Clone, Debug)]
+pub struct Mark {
+    /// When.
+    pub time: Timestamp,
+    /// Importance of its change.
+    pub importance: f64,
+    /// Whether it is kept in the index.
+    pub is_indexed: bool,
+    /// Where a click leads.
+    pub href: String,
+    /// What it is, in words.
+    pub title: String,
+}
+
+/// Height of the drawing of a time line above its axis.
+const STEMS: f64 = 150.0;
+
+/// The versions of a page: stem and dot, height and size are importance; noise as ticks below; a dashed line at the threshold.
+pub fn versions(axis: Axis, marks: &[Mark], noise: &[Timestamp], threshold: f64, label: &str) -> String {
+    let strongest = marks.iter().map(|mark| mark.importance).fold(0.0, f64::max).max(threshold);
+    let top = [0.1, 0.2, 0.4, 0.6, 0.8].into_iter().find(|top| strongest <= *top).unwrap_or(1.0);
+    let y = |value: f64| STEMS - STEMS * (value / top).clamp(0.0, 1.0);
+    let mut out = String::from("<div class=\"plot\"><div class=\"yl\">");
+    for share in [1.0, 0.5, 0.0] {
+        let _ =
+            write!(out, "<span style=\"top:{:.1}px\">{}</span>", STEMS * (1.0 - share), trimmed(top * share));
+    }
+    let _ =
+        write!(out, "</div><svg class=\"c\" height=\"196\" role=\"img\" aria-label=\"{}\">", escaped(label));
+    for height in [0.5, STEMS / 2.0 + 0.5] {
+        let _ = write!(out, "<line class=\"gl\" x1=\"0\" x2=\"100%\" y1=\"{height}\" y2=\"{height}\"/>");
+    }
+    for tick in axis.ticks() {
+        let (at, minor) = (tick.at, if tick.is_minor { " class=\"wide-only\"" } else { "" });
+        let _ = write!(out, "<line class=\"gl\" x1=\"{at:.2}%\" x2=\"{at:.2}%\" y1=\"0\" y2=\"174\"/>");
+        if at < 93.0 {
+            let _ = write!(
+                out,
+                "<text x=\"{at:.2}%\" dx=\"4\" y=\"190\"{minor}>{}</text>",
+                narrowed(&tick.label)
+            );
+        }
+    }
+    out.push_str("<line class=\"ax\" x1=\"0\" x2=\"100%\" y1=\"150.5\" y2=\"150.5\"/><g class=\"sm\">");
+    for time in noise {
+        let _ = write!(out, "<line x1=\"{0:.2}%\" x2=\"{0:.2}%\" y1=\"158\" y2=\"166\"/>", axis.at(*time));
+    }
+    out.push_str("</g>");
+    for mark in marks {
+        let (x, top) = (axis.at(mark.time), y(mark.importance));
+        let kind = if mark.is_indexed { "class=\"f4\"" } else { "class=\"fb sm\" stroke-width=\"1.5\"" };
+        let _ = write!(
+            out,
+            "<line class=\"sm\" x1=\"{x:.2}%\" x2=\"{x:.2}%\" y1=\"150\" y2=\"{top:.1}\"/><a href=\"{}\" tabindex=\"-1\">\
+             <circle cx=\"{x:.2}%\" cy=\"{top:.1}\" r=\"{:.1}\" {kind}><title>{}</title></circle></a>",
+            escaped(&mark.href),
+            3.0 + 3.0 * mark.importance,
+            escaped(&mark.title)
+        );
+    }
+    let line = y(threshold);
+    let _ = write!(
+        out,
+        "<line class=\"th\" x1=\"0\" x2=\"100%\" y1=\"{line:.1}\" y2=\"{line:.1}\"/></svg></div>"
+    );
+    out
+}
+
+/// `Tue 3 Mar`, of which a narrow page shows the number of the day.
+fn narrowed(label: &str) -> String {
+    let parts: Vec<&str> = label.split(' ').collect();
+    match parts[..] {
+        [weekday, day, month] => format!(
+            "<tspan class=\"wide-only\">{weekday} </tspan>{day}<tspan class=\"wide-only\"> {month}</tspan>"
+        ),
+        _ => escaped(label).to_string(),
+    }
+}
+
+/// 0.60 as 0.6.
+fn trimmed(value: f64) -> String {
+    let text = format!("{value:.3}");
+    text.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
+/// One bar for each day from `first` on, by number since 1970: the strongest change; weekends are fainter. `framed` is the stretch
+/// that another chart shows whole.
+pub fn days(first: i64, values: &[f64], framed: (i64, i64), href: impl Fn(i64) -> String) -> String {
+    let n = values.len().max(1) as f64;
+    let top = values.iter().copied().fold(0.05, f64::max);
+    let mut out = format!(
+        "<div class=\"plot\" style=\"margin-top:16px\"><div class=\"yl\"><span style=\"top:0\">{}</span>\
+         <span style=\"top:64px\">0</span></div><svg class=\"c\" height=\"84\" role=\"img\" aria-label=\"Strongest change of each day\">",
+        trimmed(top)
+    );
+    let mut month = 0;
+    for (place, value) in values.iter().enumerate() {
+        let (number, x) = (first + place as i64, 100.0 * place as f64 / n);
+        let start = start_of_day(number);
+        let (height, class) = (64.0 * value / top, if weekday_of(start) > 4 { "f2" } else { "f3" });
+        let _ = write!(
+            out,
+            "<a href=\"{}\" tabindex=\"-1\"><rect class=\"{class}\" x=\"{x:.2}%\" width=\"{:.2}%\" y=\"{:.1}\" height=\"{height:.1}\">\
+             <title>{}: {value:.2}</title></rect></a>",
+            escaped(&href(number)),
+            80.0 / n,
+            64.0 - height,
+            day_short(start)
+        );
+        let is_new = month_of(start).1 != month;
+        if is_new
+            && x < 94.0
+            && (place > 0 || n < 40.0 || month_of(start_of_day(number + 6)).1 == month_of(start).1)
+        {
+            let _ = write!(
+                out,
+                "<line class=\"ax\" x1=\"{x:.2}%\" x2=\"{x:.2}%\" y1=\"64\" y2=\"69\"/><text x=\"{x:.2}%\" dx=\"4\" y=\"80\">{}</text>",
+                month_name(month_of(start).1)
+            );
+        }
+        month = month_of(start).1;
+    }
+    let (left, right) = (framed.0.max(first) - first, (framed.1 - first + 1).min(values.len() as i64));
+    let _ = write!(
+        out,
+        "<line class=\"ax\" x1=\"0\" x2=\"100%\" y1=\"64.5\" y2=\"64.5\"/>\
+         <rect class=\"si\" fill=\"none\" stroke-width=\"1.5\" x=\"{:.2}%\" width=\"{:.2}%\" y=\"-3\" height=\"71\" rx=\"2\"/></svg></div>",
+        100.0 * left as f64 / n,
+        100.0 * (right - left).max(0) as f64 / n
+    );
+    out
+}
+
+/// What is to be expected in each hour of a kind of day.
+#[derive(Clone, Debug)]
+pub struct Hours<'a> {
+    /// Which days.
+    pub name: &'a str,
+    /// A value for each part of the day, as many as the day has.
+    pub values: &'a [f64],
+    /// What the highest line stands for, the same for all kinds of days of one page.
+    pub top: f64,
+    /// Hours in which the next change is expected.
+    pub expected: Option<(f32, f32)>,
+    /// The hour of now, on a day of this kind.
+    pub now: Option<f64>,
+    /// Class of the bars.
+    pub class: &'a str,
+}
+
+/// Bars of the hours of a day.
+pub fn hours(shown: &Hours<'_>) -> String {
+    let n = shown.values.len().max(1) as f64;
+    let mut out = format!(
+        "<div class=\"plot\"><div class=\"yl\"><span style=\"top:0\">{}</span><span style=\"top:48px\">{}</span>\
+         <span style=\"top:96px\">0</span></div><svg class=\"c\" height=\"118\" role=\"img\" aria-label=\"Important change to expect in each hour, {}\">",
+        trimmed(shown.top),
+        trimmed(shown.top / 2.0),
+        escaped(shown.name)
+    );
+    if let Some((from, to)) = shown.expected {
+        let (x, width) = (f64::from(from) / 0.24, f64::from((to - from).max(0.5)) / 0.24);
+        let _ = write!(out, "<rect x=\"{x:.2}%\" width=\"{width:.2}%\" y=\"0\" height=\"96\" class=\"f1\"/>");
+        let words = format!("expects most<tspan class=\"wide-only\"> {from:.0} to {to:.0} h</tspan>");
+        let _ = match x + width < 60.0 {
+            true => write!(out, "<text class=\"k\" x=\"{:.2}%\" dx=\"6\" y=\"12\">{words}</text>", x + width),
+            false => write!(
+                out,
+                "<text class=\"k\" x=\"{x:.2}%\" dx=\"-6\" y=\"12\" text-anchor=\"end\">{words}</text>"
+            ),
+        };
+    }
+    for y in [0.5, 48.5] {
+        let _ = write!(out, "<line class=\"gl\" x1=\"0\" x2=\"100%\" y1=\"{y}\" y2=\"{y}\"/>");
+    }
+    for (place, value) in shown.values.iter().enumerate() {
+        let height = if shown.top > 0.0 { 96.0 * (value / shown.top).clamp(0.0, 1.0) } else { 0.0 };
+        let from = 24.0 * place as f64 / n;
+        let _ = write!(
+            out,
+            "<rect class=\"{}\" x=\"{:.2}%\" width=\"{:.2}%\" y=\"{:.1}\" height=\"{height:.1}\"><title>{from:.0} to {:.0} h: {value:.3}</title></rect>",
+            shown.class,
+            100.0 * (place as f64 + 0.12) / n,
+            76.0 / n,
+            96.0 - height,
+            from + 24.0 / n
+        );
+    }
+    let _ = write!(
+        out,
+        "<line class=\"ax\" x1=\"0\" x2=\"100%\" y1=\"96.5\" y2=\"96.5\"/><text class=\"k s\" x=\"0\" dx=\"6\" y=\"12\">{}</text>",
+        escaped(shown.name)
+    );
+    if let Some(now) = shown.now {
+        let x = now / 0.24;
+        let anchor = if x > 85.0 { " text-anchor=\"end\" dx=\"-5\"" } else { " dx=\"5\"" };
+        let _ = write!(
+            out,
+            "<line class=\"si\" x1=\"{x:.2}%\" x2=\"{x:.2}%\" y1=\"70\" y2=\"96\" stroke-width=\"1.5\"/><text class=\"k\" x=\"{x:.2}%\" y=\"66\"{anchor}>now</text>"
+        );
+    }
+    out.push_str(&hour_axis(112));
+    out.push_str("</svg></div>");
+    out
+}
+
+fn hour_axis(y: u32) -> String {
+    let mut out = String::new();
+    for (x, hour) in [(0, "0"), (25, "6"), (50, "12"), (75, "18")] {
+        let _ = write!(out, "<text x=\"{x}%\" y=\"{y}\">{hour}</text>");
+    }
+    let _ = write!(out, "<text x=\"100%\" y=\"{y}\" text-anchor=\"end\">24 h</text>");
+    out
+}
+
+/// What was spent in each of some hours up to now, with a line at what is allowed.
+pub fn spent(hours: &[u64], allowed: Option<f64>, until: Timestamp) -> String {
+    let n = hours.len().max(1) as f64;
+    let most = hours.iter().copied().max().unwrap_or(0) as f64;
+    let top = most.max(allowed.unwrap_or(0.0)).max(1.0);
+    let mut out =
+        String::from("<svg class=\"c\" height=\"54\" role=\"img\" aria-label=\"Visits in each hour\">");
+    if let Some(allowed) = allowed {
+        let y = 36.0 - 28.0 * allowed / top;
+        let _ = write!(out, "<line class=\"th\" x1=\"0\" x2=\"100%\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>");
+    }
+    for (place, count) in hours.iter().enumerate() {
+        let height = 28.0 * *count as f64 / top;
+        let _ = write!(
+            out,
+            "<rect class=\"f3\" x=\"{:.2}%\" width=\"{:.2}%\" y=\"{:.1}\" height=\"{height:.1}\"><title>{count} visits</title></rect>",
+            100.0 * (place as f64 + 0.1) / n,
+            80.0 / n,
+            36.0 - height
+        );
+    }
+    let from = until - Span::from_hours(hours.len() as i64 - 1);
+    let _ = write!(
+        out,
+        "<line class=\"ax\" x1=\"0\" x2=\"100%\" y1=\"36.5\" y2=\"36.5\"/><text x=\"0\" y=\"51\">{}</text>\
+         <text x=\"100%\" y=\"51\" text-anchor=\"end\">{}</text></svg>",
+        day_and_hour(from),
+        day_and_hour(until)
+    );
+    out
+}
+
+fn day_and_hour(at: Timestamp) -> String {
+    let text = day_and_minute(at);
+    text.rsplit_once(':').map_or(text.clone(), |(hour, _)| format!("{hour} h"))
+}
+
+/// A range with a likely point for each name.
+pub fn ranges(rows: &[(String, [f64; 3])], label: &str) -> String {
+    let height = 20 * rows.len();
+    let mut out = format!(
+        "<svg class=\"c\" height=\"{}\" role=\"img\" aria-label=\"{}\">",
+        height + 18,
+        escaped(label)
+    );
+    let x = |share: f64| 36.0 + 64.0 * share.clamp(0.0, 1.0);
+    for (share, text, anchor) in [(0.0, "0", "start"), (0.5, "50", "middle"), (1.0, "100 %", "end")] {
+        let _ = write!(
+            out,
+            "<line class=\"gl\" x1=\"{0}%\" x2=\"{0}%\" y1=\"0\" y2=\"{height}\"/><text x=\"{0}%\" y=\"{1}\" text-anchor=\"{anchor}\">{text}</text>",
+            x(share),
+            height + 14
+        );
+    }
+    for (place, (name, [least, likely, most])) in rows.iter().enumerate() {
+        let y = 20 * place + 10;
+        let _ = write!(
+            out,
+            "<text class=\"k\" x=\"0\" y=\"{}\">{}</text><line x1=\"{:.1}%\" x2=\"{:.1}%\" y1=\"{y}\" y2=\"{y}\" stroke=\"var(--d2)\" stroke-width=\"4\"/>\
+             <circle cx=\"{:.1}%\" cy=\"{y}\" r=\"4\" class=\"f4\"><title>{}: {:.0} to {:.0} %, likely {:.0} %</title></circle>",
+            y + 4,
+            escaped(&cut_name(name)),
+            x(*least),
+            x(*most),
+            x(*likely),
+            escaped(name),
+            100.0 * least,
+            100.0 * most,
+            100.0 * likely
+        );
+    }
+    out + "</svg>"
+}
+
+/// A name that fits beside a chart.
+fn cut_name(name: &str) -> String {
+    let name = name.split(':').next().unwrap_or(name).trim_start_matches("www.");
+    match name.chars().count() {
+        0..=16 => name.to_string(),
+        _ => name.chars().take(15).chain("…".chars()).collect(),
+    }
+}
+
+/// A curve of shares from 0 to 1 over time: between the two values of each instant it is filled.
+pub fn curve(
+    axis: Axis,
+    points: &[(Timestamp, f64, f64)],
+    label: &str,
+    href: impl Fn(Timestamp) -> String,
+) -> String {
+    const HEIGHT: f64 = 72.0;
+    let mut out = format!(
+        "<div class=\"plot\"><div class=\"yl\"><span style=\"top:0\">100</span><span style=\"top:36px\">50</span><span style=\"top:72px\">0 %</span></div>\
+         <svg class=\"c\" height=\"92\" role=\"img\" aria-label=\"{}\">",
+        escaped(label)
+    );
+    for y in [0.5, 36.5] {
+        let _ = write!(out, "<line class=\"gl\" x1=\"0\" x2=\"100%\" y1=\"{y}\" y2=\"{y}\"/>");
+    }
+    let place = |(time, share): (Timestamp, f64)| {
+        format!("{:.2},{:.1}", axis.at(time), HEIGHT - HEIGHT * share.clamp(0.0, 1.0))
+    };
+    let lower: Vec<String> = points.iter().map(|(time, least, _)| place((*time, *least))).collect();
+    let upper: Vec<String> = points.iter().rev().map(|(time, _, most)| place((*time, *most))).collect();
+    let _ = write!(
+        out,
+        "<svg width=\"100%\" height=\"72\" viewBox=\"0 0 100 72\" preserveAspectRatio=\"none\"><polygon class=\"f1\" points=\"{0} {1}\"/>\
+         <polyline points=\"{0}\" fill=\"none\" stroke=\"var(--d4)\" stroke-width=\"1.5\" vector-effect=\"non-scaling-stroke\"/></svg>",
+        lower.join(" "),
+        upper.join(" ")
+    );
+    let width = 100.0 / points.len().max(1) as f64;
+    for (time, least, most) in points {
+        let _ = write!(
+            out,
+            "<a href=\"{}\" tabindex=\"-1\"><rect x=\"{:.2}%\" width=\"{width:.2}%\" y=\"0\" height=\"72\" fill=\"transparent\"><title>{}: {:.0} to {:.0} %</title></rect></a>",
+            escaped(&href(*time)),
+            (axis.at(*time) - width / 2.0).max(0.0),
+            day_and_minute(*time),
+            100.0 * least,
+            100.0 * most
+        );
+    }
+    out.push_str("<line class=\"ax\" x1=\"0\" x2=\"100%\" y1=\"72.5\" y2=\"72.5\"/>");
+    for tick in axis.ticks().iter().filter(|tick| tick.at < 93.0) {
+        let minor = if tick.is_minor { " class=\"wide-only\"" } else { "" };
+        let _ = write!(out, "<text x=\"{:.2}%\" y=\"88\"{minor}>{}</text>", tick.at, narrowed(&tick.label));
+    }
+    out + "</svg></div>"
+}
+
+/// Small bars in a row of a table.
+pub fn small_bars(values: &[f64], label: &str) -> String {
+    let (n, top) = (values.len().max(1) as f64, values.iter().copied().fold(0.0, f64::max));
+    let mut out =
+        format!("<svg class=\"c spark\" height=\"20\" role=\"img\" aria-label=\"{}\">", escaped(label));
+    for (place, value) in values.iter().enumerate().filter(|(_, value)| **value > 0.0) {
+        let height = (19.0 * value / top).max(1.0);
+        let _ = write!(
+            out,
+            "<rect class=\"f3\" x=\"{:.2}%\" width=\"{:.2}%\" y=\"{:.1}\" height=\"{height:.1}\"/>",
+            100.0 * place as f64 / n,
+            80.0 / n,
+            20.0 - height
+        );
+    }
+    out + "<line class=\"gl\" x1=\"0\" x2=\"100%\" y1=\"19.5\" y2=\"19.5\"/></svg>"
+}
+
+/// One bar of a row of intervals.
+pub enum Bar {
+    /// Seen: tall and dark where it stood out.
+    Seen(Timestamp, Timestamp, bool),
+    /// It came or went in this gap.
+    Gap(Timestamp, Timestamp),
+    /// It was there at one look.
+    Came(Timestamp),
+    /// It had other words from here on.
+    Retitled(Timestamp, String),
+    /// It is still there.
+    Open(Timestamp),
+    /// A look.
+    Look(Timestamp),
+}
+
+/// A row of intervals. Gaps are hatched: the page has the pattern of [`HATCH`].
+pub fn intervals(axis: Axis, bars: &[Bar], label: &str) -> String {
+    let mut out = format!("<svg class=\"c\" height=\"30\" role=\"img\" aria-label=\"{}\">", escaped(label));
+    for bar in bars {
+        let _ = match bar {
+            Bar::Seen(from, until, is_high) => {
+                let (x, end) = (axis.at(*from), axis.at(*until));
+                let (class, y, height) = if *is_high { ("f4", 4, 12) } else { ("f3", 7, 6) };
+                let width = (end - x).max(0.35);
+                write!(
+                    out,
+                    "<rect class=\"{class}\" x=\"{x:.2}%\" width=\"{width:.2}%\" y=\"{y}\" height=\"{height}\"/>"
+                )
+            }
+            Bar::Gap(from, until) => {
+                let (x, end) = (axis.at(*from), axis.at(*until));
+                write!(
+                    out,
+                    "<rect x=\"{x:.2}%\" width=\"{:.2}%\" y=\"7\" height=\"6\" fill=\"url(#hatch)\"/>",
+                    (end - x).max(0.2)
+                )
+            }
+            Bar::Came(at) => {
+                write!(
+                    out,
+                    "<line class=\"si\" x1=\"{0:.2}%\" x2=\"{0:.2}%\" y1=\"3\" y2=\"17\" stroke-width=\"1.5\"/>",
+                    axis.at(*at)
+                )
+            }
+            Bar::Retitled(at, words) => write!(
+                out,
+                "<svg x=\"{:.2}%\" y=\"10\" overflow=\"visible\"><path d=\"M0-7 7 0 0 7-7 0z\" fill=\"var(--upd)\" stroke=\"var(--bg)\" stroke-width=\"1.5\"><title>{}</title></path></svg>",
+                axis.at(*at),
+                escaped(words)
+            ),
+            Bar::Open(at) => {
+                let x = axis.at(*at);
+                let place = if x > 98.0 {
+                    "text-anchor=\"end\" x=\"100%\" dx=\"2\"".to_string()
+                } else {
+                    format!("x=\"{x:.2}%\" dx=\"6\"")
+                };
+                write!(out, "<text class=\"k\" {place} y=\"14\">&#9656;</text>")
+            }
+            Bar::Look(at) => {
+                write!(
+                    out,
+                    "<line x1=\"{0:.2}%\" x2=\"{0:.2}%\" y1=\"22\" y2=\"27\" class=\"sm\"/>",
+                    axis.at(*at)
+                )
+            }
+        };
+    }
+    out + "</svg>"
+}
+
+/// The pattern of gaps, once on a page.
+pub const HATCH: &str = "<svg width=\"0\" height=\"0\" style=\"position:absolute\" aria-hidden=\"true\"><defs><pattern id=\"hatch\" width=\"5\" height=\"5\" \
+    patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\"><rect width=\"5\" height=\"5\" fill=\"var(--d1)\"/>\
+    <rect width=\"1.6\" height=\"5\" fill=\"var(--d3)\"/></pattern></defs></svg>";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(text: &str) -> Timestamp {
+        Timestamp::parse(text).unwrap()
+    }
+
+    #[test]
+    fn any_length_of_time_has_some_ticks_and_not_many() {
+        for hours in [1, 5, 24, 72, 7 * 24, 40 * 24, 400 * 24, 5_000 * 24] {
+            let from = at("2026-03-02T05:00:00Z");
+            let ticks = Axis { from, until: from + Span::from_hours(hours) }.ticks();
+            assert!(!ticks.is_empty() && ticks.len() <= 20, "{hours} h: {}", ticks.len());
+        }
+        let instant = Axis { from: at("2026-03-02"), until: at("2026-03-02") };
+        assert_eq!(instant.at(at("2026-03-02")), 0.0);
+    }
+
+    #[test]
+    fn foreign_words_are_escaped_and_places_are_right() {
+        let axis = Axis { from: at("2026-03-02"), until: at("2026-03-04") };
+        let hostile = "</title><script>";
+        let mark = Mark {
+            time: at("2026-03-03"),
+            importance: 0.2,
+            is_indexed: false,
+            href: format!("/x\"{hostile}"),
+            title: hostile.into(),
+        };
+        let svg = versions(axis, &[mark], &[at("2026-03-02T12:00:00Z")], 0.1, hostile);
+        assert!(svg.contains("cx=\"50.00%\" cy=\"0.0\"") && svg.contains("x1=\"25.00%\""), "{svg}");
+        let rows = intervals(axis, &[Bar::Retitled(at("2026-03-03"), hostile.into())], hostile);
+        let rows = rows + &ranges(&[(hostile.into(), [0.1, 0.5, 1.0])], hostile);
+        assert!(!(svg + &rows).contains("<script"));
+    }
+
+    #[test]
+    fn nothing_to_draw_is_no_panic() {
+        let axis = Axis { from: at("2026-03-02"), until: at("2026-03-02") };
+        let empty = versions(axis, &[], &[], 0.0, "") + &days(0, &[], (0, 0), |_| String::new());
+        let empty = empty + &spent(&[], None, axis.from) + &curve(axis, &[], "", |_| String::new());
+        assert!(!(empty + &small_bars(&[], "")).contains("NaN"));
+    }
+}

@@ -1,0 +1,138 @@
+//! Instants -> the words that people read: days, minutes, distances.
+
+use perennial_core::time::{LocalClock, LocalDay, Span, Timestamp};
+
+const MONTHS: [&str; 12] = [
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+];
+const WEEKDAYS: [&str; 7] = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"];
+
+/// Number, month from 1 and year of a UTC day.
+fn date(at: Timestamp) -> (i8, usize, i16) {
+    let date = LocalClock::utc().local(at).day.to_date();
+    (date.day(), date.month() as usize, date.year())
+}
+
+/// The name of a month, from 1.
+pub(in crate::html) fn month_name(month: usize) -> &'static str {
+    MONTHS.get(month.wrapping_sub(1)).copied().unwrap_or_default()
+}
+
+/// The name of a weekday, Monday first.
+pub(in crate::html) fn weekday_name(day: usize) -> &'static str {
+    WEEKDAYS.get(day).copied().unwrap_or_default()
+}
+
+/// `Mon 29 Jun`.
+pub(in crate::html) fn day_short(at: Timestamp) -> String {
+    let (day, month, _) = date(at);
+    format!("{} {day} {}", &weekday_name(weekday_of(at))[..3], &month_name(month)[..3])
+}
+
+/// `Monday 29 June 2026`.
+pub(in crate::html) fn day_long(at: Timestamp) -> String {
+    let (day, month, year) = date(at);
+    format!("{} {day} {} {year}", weekday_name(weekday_of(at)), month_name(month))
+}
+
+/// `29 Jun 2026`.
+pub(in crate::html) fn day_of_year(at: Timestamp) -> String {
+    let (day, month, year) = date(at);
+    format!("{day} {} {year}", &month_name(month)[..3])
+}
+
+/// Year and month of an instant.
+pub(in crate::html) fn month_of(at: Timestamp) -> (i16, usize) {
+    let (_, month, year) = date(at);
+    (year, month)
+}
+
+/// The weekday of a UTC day, Monday 0.
+pub(in crate::html) fn weekday_of(at: Timestamp) -> usize {
+    usize::from(LocalClock::utc().local(at).day.weekday())
+}
+
+/// `23:30`.
+pub(in crate::html) fn minute(at: Timestamp) -> String {
+    at.to_rfc3339().get(11..16).unwrap_or_default().to_string()
+}
+
+/// `29 Jun 23:30`.
+pub(in crate::html) fn day_and_minute(at: Timestamp) -> String {
+    let (day, month, _) = date(at);
+    format!("{day} {} {}", &month_name(month)[..3], minute(at))
+}
+
+/// The first instant of the UTC day with this number.
+pub(in crate::html) fn start_of_day(number: i64) -> Timestamp {
+    LocalClock::utc().start_of(LocalDay(i32::try_from(number).unwrap_or_default()))
+}
+
+/// `26 h`, `30 min`, `3 days`.
+pub(in crate::html) fn span_words(span: Span) -> String {
+    match span.as_secs_f64() {
+        secs if secs < 90.0 => format!("{secs:.0} s"),
+        secs if secs < 5_400.0 => format!("{:.0} min", secs / 60.0),
+        secs if secs < 172_800.0 => format!("{:.0} h", secs / 3_600.0),
+        secs => format!("{:.0} days", secs / 86_400.0),
+    }
+}
+
+/// `2,341`.
+pub(in crate::html) fn grouped(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// `3 pages`, `1 page`.
+pub(in crate::html) fn counted(n: u64, one: &str, many: &str) -> String {
+    format!("{} {}", grouped(n), if n == 1 { one } else { many })
+}
+
+/// `226 MB`.
+pub(in crate::html) fn size(bytes: u64) -> String {
+    match bytes as f64 {
+        bytes if bytes < 1e6 => format!("{:.0} kB", bytes / 1e3),
+        bytes if bytes < 1e9 => format!("{:.1} MB", bytes / 1e6),
+        bytes => format!("{:.1} GB", bytes / 1e9),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_numbers_are_written_as_people_read_them() {
+        let at = Timestamp::parse("2026-06-29T23:30:05Z").unwrap();
+        assert_eq!((day_short(at).as_str(), minute(at).as_str()), ("Mon 29 Jun", "23:30"));
+        assert_eq!(day_long(at), "Monday 29 June 2026");
+        assert_eq!(day_and_minute(at), "29 Jun 23:30");
+        assert_eq!(start_of_day(20_633), Timestamp::parse("2026-06-29").unwrap());
+        assert_eq!(
+            [0, 999, 1_000, 77_527, 1_234_567].map(grouped),
+            ["0", "999", "1,000", "77,527", "1,234,567"]
+        );
+        assert_eq!(span_words(Span::from_hours(26)), "26 h");
+        assert_eq!(span_words(Span::from_secs(1_800)), "30 min");
+        assert_eq!(size(226_000_000), "226.0 MB");
+    }
+}

@@ -1,0 +1,305 @@
+//! What changed, pages, sites, the schedule, search, comparisons: the pages of the server that people read first, and the same
+//! for programs.
+//!
+//! | file | what becomes what |
+//! |---|---|
+//! | `words` | a change -> the words that differ |
+//! | `page` | an address -> its versions, pattern, next visit, headlines |
+//! | `site` | a host -> its hours, directories, pages, feeds |
+//! | `schedule` | the plan -> the next visits; an address -> why it is not visited |
+//! | `compare` | two instants and an address -> the diff view |
+
+mod compare;
+mod page;
+mod schedule;
+mod site;
+mod words;
+
+pub use compare::{compare, operations};
+pub use page::page;
+pub use schedule::schedule;
+pub use site::{SiteFigures, site, sites};
+
+use std::collections::{BTreeSet, HashMap};
+
+use axum::body::Body;
+use axum::http::Response;
+use perennial_core::look::Seen;
+use perennial_core::memento::address::Query;
+use perennial_core::page::PageId;
+use perennial_core::search::Query as Words;
+use perennial_core::time::{Span, Timestamp};
+
+use self::words::{importance_of, told_change};
+use super::pages::place_of;
+use super::problem::Problem;
+use super::replay::Asking;
+use super::standing::Standing;
+use super::{api, pages};
+use crate::analyse::{ChangedReader, Filters};
+use crate::archive::Snapshot;
+use crate::html::face::{ChangedPage, Changes, Overview, SearchForm, SearchPage, SearchRow, directory_of};
+use crate::search::{Answer, Question, answer};
+use crate::store::{ChangeFilter, ChangeRow, Store, Texts};
+
+/// Pages that home shows with their words, and those that a search shows.
+const MAX_PAGES: usize = 25;
+const MAX_ANSWERS: usize = 50;
+/// Looks that are drawn under a bar.
+const MAX_LOOKS: usize = 200;
+/// Pages beside one that changed too, and from how many on they are folded.
+const MAX_BESIDE: usize = 40;
+const MIN_FOLDED: usize = 3;
+
+/// In what form an answer is wanted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Form {
+    /// For people.
+    Html,
+    /// For programs.
+    Json,
+}
+
+impl Form {
+    /// By `format=json` in the query.
+    pub fn of(query: &Query) -> Form {
+        if query.get("format") == Some("json") { Form::Json } else { Form::Html }
+    }
+
+    /// The answer.
+    fn answer(
+        self,
+        html: impl FnOnce() -> String,
+        json: impl FnOnce() -> serde_json::Value,
+    ) -> Response<Body> {
+        match self {
+            Form::Html => pages::html(html()),
+            Form::Json => api::json(&json()),
+        }
+    }
+}
+
+/// Asks the archive and what is reckoned over it.
+fn with<T>(
+    asking: &Asking<'_>,
+    ask: impl FnOnce(&Snapshot, Option<&Standing>) -> anyhow::Result<T>,
+) -> Result<T, Problem> {
+    let standing =
+        asking.served.standings.of(&asking.served.pool).map_err(|error| Problem::internal(&error))?;
+    let asked = asking.served.pool.with(|snapshot| ask(snapshot, standing.as_deref()));
+    asked.and_then(|answer| answer).map_err(|error| Problem::internal(&error))
+}
+
+/// Home: the changes that matter, the latest first.
+pub fn changes(asking: &Asking<'_>, query: &Query, form: Form) -> Result<Response<Body>, Problem> {
+    let hours = query
+        .get("hours")
+        .and_then(|hours| hours.parse().ok())
+        .filter(|hours| [24, 168, 720].contains(hours));
+    let least =
+        query.get("least").and_then(|least| least.parse().ok()).filter(|least| (0.0..=1.0).contains(least));
+    let site = query.get("site").filter(|site| !site.is_empty());
+    let asked = AskedChanges { hours: hours.unwrap_or(24), least: least.unwrap_or(0.1), site };
+    with(asking, |snapshot, standing| asked.answer(asking, snapshot, standing, form))
+}
+
+struct AskedChanges<'a> {
+    hours: u32,
+    least: f64,
+    site: Option<&'a str>,
+}
+
+/// The strongest change of each page, with the number of its others.
+type Strongest = Vec<(ChangeRow, usize)>;
+
+impl AskedChanges<'_> {
+    fn answer(
+        &self,
+        asking: &Asking<'_>,
+        snapshot: &Snapshot,
+        standing: Option<&Standing>,
+        form: Form,
+    ) -> anyhow::Result<Response<Body>> {
+        let store = snapshot.store();
+        let last = store.last_capture()?;
+        let rows = self.strongest(store, last)?;
+        let n_pages = rows.len();
+        let hosts: BTreeSet<String> = rows.iter().map(|(row, _)| crate::store::site_of(&row.url)).collect();
+        let shown = told_pages(store, rows)?;
+        let sites: Vec<String> = standing
+            .map(|standing| standing.sites.iter().map(|site| site.host.clone()).collect())
+            .unwrap_or_default();
+        let overview = match standing {
+            Some(standing) => standing.overview_now(snapshot)?,
+            None => Overview::default(),
+        };
+        let page = Changes {
+            place: place_of(asking),
+            hours: self.hours,
+            least: self.least,
+            site: self.site,
+            sites: &sites,
+            n_pages,
+            n_sites: hosts.len(),
+            pages: &shown,
+            last,
+            overview: &overview,
+        };
+        Ok(form.answer(|| page.html(), || page.json()))
+    }
+
+    /// The changes of the span by page, the latest first. Work: the lessons of the span.
+    fn strongest(&self, store: &Store, last: Option<Timestamp>) -> anyhow::Result<Strongest> {
+        let since = last.map(|last| last - Span::from_hours(i64::from(self.hours)));
+        let mut strongest: HashMap<PageId, (ChangeRow, usize)> = HashMap::new();
+        let filter =
+            ChangeFilter { host: self.site, since, min_importance: self.least, ..ChangeFilter::default() };
+        store.each_change(&filter, |row| {
+            if row.seen == Seen::Noise {
+                return Ok(());
+            }
+            match strongest.get_mut(&row.page) {
+                Some((kept, n_more)) => {
+                    *n_more += 1;
+                    if importance_of(&row) > importance_of(kept) {
+                        *kept = row;
+                    }
+                }
+                None => {
+                    strongest.insert(row.page, (row, 0));
+                }
+            }
+            Ok(())
+        })?;
+        let mut rows: Strongest = strongest.into_values().collect();
+        rows.sort_by_key(|(row, _)| (std::cmp::Reverse(row.time), row.page));
+        Ok(rows)
+    }
+}
+
+/// The latest changes in words. Where several pages of one directory changed in the same way, they stand under the strongest.
+fn told_pages(store: &Store, rows: Strongest) -> anyhow::Result<Vec<ChangedPage>> {
+    let mut places: HashMap<(String, Option<&str>), usize> = HashMap::new();
+    let mut groups: Vec<Strongest> = Vec::new();
+    for (row, n_more) in rows {
+        // The front page of a directory stands for itself.
+        let key = (directory_of(&row.url), words::event_of(row.seen));
+        let place = match row.url.ends_with('/') {
+            true => groups.len(),
+            false => *places.entry(key).or_insert(groups.len()),
+        };
+        match groups.get_mut(place) {
+            Some(group) => group.push((row, n_more)),
+            None => groups.push(vec![(row, n_more)]),
+        }
+    }
+    let (folded, single): (Vec<Strongest>, Vec<Strongest>) =
+        groups.into_iter().partition(|group| group.len() >= MIN_FOLDED);
+    let mut groups: Vec<Strongest> =
+        folded.into_iter().chain(single.into_iter().flatten().map(|row| vec![row])).collect();
+    for group in &mut groups {
+        group.sort_by(|(a, _), (b, _)| importance_of(b).total_cmp(&importance_of(a)));
+    }
+    groups.sort_by_key(|group| std::cmp::Reverse(group.first().map(|(row, _)| row.time)));
+    groups.truncate(MAX_PAGES);
+    let filters = Filters::built_in();
+    let mut reader = ChangedReader::new(store, &filters);
+    let mut told = Vec::with_capacity(groups.len());
+    for group in groups {
+        let mut rest = group.into_iter();
+        let Some((row, n_more)) = rest.next() else { continue };
+        let mut page = told_change(store, &mut reader, row, n_more)?;
+        page.beside = rest.take(MAX_BESIDE).map(|(row, n_more)| words::untold_change(row, n_more)).collect();
+        told.push(page);
+    }
+    Ok(told)
+}
+
+/// `/search?q=...`: which pages said it, from when to when.
+pub fn search(asking: &Asking<'_>, query: &Query, form: Form) -> Result<Response<Body>, Problem> {
+    let text = |name: &str| query.get(name).unwrap_or_default().trim();
+    let asked = SearchForm {
+        words: text("q"),
+        site: text("site"),
+        from: text("from"),
+        to: text("to"),
+        is_phrase: query.is_on("phrase"),
+        is_vanished: query.is_on("vanished"),
+        is_important: query.is_on("important"),
+    };
+    let made = asking.served.pool.with(|snapshot| search_page(asking, snapshot, asked, form));
+    made.and_then(|made| made).map_err(|error| Problem::internal(&error))
+}
+
+/// A day or an instant as users write it.
+fn instant(text: &str) -> Result<Option<Timestamp>, String> {
+    match text {
+        "" => Ok(None),
+        text => Timestamp::parse(text).map(Some).map_err(|error| error.to_string()),
+    }
+}
+
+fn search_page(
+    asking: &Asking<'_>,
+    snapshot: &Snapshot,
+    asked: SearchForm<'_>,
+    form: Form,
+) -> anyhow::Result<Response<Body>> {
+    let mut page = SearchPage {
+        place: place_of(asking),
+        form: asked,
+        problem: None,
+        rows: &[],
+        n_pages: 0,
+        is_partial: false,
+    };
+    if asked.words.is_empty() {
+        return Ok(form.answer(|| page.html(), || page.json()));
+    }
+    let quoted = format!("\"{}\"", asked.words.replace('"', " "));
+    let words =
+        Words::parse(if asked.is_phrase { &quoted } else { asked.words }).map_err(|error| error.to_string());
+    let read = words.and_then(|words| Ok((words, instant(asked.from)?, instant(asked.to)?)));
+    let (words, since, to) = match read {
+        Ok(read) => read,
+        Err(problem) => {
+            page.problem = Some(problem);
+            return Ok(form.answer(|| page.html(), || page.json()));
+        }
+    };
+    let Some(texts) = Texts::open_read(&snapshot.archive().texts_path())? else {
+        page.problem = Some(
+            "Nothing of this archive can be searched yet: `perennial analyse` makes the text index.".into(),
+        );
+        return Ok(form.answer(|| page.html(), || page.json()));
+    };
+    let question = Question {
+        host: Some(asked.site).filter(|site| !site.is_empty()),
+        since,
+        // A day that is named belongs to the span.
+        until: to.map(|to| if asked.to.len() == 10 { to + Span::from_hours(24) } else { to }),
+        is_vanished: asked.is_vanished,
+        is_important: asked.is_important,
+        limit: MAX_ANSWERS,
+        ..Question::default()
+    };
+    let answers = answer(snapshot.store(), &texts, &words, &question)?;
+    let rows = answers.answers.into_iter().map(|answer| search_row(snapshot.store(), answer));
+    let rows = rows.collect::<anyhow::Result<Vec<_>>>()?;
+    let page = SearchPage { rows: &rows, n_pages: answers.n_pages, is_partial: answers.is_partial, ..page };
+    Ok(form.answer(|| page.html(), || page.json()))
+}
+
+fn search_row(store: &Store, answer: Answer) -> anyhow::Result<SearchRow> {
+    let looks = store.learned_looks(answer.page, None)?;
+    let step = looks.len().div_ceil(MAX_LOOKS).max(1);
+    Ok(SearchRow {
+        url: answer.url,
+        title: answer.title,
+        text: answer.sentence.text,
+        found: answer.sentence.found,
+        role: answer.sentence.role.name(),
+        stays: answer.stays,
+        looks: looks.iter().step_by(step).map(|look| look.time).collect(),
+    })
+}

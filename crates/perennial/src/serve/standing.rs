@@ -1,0 +1,312 @@
+//! An archive -> what is reckoned over the whole of it: holdings, quality, the plan of visits, what needs a person. This takes as
+//! long as the archive is large, so it is made now and then and kept: at once where that is quick, else on a thread of its
+//! own while requests get the last one.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use perennial_core::page::PageId;
+use perennial_core::schedule::{Ranked, Scheduler};
+use perennial_core::time::{Span, Timestamp};
+
+use super::pool::Pool;
+use crate::archive::{Archive, Snapshot, now};
+use crate::html::face::{Needs, Overview, SiteRow, Spending};
+use crate::learn::{self, Described, Followed, NextVisit, Pace, Plan};
+use crate::quality::{ArchiveQuality, SiteQuality, measure};
+use crate::store::{Counts, Failing, Store};
+
+/// Archives with no more captures are reckoned while a request waits.
+const QUICK_CAPTURES: i64 = 20_000;
+/// What was reckoned is not made again before this time, or twenty times what it took.
+const FRESH: Duration = Duration::from_secs(5);
+const COST_FACTOR: u32 = 20;
+/// Visits of the plan, and pages whose rank is kept.
+const MOST_VISITS: usize = 300;
+const MOST_RANKED: usize = 50_000;
+/// Visits and captures in the margin of home.
+const N_MARGIN: usize = 5;
+/// Hosts with troubles that are named.
+const MOST_NEEDS: usize = 5;
+/// Hours of spending that are shown.
+const N_HOURS: usize = 24;
+/// An archive whose last capture is older is not being crawled: its plan is that of going on where it ended.
+const STALE: Span = Span::from_hours(24);
+
+/// What is reckoned over one archive.
+pub struct Standing {
+    /// What the margin of home shows, without what each request asks anew.
+    pub overview: Overview,
+    /// All counts.
+    pub counts: Counts,
+    /// The user's settings of the sites.
+    pub followed: Followed,
+    /// The scheduler as a crawl would have it at `at`.
+    pub scheduler: Scheduler,
+    /// The budget.
+    pub pace: Pace,
+    /// Where the plan begins.
+    pub at: Timestamp,
+    /// The next visits, soonest first.
+    pub visits: Vec<NextVisit>,
+    /// Addresses without a page.
+    pub n_probes: u64,
+    /// Pages by urgency: their place, from 0.
+    pub ranks: HashMap<PageId, (usize, Ranked)>,
+    /// All sites, largest first.
+    pub sites: Vec<SiteRow>,
+    /// Figures of single sites, as they were asked for.
+    pub figures: Mutex<HashMap<String, Arc<super::face::SiteFigures>>>,
+}
+
+impl std::fmt::Debug for Standing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Standing").field("at", &self.at).finish_non_exhaustive()
+    }
+}
+
+/// The standing of an archive, kept between requests.
+#[derive(Debug)]
+pub struct Standings {
+    kept: Arc<Mutex<Kept>>,
+    /// Captures up to which a request waits for it.
+    quick: i64,
+}
+
+impl Default for Standings {
+    fn default() -> Standings {
+        Standings { kept: Arc::default(), quick: QUICK_CAPTURES }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    standing: Option<Arc<Standing>>,
+    made: Option<Instant>,
+    cost: Duration,
+    is_making: bool,
+    problem: Option<String>,
+}
+
+impl Kept {
+    fn is_fresh(&self) -> bool {
+        self.made.is_some_and(|made| made.elapsed() < FRESH.max(self.cost * COST_FACTOR))
+    }
+
+    fn put(&mut self, made: anyhow::Result<Standing>, begun: Instant) {
+        (self.cost, self.made, self.is_making) = (begun.elapsed(), Some(Instant::now()), false);
+        match made {
+            Ok(standing) => (self.standing, self.problem) = (Some(Arc::new(standing)), None),
+            Err(error) => self.problem = Some(format!("{error:#}")),
+        }
+    }
+}
+
+fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
+    kept.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Standings {
+    /// The latest that was reckoned; `None` while a large archive is reckoned for the first time.
+    pub fn of(&self, pool: &Pool) -> anyhow::Result<Option<Arc<Standing>>> {
+        let n_captures = pool.with(|snapshot| snapshot.store().last_capture_number())??;
+        let mut kept = lock(&self.kept);
+        if kept.is_fresh() || kept.is_making {
+            return match &kept.problem {
+                Some(problem) if kept.standing.is_none() => anyhow::bail!("{problem}"),
+                _ => Ok(kept.standing.clone()),
+            };
+        }
+        let begun = Instant::now();
+        if n_captures <= self.quick {
+            let made = pool.with(Standing::of).and_then(|made| made);
+            kept.put(made, begun);
+            return match &kept.problem {
+                Some(problem) => anyhow::bail!("{problem}"),
+                None => Ok(kept.standing.clone()),
+            };
+        }
+        kept.is_making = true;
+        let (root, shared) = (pool.archive().root().to_path_buf(), self.kept.clone());
+        std::thread::spawn(move || {
+            let made = made_apart(&root);
+            lock(&shared).put(made, begun);
+        });
+        Ok(kept.standing.clone())
+    }
+}
+
+fn made_apart(root: &Path) -> anyhow::Result<Standing> {
+    Standing::of(&Archive::open(root)?.snapshot()?)
+}
+
+impl Standing {
+    /// Reckons everything.
+    pub fn of(snapshot: &Snapshot) -> anyhow::Result<Standing> {
+        let (archive, store) = (snapshot.archive(), snapshot.store());
+        let (present, last) = (now(), store.last_capture()?);
+        let at = last.filter(|last| present - *last > STALE || *last > present).unwrap_or(present);
+        let followed = Followed::of(archive, store)?;
+        let pace = Pace::of(archive, store, None, at)?;
+        let config = learn::schedule_config(&archive.settings().crawl, Some(pace.budget));
+        let mut scheduler = learn::scheduler(store, &followed, config, 0, at)?;
+        pace.tell_spent(store, &mut scheduler, at)?;
+        let described = Described { store, followed: &followed };
+        let plan = Plan::of(&scheduler, at, MOST_VISITS);
+        let visits = plan.visits.iter().map(|(at, ranked)| described.entry(*at, ranked));
+        let mut visits = visits.collect::<anyhow::Result<Vec<NextVisit>>>()?;
+        visits.extend(described.polls(at)?);
+        visits.sort_by_key(|visit| (visit.at.is_none(), visit.at.clone()));
+        let ranks = scheduler.ranking(at, MOST_RANKED.min(scheduler.n_pages())).into_iter().enumerate();
+        let ranks = ranks.map(|(place, ranked)| (ranked.page, (place, ranked))).collect();
+        let quality = last.map(|last| measure(snapshot, None, last, last, &followed)).transpose()?;
+        let (counts, failing) = (store.counts()?, store.failing_hosts(MOST_NEEDS)?);
+        let sites = site_rows(store, quality.as_ref(), &failing)?;
+        let mut overview = Overview {
+            made: Some(present),
+            needs: failing.iter().map(need_of).collect(),
+            plan_at: Some(at),
+            next: visits.iter().filter(|visit| !visit.feed).take(N_MARGIN).cloned().collect(),
+            n_followed: scheduler.n_pages() as u64,
+            n_waiting: store.count_backlog()?,
+            spending: spending_of(store, &pace, at)?,
+            ..Overview::default()
+        };
+        add_quality(&mut overview, quality.as_ref());
+        add_counts(&mut overview, &counts, archive.warc_bytes()?);
+        let (n_probes, figures) = (plan.n_probes as u64, Mutex::default());
+        Ok(Standing {
+            overview,
+            counts,
+            followed,
+            scheduler,
+            pace,
+            at,
+            visits,
+            n_probes,
+            ranks,
+            sites,
+            figures,
+        })
+    }
+
+    /// What the margin of home shows, with what is asked anew: whether a crawl runs, and what it fetched last.
+    pub fn overview_now(&self, snapshot: &Snapshot) -> anyhow::Result<Overview> {
+        let mut overview = self.overview.clone();
+        overview.is_running = crate::archive::lock::is_being_written(snapshot.archive().root());
+        overview.latest = snapshot.store().latest_captures(N_MARGIN)?;
+        Ok(overview)
+    }
+
+    /// What is wrong with a host.
+    pub fn need_of(&self, host: &str) -> Option<&Needs> {
+        self.overview.needs.iter().find(|need| need.host.as_deref() == Some(host))
+    }
+}
+
+fn three(site: &SiteQuality) -> Option<[f64; 3]> {
+    site.is_known().then_some([site.pooled.at_least, site.pooled.likely, site.pooled.at_most])
+}
+
+fn add_quality(overview: &mut Overview, quality: Option<&ArchiveQuality>) {
+    let Some(quality) = quality else { return };
+    overview.completeness = three(&quality.all);
+    overview.by_site =
+        quality.sites.iter().filter_map(|site| Some((site.host.clone(), three(site)?))).collect();
+    overview.by_site.sort_by(|a, b| a.1[1].total_cmp(&b.1[1]));
+    let coherence = &quality.all.coherence;
+    overview.coherence =
+        quality.all.is_known().then_some((coherence.at_least.weighted, coherence.at_most.weighted));
+}
+
+fn add_counts(overview: &mut Overview, counts: &Counts, warc_bytes: u64) {
+    overview.holdings =
+        [counts.n_captures, counts.n_versions, counts.n_indexed, counts.n_pages, counts.n_sites, warc_bytes];
+    let instant = |text: &Option<String>| text.as_deref().and_then(|text| Timestamp::parse(text).ok());
+    overview.span = instant(&counts.first_capture).zip(instant(&counts.last_capture));
+}
+
+fn spending_of(store: &Store, pace: &Pace, at: Timestamp) -> anyhow::Result<Option<Spending>> {
+    let hours = store.spent_by_hour(at, N_HOURS)?;
+    let source = if pace.source == "perennial.toml" { "" } else { pace.source };
+    let per_hour = pace.budget.visits_in(Span::from_hours(1));
+    Ok(hours.iter().any(|n| *n > 0).then_some(Spending { hours, until: at, per_hour, source }))
+}
+
+fn site_rows(
+    store: &Store,
+    quality: Option<&ArchiveQuality>,
+    failing: &[Failing],
+) -> anyhow::Result<Vec<SiteRow>> {
+    let known: HashMap<&str, &SiteQuality> =
+        quality.iter().flat_map(|quality| &quality.sites).map(|site| (site.host.as_str(), site)).collect();
+    let row = |(host, n_pages, n_captures): (String, u64, u64)| SiteRow {
+        completeness: known.get(host.as_str()).and_then(|site| three(site)),
+        need: failing.iter().find(|failing| failing.host == host).map(title_of),
+        host,
+        n_pages,
+        n_captures,
+    };
+    Ok(store.sites()?.into_iter().map(row).collect())
+}
+
+fn title_of(failing: &Failing) -> String {
+    match (failing.n_failed, failing.n_visited) {
+        (0, _) => format!("{} pages of {} are gone", failing.n_gone, failing.n_visited),
+        (n, all) if n == all => "does not answer".to_string(),
+        (n, all) => format!("{n} pages of {all} fail"),
+    }
+}
+
+/// What a person is told of a host, and the cure.
+fn need_of(failing: &Failing) -> Needs {
+    let host = &failing.host;
+    let last = failing.last.to_rfc3339();
+    let last = format!("{} {}", last.get(..10).unwrap_or_default(), last.get(11..16).unwrap_or_default());
+    let (text, cure, command) = match failing.n_failed {
+        0 => (
+            format!("The last visit that found nothing was on {last}."),
+            "Moved? Follow the new address with perennial add. Gone? Stop visiting with perennial remove; what is archived stays. Its seed:",
+            "perennial list".to_string(),
+        ),
+        _ => {
+            let wait = failing.ready_at.filter(|ready| *ready > failing.last);
+            let wait = wait.map(|ready| format!(" It is not asked again before {}.", ready.to_rfc3339()));
+            let rows = failing.n_in_a_row;
+            (
+                format!("Up to {rows} failures in a row, the last on {last}.{}", wait.unwrap_or_default()),
+                "The crawl tries again by itself, later each time. What came back is in the log:",
+                format!("perennial log --outcome failed --url {host}"),
+            )
+        }
+    };
+    Needs {
+        title: format!("{host}: {}", title_of(failing)),
+        text,
+        cure: cure.to_string(),
+        command: Some(command),
+        host: Some(host.clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_large_archive_is_reckoned_apart_and_an_empty_one_has_a_standing() {
+        let dir = tempfile::tempdir().unwrap();
+        let pool = Pool::open(Archive::create(&dir.path().join("a")).unwrap()).unwrap();
+        let at_once = Standings::default().of(&pool).unwrap().unwrap();
+        assert_eq!((at_once.overview.n_followed, at_once.visits.len(), at_once.sites.len()), (0, 0, 0));
+        let apart = Standings { quick: -1, ..Standings::default() };
+        assert!(apart.of(&pool).unwrap().is_none(), "nobody waits for it");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while apart.of(&pool).unwrap().is_none() {
+            assert!(Instant::now() < deadline, "it is never made");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}

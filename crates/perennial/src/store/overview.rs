@@ -1,0 +1,275 @@
+//! What pages of the server ask of the state: the latest changes, the versions of a page, the pages and hours of a site. Each
+//! question reads a stretch of an index and gives a bounded number of rows.
+
+use perennial_core::look::Seen;
+use perennial_core::page::PageId;
+use perennial_core::time::Timestamp;
+use rusqlite::{OptionalExtension, Row, params};
+
+use super::lessons::seen_of;
+use super::looks::PAGES;
+use super::{OVERALL, Store};
+
+/// Milliseconds of an hour.
+const HOUR_MILLIS: i64 = 3_600_000;
+
+/// A look with a lesson, as a page of the server shows it.
+#[derive(Clone, Debug)]
+pub struct LessonLine {
+    /// When the look was.
+    pub time: Timestamp,
+    /// The look before.
+    pub before: Option<Timestamp>,
+    /// What it showed.
+    pub seen: Seen,
+    /// Operations of the change.
+    pub n_operations: usize,
+    /// Whether the version is worth indexing.
+    pub is_indexed: bool,
+    /// The page's title, where the look showed a change.
+    pub title: Option<String>,
+}
+
+/// Lessons of one UTC day of a page.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LessonDay {
+    /// Days since 1970.
+    pub number: i64,
+    /// How many looks.
+    pub n_looks: u64,
+    /// Looks that showed another version.
+    pub n_changes: u64,
+    /// Importance of the strongest change.
+    pub strongest: f64,
+    /// Importance of all changes.
+    pub total: f64,
+}
+
+/// How many lessons of a page say what.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LessonCounts {
+    /// All looks with a lesson.
+    pub n_looks: u64,
+    /// Those that showed another version.
+    pub n_changes: u64,
+    /// Those that showed noise only.
+    pub n_noise: u64,
+    /// Versions worth indexing.
+    pub n_indexed: u64,
+}
+
+/// A page of a site in a list.
+#[derive(Clone, Debug)]
+pub struct SitePage {
+    /// Its number.
+    pub page: PageId,
+    /// Its address.
+    pub url: String,
+    /// Its title as it was last shown.
+    pub title: Option<String>,
+    /// Captures of it.
+    pub n_captures: u64,
+    /// The last of them.
+    pub last_seen: Timestamp,
+    /// Status of that.
+    pub status: Option<u16>,
+    /// Importance of all its changes since it was first seen.
+    pub total: f64,
+}
+
+/// Addresses of a site whose last visit brought nothing.
+#[derive(Clone, Debug)]
+pub struct Failing {
+    /// The host.
+    pub host: String,
+    /// Pages that were visited.
+    pub n_visited: u64,
+    /// Of them, those whose last visit failed.
+    pub n_failed: u64,
+    /// Those that are gone.
+    pub n_gone: u64,
+    /// Most failures in a row.
+    pub n_in_a_row: u64,
+    /// The latest visit that brought nothing.
+    pub last: Timestamp,
+    /// Not to be asked before, where the host had troubles.
+    pub ready_at: Option<Timestamp>,
+}
+
+/// Looks that showed another version.
+const CHANGES: &str = "l.seen NOT IN (1, 2, 5)";
+
+impl Store {
+    /// The lessons of a page in a stretch of time, the latest first, at most `limit`.
+    pub fn lesson_lines(
+        &self,
+        page: PageId,
+        from: Timestamp,
+        until: Timestamp,
+        limit: usize,
+    ) -> anyhow::Result<Vec<LessonLine>> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT time, before, seen, importance, n_operations, is_indexed, title FROM lessons
+             WHERE page = ?1 AND time >= ?2 AND time < ?3 ORDER BY time DESC LIMIT ?4",
+        )?;
+        let values = params![page.0, from.as_millis(), until.as_millis(), limit as i64];
+        let lines = statement.query_map(values, |row| {
+            Ok(LessonLine {
+                time: Timestamp::from_millis(row.get(0)?),
+                before: row.get::<_, Option<i64>>(1)?.map(Timestamp::from_millis),
+                seen: seen_of(row.get(2)?, row.get(3)?),
+                n_operations: row.get::<_, i64>(4)? as usize,
+                is_indexed: row.get(5)?,
+                title: row.get(6)?,
+            })
+        })?;
+        Ok(lines.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The lessons of a page by UTC day, earliest first.
+    pub fn lesson_days(&self, page: PageId, from: Timestamp) -> anyhow::Result<Vec<LessonDay>> {
+        let sql = format!(
+            "SELECT l.time / 86400000, count(*), sum({CHANGES}), max(CASE WHEN l.seen = 0 THEN 0 ELSE l.importance END),
+                 sum(CASE WHEN l.seen = 0 THEN 0 ELSE l.importance END)
+             FROM lessons l WHERE l.page = ?1 AND l.time >= ?2 GROUP BY 1 ORDER BY 1"
+        );
+        let mut statement = self.connection().prepare_cached(&sql)?;
+        let days = statement.query_map(params![page.0, from.as_millis()], |row| {
+            Ok(LessonDay {
+                number: row.get(0)?,
+                n_looks: row.get::<_, i64>(1)? as u64,
+                n_changes: row.get::<_, i64>(2)? as u64,
+                strongest: row.get(3)?,
+                total: row.get(4)?,
+            })
+        })?;
+        Ok(days.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// How many lessons of a page say what.
+    pub fn lesson_counts(&self, page: PageId) -> anyhow::Result<LessonCounts> {
+        let sql = format!(
+            "SELECT count(*), coalesce(sum({CHANGES}), 0), coalesce(sum(l.seen = 2), 0), coalesce(sum(l.is_indexed), 0)
+             FROM lessons l WHERE l.page = ?1"
+        );
+        let mut statement = self.connection().prepare_cached(&sql)?;
+        Ok(statement.query_row([page.0], |row| {
+            let count = |column| row.get::<_, i64>(column).map(|n| n as u64);
+            Ok(LessonCounts {
+                n_looks: count(0)?,
+                n_changes: count(1)?,
+                n_noise: count(2)?,
+                n_indexed: count(3)?,
+            })
+        })?)
+    }
+
+    /// Importance seen since a page was first looked at, and that look; `None` before its first lesson.
+    pub fn worth_of(&self, page: PageId) -> anyhow::Result<Option<(Timestamp, f64)>> {
+        let mut statement =
+            self.connection().prepare_cached("SELECT first, total FROM known WHERE page = ?1")?;
+        let read = |row: &Row<'_>| Ok((Timestamp::from_millis(row.get(0)?), row.get(1)?));
+        Ok(statement.query_row([page.0], read).optional()?)
+    }
+
+    /// The pages of a host that people read, at most `limit` of those first found; those with most important change first.
+    pub fn pages_of_site(&self, host: &str, limit: usize) -> anyhow::Result<Vec<SitePage>> {
+        let sql = format!(
+            "SELECT * FROM (
+               SELECT p.id, p.url, k.title, p.n_captures, p.last_seen, p.status, coalesce(k.total, 0) AS total
+               FROM pages p LEFT JOIN known k ON k.page = p.id
+               WHERE p.site = (SELECT id FROM sites WHERE host = ?1) AND p.n_captures > 0 AND {PAGES} LIMIT ?2)
+             ORDER BY total DESC, id"
+        );
+        let mut statement = self.connection().prepare_cached(&sql)?;
+        let pages = statement.query_map(params![host, limit as i64], |row| {
+            Ok(SitePage {
+                page: PageId(row.get(0)?),
+                url: row.get(1)?,
+                title: row.get(2)?,
+                n_captures: row.get::<_, i64>(3)? as u64,
+                last_seen: Timestamp::from_millis(row.get::<_, Option<i64>>(4)?.unwrap_or_default()),
+                status: row.get(5)?,
+                total: row.get(6)?,
+            })
+        })?;
+        Ok(pages.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Calls `each` with the time and importance of the latest changes of a host's pages since an instant, at most `limit`.
+    pub fn each_change_of_site(
+        &self,
+        host: &str,
+        since: Timestamp,
+        limit: usize,
+        mut each: impl FnMut(Timestamp, f64),
+    ) -> anyhow::Result<()> {
+        let mut statement = self.connection().prepare_cached(
+            "SELECT l.time, l.importance FROM pages p JOIN lessons l ON l.page = p.id
+             WHERE p.site = (SELECT id FROM sites WHERE host = ?1) AND l.time >= ?2 AND l.seen IN (3, 4, 6, 7, 8)
+             LIMIT ?3",
+        )?;
+        let mut rows = statement.query(params![host, since.as_millis(), limit as i64])?;
+        while let Some(row) = rows.next()? {
+            each(Timestamp::from_millis(row.get(0)?), row.get(1)?);
+        }
+        Ok(())
+    }
+
+    /// The captures that came last, of pages that people read, the latest first.
+    pub fn latest_captures(&self, limit: usize) -> anyhow::Result<Vec<(Timestamp, String)>> {
+        let mut statement = self.connection().prepare_cached(&format!(
+            "SELECT c.time, p.url FROM (SELECT page, time, id FROM captures ORDER BY id DESC LIMIT 500) c
+             JOIN pages p ON p.id = c.page WHERE {PAGES} ORDER BY c.id DESC LIMIT ?1"
+        ))?;
+        let rows = statement
+            .query_map([limit as i64], |row| Ok((Timestamp::from_millis(row.get(0)?), row.get(1)?)))?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// Visits of pages that were spent in each of the hours up to an instant, earliest first; the last hour is that of the instant.
+    pub fn spent_by_hour(&self, until: Timestamp, n_hours: usize) -> anyhow::Result<Vec<u64>> {
+        let last = until.as_millis().div_euclid(HOUR_MILLIS);
+        let first = last - n_hours as i64 + 1;
+        let mut hours = vec![0; n_hours];
+        let mut statement = self.connection().prepare_cached(
+            "SELECT start / 3600000, sum(n_visits) FROM crawl_spent WHERE seed = ?1 AND start >= ?2 AND start < ?3 GROUP BY 1",
+        )?;
+        let values = params![OVERALL, first * HOUR_MILLIS, (last + 1) * HOUR_MILLIS];
+        let mut rows = statement.query(values)?;
+        while let Some(row) = rows.next()? {
+            let (hour, n): (i64, i64) = (row.get(0)?, row.get(1)?);
+            if let Some(place) = usize::try_from(hour - first).ok().and_then(|at| hours.get_mut(at)) {
+                *place = n as u64;
+            }
+        }
+        Ok(hours)
+    }
+
+    /// The hosts of which some pages bring nothing, most failing first. Reads the whole frontier.
+    pub fn failing_hosts(&self, limit: usize) -> anyhow::Result<Vec<Failing>> {
+        let mut statement = self.connection().prepare(
+            "SELECT s.host, count(*), sum(c.ending = 2), sum(c.ending = 3),
+                 max(CASE WHEN c.ending = 2 THEN c.n_failures ELSE 0 END),
+                 max(CASE WHEN c.ending IN (2, 3) THEN c.visited END), max(h.ready_at)
+             FROM crawl_pages c JOIN pages p ON p.id = c.page JOIN sites s ON s.id = p.site
+             LEFT JOIN crawl_hosts h ON h.site = p.site AND h.n_troubles > 0
+             WHERE c.kind = 0 AND c.visited IS NOT NULL GROUP BY s.id
+             HAVING sum(c.ending = 2) > 0 OR 2 * sum(c.ending = 3) >= count(*)
+             ORDER BY 3 DESC, 4 DESC, 1 LIMIT ?1",
+        )?;
+        let rows = statement.query_map([limit as i64], |row| {
+            let count = |column| row.get::<_, Option<i64>>(column).map(|n| n.unwrap_or_default() as u64);
+            Ok(Failing {
+                host: row.get(0)?,
+                n_visited: count(1)?,
+                n_failed: count(2)?,
+                n_gone: count(3)?,
+                n_in_a_row: count(4)?,
+                last: Timestamp::from_millis(row.get::<_, Option<i64>>(5)?.unwrap_or_default()),
+                ready_at: row.get::<_, Option<i64>>(6)?.map(Timestamp::from_millis),
+            })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+}

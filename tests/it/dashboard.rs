@@ -1,0 +1,304 @@
+//! The pages about a page, a site and the schedule, the same for programs, and all of them in a real browser.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+
+use perennial_core::memento::address::escape;
+use serde_json::Value;
+
+use crate::crawled::Archive;
+use crate::face::Face;
+#[cfg(feature = "interop")]
+use crate::viewer::{Serving, Viewer};
+use crate::web::{Asked, Reply, Web, html, status};
+
+const HOSTILE: &str = "&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;";
+
+/// A front page with ten headlines. At the third visit the second is rewritten, at the fifth the ninth makes room for another.
+fn site(asked: &Asked) -> Reply {
+    let n = asked.n_before;
+    match asked.path.as_str() {
+        "/" => {
+            let story = |number: usize| {
+                let number = if number == 9 && n >= 4 { 11 } else { number };
+                let title = match number {
+                    2 if n >= 2 => "Council defends the harbour bridge against all critics".to_string(),
+                    2 => "Council approves the harbour bridge against all critics".to_string(),
+                    _ => format!("Story number {number} about the town and what its people said of it"),
+                };
+                format!(
+                    "<li><h2><a href=/town/{number}>{title}</a></h2><p>What is known of it so far, in a line.</p></li>"
+                )
+            };
+            let list: String = (1..=10).map(story).collect();
+            html(&format!(
+                "<title>Front {HOSTILE}</title><link rel=alternate type=application/rss+xml href=/feed.xml>\
+                 <h1>The town today</h1><ul>{list}</ul><a href=/limits>Limits</a> <a href=/gone>Plan</a>"
+            ))
+        }
+        "/feed.xml" => {
+            let item = "<item><title>&lt;script&gt;One&lt;/script&gt;</title><link>/town/1</link><guid>1</guid></item>";
+            let feed = format!(
+                "<rss version=\"2.0\"><channel><title>Town</title><link>/</link>{item}</channel></rss>"
+            );
+            Reply::Page(200, vec![("Content-Type", "application/rss+xml".into())], feed.into_bytes())
+        }
+        "/limits" => {
+            let limit = if n < 2 { "thirty" } else { "fifty" };
+            html(&format!(
+                "<title>Limits {HOSTILE}</title><h1>Limits</h1><p>Cars on the ring road must not drive faster than {limit} \
+                 kilometres an hour, says the city, from Monday on and until further notice.</p>"
+            ))
+        }
+        "/gone" if n < 2 => html("<title>Flood plan</title><p>What to do when the river rises.</p>"),
+        path if path.starts_with("/town/") => {
+            html(&format!("<title>Town</title><h1>{path}</h1><p>All that is known of it, in a sentence.</p>"))
+        }
+        _ => status(404),
+    }
+}
+
+fn crawled() -> (Web, Archive) {
+    let (web, archive) = (Web::serve(site), Archive::new());
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+    archive.lapse("6h", "36h");
+    (web, archive)
+}
+
+fn host(web: &Web) -> String {
+    web.url("/").trim_start_matches("http://").trim_end_matches('/').to_string()
+}
+
+#[test]
+fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
+    let (web, archive) = crawled();
+    let face = Face::of(&archive);
+    let get = |path: &str| {
+        let (status, page, policy) = face.get(path);
+        assert_eq!(status, 200, "{path}: {page}");
+        assert!(policy.starts_with("default-src 'none'") && !policy.contains("script-src"), "{policy}");
+        assert!(!page.contains("<script"), "{path}: {page}");
+        page
+    };
+
+    let front = get(&format!("/page/{}", web.url("/")));
+    assert_eq!(front, get(&format!("/page?url={}", escape(&web.url("/")))));
+    assert!(front.contains(&format!("<h1>Front {HOSTILE}</h1>")), "what a reader saw, escaped once: {front}");
+    assert!(front.contains("Headlines through time") && front.contains("Retitled 1<"), "{front}");
+    assert!(front.contains("<del>approves</del>") && front.contains("<ins>defends</ins>"), "{front}");
+    assert!(front.contains("Came 1<") && front.contains("Left 1<"), "{front}");
+    let limits = get(&format!("/page?url={}", escape(&web.url("/limits"))));
+    assert!(limits.contains("<del>thirty</del>") && limits.contains("index threshold"), "{limits}");
+    assert!(limits.contains("Believes") && limits.contains("Next visit"), "{limits}");
+    assert!(limits.contains("/web/diff/") && limits.contains("Pictures of versions"), "{limits}");
+    let all = get(&format!("/page?url={}&show=all&until=2026010118", escape(&web.url("/limits"))));
+    assert!(all.contains("aria-current=\"true\">All"), "{all}");
+
+    let site = get(&format!("/site/{}", escape(&host(&web))));
+    assert!(site.contains("class=\"heat\"") && site.contains("Coherence over time"), "{site}");
+    assert!(site.contains("/town/") && site.contains("Feeds") && site.contains("/feed.xml"), "{site}");
+    assert!(get("/sites").contains(&host(&web)));
+
+    let plan = get("/schedule");
+    assert!(plan.contains("The next visit is due") && plan.contains("/town/1"), "{plan}");
+    let why = get(&format!("/schedule?url={}", escape(&web.url("/limits"))));
+    assert!(why.contains("Because") && why.contains("No crawl is running"), "{why}");
+    assert!(get("/schedule?url=https://nowhere.example/%3Cscript%3E").contains("not known to the archive"));
+    let home = get("/?hours=168");
+    for part in ["Budget", "Next visits", "Completeness", "Coherence", "Holdings", "Fetched last"] {
+        assert!(home.contains(part), "{part}: {home}");
+    }
+
+    for (path, expected) in [
+        ("/page/https://nowhere.example/", 404),
+        ("/page", 400),
+        ("/site/nowhere.example", 404),
+        ("/api/page", 400),
+        ("/api/nothing", 404),
+        ("/api/diff?before=x&after=2026&url=http://a.example/", 400),
+        ("/page?url=http://a.example/&until=99999999999999", 404),
+    ] {
+        assert_eq!(face.get(path).0, expected, "{path}");
+    }
+}
+
+#[test]
+fn an_empty_archive_says_what_to_do() {
+    let archive = Archive::new();
+    let face = Face::of(&archive);
+    for (path, hint) in [
+        ("/", "perennial run https://example.org/"),
+        ("/sites", "perennial run https://example.org/"),
+        ("/schedule", "perennial add https://example.org/"),
+        ("/calendar", "What was there?"),
+    ] {
+        let (status, page, _) = face.get(path);
+        assert!(status == 200 && page.contains(hint) && page.contains("aria-current"), "{path}: {page}");
+    }
+}
+
+/// Why a value is not what a schema says; only as much of JSON Schema as the description uses.
+fn mismatch(value: &Value, schema: &Value, root: &Value, at: &str) -> Option<String> {
+    if let Some(name) = schema["$ref"].as_str() {
+        let schema = root.pointer(name.trim_start_matches('#'));
+        return schema.map_or(Some(format!("{at}: no {name}")), |schema| mismatch(value, schema, root, at));
+    }
+    if let Some(choices) = schema["oneOf"].as_array() {
+        let wrong: Vec<String> =
+            choices.iter().filter_map(|choice| mismatch(value, choice, root, at)).collect();
+        return (wrong.len() + 1 != choices.len()).then(|| format!("{at}: not one of them: {wrong:?}"));
+    }
+    let kinds: Vec<&str> = match &schema["type"] {
+        Value::String(kind) => vec![kind],
+        kinds => kinds.as_array()?.iter().filter_map(Value::as_str).collect(),
+    };
+    let is_of = |kind: &&str| match *kind {
+        "object" => value.is_object(),
+        "array" => value.is_array(),
+        "string" => value.is_string(),
+        "integer" => value.is_u64() || value.is_i64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "null" => value.is_null(),
+        _ => false,
+    };
+    if !kinds.iter().any(is_of) {
+        return Some(format!("{at}: {value} is not {kinds:?}"));
+    }
+    if let Some(values) = value.as_array() {
+        let mut each = values.iter().enumerate();
+        return each.find_map(|(n, value)| mismatch(value, &schema["items"], root, &format!("{at}[{n}]")));
+    }
+    let object = value.as_object()?;
+    let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    if let Some(missing) = required.into_iter().find(|name| !object.contains_key(*name)) {
+        return Some(format!("{at}: {missing} is missing"));
+    }
+    object.iter().find_map(|(name, value)| match schema["properties"].get(name) {
+        Some(schema) => mismatch(value, schema, root, &format!("{at}.{name}")),
+        None => Some(format!("{at}: {name} is not described")),
+    })
+}
+
+#[test]
+fn programs_get_what_the_description_says() {
+    let (web, archive) = crawled();
+    let face = Face::of(&archive);
+    let json = |path: &str| -> Value {
+        let (status, text, _) = face.get(path);
+        assert_eq!(status, 200, "{path}: {text}");
+        serde_json::from_str(&text).unwrap()
+    };
+    let described = json("/api/openapi.json");
+    let (front, limits) = (escape(&web.url("/")), escape(&web.url("/limits")));
+    let asked = [
+        ("/api/changes", "?hours=168&least=0.01".to_string()),
+        ("/api/changes", "?site=nowhere.example".to_string()),
+        ("/api/page", format!("?url={front}")),
+        ("/api/page", format!("?url={limits}&show=all")),
+        ("/api/sites", String::new()),
+        ("/api/site", format!("?host={}", escape(&host(&web)))),
+        ("/api/schedule", String::new()),
+        ("/api/schedule", format!("?url={limits}")),
+        ("/api/diff", format!("?before=20260101&after=20270101&url={limits}")),
+        ("/api/search", "?q=kilometres".to_string()),
+        ("/api/search", "?q=-kilometres".to_string()),
+    ];
+    let paths = described["paths"].as_object().unwrap();
+    for path in paths.keys() {
+        assert!(asked.iter().any(|(known, _)| known == path), "{path} is described and not asked here");
+    }
+    for (path, query) in &asked {
+        let schema = &paths[*path]["get"]["responses"]["200"]["content"]["application/json"]["schema"];
+        let wrong = mismatch(&json(&format!("{path}{query}")), schema, &described, path);
+        assert_eq!(wrong, None, "{path}{query}");
+    }
+    // The check itself can fail.
+    let problem = serde_json::json!({"error": "a", "title": "b", "message": 3});
+    let schema = &described["components"]["schemas"]["Problem"];
+    assert!(mismatch(&problem, schema, &described, "").unwrap().contains(".message"));
+    // A page is the same by `format=json`.
+    assert_eq!(json("/schedule?format=json"), json("/api/schedule"));
+    let page = json(&format!("/api/page?url={limits}"));
+    assert!(
+        page["n_changes"].as_u64() >= Some(2) && page["versions"].as_array().unwrap().len() > 2,
+        "{page}"
+    );
+    let found = json("/api/search?q=river&vanished=1");
+    assert_eq!(found["n_pages"], 1, "{found}");
+
+    let (status, metrics, _) = face.get("/metrics");
+    assert_eq!(status, 200);
+    let captures = metrics.lines().find(|line| line.starts_with("perennial_captures{")).unwrap();
+    let counted = archive.json(&["info"])["n_captures"].as_u64().unwrap();
+    assert_eq!(captures.rsplit(' ').next().unwrap(), counted.to_string(), "{metrics}");
+    for line in metrics.lines().filter(|line| !line.starts_with('#')) {
+        assert!(line.rsplit(' ').next().unwrap().parse::<f64>().is_ok(), "{line}");
+    }
+    assert_eq!(face.get("/healthz").1, "ok\n");
+}
+
+#[cfg(feature = "interop")]
+#[test]
+fn every_page_fits_every_window_and_asks_nobody_else() {
+    let (web, archive) = crawled();
+    let face = Face::of(&archive);
+    let limits = escape(&web.url("/limits"));
+    let (_, home, _) = face.get("/?hours=168&least=0.01");
+    let compare =
+        home.split("href=\"").find(|part| part.starts_with("/web/diff/") && part.contains("/limits"));
+    let paths = [
+        "/?hours=168&least=0.01".to_string(),
+        format!("/page?url={}", escape(&web.url("/"))),
+        format!("/page?url={limits}&show=all"),
+        "/sites".to_string(),
+        format!("/site/{}", escape(&host(&web))),
+        "/schedule".to_string(),
+        format!("/schedule?url={limits}"),
+        "/search?q=kilometres".to_string(),
+        "/search".to_string(),
+        "/calendar".to_string(),
+        format!("/web/*/{}", web.url("/")),
+        compare.unwrap().split('"').next().unwrap().to_string(),
+    ];
+    let serving = Serving::start(&archive);
+    let mut viewer = Viewer::start(&[serving.main.trim_start_matches("http://").to_string()]);
+    for (number, path) in paths.iter().enumerate() {
+        for (width, is_dark) in [(1280, false), (1280, true), (390, false), (390, true)] {
+            viewer.size(width, 900, is_dark);
+            viewer.visit(&format!("{}{path}", serving.main));
+            viewer.picture(&format!("dashboard-{number}-{width}-{}", if is_dark { "dark" } else { "light" }));
+            let shown = viewer.outside(
+                "JSON.stringify([document.documentElement.scrollWidth <= innerWidth, document.querySelectorAll('h1').length, \
+                 getComputedStyle(document.documentElement).backgroundColor])",
+            );
+            let ground = if is_dark { "rgb(21, 23, 26)" } else { "rgb(255, 255, 255)" };
+            assert_eq!(shown, format!("[true,1,\"{ground}\"]"), "{path} at {width}");
+            assert!(viewer.errors.is_empty(), "{path}: {:?}", viewer.errors);
+            let is_ours = |url: &&String| {
+                url.starts_with(&serving.main) || url.starts_with("about:") || url.starts_with("data:")
+            };
+            let elsewhere: Vec<&String> = viewer.requested.iter().filter(|url| !is_ours(url)).collect();
+            assert!(elsewhere.is_empty(), "{path}: {elsewhere:?}");
+        }
+    }
+    assert_eq!(viewer.escaped(), Vec::<String>::new());
+}
+
+#[test]
+fn a_run_serves_the_dashboard_beside_its_crawl_and_says_where() {
+    let (web, archive) = (Web::serve(site), Archive::new());
+    let args = ["run", &web.url("/"), "--allow-private", "--listen", "127.0.0.1:0", "--budget", "60/1h"];
+    let mut child = archive.spawn_heard(&args);
+    let mut heard = BufReader::new(child.stderr.take().unwrap()).lines();
+    let address =
+        heard.find_map(|line| Some(line.ok()?.split_once("the dashboard is at http://")?.1.to_string()));
+    let mut stream = TcpStream::connect(address.unwrap().trim_end_matches('/')).unwrap();
+    write!(stream, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok\n"), "{answer}");
+    archive.ended(&["run", &web.url("/"), "--listen", "0.0.0.0:0"], 1);
+}

@@ -101,7 +101,7 @@ impl Crawl {
         progress.bar.finish_and_clear();
         let status = status?;
         context.print(&status, |out| print_summary(out, &status))?;
-        note_waiting(context, &archive)?;
+        note_waiting(context, &archive);
         Ok(match status.end {
             Some(End::Interrupted) => Exit::Interrupted,
             Some(End::SizeLimit) => Exit::SizeLimit,
@@ -148,19 +148,22 @@ impl Crawl {
     }
 }
 
-/// Says what receivers have not taken.
-fn note_waiting(context: &Context, archive: &Archive) -> anyhow::Result<()> {
+/// Says what receivers have not taken. An outbox that cannot be read was told of when the crawl began.
+fn note_waiting(context: &Context, archive: &Archive) {
     if archive.settings().notify.is_empty() {
-        return Ok(());
+        return;
     }
-    let states = Outbox::open_read(&archive.outbox_path())?.map(|outbox| outbox.states()).transpose()?;
-    let n_waiting: u64 = states.unwrap_or_default().iter().map(|state| state.n_waiting).sum();
+    let Ok(Some(Ok(states))) =
+        Outbox::open_read(&archive.outbox_path()).map(|outbox| outbox.map(|outbox| outbox.states()))
+    else {
+        return;
+    };
+    let n_waiting: u64 = states.iter().map(|state| state.n_waiting).sum();
     if n_waiting > 0 {
         context.note(format_args!(
             "{n_waiting} notices were not taken yet: `perennial notify list` says why; the next crawl or `perennial notify run` sends them"
         ));
     }
-    Ok(())
 }
 
 /// The progress line on standard error; hidden where that is no terminal.

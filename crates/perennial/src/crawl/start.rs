@@ -160,9 +160,7 @@ fn analyst_of(
 fn notifying_of(archive: &Archive, options: &CrawlOptions, warn: &mut impl FnMut(&str)) -> Option<Notifying> {
     let started = options.analyse.then(|| Notifying::start(archive))?;
     started.unwrap_or_else(|error| {
-        warn(&format!(
-            "nobody is told of changes during this crawl: {error:#}. Without outbox.db the rules would begin anew"
-        ));
+        warn(&format!("nobody is told of changes during this crawl: {error:#}"));
         None
     })
 }

@@ -108,18 +108,22 @@ pub struct RuleState {
 impl Outbox {
     /// Opens for writing; makes it. The caller holds the archive's write lock, or waits for those who do.
     pub fn open_write(path: &Path) -> anyhow::Result<Outbox> {
-        let connection =
-            Connection::open(path).with_context(|| format!("cannot open {} for writing", path.display()))?;
+        let opened = Outbox::try_open_write(path);
+        opened.with_context(|| format!("cannot use {}: move it away, and rules begin anew", path.display()))
+    }
+
+    fn try_open_write(path: &Path) -> anyhow::Result<Outbox> {
+        let connection = Connection::open(path)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         // After a power cut the last commits may be missing: then something is taken in or sent again.
         connection.pragma_update(None, "synchronous", "NORMAL")?;
         let mut outbox = Outbox { connection };
-        outbox.make(path)?;
+        outbox.make()?;
         Ok(outbox)
     }
 
-    fn make(&mut self, path: &Path) -> anyhow::Result<()> {
+    fn make(&mut self) -> anyhow::Result<()> {
         let transaction =
             self.connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
         let version: i64 = transaction.query_row("PRAGMA user_version", [], |row| row.get(0))?;
@@ -128,7 +132,7 @@ impl Outbox {
                 transaction.execute_batch(&format!("{SCHEMA} PRAGMA user_version = {OUTBOX_VERSION};"))?;
             }
             OUTBOX_VERSION => {}
-            other => bail!("{} has schema {other}: install a later perennial", path.display()),
+            other => bail!("it has schema {other}: install a later perennial"),
         }
         Ok(transaction.commit()?)
     }

@@ -267,6 +267,8 @@ fn every_page_fits_every_window_and_asks_nobody_else() {
         for (width, is_dark) in [(1280, false), (1280, true), (390, false), (390, true)] {
             viewer.size(width, 900, is_dark);
             viewer.visit(&format!("{}{path}", serving.main));
+            // The load that was heard may be that of the blank page before.
+            viewer.until(false, "location.href != 'about:blank' && document.readyState == 'complete'");
             viewer.picture(&format!("dashboard-{number}-{width}-{}", if is_dark { "dark" } else { "light" }));
             let shown = viewer.outside(
                 "JSON.stringify([document.documentElement.scrollWidth <= innerWidth, document.querySelectorAll('h1').length, \

@@ -68,6 +68,8 @@ pub struct Changes<'a> {
 /// Spans that can be chosen, in hours.
 const SPANS: [(u32, &str); 3] = [(24, "24 hours"), (168, "7 days"), (720, "30 days")];
 const LEAST: [f64; 3] = [0.01, 0.1, 0.3];
+/// Sites that can be chosen, the largest; others are reached from their own pages.
+const MOST_SITES: usize = 300;
 
 impl Changes<'_> {
     /// The page.
@@ -152,7 +154,11 @@ impl Changes<'_> {
         };
         let least = LEAST.map(|least| (least.to_string(), format!("{least} and more"), least == self.least));
         let mut sites = vec![(String::new(), format!("All {}", self.sites.len()), self.site.is_none())];
-        sites.extend(self.sites.iter().map(|site| (site.clone(), site.clone(), self.site == Some(site))));
+        let offered = &self.sites[..self.sites.len().min(MOST_SITES)];
+        // One that was asked for and is not offered stays chosen.
+        let asked = self.site.filter(|site| !offered.iter().any(|known| known == site));
+        let names = offered.iter().map(String::as_str).chain(asked);
+        sites.extend(names.map(|site| (site.to_string(), site.to_string(), self.site == Some(site))));
         out.push_str(&choice("site", "Site", &sites));
         out.push_str(&choice("least", "Importance", &least));
         out.push_str("<button>Show</button></form>");

@@ -44,6 +44,9 @@ pub(super) fn importance(value: f64, is_kept: bool, threshold: Option<f64>) -> S
 
 /// The operations of a change with their counts.
 pub(super) fn operations(counts: &[usize; 4]) -> String {
+    if counts.iter().all(|n| *n == 0) {
+        return String::new();
+    }
     let mut out = String::from("<span class=\"ops\">");
     for (n, (sign, class, name)) in counts.iter().zip(SIGNS).filter(|(n, _)| **n > 0) {
         // Writing into a string cannot fail, here and below.
@@ -81,9 +84,18 @@ pub(super) fn marked_or_plain(before: &str, after: &str) -> (String, String) {
     let known: std::collections::HashSet<&String> = mine.iter().collect();
     let n_shared = theirs.iter().filter(|word| known.contains(word)).count();
     if 3 * n_shared >= mine.len().max(theirs.len()) {
-        return marked_words(before, after);
+        let marked = marked_words(before, after);
+        if !(is_one_mark(&marked.0, "del") && is_one_mark(&marked.1, "ins")) {
+            return marked;
+        }
     }
     (escaped(&cut(before)).to_string(), escaped(&cut(after)).to_string())
+}
+
+/// Whether a text is marked as a whole, which says no more than its sign does.
+fn is_one_mark(text: &str, tag: &str) -> bool {
+    let (open, close) = (format!("<{tag}>"), format!("</{tag}>"));
+    text.starts_with(&open) && text.ends_with(&close) && text.matches(&close).count() == 1
 }
 
 /// Letters of words that came or went.
@@ -116,6 +128,7 @@ mod tests {
         assert!(before.contains("<del>") && after.contains("<ins>50</ins>"), "{before} {after}");
         let (before, after) = marked_or_plain("one two <three> four", "five six seven four");
         assert_eq!((before.as_str(), after.as_str()), ("one two &lt;three&gt; four", "five six seven four"));
+        assert!(is_one_mark("<del>a b</del>", "del") && !is_one_mark("<del>a</del> b <del>c</del>", "del"));
         assert_eq!(marked_or_plain("", ""), (String::new(), String::new()));
     }
 

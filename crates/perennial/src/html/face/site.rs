@@ -98,8 +98,9 @@ pub struct SiteView<'a> {
     pub need: Option<(String, String)>,
 }
 
-/// Pages that are listed.
+/// Pages that are listed, and sites.
 const MOST_PAGES: usize = 60;
+const MOST_SITES: usize = 1_000;
 
 impl SiteView<'_> {
     /// The page.
@@ -221,11 +222,10 @@ impl SiteView<'_> {
             return;
         }
         let base = self.place.base;
+        // The front page, or else the page that matters most.
+        let front = self.pages.iter().find(|page| path_of(&page.url) == "/").or(self.pages.first());
         let href = |at: Timestamp| {
-            self.pages
-                .first()
-                .map(|page| format!("{base}/web/{}/{}", at.to_digits14(), page.url))
-                .unwrap_or_default()
+            front.map(|page| format!("{base}/web/{}/{}", at.to_digits14(), page.url)).unwrap_or_default()
         };
         let _ = write!(
             out,
@@ -439,7 +439,7 @@ impl Sites<'_> {
 
     fn write_rows(&self, out: &mut String) {
         out.push_str("<table class=\"t vers\"><thead><tr><th scope=\"col\">Site</th><th scope=\"col\">Addresses</th><th scope=\"col\">Captures</th><th scope=\"col\">Completeness, likely</th><th scope=\"col\">Needs you</th></tr></thead><tbody>");
-        for row in self.rows {
+        for row in self.rows.iter().take(MOST_SITES) {
             let completeness =
                 row.completeness.map_or("not known yet".to_string(), |[least, likely, most]| {
                     format!(
@@ -463,6 +463,9 @@ impl Sites<'_> {
             );
         }
         out.push_str("</tbody></table>");
+        if self.rows.len() > MOST_SITES {
+            let _ = write!(out, "<p class=\"more mute\">{MOST_SITES} of {} are shown.</p>", self.rows.len());
+        }
     }
 
     /// The same for programs.

@@ -5,18 +5,18 @@
 //! Figures are in experiments/rules.
 
 use divan::{Bencher, black_box};
-use perennial_core::directory::{Alpha, DeltaTree, History, Significance, Thresholds, mine};
+use perennial_core::directory::{Alpha, DeltaTree, Significance, SiteHistory, Thresholds, mine};
 use perennial_sim::directories::RandomTrees;
 
 fn main() {
     divan::main();
 }
 
-fn history_of(n_nodes: usize, n_versions: usize) -> History {
+fn history_of(n_nodes: usize, n_versions: usize) -> SiteHistory {
     RandomTrees { n_nodes, n_versions, depth: 8, ..RandomTrees::default() }.build()
 }
 
-fn organise(history: &History) -> DeltaTree {
+fn organise(history: &SiteHistory) -> DeltaTree {
     let window = history.versions.len() - 1;
     let mut delta = DeltaTree::with_tree(history.tree.clone(), window, Significance::From(0.05));
     let mut versions = history.versions.iter();

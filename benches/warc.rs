@@ -8,7 +8,7 @@ use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
 use perennial_core::chance::Chance;
 use perennial_core::time::Timestamp;
-use perennial_core::warc::{Compression, Item, NewRecord, RecordIds, WarcReader, WarcWriter};
+use perennial_core::warc::{Compression, NewRecord, RecordIds, WarcItem, WarcReader, WarcWriter};
 
 const N_PAGES: usize = 500;
 const HEAD: &[u8] =
@@ -76,7 +76,7 @@ fn read_heads(bencher: Bencher<'_, '_>, format: &str) {
     bencher.counter(ItemsCount::new(N_PAGES)).bench(|| {
         let mut reader = WarcReader::new(black_box(&file[..]));
         let mut n_fields = 0;
-        while let Ok(Some(Item::Record(mut record))) = reader.next_item() {
+        while let Ok(Some(WarcItem::Record(mut record))) = reader.next_item() {
             n_fields += record.http_head().ok().flatten().map_or(0, |head| head.spans().len());
         }
         n_fields

@@ -4,7 +4,7 @@
 use std::io::{Cursor, Read};
 
 use libfuzzer_sys::fuzz_target;
-use perennial_core::warc::{Item, WarcReader};
+use perennial_core::warc::{WarcItem, WarcReader};
 
 fn walk<R: Read>(mut reader: WarcReader<R>, length: u64) -> Vec<u64> {
     let (mut offsets, mut n_items) = (Vec::new(), 0u64);
@@ -12,8 +12,8 @@ fn walk<R: Read>(mut reader: WarcReader<R>, length: u64) -> Vec<u64> {
         n_items += 1;
         assert!(n_items <= 4 * length + 16, "no end");
         match item {
-            Item::Damage(damage) => assert!(damage.offset + damage.length <= length),
-            Item::Record(mut record) => {
+            WarcItem::Damage(damage) => assert!(damage.offset + damage.length <= length),
+            WarcItem::Record(mut record) => {
                 let _ = record.http_head().map(|head| head.map(|h| (h.status(), h.codings())));
                 let _ = record.header().date();
                 let _ = std::io::copy(&mut record, &mut std::io::sink());

@@ -11,7 +11,7 @@ use perennial::archive::{Archive, ArchiveWriter, Body, Exchange, Repair};
 use perennial::store::{Filter, Kind};
 use perennial_core::chance::Chance;
 use perennial_core::time::{Span, Timestamp};
-use perennial_core::warc::{Item, WarcReader};
+use perennial_core::warc::{WarcItem, WarcReader};
 
 use crate::program::{folder, perennial};
 
@@ -153,7 +153,9 @@ fn check_all_readable(root: &Path, at_least: u64) {
         let mut file = fs::File::open(root.join("warc").join(&capture.file)).unwrap();
         std::io::Seek::seek(&mut file, std::io::SeekFrom::Start(capture.offset)).unwrap();
         let mut reader = WarcReader::new(file);
-        let Some(Item::Record(mut record)) = reader.next_item().unwrap() else { panic!("no record of {n}") };
+        let Some(WarcItem::Record(mut record)) = reader.next_item().unwrap() else {
+            panic!("no record of {n}")
+        };
         assert_eq!(record.header().target_uri(), Some(&*capture.url));
         record.http_head().unwrap();
         let mut body = Vec::new();

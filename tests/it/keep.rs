@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use perennial_core::time::{Span, Timestamp};
-use perennial_core::warc::{Compression, Item, NewRecord, RecordIds, WarcReader, WarcWriter};
+use perennial_core::warc::{Compression, NewRecord, RecordIds, WarcItem, WarcReader, WarcWriter};
 
 use crate::crawled::Archive;
 use crate::program::{folder, perennial};
@@ -99,7 +99,7 @@ fn rewritten(archive: &Archive, name: &str, change: &dyn Fn(&mut Fields) -> bool
     let mut reader = WarcReader::new(fs::File::open(file).unwrap());
     let mut out = Vec::new();
     while let Some(item) = reader.next_item().unwrap() {
-        let Item::Record(mut record) = item else { panic!("damage") };
+        let WarcItem::Record(mut record) = item else { panic!("damage") };
         let mut fields: Vec<(String, String)> =
             record.header().fields().map(|(name, value)| (name.to_string(), value.to_string())).collect();
         let mut block = Vec::new();

@@ -4,7 +4,7 @@ use std::io::Read;
 use std::process::Command;
 use std::time::Duration;
 
-use perennial_core::warc::{Item, WarcReader};
+use perennial_core::warc::{WarcItem, WarcReader};
 use perennial_render::resource::nothing;
 use perennial_render::{Captured, Engine, Fallback, Limits, Pool, WorkerCommand, structural};
 use proptest::prelude::*;
@@ -158,7 +158,7 @@ fn every_capture_is_segmented_once_and_its_blocks_are_exported() {
     let mut records = WarcReader::new(std::fs::File::open(&exported).unwrap());
     let mut n_trees = 0;
     while let Some(item) = records.next_item().unwrap() {
-        let Item::Record(mut record) = item else { continue };
+        let WarcItem::Record(mut record) = item else { continue };
         let is_tree =
             record.header().target_uri().is_some_and(|uri| uri.starts_with("urn:vixml:http://a.example/"));
         if is_tree {

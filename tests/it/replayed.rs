@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use perennial_core::cdxj::CdxjLine;
 use perennial_core::time::Timestamp;
 use perennial_core::warc::{
-    Compression, Item, NewRecord, RecordHeader, RecordIds, RecordType, RevisitProfile, WarcReader,
+    Compression, NewRecord, RecordHeader, RecordIds, RecordType, RevisitProfile, WarcItem, WarcReader,
     WarcWriter, sha1_label,
 };
 
@@ -131,7 +131,9 @@ impl Player {
         let mut file = fs::File::open(self.folder.join(line.filename.as_ref().unwrap())).unwrap();
         file.seek(SeekFrom::Start(line.offset.unwrap())).unwrap();
         let mut reader = WarcReader::new(file.take(line.length.unwrap()));
-        let Some(Item::Record(mut record)) = reader.next_item().unwrap() else { panic!("no record: {line}") };
+        let Some(WarcItem::Record(mut record)) = reader.next_item().unwrap() else {
+            panic!("no record: {line}")
+        };
         let header = record.header().clone();
         let status = record.http_head().unwrap().and_then(|head| head.status()).unwrap_or(0);
         let mut text = Vec::new();

@@ -9,19 +9,19 @@
 
 use std::fs::File;
 
-use perennial_core::warc::{DigestVerdict, Item, WarcReader};
+use perennial_core::warc::{DigestVerdict, WarcItem, WarcReader};
 
 fn main() -> std::io::Result<()> {
     for path in std::env::args().skip(1) {
         let mut reader = WarcReader::seekable(File::open(&path)?)?;
         while let Some(item) = reader.next_item()? {
             match item {
-                Item::Damage(damage) => println!(
+                WarcItem::Damage(damage) => println!(
                     "{}",
                     serde_json::json!({"file": path, "damage": damage.cause.as_str(), "offset": damage.offset,
                         "length": damage.length})
                 ),
-                Item::Record(mut record) => {
+                WarcItem::Record(mut record) => {
                     let header = record.header().clone();
                     let status = record.http_head()?.and_then(|head| head.status());
                     let verdicts = record.check_digests();

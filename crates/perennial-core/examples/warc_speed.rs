@@ -16,7 +16,7 @@ use std::time::Instant;
 use libdeflater::CompressionLvl;
 use perennial_core::time::Timestamp;
 use perennial_core::warc::{
-    Compression, Item, NewRecord, RecordIds, RecordType, WarcReader, WarcWriter, sha1_label,
+    Compression, NewRecord, RecordIds, RecordType, WarcItem, WarcReader, WarcWriter, sha1_label,
 };
 
 /// Pages kept in memory for the writer.
@@ -37,8 +37,8 @@ fn read(path: &str) -> io::Result<()> {
     let (mut n_records, mut n_heads, mut n_fields, mut n_damaged) = (0u64, 0u64, 0usize, 0u64);
     while let Some(item) = reader.next_item()? {
         match item {
-            Item::Damage(_) => n_damaged += 1,
-            Item::Record(mut record) => {
+            WarcItem::Damage(_) => n_damaged += 1,
+            WarcItem::Record(mut record) => {
                 n_records += 1;
                 if let Some(head) = record.http_head()? {
                     n_heads += 1;
@@ -98,7 +98,7 @@ type Page = (String, Vec<u8>, Vec<u8>);
 fn sample(path: &str) -> io::Result<Vec<Page>> {
     let mut reader = WarcReader::new(File::open(path)?);
     let (mut pages, mut n_bytes) = (Vec::new(), 0);
-    while let Some(Item::Record(mut record)) = reader.next_item()? {
+    while let Some(WarcItem::Record(mut record)) = reader.next_item()? {
         if record.header().record_type() != RecordType::Response || n_bytes > SAMPLE_BYTES {
             continue;
         }

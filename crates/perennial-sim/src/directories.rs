@@ -1,7 +1,7 @@
 //! A seed -> the history of a made site: the random trees of P-NEAR 6.3, and sites whose directories exclude each other.
 
 use perennial_core::chance::Chance;
-use perennial_core::directory::{Change, History};
+use perennial_core::directory::{PageTransition, SiteHistory};
 
 /// The random trees of P-NEAR 6.3: a first version by size, fan-out and depth, the others by the share that changes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,9 +28,9 @@ impl Default for RandomTrees {
 
 impl RandomTrees {
     /// The history.
-    pub fn build(&self) -> History {
+    pub fn build(&self) -> SiteHistory {
         let mut chance = Chance::of(&[self.seed, 0x7472_6565]);
-        let mut history = History::new("random");
+        let mut history = SiteHistory::new("random");
         let directories = self.directories();
         history.begin_version("0");
         let n_pages = self.n_nodes.saturating_sub(directories.len()).max(1);
@@ -49,10 +49,10 @@ impl RandomTrees {
             }
             let n_deleted = n_drawn / 3;
             for &page in &present[n_deleted..n_drawn - n_drawn / 3] {
-                history.add_change(page, Change::Updated(1.0), 1000);
+                history.add_change(page, PageTransition::Updated(1.0), 1000);
             }
             for page in &mut present[..n_deleted] {
-                history.add_change(*page, Change::Deleted, 0);
+                history.add_change(*page, PageTransition::Deleted, 0);
                 let number = history.nodes.len();
                 *page = add_page(&mut history, &directories, chance.below(directories.len()), number);
             }
@@ -82,9 +82,9 @@ impl RandomTrees {
     }
 }
 
-fn add_page(history: &mut History, directories: &[String], directory: usize, number: usize) -> u32 {
+fn add_page(history: &mut SiteHistory, directories: &[String], directory: usize, number: usize) -> u32 {
     let page = history.add_page(&format!("{}p{number}", directories[directory % directories.len()]));
-    history.add_change(page, Change::Inserted, 1000);
+    history.add_change(page, PageTransition::Inserted, 1000);
     page
 }
 
@@ -109,14 +109,14 @@ impl Default for ExclusiveSite {
 
 impl ExclusiveSite {
     /// The history.
-    pub fn build(&self) -> History {
+    pub fn build(&self) -> SiteHistory {
         let mut chance = Chance::of(&[self.seed, 0x6578_636c]);
-        let mut history = History::new(&format!("exclusive-{}", self.seed));
+        let mut history = SiteHistory::new(&format!("exclusive-{}", self.seed));
         history.begin_version("0");
         let mut add = |directory: String, n: usize| -> Vec<u32> {
             let page = |page: usize| {
                 let page = history.add_page(&format!("{directory}/{page}.html"));
-                history.add_change(page, Change::Inserted, 1000);
+                history.add_change(page, PageTransition::Inserted, 1000);
                 page
             };
             (0..n).map(page).collect()
@@ -141,10 +141,10 @@ impl ExclusiveSite {
     }
 }
 
-fn change_some(history: &mut History, pages: &[u32], share: f64, chance: &mut Chance) {
+fn change_some(history: &mut SiteHistory, pages: &[u32], share: f64, chance: &mut Chance) {
     for &page in pages {
         if chance.unit() < share {
-            history.add_change(page, Change::Updated(1.0), 1000);
+            history.add_change(page, PageTransition::Updated(1.0), 1000);
         }
     }
 }

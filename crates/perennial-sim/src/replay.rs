@@ -5,7 +5,7 @@
 //! followed to the end.
 
 use perennial_core::chance::Chance;
-use perennial_core::directory::{Change, History};
+use perennial_core::directory::{PageTransition, SiteHistory};
 use perennial_core::importance::Importance;
 use perennial_core::page::{PageId, SiteId};
 use perennial_core::schedule::{Budget, PageInfo, Reason, ScheduleConfig, Scheduler, VisitOutcome};
@@ -48,7 +48,7 @@ pub struct Replayed {
 }
 
 /// Replays the end of a history; nothing where it is too short.
-pub fn replay(history: &History, of: &Replay) -> Option<Replayed> {
+pub fn replay(history: &SiteHistory, of: &Replay) -> Option<Replayed> {
     let first = history.versions.len().checked_sub(of.burn_in + of.n_weeks + 1)?;
     let (is_there, _) = history.state_at(first);
     let pages: Vec<u32> = (0..is_there.len() as u32).filter(|&page| is_there[page as usize]).collect();
@@ -72,10 +72,12 @@ pub fn replay(history: &History, of: &Replay) -> Option<Replayed> {
 }
 
 /// When each page changed, by page number.
-fn changes_of(history: &History, of: &Replay, first: usize, start: Timestamp) -> Vec<Vec<Timestamp>> {
+fn changes_of(history: &SiteHistory, of: &Replay, first: usize, start: Timestamp) -> Vec<Vec<Timestamp>> {
     let mut changes = vec![Vec::new(); history.nodes.len()];
     for (week, version) in history.versions[first + 1..].iter().enumerate() {
-        for change in version.changes.iter().filter(|change| matches!(change.change, Change::Updated(_))) {
+        for change in
+            version.changes.iter().filter(|change| matches!(change.change, PageTransition::Updated(_)))
+        {
             let hour = Chance::of(&[of.seed, week as u64, u64::from(change.page)]).below(168);
             changes[change.page as usize].push(start + Span::from_hours(168 * week as i64 + hour as i64));
         }
@@ -84,7 +86,12 @@ fn changes_of(history: &History, of: &Replay, first: usize, start: Timestamp) ->
 }
 
 /// By page number: whether nothing changes in its directory in the counted weeks.
-fn still_pages(history: &History, pages: &[u32], changes: &[Vec<Timestamp>], from: Timestamp) -> Vec<bool> {
+fn still_pages(
+    history: &SiteHistory,
+    pages: &[u32],
+    changes: &[Vec<Timestamp>],
+    from: Timestamp,
+) -> Vec<bool> {
     let directory =
         |page: u32| history.tree.parent(history.nodes[page as usize]).map_or(0, |node| node.0 as usize);
     let mut is_live = vec![false; history.tree.len()];
@@ -95,7 +102,7 @@ fn still_pages(history: &History, pages: &[u32], changes: &[Vec<Timestamp>], fro
 }
 
 fn crawl(
-    history: &History,
+    history: &SiteHistory,
     of: &Replay,
     pages: &[u32],
     changes: &[Vec<Timestamp>],

@@ -2,9 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::delta::Change;
+use super::delta::PageTransition;
 use super::evidence::{DECAYS, Known, Looks};
-use super::history::{History, PageChange};
+use super::history::{PageChange, SiteHistory};
 use super::plan::{Ranking, choose, rebuilt};
 use super::tree::Tree;
 
@@ -34,7 +34,7 @@ pub struct LoopOutcome {
 
 /// What the archive holds and the crawler knows.
 struct Archive<'a> {
-    history: &'a History,
+    history: &'a SiteHistory,
     /// Pages as they are, and whether the archive knows that they are there.
     is_there: Vec<bool>,
     is_known: Vec<bool>,
@@ -49,7 +49,7 @@ struct Archive<'a> {
 }
 
 /// Runs the loop over the last versions of a history; nothing where it is too short.
-pub fn closed_loop(history: &History, of: &ClosedLoop) -> Option<LoopOutcome> {
+pub fn closed_loop(history: &SiteHistory, of: &ClosedLoop) -> Option<LoopOutcome> {
     let n = history.versions.len();
     let n_weeks = of.n_weeks.min(n.checked_sub(of.train)?);
     let start = n - n_weeks;
@@ -72,7 +72,7 @@ pub fn closed_loop(history: &History, of: &ClosedLoop) -> Option<LoopOutcome> {
 }
 
 impl Archive<'_> {
-    fn at(history: &History, version: usize, train: usize) -> Archive<'_> {
+    fn at(history: &SiteHistory, version: usize, train: usize) -> Archive<'_> {
         let (is_there, bytes) = history.state_at(version);
         let first = (version + 2).saturating_sub(train).max(1);
         let present: Vec<u32> = (0..is_there.len() as u32).filter(|&page| is_there[page as usize]).collect();
@@ -95,7 +95,7 @@ impl Archive<'_> {
         let changes = &self.history.versions[week].changes;
         for change in changes {
             let page = change.page as usize;
-            self.is_there[page] = change.change != Change::Deleted;
+            self.is_there[page] = change.change != PageTransition::Deleted;
             self.is_stale[page] = true;
         }
         let fetched = self.fetch(week, of);
@@ -178,10 +178,10 @@ impl Archive<'_> {
             self.last_look[at] = week as u32;
             let bytes = self.bytes[at];
             if !self.is_there[at] {
-                observed.push(PageChange { page, change: Change::Deleted, bytes });
+                observed.push(PageChange { page, change: PageTransition::Deleted, bytes });
                 (self.is_known[at], self.is_stale[at]) = (false, false);
             } else if std::mem::replace(&mut self.is_stale[at], false) {
-                observed.push(PageChange { page, change: Change::Updated(1.0), bytes });
+                observed.push(PageChange { page, change: PageTransition::Updated(1.0), bytes });
             }
         }
         for page in (0..n).filter(|&page| self.is_there[page as usize]) {
@@ -192,7 +192,7 @@ impl Archive<'_> {
             let mut up = tree.upwards(nodes[at]).skip(1);
             let nearest = up.find(|directory| has_known[directory.0 as usize]).unwrap_or(Tree::ROOT);
             if is_reached[nearest.0 as usize] {
-                observed.push(PageChange { page, change: Change::Inserted, bytes: 0 });
+                observed.push(PageChange { page, change: PageTransition::Inserted, bytes: 0 });
                 (self.is_known[at], self.is_stale[at], self.last_look[at]) = (true, false, week as u32);
             }
         }

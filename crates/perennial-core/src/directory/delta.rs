@@ -10,7 +10,7 @@ use super::tree::{Node, Tree};
 
 /// What happened to a page between two versions.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Change {
+pub enum PageTransition {
     /// It was not there before.
     Inserted,
     /// It is not there any more.
@@ -134,17 +134,21 @@ impl DeltaTree {
 
     /// Takes in the first version: its pages are there, and no transition is counted.
     pub fn begin(&mut self, pages: impl IntoIterator<Item = Node>) {
-        self.take_in(pages.into_iter().map(|page| (page, Change::Inserted)), false);
+        self.take_in(pages.into_iter().map(|page| (page, PageTransition::Inserted)), false);
     }
 
     /// Takes in the next version by its differences. A change that cannot be, such as the deletion of a page that is not
     /// there, is passed over; the number of these is returned.
-    pub fn add(&mut self, changes: impl IntoIterator<Item = (Node, Change)>) -> usize {
+    pub fn add(&mut self, changes: impl IntoIterator<Item = (Node, PageTransition)>) -> usize {
         self.n_transitions += 1;
         self.take_in(changes, true)
     }
 
-    fn take_in(&mut self, changes: impl IntoIterator<Item = (Node, Change)>, is_transition: bool) -> usize {
+    fn take_in(
+        &mut self,
+        changes: impl IntoIterator<Item = (Node, PageTransition)>,
+        is_transition: bool,
+    ) -> usize {
         self.grow();
         let mut scratch = std::mem::take(&mut self.scratch);
         scratch.sums.resize(self.tree.len(), Sums::default());
@@ -153,9 +157,9 @@ impl DeltaTree {
         for (page, change) in changes {
             let is_there = self.size[page.0 as usize] != 0;
             let (growth, changed) = match change {
-                Change::Inserted if !is_there => (1, 1.0),
-                Change::Deleted if is_there => (-1, 1.0),
-                Change::Updated(degree) if is_there => (0, f64::from(degree).clamp(0.0, 1.0)),
+                PageTransition::Inserted if !is_there => (1, 1.0),
+                PageTransition::Deleted if is_there => (-1, 1.0),
+                PageTransition::Updated(degree) if is_there => (0, f64::from(degree).clamp(0.0, 1.0)),
                 _ => {
                     n_passed_over += 1;
                     continue;

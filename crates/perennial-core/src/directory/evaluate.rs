@@ -1,9 +1,9 @@
 //! A history -> what each plan would have skipped and missed, by the protocol of P-NEAR 6: train on some versions, test on the
 //! next, several windows, mean over windows.
 
-use super::delta::{Change, Significance};
+use super::delta::{PageTransition, Significance};
 use super::evidence::Known;
-use super::history::{History, PageChange};
+use super::history::{PageChange, SiteHistory};
 use super::measure::{Counted, Measures, Test};
 use super::mine::{Alpha, Mined, Subsumed, Thresholds, mine_from};
 use super::plan::{Ranking, choose};
@@ -115,7 +115,7 @@ impl Window<'_> {
 }
 
 /// The versions that are tested, oldest first; none when the history is too short.
-pub fn tested_versions(history: &History, protocol: &Protocol) -> Vec<usize> {
+pub fn tested_versions(history: &SiteHistory, protocol: &Protocol) -> Vec<usize> {
     let (n, first) = (history.versions.len(), (protocol.train + protocol.distance).saturating_sub(1));
     if n <= first || protocol.train < 2 || protocol.windows == 0 {
         return Vec::new();
@@ -131,7 +131,7 @@ pub fn tested_versions(history: &History, protocol: &Protocol) -> Vec<usize> {
 
 /// The window that tests a version, whose state of pages and bytes is handed in by [`each_window`].
 fn window<'a>(
-    history: &'a History,
+    history: &'a SiteHistory,
     train: usize,
     train_end: usize,
     tested: usize,
@@ -153,7 +153,7 @@ fn window<'a>(
 }
 
 /// The differences of two versions that are not neighbours.
-fn net_changes(history: &History, from: usize, to: usize, present: &[bool]) -> Vec<PageChange> {
+fn net_changes(history: &SiteHistory, from: usize, to: usize, present: &[bool]) -> Vec<PageChange> {
     let mut touched: Vec<PageChange> =
         history.versions[from + 1..=to].iter().flat_map(|version| version.changes.iter().copied()).collect();
     // The last change of a page says whether it is there.
@@ -161,10 +161,10 @@ fn net_changes(history: &History, from: usize, to: usize, present: &[bool]) -> V
     let mut net: Vec<PageChange> = Vec::new();
     for group in touched.chunk_by(|a, b| a.page == b.page) {
         let last = group[group.len() - 1];
-        let change = match (present[last.page as usize], last.change != Change::Deleted) {
-            (false, true) => Change::Inserted,
-            (true, false) => Change::Deleted,
-            (true, true) => Change::Updated(1.0),
+        let change = match (present[last.page as usize], last.change != PageTransition::Deleted) {
+            (false, true) => PageTransition::Inserted,
+            (true, false) => PageTransition::Deleted,
+            (true, true) => PageTransition::Updated(1.0),
             (false, false) => continue,
         };
         net.push(PageChange { change, ..last });
@@ -173,7 +173,7 @@ fn net_changes(history: &History, from: usize, to: usize, present: &[bool]) -> V
 }
 
 /// Calls `each` with every window of a history.
-pub fn each_window(history: &History, protocol: &Protocol, mut each: impl FnMut(&Window<'_>)) {
+pub fn each_window(history: &SiteHistory, protocol: &Protocol, mut each: impl FnMut(&Window<'_>)) {
     let (mut present, mut bytes) = (vec![false; history.nodes.len()], vec![0; history.nodes.len()]);
     let mut n_applied = 0;
     for tested in tested_versions(history, protocol) {
@@ -181,7 +181,7 @@ pub fn each_window(history: &History, protocol: &Protocol, mut each: impl FnMut(
         let state_at = if protocol.accumulate { train_end } else { tested - 1 };
         for version in &history.versions[n_applied..=state_at] {
             for change in &version.changes {
-                present[change.page as usize] = change.change != Change::Deleted;
+                present[change.page as usize] = change.change != PageTransition::Deleted;
                 bytes[change.page as usize] = change.bytes;
             }
         }
@@ -191,7 +191,7 @@ pub fn each_window(history: &History, protocol: &Protocol, mut each: impl FnMut(
 }
 
 /// Runs a plan over the windows of a history.
-pub fn evaluate(history: &History, protocol: &Protocol, plan: Plan) -> Outcome {
+pub fn evaluate(history: &SiteHistory, protocol: &Protocol, plan: Plan) -> Outcome {
     let mut outcome = Outcome::default();
     each_window(history, protocol, |window| outcome.add(window, protocol, plan));
     outcome.finish()
@@ -199,7 +199,7 @@ pub fn evaluate(history: &History, protocol: &Protocol, plan: Plan) -> Outcome {
 
 /// Mean bypass ratio and change recall of a plan at each of some shares of skipped pages. A plan that does not rank has one
 /// point.
-pub fn curve(history: &History, protocol: &Protocol, plan: Plan, shares: &[f64]) -> Vec<(f64, f64)> {
+pub fn curve(history: &SiteHistory, protocol: &Protocol, plan: Plan, shares: &[f64]) -> Vec<(f64, f64)> {
     let is_ranked = matches!(plan, Plan::Ranked(_) | Plan::Oracle);
     let shares = if is_ranked { shares } else { &shares[..shares.len().min(1)] };
     let mut outcomes = vec![Outcome::default(); shares.len()];
@@ -296,7 +296,7 @@ fn n_fetched(known: &Known<'_>, share: f64) -> usize {
 
 fn changed_pages(known: &Known<'_>, changes: &[PageChange]) -> Vec<bool> {
     let mut changed = vec![false; known.history.nodes.len()];
-    let are_known = changes.iter().filter(|change| change.change != Change::Inserted);
+    let are_known = changes.iter().filter(|change| change.change != PageTransition::Inserted);
     are_known.for_each(|change| changed[change.page as usize] = true);
     changed
 }
@@ -318,9 +318,9 @@ fn held_back<'a>(known: &Known<'a>) -> Vec<Window<'a>> {
     for at in (n.saturating_sub(HELD_BACK).max(2)..n).rev() {
         for change in known.transitions[at] {
             match change.change {
-                Change::Inserted => present[change.page as usize] = false,
-                Change::Deleted => present[change.page as usize] = true,
-                Change::Updated(_) => {}
+                PageTransition::Inserted => present[change.page as usize] = false,
+                PageTransition::Deleted => present[change.page as usize] = true,
+                PageTransition::Updated(_) => {}
             }
         }
         let present = (0..present.len() as u32).filter(|&page| present[page as usize]).collect();

@@ -6,8 +6,8 @@
 
 use std::collections::HashMap;
 
-use super::delta::Change;
-use super::history::{History, PageChange};
+use super::delta::PageTransition;
+use super::history::{PageChange, SiteHistory};
 use super::tree::{Node, Tree};
 
 /// No such directory.
@@ -21,7 +21,7 @@ const LONG_AGO: f64 = 25.0;
 #[derive(Clone)]
 pub struct Known<'a> {
     /// The tree and the pages.
-    pub history: &'a History,
+    pub history: &'a SiteHistory,
     /// What was seen in each transition, the oldest first.
     pub transitions: Vec<&'a [PageChange]>,
     /// The pages that are believed to be there, ascending.
@@ -208,7 +208,7 @@ impl Evidence {
         let weeks = ago as f64 + 1.0;
         for change in changes {
             let at = place[change.page as usize];
-            if change.change != Change::Inserted {
+            if change.change != PageTransition::Inserted {
                 let node = known.history.nodes[change.page as usize];
                 let directory = self.directories.nearest(&known.history.tree, node) as usize;
                 (0..3).for_each(|d| self.in_directory[directory][d] += worth[d]);
@@ -217,7 +217,7 @@ impl Evidence {
                 }
             }
             match change.change {
-                Change::Inserted => {
+                PageTransition::Inserted => {
                     let node = known.history.nodes[change.page as usize];
                     let directory = self.directories.nearest(&known.history.tree, node);
                     self.insertions[directory as usize] += worth[1];
@@ -227,7 +227,7 @@ impl Evidence {
                         self.age[at as usize] = weeks;
                     }
                 }
-                Change::Updated(_) if at != NONE => {
+                PageTransition::Updated(_) if at != NONE => {
                     let at = at as usize;
                     (0..3).for_each(|d| self.shares[at][d] += worth[d]);
                     self.share_with_birth[at] += worth[1];

@@ -1,4 +1,4 @@
-//! A file of versions -> a [`History`]: what came, changed and went from one version of a site to the next.
+//! A file of versions -> a [`SiteHistory`]: what came, changed and went from one version of a site to the next.
 //!
 //! Lines separated by tabs, as docs/rules.md describes them: `#key value` first; `W number date` starts a version; `A path hash
 //! bytes` a page that came, `M path hash bytes` one that changed, `D path` one that went. A sixth field of `M` may say how
@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io::BufRead;
 
-use super::delta::Change;
+use super::delta::PageTransition;
 use super::evidence::Known;
 use super::tree::{Node, Tree};
 
@@ -42,14 +42,14 @@ pub struct PageChange {
     /// Number of the page within its history.
     pub page: u32,
     /// What happened.
-    pub change: Change,
+    pub change: PageTransition,
     /// Bytes of the page after it; 0 when not known.
     pub bytes: u32,
 }
 
 /// One version of a site.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Version {
+pub struct SiteVersion {
     /// When it was taken, as the file says it.
     pub date: String,
     /// The differences from the version before; of the first version, all pages.
@@ -68,7 +68,7 @@ pub enum SiteKind {
 
 /// The versions of a site, as differences.
 #[derive(Clone, Debug)]
-pub struct History {
+pub struct SiteHistory {
     /// The site, or the name of the file.
     pub name: String,
     /// Whether pages are as served.
@@ -78,17 +78,17 @@ pub struct History {
     /// The node of each page, by its number.
     pub nodes: Vec<Node>,
     /// Oldest first.
-    pub versions: Vec<Version>,
+    pub versions: Vec<SiteVersion>,
     /// Changes that cannot be, such as the removal of an unknown page; they were passed over.
     pub n_aside: usize,
     present: Vec<bool>,
     n_changes: usize,
 }
 
-impl History {
+impl SiteHistory {
     /// A history without versions.
-    pub fn new(name: &str) -> History {
-        History {
+    pub fn new(name: &str) -> SiteHistory {
+        SiteHistory {
             name: name.to_owned(),
             kind: SiteKind::Served,
             tree: Tree::new(name),
@@ -102,7 +102,7 @@ impl History {
 
     /// Begins the next version.
     pub fn begin_version(&mut self, date: &str) {
-        self.versions.push(Version { date: date.to_owned(), changes: Vec::new() });
+        self.versions.push(SiteVersion { date: date.to_owned(), changes: Vec::new() });
     }
 
     /// The number of a new page.
@@ -113,22 +113,22 @@ impl History {
     }
 
     /// Adds a change to the latest version. One that cannot be is passed over and counted.
-    pub fn add_change(&mut self, page: u32, change: Change, bytes: u32) {
+    pub fn add_change(&mut self, page: u32, change: PageTransition, bytes: u32) {
         let is_there = &mut self.present[page as usize];
-        let is_possible = *is_there != matches!(change, Change::Inserted);
+        let is_possible = *is_there != matches!(change, PageTransition::Inserted);
         match self.versions.last_mut().filter(|_| is_possible) {
             Some(version) => version.changes.push(PageChange { page, change, bytes }),
             None => self.n_aside += 1,
         }
         if is_possible {
-            *is_there = !matches!(change, Change::Deleted);
+            *is_there = !matches!(change, PageTransition::Deleted);
         }
         self.n_changes += 1;
     }
 
     /// The same history without the pages whose path contains a text.
-    pub fn without(&self, text: &str) -> History {
-        let mut history = History { kind: self.kind, ..History::new(&self.name) };
+    pub fn without(&self, text: &str) -> SiteHistory {
+        let mut history = SiteHistory { kind: self.kind, ..SiteHistory::new(&self.name) };
         let mut numbers: Vec<Option<u32>> = Vec::with_capacity(self.nodes.len());
         for &node in &self.nodes {
             let path = self.tree.path(node);
@@ -163,12 +163,12 @@ impl History {
     /// Pages of each version.
     pub fn sizes(&self) -> Vec<usize> {
         let mut n = 0usize;
-        let size = |version: &Version| {
+        let size = |version: &SiteVersion| {
             for change in &version.changes {
                 match change.change {
-                    Change::Inserted => n += 1,
-                    Change::Deleted => n -= 1,
-                    Change::Updated(_) => {}
+                    PageTransition::Inserted => n += 1,
+                    PageTransition::Deleted => n -= 1,
+                    PageTransition::Updated(_) => {}
                 }
             }
             n
@@ -186,7 +186,7 @@ impl History {
     pub fn state_at(&self, version: usize) -> (Vec<bool>, Vec<u32>) {
         let (mut present, mut bytes) = (vec![false; self.nodes.len()], vec![0; self.nodes.len()]);
         for change in self.versions.iter().take(version + 1).flat_map(|version| &version.changes) {
-            present[change.page as usize] = change.change != Change::Deleted;
+            present[change.page as usize] = change.change != PageTransition::Deleted;
             bytes[change.page as usize] = change.bytes;
         }
         (present, bytes)
@@ -194,8 +194,8 @@ impl History {
 }
 
 /// Reads a history. `name` is that of the site.
-pub fn parse_history(name: &str, mut input: impl BufRead) -> Result<History, HistoryError> {
-    let mut history = History::new(name);
+pub fn parse_history(name: &str, mut input: impl BufRead) -> Result<SiteHistory, HistoryError> {
+    let mut history = SiteHistory::new(name);
     let mut numbers: HashMap<Box<str>, u32> = HashMap::new();
     let (mut raw, mut n) = (Vec::new(), 0);
     loop {
@@ -224,7 +224,7 @@ pub fn parse_history(name: &str, mut input: impl BufRead) -> Result<History, His
 
 fn read_line(
     line: &str,
-    history: &mut History,
+    history: &mut SiteHistory,
     numbers: &mut HashMap<Box<str>, u32>,
 ) -> Result<(), &'static str> {
     if line.is_empty() {
@@ -248,9 +248,9 @@ fn read_line(
     }
     let (_hash, bytes) = (fields.next(), fields.next().unwrap_or("0"));
     let change = match kind {
-        "A" => Change::Inserted,
-        "M" => Change::Updated(degree(fields.next())?),
-        "D" => Change::Deleted,
+        "A" => PageTransition::Inserted,
+        "M" => PageTransition::Updated(degree(fields.next())?),
+        "D" => PageTransition::Deleted,
         _ => return Err("it begins with none of W, A, M, D"),
     };
     // -1 stands for a size that is not known.
@@ -290,7 +290,7 @@ mod tests {
         let history = parse_history("s", SMALL.as_bytes()).unwrap();
         assert_eq!((history.kind, history.sizes(), history.n_aside), (SiteKind::Source, vec![2, 1, 2], 1));
         assert_eq!(history.versions[1].date, "2026-01-11");
-        assert_eq!(history.versions[2].changes[0].change, Change::Updated(0.25));
+        assert_eq!(history.versions[2].changes[0].change, PageTransition::Updated(0.25));
         let (present, bytes) = history.state_at(1);
         assert_eq!((present, bytes), (vec![true, false, false], vec![11, 0, 0]));
         assert_eq!(history.tree.path(history.nodes[0]), "/a/x");

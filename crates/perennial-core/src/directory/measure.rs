@@ -1,7 +1,7 @@
 //! What was fetched of a version -> how much was skipped and what was missed (P-NEAR 6.1).
 
-use super::delta::Change;
-use super::history::{History, PageChange};
+use super::delta::PageTransition;
+use super::history::{PageChange, SiteHistory};
 use super::tree::{Node, Tree};
 
 /// A version that was archived by a plan, in numbers of pages.
@@ -59,7 +59,7 @@ impl Counted {
 /// A version that comes after what is known: which pages were there before, and what changed.
 pub struct Test<'a> {
     /// The tree and the pages.
-    pub history: &'a History,
+    pub history: &'a SiteHistory,
     /// The pages before, ascending.
     pub present: &'a [u32],
     /// What changed.
@@ -80,16 +80,16 @@ impl Test<'_> {
         for change in self.changes {
             let is_fetched = is_fetched[change.page as usize];
             match change.change {
-                Change::Inserted => {
+                PageTransition::Inserted => {
                     n_inserted += 1;
                     let directory = reach.nearest(history, history.nodes[change.page as usize]);
                     counted.n_missed_insertions += usize::from(!seen.has(directory));
                 }
-                Change::Deleted => {
+                PageTransition::Deleted => {
                     n_deleted += 1;
                     counted.n_missed_deletions += usize::from(!is_fetched);
                 }
-                Change::Updated(_) => counted.n_missed_updates += usize::from(!is_fetched),
+                PageTransition::Updated(_) => counted.n_missed_updates += usize::from(!is_fetched),
             }
         }
         // A page that comes and goes within one version is in neither count before it.
@@ -106,7 +106,7 @@ impl Test<'_> {
         let reach = Reach::of(history, self.present);
         let mut gain = vec![0u32; history.nodes.len()];
         let mut shown_by = vec![u32::MAX; history.tree.len()];
-        let known = |change: &&PageChange| change.change != Change::Inserted;
+        let known = |change: &&PageChange| change.change != PageTransition::Inserted;
         let changed: Vec<u32> = self.changes.iter().filter(known).map(|change| change.page).collect();
         changed.iter().for_each(|&page| gain[page as usize] += 1);
         for &page in changed.iter().chain(self.present) {
@@ -118,7 +118,7 @@ impl Test<'_> {
                 *shown_by = page;
             }
         }
-        for change in self.changes.iter().filter(|change| change.change == Change::Inserted) {
+        for change in self.changes.iter().filter(|change| change.change == PageTransition::Inserted) {
             let directory = reach.nearest(history, history.nodes[change.page as usize]);
             if let Some(gain) = gain.get_mut(shown_by[directory.0 as usize] as usize) {
                 *gain += 1;
@@ -134,7 +134,7 @@ impl Test<'_> {
 struct Reach(Vec<bool>);
 
 impl Reach {
-    fn of(history: &History, pages: &[u32]) -> Reach {
+    fn of(history: &SiteHistory, pages: &[u32]) -> Reach {
         let mut reached = vec![false; history.tree.len()];
         for &page in pages {
             for up in history.tree.upwards(history.nodes[page as usize]).skip(1) {
@@ -151,7 +151,7 @@ impl Reach {
     }
 
     /// The nearest directory above a page that is reached; the site where none is.
-    fn nearest(&self, history: &History, page: Node) -> Node {
+    fn nearest(&self, history: &SiteHistory, page: Node) -> Node {
         let mut up = history.tree.upwards(page).skip(1);
         up.find(|directory| self.has(*directory)).unwrap_or(Tree::ROOT)
     }

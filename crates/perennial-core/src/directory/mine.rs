@@ -73,7 +73,7 @@ pub struct Rule {
 
 /// A positive evolution pattern: directories, each in the one before, that change together.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Pattern {
+pub struct DirectoryPattern {
     /// Two or more directories.
     pub chain: Vec<Node>,
     /// Transitions in which all of them changed.
@@ -86,7 +86,7 @@ pub struct Mined {
     /// In the order of the walk.
     pub rules: Vec<Rule>,
     /// In the order of the walk.
-    pub patterns: Vec<Pattern>,
+    pub patterns: Vec<DirectoryPattern>,
     /// Whether there were more than can be kept.
     pub is_cut: bool,
 }
@@ -230,7 +230,7 @@ impl Walk<'_> {
         let mut members = chain.members.clone();
         members.push(child);
         if chain.subsumed.is_none() {
-            self.mined.patterns.push(Pattern { chain: members.clone(), n_together });
+            self.mined.patterns.push(DirectoryPattern { chain: members.clone(), n_together });
         }
         self.below(child, &Chain { members, bits: chain.bits.and(bits), subsumed: chain.subsumed });
         if self.with_subsumed {

@@ -41,16 +41,16 @@ mod tests;
 pub use associate::{Association, associations, by_chance};
 pub use bits::{Bits, Counts};
 pub use closed::{ClosedLoop, LoopOutcome, closed_loop};
-pub use delta::{Change, Degree, DeltaTree, Significance};
+pub use delta::{Degree, DeltaTree, PageTransition, Significance};
 pub use evaluate::{
     Aim, Outcome, Plan, Protocol, Window, curve, each_window, evaluate, tested_versions, tuned,
 };
 pub use evidence::{Directories, Evidence, Known, Looks};
-pub use history::{History, HistoryError, PageChange, SiteKind, Version, parse_history};
+pub use history::{HistoryError, PageChange, SiteHistory, SiteKind, SiteVersion, parse_history};
 pub use measure::{Counted, Measures, Test};
 pub use mine::{
-    Alpha, Mined, Pattern, Rule, Subsumed, Thresholds, live_directories, mine, mine_from, n_pages, savings,
-    skipped_by_rules,
+    Alpha, DirectoryPattern, Mined, Rule, Subsumed, Thresholds, live_directories, mine, mine_from, n_pages,
+    savings, skipped_by_rules,
 };
 pub use plan::{Ranking, choose, rebuilt};
 pub use score::{Scores, own_shares, plain_rates, scores};

@@ -8,15 +8,15 @@ use super::*;
 use crate::chance::Chance;
 
 /// A site of four directories: two that exclude each other, one that always changes a little, one that never does.
-fn exclusive_site(seed: u64, n_versions: usize) -> History {
-    let mut history = History::new("exclusive");
+fn exclusive_site(seed: u64, n_versions: usize) -> SiteHistory {
+    let mut history = SiteHistory::new("exclusive");
     let mut chance = Chance::new(seed);
     history.begin_version("0");
     let mut pages = Vec::new();
     for (directory, n) in [("spring", 60), ("autumn", 60), ("news", 20), ("about", 60)] {
         for page in 0..n {
             let page = history.add_page(&format!("{directory}/{page}.html"));
-            history.add_change(page, Change::Inserted, 1000);
+            history.add_change(page, PageTransition::Inserted, 1000);
             pages.push((directory, page));
         }
     }
@@ -31,14 +31,14 @@ fn exclusive_site(seed: u64, n_versions: usize) -> History {
                 _ => 0.0,
             };
             if chance.unit() < rate {
-                history.add_change(page, Change::Updated(1.0), 1000);
+                history.add_change(page, PageTransition::Updated(1.0), 1000);
             }
         }
     }
     history
 }
 
-fn recall_at(history: &History, ranking: Ranking, skip: f64) -> f64 {
+fn recall_at(history: &SiteHistory, ranking: Ranking, skip: f64) -> f64 {
     let protocol = Protocol { aim: Aim::Skip(skip), ..Protocol::default() };
     evaluate(history, &protocol, Plan::Ranked(ranking)).mean.change_recall
 }
@@ -105,18 +105,18 @@ fn static_directories_are_skipped_and_counted_apart_from_rules() {
 }
 
 /// A directory of news makes the site change in two weeks of three; `archive` is tidied in the other weeks only.
-fn site_with_a_rule(n_versions: usize) -> History {
-    let mut history = History::new("ruled");
+fn site_with_a_rule(n_versions: usize) -> SiteHistory {
+    let mut history = SiteHistory::new("ruled");
     history.begin_version("0");
     let mut add = |directory: &str, n: usize| {
         (0..n).map(|page| history.add_page(&format!("{directory}/{page}"))).collect::<Vec<u32>>()
     };
     let (news, old) = (add("news", 30), add("archive", 20));
-    news.iter().chain(&old).for_each(|&page| history.add_change(page, Change::Inserted, 1));
+    news.iter().chain(&old).for_each(|&page| history.add_change(page, PageTransition::Inserted, 1));
     for version in 1..n_versions {
         history.begin_version(&version.to_string());
         let changed = if version % 3 == 0 { &old[..15] } else { &news[..] };
-        changed.iter().for_each(|&page| history.add_change(page, Change::Updated(1.0), 1));
+        changed.iter().for_each(|&page| history.add_change(page, PageTransition::Updated(1.0), 1));
     }
     history
 }
@@ -188,14 +188,14 @@ fn the_curve_falls_as_more_is_skipped() {
 /// Everything is rebuilt once, in week 30; nothing else changes but a few pages every week.
 #[test]
 fn after_a_rebuild_pages_that_were_not_fetched_are_taken_to_be_old() {
-    let mut history = History::new("rebuilt");
+    let mut history = SiteHistory::new("rebuilt");
     history.begin_version("0");
     let pages: Vec<u32> = (0..200).map(|page| history.add_page(&format!("d{}/{page}", page % 4))).collect();
-    pages.iter().for_each(|&page| history.add_change(page, Change::Inserted, 1));
+    pages.iter().for_each(|&page| history.add_change(page, PageTransition::Inserted, 1));
     for version in 1..50 {
         history.begin_version(&version.to_string());
         let n = if version == 30 { 200 } else { 8 };
-        pages[..n].iter().for_each(|&page| history.add_change(page, Change::Updated(1.0), 1));
+        pages[..n].iter().for_each(|&page| history.add_change(page, PageTransition::Updated(1.0), 1));
     }
     let run =
         |ranking| closed_loop(&history, &ClosedLoop { train: 20, n_weeks: 30, skip: 0.8, ranking }).unwrap();
@@ -208,17 +208,17 @@ fn after_a_rebuild_pages_that_were_not_fetched_are_taken_to_be_old() {
 }
 
 /// The measures by the sets of eqs. 2 to 5.
-fn by_sets(history: &History, window: &Window<'_>, fetched: &[u32]) -> [f64; 4] {
+fn by_sets(history: &SiteHistory, window: &Window<'_>, fetched: &[u32]) -> [f64; 4] {
     let path = |page: u32| history.tree.path(history.nodes[page as usize]);
     let directory = |path: &str| path[..=path.rfind('/').unwrap()].to_owned();
     let before: BTreeSet<String> = window.known.present.iter().map(|&page| path(page)).collect();
     let fetched: BTreeSet<String> = fetched.iter().map(|&page| path(page)).collect();
     let changes = window.test().changes;
-    let of = |wanted: fn(&Change) -> bool| -> BTreeSet<String> {
+    let of = |wanted: fn(&PageTransition) -> bool| -> BTreeSet<String> {
         changes.iter().filter(|change| wanted(&change.change)).map(|change| path(change.page)).collect()
     };
-    let (inserted, deleted) = (of(|c| *c == Change::Inserted), of(|c| *c == Change::Deleted));
-    let updated = of(|c| matches!(c, Change::Updated(_)));
+    let (inserted, deleted) = (of(|c| *c == PageTransition::Inserted), of(|c| *c == PageTransition::Deleted));
+    let updated = of(|c| matches!(c, PageTransition::Updated(_)));
     let is_seen = |page: &String| {
         let mut nearest = directory(page);
         while nearest != "/" && !before.iter().any(|known| known.starts_with(&nearest)) {
@@ -248,7 +248,7 @@ proptest! {
         pages in prop::collection::btree_map("([ab]/){0,3}[xyz]", prop::collection::vec(0u8..4, 4), 2..14),
         choice in prop::collection::vec(any::<bool>(), 14),
     ) {
-        let mut history = History::new("s");
+        let mut history = SiteHistory::new("s");
         let numbers: Vec<u32> = pages.keys().map(|path| history.add_page(path)).collect();
         for version in 0..4 {
             history.begin_version("v");
@@ -256,9 +256,9 @@ proptest! {
                 let before = if version == 0 { 0 } else { contents[version - 1] };
                 match (before, contents[version]) {
                     (0, 0) => {}
-                    (0, _) => history.add_change(page, Change::Inserted, 1),
-                    (_, 0) => history.add_change(page, Change::Deleted, 0),
-                    (a, b) if a != b => history.add_change(page, Change::Updated(1.0), 1),
+                    (0, _) => history.add_change(page, PageTransition::Inserted, 1),
+                    (_, 0) => history.add_change(page, PageTransition::Deleted, 0),
+                    (a, b) if a != b => history.add_change(page, PageTransition::Updated(1.0), 1),
                     _ => {}
                 }
             }

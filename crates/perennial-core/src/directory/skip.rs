@@ -1,6 +1,6 @@
 //! Rules, static directories and the last version -> directories that are skipped as a whole (P-NEAR 5).
 
-use super::delta::{Change, DeltaTree, Significance};
+use super::delta::{DeltaTree, PageTransition, Significance};
 use super::evidence::Known;
 use super::mine::{Mined, Thresholds, mine, mine_from, skipped_by_rules};
 use super::tree::{Node, Tree};
@@ -14,9 +14,9 @@ pub fn delta_of(known: &Known<'_>, significance: Significance) -> DeltaTree {
     // Back from what is there now to what was there first.
     for change in known.transitions.iter().rev().flat_map(|changes| changes.iter().rev()) {
         match change.change {
-            Change::Inserted => present[change.page as usize] = false,
-            Change::Deleted => present[change.page as usize] = true,
-            Change::Updated(_) => {}
+            PageTransition::Inserted => present[change.page as usize] = false,
+            PageTransition::Deleted => present[change.page as usize] = true,
+            PageTransition::Updated(_) => {}
         }
     }
     let first = (0..present.len()).filter(|&page| present[page]).map(|page| history.nodes[page]);

@@ -7,29 +7,29 @@ use proptest::prelude::*;
 use super::*;
 
 /// A version: the content of each page by its path.
-type Version = BTreeMap<String, u8>;
+type SiteVersion = BTreeMap<String, u8>;
 
-fn version(pages: &[(&str, u8)]) -> Version {
+fn version(pages: &[(&str, u8)]) -> SiteVersion {
     pages.iter().map(|(path, content)| ((*path).to_owned(), *content)).collect()
 }
 
 /// The differences of two versions, by a merge of their sorted paths.
-fn changes(before: &Version, after: &Version) -> Vec<(String, Change)> {
+fn changes(before: &SiteVersion, after: &SiteVersion) -> Vec<(String, PageTransition)> {
     let paths: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
     let change = |path: &String| match (before.get(path), after.get(path)) {
-        (None, Some(_)) => Some(Change::Inserted),
-        (Some(_), None) => Some(Change::Deleted),
-        (before, after) => (before != after).then_some(Change::Updated(1.0)),
+        (None, Some(_)) => Some(PageTransition::Inserted),
+        (Some(_), None) => Some(PageTransition::Deleted),
+        (before, after) => (before != after).then_some(PageTransition::Updated(1.0)),
     };
     paths.into_iter().filter_map(|path| change(path).map(|change| (path.clone(), change))).collect()
 }
 
-fn delta_of(versions: &[Version], window: usize, significance: Significance) -> DeltaTree {
+fn delta_of(versions: &[SiteVersion], window: usize, significance: Significance) -> DeltaTree {
     let mut delta = DeltaTree::new("site", window, significance);
     let first: Vec<Node> = versions[0].keys().map(|path| delta.page(path)).collect();
     delta.begin(first);
     for pair in versions.windows(2) {
-        let changes: Vec<(Node, Change)> = changes(&pair[0], &pair[1])
+        let changes: Vec<(Node, PageTransition)> = changes(&pair[0], &pair[1])
             .into_iter()
             .map(|(path, change)| (delta.page(&path), change))
             .collect();
@@ -39,7 +39,7 @@ fn delta_of(versions: &[Version], window: usize, significance: Significance) -> 
 }
 
 /// The fixture that gives every printed number of Examples 1 to 6. The site is the directory `a` of the paper.
-fn fixture() -> [Version; 4] {
+fn fixture() -> [SiteVersion; 4] {
     [
         version(&[("c", 0), ("m", 0), ("b/f/h", 1), ("b/g/j", 0), ("b/g/k", 1)]),
         version(&[("c", 0), ("n", 0), ("b/d", 0), ("b/f/h", 1), ("b/g/k", 2), ("b/g/l", 1)]),
@@ -129,7 +129,14 @@ fn impossible_changes_are_counted_and_passed_over() {
     let mut delta = DeltaTree::new("site", 4, Significance::Later);
     let (a, b) = (delta.page("a"), delta.page("b"));
     delta.begin([a, a]);
-    assert_eq!(delta.add([(a, Change::Inserted), (b, Change::Deleted), (b, Change::Updated(1.0))]), 3);
+    assert_eq!(
+        delta.add([
+            (a, PageTransition::Inserted),
+            (b, PageTransition::Deleted),
+            (b, PageTransition::Updated(1.0))
+        ]),
+        3
+    );
     assert_eq!((delta.size(Tree::ROOT), delta.n_transitions()), (2, 1));
 }
 
@@ -138,7 +145,7 @@ fn the_degree_of_an_update_counts() {
     let mut delta = DeltaTree::new("site", 4, Significance::Later);
     let (a, b) = (delta.page("d/a"), delta.page("d/b"));
     delta.begin([a, b]);
-    delta.add([(a, Change::Updated(0.02)), (b, Change::Updated(0.1))]);
+    delta.add([(a, PageTransition::Updated(0.02)), (b, PageTransition::Updated(0.1))]);
     assert_eq!(degrees(&delta, "d"), [0.12f32 / 3.0]);
 }
 
@@ -152,8 +159,8 @@ fn gamma_that_is_not_given_is_lowered_until_a_rule_appears() {
     let few: Vec<Node> = (0..2).map(|n| delta.page(&format!("quiet/p{n}"))).collect();
     delta.begin(many.iter().chain(&few).copied());
     for (site, quiet) in site.iter().zip(quiet) {
-        let site = many.iter().take(10 * site).map(|page| (*page, Change::Updated(1.0)));
-        let quiet = few.iter().take(quiet).map(|page| (*page, Change::Updated(1.0)));
+        let site = many.iter().take(10 * site).map(|page| (*page, PageTransition::Updated(1.0)));
+        let quiet = few.iter().take(quiet).map(|page| (*page, PageTransition::Updated(1.0)));
         delta.add(site.chain(quiet).collect::<Vec<_>>());
     }
     let found = |gamma| {
@@ -175,18 +182,18 @@ fn directories_of(path: &str) -> Vec<String> {
     std::iter::once(String::new()).chain(folders).collect()
 }
 
-fn nodes_of(version: &Version) -> BTreeSet<String> {
+fn nodes_of(version: &SiteVersion) -> BTreeSet<String> {
     version.keys().flat_map(|path| directories_of(path).into_iter().chain([path.clone()])).collect()
 }
 
 impl Brute {
-    fn of(versions: &[Version], alpha: f64) -> Brute {
+    fn of(versions: &[SiteVersion], alpha: f64) -> Brute {
         let all: BTreeSet<String> = versions
             .iter()
             .flat_map(|version| version.keys().flat_map(|path| directories_of(path)))
             .collect();
-        let degree = |directory: &str, before: &Version, after: &Version| {
-            let within = |version: &Version| {
+        let degree = |directory: &str, before: &SiteVersion, after: &SiteVersion| {
+            let within = |version: &SiteVersion| {
                 let nodes = nodes_of(version).into_iter();
                 nodes.filter(|node| node.starts_with(directory)).collect::<BTreeSet<String>>()
             };
@@ -199,7 +206,7 @@ impl Brute {
             n_changed as f64 / union.len().max(1) as f64
         };
         let bits_of = |directory: &String| {
-            let significant = |pair: &[Version]| {
+            let significant = |pair: &[SiteVersion]| {
                 let degree = degree(directory, &pair[0], &pair[1]);
                 degree >= alpha && degree > 0.0
             };
@@ -287,7 +294,7 @@ fn name(delta: &DeltaTree, node: Node) -> String {
     delta.tree().path(node)[1..].to_owned()
 }
 
-fn random_versions() -> impl Strategy<Value = Vec<Version>> {
+fn random_versions() -> impl Strategy<Value = Vec<SiteVersion>> {
     let path = "([ab]/){0,4}[xyz]";
     let page = prop::collection::vec(prop_oneof![3 => Just(None), 7 => (0u8..3).prop_map(Some)], 9);
     prop::collection::btree_map(path, page, 1..14).prop_flat_map(|pages| {

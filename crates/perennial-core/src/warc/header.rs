@@ -111,7 +111,7 @@ impl Truncation {
 
 /// The format's version, as the record's first line gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum Version {
+pub enum WarcVersion {
     /// `WARC/1.1`
     #[default]
     Warc11,
@@ -126,7 +126,7 @@ pub enum Version {
 /// The head of one record: version and fields in their order, duplicates kept.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecordHeader {
-    pub(super) version: Version,
+    pub(super) version: WarcVersion,
     /// Names and values back to back, so that any number of fields takes one allocation.
     text: String,
     fields: Vec<(Range<u32>, Range<u32>)>,
@@ -134,7 +134,7 @@ pub struct RecordHeader {
 
 impl RecordHeader {
     /// The format's version.
-    pub fn version(&self) -> Version {
+    pub fn version(&self) -> WarcVersion {
         self.version
     }
 
@@ -248,7 +248,7 @@ impl RecordHeader {
     }
 
     pub(super) fn clear(&mut self) {
-        self.version = Version::default();
+        self.version = WarcVersion::default();
         self.text.clear();
         self.fields.clear();
     }
@@ -301,12 +301,12 @@ fn strip_brackets(uri: &str) -> &str {
 }
 
 /// `WARC/1.0`, `WARC/1.1` or another `WARC/` with digits.
-fn parse_version(line: &[u8]) -> Option<Version> {
+fn parse_version(line: &[u8]) -> Option<WarcVersion> {
     let number = line.get(5..).filter(|_| line[..5].eq_ignore_ascii_case(b"WARC/"))?.trim_ascii();
     match number {
-        b"1.1" => Some(Version::Warc11),
-        b"1.0" => Some(Version::Warc10),
-        [b'0'..=b'9', ..] => Some(Version::WarcOther),
+        b"1.1" => Some(WarcVersion::Warc11),
+        b"1.0" => Some(WarcVersion::Warc10),
+        [b'0'..=b'9', ..] => Some(WarcVersion::WarcOther),
         _ => None,
     }
 }
@@ -345,7 +345,7 @@ mod tests {
         let fields: Vec<_> = header.fields().collect();
         assert_eq!(fields, [("WARC-Type", "response"), ("X", "a b"), ("x", "c"), ("Empty", "")]);
         assert_eq!(header.get_all("x").count(), 2);
-        assert_eq!(header.version(), Version::Warc10);
+        assert_eq!(header.version(), WarcVersion::Warc10);
         assert_eq!(header.record_type(), RecordType::Response);
     }
 

@@ -28,8 +28,8 @@ pub use digest::{
     DigestChecker, DigestVerdict, PayloadDigests, PayloadHasher, Sha1Stream, contradicts, named_content,
     sha1_label,
 };
-pub use header::{RecordHeader, RecordType, Truncation, Version};
-pub use reader::{Extent, Item, Record, WarcReader};
+pub use header::{RecordHeader, RecordType, Truncation, WarcVersion};
+pub use reader::{Extent, Record, WarcItem, WarcReader};
 pub use writer::{NewRecord, RecordId, RecordIds, RevisitProfile, WarcWriter, Written};
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::io::{self, BufRead, Read, Seek};
 
 use super::damage::{Cause, Damage, Failure};
 use super::digest::{DigestChecker, DigestVerdict};
-use super::header::{RecordHeader, Version};
+use super::header::{RecordHeader, WarcVersion};
 use super::input::Input;
 use super::member::{Filled, GZIP_MAGIC, Kind, MemberError, Members, ZSTD_MAGIC};
 use super::start::{find_record_start, is_warc_start, parse_arc_line};
@@ -26,18 +26,18 @@ pub(super) const LOOK_AHEAD: usize = 24;
 /// one) or zstd, told apart by their first bytes.
 ///
 /// ```
-/// use perennial_core::warc::{Item, WarcReader};
+/// use perennial_core::warc::{WarcItem, WarcReader};
 /// let file = b"WARC/1.0\r\nWARC-Type: resource\r\nContent-Length: 2\r\n\r\nhi\r\n\r\n";
 /// let mut reader = WarcReader::new(&file[..]);
 /// while let Some(item) = reader.next_item()? {
 ///     match item {
-///         Item::Record(mut record) => {
+///         WarcItem::Record(mut record) => {
 ///             let mut block = Vec::new();
 ///             std::io::Read::read_to_end(&mut record, &mut block)?;
 ///             assert_eq!(block, b"hi");
 ///             assert_eq!(record.finish()?.unwrap().length, 54);
 ///         }
-///         Item::Damage(damage) => panic!("{damage}"),
+///         WarcItem::Damage(damage) => panic!("{damage}"),
 ///     }
 /// }
 /// # Ok::<(), std::io::Error>(())
@@ -80,7 +80,7 @@ pub(super) struct Current {
 }
 
 /// What the reader found next.
-pub enum Item<'a, R> {
+pub enum WarcItem<'a, R> {
     /// A record, whose block can be read until the next call.
     Record(Record<'a, R>),
     /// A stretch of the file in which no sound record could be read.
@@ -154,16 +154,16 @@ impl<R: Read> WarcReader<R> {
 
     /// The next record or damaged stretch; `None` at the end. What was left of the last record is passed
     /// over, and damage found there is reported first. Fails only when the source does.
-    pub fn next_item(&mut self) -> io::Result<Option<Item<'_, R>>> {
+    pub fn next_item(&mut self) -> io::Result<Option<WarcItem<'_, R>>> {
         if self.place == Place::Block
             && let Err(damage) = self.finish_record()?
         {
-            return Ok(Some(Item::Damage(damage)));
+            return Ok(Some(WarcItem::Damage(damage)));
         }
         match self.start_record()? {
             None => Ok(None),
-            Some(Err(damage)) => Ok(Some(Item::Damage(damage))),
-            Some(Ok(())) => Ok(Some(Item::Record(Record { reader: self }))),
+            Some(Err(damage)) => Ok(Some(WarcItem::Damage(damage))),
+            Some(Ok(())) => Ok(Some(WarcItem::Record(Record { reader: self }))),
         }
     }
 
@@ -289,7 +289,7 @@ impl<R: Read> WarcReader<R> {
             }
         };
         let head = &self.members.window()[..end];
-        if let Some(at) = find_record_start(&head[5..], false, Version::Warc11) {
+        if let Some(at) = find_record_start(&head[5..], false, WarcVersion::Warc11) {
             self.members.consume(5 + at);
             return Err(Failure::DamagedUpToHere(Cause::HeadCut));
         }
@@ -355,7 +355,7 @@ impl<R: Read> WarcReader<R> {
         if is_warc_start(self.members.window()) || self.at_compressed_member() {
             return Ok(true);
         }
-        if self.header.version() != Version::Arc {
+        if self.header.version() != WarcVersion::Arc {
             return Ok(false);
         }
         let mut line_end = None;

@@ -6,7 +6,7 @@
 use std::io::{self, Read};
 
 use super::damage::{Cause, Damage, Failure};
-use super::header::Version;
+use super::header::WarcVersion;
 use super::member::{Filled, GZIP_MAGIC, Kind, MemberError, ZSTD_MAGIC};
 use super::reader::{LOOK_AHEAD, MAX_FIRST_LINE, Place, WarcReader};
 use super::start::{find_member_start, find_record_start, is_arc_like, is_warc_start};
@@ -187,7 +187,7 @@ impl<R: Read> WarcReader<R> {
     fn n_scanned(&self) -> usize {
         let window = self.members.window();
         let n = window.len().saturating_sub(LOOK_AHEAD);
-        if self.header.version() != Version::Arc {
+        if self.header.version() != WarcVersion::Arc {
             return n;
         }
         match memchr::memrchr(b'\n', window) {

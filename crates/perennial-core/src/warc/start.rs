@@ -1,6 +1,6 @@
 //! Bytes -> whether, and where, a record or a compressed member begins in them.
 
-use super::header::{RecordHeader, Version};
+use super::header::{RecordHeader, WarcVersion};
 use super::member::{GZIP_MAGIC, ZSTD_MAGIC};
 use super::reader::MAX_FIRST_LINE;
 
@@ -25,13 +25,13 @@ pub(super) fn is_strong_start(bytes: &[u8]) -> bool {
 }
 
 /// The first line of a record.
-pub(super) fn find_record_start(bytes: &[u8], at_line_start: bool, version: Version) -> Option<usize> {
+pub(super) fn find_record_start(bytes: &[u8], at_line_start: bool, version: WarcVersion) -> Option<usize> {
     let starts_line = |at: usize| if at == 0 { at_line_start } else { bytes[at - 1] == b'\n' };
     let warc = memchr::memmem::find_iter(bytes, b"WARC/").find(|&at| {
         let here = &bytes[at..];
         is_warc_start(here) && starts_line(at) || is_strong_start(here)
     });
-    if version != Version::Arc {
+    if version != WarcVersion::Arc {
         return warc;
     }
     let is_arc_line = |at: usize| {
@@ -68,7 +68,7 @@ pub(super) fn parse_arc_line(line: &[u8], header: &mut RecordHeader) -> bool {
         return false;
     };
     header.clear();
-    header.version = Version::Arc;
+    header.version = WarcVersion::Arc;
     let is_description = url.starts_with("filedesc:");
     header.push("WARC-Type", if is_description { "warcinfo" } else { "response" });
     match url.strip_prefix("filedesc://") {

@@ -45,8 +45,8 @@ fn walk<R: Read>(mut reader: WarcReader<R>) -> Vec<Seen> {
     let mut seen = Vec::new();
     while let Some(item) = reader.next_item().unwrap() {
         seen.push(match item {
-            Item::Damage(damage) => Seen::Damage(damage),
-            Item::Record(mut record) => {
+            WarcItem::Damage(damage) => Seen::Damage(damage),
+            WarcItem::Record(mut record) => {
                 let id = record.header().record_id().unwrap_or("").to_string();
                 let fields = record.header().fields().map(|(n, v)| (n.to_string(), v.to_string())).collect();
                 let mut block = Vec::new();
@@ -150,7 +150,7 @@ proptest! {
         let (bytes, _, _) = write_plans(&plans, COMPRESSIONS[pick]);
         let mut reader = WarcReader::new(&bytes[..]);
         while let Some(item) = reader.next_item().unwrap() {
-            let Item::Record(mut record) = item else { panic!("damage") };
+            let WarcItem::Record(mut record) = item else { panic!("damage") };
             let has_payload = !matches!(record.header().record_type(), RecordType::Warcinfo | RecordType::Revisit);
             let (block, payload) = record.check_digests().unwrap();
             prop_assert_eq!(block, DigestVerdict::Match);

@@ -28,7 +28,7 @@ use super::lesson::{KnownPage, Lesson, delta_xml, empty_delta_xml, n_letters};
 use super::reader::Readers;
 use super::{Analyst, PageText, Requisites};
 use crate::archive::{Archive, LEFT_OUT_BASE, LeftOut, Response, links};
-use crate::store::{Capture, Commit, Kind, Reason, SetAside, Store};
+use crate::store::{AsideReason, Capture, Commit, Kind, SetAside, Store};
 
 /// Pages between two commits. After a crash at most these are analysed again.
 const PAGES_PER_COMMIT: usize = 64;
@@ -403,7 +403,7 @@ fn headlines_of(store: &Store, lessons: &[Lesson]) -> anyhow::Result<Vec<Headlin
 /// What is noted of a look that could not be read.
 fn failed_look(capture: &Capture, error: &anyhow::Error) -> (String, SetAside) {
     let what = foreign::quoted(&format!("{error:#}")).into_owned();
-    (capture.file.clone(), SetAside { offset: capture.offset, reason: Reason::Analysis, what })
+    (capture.file.clone(), SetAside { offset: capture.offset, reason: AsideReason::Analysis, what })
 }
 
 /// A look without a lesson, and the look just before it.

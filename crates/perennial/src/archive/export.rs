@@ -10,7 +10,9 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use anyhow::{Context, bail};
 use perennial_core::time::Timestamp;
-use perennial_core::warc::{Compression, Item, NewRecord, RecordIds, RevisitProfile, WarcReader, WarcWriter};
+use perennial_core::warc::{
+    Compression, NewRecord, RecordIds, RevisitProfile, WarcItem, WarcReader, WarcWriter,
+};
 use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};
@@ -260,7 +262,7 @@ fn copy_group<W: Write>(
         reader = WarcReader::seekable(file.try_clone()?)?;
     }
     while let Some(item) = reader.next_item()? {
-        let Item::Record(record) = item else { continue };
+        let WarcItem::Record(record) = item else { continue };
         if record.offset() >= group.offset + group.length {
             break;
         }
@@ -283,8 +285,8 @@ fn is_sound(file: &mut File, group: &Group) -> io::Result<bool> {
     let mut is_sound = true;
     while let Some(item) = reader.next_item()? {
         is_sound &= match item {
-            Item::Record(record) => record.finish()?.is_ok(),
-            Item::Damage(_) => false,
+            WarcItem::Record(record) => record.finish()?.is_ok(),
+            WarcItem::Damage(_) => false,
         };
     }
     drop(reader);

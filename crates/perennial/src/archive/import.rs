@@ -16,7 +16,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use anyhow::{Context, bail};
 use perennial_core::cdxj::CdxjLine;
 use perennial_core::foreign::{self, Line, bounded_lines};
-use perennial_core::warc::{Damage, Item, WarcReader};
+use perennial_core::warc::{Damage, WarcItem, WarcReader};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -335,16 +335,16 @@ impl Reader<'_> {
         let mut out = BufWriter::new(out);
         while let Some(item) = reader.next_item()? {
             match item {
-                Item::Record(record) if record.offset() < from => {}
-                Item::Damage(damage) if damage.offset < from => {}
-                Item::Record(record) => {
+                WarcItem::Record(record) if record.offset() < from => {}
+                WarcItem::Damage(damage) if damage.offset < from => {}
+                WarcItem::Record(record) => {
                     let offset = record.offset();
                     if transcribe(record, &mut out)?.is_none() {
                         let what = "a damaged record was left out".to_string();
                         self.problem(source, Problem { offset, skipped_bytes: 0, what, is_defect: true })?;
                     }
                 }
-                Item::Damage(damage) => self.problem(source, Problem::of_damage(&damage))?,
+                WarcItem::Damage(damage) => self.problem(source, Problem::of_damage(&damage))?,
             }
         }
         Ok(out.flush()?)
@@ -501,12 +501,12 @@ fn has_shared_members(mut file: File) -> anyhow::Result<bool> {
     let mut reader = WarcReader::seekable(file)?;
     for _ in 0..2 {
         match reader.next_item()? {
-            Some(Item::Record(record)) => {
+            Some(WarcItem::Record(record)) => {
                 if record.finish()?.is_ok_and(|extent| extent.shared) {
                     return Ok(true);
                 }
             }
-            Some(Item::Damage(_)) => {}
+            Some(WarcItem::Damage(_)) => {}
             None => break,
         }
     }

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use anyhow::Context;
-use perennial_core::warc::{DigestVerdict, Item, WarcReader};
+use perennial_core::warc::{DigestVerdict, WarcItem, WarcReader};
 
 use super::recover::Repair;
 use super::{files, sync_dir};
@@ -33,8 +33,8 @@ fn torn_stretches(path: &Path, from: u64) -> io::Result<Vec<Range<u64>>> {
     let mut torn: Vec<Range<u64>> = Vec::new();
     while let Some(item) = reader.next_item()? {
         let damage = match item {
-            Item::Damage(damage) => Some(damage),
-            Item::Record(mut record) => {
+            WarcItem::Damage(damage) => Some(damage),
+            WarcItem::Record(mut record) => {
                 let offset = record.offset();
                 // What makes a block unreadable comes out again at the end of the record.
                 let is_false = record.check_digests().is_ok_and(|(block, payload)| {

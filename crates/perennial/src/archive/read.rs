@@ -8,7 +8,7 @@ use perennial_core::http::HttpHead;
 use perennial_core::payload::{self, Limits, decode};
 use perennial_core::time::Timestamp;
 use perennial_core::verdict::is_drawn;
-use perennial_core::warc::{Item, Record, RecordHeader, WarcReader, contradicts};
+use perennial_core::warc::{Record, RecordHeader, WarcItem, WarcReader, contradicts};
 
 use super::content::look_of;
 use super::links::DRAWN_PREFIX;
@@ -187,9 +187,9 @@ impl Archive {
             reader.set_zstd_dictionary(&dictionary);
         }
         match reader.next_item().with_context(context)? {
-            Some(Item::Record(record)) if page_of(record.header()) == Some(url) => {}
-            Some(Item::Record(_)) => bail!("{}: another record is there", context()),
-            Some(Item::Damage(damage)) => return Err(damage).with_context(context),
+            Some(WarcItem::Record(record)) if page_of(record.header()) == Some(url) => {}
+            Some(WarcItem::Record(_)) => bail!("{}: another record is there", context()),
+            Some(WarcItem::Damage(damage)) => return Err(damage).with_context(context),
             None => bail!("{}: the file ends before it", context()),
         }
         Ok(reader)

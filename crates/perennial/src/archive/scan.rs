@@ -17,8 +17,8 @@ use perennial_core::surt::surt;
 use perennial_core::time::Timestamp;
 use perennial_core::verdict::AnswerKind;
 use perennial_core::warc::{
-    Damage, DigestChecker, DigestVerdict, Extent, Item, PayloadDigests, PayloadHasher, Record, RecordHeader,
-    RecordType, WarcReader, named_content,
+    Damage, DigestChecker, DigestVerdict, Extent, PayloadDigests, PayloadHasher, Record, RecordHeader,
+    RecordType, WarcItem, WarcReader, named_content,
 };
 use url::Url;
 
@@ -30,7 +30,7 @@ use super::links::{
     DRAWN_PREFIX, MAX_STORED_BYTES, drawn_page, find_drawn, is_html, kept_links, may_be_sitemap, named_pages,
 };
 use super::writer::{DELTA_MIME, DELTA_PREFIX, LEFT_OUT_DIGEST, PAYLOAD_CONTENT, STANDS_FOR};
-use crate::store::{CaptureRow, Kind, PageKind, Reason, SetAside};
+use crate::store::{AsideReason, CaptureRow, Kind, PageKind, SetAside};
 
 /// Records of one exchange; what comes after them is an exchange of its own. Real ones have a handful.
 const MAX_GROUP_RECORDS: u64 = 64;
@@ -62,8 +62,8 @@ impl Found {
     pub(crate) fn aside(&self) -> Option<SetAside> {
         let (reason, what) = match self {
             Found::Capture(_) | Found::Damage(_) => return None,
-            Found::BadDigest { mismatch, .. } => (Reason::Digest, mismatch.to_string()),
-            Found::Unusable { why, .. } => (Reason::Record, why.clone()),
+            Found::BadDigest { mismatch, .. } => (AsideReason::Digest, mismatch.to_string()),
+            Found::Unusable { why, .. } => (AsideReason::Record, why.clone()),
         };
         Some(SetAside { offset: self.offset(), reason, what })
     }
@@ -136,11 +136,11 @@ fn scan_all(
         let item = reader.next_item()?;
         match item {
             None => break,
-            Some(Item::Damage(damage)) => {
+            Some(WarcItem::Damage(damage)) => {
                 groups.end(each)?;
                 each(Found::Damage(damage))?;
             }
-            Some(Item::Record(record)) => {
+            Some(WarcItem::Record(record)) => {
                 let is_unreachable = scan_record(record, &mut groups, &mut scanned, each)?;
                 if is_unreachable && ends_where_unreachable {
                     scanned.unreachable_from = Some(groups.start);

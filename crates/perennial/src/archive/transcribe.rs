@@ -4,7 +4,7 @@
 use std::io::{self, BufRead, Read, Seek, Write};
 
 use flate2::write::GzEncoder;
-use perennial_core::warc::{Extent, Record, RecordHeader, RecordId, Version, sha1_label};
+use perennial_core::warc::{Extent, Record, RecordHeader, RecordId, WarcVersion, sha1_label};
 
 /// A member up to this size is held in memory until its record has proved sound, a larger one on disk.
 const SPOOL_BYTES: usize = 8 << 20;
@@ -53,11 +53,11 @@ pub(crate) fn transcribe<R: Read>(
 fn head_of(header: &RecordHeader, offset: u64) -> Vec<u8> {
     let mut head = Vec::with_capacity(1024);
     let version = match header.version() {
-        Version::Warc10 => "WARC/1.0",
+        WarcVersion::Warc10 => "WARC/1.0",
         _ => "WARC/1.1",
     };
     head.extend_from_slice(format!("{version}\r\n").as_bytes());
-    let is_arc = header.version() == Version::Arc;
+    let is_arc = header.version() == WarcVersion::Arc;
     for (name, value) in header.fields() {
         let value = match name {
             "WARC-Date" if is_arc => header.date().map_or(value.to_string(), |date| date.to_rfc3339()),

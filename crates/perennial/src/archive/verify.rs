@@ -17,7 +17,7 @@ use super::recover::{self, Repair};
 use super::scan::{Found, scan};
 use super::stand_in::StandIns;
 use super::{Archive, Snapshot, files};
-use crate::store::{Capture, CaptureRow, FileRow, FileState, Filter, Reason, Run, SetAside, Store};
+use crate::store::{AsideReason, Capture, CaptureRow, FileRow, FileState, Filter, Run, SetAside, Store};
 
 /// One thing that is not as it should be.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
@@ -113,7 +113,7 @@ pub fn verify(snapshot: &Snapshot, progress: &(dyn Fn(u64) + Sync)) -> anyhow::R
 fn list_unread(store: &Store, report: &mut VerifyReport) -> anyhow::Result<()> {
     report.n_set_aside += store.count_set_aside()?.n_unread;
     let room = MAX_LISTED.saturating_sub(report.set_aside.len());
-    for (file, SetAside { offset, what, .. }) in store.set_aside(Reason::Analysis, room)? {
+    for (file, SetAside { offset, what, .. }) in store.set_aside(AsideReason::Analysis, room)? {
         report.set_aside.push(Defect {
             kind: DefectKind::Analysis,
             file,

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use perennial_core::directory::{Change, History};
+use perennial_core::directory::{PageTransition, SiteHistory};
 use perennial_core::look::Seen;
 use perennial_core::page::PageId;
 use perennial_core::time::{Span, Timestamp};
@@ -29,20 +29,20 @@ pub fn site_history(
     site: &str,
     every: Option<Span>,
     until: Timestamp,
-) -> anyhow::Result<History> {
+) -> anyhow::Result<SiteHistory> {
     let mut events: Vec<Event> = Vec::new();
     store.looks(Selection::Of(site), LookOrder::ByTime, until, |look| {
         events.push(Event { page: look.page, time: look.time, seen: look.seen });
         Ok(())
     })?;
-    let mut history = History::new(site);
+    let mut history = SiteHistory::new(site);
     let (Some(first), Some(last)) = (events.first(), events.last()) else { return Ok(history) };
     let whole = last.time - first.time;
     let least = Span::from_millis(whole.as_millis() / MOST_VERSIONS).max(SHORTEST);
     let every = every.unwrap_or_else(|| median_wait(&events)).max(least);
     let mut pages: HashMap<PageId, (u32, bool)> = HashMap::new();
     let mut end = first.time;
-    let mut of_pass: Vec<(u32, Change)> = Vec::new();
+    let mut of_pass: Vec<(u32, PageTransition)> = Vec::new();
     for event in &events {
         while event.time >= end {
             close(&mut history, &mut of_pass);
@@ -57,7 +57,7 @@ pub fn site_history(
         if let Some(change) = change {
             of_pass.push((page, change));
         }
-        let is_there = change.map_or(is_there, |change| change != Change::Deleted);
+        let is_there = change.map_or(is_there, |change| change != PageTransition::Deleted);
         pages.insert(event.page, (page, is_there));
     }
     close(&mut history, &mut of_pass);
@@ -65,39 +65,41 @@ pub fn site_history(
 }
 
 /// What a look changes in the version, for a page that is there or not.
-fn change_of(seen: Seen, is_there: bool) -> Option<Change> {
+fn change_of(seen: Seen, is_there: bool) -> Option<PageTransition> {
     match (seen, is_there) {
         (Seen::Absent, _) => None,
-        (Seen::Vanished | Seen::Redirected(_), true) => Some(Change::Deleted),
+        (Seen::Vanished | Seen::Redirected(_), true) => Some(PageTransition::Deleted),
         (Seen::Vanished | Seen::Redirected(_), false) => None,
-        (_, false) => Some(Change::Inserted),
-        (seen, true) if seen.is_change() => Some(Change::Updated(seen.importance().get() as f32)),
+        (_, false) => Some(PageTransition::Inserted),
+        (seen, true) if seen.is_change() => Some(PageTransition::Updated(seen.importance().get() as f32)),
         _ => None,
     }
 }
 
 /// Adds the changes of a pass to its version, one a page: several looks of one pass are one change.
-fn close(history: &mut History, of_pass: &mut Vec<(u32, Change)>) {
+fn close(history: &mut SiteHistory, of_pass: &mut Vec<(u32, PageTransition)>) {
     of_pass.sort_by_key(|(page, _)| *page);
     for group in of_pass.chunk_by(|a, b| a.0 == b.0) {
         let (page, first) = group[0];
         let last = group[group.len() - 1].1;
         let net = match (first, last) {
-            (Change::Inserted, Change::Deleted) => continue,
-            (Change::Inserted, _) => Change::Inserted,
-            (_, Change::Deleted) => Change::Deleted,
+            (PageTransition::Inserted, PageTransition::Deleted) => continue,
+            (PageTransition::Inserted, _) => PageTransition::Inserted,
+            (_, PageTransition::Deleted) => PageTransition::Deleted,
             // It went and came back, or was updated several times.
-            _ => Change::Updated(group.iter().map(|(_, change)| degree_of(*change)).fold(0.0, f32::max)),
+            _ => PageTransition::Updated(
+                group.iter().map(|(_, change)| degree_of(*change)).fold(0.0, f32::max),
+            ),
         };
         history.add_change(page, net, 0);
     }
     of_pass.clear();
 }
 
-fn degree_of(change: Change) -> f32 {
+fn degree_of(change: PageTransition) -> f32 {
     match change {
-        Change::Updated(degree) => degree,
-        Change::Inserted | Change::Deleted => 1.0,
+        PageTransition::Updated(degree) => degree,
+        PageTransition::Inserted | PageTransition::Deleted => 1.0,
     }
 }
 
@@ -125,33 +127,37 @@ mod tests {
     #[test]
     fn a_look_changes_the_version_by_what_was_there() {
         let changed = Seen::Changed(Importance::new(0.25));
-        assert_eq!(change_of(Seen::First, false), Some(Change::Inserted));
-        assert_eq!(change_of(changed, true), Some(Change::Updated(0.25)));
+        assert_eq!(change_of(Seen::First, false), Some(PageTransition::Inserted));
+        assert_eq!(change_of(changed, true), Some(PageTransition::Updated(0.25)));
         assert_eq!(change_of(Seen::Same, true), None);
-        assert_eq!(change_of(Seen::Vanished, true), Some(Change::Deleted));
+        assert_eq!(change_of(Seen::Vanished, true), Some(PageTransition::Deleted));
         assert_eq!(change_of(Seen::Vanished, false), None);
-        assert_eq!(change_of(Seen::Returned, false), Some(Change::Inserted));
+        assert_eq!(change_of(Seen::Returned, false), Some(PageTransition::Inserted));
     }
 
     #[test]
     fn several_looks_of_a_pass_are_one_change() {
-        let mut history = History::new("s");
+        let mut history = SiteHistory::new("s");
         let pages: Vec<u32> = ["a", "b", "c"].iter().map(|path| history.add_page(path)).collect();
         history.begin_version("1");
-        close(&mut history, &mut pages.iter().map(|&page| (page, Change::Inserted)).collect());
+        close(&mut history, &mut pages.iter().map(|&page| (page, PageTransition::Inserted)).collect());
         history.begin_version("2");
         let mut looks = vec![
-            (pages[0], Change::Updated(0.1)),
-            (pages[1], Change::Deleted),
-            (pages[0], Change::Updated(0.4)),
-            (pages[1], Change::Inserted),
-            (pages[2], Change::Updated(0.2)),
-            (pages[2], Change::Deleted),
+            (pages[0], PageTransition::Updated(0.1)),
+            (pages[1], PageTransition::Deleted),
+            (pages[0], PageTransition::Updated(0.4)),
+            (pages[1], PageTransition::Inserted),
+            (pages[2], PageTransition::Updated(0.2)),
+            (pages[2], PageTransition::Deleted),
         ];
         close(&mut history, &mut looks);
-        let found: Vec<(u32, Change)> =
+        let found: Vec<(u32, PageTransition)> =
             history.versions[1].changes.iter().map(|c| (c.page, c.change)).collect();
-        let expected = [(0, Change::Updated(0.4)), (1, Change::Updated(1.0)), (2, Change::Deleted)];
+        let expected = [
+            (0, PageTransition::Updated(0.4)),
+            (1, PageTransition::Updated(1.0)),
+            (2, PageTransition::Deleted),
+        ];
         assert_eq!((found.as_slice(), history.n_aside), (expected.as_slice(), 0));
     }
 }

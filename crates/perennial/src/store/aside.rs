@@ -8,7 +8,7 @@ use super::{Commit, Store};
 /// Why something was set aside.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Reason {
+pub enum AsideReason {
     /// A record that cannot be a capture; it stays in its WARC file.
     Record,
     /// A capture whose bytes contradict the digests that its record claims: no other capture refers to it.
@@ -17,13 +17,13 @@ pub enum Reason {
     Analysis,
 }
 
-impl Reason {
+impl AsideReason {
     /// The name in the state file.
     pub fn name(self) -> &'static str {
         match self {
-            Reason::Record => "record",
-            Reason::Digest => "digest",
-            Reason::Analysis => "analysis",
+            AsideReason::Record => "record",
+            AsideReason::Digest => "digest",
+            AsideReason::Analysis => "analysis",
         }
     }
 }
@@ -34,7 +34,7 @@ pub struct SetAside {
     /// Where its record is in its file.
     pub offset: u64,
     /// Why, as a class.
-    pub reason: Reason,
+    pub reason: AsideReason,
     /// Why, in words.
     pub what: String,
 }
@@ -72,19 +72,19 @@ impl Commit<'_> {
 impl Store {
     /// How much was set aside.
     pub fn count_set_aside(&self) -> anyhow::Result<SetAsideCounts> {
-        let count = |reason: Reason| -> rusqlite::Result<u64> {
+        let count = |reason: AsideReason| -> rusqlite::Result<u64> {
             let sql = "SELECT count(*) FROM set_aside WHERE reason = ?1";
             self.connection().query_row(sql, [reason.name()], |row| row.get::<_, i64>(0)).map(|n| n as u64)
         };
         Ok(SetAsideCounts {
-            n_records: count(Reason::Record)?,
-            n_mismatching: count(Reason::Digest)?,
-            n_unread: count(Reason::Analysis)?,
+            n_records: count(AsideReason::Record)?,
+            n_mismatching: count(AsideReason::Digest)?,
+            n_unread: count(AsideReason::Analysis)?,
         })
     }
 
     /// The first things that were set aside for a reason, with the files that they are in.
-    pub fn set_aside(&self, reason: Reason, limit: usize) -> anyhow::Result<Vec<(String, SetAside)>> {
+    pub fn set_aside(&self, reason: AsideReason, limit: usize) -> anyhow::Result<Vec<(String, SetAside)>> {
         let mut statement = self.connection().prepare(
             "SELECT f.name, s.offset, s.what FROM set_aside s JOIN files f ON f.id = s.file WHERE s.reason = ?1
              ORDER BY f.name, s.offset LIMIT ?2",
@@ -99,6 +99,6 @@ impl Store {
     pub fn has_set_aside_record(&self, file: &str) -> anyhow::Result<bool> {
         let sql = "SELECT EXISTS (SELECT 1 FROM set_aside WHERE reason = ?2
              AND file = (SELECT id FROM files WHERE name = ?1))";
-        Ok(self.connection().query_row(sql, [file, Reason::Record.name()], |row| row.get(0))?)
+        Ok(self.connection().query_row(sql, [file, AsideReason::Record.name()], |row| row.get(0))?)
     }
 }

@@ -28,7 +28,7 @@ mod steps;
 mod texts;
 mod trees;
 
-pub use aside::{Reason, SetAside, SetAsideCounts};
+pub use aside::{AsideReason, SetAside, SetAsideCounts};
 pub use chosen::{Chosen, Group};
 pub use feeds::{AnnouncedFilter, AnnouncedPage, FeedRow, ItemRow, KnownFeed, KnownItem, News};
 pub use frontier::{CapturedAddress, Discovery, Ending, FrontierPage, NamedBy, PageKind, Target, Visited};

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use anyhow::bail;
 use clap::Args;
 use perennial_core::directory::{
-    Aim, Alpha, ClosedLoop, History, Outcome, Plan, Protocol, Ranking, SiteKind, Thresholds, closed_loop,
+    Aim, Alpha, ClosedLoop, Outcome, Plan, Protocol, Ranking, SiteHistory, SiteKind, Thresholds, closed_loop,
     curve, evaluate,
 };
 use serde::Serialize;
@@ -250,7 +250,7 @@ impl Eval {
         })
     }
 
-    fn row(&self, history: &History, name: &str, plan: Plan) -> Row {
+    fn row(&self, history: &SiteHistory, name: &str, plan: Plan) -> Row {
         let Outcome { n_windows, n_quiet, n_rules, n_contradicted, mean } =
             evaluate(history, &self.protocol(), plan);
         Row {
@@ -270,7 +270,7 @@ impl Eval {
         }
     }
 
-    fn curve_row(&self, history: &History, name: &str, plan: Plan) -> CurveRow {
+    fn curve_row(&self, history: &SiteHistory, name: &str, plan: Plan) -> CurveRow {
         let points = curve(history, &self.protocol(), plan, &SHARES);
         let points =
             points.into_iter().map(|(bypass, change_recall)| Point { bypass, change_recall }).collect();
@@ -278,7 +278,7 @@ impl Eval {
     }
 
     /// Only plans that rank pages can be run in a loop.
-    fn loop_row(&self, history: &History, name: &str, plan: Plan, n_weeks: usize) -> Option<LoopRow> {
+    fn loop_row(&self, history: &SiteHistory, name: &str, plan: Plan, n_weeks: usize) -> Option<LoopRow> {
         let ranking = match plan {
             Plan::Ranked(ranking) => Some(ranking),
             Plan::Oracle => None,
@@ -298,7 +298,7 @@ impl Eval {
     }
 }
 
-fn kind_of(history: &History) -> &'static str {
+fn kind_of(history: &SiteHistory) -> &'static str {
     match history.kind {
         SiteKind::Served => "served",
         SiteKind::Source => "source",

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use clap::Args;
 use perennial_core::directory::{
-    Aim, Alpha, DeltaTree, History, Outcome, Plan, Protocol, Ranking, Significance, SiteKind, Subsumed,
+    Aim, Alpha, DeltaTree, Outcome, Plan, Protocol, Ranking, Significance, SiteHistory, SiteKind, Subsumed,
     Thresholds, evaluate, mine,
 };
 use perennial_sim::directories::{ExclusiveSite, RandomTrees};
@@ -110,7 +110,7 @@ impl Figure {
         Ok(Exit::Done)
     }
 
-    fn cases(&self, histories: &[History]) -> Vec<Case> {
+    fn cases(&self, histories: &[SiteHistory]) -> Vec<Case> {
         match self.figure.as_str() {
             "5a" => [false, true].into_iter().flat_map(distances).collect(),
             "5b" => [5, 10, 15, 20, 25, 30, 40].into_iter().flat_map(trained_on).collect(),
@@ -124,8 +124,8 @@ impl Figure {
         }
     }
 
-    fn row(&self, case: &Case, histories: &[History]) -> Row {
-        let is_meant = |(at, history): &(usize, &History)| {
+    fn row(&self, case: &Case, histories: &[SiteHistory]) -> Row {
+        let is_meant = |(at, history): &(usize, &SiteHistory)| {
             case.kind.is_none_or(|kind| history.kind == kind) && case.site.is_none_or(|site| site == *at)
         };
         let of = histories.iter().enumerate().filter(is_meant);
@@ -200,7 +200,7 @@ struct ReplayRow {
 }
 
 /// A year of each history, of which half is counted, at two budgets.
-fn replays(context: &Context, histories: &[History]) -> Vec<ReplayRow> {
+fn replays(context: &Context, histories: &[SiteHistory]) -> Vec<ReplayRow> {
     let bar = context.progress_count(histories.len() as u64, "replaying");
     let mut rows = Vec::new();
     for history in histories {
@@ -311,7 +311,7 @@ fn of_kind(kind: SiteKind) -> Vec<Case> {
     over(if kind == SiteKind::Served { "served" } else { "source" }, usual(), Some(kind))
 }
 
-fn best_alpha(site: usize, history: &History) -> Option<Case> {
+fn best_alpha(site: usize, history: &SiteHistory) -> Option<Case> {
     let alphas = [0.01, 0.02, 0.03, 0.04, 0.05].map(|alpha| {
         let plan = Plan::NearEverywhere(Thresholds { alpha: Alpha::Fixed(alpha), ..Thresholds::default() });
         (alpha, plan, evaluate(history, &usual(), plan).mean.bypass)
@@ -349,7 +349,7 @@ fn on_exclusive(skip: f64) -> Vec<Case> {
 }
 
 /// Sites made from seeds: for the figures about subsumed rules small random trees, in which rules come about by chance.
-fn made_sites(figure: &str) -> Vec<History> {
+fn made_sites(figure: &str) -> Vec<SiteHistory> {
     let exclusive = |seed| ExclusiveSite { n_pairs: 2, seed, ..ExclusiveSite::default() }.build();
     let random =
         |seed| RandomTrees { n_nodes: 400, fan_out: 4, depth: 6, n_versions: 40, change: 0.06, seed }.build();

@@ -4,8 +4,8 @@ use std::io::{self, Write};
 
 use clap::Args;
 use perennial_core::directory::{
-    DeltaTree, History, Mined, Node, Rule, Significance, Subsumed, Tree, delta_of, live_directories, mine,
-    n_pages, savings, static_directories,
+    DeltaTree, Mined, Node, Rule, Significance, SiteHistory, Subsumed, Tree, delta_of, live_directories,
+    mine, n_pages, savings, static_directories,
 };
 use serde::Serialize;
 
@@ -131,7 +131,7 @@ impl Mine {
         Ok(Exit::Done)
     }
 
-    fn report(&self, history: &History) -> SiteReport {
+    fn report(&self, history: &SiteHistory) -> SiteReport {
         let mut bytes = Vec::new();
         let known = history.last_versions(self.versions, &mut bytes);
         let delta = delta_of(&known, Significance::Later);

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use clap::Args;
 use perennial_core::amounts::parse_span;
-use perennial_core::directory::{History, parse_history};
+use perennial_core::directory::{SiteHistory, parse_history};
 use perennial_core::time::Span;
 
 use crate::archive;
@@ -40,7 +40,7 @@ pub(super) struct Source {
 
 impl Source {
     /// Reads all of them, with progress.
-    pub(super) fn read(&self, context: &Context) -> anyhow::Result<Vec<History>> {
+    pub(super) fn read(&self, context: &Context) -> anyhow::Result<Vec<SiteHistory>> {
         let mut histories = Vec::new();
         if let Some(site) = &self.site {
             let snapshot = context.snapshot()?;
@@ -66,7 +66,7 @@ impl Source {
 }
 
 /// Reads files of versions, with progress.
-pub(super) fn read_files(context: &Context, files: &[PathBuf]) -> anyhow::Result<Vec<History>> {
+pub(super) fn read_files(context: &Context, files: &[PathBuf]) -> anyhow::Result<Vec<SiteHistory>> {
     let mut histories = Vec::new();
     let bar = context.progress_count(files.len() as u64, "reading histories");
     for file in files {
@@ -85,7 +85,7 @@ pub(super) fn read_files(context: &Context, files: &[PathBuf]) -> anyhow::Result
     Ok(histories)
 }
 
-fn read_file(path: &Path) -> anyhow::Result<History> {
+fn read_file(path: &Path) -> anyhow::Result<SiteHistory> {
     let mut file = BufReader::new(File::open(path)?);
     let name = path.file_name().map_or_else(|| "site".into(), |name| name.to_string_lossy());
     let name = name.split(".tsv").next().unwrap_or(&name).to_owned();

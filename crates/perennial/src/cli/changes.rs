@@ -6,10 +6,10 @@ use anyhow::bail;
 use clap::ValueEnum;
 use perennial_core::diff::{Delta, ElementKind, ItemChangeKind, OperationKind};
 use perennial_core::look::Seen;
-use perennial_core::notice::{self, told_importance};
+use perennial_core::notice::{ChangeKind, told_importance};
 use perennial_core::time::Timestamp;
 use regex::Regex;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{Context, Exit, parse_time};
 use crate::analyse::{ChangedReader, Entry, Filters, headlines};
@@ -33,7 +33,7 @@ pub(super) struct Changes {
     /// Before this time
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     until: Option<Timestamp>,
-    /// Only this kind of change; may be given several times
+    /// Only this kind of change: edited, retitled, new, vanished, returned or redirected; may be given several times
     #[arg(long, value_name = "KIND")]
     kind: Vec<ChangeKind>,
     /// Oldest first, or the most important first
@@ -66,56 +66,19 @@ enum Sort {
     Time,
 }
 
-/// What happened to a page.
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum ChangeKind {
-    /// What a reader sees has changed
-    Edited,
-    /// Edited, with another title, or with a headline that was rewritten
-    Retitled,
-    /// A page came to its site
-    New,
-    /// The page was there and is not any more
-    Vanished,
-    /// The page is there again
-    Returned,
-    /// The address leads to another page now
-    Redirected,
+fn is_wanted(kind: ChangeKind, wanted: &[ChangeKind]) -> bool {
+    let is_edit = kind == ChangeKind::Retitled && wanted.contains(&ChangeKind::Edited);
+    wanted.is_empty() || wanted.contains(&kind) || is_edit
 }
 
-impl ChangeKind {
-    fn of(row: &ChangeRow) -> ChangeKind {
-        match notice::ChangeKind::of(row.seen, row.title_before.is_some()) {
-            notice::ChangeKind::New => ChangeKind::New,
-            notice::ChangeKind::Vanished => ChangeKind::Vanished,
-            notice::ChangeKind::Returned => ChangeKind::Returned,
-            notice::ChangeKind::Redirected => ChangeKind::Redirected,
-            notice::ChangeKind::Retitled => ChangeKind::Retitled,
-            notice::ChangeKind::Edited => ChangeKind::Edited,
-        }
-    }
-
-    fn is_wanted(self, wanted: &[ChangeKind]) -> bool {
-        let is_edit = self == ChangeKind::Retitled && wanted.contains(&ChangeKind::Edited);
-        wanted.is_empty() || wanted.contains(&self) || is_edit
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            ChangeKind::Edited => "edited",
-            ChangeKind::Retitled => "retitled",
-            ChangeKind::New => "new",
-            ChangeKind::Vanished => "vanished",
-            ChangeKind::Returned => "returned",
-            ChangeKind::Redirected => "redirected",
-        }
-    }
+fn kind_name<S: Serializer>(kind: &ChangeKind, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(kind.name())
 }
 
 /// One capture that differs from the one before.
 #[derive(Serialize)]
 struct Change {
+    #[serde(serialize_with = "kind_name")]
     kind: ChangeKind,
     url: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -184,13 +147,13 @@ impl Changes {
         let mut changes = Vec::new();
         let mut reader = ChangedReader::new(store, &filters);
         store.each_change(&self.filter(store)?, |row| {
-            let kind = ChangeKind::of(&row);
+            let kind = ChangeKind::of(row.seen, row.title_before.is_some());
             let may_be_rewritten = kind == ChangeKind::Edited && self.kind.contains(&ChangeKind::Retitled);
-            if !kind.is_wanted(&self.kind) && !may_be_rewritten {
+            if !is_wanted(kind, &self.kind) && !may_be_rewritten {
                 return Ok(());
             }
             let shown = self.operations(&mut reader, &row)?;
-            if !kind.is_wanted(&self.kind) && !shown.is_rewritten {
+            if !is_wanted(kind, &self.kind) && !shown.is_rewritten {
                 return Ok(());
             }
             if !shown.entries.is_empty()

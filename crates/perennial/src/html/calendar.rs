@@ -6,23 +6,9 @@ use std::fmt::Write;
 use perennial_core::markup::escaped;
 use perennial_core::time::{Span, Timestamp};
 
+use super::dates::month_name;
 use super::face::{Framed, Place, Tab, page_address};
 use super::{SERVE_STYLE, page};
-
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
 
 const DAY: Span = Span::from_hours(24);
 
@@ -113,7 +99,7 @@ fn about(base: &str, url: &str) -> String {
 }
 
 fn push_month(out: &mut String, shown: &Calendar<'_>, year: i64, month: u32) {
-    let name = MONTHS[month as usize - 1];
+    let name = month_name(month as usize);
     let _ = write!(out, "<table><caption>{name}</caption><thead><tr>");
     for day in ["Mo", "Tu", "We", "Th", "Fr", "Sa", "Su"] {
         let _ = write!(out, "<th scope=\"col\">{day}</th>");

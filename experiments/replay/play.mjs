@@ -63,15 +63,6 @@ await run("add", `http://${host}/`, "--allow-private");
 await run("crawl", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0", "--strategy", "fixed-interval", "--interval", "1h", "--time-limit", "6h");
 web.close();
 
-const server = spawn(perennial, ["--archive", path.join(folder, "archive"), "--json", "serve", "--listen", "127.0.0.1:0"]);
-const origin = await new Promise((resolve) => {
-  let told = "";
-  server.stdout.on("data", (text) => {
-    told += text;
-    if (told.trimEnd().endsWith("}")) resolve(JSON.parse(told).address);
-  });
-});
-
 // The player is three files of its package, served by whoever embeds it.
 execFileSync("npm", ["pack", "--silent", PLAYER], { cwd: folder });
 execFileSync("tar", ["xzf", fs.readdirSync(folder).find((name) => name.endsWith(".tgz"))], { cwd: folder });
@@ -92,6 +83,15 @@ const player = await listening((request, response) => {
   response.end(`<!DOCTYPE html><script src="/ui.js"></script><replay-web-page replayBase="/replay/" embed="replayonly" ${attributes}></replay-web-page>`);
 });
 const playerOrigin = `http://localhost:${player.address().port}`;
+
+const server = spawn(perennial, ["--archive", path.join(folder, "archive"), "--json", "serve", "--listen", "127.0.0.1:0", "--allow-origin", playerOrigin]);
+const origin = await new Promise((resolve) => {
+  let told = "";
+  server.stdout.on("data", (text) => {
+    told += text;
+    if (told.trimEnd().endsWith("}")) resolve(JSON.parse(told).address);
+  });
+});
 
 async function played(browser, source, url, ts) {
   const context = await browser.newContext();

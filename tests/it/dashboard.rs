@@ -104,6 +104,13 @@ fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
     let why = get(&format!("/schedule?url={}", escape(&web.url("/limits"))));
     assert!(why.contains("Because") && why.contains("No crawl is running"), "{why}");
     assert!(get("/schedule?url=https://nowhere.example/%3Cscript%3E").contains("not known to the archive"));
+    // An address is found as people write it.
+    for asked in [format!("{}/limits#x", host(&web)), web.url("/limits").replace("http:", "https:")] {
+        assert_eq!(get(&format!("/page?url={}", escape(&asked))), limits, "{asked}");
+        assert!(get(&format!("/schedule?url={}", escape(&asked))).contains("Because"), "{asked}");
+    }
+    let strongest = get("/?hours=168&order=importance");
+    assert!(strongest.contains("selected>most important first"), "{strongest}");
     let home = get("/?hours=168");
     for part in ["Budget", "Next visits", "Completeness", "Coherence", "Holdings", "Fetched last"] {
         assert!(home.contains(part), "{part}: {home}");
@@ -114,6 +121,9 @@ fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
         ("/page", 400),
         ("/site/nowhere.example", 404),
         ("/api/page", 400),
+        ("/?least=NaN", 400),
+        ("/?hours=0", 400),
+        ("/?order=odd", 400),
         ("/api/nothing", 404),
         ("/api/diff?before=x&after=2026&url=http://a.example/", 400),
         ("/page?url=http://a.example/&until=99999999999999", 404),

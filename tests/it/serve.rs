@@ -328,6 +328,25 @@ fn calendars_and_lists_read_without_scripts() {
 }
 
 #[test]
+fn scripts_of_other_pages_read_where_they_are_allowed() {
+    let dir = tempfile::tempdir().unwrap();
+    let archive = sample(dir.path(), "a");
+    let player = ("Origin", "https://player.example");
+    let paths =
+        ["/cdx?url=a.example/*", "/web/timemap/link/http://a.example/", "/wacz/s.wacz?site=a.example"];
+    let readers = |options: &[&str], field: (&str, &str)| -> Vec<String> {
+        let serving = Serving::start(&[&archive], options);
+        let read =
+            |path: &&str| serving.get_with(path, &[field]).field("access-control-allow-origin").to_owned();
+        paths.iter().map(read).collect()
+    };
+    assert_eq!(readers(&[], player), ["", "", ""]);
+    assert_eq!(readers(&["--allow-origin", "https://player.example/"], player), [player.1; 3]);
+    assert_eq!(readers(&["--allow-origin", "https://player.example"], ("Origin", "null")), ["", "", ""]);
+    assert_eq!(readers(&["--public"], player), ["*", "*", "*"]);
+}
+
+#[test]
 fn files_for_other_tools_are_read_in_ranges() {
     let dir = tempfile::tempdir().unwrap();
     let serving = Serving::start(&[&sample(dir.path(), "a")], &[]);
@@ -338,7 +357,7 @@ fn files_for_other_tools_are_read_in_ranges() {
     assert_eq!((end.status, &end.body[..]), (206, &whole.body[whole.body.len() - 100..]));
     let total = whole.body.len();
     assert_eq!(end.field("content-range"), format!("bytes {}-{}/{total}", total - 100, total - 1));
-    assert_eq!(end.field("access-control-allow-origin"), "*");
+    assert_eq!(end.field("access-control-allow-origin"), "", "no website may read what this machine may");
     let page = serving.get("/wacz/page.wacz?url=http://a.example/second");
     assert!(page.status == 200 && page.body.len() < total);
     assert_eq!(serving.get("/wacz/x.wacz").status, 400);

@@ -165,6 +165,9 @@ fn a_statement_only_reads_views_and_ends_in_time() {
     let endless = "with recursive n(x) as (select 1 union all select x + 1 from n) select count(*) from n";
     let output = archive.run(&["sql", "--time-limit", "300ms", endless]);
     assert!(String::from_utf8_lossy(&output.stderr).contains("it took longer than 300ms"), "{output:?}");
+    let one_step = "select instr(hex(zeroblob(20000000)), hex(zeroblob(10000000)) || '1')";
+    let output = archive.run(&["sql", "--time-limit", "300ms", one_step]);
+    assert!(String::from_utf8_lossy(&output.stderr).contains("took longer than its time"), "{output:?}");
     let output = archive.run(&["sql", "--max-rows", "2", "--csv", "select url from captures"]);
     assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 3);
     assert!(String::from_utf8_lossy(&output.stderr).contains("only 2 rows were read"));

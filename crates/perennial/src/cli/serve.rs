@@ -21,6 +21,7 @@ Examples:
   perennial serve
   perennial serve --listen 127.0.0.1:9000 --replay-listen 127.0.0.1:9001
   perennial serve --archive news --archive weather
+  perennial serve --allow-origin https://replayweb.page
   perennial serve --listen 0.0.0.0:8080 --token-file ~/.perennial-token --allow-host archive.example.org";
 
 /// Where the server listens unless it is told otherwise.
@@ -45,6 +46,10 @@ pub(super) struct Serve {
     /// Another name of this server, such as archive.example.org; may be given several times
     #[arg(long, value_name = "NAME")]
     allow_host: Vec<String>,
+
+    /// Let scripts of this origin read what is served, such as https://replayweb.page; may be given several times
+    #[arg(long, value_name = "ORIGIN")]
+    allow_origin: Vec<String>,
 
     /// Answer only who brings the token in this file, which is made if it is not there
     #[arg(long, value_name = "FILE")]
@@ -72,6 +77,11 @@ impl Serve {
             replay_listen: self.replay_listen,
             closest: self.closest,
             allow_hosts: self.allow_host.clone(),
+            allow_origins: self
+                .allow_origin
+                .iter()
+                .map(|origin| origin.trim_end_matches('/').to_owned())
+                .collect(),
             token,
             public: self.public,
         })

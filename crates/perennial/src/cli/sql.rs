@@ -1,13 +1,15 @@
 //! `perennial sql`: a statement over documented views -> a table, JSON or CSV.
 
 use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use perennial_core::amounts::{parse_bytes, parse_span};
 use perennial_core::time::Span;
 use serde_json::{Map, Value};
 
-use super::context::document_on_stdout;
+use super::context::{document_on_stdout, note};
 use super::{Context, Exit, csv};
 use crate::store::{Cell, Rows, SqlLimits, query_views, sql_views};
 
@@ -46,6 +48,23 @@ pub(super) struct Sql {
     max_memory: u64,
 }
 
+/// SQLite asks between its steps whether the time is over. A step that does not end within this time more is not waited for.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// Ends the process when a statement has not: it only reads, so that nothing is left behind.
+fn end_after(time: Duration) -> Arc<AtomicBool> {
+    let is_answered = Arc::new(AtomicBool::new(false));
+    let answered = is_answered.clone();
+    std::thread::spawn(move || {
+        std::thread::sleep(time);
+        if !answered.load(Ordering::Acquire) {
+            note("the statement took longer than its time: ask for less, or raise --time-limit");
+            std::process::exit(1);
+        }
+    });
+    is_answered
+}
+
 impl Sql {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         if self.views {
@@ -58,7 +77,9 @@ impl Sql {
             max_bytes: usize::try_from(self.max_memory).unwrap_or(usize::MAX),
         };
         let spinner = context.progress_count(0, "asking");
+        let is_answered = end_after(limits.time.saturating_add(GRACE));
         let answer = query_views(&archive.state_path(), &self.statement.unwrap_or_default(), limits);
+        is_answered.store(true, Ordering::Release);
         spinner.finish_and_clear();
         let answer = answer?;
         match self.csv {

@@ -81,7 +81,7 @@ pub fn calendar(shown: &Calendar<'_>) -> String {
     }
     let _ = write!(
         body,
-        "</div><p class=\"mute\">Days are UTC. The darker a day, the more captures: 1, up to 4, up to 16, more. \
+        "</div><p class=\"mute\">Days are UTC. The stronger the colour of a day, the more captures: 1, up to 4, up to 16, more. \
          <a href=\"{base}/web/timemap/link/{0}\">All captures as a TimeMap</a></p>",
         escaped(url)
     );

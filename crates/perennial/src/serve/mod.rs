@@ -78,6 +78,8 @@ pub struct Options {
     pub closest: bool,
     /// Names of this server beside those of loopback and of the address that it listens on.
     pub allow_hosts: Vec<String>,
+    /// Origins of other pages, such as `https://replayweb.page`, whose scripts may read what is served.
+    pub allow_origins: Vec<String>,
     /// What a request must bring; `None`: nothing.
     pub token: Option<String>,
     /// Anybody may ask.
@@ -92,6 +94,7 @@ impl Options {
             replay_listen: None,
             closest: false,
             allow_hosts: Vec::new(),
+            allow_origins: Vec::new(),
             token: None,
             public: false,
         }
@@ -217,6 +220,11 @@ impl Server {
     /// The archives, in the order in which they were named.
     pub fn archives(&self) -> &[Served] {
         &self.archives
+    }
+
+    /// What the user asked for.
+    pub fn options(&self) -> &Options {
+        &self.options
     }
 
     /// Where the two origins are.

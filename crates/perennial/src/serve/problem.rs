@@ -74,6 +74,18 @@ impl Problem {
         }
     }
 
+    /// One of two versions was not seen, or has no blocks.
+    pub fn nothing_to_compare(url: &str) -> Problem {
+        Problem {
+            status: StatusCode::NOT_FOUND,
+            kind: "nothing-to-compare",
+            title: "Two versions are needed".to_string(),
+            text: format!(
+                "{url} was not seen at or before one of these times, or could not be laid out then. /web/*/{url} lists its captures."
+            ),
+        }
+    }
+
     /// Only reading is possible.
     pub fn method() -> Problem {
         Problem {

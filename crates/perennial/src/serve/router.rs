@@ -6,7 +6,7 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, Method, Response, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use perennial_core::memento::address::{Query, unescape};
 use perennial_core::memento::{ReplayAddress, When};
 use tokio::sync::Semaphore;
@@ -28,6 +28,7 @@ pub fn router(server: Arc<Server>, origin: Origin) -> Router {
 async fn answer(State((server, origin)): State<(Arc<Server>, Origin)>, request: Request) -> Response<Body> {
     let (parts, _) = request.into_parts();
     let wants_json = wants_json(&parts);
+    let reader = parts.headers.get(header::ORIGIN).cloned();
     server.count();
     let asked = server.clone();
     // Nobody closes these doors.
@@ -35,10 +36,32 @@ async fn answer(State((server, origin)): State<(Arc<Server>, Origin)>, request: 
     // The archive is asked and its files are read on threads that may wait for the disk.
     let answered = tokio::task::spawn_blocking(move || route(&asked, origin, &parts)).await;
     let result = answered.unwrap_or_else(|error| Err(Problem::internal(&error.into())));
-    result.unwrap_or_else(|problem| {
+    let mut response = result.unwrap_or_else(|problem| {
         server.note(problem.kind);
         problem.into_response(wants_json)
-    })
+    });
+    name_readers(&server, reader, response.headers_mut());
+    response
+}
+
+/// What anybody may fetch, any website's script may read. What only this machine may fetch, no website may: its reader's browser stands
+/// on this machine. So scripts of other pages read where the archive is public, needs a token, or their origin was allowed.
+fn name_readers(server: &Server, reader: Option<HeaderValue>, headers: &mut HeaderMap) {
+    let options = server.options();
+    if options.public || options.token.is_some() {
+        return;
+    }
+    if headers.remove(header::ACCESS_CONTROL_ALLOW_ORIGIN).is_none() {
+        return;
+    }
+    headers.append(header::VARY, HeaderValue::from_static("origin"));
+    let is_allowed = |reader: &HeaderValue| {
+        let allowed = options.allow_origins.iter().chain([&server.origins().main]);
+        allowed.map(String::as_bytes).any(|allowed| allowed == reader.as_bytes())
+    };
+    if let Some(reader) = reader.filter(is_allowed) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, reader);
+    }
 }
 
 /// How many requests of each kind are worked on at a time; the others wait without a thread. More than a few for each core would only

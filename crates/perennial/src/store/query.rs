@@ -289,11 +289,12 @@ impl Store {
         })
     }
 
-    /// Host, captured pages, captures of every site that has some, largest first.
+    /// Host, captured pages, captures of every site that has some, largest first. Documents that a browser drew have no host: they are
+    /// captures of the pages that they show.
     pub fn sites(&self) -> anyhow::Result<Vec<(String, u64, u64)>> {
         let mut statement = self.connection().prepare(
             "SELECT s.host, count(*), sum(p.n_captures) FROM pages p JOIN sites s ON s.id = p.site
-             WHERE p.n_captures > 0 GROUP BY s.id ORDER BY 2 DESC, 1",
+             WHERE p.n_captures > 0 AND s.host <> '' GROUP BY s.id ORDER BY 2 DESC, 1",
         )?;
         let rows = statement.query_map([], |row| {
             Ok((row.get(0)?, row.get::<_, i64>(1)? as u64, row.get::<_, i64>(2)? as u64))

@@ -117,8 +117,11 @@ pub fn versions(axis: Axis, marks: &[Mark], noise: &[Timestamp], threshold: f64,
         let _ =
             write!(out, "<span style=\"top:{:.1}px\">{}</span>", STEMS * (1.0 - share), trimmed(top * share));
     }
-    let _ =
-        write!(out, "</div><svg class=\"c\" height=\"196\" role=\"img\" aria-label=\"{}\">", escaped(label));
+    let _ = write!(
+        out,
+        "</div><svg class=\"c\" height=\"196\" role=\"group\" aria-label=\"{}\">",
+        escaped(label)
+    );
     for height in [0.5, STEMS / 2.0 + 0.5] {
         let _ = write!(out, "<line class=\"gl\" x1=\"0\" x2=\"100%\" y1=\"{height}\" y2=\"{height}\"/>");
     }
@@ -398,7 +401,7 @@ pub fn curve(
     const HEIGHT: f64 = 72.0;
     let mut out = format!(
         "<div class=\"plot\"><div class=\"yl\"><span style=\"top:0\">100</span><span style=\"top:36px\">50</span><span style=\"top:72px\">0 %</span></div>\
-         <svg class=\"c\" height=\"92\" role=\"img\" aria-label=\"{}\">",
+         <svg class=\"c\" height=\"92\" role=\"group\" aria-label=\"{}\">",
         escaped(label)
     );
     for y in [0.5, 36.5] {

@@ -294,7 +294,7 @@ impl Parts<'_, '_> {
             // Without the right to run scripts the frame may share our origin: our script then measures and marks it.
             let _ = write!(
                 out,
-                "<div class=\"pane pane-{side}\"><h2>{name} <span class=\"mute\">{}</span></h2><div class=\"paper\"><iframe \
+                "<div class=\"pane pane-{side}\"><h2>{name} <span class=\"mute\">{}</span></h2><div class=\"paper\" tabindex=\"0\" role=\"region\" aria-label=\"The page {side}\"><iframe \
                  name=\"pd-{side}\" title=\"The page {side}\" sandbox=\"allow-same-origin\" referrerpolicy=\"no-referrer\" \
                  loading=\"eager\" srcdoc=\"{}\"></iframe></div></div>",
                 escaped(short_version(&tree.version)),

@@ -41,6 +41,9 @@ pub struct ChangedPage {
     pub beside: Vec<ChangedPage>,
 }
 
+/// What is said of a page that is not there any more.
+pub const VANISHED: &str = "The page has vanished";
+
 /// The home page.
 pub struct Changes<'a> {
     /// Which archive.
@@ -51,6 +54,8 @@ pub struct Changes<'a> {
     pub least: f64,
     /// Only this site.
     pub site: Option<&'a str>,
+    /// The most important first, and not the latest.
+    pub by_importance: bool,
     /// All sites.
     pub sites: &'a [String],
     /// How many pages changed so.
@@ -67,7 +72,7 @@ pub struct Changes<'a> {
 
 /// Spans that can be chosen, in hours.
 const SPANS: [(u32, &str); 3] = [(24, "24 hours"), (168, "7 days"), (720, "30 days")];
-const LEAST: [f64; 3] = [0.01, 0.1, 0.3];
+const LEAST: [f64; 4] = [0.01, 0.1, 0.3, 0.6];
 /// Sites that can be chosen, the largest; others are reached from their own pages.
 const MOST_SITES: usize = 300;
 
@@ -109,7 +114,8 @@ impl Changes<'_> {
     /// The choice as a query, with another span.
     fn query(&self, hours: u32) -> String {
         let site = self.site.map(|site| format!("&site={}", escape(site))).unwrap_or_default();
-        format!("hours={hours}&least={}{site}", self.least)
+        let order = if self.by_importance { "&order=importance" } else { "" };
+        format!("hours={hours}&least={}{site}{order}", self.least)
     }
 
     fn write_lead(&self, out: &mut String) {
@@ -161,6 +167,10 @@ impl Changes<'_> {
         sites.extend(names.map(|site| (site.to_string(), site.to_string(), self.site == Some(site))));
         out.push_str(&choice("site", "Site", &sites));
         out.push_str(&choice("least", "Importance", &least));
+        let orders = [("time", "latest first", false), ("importance", "most important first", true)];
+        let orders =
+            orders.map(|(name, words, by)| (name.to_owned(), words.to_owned(), by == self.by_importance));
+        out.push_str(&choice("order", "Order", &orders));
         out.push_str("<button>Show</button></form>");
     }
 
@@ -193,7 +203,8 @@ impl Changes<'_> {
         if let Some(compare) = compare {
             let _ = write!(out, "<a href=\"{compare}\">Compare</a>");
         }
-        let _ = write!(out, "<a href=\"{open}\">Open</a>");
+        let words = if page.event == Some(VANISHED) { "Open its last version" } else { "Open" };
+        let _ = write!(out, "<a href=\"{open}\">{words}</a>");
         if page.n_more > 0 {
             let _ = write!(
                 out,
@@ -282,8 +293,10 @@ impl ChangedPage {
     }
 
     /// Where the version is shown; escaped.
+    /// What is opened of a page that has vanished is what it showed before.
     fn open(&self, base: &str) -> String {
-        format!("{base}/web/{}/{}", self.time.to_digits14(), escaped(&self.url))
+        let shown = self.before.filter(|_| self.event == Some(VANISHED)).unwrap_or(self.time);
+        format!("{base}/web/{}/{}", shown.to_digits14(), escaped(&self.url))
     }
 
     fn json(&self) -> Value {
@@ -344,6 +357,7 @@ mod tests {
             hours: 24,
             least: 0.1,
             site: Some(hostile),
+            by_importance: true,
             sites: &sites,
             n_pages: 2,
             n_sites: 1,

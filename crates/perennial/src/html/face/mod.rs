@@ -25,7 +25,7 @@ mod site;
 mod thumb;
 
 pub use aside::{Needs, Overview, Spending};
-pub use changes::{ChangedPage, Changes, directory_of};
+pub use changes::{ChangedPage, Changes, VANISHED, directory_of};
 pub use items::{Headline, ItemView, Items, ShownItem};
 pub use page::{Expected, PageView, PatternView, Picture, VersionLine};
 pub use parts::{Line, LineKind, cut};

@@ -76,7 +76,7 @@ impl<'a> Pair<'a> {
             return Err(Problem::not_archived(self.url));
         }
         let compared = self.compared(asking).map_err(|error| Problem::internal(&error))?;
-        let missing = || Problem::not_held(self.url, &self.before.to_digits14());
+        let missing = || Problem::nothing_to_compare(self.url);
         let (snapshot, comparison) = compared.ok_or_else(missing)?;
         told(&snapshot, &comparison).map_err(|error| Problem::internal(&error))
     }

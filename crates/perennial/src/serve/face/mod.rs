@@ -24,6 +24,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use axum::body::Body;
 use axum::http::Response;
+use perennial_core::canonical;
 use perennial_core::look::Seen;
 use perennial_core::memento::address::Query;
 use perennial_core::page::PageId;
@@ -40,7 +41,7 @@ use crate::analyse::{ChangedReader, Filters};
 use crate::archive::Snapshot;
 use crate::html::face::{ChangedPage, Changes, Overview, SearchForm, SearchPage, SearchRow, directory_of};
 use crate::search::{Answer, Question, answer};
-use crate::store::{ChangeFilter, ChangeRow, Store, Texts};
+use crate::store::{ChangeFilter, ChangeRow, PageRow, Store, Texts};
 
 /// Pages that home shows with their words, and those that a search shows.
 const MAX_PAGES: usize = 25;
@@ -90,16 +91,45 @@ fn with<T>(
     asked.and_then(|answer| answer).map_err(|error| Problem::internal(&error))
 }
 
+/// The page that somebody means by an address: as it is stored, as the crawl would write it, with the other scheme, or with one.
+fn known_page(store: &Store, asked: &str) -> anyhow::Result<Option<PageRow>> {
+    if let Some(page) = store.page(asked)? {
+        return Ok(Some(page));
+    }
+    let rest = asked.strip_prefix("https://").or_else(|| asked.strip_prefix("http://")).unwrap_or(asked);
+    let is_secure_first = !asked.starts_with("http://");
+    let schemes = if is_secure_first { ["https", "http"] } else { ["http", "https"] };
+    for scheme in schemes {
+        let Some(url) = canonical::parse(&format!("{scheme}://{rest}")) else { continue };
+        if let Some(page) = store.page(url.as_str())? {
+            return Ok(Some(page));
+        }
+    }
+    Ok(None)
+}
+
+/// The longest span of changes that is told: a year.
+const MOST_HOURS: u32 = 8_760;
+
 /// Home: the changes that matter, the latest first.
 pub fn changes(asking: &Asking<'_>, query: &Query, form: Form) -> Result<Response<Body>, Problem> {
-    let hours = query
-        .get("hours")
-        .and_then(|hours| hours.parse().ok())
-        .filter(|hours| [24, 168, 720].contains(hours));
-    let least =
-        query.get("least").and_then(|least| least.parse().ok()).filter(|least| (0.0..=1.0).contains(least));
-    let site = query.get("site").filter(|site| !site.is_empty());
-    let asked = AskedChanges { hours: hours.unwrap_or(24), least: least.unwrap_or(0.1), site };
+    let given = |name: &str| query.get(name).filter(|text| !text.is_empty());
+    let hours = match given("hours").map(str::parse) {
+        None => 24,
+        Some(Ok(hours)) if (1..=MOST_HOURS).contains(&hours) => hours,
+        Some(_) => return Err(Problem::bad_request("Write hours from 1 to 8760, such as hours=24.")),
+    };
+    let least = match given("least").map(str::parse) {
+        None => 0.1,
+        Some(Ok(least)) if (0.0..=1.0).contains(&least) => least,
+        Some(_) => return Err(Problem::bad_request("Write least from 0 to 1, such as least=0.1.")),
+    };
+    let by_importance = match given("order") {
+        None | Some("time") => false,
+        Some("importance") => true,
+        Some(_) => return Err(Problem::bad_request("Write order=time or order=importance.")),
+    };
+    let asked = AskedChanges { hours, least, site: given("site"), by_importance };
     with(asking, |snapshot, standing| asked.answer(asking, snapshot, standing, form))
 }
 
@@ -107,6 +137,7 @@ struct AskedChanges<'a> {
     hours: u32,
     least: f64,
     site: Option<&'a str>,
+    by_importance: bool,
 }
 
 /// The strongest change of each page, with the number of its others.
@@ -125,7 +156,7 @@ impl AskedChanges<'_> {
         let rows = self.strongest(store, last)?;
         let n_pages = rows.len();
         let hosts: BTreeSet<String> = rows.iter().map(|(row, _)| crate::store::site_of(&row.url)).collect();
-        let shown = told_pages(store, rows)?;
+        let shown = told_pages(store, rows, self.by_importance)?;
         let sites: Vec<String> = standing
             .map(|standing| standing.sites.iter().map(|site| site.host.clone()).collect())
             .unwrap_or_default();
@@ -138,6 +169,7 @@ impl AskedChanges<'_> {
             hours: self.hours,
             least: self.least,
             site: self.site,
+            by_importance: self.by_importance,
             sites: &sites,
             n_pages,
             n_sites: hosts.len(),
@@ -177,8 +209,9 @@ impl AskedChanges<'_> {
     }
 }
 
-/// The latest changes in words. Where several pages of one directory changed in the same way, they stand under the strongest.
-fn told_pages(store: &Store, rows: Strongest) -> anyhow::Result<Vec<ChangedPage>> {
+/// The most important changes in words, the latest first unless they are asked for by importance. Where several pages of one
+/// directory changed in the same way, they stand under the strongest.
+fn told_pages(store: &Store, rows: Strongest, by_importance: bool) -> anyhow::Result<Vec<ChangedPage>> {
     let mut places: HashMap<(String, Option<&str>), usize> = HashMap::new();
     let mut groups: Vec<Strongest> = Vec::new();
     for (row, n_more) in rows {
@@ -200,8 +233,12 @@ fn told_pages(store: &Store, rows: Strongest) -> anyhow::Result<Vec<ChangedPage>
     for group in &mut groups {
         group.sort_by(|(a, _), (b, _)| importance_of(b).total_cmp(&importance_of(a)));
     }
-    groups.sort_by_key(|group| std::cmp::Reverse(group.first().map(|(row, _)| row.time)));
+    let importance = |group: &Strongest| group.first().map_or(0.0, |(row, _)| importance_of(row));
+    groups.sort_by(|a, b| importance(b).total_cmp(&importance(a)));
     groups.truncate(MAX_PAGES);
+    if !by_importance {
+        groups.sort_by_key(|group| std::cmp::Reverse(group.first().map(|(row, _)| row.time)));
+    }
     let filters = Filters::built_in();
     let mut reader = ChangedReader::new(store, &filters);
     let mut told = Vec::with_capacity(groups.len());

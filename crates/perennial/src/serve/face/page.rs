@@ -14,7 +14,7 @@ use super::super::problem::Problem;
 use super::super::replay::Asking;
 use super::super::standing::Standing;
 use super::words::{event_of, told};
-use super::{Form, schedule, with};
+use super::{Form, known_page, schedule, with};
 use crate::analyse::{ChangedReader, Filters};
 use crate::archive::Snapshot;
 use crate::html::face::{Expected, Headline, ItemView, Items, PageView, PatternView, Picture, VersionLine};
@@ -56,7 +56,10 @@ impl AskedPage<'_> {
         standing: Option<&Standing>,
     ) -> anyhow::Result<Option<Response<Body>>> {
         let store = snapshot.store();
-        let Some(row) = store.page(self.url)? else { return Ok(None) };
+        let Some(row) = known_page(store, self.url)? else { return Ok(None) };
+        if row.url != self.url {
+            return AskedPage { url: &row.url, ..*self }.answer(asking, snapshot, standing);
+        }
         let (page, span) = (row.id, row.first_seen.zip(row.last_seen));
         let window = self.window(span);
         let shows_all = self.query.get("show") == Some("all");

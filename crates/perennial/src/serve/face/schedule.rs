@@ -9,7 +9,7 @@ use super::super::pages::place_of;
 use super::super::problem::Problem;
 use super::super::replay::Asking;
 use super::super::standing::Standing;
-use super::{Form, with};
+use super::{Form, known_page, with};
 use crate::archive::lock::is_being_written;
 use crate::archive::{Snapshot, now};
 use crate::html::face::{ScheduleView, WhyPage};
@@ -64,7 +64,9 @@ fn words(at: Timestamp) -> String {
 /// Why a page is visited when it is.
 pub(super) fn why(snapshot: &Snapshot, standing: &Standing, url: &str) -> anyhow::Result<WhyPage> {
     let store = snapshot.store();
-    let page = store.page(url)?;
+    let page = known_page(store, url)?;
+    let address = page.as_ref().map_or_else(|| url.to_string(), |page| page.url.clone());
+    let url = address.as_str();
     let target = page.as_ref().map(|page| store.target(page.id)).transpose()?.flatten();
     let mut told = WhyPage {
         url: url.to_string(),

@@ -3,7 +3,7 @@
 use perennial_core::look::Seen;
 
 use crate::analyse::{ChangedReader, Content, Entry};
-use crate::html::face::{ChangedPage, Line, LineKind, cut};
+use crate::html::face::{ChangedPage, Line, LineKind, VANISHED, cut};
 use crate::store::{ChangeRow, Store};
 
 /// Lines of words of one change.
@@ -69,7 +69,7 @@ pub(super) fn untold_change(row: ChangeRow, n_more: usize) -> ChangedPage {
 pub(super) fn event_of(seen: Seen) -> Option<&'static str> {
     match seen {
         Seen::First => Some("New page"),
-        Seen::Vanished => Some("The page has vanished"),
+        Seen::Vanished => Some(VANISHED),
         Seen::Returned => Some("The page is there again"),
         Seen::Redirected(_) => Some("The address leads elsewhere now"),
         _ => None,

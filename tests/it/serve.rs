@@ -206,7 +206,7 @@ fn memento_clients_negotiate_and_list() {
     let base = format!("http://{}", serving.main);
     assert_eq!(gate.status, 302);
     assert_eq!(gate.field("location"), format!("{base}/web/20240301080000/http://a.example/"));
-    assert_eq!(gate.field("vary"), "accept-datetime");
+    assert_eq!(gate.field("vary"), "accept-datetime, origin");
     let latest = serving.get("/web/http://a.example/");
     assert_eq!(latest.field("location"), format!("{base}/web/20240304080000/http://a.example/"));
     assert_eq!(serving.get_with("/web/http://a.example/", &[("Accept-Datetime", "soon")]).status, 400);

@@ -54,7 +54,14 @@ fn name_readers(server: &Server, reader: Option<HeaderValue>, headers: &mut Head
     if headers.remove(header::ACCESS_CONTROL_ALLOW_ORIGIN).is_none() {
         return;
     }
-    headers.append(header::VARY, HeaderValue::from_static("origin"));
+    // In one field: some clients read no second one.
+    let varies = match headers.get(header::VARY).and_then(|varies| varies.to_str().ok()) {
+        Some(varies) => format!("{varies}, origin"),
+        None => "origin".to_owned(),
+    };
+    if let Ok(varies) = HeaderValue::from_str(&varies) {
+        headers.insert(header::VARY, varies);
+    }
     let is_allowed = |reader: &HeaderValue| {
         let allowed = options.allow_origins.iter().chain([&server.origins().main]);
         allowed.map(String::as_bytes).any(|allowed| allowed == reader.as_bytes())

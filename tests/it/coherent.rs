@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::http::Request;
-use perennial::archive::{Archive, ArchiveWriter, Body, Exchange};
+use perennial::archive::{Archive, ArchiveWriter};
 use perennial::serve::{Options, Origin, Origins, Server, router};
 use perennial_core::chance::Chance;
 use perennial_core::memento::coherence::{Coherence, Look, closest, state_of};
@@ -13,26 +13,14 @@ use perennial_core::memento::date;
 use perennial_core::time::Timestamp;
 
 use crate::program::{folder, perennial};
+use crate::serving::append_status;
 
 const PARTS: [&str; 3] =
     ["http://a.example/style.css", "http://a.example/logo.gif", "http://cdn.example/photo.gif"];
 const PAGE: &str = "http://a.example/";
 
 fn append(writer: &mut ArchiveWriter, url: &str, time: Timestamp, head: &str, body: &[u8]) {
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {head}\r\n\r\n");
-    let exchange = Exchange {
-        url,
-        time,
-        ip: None,
-        request_head: b"GET / HTTP/1.1\r\n\r\n",
-        response_head: head.as_bytes(),
-        body: Body::Bytes(body),
-        truncated: None,
-        metadata: &[],
-        derived: &[],
-        links: None,
-    };
-    writer.append(exchange).unwrap();
+    append_status(writer, url, time, "200 OK", head, body);
 }
 
 fn hour(n: i64) -> Timestamp {

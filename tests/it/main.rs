@@ -59,6 +59,7 @@ mod replayed;
 mod rules;
 mod search;
 mod serve;
+mod serving;
 mod settings;
 mod simulate;
 mod sources;

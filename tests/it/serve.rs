@@ -1,114 +1,19 @@
 //! `perennial serve`, `get` and `view` on the real executable: what clients of the field ask for, what is refused, what is damaged.
 
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use axum::http::Request;
-use perennial::archive::{Archive, ArchiveWriter, Body, Exchange};
+use perennial::archive::{Archive, ArchiveWriter};
 use perennial::serve::{Options, Origin, Origins, Server, router};
 use perennial_core::time::Timestamp;
 use proptest::prelude::*;
 use serde_json::Value;
 
 use crate::program::{folder, html, perennial, ran, sample_file};
-
-/// A server that ends with the test.
-struct Serving {
-    child: Child,
-    main: String,
-    replay: String,
-}
-
-impl Serving {
-    fn start(archives: &[&Path], options: &[&str]) -> Serving {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_perennial"));
-        for archive in archives {
-            command.arg("--archive").arg(archive);
-        }
-        command.args(["--json", "serve", "--listen", "127.0.0.1:0"]).args(options);
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let mut told = String::new();
-        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
-            told.push_str(&line.unwrap());
-            if told.ends_with('}') {
-                break;
-            }
-        }
-        let told: Value = serde_json::from_str(&told).unwrap();
-        let host = |name: &str| told[name].as_str().unwrap().strip_prefix("http://").unwrap().to_string();
-        Serving { child, main: host("address"), replay: host("replay") }
-    }
-
-    fn get(&self, path: &str) -> Answer {
-        ask(&self.main, "GET", path, &[])
-    }
-
-    fn get_with(&self, path: &str, fields: &[(&str, &str)]) -> Answer {
-        ask(&self.main, "GET", path, fields)
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-struct Answer {
-    status: u16,
-    fields: BTreeMap<String, String>,
-    body: Vec<u8>,
-}
-
-impl Answer {
-    fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
-    }
-
-    fn json(&self) -> Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
-    }
-
-    fn field(&self, name: &str) -> &str {
-        self.fields.get(name).map_or("", String::as_str)
-    }
-}
-
-fn ask(host: &str, method: &str, path: &str, fields: &[(&str, &str)]) -> Answer {
-    let mut stream = TcpStream::connect(host).unwrap();
-    let has_host = fields.iter().any(|field| field.0 == "Host");
-    let own_host = if has_host { String::new() } else { format!("Host: {host}\r\n") };
-    let more: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-    write!(stream, "{method} {path} HTTP/1.1\r\n{own_host}{more}Connection: close\r\n\r\n").unwrap();
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).unwrap();
-    let end = answer.windows(4).position(|four| four == b"\r\n\r\n").unwrap();
-    let head = String::from_utf8(answer[..end].to_vec()).unwrap();
-    let mut lines = head.lines();
-    let status = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
-    let pair =
-        |line: &str| line.split_once(": ").map(|(name, value)| (name.to_lowercase(), value.to_string()));
-    let fields: BTreeMap<String, String> = lines.filter_map(pair).collect();
-    let mut body = answer[end + 4..].to_vec();
-    if fields.get("transfer-encoding").is_some_and(|coding| coding == "chunked") {
-        body = dechunked(&body);
-    }
-    Answer { status, fields, body }
-}
-
-fn dechunked(mut rest: &[u8]) -> Vec<u8> {
-    let mut body = Vec::new();
-    while let Some(end) = rest.windows(2).position(|two| two == b"\r\n") {
-        let length = usize::from_str_radix(std::str::from_utf8(&rest[..end]).unwrap(), 16).unwrap();
-        body.extend_from_slice(&rest[end + 2..end + 2 + length]);
-        rest = &rest[end + 4 + length..];
-    }
-    body
-}
+use crate::serving::{Serving, append_status, ask};
 
 /// An archive with the sample of other tests: three captures of the home page, a page, a redirect, a style sheet.
 fn sample(dir: &Path, name: &str) -> PathBuf {
@@ -122,26 +27,12 @@ fn first_version() -> String {
     html("a one", &["/second", "http://elsewhere.example/x"])
 }
 
-fn append(writer: &mut ArchiveWriter, url: &str, time: &str, head: &str, body: &[u8]) {
-    append_status(writer, url, time, "200 OK", head, body);
+fn at(time: &str) -> Timestamp {
+    Timestamp::parse(time).unwrap()
 }
 
-fn append_status(writer: &mut ArchiveWriter, url: &str, time: &str, status: &str, head: &str, body: &[u8]) {
-    let head = format!("HTTP/1.1 {status}\r\nContent-Type: {head}\r\n\r\n");
-    writer
-        .append(Exchange {
-            url,
-            time: Timestamp::parse(time).unwrap(),
-            ip: None,
-            request_head: b"GET / HTTP/1.1\r\n\r\n",
-            response_head: head.as_bytes(),
-            body: Body::Bytes(body),
-            truncated: None,
-            metadata: &[],
-            derived: &[],
-            links: None,
-        })
-        .unwrap();
+fn append(writer: &mut ArchiveWriter, url: &str, time: &str, head: &str, body: &[u8]) {
+    append_status(writer, url, at(time), "200 OK", head, body);
 }
 
 #[test]
@@ -420,7 +311,7 @@ fn a_captured_part_is_a_part_and_a_whole_one_is_whole() {
     for (name, range) in [("part", "bytes 5-9/100"), ("whole", "bytes 0-4/5")] {
         let head = format!("video/mp4\r\nContent-Range: {range}");
         let url = format!("http://a.example/{name}");
-        append_status(&mut writer, &url, "2026-01-01", "206 Partial Content", &head, b"abcde");
+        append_status(&mut writer, &url, at("2026-01-01"), "206 Partial Content", &head, b"abcde");
     }
     writer.commit().unwrap();
     writer.close().unwrap();
@@ -443,7 +334,7 @@ fn equal_bodies_keep_the_heads_that_they_came_with() {
     for name in ["a", "b"] {
         let url = format!("http://{name}.example/");
         let head = format!("text/html\r\nLocation: /to-{name}");
-        append_status(&mut writer, &url, "2026-01-01", "301 Moved", &head, b"moved");
+        append_status(&mut writer, &url, at("2026-01-01"), "301 Moved", &head, b"moved");
         append(&mut writer, &format!("{url}page"), "2026-01-01", &format!("text/{name}"), b"the same");
     }
     writer.commit().unwrap();

@@ -118,7 +118,7 @@ pub fn timegate(asking: &Asking<'_>, found: &Found) -> Response<Body> {
     response
 }
 
-/// Data that any page may read: there is nothing here that its reader could not fetch.
+/// Data that scripts of other pages may read, as far as the router lets them: it takes this back where the archive is not public.
 pub fn allow_all(headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
     headers.insert(

@@ -2,8 +2,9 @@
 //!
 //! Sites are full of links that lead nowhere. An address is tried once. If there is no page, further tries wait longer and
 //! longer, and all of them together get a small share of the budget. A new address is tried at once where links are good,
-//! and waits for the same share where hardly any address of its site and group had a page. A page that was there and has
-//! vanished waits too, but for nothing else: there are few such pages, and people want to know when they return.
+//! and waits for the same share where few addresses of its site and group had a page, unless it was found beside
+//! addresses that have one: the links of one list mostly share a fate. Sites take turns in that share. A page that was there
+//! and has vanished waits too, but for nothing else: there are few such pages, and people want to know when they return.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -18,27 +19,44 @@ const LONGEST_PROBE_SECS: u32 = 60 * 86_400;
 /// Share of a slot's visits that may go to addresses that never had a page.
 const PROBE_SHARE: f64 = 0.015;
 /// A new address with a lower chance of a page is doubtful.
-const LEAST_CHANCE: f32 = 0.4;
+const LEAST_CHANCE: f32 = 0.5;
+/// Where at least so many links are good, a dead one beside an address says nothing about it.
+const GOOD_CHANCE: f32 = 0.7;
 /// What is known of a site counts for an address of a group like so many answers of the group itself.
 const SITE_PRIOR: f32 = 2.0;
+/// Addresses found just before and just after one that may tell of its chance.
+const N_BESIDE: usize = 4;
+/// The answer of the very next address counts like so many answers of the group, that of one further away less.
+const BESIDE: f32 = 2.0;
 /// Doubtful addresses that are looked at again in each slot, in case their site has turned out better.
 const N_RECONSIDERED: usize = 64;
+/// Doubtful addresses among which the next to be tried is chosen.
+const N_CHOICES: usize = 1024;
+/// Of so many probes one sees whether a page has come where there was none; the others try addresses for the first time, which
+/// find a page more often.
+const TRIES_A_PROBE: u32 = 4;
 
 /// First answers of new addresses.
 #[derive(Clone, Copy, Default)]
 struct Answers {
     n_tried: u32,
     n_pages: u32,
+    /// Doubtful addresses that were chosen to be tried.
+    n_doubted: u32,
 }
 
 impl Answers {
-    fn count(all: &mut Vec<Answers>, at: u32, is_page: bool) {
+    fn of(all: &mut Vec<Answers>, at: u32) -> &mut Answers {
         let at = at as usize;
         if at >= all.len() {
             all.resize(at + 1, Answers::default());
         }
-        all[at].n_tried = all[at].n_tried.saturating_add(1);
-        all[at].n_pages = all[at].n_pages.saturating_add(u32::from(is_page));
+        &mut all[at]
+    }
+
+    fn count(&mut self, is_page: bool) {
+        self.n_tried = self.n_tried.saturating_add(1);
+        self.n_pages = self.n_pages.saturating_add(u32::from(is_page));
     }
 
     /// The share of pages where `prior` is believed as firmly as `weight` answers.
@@ -60,6 +78,8 @@ pub(super) struct Probes {
     /// Fractions of a probe that slots have granted.
     credit: f64,
     n_absent: usize,
+    /// Probes and first tries, which take turns.
+    n_turns: u32,
     by_group: Vec<Answers>,
     by_site: Vec<Answers>,
 }
@@ -118,21 +138,51 @@ impl Scheduler {
     /// Only the first answer of an address counts: it tells what links into this site and group are worth.
     fn count_answer(&mut self, at: usize, is_page: bool) {
         if self.is_untried(at) {
-            Answers::count(&mut self.probes.by_group, self.pages.group[at], is_page);
-            Answers::count(&mut self.probes.by_site, self.pages.site[at], is_page);
+            Answers::of(&mut self.probes.by_group, self.pages.group[at]).count(is_page);
+            Answers::of(&mut self.probes.by_site, self.pages.site[at]).count(is_page);
         }
     }
 
     /// The chance that a new address has a page, by the first answers of its site and group.
-    fn chance_of_page(&self, at: usize) -> f32 {
+    fn chance_by_group(&self, at: usize) -> f32 {
         let of = |all: &[Answers], at: u32| all.get(at as usize).copied().unwrap_or_default();
         let site = of(&self.probes.by_site, self.pages.site[at]).chance(0.5, 2.0);
         of(&self.probes.by_group, self.pages.group[at]).chance(site, SITE_PRIOR)
     }
 
-    /// Whether hardly any address of its site and group had a page.
+    /// The same chance, where the addresses found just before and after it have been tried: by their answers too.
+    fn chance_of_page(&self, at: usize) -> f32 {
+        let before = (0..at).rev().take(N_BESIDE);
+        let after = (at + 1..self.pages.len()).take(N_BESIDE);
+        let (mut pages, mut tried) = (self.chance_by_group(at), 1.0);
+        for (is_page, distance) in self.answers_along(at, before).chain(self.answers_along(at, after)) {
+            let weight = BESIDE / distance as f32;
+            tried += weight;
+            pages += if is_page { weight } else { 0.0 };
+        }
+        pages / tried
+    }
+
+    /// Which of these addresses have a page, with their distance, as far as they are of the same site and were tried.
+    fn answers_along(
+        &self,
+        at: usize,
+        others: impl Iterator<Item = usize>,
+    ) -> impl Iterator<Item = (bool, usize)> {
+        let is_of_site = move |other: &usize| {
+            self.pages.site[*other] == self.pages.site[at] && !self.pages.has(*other, VACANT)
+        };
+        let answer = |(nth, other): (usize, usize)| {
+            let is_dead = self.pages.has(other, ABSENT) && !self.is_untried(other);
+            let is_page = !self.pages.has(other, FRESH);
+            (is_page || is_dead).then_some((is_page, nth + 1))
+        };
+        others.take_while(is_of_site).enumerate().filter_map(answer)
+    }
+
+    /// Whether few addresses of its site and group, or found beside it, had a page.
     pub(super) fn is_doubtful(&self, at: usize) -> bool {
-        self.chance_of_page(at) <= LEAST_CHANCE
+        self.chance_by_group(at) < GOOD_CHANCE && self.chance_of_page(at) < LEAST_CHANCE
     }
 
     /// Whether answers that came since the slot's list was made tell that a new address on it is likely dead.
@@ -174,22 +224,26 @@ impl Scheduler {
         (0..n).map_while(next).collect()
     }
 
-    /// At most `n` addresses: in turn one whose probe is due, the one that waited longest first, and a doubtful one.
+    /// At most `n` addresses: doubtful ones, and now and then one whose probe is due, the one that waited longest first.
     pub(super) fn due_probes(&mut self, n: usize) -> Vec<(u32, Reason)> {
         self.reconsider();
         let end_secs = self.slot.range.map_or(0, |(_, end)| self.secs(end));
+        let mut doubted = self.next_doubted(n, end_secs).into_iter();
         let mut chosen = Vec::new();
         while chosen.len() < n {
-            let n_before = chosen.len();
-            if let Some(at) = self.next_due(end_secs, false) {
+            self.probes.n_turns = self.probes.n_turns.wrapping_add(1);
+            let is_try = !self.probes.n_turns.is_multiple_of(TRIES_A_PROBE);
+            let mut first_try = if is_try { doubted.next() } else { None };
+            let probe = if first_try.is_none() { self.next_due(end_secs, false) } else { None };
+            if probe.is_none() {
+                first_try = first_try.or_else(|| doubted.next());
+            }
+            if let Some(at) = probe {
                 chosen.push((at, Reason::Probe));
-            }
-            if chosen.len() < n
-                && let Some(at) = self.next_doubted(end_secs)
-            {
+            } else if let Some(at) = first_try {
+                self.try_doubted(at, end_secs);
                 chosen.push((at, Reason::FirstCapture));
-            }
-            if chosen.len() == n_before {
+            } else {
                 break;
             }
         }
@@ -211,19 +265,35 @@ impl Scheduler {
         None
     }
 
-    /// Of the doubtful addresses that came first, the one with the best chance.
-    fn next_doubted(&mut self, end_secs: u32) -> Option<u32> {
+    /// At most `n` of the doubtful addresses that came first. Sites take turns, because the worst is the one of which least is
+    /// known; of a site the address with the best chance is first, and of equals the one that was found first, nearest to the
+    /// front page.
+    fn next_doubted(&self, n: usize, end_secs: u32) -> Vec<u32> {
         let may_try = |at: &u32| {
             let page = *at as usize;
             self.is_doubted(page) && !self.pages.has(page, PENDING) && self.pages.not_before[page] <= end_secs
         };
-        let first = self.probes.doubted.iter().copied().filter(may_try).take(N_RECONSIDERED);
-        let chance = |at: &u32| self.chance_of_page(*at as usize);
-        // The first of equals: it has waited longest.
-        let best = first.reduce(|best, at| if chance(&at) > chance(&best) { at } else { best })?;
-        // It stays in the queue until it was tried, because the visit may not be made.
-        self.pages.not_before[best as usize] = end_secs.saturating_add(1);
-        Some(best)
+        if n == 0 {
+            return Vec::new();
+        }
+        let first = self.probes.doubted.iter().copied().filter(may_try).take(n.max(N_CHOICES));
+        let site = |at: u32| self.pages.site[at as usize];
+        let mut waiting: Vec<(f32, u32)> = first.map(|at| (self.chance_of_page(at as usize), at)).collect();
+        waiting.sort_unstable_by(|a, b| site(a.1).cmp(&site(b.1)).then(b.0.total_cmp(&a.0)).then(a.1.cmp(&b.1)));
+        let mut in_turn: Vec<(u32, u32)> = Vec::with_capacity(waiting.len());
+        for group in waiting.chunk_by(|a, b| site(a.1) == site(b.1)) {
+            let n_before = self.probes.by_site.get(site(group[0].1) as usize).map_or(0, |site| site.n_doubted);
+            in_turn.extend((n_before..).zip(group).map(|(turn, (_, at))| (turn, *at)));
+        }
+        in_turn.sort_by_key(|(turn, _)| *turn);
+        in_turn.into_iter().map(|(_, at)| at).take(n).collect()
+    }
+
+    /// It stays in the queue until it was tried, because the visit may not be made.
+    fn try_doubted(&mut self, at: u32, end_secs: u32) {
+        let site = Answers::of(&mut self.probes.by_site, self.pages.site[at as usize]);
+        site.n_doubted = site.n_doubted.saturating_add(1);
+        self.pages.not_before[at as usize] = end_secs.saturating_add(1);
     }
 
     fn is_doubted(&self, at: usize) -> bool {

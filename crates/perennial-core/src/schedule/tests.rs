@@ -489,3 +489,15 @@ fn a_page_that_vanished_is_probed_and_followed_again_when_it_returns() {
     });
     assert!(is_followed);
 }
+
+#[test]
+fn what_stands_beside_a_page_is_tried_before_what_stands_beside_dead_links() {
+    // A front page whose links are dead but for one list of twenty, late on the page and in the same directory.
+    let list = 300..320;
+    let visits = visits_of_a_site(400, 10.0, 14, |id| id == 0 || list.contains(&id));
+    let n_found = list.clone().filter(|&id| visits[id as usize] > 0).count();
+    let n_dead: u32 = (1..400).filter(|id| !list.contains(id)).map(|id| visits[id as usize]).sum();
+    let n_granted = 10 * 24 * 14;
+    assert!(n_found >= 18, "{n_found} of 20 pages were found: {visits:?}");
+    assert!(n_dead * 100 <= 3 * n_granted, "{n_dead} of {n_granted}");
+}

@@ -279,10 +279,12 @@ impl Scheduler {
         let first = self.probes.doubted.iter().copied().filter(may_try).take(n.max(N_CHOICES));
         let site = |at: u32| self.pages.site[at as usize];
         let mut waiting: Vec<(f32, u32)> = first.map(|at| (self.chance_of_page(at as usize), at)).collect();
-        waiting.sort_unstable_by(|a, b| site(a.1).cmp(&site(b.1)).then(b.0.total_cmp(&a.0)).then(a.1.cmp(&b.1)));
+        waiting
+            .sort_unstable_by(|a, b| site(a.1).cmp(&site(b.1)).then(b.0.total_cmp(&a.0)).then(a.1.cmp(&b.1)));
         let mut in_turn: Vec<(u32, u32)> = Vec::with_capacity(waiting.len());
         for group in waiting.chunk_by(|a, b| site(a.1) == site(b.1)) {
-            let n_before = self.probes.by_site.get(site(group[0].1) as usize).map_or(0, |site| site.n_doubted);
+            let n_before =
+                self.probes.by_site.get(site(group[0].1) as usize).map_or(0, |site| site.n_doubted);
             in_turn.extend((n_before..).zip(group).map(|(turn, (_, at))| (turn, *at)));
         }
         in_turn.sort_by_key(|(turn, _)| *turn);

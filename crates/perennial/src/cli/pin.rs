@@ -1,6 +1,5 @@
 //! `perennial pin` and `perennial ignore`: parts of a site's pages that count most, or not at all -> `[[site]]` in perennial.toml.
 
-use anyhow::{Context as _, bail};
 use perennial_core::segment::Selector;
 use perennial_core::time::Span;
 use serde::Serialize;
@@ -9,10 +8,10 @@ use url::Url;
 use super::{Context, Exit};
 use crate::analyse::{Filters, PartEffect};
 use crate::archive::{Archive, SharedSnapshot};
+use crate::operate::{Act, PartAct};
 use crate::settings::parts::parse_share;
 use crate::settings::site::parse_selector;
-use crate::settings::{Parts, PinnedPart, Seed, follow};
-use crate::store::site_of;
+use crate::settings::{PinnedPart, Seed};
 
 const PIN_HELP: &str = "\
 SITE is the address of a site that is followed, or its host; `perennial list` shows them. Before anything is written, the edits of the last 30 days \
@@ -74,8 +73,8 @@ impl Pin {
                 effect.n_touching, effect.importance_touching, effect.importance
             )
         };
-        self.part
-            .run(context, words, |seed, selector| seed.parts.with_pin(PinnedPart { selector, importance }))
+        let act = PartAct::Pin(PinnedPart { selector: self.part.selector.clone(), importance });
+        self.part.run(context, words, act)
     }
 }
 
@@ -87,7 +86,8 @@ impl Ignore {
                 effect.n_inside, effect.importance_inside, effect.importance
             )
         };
-        self.part.run(context, words, |seed, selector| seed.parts.with_ignored(selector))
+        let act = PartAct::Ignore(self.part.selector.clone());
+        self.part.run(context, words, act)
     }
 }
 
@@ -96,14 +96,13 @@ impl Part {
         self,
         context: &Context,
         words: impl Fn(&PartEffect) -> String,
-        change: impl FnOnce(&Seed, Selector) -> Parts,
+        part: PartAct,
     ) -> anyhow::Result<Exit> {
         let archive = context.open()?;
-        let seed = find_seed(&archive, &self.site)?;
+        let seed = archive.settings().seeds.named(&self.site)?;
         let effect = self.effect(context, &archive, seed)?;
         if !self.dry_run {
-            let parts = change(seed, self.selector.clone());
-            follow(&archive.settings_path(), &[Seed { parts, ..seed.clone() }])?;
+            context.perform(&archive, &Act::Part(self.site.clone(), part))?;
         }
         let site = seed.scope.seed.to_string();
         let told = Told { site, selector: self.selector.to_string(), is_written: !self.dry_run, effect };
@@ -143,20 +142,4 @@ impl Part {
         bar.finish_and_clear();
         effect
     }
-}
-
-/// The site of this address or this host.
-fn find_seed<'a>(archive: &'a Archive, name: &str) -> anyhow::Result<&'a Seed> {
-    let seeds = &archive.settings().seeds;
-    let is_named = |seed: &&Seed| {
-        let url = seed.scope.seed.as_str();
-        url == name || url.trim_end_matches('/') == name || site_of(url) == name
-    };
-    let found: Vec<&Seed> = seeds.iter().filter(is_named).collect();
-    if found.len() > 1 {
-        let urls: Vec<&str> = found.iter().map(|seed| seed.scope.seed.as_str()).collect();
-        bail!("{name} names several sites: write one of {}", urls.join(", "));
-    }
-    let missing = || format!("{name} is not followed: `perennial list` shows the sites that are");
-    found.first().copied().with_context(missing)
 }

@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn each_day_with_captures_is_a_link_and_each_month_has_its_days() {
         let days = [day("2023-12-31", 1), day("2024-02-29", 1), day("2024-03-01", 30)];
-        let place = Place { name: "a", base: "/a" };
+        let place = Place { name: "a", base: "/a", operating: Default::default() };
         let shown = Calendar { place, url: "http://x.example/?<b>", days: &days, year: None };
         let page = calendar(&shown);
         assert!(page.contains("32 captures on 3 days"));
@@ -292,7 +292,7 @@ mod tests {
     #[test]
     fn nothing_captured_is_a_calendar_too() {
         let page = calendar(&Calendar {
-            place: Place { name: "", base: "" },
+            place: Place { name: "", base: "", operating: Default::default() },
             url: "http://x.example/",
             days: &[],
             year: Some(2020),

@@ -86,6 +86,16 @@ impl Problem {
         }
     }
 
+    /// An act was refused; nothing is changed.
+    pub fn not_done(error: &anyhow::Error) -> Problem {
+        Problem {
+            status: StatusCode::CONFLICT,
+            kind: "not-done",
+            title: "Nothing was done".to_string(),
+            text: format!("{error:#}"),
+        }
+    }
+
     /// Only reading is possible.
     pub fn method() -> Problem {
         Problem {

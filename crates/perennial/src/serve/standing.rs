@@ -109,6 +109,11 @@ fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
 }
 
 impl Standings {
+    /// Lets the next request reckon anew, because the settings are others.
+    pub fn forget(&self) {
+        lock(&self.kept).made = None;
+    }
+
     /// The latest that was reckoned; `None` while a large archive is reckoned for the first time.
     pub fn of(&self, pool: &Pool) -> anyhow::Result<Option<Arc<Standing>>> {
         let n_captures = pool.with(|snapshot| snapshot.store().last_capture_number())??;

@@ -349,7 +349,7 @@ mod tests {
             beside,
         };
         let pages = [page(vec![page(Vec::new())])];
-        let place = Place { name: hostile, base: "" };
+        let place = Place { name: hostile, base: "", operating: Default::default() };
         let sites = [hostile.to_string()];
         let overview = Overview { n_waiting: 3, ..Overview::default() };
         let shown = Changes {

@@ -8,6 +8,7 @@
 //! | `page` | one page -> its versions in time, when it changes, its next visit |
 //! | `items` | the headlines of a front page through time -> rows of intervals |
 //! | `site` | one site -> its hours, directories, pages, coherence, feeds; all sites -> a list |
+//! | `operate` | what may be done from the pages, and what was done |
 //! | `schedule` | the plan -> visits with reasons, or why one page is not visited |
 //! | `search` | the answers to a question -> who said it, from when to when, on one scale of time |
 //! | `thumb` | a tree and the blocks that changed -> a small drawing of the page |
@@ -17,6 +18,7 @@
 mod aside;
 mod changes;
 mod items;
+mod operate;
 mod page;
 mod parts;
 mod schedule;
@@ -27,6 +29,7 @@ mod thumb;
 pub use aside::{Needs, Overview, Spending};
 pub use changes::{ChangedPage, Changes, VANISHED, directory_of};
 pub use items::{Headline, ItemView, Items, ShownItem};
+pub use operate::{ActsPage, Operating, login};
 pub use page::{Expected, PageView, PatternView, Picture, VersionLine};
 pub use parts::{Line, LineKind, cut};
 pub use schedule::{ScheduleView, WhyPage};
@@ -66,6 +69,8 @@ pub struct Place<'a> {
     pub name: &'a str,
     /// Where its addresses begin.
     pub base: &'a str,
+    /// Whether the reader may act.
+    pub operating: Operating<'a>,
 }
 
 /// The mark of the project.
@@ -91,7 +96,7 @@ pub struct Framed<'a> {
 impl Framed<'_> {
     /// A whole page under the head that all of them have. `main` is HTML already.
     pub fn html(&self, main: &str) -> String {
-        let Place { name, base } = self.place;
+        let Place { name, base, .. } = self.place;
         let link = |of: Tab, path: &str, text: &str| {
             let current = if of == self.tab { " aria-current=\"page\"" } else { "" };
             format!("<a href=\"{base}{path}\"{current}>{text}</a>")

@@ -9,8 +9,10 @@ use serde_json::{Value, json};
 
 use super::super::chart::stretched::{Axis, curve, small_bars};
 use super::super::dates::{counted, day_and_minute, day_of_year, grouped, weekday_name};
+use super::operate::{write_followed, write_followed_of};
 use super::parts::empty;
 use super::{Framed, Place, Tab, page_address, path_of, short, site_address, time};
+use crate::settings::Seed;
 
 /// A directory of a site.
 #[derive(Clone, Debug)]
@@ -96,6 +98,8 @@ pub struct SiteView<'a> {
     pub feeds: Vec<FeedLine>,
     /// What is wrong with it.
     pub need: Option<(String, String)>,
+    /// What the user follows on it.
+    pub followed: Vec<&'a Seed>,
 }
 
 /// Pages that are listed, and sites.
@@ -107,6 +111,8 @@ impl SiteView<'_> {
     pub fn html(&self) -> String {
         let mut main = String::new();
         self.write_head(&mut main);
+        let back = site_address(self.place.base, self.host);
+        write_followed_of(&mut main, self.place, &self.followed, &back);
         self.write_heat(&mut main);
         self.write_coherence(&mut main);
         self.write_directories(&mut main);
@@ -383,6 +389,7 @@ impl SiteView<'_> {
                 "path": row.path, "n_pages": row.n_pages, "degrees": row.degrees, "rule": row.rule,
             })).collect::<Vec<_>>(),
             "pages": self.pages.iter().map(page).collect::<Vec<_>>(),
+            "followed": self.followed,
             "feeds": self.feeds.iter().map(|feed| json!({
                 "url": feed.url, "title": feed.title, "n_items": feed.n_items, "n_gaps": feed.n_gaps, "last_read": feed.last_read.to_rfc3339(),
             })).collect::<Vec<_>>(),
@@ -413,6 +420,8 @@ pub struct Sites<'a> {
     pub rows: &'a [SiteRow],
     /// When it was reckoned.
     pub made: Option<Timestamp>,
+    /// What the user follows.
+    pub followed: &'a [&'a Seed],
 }
 
 impl Sites<'_> {
@@ -425,14 +434,16 @@ impl Sites<'_> {
             self.made.map(|made| format!(", as of {}", short(made))).unwrap_or_default()
         );
         if self.rows.is_empty() {
-            main.push_str(&empty(
-                "Nothing is followed yet",
-                "Name a site and Perennial visits it, politely, for as long as it is let.",
-                Some("perennial run https://example.org/"),
-            ));
+            let (title, text) = match self.followed.is_empty() {
+                true => ("Nothing is followed yet", "Name a site and Perennial visits it, politely, for as long as it is let."),
+                false => ("Nothing was captured yet", "A crawl visits what is followed below."),
+            };
+            let command = if self.followed.is_empty() { "perennial run https://example.org/" } else { "perennial crawl" };
+            main.push_str(&empty(title, text, Some(command)));
         } else {
             self.write_rows(&mut main);
         }
+        write_followed(&mut main, self.place, self.followed);
         let json = Some("/api/sites");
         Framed { place: self.place, tab: Tab::Sites, title: "Sites", query: "", json }.html(&main)
     }
@@ -479,6 +490,6 @@ impl Sites<'_> {
                 "need": row.need,
             })
         };
-        json!({ "sites": self.rows.iter().map(row).collect::<Vec<_>>() })
+        json!({ "sites": self.rows.iter().map(row).collect::<Vec<_>>(), "followed": self.followed })
     }
 }

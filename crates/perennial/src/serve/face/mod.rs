@@ -68,7 +68,7 @@ impl Form {
     }
 
     /// The answer.
-    fn answer(
+    pub(super) fn answer(
         self,
         html: impl FnOnce() -> String,
         json: impl FnOnce() -> serde_json::Value,

@@ -39,6 +39,11 @@ impl Display for Isolated<'_> {
     }
 }
 
+/// A text without the marks that order what stands behind it, for places where no element can hold it: the title of a window.
+pub fn unordered(text: &str) -> String {
+    text.replace(is_reordering, "")
+}
+
 /// Marks that order the text behind them: embeddings, overrides, isolates and their ends.
 fn is_reordering(character: char) -> bool {
     matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')

@@ -92,7 +92,8 @@ impl Archive {
             );
         }
         let path = root.join(SETTINGS_FILE);
-        let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text =
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         let settings = Arc::new(Settings::parse(&path, &text)?);
         Ok(Archive { root: root.to_path_buf(), settings, settings_text: text.into() })
     }

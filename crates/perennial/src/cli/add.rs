@@ -13,10 +13,10 @@ use url::Url;
 
 use super::feeds::follow_list;
 use super::{Context, Exit};
+use crate::operate::Act;
 use crate::settings::site::{
     parse_address, parse_holiday, parse_pattern, parse_selector, parse_tag, parse_weight, parse_zone,
 };
-use crate::operate::Act;
 use crate::settings::{Allowance, Keep, Parts, PinnedPart, Renderer, Seed};
 use perennial_core::amounts::{AmountError, parse_budget, parse_bytes};
 

@@ -11,8 +11,8 @@ use super::serve::serve_beside;
 use super::{Context, Exit};
 use crate::operate::Act;
 use crate::serve::Operate;
-use crate::settings::site::parse_address;
 use crate::settings::Seed;
+use crate::settings::site::parse_address;
 
 const AFTER_HELP: &str = "\
 Examples:

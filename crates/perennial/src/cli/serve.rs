@@ -146,17 +146,23 @@ pub(super) fn serve_beside(
         );
     }
     std::thread::spawn(move || {
-        if let Err(error) = run_beside(archive, listen, operate) {
+        if let Err(error) = run_beside(archive, listen, operate, false) {
             note(format!("the dashboard is not served: {error:#}"));
         }
     });
     Ok(())
 }
 
+/// Serves an archive to this machine and the person before it, until a signal.
+pub(super) fn serve_here(archive: Archive) -> anyhow::Result<()> {
+    run_beside(archive, None, Some(Operate::default()), true)
+}
+
 fn run_beside(
     archive: Archive,
     asked: Option<SocketAddr>,
     operate: Option<Operate>,
+    until_signal: bool,
 ) -> anyhow::Result<()> {
     let usual: SocketAddr = DEFAULT_LISTEN.parse()?;
     listen::runtime()?.block_on(async {
@@ -172,6 +178,10 @@ fn run_beside(
         if let Some(address) = bound.server().operator_address() {
             note(format!("to change what is followed from it, open once: {address}"));
         }
-        bound.run(std::future::pending()).await
+        if !until_signal {
+            return bound.run(std::future::pending()).await;
+        }
+        let mut signals = Signals::new()?;
+        bound.run(signals.next()).await
     })
 }

@@ -8,9 +8,9 @@ use serde::Serialize;
 use url::Url;
 
 use super::{Context, Exit};
+use crate::operate::Act;
 use crate::settings::notify::parse_name;
 use crate::settings::site::{parse_address, parse_selector};
-use crate::operate::Act;
 use crate::settings::{NotifyRule, Seed, Target, put_rule};
 
 const AFTER_HELP: &str = "\

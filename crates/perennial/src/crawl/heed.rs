@@ -120,7 +120,8 @@ impl Crawl {
         let policy = &mut self.policy;
         self.store.each_frontier_page(|known| {
             let is_failed = known.ending == Some(Ending::Failed) && known.kind == PageKind::Page;
-            let is_wished = |visited: Timestamp| wishes.get(&site_of(&known.url)).is_some_and(|time| visited < *time);
+            let is_wished =
+                |visited: Timestamp| wishes.get(&site_of(&known.url)).is_some_and(|time| visited < *time);
             if is_failed && known.visited.is_some_and(is_wished) && policy.has_seed(known.seed) {
                 policy.asked_for(known.site, known.page, now);
             }
@@ -147,6 +148,8 @@ impl Limits {
         options.limit = options.limit.map(|limit| limit.saturating_sub(n_pages));
         options.size_limit = options.size_limit.map(|limit| limit.saturating_sub(bytes));
         let passed = options.clock.now() - self.began;
-        options.time_limit = options.time_limit.map(|limit| Span::from_millis((limit.as_millis() - passed.as_millis()).max(0)));
+        options.time_limit = options
+            .time_limit
+            .map(|limit| Span::from_millis((limit.as_millis() - passed.as_millis()).max(0)));
     }
 }

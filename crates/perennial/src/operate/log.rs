@@ -31,7 +31,13 @@ pub struct ActLine {
 
 impl ActLine {
     pub(super) fn new(time: Timestamp, who: &str, act: &str, url: &str, detail: String) -> ActLine {
-        ActLine { time: time.to_rfc3339(), who: who.to_owned(), act: act.to_owned(), url: url.to_owned(), detail }
+        ActLine {
+            time: time.to_rfc3339(),
+            who: who.to_owned(),
+            act: act.to_owned(),
+            url: url.to_owned(),
+            detail,
+        }
     }
 }
 

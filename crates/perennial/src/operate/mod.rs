@@ -17,9 +17,10 @@ use perennial_core::segment::Selector;
 use perennial_core::time::{Span, Timestamp};
 use url::Url;
 
-use crate::archive::Archive;
+use crate::analyse::{Filters, PartEffect, PartFate, PartQuestion};
+use crate::archive::{Archive, SharedSnapshot};
 use crate::settings::crawl::parse_goal;
-use crate::settings::parts::parse_share;
+use crate::settings::parts::{PINNED_SHARE, parse_share};
 use crate::settings::site::{parse_address, parse_selector, parse_weight};
 use crate::settings::{self, Edited, PinnedPart, Seed, Settings};
 use crate::store::site_of;
@@ -176,6 +177,38 @@ impl PartAct {
         }
     }
 
+    /// What the part would be; `None` where it is taken back.
+    pub fn fate(&self) -> Option<PartFate> {
+        match self {
+            PartAct::Pin(part) => Some(PartFate::Pinned(part.importance.unwrap_or(PINNED_SHARE))),
+            PartAct::Ignore(_) => Some(PartFate::Ignored),
+            PartAct::Release(_) => None,
+        }
+    }
+
+    /// What it would have changed in the last 30 days, of the latest `most` edits of a site. Nothing is written.
+    pub fn effect(
+        &self,
+        archive: &Archive,
+        seed: &Seed,
+        most: usize,
+        progress: &dyn Fn(),
+    ) -> anyhow::Result<PartEffect> {
+        let Some(fate) = self.fate() else { return Ok(PartEffect::default()) };
+        let snapshot = SharedSnapshot::new(archive.snapshot()?);
+        let latest = snapshot.lock().store().latest_capture_time()?;
+        let since = latest.map(|latest| latest - Span::from_hours(24 * 30));
+        let filters = Filters::load(Some(archive.root()))?;
+        let seeds = &archive.settings().seeds;
+        let is_of = |url: &str| {
+            let owner =
+                Url::parse(url).ok().and_then(|url| seeds.of_page(&url).map(|owner| &owner.scope.seed));
+            owner == Some(&seed.scope.seed)
+        };
+        PartQuestion { selector: self.selector(), fate, since, most }
+            .answer(&snapshot, &filters, is_of, progress)
+    }
+
     /// A site with it.
     pub fn of(&self, seed: &Seed) -> Seed {
         let parts = match self {
@@ -225,7 +258,10 @@ pub fn perform(archive: &Archive, act: &Act, who: &str, now: Timestamp) -> anyho
         ActLine::new(now, who, name, edited.url.as_str(), told.collect::<Vec<_>>().join(", "))
     };
     let lines: Vec<ActLine> = edited.iter().map(line).collect();
-    lines.iter().try_for_each(|line| log.put(line)).context("the settings are changed, and the log does not tell it")?;
+    lines
+        .iter()
+        .try_for_each(|line| log.put(line))
+        .context("the settings are changed, and the log does not tell it")?;
     Ok(Done { lines, settings: Settings::load(&path)? })
 }
 
@@ -286,7 +322,8 @@ mod tests {
             perform(&archive, &read(step).unwrap(), "a test", now).unwrap();
         }
         let mut told = Vec::new();
-        log::each_act(archive.root(), |line| told.push(format!("{} {} {}", line.act, line.url, line.detail))).unwrap();
+        log::each_act(archive.root(), |line| told.push(format!("{} {} {}", line.act, line.url, line.detail)))
+            .unwrap();
         assert_eq!(
             told,
             [

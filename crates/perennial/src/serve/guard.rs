@@ -88,11 +88,7 @@ impl Guard {
             ours.chain(addresses).chain(allowed.iter().map(|host| host.to_ascii_lowercase())).collect();
         // Behind a token or in public a name gives nothing away.
         let any_host = allowed.is_empty() && (is_public || token.is_some());
-        Guard {
-            hosts: (!any_host).then_some(hosts),
-            token: token.map(digest_of),
-            tries: Tries::default(),
-        }
+        Guard { hosts: (!any_host).then_some(hosts), token: token.map(digest_of), tries: Tries::default() }
     }
 
     /// Checks the name of the server and the token.

@@ -41,13 +41,15 @@ pub fn post(
     body: &[u8],
 ) -> Result<Response<Body>, Problem> {
     let operator = server.operator().ok_or_else(only_reads)?;
-    let mime = parts.headers.get(header::CONTENT_TYPE).and_then(|mime| mime.to_str().ok()).unwrap_or_default();
+    let mime =
+        parts.headers.get(header::CONTENT_TYPE).and_then(|mime| mime.to_str().ok()).unwrap_or_default();
     let mime = mime.split(';').next().unwrap_or_default().trim();
     match (path, mime) {
         ("/api/operate", "application/json") => {
             let who = operator.check(parts, None)?;
             let fields = fields_of(body).map_err(Problem::bad_request)?;
-            let field = |name: &str| fields.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str());
+            let field =
+                |name: &str| fields.iter().find(|(known, _)| known == name).map(|(_, text)| text.as_str());
             let lines = acted(served, &who, field)?;
             Ok(api::json(&json!({ "done": lines })))
         }
@@ -81,7 +83,8 @@ fn acted<'a>(
     field: impl Fn(&str) -> Option<&'a str>,
 ) -> Result<Vec<ActLine>, Problem> {
     let act = Act::read(field).map_err(Problem::bad_request)?;
-    let done = perform(&served.pool.archive(), &act, who, now()).map_err(|error| Problem::not_done(&error))?;
+    let done =
+        perform(&served.pool.archive(), &act, who, now()).map_err(|error| Problem::not_done(&error))?;
     served.standings.forget();
     Ok(done.lines)
 }
@@ -165,7 +168,10 @@ mod tests {
     #[test]
     fn json_is_read_field_by_field() {
         let fields = fields_of(br#"{"act":"set","url":"a.org","weight":2,"goal":null}"#).unwrap();
-        assert!(fields.contains(&("weight".into(), "2".into())) && fields.contains(&("goal".into(), String::new())));
+        assert!(
+            fields.contains(&("weight".into(), "2".into()))
+                && fields.contains(&("goal".into(), String::new()))
+        );
         for wrong in ["[]", "{\"act\":[]}", "{\"allow_private\":\"true\"}", "{", "{\"act\":true}"] {
             assert!(fields_of(wrong.as_bytes()).is_err(), "{wrong}");
         }

@@ -11,8 +11,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
-use axum::http::request::Parts;
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use data_encoding::HEXLOWER;
 use sha2::{Digest, Sha256};
 
@@ -214,7 +214,8 @@ pub fn only_reads() -> Problem {
         status: StatusCode::FORBIDDEN,
         kind: "only-reads",
         title: "This server only reads".to_owned(),
-        text: "To change what is followed from its pages, start it with `perennial serve --operate`.".to_owned(),
+        text: "To change what is followed from its pages, start it with `perennial serve --operate`."
+            .to_owned(),
     }
 }
 

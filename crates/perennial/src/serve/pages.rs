@@ -38,8 +38,11 @@ pub(super) fn place_of<'a>(asking: &Asking<'a>) -> Place<'a> {
 
 /// The first page.
 pub fn home(server: &Server) -> Response<Body> {
-    let places: Vec<Place<'_>> =
-        server.archives().iter().map(|served| Place { name: &served.name, base: &served.base, operating: Operating::Off }).collect();
+    let places: Vec<Place<'_>> = server
+        .archives()
+        .iter()
+        .map(|served| Place { name: &served.name, base: &served.base, operating: Operating::Off })
+        .collect();
     html(calendar::home(&places))
 }
 

@@ -40,6 +40,8 @@ async fn answer(State((server, origin)): State<(Arc<Server>, Origin)>, request: 
         Ok(body) => body,
         Err(problem) => return problem.into_response(wants_json),
     };
+    let base =
+        archive_of(&server, parts.uri.path()).map(|(served, _)| served.base.clone()).unwrap_or_default();
     // Nobody closes these doors.
     let _place = server.doors().of(parts.uri.path()).acquire().await;
     // The archive is asked and its files are read on threads that may wait for the disk.
@@ -51,7 +53,11 @@ async fn answer(State((server, origin)): State<(Arc<Server>, Origin)>, request: 
     let result = answered.unwrap_or_else(|error| Err(Problem::internal(&error.into())));
     let mut response = result.unwrap_or_else(|problem| {
         server.note(problem.kind);
-        problem.into_response(wants_json)
+        match origin {
+            // Archived content stands in frames.
+            Origin::Main if !wants_json => problem.into_page(&base),
+            _ => problem.into_response(wants_json),
+        }
     });
     name_readers(&server, reader, response.headers_mut());
     response
@@ -155,7 +161,9 @@ impl Doors {
             }
             // An archived address may have such a part too.
             _ if !has("/web/")
-                && ["/page", "/site", "/schedule", "/api/", "/metrics"].iter().any(|part| has(part)) =>
+                && ["/page", "/pin", "/site", "/schedule", "/api/", "/metrics"]
+                    .iter()
+                    .any(|part| has(part)) =>
             {
                 &self.scan
             }
@@ -278,6 +286,7 @@ fn named(asking: &Asking<'_>, path: &str) -> Result<Response<Body>, Problem> {
         "/calendar" => Ok(pages::home(asking.server)),
         "/search" => face::search(asking, &query, Form::of(&query)),
         "/sites" => face::sites(asking, Form::of(&query)),
+        "/pin" => face::pin(asking, &query, Form::of(&query)),
         "/acts" => operate::acts(asking, Form::of(&query)),
         "/schedule" => face::schedule(asking, &query, Form::of(&query)),
         "/page" => match query.get("url").filter(|url| !url.is_empty()) {

@@ -16,9 +16,9 @@ use serde::{Serialize, Serializer};
 use url::Url;
 
 use super::crawl::{Allowance, parse_goal};
+use super::one_of;
 use super::parts::{Parts, parse_pin};
 use super::reader::TableReader;
-use super::one_of;
 
 /// Weights lie within these bounds.
 const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
@@ -395,7 +395,9 @@ impl Seeds {
             return Ok(seed);
         }
         let host = name.trim_end_matches('/');
-        let host_of = |url: &Url| url.host_str().map(|host| url.port().map_or(host.to_owned(), |port| format!("{host}:{port}")));
+        let host_of = |url: &Url| {
+            url.host_str().map(|host| url.port().map_or(host.to_owned(), |port| format!("{host}:{port}")))
+        };
         let mut found = self.all.iter().filter(|seed| host_of(&seed.scope.seed).as_deref() == Some(host));
         match (found.next(), found.next()) {
             (Some(seed), None) => Ok(seed),

@@ -235,14 +235,8 @@ mod tests {
             tags: vec!["news".to_owned(), "a \"b\"".to_owned()],
             parts: Parts::new(
                 vec![
-                    PinnedPart {
-                        selector: parse_selector("#a > .b").unwrap(),
-                        importance: None,
-                    },
-                    PinnedPart {
-                        selector: parse_selector("[x=\"y\"]").unwrap(),
-                        importance: Some(0.3),
-                    },
+                    PinnedPart { selector: parse_selector("#a > .b").unwrap(), importance: None },
+                    PinnedPart { selector: parse_selector("[x=\"y\"]").unwrap(), importance: Some(0.3) },
                 ],
                 vec![parse_selector("aside").unwrap()],
             ),
@@ -288,7 +282,10 @@ mod tests {
         let (_dir, path) = file(text);
         let url = parse_address("a.org").unwrap();
         let paused = change(&path, &[url.clone()], |seed| Seed { paused: true, ..seed.clone() }).unwrap();
-        assert_eq!(paused, [Edited { url: url.clone(), is_new: false, changed: vec!["paused = true".into()] }]);
+        assert_eq!(
+            paused,
+            [Edited { url: url.clone(), is_new: false, changed: vec!["paused = true".into()] }]
+        );
         let expected = text.replace("]\n\n# the other", "]\npaused = true\n\n# the other");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
         change(&path, &[url.clone()], |seed| Seed { paused: false, ..seed.clone() }).unwrap();
@@ -297,7 +294,11 @@ mod tests {
         assert_eq!(heavier[0].changed, ["weight = 3.0 (was 2.0)"]);
         assert!(std::fs::read_to_string(&path).unwrap().contains("weight = 3.0 # twice\n"));
         let selector = parse_selector(".c").unwrap();
-        change(&path, &[url], |seed| Seed { parts: seed.parts.with_ignored(selector.clone()), ..seed.clone() }).unwrap();
+        change(&path, &[url], |seed| Seed {
+            parts: seed.parts.with_ignored(selector.clone()),
+            ..seed.clone()
+        })
+        .unwrap();
         let text = std::fs::read_to_string(&path).unwrap();
         assert!(text.contains("  '.ad', # blinks\n") && text.contains("\".c\""), "{text}");
     }

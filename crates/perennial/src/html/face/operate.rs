@@ -32,7 +32,13 @@ pub enum Operating<'a> {
 const MOST_FOLLOWED: usize = 500;
 
 /// A button that does one thing. Nothing where the reader may not act.
-pub(super) fn button(place: Place<'_>, act: &str, fields: &[(&str, &str)], label: &str, back: &str) -> String {
+pub(super) fn button(
+    place: Place<'_>,
+    act: &str,
+    fields: &[(&str, &str)],
+    label: &str,
+    back: &str,
+) -> String {
     match form(place, act, fields, back) {
         Some(start) => format!("{start}<button>{label}</button></form>"),
         None => String::new(),
@@ -51,7 +57,7 @@ fn form(place: Place<'_>, act: &str, fields: &[(&str, &str)], back: &str) -> Opt
 }
 
 /// Why nothing can be done here, and the cure; nothing where something can.
-fn write_how(out: &mut String, place: Place<'_>) {
+pub(super) fn write_how(out: &mut String, place: Place<'_>) {
     match place.operating {
         Operating::On(_) => {}
         Operating::LoggedOut => {
@@ -270,8 +276,12 @@ pub fn login(place: Place<'_>, key: Option<&str>) -> String {
     };
     let main = match place.operating {
         Operating::Off => {
-            let how = "Started otherwise it prints a key, with which this browser may change what is followed.";
-            format!("<div class=\"head\"><div><h1>This server only reads</h1></div></div>{}", empty("Nobody can act here", how, Some("perennial serve --operate")))
+            let how =
+                "Started otherwise it prints a key, with which this browser may change what is followed.";
+            format!(
+                "<div class=\"head\"><div><h1>This server only reads</h1></div></div>{}",
+                empty("Nobody can act here", how, Some("perennial serve --operate"))
+            )
         }
         Operating::On(_) => format!(
             "<div class=\"head\"><div><h1>This browser may act</h1><p class=\"lead\">Add, pause and change sites on <a href=\"{}/sites\">Sites</a>.</p></div></div>",

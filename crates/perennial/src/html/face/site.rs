@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use perennial_core::markup::escaped;
+use perennial_core::markup::{escaped, isolated};
 use perennial_core::memento::address::escape;
 use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::super::chart::stretched::{Axis, curve, small_bars};
 use super::super::dates::{counted, day_and_minute, day_of_year, grouped, weekday_name};
 use super::operate::{write_followed, write_followed_of};
 use super::parts::empty;
-use super::{Framed, Place, Tab, page_address, path_of, short, site_address, time};
+use super::{Framed, Place, Tab, foreign, page_address, path_of, short, site_address, time};
 use crate::settings::Seed;
 
 /// A directory of a site.
@@ -135,7 +135,7 @@ impl SiteView<'_> {
                 counted(self.n_pages, "page", "pages"),
                 counted(self.n_captures, "capture", "captures")
             ),
-            escaped(self.host)
+            isolated(self.host)
         );
         if let Some([least, likely, most]) = self.completeness {
             let _ = write!(
@@ -158,8 +158,8 @@ impl SiteView<'_> {
             let _ = write!(
                 out,
                 "<div class=\"alert\" style=\"margin-bottom:24px\"><p><b>{}.</b> {}</p></div>",
-                escaped(title),
-                escaped(text)
+                isolated(title),
+                isolated(text)
             );
         }
     }
@@ -267,7 +267,7 @@ impl SiteView<'_> {
                 out,
                 "<tr style=\"--deep:{}\"><td>{}</td><td data-l=\"Pages\">{}</td><td class=\"w\">{}<span class=\"small mute\">changed in {n_changed} of {}, up to {:.2}</span></td><td class=\"w\" data-l=\"Rule\">{}</td></tr>",
                 depth.saturating_sub(1).min(6),
-                escaped(&row.path),
+                isolated(&row.path),
                 grouped(row.n_pages),
                 small_bars(&row.degrees, "Share that changed in each pass"),
                 row.degrees.len(),
@@ -305,8 +305,8 @@ impl SiteView<'_> {
                 out,
                 "<tr><td class=\"w\"><a href=\"{}\">{}</a><br><span class=\"small mute\">{}</span></td><td data-l=\"Important change\">{:.2}</td><td data-l=\"Changes a day\">{}</td><td data-l=\"Captures\">{}</td><td class=\"nowrap\">{}{}</td></tr>",
                 escaped(&page_address(self.place.base, &page.url)),
-                escaped(path_of(&page.url)),
-                escaped(title),
+                isolated(path_of(&page.url)),
+                foreign(title),
                 page.total,
                 page.changes_per_day.map_or("-".to_string(), |rate| format!("{rate:.1}")),
                 grouped(page.n_captures),
@@ -337,8 +337,8 @@ impl SiteView<'_> {
                 out,
                 "<tr><td class=\"w\"><a href=\"{}\">{}</a><br><span class=\"small mute\">{}</span></td><td data-l=\"Items\">{}</td><td data-l=\"Lost\">{}</td><td class=\"nowrap\" data-l=\"Last news\">{}</td><td class=\"w\">",
                 escaped(&page_address(self.place.base, &feed.url)),
-                escaped(path_of(&feed.url)),
-                escaped(&feed.title),
+                isolated(path_of(&feed.url)),
+                foreign(&feed.title),
                 grouped(feed.n_items),
                 if feed.n_gaps == 0 { "never".to_string() } else { counted(feed.n_gaps, "time", "times") },
                 time(feed.last_read)
@@ -349,10 +349,10 @@ impl SiteView<'_> {
                         format!(
                             "<a class=\"quiet\" href=\"{}\">{}</a>",
                             escaped(&page_address(self.place.base, link)),
-                            escaped(title)
+                            foreign(title)
                         )
                     }
-                    None => escaped(title).to_string(),
+                    None => foreign(title).to_string(),
                 };
                 let _ = write!(
                     out,
@@ -435,10 +435,17 @@ impl Sites<'_> {
         );
         if self.rows.is_empty() {
             let (title, text) = match self.followed.is_empty() {
-                true => ("Nothing is followed yet", "Name a site and Perennial visits it, politely, for as long as it is let."),
+                true => (
+                    "Nothing is followed yet",
+                    "Name a site and Perennial visits it, politely, for as long as it is let.",
+                ),
                 false => ("Nothing was captured yet", "A crawl visits what is followed below."),
             };
-            let command = if self.followed.is_empty() { "perennial run https://example.org/" } else { "perennial crawl" };
+            let command = if self.followed.is_empty() {
+                "perennial run https://example.org/"
+            } else {
+                "perennial crawl"
+            };
             main.push_str(&empty(title, text, Some(command)));
         } else {
             self.write_rows(&mut main);
@@ -464,7 +471,7 @@ impl Sites<'_> {
                 out,
                 "<tr><td class=\"w\"><a href=\"{}\">{}</a></td><td data-l=\"Addresses\">{}</td><td data-l=\"Captures\">{}</td><td class=\"w\" data-l=\"Completeness, likely\">{completeness}</td><td class=\"w\" data-l=\"Needs you\">{}</td></tr>",
                 escaped(&site_address(self.place.base, &row.host)),
-                escaped(&row.host),
+                isolated(&row.host),
                 grouped(row.n_pages),
                 grouped(row.n_captures),
                 row.need

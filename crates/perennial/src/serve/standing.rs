@@ -259,8 +259,10 @@ fn site_rows(
 
 fn title_of(failing: &Failing) -> String {
     match (failing.n_failed, failing.n_visited) {
-        (0, _) => format!("{} pages of {} are gone", failing.n_gone, failing.n_visited),
+        (0, all) if failing.n_gone == 1 => format!("1 page of {all} is gone"),
+        (0, all) => format!("{} pages of {all} are gone", failing.n_gone),
         (n, all) if n == all => "does not answer".to_string(),
+        (1, all) => format!("1 page of {all} fails"),
         (n, all) => format!("{n} pages of {all} fail"),
     }
 }

@@ -114,6 +114,7 @@ impl Overview {
             return;
         }
         let _ = write!(out, "<section id=\"needs\"><h2 class=\"h3\">Needs you <span>{n}</span></h2>");
+        let back = format!("{base}/#needs");
         for need in &self.needs {
             let title = match &need.host {
                 Some(host) => {
@@ -130,7 +131,7 @@ impl Overview {
                 .as_ref()
                 .map(|text| format!(" <code>{}</code>", isolated(text)))
                 .unwrap_or_default();
-            let acts = need.host.as_deref().map(|host| need_acts(place, host)).unwrap_or_default();
+            let acts = need.host.as_deref().map(|host| need_acts(place, host, &back)).unwrap_or_default();
             let _ = write!(
                 out,
                 "<div class=\"alert\"><p><b>{title}.</b> {}</p><p class=\"cure\">{}{command}</p>{acts}</div>",
@@ -303,13 +304,13 @@ impl Overview {
 }
 
 /// What can be done about a host that fails.
-fn need_acts(place: Place<'_>, host: &str) -> String {
-    let (fields, back) = ([("url", host)], format!("{}/#needs", place.base));
+pub(super) fn need_acts(place: Place<'_>, host: &str, back: &str) -> String {
+    let fields = [("url", host)];
     match place.operating {
         Operating::On(_) => format!(
             "<div class=\"row cure\">{}{}</div>",
-            button(place, "retry", &fields, "Try again now", &back),
-            button(place, "pause", &fields, "Pause", &back)
+            button(place, "retry", &fields, "Try again now", back),
+            button(place, "pause", &fields, "Pause", back)
         ),
         _ => String::new(),
     }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::super::chart::stretched::{Axis, curve, small_bars};
 use super::super::dates::{counted, day_and_minute, day_of_year, grouped, weekday_name};
+use super::aside::need_acts;
 use super::operate::{write_followed, write_followed_of};
 use super::parts::empty;
 use super::{Framed, Place, Tab, foreign, page_address, path_of, short, site_address, time};
@@ -157,9 +158,10 @@ impl SiteView<'_> {
         if let Some((title, text)) = &self.need {
             let _ = write!(
                 out,
-                "<div class=\"alert\" style=\"margin-bottom:24px\"><p><b>{}.</b> {}</p></div>",
+                "<div class=\"alert\" style=\"margin-bottom:24px\"><p><b>{}.</b> {}</p>{}</div>",
                 isolated(title),
-                isolated(text)
+                isolated(text),
+                need_acts(self.place, self.host, &site_address(base, self.host))
             );
         }
     }

@@ -77,7 +77,7 @@ fn a_killed_writer_loses_nothing() {
     let (_dir, root) = folder();
     perennial(&root, ["init"]).ok();
     // Small files, so that kills hit the change from one to the next.
-    perennial::settings::edit(&root.join("perennial.toml"), |document| {
+    perennial::settings::edit(&root.join("perennial.toml"), |document, _| {
         document["warc"]["max_file_bytes"] = toml_edit::value(3_000_000);
         Ok(())
     })

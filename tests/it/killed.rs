@@ -70,7 +70,7 @@ impl Killer {
     fn new(seed: u64) -> Killer {
         let (archive, web) = (Archive::new(), Web::serve(site));
         archive.ok(&["add", &web.url("/p0"), "--allow-private"]);
-        perennial::settings::edit(&archive.root.join("perennial.toml"), |document| {
+        perennial::settings::edit(&archive.root.join("perennial.toml"), |document, _| {
             document["warc"]["max_file_bytes"] = toml_edit::value(40_000);
             Ok(())
         })

@@ -42,6 +42,7 @@ mod layers;
 mod looks;
 mod notices;
 mod objects;
+mod operate;
 mod parts;
 mod patterns;
 mod policy;

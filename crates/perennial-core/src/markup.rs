@@ -17,6 +17,43 @@ impl Display for Escaped<'_> {
     }
 }
 
+/// Foreign text between tags of HTML, which is escaped when it is written and cannot turn the text around it: a right-to-left text stands in
+/// a `bdi`, and marks that would reach beyond it are left out.
+#[derive(Clone, Copy, Debug)]
+pub struct Isolated<'a>(&'a str);
+
+/// Foreign text that means itself between tags of HTML, whatever direction it has.
+pub fn isolated(text: &str) -> Isolated<'_> {
+    Isolated(text)
+}
+
+impl Display for Isolated<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.0.contains(|c| is_reordering(c) || is_right_to_left(c)) {
+            return write_escaped(f, self.0);
+        }
+        f.write_str("<bdi>")?;
+        // An embedding that is not closed would go on behind the element, and a mark that closes could close the element's own.
+        self.0.split(is_reordering).try_for_each(|part| write_escaped(f, part))?;
+        f.write_str("</bdi>")
+    }
+}
+
+/// A text without the marks that order what stands behind it, for places where no element can hold it: the title of a window.
+pub fn unordered(text: &str) -> String {
+    text.replace(is_reordering, "")
+}
+
+/// Marks that order the text behind them: embeddings, overrides, isolates and their ends.
+fn is_reordering(character: char) -> bool {
+    matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn is_right_to_left(character: char) -> bool {
+    matches!(character, '\u{590}'..='\u{8ff}' | '\u{200f}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{feff}'
+        | '\u{10800}'..='\u{10fff}' | '\u{1e800}'..='\u{1efff}')
+}
+
 /// Writes text that means itself. Line ends and tabs become references, or a reader of XML would turn them into spaces
 /// where they stand in an attribute. Characters that XML forbids become U+FFFD.
 pub fn write_escaped(out: &mut impl Write, text: &str) -> fmt::Result {
@@ -69,6 +106,14 @@ mod tests {
         assert_eq!(escaped("a<b> & \"c\"").to_string(), "a&lt;b&gt; &amp; &quot;c&quot;");
         assert_eq!(escaped("é\u{1}\n").to_string(), "é\u{fffd}&#10;");
         assert_eq!(escaped("").to_string(), "");
+    }
+
+    #[test]
+    fn text_of_any_direction_stays_in_its_place() {
+        assert_eq!(isolated("a<b").to_string(), "a&lt;b");
+        assert_eq!(isolated("\u{202e}gpj.exe").to_string(), "<bdi>gpj.exe</bdi>");
+        assert_eq!(isolated("a\u{2069}\u{202e}b</bdi>").to_string(), "<bdi>ab&lt;/bdi&gt;</bdi>");
+        assert_eq!(isolated("שלום").to_string(), "<bdi>שלום</bdi>");
     }
 
     proptest! {

@@ -10,6 +10,7 @@
 //! | [`store`] | captures -> what is known of sites, pages, versions, links (SQLite) |
 //! | [`archive`] | exchanges and files -> WARC on disk, index; recovery, import, export, verify |
 //! | [`analyse`] | captures -> what a reader saw, what changed and its importance, stored in the state |
+//! | [`operate`] | what a person decides about sites -> perennial.toml, and a line of acts.log |
 //! | [`search`] | lessons -> texts of blocks by interval; a question -> which pages said it, from when to when |
 //! | [`notify`] | lessons and what users want to hear of -> notices, sent at least once and in order |
 //! | [`learn`] | looks, links and settings -> a scheduler that has learned from them |
@@ -36,6 +37,8 @@ pub mod store;
 pub mod archive;
 
 pub mod analyse;
+
+pub mod operate;
 
 pub mod search;
 

@@ -154,7 +154,7 @@ fn recorded_crawl(name: &'static str, root: &Path, web: &Arc<Web>, n_pages: usiz
 }
 
 fn set(archive: &Path, key: &str, value: impl Into<toml_edit::Value>) {
-    perennial::settings::edit(&archive.join("perennial.toml"), |document| {
+    perennial::settings::edit(&archive.join("perennial.toml"), |document, _| {
         document["warc"][key] = toml_edit::value(value);
         Ok(())
     })

@@ -49,6 +49,18 @@ impl fmt::Debug for Selector {
 
 /// More steps than this are refused: matching costs their product with the depth of the page.
 const MAX_STEPS: usize = 16;
+/// Steps and classes of a selector that names an element.
+const MAX_NAMED: usize = 6;
+const MAX_CLASSES: usize = 2;
+/// Elements of which a page usually has one.
+const LANDMARKS: [&str; 4] = ["main", "header", "footer", "article"];
+
+/// Whether a person gave this name: one of a machine has many figures, and is another one tomorrow.
+fn is_given(name: &str) -> bool {
+    let n_figures = name.bytes().filter(u8::is_ascii_digit).count();
+    let is_name = name.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'));
+    is_name && (2..=40).contains(&name.len()) && n_figures <= 2 && name.starts_with(char::is_alphabetic)
+}
 
 impl Selector {
     /// Parses a selector such as `#live .ticker, aside > ul`.
@@ -58,6 +70,41 @@ impl Selector {
             Ok(alternatives) => Ok(Selector { text: selector.to_string(), alternatives }),
             Err(reason) => Err(SelectorError { selector: selector.to_string(), reason }),
         }
+    }
+
+    /// A selector that finds an element of a page, and no more than one, by what is likely to stay when the page changes: ids and classes
+    /// that people gave. `None` where there are none to tell it by, and then the element around it should be taken.
+    pub fn naming(dom: &Dom, node: u32) -> Option<Selector> {
+        let mut steps: Vec<String> = Vec::new();
+        let mut here = Some(node).filter(|node| dom.is_element(*node));
+        while let Some(at) = here.filter(|_| steps.len() < MAX_NAMED) {
+            let element = dom.nodes.get(at as usize)?;
+            let id = element.attribute("id").filter(|id| is_given(id));
+            let mut classes: Vec<&str> =
+                element.attribute("class").unwrap_or_default().split_ascii_whitespace().collect();
+            classes.retain(|class| is_given(class));
+            classes.truncate(MAX_CLASSES);
+            let step = match id {
+                Some(id) => format!("#{id}"),
+                None if classes.is_empty() => element.tag().to_owned(),
+                None => format!("{}.{}", element.tag(), classes.join(".")),
+            };
+            steps.insert(0, step);
+            let found = Selector::parse(&steps.join(" > ")).ok()?;
+            let is_told =
+                steps.iter().any(|step| step.contains(['#', '.'])) || LANDMARKS.contains(&element.tag());
+            if is_told && found.finds_only(dom, node) {
+                return Some(found);
+            }
+            here = element.parent.filter(|above| dom.is_element(*above));
+        }
+        None
+    }
+
+    /// Whether it finds this element and no other.
+    fn finds_only(&self, dom: &Dom, node: u32) -> bool {
+        let is_found = |at: &u32| self.alternatives.iter().any(|steps| matches_steps(dom, *at, steps));
+        (0..dom.nodes.len() as u32).filter(is_found).take(2).eq([node])
     }
 
     /// What either of the two finds.
@@ -312,6 +359,31 @@ mod tests {
         ] {
             assert_eq!(Selector::parse(selector).unwrap().text_in(&dom), text, "{selector}");
         }
+    }
+
+    #[test]
+    fn an_element_is_named_by_what_stays() {
+        let dom = Dom::parse(
+            "<main><div id=post-48213 class='css-1x9z8a7 story'><p>one<p class=lead>two</div><div class=story><p>three</div></main>\
+             <aside id=weather><ul><li>four<li class='now x1'>five</ul></aside><div><p>six</div>",
+        );
+        let named = |text: &str| {
+            let at = dom
+                .nodes
+                .iter()
+                .position(|node| matches!(&node.kind, DomKind::Text(own) if &**own == text))
+                .unwrap();
+            Selector::naming(&dom, dom.nodes[at].parent.unwrap()).map(|selector| selector.to_string())
+        };
+        assert_eq!(named("two").as_deref(), Some("p.lead"));
+        assert_eq!(named("five").as_deref(), Some("li.now.x1"));
+        assert_eq!(named("one"), None, "another story has such a paragraph");
+        assert_eq!(named("four"), None);
+        assert_eq!(named("six"), None);
+        let weather = dom.nodes.iter().position(|node| node.tag() == "aside").unwrap();
+        assert_eq!(Selector::naming(&dom, weather as u32).unwrap().to_string(), "#weather");
+        let main = dom.nodes.iter().position(|node| node.tag() == "main").unwrap();
+        assert_eq!(Selector::naming(&dom, main as u32).unwrap().to_string(), "main");
     }
 
     #[test]

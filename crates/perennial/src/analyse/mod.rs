@@ -39,7 +39,7 @@ pub use changed::{Changed, ChangedReader};
 pub use compare::{Comparison, ComparisonReport, Content, Entry, History, headlines, told_entries};
 pub use filters::{Filters, update as update_filters};
 pub use lesson::{KnownPage, Lesson, NewsItem};
-pub use part::{PartEffect, part_texts};
+pub use part::{OtherImportance, PartEffect, PartFate, PartQuestion, part_texts};
 pub use reader::Readers;
 pub use requisites::Requisites;
 pub use spec::{LoadedPage, PageSpec};

@@ -1,13 +1,16 @@
 //! A part of a page, named by a CSS selector -> its words in both versions of a change; which changes of the past touched it.
 
+use perennial_core::diff::diff;
 use perennial_core::dom::Dom;
+use perennial_core::importance::ImportanceConfig;
 use perennial_core::look::Seen;
 use perennial_core::notice::told_importance;
-use perennial_core::segment::Selector;
+use perennial_core::segment::{Block, BlockTree, Selector};
 use perennial_core::time::Timestamp;
 use serde::Serialize;
 
-use super::{ChangedReader, Content, Entry, Filters, PageSpec};
+use super::compare::{History, weigh};
+use super::{Content, Entry, Filters, PageSpec, told_entries};
 use crate::archive::SharedSnapshot;
 use crate::store::{ChangeFilter, ChangeRow};
 
@@ -32,8 +35,17 @@ pub fn part_texts(
     Some((before, text(Some(row.time), row.seen.is_page())?))
 }
 
-/// Which edits of a time touched a part.
-#[derive(Clone, Copy, PartialEq, Debug, Default, Serialize)]
+/// What a part of a page would be.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum PartFate {
+    /// It has this share of the page's importance.
+    Pinned(f32),
+    /// It is not looked at.
+    Ignored,
+}
+
+/// Which edits of a time touched a part, and what they would have been worth.
+#[derive(Clone, PartialEq, Debug, Default, Serialize)]
 pub struct PartEffect {
     /// Edits that were looked at.
     pub n_changes: usize,
@@ -51,26 +63,63 @@ pub struct PartEffect {
     pub n_unread: usize,
     /// Whether there were more than are looked at.
     pub is_cut: bool,
+    /// Those that would have had another importance, by about a hundredth or more.
+    pub n_other: usize,
+    /// Importance that all would have had, about.
+    pub importance_then: f64,
+    /// Those that would have changed most, the most first.
+    pub strongest: Vec<OtherImportance>,
 }
 
-impl PartEffect {
-    /// Of the edits since an instant on the pages that `is_of` lets through.
-    pub fn since(
+/// An edit that would have had another importance.
+#[derive(Clone, PartialEq, Debug, Serialize)]
+pub struct OtherImportance {
+    /// Its page.
+    pub url: String,
+    /// The look before it and the look that saw it, RFC 3339.
+    pub before: Option<String>,
+    /// See `before`.
+    pub time: String,
+    /// What it was worth.
+    pub importance: f64,
+    /// What it would have been worth, about: the blocks that say what the part says are weighed anew, and no page is laid out again.
+    pub importance_then: f64,
+}
+
+/// A difference that is told.
+const LEAST_DIFFERENCE: f64 = 0.01;
+/// Edits that are named.
+const MAX_NAMED: usize = 8;
+
+/// What is asked of the edits of a site.
+pub struct PartQuestion<'a> {
+    /// The part.
+    pub selector: &'a Selector,
+    /// What it would be.
+    pub fate: PartFate,
+    /// Edits from then on.
+    pub since: Option<Timestamp>,
+    /// The latest so many, at most.
+    pub most: usize,
+}
+
+impl PartQuestion<'_> {
+    /// Looks at the edits on the pages that `is_of` lets through.
+    pub fn answer(
+        &self,
         snapshot: &SharedSnapshot,
         filters: &Filters,
-        selector: &Selector,
-        since: Option<Timestamp>,
         is_of: impl Fn(&str) -> bool,
         progress: &dyn Fn(),
     ) -> anyhow::Result<PartEffect> {
         let mut rows = std::collections::VecDeque::new();
         let mut effect = PartEffect::default();
-        let filter = ChangeFilter { since, ..ChangeFilter::default() };
+        let filter = ChangeFilter { since: self.since, ..ChangeFilter::default() };
         snapshot.lock().store().each_change(&filter, |row| {
             if row.n_operations > 0 && row.seen != Seen::Noise && is_of(&row.url) {
                 rows.push_back(row);
             }
-            if rows.len() > MAX_CHANGES {
+            if rows.len() > self.most.min(MAX_CHANGES) {
                 rows.pop_front();
                 effect.is_cut = true;
             }
@@ -78,25 +127,121 @@ impl PartEffect {
         })?;
         for row in &rows {
             progress();
-            let entries = {
-                let shared = snapshot.lock();
-                let changed = ChangedReader::new(shared.store(), filters).read(row)?;
-                changed.map(|changed| changed.entries()).unwrap_or_default()
+            let Some(texts) = part_texts(snapshot, row, self.selector) else {
+                effect.n_unread += 1;
+                continue;
             };
-            match part_texts(snapshot, row, selector) {
-                Some(texts) => effect.add(row, &entries, &texts),
-                None => effect.n_unread += 1,
-            }
+            let trees = {
+                let shared = snapshot.lock();
+                let store = shared.store();
+                let before = row.before.map(|before| store.tree_at(row.page, before)).transpose()?.flatten();
+                before.zip(store.tree_at(row.page, row.time)?)
+            };
+            let trees = trees.filter(|(before, after)| before.engine == after.engine);
+            let (entries, then) = match &trees {
+                Some(trees) => self.judge(row, trees, &texts, filters),
+                None => (Vec::new(), told_importance(row.seen)),
+            };
+            effect.add(row, &entries, &texts, then);
         }
+        effect.strongest.sort_by(|a, b| difference(b).total_cmp(&difference(a)));
+        effect.strongest.truncate(MAX_NAMED);
         Ok(effect)
     }
 
-    fn add(&mut self, row: &ChangeRow, entries: &[Entry], (before, after): &(String, String)) {
+    /// The operations of an edit, and what it would have been worth.
+    fn judge(
+        &self,
+        row: &ChangeRow,
+        (before, after): &(BlockTree, BlockTree),
+        texts: &(String, String),
+        filters: &Filters,
+    ) -> (Vec<Entry>, f64) {
+        let config = ImportanceConfig::default();
+        let weighed = |before: &BlockTree, after: &BlockTree| {
+            let delta = diff(before, after);
+            let assessment = weigh(&delta, &config, filters, &row.url, History::Stored(&row.noise));
+            (told_entries(&delta, &assessment), assessment.importance.get())
+        };
+        let (entries, now) = weighed(before, after);
+        let told = told_importance(row.seen);
+        if texts.0 == texts.1 && self.fate == PartFate::Ignored {
+            return (entries, told);
+        }
+        let (_, then) = weighed(&self.reweighed(before, &texts.0), &self.reweighed(after, &texts.1));
+        // What was told may be worth more than its operations: a new title, a vanished page. That stays.
+        (entries, (told + then - now).clamp(0.0, 1.0))
+    }
+
+    /// A tree whose blocks inside the part have its share of the importance together. One without such blocks is as it was.
+    fn reweighed(&self, tree: &BlockTree, part: &str) -> BlockTree {
+        let share = match self.fate {
+            PartFate::Pinned(share) => share.clamp(0.0, 1.0),
+            PartFate::Ignored => 0.0,
+        };
+        let mut tree = tree.clone();
+        let mut sums = [0.0f32; 2];
+        let leaves = tree.walk().filter(|block| block.children.is_empty());
+        leaves.for_each(|leaf| sums[usize::from(is_leaf_said(leaf, part))] += leaf.importance);
+        if sums.contains(&0.0) {
+            return tree;
+        }
+        let factors = [(1.0 - share) / sums[0], share / sums[1]];
+        tree.blocks.iter_mut().for_each(|block| {
+            scale(block, part, factors);
+        });
+        tree
+    }
+}
+
+/// Scales the leaves outside and inside a part; gives the importance of the block.
+fn scale(block: &mut Block, part: &str, factors: [f32; 2]) -> f32 {
+    block.importance = match block.children.is_empty() {
+        true => block.importance * factors[usize::from(is_leaf_said(block, part))],
+        false => block.children.iter_mut().map(|child| scale(child, part, factors)).sum(),
+    };
+    block.importance
+}
+
+/// Whether a block says nothing that the part does not say.
+fn is_leaf_said(leaf: &Block, part: &str) -> bool {
+    let mut said = leaf
+        .texts
+        .iter()
+        .map(|text| text.text.as_str())
+        .chain(leaf.links.iter().map(|link| link.name.as_str()));
+    let has_words = leaf.texts.iter().any(|text| !text.text.is_empty())
+        || leaf.links.iter().any(|link| !link.name.is_empty());
+    has_words && said.all(|text| part.contains(&folded(text)))
+}
+
+fn folded(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn difference(other: &OtherImportance) -> f64 {
+    (other.importance_then - other.importance).abs()
+}
+
+impl PartEffect {
+    fn add(&mut self, row: &ChangeRow, entries: &[Entry], (before, after): &(String, String), then: f64) {
         let importance = told_importance(row.seen);
         let is_inside = |entry: &Entry| is_said(&entry.before, before) && is_said(&entry.after, after);
         let counted: Vec<&Entry> = entries.iter().filter(|entry| entry.share > 0.0).collect();
         self.n_changes += 1;
         self.importance += importance;
+        self.importance_then += then;
+        let other = OtherImportance {
+            url: row.url.clone(),
+            before: row.before.map(Timestamp::to_rfc3339),
+            time: row.time.to_rfc3339(),
+            importance,
+            importance_then: then,
+        };
+        if difference(&other) >= LEAST_DIFFERENCE {
+            self.n_other += 1;
+            self.strongest.push(other);
+        }
         if before != after {
             self.n_touching += 1;
             self.importance_touching += importance;
@@ -110,8 +255,34 @@ impl PartEffect {
 
 /// Whether the words of an element are among those of the part.
 fn is_said(content: &Option<Content>, part: &str) -> bool {
-    content.as_ref().is_none_or(|content| {
-        let words = content.text.split_whitespace().collect::<Vec<_>>().join(" ");
-        part.contains(&words)
-    })
+    content.as_ref().is_none_or(|content| part.contains(&folded(&content.text)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perennial_core::segment::Text;
+
+    fn leaf(text: &str, importance: f32) -> Block {
+        Block { texts: vec![Text::new(text)], importance, ..Block::default() }
+    }
+
+    #[test]
+    fn a_pinned_part_has_its_share_and_an_ignored_one_none() {
+        let inner = Block {
+            importance: 0.8,
+            children: vec![leaf("the news", 0.6), leaf("more", 0.2)],
+            ..Block::default()
+        };
+        let tree = BlockTree { blocks: vec![inner, leaf("the weather", 0.2)], ..BlockTree::default() };
+        let selector = Selector::parse("#w").unwrap();
+        let weights = |fate: PartFate, part: &str| {
+            let question = PartQuestion { selector: &selector, fate, since: None, most: 1 };
+            let tree = question.reweighed(&tree, part);
+            tree.walk().map(|block| (block.importance * 100.0).round() as i32).collect::<Vec<_>>()
+        };
+        assert_eq!(weights(PartFate::Pinned(0.9), "the weather today"), [10, 8, 3, 90]);
+        assert_eq!(weights(PartFate::Ignored, "the weather today"), [100, 75, 25, 0]);
+        assert_eq!(weights(PartFate::Pinned(0.9), "nothing of it"), [80, 60, 20, 20]);
+    }
 }

@@ -23,6 +23,7 @@ mod stand_in;
 mod transcribe;
 mod trees;
 pub mod verify;
+mod watch;
 mod writer;
 
 pub use content::{HOPS, hops_of};
@@ -31,6 +32,7 @@ pub use indexer::IndexPace;
 pub use read::{OpenRecord, Response, Stored};
 pub use recover::Repair;
 pub use snapshot::{SharedSnapshot, Snapshot};
+pub use watch::SettingsWatch;
 pub use writer::{Appended, ArchiveWriter, DELTA_MIME, LeftOut};
 pub(crate) use writer::{LEFT_OUT_BASE, random_seed};
 
@@ -63,6 +65,7 @@ pub fn is_archive(dir: &Path) -> bool {
 pub struct Archive {
     root: PathBuf,
     settings: Arc<Settings>,
+    settings_text: Arc<str>,
 }
 
 impl Archive {
@@ -88,8 +91,11 @@ impl Archive {
                 root.display()
             );
         }
-        let settings = Arc::new(Settings::load(&root.join(SETTINGS_FILE))?);
-        Ok(Archive { root: root.to_path_buf(), settings })
+        let path = root.join(SETTINGS_FILE);
+        let text =
+            std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let settings = Arc::new(Settings::parse(&path, &text)?);
+        Ok(Archive { root: root.to_path_buf(), settings, settings_text: text.into() })
     }
 
     /// The folder.
@@ -100,6 +106,11 @@ impl Archive {
     /// What `perennial.toml` said when the archive was opened.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// The text of `perennial.toml` when the archive was opened.
+    pub fn settings_text(&self) -> &str {
+        &self.settings_text
     }
 
     /// Where the settings are; edit with [`crate::settings::edit`], which keeps comments.

@@ -13,10 +13,11 @@ use url::Url;
 
 use super::feeds::follow_list;
 use super::{Context, Exit};
+use crate::operate::Act;
 use crate::settings::site::{
     parse_address, parse_holiday, parse_pattern, parse_selector, parse_tag, parse_weight, parse_zone,
 };
-use crate::settings::{Allowance, Keep, Parts, PinnedPart, Renderer, Seed, Settings, follow};
+use crate::settings::{Allowance, Keep, Parts, PinnedPart, Renderer, Seed};
 use perennial_core::amounts::{AmountError, parse_budget, parse_bytes};
 
 const AFTER_HELP: &str = "\
@@ -104,15 +105,12 @@ impl Add {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         if let Some(file) = &self.from {
-            follow(
-                &archive.settings_path(),
-                &self.urls.iter().map(|url| self.seed(url)).collect::<Vec<_>>(),
-            )?;
+            let seeds = self.urls.iter().map(|url| self.seed(url)).collect();
+            context.perform(&archive, &Act::Follow(seeds))?;
             return follow_list(context, file, &|url| self.seed(url));
         }
         let seeds: Vec<Seed> = self.urls.iter().map(|url| self.seed(url)).collect();
-        follow(&archive.settings_path(), &seeds)?;
-        let n_sites = Settings::load(&archive.settings_path())?.seeds.len();
+        let n_sites = context.perform(&archive, &Act::Follow(seeds.clone()))?.settings.seeds.len();
         context.print(&seeds, |out| {
             for seed in &seeds {
                 writeln!(out, "added {} (scope {})", seed.scope.seed, seed.scope.kind)?;
@@ -143,6 +141,7 @@ impl Add {
             goal: self.goal,
             renderer: self.renderer,
             allow_private: self.allow_private,
+            paused: false,
             allowance: Allowance { visits: self.budget, bytes_per_day: self.bytes_per_day },
             keep: self.keep,
             parts: Parts::new(self.pinned(), self.ignore.clone()),

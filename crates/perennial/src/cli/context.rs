@@ -8,6 +8,7 @@ use perennial_core::foreign::{Form, Shown, shown};
 use serde::Serialize;
 
 use crate::archive::{self, Archive, ArchiveWriter, Snapshot};
+use crate::operate::{self, Act, Done};
 use crate::search;
 use crate::store::Store;
 
@@ -74,6 +75,13 @@ impl Context {
         let writer = ArchiveWriter::open(archive)?;
         writer.repairs().iter().for_each(|repair| self.note(repair));
         Ok(writer)
+    }
+
+    /// Performs an act of whoever runs this command, and says so in the archive's log.
+    pub fn perform(&self, archive: &Archive, act: &Act) -> anyhow::Result<Done> {
+        let user = ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
+        let who = user.map_or("command line".to_owned(), |user| format!("command line, {user}"));
+        operate::perform(archive, act, &who, archive::now())
     }
 
     /// Prints `data` as JSON with `--json`, else lets `human` write it. A broken pipe comes back as an error

@@ -106,7 +106,7 @@ impl Crawl {
             Some(End::Interrupted) => Exit::Interrupted,
             Some(End::SizeLimit) => Exit::SizeLimit,
             Some(End::TimeLimit) => Exit::TimeLimit,
-            Some(End::Done) | None => Exit::Done,
+            Some(End::Done | End::OtherSettings) | None => Exit::Done,
         })
     }
 

@@ -9,7 +9,9 @@ use perennial_core::amounts::{AmountError, parse_share};
 use perennial_core::schedule::{Goal, Strategy};
 use perennial_core::time::{Span, Timestamp};
 
+use super::serve::serve_here;
 use super::{Context, Exit, signals};
+use crate::archive::Archive;
 use crate::crawl::{Status, Stop};
 use crate::demo::{self, Caught, DemoOptions, DemoResult};
 
@@ -19,6 +21,7 @@ Examples:
   perennial demo --days 7 --budget 5 --strategy importance-pattern
   perennial demo --goal balanced
   perennial demo --json
+  perennial demo --serve            # and its dashboard at the end, also where nobody watches a terminal
 
 Needs no network. Where Chromium is installed, one site more is archived: its pages are empty until a script has \
 drawn them. The archive that it makes is a real one:
@@ -55,6 +58,12 @@ pub(super) struct Demo {
     /// Virtual seconds in a real one [default: as fast as the machine allows]
     #[arg(long, value_name = "FACTOR")]
     time_lapse: Option<f64>,
+    /// Serve the archive's dashboard at the end, until stopped [default: where a person watches a terminal]
+    #[arg(long, conflicts_with = "no_serve")]
+    serve: bool,
+    /// Do not serve it
+    #[arg(long)]
+    no_serve: bool,
     /// Seed of the random numbers
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -94,6 +103,14 @@ impl Demo {
         result.report = self.dir.join("report.html");
         std::fs::write(&result.report, demo::html(&result, &crawls))?;
         context.print(&result, |out| print_summary(out, &result))?;
+        let is_watched = std::io::stdin().is_terminal()
+            && std::io::stdout().is_terminal()
+            && std::io::stderr().is_terminal();
+        // A script and a pipe get the end of the program, a person gets what it is about.
+        if self.serve || is_watched && !self.no_serve && !context.json && !options.stop.is_requested() {
+            context.note("Ctrl-C ends the dashboard");
+            serve_here(Archive::open(&result.archive)?)?;
+        }
         Ok(Exit::Done)
     }
 }

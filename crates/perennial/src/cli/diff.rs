@@ -158,6 +158,7 @@ impl Diff {
                     form: &form,
                     before: original(before, &requisites_before),
                     after: original(after, &requisites_after),
+                    pin: None,
                 };
                 out.write_all(view.page().as_bytes())?;
             }

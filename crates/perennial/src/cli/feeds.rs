@@ -22,8 +22,9 @@ use crate::feeds::subscriptions::read_list;
 use crate::fetch::Client;
 use crate::html::feeds::figures;
 use crate::learn::{self, Followed};
+use crate::operate::Act;
 use crate::settings::site::parse_address;
-use crate::settings::{CrawlTable, Seed, Settings, follow};
+use crate::settings::{CrawlTable, Seed};
 use crate::store::KnownFeed;
 
 const AFTER_HELP: &str = "\
@@ -127,8 +128,8 @@ pub(super) fn follow_list(
 ) -> anyhow::Result<Exit> {
     let archive = context.open()?;
     let listed = read_list(file, like)?;
-    follow(&archive.settings_path(), &listed.seeds)?;
-    let n_sites = Settings::load(&archive.settings_path())?.seeds.len();
+    let done = context.perform(&archive, &Act::Follow(listed.seeds.clone()))?;
+    let n_sites = done.settings.seeds.len();
     for reason in listed.refused.iter().take(5) {
         context.note(reason);
     }

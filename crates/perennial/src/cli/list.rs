@@ -67,8 +67,9 @@ impl List {
             rows.iter().try_for_each(|row| {
                 writeln!(
                     out,
-                    "{}  scope {}, {} pages known, {} visited, {} failed, last visit {}",
+                    "{}  {}scope {}, {} pages known, {} visited, {} failed, last visit {}",
                     row.seed.scope.seed,
+                    if row.seed.paused { "paused, " } else { "" },
                     row.seed.scope.kind,
                     row.n_pages,
                     row.n_visited,

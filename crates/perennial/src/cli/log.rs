@@ -1,4 +1,4 @@
-//! `perennial log`: what the crawl did and why, from `crawl.log`.
+//! `perennial log`: what the crawl did and why, from `crawl.log`; who changed what is followed, from `acts.log`.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::{Context, Exit, parse_time};
 use crate::crawl::log::{LogLine, each_line};
+use crate::operate::log::{ActLine, each_act};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -15,9 +16,10 @@ Examples:
   perennial log --url /news/ -n 500   the last 500 whose address contains /news/
   perennial log --since yesterday     visits since then, the last 50 of them
   perennial log --outcome failed      visits that failed
+  perennial log --acts                who added, paused or changed what, and when
   perennial log --errors              errors by kind and host";
 
-/// Show the visits of the crawl: why, what came back, what was stored.
+/// Show the visits of the crawl (why, what came back, what was stored), and who changed what is followed.
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Log {
@@ -33,10 +35,16 @@ pub(super) struct Log {
     /// Only visits with this outcome
     #[arg(long, value_parser = ["changed", "unchanged", "failed", "gone", "redirected"])]
     outcome: Option<String>,
+    /// Only what people did: sites added, removed, paused, changed
+    #[arg(long, conflicts_with_all = ["outcome", "errors"])]
+    acts: bool,
     /// Count errors by kind and host instead
     #[arg(long)]
     errors: bool,
 }
+
+/// The kind of a line that tells what a person did.
+const ACT: &str = "act";
 
 #[derive(Serialize)]
 struct ErrorRow {
@@ -55,7 +63,7 @@ impl Log {
             return self.print_errors(context, &root);
         }
         let (mut lines, mut n_found) = (VecDeque::new(), 0usize);
-        each_line(&root, |line| {
+        let mut take = |line: LogLine| {
             if self.wants(&line) {
                 n_found += 1;
                 if lines.len() >= self.last {
@@ -63,9 +71,22 @@ impl Log {
                 }
                 lines.push_back(line);
             }
-        })?;
+        };
+        let mut acts = Vec::new();
+        each_act(&root, |act| acts.push(as_line(act)))?;
+        let mut acts = acts.into_iter().peekable();
+        if !self.acts {
+            each_line(&root, |line| {
+                while let Some(act) = acts.next_if(|act| act.time <= line.time) {
+                    take(act);
+                }
+                take(line);
+            })?;
+        }
+        acts.for_each(&mut take);
         context.print(&lines, |out| lines.iter().try_for_each(|line| writeln!(out, "{}", words(line))))?;
         match n_found {
+            0 if self.acts => context.note("nobody did anything like that"),
             0 => context.note("no visit in crawl.log is like that"),
             n if n > lines.len() => {
                 context.note(format!("the last {} of {n} visits: -n {n} shows all", lines.len()));
@@ -103,7 +124,26 @@ impl Log {
     }
 }
 
+/// An act among visits: its kind is `act`, its outcome `done`.
+fn as_line(act: ActLine) -> LogLine {
+    LogLine {
+        time: act.time,
+        url: act.url,
+        kind: ACT.to_owned(),
+        reason: act.act,
+        outcome: "done".to_owned(),
+        detail: Some(act.detail).filter(|detail| !detail.is_empty()),
+        by: Some(act.who),
+        ..LogLine::default()
+    }
+}
+
 fn words(line: &LogLine) -> String {
+    if line.kind == ACT {
+        let who = line.by.as_deref().unwrap_or_default();
+        let detail = line.detail.as_ref().map(|detail| format!(": {detail}")).unwrap_or_default();
+        return format!("{} {:9}     {}{detail} ({who})", line.time, line.reason, line.url);
+    }
     let status = line.status.map_or("-".to_string(), |status| status.to_string());
     let mut text = format!("{} {:9} {:>3} {} [{}]", line.time, line.outcome, status, line.url, line.reason);
     if let Some(stored) = &line.stored {

@@ -26,18 +26,21 @@ mod log;
 mod notify;
 mod objects;
 mod patterns;
+mod pause;
 mod pin;
 mod quality;
 mod rebuild;
 mod remove;
 mod render_worker;
 mod renderer;
+mod retry;
 mod rules;
 mod run;
 mod schedule;
 mod search;
 mod segment;
 mod serve;
+mod set;
 mod signals;
 mod simulate;
 mod sql;
@@ -110,6 +113,14 @@ enum Command {
     Add(add::Add),
     /// Stop following sites
     Remove(remove::Remove),
+    /// Do not visit sites for now
+    Pause(pause::Pause),
+    /// Visit sites again that were paused
+    Resume(pause::Resume),
+    /// Change the weight, budget or goal of a site
+    Set(set::Set),
+    /// Visit a page again now, or all pages of a host whose last visit failed
+    Retry(retry::Retry),
     /// Show the sites that are followed
     List(list::List),
     /// Let a part of a site's pages count most
@@ -130,7 +141,7 @@ enum Command {
     View(view::View),
     /// Write an archived body to standard output
     Get(get::Get),
-    /// Show the visits of the crawl: why, what came back, what was stored
+    /// Show the visits of the crawl (why, what came back, what was stored), and who changed what is followed
     Log(log::Log),
     /// Estimate how complete and how coherent the archive is
     Quality(quality::Quality),
@@ -178,6 +189,10 @@ impl Command {
             Command::Info(args) => args.run(context),
             Command::Add(args) => args.run(context),
             Command::Remove(args) => args.run(context),
+            Command::Pause(args) => args.run(context),
+            Command::Resume(args) => args.run(context),
+            Command::Set(args) => args.run(context),
+            Command::Retry(args) => args.run(context),
             Command::List(args) => args.run(context),
             Command::Pin(args) => args.run(context),
             Command::Ignore(args) => args.run(context),

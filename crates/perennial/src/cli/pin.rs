@@ -1,18 +1,16 @@
 //! `perennial pin` and `perennial ignore`: parts of a site's pages that count most, or not at all -> `[[site]]` in perennial.toml.
 
-use anyhow::{Context as _, bail};
+use std::io::{self, Write};
+
 use perennial_core::segment::Selector;
-use perennial_core::time::Span;
 use serde::Serialize;
-use url::Url;
 
 use super::{Context, Exit};
-use crate::analyse::{Filters, PartEffect};
-use crate::archive::{Archive, SharedSnapshot};
+use crate::analyse::PartEffect;
+use crate::operate::{Act, PartAct};
+use crate::settings::PinnedPart;
 use crate::settings::parts::parse_share;
 use crate::settings::site::parse_selector;
-use crate::settings::{Parts, PinnedPart, Seed, follow};
-use crate::store::site_of;
 
 const PIN_HELP: &str = "\
 SITE is the address of a site that is followed, or its host; `perennial list` shows them. Before anything is written, the edits of the last 30 days \
@@ -66,97 +64,63 @@ struct Told {
 
 impl Pin {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let importance = self.importance;
-        let share = importance.map_or("nine tenths, with other pins".to_owned(), |share| share.to_string());
-        let words = move |effect: &PartEffect| {
-            format!(
-                "pinned, the part has {share} of each page's importance: {} edits that touched it had {:.2} of {:.2} in all",
-                effect.n_touching, effect.importance_touching, effect.importance
-            )
-        };
-        self.part
-            .run(context, words, |seed, selector| seed.parts.with_pin(PinnedPart { selector, importance }))
+        let selector = self.part.selector.clone();
+        self.part.run(context, PartAct::Pin(PinnedPart { selector, importance: self.importance }))
     }
 }
 
 impl Ignore {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
-        let words = |effect: &PartEffect| {
-            format!(
-                "ignored, {} edits that were inside of it alone would have been none: {:.2} of {:.2} in all",
-                effect.n_inside, effect.importance_inside, effect.importance
-            )
-        };
-        self.part.run(context, words, |seed, selector| seed.parts.with_ignored(selector))
+        let act = PartAct::Ignore(self.part.selector.clone());
+        self.part.run(context, act)
     }
 }
 
 impl Part {
-    fn run(
-        self,
-        context: &Context,
-        words: impl Fn(&PartEffect) -> String,
-        change: impl FnOnce(&Seed, Selector) -> Parts,
-    ) -> anyhow::Result<Exit> {
+    fn run(self, context: &Context, act: PartAct) -> anyhow::Result<Exit> {
         let archive = context.open()?;
-        let seed = find_seed(&archive, &self.site)?;
-        let effect = self.effect(context, &archive, seed)?;
-        if !self.dry_run {
-            let parts = change(seed, self.selector.clone());
-            follow(&archive.settings_path(), &[Seed { parts, ..seed.clone() }])?;
-        }
-        let site = seed.scope.seed.to_string();
-        let told = Told { site, selector: self.selector.to_string(), is_written: !self.dry_run, effect };
-        context.print(&told, |out| {
-            let PartEffect { n_changes, n_touching, n_inside, .. } = effect;
-            writeln!(
-                out,
-                "{n_changes} edits in the last 30 days: {n_touching} touched it, {n_inside} nothing else"
-            )?;
-            writeln!(out, "{}", words(&effect))?;
-            if effect.n_unread > 0 {
-                writeln!(out, "{} more edits cannot be read as HTML", effect.n_unread)?;
-            }
-            match self.dry_run {
-                true => writeln!(out, "nothing was written"),
-                false => {
-                    writeln!(out, "written for {}; it holds from the next capture of each page on", told.site)
-                }
-            }
-        })?;
-        Ok(Exit::Done)
-    }
-
-    fn effect(&self, context: &Context, archive: &Archive, seed: &Seed) -> anyhow::Result<PartEffect> {
-        let snapshot = SharedSnapshot::new(archive.snapshot()?);
-        let latest = snapshot.lock().store().latest_capture_time()?;
-        let since = latest.map(|latest| latest - Span::from_hours(24 * 30));
-        let filters = Filters::load(Some(archive.root()))?;
-        let seeds = &archive.settings().seeds;
-        let is_of = |url: &str| {
-            let owner =
-                Url::parse(url).ok().and_then(|url| seeds.of_page(&url).map(|owner| &owner.scope.seed));
-            owner == Some(&seed.scope.seed)
-        };
+        let seed = archive.settings().seeds.named(&self.site)?;
         let bar = context.progress_count(0, "reading changes");
-        let effect = PartEffect::since(&snapshot, &filters, &self.selector, since, is_of, &|| bar.inc(1));
+        let effect = act.effect(&archive, seed, usize::MAX, &|| bar.inc(1));
         bar.finish_and_clear();
-        effect
+        let (effect, site) = (effect?, seed.scope.seed.to_string());
+        if !self.dry_run {
+            context.perform(&archive, &Act::Part(site.clone(), act))?;
+        }
+        let told = Told { site, selector: self.selector.to_string(), is_written: !self.dry_run, effect };
+        context.print(&told, |out| told.write(out))?;
+        Ok(Exit::Done)
     }
 }
 
-/// The site of this address or this host.
-fn find_seed<'a>(archive: &'a Archive, name: &str) -> anyhow::Result<&'a Seed> {
-    let seeds = &archive.settings().seeds;
-    let is_named = |seed: &&Seed| {
-        let url = seed.scope.seed.as_str();
-        url == name || url.trim_end_matches('/') == name || site_of(url) == name
-    };
-    let found: Vec<&Seed> = seeds.iter().filter(is_named).collect();
-    if found.len() > 1 {
-        let urls: Vec<&str> = found.iter().map(|seed| seed.scope.seed.as_str()).collect();
-        bail!("{name} names several sites: write one of {}", urls.join(", "));
+impl Told {
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        let effect = &self.effect;
+        let PartEffect { n_changes, n_touching, n_inside, n_other, .. } = effect;
+        writeln!(
+            out,
+            "{n_changes} edits in the last 30 days: {n_touching} touched it, {n_inside} nothing else"
+        )?;
+        writeln!(
+            out,
+            "{n_other} would have had another importance, all together {:.2} in place of {:.2}",
+            effect.importance_then, effect.importance
+        )?;
+        for other in &effect.strongest {
+            writeln!(
+                out,
+                "  {:.2} -> {:.2}  {} {}",
+                other.importance, other.importance_then, other.time, other.url
+            )?;
+        }
+        if effect.n_unread > 0 {
+            writeln!(out, "{} more edits cannot be read as HTML", effect.n_unread)?;
+        }
+        match self.is_written {
+            false => writeln!(out, "nothing was written"),
+            true => {
+                writeln!(out, "written for {}; it holds from the next capture of each page on", self.site)
+            }
+        }
     }
-    let missing = || format!("{name} is not followed: `perennial list` shows the sites that are");
-    found.first().copied().with_context(missing)
 }

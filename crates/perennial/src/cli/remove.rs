@@ -1,11 +1,8 @@
 //! `perennial remove`: takes seeds out of perennial.toml; what is archived stays.
 
-use clap::Args;
-use url::Url;
-
 use super::{Context, Exit};
-use crate::settings::site::parse_address;
-use crate::settings::unfollow;
+use crate::operate::Act;
+use clap::Args;
 
 const AFTER_HELP: &str = "\
 What was captured stays in the archive.
@@ -17,17 +14,17 @@ Examples:
 #[derive(Args)]
 #[command(after_help = AFTER_HELP)]
 pub(super) struct Remove {
-    /// Address of the seed, as `perennial list` shows it
-    #[arg(required = true, value_name = "URL", value_parser = parse_address)]
-    urls: Vec<Url>,
+    /// The site: its address or its host, as `perennial list` shows it
+    #[arg(required = true, value_name = "URL")]
+    sites: Vec<String>,
 }
 
 impl Remove {
     /// Removes the seeds. An address that is no seed is an error, and then none is removed.
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
-        unfollow(&archive.settings_path(), &self.urls)?;
-        let urls: Vec<&str> = self.urls.iter().map(Url::as_str).collect();
+        let done = context.perform(&archive, &Act::Remove(self.sites))?;
+        let urls: Vec<&str> = done.lines.iter().map(|line| line.url.as_str()).collect();
         context.print(&urls, |out| urls.iter().try_for_each(|url| writeln!(out, "removed {url}")))?;
         Ok(Exit::Done)
     }

@@ -1,5 +1,6 @@
 //! `perennial run`: addresses -> an archive of them, made if there is none, crawled until stopped.
 
+use std::io::IsTerminal;
 use std::net::SocketAddr;
 
 use clap::Args;
@@ -8,8 +9,10 @@ use url::Url;
 use super::crawl::Crawl;
 use super::serve::serve_beside;
 use super::{Context, Exit};
+use crate::operate::Act;
+use crate::serve::Operate;
+use crate::settings::Seed;
 use crate::settings::site::parse_address;
-use crate::settings::{Seed, follow};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -29,6 +32,9 @@ pub(super) struct Run {
     /// Where to serve the dashboard, on this machine [default: 127.0.0.1:8080, or any port where that is taken]
     #[arg(long, value_name = "HOST:PORT")]
     listen: Option<SocketAddr>,
+    /// Let an operator change what is followed from the dashboard, also where nobody watches a terminal
+    #[arg(long, conflicts_with = "no_serve")]
+    operate: bool,
     /// Serve no dashboard beside the crawl
     #[arg(long, conflicts_with = "listen")]
     no_serve: bool,
@@ -43,11 +49,13 @@ impl Run {
         let seeds = &archive.settings().seeds;
         let wanted: Vec<Seed> =
             self.urls.iter().filter_map(|url| self.wanted(url, seeds.with_url(url))).collect();
-        follow(&archive.settings_path(), &wanted)?;
+        context.perform(&archive, &Act::Follow(wanted))?;
         let ends_soon = self.crawl.once && self.listen.is_none();
         if !self.no_serve && !ends_soon {
             // Opened anew: the sites are followed since.
-            serve_beside(context.open()?, self.listen)?;
+            // A key is for the person who started this, not for a log.
+            let is_seen = self.operate || std::io::stderr().is_terminal();
+            serve_beside(context.open()?, self.listen, is_seen.then(Operate::default))?;
         }
         self.crawl.run(context)
     }

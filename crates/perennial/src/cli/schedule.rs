@@ -96,6 +96,11 @@ impl Schedule {
             context.print(&report, |out| print_what_if(&report, &pace, out))?;
             return Ok(Exit::Done);
         }
+        for site in followed.paused() {
+            context.note(format_args!(
+                "{site} is paused: no visit of it is planned. `perennial resume {site}` lets it go on"
+            ));
+        }
         let described = Described { store, followed: &followed };
         if let Some(n) = self.next {
             let entries = described.next(&scheduler, at, n)?;
@@ -177,7 +182,7 @@ fn print_plan(entries: &[NextVisit], n_probes: usize, pace: &Pace, out: &mut dyn
     if entries.is_empty() {
         return writeln!(
             out,
-            "nothing to do: no page is followed. `perennial add https://example.org/` follows a site"
+            "nothing to do: no page is followed, or all sites are paused. `perennial add https://example.org/` follows a site"
         );
     }
     writeln!(out, "Next visits, times in UTC, with {}:\n", in_pace_words(pace))?;

@@ -11,7 +11,7 @@ use super::signals::Signals;
 use super::{Context, Exit};
 use crate::archive::Archive;
 use crate::serve::guard::read_or_make_token;
-use crate::serve::{Options, listen};
+use crate::serve::{Operate, Options, listen};
 
 const AFTER_HELP: &str = "\
 Archived pages are at /web/<time>/<address>, their calendar at /web/*/<address>. Archived content has an origin of \
@@ -21,6 +21,7 @@ Examples:
   perennial serve
   perennial serve --listen 127.0.0.1:9000 --replay-listen 127.0.0.1:9001
   perennial serve --archive news --archive weather
+  perennial serve --operate
   perennial serve --allow-origin https://replayweb.page
   perennial serve --listen 0.0.0.0:8080 --token-file ~/.perennial-token --allow-host archive.example.org";
 
@@ -55,6 +56,14 @@ pub(super) struct Serve {
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
 
+    /// Let an operator change what is followed from the pages: prints an address at which one browser becomes one
+    #[arg(long)]
+    operate: bool,
+
+    /// The same with a token in this file, which is made if it is not there, for browsers and programs
+    #[arg(long, value_name = "FILE")]
+    operator_file: Option<PathBuf>,
+
     /// Answer anybody, on any address
     #[arg(long, conflicts_with = "token_file")]
     public: bool,
@@ -84,7 +93,13 @@ impl Serve {
                 .collect(),
             token,
             public: self.public,
+            operate: self.operating()?,
         })
+    }
+
+    fn operating(&self) -> anyhow::Result<Option<Operate>> {
+        let token = self.operator_file.as_deref().map(read_or_make_token).transpose()?;
+        Ok((self.operate || token.is_some()).then_some(Operate { token }))
     }
 
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
@@ -95,7 +110,9 @@ impl Serve {
             let server = bound.server().clone();
             let origins = server.origins();
             let names: Vec<&str> = server.archives().iter().map(|served| served.name.as_str()).collect();
-            let told = json!({ "address": origins.main, "replay": origins.replay, "archives": names });
+            let operator = server.operator_address();
+            let told =
+                json!({ "address": origins.main, "replay": origins.replay, "archives": names, "operator": operator });
             context.print(&told, |out| {
                 writeln!(
                     out,
@@ -103,7 +120,11 @@ impl Serve {
                     names.join(", "),
                     origins.main,
                     origins.replay
-                )
+                )?;
+                match &operator {
+                    Some(address) => writeln!(out, "to change what is followed, open once: {address}"),
+                    None => Ok(()),
+                }
             })?;
             let mut signals = Signals::new()?;
             bound.run(signals.next()).await
@@ -114,32 +135,53 @@ impl Serve {
 
 /// Serves an archive to this machine on a thread of its own, for as long as the process lives. Without an address it is the usual
 /// one, or any where another program has that.
-pub(super) fn serve_beside(archive: Archive, listen: Option<SocketAddr>) -> anyhow::Result<()> {
+pub(super) fn serve_beside(
+    archive: Archive,
+    listen: Option<SocketAddr>,
+    operate: Option<Operate>,
+) -> anyhow::Result<()> {
     if let Some(open) = listen.filter(|address| !address.ip().is_loopback()) {
         bail!(
             "{open} can be reached by other machines: use `perennial serve` with --token-file FILE beside the crawl"
         );
     }
     std::thread::spawn(move || {
-        if let Err(error) = run_beside(archive, listen) {
+        if let Err(error) = run_beside(archive, listen, operate, false) {
             note(format!("the dashboard is not served: {error:#}"));
         }
     });
     Ok(())
 }
 
-fn run_beside(archive: Archive, asked: Option<SocketAddr>) -> anyhow::Result<()> {
+/// Serves an archive to this machine and the person before it, until a signal.
+pub(super) fn serve_here(archive: Archive) -> anyhow::Result<()> {
+    run_beside(archive, None, Some(Operate::default()), true)
+}
+
+fn run_beside(
+    archive: Archive,
+    asked: Option<SocketAddr>,
+    operate: Option<Operate>,
+    until_signal: bool,
+) -> anyhow::Result<()> {
     let usual: SocketAddr = DEFAULT_LISTEN.parse()?;
     listen::runtime()?.block_on(async {
-        let options = Options::on_loopback(asked.unwrap_or(usual));
-        let bound = match listen::bind(vec![archive.clone()], options).await {
+        let options = |at: SocketAddr| Options { operate: operate.clone(), ..Options::on_loopback(at) };
+        let bound = match listen::bind(vec![archive.clone()], options(asked.unwrap_or(usual))).await {
             Err(_) if asked.is_none() => {
                 let anywhere = SocketAddr::new(usual.ip(), 0);
-                listen::bind(vec![archive], Options::on_loopback(anywhere)).await?
+                listen::bind(vec![archive], options(anywhere)).await?
             }
             bound => bound?,
         };
         note(format!("the dashboard is at {}/", bound.server().origins().main));
-        bound.run(std::future::pending()).await
+        if let Some(address) = bound.server().operator_address() {
+            note(format!("to change what is followed from it, open once: {address}"));
+        }
+        if !until_signal {
+            return bound.run(std::future::pending()).await;
+        }
+        let mut signals = Signals::new()?;
+        bound.run(signals.next()).await
     })
 }

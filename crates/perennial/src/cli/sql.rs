@@ -106,6 +106,20 @@ fn show_views(context: &Context) -> anyhow::Result<Exit> {
     Ok(Exit::Done)
 }
 
+/// Names of which no two are the same: the second `url` is `url_2`. An object cannot have two values of one name.
+fn distinct(names: &[String]) -> Vec<String> {
+    let mut all: Vec<String> = Vec::with_capacity(names.len());
+    for name in names {
+        let numbered = (2..).map(|number: usize| format!("{name}_{number}"));
+        let free = std::iter::once(name.clone()).chain(numbered);
+        let taken =
+            |candidate: &String| all.contains(candidate) || candidate != name && names.contains(candidate);
+        let chosen = free.into_iter().find(|candidate| !taken(candidate)).unwrap_or_default();
+        all.push(chosen);
+    }
+    all
+}
+
 /// A row as an object with the names of the columns.
 fn objects(answer: &Rows) -> Vec<Value> {
     let value = |cell: &Cell| match cell {
@@ -114,8 +128,9 @@ fn objects(answer: &Rows) -> Vec<Value> {
         Cell::Number(number) => (*number).into(),
         cell => csv::text_of(cell).into(),
     };
+    let names = distinct(&answer.columns);
     let object = |row: &Vec<Cell>| -> Value {
-        let pairs = answer.columns.iter().zip(row);
+        let pairs = names.iter().zip(row);
         Value::Object(pairs.map(|(name, cell)| (name.clone(), value(cell))).collect())
     };
     answer.rows.iter().map(object).collect()
@@ -156,4 +171,18 @@ fn print_table(out: &mut dyn Write, answer: &Rows) -> std::io::Result<()> {
         writeln!(out, "{}", cells.join("  ").trim_end())?;
     }
     writeln!(out, "{} rows", lines.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_of_one_name_are_told_apart() {
+        let names =
+            |names: &[&str]| distinct(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        assert_eq!(names(&["url", "time"]), ["url", "time"]);
+        assert_eq!(names(&["url", "url", "url"]), ["url", "url_2", "url_3"]);
+        assert_eq!(names(&["url", "url", "url_2"]), ["url", "url_3", "url_2"]);
+    }
 }

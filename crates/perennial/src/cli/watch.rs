@@ -8,9 +8,10 @@ use serde::Serialize;
 use url::Url;
 
 use super::{Context, Exit};
+use crate::operate::Act;
 use crate::settings::notify::parse_name;
 use crate::settings::site::{parse_address, parse_selector};
-use crate::settings::{NotifyRule, Seed, Target, follow, put_rule};
+use crate::settings::{NotifyRule, Seed, Target, put_rule};
 
 const AFTER_HELP: &str = "\
 TARGET is webhook:URL (JSON), slack:URL, ntfy:URL, apprise:URL, email:ADDRESS (by the server below [smtp] in perennial.toml), or \
@@ -78,7 +79,8 @@ impl Watch {
         if is_new {
             let seed = Seed::of_host(self.url.clone());
             let scope = Scope { kind: ScopeKind::Page, ..seed.scope };
-            follow(&path, &[Seed { scope, allow_private: self.allow_private, ..seed }])?;
+            let seed = Seed { scope, allow_private: self.allow_private, ..seed };
+            context.perform(&archive, &Act::Follow(vec![seed]))?;
         }
         let rules = self.rules();
         rules.iter().try_for_each(|rule| put_rule(&path, rule))?;

@@ -22,6 +22,8 @@ pub enum Why {
     Sitemap,
     /// A feed that is due.
     Feed,
+    /// A person wants it now.
+    Asked,
     /// The scheduler chose it.
     Scheduled(Reason),
 }
@@ -91,6 +93,20 @@ impl Hosts {
         self.hosts.entry(site).or_default().state = state;
     }
 
+    /// Ends the pause that a host got by its troubles.
+    pub fn forgive(&mut self, site: SiteId, now: Timestamp) {
+        let host = self.hosts.entry(site).or_default();
+        if host.state.n_troubles == 0 {
+            // It only waits for politeness.
+            return;
+        }
+        host.state.n_troubles = 0;
+        host.state.ready_at = host.state.ready_at.min(now);
+        host.in_heap = false;
+        self.ready.retain(|Reverse((_, other))| *other != site);
+        self.enlist(site);
+    }
+
     /// The state of a host.
     pub fn state(&self, site: SiteId) -> HostState {
         self.hosts.get(&site).map(|host| host.state).unwrap_or_default()
@@ -104,6 +120,7 @@ impl Hosts {
             Why::Sitemap => host.sitemaps.push_back((page, why)),
             // Before the sitemaps: what is new is urgent.
             Why::Feed => host.sitemaps.push_front((page, why)),
+            Why::Asked => host.pages.push_front((page, why)),
             _ => host.pages.push_back((page, why)),
         }
         self.n_waiting += 1;

@@ -32,6 +32,9 @@ pub struct LogLine {
     /// The error in words, with its cure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
+    /// Who did it, where a person did and not the crawl.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// `response`, `revisit` or `delta`; none when nothing was stored.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stored: Option<String>,

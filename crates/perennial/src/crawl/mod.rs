@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`options`] | what the user asks of one crawl |
 //! | [`clock`] | the real time, or a virtual one |
+//! | `heed` | perennial.toml and acts.log as they change -> a crawl that goes by them |
 //! | `start` | an archive and options -> a crawl that knows what earlier ones knew ([`crate::learn`]) |
 //! | `adopt` | captures and links that the frontier does not know -> frontier |
 //! | [`policy`] | visits that ended and what they taught -> the next visit; the loop without its effects |
@@ -39,6 +40,7 @@ pub mod clock;
 pub mod discover;
 pub mod exchange;
 pub mod failure;
+mod heed;
 pub mod host;
 pub mod log;
 pub mod options;
@@ -56,6 +58,7 @@ pub mod visit;
 pub mod websub;
 mod weights;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
@@ -71,6 +74,7 @@ use crate::archive::Archive;
 use crate::settings::Seeds;
 use crate::store::{PageKind, Store, Target};
 use analysis::{Analysis, Learned};
+use heed::{Heed, Limits};
 use host::Why;
 pub use options::CrawlOptions;
 use policy::Policy;
@@ -90,7 +94,7 @@ const MAX_BEHIND: usize = 1;
 pub fn crawl(
     archive: &Archive,
     options: CrawlOptions,
-    show: impl FnMut(&Status),
+    mut show: impl FnMut(&Status),
     mut warn: impl FnMut(&str),
 ) -> anyhow::Result<Status> {
     let seeds = &archive.settings().seeds;
@@ -100,8 +104,41 @@ pub fn crawl(
     if options.clock.is_time_lapse() {
         refuse_foreign(seeds)?;
     }
+    if seeds.iter().all(|seed| seed.paused) {
+        warn("every site is paused: `perennial resume SITE` lets this crawl go on");
+    }
+    let (mut archive, mut options) = (archive.clone(), options);
+    let mut status = Status::default();
+    // A warning of the start is no news when the crawl goes on with other settings.
+    let mut told = HashSet::new();
+    loop {
+        let limits = Limits::of(&options, &status);
+        let mut warn_once = |text: &str| {
+            if told.insert(text.to_owned()) {
+                warn(text);
+            }
+        };
+        status = round(&archive, options.clone(), status, &mut show, &mut warn_once)?;
+        if status.end != Some(End::OtherSettings) {
+            return Ok(status);
+        }
+        limits.left(&mut options, &status);
+        // Checked before the round ended; what was written since is heeded by the next one.
+        archive = Archive::open(archive.root()).unwrap_or(archive);
+        warn("perennial.toml has changed: the crawl goes on with it");
+    }
+}
+
+/// Crawls until the end, or until the settings are others.
+fn round(
+    archive: &Archive,
+    options: CrawlOptions,
+    status: Status,
+    show: impl FnMut(&Status),
+    mut warn: impl FnMut(&str),
+) -> anyhow::Result<Status> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    let (crawl, recorder) = Crawl::start(archive, options, &mut warn)?;
+    let (crawl, recorder) = Crawl::start(archive, options, status, &mut warn)?;
     let outcome = runtime.block_on(crawl.run(show, warn));
     // The recorder closes the archive when the last sender of reports is gone.
     runtime.shutdown_timeout(Duration::from_secs(5));
@@ -138,6 +175,8 @@ struct Crawl {
     /// Where hubs tell of news, if the user gave an address for it.
     websub: Option<WebSub>,
     status: Status,
+    /// What the user changes while the crawl runs.
+    heed: Heed,
     /// The visit that the crawl was found to wait for, and the wake-up for which that was asked.
     foreseen: Option<(Timestamp, Option<Awaited>)>,
 }
@@ -160,7 +199,10 @@ impl Crawl {
                 websub.ask(&self.shared);
             }
             if let Some(end) = self.policy.end(self.now()) {
-                break end;
+                break self.heed.end(end, stop.is_requested());
+            }
+            if self.heed.is_waited_for() {
+                break self.heed.end(End::Interrupted, stop.is_requested());
             }
             self.leap();
             self.heed_clock(&mut warn);
@@ -174,7 +216,10 @@ impl Crawl {
                 learned = next_learned(&mut self.analysis) => self.learn(learned, &mut warn),
                 page = next_told(&mut self.websub) => self.policy.told_by_hub(page, self.now()),
                 () = stop.requested(), if !self.policy.is_stopping() => self.policy.stop(),
-                _ = ticks.tick() => show(self.refresh(None)),
+                _ = ticks.tick() => {
+                    self.heed(&mut warn);
+                    show(self.refresh(None));
+                }
                 () = tokio::time::sleep(wait) => {}
             }
             if is_behind {
@@ -358,6 +403,7 @@ fn words_of(why: Why, target: &Target) -> String {
         Why::Pass if target.n_failures > 0 => format!("retry after {} failures", target.n_failures),
         Why::Pass if target.visited.is_none() => "first capture".into(),
         Why::Pass => "pass over everything".into(),
+        Why::Asked => "asked for".into(),
         Why::Needed => "a page needs it".into(),
         Why::Sitemap => "names pages".into(),
         Why::Feed if target.kind == PageKind::Sitemap => "the sitemap is due".into(),

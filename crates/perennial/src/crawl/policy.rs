@@ -298,6 +298,12 @@ impl Policy {
         }
     }
 
+    /// Visits a page as soon as politeness allows it, because a person wants it. The pause of its host ends.
+    pub fn asked_for(&mut self, site: SiteId, page: PageId, now: Timestamp) {
+        self.hosts.forgive(site, now);
+        self.hosts.push(site, page, Why::Asked);
+    }
+
     /// A hub told that a feed has news.
     pub fn told_by_hub(&mut self, page: PageId, now: Timestamp) {
         if self.polls.told(page, now) && self.causes.len() < MAX_CAUSES {
@@ -330,7 +336,8 @@ impl Policy {
     }
 
     fn take_new(&mut self, new: &NewPage) {
-        if self.leaves_out(new.kind) {
+        // A site that is paused may own what another one links to.
+        if self.leaves_out(new.kind) || !self.followed.has_seed(new.seed) {
             return;
         }
         if let (PageKind::Feed, VisitOrder::Scheduled(scheduler)) = (new.kind, &mut self.order) {

@@ -16,6 +16,7 @@ use super::addresses::Addresses;
 use super::adopt::adopt;
 use super::analysis::Analysis;
 use super::clock::Clock;
+use super::heed::Heed;
 use super::policy::{Policy, PolicyConfig, VisitOrder};
 use super::polls::Polls;
 use super::recorder::Recorder;
@@ -46,6 +47,7 @@ impl Crawl {
     pub(super) fn start(
         archive: &Archive,
         mut options: CrawlOptions,
+        earlier: Status,
         warn: &mut impl FnMut(&str),
     ) -> anyhow::Result<(Crawl, std::thread::JoinHandle<anyhow::Result<()>>)> {
         if archive.is_unchecked() {
@@ -95,8 +97,9 @@ impl Crawl {
             analysis,
             weights: Weights::new(archive),
             websub: websub_of(archive, &options, warn)?,
-            status: Status { began: Some(now.to_rfc3339()), ..Status::default() },
+            heed: Heed::new(archive, &options.clock, &earlier),
             foreseen: None,
+            status: Status { began: earlier.began.clone().or(Some(now.to_rfc3339())), end: None, ..earlier },
             options,
         };
         crawl.load(&recorder, now)?;
@@ -134,7 +137,7 @@ impl Crawl {
         if let Some(scheduler) = self.policy.scheduler_mut() {
             self.weights.rank_now(scheduler, now)?;
         }
-        Ok(())
+        self.heed_wishes()
     }
 }
 

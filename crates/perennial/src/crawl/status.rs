@@ -21,6 +21,8 @@ pub enum End {
     SizeLimit,
     /// `time_limit` was reached.
     TimeLimit,
+    /// perennial.toml says something else now: the crawl goes on with that.
+    OtherSettings,
 }
 
 /// How visits ended.
@@ -159,7 +161,7 @@ impl Crawl {
         self.status.n_waiting = self.policy.n_waiting();
         self.status.n_active = self.policy.n_active();
         self.status.n_known = self.policy.n_known();
-        self.status.n_given_up = self.policy.n_given_up();
+        self.status.n_given_up = self.heed.n_given_up + self.policy.n_given_up();
         self.status.n_analysing = self.policy.n_analysing() as u64;
         self.status.awaited = if end.is_none() { self.awaited(next) } else { None };
         self.status.next_wakeup = next.filter(|_| end.is_none()).map(|at| at.to_rfc3339());

@@ -355,7 +355,7 @@ fn follow_sites(
     server: &LivingServer,
     feeds: bool,
 ) -> anyhow::Result<Archive> {
-    edit(&archive.settings_path(), |document| {
+    edit(&archive.settings_path(), |document, _| {
         document["crawl"]["feeds"] = toml_edit::value(feeds);
         Ok(())
     })?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use perennial_core::markup::escaped;
+use perennial_core::markup::{escaped, isolated};
 use perennial_core::time::{Span, Timestamp};
 
 use super::dates::month_name;
@@ -95,7 +95,7 @@ fn framed(place: Place<'_>, title: &str, body: &str) -> String {
 
 /// The address, which leads to the page about it.
 fn about(base: &str, url: &str) -> String {
-    format!("<p class=\"lead\"><a href=\"{}\">{}</a></p>", escaped(&page_address(base, url)), escaped(url))
+    format!("<p class=\"lead\"><a href=\"{}\">{}</a></p>", escaped(&page_address(base, url)), isolated(url))
 }
 
 fn push_month(out: &mut String, shown: &Calendar<'_>, year: i64, month: u32) {
@@ -198,7 +198,7 @@ pub fn addresses(place: Place<'_>, prefix: &str, found: &[Address], more: Option
     let base = place.base;
     let n_found = found.len();
     let count = if more.is_some() { format!("More than {n_found}") } else { n_found.to_string() };
-    let mut body = format!("<h1>{count} addresses begin so</h1><p class=\"lead\">{}</p>", escaped(prefix));
+    let mut body = format!("<h1>{count} addresses begin so</h1><p class=\"lead\">{}</p>", isolated(prefix));
     body.push_str(
         "<table class=\"list\"><thead><tr><th>Address</th><th>Captures</th><th>First</th><th>Last</th><th>Type</th></tr></thead><tbody>",
     );
@@ -250,9 +250,19 @@ pub fn home(places: &[Place<'_>]) -> String {
     }
 }
 
+/// What went wrong, and the cure, under the head that all pages of ours have.
+pub fn problem_page(place: Place<'_>, title: &str, text: &str) -> String {
+    let main = format!(
+        "<div class=\"head\"><div><h1>{}</h1><p class=\"lead\">{}</p></div></div>",
+        isolated(title),
+        isolated(text)
+    );
+    Framed { place, tab: Tab::Other, title, query: "", json: None }.html(&main)
+}
+
 /// What went wrong, and the cure.
 pub fn problem(title: &str, text: &str) -> String {
-    let body = format!("<main class=\"failure\"><h1>{}</h1><p>{}</p></main>", escaped(title), escaped(text));
+    let body = format!("<main class=\"failure\"><h1>{}</h1><p>{}</p></main>", escaped(title), isolated(text));
     page(title, SERVE_STYLE, &body)
 }
 
@@ -268,7 +278,7 @@ mod tests {
     #[test]
     fn each_day_with_captures_is_a_link_and_each_month_has_its_days() {
         let days = [day("2023-12-31", 1), day("2024-02-29", 1), day("2024-03-01", 30)];
-        let place = Place { name: "a", base: "/a" };
+        let place = Place { name: "a", base: "/a", operating: Default::default() };
         let shown = Calendar { place, url: "http://x.example/?<b>", days: &days, year: None };
         let page = calendar(&shown);
         assert!(page.contains("32 captures on 3 days"));
@@ -292,7 +302,7 @@ mod tests {
     #[test]
     fn nothing_captured_is_a_calendar_too() {
         let page = calendar(&Calendar {
-            place: Place { name: "", base: "" },
+            place: Place { name: "", base: "", operating: Default::default() },
             url: "http://x.example/",
             days: &[],
             year: Some(2020),

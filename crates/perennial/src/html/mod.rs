@@ -20,7 +20,7 @@ pub mod face;
 pub mod feeds;
 pub mod simulation;
 
-use perennial_core::markup::escaped;
+use perennial_core::markup::{escaped, unordered};
 
 /// The stylesheet of reports with tables and charts.
 pub const REPORT_STYLE: &str = include_str!("report.css");
@@ -33,6 +33,6 @@ pub fn page(title: &str, style: &str, body: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" \
          content=\"width=device-width,initial-scale=1\"><title>{}</title><style>{style}</style></head><body>{body}</body></html>\n",
-        escaped(title)
+        escaped(&unordered(&face::cut(title)))
     )
 }

@@ -35,9 +35,19 @@ impl Followed {
         self.0.forget_goals();
     }
 
-    /// Whether the user still follows the seed of this number.
+    /// Whether the user still follows the seed of this number and has not paused it.
     pub fn has_seed(&self, seed: i64) -> bool {
-        self.0.with_number(seed).is_some()
+        self.0.with_number(seed).is_some_and(|seed| !seed.paused)
+    }
+
+    /// The site of a page, if it is paused.
+    pub fn paused_site_of(&self, url: &str) -> Option<&Url> {
+        self.seed_of(url).filter(|seed| seed.paused).map(|seed| &seed.scope.seed)
+    }
+
+    /// The sites that are paused.
+    pub fn paused(&self) -> impl Iterator<Item = &Url> {
+        self.0.iter().filter(|seed| seed.paused).map(|seed| &seed.scope.seed)
     }
 
     /// The user's weight of the pages of a seed.

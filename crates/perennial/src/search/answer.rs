@@ -130,19 +130,51 @@ pub fn answer(
     Ok(Answers { answers, n_pages, is_partial })
 }
 
+/// Where the first whole word at or behind a place begins; the place itself in a script without blanks.
+fn word_start(text: &str, at: usize, most: usize) -> usize {
+    let is_inside = at > 0 && !text[..at].ends_with(char::is_whitespace);
+    let blank = text[at..most].find(char::is_whitespace).filter(|_| is_inside);
+    blank.map_or(at, |blank| at + blank + text[at + blank..].chars().next().map_or(0, char::len_utf8))
+}
+
+/// Where the last whole word before a place ends.
+fn word_end(text: &str, least: usize, at: usize) -> usize {
+    let is_inside = at < text.len() && !text[at..].starts_with(char::is_whitespace);
+    text[least..at].rfind(char::is_whitespace).filter(|_| is_inside).map_or(at, |blank| least + blank)
+}
+
 /// The part of a passage around the first words that answer.
 fn sentence(query: &Query, found: &FoundStay) -> Sentence {
     let text = &found.text;
     let places = query.find(text);
     let first = places.first().cloned().unwrap_or(0..0);
     let start = text[..first.start].char_indices().rev().nth(CONTEXT_CHARS - 1).map_or(0, |(at, _)| at);
+    let start = word_start(text, start, first.start);
     let end =
         text[first.end..].char_indices().nth(CONTEXT_CHARS).map_or(text.len(), |(at, _)| first.end + at);
+    let end = word_end(text, first.end, end);
     let inside = places.iter().filter(|place| place.start >= start && place.end <= end);
     Sentence {
         text: text[start..end].to_owned(),
         found: inside.map(|place| place.start - start..place.end - start).collect(),
         role: found.role,
         is_cut: (start > 0, end < text.len()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_begins_and_ends_with_whole_words() {
+        let text = "zwölf Boxkämpfer jagen Eva quer";
+        assert_eq!(&text[word_start(text, 3, text.len())..], "Boxkämpfer jagen Eva quer");
+        assert_eq!(&text[word_start(text, 7, text.len())..], "Boxkämpfer jagen Eva quer");
+        assert_eq!(word_start(text, 0, 4), 0);
+        assert_eq!(&text[..word_end(text, 0, text.len() - 2)], "zwölf Boxkämpfer jagen Eva");
+        assert_eq!(word_end(text, 0, text.len()), text.len());
+        assert_eq!(word_start("東京都知事選", 3, 9), 3, "a script without blanks");
+        assert_eq!(word_end("東京都知事選", 3, 9), 9);
     }
 }

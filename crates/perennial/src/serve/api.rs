@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::Server;
 use super::face::{self, Form};
+use super::operate;
 use super::problem::Problem;
 use super::replay::Asking;
 
@@ -43,6 +44,8 @@ pub fn answer(asking: &Asking<'_>, name: &str, query: &Query) -> Result<Response
         "page" => face::page(asking, needed("url")?, query, Form::Json),
         "sites" => face::sites(asking, Form::Json),
         "site" => face::site(asking, needed("host")?, query, Form::Json),
+        "pin" => face::pin(asking, query, Form::Json),
+        "acts" => operate::acts(asking, Form::Json),
         "schedule" => face::schedule(asking, query, Form::Json),
         "search" => face::search(asking, query, Form::Json),
         "diff" => face::operations(asking, query),

@@ -39,7 +39,41 @@ pub struct Guard {
     hosts: Option<BTreeSet<String>>,
     /// The token's digest; `None`: nobody needs one.
     token: Option<[u8; 32]>,
-    tries: Mutex<(Instant, u32)>,
+    tries: Tries,
+}
+
+/// Wrong tokens of the last minute.
+#[derive(Debug)]
+pub struct Tries(Mutex<(Instant, u32)>);
+
+impl Default for Tries {
+    fn default() -> Tries {
+        Tries(Mutex::new((Instant::now(), 0)))
+    }
+}
+
+impl Tries {
+    /// Whether a token is looked at.
+    pub fn open(&self) -> Result<(), Problem> {
+        let mut tries = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if tries.0.elapsed() > WINDOW {
+            *tries = (Instant::now(), 0);
+        }
+        if tries.1 < MAX_TRIES {
+            return Ok(());
+        }
+        Err(Problem {
+            status: StatusCode::TOO_MANY_REQUESTS,
+            kind: "tries",
+            title: "Too many wrong tokens".to_string(),
+            text: "Tokens are looked at again in a minute.".to_string(),
+        })
+    }
+
+    /// Counts a wrong one.
+    pub fn fail(&self) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).1 += 1;
+    }
 }
 
 impl Guard {
@@ -54,11 +88,7 @@ impl Guard {
             ours.chain(addresses).chain(allowed.iter().map(|host| host.to_ascii_lowercase())).collect();
         // Behind a token or in public a name gives nothing away.
         let any_host = allowed.is_empty() && (is_public || token.is_some());
-        Guard {
-            hosts: (!any_host).then_some(hosts),
-            token: token.map(digest_of),
-            tries: Mutex::new((Instant::now(), 0)),
-        }
+        Guard { hosts: (!any_host).then_some(hosts), token: token.map(digest_of), tries: Tries::default() }
     }
 
     /// Checks the name of the server and the token.
@@ -77,7 +107,11 @@ impl Guard {
         }
     }
 
-    fn check_host(&self, parts: &Parts) -> Result<(), Problem> {
+    /// Checks the name of the server.
+    pub fn check_host(&self, parts: &Parts) -> Result<(), Problem> {
+        if parts.headers.get_all(header::HOST).iter().count() > 1 {
+            return Err(Problem::bad_request("The request names two hosts."));
+        }
         let Some(hosts) = &self.hosts else { return Ok(()) };
         let said = parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let said =
@@ -96,25 +130,12 @@ impl Guard {
     }
 
     fn check_token(&self, expected: &[u8; 32], given: &str) -> Result<(), Problem> {
-        let mut tries = self.tries.lock().unwrap_or_else(PoisonError::into_inner);
-        if tries.0.elapsed() > WINDOW {
-            *tries = (Instant::now(), 0);
+        self.tries.open()?;
+        if is_same(&digest_of(given), expected) {
+            return Ok(());
         }
-        if tries.1 >= MAX_TRIES {
-            return Err(Problem {
-                status: StatusCode::TOO_MANY_REQUESTS,
-                kind: "tries",
-                title: "Too many wrong tokens".to_string(),
-                text: "Tokens are looked at again in a minute.".to_string(),
-            });
-        }
-        // Digests are compared, all of their bytes: how long it takes says nothing about the token.
-        let differences = digest_of(given).iter().zip(expected).fold(0, |sum, (a, b)| sum | (a ^ b));
-        if differences != 0 {
-            tries.1 += 1;
-            return Err(no_token());
-        }
-        Ok(())
+        self.tries.fail();
+        Err(no_token())
     }
 }
 
@@ -127,7 +148,13 @@ fn no_token() -> Problem {
     }
 }
 
-fn digest_of(token: &str) -> [u8; 32] {
+/// Whether two digests are the same. All of their bytes are compared: how long it takes says nothing about the token.
+pub fn is_same(a: &[u8; 32], b: &[u8; 32]) -> bool {
+    a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
+}
+
+/// What is kept and compared of a token.
+pub fn digest_of(token: &str) -> [u8; 32] {
     Sha256::digest(token.trim().as_bytes()).into()
 }
 
@@ -141,23 +168,30 @@ fn without_port(host: &str) -> &str {
 
 /// The token of a request: bearer, password of basic authentication, or cookie.
 fn token_in(parts: &Parts) -> Option<String> {
-    let field = |name: header::HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok());
-    if let Some(said) = field(header::AUTHORIZATION) {
-        let (scheme, value) = said.split_once(' ')?;
-        return match scheme.to_ascii_lowercase().as_str() {
-            "bearer" => Some(value.trim().to_string()),
-            "basic" => {
-                let pair = String::from_utf8(BASE64.decode(value.trim().as_bytes()).ok()?).ok()?;
-                pair.split_once(':').map(|(_, password)| password.to_string())
-            }
-            _ => None,
-        };
+    match parts.headers.contains_key(header::AUTHORIZATION) {
+        true => bearer_in(parts),
+        false => cookie_in(parts, COOKIE),
     }
-    let cookies = field(header::COOKIE)?.split(';');
-    cookies
-        .filter_map(|cookie| cookie.trim().split_once('='))
-        .find(|pair| pair.0 == COOKIE)
-        .map(|pair| pair.1.to_string())
+}
+
+/// The token that a request brings in its head: bearer, or password of basic authentication.
+pub fn bearer_in(parts: &Parts) -> Option<String> {
+    let (scheme, value) = parts.headers.get(header::AUTHORIZATION)?.to_str().ok()?.split_once(' ')?;
+    match scheme.to_ascii_lowercase().as_str() {
+        "bearer" => Some(value.trim().to_string()),
+        "basic" => {
+            let pair = String::from_utf8(BASE64.decode(value.trim().as_bytes()).ok()?).ok()?;
+            pair.split_once(':').map(|(_, password)| password.to_string())
+        }
+        _ => None,
+    }
+}
+
+/// The value of a cookie.
+pub fn cookie_in(parts: &Parts, name: &str) -> Option<String> {
+    let cookies = parts.headers.get(header::COOKIE)?.to_str().ok()?.split(';');
+    let mut pairs = cookies.filter_map(|cookie| cookie.trim().split_once('='));
+    pairs.find(|pair| pair.0 == name).map(|pair| pair.1.to_string())
 }
 
 /// The token in a file, which is made if it is not there, readable by its owner only.
@@ -220,6 +254,10 @@ mod tests {
             assert_eq!(status(&guard, &[("host", host)]), expected, "{host}");
         }
         assert_eq!(status(&guard, &[]), 421);
+        assert_eq!(status(&guard, &[("host", "localhost"), ("host", "evil.example")]), 400);
+        assert_eq!(status(&guard, &[("host", "localhost"), ("host", "localhost")]), 400);
+        let public = Guard::new(&[], &[], None, true);
+        assert_eq!(status(&public, &[("host", "a.example"), ("host", "b.example")]), 400);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! A snapshot of archives -> HTTP: replay of archived pages, Memento, CDX, calendars, files for other tools.
 //!
-//! The server reads and writes nothing: it has snapshots and no writer. Archived content is hostile, so it has an origin of
+//! The server reads: it has snapshots and no writer. With `--operate` an operator changes `perennial.toml` from its pages, by
+//! [`crate::operate`] alone. Archived content is hostile, so it has an origin of
 //! its own (a second port): the main origin has our pages and APIs, the replay origin has archived content and nothing else
 //! (docs/replay.md, docs/decisions/0035-replay.md).
 //!
@@ -22,6 +23,8 @@
 //! | [`files`] | WARC records by digest, WACZ of a page or a site |
 //! | [`range`] | `Range` -> a part of a body |
 //! | [`guard`] | a request -> whether it is answered at all |
+//! | [`operator`] | a request -> whether it may act, and who acts |
+//! | [`operate`] | a POST -> an act; what was done -> a page |
 //! | [`replay`] | `/web/...` -> archived content |
 //! | [`rewrite`] | archived content -> content whose addresses lead into the archive |
 //! | [`banner`] | a capture -> the page around it: version, state of the whole, parts, steps in time |
@@ -40,6 +43,8 @@ pub mod guard;
 pub mod headers;
 pub mod listen;
 pub mod memento;
+pub mod operate;
+pub mod operator;
 pub mod pages;
 pub mod pool;
 pub mod problem;
@@ -63,6 +68,7 @@ use serde_json::json;
 use crate::archive::Archive;
 use files::Made;
 use guard::Guard;
+use operator::Operator;
 use pool::Pool;
 use router::Doors;
 use standing::Standings;
@@ -84,6 +90,15 @@ pub struct Options {
     pub token: Option<String>,
     /// Anybody may ask.
     pub public: bool,
+    /// Who may act; `None`: nobody.
+    pub operate: Option<Operate>,
+}
+
+/// How somebody becomes an operator.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Operate {
+    /// A token that programs and browsers may bring, beside the key that is printed.
+    pub token: Option<String>,
 }
 
 impl Options {
@@ -97,6 +112,7 @@ impl Options {
             allow_origins: Vec::new(),
             token: None,
             public: false,
+            operate: None,
         }
     }
 }
@@ -108,6 +124,9 @@ pub struct Server {
     archives: Vec<Served>,
     origins: Origins,
     guard: Guard,
+    operator: Option<Operator>,
+    /// What begins a session of an operator, once.
+    key: Option<String>,
     made: Made,
     doors: Doors,
     /// How often each kind of problem was met.
@@ -157,14 +176,40 @@ impl Server {
         let listening = [Some(options.listen), options.replay_listen].into_iter().flatten();
         let listening: Vec<IpAddr> = listening.map(|address| address.ip()).collect();
         let guard = Guard::new(&listening, &options.allow_hosts, options.token.as_deref(), options.public);
+        let operator = match &options.operate {
+            Some(operate) => Some(Operator::new(operate.token.as_deref(), port_of(&origins.main))?),
+            None => None,
+        };
+        let (operator, key) = operator.unzip();
         let (made, problems) = (Made::default(), Mutex::default());
         let (doors, n_requests) = (Doors::default(), AtomicU64::new(0));
         let archives = served;
-        Ok(Arc::new(Server { options, archives, origins, guard, made, doors, problems, n_requests }))
+        Ok(Arc::new(Server {
+            options,
+            archives,
+            origins,
+            guard,
+            operator,
+            key,
+            made,
+            doors,
+            problems,
+            n_requests,
+        }))
     }
 
     fn guard(&self) -> &Guard {
         &self.guard
+    }
+
+    /// Who may act; `None`: nobody.
+    fn operator(&self) -> Option<&Operator> {
+        self.operator.as_ref()
+    }
+
+    /// The address at which a session of an operator begins, once.
+    pub fn operator_address(&self) -> Option<String> {
+        self.key.as_ref().map(|key| format!("{}/login?key={key}", self.origins.main))
     }
 
     fn doors(&self) -> &Doors {
@@ -208,9 +253,9 @@ impl Server {
         });
         // Where archives lie is the business of this machine's users.
         if !self.options.public {
-            let roots = self.archives.iter().map(|served| served.pool.archive().root());
+            let roots = self.archives.iter().map(|served| served.pool.archive().root().to_path_buf());
             let whole = |root: &Path| root.canonicalize().unwrap_or_else(|_| root.to_path_buf());
-            status["folders"] = roots.map(|root| whole(root).display().to_string()).collect();
+            status["folders"] = roots.map(|root| whole(&root).display().to_string()).collect();
         }
         let mut response = Response::new(Body::from(format!("{status}\n")));
         response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -236,4 +281,9 @@ impl Server {
     pub fn is_closest(&self) -> bool {
         self.options.closest
     }
+}
+
+/// The port of an origin.
+fn port_of(origin: &str) -> u16 {
+    origin.rsplit_once(':').and_then(|(_, port)| port.parse().ok()).unwrap_or_default()
 }

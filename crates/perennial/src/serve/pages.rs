@@ -12,7 +12,7 @@ use super::problem::Problem;
 use super::replay::Asking;
 use crate::archive::Snapshot;
 use crate::html::calendar::{self, Address, Calendar, Day, Listed};
-use crate::html::face::Place;
+use crate::html::face::{Operating, Place};
 
 /// Rows of one list.
 const MAX_ROWS: usize = 1_000;
@@ -27,19 +27,22 @@ pub fn html(text: String) -> Response<Body> {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
     headers.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(OWN_POLICY));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
     response
 }
 
 /// The archive that a page is about.
 pub(super) fn place_of<'a>(asking: &Asking<'a>) -> Place<'a> {
-    Place { name: &asking.served.name, base: &asking.served.base }
+    Place { name: &asking.served.name, base: &asking.served.base, operating: asking.operating }
 }
 
 /// The first page.
 pub fn home(server: &Server) -> Response<Body> {
-    let places: Vec<Place<'_>> =
-        server.archives().iter().map(|served| Place { name: &served.name, base: &served.base }).collect();
+    let places: Vec<Place<'_>> = server
+        .archives()
+        .iter()
+        .map(|served| Place { name: &served.name, base: &served.base, operating: Operating::Off })
+        .collect();
     html(calendar::home(&places))
 }
 

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use perennial_core::foreign;
 
-use crate::archive::{Archive, Snapshot, StateFile};
+use crate::archive::{Archive, SettingsWatch, Snapshot, StateFile};
 
 /// Connections that are kept for later. Fewer requests are worked on at a time.
 const MAX_KEPT: usize = 32;
@@ -20,13 +20,17 @@ const COPY_LIFE: Duration = Duration::from_secs(10);
 const CACHE_KIB: i64 = 8 * 1024;
 
 /// First parts of paths that are ours, so that no archive can have such a name.
-const OUR_NAMES: [&str; 17] = [
+const OUR_NAMES: [&str; 21] = [
     "web",
     "cdx",
     "wayback",
     "record",
     "wacz",
     "login",
+    "logout",
+    "operate",
+    "acts",
+    "pin",
     "status",
     "search",
     "calendar",
@@ -43,7 +47,7 @@ const OUR_NAMES: [&str; 17] = [
 /// The snapshots of one archive.
 #[derive(Debug)]
 pub struct Pool {
-    archive: Archive,
+    archive: Mutex<(Archive, SettingsWatch)>,
     kept: Mutex<Vec<Kept>>,
 }
 
@@ -58,14 +62,22 @@ struct Kept {
 impl Pool {
     /// Opens an archive, or says why it cannot be read.
     pub fn open(archive: Archive) -> anyhow::Result<Pool> {
-        let pool = Pool { archive, kept: Mutex::new(Vec::new()) };
+        let watch = SettingsWatch::new(&archive);
+        let pool = Pool { archive: Mutex::new((archive, watch)), kept: Mutex::new(Vec::new()) };
         pool.with(|_| ())?;
         Ok(pool)
     }
 
-    /// The archive.
-    pub fn archive(&self) -> &Archive {
-        &self.archive
+    /// The archive with its settings as they are now; as they were where they have a mistake.
+    pub fn archive(&self) -> Archive {
+        let mut kept = self.archive.lock().unwrap_or_else(PoisonError::into_inner);
+        let (archive, watch) = &mut *kept;
+        if watch.changed().is_some()
+            && let Ok(now) = Archive::open(archive.root())
+        {
+            *archive = now;
+        }
+        archive.clone()
     }
 
     /// Asks the archive as it is now.
@@ -82,15 +94,17 @@ impl Pool {
     }
 
     fn take(&self) -> anyhow::Result<Kept> {
-        let file = self.archive.state_file();
+        let archive = self.archive();
+        let file = archive.state_file();
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).pop();
         if let Some(kept) = kept {
             let is_old = kept.snapshot.store().is_copy() && kept.opened.elapsed() > COPY_LIFE;
-            if kept.file == file && !is_old && kept.snapshot.renew().is_ok() {
+            let has_settings = kept.snapshot.archive().settings_text() == archive.settings_text();
+            if kept.file == file && has_settings && !is_old && kept.snapshot.renew().is_ok() {
                 return Ok(kept);
             }
         }
-        let snapshot = self.archive.snapshot()?;
+        let snapshot = archive.snapshot()?;
         snapshot.store().limit_cache(CACHE_KIB)?;
         Ok(Kept { snapshot, file, opened: Instant::now() })
     }

@@ -4,7 +4,9 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::json;
 
+use super::pages;
 use crate::html;
+use crate::html::face::{Operating, Place};
 
 /// Why a request was not answered as it was meant.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -86,6 +88,16 @@ impl Problem {
         }
     }
 
+    /// An act was refused; nothing is changed.
+    pub fn not_done(error: &anyhow::Error) -> Problem {
+        Problem {
+            status: StatusCode::CONFLICT,
+            kind: "not-done",
+            title: "Nothing was done".to_string(),
+            text: format!("{error:#}"),
+        }
+    }
+
     /// Only reading is possible.
     pub fn method() -> Problem {
         Problem {
@@ -106,7 +118,20 @@ impl Problem {
         }
     }
 
-    /// As a page, or as JSON where that is wanted.
+    /// As a page of ours, with the way to the others.
+    pub fn into_page(self, base: &str) -> Response<Body> {
+        let place = Place { name: "", base, operating: Operating::default() };
+        let mut response = pages::html(html::calendar::problem_page(place, &self.title, &self.text));
+        *response.status_mut() = self.status;
+        let headers = response.headers_mut();
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Ok(kind) = HeaderValue::from_str(self.kind) {
+            headers.insert("x-perennial-problem", kind);
+        }
+        response
+    }
+
+    /// For a frame or a program: as a bare page, or as JSON where that is wanted.
     pub fn into_response(self, as_json: bool) -> Response<Body> {
         let (mime, text) = match as_json {
             true => {

@@ -15,6 +15,7 @@ use super::problem::Problem;
 use super::scene::Scene;
 use super::{Origin, Origins, Served, Server, banner, headers, memento, range, rewrite};
 use crate::archive;
+use crate::html::face::Operating;
 use crate::store::Capture;
 
 /// A request as the answers see it.
@@ -27,6 +28,8 @@ pub struct Asking<'a> {
     pub origin: Origin,
     /// Its head.
     pub parts: &'a Parts,
+    /// Whether whoever asks may act.
+    pub operating: Operating<'a>,
 }
 
 impl Asking<'_> {

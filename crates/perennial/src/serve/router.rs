@@ -1,6 +1,7 @@
 //! A request -> whoever answers it. Paths are read here and not decoded: an archived address stands in them as it is.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -15,10 +16,14 @@ use super::cdx::{self, Dialect};
 use super::face::Form;
 use super::problem::Problem;
 use super::replay::{Asking, replay};
-use super::{Origin, Server, api, atom, banner, face, files, guard, memento, pages, rewrite};
+use super::{Origin, Server, api, atom, banner, face, files, guard, memento, operate, pages, rewrite};
+use crate::html::face::{Operating, Place};
 
 /// The longest path with its query that is read.
 const MAX_TARGET_BYTES: usize = 16 << 10;
+
+/// How long the body of a request that acts may take.
+const BODY_TIME: Duration = Duration::from_secs(15);
 
 /// The routes of one origin.
 pub fn router(server: Arc<Server>, origin: Origin) -> Router {
@@ -26,22 +31,71 @@ pub fn router(server: Arc<Server>, origin: Origin) -> Router {
 }
 
 async fn answer(State((server, origin)): State<(Arc<Server>, Origin)>, request: Request) -> Response<Body> {
-    let (parts, _) = request.into_parts();
+    let (parts, body) = request.into_parts();
     let wants_json = wants_json(&parts);
     let reader = parts.headers.get(header::ORIGIN).cloned();
     server.count();
     let asked = server.clone();
+    let body = match read_body(&parts, origin, body).await {
+        Ok(body) => body,
+        Err(problem) => return problem.into_response(wants_json),
+    };
+    let base =
+        archive_of(&server, parts.uri.path()).map(|(served, _)| served.base.clone()).unwrap_or_default();
     // Nobody closes these doors.
     let _place = server.doors().of(parts.uri.path()).acquire().await;
     // The archive is asked and its files are read on threads that may wait for the disk.
-    let answered = tokio::task::spawn_blocking(move || route(&asked, origin, &parts)).await;
+    let answered = tokio::task::spawn_blocking(move || match body {
+        Some(body) => post(&asked, &parts, &body),
+        None => route(&asked, origin, &parts),
+    })
+    .await;
     let result = answered.unwrap_or_else(|error| Err(Problem::internal(&error.into())));
     let mut response = result.unwrap_or_else(|problem| {
         server.note(problem.kind);
-        problem.into_response(wants_json)
+        match origin {
+            // Archived content stands in frames.
+            Origin::Main if !wants_json => problem.into_page(&base),
+            _ => problem.into_response(wants_json),
+        }
     });
     name_readers(&server, reader, response.headers_mut());
     response
+}
+
+/// The body of a request that may act; `None` where it does not.
+async fn read_body(parts: &Parts, origin: Origin, body: Body) -> Result<Option<Vec<u8>>, Problem> {
+    if parts.method != Method::POST || origin != Origin::Main || !operate::takes(parts.uri.path()) {
+        return Ok(None);
+    }
+    let read = axum::body::to_bytes(body, operate::MAX_BODY_BYTES);
+    match tokio::time::timeout(BODY_TIME, read).await {
+        Ok(Ok(bytes)) => Ok(Some(bytes.to_vec())),
+        _ => Err(Problem::bad_request("The body is too long, or did not come in time.")),
+    }
+}
+
+/// Answers a POST on the main origin, or says what is wrong with it. May block.
+pub fn post(server: &Server, parts: &Parts, body: &[u8]) -> Result<Response<Body>, Problem> {
+    match parts.uri.path() {
+        // Who has no right yet asks for one.
+        "/login" => server.guard().check_host(parts)?,
+        _ => let_in(server, parts)?,
+    }
+    let (served, path) = archive_of(server, parts.uri.path())?;
+    operate::post(server, served, path, parts, body)
+}
+
+/// Whether a request is answered at all. An operator may read, too.
+fn let_in(server: &Server, parts: &Parts) -> Result<(), Problem> {
+    let checked = server.guard().check(parts);
+    match (checked, server.operator()) {
+        (Err(problem), Some(operator)) if problem.kind == "token" => {
+            let is_operator = operator.form_of(parts).is_some() || operator.has_token(parts)?;
+            if is_operator { Ok(()) } else { Err(problem) }
+        }
+        (checked, _) => checked,
+    }
 }
 
 /// What anybody may fetch, any website's script may read. What only this machine may fetch, no website may: its reader's browser stands
@@ -107,7 +161,9 @@ impl Doors {
             }
             // An archived address may have such a part too.
             _ if !has("/web/")
-                && ["/page", "/site", "/schedule", "/api/", "/metrics"].iter().any(|part| has(part)) =>
+                && ["/page", "/pin", "/site", "/schedule", "/api/", "/metrics"]
+                    .iter()
+                    .any(|part| has(part)) =>
             {
                 &self.scan
             }
@@ -133,20 +189,31 @@ pub fn route(server: &Server, origin: Origin, parts: &Parts) -> Result<Response<
     if target.len() > MAX_TARGET_BYTES {
         return Err(Problem::bad_request("The address is too long."));
     }
-    if let Some(query) = target.strip_prefix("/login?") {
-        return log_in(server, &Query::parse(query));
+    if !matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS) {
+        return Err(Problem::method());
     }
-    server.guard().check(parts)?;
-    match parts.method {
-        Method::GET | Method::HEAD => {}
-        Method::OPTIONS => return Ok(preflight()),
-        _ => return Err(Problem::method()),
+    if let Some(query) = target.strip_prefix("/login?token=") {
+        return log_in(server, &Query::parse(&format!("token={query}")));
+    }
+    let form = server.operator().and_then(|operator| operator.form_of(parts));
+    let operating = match (&form, server.operator()) {
+        (Some(form), _) => Operating::On(form),
+        (None, Some(_)) => Operating::LoggedOut,
+        (None, None) => Operating::Off,
+    };
+    if let (Origin::Main, "/login") = (origin, parts.uri.path()) {
+        server.guard().check_host(parts)?;
+        return login(server, &Query::parse(parts.uri.query().unwrap_or_default()), operating);
+    }
+    let_in(server, parts)?;
+    if parts.method == Method::OPTIONS {
+        return Ok(preflight());
     }
     if let (Origin::Main, Some(answer)) = (origin, api::of_server(server, parts.uri.path())) {
         return answer;
     }
     let (served, path) = archive_of(server, target)?;
-    let asking = Asking { server, served, origin, parts };
+    let asking = Asking { server, served, origin, parts, operating };
     if let Some(rest) = target.strip_prefix(rewrite::own::ROOT) {
         return own(&asking, rest);
     }
@@ -219,6 +286,8 @@ fn named(asking: &Asking<'_>, path: &str) -> Result<Response<Body>, Problem> {
         "/calendar" => Ok(pages::home(asking.server)),
         "/search" => face::search(asking, &query, Form::of(&query)),
         "/sites" => face::sites(asking, Form::of(&query)),
+        "/pin" => face::pin(asking, &query, Form::of(&query)),
+        "/acts" => operate::acts(asking, Form::of(&query)),
         "/schedule" => face::schedule(asking, &query, Form::of(&query)),
         "/page" => match query.get("url").filter(|url| !url.is_empty()) {
             Some(url) => face::page(asking, url, &query, Form::of(&query)),
@@ -258,6 +327,15 @@ fn cdx_at(asking: &Asking<'_>, dialect: Dialect, rest: &str) -> Result<Response<
         Some(url) => cdx::answer(asking, dialect, &Query::default(), Some(url)),
         None => cdx::answer(asking, dialect, &Query::parse(rest.trim_start_matches('?')), None),
     }
+}
+
+/// The page on which a session of an operator begins.
+fn login(server: &Server, query: &Query, operating: Operating<'_>) -> Result<Response<Body>, Problem> {
+    let served = server.archives().first().ok_or_else(|| Problem::no_such_page("/login"))?;
+    let key = query.get("key").filter(|key| !key.is_empty());
+    // Who is no operator yet may not know what is served.
+    let place = Place { name: "", base: &served.base, operating };
+    Ok(pages::html(crate::html::face::login(place, key)))
 }
 
 /// Sets the cookie with the token, for browsers.

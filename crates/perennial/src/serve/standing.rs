@@ -109,6 +109,11 @@ fn lock(kept: &Mutex<Kept>) -> MutexGuard<'_, Kept> {
 }
 
 impl Standings {
+    /// Lets the next request reckon anew, because the settings are others.
+    pub fn forget(&self) {
+        lock(&self.kept).made = None;
+    }
+
     /// The latest that was reckoned; `None` while a large archive is reckoned for the first time.
     pub fn of(&self, pool: &Pool) -> anyhow::Result<Option<Arc<Standing>>> {
         let n_captures = pool.with(|snapshot| snapshot.store().last_capture_number())??;
@@ -254,8 +259,10 @@ fn site_rows(
 
 fn title_of(failing: &Failing) -> String {
     match (failing.n_failed, failing.n_visited) {
-        (0, _) => format!("{} pages of {} are gone", failing.n_gone, failing.n_visited),
+        (0, all) if failing.n_gone == 1 => format!("1 page of {all} is gone"),
+        (0, all) => format!("{} pages of {all} are gone", failing.n_gone),
         (n, all) if n == all => "does not answer".to_string(),
+        (1, all) => format!("1 page of {all} fails"),
         (n, all) => format!("{n} pages of {all} fail"),
     }
 }

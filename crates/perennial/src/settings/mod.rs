@@ -9,7 +9,8 @@
 //! | [`archive`] | `[archive]`, `[warc]` -> what the folder is, and how WARC files are written |
 //! | [`crawl`] | `[crawl]` -> politeness and limits |
 //! | [`parts`] | `pin` and `ignore` of `[[site]]` <-> how pages are segmented |
-//! | [`site`] | `[[site]]` <-> seeds, found by address and by number |
+//! | [`site`] | `[[site]]` -> seeds, found by address and by number |
+//! | [`write`] | seeds -> `[[site]]`, with comments as they were |
 //! | [`notify`] | `[[notify]]` <-> what is told to whom; `[smtp]` -> the server that takes e-mail |
 
 pub mod archive;
@@ -18,6 +19,7 @@ pub mod notify;
 pub mod parts;
 mod reader;
 pub mod site;
+pub mod write;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -33,7 +35,8 @@ pub use notify::{NotifyRule, Security, Shape, SmtpTable, Target, put_rule};
 pub use parts::{Parts, PinnedPart};
 pub use reader::Mistakes;
 use reader::{Key, Notes, TableReader};
-pub use site::{Keep, Renderer, Seed, Seeds, follow, unfollow};
+pub use site::{Keep, Renderer, Seed, Seeds};
+pub use write::{Edited, change, follow, unfollow};
 
 /// What `perennial init` writes.
 pub const TEMPLATE: &str = include_str!("template.toml");
@@ -109,15 +112,20 @@ fn known_keys() -> BTreeSet<Key> {
     notes.into_keys()
 }
 
-/// Changes the file and keeps its comments and order. A change that would make a mistake is refused. The file is replaced
-/// as a whole or not at all.
-pub fn edit(path: &Path, change: impl FnOnce(&mut DocumentMut) -> anyhow::Result<()>) -> anyhow::Result<()> {
+/// Changes the file and keeps its comments and order; `change` gets what the file says before, too. A file with mistakes and a change that
+/// would make one are refused. The file is replaced as a whole or not at all.
+pub fn edit<T>(
+    path: &Path,
+    change: impl FnOnce(&mut DocumentMut, &Settings) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
     let text = fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let settings = Settings::parse(path, &text)?;
     let mut document: DocumentMut = text.parse().map_err(|error| Mistakes::of_syntax(path, &text, &error))?;
-    change(&mut document)?;
+    let done = change(&mut document, &settings)?;
     let text = document.to_string();
     Settings::parse(path, &text).context("the change would leave a mistake; nothing was changed")?;
-    write_whole(path, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))
+    write_whole(path, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(done)
 }
 
 /// The choice of that name; the error names all choices.
@@ -246,7 +254,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("perennial.toml");
         fs::write(&path, TEMPLATE).unwrap();
-        edit(&path, |document| {
+        edit(&path, |document, _| {
             document["warc"]["operator"] = toml_edit::value("A Library");
             Ok(())
         })
@@ -261,7 +269,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("perennial.toml");
         fs::write(&path, TEMPLATE).unwrap();
-        let edited = edit(&path, |document| {
+        let edited = edit(&path, |document, _| {
             document["warc"]["gzip_level"] = toml_edit::value(10);
             Ok(())
         });

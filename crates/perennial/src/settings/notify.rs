@@ -12,7 +12,8 @@ use toml_edit::{Array, ArrayOfTables, Item, Table, value};
 use url::Url;
 
 use super::reader::TableReader;
-use super::site::{parse_selector, replace};
+use super::site::parse_selector;
+use super::write::replace;
 use super::{edit, one_of};
 
 /// `[[notify]]`: which changes are told, and where to.
@@ -242,7 +243,7 @@ fn parse_server(text: &str) -> Result<(String, u16), String> {
 
 /// Writes a rule into perennial.toml. One of the same name is changed in its place.
 pub fn put_rule(path: &Path, rule: &NotifyRule) -> anyhow::Result<()> {
-    edit(path, |document| {
+    edit(path, |document, settings| {
         let item = document.entry("notify").or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
         if let Ok(tables) = std::mem::take(item).into_array_of_tables() {
             *item = Item::ArrayOfTables(tables);
@@ -254,7 +255,10 @@ pub fn put_rule(path: &Path, rule: &NotifyRule) -> anyhow::Result<()> {
         let table = to_toml(rule);
         let found = tables.iter().position(|table| name(table).as_deref() == Some(&rule.name));
         match found.and_then(|at| tables.get_mut(at)) {
-            Some(before) => replace(before, &table),
+            Some(before) => {
+                let known = settings.notify.iter().find(|known| known.name == rule.name).map(to_toml);
+                replace(before, &known.unwrap_or_default(), &table);
+            }
             None => tables.push(table),
         }
         Ok(())

@@ -76,6 +76,13 @@ impl Parts {
         }
         Parts::new(self.pin.clone(), ignore)
     }
+
+    /// The same without what this selector names.
+    pub fn without(&self, selector: &Selector) -> Parts {
+        let is_other = |other: &Selector| other.to_string() != selector.to_string();
+        let pin = self.pin.iter().filter(|part| is_other(&part.selector)).cloned().collect();
+        Parts::new(pin, self.ignore.iter().filter(|other| is_other(other)).cloned().collect())
+    }
 }
 
 /// A share of a page's importance.

@@ -1,12 +1,10 @@
-//! `[[site]]` of perennial.toml <-> seeds: what the user follows, found by address and by number.
+//! `[[site]]` of perennial.toml -> seeds: what the user follows, found by address and by number. `write` writes them.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use anyhow::{Context, bail};
 use perennial_core::amounts::{write_budget, write_bytes};
 use perennial_core::canonical;
 use perennial_core::schedule::Goal;
@@ -15,13 +13,12 @@ use perennial_core::segment::{SegmentConfig, Selector};
 use perennial_core::time::{LocalClock, LocalDay};
 use regex::Regex;
 use serde::{Serialize, Serializer};
-use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, value};
 use url::Url;
 
 use super::crawl::{Allowance, parse_goal};
-use super::parts::{Parts, parse_pin, pin_to_toml};
+use super::one_of;
+use super::parts::{Parts, parse_pin};
 use super::reader::TableReader;
-use super::{edit, one_of};
 
 /// Weights lie within these bounds.
 const WEIGHTS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
@@ -46,6 +43,8 @@ pub struct Seed {
     pub renderer: Renderer,
     /// Whether its host may have a private or loopback address.
     pub allow_private: bool,
+    /// Whether its pages are not visited for now.
+    pub paused: bool,
     /// The budget of its pages.
     pub allowance: Allowance,
     /// Which versions are stored in full.
@@ -201,6 +200,7 @@ impl Seed {
             goal: None,
             renderer: Renderer::default(),
             allow_private: false,
+            paused: false,
             allowance: Allowance::default(),
             keep: Keep::default(),
             parts: Parts::default(),
@@ -235,6 +235,7 @@ impl Seed {
             goal: reader.parsed("goal", parse_goal),
             renderer: reader.parsed("renderer", str::parse).unwrap_or_default(),
             allow_private: reader.bool("allow_private", false),
+            paused: reader.bool("paused", false),
             allowance: Allowance::read(reader),
             keep: reader.parsed("keep", str::parse).unwrap_or_default(),
             parts: Parts::new(reader.values("pin", parse_pin), reader.list("ignore", parse_selector)),
@@ -269,6 +270,7 @@ struct SeedRow<'a> {
     goal: Option<&'static str>,
     renderer: String,
     allow_private: bool,
+    paused: bool,
     budget: Option<String>,
     bytes_per_day: Option<String>,
     keep: String,
@@ -292,6 +294,7 @@ impl Serialize for Seed {
             goal: self.goal.map(Goal::name),
             renderer: self.renderer.to_string(),
             allow_private: self.allow_private,
+            paused: self.paused,
             budget: self.allowance.visits.map(write_budget),
             bytes_per_day: self.allowance.bytes_per_day.map(write_bytes),
             keep: self.keep.to_string(),
@@ -385,6 +388,28 @@ impl Seeds {
         self.all.get(*self.by_url.get(url)?)
     }
 
+    /// The seed that somebody names: by its address, however that is written, or by its host.
+    pub fn named(&self, name: &str) -> anyhow::Result<&Seed> {
+        let exact = parse_address(name).ok().and_then(|url| self.with_url(&url));
+        if let Some(seed) = exact {
+            return Ok(seed);
+        }
+        let host = name.trim_end_matches('/');
+        let host_of = |url: &Url| {
+            url.host_str().map(|host| url.port().map_or(host.to_owned(), |port| format!("{host}:{port}")))
+        };
+        let mut found = self.all.iter().filter(|seed| host_of(&seed.scope.seed).as_deref() == Some(host));
+        match (found.next(), found.next()) {
+            (Some(seed), None) => Ok(seed),
+            (None, _) => anyhow::bail!("{name} is not followed: `perennial list` shows the sites that are"),
+            (Some(first), Some(second)) => {
+                let urls: Vec<&str> =
+                    [first, second].into_iter().chain(found).map(|seed| seed.scope.seed.as_str()).collect();
+                anyhow::bail!("{name} names several sites: write one of {}", urls.join(", "))
+            }
+        }
+    }
+
     /// The seeds that have numbers, with these.
     pub fn iter_numbered(&self) -> impl Iterator<Item = (i64, &Seed)> {
         self.numbers.iter().copied().zip(&self.all)
@@ -442,100 +467,6 @@ impl Seeds {
         let of_domains = std::iter::once(host).chain(above).filter_map(|domain| self.by_domain.get(domain));
         self.by_host.get(host).into_iter().chain(of_domains).map(Vec::as_slice)
     }
-}
-
-/// Writes seeds into perennial.toml. One whose address is there already is changed in its place; comments stay.
-pub fn follow(path: &Path, seeds: &[Seed]) -> anyhow::Result<()> {
-    edit(path, |document| {
-        let sites = sites_of(document)?;
-        let mut places = HashMap::new();
-        for (at, table) in sites.iter().enumerate() {
-            places.extend(address_of(table).map(|url| (url, at)));
-        }
-        for seed in seeds {
-            let table = to_toml(seed);
-            match places.get(&seed.scope.seed).and_then(|at| sites.get_mut(*at)) {
-                Some(before) => replace(before, &table),
-                None => {
-                    places.insert(seed.scope.seed.clone(), sites.len());
-                    sites.push(table);
-                }
-            }
-        }
-        Ok(())
-    })
-}
-
-/// Gives a table the keys and values of another one; comments above keys that both have stay.
-pub(super) fn replace(table: &mut Table, after: &Table) {
-    table.retain(|key, _| after.contains_key(key));
-    for (key, item) in after {
-        table[key] = item.clone();
-    }
-}
-
-/// Takes seeds out of perennial.toml; if one is not there, nothing is changed.
-pub fn unfollow(path: &Path, urls: &[Url]) -> anyhow::Result<()> {
-    edit(path, |document| {
-        let sites = sites_of(document)?;
-        let followed: HashSet<Url> = sites.iter().filter_map(address_of).collect();
-        if let Some(stranger) = urls.iter().find(|url| !followed.contains(url)) {
-            bail!("{stranger} is not followed: `perennial list` shows the sites that are");
-        }
-        let urls: HashSet<&Url> = urls.iter().collect();
-        sites.retain(|table| address_of(table).is_none_or(|url| !urls.contains(&url)));
-        Ok(())
-    })
-}
-
-/// All `[[site]]`, also where they are written as one list.
-fn sites_of(document: &mut DocumentMut) -> anyhow::Result<&mut ArrayOfTables> {
-    let item = document.entry("site").or_insert(Item::ArrayOfTables(ArrayOfTables::new()));
-    if let Ok(tables) = std::mem::take(item).into_array_of_tables() {
-        *item = Item::ArrayOfTables(tables);
-    }
-    item.as_array_of_tables_mut().context("`site` in perennial.toml is no list of tables: write [[site]]")
-}
-
-fn address_of(table: &Table) -> Option<Url> {
-    canonical::parse(table.get("url")?.as_str()?)
-}
-
-/// Only what differs from the defaults is written.
-fn to_toml(seed: &Seed) -> Table {
-    let usual = Seed::of_host(seed.scope.seed.clone());
-    let mut table = Table::new();
-    let mut put = |key: &str, item: Option<Item>| {
-        if let Some(item) = item {
-            table[key] = item;
-        }
-    };
-    let patterns = |patterns: &[Regex]| list(patterns.iter().map(Regex::as_str));
-    put("url", Some(value(seed.scope.seed.as_str())));
-    put("scope", Some(value(seed.scope.kind.name())));
-    put("include", patterns(&seed.scope.include));
-    put("exclude", patterns(&seed.scope.exclude));
-    put("depth", seed.depth.map(|depth| value(i64::from(depth))));
-    put("weight", (seed.weight != usual.weight).then(|| value(seed.weight)));
-    put("timezone", seed.clock.as_ref().map(|clock| value(clock.zone())));
-    put("holidays", list(seed.holidays.iter().map(|day| day.to_date().to_string())));
-    put("goal", seed.goal.map(|goal| value(goal.name())));
-    put("renderer", (seed.renderer != usual.renderer).then(|| value(seed.renderer.to_string())));
-    put("allow_private", seed.allow_private.then(|| value(true)));
-    put("budget", seed.allowance.visits.map(|budget| value(write_budget(budget))));
-    put("bytes_per_day", seed.allowance.bytes_per_day.map(|bytes| value(write_bytes(bytes))));
-    put("keep", (seed.keep != usual.keep).then(|| value(seed.keep.to_string())));
-    let selectors = |selectors: &[Selector]| list(selectors.iter().map(Selector::to_string));
-    put("pin", list(seed.parts.pinned().iter().map(pin_to_toml)));
-    put("ignore", selectors(seed.parts.ignored()));
-    put("feeds", list(seed.feeds.iter().map(Url::as_str)));
-    put("tags", list(seed.tags.iter().map(String::as_str)));
-    table
-}
-
-fn list(texts: impl Iterator<Item = impl Into<toml_edit::Value>>) -> Option<Item> {
-    let array: Array = texts.collect();
-    (!array.is_empty()).then(|| value(array))
 }
 
 #[cfg(test)]
@@ -623,89 +554,5 @@ mod tests {
         let seeds = seeds.numbered(vec![7, 3]);
         assert_eq!(seeds.with_number(3).unwrap().scope.seed.as_str(), "http://b.org/");
         assert!(seeds.with_number(1).is_none());
-    }
-
-    fn file(text: &str) -> (tempfile::TempDir, std::path::PathBuf) {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("perennial.toml");
-        std::fs::write(&path, text).unwrap();
-        (dir, path)
-    }
-
-    #[test]
-    fn what_is_written_is_read_again() {
-        let (_dir, path) = file("# kept\n[[site]]\n# kept too\nurl = \"http://a.org\"\nweight = 3\n");
-        let plain = Seed::of_host(parse_address("a.org").unwrap());
-        let seed = Seed {
-            scope: Scope {
-                kind: ScopeKind::Prefix,
-                include: vec![parse_pattern("a\\.b").unwrap()],
-                exclude: vec![parse_pattern("\"").unwrap(), parse_pattern("d").unwrap()],
-                max_depth: Some(2),
-                seed: parse_address("http://a.org").unwrap(),
-            },
-            depth: Some(2),
-            weight: 0.25,
-            clock: Some(parse_zone("Europe/Paris").unwrap()),
-            holidays: vec![parse_holiday("2026-12-25").unwrap()],
-            goal: Some(Goal::EveryPage),
-            renderer: Renderer::Chromium,
-            allow_private: true,
-            allowance: Allowance {
-                visits: Some(
-                    perennial_core::amounts::parse_budget("2.5/90s", perennial_core::time::Span::ZERO)
-                        .unwrap(),
-                ),
-                bytes_per_day: Some(1_500_000),
-            },
-            keep: Keep::Important,
-            feeds: vec![parse_address("http://feeds.a.org/f?x=1").unwrap()],
-            tags: vec!["news".to_owned(), "a \"b\"".to_owned()],
-            parts: Parts::new(
-                vec![
-                    crate::settings::PinnedPart {
-                        selector: parse_selector("#a > .b").unwrap(),
-                        importance: None,
-                    },
-                    crate::settings::PinnedPart {
-                        selector: parse_selector("[x=\"y\"]").unwrap(),
-                        importance: Some(0.3),
-                    },
-                ],
-                vec![parse_selector("aside").unwrap()],
-            ),
-        };
-        follow(&path, &[seed.clone(), plain]).unwrap();
-        let settings = crate::settings::Settings::load(&path).unwrap();
-        assert_eq!(settings.seeds.len(), 2, "the one of the same address was replaced");
-        assert_eq!(format!("{:?}", settings.seeds.iter().next().unwrap()), format!("{seed:?}"));
-        assert!(std::fs::read_to_string(&path).unwrap().starts_with("# kept\n[[site]]\n# kept too\nurl"));
-    }
-
-    #[test]
-    fn a_site_stands_behind_the_template_and_leaves_it_as_it_was() {
-        let (_dir, path) = file(crate::settings::TEMPLATE);
-        let url = parse_address("https://a.org/").unwrap();
-        follow(&path, &[Seed::of_host(url.clone())]).unwrap();
-        let text = std::fs::read_to_string(&path).unwrap();
-        let added = text.strip_prefix(crate::settings::TEMPLATE).unwrap();
-        assert_eq!(added.trim_start(), "[[site]]\nurl = \"https://a.org/\"\nscope = \"host\"\n");
-        unfollow(&path, &[url]).unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), crate::settings::TEMPLATE);
-    }
-
-    #[test]
-    fn a_seed_is_unfollowed_however_its_address_is_written() {
-        let (_dir, path) = file("site = [{ url = \"http://a.org\" }, { url = \"http://b.org\" }]\n");
-        let [a, c] = ["http://a.org/", "http://c.org/"].map(|url| parse_address(url).unwrap());
-        assert!(
-            unfollow(&path, &[a.clone(), c])
-                .unwrap_err()
-                .to_string()
-                .contains("http://c.org/ is not followed")
-        );
-        unfollow(&path, &[a]).unwrap();
-        let left = crate::settings::Settings::load(&path).unwrap().seeds;
-        assert_eq!(left.iter().map(|seed| seed.scope.seed.as_str()).collect::<Vec<_>>(), ["http://b.org/"]);
     }
 }

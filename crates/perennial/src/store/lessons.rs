@@ -298,7 +298,7 @@ impl Store {
     ) -> anyhow::Result<Option<(f64, Vec<f64>)>> {
         let mut statement = self.connection().prepare_cached(
             "SELECT l.importance, l.noise FROM lessons l JOIN pages p ON p.id = l.page
-             WHERE p.url = ?1 AND l.before = ?2 AND l.time = ?3 AND l.seen BETWEEN 1 AND 3",
+             WHERE p.url = ?1 AND l.before / 1000 = ?2 / 1000 AND l.time / 1000 = ?3 / 1000 AND l.seen BETWEEN 1 AND 3",
         )?;
         let times = params![url, before.as_millis(), after.as_millis()];
         let read = |row: &Row<'_>| Ok((row.get(0)?, noise_in(row, 1)?));

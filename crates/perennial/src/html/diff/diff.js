@@ -170,7 +170,7 @@
   }
   root.addEventListener('change', () => { fit(); filter(); if (current) choose(current); });
   root.addEventListener('click', event => {
-    const link = event.target.closest('.pd-list a');
+    const link = event.target.closest('.pd-list a[data-pd]');
     if (!link) return;
     event.preventDefault();
     choose(Number(link.dataset.pd));

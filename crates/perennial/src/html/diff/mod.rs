@@ -27,7 +27,8 @@ mod words;
 use std::fmt::Write;
 
 use perennial_core::diff::OperationKind;
-use perennial_core::markup::escaped;
+use perennial_core::markup::{self, escaped};
+use perennial_core::segment::Selector;
 use perennial_core::time::Timestamp;
 use url::Url;
 
@@ -57,6 +58,8 @@ pub struct DiffView<'a> {
     pub before: Option<Original<'a>>,
     /// The version after.
     pub after: Option<Original<'a>>,
+    /// Where a part that a selector names is pinned; `None` where it cannot be.
+    pub pin: Option<&'a dyn Fn(&str) -> String>,
 }
 
 /// One version, ready to be shown.
@@ -275,7 +278,38 @@ impl Parts<'_, '_> {
                 100.0 * change.share
             );
         }
-        out.push_str("</a></li>");
+        out.push_str("</a>");
+        if let Some((pin, selector)) = self.view.pin.zip(self.part_of(change)) {
+            let _ = write!(
+                out,
+                "<a class=\"pin\" href=\"{}\">Pin or ignore <code>{}</code></a>",
+                escaped(&pin(&selector)),
+                markup::isolated(&selector)
+            );
+        }
+        out.push_str("</li>");
+    }
+
+    /// The selector of the smallest part of the page around a change that can be told from others.
+    fn part_of(&self, change: &Change) -> Option<String> {
+        let sides = [(&self.shown[1], &change.after), (&self.shown[0], &change.before)];
+        sides.into_iter().find_map(|(shown, pieces)| {
+            let Shown { page, places, .. } = shown.as_ref()?;
+            let words = places.words_of(pieces);
+            let nodes = words.iter().flatten().map(|word| page.words[*word].node);
+            let nodes = nodes.chain(pieces.iter().filter_map(|piece| places.node_of(*piece)));
+            let (first, last) = nodes.fold(None, |span: Option<(u32, u32)>, node| {
+                Some(span.map_or((node, node), |(first, last)| (first.min(node), last.max(node))))
+            })?;
+            let mut here = page.common(first, last);
+            while let Some(node) = here {
+                if let Some(selector) = Selector::naming(&page.dom, node) {
+                    return Some(selector.to_string());
+                }
+                here = page.dom.nodes.get(node as usize)?.parent.filter(|above| page.dom.is_element(*above));
+            }
+            None
+        })
     }
 
     fn write_panes(&self, out: &mut String) {

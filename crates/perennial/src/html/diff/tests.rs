@@ -19,7 +19,13 @@ fn comparison(before: BlockTree, after: BlockTree) -> Comparison {
 
 fn body(comparison: &Comparison, before: &str, after: &str) -> Dom {
     let original = |html| Some(Original { url: "http://a.example/", html, requisites: &nothing });
-    let view = DiffView { comparison, form: "monotone", before: original(before), after: original(after) };
+    let view = DiffView {
+        comparison,
+        form: "monotone",
+        before: original(before),
+        after: original(after),
+        pin: None,
+    };
     Dom::parse(&view.page())
 }
 

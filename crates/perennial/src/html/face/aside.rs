@@ -2,13 +2,14 @@
 
 use std::fmt::Write;
 
-use perennial_core::markup::escaped;
+use perennial_core::markup::{escaped, isolated};
 use perennial_core::time::{Span, Timestamp};
 use serde_json::{Value, json};
 
 use super::super::chart::stretched::{ranges, spent};
 use super::super::dates::{counted, day_and_minute, grouped, minute, size};
-use super::{page_address, site_address, without_scheme};
+use super::operate::{Operating, button};
+use super::{Place, page_address, site_address, without_scheme};
 use crate::learn::NextVisit;
 
 /// Something that a person should look at, and the cure.
@@ -82,15 +83,16 @@ impl Overview {
             let _ = write!(
                 out,
                 "<p class=\"alert narrow-block\"><b>{}.</b> <a href=\"#needs\">What to do</a></p>",
-                escaped(&need.title)
+                isolated(&need.title)
             );
         }
     }
 
     /// The margin.
-    pub(super) fn write(&self, out: &mut String, base: &str) {
+    pub(super) fn write(&self, out: &mut String, place: Place<'_>) {
+        let base = place.base;
         out.push_str("<aside aria-label=\"State of the archive\">");
-        self.write_needs(out, base);
+        self.write_needs(out, place);
         if self.made.is_none() {
             out.push_str(
                 "<section><h2 class=\"h3\">Being reckoned</h2><p class=\"mute\">Plan, quality and holdings are learned from all captures. \
@@ -105,33 +107,36 @@ impl Overview {
         out.push_str("</aside>");
     }
 
-    fn write_needs(&self, out: &mut String, base: &str) {
+    fn write_needs(&self, out: &mut String, place: Place<'_>) {
+        let base = place.base;
         let n = self.needs.len() + usize::from(self.n_waiting > 0);
         if n == 0 {
             return;
         }
         let _ = write!(out, "<section id=\"needs\"><h2 class=\"h3\">Needs you <span>{n}</span></h2>");
+        let back = format!("{base}/#needs");
         for need in &self.needs {
             let title = match &need.host {
                 Some(host) => {
                     format!(
                         "<a class=\"quiet\" href=\"{}\">{}</a>",
                         escaped(&site_address(base, host)),
-                        escaped(&need.title)
+                        isolated(&need.title)
                     )
                 }
-                None => escaped(&need.title).to_string(),
+                None => isolated(&need.title).to_string(),
             };
             let command = need
                 .command
                 .as_ref()
-                .map(|text| format!(" <code>{}</code>", escaped(text)))
+                .map(|text| format!(" <code>{}</code>", isolated(text)))
                 .unwrap_or_default();
+            let acts = need.host.as_deref().map(|host| need_acts(place, host, &back)).unwrap_or_default();
             let _ = write!(
                 out,
-                "<div class=\"alert\"><p><b>{title}.</b> {}</p><p class=\"cure\">{}{command}</p></div>",
-                escaped(&need.text),
-                escaped(&need.cure)
+                "<div class=\"alert\"><p><b>{title}.</b> {}</p><p class=\"cure\">{}{command}</p>{acts}</div>",
+                isolated(&need.text),
+                isolated(&need.cure)
             );
         }
         if self.n_waiting > 0 {
@@ -184,7 +189,7 @@ impl Overview {
                 time.to_rfc3339(),
                 minute(*time),
                 escaped(&page_address(base, url)),
-                escaped(without_scheme(url))
+                isolated(without_scheme(url))
             );
         }
         out.push_str("</ul></section>");
@@ -207,8 +212,8 @@ impl Overview {
                 "<li><span class=\"num\">{}</span><span><span class=\"cut\" style=\"display:block\"><a href=\"{}\">{}</a></span><span class=\"mute small\">{}</span></span></li>",
                 at.map_or("later".to_string(), minute),
                 escaped(&page_address(base, &visit.url)),
-                escaped(without_scheme(&visit.url)),
-                escaped(&visit.reason)
+                isolated(without_scheme(&visit.url)),
+                isolated(&visit.reason)
             );
         }
         let _ = write!(
@@ -295,6 +300,19 @@ impl Overview {
                 "title": need.title, "text": need.text, "cure": need.cure, "command": need.command, "site": need.host,
             })).collect::<Vec<_>>(),
         })
+    }
+}
+
+/// What can be done about a host that fails.
+pub(super) fn need_acts(place: Place<'_>, host: &str, back: &str) -> String {
+    let fields = [("url", host)];
+    match place.operating {
+        Operating::On(_) => format!(
+            "<div class=\"row cure\">{}{}</div>",
+            button(place, "retry", &fields, "Try again now", back),
+            button(place, "pause", &fields, "Pause", back)
+        ),
+        _ => String::new(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use perennial_core::markup::escaped;
+use perennial_core::markup::{escaped, isolated};
 use perennial_core::memento::address::escape;
 use perennial_core::segment::BlockTree;
 use perennial_core::time::Timestamp;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::super::dates::{counted, day_long, minute, span_words};
 use super::aside::Overview;
 use super::parts::{Line, empty, importance, operations, write_words};
-use super::{Framed, Place, Tab, host_of, page_address, path_of, thumb, without_scheme};
+use super::{Framed, Place, Tab, foreign, host_of, page_address, path_of, thumb, without_scheme};
 
 /// The strongest change of one page in the span.
 pub struct ChangedPage {
@@ -91,7 +91,7 @@ impl Changes<'_> {
         }
         self.write_end(&mut main);
         main.push_str("</div>");
-        self.overview.write(&mut main, self.place.base);
+        self.overview.write(&mut main, self.place);
         main.push_str("</div>");
         let json = format!("/api/changes?{}", self.query(self.hours));
         Framed { place: self.place, tab: Tab::Changes, title: "What changed", query: "", json: Some(&json) }
@@ -183,9 +183,9 @@ impl Changes<'_> {
             importance(page.importance, page.is_indexed || page.event.is_some(), None),
             page.drawn.as_ref().map(|(tree, changed)| thumb::svg(tree, changed)).unwrap_or_default(),
             compare.as_deref().unwrap_or(&open),
-            escaped(page.name()),
+            foreign(page.name()),
             escaped(&page_address(base, &page.url)),
-            escaped(without_scheme(&page.url)),
+            isolated(without_scheme(&page.url)),
             super::time(page.time),
         );
         if let Some(event) = page.event {
@@ -227,7 +227,7 @@ impl Changes<'_> {
             out,
             "<details class=\"alike\"><summary>{} of {} changed too</summary><table class=\"t\"><tbody>",
             counted(page.beside.len() as u64, "more page", "more pages"),
-            escaped(&directory_of(&page.url))
+            isolated(&directory_of(&page.url))
         );
         for other in &page.beside {
             let open = other.open(base);
@@ -236,7 +236,7 @@ impl Changes<'_> {
                 "<tr><td>{}</td><td class=\"w\"><a class=\"quiet\" href=\"{}\">{}</a></td><td class=\"r\"><a href=\"{}\">{}</a></td></tr>",
                 importance(other.importance, other.is_indexed || other.event.is_some(), None),
                 escaped(&page_address(base, &other.url)),
-                escaped(other.name()),
+                foreign(other.name()),
                 other.compare(base).as_deref().unwrap_or(&open),
                 if other.event.is_none() { "Compare" } else { "Open" }
             );
@@ -349,7 +349,7 @@ mod tests {
             beside,
         };
         let pages = [page(vec![page(Vec::new())])];
-        let place = Place { name: hostile, base: "" };
+        let place = Place { name: hostile, base: "", operating: Default::default() };
         let sites = [hostile.to_string()];
         let overview = Overview { n_waiting: 3, ..Overview::default() };
         let shown = Changes {

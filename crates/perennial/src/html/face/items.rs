@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::super::chart::stretched::{Axis, Bar, intervals};
 use super::super::dates::{counted, day_and_minute};
+use super::foreign;
 use super::parts::marked_or_plain;
 
 /// One look at the headlines: those that stood there, in order.
@@ -242,7 +243,7 @@ impl ShownItem {
         match self.titles[..] {
             [] => {}
             [(_, ref title)] => {
-                let _ = write!(out, "<span>{}</span>", escaped(title));
+                let _ = write!(out, "<span>{}</span>", foreign(title));
             }
             [.., (_, ref before), (_, ref after)] => {
                 let (before, after) = marked_or_plain(before, after);
@@ -262,7 +263,7 @@ impl ShownItem {
             );
             for (time, title) in self.titles[..n - 2].iter().rev() {
                 let _ =
-                    write!(out, "<p class=\"small mute\">{} {}</p>", day_and_minute(*time), escaped(title));
+                    write!(out, "<p class=\"small mute\">{} {}</p>", day_and_minute(*time), foreign(title));
             }
             out.push_str("</details>");
         }

@@ -8,6 +8,8 @@
 //! | `page` | one page -> its versions in time, when it changes, its next visit |
 //! | `items` | the headlines of a front page through time -> rows of intervals |
 //! | `site` | one site -> its hours, directories, pages, coherence, feeds; all sites -> a list |
+//! | `operate` | what may be done from the pages, and what was done |
+//! | `pin` | a part of a site's pages -> what it would have changed, before it is pinned |
 //! | `schedule` | the plan -> visits with reasons, or why one page is not visited |
 //! | `search` | the answers to a question -> who said it, from when to when, on one scale of time |
 //! | `thumb` | a tree and the blocks that changed -> a small drawing of the page |
@@ -17,8 +19,10 @@
 mod aside;
 mod changes;
 mod items;
+mod operate;
 mod page;
 mod parts;
+mod pin;
 mod schedule;
 mod search;
 mod site;
@@ -27,13 +31,15 @@ mod thumb;
 pub use aside::{Needs, Overview, Spending};
 pub use changes::{ChangedPage, Changes, VANISHED, directory_of};
 pub use items::{Headline, ItemView, Items, ShownItem};
+pub use operate::{ActsPage, Operating, login};
 pub use page::{Expected, PageView, PatternView, Picture, VersionLine};
 pub use parts::{Line, LineKind, cut};
+pub use pin::PinPage;
 pub use schedule::{ScheduleView, WhyPage};
 pub use search::{SearchForm, SearchPage, SearchRow};
 pub use site::{DirectoryRow, FeedLine, PageRow, SiteRow, SiteView, Sites};
 
-use perennial_core::markup::escaped;
+use perennial_core::markup::{escaped, isolated};
 use perennial_core::memento::address::escape;
 use perennial_core::time::Timestamp;
 
@@ -66,6 +72,8 @@ pub struct Place<'a> {
     pub name: &'a str,
     /// Where its addresses begin.
     pub base: &'a str,
+    /// Whether the reader may act.
+    pub operating: Operating<'a>,
 }
 
 /// The mark of the project.
@@ -91,7 +99,7 @@ pub struct Framed<'a> {
 impl Framed<'_> {
     /// A whole page under the head that all of them have. `main` is HTML already.
     pub fn html(&self, main: &str) -> String {
-        let Place { name, base } = self.place;
+        let Place { name, base, .. } = self.place;
         let link = |of: Tab, path: &str, text: &str| {
             let current = if of == self.tab { " aria-current=\"page\"" } else { "" };
             format!("<a href=\"{base}{path}\"{current}>{text}</a>")
@@ -122,6 +130,12 @@ impl Framed<'_> {
         );
         page(&format!("{} - Perennial", self.title), FACE_STYLE, &body)
     }
+}
+
+/// A title that strangers wrote, between tags: cut, escaped, and unable to turn what stands around it. Titles of captured pages, items and
+/// feeds come into pages through this alone.
+fn foreign(title: &str) -> String {
+    isolated(&cut(title)).to_string()
 }
 
 /// The address of the page about a page.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use perennial_core::markup::escaped;
+use perennial_core::markup::{escaped, isolated};
 use perennial_core::memento::address::escape;
 use perennial_core::segment::BlockTree;
 use perennial_core::time::Timestamp;
@@ -14,8 +14,9 @@ use super::super::dates::{
     counted, day_long, day_of_year, grouped, minute, month_name, month_of, start_of_day,
 };
 use super::items::Items;
+use super::operate::button;
 use super::parts::{Line, empty, importance, operations, write_words};
-use super::{Framed, Place, Tab, host_of, page_address, path_of, short, site_address, thumb, time};
+use super::{Framed, Place, Tab, foreign, host_of, page_address, path_of, short, site_address, thumb, time};
 use crate::learn::NextVisit;
 use crate::store::{LessonCounts, LessonDay};
 
@@ -116,6 +117,10 @@ pub struct PageView<'a> {
     pub pictures: Vec<Picture>,
     /// The headlines, where it is a front page.
     pub items: Option<Items>,
+    /// The look that found no page any more, and the last that found one.
+    pub vanished: Option<(Timestamp, Option<Timestamp>)>,
+    /// Whether a site that is followed holds it.
+    pub is_followed: bool,
 }
 
 /// With more versions than this in view no stems are drawn.
@@ -192,10 +197,15 @@ impl PageView<'_> {
             "<p class=\"crumbs\"><a href=\"{base}/\">{}</a> / <a href=\"{}\">{}</a> / {}</p><div class=\"head\"><div><h1>{}</h1><p class=\"lead\">",
             escaped(self.place.name),
             escaped(&site_address(base, host)),
-            escaped(host),
-            escaped(path.trim_start_matches('/')),
-            escaped(self.name())
+            isolated(host),
+            isolated(path.trim_start_matches('/')),
+            foreign(self.name())
         );
+        if let Some((gone, last)) = self.vanished {
+            let last = last.map(|last| format!("{} and ", time(last))).unwrap_or_default();
+            let between = if last.is_empty() { "before" } else { "between" };
+            let _ = write!(out, "<b>The page has vanished</b>, {between} {last}{}. ", time(gone));
+        }
         let counts = &self.counts;
         if let Some((first, last)) = self.span {
             let _ = write!(
@@ -225,11 +235,17 @@ impl PageView<'_> {
                 self.compare(before, after)
             );
         }
-        let _ = write!(
-            out,
-            "<a class=\"btn\" href=\"{base}/web/*/{}\">All captures</a></div></div>",
-            escaped(self.url)
-        );
+        let _ = write!(out, "<a class=\"btn\" href=\"{base}/web/*/{}\">All captures</a>", escaped(self.url));
+        if self.is_followed {
+            let back = page_address(base, self.url);
+            let _ = write!(
+                out,
+                "<a class=\"btn\" href=\"{base}/pin?url={}\">Pin a part</a>{}",
+                escape(self.url),
+                button(self.place, "retry", &[("url", self.url)], "Visit now", &back)
+            );
+        }
+        out.push_str("</div></div>");
     }
 
     fn write_time_line(&self, out: &mut String) {
@@ -393,7 +409,7 @@ impl PageView<'_> {
             ("Next visit", &expected.next_visit),
         ] {
             if !text.is_empty() {
-                let _ = write!(out, "<div><dt>{name}</dt><dd>{}</dd></div>", escaped(text));
+                let _ = write!(out, "<div><dt>{name}</dt><dd>{}</dd></div>", isolated(text));
             }
         }
         let _ = write!(

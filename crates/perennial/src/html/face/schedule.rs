@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use perennial_core::markup::escaped;
+use perennial_core::markup::{escaped, isolated};
 use perennial_core::memento::address::escape;
 use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
@@ -51,6 +51,8 @@ pub struct ScheduleView<'a> {
     pub n_followed: u64,
     /// Addresses without a page.
     pub n_probes: u64,
+    /// Sites that are paused.
+    pub n_paused: u64,
 }
 
 impl ScheduleView<'_> {
@@ -81,10 +83,16 @@ impl ScheduleView<'_> {
                 format!("No crawl is running. This is the plan of one that goes on at {}.", short(self.at))
             }
         };
+        let paused = match self.n_paused {
+            0 => String::new(),
+            n => {
+                format!(" {}: no visit of them is planned.", counted(n, "site is paused", "sites are paused"))
+            }
+        };
         // Writing into a string cannot fail, here and below.
         let _ = write!(
             out,
-            "<div class=\"head\"><div><h1>{title}</h1><p class=\"lead\">{}, {}, {} without a page looked at now and then. {state}</p></div></div>\
+            "<div class=\"head\"><div><h1>{title}</h1><p class=\"lead\">{}, {}, {} without a page looked at now and then. {state}{paused}</p></div></div>\
              <form class=\"filters\" action=\"{}/schedule\" aria-label=\"Filter\"><label>Why is this page not visited? <input type=\"text\" inputmode=\"url\" name=\"url\" size=\"40\" value=\"{}\" placeholder=\"https://example.org/\"></label>\
              <label>Site <input type=\"text\" name=\"site\" size=\"20\" value=\"{}\" placeholder=\"all\"></label><button class=\"btn go\">Show</button></form>",
             counted(self.n_followed, "page", "pages"),
@@ -101,12 +109,12 @@ impl ScheduleView<'_> {
             out,
             "<section><div class=\"sec\"><h2><a class=\"quiet\" href=\"{}\">{}</a></h2></div><p><b>{}</b></p><dl class=\"belief\">",
             escaped(&page_address(self.place.base, &why.url)),
-            escaped(without_scheme(&why.url)),
-            escaped(&why.answer)
+            isolated(without_scheme(&why.url)),
+            isolated(&why.answer)
         );
         for (number, sentence) in why.because.iter().enumerate() {
             let name = if number == 0 { "Because" } else { "" };
-            let _ = write!(out, "<div><dt>{name}</dt><dd>{}</dd></div>", escaped(sentence));
+            let _ = write!(out, "<div><dt>{name}</dt><dd>{}</dd></div>", isolated(sentence));
         }
         out.push_str("</dl></section>");
     }
@@ -158,8 +166,8 @@ impl ScheduleView<'_> {
             "<tr><td class=\"nowrap\">{}</td><td class=\"w\"><a href=\"{}\">{}</a><br><span class=\"small mute\">{}</span></td><td data-l=\"Chance of change\">{chance}</td><td data-l=\"Importance\">{worth}</td></tr>",
             at.map_or("later".to_string(), minute),
             escaped(&page_address(self.place.base, &visit.url)),
-            escaped(without_scheme(&visit.url)),
-            escaped(&visit.reason)
+            isolated(without_scheme(&visit.url)),
+            isolated(&visit.reason)
         );
     }
 
@@ -181,6 +189,7 @@ impl ScheduleView<'_> {
             "budget": self.pace,
             "n_followed": self.n_followed,
             "n_probes": self.n_probes,
+            "n_paused": self.n_paused,
             "why": why,
             "visits": self.visits,
         })

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use perennial_core::markup::escaped;
+use perennial_core::markup::{escaped, isolated};
 use perennial_core::memento::address::escape;
 use perennial_core::search::Stay;
 use perennial_core::time::Timestamp;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::super::chart::stretched::{Axis, Bar, HATCH, intervals};
 use super::super::dates::{counted, day_and_minute, minute};
 use super::parts::empty;
-use super::{Framed, Place, Tab, host_of, page_address, short, site_address, without_scheme};
+use super::{Framed, Place, Tab, foreign, host_of, page_address, short, site_address, without_scheme};
 
 /// A page that said it.
 pub struct SearchRow {
@@ -73,7 +73,7 @@ impl SearchPage<'_> {
         let mut main = format!("{HATCH}<h1 class=\"vh\">Search all versions</h1>");
         self.write_form(&mut main);
         if let Some(problem) = &self.problem {
-            let _ = write!(main, "<div class=\"alert\"><p>{}</p></div>", escaped(problem));
+            let _ = write!(main, "<div class=\"alert\"><p>{}</p></div>", isolated(problem));
         } else if self.form.words.is_empty() {
             main.push_str(
                 "<div class=\"empty\"><h2 class=\"h3\">What was ever said</h2><p>Words are looked for in everything that any analysed page ever showed: \
@@ -198,7 +198,7 @@ impl SearchPage<'_> {
                 out,
                 "<h3 class=\"grp\"><a class=\"quiet\" href=\"{}\">{}</a> <span>{}</span></h3>",
                 escaped(&site_address(self.place.base, host)),
-                escaped(host),
+                isolated(host),
                 counted(rows.len() as u64, "page", "pages")
             );
             rows.iter().for_each(|row| self.write_row(out, row, axis));
@@ -244,7 +244,7 @@ impl SearchPage<'_> {
                 out,
                 "<div><dt>First seen</dt><dd>{}<small>{}, {before}</small></dd></div>",
                 day_and_minute(stay.first),
-                escaped(host_of(&row.url))
+                isolated(host_of(&row.url))
             );
         }
         let _ = match last_gone.and_then(|(stay, row)| Some((stay, stay.gone?, row))) {
@@ -253,7 +253,7 @@ impl SearchPage<'_> {
                 "<div><dt>Last gone</dt><dd>{} to {}<small>{}</small></dd></div>",
                 day_and_minute(stay.last),
                 minute(gone),
-                escaped(host_of(&row.url))
+                isolated(host_of(&row.url))
             ),
             None => write!(
                 out,
@@ -280,8 +280,8 @@ impl SearchPage<'_> {
             open.unwrap_or_default(),
             marked(&row.text, &row.found),
             escaped(&page_address(base, &row.url)),
-            escaped(without_scheme(&row.url)),
-            row.title.as_ref().map(|title| format!("{}, ", escaped(title))).unwrap_or_default(),
+            isolated(without_scheme(&row.url)),
+            row.title.as_ref().map(|title| format!("{}, ", foreign(title))).unwrap_or_default(),
             row.role
         );
         for stay in &row.stays {

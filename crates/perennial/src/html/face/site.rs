@@ -2,15 +2,18 @@
 
 use std::fmt::Write;
 
-use perennial_core::markup::escaped;
+use perennial_core::markup::{escaped, isolated};
 use perennial_core::memento::address::escape;
 use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::super::chart::stretched::{Axis, curve, small_bars};
 use super::super::dates::{counted, day_and_minute, day_of_year, grouped, weekday_name};
+use super::aside::need_acts;
+use super::operate::{write_followed, write_followed_of};
 use super::parts::empty;
-use super::{Framed, Place, Tab, page_address, path_of, short, site_address, time};
+use super::{Framed, Place, Tab, foreign, page_address, path_of, short, site_address, time};
+use crate::settings::Seed;
 
 /// A directory of a site.
 #[derive(Clone, Debug)]
@@ -96,6 +99,8 @@ pub struct SiteView<'a> {
     pub feeds: Vec<FeedLine>,
     /// What is wrong with it.
     pub need: Option<(String, String)>,
+    /// What the user follows on it.
+    pub followed: Vec<&'a Seed>,
 }
 
 /// Pages that are listed, and sites.
@@ -107,6 +112,8 @@ impl SiteView<'_> {
     pub fn html(&self) -> String {
         let mut main = String::new();
         self.write_head(&mut main);
+        let back = site_address(self.place.base, self.host);
+        write_followed_of(&mut main, self.place, &self.followed, &back);
         self.write_heat(&mut main);
         self.write_coherence(&mut main);
         self.write_directories(&mut main);
@@ -129,7 +136,7 @@ impl SiteView<'_> {
                 counted(self.n_pages, "page", "pages"),
                 counted(self.n_captures, "capture", "captures")
             ),
-            escaped(self.host)
+            isolated(self.host)
         );
         if let Some([least, likely, most]) = self.completeness {
             let _ = write!(
@@ -151,9 +158,10 @@ impl SiteView<'_> {
         if let Some((title, text)) = &self.need {
             let _ = write!(
                 out,
-                "<div class=\"alert\" style=\"margin-bottom:24px\"><p><b>{}.</b> {}</p></div>",
-                escaped(title),
-                escaped(text)
+                "<div class=\"alert\" style=\"margin-bottom:24px\"><p><b>{}.</b> {}</p>{}</div>",
+                isolated(title),
+                isolated(text),
+                need_acts(self.place, self.host, &site_address(base, self.host))
             );
         }
     }
@@ -261,7 +269,7 @@ impl SiteView<'_> {
                 out,
                 "<tr style=\"--deep:{}\"><td>{}</td><td data-l=\"Pages\">{}</td><td class=\"w\">{}<span class=\"small mute\">changed in {n_changed} of {}, up to {:.2}</span></td><td class=\"w\" data-l=\"Rule\">{}</td></tr>",
                 depth.saturating_sub(1).min(6),
-                escaped(&row.path),
+                isolated(&row.path),
                 grouped(row.n_pages),
                 small_bars(&row.degrees, "Share that changed in each pass"),
                 row.degrees.len(),
@@ -299,8 +307,8 @@ impl SiteView<'_> {
                 out,
                 "<tr><td class=\"w\"><a href=\"{}\">{}</a><br><span class=\"small mute\">{}</span></td><td data-l=\"Important change\">{:.2}</td><td data-l=\"Changes a day\">{}</td><td data-l=\"Captures\">{}</td><td class=\"nowrap\">{}{}</td></tr>",
                 escaped(&page_address(self.place.base, &page.url)),
-                escaped(path_of(&page.url)),
-                escaped(title),
+                isolated(path_of(&page.url)),
+                foreign(title),
                 page.total,
                 page.changes_per_day.map_or("-".to_string(), |rate| format!("{rate:.1}")),
                 grouped(page.n_captures),
@@ -331,8 +339,8 @@ impl SiteView<'_> {
                 out,
                 "<tr><td class=\"w\"><a href=\"{}\">{}</a><br><span class=\"small mute\">{}</span></td><td data-l=\"Items\">{}</td><td data-l=\"Lost\">{}</td><td class=\"nowrap\" data-l=\"Last news\">{}</td><td class=\"w\">",
                 escaped(&page_address(self.place.base, &feed.url)),
-                escaped(path_of(&feed.url)),
-                escaped(&feed.title),
+                isolated(path_of(&feed.url)),
+                foreign(&feed.title),
                 grouped(feed.n_items),
                 if feed.n_gaps == 0 { "never".to_string() } else { counted(feed.n_gaps, "time", "times") },
                 time(feed.last_read)
@@ -343,10 +351,10 @@ impl SiteView<'_> {
                         format!(
                             "<a class=\"quiet\" href=\"{}\">{}</a>",
                             escaped(&page_address(self.place.base, link)),
-                            escaped(title)
+                            foreign(title)
                         )
                     }
-                    None => escaped(title).to_string(),
+                    None => foreign(title).to_string(),
                 };
                 let _ = write!(
                     out,
@@ -383,6 +391,7 @@ impl SiteView<'_> {
                 "path": row.path, "n_pages": row.n_pages, "degrees": row.degrees, "rule": row.rule,
             })).collect::<Vec<_>>(),
             "pages": self.pages.iter().map(page).collect::<Vec<_>>(),
+            "followed": self.followed,
             "feeds": self.feeds.iter().map(|feed| json!({
                 "url": feed.url, "title": feed.title, "n_items": feed.n_items, "n_gaps": feed.n_gaps, "last_read": feed.last_read.to_rfc3339(),
             })).collect::<Vec<_>>(),
@@ -413,6 +422,8 @@ pub struct Sites<'a> {
     pub rows: &'a [SiteRow],
     /// When it was reckoned.
     pub made: Option<Timestamp>,
+    /// What the user follows.
+    pub followed: &'a [&'a Seed],
 }
 
 impl Sites<'_> {
@@ -425,14 +436,23 @@ impl Sites<'_> {
             self.made.map(|made| format!(", as of {}", short(made))).unwrap_or_default()
         );
         if self.rows.is_empty() {
-            main.push_str(&empty(
-                "Nothing is followed yet",
-                "Name a site and Perennial visits it, politely, for as long as it is let.",
-                Some("perennial run https://example.org/"),
-            ));
+            let (title, text) = match self.followed.is_empty() {
+                true => (
+                    "Nothing is followed yet",
+                    "Name a site and Perennial visits it, politely, for as long as it is let.",
+                ),
+                false => ("Nothing was captured yet", "A crawl visits what is followed below."),
+            };
+            let command = if self.followed.is_empty() {
+                "perennial run https://example.org/"
+            } else {
+                "perennial crawl"
+            };
+            main.push_str(&empty(title, text, Some(command)));
         } else {
             self.write_rows(&mut main);
         }
+        write_followed(&mut main, self.place, self.followed);
         let json = Some("/api/sites");
         Framed { place: self.place, tab: Tab::Sites, title: "Sites", query: "", json }.html(&main)
     }
@@ -453,7 +473,7 @@ impl Sites<'_> {
                 out,
                 "<tr><td class=\"w\"><a href=\"{}\">{}</a></td><td data-l=\"Addresses\">{}</td><td data-l=\"Captures\">{}</td><td class=\"w\" data-l=\"Completeness, likely\">{completeness}</td><td class=\"w\" data-l=\"Needs you\">{}</td></tr>",
                 escaped(&site_address(self.place.base, &row.host)),
-                escaped(&row.host),
+                isolated(&row.host),
                 grouped(row.n_pages),
                 grouped(row.n_captures),
                 row.need
@@ -479,6 +499,6 @@ impl Sites<'_> {
                 "need": row.need,
             })
         };
-        json!({ "sites": self.rows.iter().map(row).collect::<Vec<_>>() })
+        json!({ "sites": self.rows.iter().map(row).collect::<Vec<_>>(), "followed": self.followed })
     }
 }

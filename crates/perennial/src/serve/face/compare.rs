@@ -26,7 +26,7 @@ pub fn compare(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Proble
     let wrong = || Problem::bad_request("Write /web/diff/20260102030405/20260103030405/https://example.org/");
     let asked = Pair::of(before, after, url).ok_or_else(wrong)?;
     asked.answer(asking, |snapshot, comparison| {
-        let body = asked.view(snapshot, comparison)?;
+        let body = asked.view(&asking.served.base, snapshot, comparison)?;
         Ok(with_script(asking, &asked, &body))
     })
 }
@@ -99,18 +99,26 @@ impl<'a> Pair<'a> {
     }
 
     /// The diff component.
-    fn view(&self, snapshot: &SharedSnapshot, comparison: &Comparison) -> anyhow::Result<String> {
+    fn view(&self, base: &str, snapshot: &SharedSnapshot, comparison: &Comparison) -> anyhow::Result<String> {
         let load = |time: Timestamp| {
             PageSpec::Archived { url: self.url.to_string(), time: Some(time) }.load_named(Some(snapshot))
         };
         let (before, after) = (load(self.before)?, load(self.after)?);
         let (requisites_before, requisites_after) =
             (|url: &str| before.requisite(url), |url: &str| after.requisite(url));
+        let is_followed = |url: &str| {
+            let url = url::Url::parse(url).ok();
+            url.is_some_and(|url| snapshot.lock().archive().settings().seeds.of_page(&url).is_some())
+        };
+        let at =
+            |selector: &str| format!("{base}/pin?url={}&selector={}", escape(self.url), escape(selector));
+        let pin = is_followed(self.url).then_some(at);
         let view = DiffView {
             comparison,
             form: FORM,
             before: Some(Original { url: self.url, html: &before.html, requisites: &requisites_before }),
             after: Some(Original { url: self.url, html: &after.html, requisites: &requisites_after }),
+            pin: pin.as_ref().map(|pin| pin as &dyn Fn(&str) -> String),
         };
         Ok(view.body())
     }

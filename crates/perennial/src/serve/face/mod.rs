@@ -7,16 +7,19 @@
 //! | `page` | an address -> its versions, pattern, next visit, headlines |
 //! | `site` | a host -> its hours, directories, pages, feeds |
 //! | `schedule` | the plan -> the next visits; an address -> why it is not visited |
+//! | `pin` | a part of a site's pages -> what it would have changed |
 //! | `compare` | two instants and an address -> the diff view |
 
 mod compare;
 mod page;
+mod pin;
 mod schedule;
 mod site;
 mod words;
 
 pub use compare::{compare, operations};
 pub use page::page;
+pub use pin::pin;
 pub use schedule::schedule;
 pub use site::{SiteFigures, site, sites};
 
@@ -68,7 +71,7 @@ impl Form {
     }
 
     /// The answer.
-    fn answer(
+    pub(super) fn answer(
         self,
         html: impl FnOnce() -> String,
         json: impl FnOnce() -> serde_json::Value,

@@ -70,7 +70,14 @@ impl AskedPage<'_> {
         let steps_before = store.steps_around(page, window.0 - Span::from_millis(1))?;
         let steps_after = store.steps_around(page, window.1)?;
         let before = steps_before.here.filter(|step| step.is_important).or(steps_before.previous_important);
+        let last = lines.iter().max_by_key(|line| line.time);
+        let vanished = last.filter(|last| !last.seen.is_page());
+        let parsed = url::Url::parse(self.url).ok();
+        let is_followed =
+            parsed.is_some_and(|url| snapshot.archive().settings().seeds.of_page(&url).is_some());
         let view = PageView {
+            vanished: vanished.map(|gone| (gone.time, gone.before)),
+            is_followed,
             place: place_of(asking),
             url: self.url,
             title: store.title_of(page)?,

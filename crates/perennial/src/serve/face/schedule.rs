@@ -41,6 +41,7 @@ pub fn schedule(asking: &Asking<'_>, query: &Query, form: Form) -> Result<Respon
             visits,
             n_followed: standing.map_or(0, |standing| standing.scheduler.n_pages() as u64),
             n_probes: standing.map_or(0, |standing| standing.n_probes),
+            n_paused: standing.map_or(0, |standing| standing.followed.paused().count() as u64),
         };
         Ok(form.answer(|| view.html(), || view.json()))
     })
@@ -85,6 +86,11 @@ pub(super) fn why(snapshot: &Snapshot, standing: &Standing, url: &str) -> anyhow
         );
         return Ok(told);
     };
+    if let Some(site) = standing.followed.paused_site_of(url) {
+        told.answer = "Its site is paused.".to_string();
+        told.because.push(format!("{site} is not visited for now. perennial resume, or Resume on the page of the site, lets it go on."));
+        return Ok(told);
+    }
     tell_next(snapshot, standing, &page, target.as_ref(), &mut told)?;
     tell_state(snapshot, standing, target.as_ref(), &mut told)?;
     Ok(told)

@@ -19,6 +19,7 @@ use crate::archive::Snapshot;
 use crate::html::face::{DirectoryRow, FeedLine, PageRow, SiteView, Sites};
 use crate::learn::site_history;
 use crate::quality::coherence_over;
+use crate::settings::Seed;
 use crate::store::{KnownFeed, SitePage, Store, site_of};
 
 /// Pages of a site that are read.
@@ -48,12 +49,13 @@ pub struct SiteFigures {
 
 /// `/sites`: all of them.
 pub fn sites(asking: &Asking<'_>, form: Form) -> Result<Response<Body>, Problem> {
-    with(asking, |_, standing| {
+    with(asking, |snapshot, standing| {
+        let followed: Vec<&Seed> = snapshot.archive().settings().seeds.iter().collect();
         let (rows, made) = match standing {
             Some(standing) => (standing.sites.as_slice(), standing.overview.made),
             None => (&[][..], None),
         };
-        let page = Sites { place: place_of(asking), rows, made };
+        let page = Sites { place: place_of(asking), rows, made, followed: &followed };
         Ok(form.answer(|| page.html(), || page.json()))
     })
 }
@@ -70,7 +72,7 @@ pub fn site(asking: &Asking<'_>, host: &str, query: &Query, form: Form) -> Resul
 
 fn view_of<'a>(
     asking: &Asking<'a>,
-    snapshot: &Snapshot,
+    snapshot: &'a Snapshot,
     standing: Option<&Standing>,
     host: &'a str,
     is_by_freshness: bool,
@@ -103,7 +105,9 @@ fn view_of<'a>(
         status: page.status,
         changes_per_day: rate(page),
     });
+    let seeds = snapshot.archive().settings().seeds.iter();
     Ok(Some(SiteView {
+        followed: seeds.filter(|seed| site_of(seed.scope.seed.as_str()) == host).collect(),
         place: place_of(asking),
         host,
         zone: clock.zone().to_string(),

@@ -1,0 +1,73 @@
+//! `perennial.toml` of an open archive -> whether it says something else now.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use super::Archive;
+
+/// Tells one state of a file from another without reading it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Stamp {
+    modified: Option<SystemTime>,
+    length: u64,
+    /// An edit puts another file in its place.
+    number: u64,
+}
+
+/// Looks at the settings now and then. A look costs no more than asking the system when the file was written.
+#[derive(Debug)]
+pub struct SettingsWatch {
+    path: PathBuf,
+    text: String,
+    seen: Option<Stamp>,
+}
+
+impl SettingsWatch {
+    /// Beginning with what the archive was opened with.
+    pub fn new(archive: &Archive) -> SettingsWatch {
+        SettingsWatch { path: archive.settings_path(), text: archive.settings_text().to_owned(), seen: None }
+    }
+
+    /// The text of the file, if it is another one than last time. A file that cannot be read is as it was.
+    pub fn changed(&mut self) -> Option<&str> {
+        let metadata = fs::metadata(&self.path).ok()?;
+        #[cfg(unix)]
+        let number = std::os::unix::fs::MetadataExt::ino(&metadata);
+        #[cfg(not(unix))]
+        let number = 0;
+        let stamp = Stamp { modified: metadata.modified().ok(), length: metadata.len(), number };
+        if self.seen == Some(stamp) {
+            return None;
+        }
+        let text = fs::read_to_string(&self.path).ok()?;
+        self.seen = Some(stamp);
+        if text == self.text {
+            return None;
+        }
+        self.text = text;
+        Some(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_text_is_seen_once_and_the_same_text_never() {
+        let dir = tempfile::tempdir().unwrap();
+        let archive = Archive::create(&dir.path().join("a")).unwrap();
+        let mut watch = SettingsWatch::new(&archive);
+        assert_eq!(watch.changed(), None);
+        let before = archive.settings_text().to_owned();
+        let after = format!("{before}\n[[site]]\nurl = \"a.org\"\n");
+        crate::disk::write_whole(&archive.settings_path(), after.as_bytes()).unwrap();
+        assert_eq!(watch.changed(), Some(after.as_str()));
+        assert_eq!(watch.changed(), None);
+        crate::disk::write_whole(&archive.settings_path(), after.as_bytes()).unwrap();
+        assert_eq!(watch.changed(), None);
+        fs::remove_file(archive.settings_path()).unwrap();
+        assert_eq!(watch.changed(), None);
+    }
+}

@@ -1,0 +1,56 @@
+//! `perennial pause` and `perennial resume`: sites that are not visited for now -> `paused` of `[[site]]` in perennial.toml.
+
+use clap::Args;
+
+use super::{Context, Exit};
+use crate::operate::Act;
+
+const PAUSE_HELP: &str = "\
+A running crawl obeys within a few seconds. The pages stay known, and what was captured stays.
+
+Examples:
+  perennial pause example.org
+  perennial pause https://example.org/news/ https://example.net/
+  perennial resume example.org";
+
+/// Do not visit sites for now.
+#[derive(Args)]
+#[command(after_help = PAUSE_HELP)]
+pub(super) struct Pause {
+    /// The site: its address or its host, as `perennial list` shows it
+    #[arg(required = true, value_name = "SITE")]
+    sites: Vec<String>,
+}
+
+/// Visit sites again that were paused.
+#[derive(Args)]
+#[command(after_help = PAUSE_HELP)]
+pub(super) struct Resume {
+    /// The site: its address or its host, as `perennial list` shows it
+    #[arg(required = true, value_name = "SITE")]
+    sites: Vec<String>,
+}
+
+impl Pause {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        perform(context, &Act::Pause(self.sites), "paused")
+    }
+}
+
+impl Resume {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        perform(context, &Act::Resume(self.sites), "resumed")
+    }
+}
+
+/// Performs an act on sites and says of each what was done.
+pub(super) fn perform(context: &Context, act: &Act, done: &str) -> anyhow::Result<Exit> {
+    let lines = context.perform(&context.open()?, act)?.lines;
+    context.print(&lines, |out| {
+        lines.iter().try_for_each(|line| {
+            let detail = if line.detail.is_empty() { String::new() } else { format!(": {}", line.detail) };
+            writeln!(out, "{done} {}{detail}", line.url)
+        })
+    })?;
+    Ok(Exit::Done)
+}

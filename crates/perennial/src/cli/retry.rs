@@ -1,0 +1,29 @@
+//! `perennial retry`: a page, or what fails on a host -> visited as soon as politeness allows it.
+
+use clap::Args;
+
+use super::pause::perform;
+use super::{Context, Exit};
+use crate::operate::Act;
+
+const AFTER_HELP: &str = "\
+A running crawl visits it within seconds, else the next one does so first. The pause that a host got by its failures ends.
+
+Examples:
+  perennial retry https://example.org/news
+  perennial retry example.org";
+
+/// Visit a page again now, or all pages of a host whose last visit failed.
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Retry {
+    /// The address of a page, or a host
+    #[arg(value_name = "URL")]
+    target: String,
+}
+
+impl Retry {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        perform(context, &Act::Retry(self.target), "to be visited now:")
+    }
+}

@@ -1,0 +1,52 @@
+//! `perennial set`: some settings of a site that is followed -> `[[site]]` in perennial.toml; the others stay.
+
+use clap::Args;
+
+use super::pause::perform;
+use super::{Context, Exit};
+use crate::operate::Act;
+
+const AFTER_HELP: &str = "\
+Only what is named is changed, and a running crawl obeys within a few seconds. An empty value takes a setting back.
+
+Examples:
+  perennial set example.org --weight 2
+  perennial set example.org --budget 100/1h --goal balanced
+  perennial set https://example.org/ --budget ''";
+
+/// Change the weight, budget or goal of a site.
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+#[group(required = true, multiple = true, args = ["weight", "budget", "bytes_per_day", "goal"])]
+pub(super) struct Set {
+    /// The site: its address or its host, as `perennial list` shows it
+    #[arg(value_name = "SITE")]
+    site: String,
+    /// How much it matters beside other sites: 2 counts twice as much as 1
+    #[arg(long, value_name = "NUMBER")]
+    weight: Option<String>,
+    /// Visits of its pages in a period, at most, such as 100/1h
+    #[arg(long, value_name = "N/PERIOD")]
+    budget: Option<String>,
+    /// Bytes fetched from it in a day, at most, such as 200MB
+    #[arg(long, value_name = "BYTES")]
+    bytes_per_day: Option<String>,
+    /// What its visits serve: balanced, importance, every-page, coherent or count
+    #[arg(long, value_name = "GOAL")]
+    goal: Option<String>,
+}
+
+impl Set {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let act = Act::read(|name| match name {
+            "act" => Some("set"),
+            "url" => Some(&self.site),
+            "weight" => self.weight.as_deref(),
+            "budget" => self.budget.as_deref(),
+            "bytes_per_day" => self.bytes_per_day.as_deref(),
+            "goal" => self.goal.as_deref(),
+            _ => None,
+        });
+        perform(context, &act.map_err(anyhow::Error::msg)?, "set")
+    }
+}

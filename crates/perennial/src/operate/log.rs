@@ -1,0 +1,146 @@
+//! Acts <-> lines of `acts.log`: who decided what, and when. A crawl reads in it what is to be visited again.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use perennial_core::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// Name of the log in an archive's folder.
+const FILE: &str = "acts.log";
+/// A longer line is none of ours.
+const MAX_LINE_BYTES: u64 = 64 << 10;
+
+/// One act, as a line of the log.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ActLine {
+    /// When, RFC 3339.
+    pub time: String,
+    /// Who: the command line with its user, or the dashboard with the number of the session.
+    pub who: String,
+    /// What: `add`, `remove`, `pause`, `resume`, `set`, `pin`, `ignore`, `release` or `retry`.
+    pub act: String,
+    /// The site, page or host.
+    pub url: String,
+    /// The settings that are others now.
+    pub detail: String,
+}
+
+impl ActLine {
+    pub(super) fn new(time: Timestamp, who: &str, act: &str, url: &str, detail: String) -> ActLine {
+        ActLine {
+            time: time.to_rfc3339(),
+            who: who.to_owned(),
+            act: act.to_owned(),
+            url: url.to_owned(),
+            detail,
+        }
+    }
+}
+
+/// The log, open for appending and locked until it is dropped.
+pub(super) struct ActLog {
+    file: File,
+}
+
+impl ActLog {
+    pub(super) fn open(root: &Path) -> anyhow::Result<ActLog> {
+        let path = path_in(root);
+        let context = || format!("cannot write {}: the archive cannot be changed here", path.display());
+        let file = OpenOptions::new().create(true).append(true).open(&path).with_context(context)?;
+        file.lock().with_context(context)?;
+        Ok(ActLog { file })
+    }
+
+    /// Appends a line. Whoever reads the log meanwhile finds it whole or not at all.
+    pub(super) fn put(&mut self, line: &ActLine) -> anyhow::Result<()> {
+        let text = format!("{}\n", serde_json::to_string(line)?);
+        self.file.write_all(text.as_bytes())?;
+        Ok(self.file.sync_data()?)
+    }
+}
+
+fn path_in(root: &Path) -> PathBuf {
+    root.join(FILE)
+}
+
+/// Calls `each` with every act, oldest first. Lines that cannot be read are skipped.
+pub fn each_act(root: &Path, each: impl FnMut(ActLine)) -> io::Result<()> {
+    Acts::from_start(root).read(each)
+}
+
+/// The log, read on from where it was read before.
+#[derive(Debug)]
+pub struct Acts {
+    path: PathBuf,
+    at: u64,
+}
+
+impl Acts {
+    /// From the first act on.
+    pub fn from_start(root: &Path) -> Acts {
+        Acts { path: path_in(root), at: 0 }
+    }
+
+    /// Calls `each` with every act since the last time.
+    pub fn read(&mut self, mut each: impl FnMut(ActLine)) -> io::Result<()> {
+        let mut file = match File::open(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            file => file?,
+        };
+        let length = file.metadata()?.len();
+        if length < self.at {
+            // Somebody put another file in its place.
+            self.at = 0;
+        }
+        if length == self.at {
+            return Ok(());
+        }
+        file.seek(SeekFrom::Start(self.at))?;
+        let mut reader = BufReader::new(file);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            let n_read = reader.by_ref().take(MAX_LINE_BYTES).read_until(b'\n', &mut line)?;
+            // The rest of a line that is being written comes with the next read.
+            if n_read == 0 || (!line.ends_with(b"\n") && (n_read as u64) < MAX_LINE_BYTES) {
+                return Ok(());
+            }
+            self.at += n_read as u64;
+            if let Ok(act) = serde_json::from_slice(&line) {
+                each(act);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn acts_are_read_once_each_and_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut acts = Acts::from_start(dir.path());
+        let read = |acts: &mut Acts| {
+            let mut urls = Vec::new();
+            acts.read(|line| urls.push(line.url)).unwrap();
+            urls
+        };
+        assert!(read(&mut acts).is_empty(), "there is no log yet");
+        let line = |url: &str| ActLine::new(Timestamp::EPOCH, "me", "retry", url, String::new());
+        let put = |url: &str| ActLog::open(dir.path()).unwrap().put(&line(url)).unwrap();
+        put("a");
+        put("b\n\u{202e}");
+        assert_eq!(read(&mut acts), ["a", "b\n\u{202e}"]);
+        let mut file = OpenOptions::new().append(true).open(path_in(dir.path())).unwrap();
+        file.write_all(b"no json\n{\"url\":\"c\"").unwrap();
+        assert!(read(&mut acts).is_empty());
+        file.write_all(b"}\n").unwrap();
+        assert_eq!(read(&mut acts), ["c"]);
+        assert!(read(&mut acts).is_empty());
+    }
+}

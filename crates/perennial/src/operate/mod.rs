@@ -1,0 +1,378 @@
+//! What a person decides about sites -> `perennial.toml` and a line of `acts.log`: the one path of the command line and of the server's pages.
+//!
+//! An act edits the settings, which a running crawl reads again by itself, and is told in the log with its time and who did it. Acts of
+//! several processes come one after the other: the log is locked while one is performed.
+//!
+//! | file | what becomes what |
+//! |---|---|
+//! | [`log`] | acts <-> lines of `acts.log` |
+
+pub mod log;
+
+use anyhow::{Context, anyhow, bail};
+use perennial_core::amounts::{parse_budget, parse_bytes};
+use perennial_core::schedule::{Budget, Goal};
+use perennial_core::scope::ScopeKind;
+use perennial_core::segment::Selector;
+use perennial_core::time::{Span, Timestamp};
+use url::Url;
+
+use crate::analyse::{Filters, PartEffect, PartFate, PartQuestion};
+use crate::archive::{Archive, SharedSnapshot};
+use crate::settings::crawl::parse_goal;
+use crate::settings::parts::{PINNED_SHARE, parse_share};
+use crate::settings::site::{parse_address, parse_selector, parse_weight};
+use crate::settings::{self, Edited, PinnedPart, Seed, Settings};
+use crate::store::site_of;
+use log::{ActLine, ActLog};
+
+/// What somebody decided. Sites are named by address or host, as [`crate::settings::Seeds::named`] finds them.
+#[derive(Clone, Debug)]
+pub enum Act {
+    /// Follow these, with these settings.
+    Follow(Vec<Seed>),
+    /// Follow them no longer.
+    Remove(Vec<String>),
+    /// Do not visit them for now.
+    Pause(Vec<String>),
+    /// Visit them again.
+    Resume(Vec<String>),
+    /// Give a site other settings.
+    Set(String, Change),
+    /// Name a part of a site's pages.
+    Part(String, PartAct),
+    /// Visit a page, or what fails on a host, as soon as politeness allows it.
+    Retry(String),
+}
+
+/// Settings that are to be others; `None`: as they are. `Some(None)`: as usual.
+#[derive(Clone, Default, Debug)]
+pub struct Change {
+    /// How much the site matters beside others.
+    pub weight: Option<f64>,
+    /// Visits of its pages.
+    pub budget: Option<Option<Budget>>,
+    /// Bytes fetched from it in a day.
+    pub bytes_per_day: Option<Option<u64>>,
+    /// What its visits serve.
+    pub goal: Option<Option<Goal>>,
+}
+
+/// What is decided about a part of pages.
+#[derive(Clone, Debug)]
+pub enum PartAct {
+    /// It counts most.
+    Pin(PinnedPart),
+    /// It is not looked at.
+    Ignore(Selector),
+    /// It is neither pinned nor ignored.
+    Release(Selector),
+}
+
+/// What was done.
+#[derive(Debug)]
+pub struct Done {
+    /// What the log says of it.
+    pub lines: Vec<ActLine>,
+    /// The settings as they are now.
+    pub settings: Settings,
+}
+
+impl Act {
+    /// The act that fields of a form or of JSON name. What opens this machine (`allow_private`) is no field: that is decided at the
+    /// machine itself.
+    pub fn read<'a>(field: impl Fn(&str) -> Option<&'a str>) -> Result<Act, String> {
+        let given = |name: &str| field(name).map(str::trim).filter(|text| !text.is_empty());
+        let needed = |name: &str| given(name).ok_or_else(|| format!("`{name}` is missing"));
+        let site = || needed("url").map(str::to_owned);
+        let wrong = |name: &'static str| move |cure: String| format!("{name}: {cure}");
+        Ok(match needed("act")? {
+            "add" => {
+                let mut seed = Seed::of_host(parse_address(needed("url")?)?);
+                if let Some(scope) = given("scope") {
+                    seed.scope.kind = scope
+                        .parse::<ScopeKind>()
+                        .map_err(|error| error.to_string())
+                        .map_err(wrong("scope"))?;
+                }
+                Act::Follow(vec![Change::read(&field)?.of(&seed)])
+            }
+            "remove" => Act::Remove(vec![site()?]),
+            "pause" => Act::Pause(vec![site()?]),
+            "resume" => Act::Resume(vec![site()?]),
+            "set" => Act::Set(site()?, Change::read(&field)?),
+            "retry" => Act::Retry(site()?),
+            part @ ("pin" | "ignore" | "release") => {
+                let selector = parse_selector(needed("selector")?).map_err(wrong("selector"))?;
+                let share = given("importance").map(parse_share).transpose().map_err(wrong("importance"))?;
+                let part = match part {
+                    "pin" => PartAct::Pin(PinnedPart { selector, importance: share }),
+                    "ignore" => PartAct::Ignore(selector),
+                    _ => PartAct::Release(selector),
+                };
+                Act::Part(site()?, part)
+            }
+            other => {
+                return Err(format!(
+                    "`{other}` is no act: write add, remove, pause, resume, set, pin, ignore, release or retry"
+                ));
+            }
+        })
+    }
+
+    /// Its name in the log and in forms.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Act::Follow(_) => "add",
+            Act::Remove(_) => "remove",
+            Act::Pause(_) => "pause",
+            Act::Resume(_) => "resume",
+            Act::Set(..) => "set",
+            Act::Part(_, PartAct::Pin(_)) => "pin",
+            Act::Part(_, PartAct::Ignore(_)) => "ignore",
+            Act::Part(_, PartAct::Release(_)) => "release",
+            Act::Retry(_) => "retry",
+        }
+    }
+}
+
+impl Change {
+    fn read<'a>(field: &impl Fn(&str) -> Option<&'a str>) -> Result<Change, String> {
+        // An empty field of a form means that the setting is as usual.
+        fn read<T>(name: &str, text: Option<&str>, parse: impl Fn(&str) -> Result<T, String>) -> Read<T> {
+            let Some(text) = text.map(str::trim) else { return Ok(None) };
+            let value = Some(text).filter(|text| !text.is_empty()).map(parse).transpose();
+            value.map(Some).map_err(|cure| format!("{name}: {cure}"))
+        }
+        let hour = Span::from_hours(1);
+        let budget = |text: &str| parse_budget(text, hour).map_err(|error| error.to_string());
+        let bytes = |text: &str| parse_bytes(text).map_err(|error| error.to_string());
+        Ok(Change {
+            weight: read("weight", field("weight"), parse_weight)?.map(|weight| weight.unwrap_or(1.0)),
+            budget: read("budget", field("budget"), budget)?,
+            bytes_per_day: read("bytes_per_day", field("bytes_per_day"), bytes)?,
+            goal: read("goal", field("goal"), parse_goal)?,
+        })
+    }
+
+    /// A site with these settings.
+    fn of(&self, seed: &Seed) -> Seed {
+        let mut seed = seed.clone();
+        seed.weight = self.weight.unwrap_or(seed.weight);
+        seed.allowance.visits = self.budget.unwrap_or(seed.allowance.visits);
+        seed.allowance.bytes_per_day = self.bytes_per_day.unwrap_or(seed.allowance.bytes_per_day);
+        seed.goal = self.goal.unwrap_or(seed.goal);
+        seed
+    }
+}
+
+type Read<T> = Result<Option<Option<T>>, String>;
+
+impl PartAct {
+    /// The part.
+    pub fn selector(&self) -> &Selector {
+        match self {
+            PartAct::Pin(part) => &part.selector,
+            PartAct::Ignore(selector) | PartAct::Release(selector) => selector,
+        }
+    }
+
+    /// What the part would be; `None` where it is taken back.
+    pub fn fate(&self) -> Option<PartFate> {
+        match self {
+            PartAct::Pin(part) => Some(PartFate::Pinned(part.importance.unwrap_or(PINNED_SHARE))),
+            PartAct::Ignore(_) => Some(PartFate::Ignored),
+            PartAct::Release(_) => None,
+        }
+    }
+
+    /// What it would have changed in the last 30 days, of the latest `most` edits of a site. Nothing is written.
+    pub fn effect(
+        &self,
+        archive: &Archive,
+        seed: &Seed,
+        most: usize,
+        progress: &dyn Fn(),
+    ) -> anyhow::Result<PartEffect> {
+        let Some(fate) = self.fate() else { return Ok(PartEffect::default()) };
+        let snapshot = SharedSnapshot::new(archive.snapshot()?);
+        let latest = snapshot.lock().store().latest_capture_time()?;
+        let since = latest.map(|latest| latest - Span::from_hours(24 * 30));
+        let filters = Filters::load(Some(archive.root()))?;
+        let seeds = &archive.settings().seeds;
+        let is_of = |url: &str| {
+            let owner =
+                Url::parse(url).ok().and_then(|url| seeds.of_page(&url).map(|owner| &owner.scope.seed));
+            owner == Some(&seed.scope.seed)
+        };
+        PartQuestion { selector: self.selector(), fate, since, most }
+            .answer(&snapshot, &filters, is_of, progress)
+    }
+
+    /// A site with it.
+    pub fn of(&self, seed: &Seed) -> Seed {
+        let parts = match self {
+            PartAct::Pin(part) => seed.parts.with_pin(part.clone()),
+            PartAct::Ignore(selector) => seed.parts.with_ignored(selector.clone()),
+            PartAct::Release(selector) => seed.parts.without(selector),
+        };
+        Seed { parts, ..seed.clone() }
+    }
+}
+
+/// Performs an act: edits the settings and says so in the log, or does neither and says why.
+pub fn perform(archive: &Archive, act: &Act, who: &str, now: Timestamp) -> anyhow::Result<Done> {
+    let path = archive.settings_path();
+    // Opened and locked first: what cannot be told is not done.
+    let mut log = ActLog::open(archive.root())?;
+    let known = Settings::load(&path)?;
+    let named = |names: &[String]| -> anyhow::Result<Vec<Url>> {
+        names.iter().map(|name| Ok(known.seeds.named(name)?.scope.seed.clone())).collect()
+    };
+    let one = |name: &String| named(std::slice::from_ref(name));
+    let edited = match act {
+        Act::Follow(seeds) => settings::follow(&path, seeds)?,
+        Act::Remove(names) => {
+            let urls = named(names)?;
+            settings::unfollow(&path, &urls)?;
+            urls.into_iter().map(|url| Edited { url, is_new: false, changed: Vec::new() }).collect()
+        }
+        Act::Pause(names) => {
+            settings::change(&path, &named(names)?, |seed| Seed { paused: true, ..seed.clone() })?
+        }
+        Act::Resume(names) => {
+            settings::change(&path, &named(names)?, |seed| Seed { paused: false, ..seed.clone() })?
+        }
+        Act::Set(name, change) => settings::change(&path, &one(name)?, |seed| change.of(seed))?,
+        Act::Part(name, part) => settings::change(&path, &one(name)?, |seed| part.of(seed))?,
+        Act::Retry(target) => {
+            let lines = vec![ActLine::new(now, who, act.name(), &retried(&known, target)?, String::new())];
+            lines.iter().try_for_each(|line| log.put(line))?;
+            return Ok(Done { lines, settings: known });
+        }
+    };
+    let line = |edited: &Edited| {
+        let name = if edited.is_new || act.name() != "add" { act.name() } else { "set" };
+        // That it is paused is what the act is called.
+        let told = edited.changed.iter().filter(|text| !text.starts_with("paused")).cloned();
+        ActLine::new(now, who, name, edited.url.as_str(), told.collect::<Vec<_>>().join(", "))
+    };
+    let lines: Vec<ActLine> = edited.iter().map(line).collect();
+    lines
+        .iter()
+        .try_for_each(|line| log.put(line))
+        .context("the settings are changed, and the log does not tell it")?;
+    Ok(Done { lines, settings: Settings::load(&path)? })
+}
+
+/// What is to be visited again: a page of a site that is followed and not paused, or a host with such a site.
+fn retried(known: &Settings, target: &str) -> anyhow::Result<String> {
+    let is_host = !target.contains("://");
+    let found = match is_host {
+        false => {
+            let url = parse_address(target).map_err(|cure| anyhow!(cure))?;
+            known.seeds.of_page(&url).map(|seed| (seed, url.to_string()))
+        }
+        true => {
+            let is_of = |scheme: &str| Url::parse(&format!("{scheme}://{target}/")).ok();
+            let urls = ["https", "http"].into_iter().filter_map(is_of);
+            let mut owners = urls.filter_map(|url| known.seeds.of_page(&url));
+            let seed = known.seeds.iter().find(|seed| site_of(seed.scope.seed.as_str()) == target);
+            seed.or_else(|| owners.next()).map(|seed| (seed, target.to_owned()))
+        }
+    };
+    let (seed, target) = found.with_context(|| {
+        format!("{target} belongs to no site that is followed: `perennial list` shows them, `perennial add` follows one")
+    })?;
+    if seed.paused {
+        bail!("{} is paused: `perennial resume {0}` first", seed.scope.seed);
+    }
+    Ok(target)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(fields: &[(&str, &str)]) -> Result<Act, String> {
+        Act::read(|name| fields.iter().find(|(field, _)| *field == name).map(|(_, value)| *value))
+    }
+
+    fn archive() -> (tempfile::TempDir, Archive) {
+        let dir = tempfile::tempdir().unwrap();
+        let archive = Archive::create(&dir.path().join("a")).unwrap();
+        (dir, archive)
+    }
+
+    #[test]
+    fn every_act_changes_the_settings_and_is_told() {
+        let (_dir, archive) = archive();
+        let now = Timestamp::parse("2026-11-17T12:00:00Z").unwrap();
+        let steps: [&[(&str, &str)]; 8] = [
+            &[("act", "add"), ("url", "a.org"), ("weight", "2"), ("budget", "10/1h"), ("goal", "")],
+            &[("act", "pause"), ("url", "a.org")],
+            &[("act", "resume"), ("url", "https://a.org/")],
+            &[("act", "set"), ("url", "a.org"), ("weight", ""), ("goal", "balanced")],
+            &[("act", "pin"), ("url", "a.org"), ("selector", "#main"), ("importance", "0.5")],
+            &[("act", "release"), ("url", "a.org"), ("selector", "#main")],
+            &[("act", "retry"), ("url", "https://a.org/x")],
+            &[("act", "remove"), ("url", "a.org")],
+        ];
+        for step in steps {
+            perform(&archive, &read(step).unwrap(), "a test", now).unwrap();
+        }
+        let mut told = Vec::new();
+        log::each_act(archive.root(), |line| told.push(format!("{} {} {}", line.act, line.url, line.detail)))
+            .unwrap();
+        assert_eq!(
+            told,
+            [
+                "add https://a.org/ weight = 2.0, budget = \"10/1h\"",
+                "pause https://a.org/ ",
+                "resume https://a.org/ ",
+                "set https://a.org/ goal = \"balanced\", weight as usual (was 2.0)",
+                "pin https://a.org/ pin = [{ selector = \"#main\", importance = 0.5 }]",
+                "release https://a.org/ pin as usual (was [{ selector = \"#main\", importance = 0.5 }])",
+                "retry https://a.org/x ",
+                "remove https://a.org/ ",
+            ]
+        );
+        assert!(Settings::load(&archive.settings_path()).unwrap().seeds.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_neither_done_nor_told() {
+        let (_dir, archive) = archive();
+        let before = std::fs::read_to_string(archive.settings_path()).unwrap();
+        for (fields, told) in [
+            (vec![("act", "pause"), ("url", "b.org")], "b.org is not followed"),
+            (vec![("act", "remove"), ("url", "b.org")], "b.org is not followed"),
+            (vec![("act", "retry"), ("url", "https://b.org/")], "belongs to no site"),
+        ] {
+            let error = perform(&archive, &read(&fields).unwrap(), "a test", Timestamp::EPOCH).unwrap_err();
+            assert!(error.to_string().contains(told), "{error:#}");
+        }
+        assert_eq!(std::fs::read_to_string(archive.settings_path()).unwrap(), before);
+        let mut n_acts = 0;
+        log::each_act(archive.root(), |_| n_acts += 1).unwrap();
+        assert_eq!(n_acts, 0);
+    }
+
+    #[test]
+    fn a_wrong_field_is_named_with_its_cure() {
+        for (fields, told) in [
+            (vec![("url", "a.org")], "`act` is missing"),
+            (vec![("act", "fly")], "`fly` is no act"),
+            (vec![("act", "add")], "`url` is missing"),
+            (vec![("act", "add"), ("url", "mailto:a@b")], "is not an http or https address"),
+            (vec![("act", "add"), ("url", "a.org"), ("weight", "-1")], "weight: write a number"),
+            (vec![("act", "set"), ("url", "a.org"), ("budget", "many")], "budget: "),
+            (vec![("act", "set"), ("url", "a.org"), ("goal", "win")], "goal: "),
+            (vec![("act", "pin"), ("url", "a.org"), ("selector", "a:hover")], "selector: only tag"),
+            (vec![("act", "pin"), ("url", "a.org"), ("selector", "a"), ("importance", "2")], "importance: "),
+        ] {
+            let error = read(&fields).unwrap_err();
+            assert!(error.contains(told), "{error}");
+        }
+    }
+}

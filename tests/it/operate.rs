@@ -1,0 +1,522 @@
+//! What an operator does from the server's pages: who may, what it changes, how a running crawl obeys, what the log says. And what the pages
+//! say to those who may not.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::crawled::Archive;
+use crate::dashboard::mismatch;
+use crate::face::Face;
+use crate::serving::ask;
+use crate::web::{Asked, Reply, Web, html, status};
+
+/// A server with an operator, which ends with the test.
+struct Operated {
+    child: Child,
+    main: String,
+    replay: String,
+    key: String,
+    token: String,
+}
+
+impl Drop for Operated {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Answered {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Operated {
+    fn of(archive: &Archive) -> Operated {
+        let file = archive.root.with_file_name("operator");
+        let mut command = archive.command(&["--json", "serve", "--listen", "127.0.0.1:0", "--operator-file"]);
+        let mut child = command.arg(&file).stdout(Stdio::piped()).spawn().unwrap();
+        let mut told = String::new();
+        for line in BufReader::new(child.stdout.take().unwrap()).lines() {
+            told.push_str(&line.unwrap());
+            if told.ends_with('}') {
+                break;
+            }
+        }
+        let told: Value = serde_json::from_str(&told).unwrap();
+        let text = |name: &str| told[name].as_str().unwrap().trim_start_matches("http://").to_owned();
+        let key = text("operator").split_once("key=").unwrap().1.to_owned();
+        let token = std::fs::read_to_string(&file).unwrap().trim().to_owned();
+        Operated { child, main: text("address"), replay: text("replay"), key, token }
+    }
+
+    /// Sends a body with these fields to the main origin.
+    fn post(&self, path: &str, fields: &[(&str, &str)], body: &str) -> Answered {
+        post(&self.main, path, fields, body)
+    }
+
+    /// What a form on a page of ours sends.
+    fn submit(&self, path: &str, cookie: &str, form: &str) -> Answered {
+        let origin = format!("http://{}", self.main);
+        let fields = [
+            ("Origin", origin.as_str()),
+            ("Sec-Fetch-Site", "same-origin"),
+            ("Cookie", cookie),
+            ("Content-Type", "application/x-www-form-urlencoded"),
+        ];
+        self.post(path, &fields, form)
+    }
+
+    /// What a program sends.
+    fn act(&self, json: &str) -> Answered {
+        let bearer = format!("Bearer {}", self.token);
+        self.post("/api/operate", &[("Authorization", &bearer), ("Content-Type", "application/json")], json)
+    }
+
+    /// Begins a session with the key; gives its cookie and the token of its forms.
+    fn log_in(&self) -> (String, String) {
+        let answer = self.submit("/login", "", &format!("key={}", self.key));
+        assert_eq!(answer.status, 303, "{}", answer.body);
+        let set = answer.head.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+        assert!(set.contains("HttpOnly") && set.contains("SameSite=Strict"), "{set}");
+        let cookie = set.split(';').next().unwrap().to_owned();
+        let page = ask(&self.main, "GET", "/sites", &[("Cookie", &cookie)]).text();
+        let form = page.split("name=\"form\" value=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+        (cookie, form)
+    }
+}
+
+fn post(host: &str, path: &str, fields: &[(&str, &str)], body: &str) -> Answered {
+    let mut stream = TcpStream::connect(host).unwrap();
+    let has_host = fields.iter().any(|(name, _)| *name == "Host");
+    let own = if has_host { String::new() } else { format!("Host: {host}\r\n") };
+    let more: String = fields.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    write!(
+        stream,
+        "POST {path} HTTP/1.1\r\n{own}{more}Content-Length: {}\r\nConnection: close\r\n\r\n{body}",
+        body.len()
+    )
+    .unwrap();
+    let mut answer = String::new();
+    // A server that refuses a body may close before it was sent.
+    let _ = stream.read_to_string(&mut answer);
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+    let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).unwrap_or_default();
+    Answered { status, head: head.to_owned(), body: body.to_owned() }
+}
+
+fn acts(archive: &Archive) -> Vec<String> {
+    let lines = archive.json(&["log", "--acts"]);
+    let words =
+        |line: &Value| format!("{} {}", line["reason"].as_str().unwrap(), line["url"].as_str().unwrap());
+    lines.as_array().unwrap().iter().map(words).collect()
+}
+
+fn settings(archive: &Archive) -> String {
+    std::fs::read_to_string(archive.root.join("perennial.toml")).unwrap()
+}
+
+#[test]
+fn nobody_acts_without_the_right() {
+    let archive = Archive::new();
+    archive.ok(&["add", "https://a.example/"]);
+    let (before, told_before) = (settings(&archive), acts(&archive));
+    let served = Operated::of(&archive);
+    let (cookie, form) = served.log_in();
+    let ours = format!("http://{}", served.main);
+    let beside = format!("http://{}", served.replay);
+    let pause = format!("form={form}&act=pause&url=https%3A%2F%2Fa.example%2F");
+    let bearer = format!("Bearer {}", served.token);
+    let form_type = ("Content-Type", "application/x-www-form-urlencoded");
+    let session = ("Cookie", cookie.as_str());
+    let json = ("Content-Type", "application/json");
+    let act = "{\"act\":\"pause\",\"url\":\"a.example\"}";
+    for (what, path, fields, body, expected) in [
+        ("no session", "/operate", vec![("Origin", ours.as_str()), form_type], pause.as_str(), 403),
+        ("no origin", "/operate", vec![session, form_type], &pause, 403),
+        // An archived page, on the port beside: the browser sends it our cookie, and calls it the same site.
+        ("archived page", "/operate", vec![("Origin", beside.as_str()), session, form_type], &pause, 403),
+        (
+            "archived page, fetched",
+            "/operate",
+            vec![("Origin", ours.as_str()), ("Sec-Fetch-Site", "same-site"), session, form_type],
+            &pause,
+            403,
+        ),
+        (
+            "another site",
+            "/operate",
+            vec![("Origin", "https://evil.example"), session, form_type],
+            &pause,
+            403,
+        ),
+        ("sandboxed frame", "/operate", vec![("Origin", "null"), session, form_type], &pause, 403),
+        (
+            "no form",
+            "/operate",
+            vec![("Origin", ours.as_str()), session, form_type],
+            "act=pause&url=a.example",
+            403,
+        ),
+        (
+            "text",
+            "/operate",
+            vec![("Origin", ours.as_str()), session, ("Content-Type", "text/plain")],
+            &pause,
+            400,
+        ),
+        ("no token", "/api/operate", vec![json], act, 403),
+        ("wrong token", "/api/operate", vec![("Authorization", "Bearer 0000000000000000"), json], act, 403),
+        ("cookie on the API", "/api/operate", vec![("Origin", ours.as_str()), session, json], act, 403),
+        (
+            "token from a page",
+            "/api/operate",
+            vec![("Authorization", bearer.as_str()), ("Origin", beside.as_str()), json],
+            act,
+            403,
+        ),
+        (
+            "no JSON",
+            "/api/operate",
+            vec![("Authorization", bearer.as_str()), ("Content-Type", "text/plain")],
+            act,
+            400,
+        ),
+        ("elsewhere", "/sites", vec![("Origin", ours.as_str()), session, form_type], &pause, 405),
+        (
+            "two names",
+            "/operate",
+            vec![
+                ("Host", served.main.as_str()),
+                ("Host", "evil.example"),
+                ("Origin", ours.as_str()),
+                session,
+                form_type,
+            ],
+            &pause,
+            400,
+        ),
+    ] {
+        let answer = served.post(path, &fields, body);
+        assert_eq!(answer.status, expected, "{what}: {}", answer.body);
+    }
+    let long = format!("{pause}&x={}", "y".repeat(100_000));
+    assert!(matches!(served.submit("/operate", &cookie, &long).status, 400 | 0), "a long body is not read");
+    // Nothing is changed by a GET, and the origin of archived content takes no act.
+    assert_eq!(ask(&served.main, "GET", &format!("/operate?{pause}"), &[session]).status, 404);
+    let at_replay = post(&served.replay, "/operate", &[("Origin", &beside), session, form_type], &pause);
+    assert_eq!(at_replay.status, 405, "{}", at_replay.body);
+    // A script of an archived page cannot read the token of a form.
+    let read = ask(&served.main, "GET", "/sites", &[session, ("Origin", &beside)]);
+    assert_eq!(read.field("access-control-allow-origin"), "");
+    assert!(read.field("content-security-policy").contains("frame-ancestors 'none'"));
+    assert_eq!(settings(&archive), before);
+    assert_eq!(acts(&archive), told_before);
+    // The same with everything right.
+    assert_eq!(served.submit("/operate", &cookie, &pause).status, 303);
+    assert!(settings(&archive).contains("paused = true"));
+}
+
+#[test]
+fn a_key_begins_one_session_which_ends_when_it_is_told_to() {
+    let archive = Archive::new();
+    archive.ok(&["add", "https://a.example/", "--weight", "2"]);
+    let served = Operated::of(&archive);
+    // Reading the page that asks is no use of the key.
+    let asked = ask(&served.main, "GET", &format!("/login?key={}", served.key), &[]);
+    assert!(asked.status == 200 && asked.field("set-cookie").is_empty(), "{}", asked.text());
+    assert!(ask(&served.main, "GET", "/sites", &[]).text().contains("Log in as operator"));
+    let (cookie, form) = served.log_in();
+    let again = served.submit("/login", "", &format!("key={}", served.key));
+    assert_eq!(again.status, 403, "{}", again.body);
+
+    let set = format!(
+        "form={form}&act=set&url=https%3A%2F%2Fa.example%2F&weight=3&budget=10%2F1h&goal=balanced&back=%2Fsite%2Fa.example"
+    );
+    let done = served.submit("/operate", &cookie, &set);
+    assert!(done.status == 303 && done.head.contains("location: /site/a.example"), "{}", done.head);
+    let listed = archive.json(&["list"]);
+    assert_eq!(listed[0]["weight"], 3.0);
+    assert_eq!((listed[0]["budget"].as_str(), listed[0]["goal"].as_str()), (Some("10/1h"), Some("balanced")));
+    let wrong = served.submit("/operate", &cookie, &format!("form={form}&act=set&url=a.example&weight=-1"));
+    assert!(wrong.status == 400 && wrong.body.contains("weight: write a number"), "{}", wrong.body);
+    let added = format!("form={form}&act=add&url=b.example%2Fnews%2F&scope=prefix&weight=1&budget=&goal=");
+    assert_eq!(served.submit("/operate", &cookie, &added).status, 303);
+    assert_eq!(archive.json(&["list"])[1]["scope"], "prefix");
+    let log = archive.json(&["log", "--acts"]);
+    let last = log.as_array().unwrap().last().unwrap();
+    assert!(last["by"].as_str().unwrap().starts_with("dashboard, session "), "{last}");
+    let text = archive.ok(&["log"]);
+    assert!(text.contains("weight = 3.0 (was 2.0)") && text.contains("(command line"), "{text}");
+
+    let out = served.submit("/logout", &cookie, &format!("form={form}"));
+    assert_eq!(out.status, 303);
+    assert_eq!(served.submit("/operate", &cookie, &set).status, 403, "the session is over");
+}
+
+#[test]
+fn a_file_with_mistakes_is_not_touched_and_the_mistake_is_told() {
+    let archive = Archive::new();
+    archive.ok(&["add", "https://a.example/"]);
+    let served = Operated::of(&archive);
+    let (cookie, form) = served.log_in();
+    archive.append_settings("\n[[site]]\nurl = \"https://c.example/\"\nwieght = 2\n");
+    let before = settings(&archive);
+    let answer = served.submit("/operate", &cookie, &format!("form={form}&act=pause&url=a.example"));
+    assert!(answer.status == 409 && answer.body.contains("did you mean `weight`?"), "{}", answer.body);
+    assert_eq!(settings(&archive), before);
+    let command = archive.run(&["pause", "a.example"]);
+    assert!(!command.status.success() && settings(&archive) == before);
+}
+
+#[test]
+fn a_server_without_an_operator_says_how_to_get_one() {
+    let archive = Archive::new();
+    archive.ok(&["add", "https://a.example/"]);
+    let face = Face::of(&archive);
+    let (_, sites, _) = face.get("/sites");
+    assert!(sites.contains("perennial serve --operate") && !sites.contains("method=\"post\""), "{sites}");
+    assert!(face.get("/login").1.contains("perennial serve --operate"));
+}
+
+#[test]
+fn programs_act_as_the_description_says() {
+    let archive = Archive::new();
+    let served = Operated::of(&archive);
+    let described = ask(&served.main, "GET", "/api/openapi.json", &[]).json();
+    let schema = |name: &str| described["components"]["schemas"][name].clone();
+    for (act, expected) in [
+        ("{\"act\":\"add\",\"url\":\"a.example\",\"weight\":2}", 200),
+        ("{\"act\":\"pause\",\"url\":\"https://a.example/\"}", 200),
+        ("{\"act\":\"retry\",\"url\":\"https://a.example/x\"}", 409),
+        ("{\"act\":\"resume\",\"url\":\"a.example\"}", 200),
+        ("{\"act\":\"retry\",\"url\":\"https://a.example/x\"}", 200),
+        ("{\"act\":\"ignore\",\"url\":\"a.example\",\"selector\":\".ad\"}", 200),
+        ("{\"act\":\"release\",\"url\":\"a.example\",\"selector\":\".ad\"}", 200),
+        ("{\"act\":\"remove\",\"url\":\"nowhere.example\"}", 409),
+        ("{\"act\":\"add\",\"url\":\"a.example\",\"allow_private\":\"true\"}", 400),
+        ("{\"act\":\"fly\"}", 400),
+        ("{\"act\":\"remove\",\"url\":\"a.example\"}", 200),
+    ] {
+        let answer = served.act(act);
+        assert_eq!(answer.status, expected, "{act}: {}", answer.body);
+        let value: Value = serde_json::from_str(&answer.body).unwrap();
+        let name = if expected == 200 { "Done" } else { "Problem" };
+        assert_eq!(mismatch(&value, &schema(name), &described, act), None);
+    }
+    let acts_page = ask(&served.main, "GET", "/api/acts", &[]).json();
+    assert_eq!(mismatch(&acts_page, &schema("Acts"), &described, "/api/acts"), None);
+    assert_eq!(acts_page["n_acts"], 7, "{acts_page}");
+    assert_eq!(acts_page["acts"][0]["who"], "operator's token");
+    let page = ask(&served.main, "GET", "/acts", &[]).text();
+    assert!(page.contains("<h1>7 acts</h1>") && page.contains("retry"), "{page}");
+}
+
+/// Waits until something is so.
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(180);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "{what} never happens");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// A crawl in real time and what it says, ended with the test.
+struct Crawling {
+    child: Child,
+    said: Arc<Mutex<String>>,
+}
+
+impl Crawling {
+    fn of(archive: &Archive) -> Crawling {
+        let args = ["crawl", "--delay", "0", "--budget", "36000/1h", "--allow-private", "--period", "1s"];
+        let mut child = archive.spawn_heard(&args);
+        let said = Arc::new(Mutex::new(String::new()));
+        let (heard, stderr) = (said.clone(), child.stderr.take().unwrap());
+        std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                heard.lock().unwrap().push_str(&format!("{line}\n"));
+            }
+        });
+        Crawling { child, said }
+    }
+
+    fn n_said(&self, text: &str) -> usize {
+        self.said.lock().unwrap().matches(text).count()
+    }
+}
+
+impl Drop for Crawling {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn two_pages(asked: &Asked) -> Reply {
+    match asked.path.as_str() {
+        "/" => html(
+            "<title>Front</title><h1>Front</h1><p>The first page of this site.</p><a href=/second>Second</a>",
+        ),
+        "/second" => html("<title>Second</title><h1>Second</h1><p>The other page of this site.</p>"),
+        "/broken" => status(500),
+        _ => status(404),
+    }
+}
+
+#[test]
+fn a_running_crawl_obeys() {
+    const CHANGED: &str = "perennial.toml has changed";
+    let (first, second) = (Web::serve(two_pages), Web::serve(two_pages));
+    let archive = Archive::new();
+    archive.ok(&["add", &first.url("/"), "--allow-private", "--renderer", "layout"]);
+    let served = Operated::of(&archive);
+    let crawl = Crawling::of(&archive);
+    wait_until("the first visit", || first.n_asked("/second") > 0);
+    assert_eq!(second.n_asked("/"), 0);
+
+    // Added beside a running crawl.
+    archive.ok(&["add", &second.url("/"), "--allow-private", "--renderer", "layout"]);
+    wait_until("a visit of the site that was added", || second.n_asked("/second") > 0);
+    assert_eq!(crawl.n_said(CHANGED), 1);
+
+    // Paused from the server.
+    let site = first.url("/");
+    let paused = served.act(&format!("{{\"act\":\"pause\",\"url\":\"{site}\"}}"));
+    assert_eq!(paused.status, 200, "{}", paused.body);
+    wait_until("the crawl that goes on", || crawl.n_said(CHANGED) == 2);
+    let n_before = (first.n_asked("/"), first.n_asked("/second"));
+    assert!(archive.ok(&["list"]).contains(&format!("{site}  paused, ")));
+    assert!(
+        archive
+            .json(&["schedule"])
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|visit| !visit["url"].as_str().unwrap().starts_with(&site))
+    );
+    let why = ask(&served.main, "GET", &format!("/schedule?url={site}"), &[]).text();
+    assert!(why.contains("Its site is paused."), "{why}");
+    // A mistake stops nobody.
+    let good = settings(&archive);
+    archive.append_settings("\n[[site]]\nurl = \"https://c.example/\"\nwieght = 2\n");
+    wait_until("the mistake is told", || crawl.n_said("goes on with the settings that it has") == 1);
+    std::fs::write(archive.root.join("perennial.toml"), good).unwrap();
+    assert_eq!((first.n_asked("/"), first.n_asked("/second")), n_before, "a paused site is not asked");
+
+    // Resumed, and one page wanted now.
+    archive.ok(&["resume", &site]);
+    archive.ok(&["retry", &first.url("/second")]);
+    wait_until("the visit that was asked for", || first.n_asked("/second") > n_before.1);
+    wait_until("the visit in the log", || archive.ok(&["log", "-n", "500"]).contains("/second [asked for]"));
+    drop(crawl);
+    let told = acts(&archive);
+    let expected = [
+        ("add", &site),
+        ("add", &second.url("/")),
+        ("pause", &site),
+        ("resume", &site),
+        ("retry", &first.url("/second")),
+    ];
+    assert_eq!(told, expected.map(|(act, url)| format!("{act} {url}")));
+}
+
+#[test]
+fn a_part_is_pinned_after_it_was_shown_what_that_changes() {
+    let web = Web::serve(|asked| match (asked.path.as_str(), asked.n_before) {
+        ("/", n) => html(&format!(
+            "<title>Front</title><div id=main><h1>News</h1><p>The council met on day {n} and spoke about the {} bridge over the river.</p></div>\
+             <aside class=weather><h2>Weather</h2><p>It is {n} degrees in the shade, and the wind comes from the {}.</p></aside>",
+            ["old", "new", "long", "high"][n % 4],
+            ["north", "east", "south", "west"][n % 4]
+        )),
+        _ => status(404),
+    });
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+    archive.lapse("6h", "2d");
+    let site = web.url("/");
+    let told = archive.json(&["ignore", &site, "--selector", "aside.weather", "--dry-run"]);
+    assert!(told["n_changes"].as_u64() >= Some(3) && told["n_touching"] == told["n_changes"], "{told}");
+    assert!(told["n_other"].as_u64() >= Some(1), "{told}");
+    let (now, then) = (told["importance"].as_f64().unwrap(), told["importance_then"].as_f64().unwrap());
+    assert!(then < now, "{told}");
+    assert!(!told["strongest"].as_array().unwrap().is_empty(), "{told}");
+
+    let served = Operated::of(&archive);
+    let (cookie, form) = served.log_in();
+    let get = |path: &str| ask(&served.main, "GET", path, &[("Cookie", &cookie)]).text();
+    // From the comparison, by the part around a change.
+    let home = get("/?hours=720&least=0");
+    let diff =
+        home.split("href=\"").find(|part| part.starts_with("/web/diff/")).unwrap().split('"').next().unwrap();
+    let compare = get(&diff.replace("&amp;", "&"));
+    let pin = compare.split("class=\"pin\" href=\"").nth(1).unwrap_or_else(|| panic!("{compare}"));
+    let pin = pin.split('"').next().unwrap().replace("&amp;", "&");
+    assert!(pin.contains("selector=%23main") || pin.contains("selector=aside.weather"), "{pin}");
+    let preview = get(&pin);
+    assert!(preview.contains("would have had another importance") && preview.contains("Pin it"), "{preview}");
+    // And by hand, without a script.
+    let wrong = get(&format!("/pin?url={site}&selector=a:hover"));
+    assert!(wrong.contains("only tag, #id"), "{wrong}");
+    let done = served.submit(
+        "/operate",
+        &cookie,
+        &format!("form={form}&act=ignore&url={site}&selector=aside.weather&importance="),
+    );
+    assert_eq!(done.status, 303, "{}", done.body);
+    assert_eq!(archive.json(&["list"])[0]["ignore"][0], "aside.weather");
+    let host = served_host(&site);
+    assert!(get(&format!("/site/{host}")).contains("Take back"));
+}
+
+fn served_host(url: &str) -> String {
+    url.split('/').nth(2).unwrap().to_owned()
+}
+
+#[test]
+fn what_strangers_wrote_turns_nothing_and_pages_say_what_is_so() {
+    let web = Web::serve(|asked| match (asked.path.as_str(), asked.n_before) {
+        ("/", n) => html(&format!(
+            "<title>Front \u{202e}txt.exe {}</title><h1>Front</h1><p>Words of day {n}: the council speaks about {}.</p><a href=/gone>Plan</a>",
+            "long ".repeat(200),
+            ["bridges", "ferries", "roads"][n % 3]
+        )),
+        ("/gone", 0..2) => {
+            html("<title>Flood plan</title><h1>Flood plan</h1><p>What to do when the river rises.</p>")
+        }
+        _ => status(404),
+    });
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+    archive.lapse("6h", "1d");
+    let face = Face::of(&archive);
+    let host = served_host(&web.url("/"));
+    for path in [
+        "/?hours=720&least=0".to_owned(),
+        format!("/page?url={}", web.url("/")),
+        format!("/site/{host}"),
+        "/search?q=council".to_owned(),
+    ] {
+        let (code, page, _) = face.get(&path);
+        assert_eq!(code, 200, "{path}");
+        assert!(!page.contains('\u{202e}'), "{path}: a mark of order stands in the page");
+        let longest = page.split(['<', '>']).map(|text| text.matches("long ").count()).max();
+        assert!(longest < Some(60), "{path}: a title of {longest:?} words");
+    }
+    assert!(face.get("/?hours=720&least=0").1.contains("<bdi>Front txt.exe"));
+    let (_, gone, _) = face.get(&format!("/page?url={}", web.url("/gone")));
+    assert!(gone.contains("<b>The page has vanished</b>, between <time"), "{gone}");
+
+    let served = crate::serving::Serving::start(&[&archive.root], &[]);
+    let missing = served.get_with("/nowhere", &[("Accept", "text/html")]);
+    assert!(missing.status == 404 && missing.text().contains("<nav class=\"main\""), "{}", missing.text());
+    let two = ask(&served.main, "GET", "/", &[("Host", "localhost"), ("Host", "evil.example")]);
+    assert_eq!(two.status, 400);
+}

@@ -58,14 +58,14 @@ fn site(asked: &Asked) -> Reply {
     }
 }
 
-fn crawled() -> (Web, Archive) {
+pub(crate) fn crawled() -> (Web, Archive) {
     let (web, archive) = (Web::serve(site), Archive::new());
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
     archive.lapse("6h", "36h");
     (web, archive)
 }
 
-fn host(web: &Web) -> String {
+pub(crate) fn host(web: &Web) -> String {
     web.url("/").trim_start_matches("http://").trim_end_matches('/').to_string()
 }
 
@@ -202,8 +202,10 @@ fn programs_get_what_the_description_says() {
     let described = json("/api/openapi.json");
     let (front, limits) = (escape(&web.url("/")), escape(&web.url("/limits")));
     let asked = [
-        ("/api/changes", "?hours=168&least=0.01".to_string()),
-        ("/api/changes", "?site=nowhere.example".to_string()),
+        ("/api/home", "?hours=168&least=0.01".to_string()),
+        ("/api/home", "?site=nowhere.example".to_string()),
+        ("/api/changes", String::new()),
+        ("/api/changes", "?site=nowhere.example&noise=1".to_string()),
         ("/api/page", format!("?url={front}")),
         ("/api/page", format!("?url={limits}&show=all")),
         ("/api/sites", String::new()),
@@ -211,6 +213,7 @@ fn programs_get_what_the_description_says() {
         ("/api/schedule", String::new()),
         ("/api/schedule", format!("?url={limits}")),
         ("/api/diff", format!("?before=20260101&after=20270101&url={limits}")),
+        ("/api/terms", "?since=1d".to_string()),
         ("/api/search", "?q=kilometres".to_string()),
         ("/api/search", "?q=-kilometres".to_string()),
     ];

@@ -11,6 +11,7 @@
 //! | [`archive`] | exchanges and files -> WARC on disk, index; recovery, import, export, verify |
 //! | [`analyse`] | captures -> what a reader saw, what changed and its importance, stored in the state |
 //! | [`search`] | lessons -> texts of blocks by interval; a question -> which pages said it, from when to when |
+//! | [`changes`] | what a user asks of changes -> those for which it holds, a part of the list at a time |
 //! | [`notify`] | lessons and what users want to hear of -> notices, sent at least once and in order |
 //! | [`learn`] | looks, links and settings -> a scheduler that has learned from them |
 //! | [`quality`] | looks -> estimates of completeness and coherence |
@@ -38,6 +39,8 @@ pub mod archive;
 pub mod analyse;
 
 pub mod search;
+
+pub mod changes;
 
 pub mod notify;
 

@@ -41,6 +41,8 @@ mod serve;
 mod signals;
 mod simulate;
 mod sql;
+mod tables;
+mod terms;
 mod verify;
 mod view;
 mod watch;
@@ -153,6 +155,7 @@ enum Command {
     /// List the changes in the archive
     Changes(changes::Changes),
     Search(search::Search),
+    Terms(terms::Terms),
     Sql(sql::Sql),
     /// Follow one page, and tell someone when it changes
     Watch(watch::Watch),
@@ -201,6 +204,7 @@ impl Command {
             Command::Extract(args) => args.run(context),
             Command::Changes(args) => args.run(context),
             Command::Search(args) => args.run(context),
+            Command::Terms(args) => args.run(context),
             Command::Sql(args) => args.run(context),
             Command::Watch(args) => args.run(context),
             Command::Notify(args) => args.run(context),

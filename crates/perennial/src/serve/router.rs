@@ -100,14 +100,16 @@ impl Doors {
                 || has("/web/timemap/")
                 || has("/web/*/")
                 || has("/search")
-                || has("/changes.atom")
+                || has("/changes")
                 || has("/web/diff/") =>
             {
                 &self.scan
             }
             // An archived address may have such a part too.
             _ if !has("/web/")
-                && ["/page", "/site", "/schedule", "/api/", "/metrics"].iter().any(|part| has(part)) =>
+                && ["/page", "/site", "/schedule", "/terms", "/api/", "/metrics"]
+                    .iter()
+                    .any(|part| has(part)) =>
             {
                 &self.scan
             }
@@ -215,9 +217,11 @@ fn named(asking: &Asking<'_>, path: &str) -> Result<Response<Body>, Problem> {
     let query = Query::parse(query);
     match name {
         "/" | "" if asking.is_unnamed() => Ok(pages::home(asking.server)),
-        "/" | "" => face::changes(asking, &query, Form::of(&query)),
+        "/" | "" => face::home(asking, &query, Form::of(&query)),
+        "/changes" => face::changes(asking, &query, Form::of(&query)),
         "/calendar" => Ok(pages::home(asking.server)),
         "/search" => face::search(asking, &query, Form::of(&query)),
+        "/terms" => face::terms(asking, &query, Form::of(&query)),
         "/sites" => face::sites(asking, Form::of(&query)),
         "/schedule" => face::schedule(asking, &query, Form::of(&query)),
         "/page" => match query.get("url").filter(|url| !url.is_empty()) {

@@ -46,6 +46,8 @@ pub fn answer(asking: &Asking<'_>, name: &str, query: &Query) -> Result<Response
         "site" => face::site(asking, needed("host")?, query, Form::Json),
         "schedule" => face::schedule(asking, query, Form::Json),
         "search" => face::search(asking, query, Form::Json),
+        "objects" => face::objects(asking, query, Form::Json),
+        "object" => face::object(asking, needed("url")?, Form::Json),
         "terms" => face::terms(asking, query, Form::Json),
         "diff" => face::operations(asking, query),
         _ => Err(Problem::no_such_page(&format!("/api/{name}"))),

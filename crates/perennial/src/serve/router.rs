@@ -107,7 +107,7 @@ impl Doors {
             }
             // An archived address may have such a part too.
             _ if !has("/web/")
-                && ["/page", "/site", "/schedule", "/terms", "/api/", "/metrics"]
+                && ["/page", "/site", "/schedule", "/terms", "/object", "/api/", "/metrics"]
                     .iter()
                     .any(|part| has(part)) =>
             {
@@ -222,6 +222,11 @@ fn named(asking: &Asking<'_>, path: &str) -> Result<Response<Body>, Problem> {
         "/calendar" => Ok(pages::home(asking.server)),
         "/search" => face::search(asking, &query, Form::of(&query)),
         "/terms" => face::terms(asking, &query, Form::of(&query)),
+        "/objects" => face::objects(asking, &query, Form::of(&query)),
+        "/object" => match query.get("url").filter(|url| !url.is_empty()) {
+            Some(url) => face::object(asking, url, Form::of(&query)),
+            None => Err(Problem::bad_request("Write /object?url=https://example.org/article")),
+        },
         "/sites" => face::sites(asking, Form::of(&query)),
         "/schedule" => face::schedule(asking, &query, Form::of(&query)),
         "/page" => match query.get("url").filter(|url| !url.is_empty()) {

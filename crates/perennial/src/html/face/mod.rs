@@ -6,6 +6,7 @@
 //! | `changes` | changes of pages -> the home page: what changed that matters, words before and after |
 //! | `asked` | a question about changes and a part of its answer -> the form and the list |
 //! | `aside` | what is reckoned over the whole archive -> the margin of home: what needs you, budget, plan, quality |
+//! | `objects` | what feeds announced -> articles and posts; one of them -> its versions and edits |
 //! | `page` | one page -> its versions in time, when it changes, its next visit |
 //! | `items` | the headlines of a front page through time -> rows of intervals |
 //! | `site` | one site -> its hours, directories, pages, coherence, feeds; all sites -> a list |
@@ -20,6 +21,7 @@ mod aside;
 mod asked;
 mod changes;
 mod items;
+mod objects;
 mod page;
 mod parts;
 mod schedule;
@@ -32,6 +34,7 @@ pub use aside::{Needs, Overview, Spending};
 pub use asked::AskedPage;
 pub use changes::{ChangedPage, Changes, VANISHED, directory_of};
 pub use items::{Headline, ItemView, Items, ShownItem};
+pub use objects::{EditWords, ObjectPage, ObjectRow, ObjectStep, ObjectsPage};
 pub use page::{Expected, PageView, PatternView, Picture, VersionLine};
 pub use parts::{Line, LineKind, cut};
 pub use schedule::{ScheduleView, WhyPage};

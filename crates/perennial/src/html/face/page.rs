@@ -227,7 +227,8 @@ impl PageView<'_> {
         }
         let _ = write!(
             out,
-            "<a class=\"btn\" href=\"{base}/web/*/{}\">All captures</a></div></div>",
+            "<a class=\"btn\" href=\"{base}/object?url={}\">Article and edits</a><a class=\"btn\" href=\"{base}/web/*/{}\">All captures</a></div></div>",
+            escape(self.url),
             escaped(self.url)
         );
     }

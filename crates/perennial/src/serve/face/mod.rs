@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `asked` | a question about changes -> a part of the list |
 //! | `words` | a change -> the words that differ |
+//! | `objects` | what feeds announced -> a list, and the history of one |
 //! | `page` | an address -> its versions, pattern, next visit, headlines |
 //! | `site` | a host -> its hours, directories, pages, feeds |
 //! | `schedule` | the plan -> the next visits; an address -> why it is not visited |
@@ -13,6 +14,7 @@
 
 mod asked;
 mod compare;
+mod objects;
 mod page;
 mod schedule;
 mod site;
@@ -21,6 +23,7 @@ mod words;
 
 pub use asked::changes;
 pub use compare::{compare, operations};
+pub use objects::{object, objects};
 pub use page::page;
 pub use schedule::schedule;
 pub use site::{SiteFigures, site, sites};

@@ -4,7 +4,7 @@
     python3 load.py FOLDER --perennial target/release/perennial [--captures 1000000] [--seconds 30] [--connections 64]
 
 FOLDER gets an archive that a second run uses again. A thousand addresses on ten hosts are captured again and again, with texts of a few paragraphs; each
-version stays for two hundred captures of the archive and changes one paragraph. Then a small site on this machine is crawled into the same archive for
+version stays for twenty captures of its page and changes one paragraph. Then a small site on this machine is crawled into the same archive for
 SECONDS, without readers and with CONNECTIONS of them, which ask for home, a site, a page, changes and searches in turn.
 """
 
@@ -38,7 +38,7 @@ def body_of(page, version):
         # One paragraph of each version differs from the version before.
         own = random.Random(f"{page} {place} {(version + 5 - place) // 6}")
         said.append(" ".join(own.choice(WORDS) for _ in range(12)) + f" p{page}")
-    return "\n\n".join(said)
+    return f"<title>Page {page}</title><h1>Page {page}</h1>" + "".join(f"<p>{text}</p>" for text in said)
 
 
 def write_warc(path, n_captures):
@@ -49,8 +49,8 @@ def write_warc(path, n_captures):
             page = 0 if n % 10 == 0 else chance.randrange(1, N_PAGES)
             seen[page] += 1
             date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(1_600_000_000 + n * 100))
-            text = body_of(page, seen[page] // 5).encode()
-            block = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n" + text
+            text = body_of(page, seen[page] // 20).encode()
+            block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + text
             head = (
                 f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: {url_of(page)}\r\nWARC-Date: {date}\r\n"
                 f"WARC-Record-ID: <urn:uuid:{uuid.UUID(int=n)}>\r\nContent-Type: application/http; msgtype=response\r\nContent-Length: {len(block)}\r\n\r\n"

@@ -169,7 +169,7 @@ pub struct Condition {
     pub vanishes: Option<Wording>,
     /// Only where one of the operations is so.
     pub operations: OperationFilter,
-    /// Also changes that are only noise.
+    /// Also changes and operations that are only noise.
     pub with_noise: bool,
 }
 
@@ -207,6 +207,13 @@ impl Condition {
         self.selector.is_some() || self.appears.is_some() || self.vanishes.is_some()
     }
 
+    /// Whether an operation is one of those that are asked for. Noise and advertisements are only where they are asked for.
+    pub fn lets_through(&self, operation: &ToldOperation<'_>) -> bool {
+        let is_told =
+            !operation.is_noise && (!operation.is_advertisement || self.operations.is_in_advertisements());
+        (self.with_noise || is_told) && self.operations.lets_through(operation)
+    }
+
     /// Whether the operations between both versions must be known for a change of this kind.
     pub fn asks_for_operations(&self, kind: ChangeKind) -> bool {
         self.operations.asks() || !self.wants(kind, false)
@@ -242,7 +249,7 @@ impl Condition {
             && self.appears.as_ref().is_none_or(appears)
             && self.vanishes.as_ref().is_none_or(vanishes)
             && (!self.operations.asks()
-                || said.operations.iter().any(|operation| self.operations.lets_through(operation)))
+                || said.operations.iter().any(|operation| self.lets_through(operation)))
     }
 
     fn wants(&self, kind: ChangeKind, is_headline_rewritten: bool) -> bool {
@@ -314,6 +321,25 @@ mod tests {
         let part = Condition { selector, ..all };
         assert!(part.holds(&EDIT, &said(&["9 EUR"], &["8 EUR"])));
         assert!(!part.holds(&EDIT, &said(&["9 EUR"], &["9 EUR"])));
+    }
+
+    #[test]
+    fn noise_and_advertisements_are_told_where_they_are_asked_for() {
+        let operation = ToldOperation { op: "insert", element: "text", ..ToldOperation::default() };
+        let (noise, ad) = (
+            ToldOperation { is_noise: true, ..operation },
+            ToldOperation { is_advertisement: true, ..operation },
+        );
+        let operations =
+            OperationFilter { op: Some("insert".parse().unwrap()), ..OperationFilter::default() };
+        let plain = Condition { operations, ..Condition::default() };
+        let said = |operation| Said { operations: vec![operation], ..Said::default() };
+        assert!(plain.holds(&EDIT, &said(operation)));
+        assert!(!plain.holds(&EDIT, &said(noise)) && !plain.holds(&EDIT, &said(ad)));
+        let with_noise = Condition { with_noise: true, ..plain.clone() };
+        assert!(with_noise.holds(&EDIT, &said(noise)) && with_noise.holds(&EDIT, &said(ad)));
+        let ads = OperationFilter { block: Some("ad".parse().unwrap()), ..OperationFilter::default() };
+        assert!(Condition { operations: ads, ..Condition::default() }.holds(&EDIT, &said(ad)));
     }
 
     #[test]

@@ -105,6 +105,8 @@ pub struct ToldOperation<'a> {
     pub texts: [Option<&'a str>; 2],
     /// Whether it is about an advertisement.
     pub is_advertisement: bool,
+    /// Whether most of it is noise.
+    pub is_noise: bool,
 }
 
 /// Which operations: all that is given must hold for one operation.
@@ -124,6 +126,11 @@ impl OperationFilter {
     /// Whether it asks for anything: an event without operations has none to let through.
     pub fn asks(&self) -> bool {
         self.op.is_some() || self.element.is_some() || self.block.is_some() || self.text.is_some()
+    }
+
+    /// Whether it names advertisements.
+    pub(super) fn is_in_advertisements(&self) -> bool {
+        self.block == Some(BlockPlace::Role(BlockRole::Advertisement))
     }
 
     /// Whether an operation is one of those.
@@ -157,6 +164,7 @@ mod tests {
         blocks: [None, Some("B1.2.3")],
         texts: [None, Some("Speed limits")],
         is_advertisement: false,
+        is_noise: false,
     };
 
     #[test]

@@ -7,6 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::terms::terms;
+use crate::page::PageId;
 
 /// A term of the span.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -24,7 +25,8 @@ pub struct Candidate {
 pub struct TermCounts {
     /// Words, and pairs of words with a blank between them, with a form in which they were seen and the passages that have them.
     counts: HashMap<String, (String, u64)>,
-    n_passages: u64,
+    /// What was counted on each page, without its numbers.
+    seen: HashSet<(u32, Vec<String>)>,
 }
 
 /// Terms that are counted: with more of them, those that are new are left out.
@@ -36,10 +38,15 @@ const JOINING_SHARE: f64 = 0.02;
 const MIN_JOINING: u64 = 20;
 
 impl TermCounts {
-    /// Takes in a passage.
-    pub fn add(&mut self, text: &str) {
-        self.n_passages += 1;
+    /// Takes in a passage of a page. What differs from another of the page in numbers alone is counted once; what is mostly numbers is a
+    /// stamp, a counter or a price, and no news.
+    pub fn add(&mut self, page: PageId, text: &str) {
         let words = terms(text);
+        let said: Vec<String> =
+            words.iter().map(|term| &term.word).filter(|word| !has_digit(word)).cloned().collect();
+        if 2 * said.len() <= words.len() || !self.seen.insert((page.0, said)) {
+            return;
+        }
         let mut seen = HashSet::new();
         let mut count = |key: String, shown: &str| {
             if seen.insert(key.clone()) {
@@ -67,12 +74,12 @@ impl TermCounts {
 
     /// How many passages were taken in.
     pub fn n_passages(&self) -> u64 {
-        self.n_passages
+        self.seen.len() as u64
     }
 
     /// The terms that several passages have, at most so many words and so many pairs, those of most passages first.
     pub fn candidates(&self, max_words: usize, max_pairs: usize) -> Vec<Candidate> {
-        let joining = ((self.n_passages as f64 * JOINING_SHARE) as u64).max(MIN_JOINING);
+        let joining = ((self.n_passages() as f64 * JOINING_SHARE) as u64).max(MIN_JOINING);
         let is_joining = |word: &str| self.counts.get(word).is_none_or(|(_, n)| *n > joining);
         let mut all: Vec<(&String, &(String, u64))> =
             self.counts.iter().filter(|(_, (_, n))| *n >= MIN_PASSAGES).collect();
@@ -95,9 +102,13 @@ impl TermCounts {
     }
 }
 
-/// A number is no term.
+/// A number is no term, nor is what begins with one, such as a time.
 fn is_word(word: &str) -> bool {
-    word.chars().any(char::is_alphabetic)
+    word.chars().next().is_some_and(char::is_alphabetic)
+}
+
+fn has_digit(word: &str) -> bool {
+    word.chars().any(char::is_numeric)
 }
 
 /// How much a count of `a` among `n_a` surprises where it was `b` among `n_b` before; 0 where the rate has not grown.
@@ -125,7 +136,7 @@ mod tests {
 
     fn counted(texts: &[&str]) -> Vec<(String, u64)> {
         let mut counts = TermCounts::default();
-        texts.iter().for_each(|text| counts.add(text));
+        texts.iter().zip(0..).for_each(|(text, page)| counts.add(PageId(page), text));
         counts.candidates(100, 100).into_iter().map(|term| (term.shown, term.n_passages)).collect()
     }
 
@@ -138,6 +149,20 @@ mod tests {
         ]);
         assert_eq!(found, [("Limit".into(), 3), ("value".into(), 3), ("Limit-value".into(), 2)]);
         assert_eq!(counted(&["東京都 23", "東京 1"]), [("東京".into(), 2)]);
+    }
+
+    #[test]
+    fn numbers_make_no_news() {
+        let stamps =
+            ["pubDate: Wed, 04 Mar 2026 00:38:46 GMT", "Page made on 2026-03-04T10:45:00Z", "visitor 12"];
+        assert_eq!(counted(&[stamps, stamps].concat()), []);
+        let mut counts = TermCounts::default();
+        (0..9).for_each(|n| counts.add(PageId(1), &format!("{n} lamps in stock")));
+        assert_eq!(
+            (counts.n_passages(), counts.candidates(9, 9)),
+            (1, Vec::new()),
+            "one passage that counts"
+        );
     }
 
     #[test]

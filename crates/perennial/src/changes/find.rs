@@ -116,7 +116,7 @@ impl<'s> Finder<'s> {
     ) -> anyhow::Result<(Option<String>, Vec<Entry>)> {
         let headlines = self.judge.changed(judged)?.and_then(|changed| headlines(&changed.delta));
         let mut entries = self.judge.entries(judged)?.to_vec();
-        entries.retain(|entry| question.condition.operations.lets_through(&told_operation(entry)));
+        entries.retain(|entry| question.condition.lets_through(&told_operation(entry)));
         Ok((headlines, entries))
     }
 

@@ -157,5 +157,6 @@ pub(super) fn told_operation(entry: &Entry) -> ToldOperation<'_> {
         blocks: [entry.block_before.as_deref(), entry.block_after.as_deref()],
         texts: [&entry.before, &entry.after].map(|side| side.as_ref().map(|content| content.text.as_str())),
         is_advertisement: entry.advertisement,
+        is_noise: entry.noise >= 0.5,
     }
 }

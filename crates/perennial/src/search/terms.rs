@@ -70,7 +70,7 @@ pub fn new_terms(store: &Store, texts: &Texts, question: &TermsQuestion<'_>) -> 
         pages.as_deref(),
         MAX_PASSAGES,
         &mut |page| sites.were_known(page),
-        &mut |text| counts.add(text),
+        &mut |page, text| counts.add(page, text),
     )?;
     let n_before = texts.count_passages_before(since, pages.as_deref())?;
     let n_passages = counts.n_passages();

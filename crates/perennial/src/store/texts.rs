@@ -284,7 +284,7 @@ impl Texts {
         pages: Option<&[PageId]>,
         limit: usize,
         is_wanted: &mut dyn FnMut(PageId) -> anyhow::Result<bool>,
-        each: &mut dyn FnMut(&str),
+        each: &mut dyn FnMut(PageId, &str),
     ) -> anyhow::Result<bool> {
         let mut statement = self.connection.prepare_cached(
             "SELECT s.page, s.text, t.text FROM stays s CROSS JOIN texts t ON t.id = s.text
@@ -304,7 +304,7 @@ impl Texts {
                 return Ok(true);
             }
             seen.insert(text);
-            each(row.get_ref(2)?.as_str()?);
+            each(page, row.get_ref(2)?.as_str()?);
         }
         Ok(false)
     }

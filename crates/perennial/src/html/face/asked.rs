@@ -35,6 +35,10 @@ pub struct AskedPage<'a> {
 /// A list to choose from: value and words.
 type Choices = &'static [(&'static str, &'static str)];
 
+/// The fields that are folded unless one of them is filled.
+const MORE: [&str; 9] =
+    ["kind", "appears", "vanishes", "op", "element", "block", "text", "selector", "noise"];
+
 const OPS: Choices =
     &[("", "any"), ("insert", "inserted"), ("delete", "deleted"), ("update", "updated"), ("move", "moved")];
 const BLOCKS: Choices = &[
@@ -130,6 +134,13 @@ impl AskedPage<'_> {
         text(out, "since", "Since", 12, "2026-01-28 or 7d");
         text(out, "until", "Before", 12, "2026-01-30");
         self.write_choice(out, "least", "Importance", LEAST);
+        self.write_choice(out, "order", "Order", ORDERS);
+        let is_open = MORE.iter().any(|name| !self.value(name).is_empty());
+        let _ = write!(
+            out,
+            "<button class=\"btn go\">Show</button><details class=\"fields\"{}><summary>Kind, words, operation, part of the page</summary><div class=\"filters\">",
+            if is_open { " open" } else { "" }
+        );
         let kinds = ChangeKind::ALL.map(|kind| (kind.name(), kind.name()));
         let kinds: Vec<(&str, &str)> = [("", "any")].into_iter().chain(kinds).collect();
         self.write_choice(out, "kind", "Kind", &kinds);
@@ -145,12 +156,11 @@ impl AskedPage<'_> {
         self.write_choice(out, "block", "Where", BLOCKS);
         text(out, "text", "Words of the operation", 16, "any");
         text(out, "selector", "CSS selector", 14, "#price");
-        self.write_choice(out, "order", "Order", ORDERS);
         let noise = if self.value("noise").is_empty() { "" } else { " checked" };
         let _ = write!(
             out,
             "<label class=\"sw\"><input type=\"checkbox\" name=\"noise\" value=\"1\"{noise}> noise too</label>\
-             <button class=\"btn go\">Show</button></form>"
+             </div></details></form>"
         );
     }
 

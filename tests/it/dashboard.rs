@@ -58,14 +58,14 @@ fn site(asked: &Asked) -> Reply {
     }
 }
 
-fn crawled() -> (Web, Archive) {
+pub(crate) fn crawled() -> (Web, Archive) {
     let (web, archive) = (Web::serve(site), Archive::new());
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
     archive.lapse("6h", "36h");
     (web, archive)
 }
 
-fn host(web: &Web) -> String {
+pub(crate) fn host(web: &Web) -> String {
     web.url("/").trim_start_matches("http://").trim_end_matches('/').to_string()
 }
 
@@ -202,8 +202,10 @@ fn programs_get_what_the_description_says() {
     let described = json("/api/openapi.json");
     let (front, limits) = (escape(&web.url("/")), escape(&web.url("/limits")));
     let asked = [
-        ("/api/changes", "?hours=168&least=0.01".to_string()),
-        ("/api/changes", "?site=nowhere.example".to_string()),
+        ("/api/home", "?hours=168&least=0.01".to_string()),
+        ("/api/home", "?site=nowhere.example".to_string()),
+        ("/api/changes", String::new()),
+        ("/api/changes", "?site=nowhere.example&noise=1".to_string()),
         ("/api/page", format!("?url={front}")),
         ("/api/page", format!("?url={limits}&show=all")),
         ("/api/sites", String::new()),
@@ -211,6 +213,10 @@ fn programs_get_what_the_description_says() {
         ("/api/schedule", String::new()),
         ("/api/schedule", format!("?url={limits}")),
         ("/api/diff", format!("?before=20260101&after=20270101&url={limits}")),
+        ("/api/terms", "?since=1d".to_string()),
+        ("/api/objects", String::new()),
+        ("/api/objects", "?site=nowhere.example&before=0".to_string()),
+        ("/api/object", format!("?url={}", escape(&web.url("/town/1")))),
         ("/api/search", "?q=kilometres".to_string()),
         ("/api/search", "?q=-kilometres".to_string()),
         ("/api/acts", String::new()),
@@ -316,4 +322,32 @@ fn a_run_serves_the_dashboard_beside_its_crawl_and_says_where() {
     child.wait().unwrap();
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok\n"), "{answer}");
     archive.ended(&["run", &web.url("/"), "--listen", "0.0.0.0:0"], 1);
+}
+
+#[test]
+fn what_feeds_announced_is_listed_and_shown_with_its_history() {
+    let (web, archive) = crawled();
+    let face = Face::of(&archive);
+    let (status, list, _) = face.get("/objects");
+    assert!(status == 200 && !list.contains("<script") && list.contains("1 article or post"), "{list}");
+    let address = format!("/object?url={}", escape(&web.url("/town/1")));
+    assert!(list.contains(&address), "{list}");
+    let (status, page, policy) = face.get(&address);
+    assert!(status == 200 && policy.starts_with("default-src 'none'") && !page.contains("<script"), "{page}");
+    assert!(page.contains("Not edited") && page.contains("First seen"), "{page}");
+    // Any archived page can be asked, as with `perennial object`.
+    let (_, limits, _) = face.get(&format!("/object?url={}", escape(&web.url("/limits"))));
+    assert!(limits.contains("<del>thirty</del>") && limits.contains("<ins>fifty</ins>"), "{limits}");
+    let (_, shown, _) = face.get(&format!("/page?url={}", escape(&web.url("/limits"))));
+    assert!(shown.contains(&format!("/object?url={}", escape(&web.url("/limits")))), "{shown}");
+    for (path, expected) in [
+        ("/object", 400),
+        ("/object?url=https://nowhere.example/", 404),
+        ("/objects?before=x", 400),
+        ("/objects?site=nowhere.example", 200),
+    ] {
+        assert_eq!(face.get(path).0, expected, "{path}");
+    }
+    let (_, site, _) = face.get(&format!("/site/{}", escape(&host(&web))));
+    assert!(site.contains("/objects?site="), "{site}");
 }

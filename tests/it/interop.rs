@@ -15,7 +15,8 @@ use perennial_core::warc::Truncation;
 
 use crate::program::{folder, html, perennial, ran, sample_file};
 
-const PACKAGES: [&str; 4] = ["warcio==1.8.1", "cdxj-indexer==1.5.0", "wacz==0.6.0", "pywb==2.10.0"];
+const PACKAGES: [&str; 5] =
+    ["warcio==1.8.1", "cdxj-indexer==1.5.0", "wacz==0.6.0", "pywb==2.10.0", "pyarrow==26.0.1"];
 
 /// A command of the virtual environment, which is made first if need be.
 pub(crate) fn tool(name: &str) -> Command {

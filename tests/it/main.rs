@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod archive;
+mod asked;
 mod budget;
 mod coherent;
 mod corpus;
@@ -65,6 +66,8 @@ mod settings;
 mod simulate;
 mod sources;
 mod sql;
+mod tables;
+mod terms;
 mod told;
 mod unfinished;
 #[cfg(feature = "interop")]

@@ -54,6 +54,7 @@
 //! | [`rank`] | the link graph -> omega(P), PageRank |
 //! | [`schedule`] | what is known of pages -> the next [`schedule::Visit`] |
 //! | [`amounts`] | what users write for times, sizes, shares, budgets -> values |
+//! | [`parquet`] | rows of a table -> the bytes of a Parquet file, row group by row group |
 //! | [`search`] | trees of a page through time and a question -> where its words stood, since when, until when |
 //! | [`notice`] | a change and what a user wants to hear of -> whether it is told |
 //! | [`quality`] | captures against the truth -> completeness, coherence; estimates where it is unknown |
@@ -153,6 +154,8 @@ pub mod rank;
 pub mod schedule;
 
 pub mod amounts;
+
+pub mod parquet;
 
 pub mod search;
 

@@ -3,6 +3,10 @@
 //! A condition is asked twice. [`Condition::may_hold`] needs only what the list of changes has, so that most changes cost
 //! nothing; [`Condition::holds`] also needs the texts of both versions.
 
+mod operation;
+
+pub use operation::{BlockPlace, OperationFilter, ToldElement, ToldOperation};
+
 use std::fmt;
 use std::str::FromStr;
 
@@ -163,6 +167,10 @@ pub struct Condition {
     pub appears: Option<Wording>,
     /// Only where this was said and is not any more.
     pub vanishes: Option<Wording>,
+    /// Only where one of the operations is so.
+    pub operations: OperationFilter,
+    /// Also changes and operations that are only noise.
+    pub with_noise: bool,
 }
 
 /// A change, as the list of changes has it.
@@ -189,6 +197,8 @@ pub struct Said<'a> {
     pub after: Vec<&'a str>,
     /// Whether a headline of a front page was rewritten.
     pub is_headline_rewritten: bool,
+    /// The operations between both versions.
+    pub operations: Vec<ToldOperation<'a>>,
 }
 
 impl Condition {
@@ -197,7 +207,20 @@ impl Condition {
         self.selector.is_some() || self.appears.is_some() || self.vanishes.is_some()
     }
 
-    /// Whether it may hold for a change whose texts are not known yet. Noise is told only to those who wait for certain words.
+    /// Whether an operation is one of those that are asked for. Noise and advertisements are only where they are asked for.
+    pub fn lets_through(&self, operation: &ToldOperation<'_>) -> bool {
+        let is_told =
+            !operation.is_noise && (!operation.is_advertisement || self.operations.is_in_advertisements());
+        (self.with_noise || is_told) && self.operations.lets_through(operation)
+    }
+
+    /// Whether the operations between both versions must be known for a change of this kind.
+    pub fn asks_for_operations(&self, kind: ChangeKind) -> bool {
+        self.operations.asks() || !self.wants(kind, false)
+    }
+
+    /// Whether it may hold for a change whose texts are not known yet. Noise is told only to those who ask for it or wait for
+    /// certain words.
     pub fn may_hold(&self, change: &Change<'_>) -> bool {
         let is_there = match &self.place {
             Place::Anywhere => true,
@@ -206,7 +229,7 @@ impl Condition {
         };
         let names_words = self.appears.is_some() || self.vanishes.is_some();
         is_there
-            && (!change.is_noise || names_words)
+            && (!change.is_noise || names_words || self.with_noise)
             && change.importance >= self.least_importance
             // Only the texts tell whether a headline of a front page was rewritten.
             && (self.wants(change.kind, false) || self.wants(change.kind, true))
@@ -225,6 +248,8 @@ impl Condition {
             && (self.selector.is_none() || said.before != said.after)
             && self.appears.as_ref().is_none_or(appears)
             && self.vanishes.as_ref().is_none_or(vanishes)
+            && (!self.operations.asks()
+                || said.operations.iter().any(|operation| self.lets_through(operation)))
     }
 
     fn wants(&self, kind: ChangeKind, is_headline_rewritten: bool) -> bool {
@@ -259,7 +284,7 @@ mod tests {
     };
 
     fn said<'a>(before: &[&'a str], after: &[&'a str]) -> Said<'a> {
-        Said { before: before.to_vec(), after: after.to_vec(), is_headline_rewritten: false }
+        Said { before: before.to_vec(), after: after.to_vec(), ..Said::default() }
     }
 
     #[test]
@@ -296,6 +321,25 @@ mod tests {
         let part = Condition { selector, ..all };
         assert!(part.holds(&EDIT, &said(&["9 EUR"], &["8 EUR"])));
         assert!(!part.holds(&EDIT, &said(&["9 EUR"], &["9 EUR"])));
+    }
+
+    #[test]
+    fn noise_and_advertisements_are_told_where_they_are_asked_for() {
+        let operation = ToldOperation { op: "insert", element: "text", ..ToldOperation::default() };
+        let (noise, ad) = (
+            ToldOperation { is_noise: true, ..operation },
+            ToldOperation { is_advertisement: true, ..operation },
+        );
+        let operations =
+            OperationFilter { op: Some("insert".parse().unwrap()), ..OperationFilter::default() };
+        let plain = Condition { operations, ..Condition::default() };
+        let said = |operation| Said { operations: vec![operation], ..Said::default() };
+        assert!(plain.holds(&EDIT, &said(operation)));
+        assert!(!plain.holds(&EDIT, &said(noise)) && !plain.holds(&EDIT, &said(ad)));
+        let with_noise = Condition { with_noise: true, ..plain.clone() };
+        assert!(with_noise.holds(&EDIT, &said(noise)) && with_noise.holds(&EDIT, &said(ad)));
+        let ads = OperationFilter { block: Some("ad".parse().unwrap()), ..OperationFilter::default() };
+        assert!(Condition { operations: ads, ..Condition::default() }.holds(&EDIT, &said(ad)));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use perennial_core::foreign::{Form, Shown, shown};
 use serde::Serialize;
+use serde::ser::{SerializeSeq, Serializer as _};
 
 use crate::archive::{self, Archive, ArchiveWriter, Snapshot};
 use crate::operate::{self, Act, Done};
@@ -99,6 +100,37 @@ impl Context {
             human(&mut out)?;
         }
         Ok(out.flush()?)
+    }
+
+    /// Prints values one after the other, as they are found: with `--json` one array of them, else each as `human` writes it. Nothing is
+    /// kept.
+    pub fn print_each<T: Serialize>(
+        &self,
+        find: impl FnOnce(&mut dyn FnMut(&T) -> anyhow::Result<()>) -> anyhow::Result<()>,
+        human: impl Fn(&T, &mut dyn Write) -> io::Result<()>,
+    ) -> anyhow::Result<()> {
+        if !self.json {
+            let mut out = text_on_stdout();
+            find(&mut |value| Ok(human(value, &mut out)?))?;
+            return Ok(out.flush()?);
+        }
+        let mut out = json_on_stdout();
+        let mut array = serde_json::Serializer::pretty(&mut out);
+        let mut values = array.serialize_seq(None)?;
+        find(&mut |value| Ok(values.serialize_element(value)?))?;
+        values.end()?;
+        writeln!(out)?;
+        Ok(out.flush()?)
+    }
+
+    /// Says to people that nothing was found; programs got an empty array.
+    pub fn print_none(&self, text: &str) -> anyhow::Result<()> {
+        if !self.json {
+            let mut out = text_on_stdout();
+            writeln!(out, "{text}")?;
+            out.flush()?;
+        }
+        Ok(())
     }
 
     /// Prints a line on standard error, such as a repair or a warning. Data never goes there.

@@ -7,18 +7,19 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use perennial_core::time::Timestamp;
 
-use super::{Context, Exit, context::human_bytes, csv, parse_time};
+use super::tables::{Table, TableForm};
+use super::{Context, Exit, context::human_bytes, parse_time};
 use crate::analyse::{Filters, write_deltas, write_trees};
 use crate::archive::export::{self, export};
 use crate::archive::parts::with_parts;
 use crate::archive::{SharedSnapshot, Snapshot};
 use crate::feeds::objects::{self, ObjectFormat};
-use crate::store::{Filter, each_view_row, sql_views};
+use crate::store::Filter;
 
 const AFTER_HELP: &str = "\
 Times are 2026-11-16T09:30:00Z, 2026-11-16 or digits such as 20261116. A WACZ opens in ReplayWeb.page. \
 `objects` are the articles that feeds announced and captures show, one a line as JSON, with every version whole; `objects-markdown` \
-has the same for people. `csv` has a line for each change, or with `--table versions` for each version, with the columns of docs/sql.md. \
+has the same for people. `csv` and `parquet` have a row for each change, or with `--table versions` for each version, with the columns of docs/sql.md. \
 A record that is damaged is left out and counted, and the exit code is 4.
 
 Examples:
@@ -28,7 +29,7 @@ Examples:
   perennial export --format objects --output corpus.jsonl --site news.example
   perennial export --format videlta --output deltas.xml --site news.example
   perennial export --format csv --output changes.csv --since 2026-01-01
-  perennial export --format csv --table versions --output versions.csv
+  perennial export --format parquet --table deltas --output deltas.parquet
   perennial export --format warc --output blocks.warc.gz --trees";
 
 /// Writes a part of the archive, or all of it, into one file for other tools.
@@ -63,7 +64,7 @@ pub(super) struct Export {
     #[arg(long)]
     trees: bool,
 
-    /// What a CSV file has
+    /// What a CSV or Parquet file has
     #[arg(long, value_enum, default_value_t = Table::Changes)]
     table: Table,
 
@@ -89,33 +90,10 @@ enum ExportFormat {
     Vixml,
     /// The operations of every change, Vi-Delta documents below one root
     Videlta,
-    /// Changes, versions, looks or captures as a table, for spreadsheets and data frames
+    /// A table, for spreadsheets
     Csv,
-}
-
-/// What a CSV file has a line for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-enum Table {
-    /// Each change
-    Changes,
-    /// Each version of a page
-    Versions,
-    /// Each look at a page
-    Looks,
-    /// Each capture
-    Captures,
-}
-
-impl Table {
-    /// The view that has it (docs/sql.md).
-    fn view(self) -> &'static str {
-        match self {
-            Table::Changes => "changes",
-            Table::Versions => "versions",
-            Table::Looks => "looks",
-            Table::Captures => "captures",
-        }
-    }
+    /// A table with typed columns, for data frames: pandas, Polars, DuckDB, Spark
+    Parquet,
 }
 
 /// What it is made by.
@@ -124,7 +102,7 @@ enum Maker {
     Objects(ObjectFormat),
     Trees,
     Deltas,
-    Table,
+    Table(TableForm),
 }
 
 impl ExportFormat {
@@ -137,7 +115,8 @@ impl ExportFormat {
             ExportFormat::ObjectsMarkdown => Maker::Objects(ObjectFormat::Markdown),
             ExportFormat::Vixml => Maker::Trees,
             ExportFormat::Videlta => Maker::Deltas,
-            ExportFormat::Csv => Maker::Table,
+            ExportFormat::Csv => Maker::Table(TableForm::Csv),
+            ExportFormat::Parquet => Maker::Table(TableForm::Parquet),
         }
     }
 }
@@ -162,7 +141,7 @@ impl Export {
                 let filters = Filters::load(Some(snapshot.archive().root()))?;
                 write_deltas(snapshot.store(), &filters, &filter, out, progress)
             }),
-            Maker::Table => self.export_table(context, &filter, out),
+            Maker::Table(form) => self.export_table(context, form, &filter, out),
         };
         if result.is_err() {
             let _ = std::fs::remove_file(&beside);
@@ -236,24 +215,21 @@ impl Export {
 }
 
 impl Export {
-    fn export_table(&self, context: &Context, filter: &Filter, out: File) -> anyhow::Result<Told> {
-        let archive = context.open()?;
-        let view = self.table.view();
+    fn export_table(
+        &self,
+        context: &Context,
+        form: TableForm,
+        filter: &Filter,
+        out: File,
+    ) -> anyhow::Result<Told> {
+        let (archive, table) = (context.open()?, self.table.name());
         let bar = context.progress_count(0, "exporting");
-        let mut out = BufWriter::new(out);
-        let columns = sql_views().into_iter().find(|(name, _)| *name == view).map(|(_, columns)| columns);
-        csv::write_names(&mut out, &columns.unwrap_or_default())?;
-        let mut n_rows: u64 = 0;
-        let read = each_view_row(&archive.state_path(), view, filter, |row| {
-            n_rows += 1;
-            bar.inc(1);
-            Ok(csv::write_row(&mut out, row)?)
-        });
+        let written = self.table.write(&archive, filter, form, out, &|| bar.inc(1));
         bar.finish_and_clear();
-        read?;
+        let (n_rows, out) = written?;
         let bytes = finished(out)?;
-        let report = serde_json::json!({ "table": view, "n_rows": n_rows, "bytes": bytes });
-        Ok(Told { words: format!("{n_rows} {view}, {}", human_bytes(bytes)), n_damaged: 0, report })
+        let report = serde_json::json!({ "table": table, "n_rows": n_rows, "bytes": bytes });
+        Ok(Told { words: format!("{n_rows} {table}, {}", human_bytes(bytes)), n_damaged: 0, report })
     }
 }
 

@@ -3,15 +3,20 @@
 use serde::Serialize;
 
 use super::{Context, Exit, context::human_bytes};
-use crate::store::Counts;
+use crate::store::{Counts, TextCounts, Texts};
 
 /// Shows what is in the archive: sites, pages, captures, versions, files.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:\n  perennial info\n  perennial info --sites 50\n  perennial info --json")]
+#[command(
+    after_help = "Examples:\n  perennial info\n  perennial info --sites 50\n  perennial info --texts --json"
+)]
 pub(super) struct Info {
     /// How many sites to list, largest first
     #[arg(long, default_value_t = 10, value_name = "N")]
     sites: usize,
+    /// Also how large the text index is, and what of it versions worth indexing brought
+    #[arg(long)]
+    texts: bool,
 }
 
 #[derive(Serialize)]
@@ -19,6 +24,8 @@ struct Report {
     archive: String,
     #[serde(flatten)]
     counts: Counts,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    texts: Option<TextCounts>,
     sites: Vec<Site>,
 }
 
@@ -33,10 +40,17 @@ impl Info {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let snapshot = context.snapshot()?;
         let store = snapshot.store();
+        let texts = match self.texts {
+            true => {
+                Texts::open_read(&snapshot.archive().texts_path())?.map(|texts| texts.counts()).transpose()?
+            }
+            false => None,
+        };
         let site = |(host, n_pages, n_captures)| Site { host, n_pages, n_captures };
         let report = Report {
             archive: snapshot.archive().root().display().to_string(),
             counts: store.counts()?,
+            texts,
             sites: store.sites()?.into_iter().take(self.sites).map(site).collect(),
         };
         context.print(&report, |out| print(&report, out))?;
@@ -69,6 +83,19 @@ fn print(report: &Report, out: &mut dyn std::io::Write) -> std::io::Result<()> {
             "set aside {} records that cannot be captures, {} captures that contradict their digests, {} that could not be \
              analysed: see `perennial verify`",
             aside.n_records, aside.n_mismatching, aside.n_unread
+        )?;
+    }
+    if let Some(texts) = &report.texts {
+        let (all, important) = (texts.n_texts, texts.n_important_texts);
+        writeln!(
+            out,
+            "texts     {all} passages in {} stays, {} of text, {} with the index\n          --important looks in {important} of them, {} of text; \
+             {} only unimportant versions brought",
+            texts.n_stays,
+            human_bytes(texts.text_bytes),
+            human_bytes(texts.n_bytes),
+            human_bytes(texts.important_text_bytes),
+            all - important
         )?;
     }
     if let (Some(first), Some(last)) = (&counts.first_capture, &counts.last_capture) {

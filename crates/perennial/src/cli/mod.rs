@@ -44,6 +44,8 @@ mod set;
 mod signals;
 mod simulate;
 mod sql;
+mod tables;
+mod terms;
 mod verify;
 mod view;
 mod watch;
@@ -164,6 +166,7 @@ enum Command {
     /// List the changes in the archive
     Changes(changes::Changes),
     Search(search::Search),
+    Terms(terms::Terms),
     Sql(sql::Sql),
     /// Follow one page, and tell someone when it changes
     Watch(watch::Watch),
@@ -216,6 +219,7 @@ impl Command {
             Command::Extract(args) => args.run(context),
             Command::Changes(args) => args.run(context),
             Command::Search(args) => args.run(context),
+            Command::Terms(args) => args.run(context),
             Command::Sql(args) => args.run(context),
             Command::Watch(args) => args.run(context),
             Command::Notify(args) => args.run(context),

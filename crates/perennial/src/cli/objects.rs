@@ -72,7 +72,7 @@ impl Objects {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let shared = SharedSnapshot::new(context.snapshot()?);
         let (site, feed) = (self.site.as_deref(), self.feed.as_deref());
-        let filter = AnnouncedFilter { site, feed, since: self.since };
+        let filter = AnnouncedFilter { site, feed, since: self.since, ..AnnouncedFilter::default() };
         let announced = shared.lock().store().announced_pages(&filter)?;
         let mut templates = Templates::of(&announced);
         let mut out = if context.json { json_on_stdout() } else { text_on_stdout() };

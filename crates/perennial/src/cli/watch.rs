@@ -119,6 +119,7 @@ impl Watch {
             kinds: self.kind.clone(),
             appears: self.appears.clone(),
             vanishes: self.vanishes.clone(),
+            ..Condition::default()
         };
         let rule = |(number, to): (usize, &Target)| NotifyRule {
             name: if number == 0 { name.clone() } else { format!("{name} {}", number + 1) },

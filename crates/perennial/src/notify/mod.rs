@@ -2,7 +2,7 @@
 //!
 //! | file | what becomes what |
 //! |---|---|
-//! | `told` | a change in the state and a condition -> whether it holds, and a [`Notice`] of it |
+//! | `told` | a change in the state for which a rule holds -> a [`Notice`] of it |
 //! | `shape` | a notice -> what webhooks, Slack, ntfy, Apprise and mail take |
 //! | `take_in` | lessons that are new -> notices in the outbox |
 //! | `smtp` | an e-mail -> a mail server |

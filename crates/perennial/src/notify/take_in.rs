@@ -3,9 +3,10 @@
 use perennial_core::page::PageId;
 use perennial_core::time::Timestamp;
 
-use super::told::{Teller, Told};
+use super::told::Teller;
 use crate::analyse::Filters;
 use crate::archive::Archive;
+use crate::changes::Judged;
 use crate::store::{NewNotice, Outbox, Store, TakenIn};
 
 /// Pages between two commits.
@@ -80,11 +81,12 @@ impl TakeIn {
         };
         let mut notices = Vec::new();
         for row in &self.store.changes_of(page, after, until)? {
-            let mut told = Told::new(row);
+            let mut judged = Judged::new(row);
             let rules = self.archive.settings().notify.iter().zip(&self.since);
             for (rule, _) in rules.filter(|(_, since)| Some(row.time) > **since) {
-                if teller.holds(&mut told, &rule.condition)? {
-                    let notice = teller.notice(&mut told, &rule.name, &rule.condition, rule.link.as_ref())?;
+                if teller.holds(&mut judged, &rule.condition)? {
+                    let notice =
+                        teller.notice(&mut judged, &rule.name, &rule.condition, rule.link.as_ref())?;
                     let body = serde_json::to_string(&notice)?;
                     notices.push(NewNotice { rule: rule.name.clone(), time: row.time, body });
                 }

@@ -1,21 +1,18 @@
-//! A change in the state and a condition -> whether it holds, and a [`Notice`] of it.
+//! A change in the state for which a rule holds -> a [`Notice`] of it.
 
-use perennial_core::diff::{Delta, ItemChangeKind};
 use perennial_core::foreign::shown;
-use perennial_core::look::Seen;
 use perennial_core::memento::address::escape;
-use perennial_core::notice::{Change, ChangeKind, Condition, Said, told_importance};
-use perennial_core::search::passages;
-use perennial_core::segment::{BlockTree, Selector};
+use perennial_core::notice::{ChangeKind, Condition, told_importance};
 use perennial_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::shape::{body_of, title_of};
-use crate::analyse::{Changed, ChangedReader, Content, Entry, Filters, headlines, part_texts};
-use crate::archive::{Archive, SharedSnapshot};
-use crate::store::{ChangeRow, Store, site_of};
+use crate::analyse::{Content, Entry, Filters, headlines};
+use crate::archive::Archive;
+use crate::changes::{Judge, Judged};
+use crate::store::{ChangeRow, Store};
 
 /// Lines of one notice, and letters of each side of a line.
 const MAX_LINES: usize = 8;
@@ -100,143 +97,35 @@ impl Notice {
 
 /// Tells of the changes of an archive, one after the other.
 pub struct Teller<'s> {
-    archive: &'s Archive,
-    store: &'s Store,
-    reader: ChangedReader<'s>,
-}
-
-/// A change with whatever conditions have asked of it.
-pub(super) struct Told<'r> {
-    row: &'r ChangeRow,
-    site: String,
-    kind: ChangeKind,
-    /// Read when a condition asks for it; the inner `None`: nothing can be compared.
-    changed: Option<Option<Changed>>,
-    /// Both trees, likewise.
-    trees: Option<[Option<BlockTree>; 2]>,
-}
-
-impl<'r> Told<'r> {
-    /// Of a change nothing was asked yet.
-    pub(super) fn new(row: &'r ChangeRow) -> Told<'r> {
-        let kind = ChangeKind::of(row.seen, row.title_before.is_some());
-        Told { row, site: site_of(&row.url), kind, changed: None, trees: None }
-    }
-
-    fn change(&self) -> Change<'_> {
-        Change {
-            url: &self.row.url,
-            site: &self.site,
-            kind: self.kind,
-            importance: told_importance(self.row.seen),
-            is_noise: self.row.seen == Seen::Noise,
-        }
-    }
+    judge: Judge<'s>,
 }
 
 impl<'s> Teller<'s> {
     /// Reads from a store; filters say what is an advertisement.
     pub fn new(archive: &'s Archive, store: &'s Store, filters: &'s Filters) -> Teller<'s> {
-        Teller { archive, store, reader: ChangedReader::new(store, filters) }
-    }
-
-    /// Whether a condition may hold for a change, before anything else is read of it.
-    pub fn may_hold(row: &ChangeRow, condition: &Condition) -> bool {
-        condition.may_hold(&Told::new(row).change())
-    }
-
-    /// The notice of a change, if a condition holds for it.
-    pub fn tell(
-        &mut self,
-        row: &ChangeRow,
-        rule: &str,
-        condition: &Condition,
-        link: Option<&Url>,
-    ) -> anyhow::Result<Option<Notice>> {
-        let mut told = Told::new(row);
-        match self.holds(&mut told, condition)? {
-            true => self.notice(&mut told, rule, condition, link).map(Some),
-            false => Ok(None),
-        }
+        Teller { judge: Judge::new(archive, store, filters) }
     }
 
     /// Whether a condition holds.
-    pub(super) fn holds(&mut self, told: &mut Told<'_>, condition: &Condition) -> anyhow::Result<bool> {
-        if !condition.may_hold(&told.change()) {
-            return Ok(false);
-        }
-        self.read(told)?;
-        let is_headline_rewritten = told
-            .changed
-            .as_ref()
-            .and_then(Option::as_ref)
-            .is_some_and(|changed| is_rewritten(&changed.delta));
-        if let Some(selector) = &condition.selector {
-            let Some((before, after)) = self.selected(told.row, selector)? else { return Ok(false) };
-            let said = Said { before: vec![&before], after: vec![&after], is_headline_rewritten };
-            return Ok(condition.holds(&told.change(), &said));
-        }
-        if condition.asks_for_texts() {
-            self.read_trees(told)?;
-        }
-        let texts = |tree: &'_ Option<BlockTree>| -> Vec<String> {
-            let found = tree.as_ref().map(passages).unwrap_or_default();
-            found.iter().map(|passage| passage.text.to_owned()).collect()
-        };
-        let [before, after] =
-            told.trees.as_ref().map(|trees| [texts(&trees[0]), texts(&trees[1])]).unwrap_or_default();
-        let said = Said {
-            before: before.iter().map(String::as_str).collect(),
-            after: after.iter().map(String::as_str).collect(),
-            is_headline_rewritten,
-        };
-        Ok(condition.holds(&told.change(), &said))
-    }
-
-    /// The operations between both versions.
-    fn read(&mut self, told: &mut Told<'_>) -> anyhow::Result<()> {
-        if told.changed.is_none() {
-            told.changed = Some(self.reader.read(told.row)?);
-        }
-        Ok(())
-    }
-
-    /// The trees of both versions; there is none where there was no page.
-    fn read_trees(&self, told: &mut Told<'_>) -> anyhow::Result<()> {
-        if told.trees.is_none() {
-            let row = told.row;
-            let tree = |time: Option<Timestamp>| {
-                time.map(|time| self.store.tree_at(row.page, time)).transpose().map(Option::flatten)
-            };
-            told.trees = Some([
-                tree(row.before.filter(|_| !matches!(row.seen, Seen::First | Seen::Returned)))?,
-                tree(Some(row.time).filter(|_| row.seen.is_page()))?,
-            ]);
-        }
-        Ok(())
-    }
-
-    fn selected(&self, row: &ChangeRow, selector: &Selector) -> anyhow::Result<Option<(String, String)>> {
-        let shared = SharedSnapshot::new(self.archive.snapshot()?);
-        Ok(part_texts(&shared, row, selector))
+    pub(super) fn holds(&mut self, judged: &mut Judged<'_>, condition: &Condition) -> anyhow::Result<bool> {
+        self.judge.holds(judged, condition)
     }
 
     /// The notice of a change.
-    pub(super) fn notice(
+    pub fn notice(
         &mut self,
-        told: &mut Told<'_>,
+        judged: &mut Judged<'_>,
         rule: &str,
         condition: &Condition,
         link: Option<&Url>,
     ) -> anyhow::Result<Notice> {
-        self.read(told)?;
-        let row = told.row;
-        let changed = told.changed.as_ref().and_then(Option::as_ref);
-        let mut entries = changed.map(Changed::entries).unwrap_or_default();
+        let (row, kind) = (judged.row, judged.kind);
+        let headlines = self.judge.changed(judged)?.and_then(|changed| headlines(&changed.delta));
+        let mut entries = self.judge.entries(judged)?.to_vec();
         entries.retain(|entry| entry.noise < 0.5 && !entry.advertisement && entry.share > 0.0);
         let mut lines: Vec<Line> = entries.iter().filter_map(line_of).collect();
         if let Some(selector) = &condition.selector
-            && let Some((before, after)) = self.selected(row, selector)?
+            && let Some((before, after)) = self.judge.selected(row, selector)?
         {
             let whole = |text: &str| Some(cut(text, MAX_LETTERS)).filter(|text| !text.is_empty());
             lines = vec![Line { op: "update".into(), before: whole(&before), after: whole(&after) }];
@@ -250,24 +139,20 @@ impl<'s> Teller<'s> {
         Ok(Notice {
             id: id_of(rule, &row.url, row.time),
             rule: rule.to_owned(),
-            kind: told.kind.name().to_owned(),
+            kind: kind.name().to_owned(),
             title: title(&row.title),
             title_before: title(&row.title_before),
-            leads_to: leads_to.filter(|_| told.kind == ChangeKind::Redirected),
+            leads_to: leads_to.filter(|_| kind == ChangeKind::Redirected),
             before: row.before.map(Timestamp::to_rfc3339),
             after: row.time.to_rfc3339(),
             importance: told_importance(row.seen),
-            headlines: changed.and_then(|changed| headlines(&changed.delta)),
+            headlines,
             changes: lines,
             n_changes,
-            link: link.map(|link| link_to(link, row, told.kind)),
+            link: link.map(|link| link_to(link, row, kind)),
             url: row.url.clone(),
         })
     }
-}
-
-fn is_rewritten(delta: &Delta) -> bool {
-    delta.items.as_ref().is_some_and(|items| items.is_hub && items.n(ItemChangeKind::Retitle) > 0)
 }
 
 fn line_of(entry: &Entry) -> Option<Line> {

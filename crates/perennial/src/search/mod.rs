@@ -3,6 +3,7 @@
 //! | file | what becomes what |
 //! |---|---|
 //! | `indexer` | lessons that are new -> passages and stays in the text index; a thread of its own beside a crawl |
+//! | `terms` | a span -> the terms that came in it and were rare before |
 //! | `answer` | a question and a filter -> pages, the sentence on each, and the times at which it stood there |
 //!
 //! The index follows the lessons: it knows for each page the last look that it has taken in, and takes in the later ones. It can
@@ -10,6 +11,8 @@
 
 mod answer;
 mod indexer;
+mod terms;
 
 pub use answer::{Answer, Answers, Question, Sentence, answer};
 pub use indexer::{Indexer, Indexing, catch_up};
+pub use terms::{NewTerm, NewTerms, TermsQuestion, new_terms};

@@ -40,6 +40,7 @@ pub fn answer(asking: &Asking<'_>, name: &str, query: &Query) -> Result<Response
     };
     match name {
         "openapi.json" => Ok(text(OPENAPI, "application/json")),
+        "home" => face::home(asking, query, Form::Json),
         "changes" => face::changes(asking, query, Form::Json),
         "page" => face::page(asking, needed("url")?, query, Form::Json),
         "sites" => face::sites(asking, Form::Json),
@@ -48,6 +49,9 @@ pub fn answer(asking: &Asking<'_>, name: &str, query: &Query) -> Result<Response
         "acts" => operate::acts(asking, Form::Json),
         "schedule" => face::schedule(asking, query, Form::Json),
         "search" => face::search(asking, query, Form::Json),
+        "objects" => face::objects(asking, query, Form::Json),
+        "object" => face::object(asking, needed("url")?, Form::Json),
+        "terms" => face::terms(asking, query, Form::Json),
         "diff" => face::operations(asking, query),
         _ => Err(Problem::no_such_page(&format!("/api/{name}"))),
     }

@@ -1,33 +1,31 @@
-//! `/changes.atom?...`: the latest changes as an Atom feed, by the conditions of `[[notify]]`.
+//! `/changes.atom?...`: the latest changes for which a question holds, as an Atom feed.
 
-use std::collections::VecDeque;
 use std::fmt::Write as _;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, header};
 use perennial_core::markup::escaped;
 use perennial_core::memento::address::Query;
-use perennial_core::notice::Condition;
 use perennial_core::time::Timestamp;
 use url::Url;
 
 use super::problem::Problem;
 use super::replay::Asking;
 use crate::analyse::Filters;
-use crate::archive::Snapshot;
+use crate::archive::{Snapshot, now};
+use crate::changes::{Bounds, Finder, Judged, Question};
 use crate::notify::{Notice, Teller};
-use crate::settings::notify::parse_place;
-use crate::settings::site::parse_selector;
-use crate::store::{ChangeFilter, ChangeRow};
+use crate::store::ChangeOrder;
 
-/// Entries of a feed, and changes that are looked at for them.
-const MAX_ENTRIES: usize = 50;
-const MAX_CHANGES: usize = 400;
+/// Entries of a feed, and the work that it may take.
+const BOUNDS: Bounds = Bounds { max_found: 50, max_read: 400, max_rows: 20_000 };
 
-/// The feed of a question such as `?place=example.org&least=0.2&kind=edited&appears=ferry`.
+/// The feed of a question such as `?site=example.org&least=0.2&kind=edited&appears=ferry`.
 pub fn changes(asking: &Asking<'_>, query: &Query) -> Result<Response<Body>, Problem> {
-    let condition = condition_of(query).map_err(Problem::bad_request)?;
-    let read = |snapshot: &Snapshot| latest(asking, snapshot, &condition);
+    let question = Question::read(|name| query.get(name), now()).map_err(Problem::bad_request)?;
+    // A feed has the latest, in whatever order a page showed them.
+    let question = Question { order: ChangeOrder::Latest, ..question };
+    let read = |snapshot: &Snapshot| latest(asking, snapshot, &question);
     let told = asking.served.pool.with(read).and_then(|told| told);
     let told = told.map_err(|error| Problem::internal(&error))?;
     let target = asking.parts.uri.path_and_query().map_or("/changes.atom", |target| target.as_str());
@@ -40,65 +38,18 @@ pub fn changes(asking: &Asking<'_>, query: &Query) -> Result<Response<Body>, Pro
     Ok(response)
 }
 
-/// The keys of `[[notify]]`, with `site` and `page` for its place and `least` for its least importance.
-fn condition_of(query: &Query) -> Result<Condition, String> {
-    let given = |key: &str| query.get(key).map(str::trim).filter(|text| !text.is_empty());
-    let wrong = |key: &str, cure: String| format!("{key}: {cure}.");
-    let mut condition = Condition::default();
-    if let Some(place) = given("page").or(given("site")).or(given("place")) {
-        condition.place = parse_place(place).map_err(|cure| wrong("place", cure))?;
-    }
-    if let Some(least) = given("least") {
-        let least = least.parse().ok().filter(|least| (0.0..=1.0).contains(least));
-        condition.least_importance =
-            least.ok_or_else(|| wrong("least", "write a number from 0 to 1".into()))?;
-    }
-    if let Some(selector) = given("selector") {
-        condition.selector = Some(parse_selector(selector).map_err(|cure| wrong("selector", cure))?);
-    }
-    if let Some(kinds) = given("kind") {
-        let kinds: Result<_, String> = kinds.split(',').map(str::parse).collect();
-        condition.kinds = kinds.map_err(|cure| wrong("kind", cure))?;
-    }
-    if let Some(words) = given("appears") {
-        condition.appears = Some(words.parse().map_err(|cure| wrong("appears", cure))?);
-    }
-    if let Some(words) = given("vanishes") {
-        condition.vanishes = Some(words.parse().map_err(|cure| wrong("vanishes", cure))?);
-    }
-    Ok(condition)
-}
-
-/// The latest changes for which a condition holds, the latest first.
-fn latest(asking: &Asking<'_>, snapshot: &Snapshot, condition: &Condition) -> anyhow::Result<Vec<Notice>> {
-    use perennial_core::notice::Place;
-    let (host, url) = match &condition.place {
-        Place::Anywhere => (None, None),
-        Place::Site(host) => (Some(host.as_str()), None),
-        Place::Page(url) => (None, Some(url.as_str())),
-    };
-    let least = condition.least_importance;
-    let filter = ChangeFilter { host, url, min_importance: least, ..ChangeFilter::default() };
-    let mut rows: VecDeque<ChangeRow> = VecDeque::new();
-    let store = snapshot.store();
-    store.each_change(&filter, |row| {
-        if Teller::may_hold(&row, condition) {
-            if rows.len() == MAX_CHANGES {
-                rows.pop_front();
-            }
-            rows.push_back(row);
-        }
-        Ok(())
-    })?;
+/// The latest changes for which a question holds, the latest first.
+fn latest(asking: &Asking<'_>, snapshot: &Snapshot, question: &Question) -> anyhow::Result<Vec<Notice>> {
     let filters = Filters::built_in();
-    let mut teller = Teller::new(snapshot.archive(), store, &filters);
+    let (archive, store) = (snapshot.archive(), snapshot.store());
+    let found = Finder::new(archive, store, &filters)?.find(question, None, BOUNDS)?;
+    let mut teller = Teller::new(archive, store, &filters);
     let link = Url::parse(&format!("{}{}/", asking.origins().main, asking.served.base)).ok();
     let mut told = Vec::new();
-    for row in rows.iter().rev() {
-        if told.len() == MAX_ENTRIES {
-            break;
+    for change in found.changes {
+        if let Some(row) = store.change_at(change.page, change.after)? {
+            told.push(teller.notice(&mut Judged::new(&row), "", &question.condition, link.as_ref())?);
         }
-        told.extend(teller.tell(row, "", condition, link.as_ref())?);
     }
     Ok(told)
 }

@@ -154,14 +154,14 @@ impl Doors {
                 || has("/web/timemap/")
                 || has("/web/*/")
                 || has("/search")
-                || has("/changes.atom")
+                || has("/changes")
                 || has("/web/diff/") =>
             {
                 &self.scan
             }
             // An archived address may have such a part too.
             _ if !has("/web/")
-                && ["/page", "/pin", "/site", "/schedule", "/api/", "/metrics"]
+                && ["/page", "/pin", "/site", "/schedule", "/terms", "/object", "/api/", "/metrics"]
                     .iter()
                     .any(|part| has(part)) =>
             {
@@ -282,9 +282,16 @@ fn named(asking: &Asking<'_>, path: &str) -> Result<Response<Body>, Problem> {
     let query = Query::parse(query);
     match name {
         "/" | "" if asking.is_unnamed() => Ok(pages::home(asking.server)),
-        "/" | "" => face::changes(asking, &query, Form::of(&query)),
+        "/" | "" => face::home(asking, &query, Form::of(&query)),
+        "/changes" => face::changes(asking, &query, Form::of(&query)),
         "/calendar" => Ok(pages::home(asking.server)),
         "/search" => face::search(asking, &query, Form::of(&query)),
+        "/terms" => face::terms(asking, &query, Form::of(&query)),
+        "/objects" => face::objects(asking, &query, Form::of(&query)),
+        "/object" => match query.get("url").filter(|url| !url.is_empty()) {
+            Some(url) => face::object(asking, url, Form::of(&query)),
+            None => Err(Problem::bad_request("Write /object?url=https://example.org/article")),
+        },
         "/sites" => face::sites(asking, Form::of(&query)),
         "/pin" => face::pin(asking, &query, Form::of(&query)),
         "/acts" => operate::acts(asking, Form::of(&query)),

@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use anyhow::Context;
 use perennial_core::canonical;
-use perennial_core::notice::{ChangeKind, Condition, Place, Wording};
+use perennial_core::notice::{ChangeKind, Condition, OperationFilter, Place, Wording};
 use toml_edit::{Array, ArrayOfTables, Item, Table, value};
 use url::Url;
 
@@ -175,6 +175,13 @@ impl NotifyRule {
             kinds: reader.list("kinds", str::parse::<ChangeKind>),
             appears: reader.parsed("appears", str::parse::<Wording>),
             vanishes: reader.parsed("vanishes", str::parse::<Wording>),
+            operations: OperationFilter {
+                op: reader.parsed("op", str::parse),
+                element: reader.parsed("element", str::parse),
+                block: reader.parsed("block", str::parse),
+                text: reader.parsed("text", str::parse),
+            },
+            with_noise: false,
         };
         let link = reader.parsed("link", |text| {
             parse_web(text).ok_or_else(|| {
@@ -286,6 +293,11 @@ fn to_toml(rule: &NotifyRule) -> Table {
     put("selector", condition.selector.as_ref().map(ToString::to_string));
     put("appears", condition.appears.as_ref().map(ToString::to_string));
     put("vanishes", condition.vanishes.as_ref().map(ToString::to_string));
+    let operations = &condition.operations;
+    put("op", operations.op.map(|op| op.name().to_owned()));
+    put("element", operations.element.map(|element| element.name().to_owned()));
+    put("block", operations.block.as_ref().map(ToString::to_string));
+    put("text", operations.text.as_ref().map(ToString::to_string));
     put("link", rule.link.as_ref().map(ToString::to_string));
     put("token_file", rule.token_file.as_ref().map(|file| file.display().to_string()));
     if condition.least_importance > 0.0 {
@@ -344,6 +356,13 @@ mod tests {
                 kinds: vec![ChangeKind::Edited, ChangeKind::New],
                 appears: Some("/a\"b/".parse().unwrap()),
                 vanishes: Some("\"in stock\"".parse().unwrap()),
+                operations: OperationFilter {
+                    op: Some("insert".parse().unwrap()),
+                    element: Some("link".parse().unwrap()),
+                    block: Some("nav".parse().unwrap()),
+                    text: Some("ferry".parse().unwrap()),
+                },
+                with_noise: false,
             },
             link: Some(Url::parse("http://localhost:8080/").unwrap()),
             token_file: Some("token".into()),

@@ -418,7 +418,7 @@ impl Store {
 }
 
 /// What is read of a change; lessons are `l`, pages `p`.
-const CHANGE_COLUMNS: &str =
+pub(super) const CHANGE_COLUMNS: &str =
     "l.page, p.url, l.time, l.before, l.seen, l.importance, l.n_operations, l.noise, l.title, l.title_before,
      (SELECT coalesce(c.identity, c.digest) FROM captures c WHERE c.page = l.page AND c.time = l.time ORDER BY c.id LIMIT 1),
      p.linked_at > (SELECT q.first_seen FROM pages q WHERE q.id = p.linked_from), l.is_indexed";
@@ -428,7 +428,7 @@ pub(super) const IS_CHANGE: &str =
     "(l.seen IN (3, 4, 6, 7, 8) OR l.seen = 2 AND l.n_operations > 0 OR l.seen = 0
        AND p.linked_at > (SELECT q.first_seen FROM pages q WHERE q.id = p.linked_from))";
 
-fn read_change(row: &Row<'_>) -> rusqlite::Result<ChangeRow> {
+pub(super) fn read_change(row: &Row<'_>) -> rusqlite::Result<ChangeRow> {
     Ok(ChangeRow {
         page: PageId(row.get(0)?),
         url: row.get(1)?,

@@ -6,6 +6,7 @@
 
 mod around;
 mod aside;
+mod changes;
 mod checks;
 mod chosen;
 mod feeds;
@@ -29,6 +30,7 @@ mod texts;
 mod trees;
 
 pub use aside::{AsideReason, SetAside, SetAsideCounts};
+pub use changes::{ChangeKey, ChangeOrder};
 pub use chosen::{Chosen, Group};
 pub use feeds::{AnnouncedFilter, AnnouncedPage, FeedRow, ItemRow, KnownFeed, KnownItem, News};
 pub use frontier::{CapturedAddress, Discovery, Ending, FrontierPage, NamedBy, PageKind, Target, Visited};
@@ -48,7 +50,7 @@ pub use schema::{Checked, RecordPlace, Records, SCHEMA_VERSION};
 pub use spent::OVERALL;
 pub use sql::{Cell, Rows, SqlLimits, each_view_row, query_views, sql_views};
 pub use steps::{Step, Steps};
-pub use texts::{FoundStay, LookRow, ShownText, StayFilter, TextCommit, TextCounts, Texts};
+pub use texts::{FoundStay, LookRow, ShownText, StayFilter, TextCommit, TextCounts, Texts, Turn};
 pub use trees::{NewTree, PackedTree, TreeReader};
 
 use std::path::Path;

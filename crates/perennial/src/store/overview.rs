@@ -2,7 +2,7 @@
 //! question reads a stretch of an index and gives a bounded number of rows.
 
 use perennial_core::look::Seen;
-use perennial_core::page::PageId;
+use perennial_core::page::{PageId, SiteId};
 use perennial_core::time::Timestamp;
 use rusqlite::{OptionalExtension, Row, params};
 
@@ -100,6 +100,20 @@ pub struct Failing {
 const CHANGES: &str = "l.seen NOT IN (1, 2, 5)";
 
 impl Store {
+    /// The site of a page.
+    pub fn site_of_page(&self, page: PageId) -> anyhow::Result<Option<SiteId>> {
+        let mut statement = self.connection().prepare_cached("SELECT site FROM pages WHERE id = ?1")?;
+        Ok(statement.query_row([page.0], |row| row.get(0).map(SiteId)).optional()?)
+    }
+
+    /// When a site was captured first.
+    pub fn first_capture_of_site(&self, site: SiteId) -> anyhow::Result<Option<Timestamp>> {
+        let mut statement =
+            self.connection().prepare_cached("SELECT min(first_seen) FROM pages WHERE site = ?1")?;
+        let first: Option<i64> = statement.query_row([site.0], |row| row.get(0))?;
+        Ok(first.map(Timestamp::from_millis))
+    }
+
     /// The lessons of a page in a stretch of time, the latest first, at most `limit`.
     pub fn lesson_lines(
         &self,

@@ -1,5 +1,6 @@
 //! Queries -> counts, a page's captures and versions, all captures that pass a filter.
 
+use perennial_core::notice::Place;
 use perennial_core::page::{PageId, SiteId};
 use perennial_core::time::Timestamp;
 use perennial_core::verdict::AnswerKind;
@@ -68,6 +69,17 @@ pub struct Filter {
     pub since: Option<Timestamp>,
     /// Before this instant.
     pub until: Option<Timestamp>,
+}
+
+impl Filter {
+    /// Where these captures are.
+    pub fn place(&self) -> Place {
+        match (&self.page, &self.site) {
+            (Some(url), _) => Place::Page(url.clone()),
+            (None, Some(host)) => Place::Site(host.clone()),
+            (None, None) => Place::Anywhere,
+        }
+    }
 }
 
 /// One page.

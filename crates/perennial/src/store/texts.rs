@@ -4,7 +4,7 @@
 //! again. A passage that stands on many pages, or comes back, is stored and indexed once. A stay is one row with its beginning
 //! and its end, so that a look which changes nothing writes nothing but the page's last look.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use anyhow::Context;
@@ -13,12 +13,16 @@ use perennial_core::search::{Clause, Query, Stay, terms};
 use perennial_core::segment::BlockRole;
 use perennial_core::time::Timestamp;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, params};
+use serde::Serialize;
 
 use super::reading::uri_path;
 use super::{BUSY_TIMEOUT, CACHE_KIB, remove_state, url_hash};
 
 /// Another number means another schema: the file is made anew.
-const TEXTS_VERSION: i64 = 1;
+const TEXTS_VERSION: i64 = 2;
+
+/// Stays that are looked at for each passage that is counted.
+const ROWS_PER_PASSAGE: u64 = 10;
 
 /// Words are stored folded and with spaces between them, so the index need not know what a word is: its tokenizer `ascii` takes
 /// every character that is not ASCII for a letter.
@@ -43,6 +47,7 @@ const SCHEMA: &str = "
     );
     CREATE INDEX stays_text ON stays(text);
     CREATE INDEX stays_page ON stays(page, gone);
+    CREATE INDEX stays_first ON stays(first);
     CREATE TABLE seen (
         page INTEGER PRIMARY KEY,
         until INTEGER NOT NULL,          -- the last look that was taken in
@@ -98,8 +103,17 @@ pub struct StayFilter<'a> {
     pub is_important: bool,
 }
 
+/// What happens to a passage.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Turn {
+    /// It comes to a page.
+    Comes,
+    /// It is not there any more.
+    Goes,
+}
+
 /// Size of an index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct TextCounts {
     /// Different passages.
     pub n_texts: u64,
@@ -107,6 +121,12 @@ pub struct TextCounts {
     pub n_stays: u64,
     /// Those that an important version brought.
     pub n_important_stays: u64,
+    /// Bytes of all passages.
+    pub text_bytes: u64,
+    /// Passages that an important version brought to a page: what `--important` looks in.
+    pub n_important_texts: u64,
+    /// Their bytes.
+    pub important_text_bytes: u64,
     /// Bytes of the file.
     pub n_bytes: u64,
 }
@@ -230,10 +250,131 @@ impl Texts {
         Ok((found, false))
     }
 
+    /// The looks in a span at which a passage that answers came or went, if they are at most `limit`.
+    pub fn turns(
+        &self,
+        query: &Query,
+        turn: Turn,
+        (since, until): (Option<Timestamp>, Option<Timestamp>),
+        limit: usize,
+    ) -> anyhow::Result<Option<Vec<(PageId, Timestamp)>>> {
+        let column = match turn {
+            Turn::Comes => "first",
+            Turn::Goes => "gone",
+        };
+        let mut statement = self.connection.prepare_cached(&format!(
+            "SELECT DISTINCT s.page, s.{column} FROM words w JOIN stays s ON s.text = w.rowid
+             WHERE words MATCH ?1 AND s.{column} >= ?2 AND s.{column} < ?3 LIMIT ?4"
+        ))?;
+        let since = since.map_or(i64::MIN, Timestamp::as_millis);
+        let until = until.map_or(i64::MAX, Timestamp::as_millis);
+        let found = statement
+            .query_map(params![expression(query), since, until, limit as i64 + 1], |row| {
+                Ok((PageId(row.get(0)?), Timestamp::from_millis(row.get(1)?)))
+            })?;
+        let found = found.collect::<rusqlite::Result<Vec<_>>>()?;
+        Ok((found.len() <= limit).then_some(found))
+    }
+
+    /// Calls `each` with the passages that came to pages in a span, each once, the latest first, without advertisements: at most `limit`,
+    /// of pages for which `is_wanted`. Says whether there are more.
+    pub fn each_new_passage(
+        &self,
+        (since, until): (Timestamp, Option<Timestamp>),
+        pages: Option<&[PageId]>,
+        limit: usize,
+        is_wanted: &mut dyn FnMut(PageId) -> anyhow::Result<bool>,
+        each: &mut dyn FnMut(PageId, &str),
+    ) -> anyhow::Result<bool> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT s.page, s.text, t.text FROM stays s CROSS JOIN texts t ON t.id = s.text
+             WHERE s.first >= ?1 AND s.first < ?2 AND s.role <> 'advertisement' ORDER BY s.first DESC",
+        )?;
+        let until = until.map_or(i64::MAX, Timestamp::as_millis);
+        let mut rows = statement.query(params![since.as_millis(), until])?;
+        let mut seen: HashSet<i64> = HashSet::new();
+        while let Some(row) = rows.next()? {
+            let page = PageId(row.get(0)?);
+            let is_elsewhere = pages.is_some_and(|pages| pages.binary_search(&page).is_err());
+            let text: i64 = row.get(1)?;
+            if is_elsewhere || seen.contains(&text) || !is_wanted(page)? {
+                continue;
+            }
+            if seen.len() == limit {
+                return Ok(true);
+            }
+            seen.insert(text);
+            each(page, row.get_ref(2)?.as_str()?);
+        }
+        Ok(false)
+    }
+
+    /// How many passages stood on these pages before an instant; for all pages those that ever stood on one and did not come later.
+    pub fn count_passages_before(&self, since: Timestamp, pages: Option<&[PageId]>) -> anyhow::Result<u64> {
+        let since = since.as_millis();
+        let Some(pages) = pages else {
+            // Numbers of passages are never given again, so that their largest is their count.
+            let n: i64 =
+                self.connection.query_row("SELECT coalesce(max(id), 0) FROM texts", [], |row| row.get(0))?;
+            let sql = "SELECT count(DISTINCT text) FROM stays WHERE first >= ?1";
+            let n_later: i64 = self.connection.query_row(sql, [since], |row| row.get(0))?;
+            return Ok((n - n_later).max(0) as u64);
+        };
+        let mut statement = self
+            .connection
+            .prepare_cached("SELECT count(DISTINCT text) FROM stays WHERE page = ?1 AND first < ?2")?;
+        let mut n = 0;
+        for page in pages {
+            n += statement.query_row(params![page.0, since], |row| row.get::<_, i64>(0))? as u64;
+        }
+        Ok(n)
+    }
+
+    /// How many passages that answer stood on these pages, or any, before an instant; `None` where they are more than `most`, or too many
+    /// must be looked at to tell.
+    pub fn count_before(
+        &self,
+        query: &Query,
+        since: Timestamp,
+        pages: Option<&[PageId]>,
+        most: u64,
+    ) -> anyhow::Result<Option<u64>> {
+        let mut statement = self.connection.prepare_cached(
+            "SELECT w.rowid, s.page FROM words w CROSS JOIN stays s ON s.text = w.rowid
+             WHERE words MATCH ?1 AND s.first < ?2",
+        )?;
+        let mut rows = statement.query(params![expression(query), since.as_millis()])?;
+        let (mut n, mut n_rows, mut last) = (0, 0, None);
+        while let Some(row) = rows.next()? {
+            n_rows += 1;
+            if n > most || n_rows > ROWS_PER_PASSAGE * most {
+                return Ok(None);
+            }
+            let (text, page): (i64, PageId) = (row.get(0)?, PageId(row.get(1)?));
+            if last != Some(text) && pages.is_none_or(|pages| pages.binary_search(&page).is_ok()) {
+                last = Some(text);
+                n += 1;
+            }
+        }
+        Ok((n <= most).then_some(n))
+    }
+
+    /// How many lessons were taken in.
+    pub fn n_lessons(&self) -> anyhow::Result<u64> {
+        let sql = "SELECT coalesce(sum(n_lessons), 0) FROM seen";
+        Ok(self.connection.query_row(sql, [], |row| row.get::<_, i64>(0))? as u64)
+    }
+
     /// How large it is.
     pub fn counts(&self) -> anyhow::Result<TextCounts> {
         let count = |sql: &str| self.connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+        const IMPORTANT: &str =
+            "FROM texts t WHERE EXISTS (SELECT 1 FROM stays s WHERE s.text = t.id AND s.is_important)";
+        let bytes = "coalesce(sum(length(CAST(t.text AS BLOB))), 0)";
         Ok(TextCounts {
+            text_bytes: count(&format!("SELECT {bytes} FROM texts t"))? as u64,
+            n_important_texts: count(&format!("SELECT count(*) {IMPORTANT}"))? as u64,
+            important_text_bytes: count(&format!("SELECT {bytes} {IMPORTANT}"))? as u64,
             n_texts: count("SELECT count(*) FROM texts")? as u64,
             n_stays: count("SELECT count(*) FROM stays")? as u64,
             n_important_stays: count("SELECT count(*) FROM stays WHERE is_important")? as u64,

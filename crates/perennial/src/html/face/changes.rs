@@ -87,13 +87,13 @@ impl Changes<'_> {
         main.push_str("<div class=\"home\"><div>");
         self.write_filters(&mut main);
         for page in self.pages {
-            self.write_page(&mut main, page);
+            write_entry(&mut main, self.place.base, page);
         }
         self.write_end(&mut main);
         main.push_str("</div>");
         self.overview.write(&mut main, self.place);
         main.push_str("</div>");
-        let json = format!("/api/changes?{}", self.query(self.hours));
+        let json = format!("/api/home?{}", self.query(self.hours));
         Framed { place: self.place, tab: Tab::Changes, title: "What changed", query: "", json: Some(&json) }
             .html(&main)
     }
@@ -171,77 +171,10 @@ impl Changes<'_> {
         let orders =
             orders.map(|(name, words, by)| (name.to_owned(), words.to_owned(), by == self.by_importance));
         out.push_str(&choice("order", "Order", &orders));
-        out.push_str("<button>Show</button></form>");
-    }
-
-    fn write_page(&self, out: &mut String, page: &ChangedPage) {
-        let base = self.place.base;
-        let (compare, open) = (page.compare(base), page.open(base));
         let _ = write!(
             out,
-            "<article class=\"entry\">{0}<span>{1}</span><div><h2 class=\"h3\"><a href=\"{2}\">{3}</a></h2><p class=\"meta\"><span><a class=\"quiet\" href=\"{4}\">{5}</a></span><span>{6}</span></p>",
-            importance(page.importance, page.is_indexed || page.event.is_some(), None),
-            page.drawn.as_ref().map(|(tree, changed)| thumb::svg(tree, changed)).unwrap_or_default(),
-            compare.as_deref().unwrap_or(&open),
-            foreign(page.name()),
-            escaped(&page_address(base, &page.url)),
-            isolated(without_scheme(&page.url)),
-            super::time(page.time),
+            "<button>Show</button> <a href=\"{base}/changes\">Ask for certain changes</a></form>"
         );
-        if let Some(event) = page.event {
-            let _ = write!(out, "<p>{event}.</p>");
-        }
-        if !page.lines.is_empty() {
-            out.push_str("<div class=\"words\">");
-            page.lines.iter().for_each(|line| write_words(out, line));
-            out.push_str("</div>");
-        }
-        let _ = write!(out, "<p class=\"acts\">{}", operations(&page.n_operations));
-        if let Some(before) = page.before {
-            let _ = write!(out, "<span>within {}</span>", span_words(page.time - before));
-        }
-        if let Some(compare) = compare {
-            let _ = write!(out, "<a href=\"{compare}\">Compare</a>");
-        }
-        let words = if page.event == Some(VANISHED) { "Open its last version" } else { "Open" };
-        let _ = write!(out, "<a href=\"{open}\">{words}</a>");
-        if page.n_more > 0 {
-            let _ = write!(
-                out,
-                "<a href=\"{}\">{} of this page</a>",
-                escaped(&page_address(base, &page.url)),
-                counted(page.n_more as u64, "more change", "more changes")
-            );
-        }
-        out.push_str("</p>");
-        self.write_beside(out, page);
-        out.push_str("</div></article>");
-    }
-
-    fn write_beside(&self, out: &mut String, page: &ChangedPage) {
-        if page.beside.is_empty() {
-            return;
-        }
-        let base = self.place.base;
-        let _ = write!(
-            out,
-            "<details class=\"alike\"><summary>{} of {} changed too</summary><table class=\"t\"><tbody>",
-            counted(page.beside.len() as u64, "more page", "more pages"),
-            isolated(&directory_of(&page.url))
-        );
-        for other in &page.beside {
-            let open = other.open(base);
-            let _ = write!(
-                out,
-                "<tr><td>{}</td><td class=\"w\"><a class=\"quiet\" href=\"{}\">{}</a></td><td class=\"r\"><a href=\"{}\">{}</a></td></tr>",
-                importance(other.importance, other.is_indexed || other.event.is_some(), None),
-                escaped(&page_address(base, &other.url)),
-                foreign(other.name()),
-                other.compare(base).as_deref().unwrap_or(&open),
-                if other.event.is_none() { "Compare" } else { "Open" }
-            );
-        }
-        out.push_str("</tbody></table></details>");
     }
 
     fn write_end(&self, out: &mut String) {
@@ -270,6 +203,75 @@ impl Changes<'_> {
             }
         }
     }
+}
+
+/// A change of a page with its words.
+pub(super) fn write_entry(out: &mut String, base: &str, page: &ChangedPage) {
+    let (compare, open) = (page.compare(base), page.open(base));
+    let _ = write!(
+        out,
+        "<article class=\"entry\">{0}<span>{1}</span><div><h2 class=\"h3\"><a href=\"{2}\">{3}</a></h2><p class=\"meta\"><span><a class=\"quiet\" href=\"{4}\">{5}</a></span><span>{6}</span></p>",
+        importance(page.importance, page.is_indexed || page.event.is_some(), None),
+        page.drawn.as_ref().map(|(tree, changed)| thumb::svg(tree, changed)).unwrap_or_default(),
+        compare.as_deref().unwrap_or(&open),
+        foreign(page.name()),
+        escaped(&page_address(base, &page.url)),
+        isolated(without_scheme(&page.url)),
+        super::time(page.time),
+    );
+    if let Some(event) = page.event {
+        let _ = write!(out, "<p>{event}.</p>");
+    }
+    if !page.lines.is_empty() {
+        out.push_str("<div class=\"words\">");
+        page.lines.iter().for_each(|line| write_words(out, line));
+        out.push_str("</div>");
+    }
+    let _ = write!(out, "<p class=\"acts\">{}", operations(&page.n_operations));
+    if let Some(before) = page.before {
+        let _ = write!(out, "<span>within {}</span>", span_words(page.time - before));
+    }
+    if let Some(compare) = compare {
+        let _ = write!(out, "<a href=\"{compare}\">Compare</a>");
+    }
+    let words = if page.event == Some(VANISHED) { "Open its last version" } else { "Open" };
+    let _ = write!(out, "<a href=\"{open}\">{words}</a>");
+    if page.n_more > 0 {
+        let _ = write!(
+            out,
+            "<a href=\"{}\">{} of this page</a>",
+            escaped(&page_address(base, &page.url)),
+            counted(page.n_more as u64, "more change", "more changes")
+        );
+    }
+    out.push_str("</p>");
+    write_beside(out, base, page);
+    out.push_str("</div></article>");
+}
+
+fn write_beside(out: &mut String, base: &str, page: &ChangedPage) {
+    if page.beside.is_empty() {
+        return;
+    }
+    let _ = write!(
+        out,
+        "<details class=\"alike\"><summary>{} of {} changed too</summary><table class=\"t\"><tbody>",
+        counted(page.beside.len() as u64, "more page", "more pages"),
+        isolated(&directory_of(&page.url))
+    );
+    for other in &page.beside {
+        let open = other.open(base);
+        let _ = write!(
+            out,
+            "<tr><td>{}</td><td class=\"w\"><a class=\"quiet\" href=\"{}\">{}</a></td><td class=\"r\"><a href=\"{}\">{}</a></td></tr>",
+            importance(other.importance, other.is_indexed || other.event.is_some(), None),
+            escaped(&page_address(base, &other.url)),
+            foreign(other.name()),
+            other.compare(base).as_deref().unwrap_or(&open),
+            if other.event.is_none() { "Compare" } else { "Open" }
+        );
+    }
+    out.push_str("</tbody></table></details>");
 }
 
 /// Where a page stands: host and directory.

@@ -4,7 +4,9 @@
 //! |---|---|
 //! | `parts` | importance, operations, words of a change -> the marks that all pages have |
 //! | `changes` | changes of pages -> the home page: what changed that matters, words before and after |
+//! | `asked` | a question about changes and a part of its answer -> the form and the list |
 //! | `aside` | what is reckoned over the whole archive -> the margin of home: what needs you, budget, plan, quality |
+//! | `objects` | what feeds announced -> articles and posts; one of them -> its versions and edits |
 //! | `page` | one page -> its versions in time, when it changes, its next visit |
 //! | `items` | the headlines of a front page through time -> rows of intervals |
 //! | `site` | one site -> its hours, directories, pages, coherence, feeds; all sites -> a list |
@@ -12,13 +14,16 @@
 //! | `pin` | a part of a site's pages -> what it would have changed, before it is pinned |
 //! | `schedule` | the plan -> visits with reasons, or why one page is not visited |
 //! | `search` | the answers to a question -> who said it, from when to when, on one scale of time |
+//! | `terms` | the terms that are new in a span -> a table |
 //! | `thumb` | a tree and the blocks that changed -> a small drawing of the page |
 //!
 //! The pages need no script. Titles and addresses of captured pages are foreign text and are escaped everywhere.
 
 mod aside;
+mod asked;
 mod changes;
 mod items;
+mod objects;
 mod operate;
 mod page;
 mod parts;
@@ -26,11 +31,14 @@ mod pin;
 mod schedule;
 mod search;
 mod site;
+mod terms;
 mod thumb;
 
 pub use aside::{Needs, Overview, Spending};
+pub use asked::AskedPage;
 pub use changes::{ChangedPage, Changes, VANISHED, directory_of};
 pub use items::{Headline, ItemView, Items, ShownItem};
+pub use objects::{EditWords, ObjectPage, ObjectRow, ObjectStep, ObjectsPage};
 pub use operate::{ActsPage, Operating, login};
 pub use page::{Expected, PageView, PatternView, Picture, VersionLine};
 pub use parts::{Line, LineKind, cut};
@@ -38,6 +46,7 @@ pub use pin::PinPage;
 pub use schedule::{ScheduleView, WhyPage};
 pub use search::{SearchForm, SearchPage, SearchRow};
 pub use site::{DirectoryRow, FeedLine, PageRow, SiteRow, SiteView, Sites};
+pub use terms::{TermRow, TermsPage};
 
 use perennial_core::markup::{escaped, isolated};
 use perennial_core::memento::address::escape;

@@ -235,7 +235,12 @@ impl PageView<'_> {
                 self.compare(before, after)
             );
         }
-        let _ = write!(out, "<a class=\"btn\" href=\"{base}/web/*/{}\">All captures</a>", escaped(self.url));
+        let _ = write!(
+            out,
+            "<a class=\"btn\" href=\"{base}/object?url={}\">Article and edits</a><a class=\"btn\" href=\"{base}/web/*/{}\">All captures</a>",
+            escape(self.url),
+            escaped(self.url)
+        );
         if self.is_followed {
             let back = page_address(base, self.url);
             let _ = write!(

@@ -333,7 +333,13 @@ impl SiteView<'_> {
         if self.feeds.is_empty() {
             return;
         }
-        out.push_str("<section><div class=\"sec\"><h2>Feeds</h2></div><table class=\"t vers\"><thead><tr><th scope=\"col\">Feed</th><th scope=\"col\">Items</th><th scope=\"col\">Lost between reads</th><th scope=\"col\">Last news</th><th scope=\"col\">Latest items</th></tr></thead><tbody>");
+        let _ = write!(
+            out,
+            "<section><div class=\"sec\"><h2>Feeds</h2><p><a href=\"{}/objects?site={}\">Articles and posts</a></p></div>",
+            self.place.base,
+            escape(self.host)
+        );
+        out.push_str("<table class=\"t vers\"><thead><tr><th scope=\"col\">Feed</th><th scope=\"col\">Items</th><th scope=\"col\">Lost between reads</th><th scope=\"col\">Last news</th><th scope=\"col\">Latest items</th></tr></thead><tbody>");
         for feed in &self.feeds {
             let _ = write!(
                 out,

@@ -3,25 +3,34 @@
 //!
 //! | file | what becomes what |
 //! |---|---|
+//! | `asked` | a question about changes -> a part of the list |
 //! | `words` | a change -> the words that differ |
+//! | `objects` | what feeds announced -> a list, and the history of one |
 //! | `page` | an address -> its versions, pattern, next visit, headlines |
 //! | `site` | a host -> its hours, directories, pages, feeds |
 //! | `schedule` | the plan -> the next visits; an address -> why it is not visited |
 //! | `pin` | a part of a site's pages -> what it would have changed |
+//! | `terms` | a span -> the terms that are new in it |
 //! | `compare` | two instants and an address -> the diff view |
 
+mod asked;
 mod compare;
+mod objects;
 mod page;
 mod pin;
 mod schedule;
 mod site;
+mod terms;
 mod words;
 
+pub use asked::changes;
 pub use compare::{compare, operations};
+pub use objects::{object, objects};
 pub use page::page;
 pub use pin::pin;
 pub use schedule::schedule;
 pub use site::{SiteFigures, site, sites};
+pub use terms::terms;
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -115,7 +124,7 @@ fn known_page(store: &Store, asked: &str) -> anyhow::Result<Option<PageRow>> {
 const MOST_HOURS: u32 = 8_760;
 
 /// Home: the changes that matter, the latest first.
-pub fn changes(asking: &Asking<'_>, query: &Query, form: Form) -> Result<Response<Body>, Problem> {
+pub fn home(asking: &Asking<'_>, query: &Query, form: Form) -> Result<Response<Body>, Problem> {
     let given = |name: &str| query.get(name).filter(|text| !text.is_empty());
     let hours = match given("hours").map(str::parse) {
         None => 24,

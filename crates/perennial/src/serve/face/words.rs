@@ -17,21 +17,24 @@ pub(super) fn importance_of(row: &ChangeRow) -> f64 {
 pub(super) struct Told {
     pub(super) lines: Vec<Line>,
     pub(super) n_operations: [usize; 4],
-    blocks: Vec<String>,
+    pub(super) blocks: Vec<String>,
 }
 
 pub(super) fn told(reader: &mut ChangedReader<'_>, row: &ChangeRow) -> anyhow::Result<Told> {
     let entries = reader.read(row)?.map(|changed| changed.entries()).unwrap_or_default();
-    let told: Vec<&Entry> = entries
-        .iter()
-        .filter(|entry| entry.noise < 0.5 && !entry.advertisement && entry.share > 0.0)
-        .collect();
+    let is_told = |entry: &&Entry| entry.noise < 0.5 && !entry.advertisement && entry.share > 0.0;
+    Ok(told_entries(entries.iter().filter(is_told)))
+}
+
+/// What is told of these operations, the strongest first.
+pub(super) fn told_entries<'e>(entries: impl Iterator<Item = &'e Entry>) -> Told {
+    let told: Vec<&Entry> = entries.collect();
     let n_of = |op: &str| told.iter().filter(|entry| entry.op == op).count();
-    Ok(Told {
+    Told {
         lines: told.iter().filter_map(|entry| line_of(entry)).take(MAX_LINES).collect(),
         n_operations: ["insert", "delete", "update", "move"].map(n_of),
         blocks: told.iter().take(MAX_LINES).filter_map(|entry| entry.block_after.clone()).collect(),
-    })
+    }
 }
 
 /// A change with its words and a drawing of the page.

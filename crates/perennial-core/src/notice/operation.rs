@@ -1,0 +1,205 @@
+//! One operation of a change, and which operations a user asks for -> whether it is one of them.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::Wording;
+use crate::diff::OperationKind;
+use crate::segment::BlockRole;
+
+/// What an operation is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ToldElement {
+    /// A link.
+    Link,
+    /// An image.
+    Image,
+    /// A text.
+    Text,
+    /// A whole block.
+    Block,
+    /// An entry of a front page: a headline with what stands below it.
+    Item,
+}
+
+impl ToldElement {
+    /// All of them.
+    pub const ALL: [ToldElement; 5] =
+        [ToldElement::Text, ToldElement::Link, ToldElement::Image, ToldElement::Item, ToldElement::Block];
+
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            ToldElement::Link => "link",
+            ToldElement::Image => "image",
+            ToldElement::Text => "text",
+            ToldElement::Block => "block",
+            ToldElement::Item => "item",
+        }
+    }
+}
+
+impl FromStr for ToldElement {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ToldElement, String> {
+        let name = if text == "headline" { "item" } else { text };
+        let found = ToldElement::ALL.into_iter().find(|kind| kind.name() == name);
+        found.ok_or_else(|| "choose text, link, image, item (a headline) or block".to_owned())
+    }
+}
+
+/// Where on a page.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum BlockPlace {
+    /// In blocks of a role.
+    Role(BlockRole),
+    /// In one block or below it, such as `B1.2`.
+    Reference(String),
+}
+
+impl FromStr for BlockPlace {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<BlockPlace, String> {
+        let name = match text {
+            "nav" => "navigation",
+            "ad" => "advertisement",
+            other => other,
+        };
+        if let Some((role, _)) = BlockRole::NAMES.iter().find(|(_, known)| *known == name) {
+            return Ok(BlockPlace::Role(*role));
+        }
+        let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        let is_reference = text.strip_prefix('B').is_some_and(|numbers| numbers.split('.').all(is_number));
+        is_reference.then(|| BlockPlace::Reference(text.to_owned())).ok_or_else(|| {
+            "choose main, nav, ad, header, footer or other, or write a block such as B1.2".to_owned()
+        })
+    }
+}
+
+impl fmt::Display for BlockPlace {
+    /// As it is written.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BlockPlace::Role(BlockRole::Navigation) => f.write_str("nav"),
+            BlockPlace::Role(BlockRole::Advertisement) => f.write_str("ad"),
+            BlockPlace::Role(role) => f.write_str(role.name()),
+            BlockPlace::Reference(reference) => f.write_str(reference),
+        }
+    }
+}
+
+/// An operation as it is told: its words, and where it is.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub struct ToldOperation<'a> {
+    /// `insert`, `delete`, `update` or `move`.
+    pub op: &'a str,
+    /// Name of a [`ToldElement`].
+    pub element: &'a str,
+    /// Role of its block.
+    pub role: Option<&'a str>,
+    /// Its block before and after.
+    pub blocks: [Option<&'a str>; 2],
+    /// Its words before and after.
+    pub texts: [Option<&'a str>; 2],
+    /// Whether it is about an advertisement.
+    pub is_advertisement: bool,
+    /// Whether most of it is noise.
+    pub is_noise: bool,
+}
+
+/// Which operations: all that is given must hold for one operation.
+#[derive(Clone, Debug, Default)]
+pub struct OperationFilter {
+    /// What happens.
+    pub op: Option<OperationKind>,
+    /// To what.
+    pub element: Option<ToldElement>,
+    /// Where.
+    pub block: Option<BlockPlace>,
+    /// What stood or stands there.
+    pub text: Option<Wording>,
+}
+
+impl OperationFilter {
+    /// Whether it asks for anything: an event without operations has none to let through.
+    pub fn asks(&self) -> bool {
+        self.op.is_some() || self.element.is_some() || self.block.is_some() || self.text.is_some()
+    }
+
+    /// Whether it names advertisements.
+    pub(super) fn is_in_advertisements(&self) -> bool {
+        self.block == Some(BlockPlace::Role(BlockRole::Advertisement))
+    }
+
+    /// Whether an operation is one of those.
+    pub fn lets_through(&self, operation: &ToldOperation<'_>) -> bool {
+        self.op.is_none_or(|op| operation.op == op.name())
+            && self.element.is_none_or(|element| operation.element == element.name())
+            && self.block.as_ref().is_none_or(|place| is_in(operation, place))
+            && self.text.as_ref().is_none_or(|text| text.is_in_any(operation.texts.into_iter().flatten()))
+    }
+}
+
+fn is_in(operation: &ToldOperation<'_>, place: &BlockPlace) -> bool {
+    match place {
+        BlockPlace::Role(BlockRole::Advertisement) if operation.is_advertisement => true,
+        BlockPlace::Role(role) => operation.role == Some(role.name()),
+        BlockPlace::Reference(block) => operation.blocks.into_iter().flatten().any(|reference| {
+            reference == block
+                || reference.strip_prefix(block.as_str()).is_some_and(|rest| rest.starts_with('.'))
+        }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINK: ToldOperation<'_> = ToldOperation {
+        op: "insert",
+        element: "link",
+        role: Some("main"),
+        blocks: [None, Some("B1.2.3")],
+        texts: [None, Some("Speed limits")],
+        is_advertisement: false,
+        is_noise: false,
+    };
+
+    #[test]
+    fn each_part_of_a_filter_keeps_operations_out() {
+        let all = OperationFilter::default();
+        assert!(all.lets_through(&LINK) && !all.asks());
+        let of = |op: &str, element: &str, block: &str, text: &str| {
+            let filter = OperationFilter {
+                op: Some(op.parse().unwrap()),
+                element: Some(element.parse().unwrap()),
+                block: Some(block.parse().unwrap()),
+                text: Some(text.parse().unwrap()),
+            };
+            assert!(filter.asks());
+            filter.lets_through(&LINK)
+        };
+        assert!(of("insert", "link", "main", "limits") && of("insert", "link", "B1.2", "/Speed l/"));
+        assert!(!of("delete", "link", "main", "limits") && !of("insert", "headline", "main", "limits"));
+        assert!(!of("insert", "link", "nav", "limits") && !of("insert", "link", "B1.20", "limits"));
+        assert!(!of("insert", "link", "B1.2.3.1", "limits") && !of("insert", "link", "main", "limit"));
+        let ad = OperationFilter { block: Some("ad".parse().unwrap()), ..OperationFilter::default() };
+        assert!(!ad.lets_through(&LINK));
+        assert!(ad.lets_through(&ToldOperation { is_advertisement: true, ..LINK }));
+    }
+
+    #[test]
+    fn places_are_read_as_they_are_written() {
+        for text in ["main", "nav", "ad", "header", "footer", "other", "B1", "B1.2.13"] {
+            assert_eq!(text.parse::<BlockPlace>().unwrap().to_string(), text);
+        }
+        for text in ["", "B", "B1.", "b1", "aside", "B1.x"] {
+            assert!(text.parse::<BlockPlace>().is_err(), "{text}");
+        }
+        for element in ToldElement::ALL {
+            assert_eq!(element.name().parse(), Ok(element));
+        }
+    }
+}

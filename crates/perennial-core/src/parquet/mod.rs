@@ -1,0 +1,178 @@
+//! Rows -> the bytes of a Parquet file, for data frames.
+//!
+//! Only what flat tables of whole numbers, numbers, truths, texts and times need: plain values in pages of Zstandard, one page a column
+//! and row group, nothing where a value is missing, the footer in Thrift's compact protocol. Row groups come out as they are full, so a
+//! table of any length needs the memory of one.
+//!
+//! | file | what becomes what |
+//! |---|---|
+//! | `column` | the values of one column in a row group -> a page |
+//! | `thrift` | fields -> the compact protocol of Thrift, in which page headers and the footer are written |
+
+mod column;
+mod thrift;
+
+use thiserror::Error;
+
+use self::column::{Buffer, Chunk};
+use self::thrift::Struct;
+use crate::time::Timestamp;
+
+const MAGIC: &[u8; 4] = b"PAR1";
+/// A row group is full with so many rows, or so many bytes of values.
+const MAX_ROWS: usize = 100_000;
+const MAX_BYTES: usize = 16 << 20;
+
+/// What a column has.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ColumnKind {
+    /// Truths.
+    Truth,
+    /// Whole numbers.
+    Whole,
+    /// Numbers.
+    Number,
+    /// Texts.
+    Text,
+    /// Instants, to the millisecond, in UTC.
+    Time,
+}
+
+/// A value of a row.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Value<'a> {
+    /// Nothing.
+    Missing,
+    /// A truth.
+    Truth(bool),
+    /// A whole number.
+    Whole(i64),
+    /// A number.
+    Number(f64),
+    /// A text.
+    Text(&'a str),
+    /// An instant.
+    Time(Timestamp),
+}
+
+/// Why a row cannot be written.
+#[derive(Clone, PartialEq, Eq, Debug, Error)]
+pub enum RowError {
+    /// It has another number of values than there are columns.
+    #[error("the row has {0} values, the table {1} columns")]
+    Width(usize, usize),
+    /// A value is not what the column has.
+    #[error("a value of the column {0} is of another kind")]
+    Kind(String),
+}
+
+/// Writes one table.
+#[derive(Debug)]
+pub struct ParquetWriter {
+    columns: Vec<(String, Buffer)>,
+    n_pending: usize,
+    n_rows: u64,
+    groups: Vec<Group>,
+    /// Bytes of the file so far.
+    offset: u64,
+    /// Bytes that were made and not taken.
+    ready: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Group {
+    n_rows: usize,
+    /// Where each column's page begins, and the page.
+    chunks: Vec<(u64, Chunk)>,
+}
+
+impl ParquetWriter {
+    /// A table with these columns.
+    pub fn new(columns: &[(&str, ColumnKind)]) -> ParquetWriter {
+        let buffer = |(name, kind): &(&str, ColumnKind)| ((*name).to_owned(), Buffer::new(*kind));
+        ParquetWriter {
+            columns: columns.iter().map(buffer).collect(),
+            n_pending: 0,
+            n_rows: 0,
+            groups: Vec::new(),
+            offset: MAGIC.len() as u64,
+            ready: MAGIC.to_vec(),
+        }
+    }
+
+    /// Adds a row. A row that cannot be written is left out.
+    pub fn push(&mut self, row: &[Value<'_>]) -> Result<(), RowError> {
+        if row.len() != self.columns.len() {
+            return Err(RowError::Width(row.len(), self.columns.len()));
+        }
+        if let Some(((name, _), _)) =
+            self.columns.iter().zip(row).find(|((_, column), value)| !column.takes(value))
+        {
+            return Err(RowError::Kind(name.clone()));
+        }
+        self.columns.iter_mut().zip(row).for_each(|((_, column), value)| column.push(value));
+        self.n_pending += 1;
+        let n_bytes: usize = self.columns.iter().map(|(_, column)| column.n_bytes()).sum();
+        if self.n_pending >= MAX_ROWS || n_bytes >= MAX_BYTES {
+            self.end_group();
+        }
+        Ok(())
+    }
+
+    /// The bytes that are ready; they stand one after the other in the file.
+    pub fn take(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.ready)
+    }
+
+    /// Ends the table; the last bytes of the file.
+    pub fn finish(mut self) -> Vec<u8> {
+        self.end_group();
+        let footer = self.footer();
+        self.ready.extend_from_slice(&footer);
+        self.ready.extend_from_slice(&(footer.len() as u32).to_le_bytes());
+        self.ready.extend_from_slice(MAGIC);
+        self.ready
+    }
+
+    fn end_group(&mut self) {
+        if self.n_pending == 0 {
+            return;
+        }
+        let mut chunks = Vec::with_capacity(self.columns.len());
+        for (_, column) in &mut self.columns {
+            let (chunk, bytes) = column.end_page();
+            chunks.push((self.offset, chunk));
+            self.offset += bytes.len() as u64;
+            self.ready.extend_from_slice(&bytes);
+        }
+        let n_rows = std::mem::take(&mut self.n_pending);
+        self.n_rows += n_rows as u64;
+        self.groups.push(Group { n_rows, chunks });
+    }
+
+    fn footer(&self) -> Vec<u8> {
+        let mut root = Struct::default();
+        root.binary(4, b"rows").i32(5, self.columns.len() as i32);
+        let schema =
+            std::iter::once(root).chain(self.columns.iter().map(|(name, column)| column.schema(name)));
+        let groups = self.groups.iter().map(|group| {
+            let chunks = group.chunks.iter().zip(&self.columns);
+            let chunks =
+                chunks.map(|((offset, chunk), (name, column))| column.metadata(name, *offset, chunk));
+            let total = group.chunks.iter().map(|(_, chunk)| chunk.n_bytes_plain as i64).sum();
+            let mut written = Struct::default();
+            written.structs(1, chunks).i64(2, total).i64(3, group.n_rows as i64);
+            written
+        });
+        let mut file = Struct::default();
+        file.i32(1, 1)
+            .structs(2, schema)
+            .i64(3, self.n_rows as i64)
+            .structs(4, groups)
+            .binary(6, concat!("perennial version ", env!("CARGO_PKG_VERSION"), " (build 0)").as_bytes());
+        file.end()
+    }
+}
+
+#[cfg(test)]
+mod tests;

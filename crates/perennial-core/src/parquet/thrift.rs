@@ -1,0 +1,115 @@
+//! Fields -> the compact protocol of Thrift.
+
+const I32: u8 = 5;
+const I64: u8 = 6;
+const BINARY: u8 = 8;
+const LIST: u8 = 9;
+const STRUCT: u8 = 12;
+
+/// A struct that is being written; its fields must come in order of their numbers.
+#[derive(Debug, Default)]
+pub(super) struct Struct {
+    bytes: Vec<u8>,
+    last: i16,
+}
+
+impl Struct {
+    /// The bytes, with the mark of the end.
+    pub(super) fn end(mut self) -> Vec<u8> {
+        self.bytes.push(0);
+        self.bytes
+    }
+
+    fn field(&mut self, number: i16, kind: u8) {
+        // Numbers of this format never jump by more than 15.
+        self.bytes.push(((number - self.last) as u8) << 4 | kind);
+        self.last = number;
+    }
+
+    /// A whole number, or one of few names.
+    pub(super) fn i32(&mut self, number: i16, value: i32) -> &mut Struct {
+        self.field(number, I32);
+        varint(&mut self.bytes, zigzag(i64::from(value)));
+        self
+    }
+
+    /// A long whole number.
+    pub(super) fn i64(&mut self, number: i16, value: i64) -> &mut Struct {
+        self.field(number, I64);
+        varint(&mut self.bytes, zigzag(value));
+        self
+    }
+
+    /// A truth, which the kind of the field says.
+    pub(super) fn truth(&mut self, number: i16, value: bool) -> &mut Struct {
+        self.field(number, if value { 1 } else { 2 });
+        self
+    }
+
+    /// A text.
+    pub(super) fn binary(&mut self, number: i16, value: &[u8]) -> &mut Struct {
+        self.field(number, BINARY);
+        binary(&mut self.bytes, value);
+        self
+    }
+
+    /// A struct inside this one.
+    pub(super) fn inner(&mut self, number: i16, value: Struct) -> &mut Struct {
+        self.field(number, STRUCT);
+        self.bytes.extend(value.end());
+        self
+    }
+
+    /// Names from a list of few.
+    pub(super) fn i32s(&mut self, number: i16, values: &[i32]) -> &mut Struct {
+        self.field(number, LIST);
+        list(&mut self.bytes, values.len(), I32);
+        values.iter().for_each(|value| varint(&mut self.bytes, zigzag(i64::from(*value))));
+        self
+    }
+
+    /// One text in a list.
+    pub(super) fn one_binary(&mut self, number: i16, value: &[u8]) -> &mut Struct {
+        self.field(number, LIST);
+        list(&mut self.bytes, 1, BINARY);
+        binary(&mut self.bytes, value);
+        self
+    }
+
+    /// Structs.
+    pub(super) fn structs(&mut self, number: i16, values: impl IntoIterator<Item = Struct>) -> &mut Struct {
+        let values: Vec<Struct> = values.into_iter().collect();
+        self.field(number, LIST);
+        list(&mut self.bytes, values.len(), STRUCT);
+        values.into_iter().for_each(|value| self.bytes.extend(value.end()));
+        self
+    }
+}
+
+fn list(out: &mut Vec<u8>, n: usize, kind: u8) {
+    match n {
+        0..=14 => out.push((n as u8) << 4 | kind),
+        n => {
+            out.push(0xf0 | kind);
+            varint(out, n as u64);
+        }
+    }
+}
+
+fn binary(out: &mut Vec<u8>, value: &[u8]) {
+    varint(out, value.len() as u64);
+    out.extend_from_slice(value);
+}
+
+fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)) as u64
+}
+
+/// Seven bits a byte, the lowest first.
+pub(super) fn varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}

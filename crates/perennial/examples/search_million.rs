@@ -1,0 +1,215 @@
+//! Fills a text index with N versions of pages and measures it beside SQLite's full-text index over whole versions.
+//!
+//! ```text
+//! cargo run --release --example search_million -- DIR 1000000
+//! ```
+//!
+//! A hundred versions of each page, each with twelve passages of ten to fourteen words, of which one differs from the version before. Words are
+//! drawn by rank as in a language; one new passage in five stands on other pages too. The index is written by the code that a crawl
+//! runs (`TextCommit::show`), without laying pages out. Questions are asked as `perennial search` asks them.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::time::Instant;
+
+use perennial::archive::{Archive, ArchiveWriter};
+use perennial::search::{Question, answer};
+use perennial::store::{LookRow, ShownText, Texts};
+use perennial_core::chance::Chance;
+use perennial_core::page::PageId;
+use perennial_core::search::Query;
+use perennial_core::segment::BlockRole;
+use perennial_core::surt::surt;
+use perennial_core::time::Timestamp;
+use rusqlite::{Connection, params};
+
+const VERSIONS_PER_PAGE: u64 = 100;
+const PASSAGES: u64 = 12;
+const VOCABULARY: f64 = 60_000.0;
+const N_QUESTIONS: u64 = 300;
+/// Stays that a question reads at most, for both.
+const MAX_ROWS: usize = 20_000;
+
+fn word(chance: &mut Chance) -> String {
+    // By rank: the word of rank r comes with a probability in proportion to 1/r.
+    let rank = VOCABULARY.powf(chance.below(1_000_000) as f64 / 1_000_000.0) as u64;
+    let (mut left, mut word) = (rank + 1, String::new());
+    while left > 0 {
+        word.push_str(["ka", "te", "mi", "ro", "su", "la", "ne", "do"][(left % 8) as usize]);
+        left /= 8;
+    }
+    word
+}
+
+/// Passage `number` of a page; some stand on many pages.
+fn passage(page: u64, number: u64) -> String {
+    let mut chance = Chance::of(&[page, number]);
+    if chance.below(5) == 0 {
+        chance = Chance::of(&[u64::MAX, chance.below(20_000) as u64]);
+    }
+    let n = 10 + chance.below(5);
+    (0..n).map(|_| word(&mut chance)).collect::<Vec<_>>().join(" ")
+}
+
+/// The passages of a version: each version has one that the version before had not.
+fn version(page: u64, number: u64) -> Vec<String> {
+    (number..number + PASSAGES).map(|number| passage(page, number)).collect()
+}
+
+fn time(version: u64) -> Timestamp {
+    Timestamp::from_secs(1_700_000_000 + 86_400 * version as i64)
+}
+
+fn median_and_p95(mut millis: Vec<f64>) -> (f64, f64) {
+    millis.sort_by(f64::total_cmp);
+    (millis[millis.len() / 2], millis[millis.len() * 95 / 100])
+}
+
+fn main() -> anyhow::Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let dir =
+        args.first().map(Path::new).ok_or_else(|| anyhow::anyhow!("give a folder that is not there yet"))?;
+    let n_versions: u64 = args.get(1).and_then(|text| text.parse().ok()).unwrap_or(1_000_000);
+    let n_pages = (n_versions / VERSIONS_PER_PAGE).max(1);
+    let archive = Archive::create(dir)?;
+    let pages = make_pages(&archive, n_pages)?;
+
+    let begin = Instant::now();
+    let mut texts = Texts::open_write(&archive.texts_path())?;
+    for (number, part) in pages.chunks(64).enumerate() {
+        texts.write(|commit| {
+            for (at, page) in part.iter().enumerate() {
+                let seed = (number * 64 + at) as u64;
+                for look in 0..VERSIONS_PER_PAGE {
+                    let said = version(seed, look);
+                    let shown: Vec<ShownText<'_>> =
+                        said.iter().map(|text| ShownText { text, role: BlockRole::Main }).collect();
+                    let before = look.checked_sub(1).map(time);
+                    // One version in four is worth indexing, as in archives of news.
+                    let row = LookRow { time: time(look), before, is_indexed: look % 4 == 0 };
+                    commit.show(*page, &row, &shown)?;
+                }
+                commit.set_seen(*page, time(VERSIONS_PER_PAGE - 1), VERSIONS_PER_PAGE)?;
+            }
+            Ok(())
+        })?;
+    }
+    let indexing = begin.elapsed().as_secs_f64();
+    let counts = texts.counts()?;
+    println!("{n_versions} versions of {n_pages} pages");
+    println!(
+        "passages: {:.0} versions/s, {} passages, {} stays",
+        n_versions as f64 / indexing,
+        counts.n_texts,
+        counts.n_stays
+    );
+    println!("passages: {:.0} bytes a version", counts.n_bytes as f64 / n_versions as f64);
+    let questions = questions(n_pages)?;
+    let store = archive.store()?;
+    let texts = Texts::open_read(&archive.texts_path())?.ok_or_else(|| anyhow::anyhow!("no index"))?;
+    tell("passages", &questions, |query| {
+        let question = Question { limit: 50, ..Question::default() };
+        Ok(answer(&store, &texts, query, &question)?.n_pages)
+    })?;
+    whole_versions(dir, n_pages, &questions)
+}
+
+fn make_pages(archive: &Archive, n_pages: u64) -> anyhow::Result<Vec<PageId>> {
+    let mut writer = ArchiveWriter::open(archive)?;
+    let mut pages = Vec::new();
+    for number in 0..n_pages {
+        let url = format!("http://site{}.example/page/{number}", number % 50);
+        pages.push(writer.store_mut().page_id(&url, &surt(&url))?);
+    }
+    writer.close()?;
+    Ok(pages)
+}
+
+/// A word, two words of one passage, three words in a row, the beginning of a word.
+fn questions(n_pages: u64) -> anyhow::Result<Vec<Query>> {
+    let mut chance = Chance::of(&[5]);
+    let mut asked = Vec::new();
+    for number in 0..N_QUESTIONS {
+        let text = passage(chance.below(n_pages as usize) as u64, chance.below(100) as u64);
+        let words: Vec<&str> = text.split(' ').collect();
+        let at = chance.below(words.len() - 3);
+        let question = match number % 4 {
+            0 => words[at].to_owned(),
+            1 => format!("{} {}", words[at], words[at + 2]),
+            2 => format!("\"{}\"", words[at..at + 3].join(" ")),
+            _ => format!("{}* {}", words[at], words[at + 1]),
+        };
+        asked.push(Query::parse(&question)?);
+    }
+    Ok(asked)
+}
+
+fn tell(
+    name: &str,
+    questions: &[Query],
+    mut ask: impl FnMut(&Query) -> anyhow::Result<usize>,
+) -> anyhow::Result<()> {
+    let (mut millis, mut n_found) = (Vec::new(), 0);
+    for query in questions {
+        let begin = Instant::now();
+        n_found += ask(query)?;
+        millis.push(begin.elapsed().as_secs_f64() * 1e3);
+    }
+    let (median, p95) = median_and_p95(millis);
+    println!(
+        "{name}: median {median:.2} ms, p95 {p95:.2} ms, {:.1} pages an answer",
+        n_found as f64 / questions.len() as f64
+    );
+    Ok(())
+}
+
+/// The same texts, a row for each version.
+fn whole_versions(dir: &Path, n_pages: u64, questions: &[Query]) -> anyhow::Result<()> {
+    let mut connection = Connection::open(dir.join("versions.db"))?;
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "NORMAL")?;
+    connection.pragma_update(None, "cache_size", -65_536)?;
+    connection.execute_batch(
+        "CREATE TABLE versions (id INTEGER PRIMARY KEY, page INTEGER NOT NULL, time INTEGER NOT NULL);
+         CREATE VIRTUAL TABLE words USING fts5(folded, content='', tokenize='ascii');",
+    )?;
+    let begin = Instant::now();
+    let all: Vec<u64> = (0..n_pages).collect();
+    for part in all.chunks(64) {
+        let transaction = connection.transaction()?;
+        {
+            let mut put = transaction.prepare_cached("INSERT INTO versions (page, time) VALUES (?1, ?2)")?;
+            let mut index =
+                transaction.prepare_cached("INSERT INTO words (rowid, folded) VALUES (?1, ?2)")?;
+            for page in part {
+                for look in 0..VERSIONS_PER_PAGE {
+                    let id = put.insert(params![*page as i64, time(look).as_millis()])?;
+                    index.execute(params![id, version(*page, look).join(" ")])?;
+                }
+            }
+        }
+        transaction.commit()?;
+    }
+    let n_versions = n_pages * VERSIONS_PER_PAGE;
+    println!("whole versions: {:.0} versions/s", n_versions as f64 / begin.elapsed().as_secs_f64());
+    let size = |sql: &str| connection.query_row(sql, [], |row| row.get::<_, i64>(0));
+    let n_bytes = size("PRAGMA page_count")? * size("PRAGMA page_size")?;
+    println!("whole versions: {:.0} bytes a version, without the texts", n_bytes as f64 / n_versions as f64);
+    tell("whole versions", questions, |query| {
+        let mut statement = connection.prepare_cached(
+            "SELECT v.page, v.time FROM words w JOIN versions v ON v.id = w.rowid WHERE words MATCH ?1 ORDER BY w.rowid DESC LIMIT ?2",
+        )?;
+        let expression: Vec<String> = query.alternatives[0]
+            .iter()
+            .map(|clause| {
+                format!("\"{}\"{}", clause.words.join(" "), if clause.is_prefix { " *" } else { "" })
+            })
+            .collect();
+        let mut rows = statement.query(params![expression.join(" AND "), MAX_ROWS as i64])?;
+        let mut pages: HashMap<i64, Vec<i64>> = HashMap::new();
+        while let Some(row) = rows.next()? {
+            pages.entry(row.get(0)?).or_default().push(row.get(1)?);
+        }
+        Ok(pages.len())
+    })
+}

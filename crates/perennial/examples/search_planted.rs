@@ -1,0 +1,164 @@
+//! Searches an archive of the living web for sentences whose times are known.
+//!
+//! ```text
+//! perennial demo --dir DIR --no-browser
+//! cargo run --release --example search_planted -- DIR 2000
+//! ```
+//!
+//! The web of the demonstration is made again from its seed, so that for each paragraph of each page it is known when it appeared and when it
+//! vanished. For each of N paragraphs that did, the intervals that search names are compared with those that the captures' own bytes give,
+//! read from the WARC files one after the other, and with the truth: it must have appeared after the last look without it and not after the
+//! first with it, and likewise vanished.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use perennial::archive::Archive;
+use perennial::demo::LivingWeb;
+use perennial::search::{Question, answer};
+use perennial::store::{Store, Texts};
+use perennial_core::search::{Query, Stay};
+use perennial_core::time::{Span, Timestamp};
+
+const SEED: u64 = 1;
+const START: &str = "2026-03-02";
+const DAYS: u32 = 14;
+/// Captures have whole seconds.
+const ROUNDING: Span = Span::from_secs(2);
+
+/// Paragraphs of a page without markup in them, as they stand in its HTML.
+fn paragraphs(html: &str) -> Vec<&str> {
+    let mut found: Vec<&str> = html
+        .split("<p>")
+        .skip(1)
+        .filter_map(|rest| rest.split_once("</p>"))
+        .map(|(text, _)| text)
+        .filter(|text| !text.contains(['<', '&']) && text.split_whitespace().count() >= 5)
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// From when to when a page truly said each of its paragraphs.
+fn truth_of(web: &LivingWeb, page: usize) -> BTreeMap<String, Vec<(Timestamp, Timestamp)>> {
+    let changes: Vec<Timestamp> = web.pages[page].changes.iter().map(|change| change.at).collect();
+    let mut truth: BTreeMap<String, Vec<(Timestamp, Timestamp)>> = BTreeMap::new();
+    let end = web.end + Span::from_hours(24 * 365);
+    for (number, at) in std::iter::once(web.start).chain(changes.iter().copied()).enumerate() {
+        let until = changes.get(number).copied().unwrap_or(end);
+        // What differs between two requests at one instant is noise and was not planted.
+        let (one, other) = (web.html(page, 0, at), web.html(page, 1, at));
+        let again = paragraphs(&other);
+        for text in paragraphs(&one).into_iter().filter(|text| again.contains(text)) {
+            let stays = truth.entry(text.to_owned()).or_default();
+            match stays.last_mut() {
+                Some(last) if last.1 == at => last.1 = until,
+                _ => stays.push((at, until)),
+            }
+        }
+    }
+    truth.retain(|_, stays| stays.len() > 1 || stays[0].0 > web.start || stays[0].1 < end);
+    truth
+}
+
+/// The stays of a text by what the WARC files hold.
+fn stays_by_bytes(looks: &[(Timestamp, String)], text: &str) -> Vec<Stay> {
+    let mut stays: Vec<Stay> = Vec::new();
+    let mut before: Option<(Timestamp, bool)> = None;
+    for (time, html) in looks {
+        let has = html.contains(text);
+        let had = before.is_some_and(|(_, had)| had);
+        match (had, has, stays.last_mut()) {
+            (false, true, _) => stays.push(Stay {
+                absent_until: before.map(|(time, _)| time),
+                first: *time,
+                last: *time,
+                gone: None,
+            }),
+            (true, true, Some(stay)) => stay.last = *time,
+            (true, false, Some(stay)) => stay.gone = Some(*time),
+            _ => {}
+        }
+        before = Some((*time, has));
+    }
+    stays
+}
+
+fn looks_of(archive: &Archive, store: &Store, url: &str) -> anyhow::Result<Vec<(Timestamp, String)>> {
+    let Some(page) = store.page(url)? else { return Ok(Vec::new()) };
+    let mut looks = Vec::new();
+    for capture in store.looks_after(page.id, None)? {
+        let payload = archive.document(store, &capture)?;
+        let is_page = capture.status.is_some_and(|status| status < 300 || status == 304);
+        let html =
+            payload.filter(|_| is_page).map(|payload| String::from_utf8_lossy(&payload.bytes).into_owned());
+        looks.push((capture.time, html.unwrap_or_default()));
+    }
+    Ok(looks)
+}
+
+/// Whether a stay lies around the truth as closely as looks allow.
+fn is_true(stay: &Stay, truth: &[(Timestamp, Timestamp)]) -> bool {
+    let began = truth.iter().any(|(from, until)| {
+        *from <= stay.first + ROUNDING
+            && stay.first < *until + ROUNDING
+            && stay.absent_until.is_none_or(|absent| absent < *from + ROUNDING)
+    });
+    let ended = stay.gone.is_none_or(|gone| {
+        truth.iter().any(|(_, until)| stay.last < *until + ROUNDING && *until <= gone + ROUNDING)
+    });
+    began && ended
+}
+
+fn main() -> anyhow::Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let dir =
+        args.first().ok_or_else(|| anyhow::anyhow!("give the folder of `perennial demo --no-browser`"))?;
+    let n_wanted: usize = args.get(1).and_then(|text| text.parse().ok()).unwrap_or(2_000);
+    let archive = Archive::open(Path::new(dir))?;
+    let store = archive.store()?;
+    let texts = Texts::open_read(&archive.texts_path())?.ok_or_else(|| anyhow::anyhow!("no text index"))?;
+    let web = LivingWeb::new(SEED, Timestamp::parse(START)?, DAYS);
+    let hosts: Vec<String> = store.sites()?.into_iter().map(|(host, ..)| host).collect();
+    let mut planted = Vec::new();
+    for (number, page) in web.pages.iter().enumerate() {
+        let name = web.sites[page.site].name;
+        let Some(host) = hosts.iter().find(|host| host.starts_with(&format!("{name}.localhost"))) else {
+            continue;
+        };
+        let url = format!("http://{host}{}", page.path);
+        planted.extend(truth_of(&web, number).into_iter().map(|(text, truth)| (url.clone(), text, truth)));
+    }
+    // Evenly over all pages.
+    let step = (planted.len() / n_wanted).max(1);
+    let (mut n, mut n_seen, mut n_stays, mut n_exact, mut n_true) = (0, 0, 0, 0, 0);
+    let mut known: (String, Vec<(Timestamp, String)>) = Default::default();
+    for (url, text, truth) in planted.iter().step_by(step).take(n_wanted) {
+        if known.0 != *url {
+            known = (url.clone(), looks_of(&archive, &store, url)?);
+        }
+        let expected = stays_by_bytes(&known.1, text);
+        let query = Query::parse(&format!("\"{text}\""))?;
+        let question = Question { url: Some(url), limit: 1, ..Question::default() };
+        let found = answer(&store, &texts, &query, &question)?.answers;
+        let stays = found.into_iter().next().map(|answer| answer.stays).unwrap_or_default();
+        n += 1;
+        n_seen += usize::from(!expected.is_empty());
+        n_stays += expected.len();
+        n_exact += usize::from(stays == expected);
+        n_true += stays.iter().filter(|stay| is_true(stay, truth)).count();
+        if stays != expected {
+            println!("{url}\n  {text}\n  found    {stays:?}\n  expected {expected:?}");
+        }
+    }
+    println!(
+        "{n} sentences of {} that appeared or vanished; captures showed {n_seen} of them, in {n_stays} stays",
+        planted.len()
+    );
+    println!(
+        "{n_exact} of {n} found exactly as the WARC files have them; {n_true} of {n_stays} stays lie around the truth"
+    );
+    anyhow::ensure!(n_exact == n && n_true == n_stays, "search and the WARC files differ");
+    Ok(())
+}

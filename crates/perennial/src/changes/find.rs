@@ -1,0 +1,188 @@
+//! A question and a place in the list -> the changes behind it for which it holds, within bounds of work.
+
+use std::collections::HashSet;
+
+use perennial_core::notice::{Place, Wording, told_importance};
+use perennial_core::page::PageId;
+use perennial_core::time::Timestamp;
+
+use super::judge::told_operation;
+use super::{Change, Judge, Judged, Question};
+use crate::analyse::{Entry, Filters, headlines};
+use crate::archive::Archive;
+use crate::store::{ChangeFilter, ChangeKey, ChangeRow, Store, Texts, Turn};
+
+/// Keys of changes that are fetched at a time.
+const KEYS_AT_A_TIME: usize = 1_000;
+/// Looks that the text index may name; with more of them the list is walked.
+const MAX_TURNS: usize = 5_000;
+
+/// How much work one part of a list may take.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    /// Changes that are told.
+    pub max_found: usize,
+    /// Changes of which both versions are read.
+    pub max_read: usize,
+    /// Changes that are looked at.
+    pub max_rows: usize,
+}
+
+/// A part of the list.
+pub struct Found {
+    /// The changes, in the order that was asked for.
+    pub changes: Vec<Change>,
+    /// Where the list goes on; `None` at its end.
+    pub next: Option<ChangeKey>,
+    /// How many changes were looked at for it.
+    pub n_rows: usize,
+}
+
+/// Finds changes of one archive.
+pub struct Finder<'s> {
+    judge: Judge<'s>,
+    store: &'s Store,
+    texts: Option<Texts>,
+}
+
+impl<'s> Finder<'s> {
+    /// Reads from a store of the archive; filters say what is an advertisement.
+    pub fn new(archive: &'s Archive, store: &'s Store, filters: &'s Filters) -> anyhow::Result<Finder<'s>> {
+        let texts = Texts::open_read(&archive.texts_path())?;
+        Ok(Finder { judge: Judge::new(archive, store, filters), store, texts })
+    }
+
+    /// The part of the list behind a place, or its beginning.
+    pub fn find(
+        &mut self,
+        question: &Question,
+        after: Option<&ChangeKey>,
+        bounds: Bounds,
+    ) -> anyhow::Result<Found> {
+        let mut part =
+            Part { found: Found { changes: Vec::new(), next: None, n_rows: 0 }, n_read: 0, bounds };
+        if let Some(keys) = self.named_by_words(question, after)? {
+            self.walk(question, &keys, true, &mut part)?;
+            return Ok(part.found);
+        }
+        let filter = filter_of(question);
+        let mut after = after.copied();
+        loop {
+            let keys = self.store.change_keys(&filter, question.order, after.as_ref(), KEYS_AT_A_TIME)?;
+            let is_end = keys.len() < KEYS_AT_A_TIME;
+            if self.walk(question, &keys, is_end, &mut part)? || is_end {
+                return Ok(part.found);
+            }
+            after = keys.last().copied();
+        }
+    }
+
+    /// Judges changes until the bounds are reached, and says whether they are. `is_end`: there are no more keys than these.
+    fn walk(
+        &mut self,
+        question: &Question,
+        keys: &[ChangeKey],
+        is_end: bool,
+        part: &mut Part,
+    ) -> anyhow::Result<bool> {
+        for (place, key) in keys.iter().enumerate() {
+            part.found.n_rows += 1;
+            if let Some(row) = self.store.change_at(key.page, key.time)? {
+                let mut judged = Judged::new(&row);
+                let told = match self.judge.holds(&mut judged, &question.condition)? {
+                    true => Some(self.told(question, &mut judged)?),
+                    false => None,
+                };
+                part.n_read += usize::from(judged.is_read());
+                let kind = judged.kind;
+                part.found
+                    .changes
+                    .extend(told.map(|(headlines, entries)| Change::new(row, kind, headlines, entries)));
+            }
+            if part.is_full() {
+                let is_last = is_end && place + 1 == keys.len();
+                part.found.next = Some(*key).filter(|_| !is_last);
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The headlines of a change, and the operations that were asked for.
+    fn told(
+        &mut self,
+        question: &Question,
+        judged: &mut Judged<'_>,
+    ) -> anyhow::Result<(Option<String>, Vec<Entry>)> {
+        let headlines = self.judge.changed(judged)?.and_then(|changed| headlines(&changed.delta));
+        let mut entries = self.judge.entries(judged)?.to_vec();
+        entries.retain(|entry| question.condition.lets_through(&told_operation(entry)));
+        Ok((headlines, entries))
+    }
+
+    /// Where words are asked for that appeared or vanished, the text index names the looks at which passages with them came or went;
+    /// no others can answer. `None` where it cannot tell: it is not there, has not taken in everything, or names too many.
+    fn named_by_words(
+        &self,
+        question: &Question,
+        after: Option<&ChangeKey>,
+    ) -> anyhow::Result<Option<Vec<ChangeKey>>> {
+        let Some(texts) = &self.texts else { return Ok(None) };
+        let condition = &question.condition;
+        let query = |wording: &Option<Wording>| match wording {
+            Some(Wording::Words(_, query)) => Some(query.clone()),
+            _ => None,
+        };
+        let asked = [(Turn::Comes, query(&condition.appears)), (Turn::Goes, query(&condition.vanishes))];
+        // A part that a selector names says it elsewhere than the page may do.
+        if condition.selector.is_some() || asked.iter().all(|(_, query)| query.is_none()) {
+            return Ok(None);
+        }
+        if texts.n_lessons()? != self.store.count_all_lessons()? {
+            return Ok(None);
+        }
+        let mut looks: Option<HashSet<(PageId, Timestamp)>> = None;
+        for (turn, query) in asked {
+            let Some(query) = query else { continue };
+            let span = (question.since, question.until);
+            let Some(named) = texts.turns(&query, turn, span, MAX_TURNS)? else { return Ok(None) };
+            let both =
+                |known: HashSet<_>| named.iter().copied().filter(|look| known.contains(look)).collect();
+            looks = Some(looks.map_or_else(|| named.iter().copied().collect(), both));
+        }
+        let mut keys = Vec::new();
+        for (page, time) in looks.unwrap_or_default() {
+            let row = self.store.change_at(page, time)?;
+            let importance = |row: ChangeRow| told_importance(row.seen);
+            keys.extend(row.map(|row| ChangeKey { time, page, importance: importance(row) }));
+        }
+        question.order.arrange(&mut keys, after);
+        Ok(Some(keys))
+    }
+}
+
+struct Part {
+    found: Found,
+    n_read: usize,
+    bounds: Bounds,
+}
+
+impl Part {
+    fn is_full(&self) -> bool {
+        let bounds = &self.bounds;
+        self.found.changes.len() >= bounds.max_found
+            || self.n_read >= bounds.max_read
+            || self.found.n_rows >= bounds.max_rows
+    }
+}
+
+/// What the state itself can tell.
+fn filter_of(question: &Question) -> ChangeFilter<'_> {
+    let (host, url) = match &question.condition.place {
+        Place::Anywhere => (None, None),
+        Place::Site(host) => (Some(host.as_str()), None),
+        Place::Page(url) => (None, Some(url.as_str())),
+    };
+    let (since, until) = (question.since, question.until);
+    ChangeFilter { host, url, since, until, min_importance: question.condition.least_importance }
+}

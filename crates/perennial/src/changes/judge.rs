@@ -1,0 +1,162 @@
+//! A change in the state and a condition -> whether it holds. What a condition does not ask for is not read.
+
+use perennial_core::diff::{Delta, ItemChangeKind};
+use perennial_core::look::Seen;
+use perennial_core::notice::{self, ChangeKind, Condition, Said, ToldOperation, told_importance};
+use perennial_core::search::passages;
+use perennial_core::segment::{BlockTree, Selector};
+use perennial_core::time::Timestamp;
+
+use crate::analyse::{Changed, ChangedReader, Entry, Filters, part_texts};
+use crate::archive::{Archive, SharedSnapshot};
+use crate::store::{ChangeRow, Store, site_of};
+
+/// Judges the changes of an archive, one after the other.
+pub struct Judge<'s> {
+    archive: &'s Archive,
+    store: &'s Store,
+    reader: ChangedReader<'s>,
+    /// For conditions that name a part by a selector.
+    pages: Option<SharedSnapshot>,
+}
+
+/// A change with whatever conditions have asked of it.
+pub struct Judged<'r> {
+    /// The change.
+    pub row: &'r ChangeRow,
+    /// What happened.
+    pub kind: ChangeKind,
+    site: String,
+    /// Read when a condition asks for it; the inner `None`: nothing can be compared.
+    changed: Option<Option<Changed>>,
+    entries: Option<Vec<Entry>>,
+    /// Both trees, likewise.
+    trees: Option<[Option<BlockTree>; 2]>,
+}
+
+impl<'r> Judged<'r> {
+    /// Of a change nothing was asked yet.
+    pub fn new(row: &'r ChangeRow) -> Judged<'r> {
+        let kind = ChangeKind::of(row.seen, row.title_before.is_some());
+        Judged { row, kind, site: site_of(&row.url), changed: None, entries: None, trees: None }
+    }
+
+    fn change(&self) -> notice::Change<'_> {
+        notice::Change {
+            url: &self.row.url,
+            site: &self.site,
+            kind: self.kind,
+            importance: told_importance(self.row.seen),
+            is_noise: self.row.seen == Seen::Noise,
+        }
+    }
+
+    /// Whether anything was read of it that costs more than its row.
+    pub fn is_read(&self) -> bool {
+        self.changed.is_some() || self.trees.is_some()
+    }
+}
+
+impl<'s> Judge<'s> {
+    /// Reads from a store; filters say what is an advertisement.
+    pub fn new(archive: &'s Archive, store: &'s Store, filters: &'s Filters) -> Judge<'s> {
+        Judge { archive, store, reader: ChangedReader::new(store, filters), pages: None }
+    }
+
+    /// Whether a condition holds.
+    pub fn holds(&mut self, judged: &mut Judged<'_>, condition: &Condition) -> anyhow::Result<bool> {
+        if !condition.may_hold(&judged.change()) {
+            return Ok(false);
+        }
+        if condition.asks_for_operations(judged.kind) {
+            self.entries(judged)?;
+        }
+        let mut selected = None;
+        if let Some(selector) = &condition.selector {
+            selected = self.selected(judged.row, selector)?;
+            if selected.is_none() {
+                return Ok(false);
+            }
+        } else if condition.asks_for_texts() {
+            self.read_trees(judged)?;
+        }
+        let changed = judged.changed.as_ref().and_then(Option::as_ref);
+        let mut said = Said {
+            is_headline_rewritten: changed.is_some_and(|changed| is_rewritten(&changed.delta)),
+            operations: judged.entries.iter().flatten().map(told_operation).collect(),
+            ..Said::default()
+        };
+        if let Some((before, after)) = &selected {
+            (said.before, said.after) = (vec![before.as_str()], vec![after.as_str()]);
+        } else if let Some([before, after]) = &judged.trees {
+            (said.before, said.after) = (texts(before), texts(after));
+        }
+        Ok(condition.holds(&judged.change(), &said))
+    }
+
+    /// What changed between both versions, where both can be compared.
+    pub fn changed<'j>(&mut self, judged: &'j mut Judged<'_>) -> anyhow::Result<Option<&'j Changed>> {
+        if judged.changed.is_none() {
+            judged.changed = Some(self.reader.read(judged.row)?);
+        }
+        Ok(judged.changed.as_ref().and_then(Option::as_ref))
+    }
+
+    /// The operations between both versions for people, most important first.
+    pub fn entries<'j>(&mut self, judged: &'j mut Judged<'_>) -> anyhow::Result<&'j [Entry]> {
+        if judged.entries.is_none() {
+            let entries = self.changed(judged)?.map(Changed::entries).unwrap_or_default();
+            judged.entries = Some(entries);
+        }
+        Ok(judged.entries.as_deref().unwrap_or_default())
+    }
+
+    /// The words of a part in both versions.
+    pub fn selected(
+        &mut self,
+        row: &ChangeRow,
+        selector: &Selector,
+    ) -> anyhow::Result<Option<(String, String)>> {
+        let pages = match &self.pages {
+            Some(pages) => pages,
+            None => self.pages.insert(SharedSnapshot::new(self.archive.snapshot()?)),
+        };
+        Ok(part_texts(pages, row, selector))
+    }
+
+    /// The trees of both versions; there is none where there was no page.
+    fn read_trees(&self, judged: &mut Judged<'_>) -> anyhow::Result<()> {
+        if judged.trees.is_none() {
+            let row = judged.row;
+            let tree = |time: Option<Timestamp>| {
+                time.map(|time| self.store.tree_at(row.page, time)).transpose().map(Option::flatten)
+            };
+            judged.trees = Some([
+                tree(row.before.filter(|_| !matches!(row.seen, Seen::First | Seen::Returned)))?,
+                tree(Some(row.time).filter(|_| row.seen.is_page()))?,
+            ]);
+        }
+        Ok(())
+    }
+}
+
+fn texts(tree: &Option<BlockTree>) -> Vec<&str> {
+    tree.as_ref().map(passages).unwrap_or_default().into_iter().map(|passage| passage.text).collect()
+}
+
+fn is_rewritten(delta: &Delta) -> bool {
+    delta.items.as_ref().is_some_and(|items| items.is_hub && items.n(ItemChangeKind::Retitle) > 0)
+}
+
+/// An operation as a filter of operations looks at it.
+pub(super) fn told_operation(entry: &Entry) -> ToldOperation<'_> {
+    ToldOperation {
+        op: entry.op,
+        element: entry.element,
+        role: entry.role,
+        blocks: [entry.block_before.as_deref(), entry.block_after.as_deref()],
+        texts: [&entry.before, &entry.after].map(|side| side.as_ref().map(|content| content.text.as_str())),
+        is_advertisement: entry.advertisement,
+        is_noise: entry.noise >= 0.5,
+    }
+}

@@ -1,0 +1,21 @@
+//! What a user asks of the changes of an archive -> those for which it holds, a part of the list at a time.
+//!
+//! One language for all who ask: `perennial changes`, `/changes`, `/api/changes`, `/changes.atom`, and the rules of `[[notify]]`, which ask
+//! the same of each change as it comes ([`perennial_core::notice::Condition`]).
+//!
+//! | file | what becomes what |
+//! |---|---|
+//! | `judge` | a change in the state and a condition -> whether it holds |
+//! | `told` | a change for which it holds -> what is said of it, with the operations that were asked for |
+//! | `question` | the parameters of an address <-> a question |
+//! | `find` | a question and a place in the list -> the changes behind it, within bounds of work |
+
+mod find;
+mod judge;
+mod question;
+mod told;
+
+pub use find::{Bounds, Finder, Found};
+pub use judge::{Judge, Judged};
+pub use question::Question;
+pub use told::Change;

@@ -1,0 +1,95 @@
+//! A change for which a question holds -> what is said of it.
+
+use perennial_core::look::Seen;
+use perennial_core::notice::{ChangeKind, told_importance};
+use perennial_core::page::PageId;
+use perennial_core::time::Timestamp;
+use serde::{Serialize, Serializer};
+
+use crate::analyse::Entry;
+use crate::store::ChangeRow;
+
+/// One look that differs from the one before, as `perennial changes --json` and `/api/changes` say it.
+#[derive(Serialize)]
+pub struct Change {
+    /// What happened.
+    #[serde(serialize_with = "kind_name")]
+    pub kind: ChangeKind,
+    /// Address of the page.
+    pub url: String,
+    /// The page's title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Its title before, where it had another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title_before: Option<String>,
+    /// Where the address leads now.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub leads_to: Option<String>,
+    /// When the look before was; absent for a new page.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "maybe_time")]
+    pub before: Option<Timestamp>,
+    /// When the look was that showed it.
+    #[serde(serialize_with = "time")]
+    pub after: Timestamp,
+    /// 0 to 1.
+    pub importance: f64,
+    /// Whether all of it is noise.
+    pub noise: bool,
+    /// How many headlines of a front page came, went or were rewritten.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headlines: Option<String>,
+    /// The operations that were asked for, most important first.
+    pub operations: Vec<Entry>,
+    /// The page's number.
+    #[serde(skip)]
+    pub page: PageId,
+    /// What the look showed.
+    #[serde(skip)]
+    pub seen: Seen,
+    /// Whether the version is worth indexing.
+    #[serde(skip)]
+    pub is_indexed: bool,
+}
+
+fn kind_name<S: Serializer>(kind: &ChangeKind, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(kind.name())
+}
+
+fn time<S: Serializer>(time: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&time.to_rfc3339())
+}
+
+fn maybe_time<S: Serializer>(maybe: &Option<Timestamp>, to: S) -> Result<S::Ok, S::Error> {
+    match maybe {
+        Some(at) => time(at, to),
+        None => to.serialize_none(),
+    }
+}
+
+impl Change {
+    pub(super) fn new(
+        row: ChangeRow,
+        kind: ChangeKind,
+        headlines: Option<String>,
+        operations: Vec<Entry>,
+    ) -> Change {
+        let leads_to = row.identity.split_once(' ').map(|(_, target)| target.to_string());
+        Change {
+            kind,
+            leads_to: leads_to.filter(|_| kind == ChangeKind::Redirected),
+            url: row.url,
+            title: row.title.filter(|title| !title.is_empty()),
+            title_before: row.title_before.filter(|title| !title.is_empty()),
+            before: row.before,
+            after: row.time,
+            importance: told_importance(row.seen),
+            noise: row.seen == Seen::Noise,
+            headlines,
+            operations,
+            page: row.page,
+            seen: row.seen,
+            is_indexed: row.is_indexed,
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! A table of the archive -> a file of CSV for spreadsheets, or of Parquet for data frames.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+
+use anyhow::Context as _;
+use perennial_core::parquet::{ColumnKind, ParquetWriter, Value};
+use perennial_core::time::Timestamp;
+
+use super::csv;
+use crate::analyse::{Content, Entry, Filters};
+use crate::archive::Archive;
+use crate::changes::{Bounds, Change, Finder, Question};
+use crate::store::{Cell, ChangeOrder, Filter, each_view_row, site_of, sql_views};
+
+/// What a file has a row for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(super) enum Table {
+    /// Each change
+    Changes,
+    /// Each version of a page
+    Versions,
+    /// Each look at a page
+    Looks,
+    /// Each capture
+    Captures,
+    /// Each operation of each change, with its words before and after
+    Deltas,
+}
+
+/// How it is written.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum TableForm {
+    Csv,
+    Parquet,
+}
+
+/// The columns of [`Table::Deltas`] (docs/sql.md).
+const DELTAS: [&str; 17] = [
+    "url",
+    "site",
+    "time",
+    "before",
+    "op",
+    "element",
+    "block_before",
+    "block_after",
+    "role",
+    "text_before",
+    "text_after",
+    "address_before",
+    "address_after",
+    "is_advertisement",
+    "noise",
+    "value",
+    "share",
+];
+
+/// Changes that are held in memory at a time.
+const AT_A_TIME: usize = 100;
+
+impl Table {
+    /// Its name, which is that of a view where it is one (docs/sql.md).
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Table::Changes => "changes",
+            Table::Versions => "versions",
+            Table::Looks => "looks",
+            Table::Captures => "captures",
+            Table::Deltas => "deltas",
+        }
+    }
+
+    fn columns(self) -> Vec<&'static str> {
+        if self == Table::Deltas {
+            return DELTAS.to_vec();
+        }
+        let view = sql_views().into_iter().find(|(name, _)| *name == self.name());
+        view.map(|(_, columns)| columns).unwrap_or_default()
+    }
+
+    /// Writes the rows that pass a filter. `progress` is called after each. Gives their number, and the file.
+    pub(super) fn write(
+        self,
+        archive: &Archive,
+        filter: &Filter,
+        form: TableForm,
+        out: File,
+        progress: &dyn Fn(),
+    ) -> anyhow::Result<(u64, BufWriter<File>)> {
+        let mut sheet = Sheet::begin(form, &self.columns(), BufWriter::new(out))?;
+        let mut n_rows = 0;
+        let mut each = |row: &[Cell]| {
+            n_rows += 1;
+            progress();
+            sheet.row(row)
+        };
+        match self {
+            Table::Deltas => each_operation(archive, filter, &mut each)?,
+            _ => each_view_row(&archive.state_path(), self.name(), filter, &mut each)?,
+        }
+        Ok((n_rows, sheet.end()?))
+    }
+}
+
+/// Calls `each` with the operations of the changes that pass a filter, oldest first.
+fn each_operation(
+    archive: &Archive,
+    filter: &Filter,
+    each: &mut dyn FnMut(&[Cell]) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
+    let snapshot = archive.snapshot()?;
+    let filters = Filters::load(Some(archive.root()))?;
+    let mut finder = Finder::new(archive, snapshot.store(), &filters)?;
+    let mut question = Question { since: filter.since, until: filter.until, ..Question::default() };
+    question.order = ChangeOrder::Oldest;
+    question.condition.with_noise = true;
+    question.condition.place = filter.place();
+    let bounds = Bounds { max_found: AT_A_TIME, max_read: usize::MAX, max_rows: usize::MAX };
+    let mut after = None;
+    loop {
+        let found = finder.find(&question, after.as_ref(), bounds)?;
+        for change in &found.changes {
+            for entry in &change.operations {
+                each(&operation_row(change, entry))?;
+            }
+        }
+        let Some(next) = found.next else { return Ok(()) };
+        after = Some(next);
+    }
+}
+
+fn operation_row(change: &Change, entry: &Entry) -> Vec<Cell> {
+    let text = |text: &str| Cell::Text(text.to_owned());
+    let maybe = |value: Option<&str>| value.map_or(Cell::Null, text);
+    let words = |side: &Option<Content>| side.as_ref().map_or(Cell::Null, |content| text(&content.text));
+    let address = |side: &Option<Content>| {
+        let address = side.as_ref().map(|content| content.address.as_str());
+        maybe(address.filter(|address| !address.is_empty()))
+    };
+    vec![
+        text(&change.url),
+        text(&site_of(&change.url)),
+        text(&change.after.to_rfc3339()),
+        change.before.map_or(Cell::Null, |before| text(&before.to_rfc3339())),
+        text(entry.op),
+        text(entry.element),
+        maybe(entry.block_before.as_deref()),
+        maybe(entry.block_after.as_deref()),
+        maybe(entry.role),
+        words(&entry.before),
+        words(&entry.after),
+        address(&entry.before),
+        address(&entry.after),
+        Cell::Whole(i64::from(entry.advertisement)),
+        Cell::Number(entry.noise),
+        Cell::Number(entry.value),
+        Cell::Number(entry.share),
+    ]
+}
+
+/// A file that rows are written to.
+enum Sheet {
+    Csv(BufWriter<File>),
+    Parquet(BufWriter<File>, Box<ParquetWriter>, Vec<ColumnKind>),
+}
+
+impl Sheet {
+    fn begin(form: TableForm, columns: &[&str], mut out: BufWriter<File>) -> anyhow::Result<Sheet> {
+        match form {
+            TableForm::Csv => {
+                csv::write_names(&mut out, columns)?;
+                Ok(Sheet::Csv(out))
+            }
+            TableForm::Parquet => {
+                let columns: Vec<(&str, ColumnKind)> =
+                    columns.iter().map(|column| (*column, kind_of(column))).collect();
+                let kinds = columns.iter().map(|(_, kind)| *kind).collect();
+                Ok(Sheet::Parquet(out, Box::new(ParquetWriter::new(&columns)), kinds))
+            }
+        }
+    }
+
+    fn row(&mut self, cells: &[Cell]) -> anyhow::Result<()> {
+        match self {
+            Sheet::Csv(out) => csv::write_row(out, cells)?,
+            Sheet::Parquet(out, writer, kinds) => {
+                let values: Vec<Value<'_>> =
+                    cells.iter().zip(kinds.iter()).map(|(cell, kind)| value_of(cell, *kind)).collect();
+                writer.push(&values).context("the state has a row that the table cannot hold")?;
+                out.write_all(&writer.take())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end(self) -> anyhow::Result<BufWriter<File>> {
+        match self {
+            Sheet::Csv(out) => Ok(out),
+            Sheet::Parquet(mut out, writer, _) => {
+                out.write_all(&writer.finish())?;
+                Ok(out)
+            }
+        }
+    }
+}
+
+/// What a column of these tables has. Their names tell: a count begins with `n_`, a truth with `is_`.
+fn kind_of(column: &str) -> ColumnKind {
+    match column {
+        "time" | "before" | "first_time" | "last_time" => ColumnKind::Time,
+        "importance" | "noise" | "value" | "share" => ColumnKind::Number,
+        "status" | "offset" | "length" => ColumnKind::Whole,
+        _ if column.starts_with("n_") => ColumnKind::Whole,
+        _ if column.starts_with("is_") => ColumnKind::Truth,
+        _ => ColumnKind::Text,
+    }
+}
+
+/// A value as its column has it; one that is not is written as it is, and refused.
+fn value_of(cell: &Cell, kind: ColumnKind) -> Value<'_> {
+    match (cell, kind) {
+        (Cell::Null, _) => Value::Missing,
+        (Cell::Whole(number), ColumnKind::Truth) => Value::Truth(*number != 0),
+        (Cell::Whole(number), ColumnKind::Number) => Value::Number(*number as f64),
+        (Cell::Whole(number), _) => Value::Whole(*number),
+        (Cell::Number(number), _) => Value::Number(*number),
+        (Cell::Text(text), ColumnKind::Time) => Timestamp::parse(text).map_or(Value::Text(text), Value::Time),
+        (Cell::Text(text), _) => Value::Text(text),
+        (Cell::Bytes(_), _) => Value::Missing,
+    }
+}

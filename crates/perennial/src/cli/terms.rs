@@ -1,0 +1,113 @@
+//! `perennial terms`: which words are new on the sites of an archive.
+
+use std::io::Write;
+
+use anyhow::bail;
+use clap::Args;
+use perennial_core::time::Timestamp;
+use serde::Serialize;
+
+use super::context::not_found;
+use super::{Context, Exit, parse_time};
+use crate::search::{NewTerm, NewTerms, TermsQuestion, new_terms};
+use crate::store::Texts;
+
+const AFTER_HELP: &str = "\
+A term is a word or two words in a row. Counted are the paragraphs, headings, cells and links that came to pages in the span and have it, without \
+advertisements; the surprise is the log-likelihood ratio beside those of the time before (docs/search.md).
+
+Examples:
+  perennial terms
+  perennial terms --since 24h --site example.org
+  perennial terms --since 2026-11-01 --until 2026-11-08 --limit 100 --json";
+
+/// List the terms of a week that were not seen before, or are much more frequent.
+#[derive(Args)]
+#[command(after_help = AFTER_HELP)]
+pub(super) struct Terms {
+    /// From when on terms are new
+    #[arg(long, value_name = "TIME", default_value = "7d", value_parser = parse_time)]
+    since: Timestamp,
+    /// Before this time
+    #[arg(long, value_name = "TIME", value_parser = parse_time)]
+    until: Option<Timestamp>,
+    /// Only on the pages of this host, beside what they said before
+    #[arg(long, value_name = "HOST")]
+    site: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 40)]
+    limit: usize,
+}
+
+#[derive(Serialize)]
+struct Report {
+    since: String,
+    until: Option<String>,
+    /// Passages that came in the span.
+    n_passages: u64,
+    /// Passages that stood there before.
+    n_before: u64,
+    /// Whether only the latest passages of the span were read.
+    is_partial: bool,
+    terms: Vec<TermRow>,
+}
+
+#[derive(Serialize)]
+struct TermRow {
+    term: String,
+    n_passages: u64,
+    n_before: u64,
+    surprise: f64,
+}
+
+impl Terms {
+    pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
+        let snapshot = context.snapshot()?;
+        let store = snapshot.store();
+        let Some(texts) = Texts::open_read(&snapshot.archive().texts_path())? else {
+            bail!("the archive has no text index of this release: `perennial analyse` makes it");
+        };
+        if let Some(site) = &self.site
+            && store.pages_of_host(site)?.is_empty()
+        {
+            return Err(not_found(store, site));
+        }
+        let (since, until) = (self.since, self.until);
+        let question = TermsQuestion { since, until, host: self.site.as_deref(), limit: self.limit };
+        let found = new_terms(store, &texts, &question)?;
+        let report = Report {
+            since: since.to_rfc3339(),
+            until: until.map(Timestamp::to_rfc3339),
+            n_passages: found.n_passages,
+            n_before: found.n_before,
+            is_partial: found.is_partial,
+            terms: found.terms.iter().map(row_of).collect(),
+        };
+        context.print(&report, |out| write_terms(out, &found))?;
+        Ok(Exit::Done)
+    }
+}
+
+fn row_of(term: &NewTerm) -> TermRow {
+    let NewTerm { shown, n_passages, n_before, surprise } = term.clone();
+    TermRow { term: shown, n_passages, n_before, surprise }
+}
+
+fn write_terms(out: &mut dyn Write, found: &NewTerms) -> std::io::Result<()> {
+    if found.terms.is_empty() {
+        let n = found.n_passages;
+        return writeln!(
+            out,
+            "no term surprises among {n} passages: a longer span has more, such as --since 30d"
+        );
+    }
+    writeln!(out, "surprise  now  before  term")?;
+    for term in &found.terms {
+        let before = if term.n_before == 0 { "new".to_owned() } else { term.n_before.to_string() };
+        writeln!(out, "{:8.1}  {:3}  {before:>6}  {}", term.surprise, term.n_passages, term.shown)?;
+    }
+    if found.is_partial {
+        writeln!(out, "\nonly the latest {} passages of the span were read", found.n_passages)?;
+    }
+    Ok(())
+}

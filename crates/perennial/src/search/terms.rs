@@ -1,0 +1,126 @@
+//! A span -> the terms that came in it and were not there, or much rarer, before (P-FEED 6).
+
+use perennial_core::page::PageId;
+use perennial_core::search::{Clause, Query, TermCounts, surprise};
+use perennial_core::time::Timestamp;
+
+use crate::store::{Store, Texts};
+
+/// Passages of the span that are read: the latest.
+const MAX_PASSAGES: usize = 50_000;
+/// Words and pairs whose past is looked up: those of most passages.
+const MAX_WORDS: usize = 4_000;
+const MAX_PAIRS: usize = 2_000;
+/// Earlier passages that are counted, at least, and for each of the span's: what more of them have is no news.
+const MIN_BEFORE: u64 = 500;
+const BEFORE_PER_PASSAGE: u64 = 20;
+/// A term that was there before must be so much more frequent, and surprise so much: below that a count may be chance, in one of a
+/// thousand terms.
+const LEAST_GROWTH: f64 = 2.0;
+const LEAST_SURPRISE: f64 = 10.83;
+
+/// What is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct TermsQuestion<'a> {
+    /// From when on terms are new.
+    pub since: Timestamp,
+    /// Until when; before this instant.
+    pub until: Option<Timestamp>,
+    /// Only on pages of this host, beside what they said before.
+    pub host: Option<&'a str>,
+    /// Most terms.
+    pub limit: usize,
+}
+
+/// A term that is new or more frequent.
+#[derive(Clone, PartialEq, Debug)]
+pub struct NewTerm {
+    /// As a reader saw it first.
+    pub shown: String,
+    /// Passages of the span that have it.
+    pub n_passages: u64,
+    /// Passages before the span that had it.
+    pub n_before: u64,
+    /// The log-likelihood ratio.
+    pub surprise: f64,
+}
+
+/// The answer.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct NewTerms {
+    /// The most surprising first.
+    pub terms: Vec<NewTerm>,
+    /// Passages that came in the span and were read.
+    pub n_passages: u64,
+    /// Passages that stood there before.
+    pub n_before: u64,
+    /// Whether only the latest passages of the span were read.
+    pub is_partial: bool,
+}
+
+/// Asks the index. Work: the passages that came in the span, and a bounded number of earlier ones for each of a bounded number of terms.
+pub fn new_terms(store: &Store, texts: &Texts, question: &TermsQuestion<'_>) -> anyhow::Result<NewTerms> {
+    let pages = question.host.map(|host| store.pages_of_host(host)).transpose()?;
+    let mut counts = TermCounts::default();
+    let since = question.since;
+    // A site that was not known before has no past to be compared with.
+    let mut sites = KnownSites { store, since, known: Default::default() };
+    let is_partial = texts.each_new_passage(
+        (since, question.until),
+        pages.as_deref(),
+        MAX_PASSAGES,
+        &mut |page| sites.were_known(page),
+        &mut |page, text| counts.add(page, text),
+    )?;
+    let n_before = texts.count_passages_before(since, pages.as_deref())?;
+    let n_passages = counts.n_passages();
+    let mut terms = Vec::new();
+    for candidate in counts.candidates(MAX_WORDS, MAX_PAIRS) {
+        let most = MIN_BEFORE.max(BEFORE_PER_PASSAGE * candidate.n_passages);
+        let clause = Clause { words: candidate.words, is_prefix: false, is_excluded: false };
+        let query = Query { alternatives: vec![vec![clause]] };
+        let Some(before) = texts.count_before(&query, since, pages.as_deref(), most)? else { continue };
+        let surprise = surprise(candidate.n_passages, n_passages, before, n_before);
+        let rate = |n: u64, of: u64| n as f64 / of.max(1) as f64;
+        let has_grown = rate(candidate.n_passages, n_passages) >= LEAST_GROWTH * rate(before, n_before);
+        if surprise > 0.0 && (before == 0 || has_grown && surprise >= LEAST_SURPRISE) {
+            let (shown, n_passages) = (candidate.shown, candidate.n_passages);
+            terms.push(NewTerm { shown, n_passages, n_before: before, surprise });
+        }
+    }
+    terms.sort_by(|a, b| b.surprise.total_cmp(&a.surprise).then_with(|| a.shown.cmp(&b.shown)));
+    without_parts(&mut terms);
+    terms.truncate(question.limit);
+    Ok(NewTerms { terms, n_passages, n_before, is_partial })
+}
+
+/// A word that is said only in a pair is told by the pair.
+fn without_parts(terms: &mut Vec<NewTerm>) {
+    let all = terms.clone();
+    let is_part = |part: &NewTerm, whole: &NewTerm| {
+        let words: Vec<&str> = whole.shown.split_whitespace().collect();
+        words.len() == 2
+            && words.iter().any(|word| word.eq_ignore_ascii_case(&part.shown))
+            && whole.n_passages == part.n_passages
+    };
+    terms.retain(|term| !all.iter().take(500).any(|whole| is_part(term, whole)));
+}
+
+/// Which sites were known before an instant.
+struct KnownSites<'s> {
+    store: &'s Store,
+    since: Timestamp,
+    known: std::collections::HashMap<perennial_core::page::SiteId, bool>,
+}
+
+impl KnownSites<'_> {
+    fn were_known(&mut self, page: PageId) -> anyhow::Result<bool> {
+        let Some(site) = self.store.site_of_page(page)? else { return Ok(false) };
+        if let Some(known) = self.known.get(&site) {
+            return Ok(*known);
+        }
+        let known = self.store.first_capture_of_site(site)?.is_some_and(|first| first < self.since);
+        self.known.insert(site, known);
+        Ok(known)
+    }
+}

@@ -1,0 +1,183 @@
+//! Changes by order and cursor: a list that goes on where it ended, however long it is.
+
+use std::fmt;
+use std::str::FromStr;
+
+use perennial_core::page::PageId;
+use perennial_core::time::Timestamp;
+use rusqlite::{OptionalExtension, params};
+
+use super::lessons::{CHANGE_COLUMNS, IS_CHANGE, read_change};
+use super::{ChangeFilter, ChangeRow, Store};
+
+/// In which order changes are listed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum ChangeOrder {
+    /// The oldest first.
+    Oldest,
+    /// The latest first.
+    #[default]
+    Latest,
+    /// The most important first; of equally important ones the older.
+    Strongest,
+}
+
+/// The place of a change in a list, after which the list goes on.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct ChangeKey {
+    /// When the look was.
+    pub time: Timestamp,
+    /// At which page.
+    pub page: PageId,
+    /// How important the change is.
+    pub importance: f64,
+}
+
+impl fmt::Display for ChangeKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.time.as_millis(), self.page.0, self.importance)
+    }
+}
+
+impl FromStr for ChangeKey {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ChangeKey, String> {
+        let read = || {
+            let mut parts = text.splitn(3, '.');
+            let time = Timestamp::from_millis(parts.next()?.parse().ok()?);
+            let page = PageId(parts.next()?.parse().ok()?);
+            let importance = parts.next()?.parse().ok().filter(|value: &f64| (0.0..=1.0).contains(value))?;
+            Some(ChangeKey { time, page, importance })
+        };
+        read().ok_or_else(|| "take it from `next` of the answer before".to_owned())
+    }
+}
+
+impl ChangeOrder {
+    /// Whether `key` stands behind `after`, and in what order keys stand.
+    fn sql(self) -> (&'static str, &'static str) {
+        match self {
+            ChangeOrder::Oldest => ("(l.time, l.page) > (?6, ?7)", "l.time, l.page"),
+            ChangeOrder::Latest => ("(l.time, l.page) < (?6, ?7)", "l.time DESC, l.page DESC"),
+            ChangeOrder::Strongest => (
+                "(l.importance < ?8 OR l.importance = ?8 AND (l.time, l.page) > (?6, ?7))",
+                "l.importance DESC, l.time, l.page",
+            ),
+        }
+    }
+
+    /// Puts keys into this order and drops those up to `after`.
+    pub fn arrange(self, keys: &mut Vec<ChangeKey>, after: Option<&ChangeKey>) {
+        let compare = |a: &ChangeKey, b: &ChangeKey| {
+            let by_time = (a.time, a.page).cmp(&(b.time, b.page));
+            match self {
+                ChangeOrder::Oldest => by_time,
+                ChangeOrder::Latest => by_time.reverse(),
+                ChangeOrder::Strongest => b.importance.total_cmp(&a.importance).then(by_time),
+            }
+        };
+        keys.retain(|key| after.is_none_or(|after| compare(key, after).is_gt()));
+        keys.sort_by(compare);
+    }
+}
+
+impl Store {
+    /// The keys of at most `limit` changes that pass the filter, in an order, behind a place in it.
+    pub fn change_keys(
+        &self,
+        filter: &ChangeFilter<'_>,
+        order: ChangeOrder,
+        after: Option<&ChangeKey>,
+        limit: usize,
+    ) -> anyhow::Result<Vec<ChangeKey>> {
+        // One page and the pages of one site are found by their numbers, so that only their own lessons are read; all others by
+        // time, in whose order they are wanted.
+        let from = match (filter.url, filter.host) {
+            (None, None) => "lessons l CROSS JOIN pages p ON p.id = l.page",
+            _ => "pages p CROSS JOIN lessons l ON l.page = p.id",
+        };
+        let place = match (filter.url, filter.host) {
+            (Some(_), _) => "p.url = ?2 AND ?3 IS ?3",
+            (None, Some(_)) => "?2 IS NULL AND p.site = (SELECT id FROM sites WHERE host = ?3)",
+            (None, None) => "?2 IS ?3",
+        };
+        let (behind, by) = order.sql();
+        let behind = if after.is_some() { behind } else { "?6 IS NULL AND ?7 IS ?8" };
+        let mut statement = self.connection().prepare_cached(&format!(
+            "SELECT l.time, l.page, l.importance FROM {from}
+             WHERE {IS_CHANGE} AND l.importance >= ?1 AND {place} AND l.time >= ?4 AND l.time < ?5 AND {behind}
+             ORDER BY {by} LIMIT ?9"
+        ))?;
+        let since = filter.since.map_or(i64::MIN, Timestamp::as_millis);
+        let until = filter.until.map_or(i64::MAX, Timestamp::as_millis);
+        let keys = statement.query_map(
+            params![
+                filter.min_importance,
+                filter.url,
+                filter.host,
+                since,
+                until,
+                after.map(|key| key.time.as_millis()),
+                after.map(|key| key.page.0),
+                after.map(|key| key.importance),
+                i64::try_from(limit).unwrap_or(i64::MAX)
+            ],
+            |row| {
+                let (time, page) = (Timestamp::from_millis(row.get(0)?), PageId(row.get(1)?));
+                Ok(ChangeKey { time, page, importance: row.get(2)? })
+            },
+        )?;
+        Ok(keys.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The change that a look showed, if it showed one.
+    pub fn change_at(&self, page: PageId, time: Timestamp) -> anyhow::Result<Option<ChangeRow>> {
+        let mut statement = self.connection().prepare_cached(&format!(
+            "SELECT {CHANGE_COLUMNS} FROM lessons l JOIN pages p ON p.id = l.page
+             WHERE l.page = ?1 AND l.time = ?2 AND {IS_CHANGE}"
+        ))?;
+        Ok(statement.query_row(params![page.0, time.as_millis()], read_change).optional()?)
+    }
+
+    /// How many looks have a lesson.
+    pub fn count_all_lessons(&self) -> anyhow::Result<u64> {
+        let n: i64 = self.connection().query_row("SELECT count(*) FROM lessons", [], |row| row.get(0))?;
+        Ok(n as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_read_as_it_is_written() {
+        for (millis, page, importance) in [(0, 0, 0.0), (-5, 7, 1.0), (1_767_225_600_123, 9, 0.1 + 0.2)] {
+            let key = ChangeKey { time: Timestamp::from_millis(millis), page: PageId(page), importance };
+            assert_eq!(key.to_string().parse(), Ok(key));
+        }
+        for text in ["", "1", "1.2", "x.1.0", "1.2.NaN", "1.2.7", "1.-2.0"] {
+            assert!(text.parse::<ChangeKey>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn keys_stand_behind_the_place_where_a_list_ended() {
+        let key = |time, page, importance| ChangeKey {
+            time: Timestamp::from_secs(time),
+            page: PageId(page),
+            importance,
+        };
+        let all = [key(1, 1, 0.5), key(2, 1, 0.9), key(2, 2, 0.5), key(3, 1, 0.1)];
+        for order in [ChangeOrder::Oldest, ChangeOrder::Latest, ChangeOrder::Strongest] {
+            let mut keys = all.to_vec();
+            order.arrange(&mut keys, None);
+            for place in 0..keys.len() {
+                let mut rest = all.to_vec();
+                order.arrange(&mut rest, keys.get(place));
+                assert_eq!(rest, keys[place + 1..]);
+            }
+        }
+    }
+}

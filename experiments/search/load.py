@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""The dashboard of an archive of very many captures: medians from a cold start, and many readers beside a crawl.
+
+    python3 load.py FOLDER --perennial target/release/perennial [--captures 1000000] [--seconds 30] [--connections 64]
+
+FOLDER gets an archive that a second run uses again. A thousand addresses on ten hosts are captured again and again, with texts of a few paragraphs; each
+version stays for twenty captures of its page and changes one paragraph. Then a small site on this machine is crawled into the same archive for
+SECONDS, without readers and with CONNECTIONS of them, which ask for home, a site, a page, changes and searches in turn.
+"""
+
+import argparse
+import gzip
+import http.client
+import http.server
+import json
+import os
+import pathlib
+import random
+import re
+import statistics
+import subprocess
+import threading
+import time
+import urllib.parse
+import uuid
+
+N_PAGES, N_HOSTS = 1000, 10
+WORDS = "harbour council ferry bridge winter market limit value school river garden letter signal voyage copper lantern meadow island".split()
+
+
+def url_of(page):
+    return f"http://host{page % N_HOSTS}.example/{page}"
+
+
+def body_of(page, version):
+    said = []
+    for place in range(6):
+        # One paragraph of each version differs from the version before.
+        own = random.Random(f"{page} {place} {(version + 5 - place) // 6}")
+        said.append(" ".join(own.choice(WORDS) for _ in range(12)) + f" p{page}")
+    return f"<title>Page {page}</title><h1>Page {page}</h1>" + "".join(f"<p>{text}</p>" for text in said)
+
+
+def write_warc(path, n_captures):
+    chance = random.Random(7)
+    seen = [0] * N_PAGES
+    with open(path, "wb") as out:
+        for n in range(n_captures):
+            page = 0 if n % 10 == 0 else chance.randrange(1, N_PAGES)
+            seen[page] += 1
+            date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(1_600_000_000 + n * 100))
+            text = body_of(page, seen[page] // 20).encode()
+            block = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n" + text
+            head = (
+                f"WARC/1.1\r\nWARC-Type: response\r\nWARC-Target-URI: {url_of(page)}\r\nWARC-Date: {date}\r\n"
+                f"WARC-Record-ID: <urn:uuid:{uuid.UUID(int=n)}>\r\nContent-Type: application/http; msgtype=response\r\nContent-Length: {len(block)}\r\n\r\n"
+            )
+            out.write(gzip.compress(head.encode() + block + b"\r\n\r\n", 1))
+
+
+def paths(chance):
+    url, word = url_of(chance.randrange(1, N_PAGES)), chance.choice(WORDS)
+    return {
+        "home": "/",
+        "site": f"/site/host{chance.randrange(N_HOSTS)}.example",
+        "page": f"/page?url={urllib.parse.quote(url, safe='')}",
+        "changes": "/changes",
+        "changes of a site, inserted texts": f"/changes?site=host{chance.randrange(N_HOSTS)}.example&op=update&element=text",
+        "changes, words that appeared": f"/changes?appears=%22{word}%20p{chance.randrange(1, N_PAGES)}%22",
+        "changes by importance": "/changes?order=importance&least=0.3",
+        "search, two words": f"/search?q={word}%20p{chance.randrange(1, N_PAGES)}",
+        "search, a frequent word": f"/search?q={word}",
+        "terms": "/terms",
+    }
+
+
+def ask(host, path, timeout=60):
+    connection = http.client.HTTPConnection(host, timeout=timeout)
+    try:
+        connection.request("GET", path)
+        answer = connection.getresponse()
+        return answer.status, len(answer.read())
+    finally:
+        connection.close()
+
+
+def serve(options, archive):
+    command = [options.perennial, "--archive", archive, "--json", "serve", "--listen", "127.0.0.1:0"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    told = ""
+    while not told.rstrip().endswith("}"):
+        told += server.stdout.readline()
+    return server, json.loads(told)["address"].removeprefix("http://")
+
+
+def resident_mb(pid):
+    return int(re.search(r"^VmRSS:\s*(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text(), re.M).group(1)) / 1024
+
+
+def cold(options, archive):
+    times, chance = {}, random.Random(11)
+    for _ in range(options.rounds):
+        for what in paths(random.Random(1)):
+            # Each question has a server of its own, which has read nothing yet.
+            server, host = serve(options, archive)
+            began = time.perf_counter()
+            status, size = ask(host, paths(chance)[what])
+            first = 1000 * (time.perf_counter() - began)
+            began = time.perf_counter()
+            ask(host, paths(chance)[what])
+            times.setdefault(what, []).append((first, 1000 * (time.perf_counter() - began), status, size))
+            server.terminate()
+            server.wait()
+    print("| question | first, median ms | worst | second, median ms | status | bytes |\n|---|---|---|---|---|---|")
+    for what, rows in times.items():
+        first, second = [row[0] for row in rows], [row[1] for row in rows]
+        print(f"| {what} | {statistics.median(first):.0f} | {max(first):.0f} | {statistics.median(second):.0f} | {rows[0][2]} | {rows[0][3]} |", flush=True)
+
+
+class Site(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    n = 0
+
+    def do_GET(self):
+        Site.n += 1
+        if self.path == "/":
+            body = "".join(f"<a href=/{n}>Page {n}</a> " for n in range(2000))
+        else:
+            body = f"<h1>{self.path}</h1><p>What request number {Site.n} found here, in a sentence.</p>"
+        data = f"<title>Site</title>{body}".encode()
+        self.send_response(404 if self.path == "/robots.txt" else 200)
+        self.send_header("Content-Type", "text/html")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        self.wfile.write(data)
+
+    def log_message(self, *_):
+        pass
+
+
+def crawled(options, archive):
+    """Captures that a crawl of the given time makes."""
+    count = lambda: json.loads(subprocess.run([options.perennial, "--archive", archive, "--json", "info"], capture_output=True, check=True).stdout)["n_captures"]
+    before = count()
+    command = [options.perennial, "--archive", archive, "crawl", "--allow-private", "--time-limit", f"{options.seconds}s", "--max-rate", "1000"]
+    subprocess.run(command, capture_output=True)
+    return count() - before
+
+
+def readers(host, options, until, told):
+    def read(number):
+        chance = random.Random(number)
+        while time.time() < until:
+            what, path = chance.choice(list(paths(chance).items()))
+            began = time.perf_counter()
+            try:
+                status, _ = ask(host, path)
+            except OSError as error:
+                status = str(error)
+            told.append((what, 1000 * (time.perf_counter() - began), status))
+    threads = [threading.Thread(target=read, args=(number,)) for number in range(options.connections)]
+    [thread.start() for thread in threads]
+    return threads
+
+
+def beside(options, archive):
+    site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site)
+    threading.Thread(target=site.serve_forever, daemon=True).start()
+    address = f"http://127.0.0.1:{site.server_address[1]}/"
+    subprocess.run([options.perennial, "--archive", archive, "add", address, "--allow-private", *options.add], check=True, capture_output=True)
+    alone = crawled(options, archive)
+    server, host = serve(options, archive)
+    told, began = [], time.time()
+    threads = readers(host, options, began + options.seconds, told)
+    most = 0
+    crawl = threading.Thread(target=lambda: told.append(("crawl", 0, crawled(options, archive))))
+    crawl.start()
+    while crawl.is_alive():
+        most = max(most, resident_mb(server.pid))
+        time.sleep(0.5)
+    [thread.join() for thread in threads]
+    server.terminate()
+    server.wait()
+    with_readers = [row[2] for row in told if row[0] == "crawl"][0]
+    rows = [row for row in told if row[0] != "crawl"]
+    wrong = [row for row in rows if row[2] != 200]
+    print(f"\n{len(rows)} answers to {options.connections} readers in {options.seconds} s, {len(wrong)} errors {wrong[:3]}, server at most {most:.0f} MB")
+    print(f"crawl: {alone} captures alone, {with_readers} beside the readers")
+    for what in sorted({row[0] for row in rows}):
+        spans = [row[1] for row in rows if row[0] == what]
+        print(f"  {what}: median {statistics.median(spans):.0f} ms of {len(spans)}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--perennial", default="target/release/perennial")
+    parser.add_argument("--captures", type=int, default=1_000_000)
+    parser.add_argument("--seconds", type=int, default=30)
+    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--make-only", action="store_true")
+    parser.add_argument("--add", nargs="*", default=[], help="more options of `perennial add`")
+    options = parser.parse_args()
+    archive, warc = options.folder / "archive", options.folder / "many.warc.gz"
+    if not archive.exists():
+        options.folder.mkdir(exist_ok=True)
+        if not warc.exists():
+            write_warc(warc, options.captures)
+        subprocess.run([options.perennial, "init", archive], check=True)
+        subprocess.run([options.perennial, "--archive", archive, "import", warc], check=True)
+        warc.unlink()
+    if options.make_only:
+        return
+    print(f"load of the machine before: {os.getloadavg()[0]:.1f}")
+    cold(options, archive)
+    beside(options, archive)
+    print(f"load of the machine after: {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+//! Changes by predicate: `perennial changes`, `/api/changes`, `/changes` and `/changes.atom` give one answer to one question.
+
+use perennial_core::memento::address::escape;
+use serde_json::Value;
+
+use crate::dashboard::{crawled, host};
+use crate::face::Face;
+
+/// Address and time of each change.
+fn keys(changes: &Value) -> Vec<(String, String)> {
+    let text = |change: &Value, name: &str| change[name].as_str().unwrap().to_owned();
+    changes.as_array().unwrap().iter().map(|change| (text(change, "url"), text(change, "after"))).collect()
+}
+
+/// What the changes are that have an operation which passes; the reference that the program is compared with.
+fn with_operation(all: &Value, is_so: impl Fn(&Value) -> bool) -> Vec<(String, String)> {
+    let has = |change: &&Value| change["operations"].as_array().unwrap().iter().any(&is_so);
+    let found: Vec<Value> = all.as_array().unwrap().iter().filter(has).cloned().collect();
+    keys(&Value::Array(found))
+}
+
+#[test]
+fn one_question_has_one_answer_wherever_it_is_asked() {
+    let (web, archive) = crawled();
+    let all = archive.json(&["changes"]);
+    let site = host(&web);
+    let (limits, front) = (web.url("/limits"), web.url("/"));
+    let questions: &[(&[&str], String)] = &[
+        (&[], "noise=1".into()),
+        (&["--without-noise"], String::new()),
+        (&["--appeared", "\"fifty kilometres\""], "appears=%22fifty%20kilometres%22&noise=1".into()),
+        (&["--vanished", "thirty"], "vanishes=thirty&noise=1".into()),
+        (&["--appeared", "/f.fty/", "--kind", "edited"], "appears=%2Ff.fty%2F&kind=edited&noise=1".into()),
+        (&["--appears", "nothing"], "appears=nothing&noise=1".into()),
+        (&["--op", "update", "--element", "text"], "op=update&element=text&noise=1".into()),
+        (&["--element", "item"], "element=headline&noise=1".into()),
+        (&["--op", "insert"], "op=insert&noise=1".into()),
+        (&["--block", "main"], "block=main&noise=1".into()),
+        (&["--text", "defends"], "text=defends&noise=1".into()),
+        (&["--selector", "h1"], "selector=h1&noise=1".into()),
+        (&["--selector", "p", "--appeared", "fifty"], "selector=p&appears=fifty&noise=1".into()),
+        (&["--kind", "vanished"], "kind=vanished&noise=1".into()),
+        (&["--kind", "retitled"], "kind=retitled&noise=1".into()),
+        (&["--min-importance", "0.3"], "least=0.3&noise=1".into()),
+        (&["--since", "2026-01-01T12:00:00Z"], "since=2026-01-01T12%3A00%3A00Z&noise=1".into()),
+        (&["--until", "2026-01-01T12:00:00Z"], "until=20260101120000&noise=1".into()),
+        (&[&site], format!("site={}&noise=1", escape(&site))),
+        (&[&limits], format!("page={}&noise=1", escape(&limits))),
+        (&[&front, "--op", "update"], format!("site={}&op=update&noise=1", escape(&front))),
+    ];
+    let check = |face: &Face| {
+        for (args, query) in questions {
+            let told = archive.json(&[&["changes"], *args].concat());
+            let json = |path: &str| -> Value {
+                let (status, text, _) = face.get(path);
+                assert_eq!(status, 200, "{path}: {text}");
+                serde_json::from_str(&text).unwrap()
+            };
+            let answer = json(&format!("/api/changes?{query}&order=oldest&limit=200"));
+            assert_eq!(answer["changes"], told, "{args:?} {query}");
+            assert_eq!(answer["next"], Value::Null);
+            let (_, feed, _) = face.get(&format!("/changes.atom?{query}"));
+            assert_eq!(feed.matches("<entry>").count(), told.as_array().unwrap().len().min(50), "{query}");
+            // The list goes on behind each of its parts, in every order.
+            for order in ["latest", "oldest", "importance"] {
+                let whole = keys(&json(&format!("/api/changes?{query}&order={order}&limit=200"))["changes"]);
+                assert_eq!(whole.len(), told.as_array().unwrap().len());
+                let (mut walked, mut after) = (Vec::new(), String::new());
+                loop {
+                    let part = json(&format!("/api/changes?{query}&order={order}&limit=2{after}"));
+                    walked.extend(keys(&part["changes"]));
+                    assert!(walked.len() <= whole.len(), "{query} {order} does not end");
+                    let Some(next) = part["next"].as_str() else { break };
+                    after = format!("&after={next}");
+                }
+                assert_eq!(walked, whole, "{query} {order}");
+            }
+        }
+    };
+    check(&Face::of(&archive));
+    // Without the text index the changes are walked, and the answers are the same.
+    for entry in std::fs::read_dir(&archive.root).unwrap() {
+        let path = entry.unwrap().path();
+        if path.file_name().unwrap().to_str().unwrap().starts_with("search.db") {
+            std::fs::remove_file(path).unwrap();
+        }
+    }
+    check(&Face::of(&archive));
+
+    let asked = |args: &[&str]| keys(&archive.json(&[&["changes"], args].concat()));
+    assert_eq!(asked(&["--appeared", "fifty"]).len(), 1);
+    assert_eq!(asked(&["--appeared", "fifty"]), asked(&["--vanished", "thirty"]));
+    assert_eq!(asked(&["--op", "update"]), with_operation(&all, |entry| entry["op"] == "update"));
+    let is_headline = |entry: &Value| entry["element"] == "item" && entry["op"] == "insert";
+    assert_eq!(asked(&["--op", "insert", "--element", "headline"]), with_operation(&all, is_headline));
+    assert!(!asked(&["--op", "insert", "--element", "headline"]).is_empty());
+    let latest = asked(&["--limit", "2"]);
+    assert_eq!(latest, keys(&all)[keys(&all).len() - 2..], "the latest, oldest first");
+    let wrong = archive.run(&["changes", "--block", "elsewhere"]);
+    assert!(!wrong.status.success() && String::from_utf8_lossy(&wrong.stderr).contains("choose main"));
+}
+
+#[test]
+fn the_page_keeps_the_question_and_names_what_is_wrong() {
+    let (web, archive) = crawled();
+    let face = Face::of(&archive);
+    let (status, page, policy) = face.get("/changes?op=update&element=text&appears=fifty");
+    assert!(status == 200 && !page.contains("<script") && policy.starts_with("default-src 'none'"), "{page}");
+    assert!(page.contains("<h1>1 change</h1>") && page.contains("<ins>fifty</ins>"), "{page}");
+    assert!(page.contains("value=\"update\" selected") && page.contains("value=\"fifty\""), "{page}");
+    assert!(page.contains("/changes.atom?appears=fifty&amp;op=update&amp;element=text"), "{page}");
+    assert!(page.contains("/api/changes?appears=fifty"), "{page}");
+    assert!(page.contains(&format!("/page?url={}", escape(&web.url("/limits")))), "{page}");
+    let (_, none, _) = face.get("/changes?appears=nobody");
+    assert!(none.contains("<h1>No such change</h1>") && none.contains("A longer span"), "{none}");
+    let (status, wrong, _) = face.get("/changes?text=%2F(%2F&site=%3Cscript%3E");
+    assert!(status == 200 && wrong.contains("class=\"alert\"") && !wrong.contains("<script"), "{wrong}");
+    for path in
+        ["/api/changes?op=turn", "/api/changes?after=x", "/api/changes?limit=0", "/changes.atom?since=x"]
+    {
+        let (status, told, _) = face.get(path);
+        assert!(status == 400 && told.contains(": "), "{path}: {told}");
+    }
+    let (_, home, _) = face.get("/?hours=168");
+    assert!(home.contains("href=\"/changes\""), "{home}");
+}

@@ -1,0 +1,73 @@
+//! New terms of a span: what came and was not there before, and nothing else.
+
+use perennial_core::memento::address::escape;
+
+use crate::crawled::Archive;
+use crate::face::Face;
+use crate::web::{Asked, Reply, Web, html, status};
+
+/// Pages that say the same with other numbers at every visit, and from the eighth visit on also something new.
+fn site(asked: &Asked) -> Reply {
+    let n = asked.n_before;
+    let page = asked.path.strip_prefix("/p").and_then(|number| number.parse::<usize>().ok());
+    match (asked.path.as_str(), page) {
+        ("/", _) => {
+            let links: String = (0..6).map(|page| format!("<a href=/p{page}>Ward {page}</a> ")).collect();
+            html(&format!("<title>Wards</title><h1>Wards</h1>{links}"))
+        }
+        (_, Some(page)) if page < 6 => {
+            let usual: String = (0..8)
+                .map(|line| format!("<p>Street {line} of ward {page} was swept on day {n} by the town.</p>"))
+                .collect();
+            let new =
+                format!("<p>The tram depot &lt;script&gt; in ward {page} caught fire, says the brigade.</p>");
+            html(&format!(
+                "<title>Ward</title><h1>Ward</h1>{usual}{}",
+                if n >= 8 { new } else { String::new() }
+            ))
+        }
+        _ => status(404),
+    }
+}
+
+#[test]
+fn terms_that_came_in_a_span_are_named_and_no_others() {
+    let (web, archive) = (Web::serve(site), Archive::new());
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+    archive.lapse("6h", "72h");
+    let terms = |args: &[&str]| {
+        let found = archive.json(&[&["terms"], args].concat());
+        let told = found["terms"].as_array().unwrap().iter();
+        told.map(|term| (term["term"].as_str().unwrap().to_owned(), term["n_before"].as_u64().unwrap()))
+            .collect::<Vec<_>>()
+    };
+    // From the first look that showed it.
+    let said = archive.json(&["search", "tram depot"]);
+    let stays =
+        said["pages"].as_array().unwrap().iter().map(|page| page["stays"][0]["first"].as_str().unwrap());
+    let came = stays.min().unwrap().to_owned();
+    let span = ["--since", came.as_str()];
+    let found = terms(&span);
+    let names: Vec<&str> = found.iter().map(|(term, _)| term.as_str()).collect();
+    assert!(names.contains(&"tram depot") && names.contains(&"caught fire"), "{found:?}");
+    assert!(found.iter().all(|(_, n_before)| *n_before == 0), "{found:?}");
+    for usual in ["street", "swept", "ward", "town", "Street", "Ward"] {
+        assert!(!names.contains(&usual), "{usual} was always said: {found:?}");
+    }
+    let host = web.url("/").trim_start_matches("http://").trim_end_matches('/').to_owned();
+    assert_eq!(terms(&[&span[..], &["--site", &host]].concat()), found, "there is one site");
+    assert_eq!(terms(&["--since", "2026-01-01T12:00:00Z", "--until", &came]), [], "nothing was new then");
+    assert_eq!(terms(&["--since", "2025-01-01"]), [], "a site that was not known before has no news");
+    assert_eq!(terms(&[&span[..], &["--limit", "1"]].concat()).len(), 1);
+    let text = archive.ok(&[&["terms"], &span[..]].concat());
+    assert!(text.contains("new  tram depot"), "{text}");
+    assert!(!archive.run(&["terms", "--site", "nowhere.example"]).status.success());
+
+    let face = Face::of(&archive);
+    let (status, page, _) = face.get(&format!("/terms?since={}", escape(span[1])));
+    assert!(status == 200 && page.contains("/search?q=tram%20depot&amp;phrase=1"), "{page}");
+    assert!(!page.contains("<script") && page.contains("aria-current"), "{page}");
+    let (_, wrong, _) = face.get("/terms?since=x");
+    assert!(wrong.contains("class=\"alert\""), "{wrong}");
+    assert_eq!(face.get("/api/terms?since=x").0, 400);
+}

@@ -431,10 +431,9 @@ fn a_running_crawl_obeys() {
 fn a_part_is_pinned_after_it_was_shown_what_that_changes() {
     let web = Web::serve(|asked| match (asked.path.as_str(), asked.n_before) {
         ("/", n) => html(&format!(
-            "<title>Front</title><div id=main><h1>News</h1><p>The council met on day {n} and spoke about the {} bridge over the river.</p></div>\
-             <aside class=weather><h2>Weather</h2><p>It is {n} degrees in the shade, and the wind comes from the {}.</p></aside>",
-            ["old", "new", "long", "high"][n % 4],
-            ["north", "east", "south", "west"][n % 4]
+            "<title>Front</title><div id=main><h1>News</h1><p>The council met and spoke about the old bridge over the river.</p></div>\
+             <aside class=weather><h2>Weather</h2><p>It is warm in the shade, and the wind comes from the {}.</p></aside>",
+            ["north", "east and the hills behind it", "south", "west, where the sea is"][n % 4]
         )),
         _ => status(404),
     });
@@ -459,7 +458,7 @@ fn a_part_is_pinned_after_it_was_shown_what_that_changes() {
     let compare = get(&diff.replace("&amp;", "&"));
     let pin = compare.split("class=\"pin\" href=\"").nth(1).unwrap_or_else(|| panic!("{compare}"));
     let pin = pin.split('"').next().unwrap().replace("&amp;", "&");
-    assert!(pin.contains("selector=%23main") || pin.contains("selector=aside.weather"), "{pin}");
+    assert!(pin.contains("selector=aside.weather"), "{pin}");
     let preview = get(&pin);
     assert!(preview.contains("would have had another importance") && preview.contains("Pin it"), "{preview}");
     // And by hand, without a script.

@@ -183,10 +183,13 @@ impl PartQuestion<'_> {
         let mut sums = [0.0f32; 2];
         let leaves = tree.walk().filter(|block| block.children.is_empty());
         leaves.for_each(|leaf| sums[usize::from(is_leaf_said(leaf, part))] += leaf.importance);
-        if sums.contains(&0.0) {
-            return tree;
-        }
-        let factors = [(1.0 - share) / sums[0], share / sums[1]];
+        let factors = match sums {
+            [_, 0.0] => return tree,
+            // The part is the whole page: there is nothing to share with.
+            [0.0, _] if self.fate != PartFate::Ignored => return tree,
+            [0.0, _] => [1.0, 0.0],
+            [outside, inside] => [(1.0 - share) / outside, share / inside],
+        };
         tree.blocks.iter_mut().for_each(|block| {
             scale(block, part, factors);
         });
@@ -284,5 +287,7 @@ mod tests {
         assert_eq!(weights(PartFate::Pinned(0.9), "the weather today"), [10, 8, 3, 90]);
         assert_eq!(weights(PartFate::Ignored, "the weather today"), [100, 75, 25, 0]);
         assert_eq!(weights(PartFate::Pinned(0.9), "nothing of it"), [80, 60, 20, 20]);
+        assert_eq!(weights(PartFate::Pinned(0.9), "the news more the weather"), [80, 60, 20, 20]);
+        assert_eq!(weights(PartFate::Ignored, "the news more the weather"), [0, 0, 0, 0]);
     }
 }

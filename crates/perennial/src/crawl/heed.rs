@@ -77,7 +77,8 @@ impl Heed {
         let wished = |line: ActLine| {
             let time = Timestamp::parse(&line.time).ok();
             if let Some(time) = time.filter(|time| line.act == "retry" && now - *time < WISH_LIFE) {
-                wishes.insert(line.url, time);
+                // The log has seconds: a visit within the second of the wish may have been before it.
+                wishes.insert(line.url, time + Span::from_secs(1));
             }
         };
         // A log that cannot be read has no wishes; whoever writes it is told.

@@ -238,6 +238,22 @@ mod tests {
     }
 
     #[test]
+    fn a_host_in_trouble_is_asked_again_when_a_person_wants_it_and_a_polite_pause_stays() {
+        let mut hosts = Hosts::new(1);
+        hosts.push(SiteId(0), PageId(0), Why::Pass);
+        hosts.set_state(SiteId(0), HostState { ready_at: at(1_000_000), n_troubles: 3 });
+        assert_eq!(hosts.pop(at(5)), None);
+        hosts.forgive(SiteId(0), at(5));
+        hosts.push(SiteId(0), PageId(1), Why::Asked);
+        assert_eq!(hosts.pop(at(5)), Some((PageId(1), Why::Asked)), "what a person wants comes first");
+        hosts.release(SiteId(0), resting(9));
+        hosts.forgive(SiteId(0), at(6));
+        assert_eq!((hosts.pop(at(6)), hosts.next_ready()), (None, Some(at(9))));
+        assert_eq!(hosts.pop(at(9)), Some((PageId(0), Why::Pass)));
+        assert_eq!(hosts.n_waiting(), 0);
+    }
+
+    #[test]
     fn sitemaps_without_end_leave_most_fetches_to_pages() {
         let mut hosts = Hosts::new(1);
         (0..100).for_each(|page| hosts.push(SiteId(0), PageId(page), Why::Sitemap));

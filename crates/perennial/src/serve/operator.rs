@@ -117,10 +117,10 @@ impl Operator {
     /// Who acts by a request, with the token that its form has; or why nobody may.
     pub fn check(&self, parts: &Parts, form: Option<&str>) -> Result<String, Problem> {
         let is_ours = comes_from_us(parts)?;
-        if self.has_token(parts)? {
-            return Ok("operator's token".to_owned());
-        }
-        let session = self.session_in(parts).ok_or_else(no_session)?;
+        let Some(session) = self.session_in(parts) else {
+            let is_operator = self.has_token(parts)?;
+            return if is_operator { Ok("operator's token".to_owned()) } else { Err(no_session()) };
+        };
         // A browser always says where a form stands.
         if !is_ours {
             return Err(elsewhere());

@@ -122,7 +122,11 @@ pub fn edit<T>(
     let settings = Settings::parse(path, &text)?;
     let mut document: DocumentMut = text.parse().map_err(|error| Mistakes::of_syntax(path, &text, &error))?;
     let done = change(&mut document, &settings)?;
-    let text = document.to_string();
+    let after = document.to_string();
+    if after == text {
+        return Ok(done);
+    }
+    let text = after;
     Settings::parse(path, &text).context("the change would leave a mistake; nothing was changed")?;
     write_whole(path, text.as_bytes()).with_context(|| format!("cannot write {}", path.display()))?;
     Ok(done)

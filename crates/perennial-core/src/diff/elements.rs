@@ -8,7 +8,8 @@
 use std::collections::HashMap;
 
 use super::matching::Matching;
-use super::similar::pair_similar;
+use super::similar::{Open, pair_similar};
+use super::structure::longest_increasing;
 use super::tree::Nodes;
 use super::words::n_words;
 use super::{BlockDelta, Delta, Element, ElementKind, ElementMove, Update};
@@ -263,12 +264,31 @@ fn find_updates(was: &Block, is: &Block, lists: &mut [ListMatch; 3]) {
         if list.rest_before.is_empty() || list.rest_after.is_empty() {
             continue;
         }
-        let texts_before: Vec<&str> = list.rest_before.iter().map(|&i| text_at(was, kind, i)).collect();
-        let texts_after: Vec<&str> = list.rest_after.iter().map(|&j| text_at(is, kind, j)).collect();
-        let pairs = pair_similar(&texts_before, &texts_after);
+        let kept = kept_in_order(list);
+        let open = |text, place| Open { text, place };
+        let open_before: Vec<Open> = list
+            .rest_before
+            .iter()
+            .map(|&i| open(text_at(was, kind, i), kept.partition_point(|pair| pair.0 < i)))
+            .collect();
+        let open_after: Vec<Open> = list
+            .rest_after
+            .iter()
+            .map(|&j| open(text_at(is, kind, j), kept.partition_point(|pair| pair.1 < j)))
+            .collect();
+        let pairs = pair_similar(&open_before, &open_after);
         let pairs = pairs.into_iter().map(|(i, j)| (list.rest_before[i], list.rest_after[j])).collect();
         take_updated(list, pairs);
     }
+}
+
+/// The largest part of the elements that have a partner which is in the same order in both versions: what the others stand between.
+fn kept_in_order(list: &ListMatch) -> Vec<(u32, u32)> {
+    let mut pairs: Vec<(u32, u32)> = list.stayed.iter().chain(&list.updated).copied().collect();
+    pairs.sort_unstable_by_key(|pair| pair.1);
+    let places: Vec<usize> = pairs.iter().map(|pair| pair.0 as usize).collect();
+    let is_kept = longest_increasing(&places);
+    pairs.into_iter().zip(is_kept).filter(|(_, is_kept)| *is_kept).map(|(pair, _)| pair).collect()
 }
 
 /// Pairs elements without a partner that have the same key, in order.

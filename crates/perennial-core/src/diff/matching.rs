@@ -203,7 +203,7 @@ fn candidate_pairs(
 }
 
 /// Pairs of the first and the second list that share a rare feature. Each bag is sorted.
-pub(super) fn pairs_by_shared<'a>(
+fn pairs_by_shared<'a>(
     before: impl Iterator<Item = &'a [u32]>,
     after: impl Iterator<Item = &'a [u32]>,
 ) -> Vec<(usize, usize)> {

@@ -1,19 +1,22 @@
 //! Partners -> which of those that are elsewhere in the tree are read in another order.
 //!
 //! A wrapper that appears or vanishes gives other parents to all within it, and a block that falls apart leaves its elements in two;
-//! a reader reads the same words in the same order. So everything that is in both versions is put into reading order, and the
-//! heaviest part that kept its order did not move. What kept its place in the tree is in that part before anything else.
+//! a reader reads the same words in the same order. So everything that is read is put into reading order, and the heaviest part that is
+//! in the same order in both versions did not move. Words decide and not partners: where a menu stands twice on a page, nobody sees which of the two is which.
 
 use std::collections::HashMap;
 
 use super::elements::{Found, Pair};
 use super::structure::Relocated;
 use super::tree::Nodes;
+use super::words::hash;
 use super::{ElementKind, n_words};
 use crate::segment::{Block, Piece};
 
-/// How much more what kept its place in the tree counts than what did not.
-const STEADY: u64 = 1 << 20;
+/// What an element weighs for each of its words. What kept its place in the tree weighs 1 more, which decides between equals.
+const WEIGHT: u64 = 1 << 10;
+/// Of words that are read many times, as many are tried on each side of the place that is expected.
+const MAX_TRIED: usize = 2;
 
 /// What is read in another order than before.
 pub(super) struct Order {
@@ -23,47 +26,23 @@ pub(super) struct Order {
     pub(super) has_element_moved: Vec<bool>,
 }
 
-/// Something that is read in both versions: a leaf with the same content, or an element.
-struct Read {
-    before: (usize, u32),
-    after: (usize, u32),
-    weight: u64,
-    is_steady: bool,
-}
-
 pub(super) fn find_order(before: &Nodes, after: &Nodes, found: &Found, relocated: &[Relocated]) -> Order {
     let carriers = carriers(after, relocated);
-    let mut all: Vec<Read> = Vec::new();
-    for &(b, a) in &found.same_leaves {
-        let weight = after.all[a].block.map_or(0, words_of);
-        all.push(Read { before: (b, 0), after: (a, 0), weight, is_steady: carriers[a].is_none() });
-    }
-    let (mut ranks_before, mut ranks_after) = (Ranks::default(), Ranks::default());
-    for (number, pair) in found.pairs.iter().chain(&found.moves).enumerate() {
-        let &Pair { kind, before: (b, i), after: (a, j) } = pair;
-        let (Some(was), Some(is)) = (before.all[b].block, after.all[a].block) else { continue };
-        let (rank_before, rank_after) =
-            (ranks_before.rank(b, was, kind, i), ranks_after.rank(a, is, kind, j));
-        let weight = 1 + words_of_element(is, kind, j);
-        let is_steady = carriers[a].is_none() && number < found.pairs.len();
-        all.push(Read { before: (b, rank_before), after: (a, rank_after), weight, is_steady });
-    }
-    let has_moved = out_of_order(&all);
+    let (was, is) = (Reading::of(before), Reading::of(after));
+    let partners = partners(&was, &is, found, &carriers);
+    let is_in_order = in_order(&was, &is, &partners);
     let (mut moved, mut total) = (vec![0u64; relocated.len()], vec![0u64; relocated.len()]);
-    for (read, has_moved) in all.iter().zip(&has_moved) {
-        let mut carrier = carriers[read.after.0];
+    for (rank, read) in is.all.iter().enumerate().filter(|(rank, _)| partners[*rank].is_some()) {
+        let mut carrier = carriers[read.leaf];
         while let Some(number) = carrier {
             total[number] += read.weight;
-            moved[number] += if *has_moved { read.weight } else { 0 };
+            moved[number] += if is_in_order[rank] { 0 } else { read.weight };
             carrier = carriers[after.all[relocated[number].after].parent];
         }
     }
-    let is_seen = |number: usize, block: &Relocated| {
-        total[number] > 0 && (block.is_out_of_order || 2 * moved[number] > total[number])
-    };
-    let has_block_moved =
-        relocated.iter().enumerate().map(|(number, block)| is_seen(number, block)).collect();
-    Order { has_block_moved, has_element_moved: has_moved[all.len() - found.moves.len()..].to_vec() }
+    let has_block_moved = moved.iter().zip(&total).map(|(moved, total)| 2 * moved > *total).collect();
+    let has_moved = |pair: &Pair| is.rank(pair.kind, pair.after).is_some_and(|rank| !is_in_order[rank]);
+    Order { has_block_moved, has_element_moved: found.moves.iter().map(has_moved).collect() }
 }
 
 /// For each block after the nearest relocated block at or above it.
@@ -81,77 +60,154 @@ fn carriers(after: &Nodes, relocated: &[Relocated]) -> Vec<Option<usize>> {
     carriers
 }
 
-fn words_of(block: &Block) -> u64 {
-    let texts = block.texts.iter().map(|text| n_words(&text.text));
-    let links = block.links.iter().map(|link| n_words(&link.name));
-    1 + texts.chain(links).sum::<usize>() as u64
+/// An element as it is read.
+struct Read {
+    leaf: usize,
+    words: u32,
+    weight: u64,
 }
 
-fn words_of_element(block: &Block, kind: ElementKind, index: u32) -> u64 {
-    let text = match kind {
-        ElementKind::Link => block.links.get(index as usize).map(|link| link.name.as_str()),
-        ElementKind::Text => block.texts.get(index as usize).map(|text| text.text.as_str()),
-        ElementKind::Image => None,
-    };
-    text.map_or(0, n_words) as u64
+/// All elements of a page as they are read, and the rank of each.
+struct Reading {
+    all: Vec<Read>,
+    /// For each leaf the ranks of its links, images and texts.
+    ranks: Vec<[Vec<u32>; 3]>,
 }
 
-/// The place of each element of a leaf in the order in which it is read, found once for each leaf.
-#[derive(Default)]
-struct Ranks {
-    known: HashMap<usize, [Vec<u32>; 3]>,
-}
+impl Reading {
+    fn of(nodes: &Nodes) -> Reading {
+        let mut reading = Reading { all: Vec::new(), ranks: Vec::with_capacity(nodes.len()) };
+        for (leaf, node) in nodes.all.iter().enumerate() {
+            let block = node.block.filter(|block| block.is_leaf());
+            let ranks = block.map(|block| reading.add(leaf, block));
+            reading.ranks.push(ranks.unwrap_or_default());
+        }
+        reading
+    }
 
-impl Ranks {
-    fn rank(&mut self, leaf: usize, block: &Block, kind: ElementKind, index: u32) -> u32 {
-        let ranks = self.known.entry(leaf).or_insert_with(|| ranks_of(block));
-        ranks[kind as usize].get(index as usize).copied().unwrap_or(u32::MAX)
+    fn add(&mut self, leaf: usize, block: &Block) -> [Vec<u32>; 3] {
+        let mut ranks = [block.links.len(), block.images.len(), block.texts.len()].map(|n| vec![u32::MAX; n]);
+        for piece in block.pieces() {
+            let (kind, number, words, n) = match piece {
+                Piece::Link(number) => (ElementKind::Link, number, &block.links[number as usize].name, true),
+                Piece::Image(number) => {
+                    (ElementKind::Image, number, &block.images[number as usize].name, false)
+                }
+                Piece::Text(number, _) => {
+                    (ElementKind::Text, number, &block.texts[number as usize].text, true)
+                }
+            };
+            // A text with a link in it comes in several pieces; the first counts.
+            let place = &mut ranks[kind as usize][number as usize];
+            if *place == u32::MAX {
+                *place = self.all.len() as u32;
+                let weight = 1 + if n { n_words(words) as u64 } else { 0 };
+                self.all.push(Read { leaf, words: hash(words), weight });
+            }
+        }
+        ranks
+    }
+
+    fn rank(&self, kind: ElementKind, (leaf, index): (usize, u32)) -> Option<usize> {
+        let rank = self.ranks.get(leaf)?[kind as usize].get(index as usize)?;
+        (*rank != u32::MAX).then_some(*rank as usize)
     }
 }
 
-fn ranks_of(block: &Block) -> [Vec<u32>; 3] {
-    let mut ranks = [
-        vec![u32::MAX; block.links.len()],
-        vec![u32::MAX; block.images.len()],
-        vec![u32::MAX; block.texts.len()],
-    ];
-    // A text with a link in it comes in several pieces; the first counts.
-    for (rank, piece) in (0u32..).zip(block.pieces()) {
-        let (kind, number) = match piece {
-            Piece::Link(number) => (ElementKind::Link, number),
-            Piece::Image(number) => (ElementKind::Image, number),
-            Piece::Text(number, _) => (ElementKind::Text, number),
-        };
-        if let Some(place) = ranks[kind as usize].get_mut(number as usize) {
-            *place = (*place).min(rank);
+/// For each rank after that of its partner before, and whether it kept its place in the tree.
+fn partners(
+    was: &Reading,
+    is: &Reading,
+    found: &Found,
+    carriers: &[Option<usize>],
+) -> Vec<Option<(usize, bool)>> {
+    let mut partners = vec![None; is.all.len()];
+    let mut pair = |kind: ElementKind, before: (usize, u32), after: (usize, u32), has_stayed: bool| {
+        if let (Some(rank_before), Some(rank)) = (was.rank(kind, before), is.rank(kind, after)) {
+            // A text that was edited may have been taken for another one.
+            let is_steady =
+                has_stayed && carriers[after.0].is_none() && was.all[rank_before].words == is.all[rank].words;
+            partners[rank] = Some((rank_before, is_steady));
+        }
+    };
+    for &(b, a) in &found.same_leaves {
+        for kind in ElementKind::ALL {
+            for index in 0..is.ranks[a][kind as usize].len() as u32 {
+                pair(kind, (b, index), (a, index), true);
+            }
         }
     }
-    ranks
+    found.pairs.iter().for_each(|each| pair(each.kind, each.before, each.after, true));
+    found.moves.iter().for_each(|each| pair(each.kind, each.before, each.after, false));
+    partners
 }
 
-/// Marks what is not in the heaviest part that is in the same order in both versions. A tree of best sums makes it O(n log n).
-fn out_of_order(all: &[Read]) -> Vec<bool> {
-    let mut by_before: Vec<usize> = (0..all.len()).collect();
-    by_before.sort_by_key(|&n| all[n].before);
-    let mut rank_before = vec![0; all.len()];
-    by_before.iter().enumerate().for_each(|(rank, &n)| rank_before[n] = rank);
-    let mut by_after: Vec<usize> = (0..all.len()).collect();
-    by_after.sort_by_key(|&n| (all[n].after, rank_before[n]));
-    let mut best = BestSums { sums: vec![(0, None); all.len() + 1] };
-    let mut previous: Vec<Option<usize>> = vec![None; all.len()];
-    for &n in &by_after {
-        let (sum, last) = best.below(rank_before[n]);
-        previous[n] = last;
-        let weight = all[n].weight * if all[n].is_steady { STEADY } else { 1 };
-        best.raise(rank_before[n], (sum.saturating_add(weight), Some(n)));
+/// Marks the ranks after that are in the heaviest part that is in the same order in both versions. A tree of best sums makes it
+/// O(n log n).
+fn in_order(was: &Reading, is: &Reading, partners: &[Option<(usize, bool)>]) -> Vec<bool> {
+    let echoes = Echoes::of(was, is);
+    let mut best = BestSums { sums: vec![(0, None); was.all.len() + 1] };
+    // Each step: the rank after, and the step before it.
+    let mut steps: Vec<(usize, Option<usize>)> = Vec::new();
+    for (rank, read) in is.all.iter().enumerate() {
+        let mut tried: Vec<(usize, bool)> = partners[rank].into_iter().collect();
+        tried.extend(echoes.around(rank, read.words).map(|before| (before as usize, false)));
+        // The partner itself is tried as what it is.
+        tried.sort_unstable_by_key(|&(before, is_steady)| (before, !is_steady));
+        tried.dedup_by_key(|each| each.0);
+        let sums: Vec<_> = tried.iter().map(|&(before, _)| best.below(before)).collect();
+        for ((before, is_steady), (sum, last)) in tried.into_iter().zip(sums) {
+            let weight = read.weight * WEIGHT + u64::from(is_steady);
+            steps.push((rank, last));
+            best.raise(before, (sum.saturating_add(weight), Some(steps.len() - 1)));
+        }
     }
-    let mut has_moved = vec![true; all.len()];
-    let mut at = best.below(all.len()).1;
-    while let Some(n) = at {
-        has_moved[n] = false;
-        at = previous[n];
+    let mut is_in_order = vec![false; is.all.len()];
+    let mut at = best.below(was.all.len()).1;
+    while let Some(step) = at {
+        is_in_order[steps[step].0] = true;
+        at = steps[step].1;
     }
-    has_moved
+    is_in_order
+}
+
+/// Where the same words are read in the version before.
+struct Echoes {
+    before: HashMap<u32, Vec<u32>>,
+    /// For each rank after, how many times its words were read until then.
+    ordinals: Vec<u32>,
+    n_after: HashMap<u32, u32>,
+}
+
+impl Echoes {
+    fn of(was: &Reading, is: &Reading) -> Echoes {
+        let mut before: HashMap<u32, Vec<u32>> = HashMap::new();
+        for (rank, read) in (0u32..).zip(&was.all) {
+            before.entry(read.words).or_default().push(rank);
+        }
+        let mut n_after: HashMap<u32, u32> = HashMap::new();
+        let mut ordinals = Vec::with_capacity(is.all.len());
+        for read in &is.all {
+            let n = n_after.entry(read.words).or_default();
+            ordinals.push(*n);
+            *n += 1;
+        }
+        Echoes { before, ordinals, n_after }
+    }
+
+    /// Ranks before with the same words: those that are as far from the first and from the last of them, and their neighbours.
+    fn around(&self, rank: usize, words: u32) -> impl Iterator<Item = u32> + '_ {
+        let ranks: &[u32] = self.before.get(&words).map_or(&[], Vec::as_slice);
+        let ordinal = self.ordinals[rank] as usize;
+        let n_later = self.n_after.get(&words).map_or(0, |n| *n as usize).saturating_sub(ordinal);
+        [ordinal, ranks.len().saturating_sub(n_later)]
+            .into_iter()
+            .flat_map(move |at| {
+                let from = at.saturating_sub(MAX_TRIED).min(ranks.len());
+                &ranks[from..(at + MAX_TRIED + 1).min(ranks.len())]
+            })
+            .copied()
+    }
 }
 
 /// The largest sum that ends before a rank, and where it ends: a Fenwick tree of maxima.
@@ -189,8 +245,13 @@ mod tests {
 
     use super::*;
 
-    fn read(before: usize, after: usize, weight: u64) -> Read {
-        Read { before: (before, 0), after: (after, 0), weight, is_steady: false }
+    /// Readings of the same words in two orders.
+    fn readings(places: &[usize], weights: &[u64]) -> (Reading, Reading) {
+        let read = |n: usize| Read { leaf: 0, words: n as u32, weight: weights[n] };
+        let mut order: Vec<usize> = (0..places.len()).collect();
+        let was = Reading { all: order.iter().map(|n| read(*n)).collect(), ranks: Vec::new() };
+        order.sort_by_key(|n| places[*n]);
+        (was, Reading { all: order.into_iter().map(read).collect(), ranks: Vec::new() })
     }
 
     proptest! {
@@ -199,16 +260,17 @@ mod tests {
         fn the_heaviest_part_in_order_stays(weights in proptest::collection::vec(1u64..9, 1..9), seed in any::<u64>()) {
             let mut places: Vec<usize> = (0..weights.len()).collect();
             crate::chance::Chance::new(seed).shuffle(&mut places);
-            let all: Vec<Read> = places.iter().zip(&weights).enumerate().map(|(n, (p, w))| read(n, *p, *w)).collect();
-            let stays = |part: u32| (0..all.len()).filter(move |n| part >> n & 1 == 1);
-            let is_in_order = |part: u32| {
-                let places: Vec<usize> = stays(part).map(|n| all[n].after.0).collect();
-                places.windows(2).all(|pair| pair[0] < pair[1])
+            let (was, is) = readings(&places, &weights);
+            let stays = |part: u32| (0..is.all.len()).filter(move |n| part >> n & 1 == 1);
+            let is_ordered = |part: u32| {
+                let ranks: Vec<u32> = stays(part).map(|n| is.all[n].words).collect();
+                ranks.windows(2).all(|pair| pair[0] < pair[1])
             };
-            let weight = |part: u32| stays(part).map(|n| all[n].weight).sum::<u64>();
-            let found = out_of_order(&all).iter().enumerate().map(|(n, moved)| u32::from(!moved) << n).sum::<u32>();
-            prop_assert!(is_in_order(found));
-            let best = (0..1u32 << all.len()).filter(|part| is_in_order(*part)).map(weight).max();
+            let weight = |part: u32| stays(part).map(|n| is.all[n].weight).sum::<u64>();
+            let found = in_order(&was, &is, &vec![None; is.all.len()]);
+            let found = found.iter().enumerate().map(|(n, stays)| u32::from(*stays) << n).sum::<u32>();
+            prop_assert!(is_ordered(found));
+            let best = (0..1u32 << is.all.len()).filter(|part| is_ordered(*part)).map(weight).max();
             prop_assert_eq!(Some(weight(found)), best);
         }
     }

@@ -1,54 +1,106 @@
 //! Elements without a partner -> those that are one element to a reader, edited: names or texts that differ in a number, and those
-//! that share most of their letters.
+//! that share most of their words or letters.
+//!
+//! An edit is looked for where the element stood first: between the same neighbours. So the rows of a table are compared with the rows
+//! that stand in their place and not with all others. Then what shares its rarest words and letters is compared, nearest first. Each
+//! element is compared with a bounded number of others.
 
 use std::collections::HashMap;
 
-use super::matching::pairs_by_shared;
 use super::words::{bag_distance, n_shared, word_hashes};
 
 /// Two texts at most this far apart, in words, are one text that was updated.
 const UPDATED: f64 = 0.5;
 /// Two texts that share this much of their pairs of letters are one too.
 const ALIKE: f64 = 0.7;
+/// Short texts that have this much of their letters in the same order are one too.
+const SAME_LETTERS: f64 = 0.75;
 /// Texts longer than this are compared by words alone.
 const MAX_LETTERS: usize = 400;
+/// Texts of at most as many letters are compared letter by letter.
+const MAX_SHORT: usize = 64;
+/// An element is compared with as many others on each side of the place where it stood.
+const NEAR: usize = 4;
+/// The rarest features by which a text is looked for.
+const MAX_FEATURES: usize = 6;
+/// Texts with one feature that are tried, nearest first.
+const MAX_SHARERS: usize = 8;
+/// All comparisons together, beyond those that each text has with its nearest.
+const MAX_COMPARISONS: usize = 20_000;
+
+/// How much a distance counts between texts at the same place: an edit there is more likely than that one went and another came.
+const AT_PLACE: f64 = 0.5;
+
+/// An element without a partner.
+#[derive(Clone, Copy)]
+pub(super) struct Open<'a> {
+    pub(super) text: &'a str,
+    /// How many elements that stayed stand before it. The same number in both versions is the same place.
+    pub(super) place: usize,
+}
+
+type Pairs = Vec<(usize, usize)>;
 
 /// Pairs of the first and the second list that are one text, edited; each is in one pair at most.
-pub(super) fn pair_similar(before: &[&str], after: &[&str]) -> Vec<(usize, usize)> {
+pub(super) fn pair_similar(before: &[Open], after: &[Open]) -> Pairs {
     let mut taken = (vec![false; before.len()], vec![false; after.len()]);
-    let mut pairs = pair_numbered(before, after, &mut taken);
-    let sides: [Vec<Text>; 2] = [before, after].map(|side| side.iter().map(|text| Text::of(text)).collect());
-    let mut near: Vec<(f64, usize, usize)> = candidates(&sides[0], &sides[1], &taken)
-        .into_iter()
-        .filter_map(|(i, j)| Some((distance(&sides[0][i], &sides[1][j])?, i, j)))
-        .collect();
-    near.sort_by(|x, y| {
-        x.0.total_cmp(&y.0)
-            .then(x.1.abs_diff(x.2).cmp(&y.1.abs_diff(y.2)))
-            .then(x.1.cmp(&y.1))
-            .then(x.2.cmp(&y.2))
-    });
+    let mut pairs = pair_numbered(before, after, true, &mut taken);
+    pairs.extend(pair_numbered(before, after, false, &mut taken));
+    let still_open = |taken: &[bool]| (0..taken.len()).filter(|&n| !taken[n]).collect::<Vec<usize>>();
+    let (open_before, open_after) = (still_open(&taken.0), still_open(&taken.1));
+    if open_before.is_empty() || open_after.is_empty() {
+        return pairs;
+    }
+    let texts_before: Vec<Text> = open_before.iter().map(|&i| Text::of(&before[i])).collect();
+    let texts_after: Vec<Text> = open_after.iter().map(|&j| Text::of(&after[j])).collect();
+    let mut tried = at_the_same_place(&texts_before, &texts_after);
+    tried.extend(with_the_same_features(&texts_before, &texts_after));
+    tried.sort_unstable();
+    tried.dedup();
+    let distance = |&(i, j): &(usize, usize)| {
+        let (one, other) = (&texts_before[i], &texts_after[j]);
+        let weight = if one.place == other.place { AT_PLACE } else { 1.0 };
+        Some((weight * distance(one, other)?, i, j))
+    };
+    let mut near: Vec<(f64, usize, usize)> = tried.iter().filter_map(distance).collect();
+    let apart = |i: usize, j: usize| {
+        let (one, other) = (&texts_before[i], &texts_after[j]);
+        (one.place.abs_diff(other.place), i.abs_diff(j), i, j)
+    };
+    near.sort_by(|x, y| x.0.total_cmp(&y.0).then_with(|| apart(x.1, x.2).cmp(&apart(y.1, y.2))));
+    let mut taken = (vec![false; open_before.len()], vec![false; open_after.len()]);
     for (_, i, j) in near {
         if !taken.0[i] && !taken.1[j] {
             (taken.0[i], taken.1[j]) = (true, true);
-            pairs.push((i, j));
+            pairs.push((open_before[i], open_after[j]));
         }
     }
     pairs
 }
 
-/// Pairs texts that differ in numbers alone, in order.
-fn pair_numbered(before: &[&str], after: &[&str], taken: &mut (Vec<bool>, Vec<bool>)) -> Vec<(usize, usize)> {
-    let mut places: HashMap<String, Vec<usize>> = HashMap::new();
-    for (i, text) in before.iter().enumerate().rev() {
-        if let Some(key) = without_numbers(text) {
+/// Pairs texts that differ in numbers alone, in order: those at the same place, or those anywhere. Numbers without words are one only
+/// where they stood.
+fn pair_numbered(
+    before: &[Open],
+    after: &[Open],
+    at_place: bool,
+    taken: &mut (Vec<bool>, Vec<bool>),
+) -> Pairs {
+    let key =
+        |open: &Open| Some((without_numbers(open.text, at_place)?, if at_place { open.place } else { 0 }));
+    let mut places: HashMap<(String, usize), Vec<usize>> = HashMap::new();
+    for (i, open) in before.iter().enumerate().rev().filter(|(i, _)| !taken.0[*i]) {
+        if let Some(key) = key(open) {
             places.entry(key).or_default().push(i);
         }
     }
     let mut pairs = Vec::new();
-    for (j, text) in after.iter().enumerate() {
-        let Some(open) = without_numbers(text).and_then(|key| places.get_mut(&key)) else { continue };
-        if let Some(i) = open.pop() {
+    for (j, open) in after.iter().enumerate() {
+        if taken.1[j] {
+            continue;
+        }
+        let Some(same) = key(open).and_then(|key| places.get_mut(&key)) else { continue };
+        if let Some(i) = same.pop() {
             (taken.0[i], taken.1[j]) = (true, true);
             pairs.push((i, j));
         }
@@ -56,8 +108,9 @@ fn pair_numbered(before: &[&str], after: &[&str], taken: &mut (Vec<bool>, Vec<bo
     pairs
 }
 
-/// The text with each number replaced by one sign; `None` for a text without words or without numbers.
-fn without_numbers(text: &str) -> Option<String> {
+/// The text with each number replaced by one sign; `None` for a text without numbers, and for one without words unless those are
+/// wanted too.
+fn without_numbers(text: &str, without_words: bool) -> Option<String> {
     let mut key = String::with_capacity(text.len());
     let mut has_number = false;
     for c in text.chars() {
@@ -70,44 +123,85 @@ fn without_numbers(text: &str) -> Option<String> {
             key.push(c);
         }
     }
-    let has_word = key.chars().filter(|c| c.is_alphabetic()).count() >= 2;
+    let has_word = without_words || key.chars().filter(|c| c.is_alphabetic()).count() >= 2;
     (has_number && has_word).then_some(key)
 }
 
-/// A text with its words, and its pairs of letters where it is short.
+/// A text with its words, and its letters where it is short.
 struct Text {
+    place: usize,
     words: Vec<u32>,
-    letters: Vec<u32>,
+    /// Pairs of letters, sorted.
+    pairs: Vec<u32>,
+    letters: Vec<char>,
 }
 
 impl Text {
-    fn of(text: &str) -> Text {
-        let mut words = word_hashes(text);
+    fn of(open: &Open) -> Text {
+        let mut words = word_hashes(open.text);
         words.sort_unstable();
-        let mut letters = Vec::new();
-        if text.len() <= MAX_LETTERS {
-            let lower: Vec<char> = text.chars().flat_map(char::to_lowercase).collect();
-            letters.extend(lower.windows(2).map(|pair| pair[0] as u32 ^ (pair[1] as u32).rotate_left(16)));
-            letters.sort_unstable();
+        let (mut pairs, mut letters) = (Vec::new(), Vec::new());
+        if open.text.len() <= MAX_LETTERS {
+            letters = open.text.chars().flat_map(char::to_lowercase).collect();
+            pairs.extend(letters.windows(2).map(|pair| pair[0] as u32 ^ (pair[1] as u32).rotate_left(16)));
+            pairs.sort_unstable();
         }
-        Text { words, letters }
+        if letters.len() > MAX_SHORT {
+            letters.clear();
+        }
+        Text { place: open.place, words, pairs, letters }
+    }
+
+    /// What it can be found by: words, and pairs of letters where it is short. A clash of the two does no harm.
+    fn features(&self) -> impl Iterator<Item = u32> + '_ {
+        let pairs = if self.letters.is_empty() { &[] } else { self.pairs.as_slice() };
+        distinct(&self.words).chain(distinct(pairs))
     }
 }
 
-/// Pairs that share a rare word or stand at the same place, counted from the first or from the last.
-fn candidates(before: &[Text], after: &[Text], taken: &(Vec<bool>, Vec<bool>)) -> Vec<(usize, usize)> {
-    let open = |taken: &[bool]| (0..taken.len()).filter(|&n| !taken[n]).collect::<Vec<usize>>();
-    let (open_before, open_after) = (open(&taken.0), open(&taken.1));
-    let bags = open_before.iter().map(|&i| before[i].words.as_slice());
-    let shared = pairs_by_shared(bags, open_after.iter().map(|&j| after[j].words.as_slice()));
-    let n = open_before.len().min(open_after.len());
-    let from_first = (0..n).map(|at| (at, at));
-    let from_last = (1..=n).map(|at| (open_before.len() - at, open_after.len() - at));
-    let all = shared.into_iter().chain(from_first).chain(from_last);
-    let mut all: Vec<(usize, usize)> = all.map(|(i, j)| (open_before[i], open_after[j])).collect();
-    all.sort_unstable();
-    all.dedup();
-    all
+fn distinct(sorted: &[u32]) -> impl Iterator<Item = u32> + '_ {
+    sorted.chunk_by(|x, y| x == y).map(|run| run[0])
+}
+
+/// Pairs between the same neighbours, counted from the first and from the last of them. Both lists are in order of place.
+fn at_the_same_place(before: &[Text], after: &[Text]) -> Pairs {
+    let mut tried = Vec::new();
+    let mut first = 0;
+    for group in after.chunk_by(|x, y| x.place == y.place) {
+        let from = before.partition_point(|text| text.place < group[0].place);
+        let to = before.partition_point(|text| text.place <= group[0].place);
+        let n = to - from;
+        for at in 0..group.len() {
+            let from_last = (at + n).checked_sub(group.len());
+            for expected in [Some(at), from_last].into_iter().flatten() {
+                let near = expected.saturating_sub(NEAR)..(expected + NEAR + 1).min(n);
+                tried.extend(near.map(|i| (from + i, first + at)));
+            }
+        }
+        first += group.len();
+    }
+    tried
+}
+
+/// Pairs that share one of the rarest features of the text after, nearest first.
+fn with_the_same_features(before: &[Text], after: &[Text]) -> Pairs {
+    let mut holders: HashMap<u32, Vec<usize>> = HashMap::new();
+    for (i, text) in before.iter().enumerate() {
+        text.features().for_each(|feature| holders.entry(feature).or_default().push(i));
+    }
+    let n_each = (MAX_COMPARISONS / (after.len() * MAX_FEATURES)).clamp(1, MAX_SHARERS);
+    let mut tried = Vec::new();
+    for (j, text) in after.iter().enumerate() {
+        let mut held: Vec<&Vec<usize>> =
+            text.features().filter_map(|feature| holders.get(&feature)).collect();
+        held.sort_by_key(|holders| holders.len());
+        for holders in held.into_iter().take(MAX_FEATURES) {
+            let at = holders.partition_point(|&i| before[i].place < text.place);
+            let from = at.saturating_sub(n_each / 2).min(holders.len().saturating_sub(n_each));
+            tried.extend(holders[from..].iter().take(n_each).map(|&i| (i, j)));
+        }
+    }
+    tried
 }
 
 /// How far apart two texts are; `None` where they are two texts.
@@ -116,29 +210,87 @@ fn distance(before: &Text, after: &Text) -> Option<f64> {
     if by_words <= UPDATED {
         return Some(by_words);
     }
-    let n_letters = before.letters.len() + after.letters.len();
-    let shared = 2.0 * n_shared(&before.letters, &after.letters) as f64 / n_letters.max(1) as f64;
-    (shared >= ALIKE).then_some(1.0 - shared * UPDATED)
+    let n_pairs = before.pairs.len() + after.pairs.len();
+    let shared = 2.0 * n_shared(&before.pairs, &after.pairs) as f64 / n_pairs.max(1) as f64;
+    if shared >= ALIKE {
+        return Some(1.0 - shared * UPDATED);
+    }
+    let shared = same_letters(&before.letters, &after.letters);
+    (shared >= SAME_LETTERS).then_some(1.0 - shared * UPDATED)
+}
+
+/// The share of the letters of two short texts that are in the same order in both: a longest common subsequence, a row of bits at a
+/// time (Crochemore and others 2001). 0 where one has no letters.
+fn same_letters(before: &[char], after: &[char]) -> f64 {
+    let n = before.len() + after.len();
+    let shorter = before.len().min(after.len());
+    if shorter == 0 || ((2 * shorter) as f64) < SAME_LETTERS * n as f64 {
+        return 0.0;
+    }
+    let mut row = u64::MAX;
+    for letter in after {
+        let is_same =
+            before.iter().enumerate().fold(0u64, |bits, (at, c)| bits | u64::from(c == letter) << at);
+        let both = row & is_same;
+        row = row.wrapping_add(both) | (row & !is_same);
+    }
+    let unused = if before.len() == MAX_SHORT { 0 } else { u64::MAX << before.len() };
+    2.0 * f64::from((!row & !unused).count_ones()) / n as f64
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    /// Texts without neighbours that stayed.
+    fn pair(before: &[&str], after: &[&str]) -> Pairs {
+        pair_at(before, &vec![0; before.len()], after, &vec![0; after.len()])
+    }
+
+    fn pair_at(before: &[&str], places_before: &[usize], after: &[&str], places_after: &[usize]) -> Pairs {
+        fn open<'a>(texts: &[&'a str], places: &[usize]) -> Vec<Open<'a>> {
+            texts.iter().zip(places).map(|(text, place)| Open { text, place: *place }).collect()
+        }
+        let mut pairs = pair_similar(&open(before, places_before), &open(after, places_after));
+        pairs.sort_unstable();
+        pairs
+    }
 
     #[test]
     fn names_that_differ_in_a_number_are_one_name() {
         let before = ["Comments (12)", "Release 9.1.0", "About us"];
         let after = ["Imprint", "Release 9.2.0", "Comments (13)"];
-        let mut pairs = pair_similar(&before, &after);
-        pairs.sort_unstable();
-        assert_eq!(pairs, [(0, 2), (1, 1)]);
+        assert_eq!(pair(&before, &after), [(0, 2), (1, 1)]);
     }
 
     #[test]
     fn most_letters_in_common_are_enough_and_a_few_are_not() {
-        assert_eq!(pair_similar(&["apache-solr-src.tgz"], &["apache-solr-src.tar.gz"]), [(0, 0)]);
-        assert_eq!(pair_similar(&["News"], &["Newsletter"]), []);
-        assert_eq!(pair_similar(&["12"], &["13"]), [], "numbers alone are no name");
+        assert_eq!(pair(&["apache-solr-src.tgz"], &["apache-solr-src.tar.gz"]), [(0, 0)]);
+        assert_eq!(pair(&["gitbox-he-fi"], &["gitbox2-he-fi"]), [(0, 0)]);
+        assert_eq!(pair(&["News"], &["Newsletter"]), []);
+    }
+
+    #[test]
+    fn numbers_alone_are_one_where_they_stood_only() {
+        assert_eq!(pair_at(&["12", "9.1.0"], &[1, 4], &["13", "9.4.0"], &[1, 4]), [(0, 0), (1, 1)]);
+        assert_eq!(pair_at(&["12"], &[1], &["73"], &[2]), []);
+    }
+
+    #[test]
+    fn a_row_is_compared_with_the_row_in_its_place() {
+        // All rows are made of the same words, which tell nothing.
+        let row = |n: usize| {
+            format!("class {} registered in {}", n % 7, if n % 2 == 0 { "Japan" } else { "Norway" })
+        };
+        let before: Vec<String> = (0..400).map(row).collect();
+        let after: Vec<String> = (0..400).map(|n| row(n).replace("registered", "pending")).collect();
+        let before: Vec<&str> = before.iter().map(String::as_str).collect();
+        let after: Vec<&str> = after.iter().map(String::as_str).collect();
+        let places: Vec<usize> = (0..400).collect();
+        let pairs = pair_at(&before, &places, &after, &places);
+        assert_eq!(pairs, (0..400).map(|n| (n, n)).collect::<Pairs>());
     }
 
     #[test]
@@ -148,6 +300,27 @@ mod tests {
         let (before, after) = (side(0), side(50_000));
         let before: Vec<&str> = before.iter().map(String::as_str).collect();
         let after: Vec<&str> = after.iter().map(String::as_str).collect();
-        assert_eq!(pair_similar(&before, &after).len(), 20_000);
+        assert_eq!(pair(&before, &after).len(), 20_000);
+    }
+
+    proptest! {
+        /// The rows of bits give what the table of lengths gives.
+        #[test]
+        fn letters_in_order_are_counted(before in "[abc]{1,64}", after in "[abc]{1,64}") {
+            let (before, after): (Vec<char>, Vec<char>) = (before.chars().collect(), after.chars().collect());
+            let mut lengths = vec![vec![0u32; after.len() + 1]; before.len() + 1];
+            for i in 0..before.len() {
+                for j in 0..after.len() {
+                    lengths[i + 1][j + 1] = match before[i] == after[j] {
+                        true => lengths[i][j] + 1,
+                        false => lengths[i][j + 1].max(lengths[i + 1][j]),
+                    };
+                }
+            }
+            let n = (before.len() + after.len()) as f64;
+            let expected = 2.0 * f64::from(lengths[before.len()][after.len()]) / n;
+            let found = same_letters(&before, &after);
+            prop_assert!(found == expected || (found == 0.0 && expected < SAME_LETTERS));
+        }
     }
 }

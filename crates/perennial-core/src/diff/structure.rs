@@ -104,8 +104,6 @@ fn appearance(before: &Nodes, after: &Nodes, b: usize, a: usize) -> Option<Appea
 pub(super) struct Relocated {
     pub(super) before: usize,
     pub(super) after: usize,
-    /// Whether its order among the blocks that stayed siblings changed. Otherwise it has another parent.
-    pub(super) is_out_of_order: bool,
 }
 
 /// The blocks with another parent, and those that are not in the largest set of siblings that kept their order.
@@ -119,10 +117,7 @@ pub(super) fn find_relocated(before: &Nodes, after: &Nodes, matching: &Matching)
         let positions: Vec<usize> = stayed.iter().map(|&(partner, _)| before.all[partner].position).collect();
         let in_order = longest_increasing(&positions);
         let out_of_order = stayed.iter().zip(in_order).filter(|(_, kept)| !kept).map(|(pair, _)| *pair);
-        let relocated = |is_out_of_order: bool| {
-            move |(before, after): (usize, usize)| Relocated { before, after, is_out_of_order }
-        };
-        found.extend(came.into_iter().map(relocated(false)).chain(out_of_order.map(relocated(true))));
+        found.extend(came.into_iter().chain(out_of_order).map(|(before, after)| Relocated { before, after }));
     }
     found
 }

@@ -26,6 +26,12 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// Whether two versions were cut in the same way, so that what differs between them is the page. A tree whose maker is unknown is
+    /// taken as it is.
+    pub fn is_fair(before: &BlockTree, after: &BlockTree) -> bool {
+        before.engine == after.engine || before.engine.is_empty() || after.engine.is_empty()
+    }
+
     /// Compares two versions; filter lists say what is an advertisement, the page's history what is noise.
     pub fn new(
         before: BlockTree,
@@ -356,6 +362,14 @@ mod tests {
         assert_eq!(difference("a b", "a b c"), "a b [nothing => c]");
         assert_eq!(difference("b c", "c"), "[b => nothing] c");
         assert_eq!(difference("a a", "a"), "a [a => nothing]");
+    }
+
+    #[test]
+    fn versions_that_were_cut_differently_are_not_compared() {
+        let cut_by = |engine: &str| BlockTree { engine: engine.into(), ..BlockTree::default() };
+        let (of_today, of_before) = (cut_by("layout/1 cut/2"), cut_by("layout/1 cut/1"));
+        assert!(Comparison::is_fair(&of_today, &of_today) && Comparison::is_fair(&of_today, &cut_by("")));
+        assert!(!Comparison::is_fair(&of_before, &of_today));
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl Diff {
         let mut seen = self.renderer.see(context, &pages, false)?.into_iter().map(|seen| seen.tree);
         let seen = seen.next().zip(seen.next()).context("the pages were not seen")?;
         let (before, after) = alike(snapshot.as_ref(), seen)?;
-        if before.engine != after.engine && !before.engine.is_empty() && !after.engine.is_empty() {
+        if !Comparison::is_fair(&before, &after) {
             bail!(
                 "the two versions were segmented differently ({} and {}), by different engines or different `pin` and `ignore` in \
                  perennial.toml: make both trees with the same engine and settings",

@@ -98,6 +98,19 @@ impl Problem {
         }
     }
 
+    /// The two versions were cut into blocks in different ways.
+    pub fn cut_differently(url: &str, before: &str, after: &str) -> Problem {
+        Problem {
+            status: StatusCode::CONFLICT,
+            kind: "cut-differently",
+            title: "The two versions were cut differently".to_string(),
+            text: format!(
+                "{url} was seen by {before} at one of these times and by {after} at the other, so that what differs need not be the page. \
+                 `perennial diff {url}@TIME {url}@TIME` cuts both anew."
+            ),
+        }
+    }
+
     /// Only reading is possible.
     pub fn method() -> Problem {
         Problem {

@@ -9,7 +9,8 @@
   const shown = element => element && element.getClientRects().length > 0;
   let current = 0;
 
-  // A page that needs more room than its pane has is drawn smaller, as a whole; both versions alike.
+  // A page that needs more room than its pane has is drawn smaller, as a whole; both versions alike. What is too wide even then, as a
+  // table, stands out to the right and the pane scrolls to it, but no line of text becomes longer than the pane is wide.
   function fit() {
     const seen = frames.filter(frame => shown(frame) && documentOf(frame) && documentOf(frame).documentElement);
     const rooms = new Map();
@@ -20,13 +21,15 @@
       frame.style.transform = frame.style.margin = '';
       frame.style.width = paper.clientWidth + 'px';
       frame.style.height = '600px';
-      const wide = sizeOf(page, 'scrollWidth', 1280);
+      page.documentElement.style.removeProperty('max-width');
+      const wide = sizeOf(page, 'scrollWidth', 4000);
       rooms.get(frame).wide = wide;
       scale = Math.min(scale, paper.clientWidth / wide);
     }
     scale = scale > 0.98 ? 1 : Math.max(scale, 0.6);
     for (const [frame, { paper, page, top, room, wide: needed }] of rooms) {
-      const wide = scale < 1 ? Math.max(room / scale, needed) : room;
+      const column = room / scale, wide = scale < 1 ? Math.max(column, needed) : room;
+      if (wide > column + 1) page.documentElement.style.setProperty('max-width', column + 'px', 'important');
       frame.style.width = wide + 'px';
       const tall = sizeOf(page, 'scrollHeight', 60000);
       frame.style.height = tall + 'px';
@@ -63,7 +66,7 @@
     if (!boxes.length && page) boxes.push(...marksOf(page, number).map(mark => mark.getBoundingClientRect()));
     if (!boxes.length || !boxes.some(box => box.width || box.height)) return null;
     const scale = Number(frame.dataset.scale || 1), top = Math.min(...boxes.map(box => box.top)), bottom = Math.max(...boxes.map(box => box.bottom));
-    return { top: top * scale, bottom: bottom * scale };
+    return { top: top * scale, bottom: bottom * scale, left: Math.min(...boxes.map(box => box.left)) * scale };
   }
 
   // Where a change that only the other version has was or would be.
@@ -87,7 +90,9 @@
       for (const mark of page.querySelectorAll('[data-pd-on]')) mark.removeAttribute('data-pd-on');
       for (const mark of marksOf(page, number)) mark.setAttribute('data-pd-on', '');
       const box = boxOf(frame, number) || placeOf(frame, number);
-      if (box && shown(frame)) quietly(frame.parentElement, box.top - frame.parentElement.clientHeight / 4);
+      if (!box || !shown(frame)) continue;
+      const paper = frame.parentElement;
+      quietly(paper, box.top - paper.clientHeight / 4, box.left < paper.clientWidth * 0.8 ? 0 : box.left - 24);
     }
     const line = root.querySelector('#t' + number);
     if (shown(line)) { line.setAttribute('aria-current', 'true'); line.scrollIntoView({ block: 'center' }); }
@@ -110,15 +115,19 @@
   }
 
   // Panes scroll together, except while a step sets each of them to its own place.
-  const tops = new Map();
-  function quietly(paper, top) { paper.scrollTop = top; tops.set(paper, paper.scrollTop); }
+  const places = new Map();
+  function quietly(paper, top, left = paper.scrollLeft) {
+    paper.scrollTop = top;
+    paper.scrollLeft = left;
+    places.set(paper, [paper.scrollTop, paper.scrollLeft]);
+  }
   function scrolled(paper) {
-    const by = paper.scrollTop - (tops.get(paper) || 0);
-    if (by) for (const frame of frames) {
+    const [top, left] = places.get(paper) || [0, 0], down = paper.scrollTop - top, right = paper.scrollLeft - left;
+    if (down || right) for (const frame of frames) {
       const other = frame.parentElement;
-      if (other !== paper) quietly(other, other.scrollTop + by);
+      if (other !== paper) quietly(other, other.scrollTop + down, other.scrollLeft + right);
     }
-    tops.set(paper, paper.scrollTop);
+    places.set(paper, [paper.scrollTop, paper.scrollLeft]);
     draw();
   }
 

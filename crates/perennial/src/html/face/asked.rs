@@ -212,7 +212,7 @@ mod tests {
         let hostile = "\"><script>alert(1)</script>".to_owned();
         let given = [("site", hostile.clone()), ("op", "insert".to_owned()), ("least", "0.25".to_owned())];
         let page = AskedPage {
-            place: Place { name: "a", base: "/b", operating: None },
+            place: Place { name: "a", base: "/b", operating: Default::default() },
             given: &given,
             problem: None,
             changes: &[],

@@ -247,7 +247,7 @@ mod tests {
             edits: vec![("title", vec![EditWords::TakenOut(hostile.into()), EditWords::Added("new".into())])],
         };
         let first = ObjectStep { since: Timestamp::EPOCH, title: String::new(), edits: Vec::new() };
-        let place = Place { name: hostile, base: "", operating: None };
+        let place = Place { name: hostile, base: "", operating: Default::default() };
         let page = ObjectPage {
             place,
             url: hostile,

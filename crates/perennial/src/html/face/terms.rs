@@ -153,7 +153,7 @@ mod tests {
         let hostile = "<script>alert(1)</script>".to_owned();
         let rows = [TermRow { shown: hostile.clone(), n_passages: 3, n_before: 0, surprise: 12.3 }];
         let page = TermsPage {
-            place: Place { name: "a", base: "/b", operating: None },
+            place: Place { name: "a", base: "/b", operating: Default::default() },
             since_asked: "7d",
             site: &hostile,
             problem: None,

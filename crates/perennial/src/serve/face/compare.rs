@@ -78,6 +78,10 @@ impl<'a> Pair<'a> {
         let compared = self.compared(asking).map_err(|error| Problem::internal(&error))?;
         let missing = || Problem::nothing_to_compare(self.url);
         let (snapshot, comparison) = compared.ok_or_else(missing)?;
+        let (before, after) = (&comparison.before, &comparison.after);
+        if !Comparison::is_fair(before, after) {
+            return Err(Problem::cut_differently(self.url, &before.engine, &after.engine));
+        }
         told(&snapshot, &comparison).map_err(|error| Problem::internal(&error))
     }
 

@@ -80,7 +80,7 @@ impl PinPage<'_> {
         };
         let fate = if self.act == "ignore" { "ignored" } else { "pinned" };
         format!(
-            "The last 30 days of {}, with <code>{}</code> {fate}: {} touched it, {} nothing else. All together they were worth {:.2} and would have been worth about {:.2}.{}{}",
+            "The last 30 days of {}, with <code>{}</code> {fate}: {} touched it, {} of them nothing else. All together they were worth {:.2} and would have been worth about {:.2}.{}{}",
             isolated(self.site),
             isolated(self.selector),
             counted(effect.n_touching as u64, "edit", "edits"),

@@ -215,7 +215,7 @@ fn programs_get_what_the_description_says() {
         ("/api/diff", format!("?before=20260101&after=20270101&url={limits}")),
         ("/api/terms", "?since=1d".to_string()),
         ("/api/objects", String::new()),
-        ("/api/objects", "?site=nowhere.example&before=0".to_string()),
+        ("/api/objects", "?site=nowhere.example&skip=50".to_string()),
         ("/api/object", format!("?url={}", escape(&web.url("/town/1")))),
         ("/api/search", "?q=kilometres".to_string()),
         ("/api/search", "?q=-kilometres".to_string()),
@@ -276,6 +276,10 @@ fn every_page_fits_every_window_and_asks_nobody_else() {
         format!("/schedule?url={limits}"),
         "/search?q=kilometres".to_string(),
         "/search".to_string(),
+        "/changes?op=update&least=0.01".to_string(),
+        "/terms?since=1d".to_string(),
+        "/objects".to_string(),
+        format!("/object?url={limits}"),
         "/calendar".to_string(),
         format!("/web/*/{}", web.url("/")),
         compare.unwrap().split('"').next().unwrap().to_string(),
@@ -343,7 +347,7 @@ fn what_feeds_announced_is_listed_and_shown_with_its_history() {
     for (path, expected) in [
         ("/object", 400),
         ("/object?url=https://nowhere.example/", 404),
-        ("/objects?before=x", 400),
+        ("/objects?skip=x", 400),
         ("/objects?site=nowhere.example", 200),
     ] {
         assert_eq!(face.get(path).0, expected, "{path}");

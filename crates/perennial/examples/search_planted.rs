@@ -5,8 +5,8 @@
 //! cargo run --release --example search_planted -- DIR 2000
 //! ```
 //!
-//! The web of the demonstration is made again from its seed, so that for each paragraph of each page it is known when it appeared and when it
-//! vanished. For each of N paragraphs that did, the intervals that search names are compared with those that the captures' own bytes give,
+//! The web of the demonstration is made again from its seed, so that for each sentence of each page it is known when it appeared and when it
+//! vanished. For each of N sentences that did, the intervals that search names are compared with those that the captures' own bytes give,
 //! read from the WARC files one after the other, and with the truth: it must have appeared after the last look without it and not after the
 //! first with it, and likewise vanished.
 
@@ -26,21 +26,21 @@ const DAYS: u32 = 14;
 /// Captures have whole seconds.
 const ROUNDING: Span = Span::from_secs(2);
 
-/// Paragraphs of a page without markup in them, as they stand in its HTML.
-fn paragraphs(html: &str) -> Vec<&str> {
-    let mut found: Vec<&str> = html
-        .split("<p>")
-        .skip(1)
-        .filter_map(|rest| rest.split_once("</p>"))
-        .map(|(text, _)| text)
-        .filter(|text| !text.contains(['<', '&']) && text.split_whitespace().count() >= 5)
+/// The sentences of a page's paragraphs without markup in them, as they stand in its HTML.
+fn sentences(html: &str) -> Vec<&str> {
+    let paragraphs =
+        html.split("<p>").skip(1).filter_map(|rest| rest.split_once("</p>")).map(|(text, _)| text);
+    let plain = paragraphs.filter(|text| !text.contains(['<', '&']));
+    let mut found: Vec<&str> = plain
+        .flat_map(|text| text.split(". "))
+        .filter(|text| (5..=30).contains(&text.split_whitespace().count()))
         .collect();
     found.sort_unstable();
     found.dedup();
     found
 }
 
-/// From when to when a page truly said each of its paragraphs.
+/// From when to when a page truly said each of its sentences.
 fn truth_of(web: &LivingWeb, page: usize) -> BTreeMap<String, Vec<(Timestamp, Timestamp)>> {
     let changes: Vec<Timestamp> = web.pages[page].changes.iter().map(|change| change.at).collect();
     let mut truth: BTreeMap<String, Vec<(Timestamp, Timestamp)>> = BTreeMap::new();
@@ -49,8 +49,8 @@ fn truth_of(web: &LivingWeb, page: usize) -> BTreeMap<String, Vec<(Timestamp, Ti
         let until = changes.get(number).copied().unwrap_or(end);
         // What differs between two requests at one instant is noise and was not planted.
         let (one, other) = (web.html(page, 0, at), web.html(page, 1, at));
-        let again = paragraphs(&other);
-        for text in paragraphs(&one).into_iter().filter(|text| again.contains(text)) {
+        let again = sentences(&other);
+        for text in sentences(&one).into_iter().filter(|text| again.contains(text)) {
             let stays = truth.entry(text.to_owned()).or_default();
             match stays.last_mut() {
                 Some(last) if last.1 == at => last.1 = until,

@@ -4,7 +4,7 @@
 //! much likelier the counts are if the span has a rate of its own than if it has that of the time before. It needs no list of words and no
 //! language, and a term of which there are few is not surprising because it was rare before.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use super::terms::terms;
 use crate::page::PageId;
@@ -24,7 +24,7 @@ pub struct Candidate {
 #[derive(Clone, Debug, Default)]
 pub struct TermCounts {
     /// Words, and pairs of words with a blank between them, with a form in which they were seen and the passages that have them.
-    counts: HashMap<String, (String, u64)>,
+    counts: BTreeMap<String, (String, u64)>,
     /// What was counted on each page, without its numbers.
     seen: HashSet<(u32, Vec<String>)>,
 }

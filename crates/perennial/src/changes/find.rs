@@ -10,10 +10,12 @@ use super::judge::told_operation;
 use super::{Change, Judge, Judged, Question};
 use crate::analyse::{Entry, Filters, headlines};
 use crate::archive::Archive;
-use crate::store::{ChangeFilter, ChangeKey, ChangeRow, Store, Texts, Turn};
+use crate::store::{ChangeFilter, ChangeKey, ChangeOrder, ChangeRow, Store, Texts, Turn};
 
 /// Keys of changes that are fetched at a time.
 const KEYS_AT_A_TIME: usize = 1_000;
+/// Keys that are sorted at a time: 24 MB.
+const KEYS_SORTED: usize = 1_000_000;
 /// Looks that the text index may name; with more of them the list is walked.
 const MAX_TURNS: usize = 5_000;
 
@@ -38,70 +40,96 @@ pub struct Found {
     pub n_rows: usize,
 }
 
-/// Finds changes of one archive.
+/// Finds the changes of one archive for which a question holds.
 pub struct Finder<'s> {
     judge: Judge<'s>,
     store: &'s Store,
     texts: Option<Texts>,
+    question: &'s Question,
+    /// Keys that were fetched and not looked at, for the part that goes on where the last one ended.
+    ahead: Option<Keys>,
+}
+
+/// A stretch of the list.
+struct Keys {
+    keys: Vec<ChangeKey>,
+    /// How many of them were looked at.
+    n_done: usize,
+    /// Whether the list ends with them.
+    is_end: bool,
+}
+
+impl Keys {
+    fn begin_behind(&self, after: Option<&ChangeKey>) -> bool {
+        self.n_done.checked_sub(1).and_then(|at| self.keys.get(at)) == after
+    }
 }
 
 impl<'s> Finder<'s> {
     /// Reads from a store of the archive; filters say what is an advertisement.
-    pub fn new(archive: &'s Archive, store: &'s Store, filters: &'s Filters) -> anyhow::Result<Finder<'s>> {
+    pub fn new(
+        archive: &'s Archive,
+        store: &'s Store,
+        filters: &'s Filters,
+        question: &'s Question,
+    ) -> anyhow::Result<Finder<'s>> {
         let texts = Texts::open_read(&archive.texts_path())?;
-        Ok(Finder { judge: Judge::new(archive, store, filters), store, texts })
+        Ok(Finder { judge: Judge::new(archive, store, filters), store, texts, question, ahead: None })
     }
 
     /// The part of the list behind a place, or its beginning.
-    pub fn find(
-        &mut self,
-        question: &Question,
-        after: Option<&ChangeKey>,
-        bounds: Bounds,
-    ) -> anyhow::Result<Found> {
+    pub fn find(&mut self, after: Option<&ChangeKey>, bounds: Bounds) -> anyhow::Result<Found> {
         let mut part =
             Part { found: Found { changes: Vec::new(), next: None, n_rows: 0 }, n_read: 0, bounds };
-        if let Some(keys) = self.named_by_words(question, after)? {
-            self.walk(question, &keys, true, &mut part)?;
-            return Ok(part.found);
-        }
-        let filter = filter_of(question);
-        let mut after = after.copied();
+        let mut keys = match self.ahead.take().filter(|ahead| ahead.begin_behind(after)) {
+            Some(ahead) => ahead,
+            None => match self.named_by_words(after)? {
+                Some(keys) => Keys { keys, n_done: 0, is_end: true },
+                None => self.fetched(after, bounds)?,
+            },
+        };
         loop {
-            let keys = self.store.change_keys(&filter, question.order, after.as_ref(), KEYS_AT_A_TIME)?;
-            let is_end = keys.len() < KEYS_AT_A_TIME;
-            if self.walk(question, &keys, is_end, &mut part)? || is_end {
+            if self.walk(&mut keys, &mut part)? {
+                self.ahead = Some(keys);
                 return Ok(part.found);
             }
-            after = keys.last().copied();
+            if keys.is_end {
+                return Ok(part.found);
+            }
+            keys = self.fetched(keys.keys.last(), bounds)?;
         }
     }
 
-    /// Judges changes until the bounds are reached, and says whether they are. `is_end`: there are no more keys than these.
-    fn walk(
-        &mut self,
-        question: &Question,
-        keys: &[ChangeKey],
-        is_end: bool,
-        part: &mut Part,
-    ) -> anyhow::Result<bool> {
-        for (place, key) in keys.iter().enumerate() {
+    /// The next keys of the list. In the order of importance they must be sorted, which is done for many at once.
+    fn fetched(&self, after: Option<&ChangeKey>, bounds: Bounds) -> anyhow::Result<Keys> {
+        let most = match self.question.order {
+            ChangeOrder::Strongest => KEYS_SORTED,
+            ChangeOrder::Latest | ChangeOrder::Oldest => KEYS_AT_A_TIME,
+        };
+        let limit = most.min(bounds.max_rows.saturating_add(1));
+        let keys = self.store.change_keys(&filter_of(self.question), self.question.order, after, limit)?;
+        Ok(Keys { is_end: keys.len() < limit, keys, n_done: 0 })
+    }
+
+    /// Judges changes until the bounds are reached, and says whether they are.
+    fn walk(&mut self, keys: &mut Keys, part: &mut Part) -> anyhow::Result<bool> {
+        while let Some(key) = keys.keys.get(keys.n_done).copied() {
+            keys.n_done += 1;
             part.found.n_rows += 1;
             if let Some(row) = self.store.change_at(key.page, key.time)? {
                 let mut judged = Judged::new(&row);
-                let told = match self.judge.holds(&mut judged, &question.condition)? {
-                    true => Some(self.told(question, &mut judged)?),
+                let told = match self.judge.holds(&mut judged, &self.question.condition)? {
+                    true => Some(self.told(&mut judged)?),
                     false => None,
                 };
                 part.n_read += usize::from(judged.is_read());
                 let kind = judged.kind;
-                part.found
-                    .changes
-                    .extend(told.map(|(headlines, entries)| Change::new(row, kind, headlines, entries)));
+                let change = told.map(|(headlines, entries)| Change::new(row, kind, headlines, entries));
+                part.found.changes.extend(change);
             }
             if part.is_full() {
-                let is_last = is_end && place + 1 == keys.len();
-                part.found.next = Some(*key).filter(|_| !is_last);
+                let is_last = keys.is_end && keys.n_done == keys.keys.len();
+                part.found.next = Some(key).filter(|_| !is_last);
                 return Ok(true);
             }
         }
@@ -109,25 +137,17 @@ impl<'s> Finder<'s> {
     }
 
     /// The headlines of a change, and the operations that were asked for.
-    fn told(
-        &mut self,
-        question: &Question,
-        judged: &mut Judged<'_>,
-    ) -> anyhow::Result<(Option<String>, Vec<Entry>)> {
+    fn told(&mut self, judged: &mut Judged<'_>) -> anyhow::Result<(Option<String>, Vec<Entry>)> {
         let headlines = self.judge.changed(judged)?.and_then(|changed| headlines(&changed.delta));
         let mut entries = self.judge.entries(judged)?.to_vec();
-        entries.retain(|entry| question.condition.lets_through(&told_operation(entry)));
+        entries.retain(|entry| self.question.condition.lets_through(&told_operation(entry)));
         Ok((headlines, entries))
     }
 
     /// Where words are asked for that appeared or vanished, the text index names the looks at which passages with them came or went;
     /// no others can answer. `None` where it cannot tell: it is not there, has not taken in everything, or names too many.
-    fn named_by_words(
-        &self,
-        question: &Question,
-        after: Option<&ChangeKey>,
-    ) -> anyhow::Result<Option<Vec<ChangeKey>>> {
-        let Some(texts) = &self.texts else { return Ok(None) };
+    fn named_by_words(&self, after: Option<&ChangeKey>) -> anyhow::Result<Option<Vec<ChangeKey>>> {
+        let (question, Some(texts)) = (self.question, &self.texts) else { return Ok(None) };
         let condition = &question.condition;
         let query = |wording: &Option<Wording>| match wording {
             Some(Wording::Words(_, query)) => Some(query.clone()),

@@ -99,11 +99,14 @@ impl Changes {
             ));
         }
         let mut question = self.question(store)?;
-        let mut finder = Finder::new(snapshot.archive(), store, &filters)?;
-        if let (Some(limit), Sort::Time) = (self.limit, self.sort) {
+        let is_latest = self.limit.is_some() && self.sort == Sort::Time;
+        if is_latest {
             question.order = ChangeOrder::Latest;
+        }
+        let mut finder = Finder::new(snapshot.archive(), store, &filters, &question)?;
+        if let Some(limit) = self.limit.filter(|_| is_latest) {
             let mut latest = Vec::new();
-            listed(&mut finder, &question, limit, &mut |change| {
+            listed(&mut finder, limit, &mut |change| {
                 latest.push(change);
                 Ok(())
             })?;
@@ -114,7 +117,7 @@ impl Changes {
         let mut n = 0;
         context.print_each(
             |each| {
-                listed(&mut finder, &question, self.limit.unwrap_or(usize::MAX), &mut |change| {
+                listed(&mut finder, self.limit.unwrap_or(usize::MAX), &mut |change| {
                     n += 1;
                     each(&change)
                 })
@@ -171,14 +174,13 @@ impl Changes {
 /// Calls `each` with the first changes of a list, at most `limit`.
 fn listed(
     finder: &mut Finder<'_>,
-    question: &Question,
     limit: usize,
     each: &mut dyn FnMut(Change) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
     let (mut after, mut n_left): (Option<ChangeKey>, usize) = (None, limit);
     while n_left > 0 {
         let bounds = Bounds { max_found: n_left.min(AT_A_TIME), max_read: usize::MAX, max_rows: usize::MAX };
-        let found = finder.find(question, after.as_ref(), bounds)?;
+        let found = finder.find(after.as_ref(), bounds)?;
         n_left -= found.changes.len();
         found.changes.into_iter().try_for_each(&mut *each)?;
         match found.next {

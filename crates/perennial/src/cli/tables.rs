@@ -111,15 +111,15 @@ fn each_operation(
 ) -> anyhow::Result<()> {
     let snapshot = archive.snapshot()?;
     let filters = Filters::load(Some(archive.root()))?;
-    let mut finder = Finder::new(archive, snapshot.store(), &filters)?;
     let mut question = Question { since: filter.since, until: filter.until, ..Question::default() };
     question.order = ChangeOrder::Oldest;
     question.condition.with_noise = true;
     question.condition.place = filter.place();
+    let mut finder = Finder::new(archive, snapshot.store(), &filters, &question)?;
     let bounds = Bounds { max_found: AT_A_TIME, max_read: usize::MAX, max_rows: usize::MAX };
     let mut after = None;
     loop {
-        let found = finder.find(&question, after.as_ref(), bounds)?;
+        let found = finder.find(after.as_ref(), bounds)?;
         for change in &found.changes {
             for entry in &change.operations {
                 each(&operation_row(change, entry))?;

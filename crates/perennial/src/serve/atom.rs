@@ -42,7 +42,7 @@ pub fn changes(asking: &Asking<'_>, query: &Query) -> Result<Response<Body>, Pro
 fn latest(asking: &Asking<'_>, snapshot: &Snapshot, question: &Question) -> anyhow::Result<Vec<Notice>> {
     let filters = Filters::built_in();
     let (archive, store) = (snapshot.archive(), snapshot.store());
-    let found = Finder::new(archive, store, &filters)?.find(question, None, BOUNDS)?;
+    let found = Finder::new(archive, store, &filters, question)?.find(None, BOUNDS)?;
     let mut teller = Teller::new(archive, store, &filters);
     let link = Url::parse(&format!("{}{}/", asking.origins().main, asking.served.base)).ok();
     let mut told = Vec::new();

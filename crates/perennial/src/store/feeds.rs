@@ -137,8 +137,8 @@ pub struct AnnouncedFilter<'a> {
     pub feed: Option<&'a str>,
     /// Those that were first announced since then.
     pub since: Option<Timestamp>,
-    /// Those that were published, or first announced, before then.
-    pub before: Option<Timestamp>,
+    /// Without the first so many.
+    pub skip: usize,
     /// At most so many.
     pub limit: Option<usize>,
 }
@@ -365,14 +365,13 @@ impl Store {
     pub fn announced_pages(&self, filter: &AnnouncedFilter<'_>) -> anyhow::Result<Vec<AnnouncedPage>> {
         let mut statement = self.connection().prepare(&format!(
             "{ANNOUNCED} AND (?1 IS NULL OR s.host = ?1) AND (?2 IS NULL OR p.url = ?2)
-             GROUP BY i.page HAVING min(i.first_seen) >= ?3 AND coalesce(i.published, i.first_seen) < ?4
-             ORDER BY coalesce(i.published, i.first_seen) DESC, i.id LIMIT ?5"
+             GROUP BY i.page HAVING min(i.first_seen) >= ?3
+             ORDER BY coalesce(i.published, i.first_seen) DESC, i.id LIMIT ?4 OFFSET ?5"
         ))?;
         let since = filter.since.map_or(i64::MIN, Timestamp::as_millis);
-        let before = filter.before.map_or(i64::MAX, Timestamp::as_millis);
         let limit = filter.limit.map_or(-1, |limit| limit as i64);
-        let rows =
-            statement.query_map(params![filter.site, filter.feed, since, before, limit], read_announced)?;
+        let rows = statement
+            .query_map(params![filter.site, filter.feed, since, limit, filter.skip as i64], read_announced)?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 

@@ -60,8 +60,8 @@ pub fn changes(asking: &Asking<'_>, query: &Query, form: Form) -> Result<Respons
     };
     let asked = asking.served.pool.with(|snapshot: &Snapshot| -> anyhow::Result<_> {
         let filters = Filters::built_in();
-        let mut finder = Finder::new(snapshot.archive(), snapshot.store(), &filters)?;
-        let found = finder.find(&question, after.as_ref(), Bounds { max_found: limit, ..BOUNDS })?;
+        let mut finder = Finder::new(snapshot.archive(), snapshot.store(), &filters, &question)?;
+        let found = finder.find(after.as_ref(), Bounds { max_found: limit, ..BOUNDS })?;
         page.next = found.next.map(|next| next.to_string());
         page.n_rows = found.n_rows;
         if form == Form::Json {

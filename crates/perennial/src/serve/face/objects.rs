@@ -21,15 +21,14 @@ const MAX_BESIDE: usize = 12;
 /// The list, the latest first.
 pub fn objects(asking: &Asking<'_>, query: &Query, form: Form) -> Result<Response<Body>, Problem> {
     let given = |name: &str| query.get(name).map(str::trim).filter(|value| !value.is_empty());
-    let before = given("before").map(str::parse::<i64>).transpose();
-    let before =
-        before.map_err(|_| Problem::bad_request("before: take it from `next` of the answer before."))?;
+    let skip = given("skip").map(str::parse::<u32>).transpose();
+    let skip = skip.map_err(|_| Problem::bad_request("skip: take it from `next` of the answer before."))?;
+    let skip = skip.unwrap_or_default() as usize;
     let site = given("site");
     let asked = asking.served.pool.with(|snapshot| -> anyhow::Result<_> {
         let store = snapshot.store();
-        let before = before.map(Timestamp::from_millis);
         let filter =
-            AnnouncedFilter { site, before, limit: Some(MAX_OBJECTS + 1), ..AnnouncedFilter::default() };
+            AnnouncedFilter { site, skip, limit: Some(MAX_OBJECTS + 1), ..AnnouncedFilter::default() };
         let mut pages = store.announced_pages(&filter)?;
         let has_more = pages.len() > MAX_OBJECTS;
         pages.truncate(MAX_OBJECTS);
@@ -43,7 +42,7 @@ pub fn objects(asking: &Asking<'_>, query: &Query, form: Form) -> Result<Respons
                 feed: page.feed,
             });
         }
-        let next = rows.last().map(|row| row.time).filter(|_| has_more);
+        let next = has_more.then_some(skip + MAX_OBJECTS);
         let page = ObjectsPage { place: place_of(asking), site: site.unwrap_or_default(), rows: &rows, next };
         Ok(form.answer(|| page.html(), || page.json()))
     });

@@ -31,6 +31,18 @@ def run(work, program, *arguments):
     return json.loads(kept.read_text("utf8"))
 
 
+def tree(work, program, page):
+    """The page as Vi-XML, laid out once."""
+    kept = work / (hashlib.sha256(f"{program}\0{page}".encode()).hexdigest()[:24] + ".xml")
+    if not kept.exists():
+        kept.write_bytes(subprocess.run([program, "segment", str(page)], capture_output=True, check=True).stdout)
+    return str(kept)
+
+
+def compare(work, program, before, after, *form):
+    return run(work, program, "diff", tree(work, program, before), tree(work, program, after), "--format", "json", *form)
+
+
 def pairs(versions):
     for page in sorted(path for site in versions.iterdir() if site.is_dir() for path in site.iterdir()):
         all_versions = sorted(page.glob("*.html"))
@@ -146,9 +158,9 @@ def html_token(before, after):
 
 def order(work, program, versions, with_html_token):
     measures = {
-        "importance": lambda b, a: run(work, program, "diff", str(b), str(a), "--format", "json")["importance"],
-        "pattern-2011": lambda b, a: run(work, program, "diff", str(b), str(a), "--format", "json", "--importance", "pattern-2011")["importance"],
-        "visual-2009": lambda b, a: run(work, program, "diff", str(b), str(a), "--format", "json", "--importance", "visual-2009")["importance"],
+        "importance": lambda b, a: compare(work, program, b, a)["importance"],
+        "pattern-2011": lambda b, a: compare(work, program, b, a, "--importance", "pattern-2011")["importance"],
+        "visual-2009": lambda b, a: compare(work, program, b, a, "--importance", "visual-2009")["importance"],
         "changed characters": changed_characters,
     }
     if with_html_token:
@@ -188,7 +200,7 @@ def main():
     order(work, options.program, options.versions, options.html_token)
     totals = collections.Counter()
     for _, before, after in list(pairs(options.versions))[:: options.every]:
-        report = run(work, options.program, "diff", str(before), str(after), "--format", "json")
+        report = compare(work, options.program, before, after)
         n_moves, n_false = false_moves(work, options.program, before, after, report)
         n_deleted, n_similar = similar_pairs(report)
         totals.update(pairs=1, moves=n_moves, false=n_false, deleted=n_deleted, similar=n_similar)

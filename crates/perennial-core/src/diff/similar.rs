@@ -282,7 +282,7 @@ mod tests {
     fn a_row_is_compared_with_the_row_in_its_place() {
         // All rows are made of the same words, which tell nothing.
         let row = |n: usize| {
-            format!("class {} registered in {}", n % 7, if n % 2 == 0 { "Japan" } else { "Norway" })
+            format!("class {} registered in {}", n % 7, if n.is_multiple_of(2) { "Japan" } else { "Norway" })
         };
         let before: Vec<String> = (0..400).map(row).collect();
         let after: Vec<String> = (0..400).map(|n| row(n).replace("registered", "pending")).collect();

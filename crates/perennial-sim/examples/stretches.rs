@@ -1,7 +1,7 @@
 //! Traces, cut into several stretches -> the quality of a strategy in each, since a gain in one stretch may be chance.
 //!
 //! `cargo run --release -p perennial-sim --example stretches -- FILE... [--goal NAME] [--budget 5,10]
-//! [--strategy NAME,...] [--from 0] [--n 10] [--step-days 14] [--days 70] [--burn-in 14] [--floor SHARE] [--vary] [--known] [--each] [--slot 60]`
+//! [--strategy NAME,...] [--from 0] [--n 10] [--step-days 14] [--days 70] [--burn-in 14] [--floor SHARE] [--spells false] [--calendar false] [--vary] [--daily] [--known] [--each] [--slot 60]`
 
 use std::collections::HashMap;
 use std::error::Error;
@@ -28,7 +28,8 @@ impl Asked {
                 None => asked.files.push(arg),
                 Some(name) => {
                     let value = args.next_if(|next| {
-                        !next.starts_with("--") && !matches!(name, "vary" | "known" | "each" | "no-bounds")
+                        !next.starts_with("--")
+                            && !matches!(name, "vary" | "daily" | "known" | "each" | "no-bounds")
                     });
                     asked.options.insert(name.to_owned(), value.unwrap_or_default());
                 }
@@ -54,11 +55,13 @@ impl Asked {
                 .map(|m| Ok::<f64, Box<dyn Error>>(m.parse::<f64>()? / 100.0))
                 .collect::<Result<_, _>>()?,
             slot: Span::from_secs((60.0 * self.number("slot", 60.0)?) as i64),
+            period: Span::from_hours(if self.options.contains_key("daily") { 24 } else { 1 }),
             burn_in: Span::from_hours(24 * self.number("burn-in", 14.0)? as i64),
             goal: self.options.get("goal").map_or(Ok(Goal::default()), |name| name.parse())?,
             visibility: Visibility::Difference,
             varying_budget: self.options.contains_key("vary"),
             spells: self.options.get("spells").map(|text| text != "false"),
+            calendar: self.options.get("calendar").map(|text| text != "false"),
             floor: self.options.get("floor").map(|text| text.parse()).transpose()?,
             clock: LocalClock::of_zone(self.options.get("zone").map_or("UTC", String::as_str))?,
             bounds: !self.options.contains_key("no-bounds"),

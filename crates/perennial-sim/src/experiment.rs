@@ -24,6 +24,8 @@ pub struct Experiment {
     pub runs: Vec<Run>,
     /// Visits an hour as shares of the number of pages.
     pub budgets: Vec<f64>,
+    /// The span for which the budget is given. A budget of a day is never exceeded on any day.
+    pub period: Span,
     /// Length of a slot: pages are ranked once a slot, and a page is visited at most once in it.
     pub slot: Span,
     /// Periods of a day in patterns.
@@ -38,6 +40,8 @@ pub struct Experiment {
     pub varying_budget: bool,
     /// Whether busy and quiet spells of a page are followed; `None` takes the scheduler's default.
     pub spells: Option<bool>,
+    /// Whether days of the week and of the month are told apart; `None` takes the scheduler's default.
+    pub calendar: Option<bool>,
     /// Share of the budget for the pages seen longest ago; `None` takes the strategy's default.
     pub floor: Option<f32>,
     /// Share of pages whose changes are announced.
@@ -65,6 +69,7 @@ impl Default for Experiment {
         Experiment {
             runs: vec![Run { strategy: Strategy::ExpectedGain, learned: false }],
             budgets: vec![0.1],
+            period: Span::from_hours(1),
             slot: Span::from_hours(1),
             n_periods: 24,
             burn_in: Span::from_hours(24 * 7),
@@ -72,6 +77,7 @@ impl Default for Experiment {
             visibility: Visibility::LastChange,
             varying_budget: false,
             spells: None,
+            calendar: None,
             floor: None,
             announced_share: 0.0,
             clock: LocalClock::utc(),
@@ -214,12 +220,16 @@ impl Experiment {
     pub fn crawl(&self, world: &World, known: &Arc<Vec<KnownPattern>>, budget: f64, run: Run) -> Crawl {
         let schedule = ScheduleConfig {
             strategy: run.strategy,
-            budget: Some(Budget::per_hour(budget * world.pages.len() as f64)),
+            budget: Some(Budget {
+                visits: budget * world.pages.len() as f64 * self.period.as_hours_f64(),
+                period: self.period,
+            }),
             slot: self.slot,
             n_periods: self.n_periods,
             goal: self.goal,
             varying_budget: Some(self.varying_budget),
             spells: self.spells.unwrap_or(ScheduleConfig::default().spells) && run.learned,
+            calendar: self.calendar.unwrap_or(ScheduleConfig::default().calendar),
             floor: self.floor,
             learn: run.learned,
             observed: match self.visibility {

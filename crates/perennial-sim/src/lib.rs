@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`world`] | page specifications, or explicit changes -> a [`world::World`]: which page changed when, and how much |
 //! | [`paper`] | a seed -> the world of the papers' experiments |
+//! | [`calendar`] | a seed -> a world in which some pages follow days of the week, of the month, or holidays |
 //! | [`trace`] | files of observed changes -> a world |
 //! | [`drive`] | a world and a scheduler's configuration -> captures, completeness, coherence |
 //! | [`bound`] | a world and a budget -> what no crawler could beat |
@@ -18,6 +19,8 @@
 pub mod world;
 
 pub mod paper;
+
+pub mod calendar;
 
 pub mod trace;
 

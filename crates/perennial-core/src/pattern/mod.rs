@@ -7,6 +7,7 @@
 //!
 //! [`mixture`] estimates rates of change from the same looks for the scheduler, with patterns that pages share.
 
+pub mod calendar;
 pub mod mixture;
 
 use crate::series::{SeenChange, TimeSeries};

@@ -13,6 +13,7 @@
 
 use super::pages::{ANNOUNCED, Pages};
 use super::{Goal, Reason, Scheduler, Strategy, gain, learn};
+use crate::pattern::calendar::DayPlace;
 use crate::pattern::mixture::{bucket_of, one_minus_exp};
 use crate::time::{LocalClock, Span, Timestamp};
 
@@ -25,6 +26,13 @@ const PRICE_WEIGHT: f32 = 0.25;
 /// Where waiting is worth more than a visit, urgency is this share of the gain: such pages come last, in order of gain.
 const LEAST_SHARE: f32 = 1e-3;
 const HOUR_SECS: f32 = 3600.0;
+
+/// Where one of the next hours lies.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HourAhead {
+    bucket: u16,
+    day: DayPlace,
+}
 
 /// What is believed of one page and one hour.
 #[derive(Clone, Copy, Default, Debug)]
@@ -79,9 +87,13 @@ impl Scheduler {
             self.ahead.note_price(bucket, self.learner.mixture.n_buckets(), hours, price);
         }
         let middle_of = |hour: usize| end + Span::from_secs(3600 * hour as i64 + 1800);
-        let buckets = |clock| std::array::from_fn(|hour| self.bucket_at(clock, middle_of(hour)));
-        self.hours_ahead = self.clocks.iter().map(buckets).collect();
-        self.ahead.enter(self.secs(end), &self.hours_ahead[0]);
+        let hour_at = |clock: &LocalClock, at: Timestamp| HourAhead {
+            bucket: self.bucket_at(clock, at),
+            day: DayPlace::by(clock, clock.local(at).day),
+        };
+        let hours = |clock| std::array::from_fn(|hour| hour_at(clock, middle_of(hour)));
+        self.hours_ahead = self.clocks.iter().map(hours).collect();
+        self.ahead.enter(self.secs(end), &self.hours_ahead[0].map(|hour| hour.bucket));
     }
 
     fn bucket_at(&self, clock: &LocalClock, at: Timestamp) -> u16 {
@@ -97,9 +109,11 @@ impl Scheduler {
         let Some(buckets) = self.hours_ahead.get(usize::from(self.pages.clock[at])) else { return };
         let (mut unusual, left) = (self.pages.spell[at] - 1.0, gain::spell_left(1.0));
         let mut hours = [Hour::default(); DEPTH];
-        for (hour, &bucket) in hours.iter_mut().zip(buckets) {
+        let calendar = self.learner.rows().calendar(self.pages.row[at]);
+        for (hour, ahead) in hours.iter_mut().zip(buckets) {
+            let busy = calendar.map_or(1.0, |calendar| calendar.at(ahead.day));
             let (rate, importance) =
-                self.learner.in_spell(&self.pages, at, usize::from(bucket), 1.0 + unusual);
+                self.learner.in_spell(&self.pages, at, usize::from(ahead.bucket), busy * (1.0 + unusual));
             *hour = Hour { changed: one_minus_exp(rate), importance };
             unusual *= left;
         }

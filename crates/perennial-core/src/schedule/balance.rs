@@ -74,8 +74,8 @@ impl MeanOverTime {
 pub(super) struct Balance {
     /// B: how much Definition 5.13 weighs against pooled completeness.
     pub every_page: f32,
-    /// Visits that were granted and not made. Where the budget is one of a day, which is kept in any case, a crawl begins with
-    /// half of what can be saved, or it would first save for half a day at every start.
+    /// Visits that were granted and not made. Where the budget is one of a day, which is kept in any case, it is how far the visits of
+    /// the day are behind even ones, and half of what can be saved.
     saved: Option<f64>,
     /// The price of a visit before savings are considered; 0 while it is not known.
     base: f32,
@@ -201,13 +201,17 @@ impl Scheduler {
         if !self.config.varies() {
             return (self.credit.floor() as usize).min(self.pages.len());
         }
-        let most = self.most_saved(an_hour);
-        // Where no day limits the visits, only what was granted is spent.
-        let first = if self.left_of_period().is_finite() { 0.5 * most } else { 0.0 };
-        let saved = (self.balance.saved.unwrap_or(first) + granted).min(most);
+        let (most, left) = (self.most_saved(an_hour), self.left_of_period());
+        let saved = match left.is_finite() {
+            // What a day has saved ends with it: visits that the day before did not make cannot be made in addition to this
+            // day's, or they would be missing in its evening. Half of the most is neither saved nor borrowed.
+            true => 0.5 * most + left - an_hour * self.hours_left_of_period(),
+            // Where no day limits the visits, only what was granted is spent.
+            false => self.balance.saved.unwrap_or(0.0) + granted,
+        };
+        let saved = saved.clamp(0.0, most);
         self.balance.saved = Some(saved);
-        let left = saved.min(self.left_of_period());
-        (left.floor().max(0.0) as usize).min(self.pages.len())
+        (saved.min(left).floor().max(0.0) as usize).min(self.pages.len())
     }
 
     /// Visits that can be saved: those of a day, and those for a picture of the largest site.
@@ -233,6 +237,13 @@ impl Scheduler {
         };
         let spent = if self.balance.spent.0 == self.period() { self.balance.spent.1 } else { 0 };
         budget.visits.ceil() - spent as f64
+    }
+
+    /// Hours from the start of the slot to the end of the budget's period.
+    fn hours_left_of_period(&self) -> f64 {
+        let length = self.config.budget.map_or(1, |budget| budget.period.as_millis().max(1));
+        let passed = self.slot.range.map_or(0, |(start, _)| start.as_millis().rem_euclid(length));
+        Span::from_millis(length - passed).as_hours_f64()
     }
 
     fn period(&self) -> i64 {
@@ -581,6 +592,17 @@ mod tests {
         assert!(days.values().all(|&n| n as f64 <= budget), "{days:?}");
         let mean = visits.len() as f64 / 20.0;
         assert!(mean > 0.75 * budget, "{mean} a day");
+    }
+
+    #[test]
+    fn what_a_day_saves_is_not_missing_in_the_evening_of_the_next() {
+        let budget = 48.0;
+        let visits = visits(None, Budget { visits: budget, period: DAY }, 20);
+        let halves = by(&visits, |at, _| hour(at) / 12);
+        for evening in (1..40).step_by(2) {
+            let n_visits = halves.get(&evening).copied().unwrap_or(0);
+            assert!(n_visits as f64 >= 0.2 * budget, "{n_visits} visits after noon of day {}", evening / 2);
+        }
     }
 
     #[test]

@@ -216,6 +216,8 @@ pub struct ScheduleConfig {
     pub varying_budget: Option<bool>,
     /// Whether busy and quiet spells of a page are followed (C2).
     pub spells: bool,
+    /// Whether days of the week and of the month on which a page is busier than usual are learned.
+    pub calendar: bool,
     /// Interval of [`Strategy::FixedInterval`] and first interval of [`Strategy::AdaptiveInterval`]. Without a value
     /// the fixed interval is what the budget allows, or a day.
     pub interval: Option<Span>,
@@ -249,6 +251,7 @@ impl Default for ScheduleConfig {
             floor: None,
             varying_budget: None,
             spells: true,
+            calendar: true,
             interval: None,
             half_life: Some(Span::from_hours(24 * 60)),
             pacing: Pacing::Spread,

@@ -7,7 +7,7 @@ use super::plan::Planned;
 use super::{Peak, Ranked, Reason, Scheduler};
 use crate::importance::Importance;
 use crate::page::PageId;
-use crate::pattern::mixture::bucket_of;
+use crate::pattern::calendar::DayFactors;
 use crate::time::{DayKind, Span, Timestamp};
 
 /// A stretch counts as a peak when its rate is this many times the mean.
@@ -28,6 +28,8 @@ pub struct Belief {
     pub shape: Option<(u8, f32)>,
     /// How much busier than usual the page has been recently.
     pub spell: f32,
+    /// How much busier than usual it is on each day of the week and of the month, where days make a difference.
+    pub days: Option<DayFactors>,
 }
 
 impl Belief {
@@ -53,6 +55,7 @@ impl Scheduler {
             n_changed: evidence.map_or(0, |e| e.n_changed),
             shape: evidence.filter(|e| e.shape.1 > 0.0).map(|e| e.shape),
             spell: self.pages.spell[at],
+            days: self.learner.rows().calendar(self.pages.row[at]).cloned(),
         })
     }
 
@@ -65,9 +68,9 @@ impl Scheduler {
         }
         let clock = &self.clocks[usize::from(self.pages.clock[at])];
         let mut expected = 0.0;
-        clock.pieces(from, to.max(from), self.config.n_periods, |piece| {
-            let bucket = bucket_of(piece.kind, piece.period, self.config.n_periods);
-            let (rate, _) = self.learner.usual(&self.pages, at, usize::from(bucket));
+        let span = (self.secs(from), self.secs(to.max(from)));
+        self.learner.each_piece(&self.pages, at, clock, span, |_, piece| {
+            let (rate, _) = self.learner.usual(&self.pages, at, usize::from(piece.bucket));
             expected += f64::from(rate) * f64::from(piece.hours) * f64::from(piece.times);
         });
         Some(expected)
@@ -180,6 +183,7 @@ impl Scheduler {
             n_expected: pages.load[at],
             changes_per_day: belief.as_ref().map_or(0.0, Belief::changes_per_day),
             peak: belief.as_ref().and_then(|belief| peak_of(&belief.rates)),
+            days: belief.as_ref().and_then(|belief| belief.days.as_ref()?.habit()),
             n_visits: belief.map_or(0, |belief| belief.n_visits),
             is_planned: planned.is_some(),
         }

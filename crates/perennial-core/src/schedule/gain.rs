@@ -15,6 +15,7 @@ use super::learn::Learner;
 use super::pages::{ABSENT, FRESH, PENDING, Pages, SKIPPED, VACANT};
 use super::rows::Rows;
 use super::select::Histogram;
+use crate::pattern::calendar::DayPlace;
 use crate::pattern::mixture::{BucketPiece, HIGHEST_RATE, exp_neg, one_minus_exp};
 
 /// Pages that are worked on at a time, so that intermediate results stay in the nearest cache.
@@ -28,6 +29,8 @@ pub(super) const SPELL_HOURS: f32 = 96.0;
 pub(super) struct Step {
     pub bucket: u16,
     pub hours: f32,
+    /// The local day; none where the step stands for several.
+    pub day: Option<DayPlace>,
 }
 
 /// What the ranking at the end of a slot needs.
@@ -77,8 +80,15 @@ struct SlotRates<'a> {
 
 impl<'a> SlotRates<'a> {
     fn new(rows: &Rows, steps: &'a [Step]) -> SlotRates<'a> {
-        let relative = steps.iter().flat_map(|step| rows.of_bucket(usize::from(step.bucket))).collect();
-        SlotRates { steps, n_rows: rows.len(), relative }
+        let mut relative: Vec<[f32; 2]> =
+            steps.iter().flat_map(|step| rows.of_bucket(usize::from(step.bucket))).collect();
+        let n_rows = rows.len();
+        for (clock, day) in steps.iter().enumerate().filter_map(|(clock, step)| Some((clock, step.day?))) {
+            for (row, calendar) in rows.calendars() {
+                relative[clock * n_rows + row][0] *= calendar.at(day);
+            }
+        }
+        SlotRates { steps, n_rows, relative }
     }
 
     /// The rates times the hours and the importances of a range of pages.

@@ -6,12 +6,14 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use super::days::DayMark;
 use super::gain::SPELL_HOURS;
 use super::pages::{KNOWN, NONE, Pages, VACANT};
 use super::rows::Rows;
+use crate::pattern::calendar::{DayCounts, DayPrior};
 use crate::pattern::mixture::{
-    BucketPiece, Counts, Fit, HIGHEST_RATE, Mixture, Observed, Tally, Visits, bucket_of, dot, exp_neg,
-    one_minus_exp, own_rate,
+    BucketPiece, Counts, Fit, HIGHEST_RATE, Mixture, Observed, Tally, Visits, dot, exp_neg, one_minus_exp,
+    own_rate,
 };
 use crate::time::{LocalClock, Span, Timestamp};
 
@@ -30,7 +32,7 @@ const SPELL_PRIOR: f32 = 3.0;
 /// Weight of the belief against one visit where no history is kept, in changes.
 const BRIEF_PRIOR: f32 = 3.0;
 /// About how many bytes a history takes, with the row of its page.
-pub(super) const BYTES_PER_HISTORY: usize = 2200;
+pub(super) const BYTES_PER_HISTORY: usize = 2560;
 /// Most groups; further ones share group 0.
 const MOST_GROUPS: usize = 1 << 16;
 
@@ -71,29 +73,37 @@ pub(super) struct Evidence {
     spell: (f32, f32),
     /// The shared pattern that fits best, and its share of belief.
     pub shape: (u8, f32),
+    /// Changes by day of the week and of the month, faded to the instant `days_at`.
+    pub(super) days: DayCounts,
+    pub(super) days_at: u32,
 }
 
 /// The estimator's state.
 #[derive(Clone)]
 pub(super) struct Learner {
     pub mixture: Mixture,
-    rows: Rows,
+    pub(super) rows: Rows,
     pub evidence: Vec<Evidence>,
     vacant: Vec<u32>,
     groups: HashMap<u64, u32>,
     /// What the new pages of a group start with. Group 0 holds the pages of all further groups.
     group_starts: Vec<Option<GroupStart>>,
-    n_periods: u16,
-    half_life_secs: f32,
-    base: Timestamp,
+    pub(super) n_periods: u16,
+    pub(super) half_life_secs: f32,
+    pub(super) base: Timestamp,
     started: u32,
     n_refits: u32,
     /// Whether only plain averages by period are kept, as in the papers' Update function.
     is_plain: bool,
     follows_spells: bool,
+    /// Whether days of the week and of the month are told apart.
+    pub(super) tells_days: bool,
     n_histories_at_most: usize,
     visits: Visits,
     pieces: Vec<BucketPiece>,
+    /// What is known of the days of each group.
+    pub(super) day_priors: Vec<DayPrior>,
+    pub(super) marks: Vec<DayMark>,
     sizes: Vec<f32>,
     fit: Fit,
 }
@@ -113,6 +123,7 @@ impl Learner {
         half_life: Option<Span>,
         is_plain: bool,
         follows_spells: bool,
+        tells_days: bool,
     ) -> Learner {
         let mixture = Mixture::new(n_periods, observed);
         Learner {
@@ -129,9 +140,12 @@ impl Learner {
             n_refits: 0,
             is_plain,
             follows_spells,
+            tells_days,
             n_histories_at_most: usize::MAX,
             visits: Visits::default(),
             pieces: Vec::new(),
+            day_priors: Vec::new(),
+            marks: Vec::new(),
             sizes: Vec::new(),
             fit: Fit::default(),
         }
@@ -154,15 +168,6 @@ impl Learner {
         *self.groups.entry(hint).or_insert(next)
     }
 
-    pub(super) fn pieces_of(&self, clock: &LocalClock, from: u32, to: u32, pieces: &mut Vec<BucketPiece>) {
-        pieces.clear();
-        let instant = |secs: u32| self.base + Span::from_secs(i64::from(secs));
-        clock.pieces(instant(from), instant(to), self.n_periods, |piece| {
-            let bucket = bucket_of(piece.kind, piece.period, self.n_periods);
-            pieces.push(BucketPiece { bucket, hours: piece.hours, times: piece.times as f32 });
-        });
-    }
-
     /// The changes an hour and the importance of a change that are believed of a page in a bucket, in its present spell.
     #[inline]
     pub(super) fn believed(&self, pages: &Pages, at: usize, bucket: usize) -> (f32, f32) {
@@ -183,7 +188,7 @@ impl Learner {
 
     /// The usual rate alone. Every visit asks for it in every bucket of the time that it covers.
     #[inline]
-    fn usual_rate(&self, pages: &Pages, at: usize, bucket: usize) -> f32 {
+    pub(super) fn usual_rate(&self, pages: &Pages, at: usize, bucket: usize) -> f32 {
         (pages.rate[at] * self.rows.rate(pages.row[at], bucket)).min(HIGHEST_RATE)
     }
 
@@ -210,6 +215,7 @@ impl Learner {
         self.mixture.fit(&self.visits, None, group as u32, &Counts::default(), &mut fit);
         let row = self.group_starts[group].map_or_else(|| self.rows.take(), |start| start.row);
         let (rate, importance) = self.write_row(row, &fit);
+        self.start_days(row, group);
         self.fit = fit;
         let start = GroupStart { row, rate, importance };
         self.group_starts[group] = Some(start);
@@ -274,7 +280,9 @@ impl Learner {
         importance: Option<f32>,
     ) {
         let mut pieces = std::mem::take(&mut self.pieces);
-        self.pieces_of(clock, from, to, &mut pieces);
+        let mut marks = std::mem::take(&mut self.marks);
+        self.marked_pieces(pages, at, clock, (from, to), &mut pieces, &mut marks);
+        self.marks = marks;
         if pages.evidence[at] == NONE && self.is_full() {
             self.observe_in_brief(pages, at, &pieces, importance);
             self.pieces = pieces;
@@ -294,6 +302,7 @@ impl Learner {
                 importance.is_some(),
             );
         }
+        self.count_days(pages, clock, at, &pieces, importance.is_some());
         let evidence = &mut self.evidence[e];
         if self.is_plain {
             self.observe_plain(pages, at, pieces.last(), importance);
@@ -476,6 +485,7 @@ impl Learner {
 
     /// Fits one page to all that is kept of its visits. The last of them was at `end`.
     fn refit_page(&mut self, pages: &mut Pages, clock: &LocalClock, at: usize, end: u32) {
+        self.fit_days(pages, at, end);
         let mut fit = std::mem::take(&mut self.fit);
         self.fit_page(pages, clock, at, end, &mut fit);
         (pages.rate[at], pages.importance[at]) = self.write_row(pages.row[at], &fit);
@@ -493,13 +503,9 @@ impl Learner {
         let evidence = &self.evidence[pages.evidence[at] as usize];
         let span: u64 = evidence.log.iter().map(|seen| u64::from(seen.gap_secs)).sum();
         let mut from = u64::from(end).saturating_sub(span) as u32;
-        let instant = |secs: u32| self.base + Span::from_secs(i64::from(secs));
         for seen in &evidence.log {
             let to = from.saturating_add(seen.gap_secs);
-            clock.pieces(instant(from), instant(to), self.n_periods, |piece| {
-                let bucket = bucket_of(piece.kind, piece.period, self.n_periods);
-                visits.add_piece(BucketPiece { bucket, hours: piece.hours, times: piece.times as f32 });
-            });
+            self.each_piece(pages, at, clock, (from, to), |_, piece| visits.add_piece(piece));
             visits.close(seen.importance(), self.faded(end.saturating_sub(to)));
             from = to;
         }
@@ -535,7 +541,7 @@ impl Learner {
         for _ in 0..SETTLED_AT_ONCE {
             let Some(seen) = self.evidence[e].log.pop_front() else { break };
             let to = from.saturating_add(seen.gap_secs);
-            self.pieces_of(clock, from, to, &mut pieces);
+            self.pieces_for(pages, at, clock, (from, to), &mut pieces);
             let weight = self.faded(end.saturating_sub(to));
             let rate = |b: usize| self.believed(pages, at, b).0.max(1e-7);
             let size = |b: usize| self.mixture.size(&self.evidence[e].counts, b, of_page, pages.group[at]);
@@ -578,6 +584,7 @@ impl Learner {
         }
         let with_history: Vec<usize> = (0..pages.len()).filter(|&at| pages.evidence[at] != NONE).collect();
         self.sweep(pages, clocks, &with_history);
+        self.learn_group_days(pages, &with_history);
         self.mixture.clear_groups();
         let mut fit = std::mem::take(&mut self.fit);
         let mut group_sums = self.mixture.clone();

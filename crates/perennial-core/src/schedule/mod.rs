@@ -29,6 +29,7 @@
 //! | `pages` | one column for each fact about a page |
 //! | `rows` | rates by bucket, two bytes each |
 //! | `learn` | outcomes -> what is believed of pages |
+//! | `days` | outcomes by day of the week and of the month -> time as it passes for a page |
 //! | `told` | when pages changed, as their feeds tell -> the same, finer than looks |
 //! | `gain` | the expected gain of a visit, which ranks pages in our own strategy |
 //! | `ahead` | the same where a visit costs less at other hours |
@@ -44,6 +45,7 @@
 mod ahead;
 mod balance;
 mod config;
+mod days;
 mod directories;
 mod explain;
 mod gain;
@@ -121,7 +123,7 @@ pub struct Scheduler {
     directories: Directories,
     ahead: Ahead,
     /// The buckets of the hours after the current slot, for each clock.
-    hours_ahead: Vec<[u16; ahead::DEPTH]>,
+    hours_ahead: Vec<[ahead::HourAhead; ahead::DEPTH]>,
     pieces: Vec<BucketPiece>,
     /// Visits the budget has granted and no slot has taken.
     credit: f64,
@@ -161,6 +163,7 @@ impl Scheduler {
             config.half_life,
             is_plain,
             config.spells && !is_plain,
+            config.calendar && !is_plain,
         );
         learner.start(base, ((now - base).as_millis() / 1000) as u32);
         Scheduler {

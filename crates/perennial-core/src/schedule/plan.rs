@@ -7,6 +7,8 @@ use super::pages::{ABSENT, ANNOUNCED, FRESH, PENDING, QUEUED, SKIPPED, VACANT};
 use super::select::{self, Histogram};
 use super::{Pacing, Reason, Scheduler, Slot, Strategy, gain, learn};
 use crate::importance::Importance;
+use crate::pattern::calendar::DayPlace;
+use crate::pattern::mixture::bucket_of;
 use crate::time::{Span, Timestamp};
 
 /// Share of a slot's visits that new pages leave to the others.
@@ -103,14 +105,17 @@ impl Scheduler {
         let end_secs = self.secs(end);
         let from = self.state_at.min(end);
         let mut by_clock: Vec<Vec<gain::Step>> = Vec::with_capacity(self.clocks.len());
-        let mut pieces = Vec::new();
+        let n_periods = self.config.n_periods;
         for clock in &self.clocks {
-            self.learner.pieces_of(clock, self.secs(from), self.secs(end), &mut pieces);
-            let step = |piece: &crate::pattern::mixture::BucketPiece| gain::Step {
-                bucket: piece.bucket,
-                hours: piece.hours * piece.times,
-            };
-            by_clock.push(pieces.iter().map(step).collect());
+            let mut steps = Vec::new();
+            clock.pieces(from, end, n_periods, |piece| {
+                steps.push(gain::Step {
+                    bucket: bucket_of(piece.kind, piece.period, n_periods),
+                    hours: piece.hours * piece.times,
+                    day: piece.day.map(|day| DayPlace::of(day, piece.kind)),
+                });
+            });
+            by_clock.push(steps);
         }
         let n_steps = by_clock.iter().map(Vec::len).max().unwrap_or(0);
         let left =
@@ -144,7 +149,8 @@ impl Scheduler {
         let mut pieces = std::mem::take(&mut self.pieces);
         let clock = &self.clocks[usize::from(self.pages.clock[at])];
         let state_secs = self.secs(self.state_at);
-        self.learner.pieces_of(clock, self.pages.seen_at[at], state_secs, &mut pieces);
+        let span = (self.pages.seen_at[at], state_secs);
+        self.learner.pieces_for(&self.pages, at, clock, span, &mut pieces);
         let (reward, load) = gain::integrate(&self.learner, &self.pages, at, &pieces);
         (self.pages.reward[at], self.pages.load[at]) = (reward, load);
         self.pieces = pieces;

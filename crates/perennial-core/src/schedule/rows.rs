@@ -1,6 +1,9 @@
 //! Rates and importances by bucket, relative to the page's mean <-> two bytes a bucket.
 //!
-//! A page with a history has a row of its own; pages without one share the row of their group.
+//! A page with a history has a row of its own; pages without one share the row of their group. Few rows have a calendar as well:
+//! how much busier than usual each day of the week and of the month is.
+
+use crate::pattern::calendar::DayFactors;
 
 /// Codes are logarithmic with a step of 5 %; 0 stands for zero.
 const CODE_OF_ONE: f32 = 160.0;
@@ -12,14 +15,23 @@ pub(super) struct Rows {
     codes: Vec<[u8; 2]>,
     free: Vec<u32>,
     decode: Vec<f32>,
+    /// By row; shorter than the rows where the last ones have none.
+    calendars: Vec<Option<Box<DayFactors>>>,
+    n_calendars: usize,
 }
 
 impl Rows {
     /// Rows that begin with row 0, which is 1 everywhere.
     pub(super) fn new(n_buckets: usize) -> Rows {
         let value = |code: usize| if code == 0 { 0.0 } else { ((code as f32 - CODE_OF_ONE) * STEP).exp() };
-        let mut rows =
-            Rows { n_buckets, codes: Vec::new(), free: Vec::new(), decode: (0..256).map(value).collect() };
+        let mut rows = Rows {
+            n_buckets,
+            codes: Vec::new(),
+            free: Vec::new(),
+            decode: (0..256).map(value).collect(),
+            calendars: Vec::new(),
+            n_calendars: 0,
+        };
         rows.take();
         rows
     }
@@ -45,11 +57,40 @@ impl Rows {
         let copy = self.take();
         let from = row as usize * self.n_buckets;
         self.codes.copy_within(from..from + self.n_buckets, copy as usize * self.n_buckets);
+        self.set_calendar(copy, self.calendar(row).cloned());
         copy
     }
 
     pub(super) fn give_back(&mut self, row: u32) {
+        self.set_calendar(row, None);
         self.free.push(row);
+    }
+
+    /// The calendar of a row, where some days are busier than others.
+    #[inline]
+    pub(super) fn calendar(&self, row: u32) -> Option<&DayFactors> {
+        if self.n_calendars == 0 {
+            return None;
+        }
+        self.calendars.get(row as usize)?.as_deref()
+    }
+
+    pub(super) fn set_calendar(&mut self, row: u32, calendar: Option<DayFactors>) {
+        let row = row as usize;
+        if calendar.is_some() && row >= self.calendars.len() {
+            self.calendars.resize(row + 1, None);
+        }
+        let Some(place) = self.calendars.get_mut(row) else { return };
+        self.n_calendars -= usize::from(place.is_some());
+        *place = calendar.map(Box::new);
+        self.n_calendars += usize::from(place.is_some());
+    }
+
+    /// All rows with a calendar.
+    pub(super) fn calendars(&self) -> impl Iterator<Item = (usize, &DayFactors)> {
+        let none = if self.n_calendars == 0 { 0 } else { self.calendars.len() };
+        let all = self.calendars[..none].iter().enumerate();
+        all.filter_map(|(row, calendar)| Some((row, calendar.as_deref()?)))
     }
 
     #[inline]
@@ -102,7 +143,9 @@ impl Rows {
     }
 
     pub(super) fn n_bytes(&self) -> usize {
-        self.codes.capacity() * 2 + self.free.capacity() * 4
+        let of_calendars =
+            self.calendars.capacity() * 8 + self.n_calendars * std::mem::size_of::<DayFactors>();
+        self.codes.capacity() * 2 + self.free.capacity() * 4 + of_calendars
     }
 }
 

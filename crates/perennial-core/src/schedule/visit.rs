@@ -3,6 +3,7 @@
 use crate::importance::Importance;
 use crate::look::Seen;
 use crate::page::{PageId, SiteId};
+use crate::pattern::calendar::DayHabit;
 use crate::time::{DayKind, Timestamp};
 
 use super::Goal;
@@ -201,8 +202,21 @@ pub struct Ranked {
     pub changes_per_day: f32,
     /// When it usually changes, if some hours stand out.
     pub peak: Option<Peak>,
+    /// On which days it usually changes, if some stand out.
+    pub days: Option<DayHabit>,
     /// Number of visits from which this was learned.
     pub n_visits: u32,
     /// Whether it is among the visits of this slot.
     pub is_planned: bool,
+}
+
+impl Ranked {
+    /// When the page usually changes, in words: hours, days, or hours of some days.
+    pub fn habit(&self) -> Option<String> {
+        match (&self.days, self.peak) {
+            (Some(days), Some(peak)) => Some(format!("{:.0}-{:.0}h {days}", peak.from_hour, peak.to_hour)),
+            (Some(days), None) => Some(days.to_string()),
+            (None, peak) => peak.map(|peak| peak.to_string()),
+        }
+    }
 }

@@ -38,14 +38,17 @@ pub struct LocalTime {
 /// A stretch of time inside one period of one kind of day.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Piece {
+    /// The local day; none where whole days of one kind are handed out together.
+    pub day: Option<LocalDay>,
     /// Kind of day; holidays are a kind of their own.
     pub kind: DayKind,
     /// Period of the day, from 0.
     pub period: u16,
     /// Length in hours.
     pub hours: f32,
-    /// The number of such stretches, because whole days of one kind are handed out together.
-    pub times: u32,
+    /// The number of such stretches, because whole days of one kind are handed out together. Where days pass at different
+    /// speeds, the sum of their speeds.
+    pub times: f32,
 }
 
 /// A zone or a date that cannot be read.
@@ -85,6 +88,27 @@ impl LocalDay {
     pub fn to_date(self) -> jiff::civil::Date {
         let span = jiff::Span::new().try_days(self.0).unwrap_or_default();
         jiff::civil::date(1970, 1, 1).saturating_add(span)
+    }
+
+    /// The day of its month, from 1, and whether it is the last.
+    pub fn in_month(self) -> (u8, bool) {
+        // Months are counted from March, so that the leap day is the last of a year; 400 years are a cycle of 146,097 days.
+        let (days, mut month_of_leap) = ((i64::from(self.0) + 719_468).rem_euclid(146_097), false);
+        let year = (days - days / 1460 + days / 36_524 - days / 146_096) / 365;
+        let of_year = days - (365 * year + year / 4 - year / 100);
+        let month = (5 * of_year + 2) / 153;
+        let day = of_year - (153 * month + 2) / 5 + 1;
+        if month == 11 {
+            let next = year + 1;
+            month_of_leap = next % 4 == 0 && (next % 100 != 0 || next % 400 == 0);
+        }
+        let length = match month {
+            11 if month_of_leap => 29,
+            11 => 28,
+            1 | 3 | 6 | 8 => 30,
+            _ => 31,
+        };
+        (day as u8, day == length)
     }
 
     /// 0 for Monday to 6 for Sunday.
@@ -181,12 +205,24 @@ impl LocalClock {
 
     /// Hands out the stretches of `(from, to]` in order, each within one period of the day. Whole days between
     /// the first and the last are handed out by kind with a count, so that a gap of years stays cheap.
-    pub fn pieces(&self, from: Timestamp, to: Timestamp, n_periods: u16, mut each: impl FnMut(Piece)) {
+    pub fn pieces(&self, from: Timestamp, to: Timestamp, n_periods: u16, each: impl FnMut(Piece)) {
+        self.pieces_at_speeds(from, to, n_periods, |_, _| 1.0, each);
+    }
+
+    /// The same where local days pass at different speeds.
+    pub fn pieces_at_speeds(
+        &self,
+        from: Timestamp,
+        to: Timestamp,
+        n_periods: u16,
+        speed: impl Fn(LocalDay, DayKind) -> f32,
+        mut each: impl FnMut(Piece),
+    ) {
         let end = to.as_millis();
         // The bound of two centuries keeps a damaged time from taking minutes.
         let first = from.as_millis().max(end.saturating_sub(73_000 * DAY_MS));
         let mut at = first;
-        let mut whole_days = [0u32; 3];
+        let mut whole_days = [0.0f32; 3];
         let periods = Periods::new(n_periods);
         while at < end {
             let (offset, until) = self.offset_at(at);
@@ -195,7 +231,7 @@ impl LocalClock {
             let kind = self.kind_of(local.day);
             let is_whole = left_of_day == DAY_MS && at.saturating_add(DAY_MS) <= end.min(until);
             if is_whole && at != first {
-                whole_days[kind as usize] += 1;
+                whole_days[kind as usize] += speed(local.day, kind);
                 at += DAY_MS;
                 continue;
             }
@@ -204,9 +240,10 @@ impl LocalClock {
             // Within one day milliseconds since midnight fit into 32 bits.
             let mut here = local.millis_of_day as u32;
             let there = here + (stop - at) as u32;
+            let (day, times) = (Some(local.day), speed(local.day, kind));
             while here < there {
                 let next = periods.end(period).min(there);
-                each(Piece { kind, period, hours: (next - here) as f32 * HOURS_PER_MS, times: 1 });
+                each(Piece { day, kind, period, hours: (next - here) as f32 * HOURS_PER_MS, times });
                 here = next;
                 period += 1;
             }
@@ -214,9 +251,9 @@ impl LocalClock {
         }
         let hours = 24.0 / f32::from(n_periods.max(1));
         let kinds = [DayKind::Workday, DayKind::Weekend, DayKind::Holiday].into_iter().zip(whole_days);
-        for (kind, times) in kinds.filter(|(_, times)| *times > 0) {
+        for (kind, times) in kinds.filter(|(_, times)| *times > 0.0) {
             for period in 0..n_periods.max(1) {
-                each(Piece { kind, period, hours, times });
+                each(Piece { day: None, kind, period, hours, times });
             }
         }
     }
@@ -287,7 +324,7 @@ mod tests {
     fn hours_by_period(clock: &LocalClock, from: &str, to: &str) -> Vec<f32> {
         let mut hours = vec![0.0; 24];
         clock.pieces(at(from), at(to), 24, |piece| {
-            hours[usize::from(piece.period)] += piece.hours * piece.times as f32;
+            hours[usize::from(piece.period)] += piece.hours * piece.times;
         });
         hours
     }
@@ -341,10 +378,31 @@ mod tests {
             let mut total = 0.0;
             kolkata.pieces(at("2025-01-08T00:01:00Z"), at("2025-01-13T07:31:00Z"), n_periods, |piece| {
                 assert!(piece.period < n_periods && piece.hours > 0.0);
-                total += piece.hours * piece.times as f32;
+                total += piece.hours * piece.times;
             });
             assert!((total - 127.5).abs() < 0.01, "{n_periods}: {total}");
         }
+    }
+
+    #[test]
+    fn days_know_their_place_in_the_month() {
+        for day in (-800_000..800_000).step_by(7).chain(20_000..21_500).map(LocalDay) {
+            let date = day.to_date();
+            let expected = (date.day() as u8, date.day() == date.days_in_month());
+            assert_eq!(day.in_month(), expected, "{date}");
+        }
+    }
+
+    #[test]
+    fn days_pass_at_their_speeds() {
+        let clock = LocalClock::utc();
+        let speed = |day: LocalDay, _| if day.weekday() == 0 { 3.0 } else { 0.5 };
+        let mut hours = 0.0;
+        // Monday noon to the noon of Tuesday in the week after.
+        clock.pieces_at_speeds(at("2026-03-02T12:00:00Z"), at("2026-03-10T12:00:00Z"), 24, speed, |piece| {
+            hours += piece.hours * piece.times;
+        });
+        assert!((hours - (12.0 * 3.0 + 6.0 * 12.0 + 24.0 * 3.0 + 6.0)).abs() < 0.01, "{hours}");
     }
 
     #[test]

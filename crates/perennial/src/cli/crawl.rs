@@ -237,7 +237,7 @@ fn idle_words(awaited: &Awaited, now: Timestamp) -> String {
     let is_today = now.to_rfc3339().starts_with(day);
     let at = if is_today { format!("{time} UTC") } else { format!("{day} {time} UTC") };
     let place = awaited.url.split_once("://").map_or(awaited.url.as_str(), |(_, place)| place);
-    let habit = awaited.peak.map(|peak| format!(", usually updates {peak}")).unwrap_or_default();
+    let habit = awaited.habit.as_ref().map(|habit| format!(", usually updates {habit}")).unwrap_or_default();
     shown(&format!("idle, next visit at {at} ({}{habit})", cut(place.to_owned(), MOST_ADDRESS))).into_owned()
 }
 
@@ -326,9 +326,6 @@ fn print_hints(out: &mut dyn std::io::Write, status: &Status) -> std::io::Result
 
 #[cfg(test)]
 mod tests {
-    use perennial_core::schedule::Peak;
-    use perennial_core::time::DayKind;
-
     use super::*;
 
     fn at(text: &str) -> Timestamp {
@@ -337,9 +334,9 @@ mod tests {
 
     #[test]
     fn a_crawl_without_work_says_what_it_waits_for() {
-        let peak = Some(Peak { kind: DayKind::Workday, from_hour: 14.0, to_hour: 15.0, ratio: 3.0 });
+        let habit = Some("14-15h on workdays".to_owned());
         let url = "https://example.org/news".to_owned();
-        let awaited = Awaited { at: at("2026-11-17T14:05:00Z"), url, peak };
+        let awaited = Awaited { at: at("2026-11-17T14:05:00Z"), url, habit };
         let status = Status { awaited: Some(awaited), ..Status::default() };
         let line = progress_line(&status, at("2026-11-17T13:20:00Z"), 200);
         assert!(

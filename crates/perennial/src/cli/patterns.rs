@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use perennial_core::look::Seen;
+use perennial_core::pattern::calendar::DayFactors;
 use perennial_core::pattern::{Cycle, Days, PagePatterns, Pattern, patterns_of};
 use perennial_core::schedule::{Belief, ScheduleConfig, Scheduler};
 use perennial_core::time::{DayKind, LocalClock};
@@ -22,6 +23,7 @@ month for pages that change rarely. A dot is an hour that no look covered.
   index threshold  the importance seen so far in an hour: a version below it is not indexed yet
   as the scheduler expects   what the crawl goes by: it learns from looks at any interval and from
                    pages like this one; the bars above are plain averages, as in the papers
+  usually on ...   days of the week or of the month on which the scheduler expects most changes
   group            pages of one group change at the same hours; the share says how well it fits
 
 Examples:
@@ -82,6 +84,10 @@ struct PageReport {
     index_threshold: f64,
     /// What the scheduler expects, by which it visits the page.
     believed: Vec<PatternReport>,
+    /// The days on which the scheduler expects most changes, in words.
+    days: Option<String>,
+    /// How much busier than usual it expects Monday to Sunday and holidays to be, and the days of a month.
+    day_factors: Option<DayFactorsReport>,
     /// Plain averages of what was seen, as in the papers.
     patterns: Vec<PatternReport>,
     /// Number of the group whose shared pattern fits best.
@@ -90,6 +96,26 @@ struct PageReport {
     group_share: Option<f32>,
     /// Learned changes an hour: the periods of a workday, then those of other days.
     learned_rates: Vec<f32>,
+}
+
+#[derive(Serialize)]
+struct DayFactorsReport {
+    week: Vec<f32>,
+    month: Vec<f32>,
+    belief_in_week: f32,
+    belief_in_month: f32,
+}
+
+impl DayFactorsReport {
+    fn of(factors: &DayFactors) -> DayFactorsReport {
+        let (belief_in_week, belief_in_month) = factors.belief();
+        DayFactorsReport {
+            week: factors.week().to_vec(),
+            month: factors.month().to_vec(),
+            belief_in_week,
+            belief_in_month,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -155,6 +181,8 @@ fn report(history: &PageHistory, clock: &LocalClock, n_periods: u16, scheduler: 
         ticks: ticks_of(cycle),
         index_threshold: threshold_in_use(history),
         believed: belief.as_ref().map(believed_patterns).unwrap_or_default(),
+        days: belief.as_ref().and_then(|belief| Some(belief.days.as_ref()?.habit()?.to_string())),
+        day_factors: belief.as_ref().and_then(|belief| belief.days.as_ref().map(DayFactorsReport::of)),
         patterns: patterns.into_iter().map(pattern_report).collect(),
         group: belief.as_ref().and_then(|belief| belief.shape).map(|shape| shape.0),
         group_share: belief.as_ref().and_then(|belief| belief.shape).map(|shape| shape.1),
@@ -292,6 +320,9 @@ fn print_page(page: &PageReport, out: &mut dyn Write) -> io::Result<()> {
         let top = pattern.omega.iter().copied().fold(0.0, f64::max);
         let line = sparkline(pattern.omega.iter().map(|omega| Some(*omega)), top);
         writeln!(out, "  {:<9} {line}  up to {top:.2}, as the scheduler expects", pattern.days)?;
+    }
+    if let Some(days) = &page.days {
+        writeln!(out, "  usually {days}, as the scheduler expects")?;
     }
     if let (Some(group), Some(share)) = (page.group, page.group_share) {
         writeln!(out, "  changes like group {group} ({:.0} %)", 100.0 * share)?;

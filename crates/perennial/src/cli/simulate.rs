@@ -112,6 +112,10 @@ pub(super) struct Simulate {
     #[arg(long, value_name = "true|false")]
     spells: Option<bool>,
 
+    /// Whether the scheduler learns on which days of the week and of the month pages change [default: as in the crawler]
+    #[arg(long, value_name = "true|false")]
+    calendar: Option<bool>,
+
     /// Share of the budget for the pages visited longest ago [default: the strategy's own]
     #[arg(long, value_name = "SHARE", value_parser = parse_share)]
     floor: Option<f64>,
@@ -269,7 +273,9 @@ impl Simulate {
             goal: self.goal,
             visibility,
             varying_budget: self.varying_budget.unwrap_or(self.goal.takes_pictures()),
+            period: Span::from_hours(1),
             spells: self.spells,
+            calendar: self.calendar,
             floor: self.floor.map(|share| share as f32),
             announced_share: self.announced,
             clock: LocalClock::of_zone(&self.zone)?,

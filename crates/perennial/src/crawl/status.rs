@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use perennial_core::schedule::Peak;
 use perennial_core::time::Timestamp;
 
 use super::Crawl;
@@ -62,8 +61,8 @@ pub struct Awaited {
     pub at: Timestamp,
     /// Which page.
     pub url: String,
-    /// When that page usually changes, if some hours stand out.
-    pub peak: Option<Peak>,
+    /// When that page usually changes, if some hours or days stand out.
+    pub habit: Option<String>,
 }
 
 /// The counts of a crawl so far.
@@ -178,7 +177,7 @@ impl Crawl {
             let visit = self.policy.next_visit(self.now());
             let awaited = visit.and_then(|(at, ranked)| {
                 let url = self.store.url_of(ranked.page).ok()?;
-                Some(Awaited { at, url, peak: ranked.peak })
+                Some(Awaited { at, url, habit: ranked.habit() })
             });
             self.foreseen = Some((wakeup, awaited));
         }

@@ -255,7 +255,7 @@ impl Described<'_> {
 /// The reason as a sentence, in the site's own time.
 fn in_words(ranked: &Ranked, clock: Option<&LocalClock>) -> String {
     let local = |at: Timestamp| in_local_words(at, clock);
-    let habit = ranked.peak.map(|peak| format!(", usually updates {peak}")).unwrap_or_default();
+    let habit = ranked.habit().map(|habit| format!(", usually updates {habit}")).unwrap_or_default();
     match ranked.reason {
         Reason::FirstCapture => "never captured".to_owned(),
         Reason::Announced => "announced as changed".to_owned(),

@@ -7,6 +7,7 @@ use axum::http::Response;
 use perennial_core::look::Seen;
 use perennial_core::memento::address::{Query, time_of_digits};
 use perennial_core::page::PageId;
+use perennial_core::schedule::Ranked;
 use perennial_core::time::{DayKind, LocalClock, Span, Timestamp};
 
 use super::super::pages::place_of;
@@ -257,9 +258,9 @@ fn expected_of(
         return Ok(expected);
     };
     let ranked = standing.ranks.get(&page).map(|(_, ranked)| ranked);
-    let peak = ranked.and_then(|ranked| ranked.peak).map(|peak| format!(", most {peak}")).unwrap_or_default();
+    let habit = ranked.and_then(Ranked::habit).map(|habit| format!(", most {habit}")).unwrap_or_default();
     expected.believes = format!(
-        "{:.1} changes a day{peak}. Learned from {} looks, {} of which found a change; sure to {:.0} %.",
+        "{:.1} changes a day{habit}. Learned from {} looks, {} of which found a change; sure to {:.0} %.",
         belief.changes_per_day(),
         belief.n_visits,
         belief.n_changed,

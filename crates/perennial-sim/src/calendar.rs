@@ -1,0 +1,144 @@
+//! A seed -> a world in which some pages follow days of the week, of the month, or holidays, among ordinary ones (P-PATTERN 6.3).
+//!
+//! A baker's page that is edited all Monday, an office's on the first of the month, a newspaper's on holidays: such a page has a few
+//! busy days, on which one version replaces the other within hours, and changes rarely on all others. Pages of all kinds lie side by
+//! side in one directory, so that no page knows another's days.
+
+use perennial_core::chance::WorldChance;
+use perennial_core::importance::Importance;
+use perennial_core::time::{LocalClock, LocalDay, Span, Timestamp};
+
+use crate::paper::PaperWorld;
+use crate::world::{Change, World, WorldPage};
+
+/// Changes of a busy day.
+const BUSY_CHANGES: (f64, f64) = (3.0, 8.0);
+/// Changes of any other day.
+const QUIET_CHANGES: f64 = 0.03;
+/// Hours between which pages are edited.
+const OFFICE_HOURS: (f64, f64) = (7.0, 19.0);
+const SITES: u32 = 3;
+
+/// What makes a day busy for a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// As in the papers' world: hours and workdays.
+    Ordinary,
+    /// One day of the week.
+    Weekly,
+    /// One day of the month.
+    Monthly,
+    /// Public holidays.
+    Holiday,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 4] = [Kind::Ordinary, Kind::Weekly, Kind::Monthly, Kind::Holiday];
+
+    /// In words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Kind::Ordinary => "ordinary",
+            Kind::Weekly => "weekly",
+            Kind::Monthly => "monthly",
+            Kind::Holiday => "holiday",
+        }
+    }
+}
+
+/// How large the world is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CalendarWorld {
+    /// Ordinary pages of each of three sites.
+    pub n_ordinary: u32,
+    /// Pages of each other kind of each site.
+    pub n_of_kind: u32,
+    /// Length of the world in days.
+    pub days: u32,
+    /// Equal seeds give equal worlds.
+    pub seed: u64,
+}
+
+impl Default for CalendarWorld {
+    /// 300 pages for a year, a third of them ordinary.
+    fn default() -> CalendarWorld {
+        CalendarWorld { n_ordinary: 40, n_of_kind: 20, days: 364, seed: 1 }
+    }
+}
+
+impl CalendarWorld {
+    /// The world, and the kind of each page.
+    pub fn build(&self) -> (World, Vec<Kind>) {
+        let paper =
+            PaperWorld { n_sites: SITES, pages_per_site: self.n_ordinary, days: self.days, seed: self.seed };
+        let mut world = paper.build();
+        "calendar".clone_into(&mut world.name);
+        let clock = self.clock(world.start);
+        let mut kinds = vec![Kind::Ordinary; world.pages.len()];
+        for site in 0..SITES {
+            for nth in 0..3 * self.n_of_kind {
+                let kind = Kind::ALL[1 + nth as usize % 3];
+                let part = (2 << 32) + u64::from(site * 3 * self.n_of_kind + nth);
+                let mut chance = WorldChance::fork(self.seed, part);
+                kinds.push(kind);
+                world.pages.push(WorldPage {
+                    name: format!("/page{}", self.n_ordinary + nth),
+                    site: perennial_core::page::SiteId(site),
+                    weight: 1.0 + 3.0 * chance.unit(),
+                    changes: changes_of(kind, &clock, (world.start, world.end), &mut chance),
+                    truth: None,
+                });
+            }
+        }
+        world.clocks = vec![clock; SITES as usize];
+        (world, kinds)
+    }
+
+    /// UTC with about one holiday a month, at days that no rule of weeks or months finds.
+    fn clock(&self, start: Timestamp) -> LocalClock {
+        let mut chance = WorldChance::fork(self.seed, 3 << 32);
+        let first = LocalClock::utc().local(start).day.0;
+        let day = |month: u32| LocalDay(first + (month * 28) as i32 + chance.below(28) as i32);
+        LocalClock::utc().with_holidays((0..self.days.div_ceil(28)).map(day).collect::<Vec<_>>())
+    }
+}
+
+fn changes_of(
+    kind: Kind,
+    clock: &LocalClock,
+    (start, end): (Timestamp, Timestamp),
+    chance: &mut WorldChance,
+) -> Vec<Change> {
+    let (a_busy_day, importance) = (chance.range(BUSY_CHANGES.0, BUSY_CHANGES.1), chance.range(0.1, 0.6));
+    let (weekday, of_month) = (chance.below(7) as u8, day_of_month(chance));
+    let mut changes = Vec::new();
+    let (first, last) = (clock.local(start).day.0, clock.local(end).day.0);
+    for day in (first..last).map(LocalDay) {
+        let is_busy = match kind {
+            Kind::Ordinary => false,
+            Kind::Weekly => day.weekday() == weekday,
+            Kind::Monthly => of_month.map_or(day.in_month().1, |of_month| day.in_month().0 == of_month),
+            Kind::Holiday => clock.kind_of(day) == perennial_core::time::DayKind::Holiday,
+        };
+        let mut left = if is_busy { a_busy_day } else { QUIET_CHANGES } - chance.exponential();
+        while left >= 0.0 {
+            let hour = chance.range(OFFICE_HOURS.0, OFFICE_HOURS.1);
+            let at = clock.start_of(day) + Span::from_millis((3.6e6 * hour) as i64);
+            changes.push(Change { at, importance: Importance::new(chance.beta(importance, 4.0)) });
+            left -= chance.exponential();
+        }
+    }
+    changes.sort_by_key(|change| change.at);
+    changes
+}
+
+/// The first, the fifteenth, the last (none), or any other.
+fn day_of_month(chance: &mut WorldChance) -> Option<u8> {
+    match chance.unit() {
+        u if u < 0.4 => Some(1),
+        u if u < 0.55 => Some(15),
+        u if u < 0.7 => None,
+        _ => Some(1 + chance.below(28) as u8),
+    }
+}

@@ -41,20 +41,30 @@ impl<'a> Build<'a> {
         let mut index = 0;
         while let Some(node) = self.dom.nodes.get(index) {
             let id = self.create(&mut mutator, index as u32);
-            let parent = node.parent.and_then(|parent| self.built.ids[parent as usize]);
-            if let (Some(parent), Some(id)) = (parent, id) {
-                mutator.append_children(parent, &[id]);
-            }
             self.built.ids[index] = id;
             let is_entered = id.is_some() && !is_opaque(node);
             index = if is_entered { index + 1 } else { node.end as usize };
         }
+        self.join(&mut mutator);
         if let Some(top) = self.built.ids.first().copied().flatten() {
             mutator.append_children(root_id, &[top]);
         }
         drop(mutator);
         self.size_vector_graphics(document);
         self.built
+    }
+
+    /// Puts the nodes below each other, all children of an element at once.
+    fn join(&self, mutator: &mut DocumentMutator<'_>) {
+        let mut children: Vec<NodeId> = Vec::new();
+        for (index, id) in (0..).zip(&self.built.ids) {
+            let Some(id) = *id else { continue };
+            children.clear();
+            children.extend(self.dom.children(index).filter_map(|child| self.built.ids[child as usize]));
+            if !children.is_empty() {
+                mutator.append_children(id, &children);
+            }
+        }
     }
 
     fn create(&mut self, mutator: &mut DocumentMutator<'_>, index: u32) -> Option<NodeId> {

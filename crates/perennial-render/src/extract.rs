@@ -4,8 +4,6 @@
 //! of each inline root once; elements without a box of their own (inline elements, `display: contents`, table
 //! rows) get the union of their children.
 
-use std::collections::HashMap;
-
 use blitz_dom::{BaseDocument, Node, NodeId};
 use perennial_core::layout::{Boxes, Display, NodeBox, Rect, Rgba};
 use style::color::{AbsoluteColor, ColorSpace};
@@ -24,7 +22,7 @@ use crate::scope::{self, Cues, Position, Scope};
 const OMITTED: u32 = u32::MAX;
 
 pub(crate) fn boxes(dom: &Dom, document: &BaseDocument, built: &Built) -> Boxes {
-    let mut places = Places { document, known: HashMap::new() };
+    let mut places = Places { document, known: ByNode::default() };
     let text_rects = lines::text_rects(document, &mut places);
     let mut extract = Extract {
         dom,
@@ -43,10 +41,38 @@ pub(crate) fn boxes(dom: &Dom, document: &BaseDocument, built: &Built) -> Boxes 
     extract.finish()
 }
 
+/// Something about each node of a document, kept where the document keeps the node.
+pub(crate) struct ByNode<T>(Vec<Option<T>>);
+
+impl<T> Default for ByNode<T> {
+    fn default() -> ByNode<T> {
+        ByNode(Vec::new())
+    }
+}
+
+impl<T: Copy> ByNode<T> {
+    pub(crate) fn get(&self, id: NodeId) -> Option<T> {
+        self.0.get(Self::place(id)).copied().flatten()
+    }
+
+    pub(crate) fn insert(&mut self, id: NodeId, value: T) {
+        let place = Self::place(id);
+        if place >= self.0.len() {
+            self.0.resize(place + 1, None);
+        }
+        self.0[place] = Some(value);
+    }
+
+    /// The lower half of a number is the node's place, the upper one tells it from those that had the place before.
+    fn place(id: NodeId) -> usize {
+        id.as_u64() as u32 as usize
+    }
+}
+
 /// Where boxes are on the page.
 pub(crate) struct Places<'a> {
     document: &'a BaseDocument,
-    known: HashMap<NodeId, (f32, f32)>,
+    known: ByNode<(f32, f32)>,
 }
 
 impl Places<'_> {
@@ -56,7 +82,7 @@ impl Places<'_> {
         let mut next = Some(id);
         let mut place = (0.0, 0.0);
         while let Some(id) = next {
-            if let Some(&known) = self.known.get(&id) {
+            if let Some(known) = self.known.get(id) {
                 place = known;
                 break;
             }
@@ -94,7 +120,7 @@ fn offset(node: &Node) -> (f32, f32) {
 struct Extract<'a> {
     dom: &'a Dom,
     places: Places<'a>,
-    text_rects: HashMap<NodeId, Rect>,
+    text_rects: ByNode<Rect>,
     /// Index in `nodes` by index in the page.
     out_of: Vec<u32>,
     scopes: Vec<Scope>,
@@ -130,8 +156,8 @@ impl Extract<'_> {
         let Some(parent) = parent else { return };
         let above = &self.nodes[parent as usize];
         let scope = self.scopes[parent as usize];
-        let (rect, sight) = match self.text_rects.get(&node.id) {
-            Some(&rect) if rect.area() > 0.0 || text.trim().is_empty() || above.font_size <= 0.0 => {
+        let (rect, sight) = match self.text_rects.get(node.id) {
+            Some(rect) if rect.area() > 0.0 || text.trim().is_empty() || above.font_size <= 0.0 => {
                 (rect, scope.enter_text(text, &rect, above.is_visible))
             }
             None if text.trim().is_empty() => return,

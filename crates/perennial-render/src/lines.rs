@@ -4,15 +4,13 @@
 //! both sides, so that the n-th visible character of the lines is the n-th visible character of the texts. Where
 //! the two counts drift apart (`text-transform` can turn one letter into two) the element corrects them.
 
-use std::collections::HashMap;
-
 use blitz_dom::node::{TextBrush, TextLayout};
 use blitz_dom::{BaseDocument, Node, NodeData, NodeId};
 use parley::layout::{GlyphRun, Line, PositionedLayoutItem};
 use perennial_core::layout::Rect;
 use style::values::specified::box_::{DisplayInside, DisplayOutside};
 
-use crate::extract::Places;
+use crate::extract::{ByNode, Places};
 
 /// One text node within an inline root.
 struct Piece {
@@ -24,8 +22,8 @@ struct Piece {
 }
 
 /// The rectangle of every text that was laid out, by node; white space between words has an empty one.
-pub(crate) fn text_rects(document: &BaseDocument, places: &mut Places<'_>) -> HashMap<NodeId, Rect> {
-    let mut rects = HashMap::new();
+pub(crate) fn text_rects(document: &BaseDocument, places: &mut Places<'_>) -> ByNode<Rect> {
+    let mut rects = ByNode::default();
     for (id, node) in document.tree().iter() {
         if !node.flags.is_inline_root() || !node.flags.is_in_document() {
             continue;
@@ -36,7 +34,9 @@ pub(crate) fn text_rects(document: &BaseDocument, places: &mut Places<'_>) -> Ha
         };
         let pieces = pieces(document, node);
         for piece in &pieces {
-            rects.entry(piece.text).or_insert_with(Rect::default);
+            if rects.get(piece.text).is_none() {
+                rects.insert(piece.text, Rect::default());
+            }
         }
         let (x, y) = places.of(id);
         let layout = node.unrounded_layout();
@@ -99,7 +99,7 @@ struct InlineRoot<'a> {
 }
 
 impl InlineRoot<'_> {
-    fn place(mut self, rects: &mut HashMap<NodeId, Rect>) {
+    fn place(mut self, rects: &mut ByNode<Rect>) {
         match self.pieces {
             [] => return,
             // In a paragraph of a single text all lines belong to it.
@@ -118,33 +118,31 @@ impl InlineRoot<'_> {
             }
             _ => {}
         }
-        let mut of_element: HashMap<NodeId, (NodeId, bool)> = HashMap::new();
-        for piece in self.pieces {
-            of_element
-                .entry(piece.element)
-                .and_modify(|(_, is_only)| *is_only = false)
-                .or_insert((piece.text, true));
-        }
+        let mut texts: Vec<(NodeId, NodeId)> =
+            self.pieces.iter().map(|piece| (piece.element, piece.text)).collect();
+        texts.sort_unstable();
+        // The text of an element that has one only.
+        let only_text = |element: NodeId| {
+            let start = texts.partition_point(|(other, _)| *other < element);
+            match &texts[start..] {
+                [(own, _), (next, _), ..] if *own == element && *next == element => None,
+                [(own, text), ..] if *own == element => Some(*text),
+                _ => None,
+            }
+        };
         for line in self.lines.layout.lines() {
             let mut run_clusters: Option<(usize, usize)> = None;
             for item in line.items() {
                 let PositionedLayoutItem::GlyphRun(run) = item else { continue };
-                match of_element.get(&run.style().brush.id) {
-                    Some(&(text, true)) => self.add(rects, text, &line, run.offset(), run.advance()),
-                    _ => self.split(rects, &line, &run, &mut run_clusters),
+                match only_text(run.style().brush.id) {
+                    Some(text) => self.add(rects, text, &line, run.offset(), run.advance()),
+                    None => self.split(rects, &line, &run, &mut run_clusters),
                 }
             }
         }
     }
 
-    fn add(
-        &self,
-        rects: &mut HashMap<NodeId, Rect>,
-        text: NodeId,
-        line: &Line<'_, TextBrush>,
-        x: f32,
-        w: f32,
-    ) {
+    fn add(&self, rects: &mut ByNode<Rect>, text: NodeId, line: &Line<'_, TextBrush>, x: f32, w: f32) {
         let metrics = line.metrics();
         let rect = Rect {
             x: self.origin.0 + x,
@@ -152,7 +150,7 @@ impl InlineRoot<'_> {
             w,
             h: metrics.block_max_coord - metrics.block_min_coord,
         };
-        let joined = rects.get(&text).copied().unwrap_or_default().union(&rect);
+        let joined = rects.get(text).unwrap_or_default().union(&rect);
         rects.insert(text, joined);
     }
 
@@ -160,7 +158,7 @@ impl InlineRoot<'_> {
     /// begun on this line and how many of its clusters are already used.
     fn split(
         &mut self,
-        rects: &mut HashMap<NodeId, Rect>,
+        rects: &mut ByNode<Rect>,
         line: &Line<'_, TextBrush>,
         run: &GlyphRun<'_, TextBrush>,
         place: &mut Option<(usize, usize)>,

@@ -5,6 +5,7 @@
 //! a stylesheet that was not captured. No rule can tell whether an element has such a name, so they are taken away
 //! before styles are computed.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use blitz_dom::{Attribute, BaseDocument};
@@ -15,23 +16,39 @@ use crate::engine::Built;
 /// What the stylesheets of a page mention. The engine's own stylesheets mention no class and no attribute for scripts.
 #[derive(Default)]
 pub(crate) struct Mentions {
-    classes: HashSet<String>,
+    classes: Names,
     /// Attributes in lower case.
-    attributes: HashSet<String>,
+    attributes: Names,
+}
+
+#[derive(Default, Debug)]
+struct Names(HashSet<String>);
+
+impl Names {
+    /// Most names come many times.
+    fn put(&mut self, name: Option<Cow<'_, str>>) {
+        if let Some(name) = name.filter(|name| !self.contains(name)) {
+            self.0.insert(name.into_owned());
+        }
+    }
+
+    fn contains(&self, name: &str) -> bool {
+        self.0.contains(name)
+    }
 }
 
 impl Mentions {
     /// Takes in the text of a stylesheet.
     pub(crate) fn read(&mut self, css: &str) {
-        let is_mark = |c: char| matches!(c, '.' | '[' | '(');
-        for (at, mark) in css.match_indices(is_mark) {
+        for (at, mark) in css.bytes().enumerate().filter(|(_, byte)| matches!(byte, b'.' | b'[' | b'(')) {
             let rest = &css[at + 1..];
-            if mark == "." {
-                self.classes.extend(name_at(rest));
+            if mark == b'.' {
+                self.classes.put(name_at(rest));
             } else {
                 // `[name=value]` and `attr(name)`, also behind a namespace: `[svg|name]`.
-                let names = name_at(rest.trim_start()).into_iter().chain(name_behind_bar(rest));
-                self.attributes.extend(names.map(|name| name.to_ascii_lowercase()));
+                for name in name_at(rest.trim_start()).into_iter().chain(name_behind_bar(rest)) {
+                    self.attributes.put(Some(name.to_ascii_lowercase().into()));
+                }
             }
         }
     }
@@ -54,7 +71,7 @@ impl Mentions {
 
     /// Leaves the classes that are mentioned; false when there are none.
     fn keep_classes(&self, attribute: &mut Attribute) -> bool {
-        let is_kept = |class: &&str| self.classes.contains(*class);
+        let is_kept = |class: &&str| self.classes.contains(class);
         if !attribute.value.split_ascii_whitespace().all(|class| is_kept(&class)) {
             let kept: Vec<&str> = attribute.value.split_ascii_whitespace().filter(is_kept).collect();
             attribute.value = kept.join(" ");
@@ -69,7 +86,17 @@ fn is_for_scripts(name: &str) -> bool {
 }
 
 /// The CSS identifier at the start of a text, its escapes undone.
-fn name_at(css: &str) -> Option<String> {
+fn name_at(css: &str) -> Option<Cow<'_, str>> {
+    let is_in_name =
+        |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') || !byte.is_ascii();
+    let end = css.bytes().position(|byte| !is_in_name(&byte)).unwrap_or(css.len());
+    if css[end..].starts_with('\\') {
+        return escaped_name(css).map(Cow::Owned);
+    }
+    (end > 0).then_some(Cow::Borrowed(&css[..end]))
+}
+
+fn escaped_name(css: &str) -> Option<String> {
     let mut name = String::new();
     let mut letters = css.chars().peekable();
     while let Some(letter) =
@@ -95,10 +122,9 @@ fn escaped(letters: &mut std::iter::Peekable<std::str::Chars<'_>>) -> Option<cha
     Some(char::from_u32(number).filter(|c| *c != '\0').unwrap_or(char::REPLACEMENT_CHARACTER))
 }
 
-fn name_behind_bar(css: &str) -> Option<String> {
-    let (before, after) = css.split_at(css.find(|c: char| !(c.is_alphanumeric() || "-_*".contains(c)))?);
-    let _ = before;
-    name_at(after.strip_prefix('|')?)
+fn name_behind_bar(css: &str) -> Option<Cow<'_, str>> {
+    let end = css.find(|c: char| !(c.is_alphanumeric() || "-_*".contains(c)))?;
+    name_at(css[end..].strip_prefix('|')?)
 }
 
 #[cfg(test)]

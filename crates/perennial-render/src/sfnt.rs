@@ -22,16 +22,22 @@ const N_WIDTHS: usize = 0x530;
 /// Tables that are copied as they are.
 const COPIED: [&[u8; 4]; 4] = [b"OS/2", b"head", b"name", b"post"];
 
-/// How wide the letters of a font are.
+/// How wide the letters of a font are that words are made of.
 pub(crate) struct Widths([u16; N_WIDTHS]);
 
 impl Widths {
-    /// The width of a letter in font units; `None` where the font has no such letter, or it is not in the alphabets
-    /// that are kept.
+    /// The width of a letter in font units; `None` where words end: the font has no such letter, it is not in the
+    /// alphabets that are kept, or a line may break beside it.
     #[inline]
-    pub(crate) fn of(&self, letter: char) -> Option<u16> {
+    pub(crate) fn in_word(&self, letter: char) -> Option<u16> {
         self.0.get(letter as usize).copied().filter(|width| *width > 0)
     }
+}
+
+/// Characters before or after which no line breaks within a word (Unicode annex 14: AL, NU, IS, QU and brackets between
+/// letters).
+fn is_in_word(letter: char) -> bool {
+    letter.is_alphanumeric() || matches!(letter, '.' | ',' | ':' | ';' | '\'' | '"' | '(' | ')')
 }
 
 /// A font file of one of our packages, which is well formed.
@@ -75,12 +81,15 @@ impl<'a> Sfnt<'a> {
         (0..n_glyphs).map(metric).collect()
     }
 
+    /// The widths of its letters.
     pub(crate) fn widths(&self) -> Widths {
         let metrics = self.metrics();
         let mut widths = [0; N_WIDTHS];
         for [first, last, glyph] in self.groups() {
             for letter in first..=last.min(N_WIDTHS as u32 - 1) {
-                widths[letter as usize] = metrics[(glyph + letter - first) as usize].0;
+                if char::from_u32(letter).is_some_and(is_in_word) {
+                    widths[letter as usize] = metrics[(glyph + letter - first) as usize].0;
+                }
             }
         }
         Widths(widths)
@@ -164,9 +173,9 @@ mod tests {
             let after = Sfnt::new(&file);
             let (old, new) = (before.widths(), after.widths());
             for letter in ['a', 'W', '3', 'é', 'ß', 'Ж', 'ω', '.', '\u{301}'] {
-                assert_eq!(old.of(letter), new.of(letter));
+                assert_eq!(old.in_word(letter), new.in_word(letter));
             }
-            assert!(old.of('W') >= old.of('a') && old.of('a') > Some(500));
+            assert!(old.in_word('W') >= old.in_word('a') && old.in_word('a') > Some(500));
             let [first, last, glyph] = *after.groups().last().unwrap();
             assert_eq!((first, last), (STAND_INS.start, STAND_INS.end - 1));
             let metrics = after.metrics();

@@ -1,12 +1,14 @@
 //! Words -> single letters of the same width. For lines, layout needs only the width of a word and that it stays whole. One
 //! letter in its place gives the same lines for a sixth of the work.
 
+use std::collections::HashMap;
+
 use blitz_dom::{BaseDocument, NodeData};
 use style::Zero;
 use style::properties::ComputedValues;
 use style::values::computed::{OverflowWrap, TextTransform, WordBreak};
 
-use crate::dom::Dom;
+use crate::dom::{Dom, DomKind};
 use crate::engine::Built;
 use crate::fonts::Fonts;
 use crate::sfnt::{STAND_IN_STEP, STAND_INS, Widths};
@@ -17,23 +19,28 @@ const LONGEST: usize = 24;
 /// Shortens the texts of a document that has styles but no boxes yet.
 pub(crate) fn shorten(document: &mut BaseDocument, dom: &Dom, built: &Built, fonts: &Fonts) {
     let mut short = String::new();
+    // Many elements share their styles, which stay where they are as long as the document does.
+    let mut widths_by_style: HashMap<*const ComputedValues, Option<&Widths>> = HashMap::new();
     for (node, id) in dom.nodes.iter().zip(&built.ids) {
+        let DomKind::Text(text) = &node.kind else { continue };
         let parent = node.parent.and_then(|parent| built.ids[parent as usize]);
         let (Some(id), Some(parent)) = (*id, parent) else { continue };
-        let text = match document.get_node(id).map(|node| &node.data) {
-            Some(NodeData::Text(text)) if text.content.len() > 1 => &text.content,
-            _ => continue,
-        };
-        let Some(parent) = document.get_node(parent) else { continue };
-        let Some(styles) = parent.primary_styles() else { continue };
-        if !keeps_words_whole(&styles) {
+        if text.len() <= 1 || text.bytes().all(|byte| byte.is_ascii_whitespace()) {
             continue;
         }
-        short.clear();
-        shorten_into(&mut short, text, fonts.widths_of(&styles));
+        let Some(styles) = document.get_node(parent).and_then(|parent| parent.primary_styles()) else {
+            continue;
+        };
+        let computed: &ComputedValues = &styles;
+        let widths = *widths_by_style
+            .entry(std::ptr::from_ref(computed))
+            .or_insert_with(|| keeps_words_whole(computed).then(|| fonts.widths_of(computed)));
         drop(styles);
-        if let Some(NodeData::Text(text)) = document.get_node_mut(id).map(|node| &mut node.data) {
-            text.content.clone_from(&short);
+        let Some(widths) = widths else { continue };
+        short.clear();
+        shorten_into(&mut short, text, widths);
+        if let Some(NodeData::Text(own)) = document.get_node_mut(id).map(|node| &mut node.data) {
+            own.content.clone_from(&short);
         }
     }
 }
@@ -47,15 +54,28 @@ fn keeps_words_whole(styles: &ComputedValues) -> bool {
 }
 
 fn shorten_into(short: &mut String, text: &str, widths: &Widths) {
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let (n_bytes, n_letters, width) = word_at(rest, widths);
-        let (piece, after) = rest.split_at(n_bytes.max(first.len_utf8()));
-        match stand_in(width).filter(|_| (2..=LONGEST).contains(&n_letters)) {
-            Some(letter) => short.push(letter),
-            None => short.push_str(piece),
+    let (mut start, mut n_letters, mut width) = (0, 0, 0);
+    for (at, letter) in text.char_indices() {
+        match widths.in_word(letter) {
+            Some(own) => {
+                n_letters += 1;
+                // A hostile word may have millions of letters.
+                width = u32::saturating_add(width, u32::from(own));
+            }
+            None => {
+                push_word(short, &text[start..at], n_letters, width);
+                short.push(letter);
+                (start, n_letters, width) = (at + letter.len_utf8(), 0, 0);
+            }
         }
-        rest = after;
+    }
+    push_word(short, &text[start..], n_letters, width);
+}
+
+fn push_word(short: &mut String, word: &str, n_letters: usize, width: u32) {
+    match stand_in(width).filter(|_| (2..=LONGEST).contains(&n_letters)) {
+        Some(letter) => short.push(letter),
+        None => short.push_str(word),
     }
 }
 
@@ -64,25 +84,6 @@ fn stand_in(width: u32) -> Option<char> {
     let n_steps = width.saturating_add(u32::from(STAND_IN_STEP) / 2) / u32::from(STAND_IN_STEP);
     let letter = STAND_INS.start.saturating_add(n_steps);
     char::from_u32(letter).filter(|_| STAND_INS.contains(&letter))
-}
-
-/// Bytes, letters and width of the word at the start of a text; 0 bytes where there is none.
-fn word_at(text: &str, widths: &Widths) -> (usize, usize, u32) {
-    let (mut n_bytes, mut n_letters, mut sum) = (0, 0, 0);
-    for letter in text.chars().take_while(|letter| is_in_word(*letter)) {
-        let Some(width) = widths.of(letter) else { break };
-        n_bytes += letter.len_utf8();
-        n_letters += 1;
-        // A hostile word may have millions of letters.
-        sum = u32::saturating_add(sum, u32::from(width));
-    }
-    (n_bytes, n_letters, sum)
-}
-
-/// Characters before or after which no line breaks within a word (Unicode annex 14: AL, NU, IS, QU and brackets between
-/// letters).
-fn is_in_word(letter: char) -> bool {
-    letter.is_alphanumeric() || matches!(letter, '.' | ',' | ':' | ';' | '\'' | '"' | '(' | ')')
 }
 
 #[cfg(test)]
@@ -115,7 +116,7 @@ mod tests {
             let mut out = String::new();
             shorten_into(&mut out, word, &widths);
             let stand_in = out.chars().next().unwrap() as u32 - STAND_INS.start;
-            let exact: u32 = word.chars().map(|letter| u32::from(widths.of(letter).unwrap())).sum();
+            let exact: u32 = word.chars().map(|letter| u32::from(widths.in_word(letter).unwrap())).sum();
             assert!((stand_in * u32::from(STAND_IN_STEP)).abs_diff(exact) <= u32::from(STAND_IN_STEP) / 2);
         }
     }

@@ -9,7 +9,7 @@
 //! came out, it is a tag indeed, and what follows is left out up to its end.
 //!
 //! Where the tokenizer stands between two tags and holds nothing back, a plain tag and the text behind it pass it by
-//! ([`plain`]): its states cost most of what a page costs to read.
+//! (`tokens/plain.rs`): its states cost most of what a page costs to read.
 
 mod plain;
 

@@ -64,7 +64,7 @@ impl Mentions {
                 if attribute.name.local == local_name!("class") {
                     return keeps_classes || self.keep_classes(attribute);
                 }
-                !is_for_scripts(&attribute.name.local) || self.attributes.contains(&*attribute.name.local)
+                !is_for_scripts(&attribute.name.local) || self.attributes.contains(&attribute.name.local)
             });
         }
     }

@@ -233,31 +233,22 @@ impl PageAnalyst {
                 waiting.push(WaitingLook { before, capture });
             }
         }
-        let mut windows = waiting.chunks(LOOKS_AHEAD).peekable();
-        let mut ahead = windows.peek().map(|window| self.lay_out_ahead(window)).unwrap_or_default();
-        while let Some(window) = windows.next() {
-            // While this thread compares the looks of a window, the others lay out those of the next.
-            let mut next = Vec::new();
-            let (following, laid_out) = (windows.peek().copied(), &mut next);
-            rayon::in_place_scope(|scope| {
-                if let Some(following) = following {
-                    scope.spawn(move |_| *laid_out = self.lay_out_ahead(following));
-                }
-                for (look, ahead) in window.iter().zip(ahead) {
-                    let before = known.as_ref().map(|known| Before { known, capture: look.before.as_ref() });
-                    let learned = self.lesson(archive, store, &look.capture, before, ahead);
-                    let learned =
-                        learned.and_then(|learned| learned.context("its payload is not in the archive"));
-                    let (lesson, after) = learned.unwrap_or_else(|error| {
+        for window in waiting.chunks(LOOKS_AHEAD) {
+            for (look, ahead) in window.iter().zip(self.lay_out_ahead(window)) {
+                let before = known.as_ref().map(|known| Before { known, capture: look.before.as_ref() });
+                let learned = self.lesson(archive, store, &look.capture, before, ahead);
+                let (lesson, next) =
+                    match learned.and_then(|learned| learned.context("its payload is not in the archive")) {
+                        Ok(learned) => learned,
                         // A look that cannot be read gets a lesson too, so that no later start tries it again.
-                        done.failed.push(failed_look(&look.capture, &error));
-                        without_layout(&look.capture, known.as_ref())
-                    });
-                    done.lessons.push(lesson);
-                    known = Some(after);
-                }
-            });
-            ahead = next;
+                        Err(error) => {
+                            done.failed.push(failed_look(&look.capture, &error));
+                            without_layout(&look.capture, known.as_ref())
+                        }
+                    };
+                done.lessons.push(lesson);
+                known = Some(next);
+            }
         }
         Ok((done, known))
     }

@@ -595,17 +595,6 @@ mod tests {
     }
 
     #[test]
-    fn what_a_day_saves_is_not_missing_in_the_evening_of_the_next() {
-        let budget = 48.0;
-        let visits = visits(None, Budget { visits: budget, period: DAY }, 20);
-        let halves = by(&visits, |at, _| hour(at) / 12);
-        for evening in (1..40).step_by(2) {
-            let n_visits = halves.get(&evening).copied().unwrap_or(0);
-            assert!(n_visits as f64 >= 0.2 * budget, "{n_visits} visits after noon of day {}", evening / 2);
-        }
-    }
-
-    #[test]
     fn what_was_spent_before_a_restart_is_not_granted_again() {
         let budget = Some(Budget { visits: 24.0, period: DAY });
         let config = ScheduleConfig { goal: Goal::Balanced, budget, ..ScheduleConfig::default() };

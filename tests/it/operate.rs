@@ -522,7 +522,7 @@ fn what_strangers_wrote_turns_nothing_and_pages_say_what_is_so() {
     let (_, gone, _) = face.get(&format!("/page?url={}", web.url("/gone")));
     assert!(gone.contains("<b>The page has vanished</b>, between <time"), "{gone}");
     let changes = archive.json(&["changes", "--kind", "vanished"]);
-    let time = changes[0]["time"].as_str().unwrap();
+    let time = changes[0]["after"].as_str().unwrap();
     assert!(gone.contains(&format!("</time> and <time datetime=\"{time}\">")), "{time}: {gone}");
 
     let served = crate::serving::Serving::start(&[&archive.root], &[]);

@@ -439,7 +439,7 @@ fn a_part_is_pinned_after_it_was_shown_what_that_changes() {
     });
     let archive = Archive::new();
     archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
-    archive.lapse("6h", "2d");
+    archive.lapse("6h", "4d");
     let site = web.url("/");
     let told = archive.json(&["ignore", &site, "--selector", "aside.weather", "--dry-run"]);
     assert!(told["n_changes"].as_u64() >= Some(3) && told["n_touching"] == told["n_changes"], "{told}");
@@ -461,6 +461,15 @@ fn a_part_is_pinned_after_it_was_shown_what_that_changes() {
     assert!(pin.contains("selector=aside.weather"), "{pin}");
     let preview = get(&pin);
     assert!(preview.contains("would have had another importance") && preview.contains("Pin it"), "{preview}");
+    // Looks that are far apart: the page knows the noise that the command knows, and its heading does not count it.
+    let heading = |page: &str| page.split("<h1>").nth(1).unwrap().split("</h1>").next().unwrap().to_owned();
+    let (from, to) = ("20260103000000", "20260104230000");
+    let far = get(&format!("/web/diff/{from}/{to}/{site}"));
+    let at = |time: &str| format!("{site}@{time}");
+    let told =
+        archive.ok(&["diff", &at("2026-01-03T00:00:00Z"), &at("2026-01-04T23:00:00Z"), "--format", "html"]);
+    assert_eq!(heading(&far), heading(&told));
+    assert!(heading(&far).contains("noise") || heading(&far).starts_with("No change"), "{}", heading(&far));
     // And by hand, without a script.
     let wrong = get(&format!("/pin?url={site}&selector=a:hover"));
     assert!(wrong.contains("only tag, #id"), "{wrong}");
@@ -512,6 +521,9 @@ fn what_strangers_wrote_turns_nothing_and_pages_say_what_is_so() {
     assert!(face.get("/?hours=720&least=0").1.contains("<bdi>Front txt.exe"));
     let (_, gone, _) = face.get(&format!("/page?url={}", web.url("/gone")));
     assert!(gone.contains("<b>The page has vanished</b>, between <time"), "{gone}");
+    let changes = archive.json(&["changes", "--kind", "vanished"]);
+    let time = changes[0]["after"].as_str().unwrap();
+    assert!(gone.contains(&format!("</time> and <time datetime=\"{time}\">")), "{time}: {gone}");
 
     let served = crate::serving::Serving::start(&[&archive.root], &[]);
     let missing = served.get_with("/nowhere", &[("Accept", "text/html")]);

@@ -9,9 +9,11 @@ use perennial_core::importance::{Assessment, ImportanceConfig, Judgement, assess
 use perennial_core::noise::NoiseHistory;
 use perennial_core::observe::is_about_advertisement;
 use perennial_core::segment::{Block, BlockTree, Item};
+use perennial_core::time::Timestamp;
 use serde::Serialize;
 
 use super::Filters;
+use crate::store::Store;
 
 /// A comparison with everything that a report shows.
 pub struct Comparison {
@@ -87,6 +89,40 @@ pub enum History<'h> {
     Learned(&'h NoiseHistory),
     /// How much of each operation was noise when the later version was analysed, in the delta's order; empty: nothing was.
     Stored(&'h [f64]),
+}
+
+/// What the archive knows of a change already.
+#[derive(Default)]
+pub struct KnownChange {
+    /// Where its analysis compared the same two: the number that `perennial changes` shows, and the noise of each operation.
+    pub found: Option<(f64, Vec<f64>)>,
+    /// What the looks at the page taught of its noise.
+    noise: Option<NoiseHistory>,
+}
+
+impl KnownChange {
+    /// Between two looks at a page, in a row or far apart.
+    pub fn between(
+        store: &Store,
+        url: &str,
+        before: Timestamp,
+        after: Timestamp,
+    ) -> anyhow::Result<KnownChange> {
+        let known = store.page(url)?.map(|page| store.known(page.id)).transpose()?.flatten();
+        Ok(KnownChange {
+            found: store.change_between(url, before, after)?,
+            noise: known.and_then(|known| NoiseHistory::from_bytes(&known.noise).ok()),
+        })
+    }
+
+    /// What it says of noise.
+    pub fn history(&self) -> History<'_> {
+        match (&self.found, &self.noise) {
+            (Some((_, noise)), _) => History::Stored(noise),
+            (None, Some(noise)) => History::Learned(noise),
+            (None, None) => History::Unknown,
+        }
+    }
 }
 
 /// The importance of a delta, operation by operation.

@@ -36,7 +36,9 @@ pub use analyst::{Analyst, PageText};
 pub use backlog::{Analysed, Headline, PageAnalyst, PageLessons, analyse_backlog};
 pub use bulk::{write_deltas, write_trees};
 pub use changed::{Changed, ChangedReader};
-pub use compare::{Comparison, ComparisonReport, Content, Entry, History, headlines, told_entries};
+pub use compare::{
+    Comparison, ComparisonReport, Content, Entry, History, KnownChange, headlines, told_entries,
+};
 pub use filters::{Filters, update as update_filters};
 pub use lesson::{KnownPage, Lesson, NewsItem};
 pub use part::{OtherImportance, PartEffect, PartFate, PartQuestion, part_texts};

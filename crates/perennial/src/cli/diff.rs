@@ -5,7 +5,6 @@ use std::io::Write;
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
 use perennial_core::importance::{Form, Importance, ImportanceConfig};
-use perennial_core::noise::NoiseHistory;
 use perennial_core::segment::BlockTree;
 use perennial_core::time::Timestamp;
 use perennial_render::Lookup;
@@ -13,7 +12,7 @@ use perennial_render::Lookup;
 use super::context::{document_on_stdout, json_on_stdout, text_on_stdout};
 use super::renderer::{RendererArgs, config_of, has_nothing_to_read};
 use super::{Context, Exit};
-use crate::analyse::{Comparison, Filters, History, LoadedPage, PageSpec};
+use crate::analyse::{Comparison, Filters, KnownChange, LoadedPage, PageSpec};
 use crate::archive::{SharedSnapshot, Snapshot};
 use crate::html::diff::{DiffView, Original};
 
@@ -51,38 +50,6 @@ enum DiffFormat {
     Html,
 }
 
-/// What the archive knows of the two versions.
-#[derive(Default)]
-struct KnownChange {
-    /// Where it compared the same two: the number that `perennial changes` shows, and the noise of each operation.
-    found: Option<(f64, Vec<f64>)>,
-    /// What the looks at the page taught of its noise.
-    noise: Option<NoiseHistory>,
-}
-
-impl KnownChange {
-    fn of(snapshot: &Snapshot, before: &BlockTree, after: &BlockTree) -> anyhow::Result<KnownChange> {
-        let times = Timestamp::parse(&before.version).ok().zip(Timestamp::parse(&after.version).ok());
-        let Some((from, to)) = times.filter(|_| before.url == after.url) else {
-            return Ok(KnownChange::default());
-        };
-        let store = snapshot.store();
-        let known = store.page(&after.url)?.map(|page| store.known(page.id)).transpose()?.flatten();
-        Ok(KnownChange {
-            found: store.change_between(&after.url, from, to)?,
-            noise: known.and_then(|known| NoiseHistory::from_bytes(&known.noise).ok()),
-        })
-    }
-
-    fn history(&self) -> History<'_> {
-        match (&self.found, &self.noise) {
-            (Some((_, noise)), _) => History::Stored(noise),
-            (None, Some(noise)) => History::Learned(noise),
-            (None, None) => History::Unknown,
-        }
-    }
-}
-
 impl Diff {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let filters = self.filters(context)?;
@@ -110,7 +77,7 @@ impl Diff {
         }
         let config = ImportanceConfig::of(self.importance);
         let known = match &snapshot {
-            Some(snapshot) => KnownChange::of(&snapshot.lock(), &before, &after)?,
+            Some(snapshot) => known_change(&snapshot.lock(), &before, &after)?,
             None => KnownChange::default(),
         };
         let mut comparison = Comparison::new(before, after, &config, &filters, known.history());
@@ -167,6 +134,15 @@ impl Diff {
             writeln!(out)?;
         }
         Ok(out.flush()?)
+    }
+}
+
+/// What the archive knows of the change between two of its looks.
+fn known_change(snapshot: &Snapshot, before: &BlockTree, after: &BlockTree) -> anyhow::Result<KnownChange> {
+    let times = Timestamp::parse(&before.version).ok().zip(Timestamp::parse(&after.version).ok());
+    match times.filter(|_| before.url == after.url) {
+        Some((from, to)) => KnownChange::between(snapshot.store(), &after.url, from, to),
+        None => Ok(KnownChange::default()),
     }
 }
 

@@ -281,20 +281,21 @@ mod tests {
                     ignore = [\n  '.ad', # blinks\n  \".clock\",\n]\n\n# the other\n[[site]]\nurl = \"b.org\"\n";
         let (_dir, path) = file(text);
         let url = parse_address("a.org").unwrap();
-        let paused = change(&path, &[url.clone()], |seed| Seed { paused: true, ..seed.clone() }).unwrap();
+        let this = [url.clone()];
+        let paused = change(&path, &this, |seed| Seed { paused: true, ..seed.clone() }).unwrap();
         assert_eq!(
             paused,
             [Edited { url: url.clone(), is_new: false, changed: vec!["paused = true".into()] }]
         );
         let expected = text.replace("]\n\n# the other", "]\npaused = true\n\n# the other");
         assert_eq!(std::fs::read_to_string(&path).unwrap(), expected);
-        change(&path, &[url.clone()], |seed| Seed { paused: false, ..seed.clone() }).unwrap();
+        change(&path, &this, |seed| Seed { paused: false, ..seed.clone() }).unwrap();
         assert_eq!(std::fs::read_to_string(&path).unwrap(), text);
-        let heavier = change(&path, &[url.clone()], |seed| Seed { weight: 3.0, ..seed.clone() }).unwrap();
+        let heavier = change(&path, &this, |seed| Seed { weight: 3.0, ..seed.clone() }).unwrap();
         assert_eq!(heavier[0].changed, ["weight = 3.0 (was 2.0)"]);
         assert!(std::fs::read_to_string(&path).unwrap().contains("weight = 3.0 # twice\n"));
         let selector = parse_selector(".c").unwrap();
-        change(&path, &[url], |seed| Seed {
+        change(&path, &this, |seed| Seed {
             parts: seed.parts.with_ignored(selector.clone()),
             ..seed.clone()
         })

@@ -4,7 +4,7 @@ use anyhow::Context as _;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, header};
 use data_encoding::BASE64;
-use perennial_core::importance::ImportanceConfig;
+use perennial_core::importance::{Importance, ImportanceConfig};
 use perennial_core::markup::escaped;
 use perennial_core::memento::address::{Query, escape, time_of_digits};
 use perennial_core::time::{Span, Timestamp};
@@ -14,7 +14,7 @@ use super::super::pages::place_of;
 use super::super::problem::Problem;
 use super::super::replay::Asking;
 use super::super::{api, pages};
-use crate::analyse::{Comparison, Filters, History, PageSpec};
+use crate::analyse::{Comparison, Filters, KnownChange, PageSpec};
 use crate::archive::SharedSnapshot;
 use crate::html::diff::{self, DiffView, Original};
 use crate::html::face::{Framed, Tab, page_address};
@@ -87,18 +87,21 @@ impl<'a> Pair<'a> {
 
     fn compared(&self, asking: &Asking<'_>) -> anyhow::Result<Option<(SharedSnapshot, Comparison)>> {
         let snapshot = SharedSnapshot::new(asking.served.pool.archive().snapshot()?);
-        let (trees, noise) = {
+        let (trees, known) = {
             let shared = snapshot.lock();
             let store = shared.store();
             let page = store.page(self.url)?.context("the page has gone")?;
             let before = store.tree_at(page.id, end_of(self.before))?;
             let trees = before.zip(store.tree_at(page.id, end_of(self.after))?);
-            (trees, store.change_between(self.url, self.before, self.after)?)
+            (trees, KnownChange::between(store, self.url, self.before, self.after)?)
         };
         let Some((before, after)) = trees else { return Ok(None) };
-        let history = noise.as_ref().map_or(History::Unknown, |(_, noise)| History::Stored(noise));
         let filters = Filters::load(Some(asking.served.pool.archive().root()))?;
-        let comparison = Comparison::new(before, after, &ImportanceConfig::default(), &filters, history);
+        let mut comparison =
+            Comparison::new(before, after, &ImportanceConfig::default(), &filters, known.history());
+        if let Some((importance, _)) = known.found {
+            comparison.assessment.importance = Importance::new(importance);
+        }
         Ok(Some((snapshot, comparison)))
     }
 

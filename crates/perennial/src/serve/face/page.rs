@@ -71,8 +71,10 @@ impl AskedPage<'_> {
         let steps_before = store.steps_around(page, window.0 - Span::from_millis(1))?;
         let steps_after = store.steps_around(page, window.1)?;
         let before = steps_before.here.filter(|step| step.is_important).or(steps_before.previous_important);
-        let last = lines.iter().max_by_key(|line| line.time);
-        let vanished = last.filter(|last| !last.seen.is_page());
+        let mut looks: Vec<&LessonLine> = lines.iter().collect();
+        looks.sort_by_key(|look| std::cmp::Reverse(look.time));
+        // The first of the looks that found no page, back from the last one.
+        let vanished = looks.into_iter().take_while(|look| !look.seen.is_page()).last();
         let parsed = url::Url::parse(self.url).ok();
         let is_followed =
             parsed.is_some_and(|url| snapshot.archive().settings().seeds.of_page(&url).is_some());

@@ -85,10 +85,12 @@ impl Archive {
         serde_json::from_str(&text).unwrap_or_else(|e| panic!("{args:?}: {e}: {text}"))
     }
 
-    /// All lines of crawl.log.
+    /// All lines of crawl.log, but for one that is about to be written or was torn by a kill.
     pub(crate) fn log(&self) -> Vec<Value> {
         let text = std::fs::read_to_string(self.root.join("crawl.log")).unwrap_or_default();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let lines = whole.lines().filter(|line| line.ends_with('}'));
+        lines.map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 
     /// The codes of what the looks at a page showed, as the lessons have them, in order of time.

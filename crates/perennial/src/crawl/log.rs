@@ -1,13 +1,16 @@
 //! Every visit -> one JSON line in `crawl.log`: why it was made, what came back, what was stored.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 /// A log that has grown beyond this is renamed to `crawl.log.1`, and a new one begins.
 const MAX_LOG_BYTES: u64 = 256 << 20;
+
+/// Lines that wait for more bytes than this are written before the next flush.
+const MAX_WAITING_BYTES: usize = 64 << 10;
 
 /// One visit, as a line of the log.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -63,29 +66,44 @@ pub struct LogLine {
 /// The log, open for appending.
 pub struct CrawlLog {
     path: PathBuf,
-    out: BufWriter<File>,
+    file: File,
+    /// Whole lines that are not in the file yet: it grows by whole lines, for those who read it meanwhile.
+    waiting: Vec<u8>,
     n_bytes: u64,
 }
 
 impl CrawlLog {
-    /// Opens the log of an archive's folder.
+    /// Opens the log of an archive's folder. A line that a killed crawl left torn is ended, so that it spoils no other.
     pub fn open(root: &Path) -> io::Result<CrawlLog> {
         let path = root.join("crawl.log");
-        let file = OpenOptions::new().create(true).append(true).open(&path)?;
+        let mut file = OpenOptions::new().create(true).append(true).read(true).open(&path)?;
         let n_bytes = file.metadata()?.len();
-        Ok(CrawlLog { path, out: BufWriter::new(file), n_bytes })
+        let mut last = [b'\n'];
+        if n_bytes > 0 {
+            file.seek(SeekFrom::End(-1))?;
+            file.read_exact(&mut last)?;
+        }
+        let waiting = if last == *b"\n" { Vec::new() } else { b"\n".to_vec() };
+        Ok(CrawlLog { path, file, waiting, n_bytes })
     }
 
     /// Appends a line; [`CrawlLog::flush`] makes it readable.
     pub fn put(&mut self, line: &LogLine) -> io::Result<()> {
-        let text = serde_json::to_string(line)?;
-        self.n_bytes += text.len() as u64 + 1;
-        writeln!(self.out, "{text}")
+        serde_json::to_writer(&mut self.waiting, line)?;
+        self.waiting.push(b'\n');
+        if self.waiting.len() > MAX_WAITING_BYTES { self.write_waiting() } else { Ok(()) }
+    }
+
+    fn write_waiting(&mut self) -> io::Result<()> {
+        self.file.write_all(&self.waiting)?;
+        self.n_bytes += self.waiting.len() as u64;
+        self.waiting.clear();
+        Ok(())
     }
 
     /// Writes buffered lines to the file, and renames a log that is full.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.out.flush()?;
+        self.write_waiting()?;
         if self.n_bytes > MAX_LOG_BYTES {
             std::fs::rename(&self.path, self.path.with_extension("log.1"))?;
             let root = self.path.parent().unwrap_or(Path::new("."));
@@ -113,4 +131,28 @@ pub fn each_line(root: &Path, mut each: impl FnMut(LogLine)) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_torn_line_spoils_no_other_and_lines_come_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("crawl.log");
+        std::fs::write(&path, "{\"url\":\"a\"}\n{\"time\":").unwrap();
+        let mut log = CrawlLog::open(folder.path()).unwrap();
+        for n in 0..2_000 {
+            log.put(&LogLine { url: format!("page {n} {}", "x".repeat(n % 200)), ..LogLine::default() })
+                .unwrap();
+            let written = std::fs::read(&path).unwrap();
+            assert!(log.n_bytes < 100 || written.ends_with(b"}\n"), "a reader would see part of a line");
+        }
+        log.flush().unwrap();
+        let mut urls = Vec::new();
+        each_line(folder.path(), |line| urls.push(line.url)).unwrap();
+        assert_eq!(urls.len(), 2_001);
+        assert!(urls[0] == "a" && urls[1].starts_with("page 0") && urls[2_000].starts_with("page 1999"));
+    }
 }

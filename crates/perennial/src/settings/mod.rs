@@ -10,7 +10,7 @@
 //! | [`crawl`] | `[crawl]` -> politeness and limits |
 //! | [`parts`] | `pin` and `ignore` of `[[site]]` <-> how pages are segmented |
 //! | [`site`] | `[[site]]` -> seeds, found by address and by number |
-//! | [`write`] | seeds -> `[[site]]`, with comments as they were |
+//! | [`mod@write`] | seeds -> `[[site]]`, with comments as they were |
 //! | [`notify`] | `[[notify]]` <-> what is told to whom; `[smtp]` -> the server that takes e-mail |
 
 pub mod archive;

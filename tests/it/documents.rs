@@ -212,8 +212,8 @@ const WORDS: [&str; 13] = [
 fn what_cannot_be_judged_is_not_fetched_for_ever() {
     let web = Web::serve(busy_site);
     let archive = added(&web);
-    // The feed is a document here.
-    archive.append_settings("[crawl]\nfeeds = false\n");
+    // The feed is a document here. A picture of the site holds what cannot be judged too, so only single visits are asked for.
+    archive.append_settings("[crawl]\nfeeds = false\ngoal = \"importance\"\n");
     let clock = ["crawl", "--time-lapse", "max", "--start", "2026-01-01", "--delay", "0"];
     archive.ended(&[&clock[..], &["--budget", "3/h", "--time-limit", "14d"]].concat(), 15);
     let camera = archive.seen(&web.url("/cam.png"));

@@ -57,6 +57,13 @@ fn a_table_within_a_row_keeps_its_words() {
     assert_eq!(read(html), ("Dues are paid at the office. Every day An end.".into(), 0));
 }
 
+#[test]
+fn what_the_engine_has_no_place_for_is_read_all_the_same() {
+    let html = "<table><caption>Rain <b>by month</b>, in mm</caption><tr><td>May<td>61</table>\
+                <table><caption style='display:none'>Hidden</caption><tr><td>June\u{200b}<span>\u{200b}</span><td>74</table><p>An end.</p>";
+    assert_eq!(read(html), ("Rain by month, in mm May 61 June\u{200b} 74 An end.".into(), 0));
+}
+
 /// The same new entry at the top of a list of 20 and of 2,000 entries differs by less than a factor of 3, as prose and as links.
 #[test]
 fn the_length_of_a_list_hardly_matters() {

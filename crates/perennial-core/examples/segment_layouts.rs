@@ -52,11 +52,9 @@ fn describe(name: &str, layout: &Layout, tree: &BlockTree, config: &SegmentConfi
         .leaves()
         .zip(rows)
         .map(|(leaf, row)| {
-            let links = leaf.links.iter().map(|link| link.name.as_str());
-            let text: Vec<&str> = links.chain(leaf.texts.iter().map(|text| text.text.as_str())).collect();
             json!({
-                "ref": leaf.name(), "importance": leaf.importance, "role": leaf.role.name(), "doc": leaf.doc,
-                "features": row.to_vec(), "text": text.join(" "), "n_images": leaf.images.len(),
+                "ref": leaf.name(), "importance": leaf.importance, "role": leaf.role.name(), "rect": [leaf.rect.x, leaf.rect.y, leaf.rect.w, leaf.rect.h], "doc": leaf.doc,
+                "features": row.to_vec(), "text": leaf.read().join(" "), "n_images": leaf.images.len(),
             })
         })
         .collect();

@@ -1,5 +1,5 @@
 //! Lays out and cuts every page under the given folders; prints failures, timing, and pages with a visible word that is
-//! not in exactly one leaf block.
+//! not in exactly one leaf block. `LOST` names pages with words that the engine gave no place.
 //!
 //!     cargo run --release -p perennial-render --example render_all -- [--in-process] FOLDER...
 //!
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use perennial_core::charset::decode_text;
 use perennial_core::layout::{Display, Layout};
-use perennial_core::segment::{SegmentConfig, segment};
+use perennial_core::segment::{SegmentConfig, segment, segment_and_count};
 use perennial_render::worker::{self, WorkerLimits};
 use perennial_render::{Captured, Engine, Limits, Pool, WorkerCommand};
 
@@ -34,6 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let engine = Engine::new();
     let mut times = Vec::new();
     let (mut n_empty, mut n_nodes, mut n_bytes, mut n_texts, mut n_astray) = (0, 0, 0, 0, 0);
+    let mut n_lost_words = 0;
     for page in &pages {
         let Ok(bytes) = std::fs::read(page) else { continue };
         let html = decode_text(&bytes, None).into_owned();
@@ -59,6 +60,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 n_seen - n_kept
             );
         }
+        let (_, n_lost) = segment_and_count(&layout, &SegmentConfig::default());
+        n_lost_words += n_lost;
+        if n_lost > 0 {
+            println!("LOST {}: {n_lost} words", page.display());
+        }
         n_nodes += layout.nodes.len();
         n_bytes += html.len();
         if !layout.nodes.iter().any(|node| node.is_text() && node.is_visible && node.rect.area() > 0.0) {
@@ -77,7 +83,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         at(1.0),
         times[times.len() - 1].1.display()
     );
-    println!("{n_texts} visible texts; {n_astray} pages with a text that is in no leaf or in two");
+    println!(
+        "{n_texts} visible texts; {n_astray} pages with a text that is in no leaf or in two; {n_lost_words} words lost"
+    );
     println!("total {:?}", times.iter().map(|(time, _)| *time).sum::<Duration>());
     Ok(())
 }

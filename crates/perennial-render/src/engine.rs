@@ -21,8 +21,10 @@ use crate::parsed::parsed_nodes;
 use crate::resource::{Lookup, Requisite, all_requisites};
 use crate::{alternative, extract, tables, words};
 
-/// Name and version of the engine, as recorded in every layout it makes.
-pub const ENGINE: &str = concat!("perennial-render/", env!("CARGO_PKG_VERSION"), " blitz/0.3.0-beta.4");
+/// Name and version of the engine, as recorded in every layout it makes. The last number is one more each time that pages get other
+/// boxes from it, so that an upgrade is not taken for a change of the page.
+pub const ENGINE: &str =
+    concat!("perennial-render/", env!("CARGO_PKG_VERSION"), " blitz/0.3.0-beta.4 boxes/2");
 
 /// Styles that browsers have and the engine's own stylesheet lacks. List items get no marks, because these are not text
 /// of the page.

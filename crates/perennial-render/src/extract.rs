@@ -18,6 +18,9 @@ use crate::engine::{Built, ENGINE};
 use crate::lines;
 use crate::scope::{self, Cues, Position, Scope};
 
+/// Elements around a text of which one has a box, if any has.
+const MAX_STEPS: usize = 64;
+
 /// Marks nodes that are not part of the output.
 const OMITTED: u32 = u32::MAX;
 
@@ -161,8 +164,8 @@ impl Extract<'_> {
                 (rect, scope.enter_text(text, &rect, above.is_visible))
             }
             None if text.trim().is_empty() => return,
-            // The styles show it and the engine has no place for it: it stays known as words without a box.
-            _ => (Rect::default(), scope.without_place(above.is_visible)),
+            // The styles show it and the engine has no place for it, as for the caption of a table.
+            _ => (self.place_without_box(parent, text), scope.without_place(above.is_visible)),
         };
         let own = NodeBox {
             source,
@@ -177,6 +180,22 @@ impl Extract<'_> {
             ..NodeBox::default()
         };
         self.push(own, scope, false);
+    }
+
+    /// A place for a text that the engine gave none: where the nearest box around it begins, as large as its letters are. So no word
+    /// is lost to what the engine does not know. Signs that nobody sees need none.
+    fn place_without_box(&self, parent: u32, text: &str) -> Rect {
+        let n_letters = text.chars().filter(|c| !c.is_whitespace() && !is_unseen(*c)).count() as f32;
+        let font_size = self.nodes[parent as usize].font_size;
+        let above = std::iter::successors(Some(parent), |index| self.nodes[*index as usize].parent);
+        let mut boxes = above.take(MAX_STEPS).map(|index| self.nodes[index as usize].rect);
+        let Rect { x, y, w, .. } = boxes.find(|rect| rect.w > 0.0).unwrap_or_default();
+        let length = n_letters * font_size / 2.0;
+        let width = if w > 0.0 { length.min(w) } else { length };
+        if width <= 0.0 {
+            return Rect::default();
+        }
+        Rect { x, y, w: width, h: (length / width).ceil() * font_size * 1.2 }
     }
 
     fn visit_element(&mut self, index: u32, parent: Option<u32>, node: &Node) {
@@ -226,6 +245,12 @@ impl Extract<'_> {
         let (width, height) = scope::extent(seen.map(|node| &node.rect));
         Boxes { engine: ENGINE.to_string(), width, height, nodes: self.nodes }
     }
+}
+
+/// Marks without a shape of their own: joiners, directions, spaces without width.
+fn is_unseen(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }
 
 fn display(styles: &ComputedValues) -> Display {

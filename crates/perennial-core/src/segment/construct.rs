@@ -18,12 +18,15 @@ pub(super) struct Region {
 }
 
 /// Cuts at every separator that is heavier than `coherence` permits.
-pub(super) fn regions(blocks: &mut [VisualBlock], coherence: u8) -> Vec<Region> {
+pub(super) fn regions(blocks: &mut [VisualBlock], coherence: u8, has_article: bool) -> Vec<Region> {
     if blocks.is_empty() {
         return Vec::new();
     }
     let heaviest_kept = 10 - coherence.clamp(1, 10);
     join_scraps(blocks, heaviest_kept);
+    if has_article {
+        part_articles(blocks, heaviest_kept);
+    }
     let all = region(blocks, 0, blocks.len(), heaviest_kept);
     if all.children.is_empty() { vec![all] } else { all.children }
 }
@@ -41,6 +44,46 @@ fn region(blocks: &[VisualBlock], first: usize, end: usize, heaviest_kept: u8) -
         }
     }
     Region { first, end, doc, children }
+}
+
+/// Letters of prose from which a run of blocks is an article.
+const MIN_ARTICLE_LETTERS: u32 = 500;
+
+/// Words of what stands above or below an article from which it is a block of its own. A headline alone belongs to its text.
+const MIN_WORDS_APART: u32 = 12;
+
+/// What stands above the first paragraph of an article (headline, author, date, buttons, the first picture with its caption) and what
+/// follows the last one (about the author, tags, subscriptions) are blocks beside its text.
+fn part_articles(blocks: &mut [VisualBlock], heaviest_kept: u8) {
+    let mut first = 0;
+    while first < blocks.len() {
+        let end =
+            (first + 1..blocks.len()).find(|i| blocks[*i].weight > heaviest_kept).unwrap_or(blocks.len());
+        let n_prose: u32 = blocks[first..end].iter().map(|block| block.facts.n_prose_letters).sum();
+        let is_prose = |index: &usize| blocks[*index].is_prose();
+        let (begins, ends) = ((first..end).find(is_prose), (first..end).rfind(is_prose));
+        if let Some((mut begins, mut ends)) = begins.zip(ends).filter(|_| n_prose >= MIN_ARTICLE_LETTERS) {
+            // Short entries of a list stay with the long ones.
+            while begins > first && blocks[begins].is_entry && blocks[begins - 1].is_entry {
+                begins -= 1;
+            }
+            while ends + 1 < end && blocks[ends].is_entry && blocks[ends + 1].is_entry {
+                ends += 1;
+            }
+            let n_words = |range: std::ops::Range<usize>| -> u32 {
+                blocks[range].iter().map(|block| block.facts.n_words).sum()
+            };
+            let is_head = n_words(first..begins) >= MIN_WORDS_APART;
+            let is_tail = n_words(ends + 1..end) >= MIN_WORDS_APART;
+            if is_head {
+                blocks[begins].weight = heaviest_kept + 1;
+            }
+            if is_tail {
+                blocks[ends + 1].weight = heaviest_kept + 1;
+            }
+        }
+        first = end;
+    }
 }
 
 /// Rounds of joining. Each at least halves the number of short blocks side by side.

@@ -6,13 +6,16 @@
 //! node that holds both. Blocks stay in document order, so that each block is a run of nodes and every visible word
 //! is in exactly one block.
 
-use super::facts::{Facts, Page, is_heading};
+use super::facts::{Facts, NONE, Page, is_heading};
 use super::purpose::Purpose;
 use super::teasers::Teasers;
 use crate::layout::{Display, Rect};
 
 /// Deeper nodes are not divided.
 const MAX_DEPTH: usize = 160;
+
+/// Elements of a figure around its caption.
+const MAX_FIGURE_DEPTH: usize = 6;
 
 /// How much each cue adds to the weight of a separator, which runs from 0 (none) to 10.
 #[derive(Clone, PartialEq, Debug)]
@@ -84,8 +87,22 @@ pub(super) struct VisualBlock {
     pub(super) facts: Facts,
     /// The nearest purpose that sets a node apart, at the node or above it.
     pub(super) purpose: Purpose,
+    /// Whether it is an entry of a list or a part of a table.
+    pub(super) is_entry: bool,
+    /// Whether it is a figure or a part of one.
+    pub(super) is_in_figure: bool,
     /// Weight of the separator before it, without meaning for the first block.
     pub(super) weight: u8,
+}
+
+impl VisualBlock {
+    /// Whether it is text to read on: no heading, no list of links, no caption.
+    pub(super) fn is_prose(&self) -> bool {
+        let facts = &self.facts;
+        // A long headline has as many words as a sentence.
+        let least = if facts.has_heading { 250 } else { 50 };
+        facts.n_prose_letters >= least && facts.link_share() < 0.5 && !self.is_in_figure
+    }
 }
 
 /// The page's visual blocks in document order, with the separators between them.
@@ -144,9 +161,19 @@ impl Walk<'_> {
             start: unit.start,
             facts: unit.facts.clone(),
             purpose,
+            is_entry: matches!(&*self.page.node(unit.start).tag, "li" | "dt" | "dd" | "tr" | "td" | "th"),
+            is_in_figure: self.is_in_figure(unit.start),
             weight: self.pending,
         });
         self.pending = 0;
+    }
+
+    fn is_in_figure(&self, node: u32) -> bool {
+        let above = std::iter::successors(Some(node), |node| {
+            Some(self.page.parents[*node as usize]).filter(|above| *above != NONE)
+        });
+        let mut tags = above.take(MAX_FIGURE_DEPTH).map(|node| &*self.page.node(node).tag);
+        tags.any(|tag| matches!(tag, "figure" | "figcaption"))
     }
 
     /// The children that show something. Neighbouring inline children make one run.

@@ -166,7 +166,11 @@ impl<'a> Page<'a> {
             is_held[index] =
                 above != NONE && is_held[above as usize] || hides(node) || holds_words_of_its_own(node);
             let is_lost = node.is_text() && node.is_visible && !is_held[index] && !self.is_seen[index];
-            if is_lost && node.rect.w == 0.0 && node.rect.h == 0.0 {
+            if is_lost
+                && node.rect.w == 0.0
+                && node.rect.h == 0.0
+                && node.text.contains(char::is_alphanumeric)
+            {
                 n_words += count(&node.text).1;
             }
         }

@@ -40,7 +40,7 @@ use teasers::Teasers;
 
 /// One more each time that this module sees other blocks, words or importances in the same layout: an archive that an earlier
 /// program wrote must not take that for a change of the page.
-const REVISION: u32 = 2;
+const REVISION: u32 = 3;
 
 /// How finely a page is cut, and how its blocks are weighed and hashed.
 #[derive(Clone, PartialEq, Debug)]
@@ -115,6 +115,9 @@ pub fn leaf_features(layout: &Layout, config: &SegmentConfig) -> Vec<[f32; N_FEA
 /// Words of paragraphs that stand together, outside the items, from which a page has an article of its own.
 const MIN_BODY_WORDS: u32 = 100;
 
+/// Words up to which something without a sentence to read is the head of an article or stands around it. More are a list.
+const MOST_WORDS_BESIDE: u32 = 100;
+
 /// The blocks with their content, and what is known of each leaf.
 fn cut_and_fill(
     page: &Page,
@@ -137,7 +140,7 @@ fn cut_and_fill(
     };
     let blocks = if page.is_usable() {
         planting.visual = cut::visual_blocks(page, &config.cues, teasers);
-        let regions = construct::regions(&mut planting.visual, config.coherence);
+        let regions = construct::regions(&mut planting.visual, config.coherence, teasers.is_some());
         planting.plant(&regions)
     } else {
         planting.single()
@@ -153,6 +156,8 @@ struct LeafFacts {
     pin: Option<(usize, f32)>,
     /// Whether most of it leads to other pages, beside an article.
     is_teasers: bool,
+    /// Whether the page has an article and this is nothing to read on: its head, buttons, captions.
+    is_beside_prose: bool,
 }
 
 fn is_empty(leaf: &Block) -> bool {
@@ -183,7 +188,8 @@ impl Planting<'_> {
         leaf.rect = Rect { x: 0.0, y: 0.0, w: self.page.layout.width, h: self.page.layout.height };
         let facts = self.page.facts.first().cloned().unwrap_or_default();
         let pin = self.pin(0, n_nodes);
-        self.leaves.push(LeafFacts { facts, purpose: Purpose::Unknown, pin, is_teasers: false });
+        let (purpose, is_teasers, is_beside_prose) = (Purpose::Unknown, false, false);
+        self.leaves.push(LeafFacts { facts, purpose, pin, is_teasers, is_beside_prose });
         vec![leaf]
     }
 
@@ -213,14 +219,17 @@ impl Planting<'_> {
         if is_empty(&leaf) {
             return None;
         }
+        let visual = &self.visual[region.first..region.end];
         let mut facts = Facts::default();
-        for visual in &self.visual[region.first..region.end] {
-            facts.absorb_later(&visual.facts);
-        }
+        visual.iter().for_each(|visual| facts.absorb_later(&visual.facts));
         leaf.rect = facts.rect;
-        let purpose = main_purpose(&self.visual[region.first..region.end]);
+        let purpose = main_purpose(visual);
         let is_teasers = self.teasers.is_some_and(|teasers| teasers.share(start, end) > 0.6);
-        self.leaves.push(LeafFacts { facts, purpose, pin: self.pin(start, end), is_teasers });
+        let is_beside_prose = self.teasers.is_some()
+            && facts.n_words <= MOST_WORDS_BESIDE
+            && !visual.iter().any(VisualBlock::is_prose);
+        let pin = self.pin(start, end);
+        self.leaves.push(LeafFacts { facts, purpose, pin, is_teasers, is_beside_prose });
         Some(leaf)
     }
 

@@ -32,6 +32,11 @@ impl Purpose {
 }
 
 impl Purpose {
+    /// Whether it stands beside what the page is about: comments, other stories, buttons, the frame.
+    pub(super) fn is_apart(self) -> bool {
+        self.is_landmark() && !matches!(self, Purpose::Main | Purpose::Article)
+    }
+
     /// Whether it is part of the frame: what stands around the content on every page of a site.
     pub(super) fn is_frame(self) -> bool {
         matches!(self, Purpose::Navigation | Purpose::Header | Purpose::Footer)

@@ -47,6 +47,26 @@ fn an_article_with_its_heading_is_one_block_between_navigation_and_footer() {
 }
 
 #[test]
+fn what_stands_above_and_below_an_article_is_apart_from_its_text() {
+    let article = |head: &str, tail: &str| {
+        let text = paragraphs(6);
+        tree(&format!("<html><body><div><h1>The bridge is closed</h1>{head}{text}{tail}</div></body></html>"))
+    };
+    let head = "<p>By Ann Example and Ben Example</p><p>3 May 2026, 10:42</p><p>Share this story</p>\
+                <figure><figcaption>The bridge as it was seen from the harbour on the morning of the third of May.</figcaption></figure>";
+    let tail = "<p>Filed under: bridges, harbour</p><p>Send us your photographs of it</p><p>Subscribe to our letters</p>";
+    let tree = article(head, tail);
+    let roles: Vec<BlockRole> = tree.leaves().map(|leaf| leaf.role).collect();
+    assert_eq!(roles, [BlockRole::Other, BlockRole::Main, BlockRole::Other], "{:#?}", leaves(&tree));
+    assert!(leaves(&tree)[1].starts_with("Many words") && leaves(&tree)[1].ends_with("good measure."));
+    let entries = |n: usize| "<li>Fog until noon, then some sun and a little wind</li>".repeat(n);
+    let list = format!("<ul>{}<li>{PROSE}</li>{}</ul>", entries(3), entries(3));
+    assert!(leaves(&article("", &list)).iter().any(|leaf| leaf.contains(PROSE) && leaf.ends_with("wind")));
+    // A headline alone belongs to its text, and so does a word below it.
+    assert_eq!(leaves(&article("", "<p>Advice</p>")).len(), 1);
+}
+
+#[test]
 fn columns_are_blocks() {
     let page = format!(
         "<html><body><div class=\"row\"><div>{}</div><div>{}</div></div></body></html>",
@@ -275,10 +295,24 @@ fn what_is_pinned_has_its_share() {
 }
 
 #[test]
+fn words_that_are_shown_and_have_no_place_are_counted() {
+    let mut page = sketch(
+        "<html><body><p>Some words</p><p>lost \u{2014} ones</p><p>\u{200b}</p><p>no</p></body></html>",
+    );
+    for node in page.nodes.iter_mut().skip(4) {
+        node.rect = Rect::default();
+        node.is_visible = node.text != "no";
+    }
+    let (tree, n_lost) = segment_and_count(&page, &SegmentConfig::default());
+    assert_eq!(leaves(&tree), ["Some words"]);
+    assert_eq!(n_lost, 3);
+}
+
+#[test]
 fn trees_that_were_cut_by_other_settings_have_another_engine() {
     let page = sketch("<html><body><p class=\"x\">Some words</p></body></html>");
     let engine = |config: &SegmentConfig| segment(&page, config).engine;
-    assert_eq!(engine(&SegmentConfig::default()), "sketch cut/2");
+    assert_eq!(engine(&SegmentConfig::default()), "sketch cut/3");
     let configs = [
         SegmentConfig::default(),
         with_parts(Some(".x"), &[]),

@@ -127,6 +127,9 @@ const SIZE_POWER: f32 = 0.5;
 /// How likely entries that lead to other pages are main content beside an article, compared with what their words say.
 const TEASERS: f32 = 0.2;
 
+/// Letters of prose from which a leaf may be a further part of an article: some seventy words, more than is told of an author.
+const MIN_PART_LETTERS: u32 = 400;
+
 /// What is added to the likelihood of every leaf.
 const FLOOR: f32 = 0.01;
 
@@ -144,13 +147,45 @@ pub(super) fn weigh(blocks: &mut [Block], leaves: &[LeafFacts]) {
         .collect();
     let scores = leaves.iter().zip(&likelihoods).map(|(leaf, likelihood)| score(leaf, *likelihood));
     let shares = share(scores.collect(), leaves);
-    let mut rows = shares.iter().zip(&likelihoods).zip(leaves);
+    let roles = roles(leaves, &likelihoods);
+    let mut rows = shares.into_iter().zip(roles);
     for_leaves(blocks, &mut |block| {
-        if let Some(((share, likelihood), leaf)) = rows.next() {
-            block.importance = *share;
-            block.role = role(leaf, *likelihood);
+        if let Some((share, role)) = rows.next() {
+            (block.importance, block.role) = (share, role);
         }
     });
+}
+
+/// The roles of the leaves. An article goes on in the same column behind what interrupts it (a picture, other stories), also where its
+/// next part alone would not tell.
+fn roles(leaves: &[LeafFacts], likelihoods: &[f32]) -> Vec<BlockRole> {
+    let mut part: Option<&LeafFacts> = None;
+    let mut roles = Vec::with_capacity(leaves.len());
+    for (leaf, likelihood) in leaves.iter().zip(likelihoods) {
+        let alone = role(leaf, *likelihood);
+        let goes_on = alone == BlockRole::Other && part.is_some_and(|part| is_further_part(leaf, part));
+        let role = if goes_on { BlockRole::Main } else { alone };
+        if role == BlockRole::Main {
+            part = Some(leaf);
+        }
+        roles.push(role);
+    }
+    roles
+}
+
+/// Whether a leaf is text as the part of an article before it is.
+fn is_further_part(leaf: &LeafFacts, part: &LeafFacts) -> bool {
+    let facts = &leaf.facts;
+    facts.n_prose_letters >= MIN_PART_LETTERS
+        && facts.link_share() < 0.2
+        && leaf.purpose == part.purpose
+        && !leaf.purpose.is_apart()
+        && is_one_column(leaf, part)
+}
+
+fn is_one_column(leaf: &LeafFacts, other: &LeafFacts) -> bool {
+    let (a, b) = (&leaf.facts.rect, &other.facts.rect);
+    (a.x - b.x).abs() <= 0.1 * b.w && (a.right() - b.right()).abs() <= 0.1 * b.w
 }
 
 /// The likelihood is squared, so that many small unlikely leaves do not outweigh the main one. Every leaf has a little,
@@ -212,7 +247,7 @@ fn role(leaf: &LeafFacts, likelihood: f32) -> BlockRole {
     match leaf.purpose {
         Purpose::Advertisement if !is_prose => BlockRole::Advertisement,
         Purpose::Navigation => BlockRole::Navigation,
-        _ if likelihood >= 0.5 => BlockRole::Main,
+        _ if likelihood >= 0.5 && !leaf.is_beside_prose => BlockRole::Main,
         Purpose::Header => BlockRole::Header,
         Purpose::Footer => BlockRole::Footer,
         _ if leaf.facts.n_links >= 4 && leaf.facts.link_share() > 0.8 => BlockRole::Navigation,
@@ -228,7 +263,7 @@ mod tests {
     fn leaf(n_words: u32, pin: Option<(usize, f32)>) -> LeafFacts {
         let facts =
             Facts { n_words, n_letters: 5 * n_words, mass: 100.0 * n_words as f32, ..Facts::default() };
-        LeafFacts { facts, purpose: Purpose::Unknown, pin, is_teasers: false }
+        LeafFacts { facts, purpose: Purpose::Unknown, pin, is_teasers: false, is_beside_prose: false }
     }
 
     #[test]

@@ -3,20 +3,23 @@
 
     python3 load.py FOLDER --perennial target/release/perennial [--captures 1000000] [--seconds 30] [--connections 64]
 
-FOLDER gets an archive that a second run uses again. A thousand addresses on ten hosts are captured again and again, with texts of a few paragraphs; each
-version stays for twenty captures of its page and changes one paragraph. Then a small site on this machine is crawled into the same archive for
-SECONDS, without readers and with CONNECTIONS of them, which ask for home, a site, a page, changes and searches in turn.
+FOLDER gets an archive that a second run uses again. Five thousand addresses on twenty hosts are captured again and again, with texts of a few paragraphs; each
+version stays for twenty captures of its page and changes one paragraph. Then a site on this machine is crawled into the same archive for
+SECONDS, TURNS times without readers and as often with CONNECTIONS of them, which ask for home, a site, a page, changes and searches in turn.
 """
 
 import argparse
+import functools
 import gzip
 import http.client
 import http.server
 import json
+import multiprocessing
 import os
 import pathlib
 import random
 import re
+import sqlite3
 import statistics
 import subprocess
 import threading
@@ -24,14 +27,17 @@ import time
 import urllib.parse
 import uuid
 
-N_PAGES, N_HOSTS = 1000, 10
+N_PAGES, N_HOSTS, N_DIRECTORIES = 5000, 20, 12
+N_CRAWLED = 20_000  # pages of the site that is crawled; their first visits are spread over what is left of an hour
 WORDS = "harbour council ferry bridge winter market limit value school river garden letter signal voyage copper lantern meadow island".split()
 
 
 def url_of(page):
-    return f"http://host{page % N_HOSTS}.example/{page}"
+    return f"http://host{page % N_HOSTS}.example/{page // N_HOSTS % N_DIRECTORIES}/{page}"
 
 
+# A version is made once: pages are captured in turns, so the last two of each suffice.
+@functools.lru_cache(maxsize=2 * N_PAGES)
 def body_of(page, version):
     said = []
     for place in range(6):
@@ -65,7 +71,7 @@ def paths(chance):
         "site": f"/site/host{chance.randrange(N_HOSTS)}.example",
         "page": f"/page?url={urllib.parse.quote(url, safe='')}",
         "changes": "/changes",
-        "changes of a site, inserted texts": f"/changes?site=host{chance.randrange(N_HOSTS)}.example&op=update&element=text",
+        "changes of a site, updated texts": f"/changes?site=host{chance.randrange(N_HOSTS)}.example&op=update&element=text",
         "changes, words that appeared": f"/changes?appears=%22{word}%20p{chance.randrange(1, N_PAGES)}%22",
         "changes by importance": "/changes?order=importance&least=0.3",
         "search, two words": f"/search?q={word}%20p{chance.randrange(1, N_PAGES)}",
@@ -130,7 +136,7 @@ class Site(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         Site.n += 1
         if self.path == "/":
-            body = "".join(f"<a href=/{n}>Page {n}</a> " for n in range(2000))
+            body = "".join(f"<a href=/{n}>Page {n}</a> " for n in range(N_CRAWLED))
         else:
             body = f"<h1>{self.path}</h1><p>What request number {Site.n} found here, in a sentence.</p>"
         data = f"<title>Site</title>{body}".encode()
@@ -144,57 +150,83 @@ class Site(http.server.BaseHTTPRequestHandler):
         pass
 
 
+def serve_site(told):
+    site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site)
+    told.put(f"http://127.0.0.1:{site.server_address[1]}/")
+    site.serve_forever()
+
+
 def crawled(options, archive):
-    """Captures that a crawl of the given time makes."""
-    count = lambda: json.loads(subprocess.run([options.perennial, "--archive", archive, "--json", "info"], capture_output=True, check=True).stdout)["n_captures"]
-    before = count()
-    command = [options.perennial, "--archive", archive, "crawl", "--allow-private", "--time-limit", f"{options.seconds}s", "--delay", "50ms",
-               "--strategy", "fixed-interval", "--interval", "10m", "--budget", "100000/1h"]
+    """Fetches a second of a crawl of the given time, from its first capture to its last, and how many there were."""
+    state = sqlite3.connect(f"file:{archive / 'state.db'}?mode=ro", uri=True)
+    last = state.execute("SELECT max(id) FROM captures").fetchone()[0]
+    command = [options.perennial, "--archive", archive, "crawl", "--allow-private", "--time-limit", f"{options.seconds}s", "--delay", "10ms",
+               "--budget", "100000/1h"]
     ended = subprocess.run(command, capture_output=True, text=True)
     if ended.returncode not in (0, 15):
         raise SystemExit(ended.stderr)
-    return count() - before
+    n, first, latest = state.execute("SELECT count(*), min(time), max(time) FROM captures WHERE id > ?", [last]).fetchone()
+    state.close()
+    return (n - 1) / max((latest - first) / 1000, 1), n
 
 
-def readers(host, options, until, told):
+def readers(host, n_connections, until, told):
+    """Runs in a process of its own, which gives way: readers are on other machines."""
+    os.nice(15)
+    rows = []
+
     def read(number):
-        chance = random.Random(number)
-        while time.time() < until:
+        chance = random.Random(f"{number} {time.time()}")
+        while not until.is_set():
             what, path = chance.choice(list(paths(chance).items()))
             began = time.perf_counter()
             try:
                 status, _ = ask(host, path)
             except (OSError, http.client.HTTPException) as error:
-                status = str(error)
-            told.append((what, 1000 * (time.perf_counter() - began), status))
-    threads = [threading.Thread(target=read, args=(number,)) for number in range(options.connections)]
+                status = repr(error)
+            rows.append((what, 1000 * (time.perf_counter() - began), status))
+
+    threads = [threading.Thread(target=read, args=(number,)) for number in range(n_connections)]
     [thread.start() for thread in threads]
-    return threads
+    [thread.join() for thread in threads]
+    told.put(rows)
 
 
 def beside(options, archive):
-    site = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Site)
-    threading.Thread(target=site.serve_forever, daemon=True).start()
-    address = f"http://127.0.0.1:{site.server_address[1]}/"
+    ports, told = multiprocessing.Queue(), multiprocessing.Queue()
+    site = multiprocessing.Process(target=serve_site, args=(ports,), daemon=True)
+    site.start()
+    address = ports.get()
     subprocess.run([options.perennial, "--archive", archive, "add", address, "--allow-private", *options.add], check=True, capture_output=True)
-    alone = crawled(options, archive)
-    server, host = serve(options, archive)
-    told, began = [], time.time()
-    threads = readers(host, options, began + options.seconds, told)
-    most = 0
-    crawl = threading.Thread(target=lambda: told.append(("crawl", 0, crawled(options, archive))))
-    crawl.start()
-    while crawl.is_alive():
-        most = max(most, resident_mb(server.pid))
-        time.sleep(0.5)
-    [thread.join() for thread in threads]
-    server.terminate()
-    server.wait()
-    with_readers = [row[2] for row in told if row[0] == "crawl"][0]
-    rows = [row for row in told if row[0] != "crawl"]
+    crawled(options, archive)  # The first crawl finds the addresses.
+    pairs, rows, most = [], [], 0
+    # In turn, so that whatever else the machine does meets both.
+    for turn in range(options.turns):
+        print(f"turn {turn + 1}, load of the machine {os.getloadavg()[0]:.1f}", flush=True)
+        alone = crawled(options, archive)
+        server, host = serve(options, archive)
+        until = multiprocessing.Event()
+        crowd = multiprocessing.Process(target=readers, args=(host, options.connections, until, told))
+        crowd.start()
+        found = []
+        crawl = threading.Thread(target=lambda: found.append(crawled(options, archive)))
+        crawl.start()
+        while crawl.is_alive():
+            most = max(most, resident_mb(server.pid))
+            time.sleep(0.5)
+        until.set()
+        rows += told.get()
+        crowd.join()
+        server.terminate()
+        server.wait()
+        pairs.append((alone, found[0]))
+        print(f"  {alone[0]:.2f} fetches a second alone ({alone[1]}), {found[0][0]:.2f} beside {options.connections} readers ({found[0][1]})", flush=True)
+    site.terminate()
+    subprocess.run([options.perennial, "--archive", archive, "remove", address], check=True, capture_output=True)
     wrong = [row for row in rows if row[2] != 200]
-    print(f"\n{len(rows)} answers to {options.connections} readers in {options.seconds} s, {len(wrong)} errors {wrong[:3]}, server at most {most:.0f} MB")
-    print(f"crawl: {alone} captures alone, {with_readers} beside the readers")
+    print(f"\n{len(rows)} answers, {len(wrong)} errors {wrong[:3]}, server at most {most:.0f} MB")
+    without, within = (statistics.mean(pair[place][0] for pair in pairs) for place in range(2))
+    print(f"crawl: {without:.2f} fetches a second alone, {within:.2f} beside the readers: {100 * (without - within) / without:.1f} % lost")
     for what in sorted({row[0] for row in rows}):
         spans = [row[1] for row in rows if row[0] == what]
         print(f"  {what}: median {statistics.median(spans):.0f} ms of {len(spans)}")
@@ -207,6 +239,8 @@ def main():
     parser.add_argument("--captures", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=int, default=30)
     parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--turns", type=int, default=3, help="crawls without and with readers")
+    parser.add_argument("--only", choices=["cold", "beside"])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--make-only", action="store_true")
     parser.add_argument("--add", nargs="*", default=[], help="more options of `perennial add`")
@@ -222,8 +256,10 @@ def main():
     if options.make_only:
         return
     print(f"load of the machine before: {os.getloadavg()[0]:.1f}")
-    cold(options, archive)
-    beside(options, archive)
+    if options.only != "beside":
+        cold(options, archive)
+    if options.only != "cold":
+        beside(options, archive)
     print(f"load of the machine after: {os.getloadavg()[0]:.1f}")
 
 

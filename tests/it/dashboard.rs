@@ -6,6 +6,8 @@ use std::net::TcpStream;
 use perennial_core::memento::address::escape;
 use serde_json::Value;
 
+#[cfg(feature = "interop")]
+use crate::axe::grave_findings;
 use crate::crawled::Archive;
 use crate::face::Face;
 #[cfg(feature = "interop")]
@@ -130,6 +132,55 @@ fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
     ] {
         assert_eq!(face.get(path).0, expected, "{path}");
     }
+}
+
+/// The first link of a page whose words begin so.
+fn link(page: &str, words: &str) -> String {
+    let is_it = |part: &&str| part.split_once('>').is_some_and(|(_, text)| text.starts_with(words));
+    let found =
+        page.split("href=\"").skip(1).find(is_it).unwrap_or_else(|| panic!("no link {words}: {page}"));
+    found.split('"').next().unwrap().replace("&amp;", "&")
+}
+
+#[test]
+fn three_questions_are_answered_within_three_clicks_of_home() {
+    let (web, archive) = crawled();
+    let face = Face::of(&archive);
+    let get = |path: &str| {
+        let (status, page, _) = face.get(path);
+        assert_eq!(status, 200, "{path}: {page}");
+        page
+    };
+    let home = get("/");
+
+    // The most important change of yesterday: a click on its day, and the first of the list is compared.
+    let day_before = link(&home, "Strongest of the day before, 2026-01-01");
+    let list = get(&day_before);
+    let told: Value = serde_json::from_str(&get(&format!("{day_before}&format=json"))).unwrap();
+    let strength: Vec<f64> = told["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|change| change["importance"].as_f64().unwrap())
+        .collect();
+    assert!(!strength.is_empty() && strength.is_sorted_by(|a, b| a >= b), "{told}");
+    assert!(told["changes"][0]["after"].as_str().unwrap().starts_with("2026-01-01"), "{told}");
+    assert!(get(&link(&list, "Compare")).contains("<h1>"));
+
+    // When a sentence vanished: the field at the top, and the row says it.
+    assert!(home.contains("action=\"/search\"") && home.contains("name=\"q\""), "{home}");
+    let found = get(&format!("/search?q={}", escape("\"What to do when the river rises\"")));
+    assert!(
+        found.contains("there at the first look, 2026-01-01") && found.contains("; gone between 2026-01-01"),
+        "{found}"
+    );
+
+    // Why a page is not visited today: the plan, and its address there; or the page's own link.
+    let plan = get(&link(&home, "Schedule"));
+    assert!(plan.contains("Why is this page not visited?") && plan.contains("name=\"url\""), "{plan}");
+    assert!(get(&format!("/schedule?url={}", escape(&web.url("/limits")))).contains("Because"));
+    let page = get(&format!("/page?url={}", escape(&web.url("/limits"))));
+    assert!(get(&link(&page, "Why not today?")).contains("Because"));
 }
 
 #[test]
@@ -286,6 +337,7 @@ fn every_page_fits_every_window_and_asks_nobody_else() {
     ];
     let serving = Serving::start(&archive);
     let mut viewer = Viewer::start(&[serving.main.trim_start_matches("http://").to_string()]);
+    let mut grave = Vec::new();
     for (number, path) in paths.iter().enumerate() {
         for (width, is_dark) in [(1280, false), (1280, true), (390, false), (390, true)] {
             viewer.size(width, 900, is_dark);
@@ -305,8 +357,14 @@ fn every_page_fits_every_window_and_asks_nobody_else() {
             };
             let elsewhere: Vec<&String> = viewer.requested.iter().filter(|url| !is_ours(url)).collect();
             assert!(elsewhere.is_empty(), "{path}: {elsewhere:?}");
+            let found = grave_findings(&mut viewer).into_iter();
+            grave.extend(found.map(|finding| format!("{path} at {width}, dark {is_dark}: {finding}")));
         }
     }
+    assert!(grave.is_empty(), "{}", grave.join("\n"));
+    // The check itself can fail.
+    viewer.outside("document.body.insertAdjacentHTML('beforeend', '<img src=data:,>'); 'added'");
+    assert!(grave_findings(&mut viewer).iter().any(|finding| finding.starts_with("image-alt")));
     assert_eq!(viewer.escaped(), Vec::<String>::new());
 }
 

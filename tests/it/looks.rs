@@ -1,5 +1,15 @@
 //! What a visit showed is one answer: in the log, in the lessons, in patterns, in the schedule, after a restart.
 
+use std::collections::BTreeMap;
+
+use perennial::store::{ChangeFilter, ChangeKey, ChangeOrder, Look, LookOrder, Selection, Store};
+use perennial_core::look::{Before, Seen};
+use perennial_core::page::{PageId, SiteId};
+use perennial_core::time::Timestamp;
+use perennial_core::verdict::AnswerKind;
+use proptest::prelude::*;
+use rusqlite::{Connection, params};
+
 use crate::crawled::Archive;
 use crate::web::{Asked, Reply, Web, html, status};
 
@@ -95,4 +105,207 @@ fn a_restart_changes_nothing_of_what_is_believed() {
         paths.map(|path| archive.seen(&web.url(path)))
     };
     assert_eq!(lessons(true), lessons(false));
+}
+
+/// A capture as the state has it: page, second, answer if it is a look, what tells it from another, and what its lesson says.
+type Row = (u32, i64, Option<i64>, u8, Option<i64>);
+
+const N_PAGES: u32 = 4;
+
+fn captures() -> impl Strategy<Value = Vec<Row>> {
+    let answer =
+        prop_oneof![6 => Just(Some(0)), 2 => Just(Some(1)), 4 => (2i64..5).prop_map(Some), 1 => Just(None)];
+    let lesson = prop_oneof![4 => (0i64..9).prop_map(Some), 1 => Just(None)];
+    // Pages with a lesson for each capture must be among them: the last of them is always such a one.
+    let any = (1..N_PAGES, 0i64..40, answer, 0u8..3, lesson);
+    let learned = (Just(N_PAGES), 0i64..40, Just(Some(0)), 0u8..3, (0i64..9).prop_map(Some));
+    prop::collection::vec(prop_oneof![2 => any, 1 => learned], 0..60)
+}
+
+/// A state with these rows, written past the program.
+fn state_of(rows: &[Row]) -> (tempfile::TempDir, Store, Vec<Row>) {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("state.db");
+    drop(Store::open_write(&path).unwrap());
+    let state = Connection::open(&path).unwrap();
+    state
+        .execute_batch(
+            "PRAGMA foreign_keys = OFF; BEGIN; INSERT INTO sites VALUES (1, 'a.example'), (2, 'b.example');",
+        )
+        .unwrap();
+    let mut kept = Vec::new();
+    for (n, row) in rows.iter().enumerate() {
+        let (page, second, answer, identity, lesson) = *row;
+        let is_again = kept.iter().any(|known: &Row| (known.0, known.1) == (page, second));
+        if page == N_PAGES && is_again {
+            continue;
+        }
+        kept.push(*row);
+        let values = params![
+            n as i64 + 1,
+            page,
+            second * 1000,
+            answer,
+            format!("sha1:{identity}"),
+            identity_of(answer, identity)
+        ];
+        state
+            .execute(
+                "INSERT INTO captures (id, page, time, kind, digest, file, offset, length, group_offset, group_length, answer, identity)
+                 VALUES (?1, ?2, ?3, 0, ?5, 1, ?1, 1, ?1, 1, ?4, ?6)",
+                values,
+            )
+            .unwrap();
+        // Only looks have lessons.
+        if let (Some(0..4), Some(seen)) = (answer, lesson) {
+            let sql = "INSERT OR IGNORE INTO lessons (page, time, seen, importance, n_operations, is_indexed) VALUES (?1, ?2, ?3, 0.5, 1, 1)";
+            state.execute(sql, params![page, second * 1000, seen]).unwrap();
+        }
+    }
+    for page in 1..=N_PAGES {
+        let n = kept.iter().filter(|row| row.0 == page).count();
+        let sql = "INSERT INTO pages (id, url, surt, site, n_captures, kind) VALUES (?1, ?2, ?2, ?3, ?4, 0)";
+        state
+            .execute(sql, params![page, format!("http://a.example/{page}"), 1 + page % 2, n as i64])
+            .unwrap();
+    }
+    state.execute_batch("COMMIT").unwrap();
+    drop(state);
+    let store = Store::open_write(&path).unwrap();
+    (dir, store, kept)
+}
+
+fn identity_of(answer: Option<i64>, identity: u8) -> String {
+    match answer {
+        Some(2) => format!("301 http://{identity}.example/"),
+        Some(3) => "404".to_owned(),
+        _ => format!("sha256:{identity}"),
+    }
+}
+
+fn kind_of(answer: i64) -> AnswerKind {
+    [AnswerKind::Content, AnswerKind::NotModified, AnswerKind::Redirect, AnswerKind::Gone][answer as usize]
+}
+
+fn seen_of(code: i64) -> Seen {
+    let half = perennial_core::importance::Importance::new(0.5);
+    [
+        Seen::First,
+        Seen::Same,
+        Seen::Noise,
+        Seen::Changed(half),
+        Seen::Unjudged(half),
+        Seen::Absent,
+        Seen::Vanished,
+        Seen::Redirected(half),
+        Seen::Returned,
+    ][code as usize]
+}
+
+/// The looks before an instant as the rule says them, one capture after the other.
+fn plainly(rows: &[Row], until: i64) -> Vec<Look> {
+    let mut lessons: BTreeMap<(u32, i64), i64> = BTreeMap::new();
+    for (page, second, answer, _, lesson) in rows {
+        if let (Some(0..4), Some(seen)) = (answer, lesson) {
+            lessons.entry((*page, *second)).or_insert(*seen);
+        }
+    }
+    let mut looks = Vec::new();
+    for page in 1..=N_PAGES {
+        let mut of_page: Vec<&Row> = rows.iter().filter(|row| row.0 == page && row.1 < until).collect();
+        of_page.retain(|row| matches!(row.2, Some(0..4)));
+        of_page.sort_by_key(|row| row.1);
+        of_page.dedup_by_key(|row| row.1);
+        let (mut before, mut was_page) = (None::<String>, false);
+        for (_, second, answer, identity, _) in of_page {
+            let (answer, identity) = (answer.unwrap(), identity_of(*answer, *identity));
+            let lesson = lessons.get(&(page, *second));
+            let between = Seen::between(
+                before.as_deref().map(|identity| Before { identity, was_page }),
+                kind_of(answer),
+                &identity,
+            );
+            looks.push(Look {
+                page: PageId(page),
+                site: SiteId(1 + page % 2),
+                time: Timestamp::from_secs(*second),
+                seen: lesson.map_or_else(|| between.unwrap(), |code| seen_of(*code)),
+                is_analysed: lesson.is_some(),
+            });
+            was_page |= answer <= 1;
+            before = Some(identity);
+        }
+    }
+    looks
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #[test]
+    fn looks_are_what_the_rule_says_however_they_are_read(rows in captures(), until in 0i64..45) {
+        let (_dir, store, rows) = state_of(&rows);
+        let read = |selection, order| {
+            let mut looks = Vec::new();
+            store.looks(selection, order, Timestamp::from_secs(until), |look| {
+                looks.push(look);
+                Ok(())
+            }).unwrap();
+            looks
+        };
+        let plain = plainly(&rows, until);
+        let only = |keep: &dyn Fn(&Look) -> bool| plain.iter().filter(|look| keep(look)).cloned().collect::<Vec<_>>();
+        prop_assert_eq!(read(Selection::Pages, LookOrder::ByPage), plain.clone());
+        prop_assert_eq!(read(Selection::Of("a.example"), LookOrder::ByPage), only(&|look| look.site == SiteId(1)));
+        prop_assert_eq!(read(Selection::Of("http://a.example/4"), LookOrder::ByPage), only(&|look| look.page == PageId(4)));
+        let by_time = |mut looks: Vec<Look>| {
+            looks.sort_by_key(|look| (look.time, look.page));
+            looks
+        };
+        prop_assert_eq!(read(Selection::Pages, LookOrder::ByTime), by_time(plain.clone()));
+        prop_assert_eq!(read(Selection::Of("a.example"), LookOrder::ByTime), by_time(only(&|look| look.site == SiteId(1))));
+    }
+}
+
+#[test]
+fn the_strongest_changes_come_in_the_same_order_by_the_index_and_by_sorting() {
+    let (dir, store, _) = state_of(&[(1, 0, Some(0), 0, None)]);
+    drop(store);
+    let path = dir.path().join("state.db");
+    let state = Connection::open(&path).unwrap();
+    // More looks than are sorted; many of them equally important.
+    state
+        .execute_batch(
+            "PRAGMA foreign_keys = OFF;
+             WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 14999)
+             INSERT INTO lessons (page, time, seen, importance, n_operations, is_indexed)
+             SELECT 1 + i % 4, 1000 * (i / 3 * 7919 % 5000) + i % 3, i % 9, (i * 31 % 7) / 7.0, i % 2, 1 FROM n WHERE true
+             ON CONFLICT DO NOTHING;",
+        )
+        .unwrap();
+    drop(state);
+    let store = Store::open_write(&path).unwrap();
+    for (since, until, least) in
+        [(None, None, 0.0), (Some(100), Some(4_900), 0.0), (None, None, 0.4), (Some(4_000), None, 0.0)]
+    {
+        let filter = ChangeFilter {
+            since: since.map(Timestamp::from_secs),
+            until: until.map(Timestamp::from_secs),
+            min_importance: least,
+            ..ChangeFilter::default()
+        };
+        let mut expected = store.change_keys(&filter, ChangeOrder::Oldest, None, usize::MAX).unwrap();
+        ChangeOrder::Strongest.arrange(&mut expected, None);
+        assert!(expected.len() > 1_000);
+        assert_eq!(store.is_sorted_by(&filter, ChangeOrder::Strongest).unwrap(), since != Some(4_000));
+        let mut listed: Vec<ChangeKey> = Vec::new();
+        loop {
+            let more = store.change_keys(&filter, ChangeOrder::Strongest, listed.last(), 700).unwrap();
+            let is_end = more.len() < 700;
+            listed.extend(more);
+            if is_end {
+                break;
+            }
+        }
+        assert!(listed == expected, "{since:?} {until:?} {least}: {} of {}", listed.len(), expected.len());
+    }
 }

@@ -7,6 +7,8 @@
 
 mod archive;
 mod asked;
+#[cfg(feature = "interop")]
+mod axe;
 mod budget;
 mod coherent;
 mod corpus;
@@ -44,6 +46,8 @@ mod looks;
 mod notices;
 mod objects;
 mod operate;
+#[cfg(feature = "interop")]
+mod operate_browser;
 mod parts;
 mod patterns;
 mod policy;

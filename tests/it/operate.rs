@@ -16,11 +16,11 @@ use crate::serving::ask;
 use crate::web::{Asked, Reply, Web, html, status};
 
 /// A server with an operator, which ends with the test.
-struct Operated {
+pub(crate) struct Operated {
     child: Child,
-    main: String,
-    replay: String,
-    key: String,
+    pub(crate) main: String,
+    pub(crate) replay: String,
+    pub(crate) key: String,
     token: String,
 }
 
@@ -38,7 +38,7 @@ struct Answered {
 }
 
 impl Operated {
-    fn of(archive: &Archive) -> Operated {
+    pub(crate) fn of(archive: &Archive) -> Operated {
         let file = archive.root.with_file_name("operator");
         let mut command = archive.command(&["--json", "serve", "--listen", "127.0.0.1:0", "--operator-file"]);
         let mut child = command.arg(&file).stdout(Stdio::piped()).spawn().unwrap();
@@ -111,14 +111,14 @@ fn post(host: &str, path: &str, fields: &[(&str, &str)], body: &str) -> Answered
     Answered { status, head: head.to_owned(), body: body.to_owned() }
 }
 
-fn acts(archive: &Archive) -> Vec<String> {
+pub(crate) fn acts(archive: &Archive) -> Vec<String> {
     let lines = archive.json(&["log", "--acts"]);
     let words =
         |line: &Value| format!("{} {}", line["reason"].as_str().unwrap(), line["url"].as_str().unwrap());
     lines.as_array().unwrap().iter().map(words).collect()
 }
 
-fn settings(archive: &Archive) -> String {
+pub(crate) fn settings(archive: &Archive) -> String {
     std::fs::read_to_string(archive.root.join("perennial.toml")).unwrap()
 }
 

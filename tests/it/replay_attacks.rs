@@ -110,7 +110,7 @@ const PARTS: [(&str, &str, &str); 7] = [
     ),
 ];
 
-fn push_record(warc: &mut Vec<u8>, url: &str, status: &str, fields: &str, body: &str) {
+pub(crate) fn push_record(warc: &mut Vec<u8>, url: &str, status: &str, fields: &str, body: &str) {
     let block = format!("HTTP/1.1 {status}\r\n{fields}\r\nContent-Length: {}\r\n\r\n{body}", body.len());
     let head = format!(
         "WARC/1.1\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:00000000-0000-4000-8000-{:012}>\r\n\

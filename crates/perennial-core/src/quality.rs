@@ -253,11 +253,17 @@ fn sane(weight: f64) -> f64 {
 
 /// The capture closest to an instant (Definition 4.24), the earlier of two that are equally close.
 pub fn closest_capture(captures: &[Timestamp], query: Timestamp) -> Option<Timestamp> {
-    let next = captures.partition_point(|capture| *capture < query);
-    let before = next.checked_sub(1).and_then(|place| captures.get(place)).copied();
-    match (before, captures.get(next).copied()) {
-        (Some(before), Some(after)) => Some(if after - query < query - before { after } else { before }),
-        (before, after) => before.or(after),
+    captures.get(closest_place(captures, |capture| *capture, query)?).copied()
+}
+
+/// Where the closest one stands, in a list by time.
+fn closest_place<T>(list: &[T], at: impl Fn(&T) -> Timestamp, query: Timestamp) -> Option<usize> {
+    let next = list.partition_point(|one| at(one) < query);
+    let before = next.checked_sub(1);
+    match (before.and_then(|place| list.get(place)), list.get(next)) {
+        (Some(before), Some(after)) if at(after) - query >= query - at(before) => next.checked_sub(1),
+        (_, Some(_)) => Some(next),
+        (_, None) => before,
     }
 }
 
@@ -321,9 +327,23 @@ pub fn timeliness(pages: &[PageRecord<'_>], query: Timestamp) -> Timeliness {
 
 /// Coherence of an archive at an instant: of each site's closest versions, then the mean over sites.
 pub fn archive_coherence(pages: &[PageRecord<'_>], query: Timestamp) -> Coherence {
+    mean_coherence(pages, query, |_| true)
+}
+
+/// The same without the versions before any known change. Each of them weighs as much as the whole page, and all of them are valid
+/// together, so that they hide what a strategy does in the first days.
+pub fn archive_coherence_of_changed(pages: &[PageRecord<'_>], query: Timestamp) -> Coherence {
+    mean_coherence(pages, query, |version| version.since > Timestamp::from_millis(i64::MIN))
+}
+
+fn mean_coherence(
+    pages: &[PageRecord<'_>],
+    query: Timestamp,
+    counts: impl Fn(&ValidVersion) -> bool,
+) -> Coherence {
     let mut sites: std::collections::BTreeMap<SiteId, Vec<ValidVersion>> = std::collections::BTreeMap::new();
     for page in pages {
-        if let Some(version) = valid_version(page, query) {
+        if let Some(version) = valid_version(page, query).filter(&counts) {
             sites.entry(page.site).or_default().push(version);
         }
     }
@@ -374,6 +394,20 @@ mod tests {
         let both = timeliness(&[page, never], at(40));
         assert!(close(both.freshness, 2.0 / 3.0) && both.blur == 0.0);
         assert_eq!(Timeliness::mean([both, both]), both);
+    }
+
+    #[test]
+    fn versions_before_any_known_change_can_be_left_out() {
+        let (early, late, still) = (changes(&[(10, 0.5)]), changes(&[(20, 0.5)]), changes(&[]));
+        let page = |changes, captures| PageRecord { site: SiteId(0), weight: 1.0, changes, captures };
+        // The first page was seen before the second changed to what is shown of it, and again changed by then.
+        let (first, second, third) = ([at(12)], [at(25)], [at(13)]);
+        let replaced = changes(&[(10, 0.5), (15, 0.5)]);
+        let pages = [page(&replaced, &first), page(&late, &second), page(&still, &third)];
+        assert!(close(archive_coherence(&pages, at(20)).weighted, 0.75));
+        assert!(close(archive_coherence_of_changed(&pages, at(20)).weighted, 0.5));
+        let pages = [page(&early, &first), page(&late, &second), page(&still, &third)];
+        assert_eq!(archive_coherence_of_changed(&pages, at(20)), Coherence::FULL);
     }
 
     #[test]

@@ -249,20 +249,20 @@ pub fn rate_per_hour(seen: &[(f64, bool)], prior_changes: f64) -> f64 {
     (low * high).sqrt()
 }
 
-/// The version of a page that is closest to an instant, and the looks around it.
+/// The version of a page that is closest to an instant, and the looks around it, which are in order of time. Work: as many looks
+/// as show that version.
 pub fn seen_at(looks: &[Sighting], weight: f64, query: Timestamp) -> Option<SeenVersion> {
-    let times: Vec<Timestamp> = looks.iter().map(|look| look.at).collect();
-    let closest = super::closest_capture(&times, query)?;
-    let place = times.iter().position(|at| *at == closest)?;
+    let place = super::closest_place(looks, |look| look.at, query)?;
     let first = looks.get(..=place)?.iter().rposition(|look| look.new.is_some()).unwrap_or(0);
     let next = looks.iter().skip(place + 1).position(|look| look.new.is_some()).map(|n| place + 1 + n);
     let last = next.unwrap_or(looks.len()) - 1;
+    let time = |place: usize| looks.get(place).map(|look| look.at);
     Some(SeenVersion {
         weight: weight * looks.get(first).and_then(|look| look.new).unwrap_or(1.0),
-        other_before: first.checked_sub(1).and_then(|before| times.get(before)).copied(),
-        first_seen: *times.get(first)?,
-        last_seen: *times.get(last)?,
-        other_after: next.and_then(|next| times.get(next)).copied(),
+        other_before: first.checked_sub(1).and_then(time),
+        first_seen: time(first)?,
+        last_seen: time(last)?,
+        other_after: next.and_then(time),
     })
 }
 
@@ -381,7 +381,33 @@ mod tests {
         assert_eq!(counts(&[at(2), at(5), at(9), at(15), at(25)]), [0, 0, 0]);
     }
 
+    /// The version closest to an instant, by going through all looks.
+    fn plainly_seen_at(looks: &[Sighting], weight: f64, query: Timestamp) -> Option<SeenVersion> {
+        let apart = |look: &Sighting| (look.at - query).as_millis().abs();
+        let closest = looks.iter().enumerate().min_by_key(|(place, look)| (apart(look), *place))?.0;
+        let begins: Vec<usize> = (0..looks.len()).filter(|at| *at == 0 || looks[*at].new.is_some()).collect();
+        let first = *begins.iter().rfind(|at| **at <= closest)?;
+        let next = begins.iter().find(|at| **at > closest).copied();
+        Some(SeenVersion {
+            weight: weight * looks[first].new.unwrap_or(1.0),
+            other_before: (first > 0).then(|| looks[first - 1].at),
+            first_seen: looks[first].at,
+            last_seen: looks[next.unwrap_or(looks.len()) - 1].at,
+            other_after: next.map(|next| looks[next].at),
+        })
+    }
+
     proptest! {
+        #[test]
+        fn the_closest_version_is_the_one_that_all_looks_tell(
+            list in prop::collection::btree_map(0i64..60, prop::option::of(0.0f64..1.0), 0..20),
+            query in -5i64..65,
+        ) {
+            let list: Vec<(i64, Option<f64>)> = list.into_iter().collect();
+            let (looks, query) = (looks(&list), Timestamp::from_secs(query * 3600));
+            prop_assert_eq!(seen_at(&looks, 2.0, query), plainly_seen_at(&looks, 2.0, query));
+        }
+
         #[test]
         fn bounds_are_in_order(
             list in prop::collection::vec(

@@ -159,8 +159,9 @@ impl Analyst {
     }
 
     /// How many words the pages that were laid out show and no block holds, because the engine gave them no place.
-    pub fn n_lost_words(&self) -> u64 {
-        self.n_lost_words.load(Ordering::Relaxed)
+    /// Each word is told once.
+    pub fn take_lost_words(&self) -> u64 {
+        self.n_lost_words.swap(0, Ordering::Relaxed)
     }
 
     /// How many pages the engine could not lay out, so that they got the structural layout.

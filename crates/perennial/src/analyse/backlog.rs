@@ -140,6 +140,11 @@ impl PageAnalyst {
         PageAnalyst { analyst, readers: Readers::new(archive), requisites: Requisites::default() }
     }
 
+    /// How many words pages show and no block holds, since this was last asked.
+    pub fn take_lost_words(&self) -> u64 {
+        self.analyst.take_lost_words()
+    }
+
     /// What is stored instead of the payload of a version that is not worth indexing (`keep = "important"`): the delta
     /// that the next analysis will find. `None`: the version is worth indexing or seen again and again, or the archive has its
     /// payload already.

@@ -100,14 +100,13 @@ impl<'s> Finder<'s> {
         }
     }
 
-    /// The next keys of the list. In the order of importance they must be sorted, which is done for many at once.
+    /// The next keys of the list. Where they must be sorted by importance, it is done for many at once.
     fn fetched(&self, after: Option<&ChangeKey>, bounds: Bounds) -> anyhow::Result<Keys> {
-        let most = match self.question.order {
-            ChangeOrder::Strongest => KEYS_SORTED,
-            ChangeOrder::Latest | ChangeOrder::Oldest => KEYS_AT_A_TIME,
-        };
+        let (filter, order) = (filter_of(self.question), self.question.order);
+        let must_sort = order == ChangeOrder::Strongest && !self.store.is_sorted_by(&filter, order)?;
+        let most = if must_sort { KEYS_SORTED } else { KEYS_AT_A_TIME };
         let limit = most.min(bounds.max_rows.saturating_add(1));
-        let keys = self.store.change_keys(&filter_of(self.question), self.question.order, after, limit)?;
+        let keys = self.store.change_keys(&filter, order, after, limit)?;
         Ok(Keys { is_end: keys.len() < limit, keys, n_done: 0 })
     }
 

@@ -20,6 +20,7 @@ use tokio::time::Sleep;
 use super::router::router;
 use super::{Options, Origin, Origins, Server};
 use crate::archive::Archive;
+use crate::crawl::give_way;
 
 /// Connections at a time, on both origins together.
 const MAX_CONNECTIONS: usize = 1024;
@@ -63,9 +64,10 @@ impl Bound {
     }
 }
 
-/// The runtime that a server runs on.
+/// The runtime that a server runs on. Its threads give way: a crawl, in this or another process, must not wait for readers.
 pub fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
-    Ok(tokio::runtime::Builder::new_multi_thread().max_blocking_threads(MAX_THREADS).enable_all().build()?)
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    Ok(builder.max_blocking_threads(MAX_THREADS).on_thread_start(give_way).enable_all().build()?)
 }
 
 /// Binds both origins.

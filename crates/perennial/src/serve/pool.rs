@@ -20,7 +20,7 @@ const COPY_LIFE: Duration = Duration::from_secs(10);
 const CACHE_KIB: i64 = 8 * 1024;
 
 /// First parts of paths that are ours, so that no archive can have such a name.
-const OUR_NAMES: [&str; 21] = [
+const OUR_NAMES: [&str; 26] = [
     "web",
     "cdx",
     "wayback",
@@ -33,6 +33,11 @@ const OUR_NAMES: [&str; 21] = [
     "pin",
     "status",
     "search",
+    "changes",
+    "changes.atom",
+    "terms",
+    "object",
+    "objects",
     "calendar",
     "_perennial",
     "page",

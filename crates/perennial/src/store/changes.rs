@@ -10,6 +10,9 @@ use rusqlite::{OptionalExtension, params};
 use super::lessons::{CHANGE_COLUMNS, IS_CHANGE, read_change};
 use super::{ChangeFilter, ChangeRow, Store};
 
+/// In a span with no more looks the changes are sorted; in a longer one the index of importance is walked until enough are found.
+const FEW_LOOKS: i64 = 10_000;
+
 /// In which order changes are listed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub enum ChangeOrder {
@@ -82,6 +85,27 @@ impl ChangeOrder {
     }
 }
 
+/// The list from its beginning.
+const ALL: &str = "?6 IS NULL AND ?7 IS ?8";
+
+/// All changes in the order of the index of importance.
+const BY_IMPORTANCE: &str = "lessons l INDEXED BY lessons_importance CROSS JOIN pages p ON p.id = l.page";
+
+/// Where changes are read. One page and the pages of one site are found by their numbers, so that only their own lessons are
+/// read; all others by time, in whose order they are wanted.
+fn source_of(filter: &ChangeFilter<'_>) -> &'static str {
+    match (filter.url, filter.host) {
+        (None, None) => "lessons l INDEXED BY lessons_time CROSS JOIN pages p ON p.id = l.page",
+        _ => "pages p CROSS JOIN lessons l ON l.page = p.id",
+    }
+}
+
+/// Plain bounds, which an index can serve.
+fn span_of(filter: &ChangeFilter<'_>) -> (i64, i64) {
+    let since = filter.since.map_or(i64::MIN, Timestamp::as_millis);
+    (since, filter.until.map_or(i64::MAX, Timestamp::as_millis))
+}
+
 impl Store {
     /// The keys of at most `limit` changes that pass the filter, in an order, behind a place in it.
     pub fn change_keys(
@@ -91,26 +115,68 @@ impl Store {
         after: Option<&ChangeKey>,
         limit: usize,
     ) -> anyhow::Result<Vec<ChangeKey>> {
-        // One page and the pages of one site are found by their numbers, so that only their own lessons are read; all others by
-        // time, in whose order they are wanted.
-        let from = match (filter.url, filter.host) {
-            (None, None) => "lessons l CROSS JOIN pages p ON p.id = l.page",
-            _ => "pages p CROSS JOIN lessons l ON l.page = p.id",
+        let (behind, by) = order.sql();
+        if !self.is_sorted_by(filter, order)? {
+            let from = source_of(filter);
+            return self.keys_where(
+                from,
+                if after.is_some() { behind } else { ALL },
+                by,
+                filter,
+                after,
+                limit,
+            );
+        }
+        // Those as important as the place come first, so that each of the two stretches of the index begins where it must.
+        let mut keys = Vec::new();
+        let stretches = match after {
+            Some(_) => {
+                &["l.importance = ?8 AND (l.time, l.page) > (?6, ?7)", "l.importance < ?8 AND ?6 IS NOT ?7"][..]
+            }
+            None => &[ALL],
         };
+        for stretch in stretches {
+            let rest = limit - keys.len();
+            if rest > 0 {
+                keys.extend(self.keys_where(BY_IMPORTANCE, stretch, by, filter, after, rest)?);
+            }
+        }
+        Ok(keys)
+    }
+
+    /// Whether an index has the changes in this order. Otherwise all that pass the filter are sorted, whatever the limit.
+    pub fn is_sorted_by(&self, filter: &ChangeFilter<'_>, order: ChangeOrder) -> anyhow::Result<bool> {
+        if order != ChangeOrder::Strongest || filter.url.is_some() || filter.host.is_some() {
+            return Ok(false);
+        }
+        let (since, until) = span_of(filter);
+        let mut statement = self.connection().prepare_cached(
+            "SELECT count(*) > ?3 FROM (SELECT 1 FROM lessons WHERE time >= ?1 AND time < ?2 LIMIT ?3 + 1)",
+        )?;
+        Ok(statement.query_row(params![since, until, FEW_LOOKS], |row| row.get(0))?)
+    }
+
+    fn keys_where(
+        &self,
+        from: &str,
+        behind: &str,
+        by: &str,
+        filter: &ChangeFilter<'_>,
+        after: Option<&ChangeKey>,
+        limit: usize,
+    ) -> anyhow::Result<Vec<ChangeKey>> {
         let place = match (filter.url, filter.host) {
             (Some(_), _) => "p.url = ?2 AND ?3 IS ?3",
             (None, Some(_)) => "?2 IS NULL AND p.site = (SELECT id FROM sites WHERE host = ?3)",
             (None, None) => "?2 IS ?3",
         };
-        let (behind, by) = order.sql();
-        let behind = if after.is_some() { behind } else { "?6 IS NULL AND ?7 IS ?8" };
         let mut statement = self.connection().prepare_cached(&format!(
             "SELECT l.time, l.page, l.importance FROM {from}
-             WHERE {IS_CHANGE} AND l.importance >= ?1 AND {place} AND l.time >= ?4 AND l.time < ?5 AND {behind}
+             WHERE l.seen NOT IN (1, 5) AND {IS_CHANGE} AND l.importance >= ?1 AND {place} AND l.time >= ?4 AND l.time < ?5
+               AND {behind}
              ORDER BY {by} LIMIT ?9"
         ))?;
-        let since = filter.since.map_or(i64::MIN, Timestamp::as_millis);
-        let until = filter.until.map_or(i64::MAX, Timestamp::as_millis);
+        let (since, until) = span_of(filter);
         let keys = statement.query_map(
             params![
                 filter.min_importance,

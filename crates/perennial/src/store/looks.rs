@@ -8,7 +8,7 @@ use perennial_core::page::{PageId, SiteId};
 use perennial_core::time::Timestamp;
 use perennial_core::verdict::AnswerKind;
 use rusqlite::types::Value;
-use rusqlite::{Row, params_from_iter};
+use rusqlite::{params, params_from_iter};
 
 use super::lessons::seen_of;
 use super::{IDENTITY, Store};
@@ -75,8 +75,17 @@ pub(super) fn answer_of(code: i64) -> AnswerKind {
     }
 }
 
+/// A page whose looks are asked for.
+struct Watched {
+    page: PageId,
+    site: SiteId,
+    /// Whether every capture of it is a look with a lesson, so that the lessons alone tell everything.
+    is_learned: bool,
+}
+
 impl Store {
-    /// Calls `each` with every look before `until`. Of several captures of a page in one second the first counts.
+    /// Calls `each` with every look before `until`. Of several captures of a page in one second the first counts. The lessons of
+    /// pages are read alone where they tell everything, which is a sixth of the work.
     pub fn looks(
         &self,
         selection: Selection<'_>,
@@ -84,58 +93,148 @@ impl Store {
         until: Timestamp,
         mut each: impl FnMut(Look) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
+        let pages = self.watched(selection)?;
+        match (order, selection) {
+            (LookOrder::ByPage, _) => pages.iter().try_for_each(|page| self.looks_at(page, until, &mut each)),
+            (LookOrder::ByTime, Selection::Pages) => self.looks_by_time(&pages, until, each),
+            // Those of a site are few enough to be sorted here.
+            (LookOrder::ByTime, Selection::Of(_)) => {
+                sorted(|each| pages.iter().try_for_each(|page| self.looks_at(page, until, each)))?
+                    .into_iter()
+                    .try_for_each(each)
+            }
+        }
+    }
+
+    /// The pages by number.
+    fn watched(&self, selection: Selection<'_>) -> anyhow::Result<Vec<Watched>> {
         let (filter, only) = self.filter_of(selection)?;
-        let order = match order {
-            LookOrder::ByPage => "k.page, k.time",
-            LookOrder::ByTime => "k.time, k.page",
-        };
         let mut statement = self.connection().prepare(&format!(
-            "WITH looks AS (
-               SELECT c.page AS page, p.site AS site, c.time AS time, c.answer AS answer,
-                 {IDENTITY} AS identity, min(c.id) AS id
-               FROM captures c JOIN pages p ON p.id = c.page
-               WHERE c.answer IS NOT NULL AND c.answer < 4 AND c.time < ?1 AND {filter}
-               GROUP BY c.page, c.time)
-             SELECT k.page, k.site, k.time, k.answer, k.identity,
-               lag(k.identity) OVER w, l.seen, l.importance, coalesce(max(k.answer <= 1) OVER earlier, 0)
-             FROM looks k LEFT JOIN lessons l ON l.page = k.page AND l.time = k.time
-             WINDOW w AS (PARTITION BY k.page ORDER BY k.time),
-               earlier AS (PARTITION BY k.page ORDER BY k.time ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
-             ORDER BY {order}"
+            "SELECT p.id, p.site, p.n_captures = (SELECT count(*) FROM lessons l WHERE l.page = p.id)
+             FROM pages p WHERE p.n_captures > 0 AND {filter} ORDER BY p.id"
         ))?;
-        let values = [Some(Value::from(until.as_millis())), only].into_iter().flatten();
-        let mut rows = statement.query(params_from_iter(values))?;
+        let pages = statement.query_map(params_from_iter(only), |row| {
+            Ok(Watched { page: PageId(row.get(0)?), site: SiteId(row.get(1)?), is_learned: row.get(2)? })
+        })?;
+        Ok(pages.collect::<rusqlite::Result<_>>()?)
+    }
+
+    /// The looks at one page in order of time.
+    fn looks_at(
+        &self,
+        watched: &Watched,
+        until: Timestamp,
+        each: &mut dyn FnMut(Look) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        if !watched.is_learned {
+            return self.looks_by_captures(watched, until, each);
+        }
+        let mut statement = self.connection().prepare_cached(
+            "SELECT time, seen, importance FROM lessons WHERE page = ?1 AND time < ?2 ORDER BY time",
+        )?;
+        let mut rows = statement.query(params![watched.page.0, until.as_millis()])?;
         while let Some(row) = rows.next()? {
-            if let Some(look) = read_look(row)? {
-                each(look)?;
+            let seen = seen_of(row.get(1)?, row.get(2)?);
+            each(watched.look(Timestamp::from_millis(row.get(0)?), seen, true))?;
+        }
+        Ok(())
+    }
+
+    /// The same for a page with captures that are no looks, or have no lesson.
+    fn looks_by_captures(
+        &self,
+        watched: &Watched,
+        until: Timestamp,
+        each: &mut dyn FnMut(Look) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut statement = self.connection().prepare_cached(&format!(
+            "SELECT c.time, c.answer, {IDENTITY}, l.seen, l.importance
+             FROM captures c LEFT JOIN lessons l ON l.page = c.page AND l.time = c.time
+             WHERE c.page = ?1 AND c.time < ?2 AND c.answer IS NOT NULL AND c.answer < 4 ORDER BY c.time, c.id"
+        ))?;
+        let mut rows = statement.query(params![watched.page.0, until.as_millis()])?;
+        let (mut last, mut before, mut was_page) = (None, None::<String>, false);
+        while let Some(row) = rows.next()? {
+            let time = Timestamp::from_millis(row.get(0)?);
+            if last.replace(time) == Some(time) {
+                continue;
+            }
+            let (answer, identity): (AnswerKind, String) = (answer_of(row.get(1)?), row.get(2)?);
+            let lesson: Option<i64> = row.get(3)?;
+            let seen = match lesson {
+                Some(code) => Some(seen_of(code, row.get(4)?)),
+                None => {
+                    let before = before.as_deref().map(|identity| Before { identity, was_page });
+                    Seen::between(before, answer, &identity)
+                }
+            };
+            was_page |= matches!(answer, AnswerKind::Content | AnswerKind::NotModified);
+            before = Some(identity);
+            if let Some(seen) = seen {
+                each(watched.look(time, seen, lesson.is_some()))?;
             }
         }
         Ok(())
+    }
+
+    /// The looks at all these pages in order of time. Only those that the lessons do not tell are held in memory.
+    fn looks_by_time(
+        &self,
+        pages: &[Watched],
+        until: Timestamp,
+        mut each: impl FnMut(Look) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let mut others = sorted(|each| {
+            let others = pages.iter().filter(|page| !page.is_learned);
+            others.into_iter().try_for_each(|page| self.looks_by_captures(page, until, each))
+        })?
+        .into_iter()
+        .peekable();
+        let mut statement = self.connection().prepare_cached(
+            "SELECT page, time, seen, importance FROM lessons WHERE time < ?1 ORDER BY time, page",
+        )?;
+        let mut rows = statement.query([until.as_millis()])?;
+        while let Some(row) = rows.next()? {
+            let page = PageId(row.get(0)?);
+            let Ok(place) = pages.binary_search_by_key(&page, |known| known.page) else { continue };
+            let Some(watched) = pages.get(place).filter(|known| known.is_learned) else { continue };
+            let seen = seen_of(row.get(2)?, row.get(3)?);
+            let look = watched.look(Timestamp::from_millis(row.get(1)?), seen, true);
+            while let Some(other) = others.next_if(|other| (other.time, other.page) < (look.time, look.page))
+            {
+                each(other)?;
+            }
+            each(look)?;
+        }
+        others.try_for_each(each)
     }
 
     /// The condition in SQL and what it compares with.
     fn filter_of(&self, selection: Selection<'_>) -> anyhow::Result<(String, Option<Value>)> {
         let Selection::Of(name) = selection else { return Ok((PAGES.to_owned(), None)) };
         if let Some(page) = self.page(name)? {
-            return Ok(("c.page = ?2".to_owned(), Some(Value::from(i64::from(page.id.0)))));
+            return Ok(("p.id = ?1".to_owned(), Some(Value::from(i64::from(page.id.0)))));
         }
-        let sites = "SELECT id FROM sites WHERE host = ?2 OR substr(host, 1, length(?2) + 1) = ?2 || ':'";
+        let sites = "SELECT id FROM sites WHERE host = ?1 OR substr(host, 1, length(?1) + 1) = ?1 || ':'";
         Ok((format!("p.site IN ({sites}) AND {PAGES}"), Some(Value::from(name.to_owned()))))
     }
 }
 
-fn read_look(row: &Row<'_>) -> rusqlite::Result<Option<Look>> {
-    let lesson: Option<i64> = row.get(6)?;
-    let seen = match lesson {
-        Some(code) => Some(seen_of(code, row.get(7)?)),
-        None => {
-            let (before, identity): (Option<String>, String) = (row.get(5)?, row.get(4)?);
-            let was_page = row.get(8)?;
-            let before = before.as_deref().map(|identity| Before { identity, was_page });
-            Seen::between(before, answer_of(row.get(3)?), &identity)
-        }
-    };
-    let (page, site) = (PageId(row.get(0)?), SiteId(row.get(1)?));
-    let time = Timestamp::from_millis(row.get(2)?);
-    Ok(seen.map(|seen| Look { page, site, time, seen, is_analysed: lesson.is_some() }))
+impl Watched {
+    fn look(&self, time: Timestamp, seen: Seen, is_analysed: bool) -> Look {
+        Look { page: self.page, site: self.site, time, seen, is_analysed }
+    }
+}
+
+/// The looks that `read` tells, in order of time over all pages.
+fn sorted(
+    read: impl FnOnce(&mut dyn FnMut(Look) -> anyhow::Result<()>) -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<Look>> {
+    let mut looks = Vec::new();
+    read(&mut |look| {
+        looks.push(look);
+        Ok(())
+    })?;
+    looks.sort_unstable_by_key(|look| (look.time, look.page));
+    Ok(looks)
 }

@@ -350,6 +350,10 @@ const STEPS: &[&str] = &[
     ALTER TABLE lessons ADD COLUMN noise BLOB; -- how much of each operation is noise, in two-hundredths: value, repetitions
     ALTER TABLE lessons DROP COLUMN delta;
     ",
+    // 11: changes by importance, without the looks that showed nothing
+    "
+    CREATE INDEX lessons_importance ON lessons(importance DESC, time, page, seen, n_operations) WHERE seen NOT IN (1, 5);
+    ",
 ];
 
 /// The schema that this program reads and writes.

@@ -73,21 +73,33 @@ impl Axis {
         let ticks = self.ticks();
         let mut out = String::from("<svg class=\"c\" height=\"36\" aria-hidden=\"true\">");
         // A day that begins left of the axis, or at its end, has its name only where there is room.
+        let mut named = f64::MIN;
         if ticks.iter().find(|tick| tick.is_day).is_none_or(|tick| tick.at > 16.0) {
             let _ = write!(out, "<text class=\"k s\" x=\"0\" y=\"13\">{}</text>", day_short(self.from));
+            named = 0.0;
         }
         for tick in &ticks {
             let (at, minor) = (tick.at, if tick.is_minor { " class=\"wide-only\"" } else { "" });
             let hour = if tick.is_day { "00" } else { tick.label.as_str() };
             let _ = write!(out, "<text x=\"{at:.2}%\" y=\"31\" text-anchor=\"middle\"{minor}>{hour}</text>");
             if tick.is_day && at < 92.0 {
-                let _ =
-                    write!(out, "<text class=\"k s\" x=\"{at:.2}%\" dx=\"4\" y=\"13\">{}</text>", tick.label);
+                // On a phone there is room for a few names only, and none at the end.
+                let has_room = at - named >= NARROW_NAME && at <= 100.0 - NARROW_NAME;
+                let wide = if has_room { "" } else { " wide-only" };
+                named = if has_room { at } else { named };
+                let _ = write!(
+                    out,
+                    "<text class=\"k s{wide}\" x=\"{at:.2}%\" dx=\"4\" y=\"13\">{}</text>",
+                    tick.label
+                );
             }
         }
         out + "</svg>"
     }
 }
+
+/// Percent of an axis on a phone that the name of a day takes.
+const NARROW_NAME: f64 = 22.0;
 
 /// A version on a time line.
 #[derive(Clone, Debug)]

@@ -226,6 +226,7 @@ impl Finder<'_, '_> {
         let is_update = op == OperationKind::Update;
         let difference =
             is_update.then(|| Difference::of(&joined(self.before, &before), &joined(self.after, &after)));
+        let told = self.told(is_update, &before, &after);
         Change {
             op,
             subject,
@@ -236,8 +237,23 @@ impl Finder<'_, '_> {
             before,
             after,
             difference,
-            told: None,
+            told,
         }
+    }
+
+    /// A change of one text with links within is told as it is read: with their names.
+    fn told(&self, is_update: bool, before: &[usize], after: &[usize]) -> Option<Told> {
+        let one = |side: &Side<'_>, places: &[usize]| match places {
+            [place] => Some(side.pieces[*place].read().into_owned()),
+            [] => Some(String::new()),
+            _ => None,
+        };
+        let (old, new) = (one(self.before, before)?, one(self.after, after)?);
+        if old == joined(self.before, before) && new == joined(self.after, after) {
+            return None;
+        }
+        let difference = if is_update { Difference::of(&old, &new) } else { Difference::of("", "") };
+        Some(Told { before: old, after: new, difference })
     }
 }
 

@@ -1,5 +1,5 @@
-// Steps from change to change, sets the frames to the height of their pages, joins the two places of a move. The view can be
-// read without it.
+// Steps from change to change, sets the frames to the height of their pages, numbers the changes beside them, joins the two places
+// of a move. The view can be read without it.
 (() => {
   const root = document.querySelector('.pd');
   const frames = [...root.querySelectorAll('iframe')];
@@ -7,6 +7,7 @@
   const at = id => root.querySelector('#pd-' + id);
   const documentOf = frame => { try { return frame.contentDocument; } catch { return null; } };
   const shown = element => element && element.getClientRects().length > 0;
+  const MARGIN = 44;
   let current = 0;
 
   // A page that needs more room than its pane has is drawn smaller, as a whole; both versions alike. What is too wide even then, as a
@@ -17,14 +18,14 @@
     let scale = 1;
     for (const frame of seen) {
       const paper = frame.parentElement, page = documentOf(frame);
-      rooms.set(frame, { paper, page, top: paper.scrollTop, room: paper.clientWidth });
+      rooms.set(frame, { paper, page, top: paper.scrollTop, room: paper.clientWidth - MARGIN });
       frame.style.transform = frame.style.margin = '';
-      frame.style.width = paper.clientWidth + 'px';
+      frame.style.width = paper.clientWidth - MARGIN + 'px';
       frame.style.height = '600px';
       page.documentElement.style.removeProperty('max-width');
       const wide = sizeOf(page, 'scrollWidth', 4000);
       rooms.get(frame).wide = wide;
-      scale = Math.min(scale, paper.clientWidth / wide);
+      scale = Math.min(scale, (paper.clientWidth - MARGIN) / wide);
     }
     scale = scale > 0.98 ? 1 : Math.max(scale, 0.6);
     for (const [frame, { paper, page, top, room, wide: needed }] of rooms) {
@@ -54,7 +55,32 @@
       page.documentElement.classList.toggle('pd-ads', at('f-ads').checked);
       page.documentElement.classList.toggle('pd-no-moves', !at('f-moves').checked);
     }
+    number();
     draw();
+  }
+
+  // The numbers of the changes stand in the margin, where they cover no word of the page.
+  function number() {
+    for (const frame of frames) {
+      const page = documentOf(frame), paper = frame.parentElement, scale = Number(frame.dataset.scale || 1);
+      let tags = paper.querySelector('.tags');
+      if (!tags) tags = paper.appendChild(Object.assign(document.createElement('div'), { className: 'tags' }));
+      tags.replaceChildren();
+      if (!page || !page.documentElement || !shown(frame)) continue;
+      page.documentElement.classList.add('pd-beside');
+      const places = [...page.querySelectorAll('pd-t')].filter(shown).map(mark => [mark.getBoundingClientRect().top * scale, mark]);
+      places.sort((a, b) => a[0] - b[0]);
+      let free = 0;
+      for (const [top, mark] of places) {
+        const tag = tags.appendChild(document.createElement('b'));
+        tag.className = mark.dataset.pdOp;
+        tag.dataset.pd = mark.dataset.pd;
+        tag.textContent = mark.textContent;
+        tag.style.top = Math.max(top, free) + 'px';
+        free = Math.max(top, free) + 18;
+      }
+      tags.style.left = paper.scrollLeft + paper.clientWidth + 'px';
+    }
   }
 
   const marksOf = (page, number) => [...page.querySelectorAll('[data-pd="' + number + '"],[data-pd-frame="' + number + '"]')];
@@ -76,25 +102,26 @@
     return box && (box.width || box.height) ? { top: box.top * scale, bottom: box.bottom * scale } : null;
   }
 
-  function choose(number) {
-    current = number;
+  function choose(chosen) {
+    current = chosen;
     for (const link of root.querySelectorAll('.pd-list a')) {
-      const is = Number(link.dataset.pd) === number;
+      const is = Number(link.dataset.pd) === chosen;
       link.toggleAttribute('aria-current', is);
       if (is) reveal(link);
     }
     for (const line of root.querySelectorAll('.ln[aria-current]')) line.removeAttribute('aria-current');
+    for (const tag of root.querySelectorAll('.tags b')) tag.classList.toggle('on', Number(tag.dataset.pd) === chosen);
     for (const frame of frames) {
       const page = documentOf(frame);
       if (!page) continue;
       for (const mark of page.querySelectorAll('[data-pd-on]')) mark.removeAttribute('data-pd-on');
-      for (const mark of marksOf(page, number)) mark.setAttribute('data-pd-on', '');
-      const box = boxOf(frame, number) || placeOf(frame, number);
+      for (const mark of marksOf(page, chosen)) mark.setAttribute('data-pd-on', '');
+      const box = boxOf(frame, chosen) || placeOf(frame, chosen);
       if (!box || !shown(frame)) continue;
       const paper = frame.parentElement;
       quietly(paper, box.top - paper.clientHeight / 4, box.left < paper.clientWidth * 0.8 ? 0 : box.left - 24);
     }
-    const line = root.querySelector('#t' + number);
+    const line = root.querySelector('#t' + chosen);
     if (shown(line)) { line.setAttribute('aria-current', 'true'); line.scrollIntoView({ block: 'center' }); }
     draw();
   }
@@ -128,6 +155,7 @@
       if (other !== paper) quietly(other, other.scrollTop + down, other.scrollLeft + right);
     }
     places.set(paper, [paper.scrollTop, paper.scrollLeft]);
+    for (const tags of root.querySelectorAll('.paper .tags')) tags.style.left = tags.parentElement.scrollLeft + tags.parentElement.clientWidth + 'px';
     draw();
   }
 
@@ -179,11 +207,11 @@
   }
   root.addEventListener('change', () => { fit(); filter(); if (current) choose(current); });
   root.addEventListener('click', event => {
-    const link = event.target.closest('.pd-list a[data-pd]');
+    const link = event.target.closest('.pd-list a[data-pd],.tags b');
     if (!link) return;
     event.preventDefault();
     choose(Number(link.dataset.pd));
   });
   document.addEventListener('keydown', key);
-  addEventListener('resize', () => { fit(); draw(); });
+  addEventListener('resize', () => { fit(); number(); draw(); });
 })();

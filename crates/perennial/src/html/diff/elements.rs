@@ -1,5 +1,6 @@
 //! The tree of one version -> its links, images and texts in reading order, found again by block and content.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use perennial_core::diff::{Element, ElementKind};
@@ -13,11 +14,42 @@ pub(super) struct Piece<'t> {
     pub(super) kind: ElementKind,
     pub(super) text: &'t str,
     pub(super) address: &'t str,
+    /// The names of the links within a text, and the bytes of it before each.
+    names: Vec<(usize, &'t str)>,
     pub(super) id: NodeId,
     /// Number of its leaf, in reading order.
     pub(super) leaf: usize,
     /// Its words.
     pub(super) keys: Vec<u32>,
+}
+
+impl Piece<'_> {
+    /// Its words as a reader reads them: a text with the names of the links within.
+    pub(super) fn read(&self) -> Cow<'_, str> {
+        if self.names.is_empty() {
+            return Cow::Borrowed(self.text);
+        }
+        let mut read = String::with_capacity(2 * self.text.len());
+        let mut from = 0;
+        for &(byte, name) in &self.names {
+            push_spaced(&mut read, &self.text[from..byte]);
+            push_spaced(&mut read, name);
+            from = byte;
+        }
+        push_spaced(&mut read, &self.text[from..]);
+        Cow::Owned(read)
+    }
+}
+
+/// Adds words after others, with a space between unless the words begin with a mark that closes.
+fn push_spaced(read: &mut String, words: &str) {
+    let words = words.trim();
+    let is_mark =
+        words.starts_with(['.', ',', ';', ':', '!', '?', ')', ']', '\u{2019}', '\u{201d}', '\'', '"']);
+    if !(read.is_empty() || words.is_empty() || is_mark || read.ends_with(['(', '['])) {
+        read.push(' ');
+    }
+    read.push_str(words);
 }
 
 /// All of a version, in reading order as far as the tree knows it: within a leaf texts, links, images.
@@ -80,10 +112,13 @@ impl<'t> Side<'t> {
         let links = leaf.links.iter().map(|link| (ElementKind::Link, &*link.name, &*link.address, link.id));
         let images =
             leaf.images.iter().map(|image| (ElementKind::Image, &*image.name, &*image.source, image.id));
-        for (kind, text, address, id) in texts.chain(links).chain(images) {
+        let mut names = names_within(leaf).into_iter().peekable();
+        for (n, (kind, text, address, id)) in texts.chain(links).chain(images).enumerate() {
             let key = (leaf.reference.as_slice(), kind, id);
             self.by_content.entry(key).or_default().push(self.pieces.len());
-            self.pieces.push(Piece { kind, text, address, id, leaf: number, keys: keys(text) });
+            let own = std::iter::from_fn(|| names.next_if(|(text, ..)| *text == n));
+            let names = own.map(|(_, byte, name)| (byte, name)).collect();
+            self.pieces.push(Piece { kind, text, address, names, id, leaf: number, keys: keys(text) });
         }
     }
 
@@ -143,6 +178,21 @@ impl<'t> Side<'t> {
     }
 }
 
+/// The links that stand within texts of a leaf: number of the text, bytes of it before the link, its name; in order. A link before or
+/// after a text is a piece beside it.
+fn names_within(leaf: &Block) -> Vec<(usize, usize, &str)> {
+    let mut names: Vec<(usize, usize, &str)> = Vec::new();
+    for (spot, link) in leaf.places.links.iter().zip(&leaf.links) {
+        let (number, byte) = (spot.text as usize, spot.byte as usize);
+        let is_within = |text: &str| 0 < byte && byte < text.len() && text.is_char_boundary(byte);
+        if leaf.texts.get(number).is_some_and(|text| is_within(&text.text)) {
+            names.push((number, byte, &link.name));
+        }
+    }
+    names.sort_by_key(|(number, byte, _)| (*number, *byte));
+    names
+}
+
 fn keys(text: &str) -> Vec<u32> {
     words(text).into_iter().map(|word| word.key).collect()
 }
@@ -155,7 +205,7 @@ fn is_part(part: &[u32], text: &[u32], at: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perennial_core::segment::{Link, Text};
+    use perennial_core::segment::{Link, Spot, Text};
 
     fn tree() -> BlockTree {
         let links = vec![
@@ -184,6 +234,21 @@ mod tests {
         let found: Vec<&str> =
             side.find_item(&item).into_iter().map(|place| side.pieces[place].text).collect();
         assert_eq!(found, ["She leaves after nine years in office.", "A mayor resigns"]);
+    }
+
+    #[test]
+    fn a_text_is_read_with_the_links_within() {
+        let text = "Read the if you plan to upgrade. Download .";
+        let links = ["Release notes", "here", "Next page"].map(|name| Link::new(name, "http://a.example/"));
+        let mut leaf = Block::leaf(links.to_vec(), vec![], vec![Text::new(text)]);
+        let spots = [("Read the".len(), 0), (text.len() - 1, 0), (0, 1)];
+        leaf.places.links = spots.map(|(byte, text)| Spot { text, byte: byte as u32 }).to_vec();
+        let mut tree = BlockTree { blocks: vec![leaf], ..BlockTree::default() };
+        tree.seal();
+        let side = Side::of(&tree);
+        let read: Vec<Cow<'_, str>> = side.pieces.iter().map(Piece::read).collect();
+        let whole = "Read the Release notes if you plan to upgrade. Download here.";
+        assert_eq!(read, [whole, "Release notes", "here", "Next page"]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use perennial_core::markup::{escaped, isolated};
 use perennial_core::memento::address::escape;
 use perennial_core::segment::BlockTree;
-use perennial_core::time::Timestamp;
+use perennial_core::time::{Span, Timestamp};
 use serde_json::{Value, json};
 
 use super::super::dates::{counted, day_long, minute, span_words};
@@ -171,10 +171,16 @@ impl Changes<'_> {
         let orders =
             orders.map(|(name, words, by)| (name.to_owned(), words.to_owned(), by == self.by_importance));
         out.push_str(&choice("order", "Order", &orders));
-        let _ = write!(
-            out,
-            "<button>Show</button> <a href=\"{base}/changes\">Ask for certain changes</a></form>"
-        );
+        let _ = write!(out, "<button>Show</button> <a href=\"{base}/changes\">Ask for certain changes</a>");
+        if let Some(last) = self.last {
+            let day = |at: Timestamp| at.to_rfc3339().chars().take(10).collect::<String>();
+            let (before, until) = (day(last - Span::from_hours(24)), day(last));
+            let _ = write!(
+                out,
+                " <a href=\"{base}/changes?since={before}&amp;until={until}&amp;order=importance\">Strongest of the day before, {before}</a>"
+            );
+        }
+        out.push_str("</form>");
     }
 
     fn write_end(&self, out: &mut String) {

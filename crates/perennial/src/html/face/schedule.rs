@@ -93,7 +93,7 @@ impl ScheduleView<'_> {
         let _ = write!(
             out,
             "<div class=\"head\"><div><h1>{title}</h1><p class=\"lead\">{}, {}, {} without a page looked at now and then. {state}{paused}</p></div></div>\
-             <form class=\"filters\" action=\"{}/schedule\" aria-label=\"Filter\"><label>Why is this page not visited? <input type=\"text\" inputmode=\"url\" name=\"url\" size=\"40\" value=\"{}\" placeholder=\"https://example.org/\"></label>\
+             <form class=\"filters\" action=\"{}/schedule\" aria-label=\"Filter\"><label class=\"long\">Why is this page not visited? <input type=\"text\" inputmode=\"url\" name=\"url\" size=\"40\" value=\"{}\" placeholder=\"https://example.org/\"></label>\
              <label>Site <input type=\"text\" name=\"site\" size=\"20\" value=\"{}\" placeholder=\"all\"></label><button class=\"btn go\">Show</button></form>",
             counted(self.n_followed, "page", "pages"),
             escaped(&self.pace),

@@ -14,6 +14,9 @@ use super::super::dates::{counted, day_and_minute, minute};
 use super::parts::empty;
 use super::{Framed, Place, Tab, foreign, host_of, page_address, short, site_address, without_scheme};
 
+/// Stays of a text on a page that are told at sight.
+const MOST_STAYS: usize = 4;
+
 /// A page that said it.
 pub struct SearchRow {
     /// Its address.
@@ -252,7 +255,7 @@ impl SearchPage<'_> {
                 out,
                 "<div><dt>Last gone</dt><dd>{} to {}<small>{}</small></dd></div>",
                 day_and_minute(stay.last),
-                minute(gone),
+                if day_of(stay.last) == day_of(gone) { minute(gone) } else { day_and_minute(gone) },
                 isolated(host_of(&row.url))
             ),
             None => write!(
@@ -284,9 +287,7 @@ impl SearchPage<'_> {
             row.title.as_ref().map(|title| format!("{}, ", foreign(title))).unwrap_or_default(),
             row.role
         );
-        for stay in &row.stays {
-            let _ = write!(out, "<p class=\"small mute\">{}</p>", told(stay));
-        }
+        write_stays(out, &row.stays);
         let mut bars = Vec::new();
         for stay in &row.stays {
             bars.extend(stay.absent_until.map(|absent| Bar::Gap(absent, stay.first)));
@@ -300,6 +301,25 @@ impl SearchPage<'_> {
         bars.extend(looks.map(|look| Bar::Look(*look)));
         let label = row.stays.first().map(told).unwrap_or_default();
         let _ = write!(out, "</div>{}</div>", intervals(axis, &bars, &label));
+    }
+}
+
+/// When it came and went: the first stay and the last ones in sight, those between on demand.
+fn write_stays(out: &mut String, stays: &[Stay]) {
+    let line = |out: &mut String, stay: &Stay| {
+        let _ = write!(out, "<p class=\"small mute\">{}</p>", told(stay));
+    };
+    let between = if stays.len() > MOST_STAYS { 1..stays.len() + 1 - MOST_STAYS } else { 0..0 };
+    for (place, stay) in stays.iter().enumerate() {
+        if place == between.start && !between.is_empty() {
+            let n = between.len();
+            let _ =
+                write!(out, "<details class=\"small mute\"><summary>came and went {n} times more</summary>");
+        }
+        line(out, stay);
+        if place + 1 == between.end {
+            out.push_str("</details>");
+        }
     }
 }
 
@@ -323,6 +343,10 @@ fn marked(text: &str, found: &[Range<usize>]) -> String {
         }
     }
     out + &escaped(&text[done..]).to_string()
+}
+
+fn day_of(at: Timestamp) -> i64 {
+    at.as_secs().div_euclid(86_400)
 }
 
 /// One scale of time for all rows.

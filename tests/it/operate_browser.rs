@@ -1,0 +1,139 @@
+//! An archived page that wants to act: its script tries every way to the dashboard beside it, in the browser in which an operator is logged in.
+//! Built with the feature `interop`, so that a machine without a browser fails loudly when asked to run them.
+
+use std::time::Duration;
+
+use crate::crawled::Archive;
+use crate::operate::{Operated, acts, settings};
+use crate::replay_attacks::push_record;
+use crate::viewer::Viewer;
+
+const PAGE: &str = "http://archived.example/acting";
+
+/// What the page does. Each way is tried by the functions that a replayed page has, and by those of a clean frame, which nobody
+/// has changed. What it could read of the dashboard is in `got`.
+const SCRIPT: &str = r#"
+window.got = []; window.n_tried = 0;
+const main = 'MAIN', act = new URLSearchParams({act: 'pause', url: 'https://a.example/'});
+const json = JSON.stringify({act: 'pause', url: 'https://a.example/'});
+const heed = (name) => (text) => { if (/name="form" value="|"n_captures"|"followed"/.test(String(text))) window.got.push(name + ': ' + text) };
+const attempt = (name, way) => {
+  window.n_tried += 1;
+  try { Promise.resolve(way()).then(heed(name), () => 0) } catch (error) {}
+};
+const text = (answer) => answer.text();
+for (const [kind, view] of [['own', window], ['clean', document.getElementById('clean').contentWindow]]) {
+  for (const credentials of ['include', 'same-origin', 'omit']) {
+    for (const path of ['/sites', '/api/sites', '/api/acts', '/']) {
+      attempt(`${kind} reads ${path} ${credentials}`, () => view.fetch(main + path, {credentials}).then(text));
+      attempt(`${kind} reads ${path} ${credentials} unseen`, () => view.fetch(main + path, {credentials, mode: 'no-cors'}).then(text));
+    }
+    for (const [path, body, type] of [['/operate', act, 'application/x-www-form-urlencoded'], ['/api/operate', json, 'text/plain'],
+        ['/api/operate', json, 'application/json'], ['/logout', act, 'application/x-www-form-urlencoded']])
+      for (const mode of ['cors', 'no-cors'])
+        attempt(`${kind} posts to ${path}`, () => view.fetch(main + path, {method: 'POST', credentials, mode, body, headers: {'Content-Type': type}}).then(text));
+  }
+  attempt(kind + ' asks the old way', () => new Promise((done) => {
+    const request = new view.XMLHttpRequest();
+    request.withCredentials = true;
+    request.open('GET', main + '/sites');
+    request.onload = () => done(request.responseText);
+    request.send();
+  }));
+  attempt(kind + ' beacon', () => view.navigator.sendBeacon(main + '/operate', act));
+  attempt(kind + ' window', () => { const opened = view.open(main + '/login'); return opened && opened.document.documentElement.outerHTML });
+  attempt(kind + ' frame', () => new Promise((done) => {
+    const frame = view.document.createElement('iframe');
+    view.Element.prototype.setAttribute.call(frame, 'src', main + '/sites');
+    frame.onload = () => { try { done(frame.contentDocument.documentElement.outerHTML) } catch (error) { done('') } };
+    document.documentElement.append(frame);
+  }));
+  for (const [path, target] of [['/operate', 'hidden'], ['/login', 'hidden'], ['/logout', 'hidden'], ['/operate', '_top']])
+    attempt(`${kind} form to ${path} in ${target}`, () => {
+      const form = view.document.createElement('form');
+      const set = (name, value) => view.Element.prototype.setAttribute.call(form, name, value);
+      set('method', 'post'); set('action', main + path); set('target', target);
+      for (const [name, value] of act) {
+        const field = view.document.createElement('input');
+        field.name = name; field.value = value;
+        form.append(field);
+      }
+      document.documentElement.append(form);
+      setTimeout(() => view.HTMLFormElement.prototype.submit.call(form), target == '_top' ? 400 : 0);
+    });
+}
+setTimeout(() => { document.title = 'done' }, 300);
+"#;
+
+fn warc(main: &str) -> Vec<u8> {
+    let page = format!(
+        "<title>trying</title><body><iframe id=clean></iframe><iframe name=hidden></iframe><script>{}</script>",
+        SCRIPT.replace("MAIN", main)
+    );
+    let mut warc = Vec::new();
+    push_record(&mut warc, PAGE, "200 OK", "Content-Type: text/html; charset=utf-8", &page);
+    warc
+}
+
+/// What an expression gives in the page or in its frame, when its script has had the time to try.
+fn found(viewer: &mut Viewer, is_inside: bool) -> String {
+    let told = "JSON.stringify([document.title, window.n_tried || 0, window.got || []])";
+    let mut last = String::new();
+    for _ in 0..100 {
+        let value = if is_inside { viewer.inside(told) } else { viewer.outside(told) };
+        last = value.as_str().unwrap_or_default().to_owned();
+        if last.starts_with("[\"done\"") {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    last
+}
+
+#[test]
+fn an_archived_script_cannot_act_where_an_operator_is_logged_in() {
+    let archive = Archive::new();
+    archive.ok(&["add", "https://a.example/"]);
+    let served = Operated::of(&archive);
+    let main = format!("http://{}", served.main);
+    let file = archive.root.join("acting.warc");
+    std::fs::write(&file, warc(&main)).unwrap();
+    archive.ok(&["import", file.to_str().unwrap()]);
+    let (before, told_before) = (settings(&archive), acts(&archive));
+    let mut viewer = Viewer::start(&[served.main.clone(), served.replay.clone()]);
+    viewer.visit(&format!("{main}/login?key={}", served.key));
+    viewer.outside("document.querySelector('main form button, form button').click(); 'clicked'");
+    let may_act = "document.querySelector('form[action=\"/operate\"] input[name=form]') !== null";
+    viewer.until(false, "location.pathname !== '/login' && document.readyState == 'complete'");
+    viewer.visit(&format!("{main}/sites"));
+    viewer.until(false, may_act);
+
+    // In the banner's frame, as people see it, the script runs and gets nowhere.
+    viewer.visit(&format!("{main}/web/20260102030405/{PAGE}"));
+    let told = found(&mut viewer, true);
+    let (title, n_tried, got): (String, usize, Vec<String>) = serde_json::from_str(&told).unwrap();
+    assert!(title == "done" && n_tried > 80 && got.is_empty(), "{told}");
+    std::thread::sleep(Duration::from_millis(600));
+    // As it was captured, and without the banner, on the dashboard's own origin and on that of archived pages.
+    for (origin, form) in
+        [(&served.main, "id_"), (&served.main, "mp_"), (&served.replay, "id_"), (&served.replay, "mp_")]
+    {
+        viewer.visit(&format!("http://{origin}/web/20260102030405{form}/{PAGE}"));
+        for is_inside in [false, true] {
+            let told = found(&mut viewer, is_inside);
+            // A page that its own form led away from has nothing to tell any more.
+            let read: Option<(String, usize, Vec<String>)> = serde_json::from_str(&told).ok();
+            assert!(read.is_none_or(|(_, _, got)| got.is_empty()), "{origin} {form}: {told}");
+        }
+        std::thread::sleep(Duration::from_millis(600));
+    }
+    assert_eq!(settings(&archive), before);
+    assert_eq!(acts(&archive), told_before);
+    // The operator is logged in all the while, and one button of the dashboard does what all of that could not.
+    viewer.visit(&format!("{main}/sites"));
+    viewer.until(false, may_act);
+    viewer.outside("document.querySelector('button[value=pause], input[name=act][value=pause]').closest('form').querySelector('button').click(); 'clicked'");
+    viewer.until(false, "document.readyState == 'complete' && document.body.innerText.includes('paused')");
+    assert!(settings(&archive).contains("paused = true"));
+    assert_eq!(viewer.escaped(), Vec::<String>::new());
+}

@@ -1,5 +1,6 @@
 //! The whole loop on the living web: real crawler, real WARC files, known truth, two virtual weeks.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -10,21 +11,26 @@ use perennial_core::time::Timestamp;
 use perennial_render::Captured;
 
 use crate::program::{folder, perennial};
+use crate::serving::ask;
 
+/// One measure is enough to see whether the archive catches what the simulator says; this one differs least between two runs.
+const SINGLE: &str = "importance";
 /// How often the second crawl is killed.
 const N_KILLS: u32 = 20;
 /// Captures that each of its lives lasts: the two weeks have more than so many lives.
 const CAPTURES_A_LIFE: u32 = 420;
 /// Two runs of one seed differ by one point, at times by two: by the order in which pages are found, and what follows from that.
-/// Visits that took the place of others once cost three and a half.
-const MOST_APART: f64 = 0.03;
-/// Coherence is lower by a point or two in truth: the site that dies cannot be made whole again, as it can in the simulator.
+const MOST_APART: f64 = 0.04;
+/// A restart forgets what a visit is worth where the hours of a day share their visits, and learns it anew in some hours: twenty restarts in two
+/// weeks cost about three points. Visits that took the place of others once cost as much again.
+const MOST_LOST: f64 = 0.06;
+/// Coherence is lower by a point or two in truth, where noise is taken for changes at first.
 const MOST_INCOHERENT: f64 = 0.04;
 
 /// Without feeds: the simulator that it is compared with has none. Without a browser, which not every machine has.
-fn demo(archive: &Path) -> Child {
+fn demo(archive: &Path, goal: &str) -> Child {
     Command::new(env!("CARGO_BIN_EXE_perennial"))
-        .args(["demo", "--no-feeds", "--no-browser", "--json", "--dir"])
+        .args(["demo", "--no-feeds", "--no-browser", "--json", "--goal", goal, "--dir"])
         .arg(archive)
         .env_remove("PERENNIAL_ARCHIVE")
         .stdout(Stdio::piped())
@@ -49,7 +55,7 @@ fn n_captures(archive: &Path) -> u32 {
 /// Kills the demonstration again and again, then lets it end.
 fn killed(archive: &Path) -> serde_json::Value {
     for life in 1..=N_KILLS {
-        let mut child = demo(archive);
+        let mut child = demo(archive, SINGLE);
         while n_captures(archive) < life * CAPTURES_A_LIFE {
             assert!(child.try_wait().unwrap().is_none(), "it ended before it could be killed {life} times");
             std::thread::sleep(Duration::from_millis(20));
@@ -57,7 +63,7 @@ fn killed(archive: &Path) -> serde_json::Value {
         child.kill().unwrap();
         child.wait().unwrap();
     }
-    ended(demo(archive))
+    ended(demo(archive, SINGLE))
 }
 
 /// Bytes of the state and of the WARC files.
@@ -65,6 +71,12 @@ fn sizes(archive: &Path) -> (u64, u64) {
     let files = std::fs::read_dir(archive.join("warc")).unwrap();
     let warc = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();
     (std::fs::metadata(archive.join("state.db")).unwrap().len(), warc)
+}
+
+/// All visits that two weeks allow: a tenth of the pages an hour.
+fn budget() -> f64 {
+    let n_pages = LivingWeb::new(1, Timestamp::parse("2026-03-02").unwrap(), 14).pages.len() as f64;
+    14.0 * (2.4 * n_pages).ceil()
 }
 
 fn share(value: &serde_json::Value, name: &str) -> f64 {
@@ -77,7 +89,7 @@ fn the_archive_catches_what_the_simulator_says_also_when_it_is_killed() {
     let (dir, archive) = folder();
     let often_killed = dir.path().join("killed");
     let (result, result_killed) = std::thread::scope(|scope| {
-        let undisturbed = scope.spawn(|| ended(demo(&archive)));
+        let undisturbed = scope.spawn(|| ended(demo(&archive, SINGLE)));
         let result_killed = killed(&often_killed);
         (undisturbed.join().unwrap(), result_killed)
     });
@@ -96,7 +108,7 @@ fn the_archive_catches_what_the_simulator_says_also_when_it_is_killed() {
     let noise = share(&result, "noise_share");
     assert!(noise < 0.03, "{noise} of the visits went to pages that show nothing but noise");
     let fetches = |value: &serde_json::Value| share(value, "fetches");
-    assert!(fetches(&result) <= fetches(&result["simulated"]) + 24.0, "the budget was exceeded: {result}");
+    assert!(fetches(&result) <= budget(), "the budget was exceeded: {result}");
     assert!(std::fs::read_to_string(archive.join("report.html")).unwrap().contains("</html>"));
     perennial(&archive, ["verify"]).ok();
     let (state, warc) = sizes(&archive);
@@ -106,10 +118,58 @@ fn the_archive_catches_what_the_simulator_says_also_when_it_is_killed() {
     let disturbed = pooled(&result_killed);
     println!("{real} undisturbed, {disturbed} killed, {simulated} simulated; coherence {real_coherence}");
     assert!(
-        (disturbed - simulated).abs() < MOST_APART,
+        (disturbed - simulated).abs() < MOST_LOST,
         "{disturbed} when killed {N_KILLS} times, {simulated} simulated"
     );
     perennial(&often_killed, ["verify"]).ok();
+}
+
+/// Stops a process as Ctrl-C does.
+fn interrupt(child: &Child) {
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(killed.success());
+}
+
+#[test]
+fn a_demonstration_ends_on_the_dashboard_until_it_is_stopped() {
+    let (_dir, archive) = folder();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_perennial"))
+        .args(["demo", "--serve", "--days", "1", "--no-feeds", "--no-browser", "--dir"])
+        .arg(&archive)
+        .env_remove("PERENNIAL_ARCHIVE")
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
+    let address = lines.find_map(|line| Some(line.split_once("the dashboard is at http://")?.1.to_owned()));
+    let address = address.expect("it says where the dashboard is");
+    let home = ask(address.trim_end_matches('/'), "GET", "/", &[]);
+    assert_eq!(home.status, 200);
+    assert!(home.text().contains("Holdings"), "{}", home.text());
+    interrupt(&child);
+    let rest: Vec<String> = lines.collect();
+    assert!(child.wait().unwrap().success(), "{rest:?}");
+    assert!(
+        !rest.iter().any(|line| line.contains("fetches in flight")),
+        "nothing is being fetched: {rest:?}"
+    );
+}
+
+/// Ahead in importance and in pages, and hardly behind in coherence, of a fixed interval with as many visits.
+#[test]
+fn balanced_is_ahead_of_a_fixed_interval_in_every_measure_but_coherence() {
+    let (_dir, archive) = folder();
+    let result = ended(demo(&archive, "balanced"));
+    let fixed = &result["fixed_interval"];
+    let of = |name: &str| (share(&result, name), share(fixed, name));
+    let (pooled, by_page) = (of("completeness_pooled"), of("completeness_weighted"));
+    assert!(pooled.0 > 2.3 * pooled.1, "{pooled:?}");
+    assert!(by_page.0 > 1.3 * by_page.1, "{by_page:?}");
+    let coherence = of("coherence_weighted");
+    assert!(coherence.0 > coherence.1 - 0.03, "{coherence:?}");
+    let n_visits = share(&result, "fetches");
+    assert!((0.94 * budget()..=budget()).contains(&n_visits), "{n_visits} visits");
 }
 
 #[test]

@@ -17,15 +17,20 @@ const N_PAGES: u64 = 12;
 
 /// Page n changes at every (n + 1)th request, the front page never.
 fn steady() -> Web {
+    serve(N_PAGES, |page, n_before| n_before / (page + 1))
+}
+
+/// A site of so many pages; the version of a page is that of its number and of the requests before.
+fn serve(n_pages: u64, version: impl Fn(u64, u64) -> u64 + Send + Sync + 'static) -> Web {
     Web::serve(move |asked| match asked.path.as_str() {
         "/" => {
             let links: String =
-                (0..N_PAGES).map(|page| format!("<a href=/d{}/p{page}>{page}</a> ", page % 2)).collect();
+                (0..n_pages).map(|page| format!("<a href=/d{}/p{page}>{page}</a> ", page % 2)).collect();
             html(&format!("<h1>front</h1>{links}"))
         }
         path => match path.rsplit_once("/p").and_then(|(_, number)| number.parse::<u64>().ok()) {
-            Some(page) if page < N_PAGES => {
-                html(&format!("<p>page {page}: {}</p>", asked.n_before as u64 / (page + 1)))
+            Some(page) if page < n_pages => {
+                html(&format!("<p>page {page}: {}</p>", version(page, asked.n_before as u64)))
             }
             _ => status(404),
         },
@@ -108,21 +113,31 @@ fn are_simulated(goal: &str, budget: Budget) {
     assert_eq!(crawled[..n], simulated[..n], "{goal}");
 }
 
-#[test]
-fn the_next_visits_of_the_schedule_are_those_of_the_crawl() {
-    let web = steady();
-    let archive = seen_once(&web);
-    archive.append_settings("\n[crawl]\nbudget = \"48/1d\"\n");
-    crawl(&archive, &["--time-limit", "30h"], 15);
+/// The next visits as `schedule` lists them and as the crawl then makes them, by address, and the reasons that were listed.
+fn planned_and_made(web: &Web, settings: &str, n: usize) -> [Vec<String>; 3] {
+    let archive = seen_once(web);
+    archive.append_settings(settings);
+    crawl(&archive, &["--time-limit", "100h"], 15);
     let n_before = visits(&archive, 0).len();
     let last = archive.log().last().map(|line| line["time"].as_str().unwrap().to_owned()).unwrap();
-    let plan = archive.json(&["schedule", "--next", "2", "--at", &last]);
-    let plan: Vec<String> =
-        plan.as_array().unwrap().iter().map(|entry| entry["url"].as_str().unwrap().to_owned()).collect();
-    assert_eq!(plan.len(), 2);
-    crawl(&archive, &["--limit", "2"], 0);
-    let then: Vec<String> = visits(&archive, n_before).into_iter().map(|(url, _)| url).collect();
-    assert_eq!(plan, then);
+    let plan = archive.json(&["schedule", "--next", &n.to_string(), "--at", &last]);
+    let column = |name: &str| -> Vec<String> {
+        plan.as_array().unwrap().iter().map(|entry| entry[name].as_str().unwrap().to_owned()).collect()
+    };
+    crawl(&archive, &["--limit", &n.to_string()], 0);
+    let made = visits(&archive, n_before).into_iter().map(|(url, _)| url).collect();
+    [column("url"), made, column("reason")]
+}
+
+#[test]
+fn the_next_visits_of_the_schedule_are_those_of_the_crawl() {
+    // Pages change at each of their first requests and then stand still, so that the visits find what the plan expects: nothing.
+    let web = serve(30, |page, n_before| n_before.min(4 + page % 3));
+    let [planned, made, reasons] =
+        planned_and_made(&web, "\n[crawl]\ngoal = \"balanced\"\nbudget = \"150/1d\"\n", 25);
+    assert_eq!(planned.len(), 25);
+    assert!(reasons.iter().any(|reason| reason.contains("picture")), "{reasons:?}");
+    assert_eq!(planned, made);
 }
 
 #[test]

@@ -8,8 +8,8 @@ use perennial_core::importance::Importance;
 use perennial_core::look::Seen;
 use perennial_core::page::PageId;
 use perennial_core::quality::{
-    Coherence, Completeness, PageRecord, Timeliness, Window, archive_coherence, completeness,
-    page_completeness, timeliness,
+    Coherence, Completeness, PageRecord, Timeliness, Window, archive_coherence, archive_coherence_of_changed,
+    completeness, page_completeness, timeliness,
 };
 use perennial_core::schedule::{ClockId, KnownPattern, PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{LocalClock, Span, Timestamp};
@@ -57,6 +57,8 @@ pub struct Quality {
     pub completeness: Completeness,
     /// The share of a snapshot that existed at one instant, as the mean over queries.
     pub coherence: Coherence,
+    /// The same without the versions before any known change.
+    pub coherence_of_changed: Coherence,
     /// How near captures are to the instants of the same queries.
     pub timeliness: Timeliness,
 }
@@ -196,6 +198,9 @@ impl Crawl {
         Quality {
             completeness: completeness(pages),
             coherence: Coherence::mean(instants().map(|at| archive_coherence(&records, at))),
+            coherence_of_changed: Coherence::mean(
+                instants().map(|at| archive_coherence_of_changed(&records, at)),
+            ),
             timeliness: Timeliness::mean(instants().map(|at| timeliness(&records, at))),
         }
     }

@@ -115,10 +115,14 @@ pub struct Outcome {
     pub completeness_pooled: f64,
     /// Definition 5.13.
     pub completeness_weighted: f64,
+    /// Definition 5.14: the mean of it over sites.
+    pub completeness_by_site: f64,
     /// Number of versions captured over number of versions.
     pub completeness_count: f64,
     /// Definition 5.22: weight of the most numerous coherent set.
     pub coherence_weighted: f64,
+    /// The same without the versions before any known change.
+    pub coherence_of_changed: f64,
     /// Weight of the heaviest coherent set.
     pub coherence_max_weight: f64,
     /// Share of pages whose last capture shows what is there, as the mean over instants.
@@ -287,8 +291,10 @@ impl Experiment {
             learned: run.learned,
             completeness_pooled: completeness.pooled,
             completeness_weighted: completeness.weighted,
+            completeness_by_site: completeness.weighted_by_site,
             completeness_count: completeness.count,
             coherence_weighted: quality.coherence.weighted,
+            coherence_of_changed: quality.coherence_of_changed.weighted,
             coherence_max_weight: quality.coherence.max_weight,
             freshness: quality.timeliness.freshness,
             blur: quality.timeliness.blur,

@@ -28,6 +28,9 @@ const QUASI_STATIC_FACTOR: f64 = 0.03;
 const RATE_RAGGEDNESS: f64 = 0.4;
 const IMPORTANCE_RAGGEDNESS: f64 = 0.4;
 
+/// 2026-01-05, a Monday.
+const MONDAY: i64 = 1_767_571_200;
+
 /// How large a paper world is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PaperWorld {
@@ -66,9 +69,17 @@ pub enum Habit {
 impl PaperWorld {
     /// Draws the pages, then their changes. The world starts on a Monday, so that weeks are whole.
     pub fn build(&self) -> World {
-        // 2026-01-05, a Monday.
-        let start = Timestamp::from_secs(1_767_571_200);
+        let start = Timestamp::from_secs(MONDAY);
         World::from_specs("paper", start, self.days, &self.specs(), self.seed)
+    }
+
+    /// The same world where the patterns of pages are significantly different one from the others, of which P-QUALITY 7 speaks: each
+    /// page changes in one or two hours of the day, which are its own.
+    pub fn build_unlike(&self) -> World {
+        let start = Timestamp::from_secs(MONDAY);
+        let specs: Vec<PageSpec> =
+            (0u64..).zip(self.specs()).map(|(place, spec)| unlike(spec, self.seed, place)).collect();
+        World::from_specs("paper, unlike patterns", start, self.days, &specs, self.seed)
     }
 
     /// The pages with their patterns, before their changes are drawn.
@@ -102,6 +113,18 @@ fn draw_spec(site: String, name: String, chance: &mut WorldChance) -> PageSpec {
         pattern: TruePattern { workday: workday.shifted(shift), weekend: weekend.shifted(shift) },
         dies_at: None,
     }
+}
+
+/// The page with as many changes a day and the same importances, all of the changes in hours of its own.
+fn unlike(spec: PageSpec, seed: u64, place: u64) -> PageSpec {
+    let mut chance = WorldChance::fork(seed, (2 << 32) + place);
+    let shape = burst(chance.below(HOURS), 1 + chance.below(2));
+    let profile = |of: &DayProfile| {
+        DayProfile::shaped(&shape, of.rate.iter().sum(), MAX_CHANGES_PER_HOUR, of.importance)
+    };
+    let pattern =
+        TruePattern { workday: profile(&spec.pattern.workday), weekend: profile(&spec.pattern.weekend) };
+    PageSpec { pattern, ..spec }
 }
 
 fn draw_habit(chance: &mut WorldChance) -> Habit {
@@ -208,6 +231,21 @@ mod tests {
             let truth = page.truth.as_ref().unwrap();
             assert!(truth.workday.rate.iter().all(|rate| *rate <= MAX_CHANGES_PER_HOUR));
         }
+    }
+
+    #[test]
+    fn unlike_pages_change_in_hours_of_their_own() {
+        let world = small().build_unlike();
+        let mut n_pages = [0; HOURS];
+        for page in &world.pages {
+            let rate = page.truth.as_ref().unwrap().workday.rate;
+            let (peak, most) =
+                (0..HOURS).map(|hour| (hour, rate[hour])).max_by(|x, y| x.1.total_cmp(&y.1)).unwrap();
+            n_pages[peak] += 1;
+            let busy = rate.iter().filter(|rate| **rate > 0.1 * most).count();
+            assert!((1..=2).contains(&busy), "{rate:?}");
+        }
+        assert!(n_pages.iter().all(|n| *n > 20), "{n_pages:?}");
     }
 
     /// The results under `experiments/` name the seeds of their worlds.

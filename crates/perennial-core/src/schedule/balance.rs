@@ -12,13 +12,12 @@
 use std::collections::VecDeque;
 
 use super::pages::{ABSENT, ANNOUNCED, CHANGED, FRESH, PENDING, POSING, SKIPPED, TORN, VACANT};
+use super::posing::Posing;
 use super::select::{self, Histogram};
 use super::{Goal, Reason, Scheduler, Strategy};
 use crate::pattern::mixture::one_minus_exp;
 use crate::time::{Span, Timestamp};
 
-/// A page that has changed with a lower probability is left out of a picture: it still shows what the last picture shows.
-const LEAST_PROBABLE: f32 = 0.05;
 /// A picture is taken when its pages are worth this much more than the price.
 const WORTH_A_PICTURE: f32 = 1.05;
 /// A picture is taken at least this often, and a page that was not seen for so long is part of it.
@@ -36,6 +35,8 @@ const MEMORY_HOURS: f64 = 168.0;
 const FIRST_HOURS: f64 = 48.0;
 /// Hours in which the highest gain fades to 1/e: pictures, before which gains are highest, may be days apart.
 const HIGHEST_HOURS: f64 = 504.0;
+/// Savings beyond what is wanted count as so many times as much, at most.
+const MOST_PLENTY: f64 = 8.0;
 /// Gains below this are none.
 const LEAST_GAIN: f32 = 1e-30;
 /// How much Definition 5.13 weighs at first, and within which bounds it follows what is reached.
@@ -202,12 +203,12 @@ impl Scheduler {
             return (self.credit.floor() as usize).min(self.pages.len());
         }
         let (most, left) = (self.most_saved(an_hour), self.left_of_period());
-        let saved = match left.is_finite() {
+        let saved = match self.behind(an_hour) {
             // What a day has saved ends with it: visits that the day before did not make cannot be made in addition to this
             // day's, or they would be missing in its evening. Half of the most is neither saved nor borrowed.
-            true => 0.5 * most + left - an_hour * self.hours_left_of_period(),
+            Some(behind) => 0.5 * most + behind,
             // Where no day limits the visits, only what was granted is spent.
-            false => self.balance.saved.unwrap_or(0.0) + granted,
+            None => self.balance.saved.unwrap_or(0.0) + granted,
         };
         let saved = saved.clamp(0.0, most);
         self.balance.saved = Some(saved);
@@ -231,12 +232,31 @@ impl Scheduler {
     }
 
     /// The visits that the period of the budget has left, where it is a day or longer: a limit that somebody has set.
-    fn left_of_period(&self) -> f64 {
+    pub(super) fn left_of_period(&self) -> f64 {
         let Some(budget) = self.config.budget.filter(|budget| budget.period >= Span::from_hours(24)) else {
             return f64::INFINITY;
         };
         let spent = if self.balance.spent.0 == self.period() { self.balance.spent.1 } else { 0 };
         budget.visits.ceil() - spent as f64
+    }
+
+    /// How far the visits of the budget's period are behind even ones, where it is a day or longer.
+    pub(super) fn behind(&self, an_hour: f64) -> Option<f64> {
+        let left = self.left_of_period();
+        left.is_finite().then(|| left - an_hour * self.hours_left_of_period())
+    }
+
+    /// Savings in the measure of what they are for: 0 is as much as is wanted, -1 twice as much, 1 nothing. In the last hours of a
+    /// period what is left is compared with the even visits of these hours, since afterwards it is worth nothing.
+    pub(super) fn lack(&self, an_hour: f64) -> f64 {
+        let half = 0.5 * self.most_saved(an_hour);
+        match self.behind(an_hour) {
+            Some(behind) => {
+                let wanted = half.min(an_hour * self.hours_left_of_period()).max(1e-9);
+                (-behind / wanted).clamp(-MOST_PLENTY, 1.0)
+            }
+            None => 1.0 - self.balance.saved.unwrap_or(half) / half,
+        }
     }
 
     /// Hours from the start of the slot to the end of the budget's period.
@@ -324,15 +344,14 @@ impl Scheduler {
         }
         let mut visit = self.balance.base;
         if varies {
-            let half = 0.5 * self.most_saved(an_hour);
-            let lack = 1.0 - self.balance.saved.unwrap_or(half) / half;
+            let lack = self.lack(an_hour);
             let balance = &mut self.balance;
             let faded = balance.highest * (-hours / HIGHEST_HOURS).exp() as f32;
             balance.highest = faded.max(histogram.bound_of(n_granted));
             // Until as many pages as are granted have gained anything, nothing is known.
             let most = if balance.highest > LEAST_GAIN { balance.highest } else { f32::INFINITY };
             visit = visit.min(most) * (0.25 * lack).exp() as f32;
-            balance.base = (balance.base * (lack * hours / 24.0).exp() as f32).min(most);
+            balance.base = (balance.base * (lack.max(-1.0) * hours / 24.0).exp() as f32).min(most);
         }
         Some(Prices { visit: visit.max(f32::MIN_POSITIVE), torn_hour: self.torn_hours(an_hour) })
     }
@@ -365,7 +384,7 @@ impl Scheduler {
             return;
         }
         let now_secs = self.slot.range.map_or(end_secs, |(start, _)| self.secs(start));
-        let (members, mut pictures) = self.possible_pictures(prices, end_secs);
+        let mut pictures = self.possible_pictures(prices, end_secs);
         pictures.retain(|picture| {
             let site = &self.sites.all[picture.site];
             let is_due = now_secs.saturating_sub(site.pictured_at) >= LONGEST_GAP_HOURS * 3600;
@@ -376,6 +395,7 @@ impl Scheduler {
         let most = MOST_HOURS_A_SLOT * an_hour;
         let mut n_pages = 0.0;
         let mut is_taken = vec![0u32; self.sites.all.len()];
+        let posing = self.posing(prices, end_secs);
         for picture in pictures {
             let n = f64::from(picture.n_pages);
             // If the best picture cannot be paid, it is saved for.
@@ -387,43 +407,43 @@ impl Scheduler {
             self.sites.all[picture.site].picture(now_secs);
         }
         if n_pages > 0.0 {
-            let taken = members.into_iter().map(|at| (at, is_taken[self.pages.site[at as usize] as usize]));
-            self.balance.posing = taken.filter(|(_, n_pages)| *n_pages > 0).collect();
+            let mut members = VecDeque::new();
+            let n_pages_of = |site: u32| is_taken.get(site as usize).copied().unwrap_or(0);
+            posing.for_each_of(
+                &self.pages,
+                |site| n_pages_of(site) > 0,
+                |at| {
+                    if self.can_pose(at, end_secs) {
+                        members.push_back((at as u32, n_pages_of(self.pages.site[at])));
+                    }
+                },
+            );
+            self.balance.posing = members;
         }
     }
 
-    /// The pages that would be part of a picture now, and by site how many they are and what they gain in the mean.
-    fn possible_pictures(&self, prices: &Prices, end_secs: u32) -> (Vec<u32>, Vec<Picture>) {
-        let pages = &self.pages;
+    fn posing(&self, prices: &Prices, end_secs: u32) -> Posing {
+        let torn = prices.torn_hour.iter().zip(&self.sites.all).map(|(hour, site)| hour * site.gap_hours);
         let old = end_secs.saturating_sub(LONGEST_GAP_HOURS * 3600);
-        let mut members = Vec::new();
+        Posing { price: prices.visit, torn: torn.collect(), old }
+    }
+
+    /// By site, how many pages would be part of a picture now and what they gain in the mean.
+    fn possible_pictures(&self, prices: &Prices, end_secs: u32) -> Vec<Picture> {
         let mut sums = vec![(0u32, 0.0f32); self.sites.all.len()];
-        let per_omega: Vec<f32> =
-            prices.torn_hour.iter().zip(&self.sites.all).map(|(hour, site)| hour * site.gap_hours).collect();
-        for at in 0..pages.len() {
-            let site = pages.site[at] as usize;
-            let per_omega = per_omega.get(site).copied().unwrap_or(0.0);
-            let (urgency, whole) = (pages.urgency[at], per_omega * pages.weight[at]);
-            let is_old = pages.seen_at[at] <= old;
-            if per_omega <= 0.0 || (urgency + whole < prices.visit && !is_old) {
-                continue;
+        self.posing(prices, end_secs).for_each(&self.pages, |at| {
+            if self.can_pose(at, end_secs)
+                && let Some(sum) = sums.get_mut(self.pages.site[at] as usize)
+            {
+                *sum = (sum.0 + 1, sum.1 + self.pages.urgency[at].max(0.0));
             }
-            let probable = one_minus_exp(pages.load[at]);
-            let is_worth = probable >= LEAST_PROBABLE
-                && urgency + per_omega * self.omega_of(at) * probable >= prices.visit;
-            if (is_worth || is_old) && self.can_pose(at, end_secs) {
-                members.push(at as u32);
-                sums[site].0 += 1;
-                sums[site].1 += urgency.max(0.0);
-            }
-        }
+        });
         let picture = |(site, (n_pages, gain)): (usize, (u32, f32))| Picture {
             site,
             n_pages,
             gain: gain / n_pages.max(1) as f32,
         };
-        let pictures = sums.into_iter().enumerate().filter(|(_, sum)| sum.0 > 0).map(picture).collect();
-        (members, pictures)
+        sums.into_iter().enumerate().filter(|(_, sum)| sum.0 > 0).map(picture).collect()
     }
 
     fn can_pose(&self, at: usize, end_secs: u32) -> bool {
@@ -468,7 +488,8 @@ impl Scheduler {
         // With hardly any room for more savings the grant is spent, and without savings always.
         let mut fewest = if varies { 0 } else { left };
         if varies {
-            most = most.min((2.0 * granted).ceil() as usize);
+            let plenty = (-self.lack(an_hour)).max(1.0);
+            most = most.min((2.0 * granted * plenty).ceil() as usize);
             if self.balance.saved.is_some_and(|saved| saved > 23.0 / 24.0 * self.most_saved(an_hour)) {
                 fewest = (granted as usize).saturating_sub(n_visits).min(most);
             }
@@ -591,7 +612,38 @@ mod tests {
         let days = by(&visits, |at, _| hour(at) / 24);
         assert!(days.values().all(|&n| n as f64 <= budget), "{days:?}");
         let mean = visits.len() as f64 / 20.0;
-        assert!(mean > 0.75 * budget, "{mean} a day");
+        assert!(mean > 0.9 * budget, "{mean} a day");
+    }
+
+    /// What a day has saved ends with it (docs/decisions/0053-what-a-day-saves-ends-with-it.md): no day begins with the visits of
+    /// another one, and none ends with visits that nobody made.
+    #[test]
+    fn every_day_spends_its_own_visits() {
+        let visits = visits(None, Budget { visits: 48.0, period: DAY }, 21);
+        let late: Vec<_> = visits.into_iter().filter(|(at, _)| hour(*at) >= 24 * 7).collect();
+        let days = by(&late, |at, _| hour(at) / 24);
+        assert!(days.len() == 14 && days.values().all(|&n| (44..=48).contains(&n)), "{days:?}");
+        let halves = by(&late, |at, _| hour(at) % 24 / 12);
+        assert!(halves.values().all(|&n| n * 4 > late.len()), "{halves:?}");
+    }
+
+    #[test]
+    fn what_is_left_counts_more_the_sooner_it_ends() {
+        let budget = Some(Budget { visits: 240.0, period: DAY });
+        let config = ScheduleConfig { goal: Goal::Balanced, budget, ..ScheduleConfig::default() };
+        let lack_at = |hour: i64, spent: u64| {
+            let mut scheduler = Scheduler::new(config.clone(), 7, start());
+            scheduler.add_page(PageId(0), PageInfo::of_site(SiteId(0)));
+            let now = start() + Span::from_hours(hour);
+            scheduler.set_spent(spent, now);
+            scheduler.slot.range = Some((now, now + Span::from_hours(1)));
+            scheduler.lack(10.0)
+        };
+        assert_eq!([lack_at(0, 0), lack_at(12, 120), lack_at(23, 230)], [0.0; 3]);
+        // Ten visits too few: at noon a twelfth of what is wanted, an hour before midnight as much as is wanted.
+        assert!((lack_at(12, 110) + 1.0 / 12.0).abs() < 1e-9);
+        assert!((lack_at(23, 220) + 1.0).abs() < 1e-9);
+        assert_eq!([lack_at(23, 240), lack_at(23, 0)], [1.0, -MOST_PLENTY]);
     }
 
     #[test]

@@ -97,11 +97,11 @@ impl FromStr for Strategy {
 /// What [`Strategy::ExpectedGain`] serves (docs/decisions/0037-balanced.md).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub enum Goal {
-    /// Captured importance over all importance, weighted by omega(P): pooled completeness.
-    #[default]
-    Importance,
     /// Important changes, every page and every version, and pictures of whole sites that belong together.
+    #[default]
     Balanced,
+    /// Captured importance over all importance, weighted by omega(P): pooled completeness.
+    Importance,
     /// Mean over pages of each page's own share, weighted by omega(P): completeness by P-QUALITY Definition 5.13.
     EveryPage,
     /// As balanced, where a picture of a site that does not belong together costs more: coherence.
@@ -113,7 +113,7 @@ pub enum Goal {
 impl Goal {
     /// All of them, the default first.
     pub const ALL: [Goal; 5] =
-        [Goal::Importance, Goal::Balanced, Goal::EveryPage, Goal::Coherent, Goal::Count];
+        [Goal::Balanced, Goal::Importance, Goal::EveryPage, Goal::Coherent, Goal::Count];
 
     /// The name in settings, on the command line and in reports.
     pub const fn name(self) -> &'static str {
@@ -268,8 +268,8 @@ impl Default for ScheduleConfig {
 impl ScheduleConfig {
     /// Whether quiet hours save visits for busy ones.
     pub fn varies(&self) -> bool {
-        let usual = |budget: Budget| self.goal.takes_pictures() && budget.period >= Span::from_hours(24);
-        self.budget.is_some_and(|budget| self.varying_budget.unwrap_or_else(|| usual(budget)))
+        let is_long = |budget: Budget| budget.period >= Span::from_hours(24);
+        self.budget.is_some_and(|budget| self.varying_budget.unwrap_or_else(|| is_long(budget)))
     }
 }
 
@@ -293,8 +293,7 @@ mod tests {
     fn a_budget_of_a_day_varies_and_one_of_an_hour_does_not() {
         let of = |period, varying_budget| {
             let budget = Some(Budget { visits: 10.0, period });
-            ScheduleConfig { budget, varying_budget, goal: Goal::Balanced, ..ScheduleConfig::default() }
-                .varies()
+            ScheduleConfig { budget, varying_budget, ..ScheduleConfig::default() }.varies()
         };
         let (hour, day) = (Span::from_hours(1), Span::from_hours(24));
         assert_eq!([of(hour, None), of(day, None)], [false, true]);

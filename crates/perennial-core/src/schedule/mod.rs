@@ -53,6 +53,7 @@ mod learn;
 mod pages;
 mod papers;
 mod plan;
+mod posing;
 mod probe;
 mod rows;
 mod select;

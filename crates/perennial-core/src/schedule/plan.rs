@@ -396,15 +396,24 @@ impl Scheduler {
         }
     }
 
-    /// C3: visits are saved when few pages are worth the mean price, and spent when many are.
+    /// C3: visits are saved when few pages are worth the mean price, and spent when many are. What a day has saved ends with it,
+    /// as in `balance`.
     fn vary(&mut self, granted: f64, histogram: &Histogram) -> usize {
         let hours = self.config.slot.as_hours_f64().max(1e-9);
         let an_hour = (granted / hours).max(1e-9);
-        let most = (2.0 * granted).ceil() as usize;
-        let mut best: Vec<f32> = select::largest(&self.pages.urgency, most.max(1), histogram)
-            .into_iter()
-            .map(|at| self.pages.urgency[at as usize])
-            .collect();
+        let (behind, left) = (self.behind(an_hour), self.left_of_period());
+        let saved = match behind {
+            Some(behind) => 12.0 * an_hour + behind,
+            None => self.bank.saved + granted,
+        };
+        let saved = saved.clamp(0.0, 24.0 * an_hour);
+        let lack = behind.map_or_else(|| 1.0 - saved / (12.0 * an_hour), |_| self.lack(an_hour));
+        let most = 2.0 * granted * (-lack).max(1.0);
+        let mut best: Vec<f32> =
+            select::largest(&self.pages.urgency, (most.ceil() as usize).max(1), histogram)
+                .into_iter()
+                .map(|at| self.pages.urgency[at as usize])
+                .collect();
         best.sort_by(|a, b| b.total_cmp(a));
         let at_budget = best.get((granted.ceil() as usize).saturating_sub(1)).copied().unwrap_or(0.0);
         let bank = &mut self.bank;
@@ -412,14 +421,13 @@ impl Scheduler {
             price if price > 0.0 => price + (at_budget - price) * (hours / 72.0).min(1.0) as f32,
             _ => at_budget,
         };
-        bank.saved = (bank.saved + granted).min(24.0 * an_hour);
-        let price = bank.price * (0.25 * (1.0 - bank.saved / (12.0 * an_hour))).exp() as f32;
+        let price = bank.price * (0.25 * lack).exp() as f32;
         let mut visits = best.iter().filter(|&&urgency| urgency >= price).count() as f64;
-        if bank.saved > 23.0 * an_hour {
+        if saved > 23.0 * an_hour {
             visits = visits.max(granted);
         }
-        let visits = visits.min(2.0 * granted).min(bank.saved).floor();
-        bank.saved -= visits;
+        let visits = visits.min(most).min(saved).min(left).floor().max(0.0);
+        bank.saved = saved - visits;
         visits as usize
     }
 

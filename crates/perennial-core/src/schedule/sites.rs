@@ -81,6 +81,14 @@ impl SiteState {
     }
 }
 
+/// [`Scheduler::omega_of`] from the weight, the importance and the state of a page.
+#[inline]
+pub(super) fn omega_from(((weight, importance), picture): ((&f32, &f32), &u8)) -> f32 {
+    // Bits instead of a branch, so that a loop over pages becomes vector instructions.
+    let is_changing = u32::from(picture & CHANGED != 0).wrapping_neg();
+    weight * f32::from_bits(importance.to_bits() & is_changing | 1f32.to_bits() & !is_changing)
+}
+
 impl Scheduler {
     /// The site of a page.
     pub(super) fn site_of(&self, at: usize) -> SiteId {
@@ -95,8 +103,8 @@ impl Scheduler {
     /// What the archived version of a page weighs in a picture of its site. A page that was never seen to change weighs as its
     /// first version does.
     pub(super) fn omega_of(&self, at: usize) -> f32 {
-        let is_changing = self.pages.picture[at] & CHANGED != 0;
-        self.pages.weight[at] * if is_changing { self.pages.importance[at] } else { 1.0 }
+        let pages = &self.pages;
+        omega_from(((&pages.weight[at], &pages.importance[at]), &pages.picture[at]))
     }
 
     /// Counts the pages of sites and what they weigh.

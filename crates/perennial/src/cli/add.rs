@@ -7,13 +7,14 @@ use clap::Args;
 use perennial_core::schedule::{Budget, Goal};
 use perennial_core::scope::{Scope, ScopeKind};
 use perennial_core::segment::Selector;
-use perennial_core::time::{LocalClock, LocalDay, Span};
+use perennial_core::time::{LocalClock, Span};
 use regex::Regex;
 use url::Url;
 
 use super::feeds::follow_list;
 use super::{Context, Exit};
 use crate::operate::Act;
+use crate::settings::holidays::Holiday;
 use crate::settings::site::{
     parse_address, parse_holiday, parse_pattern, parse_selector, parse_tag, parse_weight, parse_zone,
 };
@@ -61,9 +62,9 @@ pub(super) struct Add {
     /// Time zone of the site's editors, such as Europe/Berlin, in which hours and weekends are counted [default: UTC]
     #[arg(long, value_name = "ZONE", value_parser = parse_zone)]
     timezone: Option<Arc<LocalClock>>,
-    /// A holiday of the site, as 2026-12-25; may be given several times
+    /// A holiday of the site, as 2026-12-25, or the national holidays of a country, as DE; may be given several times
     #[arg(long, value_name = "DATE", value_parser = parse_holiday)]
-    holidays: Vec<LocalDay>,
+    holidays: Vec<Holiday>,
     /// What the visits of this site serve: balanced, importance, every-page, coherent or count [default: goal of [crawl] in
     /// perennial.toml]
     #[arg(long, value_name = "GOAL")]

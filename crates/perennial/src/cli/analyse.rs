@@ -31,6 +31,14 @@ struct AnalysisReport {
     n_lost_words: u64,
 }
 
+/// A defect of the layout, which whoever relies on the blocks should know of.
+pub(super) fn print_lost_words(out: &mut dyn std::io::Write, n_words: u64) -> std::io::Result<()> {
+    match n_words {
+        0 => Ok(()),
+        n => writeln!(out, "{n} words that pages show got no place from the layout and are in no block"),
+    }
+}
+
 impl Analyse {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
@@ -49,7 +57,7 @@ impl Analyse {
             n_changed: done.n_changed,
             n_failed: done.n_failed,
             n_fallbacks: analyst.n_fallbacks(),
-            n_lost_words: analyst.n_lost_words(),
+            n_lost_words: analyst.take_lost_words(),
         };
         context.print(&report, |out| {
             writeln!(
@@ -57,13 +65,7 @@ impl Analyse {
                 "{} captures analysed, {} of them changed, {} could not be read, {} without layout",
                 report.n_captures, report.n_changed, report.n_failed, report.n_fallbacks
             )?;
-            match report.n_lost_words {
-                0 => Ok(()),
-                n => writeln!(
-                    out,
-                    "{n} words that pages show got no place from the layout and are in no block"
-                ),
-            }
+            print_lost_words(out, report.n_lost_words)
         })?;
         Ok(Exit::Done)
     }

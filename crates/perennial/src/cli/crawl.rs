@@ -10,6 +10,7 @@ use perennial_core::foreign::shown;
 use perennial_core::schedule::{Goal, Pacing, Strategy};
 use perennial_core::time::{Span, Timestamp};
 
+use super::analyse::print_lost_words;
 use super::{Context, Exit, parse_time, signals};
 use crate::archive::Archive;
 use crate::crawl::clock::Clock;
@@ -94,7 +95,7 @@ impl Crawl {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let archive = context.open()?;
         let options = self.options()?;
-        signals::listen(context, &options.stop);
+        let _listening = signals::listen(context, &options.stop);
         let progress = Progress::new();
         let status =
             crawl(&archive, options, |status| progress.show(status), |text| progress.warn(context, text));
@@ -296,6 +297,7 @@ pub(super) fn print_summary(out: &mut dyn std::io::Write, status: &Status) -> st
             status.n_unread
         )?;
     }
+    print_lost_words(out, status.n_lost_words)?;
     if status.n_given_up > 0 {
         writeln!(out, "{} pages given up because their hosts did not answer", status.n_given_up)?;
     }

@@ -19,7 +19,7 @@ const AFTER_HELP: &str = "\
 Examples:
   perennial demo
   perennial demo --days 7 --budget 5 --strategy importance-pattern
-  perennial demo --goal balanced
+  perennial demo --goal importance
   perennial demo --json
   perennial demo --serve            # and its dashboard at the end, also where nobody watches a terminal
 
@@ -43,7 +43,7 @@ pub(super) struct Demo {
     /// Strategy of the crawl
     #[arg(long, value_name = "NAME", default_value_t = Strategy::ExpectedGain)]
     strategy: Strategy,
-    /// What the visits serve: importance, balanced, every-page, coherent or count
+    /// What the visits serve: balanced, importance, every-page, coherent or count
     #[arg(long, value_name = "GOAL", default_value_t = Goal::default())]
     goal: Goal,
     /// Do not follow the feeds of the sites, to see what they add
@@ -90,7 +90,7 @@ impl Demo {
             requisites_change: self.changing_requisites,
             stop: Stop::default(),
         };
-        signals::listen(context, &options.stop);
+        let listening = signals::listen(context, &options.stop);
         let bar = bar(self.days);
         let start = Timestamp::parse("2026-03-02")?;
         let shown = demo::demo(
@@ -107,7 +107,10 @@ impl Demo {
             && std::io::stdout().is_terminal()
             && std::io::stderr().is_terminal();
         // A script and a pipe get the end of the program, a person gets what it is about.
-        if self.serve || is_watched && !self.no_serve && !context.json && !options.stop.is_requested() {
+        let is_wanted = self.serve || is_watched && !self.no_serve && !context.json;
+        if is_wanted && !options.stop.is_requested() {
+            // From here on a signal ends the dashboard, and no crawl.
+            drop(listening);
             context.note("Ctrl-C ends the dashboard");
             serve_here(Archive::open(&result.archive)?)?;
         }

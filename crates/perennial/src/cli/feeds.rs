@@ -425,7 +425,7 @@ impl Poll {
             analyse: false,
             ..CrawlOptions::default()
         };
-        signals::listen(context, &options.stop);
+        let _listening = signals::listen(context, &options.stop);
         let bar = context.progress_count(0, "polls");
         let status = crawl::crawl(
             &archive,

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use serde::Serialize;
 
+use super::analyse::print_lost_words;
 use super::{Context, Exit};
 use crate::analyse::{Analyst, analyse_backlog};
 use crate::archive::import::{FileReport, ImportReport, import};
@@ -51,6 +52,8 @@ struct HistoryCounts {
     n_captures: u64,
     n_changed: u64,
     n_failed: u64,
+    /// Words that pages show and that no block holds
+    n_lost_words: u64,
 }
 
 impl Import {
@@ -81,7 +84,12 @@ fn learn(context: &Context, archive: &Archive, writer: &mut ArchiveWriter) -> an
     let done = analyse_backlog(archive, writer.store_mut(), &analyst, &stop, &|n| bar.inc(n))?;
     bar.finish_and_clear();
     context.index_texts(archive)?;
-    Ok(HistoryCounts { n_captures: done.n_captures, n_changed: done.n_changed, n_failed: done.n_failed })
+    Ok(HistoryCounts {
+        n_captures: done.n_captures,
+        n_changed: done.n_changed,
+        n_failed: done.n_failed,
+        n_lost_words: analyst.take_lost_words(),
+    })
 }
 
 fn print(report: &ImportSummary, out: &mut dyn std::io::Write) -> std::io::Result<()> {
@@ -125,6 +133,7 @@ fn print(report: &ImportSummary, out: &mut dyn std::io::Write) -> std::io::Resul
             "analysed {} captures of pages, {} of them changed{failed}: see `perennial patterns` and `perennial quality`",
             learned.n_captures, learned.n_changed
         )?;
+        print_lost_words(out, learned.n_lost_words)?;
     }
     Ok(())
 }

@@ -2,25 +2,48 @@
 
 use std::process;
 
+use tokio::sync::oneshot;
+
 use super::{Context, Exit};
 use crate::crawl::Stop;
 
+/// Hears signals for a crawl until it is dropped.
+pub(super) struct Listening(Option<oneshot::Sender<()>>);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        // Nobody may be left who hears it.
+        self.0.take().map(|end| end.send(()));
+    }
+}
+
 /// Requests `stop` at the first signal, and ends the process at the second. If the handler cannot be installed, the system
 /// ends the process at the first signal.
-pub(super) fn listen(context: &Context, stop: &Stop) {
+pub(super) fn listen(context: &Context, stop: &Stop) -> Listening {
     let (context, stop) = (context.clone(), stop.clone());
-    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
+    let (end, ended) = oneshot::channel::<()>();
+    let listening = Listening(Some(end));
+    let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else {
+        return listening;
+    };
+    let heed = async move {
+        let Ok(mut signals) = Signals::new() else { return };
+        signals.next().await;
+        context.note("finishing the fetches in flight; a second signal stops at once");
+        stop.request();
+        signals.next().await;
+        process::exit(Exit::Interrupted.number().into());
+    };
     let hear = move || {
         runtime.block_on(async {
-            let Ok(mut signals) = Signals::new() else { return };
-            signals.next().await;
-            context.note("finishing the fetches in flight; a second signal stops at once");
-            stop.request();
-            signals.next().await;
-            process::exit(Exit::Interrupted.number().into());
+            tokio::select! {
+                () = heed => {}
+                _ = ended => {}
+            }
         });
     };
     let _ = std::thread::Builder::new().name("signals".into()).spawn(hear);
+    listening
 }
 
 /// The two signals that ask to stop.

@@ -217,11 +217,15 @@ impl Simulate {
         (self.burn_in.unwrap_or(burn_in), self.days.unwrap_or(days))
     }
 
+    fn paper_world(&self, seed: u64) -> PaperWorld {
+        let (burn_in, days) = self.n_days();
+        PaperWorld { n_sites: self.sites, pages_per_site: self.pages, days: burn_in + days, seed }
+    }
+
     fn world(&self, seed: u64) -> anyhow::Result<World> {
         let (burn_in, days) = self.n_days();
         if !self.is_recorded() {
-            let (n_sites, pages_per_site) = (self.sites, self.pages);
-            return Ok(PaperWorld { n_sites, pages_per_site, days: burn_in + days, seed }.build());
+            return Ok(self.paper_world(seed).build());
         }
         let files = if self.trace.is_empty() { vec![PathBuf::from(&self.world)] } else { self.trace.clone() };
         let mut worlds: Vec<World> =
@@ -320,6 +324,7 @@ impl Simulate {
             .map(|n_periods| (*n_periods, of_periods(*n_periods).run(world, seed, || bar.inc(1))))
             .collect();
         bar.finish_and_clear();
+        let unlike = self.unlike_lines(context, experiment, seed, learned);
         let (burn_in, days) = self.n_days();
         let words = format!(
             "World \"{}\": {} pages of {} sites, {} changes; {days} days counted after {burn_in} days that are not; seed {seed}; \
@@ -331,7 +336,31 @@ impl Simulate {
             if learned { "learned while crawling" } else { "known" }
         );
         let command = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
-        SimulationReport { command: format!("perennial {command}"), world: words, lines, periods }
+        SimulationReport { command: format!("perennial {command}"), world: words, lines, periods, unlike }
+    }
+
+    /// Importance with and without patterns in the papers' world with unlike patterns.
+    fn unlike_lines(
+        &self,
+        context: &Context,
+        experiment: &Experiment,
+        seed: u64,
+        learned: bool,
+    ) -> Vec<Line> {
+        if self.is_recorded() {
+            return Vec::new();
+        }
+        let runs = [Strategy::Importance, Strategy::ImportancePattern];
+        let unlike = Experiment {
+            runs: runs.iter().map(|strategy| Run { strategy: *strategy, learned }).collect(),
+            budgets: FIGURE_7_BUDGETS.to_vec(),
+            bounds: false,
+            ..experiment.clone()
+        };
+        let bar = context.progress_count((FIGURE_7_BUDGETS.len() * runs.len()) as u64, "unlike patterns");
+        let lines = unlike.run(&self.paper_world(seed).build_unlike(), seed, || bar.inc(1));
+        bar.finish_and_clear();
+        lines
     }
 }
 

@@ -4,7 +4,7 @@
 //! visits of all other hosts must not wait for.
 
 /// The thread that calls this, and the processes that it starts, give way to others from now on.
-pub(super) fn give_way() {
+pub(crate) fn give_way() {
     // On Linux this is a property of the thread. A system that refuses it runs the work all the same.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::setpriority_process(None, 5);

@@ -74,6 +74,7 @@ use crate::archive::Archive;
 use crate::settings::Seeds;
 use crate::store::{PageKind, Store, Target};
 use analysis::{Analysis, Learned};
+pub(crate) use background::give_way;
 use heed::{Heed, Limits};
 use host::Why;
 pub use options::CrawlOptions;

@@ -98,6 +98,8 @@ pub struct Status {
     pub n_unread: u64,
     /// Captures that were analysed.
     pub n_analysed: u64,
+    /// Words that pages show and that no block holds.
+    pub n_lost_words: u64,
     /// Captures that wait for their analysis.
     pub n_analysing: u64,
     /// Bytes of bodies received.
@@ -162,6 +164,7 @@ impl Crawl {
         self.status.n_known = self.policy.n_known();
         self.status.n_given_up = self.heed.n_given_up + self.policy.n_given_up();
         self.status.n_analysing = self.policy.n_analysing() as u64;
+        self.status.n_lost_words += self.shared.analyst.as_ref().map_or(0, |pages| pages.take_lost_words());
         self.status.awaited = if end.is_none() { self.awaited(next) } else { None };
         self.status.next_wakeup = next.filter(|_| end.is_none()).map(|at| at.to_rfc3339());
         self.status.end = end;

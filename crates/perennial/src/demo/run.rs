@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
-use perennial_core::quality::{PageRecord, Window, completeness, page_completeness};
+use perennial_core::quality::Window;
 use perennial_core::schedule::{Budget, Goal, Pacing, ScheduleConfig, Strategy};
 use perennial_core::time::{LocalClock, Span, Timestamp};
 use perennial_render::launch::LaunchOptions;
@@ -102,6 +102,10 @@ pub struct SiteResult {
     pub completeness_pooled: f64,
     /// The same in the simulator.
     pub completeness_simulated: f64,
+    /// Share of a snapshot of the site that is valid at one instant, weighted; mean over the time.
+    pub coherence_weighted: f64,
+    /// The same in the simulator.
+    pub coherence_simulated: f64,
 }
 
 /// What the feeds of the sites gave.
@@ -246,7 +250,7 @@ fn compare(
             seed: options.seed,
         };
         let start = world.start + Span::from_secs(SHIFT_SECS * i64::from(number));
-        drive::crawl(&World { start, ..world.clone() }, &config)
+        only_of_living(&web, drive::crawl(&World { start, ..world.clone() }, &config))
     };
     let simulated: Vec<drive::Crawl> = (0..N_SIMULATIONS)
         .into_par_iter()
@@ -275,6 +279,16 @@ fn compare(
     (result, Crawls { web, truth, world, real, fixed, learned })
 }
 
+/// A simulated crawl without captures of sites that had closed: the simulator does not know that sites can.
+fn only_of_living(web: &LivingWeb, mut crawl: drive::Crawl) -> drive::Crawl {
+    for (page, captures) in web.pages.iter().zip(&mut crawl.captures) {
+        if let Some(dies_at) = web.sites[page.site].dies_at {
+            captures.retain(|&at| at < dies_at);
+        }
+    }
+    crawl
+}
+
 fn caught(web: &LivingWeb, world: &World, crawl: &drive::Crawl, window: Window) -> Caught {
     let quality = crawl.quality(world, window, N_QUERIES);
     Caught {
@@ -295,20 +309,27 @@ fn by_site(
     window: Window,
 ) -> Vec<SiteResult> {
     let of = |crawl: &drive::Crawl, site: usize| {
-        let mine =
-            || world.pages.iter().zip(&crawl.captures).filter(|(page, _)| page.site.0 as usize == site);
-        let pages = mine().map(|(page, captures)| {
-            let record =
-                PageRecord { site: page.site, weight: page.weight, changes: &page.changes, captures };
-            (page.site, page.weight, page_completeness(&record, window))
-        });
-        (mine().map(|(_, captures)| captures.len() as u64).sum(), completeness(pages).pooled)
+        let mine = |place: &usize| world.pages[*place].site.0 as usize == site;
+        let places: Vec<usize> = (0..world.pages.len()).filter(mine).collect();
+        let pages = places.iter().map(|&place| world.pages[place].clone()).collect();
+        let captures = places.iter().map(|&place| crawl.captures[place].clone()).collect();
+        let (part, crawl) = (World { pages, ..world.clone() }, drive::Crawl { captures });
+        let quality = crawl.quality(&part, window, N_QUERIES);
+        let n_fetches = crawl.captures.iter().map(Vec::len).sum::<usize>() as u64;
+        (n_fetches, quality.completeness.pooled, quality.coherence.weighted)
     };
     let site = |number: usize| {
-        let (fetches, completeness_pooled) = of(real, number);
-        let (fetches_simulated, completeness_simulated) = of(simulated, number);
-        let site = web.sites[number].name;
-        SiteResult { site, fetches, fetches_simulated, completeness_pooled, completeness_simulated }
+        let (fetches, completeness_pooled, coherence_weighted) = of(real, number);
+        let (fetches_simulated, completeness_simulated, coherence_simulated) = of(simulated, number);
+        SiteResult {
+            site: web.sites[number].name,
+            fetches,
+            fetches_simulated,
+            completeness_pooled,
+            completeness_simulated,
+            coherence_weighted,
+            coherence_simulated,
+        }
     };
     (0..web.sites.len()).map(site).collect()
 }

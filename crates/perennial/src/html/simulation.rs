@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use perennial_core::markup::escaped;
-use perennial_sim::claims::{Claim, Verdict, check};
+use perennial_sim::claims::{Claim, Verdict, check, check_unlike};
 use perennial_sim::experiment::{Line, Outcome};
 
 use super::chart::{Chart, Series, Stroke};
@@ -21,6 +21,8 @@ pub struct SimulationReport {
     pub lines: Vec<Line>,
     /// Importance-Pattern and expected gain with other numbers of periods a day (P-PATTERN Fig. 7).
     pub periods: Vec<(u16, Vec<Line>)>,
+    /// Importance and Importance-Pattern where the patterns of pages are unlike each other (P-QUALITY 7); empty for recorded worlds.
+    pub unlike: Vec<Line>,
 }
 
 /// A figure of a paper, and the numbers from which it is drawn here.
@@ -218,10 +220,11 @@ impl SimulationReport {
 
     fn write_claims(&self, html: &mut String) {
         html.push_str("<h2>Do the papers' findings hold here?</h2><table class=claims><tbody>");
-        for claim in check(&self.lines).iter().chain(self.period_claim().iter()) {
+        let unlike = (!self.unlike.is_empty()).then(|| check_unlike(&self.unlike));
+        for claim in check(&self.lines).iter().chain(&unlike).chain(self.period_claim().iter()) {
             let class = match claim.verdict {
                 Verdict::Holds => "yes",
-                Verdict::InPart => "part",
+                Verdict::InPart | Verdict::ByLess => "part",
                 Verdict::Fails => "no",
                 Verdict::NotRun => "dim",
             };
@@ -375,8 +378,8 @@ impl SimulationReport {
             let _ = write!(
                 html,
                 "<h3>M = {:.0} %, lists every {:.0} minutes, seed {}</h3><p class=dim>Bounds: clairvoyant {:.1} %, patterns known \
-                 {:.1} %.</p><table><thead><tr><th>strategy<th>pooled<th>Def. 5.13<th>by count<th>coherence<th>coherence, \
-                 heaviest set<th>freshness<th>share of clairvoyant<th>blur</thead><tbody>",
+                 {:.1} %.</p><table><thead><tr><th>strategy<th>pooled<th>Def. 5.13<th>Def. 5.14<th>by count<th>coherence<th>without first \
+                 versions<th>coherence, heaviest set<th>freshness<th>share of clairvoyant<th>blur</thead><tbody>",
                 line.budget * 100.0,
                 line.slot_minutes,
                 line.seed,
@@ -402,8 +405,10 @@ fn write_row(outcome: &Outcome, html: &mut String) {
     for value in [
         outcome.completeness_pooled,
         outcome.completeness_weighted,
+        outcome.completeness_by_site,
         outcome.completeness_count,
         outcome.coherence_weighted,
+        outcome.coherence_of_changed,
         outcome.coherence_max_weight,
         outcome.freshness,
         outcome.share_of_clairvoyant,
@@ -437,8 +442,10 @@ mod tests {
             learned: false,
             completeness_pooled: 0.5 + budget,
             completeness_weighted: 0.4,
+            completeness_by_site: 0.4,
             completeness_count: 0.3,
             coherence_weighted: 0.9,
+            coherence_of_changed: 0.8,
             coherence_max_weight: 0.95,
             freshness: 0.5,
             blur: 1.5,
@@ -461,6 +468,7 @@ mod tests {
             world: "a small world".to_owned(),
             lines: vec![line(0.1), line(0.2)],
             periods: vec![(2, vec![line(0.1)]), (24, vec![line(0.1)]), (120, vec![line(0.1)])],
+            unlike: vec![line(0.1)],
         };
         let html = report.to_html();
         for id in ["pattern-7", "pattern-8", "pattern-9", "quality-7", "quality-8"] {

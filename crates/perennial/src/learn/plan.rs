@@ -85,7 +85,7 @@ impl Pace {
 /// The pace of the archive so far, at least one visit an hour.
 fn looks_per_hour(store: &Store, at: Timestamp) -> anyhow::Result<f64> {
     let (mut n_looks, mut first) = (0u64, at);
-    store.looks(Selection::Pages, LookOrder::ByTime, at, |look| {
+    store.looks(Selection::Pages, LookOrder::ByPage, at, |look| {
         n_looks += 1;
         first = first.min(look.time);
         Ok(())

@@ -8,6 +8,7 @@
 //! | `reader` | tables of a TOML document -> values, and what is wrong with which line |
 //! | [`archive`] | `[archive]`, `[warc]` -> what the folder is, and how WARC files are written |
 //! | [`crawl`] | `[crawl]` -> politeness and limits |
+//! | [`holidays`] | `holidays` of `[[site]]` -> local days, also of whole countries |
 //! | [`parts`] | `pin` and `ignore` of `[[site]]` <-> how pages are segmented |
 //! | [`site`] | `[[site]]` -> seeds, found by address and by number |
 //! | [`mod@write`] | seeds -> `[[site]]`, with comments as they were |
@@ -15,6 +16,7 @@
 
 pub mod archive;
 pub mod crawl;
+pub mod holidays;
 pub mod notify;
 pub mod parts;
 mod reader;

@@ -311,6 +311,23 @@ impl<'a> TableReader<'_, 'a> {
         self.elements(key, array, |value| parse(&text(value)?))
     }
 
+    /// The same, where a single text may stand without brackets.
+    pub(super) fn texts<T>(
+        &mut self,
+        key: &'static str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Vec<T> {
+        let Some(item) = self.item(key) else { return Vec::new() };
+        let Some(text) = item.as_str() else { return self.list(key, parse) };
+        match parse(text) {
+            Ok(value) => vec![value],
+            Err(cure) => {
+                self.refuse_at(key, item.span(), &cure);
+                Vec::new()
+            }
+        }
+    }
+
     /// A list of values that `parse` understands.
     pub(super) fn values<T>(
         &mut self,

@@ -10,12 +10,13 @@ use perennial_core::canonical;
 use perennial_core::schedule::Goal;
 use perennial_core::scope::{Scope, ScopeError, ScopeKind, bare_host};
 use perennial_core::segment::{SegmentConfig, Selector};
-use perennial_core::time::{LocalClock, LocalDay};
+use perennial_core::time::LocalClock;
 use regex::Regex;
 use serde::{Serialize, Serializer};
 use url::Url;
 
 use super::crawl::{Allowance, parse_goal};
+use super::holidays::Holiday;
 use super::one_of;
 use super::parts::{Parts, parse_pin};
 use super::reader::TableReader;
@@ -36,7 +37,7 @@ pub struct Seed {
     /// The clock of its time zone.
     pub clock: Option<Arc<LocalClock>>,
     /// Its holidays, on which it behaves as on weekends.
-    pub holidays: Vec<LocalDay>,
+    pub holidays: Vec<Holiday>,
     /// What the crawl serves on it; `None`: as on the others.
     pub goal: Option<Goal>,
     /// What renders its pages.
@@ -177,8 +178,8 @@ pub fn parse_zone(text: &str) -> Result<Arc<LocalClock>, String> {
 }
 
 /// A day as people write it.
-pub fn parse_holiday(text: &str) -> Result<LocalDay, String> {
-    LocalDay::parse(text).map_err(|error| error.to_string())
+pub fn parse_holiday(text: &str) -> Result<Holiday, String> {
+    text.parse()
 }
 
 /// Parses the weight of a site.
@@ -214,7 +215,10 @@ impl Seed {
         let zone = self.clock.as_deref().cloned();
         match self.holidays.is_empty() {
             true => zone,
-            false => Some(zone.unwrap_or_default().with_holidays(self.holidays.iter().copied())),
+            false => {
+                let days = self.holidays.iter().flat_map(|holiday| holiday.days());
+                Some(zone.unwrap_or_default().with_holidays(days))
+            }
         }
     }
 
@@ -231,7 +235,7 @@ impl Seed {
         let seed = Seed {
             weight: reader.number("weight", WEIGHTS).unwrap_or(1.0),
             clock: reader.parsed("timezone", |zone| zones.clock(zone)),
-            holidays: reader.list("holidays", parse_holiday),
+            holidays: reader.texts("holidays", parse_holiday),
             goal: reader.parsed("goal", parse_goal),
             renderer: reader.parsed("renderer", str::parse).unwrap_or_default(),
             allow_private: reader.bool("allow_private", false),
@@ -290,7 +294,7 @@ impl Serialize for Seed {
             depth: self.depth,
             weight: self.weight,
             timezone: self.clock.as_ref().map(|clock| clock.zone()),
-            holidays: self.holidays.iter().map(|day| day.to_date().to_string()).collect(),
+            holidays: self.holidays.iter().map(Holiday::to_string).collect(),
             goal: self.goal.map(Goal::name),
             renderer: self.renderer.to_string(),
             allow_private: self.allow_private,

@@ -166,7 +166,7 @@ fn to_toml(seed: &Seed) -> Table {
     put("depth", seed.depth.map(|depth| value(i64::from(depth))));
     put("weight", (seed.weight != usual.weight).then(|| value(seed.weight)));
     put("timezone", seed.clock.as_ref().map(|clock| value(clock.zone())));
-    put("holidays", list(seed.holidays.iter().map(|day| day.to_date().to_string())));
+    put("holidays", list(seed.holidays.iter().map(ToString::to_string)));
     put("goal", seed.goal.map(|goal| value(goal.name())));
     put("renderer", (seed.renderer != usual.renderer).then(|| value(seed.renderer.to_string())));
     put("allow_private", seed.allow_private.then(|| value(true)));
@@ -218,7 +218,7 @@ mod tests {
             depth: Some(2),
             weight: 0.25,
             clock: Some(parse_zone("Europe/Paris").unwrap()),
-            holidays: vec![parse_holiday("2026-12-25").unwrap()],
+            holidays: vec![parse_holiday("DE").unwrap(), parse_holiday("2026-12-24").unwrap()],
             goal: Some(Goal::EveryPage),
             renderer: Renderer::Chromium,
             allow_private: true,

@@ -43,7 +43,11 @@ pub fn judge(before: &str, after: &str) -> Figure {
         return Figure::Words;
     }
     let places = (n_first..new.len() - n_last).filter(|&at| is_changed(new[at], gone));
-    judge_all(places.map(|at| sign_at(&new, at)))
+    match judge_all(places.map(|at| sign_at(&new, at))) {
+        // The last piece is sold, the first one has come.
+        Figure::Unclear if gone.iter().chain(come).any(|word| bare(word) == "0") => Figure::News,
+        figure => figure,
+    }
 }
 
 /// Whether a text says nothing but the time, how long ago something was, or how often it was looked at.
@@ -181,7 +185,7 @@ const TELLING: &str = "percent prozent km/h kmh mph knots kwh °c °f celsius fa
     fees gebühr gebühren rate rates limit limits grenzwert maximum minimum max min dose dosage dosis speed \
     version release score tax steuer interest zins zinsen temperature temperatur salary gehalt valid gültig \
     until till bis expires expiry deadline frist due effective from ab starts start begins beginn beginnt \
-    ends opens open opening closes geöffnet öffnungszeiten hours age capacity stock lager votes stimmen \
+    ends opens open opening closes geöffnet öffnungszeiten hours age capacity votes stimmen \
     goals tore magnitude stärke level pegel";
 
 fn is_short_unit(word: &str) -> bool {
@@ -268,5 +272,13 @@ mod tests {
         assert_eq!(judge("same", "same"), Figure::Words);
         assert_eq!(judge("Chapter 12", "Chapter 13"), Figure::Unclear);
         assert_eq!(judge("", "12"), Figure::Unclear);
+        assert_eq!(judge("12 in stock", "9 in stock"), Figure::Unclear);
+    }
+
+    #[test]
+    fn none_is_more_than_a_number() {
+        assert_eq!(judge("3 in stock", "0 in stock"), Figure::News);
+        assert_eq!(judge("Noch 0 auf Lager", "Noch 40 auf Lager"), Figure::News);
+        assert_eq!(judge("0 comments", "1 comments"), Figure::Passing);
     }
 }

@@ -21,9 +21,6 @@ const N_KILLS: u32 = 20;
 const CAPTURES_A_LIFE: u32 = 420;
 /// Two runs of one seed differ by one point, at times by two: by the order in which pages are found, and what follows from that.
 const MOST_APART: f64 = 0.04;
-/// A restart forgets what a visit is worth where the hours of a day share their visits, and learns it anew in some hours: twenty restarts in two
-/// weeks cost about three points. Visits that took the place of others once cost as much again.
-const MOST_LOST: f64 = 0.06;
 /// Coherence is lower by a point or two in truth, where noise is taken for changes at first.
 const MOST_INCOHERENT: f64 = 0.04;
 
@@ -118,7 +115,7 @@ fn the_archive_catches_what_the_simulator_says_also_when_it_is_killed() {
     let disturbed = pooled(&result_killed);
     println!("{real} undisturbed, {disturbed} killed, {simulated} simulated; coherence {real_coherence}");
     assert!(
-        (disturbed - simulated).abs() < MOST_LOST,
+        (disturbed - simulated).abs() < MOST_APART,
         "{disturbed} when killed {N_KILLS} times, {simulated} simulated"
     );
     perennial(&often_killed, ["verify"]).ok();
@@ -164,10 +161,10 @@ fn balanced_is_ahead_of_a_fixed_interval_in_every_measure_but_coherence() {
     let fixed = &result["fixed_interval"];
     let of = |name: &str| (share(&result, name), share(fixed, name));
     let (pooled, by_page) = (of("completeness_pooled"), of("completeness_weighted"));
-    assert!(pooled.0 > 2.3 * pooled.1, "{pooled:?}");
+    assert!(pooled.0 > 2.5 * pooled.1, "{pooled:?}");
     assert!(by_page.0 > 1.3 * by_page.1, "{by_page:?}");
     let coherence = of("coherence_weighted");
-    assert!(coherence.0 > coherence.1 - 0.03, "{coherence:?}");
+    assert!(coherence.0 > coherence.1 - 0.025, "{coherence:?}");
     let n_visits = share(&result, "fetches");
     assert!((0.94 * budget()..=budget()).contains(&n_visits), "{n_visits} visits");
 }

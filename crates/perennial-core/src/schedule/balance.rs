@@ -11,8 +11,10 @@
 
 use std::collections::VecDeque;
 
+use serde::{Deserialize, Serialize};
+
 use super::pages::{ABSENT, ANNOUNCED, CHANGED, FRESH, PENDING, POSING, SKIPPED, TORN, VACANT};
-use super::posing::Posing;
+use super::posing::{Posing, TornSite};
 use super::select::{self, Histogram};
 use super::{Goal, Reason, Scheduler, Strategy};
 use crate::pattern::mixture::one_minus_exp;
@@ -49,8 +51,8 @@ const AIM: f64 = 0.97;
 const SHARE_OF_CAUGHT: f64 = 0.6;
 
 /// A mean over time of what comes in pieces.
-#[derive(Clone, Copy, Default, Debug)]
-struct MeanOverTime {
+#[derive(Clone, Copy, PartialEq, Default, Debug, Serialize, Deserialize)]
+pub(super) struct MeanOverTime {
     mean: f64,
     hours: f64,
     piece: f64,
@@ -62,6 +64,11 @@ impl MeanOverTime {
         self.mean = self.mean * left + self.piece * (1.0 - left) / hours.max(1e-6);
         self.hours += hours;
         self.piece = 0.0;
+    }
+
+    /// Whether the numbers are those of a mean.
+    pub(super) fn is_sound(&self) -> bool {
+        [self.mean, self.hours, self.piece].iter().all(|number| number.is_finite() && *number >= 0.0)
     }
 
     /// What comes in an hour.
@@ -79,14 +86,14 @@ pub(super) struct Balance {
     /// the day are behind even ones, and half of what can be saved.
     saved: Option<f64>,
     /// The price of a visit before savings are considered; 0 while it is not known.
-    base: f32,
+    pub base: f32,
     /// The highest gain that as many pages as are granted have had in a slot, fading over weeks. No visit is dearer: where all
     /// pages gain alike, the price would else rise above them all.
-    highest: f32,
+    pub highest: f32,
     /// The importance that visits find, weighted by omega(P).
-    found: MeanOverTime,
+    pub found: MeanOverTime,
     /// What visits add to Definition 5.13.
-    shares: MeanOverTime,
+    pub shares: MeanOverTime,
     /// Pages of pictures that the budget has not yet allowed.
     posing: VecDeque<(u32, u32)>,
     /// Visits handed out in the period of the budget, and the number of that period.
@@ -423,19 +430,22 @@ impl Scheduler {
     }
 
     fn posing(&self, prices: &Prices, end_secs: u32) -> Posing {
-        let torn = prices.torn_hour.iter().zip(&self.sites.all).map(|(hour, site)| hour * site.gap_hours);
+        let sites = prices.torn_hour.iter().zip(&self.sites.all);
+        let sites = sites.map(|(hour, site)| TornSite { hour: *hour, gap_hours: site.gap_hours });
         let old = end_secs.saturating_sub(LONGEST_GAP_HOURS * 3600);
-        Posing { price: prices.visit, torn: torn.collect(), old }
+        Posing { price: prices.visit, sites: sites.collect(), now: end_secs, old }
     }
 
     /// By site, how many pages would be part of a picture now and what they gain in the mean.
     fn possible_pictures(&self, prices: &Prices, end_secs: u32) -> Vec<Picture> {
         let mut sums = vec![(0u32, 0.0f32); self.sites.all.len()];
-        self.posing(prices, end_secs).for_each(&self.pages, |at| {
+        let posing = self.posing(prices, end_secs);
+        posing.for_each(&self.pages, |at| {
             if self.can_pose(at, end_secs)
                 && let Some(sum) = sums.get_mut(self.pages.site[at] as usize)
             {
-                *sum = (sum.0 + 1, sum.1 + self.pages.urgency[at].max(0.0));
+                let gain = self.pages.urgency[at].max(0.0) + posing.overdue(&self.pages, at);
+                *sum = (sum.0 + 1, sum.1 + gain);
             }
         });
         let picture = |(site, (n_pages, gain)): (usize, (u32, f32))| Picture {

@@ -96,7 +96,7 @@ pub(super) struct Directories {
     /// Fractions of a probe that slots have granted.
     credit: f64,
     /// What the last visits of slots gain; not known before the first slot.
-    price: Option<f32>,
+    pub(super) price: Option<f32>,
     /// The day for which rules were found last, plus one.
     decided: u32,
     /// Directories that changed today and exclude others, with the page that showed it.

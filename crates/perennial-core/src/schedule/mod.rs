@@ -39,11 +39,13 @@
 //! | `papers` | the urgency of a page under the other strategies |
 //! | `select` | the n largest of millions |
 //! | `plan` | a slot's budget -> its list of visits |
+//! | `bearings` | what was found out about prices <-> a value that outlives the scheduler |
 //! | `directories` | looks by directory -> directories that are skipped, and a few visits that check it |
 //! | `probe` | addresses without a page -> a few visits that see whether one has come |
 
 mod ahead;
 mod balance;
+mod bearings;
 mod config;
 mod days;
 mod directories;
@@ -65,6 +67,7 @@ mod worth;
 use std::collections::{HashSet, VecDeque};
 
 pub use crate::pattern::mixture::Observed;
+pub use bearings::Bearings;
 pub use config::{Budget, Goal, GoalError, Pacing, ScheduleConfig, Strategy, StrategyError};
 pub use explain::{Belief, peak_of};
 pub use visit::{ClockId, KnownPattern, PageInfo, Peak, Ranked, Reason, SkipRule, Visit, VisitOutcome};

@@ -34,7 +34,7 @@ pub(super) struct Planned {
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct Bank {
     saved: f64,
-    price: f32,
+    pub(super) price: f32,
 }
 
 impl Scheduler {

@@ -60,6 +60,11 @@ impl Sites {
         place
     }
 
+    /// A site, if it has pages.
+    pub(super) fn known(&mut self, id: SiteId) -> Option<&mut SiteState> {
+        self.all.get_mut(*self.places.get(&id)? as usize)
+    }
+
     /// Whether any site is visited as a whole.
     pub(super) fn any_pictures(&self) -> bool {
         self.all.iter().any(|site| site.goal.takes_pictures())

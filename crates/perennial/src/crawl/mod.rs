@@ -276,6 +276,10 @@ impl Crawl {
                 self.start_visit(target, why);
             }
         }
+        if let (Some(bearings), Some(reports)) = (self.policy.new_bearings(), &self.reports) {
+            // As in `end_pass`.
+            let _ = reports.send(RecorderMessage::Bearings(Box::new(bearings)));
+        }
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use perennial_core::page::{PageId, SiteId};
 use perennial_core::politeness::HostState;
-use perennial_core::schedule::{Ranked, Scheduler, VisitOutcome};
+use perennial_core::schedule::{Bearings, Ranked, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 
 use super::host::{Hosts, Why};
@@ -91,6 +91,8 @@ pub struct Policy {
     put_off: Vec<(Timestamp, SiteId, PageId, Why)>,
     /// When the scheduler was last told the budget.
     planned_at: Timestamp,
+    /// The slot of which the scheduler's bearings were taken.
+    bearings_of: Option<Timestamp>,
     began: Timestamp,
     n_active: u64,
     n_pages_started: u64,
@@ -122,6 +124,7 @@ impl Policy {
             unstyled: Unstyled::default(),
             put_off: Vec::new(),
             planned_at: now,
+            bearings_of: None,
             began: now,
             n_active: 0,
             n_pages_started: 0,
@@ -531,6 +534,17 @@ impl Policy {
             VisitOrder::Scheduled(scheduler) => Some(scheduler),
             VisitOrder::Once { .. } => None,
         }
+    }
+
+    /// What the scheduler knows of prices, once in each of its slots.
+    pub fn new_bearings(&mut self) -> Option<Bearings> {
+        let VisitOrder::Scheduled(scheduler) = &self.order else { return None };
+        let slot = scheduler.slot_start();
+        if slot == self.bearings_of {
+            return None;
+        }
+        self.bearings_of = slot;
+        scheduler.bearings()
     }
 
     /// Whether the user still follows the seed of this number.

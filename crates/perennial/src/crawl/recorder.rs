@@ -11,7 +11,7 @@ use anyhow::Context;
 use perennial_core::chance::Chance;
 use perennial_core::page::{PageId, SiteId};
 use perennial_core::politeness::{HostState, PolitenessConfig};
-use perennial_core::schedule::VisitOutcome;
+use perennial_core::schedule::{Bearings, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::verdict::{AnswerKind, Validators, host_answer, trust_after};
 use tokio::sync::mpsc::UnboundedSender;
@@ -104,6 +104,8 @@ pub enum RecorderMessage {
     Visit(Box<VisitReport>),
     /// Lessons of a page that was analysed.
     Lessons(PageLessons),
+    /// What the scheduler knows of prices: committed with the next visit.
+    Bearings(Box<Bearings>),
     /// A pass over everything is complete.
     EndPass(i64, Timestamp),
     /// Our own disk did not take a body that was on its way here. The crawl ends.
@@ -131,6 +133,8 @@ pub struct Recorder {
     pub indexing: Option<Indexing>,
     /// Tells of changes; `None` when nobody wants to hear of any, or nothing is analysed.
     pub notifying: Option<Notifying>,
+    /// What the scheduler knew last of prices, until it is committed.
+    pub bearings: Option<Bearings>,
 }
 
 /// A visit between append and commit.
@@ -158,6 +162,7 @@ impl Recorder {
                 match message {
                     RecorderMessage::Visit(report) => batch.push(*report),
                     RecorderMessage::Lessons(page) => lessons.push(page),
+                    RecorderMessage::Bearings(bearings) => self.bearings = Some(*bearings),
                     RecorderMessage::EndPass(pass, at) => {
                         self.writer.commit_with(|commit| commit.end_pass(pass, at))?;
                     }
@@ -381,7 +386,11 @@ impl Recorder {
 
     fn commit(&mut self, pending: &[Pending], lessons: &[PageLessons]) -> anyhow::Result<Vec<FoundNews>> {
         let mut news = Vec::with_capacity(pending.len());
+        let bearings = self.bearings.take();
         self.writer.commit_with(|commit| {
+            if let Some(bearings) = &bearings {
+                commit.put_bearings(bearings)?;
+            }
             lessons.iter().try_for_each(|page| page.keep(commit))?;
             for visit in pending {
                 commit.put_visited(&visit.visited)?;

@@ -326,6 +326,7 @@ fn recorder_of(
         chance: Chance::new(options.seed),
         indexing: options.analyse.then(|| Indexing::start(archive)).transpose()?,
         notifying: None,
+        bearings: None,
         writer,
     })
 }

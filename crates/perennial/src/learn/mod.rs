@@ -59,6 +59,9 @@ pub fn scheduler(
     let (weights, failed) = add_pages(store, followed, &mut scheduler)?;
     relearn(store, &mut scheduler, &failed, now)?;
     tell_weights(store, &weights, &mut scheduler)?;
+    if let Some(bearings) = store.bearings()? {
+        scheduler.take_bearings(&bearings);
+    }
     Ok(scheduler)
 }
 

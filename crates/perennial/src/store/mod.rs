@@ -6,6 +6,7 @@
 
 mod around;
 mod aside;
+mod bearings;
 mod changes;
 mod checks;
 mod chosen;

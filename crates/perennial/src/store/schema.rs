@@ -350,9 +350,13 @@ const STEPS: &[&str] = &[
     ALTER TABLE lessons ADD COLUMN noise BLOB; -- how much of each operation is noise, in two-hundredths: value, repetitions
     ALTER TABLE lessons DROP COLUMN delta;
     ",
-    // 11: changes by importance, without the looks that showed nothing
+    // 11: changes by importance, without the looks that showed nothing; prices of the crawl
     "
     CREATE INDEX lessons_importance ON lessons(importance DESC, time, page, seen, n_operations) WHERE seen NOT IN (1, 5);
+    CREATE TABLE crawl_bearings (        -- one row: what the crawl found out about prices, so that a restart goes on with them
+        id INTEGER PRIMARY KEY CHECK (id = 1),
+        bearings TEXT NOT NULL           -- JSON
+    );
     ",
 ];
 

@@ -1,0 +1,214 @@
+//! What a scheduler found out about prices while it crawled <-> a value that outlives it.
+//!
+//! A new scheduler learns from looks how pages change. Looks do not tell what a visit was worth lately, how much each measure
+//! weighs against the others, or when sites were visited as a whole; all this takes days to find out. A restart, and whoever asks
+//! for the plan of a crawl, begins with what the crawl knew.
+
+use serde::{Deserialize, Serialize};
+
+use super::balance::MeanOverTime;
+use super::{Goal, Scheduler, Strategy};
+use crate::page::SiteId;
+use crate::time::{Span, Timestamp};
+
+/// Prices of a crawl that ended longer ago are of another time.
+const LONGEST_PAUSE: Span = Span::from_hours(7 * 24);
+
+/// What a scheduler knows beyond what looks tell.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Bearings {
+    /// The start of the slot in which they were taken, in milliseconds since the Unix epoch.
+    at: i64,
+    /// Prices of one goal mean nothing to another.
+    strategy: String,
+    goal: String,
+    /// How much Definition 5.13 weighs.
+    every_page: f32,
+    base: f32,
+    highest: f32,
+    found: MeanOverTime,
+    shares: MeanOverTime,
+    /// The mean price of a visit where goals without pictures save visits.
+    saving_price: f32,
+    /// The mean price of a visit by which directories are judged.
+    directory_price: Option<f32>,
+    sites: Vec<PicturedSite>,
+}
+
+/// When a site was last visited as a whole, and how often it is.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+struct PicturedSite {
+    site: u32,
+    pictured_at: i64,
+    gap_hours: f32,
+}
+
+impl Bearings {
+    /// Whether the numbers can be what a scheduler wrote.
+    fn is_sound(&self) -> bool {
+        let means = [self.found, self.shares];
+        let gaps = self.sites.iter().map(|site| site.gap_hours);
+        let prices = [
+            self.every_page,
+            self.base,
+            self.highest,
+            self.saving_price,
+            self.directory_price.unwrap_or(0.0),
+        ];
+        prices.into_iter().chain(gaps).all(|number| number.is_finite() && number >= 0.0)
+            && means.iter().all(MeanOverTime::is_sound)
+    }
+}
+
+impl Scheduler {
+    /// The start of the current slot; `None` before the first.
+    pub fn slot_start(&self) -> Option<Timestamp> {
+        self.slot.range.map(|(start, _)| start)
+    }
+
+    /// What it knows of prices, once it has any.
+    pub fn bearings(&self) -> Option<Bearings> {
+        let at = self.slot_start()?.as_millis();
+        let balance = &self.balance;
+        let sites = self.sites.all.iter().filter(|site| site.pictured_at > 0).map(|site| PicturedSite {
+            site: site.id.0,
+            pictured_at: self.instant(site.pictured_at).as_millis(),
+            gap_hours: site.gap_hours,
+        });
+        Some(Bearings {
+            at,
+            strategy: self.config.strategy.name().to_owned(),
+            goal: self.config.goal.name().to_owned(),
+            every_page: balance.every_page,
+            base: balance.base,
+            highest: balance.highest,
+            found: balance.found,
+            shares: balance.shares,
+            saving_price: self.bank.price,
+            directory_price: self.directories.price,
+            sites: sites.collect(),
+        })
+    }
+
+    /// Goes on with the prices of an earlier scheduler, if they are of the same goal and not too old. Called after
+    /// [`Scheduler::learn_now`].
+    pub fn take_bearings(&mut self, bearings: &Bearings) {
+        let is_same = bearings.strategy.parse::<Strategy>() == Ok(self.config.strategy)
+            && bearings.goal.parse::<Goal>() == Ok(self.config.goal);
+        let pause = self.state_at - Timestamp::from_millis(bearings.at);
+        if !is_same || !bearings.is_sound() || pause < Span::ZERO || pause > LONGEST_PAUSE {
+            return;
+        }
+        let balance = &mut self.balance;
+        (balance.every_page, balance.base, balance.highest) =
+            (bearings.every_page, bearings.base, bearings.highest);
+        (balance.found, balance.shares) = (bearings.found, bearings.shares);
+        self.bank.price = bearings.saving_price;
+        self.directories.price = bearings.directory_price;
+        for known in &bearings.sites {
+            let pictured_at = self.secs(Timestamp::from_millis(known.pictured_at));
+            if let Some(site) = self.sites.known(SiteId(known.site)) {
+                (site.pictured_at, site.gap_hours) = (pictured_at, known.gap_hours);
+            }
+        }
+        let secs = self.secs(self.state_at);
+        self.make_values(secs);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::importance::Importance;
+    use crate::page::PageId;
+    use crate::schedule::{Budget, PageInfo, ScheduleConfig, Visit, VisitOutcome};
+
+    fn start() -> Timestamp {
+        Timestamp::parse("2026-03-02").unwrap()
+    }
+
+    fn scheduler(goal: Goal) -> Scheduler {
+        let budget = Some(Budget { visits: 60.0, period: Span::from_hours(24) });
+        let mut scheduler =
+            Scheduler::new(ScheduleConfig { goal, budget, ..ScheduleConfig::default() }, 7, start());
+        (0..30).for_each(|page| {
+            scheduler.add_page(PageId(page), PageInfo::of_site(SiteId(page / 10)));
+        });
+        scheduler
+    }
+
+    /// Page n changes every n + 2 hours.
+    fn outcome(page: PageId, before: Timestamp, now: Timestamp) -> VisitOutcome {
+        let version = |at: Timestamp| (at - start()).as_millis() / 3_600_000 / i64::from(page.0 + 2);
+        match version(before) == version(now) {
+            true => VisitOutcome::Unchanged,
+            false => VisitOutcome::Changed(Importance::new(0.3)),
+        }
+    }
+
+    /// Crawls for some hours; all visits with their times.
+    fn crawl(
+        scheduler: &mut Scheduler,
+        from: Timestamp,
+        hours: i64,
+        told: &mut Vec<(Timestamp, PageId, VisitOutcome)>,
+    ) -> Vec<(Timestamp, Visit)> {
+        let (mut now, end, mut visits) = (from, from + Span::from_hours(hours), Vec::new());
+        while now < end {
+            while let Some(visit) = scheduler.next_visit(now) {
+                let before = told
+                    .iter()
+                    .rev()
+                    .find(|(_, page, _)| *page == visit.page)
+                    .map_or(start(), |(at, ..)| *at);
+                let outcome = outcome(visit.page, before, now);
+                scheduler.record(visit.page, outcome.clone(), now);
+                told.push((now, visit.page, outcome));
+                visits.push((now, visit));
+            }
+            now = scheduler.next_wakeup().unwrap().max(now + Span::from_millis(1));
+        }
+        visits
+    }
+
+    #[test]
+    fn a_restart_goes_on_with_the_prices_of_the_crawl() {
+        for goal in [Goal::Balanced, Goal::Importance] {
+            let (mut first, mut told) = (scheduler(goal), Vec::new());
+            crawl(&mut first, start(), 24 * 9 + 5, &mut told);
+            let now = start() + Span::from_hours(24 * 9 + 5);
+            let text = serde_json::to_string(&first.bearings().unwrap()).unwrap();
+            let mut second = scheduler(goal);
+            told.iter().for_each(|(at, page, outcome)| second.record(*page, outcome.clone(), *at));
+            second.learn_now(now);
+            second.take_bearings(&serde_json::from_str(&text).unwrap());
+            let prices = |scheduler: &Scheduler| {
+                (scheduler.balance.base, scheduler.balance.every_page, scheduler.bank.price)
+            };
+            assert_eq!(prices(&second), prices(&first), "{goal:?}");
+            let gaps = |scheduler: &Scheduler| -> Vec<(SiteId, f32)> {
+                scheduler.sites.all.iter().map(|site| (site.id, site.gap_hours)).collect()
+            };
+            assert_eq!(gaps(&second), gaps(&first));
+        }
+    }
+
+    #[test]
+    fn prices_of_another_goal_or_time_and_broken_ones_are_left_alone() {
+        let (mut first, mut told) = (scheduler(Goal::Balanced), Vec::new());
+        crawl(&mut first, start(), 100, &mut told);
+        let taken = first.bearings().unwrap();
+        let base_after = |goal: Goal, hours: i64, bearings: &Bearings| {
+            let mut second = scheduler(goal);
+            second.learn_now(start() + Span::from_hours(hours));
+            second.take_bearings(bearings);
+            second.balance.base
+        };
+        assert_eq!(base_after(Goal::Balanced, 101, &taken), taken.base);
+        let broken = Bearings { base: f32::NAN, ..taken.clone() };
+        assert_eq!(base_after(Goal::Balanced, 101, &broken), 0.0);
+        assert_eq!(base_after(Goal::Coherent, 101, &taken), 0.0);
+        assert_eq!(base_after(Goal::Balanced, 90, &taken), 0.0);
+        assert_eq!(base_after(Goal::Balanced, 101 + 8 * 24, &taken), 0.0);
+    }
+}

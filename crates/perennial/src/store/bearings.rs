@@ -1,0 +1,27 @@
+//! What the scheduler found out about prices <-> the table `crawl_bearings`.
+
+use perennial_core::schedule::Bearings;
+use rusqlite::OptionalExtension;
+
+use super::{Commit, Store};
+
+impl Commit<'_> {
+    /// Keeps what the scheduler knows now in place of what it knew before.
+    pub fn put_bearings(&self, bearings: &Bearings) -> anyhow::Result<()> {
+        let text = serde_json::to_string(bearings)?;
+        self.transaction
+            .execute("INSERT OR REPLACE INTO crawl_bearings (id, bearings) VALUES (1, ?1)", [text])?;
+        Ok(())
+    }
+}
+
+impl Store {
+    /// What the last crawl knew of prices. What cannot be read is found out again.
+    pub fn bearings(&self) -> anyhow::Result<Option<Bearings>> {
+        let text: Option<String> = self
+            .connection()
+            .query_row("SELECT bearings FROM crawl_bearings", [], |row| row.get(0))
+            .optional()?;
+        Ok(text.and_then(|text| serde_json::from_str(&text).ok()))
+    }
+}

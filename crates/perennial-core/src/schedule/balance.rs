@@ -475,7 +475,7 @@ impl Scheduler {
             histogram.remove(*urgency);
             *urgency = -*urgency;
             let reason = match self.reason_of(at as usize) {
-                Reason::Urgent { since, .. } => Reason::Picture { n_pages, since },
+                Reason::Urgent { since, .. } if n_pages > 1 => Reason::Picture { n_pages, since },
                 other => other,
             };
             chosen.push((at, reason));

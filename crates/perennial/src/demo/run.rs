@@ -189,7 +189,7 @@ pub fn demo(
     };
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let server = runtime.block_on(serve(&web, &archive, &clock))?;
-    let archive = follow_sites(&archive, &web, &server, options.feeds)?;
+    let archive = follow_sites(&archive, &web, &server, options)?;
     let crawl_options = CrawlOptions {
         strategy: options.strategy,
         goal: Some(options.goal),
@@ -374,10 +374,14 @@ fn follow_sites(
     archive: &Archive,
     web: &LivingWeb,
     server: &LivingServer,
-    feeds: bool,
+    options: &DemoOptions,
 ) -> anyhow::Result<Archive> {
+    // What the crawl goes by stands in the settings too, so that `schedule` and the dashboard plan as it did.
+    let visits = daily_budget(web, options.budget).visits.ceil();
     edit(&archive.settings_path(), |document, _| {
-        document["crawl"]["feeds"] = toml_edit::value(feeds);
+        document["crawl"]["feeds"] = toml_edit::value(options.feeds);
+        document["crawl"]["budget"] = toml_edit::value(format!("{visits}/1d"));
+        document["crawl"]["goal"] = toml_edit::value(options.goal.name());
         Ok(())
     })?;
     let mut seeds = Vec::new();

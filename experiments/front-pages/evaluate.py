@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """How well the importance of a change follows the news on front pages.
 
-    evaluate.py PERENNIAL FOLDER [--pairs N]
+    evaluate.py PERENNIAL FOLDER [--pairs N] [--links]
 
 FOLDER/<site>/<page>/ holds successive versions as *.html, in the order of their names, and headlines.jsonl with one line a version:
 {"articles": [{"url": ..., "title": ...}, ...]}. The truth of a pair of versions is the share of addresses that came or went. Printed for each
 page: rank correlation (Spearman) of the truth with our importance and with the share of changed words, and the probability that a pair
-with a new or lost headline ranks above one without (area under the curve)."""
+with a new or lost headline ranks above one without (area under the curve).
+
+headlines.jsonl was made by other parsers, one a site, which do not know every list of a page. With --links the truth is counted on the page
+itself instead: the articles to which it leads, told by a number of six and more digits in an address of the page's own site."""
 import argparse
 import collections
 import html
@@ -65,15 +68,29 @@ def address(article):
     return url or re.sub(r"\d+", "", article["title"]).strip()
 
 
+def articles(path, site):
+    """The numbers of the site's own articles to which a page leads."""
+    text = re.sub(r"(?is)<(script|style|noscript|template)\b.*?</\1\s*>", " ", path.read_text("utf8", "replace"))
+    found = set()
+    for target in re.findall(r'href="([^"]+)"', text):
+        host, path_of_it = re.match(r"(?:https?:)?(?://(?:www\.)?([^/?#]*))?([^?#]*)", target).groups()
+        number = re.search(r"\d{6,}", path_of_it)
+        if number and host in (None, site):
+            found.add(number[0])
+    return found
+
+
 def importance(program, before, after):
     run = subprocess.run([program, "diff", before, after, "--json"], capture_output=True, check=False)
     return json.loads(run.stdout)["importance"]
 
 
-def page(program, folder, n_pairs):
+def page(program, folder, n_pairs, by_links):
     versions = sorted(folder.glob("*.html"))[: n_pairs + 1]
     lines = [line for line in (folder / "headlines.jsonl").read_text("utf8").splitlines() if line.strip()]
     headlines = [{address(article) for article in json.loads(line)["articles"]} for line in lines]
+    if by_links:
+        headlines = [articles(version, folder.parent.name) for version in versions]
     counts = [words(version) for version in versions]
     truth, by_words, ours = [], [], []
     for at in range(len(versions) - 1):
@@ -95,10 +112,11 @@ def main():
     options.add_argument("program")
     options.add_argument("folder", type=pathlib.Path)
     options.add_argument("--pairs", type=int, default=10**6, help="pairs of each page at most")
+    options.add_argument("--links", action="store_true", help="truth by the articles to which a page leads")
     options = options.parse_args()
     results = []
     for folder in sorted(path.parent for path in options.folder.glob("*/*/headlines.jsonl")):
-        result = page(options.program, folder, options.pairs)
+        result = page(options.program, folder, options.pairs, options.links)
         results.append(result)
         shown = {name: round(value, 3) if isinstance(value, float) else value for name, value in result.items()}
         print(f"{folder.parent.name}/{folder.name}", json.dumps(shown), flush=True)

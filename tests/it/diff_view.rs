@@ -405,3 +405,15 @@ fn noise_of_the_page_s_history_is_told_by_diff_and_changes_alike() {
     let view = perennial(&archive, ["diff", versions[0], versions[1], "--format", "html"]).ok();
     assert!(view.stdout.contains("> Noise 1</label>") && view.stdout.contains("<h1>1 change in 1 h</h1>"));
 }
+
+/// A frame that reaches into the lines around it looks like a word that was struck out.
+#[test]
+fn frames_stay_within_their_lines() {
+    let view = view(&files("change-link-address"));
+    let style = view.frames[1].nodes.iter().find(|node| node.tag() == "style").unwrap();
+    let at = view.frames[1].nodes.iter().position(|node| std::ptr::eq(node, style)).unwrap();
+    let css = view.frames[1].text_content(at as u32);
+    let rule = css.split_once("[data-pd-frame]{outline-offset:").unwrap().1;
+    let offset: i32 = rule.split_once("px").unwrap().0.parse().unwrap();
+    assert!(offset < 0, "{offset}");
+}

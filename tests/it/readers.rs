@@ -96,3 +96,29 @@ fn the_length_of_a_list_hardly_matters() {
         assert!(few > 0.01 && few < 3.0 * many && many < 3.0 * few, "{logs:?} {lists:?}");
     }
 }
+
+/// On a page of links to all the world a link to the site's own pages weighs no more than another.
+#[test]
+fn no_host_is_the_main_one_on_a_page_of_links_to_all_the_world() {
+    let page = |entries: &[usize]| {
+        let entry = |n: &usize| {
+            let host = if n.is_multiple_of(9) { String::new() } else { format!("https://host{n}.example") };
+            format!(
+                "<li><a href={host}/what-happened-to-number-{n}>What happened to number {n} in the end</a> \
+                 <span>{n} points by <a href=/user?id=u{n}>u{n}</a> <a href=/item?id={n}>{n} comments</a></span></li>"
+            )
+        };
+        format!("<body><ol>{}</ol></body>", entries.iter().map(entry).collect::<String>())
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let before: Vec<usize> = (1..31).collect();
+    let importance = |n: usize| {
+        let after: Vec<usize> = std::iter::once(n).chain(before.iter().copied()).collect();
+        let files = [dir.path().join("before.html"), dir.path().join("after.html")];
+        std::fs::write(&files[0], page(&before)).unwrap();
+        std::fs::write(&files[1], page(&after)).unwrap();
+        perennial(&["diff", "--format", "json"], &[&files[0], &files[1]])["importance"].as_f64().unwrap()
+    };
+    let (elsewhere, own) = (importance(100), importance(99));
+    assert!(elsewhere > 0.01 && (elsewhere - own).abs() < 0.001, "{elsewhere} {own}");
+}

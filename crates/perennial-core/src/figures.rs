@@ -85,15 +85,24 @@ fn sign_at(words: &[&str], at: usize) -> Figure {
     if has_currency(own) || own.contains('%') {
         return Figure::News;
     }
+    // "Il y a 3 minutes", in words that mean other things elsewhere.
+    if at >= 3 && words[at - 3..at].iter().map(|word| bare(word)).eq(["il", "y", "a"]) {
+        return Figure::Passing;
+    }
     let is_clock = is_clock(own);
     for distance in 1..=REACH {
         let (before, after) = (at.checked_sub(distance), at.checked_add(distance));
         // Units and what is counted stand behind a number, labels before it.
-        for near in [after, before].into_iter().flatten().filter_map(|near| words.get(near)) {
+        for (near, is_behind) in [(after, true), (before, false)] {
+            let Some(near) = near.and_then(|near| words.get(near)) else { continue };
             if has_currency(near) {
                 return Figure::News;
             }
             let word = bare(near);
+            // "Hours: 9 to 17" is a label, "9 hours" a length of time: what it is the length of tells more.
+            if is_behind && is_time_word(&word) {
+                continue;
+            }
             if is_passing_word(&word) {
                 return Figure::Passing;
             }
@@ -168,25 +177,43 @@ fn is_passing_word(word: &str) -> bool {
 const PASSING: &str = "views view visitors visitor visits visit besucher aufrufe abrufe zugriffe visites vues visitas likes \
     like shares share geteilt followers follower abonnenten abonnés subscribers comments comment kommentare \
     kommentar commentaires comentarios replies reply antworten online clicks klicks hits reads leser gelesen \
-    stars forks retweets tweets reactions reaktionen ratings reviews bewertungen downloads upvotes points \
+    readers rated loaded geladen gefällt stars forks retweets tweets reactions reaktionen ratings reviews bewertungen downloads upvotes points \
     ago vor hace fa geleden updated update modified generated rendered retrieved accessed crawled printed \
     changed geändert aktualisiert stand actualisé copyright © uptime served cached built published posted \
     veröffentlicht publié today heute now jetzt uhr gmt utc";
 
 /// Words of what matters: units, what is counted in earnest, labels of limits and of validity.
 fn is_telling_word(word: &str) -> bool {
-    is_short_unit(word) || is_one_of(word, TELLING)
+    let is_compound = || TELLING_ENDS.iter().any(|end| word.len() > end.len() && word.ends_with(end));
+    is_short_unit(word) || is_one_of(word, TELLING) || is_compound()
 }
+
+/// What is counted or set, as the end of a longer German word.
+const TELLING_ENDS: [&str; 12] = [
+    "opfer",
+    "preis",
+    "preise",
+    "kosten",
+    "gebühr",
+    "gebühren",
+    "steuer",
+    "frist",
+    "grenzwert",
+    "lohn",
+    "zins",
+    "zinsen",
+];
 
 const TELLING: &str = "percent prozent km/h kmh mph knots kwh °c °f celsius fahrenheit million millions millionen billion \
     billions milliarden people persons personen menschen dead killed died deaths tote toten todesfälle \
+    toll fatalities casualties population einwohner mortes muertes morti heridos blessés feriti \
     victims opfer morts muertos injured wounded verletzte verletzten missing vermisste cases fälle \
     infections arrested seats sitze jobs stellen price prices preis preise prix precio cost costs kosten fee \
     fees gebühr gebühren rate rates limit limits grenzwert maximum minimum max min dose dosage dosis speed \
     version release score tax steuer interest zins zinsen temperature temperatur salary gehalt valid gültig \
     until till bis expires expiry deadline frist due effective from ab starts start begins beginn beginnt \
     ends opens open opening closes geöffnet öffnungszeiten hours age capacity votes stimmen \
-    goals tore magnitude stärke level pegel";
+    goals tore magnitude stärke level pegel least mindestens höchstens phone telephone tel telefon";
 
 fn is_short_unit(word: &str) -> bool {
     is_one_of(word, UNITS)
@@ -231,6 +258,11 @@ mod tests {
             ("We are open 9:00 to 17:00", "We are open 10:00 to 17:00"),
             ("Version 2.4.1", "Version 2.4.2"),
             ("Tides 9.1.0 (current)", "Tides 9.2.0 (current)"),
+            ("Death toll rises to 41", "Death toll rises to 230"),
+            ("Zahl der Todesopfer steigt auf 41", "Zahl der Todesopfer steigt auf 230"),
+            ("Abgabefrist 1.5.2026", "Abgabefrist 15.6.2026"),
+            ("Members must be at least 16 years old", "Members must be at least 18 years old"),
+            ("Hours: 9 to 17", "Hours: 10 to 14"),
         ] {
             assert_eq!(judge(before, after), Figure::News, "{before}");
         }
@@ -243,6 +275,11 @@ mod tests {
             ("Visitors today: 17", "Visitors today: 32"),
             ("3 minutes ago", "12 minutes ago"),
             ("vor 3 Minuten", "vor 1 Stunde"),
+            ("3 hours ago", "5 hours ago"),
+            ("il y a 3 minutes", "il y a 14 minutes"),
+            ("Seite geladen in 12 ms", "Seite geladen in 34 ms"),
+            ("18 Gefällt mir", "19 Gefällt mir"),
+            ("Rated 4.1 by 201 readers", "Rated 4.2 by 207 readers"),
             ("14:05", "14:35"),
             ("Last updated 12 November 2026, 10:15", "Last updated 13 November 2026, 09:40"),
             ("Kommentare (12)", "Kommentare (14)"),

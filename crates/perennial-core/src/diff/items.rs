@@ -47,7 +47,9 @@ impl ItemChangeKind {
             ItemChangeKind::Insert => 1.0,
             ItemChangeKind::Leave => 0.8,
             ItemChangeKind::Retitle => 0.5,
-            ItemChangeKind::Edit | ItemChangeKind::Readdress => 0.1,
+            ItemChangeKind::Edit => 0.1,
+            // Nobody reads an address: those of a whole list together weigh less than one headline.
+            ItemChangeKind::Readdress => 0.003,
             ItemChangeKind::Respell => 0.0,
         }
     }
@@ -360,19 +362,22 @@ fn retitled(before: &Item, after: &Item) -> Option<f64> {
         return None;
     }
     let (old, new) = (old.first()?, new.first()?);
-    let is_shortened = shared.is_empty() && contained(old, new) >= 0.8;
-    (!is_shortened && !old.is_empty() && !new.is_empty()).then(|| word_distance(old, new))
+    let is_reworded = !(shared.is_empty() && is_shortened(old, new));
+    (is_reworded && !old.is_empty() && !new.is_empty()).then(|| word_distance(old, new))
 }
 
-/// The share of the shorter title's words that the longer one has.
-fn contained(one: &str, other: &str) -> f64 {
+/// Whether one title is the other one made shorter: it has at most a fifth of words of its own, and is shorter by twice as many. A
+/// headline of the same length with another word is another headline.
+fn is_shortened(one: &str, other: &str) -> bool {
     let sorted = |text: &str| {
         let mut hashes = word_hashes(text);
         hashes.sort_unstable();
         hashes
     };
     let (one, other) = (sorted(one), sorted(other));
-    n_shared(&one, &other) as f64 / one.len().min(other.len()).max(1) as f64
+    let (n_short, n_long) = (one.len().min(other.len()), one.len().max(other.len()));
+    let n_own = n_short - n_shared(&one, &other).min(n_short);
+    5 * n_own <= n_short && n_long - n_short >= 2 * n_own
 }
 
 /// A text in small letters, without numbers, times, names of months and what counts readers.
@@ -436,6 +441,19 @@ mod tests {
     }
 
     #[test]
+    fn a_headline_in_another_list_is_rewritten_only_by_other_words() {
+        let in_another_list = |before: &str, after: &str| {
+            let mut after = item(1, after);
+            after.places[0].template = 8;
+            judge(&item(1, before), &after).0
+        };
+        let (dinner, lunch) =
+            ("he asks a fortune for a dinner for two", "he asks a fortune for a lunch for two");
+        assert_eq!(in_another_list(dinner, lunch), ItemChangeKind::Retitle);
+        assert_eq!(in_another_list(&format!("gala: {dinner} guests"), dinner), ItemChangeKind::Respell);
+    }
+
+    #[test]
     fn the_length_of_a_list_hardly_matters() {
         let [few, many] = [20, 2000].map(|n| {
             let numbers: Vec<usize> = (0..=n).collect();
@@ -463,6 +481,28 @@ mod tests {
         after.items[0].address = "http://a.example/new-name-here-1234567.html".into();
         let delta = compare(&before, &after);
         assert_eq!((delta.n(ItemChangeKind::Readdress), delta.changes.len()), (1, 1));
+    }
+
+    #[test]
+    fn other_addresses_of_a_whole_list_weigh_less_than_one_new_headline() {
+        let addressed = |folder: &str, n: usize| {
+            let mut list = list(&(0..n).collect::<Vec<_>>());
+            for (number, item) in list.items.iter_mut().enumerate() {
+                item.title = format!("the same headline as before {number}");
+                item.places[0].title = item.title.clone();
+                item.address = format!("http://a.example/{folder}/{number}.html");
+            }
+            list
+        };
+        for n in [8, 60, 2000] {
+            let (before, after) = (addressed("posts", n), addressed("blog", n));
+            let delta = compare(&before, &after);
+            assert_eq!((delta.n(ItemChangeKind::Readdress), delta.changes.len()), (n, n));
+            assert!(delta.importance() < 0.02, "{n}: {}", delta.importance());
+            let mut longer = before.clone();
+            longer.items.insert(0, item(5_000, "something that nobody knew"));
+            assert!(delta.importance() < compare(&before, &longer).importance(), "{n}");
+        }
     }
 
     #[test]

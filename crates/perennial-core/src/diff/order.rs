@@ -41,7 +41,9 @@ pub(super) fn find_order(before: &Nodes, after: &Nodes, found: &Found, relocated
         }
     }
     let has_block_moved = moved.iter().zip(&total).map(|(moved, total)| 2 * moved > *total).collect();
-    let has_moved = |pair: &Pair| is.rank(pair.kind, pair.after).is_some_and(|rank| !is_in_order[rank]);
+    let has_moved = |pair: &Pair| {
+        is.rank(pair.kind, pair.after).is_some_and(|rank| is.all[rank].is_seen && !is_in_order[rank])
+    };
     Order { has_block_moved, has_element_moved: found.moves.iter().map(has_moved).collect() }
 }
 
@@ -65,6 +67,8 @@ struct Read {
     leaf: usize,
     words: u32,
     weight: u64,
+    /// Whether a reader would miss it: a picture, or a name or text with a word. Nobody sees that a bracket is another one.
+    is_seen: bool,
 }
 
 /// All elements of a page as they are read, and the rank of each.
@@ -88,7 +92,7 @@ impl Reading {
     fn add(&mut self, leaf: usize, block: &Block) -> [Vec<u32>; 3] {
         let mut ranks = [block.links.len(), block.images.len(), block.texts.len()].map(|n| vec![u32::MAX; n]);
         for piece in block.pieces() {
-            let (kind, number, words, n) = match piece {
+            let (kind, number, words, is_text) = match piece {
                 Piece::Link(number) => (ElementKind::Link, number, &block.links[number as usize].name, true),
                 Piece::Image(number) => {
                     (ElementKind::Image, number, &block.images[number as usize].name, false)
@@ -101,8 +105,9 @@ impl Reading {
             let place = &mut ranks[kind as usize][number as usize];
             if *place == u32::MAX {
                 *place = self.all.len() as u32;
-                let weight = 1 + if n { n_words(words) as u64 } else { 0 };
-                self.all.push(Read { leaf, words: hash(words), weight });
+                let has_words = is_text && words.contains(char::is_alphanumeric);
+                let weight = 1 + if has_words { n_words(words) as u64 } else { 0 };
+                self.all.push(Read { leaf, words: hash(words), weight, is_seen: has_words || !is_text });
             }
         }
         ranks
@@ -247,7 +252,7 @@ mod tests {
 
     /// Readings of the same words in two orders.
     fn readings(places: &[usize], weights: &[u64]) -> (Reading, Reading) {
-        let read = |n: usize| Read { leaf: 0, words: n as u32, weight: weights[n] };
+        let read = |n: usize| Read { leaf: 0, words: n as u32, weight: weights[n], is_seen: true };
         let mut order: Vec<usize> = (0..places.len()).collect();
         let was = Reading { all: order.iter().map(|n| read(*n)).collect(), ranks: Vec::new() };
         order.sort_by_key(|n| places[*n]);

@@ -257,6 +257,21 @@ fn what_moves_beside_a_new_wrapper_is_still_seen() {
 }
 
 #[test]
+fn signs_without_a_word_do_not_move() {
+    let before = tree(
+        "1",
+        vec![leaf(&[], &[], &["one release", "( , )"]), leaf(&[], &[], &["another release", "of today"])],
+    );
+    let after = tree(
+        "2",
+        vec![leaf(&[], &[], &["one release"]), leaf(&[], &[], &["another release", "of today", "( , )"])],
+    );
+    let delta = check(&before, &after);
+    let is_move = |line: &&String| line.starts_with("move");
+    assert_eq!(lines(&delta).iter().filter(is_move).count(), 0, "{:?}", lines(&delta));
+}
+
+#[test]
 fn a_leaf_that_falls_apart_moves_nothing() {
     let texts: Vec<String> =
         (0..8).map(|n| format!("text number {n} is about subject{n} and no other")).collect();

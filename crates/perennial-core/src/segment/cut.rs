@@ -17,6 +17,9 @@ const MAX_DEPTH: usize = 160;
 /// Elements of a figure around its caption.
 const MAX_FIGURE_DEPTH: usize = 6;
 
+/// Words up to which what its name calls a caption is one. No name outweighs prose.
+const MAX_CAPTION_WORDS: u32 = 100;
+
 /// How much each cue adds to the weight of a separator, which runs from 0 (none) to 10.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Cues {
@@ -91,6 +94,8 @@ pub(super) struct VisualBlock {
     pub(super) is_entry: bool,
     /// Whether it is a figure or a part of one.
     pub(super) is_in_figure: bool,
+    /// Whether it is captions of pictures, by their elements or names. It is only known beside an article.
+    pub(super) is_caption: bool,
     /// Weight of the separator before it, without meaning for the first block.
     pub(super) weight: u8,
 }
@@ -101,7 +106,7 @@ impl VisualBlock {
         let facts = &self.facts;
         // A long headline has as many words as a sentence.
         let least = if facts.has_heading { 250 } else { 50 };
-        facts.n_prose_letters >= least && facts.link_share() < 0.5 && !self.is_in_figure
+        facts.n_prose_letters >= least && facts.link_share() < 0.5 && !self.is_in_figure && !self.is_caption
     }
 }
 
@@ -162,18 +167,51 @@ impl Walk<'_> {
             facts: unit.facts.clone(),
             purpose,
             is_entry: matches!(&*self.page.node(unit.start).tag, "li" | "dt" | "dd" | "tr" | "td" | "th"),
-            is_in_figure: self.is_in_figure(unit.start),
+            is_in_figure: self
+                .is_within(unit.start, |node| matches!(&*self.page.node(node).tag, "figure" | "figcaption")),
+            is_caption: self.teasers.is_some() && self.is_captions(unit),
             weight: self.pending,
         });
         self.pending = 0;
     }
 
-    fn is_in_figure(&self, node: u32) -> bool {
+    /// Whether a node or one of those around it is such.
+    fn is_within(&self, node: u32, is_such: impl Fn(u32) -> bool) -> bool {
         let above = std::iter::successors(Some(node), |node| {
             Some(self.page.parents[*node as usize]).filter(|above| *above != NONE)
         });
-        let mut tags = above.take(MAX_FIGURE_DEPTH).map(|node| &*self.page.node(node).tag);
-        tags.any(|tag| matches!(tag, "figure" | "figcaption"))
+        above.take(MAX_FIGURE_DEPTH).any(is_such)
+    }
+
+    /// Whether what a unit says stands in a caption or, but for a fifth of it, in several.
+    fn is_captions(&self, unit: &Unit) -> bool {
+        if self.is_within(unit.start, |node| self.is_caption(node)) {
+            return true;
+        }
+        let (mut at, mut n_outside) = (unit.start, 0);
+        let end = unit.node.map_or(at, |node| self.page.facts(node).end);
+        while at < end {
+            if self.is_caption(at) {
+                at = self.page.facts(at).end.max(at + 1);
+                continue;
+            }
+            if self.page.node(at).is_text() {
+                n_outside += self.page.facts(at).n_words;
+            }
+            at += 1;
+        }
+        unit.node.is_some() && 5 * n_outside < unit.facts.n_words
+    }
+
+    fn is_caption(&self, node: u32) -> bool {
+        let element = self.page.node(node);
+        let names_caption = || {
+            let mut names =
+                element.attribute("class").unwrap_or("").split(|c: char| !c.is_ascii_alphabetic());
+            names.any(|name| name.to_ascii_lowercase().ends_with("caption"))
+        };
+        let is_short = self.page.facts(node).n_words <= MAX_CAPTION_WORDS;
+        is_short && !element.is_text() && (element.tag == "figcaption" || names_caption())
     }
 
     /// The children that show something. Neighbouring inline children make one run.

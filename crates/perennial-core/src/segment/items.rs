@@ -167,8 +167,6 @@ struct Links {
     names: Vec<String>,
     addresses: Vec<String>,
     is_strong: Vec<bool>,
-    /// The host to which most keys lead.
-    main_host: String,
 }
 
 impl Links {
@@ -179,7 +177,6 @@ impl Links {
             names: Vec::new(),
             addresses: Vec::new(),
             is_strong: Vec::new(),
-            main_host: String::new(),
         };
         let mut numbers: HashMap<String, u32> = HashMap::new();
         let own = base.as_ref().map(key_of).unwrap_or_default();
@@ -202,19 +199,22 @@ impl Links {
             links.keys[index] = number;
         }
         links.is_strong = vec![false; links.names.len()];
-        links.main_host = links.most_frequent_host();
         links
     }
 
-    fn most_frequent_host(&self) -> String {
-        let mut counts: HashMap<&str, (usize, usize)> = HashMap::new();
-        for (place, name) in self.names.iter().enumerate() {
-            let count = counts.entry(host(name)).or_insert((0, usize::MAX - place));
-            count.0 += 1;
+    /// The host to which at least half of the items lead; `None` for a page of links to all the world, on which no item is
+    /// beside the point because of its host.
+    fn main_host(&self, places: &[Found]) -> Option<&str> {
+        let mut keys: Vec<u32> = places.iter().filter_map(|place| place.key).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        for &key in &keys {
+            *counts.entry(host(&self.names[key as usize])).or_default() += 1;
         }
-        // The first place breaks ties, so that the largest is the same in any order.
-        let most = counts.into_iter().max_by_key(|(_, count)| *count);
-        most.map_or_else(String::new, |(host, _)| host.to_owned())
+        // Of two halves the first by name, whatever the order.
+        let most = counts.into_iter().max_by_key(|&(host, n)| (n, std::cmp::Reverse(host)));
+        most.filter(|(_, n)| 2 * n >= keys.len()).map(|(host, _)| host)
     }
 
     /// Marks the keys that some link makes strong.
@@ -555,6 +555,7 @@ fn prose_of(page: &Page, zones: &Zones, is_covered: &[bool]) -> (u32, u32) {
 fn join_places(places: Vec<Found>, links: &Links) -> Vec<Item> {
     let mut numbers: HashMap<String, usize> = HashMap::new();
     let mut items: Vec<Item> = Vec::new();
+    let main_host = links.main_host(&places);
     for place in places {
         let name = match place.key {
             Some(key) => links.names[key as usize].clone(),
@@ -571,7 +572,7 @@ fn join_places(places: Vec<Found>, links: &Links) -> Vec<Item> {
         if items.len() >= MAX_ITEMS {
             break;
         }
-        let is_elsewhere = place.key.is_some() && host(&name) != links.main_host;
+        let is_elsewhere = place.key.is_some() && main_host.is_some_and(|main| host(&name) != main);
         let lesser = |is_lesser: bool| if is_lesser { LESSER_WEIGHT } else { 1.0 };
         items.push(Item {
             address: place.key.map_or_else(String::new, |key| links.addresses[key as usize].clone()),

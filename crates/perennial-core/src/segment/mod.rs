@@ -225,8 +225,10 @@ impl Planting<'_> {
         leaf.rect = facts.rect;
         let purpose = main_purpose(visual);
         let is_teasers = self.teasers.is_some_and(|teasers| teasers.share(start, end) > 0.6);
+        // However many pictures a gallery has.
+        let n_beside = visual.iter().filter(|visual| !visual.is_caption).map(|visual| visual.facts.n_words);
         let is_beside_prose = self.teasers.is_some()
-            && facts.n_words <= MOST_WORDS_BESIDE
+            && n_beside.sum::<u32>() <= MOST_WORDS_BESIDE
             && !visual.iter().any(VisualBlock::is_prose);
         let pin = self.pin(start, end);
         self.leaves.push(LeafFacts { facts, purpose, pin, is_teasers, is_beside_prose });

@@ -62,6 +62,14 @@ fn what_stands_above_and_below_an_article_is_apart_from_its_text() {
     let entries = |n: usize| "<li>Fog until noon, then some sun and a little wind</li>".repeat(n);
     let list = format!("<ul>{}<li>{PROSE}</li>{}</ul>", entries(3), entries(3));
     assert!(leaves(&article("", &list)).iter().any(|leaf| leaf.contains(PROSE) && leaf.ends_with("wind")));
+    // Many captions are called so by a name only.
+    let captions = "<div><img src=\"a.jpg\" alt=\"a\"><div class=\"wp-caption-text\"><p>The bridge as it was seen from the harbour on \
+                    the morning of the third of May. Photo by Ann Example</p></div></div>"
+        .repeat(8);
+    let gallery = article(&captions, "");
+    let has_caption = |leaf: &&Block| leaf.texts.iter().any(|text| text.text.contains("Photo by"));
+    let captioned: Vec<BlockRole> = gallery.leaves().filter(has_caption).map(|leaf| leaf.role).collect();
+    assert_eq!(captioned, [BlockRole::Other], "{:#?}", leaves(&gallery));
     // A headline alone belongs to its text, and so does a word below it.
     assert_eq!(leaves(&article("", "<p>Advice</p>")).len(), 1);
 }

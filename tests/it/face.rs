@@ -46,6 +46,14 @@ impl Face {
         Face { server, runtime: tokio::runtime::Builder::new_current_thread().build().unwrap() }
     }
 
+    /// Where an address leads.
+    fn location(&self, path: &str) -> String {
+        let (parts, ()) = Request::get(path).header("Host", "127.0.0.1:1").body(()).unwrap().into_parts();
+        let response = router::route(&self.server, Origin::Main, &parts).unwrap();
+        assert_eq!(response.status(), 302, "{path}");
+        response.headers()["location"].to_str().unwrap().to_string()
+    }
+
     /// The page, its status and its policy.
     pub(crate) fn get(&self, path: &str) -> (u16, String, String) {
         let request = Request::get(path).header("Host", "127.0.0.1:1").body(()).unwrap();
@@ -109,4 +117,49 @@ fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
         let (status, page, _) = face.get(path);
         assert!((400..500).contains(&status), "{path}: {status} {page}");
     }
+}
+
+#[test]
+fn a_comparison_stands_among_all_versions_of_its_page() {
+    let web = Web::serve(|asked| match asked.n_before {
+        n if asked.path == "/" => html(&format!(
+            "<title>Ferry</title><h1>Ferry</h1><p>The ferry leaves the old harbour at {} every morning of the week, says the company.</p>",
+            ["six", "seven", "eight", "nine"][n.min(3)]
+        )),
+        _ => status(404),
+    });
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+    archive.lapse("6h", "1d");
+    let face = Face::of(&archive);
+    let url = web.url("/");
+    let last = face.location(&format!("/web/changes/{url}"));
+    let (status, page, _) = face.get(&last);
+    assert_eq!(status, 200, "{last}: {page}");
+    assert!(page.contains("eight") && page.contains("nine") && page.contains("rel=\"prev\""), "{page}");
+    assert!(!page.contains("rel=\"next\"") && !page.contains("T00:"), "{page}");
+    // The way up, a handle for each of the two, and every change as a link.
+    for part in ["href=\"/site/", "href=\"/page?url=", "name=\"before\"", "name=\"after\"", "Importance 0."] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let n_links = page.matches("tabindex=\"-1\"><line").count();
+    assert_eq!(n_links, 3, "{page}");
+    let earlier = page.split("rel=\"prev\" href=\"").nth(1).unwrap().split('"').next().unwrap();
+    let (_, before, _) = face.get(earlier);
+    assert!(before.contains("seven") && before.contains("rel=\"next\""), "{before}");
+    // The handles go to the versions that are closest to them, whichever of them is the earlier.
+    let times = page.split("data-times=\"").nth(1).unwrap().split('"').next().unwrap();
+    let times: Vec<i64> = times.split(' ').map(|time| time.parse().unwrap()).collect();
+    let asked = |before: i64, after: i64| {
+        face.location(&format!("/web/changes?url={url}&before={before}&after={after}"))
+    };
+    let whole = asked(times[0] + 60, times[times.len() - 1] - 60);
+    assert_eq!(whole, asked(times[times.len() - 1], times[0]));
+    let (_, whole, _) = face.get(&whole);
+    assert!(whole.contains("six") && whole.contains("nine") && !whole.contains("seven"), "{whole}");
+    // Two handles at one place are no comparison of a version with itself.
+    let (status, _, _) = face.get(&asked(times[0], times[0]));
+    assert_eq!(status, 200);
+    assert!((400..500).contains(&face.get("/web/changes/http://nowhere.example/").0));
+    assert_eq!(face.get("/web/changes?before=1&after=2").0, 400);
 }

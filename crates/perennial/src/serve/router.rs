@@ -251,6 +251,10 @@ fn web(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Problem> {
         if let Some(rest) = rest.strip_prefix("diff/") {
             return face::compare(asking, rest);
         }
+        let changes = rest.strip_prefix("changes").filter(|rest| rest.starts_with(['/', '?']));
+        if let Some(rest) = changes {
+            return face::changes_of(asking, rest);
+        }
         if let Some(response) =
             rest.strip_prefix('?').and_then(|query| pages::search(asking, &Query::parse(query)))
         {

@@ -173,6 +173,62 @@ pub fn versions(axis: Axis, marks: &[Mark], noise: &[Timestamp], threshold: f64,
     out
 }
 
+/// Height of the drawing of a strip above its axis.
+const STRIP: f64 = 40.0;
+
+/// The versions of a page as a strip: as high as their importance, noise as short ticks; what lies between the two that are compared is
+/// shaded. Each version is a link.
+pub fn strip(
+    axis: Axis,
+    marks: &[Mark],
+    noise: &[Timestamp],
+    compared: (Timestamp, Timestamp),
+    label: &str,
+) -> String {
+    let top = marks.iter().map(|mark| mark.importance).fold(0.1, f64::max);
+    let mut out = format!("<svg class=\"c\" height=\"60\" role=\"group\" aria-label=\"{}\">", escaped(label));
+    let (from, until) = (axis.at(compared.0), axis.at(compared.1));
+    let _ = write!(
+        out,
+        "<rect class=\"f1\" x=\"{from:.2}%\" width=\"{:.2}%\" y=\"0\" height=\"{STRIP}\"/><g class=\"sm\">",
+        (until - from).max(0.0)
+    );
+    for time in noise {
+        let _ = write!(
+            out,
+            "<line x1=\"{0:.2}%\" x2=\"{0:.2}%\" y1=\"{STRIP}\" y2=\"{1}\"/>",
+            axis.at(*time),
+            STRIP - 4.0
+        );
+    }
+    out.push_str("</g>");
+    for mark in marks {
+        let (x, height) = (axis.at(mark.time), (STRIP * mark.importance / top).clamp(3.0, STRIP));
+        let class = if mark.is_indexed { "si" } else { "sm" };
+        // The hand finds a place that is wider than the line that is seen.
+        let _ = write!(
+            out,
+            "<a href=\"{}\" tabindex=\"-1\"><line x1=\"{x:.2}%\" x2=\"{x:.2}%\" y1=\"0\" y2=\"{STRIP}\" stroke=\"transparent\" stroke-width=\"6\"/>\
+             <line class=\"{class}\" x1=\"{x:.2}%\" x2=\"{x:.2}%\" y1=\"{STRIP}\" y2=\"{:.1}\" stroke-width=\"2\"><title>{}</title></line></a>",
+            escaped(&mark.href),
+            STRIP - height,
+            escaped(&mark.title)
+        );
+    }
+    let _ = write!(out, "<line class=\"ax\" x1=\"0\" x2=\"100%\" y1=\"{0}\" y2=\"{0}\"/>", STRIP + 0.5);
+    for tick in axis.ticks().iter().filter(|tick| tick.at < 93.0) {
+        let minor = if tick.is_minor { " class=\"wide-only\"" } else { "" };
+        let _ = write!(
+            out,
+            "<line class=\"ax\" x1=\"{0:.2}%\" x2=\"{0:.2}%\" y1=\"{STRIP}\" y2=\"{1}\"/><text x=\"{0:.2}%\" dx=\"4\" y=\"56\"{minor}>{2}</text>",
+            tick.at,
+            STRIP + 4.0,
+            narrowed(&tick.label)
+        );
+    }
+    out + "</svg>"
+}
+
 /// `Tue 3 Mar`, of which a narrow page shows the number of the day.
 fn narrowed(label: &str) -> String {
     let parts: Vec<&str> = label.split(' ').collect();

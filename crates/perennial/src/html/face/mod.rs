@@ -6,6 +6,7 @@
 //! | `changes` | changes of pages -> the home page: what changed that matters, words before and after |
 //! | `asked` | a question about changes and a part of its answer -> the form and the list |
 //! | `aside` | what is reckoned over the whole archive -> the margin of home: what needs you, budget, plan, quality |
+//! | `compare` | two versions among all others -> what stands around the diff view, with a slider |
 //! | `objects` | what feeds announced -> articles and posts; one of them -> its versions and edits |
 //! | `page` | one page -> its versions in time, when it changes, its next visit |
 //! | `items` | the headlines of a front page through time -> rows of intervals |
@@ -22,6 +23,7 @@
 mod aside;
 mod asked;
 mod changes;
+mod compare;
 mod items;
 mod objects;
 mod operate;
@@ -37,6 +39,7 @@ mod thumb;
 pub use aside::{Needs, Overview, Spending};
 pub use asked::AskedPage;
 pub use changes::{ChangedPage, Changes, VANISHED, directory_of};
+pub use compare::{ComparePage, ComparedVersion};
 pub use items::{Headline, ItemView, Items, ShownItem};
 pub use objects::{EditWords, ObjectPage, ObjectRow, ObjectStep, ObjectsPage};
 pub use operate::{ActsPage, Operating, login};

@@ -24,7 +24,7 @@ mod terms;
 mod words;
 
 pub use asked::changes;
-pub use compare::{compare, operations};
+pub use compare::{changes_of, compare, operations};
 pub use objects::{object, objects};
 pub use page::page;
 pub use pin::pin;

@@ -118,7 +118,7 @@ impl AskedPage<'_> {
 }
 
 /// The importance from which versions are kept in the index now: importance seen so far over the hours since the first look.
-fn threshold_of(store: &Store, page: PageId, until: Timestamp) -> anyhow::Result<f64> {
+pub(super) fn threshold_of(store: &Store, page: PageId, until: Timestamp) -> anyhow::Result<f64> {
     let worth = store.worth_of(page)?;
     Ok(worth.map_or(0.0, |(first, total)| total / (until - first).as_hours_f64().max(1.0)))
 }

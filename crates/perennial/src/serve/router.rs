@@ -161,7 +161,7 @@ impl Doors {
             }
             // An archived address may have such a part too.
             _ if !has("/web/")
-                && ["/page", "/pin", "/site", "/schedule", "/terms", "/object", "/api/", "/metrics"]
+                && ["/page", "/pin", "/site", "/schedule", "/terms", "/notices", "/object", "/api/", "/metrics"]
                     .iter()
                     .any(|part| has(part)) =>
             {
@@ -290,6 +290,7 @@ fn named(asking: &Asking<'_>, path: &str) -> Result<Response<Body>, Problem> {
         "/changes" => face::changes(asking, &query, Form::of(&query)),
         "/calendar" => Ok(pages::home(asking.server)),
         "/search" => face::search(asking, &query, Form::of(&query)),
+        "/notices" => face::notices(asking, &query, Form::of(&query)),
         "/terms" => face::terms(asking, &query, Form::of(&query)),
         "/objects" => face::objects(asking, &query, Form::of(&query)),
         "/object" => match query.get("url").filter(|url| !url.is_empty()) {

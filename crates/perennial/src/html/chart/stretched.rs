@@ -322,8 +322,14 @@ pub fn hours(shown: &Hours<'_>) -> String {
         escaped(shown.name)
     );
     if let Some((from, to)) = shown.expected {
-        let (x, width) = (f64::from(from) / 0.24, f64::from((to - from).max(0.5)) / 0.24);
-        let _ = write!(out, "<rect x=\"{x:.2}%\" width=\"{width:.2}%\" y=\"0\" height=\"96\" class=\"f1\"/>");
+        // Hours that go over midnight are those of the evening and those of the morning.
+        let until = if to > from { to } else { 24.0 };
+        let (x, width) = (f64::from(from) / 0.24, f64::from(until - from) / 0.24);
+        let after = if to > from { 0.0 } else { f64::from(to) / 0.24 };
+        for (x, width) in [(x, width), (0.0, after)].into_iter().filter(|(_, width)| *width > 0.0) {
+            let _ =
+                write!(out, "<rect x=\"{x:.2}%\" width=\"{width:.2}%\" y=\"0\" height=\"96\" class=\"f1\"/>");
+        }
         let words = format!("expects most<tspan class=\"wide-only\"> {from:.0} to {to:.0} h</tspan>");
         let _ = match x + width < 60.0 {
             true => write!(out, "<text class=\"k\" x=\"{:.2}%\" dx=\"6\" y=\"12\">{words}</text>", x + width),
@@ -505,6 +511,47 @@ pub fn curve(
         let _ = write!(out, "<text x=\"{:.2}%\" y=\"88\"{minor}>{}</text>", tick.at, narrowed(&tick.label));
     }
     out + "</svg></div>"
+}
+
+/// A range with a likely value through time, small: from the least to the most it is filled.
+pub fn trend(axis: Axis, points: &[(Timestamp, [f64; 3])], label: &str) -> String {
+    const HEIGHT: f64 = 48.0;
+    let mut out = format!(
+        "<div class=\"plot trend\"><div class=\"yl\"><span style=\"top:0\">100</span><span style=\"top:48px\">0 %</span></div>\
+         <svg class=\"c\" height=\"66\" role=\"img\" aria-label=\"{}: {}\"><line class=\"gl\" x1=\"0\" x2=\"100%\" y1=\"0.5\" y2=\"0.5\"/>",
+        escaped(label),
+        points
+            .iter()
+            .map(|(time, [least, likely, most])| format!(
+                "{} {:.0}, {:.0} to {:.0} %",
+                day_and_minute(*time),
+                100.0 * likely,
+                100.0 * least,
+                100.0 * most
+            ))
+            .collect::<Vec<_>>()
+            .join("; ")
+    );
+    let line = |value: fn(&[f64; 3]) -> f64| {
+        let place = |(time, values): &(Timestamp, [f64; 3])| {
+            format!("{:.2},{:.1}", axis.at(*time), HEIGHT - HEIGHT * value(values).clamp(0.0, 1.0))
+        };
+        points.iter().map(place).collect::<Vec<String>>()
+    };
+    let (least, likely, mut most) = (line(|v| v[0]), line(|v| v[1]), line(|v| v[2]));
+    most.reverse();
+    let _ = write!(
+        out,
+        "<svg width=\"100%\" height=\"48\" viewBox=\"0 0 100 48\" preserveAspectRatio=\"none\"><polygon class=\"f1\" points=\"{} {}\"/>\
+         <polyline points=\"{}\" fill=\"none\" stroke=\"var(--d4)\" stroke-width=\"1.5\" vector-effect=\"non-scaling-stroke\"/></svg>\
+         <line class=\"ax\" x1=\"0\" x2=\"100%\" y1=\"48.5\" y2=\"48.5\"/><text x=\"0\" y=\"63\">{}</text><text x=\"100%\" y=\"63\" text-anchor=\"end\">{}</text></svg></div>",
+        least.join(" "),
+        most.join(" "),
+        likely.join(" "),
+        day_short(axis.from),
+        day_short(axis.until)
+    );
+    out
 }
 
 /// Small bars in a row of a table.

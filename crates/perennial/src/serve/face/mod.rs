@@ -6,6 +6,7 @@
 //! | `asked` | a question about changes -> a part of the list |
 //! | `words` | a change -> the words that differ |
 //! | `objects` | what feeds announced -> a list, and the history of one |
+//! | `notices` | a choice of changes -> how somebody is told of them |
 //! | `page` | an address -> its versions, pattern, next visit, headlines |
 //! | `site` | a host -> its hours, directories, pages, feeds |
 //! | `schedule` | the plan -> the next visits; an address -> why it is not visited |
@@ -15,6 +16,7 @@
 
 mod asked;
 mod compare;
+mod notices;
 mod objects;
 mod page;
 mod pin;
@@ -25,6 +27,7 @@ mod words;
 
 pub use asked::changes;
 pub use compare::{changes_of, compare, operations};
+pub use notices::notices;
 pub use objects::{object, objects};
 pub use page::page;
 pub use pin::pin;
@@ -51,7 +54,7 @@ use super::standing::Standing;
 use super::{api, pages};
 use crate::analyse::{ChangedReader, Filters};
 use crate::archive::Snapshot;
-use crate::html::face::{ChangedPage, Changes, Overview, SearchForm, SearchPage, SearchRow, directory_of};
+use crate::html::face::{ChangedPage, Changes, LIVE, Overview, SearchForm, SearchPage, SearchRow, directory_of};
 use crate::search::{Answer, Question, answer};
 use crate::store::{ChangeFilter, ChangeRow, PageRow, Store, Texts};
 
@@ -173,7 +176,10 @@ impl AskedChanges<'_> {
             .map(|standing| standing.sites.iter().map(|site| site.host.clone()).collect())
             .unwrap_or_default();
         let overview = match standing {
-            Some(standing) => standing.overview_now(snapshot)?,
+            Some(standing) => Overview {
+                past: asking.served.standings.past(snapshot)?,
+                ..standing.overview_now(snapshot)?
+            },
             None => Overview::default(),
         };
         let page = Changes {
@@ -189,7 +195,10 @@ impl AskedChanges<'_> {
             last,
             overview: &overview,
         };
-        Ok(form.answer(|| page.html(), || page.json()))
+        Ok(match form {
+            Form::Html if overview.is_running => pages::scripted(page.html(), LIVE, "connect-src 'self'"),
+            _ => form.answer(|| page.html(), || page.json()),
+        })
     }
 
     /// The changes of the span by page, the latest first. Work: the lessons of the span.

@@ -68,6 +68,14 @@ impl Face {
     }
 }
 
+/// When the earliest of the changes on home was seen, in seconds since 1970.
+fn oldest_of(home: &str) -> i64 {
+    let entries = home.split("<article").skip(1);
+    let times = entries.filter_map(|entry| entry.split("datetime=\"").nth(1)?.split('"').next());
+    let times = times.map(|time| perennial_core::time::Timestamp::parse(time).unwrap().as_secs());
+    times.min().unwrap()
+}
+
 #[test]
 fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
     let web = Web::serve(site);
@@ -83,6 +91,30 @@ fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
     assert!(home.contains("<h1>2 pages changed in ways that matter</h1>"), "{home}");
     assert!(home.contains("<del>thirty</del>") && home.contains("<ins>fifty</ins>"), "{home}");
     assert!(home.contains("The page has vanished"), "{home}");
+    // Where on the page, and how to be told of such changes.
+    assert!(
+        home.contains("<span>main text</span>") && home.contains("href=\"/notices?least=0.01\""),
+        "{home}"
+    );
+    // Who was here before is shown since when.
+    assert!(!home.contains("You looked last"), "{home}");
+    let (parts, ()) = Request::get("/?hours=168&least=0.01")
+        .header("Host", "127.0.0.1:1")
+        .header("Cookie", format!("perennial_looked_1=0.{}.0", oldest_of(&home) + 1))
+        .body(())
+        .unwrap()
+        .into_parts();
+    let again = router::route(&face.server, Origin::Main, &parts).unwrap();
+    assert!(again.headers()["set-cookie"].to_str().unwrap().starts_with("perennial_looked_1="));
+    let again = face.runtime.block_on(to_bytes(again.into_body(), 16 << 20)).unwrap();
+    assert_eq!(String::from_utf8_lossy(&again).matches("You looked last").count(), 1);
+    let (status, notices, _) = face.get("/notices?place=http%3A%2F%2Fa.example%2Fit's&least=0.2");
+    assert!(status == 200 && notices.contains("place = &quot;http://a.example/it's&quot;"), "{notices}");
+    assert!(
+        notices.contains("/changes.atom?place=http%3A%2F%2Fa.example%2Fit%27s&amp;least=0.2"),
+        "{notices}"
+    );
+    assert_eq!(face.get("/notices?least=7").0, 400);
     let compare = home
         .split("href=\"")
         .find(|part| part.starts_with("/web/diff/") && part.contains("/limits"))
@@ -100,6 +132,10 @@ fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
             && found.contains("still there at the last look"),
         "{found}"
     );
+    // A narrower search says what it saves and what it loses.
+    assert!(!found.contains("Important versions only"), "{found}");
+    let (_, narrow, _) = face.get("/search?q=%22must+not+drive+faster%22&important=1");
+    assert!(narrow.contains("of text are looked in. No page is lost by it."), "{narrow}");
     let (_, gone, _) = face.get("/search?q=river&vanished=1");
     assert!(gone.contains("gone between") && gone.contains("Flood plan"), "{gone}");
     for (path, hint) in [

@@ -161,9 +161,19 @@ impl Doors {
             }
             // An archived address may have such a part too.
             _ if !has("/web/")
-                && ["/page", "/pin", "/site", "/schedule", "/terms", "/notices", "/object", "/api/", "/metrics"]
-                    .iter()
-                    .any(|part| has(part)) =>
+                && [
+                    "/page",
+                    "/pin",
+                    "/site",
+                    "/schedule",
+                    "/terms",
+                    "/notices",
+                    "/object",
+                    "/api/",
+                    "/metrics",
+                ]
+                .iter()
+                .any(|part| has(part)) =>
             {
                 &self.scan
             }

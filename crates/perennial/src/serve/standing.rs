@@ -16,7 +16,7 @@ use crate::archive::{Archive, Snapshot, now};
 use crate::html::face::{Needs, Overview, QualityPoint, SiteRow, Spending};
 use crate::learn::{self, Described, Followed, NextVisit, Pace, Plan};
 use crate::quality::{ArchiveQuality, SiteQuality, measure};
-use crate::store::{Counts, Failing, Store};
+use crate::store::{Counts, Failing, Store, Texts};
 
 /// Archives with no more captures are reckoned while a request waits.
 const QUICK_CAPTURES: i64 = 20_000;
@@ -58,6 +58,8 @@ pub struct Standing {
     pub n_probes: u64,
     /// Pages by urgency: their place, from 0.
     pub ranks: HashMap<PageId, (usize, Ranked)>,
+    /// Bytes of text that important versions brought, and of all text that can be searched.
+    pub text_bytes: Option<(u64, u64)>,
     /// All sites, largest first.
     pub sites: Vec<SiteRow>,
     /// Figures of single sites, as they were asked for.
@@ -256,6 +258,7 @@ impl Standing {
             visits,
             n_probes,
             ranks,
+            text_bytes: text_bytes(archive)?,
             sites,
             figures,
         })
@@ -273,6 +276,11 @@ impl Standing {
     pub fn need_of(&self, host: &str) -> Option<&Needs> {
         self.overview.needs.iter().find(|need| need.host.as_deref() == Some(host))
     }
+}
+
+fn text_bytes(archive: &Archive) -> anyhow::Result<Option<(u64, u64)>> {
+    let sizes = Texts::open_read(&archive.texts_path())?.map(|texts| texts.counts()).transpose()?;
+    Ok(sizes.map(|sizes| (sizes.important_text_bytes, sizes.text_bytes)))
 }
 
 fn three(site: &SiteQuality) -> Option<[f64; 3]> {

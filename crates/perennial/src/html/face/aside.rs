@@ -247,7 +247,8 @@ impl Overview {
                 100.0 * least,
                 ranges(rows, "Completeness of each site: least, likely, most"),
                 if self.by_site.len() > rows.len() { " The lowest of all sites." } else { "" },
-                self.trend("Completeness over time, of what was captured by then", |point| point.completeness)
+                self.trend("Completeness over time, of what was captured by then", |point| point
+                    .completeness)
             );
         }
         if let (Some((least, most)), Some((_, last))) = (self.coherence, self.span) {

@@ -8,7 +8,7 @@ use perennial_core::segment::BlockTree;
 use perennial_core::time::{Span, Timestamp};
 use serde_json::{Value, json};
 
-use super::super::dates::{counted, day_long, minute, span_words};
+use super::super::dates::{counted, day_and_minute, day_long, minute, span_words};
 use super::aside::Overview;
 use super::notices::notices_address;
 use super::parts::{Line, empty, importance, operations, write_words};
@@ -69,6 +69,8 @@ pub struct Changes<'a> {
     pub pages: &'a [ChangedPage],
     /// When the last capture was.
     pub last: Option<Timestamp>,
+    /// Up to which capture the reader has seen changes before.
+    pub looked: Option<Timestamp>,
     /// What is reckoned over the whole archive.
     pub overview: &'a Overview,
 }
@@ -96,7 +98,15 @@ impl Changes<'_> {
         self.overview.write_first_need(&mut main);
         main.push_str("<div class=\"home\"><div>");
         self.write_filters(&mut main);
-        for page in self.pages {
+        let n_new = self.n_new();
+        for (place, page) in self.pages.iter().enumerate() {
+            if let Some(looked) = self.looked.filter(|_| place > 0 && n_new == Some(place)) {
+                let _ = write!(
+                    main,
+                    "<p class=\"here\">You looked last when {} was the latest</p>",
+                    day_and_minute(looked)
+                );
+            }
             write_entry(&mut main, self.place.base, page);
         }
         self.write_end(&mut main);
@@ -122,6 +132,12 @@ impl Changes<'_> {
             "pages": self.pages.iter().flat_map(|page| std::iter::once(page).chain(&page.beside)).map(ChangedPage::json).collect::<Vec<_>>(),
             "archive": self.overview.json(),
         })
+    }
+
+    /// How many of the pages changed since the reader looked last, where they stand in the order of time.
+    fn n_new(&self) -> Option<usize> {
+        let looked = self.looked.filter(|_| !self.by_importance)?;
+        Some(self.pages.iter().take_while(|page| page.time > looked).count())
     }
 
     /// The choice as a query, with another span.
@@ -396,6 +412,7 @@ mod tests {
             n_sites: 1,
             pages: &pages,
             last: Some(at),
+            looked: None,
             overview: &overview,
         };
         let html = shown.html();

@@ -50,7 +50,7 @@ pub use page::{Expected, PageView, PatternView, Picture, SeriesDay, VersionLine}
 pub use parts::{Line, LineKind, cut};
 pub use pin::PinPage;
 pub use schedule::{ScheduleView, WhyPage};
-pub use search::{SearchForm, SearchPage, SearchRow};
+pub use search::{Restricted, SearchForm, SearchPage, SearchRow};
 pub use site::{DirectoryRow, FeedLine, PageRow, SiteRow, SiteView, Sites};
 pub use terms::{TermRow, TermsPage};
 

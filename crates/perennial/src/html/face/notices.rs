@@ -65,8 +65,7 @@ impl NoticesPage<'_> {
     /// Of which changes, in a sentence.
     fn chosen(&self) -> String {
         let of = self.of.map_or("every site".to_string(), |of| isolated(of).to_string());
-        let least =
-            self.least.map(|least| format!(", of importance {least} or more")).unwrap_or_default();
+        let least = self.least.map(|least| format!(", of importance {least} or more")).unwrap_or_default();
         format!("Changes of {of}{least}. Each is told at least once, those of a page in order.")
     }
 
@@ -88,7 +87,8 @@ impl NoticesPage<'_> {
                 escaped(&quoted(url))
             );
         }
-        let mut rule = String::from("[[notify]]\nname = \"mine\"\nto = \"ntfy:https://ntfy.example/my-topic\"\n");
+        let mut rule =
+            String::from("[[notify]]\nname = \"mine\"\nto = \"ntfy:https://ntfy.example/my-topic\"\n");
         if let Some(of) = self.of {
             let _ = writeln!(rule, "place = {}", Value::from(of));
         }

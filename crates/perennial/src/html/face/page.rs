@@ -450,18 +450,17 @@ impl PageView<'_> {
         out.push_str("<div class=\"heat series\" role=\"img\" aria-label=\"Importance of what was seen to have changed, by day and hour\">");
         for day in &self.series {
             let name = day_short(start_of_day(day.number));
-            let _ = write!(out, "<span class=\"wd\">{name}</span>");
+            // A day and its number fit beside the hours, on a phone too.
+            let label: Vec<&str> = name.split(' ').take(2).collect();
+            let label = format!("{} {}", &label[0][..2], label[1]);
+            let _ = write!(out, "<span>{label}</span>");
             for (hour, value) in day.hours.iter().enumerate() {
                 let _ = match value {
                     None => write!(out, "<i class=\"none\"></i>"),
                     Some(value) => {
                         let step = (4.0 * value / top.max(1e-9)).ceil().clamp(0.0, 4.0) as u8;
                         let class = if step > 0 { format!(" class=\"b{step}\"") } else { String::new() };
-                        write!(
-                            out,
-                            "<i{class} title=\"{name}, {hour} to {} h: {value:.2}\"></i>",
-                            hour + 1
-                        )
+                        write!(out, "<i{class} title=\"{name}, {hour} to {} h: {value:.2}\"></i>", hour + 1)
                     }
                 };
             }

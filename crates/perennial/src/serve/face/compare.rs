@@ -32,8 +32,8 @@ pub fn compare(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Proble
         let page = ComparePage {
             place: place_of(asking),
             url: asked.url,
-            before: asked.before,
-            after: asked.after,
+            before: shown(&comparison.before.version, asked.before),
+            after: shown(&comparison.after.version, asked.after),
             threshold: versions.threshold,
             versions: &versions.drawn,
             n_versions: versions.n,
@@ -282,6 +282,11 @@ impl<'a> Pair<'a> {
         };
         Ok(view.body())
     }
+}
+
+/// When the version was captured that is shown as that of an instant.
+fn shown(version: &str, asked: Timestamp) -> Timestamp {
+    Timestamp::parse(version).unwrap_or(asked)
 }
 
 /// The last instant of a second: an address has seconds, a capture has milliseconds.

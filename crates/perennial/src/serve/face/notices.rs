@@ -41,7 +41,9 @@ fn rules(snapshot: &Snapshot) -> anyhow::Result<Vec<RuleLine>> {
             sent: state.map(|state| (state.n_sent, state.n_waiting)),
             last_sent: state.and_then(|state| state.last_sent.clone()),
             // What a receiver answered may name its address, which may be a secret.
-            error: state.and_then(|state| state.error.as_ref()).map(|_| "`perennial notify list` says why".to_string()),
+            error: state
+                .and_then(|state| state.error.as_ref())
+                .map(|_| "`perennial notify list` says why".to_string()),
         }
     };
     Ok(archive.settings().notify.iter().map(line).collect())

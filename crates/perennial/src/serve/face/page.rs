@@ -18,7 +18,9 @@ use super::words::{event_of, told};
 use super::{Form, known_page, schedule, with};
 use crate::analyse::{ChangedReader, Filters};
 use crate::archive::Snapshot;
-use crate::html::face::{Expected, Headline, ItemView, Items, PageView, PatternView, Picture, SeriesDay, VersionLine};
+use crate::html::face::{
+    Expected, Headline, ItemView, Items, PageView, PatternView, Picture, SeriesDay, VersionLine,
+};
 use crate::learn::{expected_by_period, in_local_words, sureness_of};
 use crate::store::{ChangeFilter, ChangeRow, LessonLine, Store, TreeReader};
 
@@ -184,12 +186,7 @@ fn told_lines(
 }
 
 /// Drawings of the latest important versions.
-fn pictures_of(
-    store: &Store,
-    page: PageId,
-    url: &str,
-    lines: &[LessonLine],
-) -> anyhow::Result<Vec<Picture>> {
+fn pictures_of(store: &Store, page: PageId, url: &str, lines: &[LessonLine]) -> anyhow::Result<Vec<Picture>> {
     let mut reader = TreeReader::new(store);
     let filters = Filters::built_in();
     let mut changed = ChangedReader::new(store, &filters);

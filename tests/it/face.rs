@@ -12,7 +12,7 @@ use crate::web::{Asked, Reply, Web, html, status};
 
 const HOSTILE: &str = "</title><script>alert(1)</script>";
 
-/// `/limits` gets another number at its third visit, `/gone` vanishes, and the titles mean harm.
+/// `/limits` gets another number at its third visit, `/gone` vanishes at the next, and the titles mean harm.
 fn site(asked: &Asked) -> Reply {
     match (asked.path.as_str(), asked.n_before) {
         ("/", _) => {
@@ -26,7 +26,7 @@ fn site(asked: &Asked) -> Reply {
             );
             html(&page)
         }
-        ("/gone", 0..2) => {
+        ("/gone", 0..3) => {
             html("<title>Flood plan</title><h1>Flood plan</h1><p>What to do when the river rises.</p>")
         }
         _ => status(404),

@@ -93,6 +93,9 @@ fn a_page_a_site_and_the_plan_are_shown_with_their_reasons() {
     assert!(limits.contains("<del>thirty</del>") && limits.contains("index threshold"), "{limits}");
     assert!(limits.contains("Believes") && limits.contains("Next visit"), "{limits}");
     assert!(limits.contains("/web/diff/") && limits.contains("Pictures of versions"), "{limits}");
+    // What changed is framed in the pictures, and the days behind the pattern are shown.
+    assert!(limits.contains("class=\"heat series\"") && limits.contains("class=\"ch\""), "{limits}");
+    assert!(limits.contains(&format!("href=\"/notices?place={}\"", escape(&web.url("/limits")))), "{limits}");
     let all = get(&format!("/page?url={}&show=all&until=2026010118", escape(&web.url("/limits"))));
     assert!(all.contains("aria-current=\"true\">All"), "{all}");
 
@@ -264,11 +267,13 @@ fn programs_get_what_the_description_says() {
         ("/api/schedule", String::new()),
         ("/api/schedule", format!("?url={limits}")),
         ("/api/diff", format!("?before=20260101&after=20270101&url={limits}")),
+        ("/api/notices", format!("?place={front}&least=0.2")),
         ("/api/terms", "?since=1d".to_string()),
         ("/api/objects", String::new()),
         ("/api/objects", "?site=nowhere.example&skip=50".to_string()),
         ("/api/object", format!("?url={}", escape(&web.url("/town/1")))),
         ("/api/search", "?q=kilometres".to_string()),
+        ("/api/search", "?q=kilometres&important=1".to_string()),
         ("/api/search", "?q=-kilometres".to_string()),
         ("/api/acts", String::new()),
         ("/api/pin", format!("?url={limits}&selector=p")),
@@ -332,6 +337,7 @@ fn every_page_fits_every_window_and_asks_nobody_else() {
         "/objects".to_string(),
         format!("/object?url={limits}"),
         "/calendar".to_string(),
+        format!("/notices?place={limits}&least=0.1"),
         format!("/web/*/{}", web.url("/")),
         compare.unwrap().split('"').next().unwrap().to_string(),
     ];
@@ -362,6 +368,29 @@ fn every_page_fits_every_window_and_asks_nobody_else() {
         }
     }
     assert!(grave.is_empty(), "{}", grave.join("\n"));
+    // A link names exactly what is shown: the later page with what went in it, without moves, the first change chosen.
+    let compare = compare.unwrap().split('"').next().unwrap();
+    viewer.visit(&format!("{}{compare}#view=inline&show=noise&change=1", serving.main));
+    viewer.until(
+        false,
+        "document.readyState == 'complete' && document.querySelector('.pd-list a[aria-current]') != null",
+    );
+    let shown = viewer.outside(
+        "const after = document.querySelector('[name=pd-after]').contentDocument, gone = after.querySelector('pd-s'); \
+         JSON.stringify([document.querySelector('#pd-inline').checked, document.querySelector('#pd-f-moves').checked, gone.textContent, \
+         gone.getClientRects().length > 0, document.querySelector('.pd-here').hash])",
+    );
+    assert_eq!(shown, "[true,false,\"thirty\",true,\"#view=inline&show=noise&change=1\"]");
+    // A key in the field for words is a letter of theirs.
+    viewer.outside("document.querySelector('[type=search]').dispatchEvent(new KeyboardEvent('keydown', {key: 'o', bubbles: true})); 'typed'");
+    assert_eq!(viewer.outside("String(document.querySelector('#pd-f-noise').checked)"), "true");
+    // A handle stops at versions only.
+    let snapped = viewer.outside(
+        "const slider = document.querySelector('.pd-slider'), handle = slider.elements.before; \
+         handle.value = Number(handle.min) + 60; handle.dispatchEvent(new Event('input')); \
+         String(slider.dataset.times.split(' ').includes(handle.value))",
+    );
+    assert_eq!(snapped, "true");
     // The check itself can fail.
     viewer.outside("document.body.insertAdjacentHTML('beforeend', '<img src=data:,>'); 'added'");
     assert!(grave_findings(&mut viewer).iter().any(|finding| finding.starts_with("image-alt")));
@@ -376,12 +405,20 @@ fn a_run_serves_the_dashboard_beside_its_crawl_and_says_where() {
     let mut heard = BufReader::new(child.stderr.take().unwrap()).lines();
     let address =
         heard.find_map(|line| Some(line.ok()?.split_once("the dashboard is at http://")?.1.to_string()));
-    let mut stream = TcpStream::connect(address.unwrap().trim_end_matches('/')).unwrap();
+    let address = address.unwrap();
+    let mut stream = TcpStream::connect(address.trim_end_matches('/')).unwrap();
     write!(stream, "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
+    // While the crawl runs, home asks again for what is being fetched.
+    let mut stream = TcpStream::connect(address.trim_end_matches('/')).unwrap();
+    write!(stream, "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n").unwrap();
+    let mut home = String::new();
+    stream.read_to_string(&mut home).unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
+    assert!(home.contains("connect-src 'self'; script-src 'sha256-"), "{home}");
+    assert_eq!(home.matches("<script").count(), 1, "{home}");
     assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok\n"), "{answer}");
     archive.ended(&["run", &web.url("/"), "--listen", "0.0.0.0:0"], 1);
 }

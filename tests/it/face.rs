@@ -12,7 +12,7 @@ use crate::web::{Asked, Reply, Web, html, status};
 
 const HOSTILE: &str = "</title><script>alert(1)</script>";
 
-/// `/limits` gets another number at its third visit, `/gone` vanishes, and the titles mean harm.
+/// `/limits` gets another number at its third visit, `/gone` vanishes at the next, and the titles mean harm.
 fn site(asked: &Asked) -> Reply {
     match (asked.path.as_str(), asked.n_before) {
         ("/", _) => {
@@ -26,7 +26,7 @@ fn site(asked: &Asked) -> Reply {
             );
             html(&page)
         }
-        ("/gone", 0..2) => {
+        ("/gone", 0..3) => {
             html("<title>Flood plan</title><h1>Flood plan</h1><p>What to do when the river rises.</p>")
         }
         _ => status(404),
@@ -46,6 +46,14 @@ impl Face {
         Face { server, runtime: tokio::runtime::Builder::new_current_thread().build().unwrap() }
     }
 
+    /// Where an address leads.
+    fn location(&self, path: &str) -> String {
+        let (parts, ()) = Request::get(path).header("Host", "127.0.0.1:1").body(()).unwrap().into_parts();
+        let response = router::route(&self.server, Origin::Main, &parts).unwrap();
+        assert_eq!(response.status(), 302, "{path}");
+        response.headers()["location"].to_str().unwrap().to_string()
+    }
+
     /// The page, its status and its policy.
     pub(crate) fn get(&self, path: &str) -> (u16, String, String) {
         let request = Request::get(path).header("Host", "127.0.0.1:1").body(()).unwrap();
@@ -58,6 +66,14 @@ impl Face {
         let body = self.runtime.block_on(to_bytes(response.into_body(), 16 << 20)).unwrap();
         (status, String::from_utf8(body.to_vec()).unwrap(), policy)
     }
+}
+
+/// When the earliest of the changes on home was seen, in seconds since 1970.
+fn oldest_of(home: &str) -> i64 {
+    let entries = home.split("<article").skip(1);
+    let times = entries.filter_map(|entry| entry.split("datetime=\"").nth(1)?.split('"').next());
+    let times = times.map(|time| perennial_core::time::Timestamp::parse(time).unwrap().as_secs());
+    times.min().unwrap()
 }
 
 #[test]
@@ -75,6 +91,30 @@ fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
     assert!(home.contains("<h1>2 pages changed in ways that matter</h1>"), "{home}");
     assert!(home.contains("<del>thirty</del>") && home.contains("<ins>fifty</ins>"), "{home}");
     assert!(home.contains("The page has vanished"), "{home}");
+    // Where on the page, and how to be told of such changes.
+    assert!(
+        home.contains("<span>main text</span>") && home.contains("href=\"/notices?least=0.01\""),
+        "{home}"
+    );
+    // Who was here before is shown since when.
+    assert!(!home.contains("You looked last"), "{home}");
+    let (parts, ()) = Request::get("/?hours=168&least=0.01")
+        .header("Host", "127.0.0.1:1")
+        .header("Cookie", format!("perennial_looked_1=0.{}.0", oldest_of(&home) + 1))
+        .body(())
+        .unwrap()
+        .into_parts();
+    let again = router::route(&face.server, Origin::Main, &parts).unwrap();
+    assert!(again.headers()["set-cookie"].to_str().unwrap().starts_with("perennial_looked_1="));
+    let again = face.runtime.block_on(to_bytes(again.into_body(), 16 << 20)).unwrap();
+    assert_eq!(String::from_utf8_lossy(&again).matches("You looked last").count(), 1);
+    let (status, notices, _) = face.get("/notices?place=http%3A%2F%2Fa.example%2Fit's&least=0.2");
+    assert!(status == 200 && notices.contains("place = &quot;http://a.example/it's&quot;"), "{notices}");
+    assert!(
+        notices.contains("/changes.atom?place=http%3A%2F%2Fa.example%2Fit%27s&amp;least=0.2"),
+        "{notices}"
+    );
+    assert_eq!(face.get("/notices?least=7").0, 400);
     let compare = home
         .split("href=\"")
         .find(|part| part.starts_with("/web/diff/") && part.contains("/limits"))
@@ -92,6 +132,10 @@ fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
             && found.contains("still there at the last look"),
         "{found}"
     );
+    // A narrower search says what it saves and what it loses.
+    assert!(!found.contains("Important versions only"), "{found}");
+    let (_, narrow, _) = face.get("/search?q=%22must+not+drive+faster%22&important=1");
+    assert!(narrow.contains("of text are looked in. No page is lost by it."), "{narrow}");
     let (_, gone, _) = face.get("/search?q=river&vanished=1");
     assert!(gone.contains("gone between") && gone.contains("Flood plan"), "{gone}");
     for (path, hint) in [
@@ -109,4 +153,49 @@ fn what_changed_is_shown_in_words_and_can_be_compared_and_searched() {
         let (status, page, _) = face.get(path);
         assert!((400..500).contains(&status), "{path}: {status} {page}");
     }
+}
+
+#[test]
+fn a_comparison_stands_among_all_versions_of_its_page() {
+    let web = Web::serve(|asked| match asked.n_before {
+        n if asked.path == "/" => html(&format!(
+            "<title>Ferry</title><h1>Ferry</h1><p>The ferry leaves the old harbour at {} every morning of the week, says the company.</p>",
+            ["six", "seven", "eight", "nine"][n.min(3)]
+        )),
+        _ => status(404),
+    });
+    let archive = Archive::new();
+    archive.ok(&["add", &web.url("/"), "--allow-private", "--renderer", "layout"]);
+    archive.lapse("6h", "1d");
+    let face = Face::of(&archive);
+    let url = web.url("/");
+    let last = face.location(&format!("/web/changes/{url}"));
+    let (status, page, _) = face.get(&last);
+    assert_eq!(status, 200, "{last}: {page}");
+    assert!(page.contains("eight") && page.contains("nine") && page.contains("rel=\"prev\""), "{page}");
+    assert!(!page.contains("rel=\"next\"") && !page.contains("T00:"), "{page}");
+    // The way up, a handle for each of the two, and every change as a link.
+    for part in ["href=\"/site/", "href=\"/page?url=", "name=\"before\"", "name=\"after\"", "Importance 0."] {
+        assert!(page.contains(part), "{part}: {page}");
+    }
+    let n_links = page.matches("tabindex=\"-1\"><line").count();
+    assert_eq!(n_links, 3, "{page}");
+    let earlier = page.split("rel=\"prev\" href=\"").nth(1).unwrap().split('"').next().unwrap();
+    let (_, before, _) = face.get(earlier);
+    assert!(before.contains("seven") && before.contains("rel=\"next\""), "{before}");
+    // The handles go to the versions that are closest to them, whichever of them is the earlier.
+    let times = page.split("data-times=\"").nth(1).unwrap().split('"').next().unwrap();
+    let times: Vec<i64> = times.split(' ').map(|time| time.parse().unwrap()).collect();
+    let asked = |before: i64, after: i64| {
+        face.location(&format!("/web/changes?url={url}&before={before}&after={after}"))
+    };
+    let whole = asked(times[0] + 60, times[times.len() - 1] - 60);
+    assert_eq!(whole, asked(times[times.len() - 1], times[0]));
+    let (_, whole, _) = face.get(&whole);
+    assert!(whole.contains("six") && whole.contains("nine") && !whole.contains("seven"), "{whole}");
+    // Two handles at one place are no comparison of a version with itself.
+    let (status, _, _) = face.get(&asked(times[0], times[0]));
+    assert_eq!(status, 200);
+    assert!((400..500).contains(&face.get("/web/changes/http://nowhere.example/").0));
+    assert_eq!(face.get("/web/changes?before=1&after=2").0, 400);
 }

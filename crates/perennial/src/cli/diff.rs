@@ -126,6 +126,7 @@ impl Diff {
                     before: original(before, &requisites_before),
                     after: original(after, &requisites_after),
                     pin: None,
+                    around: None,
                 };
                 out.write_all(view.page().as_bytes())?;
             }

@@ -419,7 +419,7 @@ fn words_of(why: Why, target: &Target) -> String {
         }
         Why::Scheduled(Reason::Oldest { since }) => format!("seen longest ago, {since}"),
         Why::Scheduled(Reason::Picture { n_pages, since }) => {
-            format!("picture of the site, {n_pages} pages, last seen {since}")
+            format!("picture of the site, {}, last seen {since}", crate::learn::in_pages(n_pages))
         }
         Why::Scheduled(Reason::Announced) => "a feed, a sitemap or a front page announced a change".into(),
         Why::Scheduled(Reason::Probe) => "there was no page here: has one come?".into(),

@@ -164,7 +164,7 @@ impl Described<'_> {
                 let (host, since) = (host_of(&url), in_local_words(since, clock.as_ref()));
                 let hour =
                     at.map(|at| format!(" at {}", in_local_words(at, clock.as_ref()))).unwrap_or_default();
-                format!("picture of {host}, {n_pages} pages{hour}; last seen {since}")
+                format!("picture of {host}, {}{hour}; last seen {since}", in_pages(n_pages))
             }
             (None, _) => in_words(ranked, self.followed.clock_of(&url).as_ref()) + &self.item(ranked)?,
         };
@@ -266,7 +266,7 @@ fn in_words(ranked: &Ranked, clock: Option<&LocalClock>) -> String {
             format!("last seen {}, in a directory that is skipped", local(since))
         }
         Reason::Picture { n_pages, since } => {
-            format!("picture of the site, {n_pages} pages; last seen {}", local(since))
+            format!("picture of the site, {}; last seen {}", in_pages(n_pages), local(since))
         }
         Reason::Oldest { since } => format!("last seen {}, longer ago than most{habit}", local(since)),
         Reason::Urgent { since, .. } => format!("last seen {}{habit}", local(since)),
@@ -300,6 +300,11 @@ pub fn expected_by_period(belief: &Belief) -> [Vec<f64>; 2] {
         .map(|(rate, importance)| -(-f64::from(*rate) * hours).exp_m1() * f64::from(*importance));
     let workday = omega.by_ref().take(n_periods).collect();
     [workday, omega.collect()]
+}
+
+/// `1 page`, `2 pages`.
+pub fn in_pages(n_pages: u32) -> String {
+    if n_pages == 1 { "1 page".to_owned() } else { format!("{n_pages} pages") }
 }
 
 /// How sure that is: it grows with the looks, three in each period make it a half.

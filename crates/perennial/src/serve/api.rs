@@ -51,6 +51,7 @@ pub fn answer(asking: &Asking<'_>, name: &str, query: &Query) -> Result<Response
         "search" => face::search(asking, query, Form::Json),
         "objects" => face::objects(asking, query, Form::Json),
         "object" => face::object(asking, needed("url")?, Form::Json),
+        "notices" => face::notices(asking, query, Form::Json),
         "terms" => face::terms(asking, query, Form::Json),
         "diff" => face::operations(asking, query),
         _ => Err(Problem::no_such_page(&format!("/api/{name}"))),

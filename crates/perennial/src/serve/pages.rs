@@ -2,10 +2,12 @@
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
+use data_encoding::BASE64;
 use perennial_core::cdxj::CdxjLine;
 use perennial_core::memento::address::{Query, escape};
 use perennial_core::surt::{KeyRange, MatchType, surt};
 use perennial_core::time::Timestamp;
+use sha2::{Digest, Sha256};
 
 use super::Server;
 use super::problem::Problem;
@@ -30,6 +32,17 @@ pub fn html(text: String) -> Response<Body> {
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("same-origin"));
+    response
+}
+
+/// A page of ours that may run one script, its own, and do what else its policy allows.
+pub(super) fn scripted(text: String, script: &str, allowed: &str) -> Response<Body> {
+    let mut response = html(text);
+    let hash = BASE64.encode(&Sha256::digest(script.as_bytes()));
+    let policy = format!("{OWN_POLICY}; {allowed}; script-src 'sha256-{hash}'");
+    if let Ok(policy) = HeaderValue::from_str(&policy) {
+        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
     response
 }
 

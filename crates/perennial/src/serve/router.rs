@@ -161,9 +161,19 @@ impl Doors {
             }
             // An archived address may have such a part too.
             _ if !has("/web/")
-                && ["/page", "/pin", "/site", "/schedule", "/terms", "/object", "/api/", "/metrics"]
-                    .iter()
-                    .any(|part| has(part)) =>
+                && [
+                    "/page",
+                    "/pin",
+                    "/site",
+                    "/schedule",
+                    "/terms",
+                    "/notices",
+                    "/object",
+                    "/api/",
+                    "/metrics",
+                ]
+                .iter()
+                .any(|part| has(part)) =>
             {
                 &self.scan
             }
@@ -251,6 +261,10 @@ fn web(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Problem> {
         if let Some(rest) = rest.strip_prefix("diff/") {
             return face::compare(asking, rest);
         }
+        let changes = rest.strip_prefix("changes").filter(|rest| rest.starts_with(['/', '?']));
+        if let Some(rest) = changes {
+            return face::changes_of(asking, rest);
+        }
         if let Some(response) =
             rest.strip_prefix('?').and_then(|query| pages::search(asking, &Query::parse(query)))
         {
@@ -286,6 +300,7 @@ fn named(asking: &Asking<'_>, path: &str) -> Result<Response<Body>, Problem> {
         "/changes" => face::changes(asking, &query, Form::of(&query)),
         "/calendar" => Ok(pages::home(asking.server)),
         "/search" => face::search(asking, &query, Form::of(&query)),
+        "/notices" => face::notices(asking, &query, Form::of(&query)),
         "/terms" => face::terms(asking, &query, Form::of(&query)),
         "/objects" => face::objects(asking, &query, Form::of(&query)),
         "/object" => match query.get("url").filter(|url| !url.is_empty()) {

@@ -13,10 +13,10 @@ use perennial_core::time::{Span, Timestamp};
 
 use super::pool::Pool;
 use crate::archive::{Archive, Snapshot, now};
-use crate::html::face::{Needs, Overview, SiteRow, Spending};
+use crate::html::face::{Needs, Overview, QualityPoint, SiteRow, Spending};
 use crate::learn::{self, Described, Followed, NextVisit, Pace, Plan};
 use crate::quality::{ArchiveQuality, SiteQuality, measure};
-use crate::store::{Counts, Failing, Store};
+use crate::store::{Counts, Failing, Store, Texts};
 
 /// Archives with no more captures are reckoned while a request waits.
 const QUICK_CAPTURES: i64 = 20_000;
@@ -30,6 +30,9 @@ const MOST_RANKED: usize = 50_000;
 const N_MARGIN: usize = 5;
 /// Hosts with troubles that are named.
 const MOST_NEEDS: usize = 5;
+/// Instants at which the quality of an archive is drawn, and the least time that it must be old.
+const N_PAST: i64 = 8;
+const LEAST_PAST: Span = Span::from_hours(12);
 /// Hours of spending that are shown.
 const N_HOURS: usize = 24;
 /// An archive whose last capture is older is not being crawled: its plan is that of going on where it ended.
@@ -55,6 +58,8 @@ pub struct Standing {
     pub n_probes: u64,
     /// Pages by urgency: their place, from 0.
     pub ranks: HashMap<PageId, (usize, Ranked)>,
+    /// Bytes of text that important versions brought, and of all text that can be searched.
+    pub text_bytes: Option<(u64, u64)>,
     /// All sites, largest first.
     pub sites: Vec<SiteRow>,
     /// Figures of single sites, as they were asked for.
@@ -71,13 +76,31 @@ impl std::fmt::Debug for Standing {
 #[derive(Debug)]
 pub struct Standings {
     kept: Arc<Mutex<Kept>>,
+    past: Arc<Mutex<Past>>,
     /// Captures up to which a request waits for it.
     quick: i64,
 }
 
 impl Default for Standings {
     fn default() -> Standings {
-        Standings { kept: Arc::default(), quick: QUICK_CAPTURES }
+        Standings { kept: Arc::default(), past: Arc::default(), quick: QUICK_CAPTURES }
+    }
+}
+
+/// The quality at earlier instants. Each costs as much as that of now, so it is made on a thread of its own for any archive.
+#[derive(Debug, Default)]
+struct Past {
+    points: Vec<QualityPoint>,
+    until: Option<Timestamp>,
+    made: Option<Instant>,
+    cost: Duration,
+    is_making: bool,
+}
+
+impl Past {
+    fn is_due(&self, last: Timestamp) -> bool {
+        let is_old = self.made.is_none_or(|made| made.elapsed() > FRESH.max(self.cost * COST_FACTOR));
+        !self.is_making && self.until != Some(last) && is_old
     }
 }
 
@@ -143,6 +166,49 @@ impl Standings {
     }
 }
 
+impl Standings {
+    /// The quality at earlier instants, as it was reckoned last; nothing where that is under way for the first time.
+    pub fn past(&self, snapshot: &Snapshot) -> anyhow::Result<Vec<QualityPoint>> {
+        let store = snapshot.store();
+        let Some((first, last)) = store.first_capture()?.zip(store.last_capture()?) else {
+            return Ok(Vec::new());
+        };
+        let mut past = self.past.lock().unwrap_or_else(PoisonError::into_inner);
+        if last - first >= LEAST_PAST && past.is_due(last) {
+            past.is_making = true;
+            let (root, shared) = (snapshot.archive().root().to_path_buf(), self.past.clone());
+            std::thread::spawn(move || {
+                let begun = Instant::now();
+                // What cannot be reckoned is not drawn; the quality of now says why.
+                let points = past_of(&root, first, last).unwrap_or_default();
+                let (made, cost) = (Some(Instant::now()), begun.elapsed());
+                let new = Past { points, until: Some(last), made, cost, is_making: false };
+                *shared.lock().unwrap_or_else(PoisonError::into_inner) = new;
+            });
+        }
+        Ok(past.points.clone())
+    }
+}
+
+/// The quality at instants that divide the time of an archive evenly.
+fn past_of(root: &Path, first: Timestamp, last: Timestamp) -> anyhow::Result<Vec<QualityPoint>> {
+    let snapshot = Archive::open(root)?.snapshot()?;
+    let followed = Followed::of(snapshot.archive(), snapshot.store())?;
+    let step = (last - first).as_millis() / N_PAST;
+    let instants = (1..N_PAST).map(|n| first + Span::from_millis(step * n)).chain([last]);
+    let mut points = Vec::new();
+    for at in instants {
+        let quality = measure(&snapshot, None, at, at, &followed)?;
+        let coherence = &quality.all.coherence;
+        points.extend(three(&quality.all).map(|completeness| QualityPoint {
+            at,
+            completeness,
+            coherence: (coherence.at_least.weighted, coherence.at_most.weighted),
+        }));
+    }
+    Ok(points)
+}
+
 fn made_apart(root: &Path) -> anyhow::Result<Standing> {
     Standing::of(&Archive::open(root)?.snapshot()?)
 }
@@ -192,6 +258,7 @@ impl Standing {
             visits,
             n_probes,
             ranks,
+            text_bytes: text_bytes(archive)?,
             sites,
             figures,
         })
@@ -209,6 +276,11 @@ impl Standing {
     pub fn need_of(&self, host: &str) -> Option<&Needs> {
         self.overview.needs.iter().find(|need| need.host.as_deref() == Some(host))
     }
+}
+
+fn text_bytes(archive: &Archive) -> anyhow::Result<Option<(u64, u64)>> {
+    let sizes = Texts::open_read(&archive.texts_path())?.map(|texts| texts.counts()).transpose()?;
+    Ok(sizes.map(|sizes| (sizes.important_text_bytes, sizes.text_bytes)))
 }
 
 fn three(site: &SiteQuality) -> Option<[f64; 3]> {

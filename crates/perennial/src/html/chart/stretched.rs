@@ -173,6 +173,62 @@ pub fn versions(axis: Axis, marks: &[Mark], noise: &[Timestamp], threshold: f64,
     out
 }
 
+/// Height of the drawing of a strip above its axis.
+const STRIP: f64 = 40.0;
+
+/// The versions of a page as a strip: as high as their importance, noise as short ticks; what lies between the two that are compared is
+/// shaded. Each version is a link.
+pub fn strip(
+    axis: Axis,
+    marks: &[Mark],
+    noise: &[Timestamp],
+    compared: (Timestamp, Timestamp),
+    label: &str,
+) -> String {
+    let top = marks.iter().map(|mark| mark.importance).fold(0.1, f64::max);
+    let mut out = format!("<svg class=\"c\" height=\"60\" role=\"group\" aria-label=\"{}\">", escaped(label));
+    let (from, until) = (axis.at(compared.0), axis.at(compared.1));
+    let _ = write!(
+        out,
+        "<rect class=\"f1\" x=\"{from:.2}%\" width=\"{:.2}%\" y=\"0\" height=\"{STRIP}\"/><g class=\"sm\">",
+        (until - from).max(0.0)
+    );
+    for time in noise {
+        let _ = write!(
+            out,
+            "<line x1=\"{0:.2}%\" x2=\"{0:.2}%\" y1=\"{STRIP}\" y2=\"{1}\"/>",
+            axis.at(*time),
+            STRIP - 4.0
+        );
+    }
+    out.push_str("</g>");
+    for mark in marks {
+        let (x, height) = (axis.at(mark.time), (STRIP * mark.importance / top).clamp(3.0, STRIP));
+        let class = if mark.is_indexed { "si" } else { "sm" };
+        // The hand finds a place that is wider than the line that is seen.
+        let _ = write!(
+            out,
+            "<a href=\"{}\" tabindex=\"-1\"><line x1=\"{x:.2}%\" x2=\"{x:.2}%\" y1=\"0\" y2=\"{STRIP}\" stroke=\"transparent\" stroke-width=\"6\"/>\
+             <line class=\"{class}\" x1=\"{x:.2}%\" x2=\"{x:.2}%\" y1=\"{STRIP}\" y2=\"{:.1}\" stroke-width=\"2\"><title>{}</title></line></a>",
+            escaped(&mark.href),
+            STRIP - height,
+            escaped(&mark.title)
+        );
+    }
+    let _ = write!(out, "<line class=\"ax\" x1=\"0\" x2=\"100%\" y1=\"{0}\" y2=\"{0}\"/>", STRIP + 0.5);
+    for tick in axis.ticks().iter().filter(|tick| tick.at < 93.0) {
+        let minor = if tick.is_minor { " class=\"wide-only\"" } else { "" };
+        let _ = write!(
+            out,
+            "<line class=\"ax\" x1=\"{0:.2}%\" x2=\"{0:.2}%\" y1=\"{STRIP}\" y2=\"{1}\"/><text x=\"{0:.2}%\" dx=\"4\" y=\"56\"{minor}>{2}</text>",
+            tick.at,
+            STRIP + 4.0,
+            narrowed(&tick.label)
+        );
+    }
+    out + "</svg>"
+}
+
 /// `Tue 3 Mar`, of which a narrow page shows the number of the day.
 fn narrowed(label: &str) -> String {
     let parts: Vec<&str> = label.split(' ').collect();
@@ -266,8 +322,14 @@ pub fn hours(shown: &Hours<'_>) -> String {
         escaped(shown.name)
     );
     if let Some((from, to)) = shown.expected {
-        let (x, width) = (f64::from(from) / 0.24, f64::from((to - from).max(0.5)) / 0.24);
-        let _ = write!(out, "<rect x=\"{x:.2}%\" width=\"{width:.2}%\" y=\"0\" height=\"96\" class=\"f1\"/>");
+        // Hours that go over midnight are those of the evening and those of the morning.
+        let until = if to > from { to } else { 24.0 };
+        let (x, width) = (f64::from(from) / 0.24, f64::from(until - from) / 0.24);
+        let after = if to > from { 0.0 } else { f64::from(to) / 0.24 };
+        for (x, width) in [(x, width), (0.0, after)].into_iter().filter(|(_, width)| *width > 0.0) {
+            let _ =
+                write!(out, "<rect x=\"{x:.2}%\" width=\"{width:.2}%\" y=\"0\" height=\"96\" class=\"f1\"/>");
+        }
         let words = format!("expects most<tspan class=\"wide-only\"> {from:.0} to {to:.0} h</tspan>");
         let _ = match x + width < 60.0 {
             true => write!(out, "<text class=\"k\" x=\"{:.2}%\" dx=\"6\" y=\"12\">{words}</text>", x + width),
@@ -449,6 +511,47 @@ pub fn curve(
         let _ = write!(out, "<text x=\"{:.2}%\" y=\"88\"{minor}>{}</text>", tick.at, narrowed(&tick.label));
     }
     out + "</svg></div>"
+}
+
+/// A range with a likely value through time, small: from the least to the most it is filled.
+pub fn trend(axis: Axis, points: &[(Timestamp, [f64; 3])], label: &str) -> String {
+    const HEIGHT: f64 = 48.0;
+    let mut out = format!(
+        "<div class=\"plot trend\"><div class=\"yl\"><span style=\"top:0\">100</span><span style=\"top:48px\">0 %</span></div>\
+         <svg class=\"c\" height=\"66\" role=\"img\" aria-label=\"{}: {}\"><line class=\"gl\" x1=\"0\" x2=\"100%\" y1=\"0.5\" y2=\"0.5\"/>",
+        escaped(label),
+        points
+            .iter()
+            .map(|(time, [least, likely, most])| format!(
+                "{} {:.0}, {:.0} to {:.0} %",
+                day_and_minute(*time),
+                100.0 * likely,
+                100.0 * least,
+                100.0 * most
+            ))
+            .collect::<Vec<_>>()
+            .join("; ")
+    );
+    let line = |value: fn(&[f64; 3]) -> f64| {
+        let place = |(time, values): &(Timestamp, [f64; 3])| {
+            format!("{:.2},{:.1}", axis.at(*time), HEIGHT - HEIGHT * value(values).clamp(0.0, 1.0))
+        };
+        points.iter().map(place).collect::<Vec<String>>()
+    };
+    let (least, likely, mut most) = (line(|v| v[0]), line(|v| v[1]), line(|v| v[2]));
+    most.reverse();
+    let _ = write!(
+        out,
+        "<svg width=\"100%\" height=\"48\" viewBox=\"0 0 100 48\" preserveAspectRatio=\"none\"><polygon class=\"f1\" points=\"{} {}\"/>\
+         <polyline points=\"{}\" fill=\"none\" stroke=\"var(--d4)\" stroke-width=\"1.5\" vector-effect=\"non-scaling-stroke\"/></svg>\
+         <line class=\"ax\" x1=\"0\" x2=\"100%\" y1=\"48.5\" y2=\"48.5\"/><text x=\"0\" y=\"63\">{}</text><text x=\"100%\" y=\"63\" text-anchor=\"end\">{}</text></svg></div>",
+        least.join(" "),
+        most.join(" "),
+        likely.join(" "),
+        day_short(axis.from),
+        day_short(axis.until)
+    );
+    out
 }
 
 /// Small bars in a row of a table.

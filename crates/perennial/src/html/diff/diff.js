@@ -23,15 +23,20 @@
       frame.style.width = paper.clientWidth - MARGIN + 'px';
       frame.style.height = '600px';
       page.documentElement.style.removeProperty('max-width');
+      for (const element of page.querySelectorAll('[data-pd-narrow]')) {
+        for (const name of NARROWED) element.style.removeProperty(name);
+        element.removeAttribute('data-pd-narrow');
+      }
       const wide = sizeOf(page, 'scrollWidth', 4000);
       rooms.get(frame).wide = wide;
       scale = Math.min(scale, (paper.clientWidth - MARGIN) / wide);
     }
-    scale = scale > 0.98 ? 1 : Math.max(scale, 0.6);
+    scale = scale > 0.98 ? 1 : Math.max(scale, 0.7);
     for (const [frame, { paper, page, top, room, wide: needed }] of rooms) {
       const column = room / scale, wide = scale < 1 ? Math.max(column, needed) : room;
       if (wide > column + 1) page.documentElement.style.setProperty('max-width', column + 'px', 'important');
       frame.style.width = wide + 'px';
+      if (wide > column + 1) narrow(page, column);
       const tall = sizeOf(page, 'scrollHeight', 60000);
       frame.style.height = tall + 'px';
       if (scale < 1) {
@@ -40,6 +45,29 @@
       }
       frame.dataset.scale = scale;
       quietly(paper, top);
+    }
+  }
+
+  // Lines of a column whose width the page fixes break where the pane ends. Cells of tables and what is written as it stands keep
+  // their width, and so does what begins beyond the pane: it is scrolled to.
+  const NARROWED = ['max-width', 'min-width', 'overflow-wrap'];
+  function narrow(page, column) {
+    const view = page.defaultView, texts = page.createTreeWalker(page.body || page.documentElement, NodeFilter.SHOW_TEXT), wide = new Map();
+    const judge = element => {
+      while (element && view.getComputedStyle(element).display.startsWith('inline')) element = element.parentElement;
+      if (!element || wide.has(element) || element.closest('td,th,pre,svg')) return;
+      const box = element.getBoundingClientRect(), style = view.getComputedStyle(element);
+      const around = style.boxSizing === 'border-box' ? [] : [style.paddingLeft, style.paddingRight, style.borderLeftWidth, style.borderRightWidth];
+      const room = around.reduce((room, part) => room - (parseFloat(part) || 0), column - box.left - 4);
+      wide.set(element, box.right > column + 1 && box.left < 0.7 * column ? Math.max(room, 40) : 0);
+    };
+    for (let n = 0; n < 20000 && texts.nextNode(); n++) if (texts.currentNode.data.trim()) judge(texts.currentNode.parentElement);
+    for (const framed of page.querySelectorAll('[data-pd-frame]')) judge(framed);
+    for (const [element, room] of wide) {
+      if (!room) continue;
+      element.setAttribute('data-pd-narrow', '');
+      const values = [room + 'px', '0', 'anywhere'];
+      NARROWED.forEach((name, n) => element.style.setProperty(name, values[n], 'important'));
     }
   }
 
@@ -54,6 +82,7 @@
       page.documentElement.classList.toggle('pd-noise', at('f-noise').checked);
       page.documentElement.classList.toggle('pd-ads', at('f-ads').checked);
       page.documentElement.classList.toggle('pd-no-moves', !at('f-moves').checked);
+      page.documentElement.classList.toggle('pd-inline', Boolean(at('inline') && at('inline').checked));
     }
     number();
     draw();
@@ -88,9 +117,10 @@
   // The box of a change in a frame, in the pixels of its pane's content.
   function boxOf(frame, number) {
     const page = documentOf(frame);
-    const boxes = page ? marksOf(page, number).filter(mark => mark.tagName !== 'PD-T').map(mark => mark.getBoundingClientRect()) : [];
-    if (!boxes.length && page) boxes.push(...marksOf(page, number).map(mark => mark.getBoundingClientRect()));
-    if (!boxes.length || !boxes.some(box => box.width || box.height)) return null;
+    const marks = page ? marksOf(page, number).filter(shown) : [];
+    const boxes = marks.filter(mark => mark.tagName !== 'PD-T').map(mark => mark.getBoundingClientRect());
+    if (!boxes.length) boxes.push(...marks.map(mark => mark.getBoundingClientRect()));
+    if (!boxes.some(box => box.width || box.height)) return null;
     const scale = Number(frame.dataset.scale || 1), top = Math.min(...boxes.map(box => box.top)), bottom = Math.max(...boxes.map(box => box.bottom));
     return { top: top * scale, bottom: bottom * scale, left: Math.min(...boxes.map(box => box.left)) * scale };
   }
@@ -179,8 +209,11 @@
 
   function key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || /^(TEXTAREA|SELECT)$/.test(event.target.tagName)) return;
-    if (event.key === 'n' || event.key === 'j') step(1);
-    else if (event.key === 'p' || event.key === 'k') step(-1);
+    const beside = { '[': 'prev', ']': 'next' }[event.key];
+    if (event.target.type === 'search') return;
+    if (event.key === 'n' || event.key === 'j') { step(1); tell(); }
+    else if (event.key === 'p' || event.key === 'k') { step(-1); tell(); }
+    else if (beside) { const link = root.querySelector('a[rel=' + beside + ']'); if (link) link.click(); }
     else {
       const box = { m: 'f-moves', a: 'f-ads', o: 'f-noise' }[event.key];
       if (box) at(box).click();
@@ -194,10 +227,13 @@
     page.addEventListener('click', event => {
       const mark = event.target.closest && event.target.closest('[data-pd],[data-pd-frame]');
       if (event.target.closest && event.target.closest('a')) event.preventDefault();
-      if (mark) choose(Number(mark.dataset.pd || mark.dataset.pdFrame));
+      if (mark) { choose(Number(mark.dataset.pd || mark.dataset.pdFrame)); tell(); }
     });
-    fit();
     filter();
+    fit();
+    number();
+    draw();
+    if (current) choose(current);
   }
 
   for (const frame of frames) {
@@ -205,13 +241,81 @@
     frame.parentElement.addEventListener('scroll', () => scrolled(frame.parentElement), { passive: true });
     if (documentOf(frame) && documentOf(frame).readyState === 'complete' && documentOf(frame).body && documentOf(frame).body.childNodes.length) ready(frame);
   }
-  root.addEventListener('change', () => { fit(); filter(); if (current) choose(current); });
+  root.addEventListener('change', event => {
+    if (event.target.closest('.pd-slider')) return;
+    show();
+  });
+  function show() {
+    filter();
+    fit();
+    number();
+    draw();
+    if (current) choose(current);
+    tell();
+  }
   root.addEventListener('click', event => {
     const link = event.target.closest('.pd-list a[data-pd],.tags b');
     if (!link) return;
     event.preventDefault();
     choose(Number(link.dataset.pd));
+    tell();
   });
+
+  // The address names exactly what is shown: the view, the switches, the change.
+  const SWITCHES = ['moves', 'ads', 'noise'];
+  const here = root.querySelector('.pd-here');
+  function name() {
+    const view = root.querySelector('.seg input:checked'), parts = [];
+    if (view) parts.push('view=' + view.value);
+    parts.push('show=' + SWITCHES.filter(name => at('f-' + name).checked).join(','));
+    if (current) parts.push('change=' + current);
+    here.hidden = false;
+    return here.href = '#' + parts.join('&');
+  }
+  function tell() {
+    // A file may not have its address changed in every browser; the link says it too.
+    try { history.replaceState(null, '', name()); } catch { return; }
+  }
+  function obey() {
+    const asked = new URLSearchParams(location.hash.slice(1)), view = [...root.querySelectorAll('.seg input')].find(view => view.value === asked.get('view'));
+    if (view) view.checked = true;
+    if (asked.has('show')) for (const name of SWITCHES) at('f-' + name).checked = asked.get('show').split(',').includes(name);
+    const number = Number(asked.get('change'));
+    if (root.querySelector('.pd-list a[data-pd="' + number + '"]')) current = number;
+    if (asked.has('view') || asked.has('show')) show();
+  }
+  obey();
+  name();
+  addEventListener('hashchange', obey);
+
+  // The handles of the slider stop at versions only, and both show where they are before they go there.
+  const slider = root.querySelector('.pd-slider');
+  if (slider) {
+    const times = slider.dataset.times.split(' ').map(Number), wait = { timer: 0 };
+    const [before, after] = ['before', 'after'].map(name => slider.elements[name]);
+    const nearest = time => times.reduce((best, at, n) => Math.abs(at - time) < Math.abs(times[best] - time) ? n : best, 0);
+    const set = (handle, n) => {
+      const least = handle === after ? nearest(Number(before.value)) + 1 : 0;
+      const most = handle === before ? nearest(Number(after.value)) - 1 : times.length - 1;
+      handle.value = times[Math.min(Math.max(n, least), most)];
+      const time = new Date(handle.value * 1000).toUTCString().replace(/^(\w+), 0?(\d+ \w+) \d+ (\d+:\d+).*/, '$1 $2 $3');
+      slider.querySelector('[data-of="' + handle.name + '"]').textContent = time;
+      handle.setAttribute('aria-valuetext', time);
+    };
+    for (const handle of [before, after]) {
+      handle.addEventListener('input', () => set(handle, nearest(Number(handle.value))));
+      handle.addEventListener('change', () => slider.requestSubmit());
+      handle.addEventListener('keydown', event => {
+        const by = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 10, PageDown: -10 }[event.key];
+        if (!by) return;
+        event.preventDefault();
+        set(handle, nearest(Number(handle.value)) + by);
+        clearTimeout(wait.timer);
+        wait.timer = setTimeout(() => slider.requestSubmit(), 900);
+      });
+    }
+    slider.querySelector('button').hidden = true;
+  }
   document.addEventListener('keydown', key);
   addEventListener('resize', () => { fit(); number(); draw(); });
 })();

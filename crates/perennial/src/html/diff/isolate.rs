@@ -6,6 +6,7 @@
 
 use std::fmt::Write;
 
+use perennial_core::diff::OperationKind;
 use perennial_core::dom::{DomKind, DomNode};
 use perennial_core::markup::escaped;
 use perennial_render::Captured;
@@ -13,7 +14,7 @@ use url::Url;
 
 use super::changes::Change;
 use super::css::Assets;
-use super::marks::Marks;
+use super::marks::{Gone, Marks};
 use super::place::{Page, SOURCES};
 
 /// What the document may load: what stands in it.
@@ -267,8 +268,9 @@ impl Writer<'_> {
             let mark = self.marks.words[self.next_word];
             let tags = self.marks.tags.get(&self.next_word);
             let absent = self.marks.absent.get(&self.next_word);
+            let gone = self.marks.gone_before.get(&self.next_word);
             // The space between two marked words belongs to the mark.
-            if mark != open || tags.is_some() || absent.is_some() {
+            if mark != open || tags.is_some() || absent.is_some() || gone.is_some() {
                 let between = if open.is_some() && open != mark {
                     word_end(text, written, word.range.start)
                 } else {
@@ -284,14 +286,31 @@ impl Writer<'_> {
                 for &number in absent.into_iter().flatten() {
                     let _ = write!(self.out, "<pd-a data-pd-at=\"{}\"></pd-a>", number + 1);
                 }
+                gone.into_iter().flatten().for_each(|gone| self.write_gone(gone));
                 self.open(mark, &mut open);
             }
             self.write_escaped(&text[written..word.range.end]);
             written = word.range.end;
+            if let Some(gone) = self.marks.gone_behind.get(&self.next_word) {
+                self.close(&mut open);
+                gone.iter().for_each(|gone| self.write_gone(gone));
+            }
             self.next_word += 1;
         }
         self.close(&mut open);
         self.write_escaped(&text[written..]);
+    }
+
+    /// What went, with its own space: where it is not shown it leaves no trace.
+    fn write_gone(&mut self, gone: &Gone) {
+        let change = &self.changes[gone.number];
+        let (number, group) = (gone.number + 1, change.group.class());
+        let whole = if gone.is_whole { " data-pd-whole" } else { "" };
+        let _ = write!(self.out, "<pd-g data-pd=\"{number}\" data-pd-group=\"{group}\"{whole}> ");
+        if change.op == OperationKind::Delete {
+            self.write_number(gone.number);
+        }
+        let _ = write!(self.out, "<pd-s>{}</pd-s> </pd-g>", escaped(&gone.text));
     }
 
     fn write_escaped(&mut self, text: &str) {
@@ -302,7 +321,7 @@ impl Writer<'_> {
         let Some(number) = mark.filter(|_| open.is_none()) else { return };
         let change = &self.changes[number];
         let kind = match change.op {
-            perennial_core::diff::OperationKind::Move => "move",
+            OperationKind::Move => "move",
             _ if self.is_before => "del",
             _ => "ins",
         };

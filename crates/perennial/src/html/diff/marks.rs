@@ -5,9 +5,10 @@ use std::ops::Range;
 
 use perennial_core::diff::OperationKind;
 
-use super::changes::Change;
+use super::changes::{Change, joined};
 use super::elements::Side;
 use super::place::{Page, Places};
+use super::words::Run;
 
 /// Words of a move that are marked where no frame is around them.
 const MAX_MOVED_WORDS: usize = 40;
@@ -24,8 +25,20 @@ pub(super) struct Marks {
     pub(super) image_tags: HashMap<u32, Vec<usize>>,
     /// Changes that are in the other page alone, before the word where they were or would be.
     pub(super) absent: HashMap<usize, Vec<usize>>,
+    /// What the version before said, by the word of the version after before which it stood.
+    pub(super) gone_before: HashMap<usize, Vec<Gone>>,
+    /// The same where no such word follows: behind the last one.
+    pub(super) gone_behind: HashMap<usize, Vec<Gone>>,
     /// Whether a change is anywhere in the page.
     pub(super) is_shown: Vec<bool>,
+}
+
+/// Words that only the version before has, where the version after would have them.
+pub(super) struct Gone {
+    pub(super) number: usize,
+    pub(super) text: String,
+    /// Whether a text went as a whole, and not words of one that stayed.
+    pub(super) is_whole: bool,
 }
 
 impl Marks {
@@ -37,6 +50,8 @@ impl Marks {
             tags: HashMap::new(),
             image_tags: HashMap::new(),
             absent: HashMap::new(),
+            gone_before: HashMap::new(),
+            gone_behind: HashMap::new(),
             is_shown: vec![false; changes.len()],
         };
         for (number, change) in changes.iter().enumerate() {
@@ -61,6 +76,57 @@ impl Marks {
             if let Some(word) = word {
                 self.absent.entry(word).or_default().push(number);
             }
+        }
+    }
+
+    /// Notes in the version after what went, so that both can be read in one page.
+    pub(super) fn add_gone(
+        &mut self,
+        changes: &[Change],
+        before: &Side<'_>,
+        after: &Side<'_>,
+        places: &Places,
+    ) {
+        for (number, change) in changes.iter().enumerate() {
+            let text = joined(before, &change.before);
+            let own = places.words_of(&change.after);
+            match (&change.difference, change.op) {
+                (Some(difference), _) if !difference.is_rewritten => {
+                    let mut at = 0;
+                    for run in &difference.runs {
+                        let (Run::Same(gone, come) | Run::Other(gone, come)) = run;
+                        at = at.max(come.start);
+                        if let (Run::Other(..), Some((first, last))) =
+                            (run, difference.before.get(gone.start).zip(difference.before[..gone.end].last()))
+                            && !gone.is_empty()
+                        {
+                            let text = text[first.range.start..last.range.end].to_string();
+                            self.put_gone(&own, at, Gone { number, text, is_whole: false });
+                        }
+                        at = at.max(come.end);
+                    }
+                }
+                (Some(_), _) => self.put_gone(&own, 0, Gone { number, text, is_whole: true }),
+                (None, OperationKind::Delete) => {
+                    let beside = change.before.first().and_then(|&place| before.neighbour(place, after));
+                    let words = beside.map(|piece| places.words_of(&[piece])).unwrap_or_default();
+                    self.put_gone(&words, words.len(), Gone { number, text, is_whole: true });
+                }
+                (None, _) => {}
+            }
+        }
+    }
+
+    /// Before the word at this place of a text, or behind the last word before it.
+    fn put_gone(&mut self, own: &[Option<usize>], at: usize, gone: Gone) {
+        let (before, from) = own.split_at(at.min(own.len()));
+        if gone.text.is_empty() {
+            return;
+        }
+        if let Some(word) = from.iter().flatten().next() {
+            self.gone_before.entry(*word).or_default().push(gone);
+        } else if let Some(word) = before.iter().flatten().next_back() {
+            self.gone_behind.entry(*word).or_default().push(gone);
         }
     }
 

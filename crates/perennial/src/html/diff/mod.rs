@@ -40,6 +40,7 @@ use self::marks::Marks;
 use self::place::{Page, Places};
 use self::text::{Extent, TextView, title_of, write_change, write_links};
 pub(in crate::html) use self::words::marked_words;
+use super::dates::{day_long, day_short, minute};
 use super::page;
 use crate::analyse::{Comparison, headlines};
 
@@ -60,6 +61,21 @@ pub struct DiffView<'a> {
     pub after: Option<Original<'a>>,
     /// Where a part that a selector names is pinned; `None` where it cannot be.
     pub pin: Option<&'a dyn Fn(&str) -> String>,
+    /// Where the two stand among the versions of an archive; `None` for files.
+    pub around: Option<Around>,
+}
+
+/// Where two versions stand in an archive. All but the threshold is HTML already.
+#[derive(Clone, Default, Debug)]
+pub struct Around {
+    /// The way to the page.
+    pub crumbs: String,
+    /// From which importance on a version is kept in the index.
+    pub threshold: f64,
+    /// The comparisons beside this one.
+    pub steps: String,
+    /// All versions, to choose two.
+    pub slider: String,
 }
 
 /// One version, ready to be shown.
@@ -116,6 +132,9 @@ impl Shown {
         let places = Places::of(own, &page, base_of(&page, original.url).as_ref());
         let mut marks = Marks::of(changes, is_before, &page, &places);
         marks.add_absent(changes, is_before, own, other, &places);
+        if !is_before {
+            marks.add_gone(changes, other, own, &places);
+        }
         let document = isolated(original, &page, &marks, changes, is_before);
         Shown { page, places, document, is_shown: marks.is_shown }
     }
@@ -146,20 +165,27 @@ impl Parts<'_, '_> {
         // A version that no time names is a file.
         let is_file = Timestamp::parse(&after.version).is_err();
         let place = if is_file { &after.version } else { &after.url };
+        match &self.view.around {
+            Some(around) => out.push_str(&around.crumbs),
+            None => {
+                let _ = write!(out, "<p class=\"crumbs\">{}</p>", escaped(&text::cut(place, 160)));
+            }
+        }
+        let importance = comparison.assessment.importance.get();
         let _ = write!(
             out,
-            "<p class=\"crumbs\">{}</p><h1>{}</h1>",
-            escaped(&text::cut(place, 160)),
-            self.heading()
+            "<div class=\"pd-head\"><div><h1>{}</h1><p class=\"lead\">{}. Importance {}",
+            self.heading(),
+            escaped(&span_of(&before.version, &after.version)),
+            figure(importance)
         );
-        let _ = write!(
-            out,
-            "<p class=\"lead\">{} to {}. Importance {} <span class=\"mute\">({})</span>.",
-            escaped(short_version(&before.version)),
-            escaped(short_version(&after.version)),
-            figure(comparison.assessment.importance.get()),
-            escaped(self.view.form)
-        );
+        let _ = match &self.view.around {
+            Some(around) if importance > around.threshold => {
+                write!(out, ", kept in the index: the threshold is {}.", figure(around.threshold))
+            }
+            Some(around) => write!(out, ", below the index threshold of {}.", figure(around.threshold)),
+            None => write!(out, " <span class=\"mute\">({})</span>.", escaped(self.view.form)),
+        };
         if let Some(headlines) = headlines(&comparison.delta) {
             let _ = write!(out, " {}.", escaped(&capital(&headlines)));
         }
@@ -170,7 +196,13 @@ impl Parts<'_, '_> {
                 self.n_over
             );
         }
-        out.push_str("</p>");
+        out.push_str("</p></div>");
+        match &self.view.around {
+            Some(around) => {
+                let _ = write!(out, "{}</div>{}", around.steps, around.slider);
+            }
+            None => out.push_str("</div>"),
+        }
     }
 
     fn heading(&self) -> String {
@@ -195,7 +227,7 @@ impl Parts<'_, '_> {
     /// The switches. They are plain form controls, and the style sheet reads them: nothing here needs a script.
     fn write_bar(&self, out: &mut String) {
         out.push_str("<form class=\"pd-bar\" aria-label=\"What to show\"><span class=\"seg\" role=\"group\" aria-label=\"View\">");
-        let views = [("side", "Side by side"), ("one", "After only"), ("text", "Text"), ("links", "Links")];
+        let views = [("side", "Side by side"), ("inline", "Inline"), ("text", "Text"), ("links", "Links")];
         let first = if self.has_pages() { "side" } else { "text" };
         for (name, label) in
             views.into_iter().filter(|(name, _)| self.has_pages() || matches!(*name, "text" | "links"))
@@ -218,12 +250,16 @@ impl Parts<'_, '_> {
             );
         }
         out.push_str(
-            "</span><span class=\"keys\"><kbd>n</kbd> next <kbd>p</kbd> previous <kbd>m</kbd> <kbd>a</kbd> <kbd>o</kbd> switches</span></form>",
+            "</span><a class=\"pd-here\" href=\"#\" hidden>Link to this view</a><span class=\"keys\"><kbd>n</kbd> next <kbd>p</kbd> previous",
         );
+        if self.view.around.is_some() {
+            out.push_str(" <kbd>[</kbd> earlier <kbd>]</kbd> later");
+        }
+        out.push_str(" <kbd>m</kbd> <kbd>a</kbd> <kbd>o</kbd> switches</span></form>");
     }
 
     fn write_list(&self, out: &mut String) {
-        out.push_str("<nav class=\"pd-list\" aria-label=\"Changes only\"><h2>Changes only <span class=\"mute\">by importance</span></h2><ol>");
+        out.push_str("<nav class=\"pd-list\" aria-label=\"Changes only\"><h2>Changes only <span class=\"mute\">share of importance</span></h2><ol>");
         for (number, change) in self.changes.iter().enumerate() {
             self.write_entry(out, number, change);
         }
@@ -331,7 +367,7 @@ impl Parts<'_, '_> {
                 "<div class=\"pane pane-{side}\"><h2>{name} <span class=\"mute\">{}</span></h2><div class=\"paper\" tabindex=\"0\" role=\"region\" aria-label=\"The page {side}\"><iframe \
                  name=\"pd-{side}\" title=\"The page {side}\" sandbox=\"allow-same-origin\" referrerpolicy=\"no-referrer\" \
                  loading=\"eager\" srcdoc=\"{}\"></iframe></div></div>",
-                escaped(short_version(&tree.version)),
+                escaped(&short_version(&tree.version)),
                 with_plain_space(escaped(&shown.document).to_string())
             );
         }
@@ -348,8 +384,24 @@ impl Parts<'_, '_> {
 }
 
 /// The time of a capture, or the name of a file without its folders.
-fn short_version(version: &str) -> &str {
+fn short_version(version: &str) -> String {
+    match Timestamp::parse(version) {
+        Ok(at) => format!("{} {}", day_short(at), minute(at)),
+        Err(_) => file_of(version).to_string(),
+    }
+}
+
+fn file_of(version: &str) -> &str {
     version.rsplit(['/', '\\']).next().unwrap_or(version)
+}
+
+/// From the one version to the other, in words.
+fn span_of(before: &str, after: &str) -> String {
+    let times = Timestamp::parse(before).ok().zip(Timestamp::parse(after).ok());
+    let Some((from, to)) = times else { return format!("{} to {}", file_of(before), file_of(after)) };
+    let is_same_day = day_long(from) == day_long(to);
+    let day = if is_same_day { String::new() } else { format!("{}, ", day_long(to)) };
+    format!("{}, {} to {day}{}", day_long(from), minute(from), minute(to))
 }
 
 /// The sign of an operation; colours alone say nothing.

@@ -6,7 +6,7 @@ use perennial_core::markup::{escaped, isolated};
 use perennial_core::time::{Span, Timestamp};
 use serde_json::{Value, json};
 
-use super::super::chart::stretched::{ranges, spent};
+use super::super::chart::stretched::{Axis, ranges, spent, trend};
 use super::super::dates::{counted, day_and_minute, grouped, minute, size};
 use super::operate::{Operating, button};
 use super::{Place, page_address, site_address, without_scheme};
@@ -40,6 +40,17 @@ pub struct Spending {
     pub source: &'static str,
 }
 
+/// The quality of an archive as it was at an instant.
+#[derive(Clone, Copy, Debug)]
+pub struct QualityPoint {
+    /// When.
+    pub at: Timestamp,
+    /// Completeness of what was captured by then: least, likely, most.
+    pub completeness: [f64; 3],
+    /// Coherence of all sites as of then: at least, at most.
+    pub coherence: (f64, f64),
+}
+
 /// The state of an archive, as it is reckoned now and then.
 #[derive(Clone, Debug, Default)]
 pub struct Overview {
@@ -67,6 +78,8 @@ pub struct Overview {
     pub by_site: Vec<(String, [f64; 3])>,
     /// Coherence at the last capture: at least, at most.
     pub coherence: Option<(f64, f64)>,
+    /// How both were at earlier instants, earliest first.
+    pub past: Vec<QualityPoint>,
     /// Captures, versions, versions in the index, pages, sites, bytes of WARC files.
     pub holdings: [u64; 6],
     /// The first and the last capture.
@@ -229,23 +242,40 @@ impl Overview {
             let _ = write!(
                 out,
                 "<section><h2 class=\"h3\">Completeness <span>likely {:.0} %, at least {:.0} %</span></h2>{}\
-                 <p class=\"cap\">Share of what changed and mattered that was caught. Line: least to most. Dot: likely.{}</p></section>",
+                 <p class=\"cap\">Share of what changed and mattered that was caught. Line: least to most. Dot: likely.{}</p>{}</section>",
                 100.0 * likely,
                 100.0 * least,
                 ranges(rows, "Completeness of each site: least, likely, most"),
-                if self.by_site.len() > rows.len() { " The lowest of all sites." } else { "" }
+                if self.by_site.len() > rows.len() { " The lowest of all sites." } else { "" },
+                self.trend("Completeness over time, of what was captured by then", |point| point
+                    .completeness)
             );
         }
         if let (Some((least, most)), Some((_, last))) = (self.coherence, self.span) {
             let _ = write!(
                 out,
                 "<section><h2 class=\"h3\">Coherence <span>{:.0} to {:.0} %</span></h2><p class=\"cap\">Share of what belongs together, if all sites are shown \
-                 as of {}. The page of a site has it over time.</p></section>",
+                 as of {}. The page of a site has its own.</p>{}</section>",
                 100.0 * least,
                 100.0 * most,
-                day_and_minute(last)
+                day_and_minute(last),
+                self.trend("Coherence over time", |point| {
+                    [point.coherence.0, point.coherence.0, point.coherence.1]
+                })
             );
         }
+    }
+
+    /// A range through time, where it is known of more than one instant.
+    fn trend(&self, label: &str, value: impl Fn(&QualityPoint) -> [f64; 3]) -> String {
+        let (Some(first), Some(last)) = (self.past.first(), self.past.last()) else { return String::new() };
+        if first.at >= last.at {
+            return String::new();
+        }
+        let points: Vec<(Timestamp, [f64; 3])> =
+            self.past.iter().map(|point| (point.at, value(point))).collect();
+        let axis = Axis { from: first.at, until: last.at };
+        format!("{}<p class=\"cap\">{label}.</p>", trend(axis, &points, label))
     }
 
     fn write_holdings(&self, out: &mut String) {
@@ -296,6 +326,11 @@ impl Overview {
             "visits_last_day": self.spending.as_ref().map(Spending::last_day),
             "completeness": self.completeness.map(three),
             "coherence": self.coherence.map(|(least, most)| json!({ "at_least": least, "at_most": most })),
+            "past": self.past.iter().map(|point| json!({
+                "time": point.at.to_rfc3339(),
+                "completeness": three(point.completeness),
+                "coherence": json!({ "at_least": point.coherence.0, "at_most": point.coherence.1 }),
+            })).collect::<Vec<_>>(),
             "needs": self.needs.iter().map(|need| json!({
                 "title": need.title, "text": need.text, "cure": need.cure, "command": need.command, "site": need.host,
             })).collect::<Vec<_>>(),

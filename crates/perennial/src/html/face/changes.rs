@@ -8,8 +8,9 @@ use perennial_core::segment::BlockTree;
 use perennial_core::time::{Span, Timestamp};
 use serde_json::{Value, json};
 
-use super::super::dates::{counted, day_long, minute, span_words};
+use super::super::dates::{counted, day_and_minute, day_long, minute, span_words};
 use super::aside::Overview;
+use super::notices::notices_address;
 use super::parts::{Line, empty, importance, operations, write_words};
 use super::{Framed, Place, Tab, foreign, host_of, page_address, path_of, thumb, without_scheme};
 
@@ -33,6 +34,8 @@ pub struct ChangedPage {
     pub lines: Vec<Line>,
     /// How many operations there are of each kind: insert, delete, update, move.
     pub n_operations: [usize; 4],
+    /// The part of the page in which the strongest of them is.
+    pub part: Option<&'static str>,
     /// The page as it is now, and the blocks that changed.
     pub drawn: Option<(BlockTree, Vec<String>)>,
     /// Further changes of the page in the span.
@@ -66,9 +69,14 @@ pub struct Changes<'a> {
     pub pages: &'a [ChangedPage],
     /// When the last capture was.
     pub last: Option<Timestamp>,
+    /// Up to which capture the reader has seen changes before.
+    pub looked: Option<Timestamp>,
     /// What is reckoned over the whole archive.
     pub overview: &'a Overview,
 }
+
+/// The script of home while a crawl runs: the margin is asked for again and again.
+pub const LIVE: &str = include_str!("live.js");
 
 /// Spans that can be chosen, in hours.
 const SPANS: [(u32, &str); 3] = [(24, "24 hours"), (168, "7 days"), (720, "30 days")];
@@ -82,11 +90,23 @@ impl Changes<'_> {
         let pages = counted(self.n_pages as u64, "page", "pages");
         let mut main = format!("<div class=\"head\"><div><h1>{pages} changed in ways that matter</h1>");
         self.write_lead(&mut main);
-        main.push_str("</div></div>");
+        let _ = write!(
+            main,
+            "</div><div class=\"row\"><a class=\"btn\" href=\"{}\">Notify me of these</a></div></div>",
+            escaped(&notices_address(self.place.base, self.site, Some(self.least)))
+        );
         self.overview.write_first_need(&mut main);
         main.push_str("<div class=\"home\"><div>");
         self.write_filters(&mut main);
-        for page in self.pages {
+        let n_new = self.n_new();
+        for (place, page) in self.pages.iter().enumerate() {
+            if let Some(looked) = self.looked.filter(|_| place > 0 && n_new == Some(place)) {
+                let _ = write!(
+                    main,
+                    "<p class=\"here\">You looked last when {} was the latest</p>",
+                    day_and_minute(looked)
+                );
+            }
             write_entry(&mut main, self.place.base, page);
         }
         self.write_end(&mut main);
@@ -94,6 +114,9 @@ impl Changes<'_> {
         self.overview.write(&mut main, self.place);
         main.push_str("</div>");
         let json = format!("/api/home?{}", self.query(self.hours));
+        if self.overview.is_running {
+            let _ = write!(main, "<script>{LIVE}</script>");
+        }
         Framed { place: self.place, tab: Tab::Changes, title: "What changed", query: "", json: Some(&json) }
             .html(&main)
     }
@@ -109,6 +132,12 @@ impl Changes<'_> {
             "pages": self.pages.iter().flat_map(|page| std::iter::once(page).chain(&page.beside)).map(ChangedPage::json).collect::<Vec<_>>(),
             "archive": self.overview.json(),
         })
+    }
+
+    /// How many of the pages changed since the reader looked last, where they stand in the order of time.
+    fn n_new(&self) -> Option<usize> {
+        let looked = self.looked.filter(|_| !self.by_importance)?;
+        Some(self.pages.iter().take_while(|page| page.time > looked).count())
     }
 
     /// The choice as a query, with another span.
@@ -216,13 +245,14 @@ pub(super) fn write_entry(out: &mut String, base: &str, page: &ChangedPage) {
     let (compare, open) = (page.compare(base), page.open(base));
     let _ = write!(
         out,
-        "<article class=\"entry\">{0}<span>{1}</span><div><h2 class=\"h3\"><a href=\"{2}\">{3}</a></h2><p class=\"meta\"><span><a class=\"quiet\" href=\"{4}\">{5}</a></span><span>{6}</span></p>",
+        "<article class=\"entry\">{0}<span>{1}</span><div><h2 class=\"h3\"><a href=\"{2}\">{3}</a></h2><p class=\"meta\"><span><a class=\"quiet\" href=\"{4}\">{5}</a></span>{6}<span>{7}</span></p>",
         importance(page.importance, page.is_indexed || page.event.is_some(), None),
         page.drawn.as_ref().map(|(tree, changed)| thumb::svg(tree, changed)).unwrap_or_default(),
         compare.as_deref().unwrap_or(&open),
         foreign(page.name()),
         escaped(&page_address(base, &page.url)),
         isolated(without_scheme(&page.url)),
+        page.part.map(|part| format!("<span>{}</span>", part_words(part))).unwrap_or_default(),
         super::time(page.time),
     );
     if let Some(event) = page.event {
@@ -253,6 +283,15 @@ pub(super) fn write_entry(out: &mut String, base: &str, page: &ChangedPage) {
     out.push_str("</p>");
     write_beside(out, base, page);
     out.push_str("</div></article>");
+}
+
+/// The part of a page, as people call it.
+fn part_words(part: &str) -> &str {
+    match part {
+        "main" => "main text",
+        "navigation" => "menu",
+        other => other,
+    }
 }
 
 fn write_beside(out: &mut String, base: &str, page: &ChangedPage) {
@@ -319,6 +358,7 @@ impl ChangedPage {
             "importance": self.importance,
             "is_indexed": self.is_indexed,
             "event": self.event,
+            "part": self.part,
             "words": words,
             "n_inserted": n_inserted,
             "n_deleted": n_deleted,
@@ -352,6 +392,7 @@ mod tests {
                 after: "the limit is 50".into(),
             }],
             n_operations: [1, 0, 1, 0],
+            part: Some("main"),
             drawn: None,
             n_more: 2,
             beside,
@@ -371,6 +412,7 @@ mod tests {
             n_sites: 1,
             pages: &pages,
             last: Some(at),
+            looked: None,
             overview: &overview,
         };
         let html = shown.html();

@@ -6,6 +6,8 @@
 //! | `changes` | changes of pages -> the home page: what changed that matters, words before and after |
 //! | `asked` | a question about changes and a part of its answer -> the form and the list |
 //! | `aside` | what is reckoned over the whole archive -> the margin of home: what needs you, budget, plan, quality |
+//! | `compare` | two versions among all others -> what stands around the diff view, with a slider |
+//! | `notices` | who is told of changes, and a choice of changes -> how to be told of them |
 //! | `objects` | what feeds announced -> articles and posts; one of them -> its versions and edits |
 //! | `page` | one page -> its versions in time, when it changes, its next visit |
 //! | `items` | the headlines of a front page through time -> rows of intervals |
@@ -22,7 +24,9 @@
 mod aside;
 mod asked;
 mod changes;
+mod compare;
 mod items;
+mod notices;
 mod objects;
 mod operate;
 mod page;
@@ -34,17 +38,19 @@ mod site;
 mod terms;
 mod thumb;
 
-pub use aside::{Needs, Overview, Spending};
+pub use aside::{Needs, Overview, QualityPoint, Spending};
 pub use asked::AskedPage;
-pub use changes::{ChangedPage, Changes, VANISHED, directory_of};
+pub use changes::{ChangedPage, Changes, LIVE, VANISHED, directory_of};
+pub use compare::{ComparePage, ComparedVersion};
 pub use items::{Headline, ItemView, Items, ShownItem};
+pub use notices::{NoticesPage, RuleLine};
 pub use objects::{EditWords, ObjectPage, ObjectRow, ObjectStep, ObjectsPage};
 pub use operate::{ActsPage, Operating, login};
-pub use page::{Expected, PageView, PatternView, Picture, VersionLine};
+pub use page::{Expected, PageView, PatternView, Picture, SeriesDay, VersionLine};
 pub use parts::{Line, LineKind, cut};
 pub use pin::PinPage;
 pub use schedule::{ScheduleView, WhyPage};
-pub use search::{SearchForm, SearchPage, SearchRow};
+pub use search::{Restricted, SearchForm, SearchPage, SearchRow};
 pub use site::{DirectoryRow, FeedLine, PageRow, SiteRow, SiteView, Sites};
 pub use terms::{TermRow, TermsPage};
 

@@ -11,9 +11,10 @@ use serde_json::{Value, json};
 
 use super::super::chart::stretched::{Axis, HATCH, Hours, Mark, days, hours, versions};
 use super::super::dates::{
-    counted, day_long, day_of_year, grouped, minute, month_name, month_of, start_of_day,
+    counted, day_long, day_of_year, day_short, grouped, minute, month_name, month_of, start_of_day,
 };
 use super::items::Items;
+use super::notices::notices_address;
 use super::operate::button;
 use super::parts::{Line, empty, importance, operations, write_words};
 use super::{Framed, Place, Tab, foreign, host_of, page_address, path_of, short, site_address, thumb, time};
@@ -49,6 +50,17 @@ pub struct Picture {
     pub importance: f64,
     /// Its blocks.
     pub tree: BlockTree,
+    /// Those that changed.
+    pub changed: Vec<String>,
+}
+
+/// What the looks of one local day showed.
+#[derive(Clone, Debug)]
+pub struct SeriesDay {
+    /// The day, as the number of days since 1970.
+    pub number: i64,
+    /// For each hour the importance that was seen to have changed; `None` where nobody looked.
+    pub hours: [Option<f64>; 24],
 }
 
 /// When the page changes, as the scheduler believes.
@@ -111,6 +123,8 @@ pub struct PageView<'a> {
     pub last_important: Option<(Timestamp, Timestamp)>,
     /// When it changes.
     pub pattern: Option<PatternView>,
+    /// The days that the pattern was learned from, the latest first.
+    pub series: Vec<SeriesDay>,
     /// What the scheduler says.
     pub expected: Expected,
     /// Drawings of some versions, latest first.
@@ -194,7 +208,7 @@ impl PageView<'_> {
         // Writing into a string cannot fail, here and below.
         let _ = write!(
             out,
-            "<p class=\"crumbs\"><a href=\"{base}/\">{}</a> / <a href=\"{}\">{}</a> / {}</p><div class=\"head\"><div><h1>{}</h1><p class=\"lead\">",
+            "<p class=\"crumbs\"><a href=\"{base}/\">{}</a> / <a href=\"{}\">{}</a> / {}</p><h1>{}</h1><div class=\"head\"><div><p class=\"lead\">",
             escaped(self.place.name),
             escaped(&site_address(base, host)),
             isolated(host),
@@ -237,9 +251,10 @@ impl PageView<'_> {
         }
         let _ = write!(
             out,
-            "<a class=\"btn\" href=\"{base}/object?url={}\">Article and edits</a><a class=\"btn\" href=\"{base}/web/*/{}\">All captures</a>",
+            "<a class=\"btn\" href=\"{base}/object?url={}\">Article and edits</a><a class=\"btn\" href=\"{base}/web/*/{}\">All captures</a><a class=\"btn\" href=\"{}\">Notify</a>",
             escape(self.url),
-            escaped(self.url)
+            escaped(self.url),
+            escaped(&notices_address(base, Some(self.url), None))
         );
         if self.is_followed {
             let back = page_address(base, self.url);
@@ -406,6 +421,7 @@ impl PageView<'_> {
                 out.push_str("<div style=\"height:16px\"></div>");
             }
         }
+        self.write_series(out);
         out.push_str("<dl class=\"belief\" id=\"next\">");
         let expected = &self.expected;
         for (name, text) in [
@@ -425,17 +441,46 @@ impl PageView<'_> {
         );
     }
 
+    /// The days that the bars were learned from, hour by hour.
+    fn write_series(&self, out: &mut String) {
+        if self.series.is_empty() {
+            return;
+        }
+        let top = self.series.iter().flat_map(|day| day.hours).flatten().fold(0.0, f64::max);
+        out.push_str("<div class=\"heat series\" role=\"img\" aria-label=\"Importance of what was seen to have changed, by day and hour\">");
+        for day in &self.series {
+            let name = day_short(start_of_day(day.number));
+            // A day and its number fit beside the hours, on a phone too.
+            let label: Vec<&str> = name.split(' ').take(2).collect();
+            let label = format!("{} {}", &label[0][..2], label[1]);
+            let _ = write!(out, "<span>{label}</span>");
+            for (hour, value) in day.hours.iter().enumerate() {
+                let _ = match value {
+                    None => write!(out, "<i class=\"none\"></i>"),
+                    Some(value) => {
+                        let step = (4.0 * value / top.max(1e-9)).ceil().clamp(0.0, 4.0) as u8;
+                        let class = if step > 0 { format!(" class=\"b{step}\"") } else { String::new() };
+                        write!(out, "<i{class} title=\"{name}, {hour} to {} h: {value:.2}\"></i>", hour + 1)
+                    }
+                };
+            }
+        }
+        out.push_str(
+            "</div><p class=\"cap\">What it was learned from: the latest days, hour by hour. Filled: something changed. Framed: seen, nothing new. Bare: nobody looked.</p>",
+        );
+    }
+
     fn write_pictures(&self, out: &mut String) {
         if self.pictures.is_empty() {
             return;
         }
-        out.push_str("<section><div class=\"sec\"><h2>Pictures of versions</h2><p class=\"legend\">drawn from the boxes of the layout; latest first</p></div><ul class=\"pics\">");
+        out.push_str("<section><div class=\"sec\"><h2>Pictures of versions</h2><p class=\"legend\">drawn from the boxes of the layout, what changed framed; latest first</p></div><ul class=\"pics\">");
         for picture in &self.pictures {
             let _ = write!(
                 out,
                 "<li><a href=\"{}\">{}<span class=\"small\">{}<br>{:.2}</span></a></li>",
                 self.open(picture.time),
-                thumb::svg(&picture.tree, &[]),
+                thumb::svg(&picture.tree, &picture.changed),
                 short(picture.time),
                 picture.importance
             );
@@ -583,6 +628,10 @@ impl PageView<'_> {
             "until": self.window.1.to_rfc3339(),
             "versions": self.lines.iter().map(line).collect::<Vec<_>>(),
             "pattern": pattern,
+            "series": self.series.iter().map(|day| json!({
+                "day": start_of_day(day.number).to_rfc3339().get(..10),
+                "hours": day.hours,
+            })).collect::<Vec<_>>(),
             "believes": self.expected.believes,
             "expects": self.expected.expects,
             "next_visit": self.expected.next_visit,

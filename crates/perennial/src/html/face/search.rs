@@ -10,7 +10,7 @@ use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::super::chart::stretched::{Axis, Bar, HATCH, intervals};
-use super::super::dates::{counted, day_and_minute, minute};
+use super::super::dates::{counted, day_and_minute, minute, size};
 use super::parts::empty;
 use super::{Framed, Place, Tab, foreign, host_of, page_address, short, site_address, without_scheme};
 
@@ -68,6 +68,17 @@ pub struct SearchPage<'a> {
     pub n_pages: usize,
     /// Whether there may be more.
     pub is_partial: bool,
+    /// What is saved and lost where only important versions are looked in.
+    pub restricted: Option<Restricted>,
+}
+
+/// What it saves to look in important versions only, and what is not found then.
+#[derive(Clone, Copy, Debug)]
+pub struct Restricted {
+    /// Pages that said it in any version.
+    pub n_pages_in_all: usize,
+    /// Bytes of text that are looked in, and of all text; `None` while that is being reckoned.
+    pub bytes: Option<(u64, u64)>,
 }
 
 impl SearchPage<'_> {
@@ -75,6 +86,7 @@ impl SearchPage<'_> {
     pub fn html(&self) -> String {
         let mut main = format!("{HATCH}<h1 class=\"vh\">Search all versions</h1>");
         self.write_form(&mut main);
+        self.write_restricted(&mut main);
         if let Some(problem) = &self.problem {
             let _ = write!(main, "<div class=\"alert\"><p>{}</p></div>", isolated(problem));
         } else if self.form.words.is_empty() {
@@ -140,8 +152,30 @@ impl SearchPage<'_> {
             "problem": self.problem,
             "n_pages": self.n_pages,
             "is_partial": self.is_partial,
+            "restricted": self.restricted.map(|restricted| json!({
+                "n_pages_in_all": restricted.n_pages_in_all,
+                "text_bytes": restricted.bytes.map(|(looked_in, _)| looked_in),
+                "all_text_bytes": restricted.bytes.map(|(_, all)| all),
+            })),
             "answers": self.rows.iter().map(row).collect::<Vec<_>>(),
         })
+    }
+
+    /// The price of a narrower search, in a sentence.
+    fn write_restricted(&self, out: &mut String) {
+        let Some(Restricted { n_pages_in_all, bytes }) = self.restricted else { return };
+        out.push_str("<p class=\"cap\">Important versions only: ");
+        if let Some((looked_in, all)) = bytes {
+            let _ = write!(out, "{} of {} of text are looked in. ", size(looked_in), size(all));
+        }
+        let _ = match n_pages_in_all.saturating_sub(self.n_pages) {
+            0 => write!(out, "No page is lost by it.</p>"),
+            n => write!(
+                out,
+                "{} said it in versions below the index threshold alone.</p>",
+                counted(n as u64, "more page", "more pages")
+            ),
+        };
     }
 
     fn write_form(&self, out: &mut String) {

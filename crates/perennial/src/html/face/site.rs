@@ -112,13 +112,13 @@ impl SiteView<'_> {
     pub fn html(&self) -> String {
         let mut main = String::new();
         self.write_head(&mut main);
-        let back = site_address(self.place.base, self.host);
-        write_followed_of(&mut main, self.place, &self.followed, &back);
         self.write_heat(&mut main);
         self.write_coherence(&mut main);
         self.write_directories(&mut main);
         self.write_pages(&mut main);
         self.write_feeds(&mut main);
+        let back = site_address(self.place.base, self.host);
+        write_followed_of(&mut main, self.place, &self.followed, &back);
         let json = format!("/api/site?host={}", escape(self.host));
         Framed { place: self.place, tab: Tab::Sites, title: self.host, query: "", json: Some(&json) }
             .html(&main)

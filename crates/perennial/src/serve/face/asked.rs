@@ -88,6 +88,7 @@ fn shown(store: &Store, change: Change) -> anyhow::Result<ChangedPage> {
         is_indexed: change.is_indexed,
         lines: told.lines,
         n_operations: told.n_operations,
+        part: told.part,
         drawn,
         n_more: 0,
         beside: Vec::new(),

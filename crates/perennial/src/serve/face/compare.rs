@@ -2,22 +2,24 @@
 
 use anyhow::Context as _;
 use axum::body::Body;
-use axum::http::{HeaderValue, Response, header};
-use data_encoding::BASE64;
+use axum::http::{HeaderValue, Response, StatusCode, header};
 use perennial_core::importance::{Importance, ImportanceConfig};
-use perennial_core::markup::escaped;
+use perennial_core::look::Seen;
 use perennial_core::memento::address::{Query, escape, time_of_digits};
+use perennial_core::page::PageId;
 use perennial_core::time::{Span, Timestamp};
-use sha2::{Digest, Sha256};
 
 use super::super::pages::place_of;
 use super::super::problem::Problem;
 use super::super::replay::Asking;
 use super::super::{api, pages};
+use super::known_page;
+use super::page::threshold_of;
 use crate::analyse::{Comparison, Filters, KnownChange, PageSpec};
 use crate::archive::SharedSnapshot;
-use crate::html::diff::{self, DiffView, Original};
-use crate::html::face::{Framed, Tab, page_address};
+use crate::html::diff::{self, Around, DiffView, Original};
+use crate::html::face::{ComparePage, ComparedVersion, page_address};
+use crate::store::{LessonLine, PageRow, Store};
 
 /// `/web/diff/<time>/<time>/<url>`: the two versions beside each other.
 pub fn compare(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Problem> {
@@ -26,9 +28,153 @@ pub fn compare(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Proble
     let wrong = || Problem::bad_request("Write /web/diff/20260102030405/20260103030405/https://example.org/");
     let asked = Pair::of(before, after, url).ok_or_else(wrong)?;
     asked.answer(asking, |snapshot, comparison| {
-        let body = asked.view(&asking.served.base, snapshot, comparison)?;
-        Ok(with_script(asking, &asked, &body))
+        let versions = Versions::of(snapshot.lock().store(), &asked)?;
+        let page = ComparePage {
+            place: place_of(asking),
+            url: asked.url,
+            before: shown(&comparison.before.version, asked.before),
+            after: shown(&comparison.after.version, asked.after),
+            threshold: versions.threshold,
+            versions: &versions.drawn,
+            n_versions: versions.n,
+            beside: versions.beside,
+        };
+        let body = asked.view(&asking.served.base, snapshot, comparison, page.around())?;
+        Ok(pages::scripted(page.html(&body), diff::SCRIPT, "img-src data:; font-src data:"))
     })
+}
+
+/// `/web/changes/<url>`: the last change of the page that is kept in the index, or its last change; the page itself where there is none.
+/// `/web/changes?url=...&before=...&after=...`, in seconds since 1970: its versions that are closest to these.
+pub fn changes_of(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Problem> {
+    let query = rest.strip_prefix('?').map(Query::parse);
+    let url = match &query {
+        Some(query) => query.get("url").unwrap_or_default(),
+        None => rest.strip_prefix('/').unwrap_or_default(),
+    };
+    if url.is_empty() {
+        return Err(Problem::bad_request("Write /web/changes/https://example.org/"));
+    }
+    let base = &asking.served.base;
+    let wanted = |name: &str| {
+        let secs: Option<i64> = query.as_ref().and_then(|query| query.get(name)?.parse().ok());
+        secs.map(Timestamp::from_secs)
+    };
+    let found = asking.served.pool.with(|snapshot| {
+        let store = snapshot.store();
+        let Some(page) = known_page(store, url)? else { return Ok(None) };
+        let pair = match wanted("before").zip(wanted("after")) {
+            Some((before, after)) => closest(store, &page, before.min(after), before.max(after))?,
+            None => last_change(store, &page)?,
+        };
+        Ok(Some(match pair {
+            Some((before, after)) => {
+                format!("{base}/web/diff/{}/{}/{}", before.to_digits14(), after.to_digits14(), page.url)
+            }
+            None => page_address(base, &page.url),
+        }))
+    });
+    let found: anyhow::Result<Option<String>> = found.and_then(|found| found);
+    let address = found.map_err(|error| Problem::internal(&error))?;
+    let address = address.ok_or_else(|| Problem::not_archived(url))?;
+    let location = HeaderValue::from_str(&address).map_err(|error| Problem::internal(&error.into()))?;
+    let mut response = Response::new(Body::empty());
+    *response.status_mut() = StatusCode::FOUND;
+    response.headers_mut().insert(header::LOCATION, location);
+    Ok(response)
+}
+
+/// Looks that are read to find the one that is closest to an instant, and those of a strip.
+const MAX_LOOKS: usize = 5_000;
+/// Versions that are drawn: more of them are one dark stripe.
+const MAX_DRAWN: usize = 600;
+
+fn looks_of(store: &Store, page: PageId) -> anyhow::Result<Vec<LessonLine>> {
+    let (first, last) = (Timestamp::EPOCH, Timestamp::from_millis(i64::MAX));
+    let mut looks = store.lesson_lines(page, first, last, MAX_LOOKS)?;
+    looks.reverse();
+    Ok(looks)
+}
+
+/// Whether a look showed a page that can be compared.
+fn is_comparable(look: &LessonLine) -> bool {
+    look.seen.is_page()
+}
+
+/// The looks that are closest to two instants; two different ones.
+fn closest(
+    store: &Store,
+    page: &PageRow,
+    before: Timestamp,
+    after: Timestamp,
+) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
+    let looks: Vec<Timestamp> =
+        looks_of(store, page.id)?.iter().filter(|look| is_comparable(look)).map(|look| look.time).collect();
+    let nearest = |to: Timestamp| (0..looks.len()).min_by_key(|at| (looks[*at] - to).as_millis().abs());
+    let Some((before, after)) = nearest(before).zip(nearest(after)) else { return Ok(None) };
+    let before = if before == after { before.saturating_sub(1) } else { before };
+    let after = if before == after { (after + 1).min(looks.len() - 1) } else { after };
+    Ok((before < after).then(|| (looks[before], looks[after])))
+}
+
+fn last_change(store: &Store, page: &PageRow) -> anyhow::Result<Option<(Timestamp, Timestamp)>> {
+    let looks = looks_of(store, page.id)?;
+    let pair = |look: &LessonLine| Some((look.before?, look.time));
+    let is_change = |look: &&LessonLine| matches!(look.seen, Seen::Changed(_));
+    let mut changes = looks.iter().rev().filter(is_change);
+    let important = changes.clone().find(|look| look.is_indexed);
+    Ok(important.or(changes.next()).and_then(pair))
+}
+
+/// The versions of a page as the slider over them shows them.
+struct Versions {
+    threshold: f64,
+    drawn: Vec<ComparedVersion>,
+    n: u64,
+    beside: [Option<ComparedVersion>; 3],
+}
+
+impl Versions {
+    fn of(store: &Store, asked: &Pair<'_>) -> anyhow::Result<Versions> {
+        let page = store.page(asked.url)?.context("the page has gone")?;
+        let all = looks_of(store, page.id)?;
+        let looks: Vec<ComparedVersion> =
+            all.iter().filter(|look| is_comparable(look)).map(version_of).collect();
+        let changes = || looks.iter().filter(|look| !look.is_noise && look.before.is_some()).copied();
+        let (before, after) = (end_of(asked.before), end_of(asked.after));
+        let earlier = changes().rfind(|look| look.time <= before);
+        let later = changes().find(|look| look.time > after);
+        let important = changes().find(|look| look.time > after && look.is_indexed);
+        let until = looks.last().map_or(asked.after, |look| look.time);
+        Ok(Versions {
+            threshold: threshold_of(store, page.id, until)?,
+            n: page.n_captures,
+            beside: [earlier, later, important],
+            drawn: thinned(looks),
+        })
+    }
+}
+
+fn version_of(look: &LessonLine) -> ComparedVersion {
+    ComparedVersion {
+        time: look.time,
+        before: look.before,
+        importance: look.seen.importance().get(),
+        is_indexed: look.is_indexed,
+        is_noise: matches!(look.seen, Seen::Noise | Seen::Same | Seen::Absent),
+    }
+}
+
+/// Where there are too many to be told apart: the strongest of each stretch.
+fn thinned(looks: Vec<ComparedVersion>) -> Vec<ComparedVersion> {
+    if looks.len() <= MAX_DRAWN {
+        return looks;
+    }
+    let per_stretch = looks.len().div_ceil(MAX_DRAWN);
+    let strongest = |stretch: &[ComparedVersion]| {
+        stretch.iter().copied().max_by(|a, b| a.importance.total_cmp(&b.importance))
+    };
+    looks.chunks(per_stretch).filter_map(strongest).collect()
 }
 
 /// `/api/diff?before=...&after=...&url=...`: the operations between the two.
@@ -106,7 +252,13 @@ impl<'a> Pair<'a> {
     }
 
     /// The diff component.
-    fn view(&self, base: &str, snapshot: &SharedSnapshot, comparison: &Comparison) -> anyhow::Result<String> {
+    fn view(
+        &self,
+        base: &str,
+        snapshot: &SharedSnapshot,
+        comparison: &Comparison,
+        around: Around,
+    ) -> anyhow::Result<String> {
         let load = |time: Timestamp| {
             PageSpec::Archived { url: self.url.to_string(), time: Some(time) }.load_named(Some(snapshot))
         };
@@ -126,37 +278,18 @@ impl<'a> Pair<'a> {
             before: Some(Original { url: self.url, html: &before.html, requisites: &requisites_before }),
             after: Some(Original { url: self.url, html: &after.html, requisites: &requisites_after }),
             pin: pin.as_ref().map(|pin| pin as &dyn Fn(&str) -> String),
+            around: Some(around),
         };
         Ok(view.body())
     }
 }
 
+/// When the version was captured that is shown as that of an instant.
+fn shown(version: &str, asked: Timestamp) -> Timestamp {
+    Timestamp::parse(version).unwrap_or(asked)
+}
+
 /// The last instant of a second: an address has seconds, a capture has milliseconds.
 fn end_of(second: Timestamp) -> Timestamp {
     Timestamp::from_secs(second.as_secs() + 1) - Span::from_millis(1)
-}
-
-/// The page around the diff component, which may run its own script and no other.
-fn with_script(asking: &Asking<'_>, asked: &Pair<'_>, body: &str) -> Response<Body> {
-    let all = page_address(&asking.served.base, asked.url);
-    let main = format!(
-        "<p class=\"crumbs\"><a href=\"{}\">All versions of this page</a></p><style>{}</style>{body}<script>{}</script>",
-        escaped(&all),
-        diff::STYLE,
-        diff::SCRIPT
-    );
-    let (before, after) = (asked.before.to_digits14(), asked.after.to_digits14());
-    let json = format!("/api/diff?before={before}&after={after}&url={}", escape(asked.url));
-    let frame =
-        Framed { place: place_of(asking), tab: Tab::Other, title: "Compare", query: "", json: Some(&json) };
-    let mut response = pages::html(frame.html(&main));
-    let hash = BASE64.encode(&Sha256::digest(diff::SCRIPT.as_bytes()));
-    let policy = format!(
-        "default-src 'none'; style-src 'unsafe-inline'; img-src data:; font-src data:; script-src 'sha256-{hash}'; form-action 'self'; \
-         base-uri 'none'; frame-ancestors 'none'"
-    );
-    if let Ok(policy) = HeaderValue::from_str(&policy) {
-        response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
-    }
-    response
 }

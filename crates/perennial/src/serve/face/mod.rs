@@ -6,15 +6,19 @@
 //! | `asked` | a question about changes -> a part of the list |
 //! | `words` | a change -> the words that differ |
 //! | `objects` | what feeds announced -> a list, and the history of one |
+//! | `notices` | a choice of changes -> how somebody is told of them |
 //! | `page` | an address -> its versions, pattern, next visit, headlines |
 //! | `site` | a host -> its hours, directories, pages, feeds |
 //! | `schedule` | the plan -> the next visits; an address -> why it is not visited |
 //! | `pin` | a part of a site's pages -> what it would have changed |
 //! | `terms` | a span -> the terms that are new in it |
+//! | `looked` | a cookie -> what the reader of home has seen before |
 //! | `compare` | two instants and an address -> the diff view |
 
 mod asked;
 mod compare;
+mod looked;
+mod notices;
 mod objects;
 mod page;
 mod pin;
@@ -24,7 +28,8 @@ mod terms;
 mod words;
 
 pub use asked::changes;
-pub use compare::{compare, operations};
+pub use compare::{changes_of, compare, operations};
+pub use notices::notices;
 pub use objects::{object, objects};
 pub use page::page;
 pub use pin::pin;
@@ -35,7 +40,7 @@ pub use terms::terms;
 use std::collections::{BTreeSet, HashMap};
 
 use axum::body::Body;
-use axum::http::Response;
+use axum::http::{Response, header};
 use perennial_core::canonical;
 use perennial_core::look::Seen;
 use perennial_core::memento::address::Query;
@@ -43,6 +48,7 @@ use perennial_core::page::PageId;
 use perennial_core::search::Query as Words;
 use perennial_core::time::{Span, Timestamp};
 
+use self::looked::Looked;
 use self::words::{importance_of, told_change};
 use super::pages::place_of;
 use super::problem::Problem;
@@ -50,8 +56,10 @@ use super::replay::Asking;
 use super::standing::Standing;
 use super::{api, pages};
 use crate::analyse::{ChangedReader, Filters};
-use crate::archive::Snapshot;
-use crate::html::face::{ChangedPage, Changes, Overview, SearchForm, SearchPage, SearchRow, directory_of};
+use crate::archive::{Snapshot, now};
+use crate::html::face::{
+    ChangedPage, Changes, LIVE, Overview, Restricted, SearchForm, SearchPage, SearchRow, directory_of,
+};
 use crate::search::{Answer, Question, answer};
 use crate::store::{ChangeFilter, ChangeRow, PageRow, Store, Texts};
 
@@ -173,9 +181,12 @@ impl AskedChanges<'_> {
             .map(|standing| standing.sites.iter().map(|site| site.host.clone()).collect())
             .unwrap_or_default();
         let overview = match standing {
-            Some(standing) => standing.overview_now(snapshot)?,
+            Some(standing) => {
+                Overview { past: asking.served.standings.past(snapshot)?, ..standing.overview_now(snapshot)? }
+            }
             None => Overview::default(),
         };
+        let looked = Looked::of(asking.parts, &asking.origins().main, now());
         let page = Changes {
             place: place_of(asking),
             hours: self.hours,
@@ -187,9 +198,19 @@ impl AskedChanges<'_> {
             n_sites: hosts.len(),
             pages: &shown,
             last,
+            looked: looked.map(|looked| looked.before).filter(|before| Some(*before) != last),
             overview: &overview,
         };
-        Ok(form.answer(|| page.html(), || page.json()))
+        let mut response = match form {
+            Form::Html if overview.is_running => pages::scripted(page.html(), LIVE, "connect-src 'self'"),
+            _ => form.answer(|| page.html(), || page.json()),
+        };
+        let origin = &asking.origins().main;
+        let cookie = last.and_then(|last| Looked::cookie(looked, last, origin, &asking.served.base, now()));
+        if let Some(cookie) = cookie.filter(|_| form == Form::Html) {
+            response.headers_mut().append(header::SET_COOKIE, cookie);
+        }
+        Ok(response)
     }
 
     /// The changes of the span by page, the latest first. Work: the lessons of the span.
@@ -301,6 +322,7 @@ fn search_page(
         rows: &[],
         n_pages: 0,
         is_partial: false,
+        restricted: None,
     };
     if asked.words.is_empty() {
         return Ok(form.answer(|| page.html(), || page.json()));
@@ -333,9 +355,24 @@ fn search_page(
         ..Question::default()
     };
     let answers = answer(snapshot.store(), &texts, &words, &question)?;
+    let restricted = match asked.is_important {
+        true => {
+            let all = Question { is_important: false, limit: 1, ..question };
+            let n_pages_in_all = answer(snapshot.store(), &texts, &words, &all)?.n_pages;
+            let standing = asking.served.standings.of(&asking.served.pool)?;
+            Some(Restricted { n_pages_in_all, bytes: standing.and_then(|standing| standing.text_bytes) })
+        }
+        false => None,
+    };
     let rows = answers.answers.into_iter().map(|answer| search_row(snapshot.store(), answer));
     let rows = rows.collect::<anyhow::Result<Vec<_>>>()?;
-    let page = SearchPage { rows: &rows, n_pages: answers.n_pages, is_partial: answers.is_partial, ..page };
+    let page = SearchPage {
+        rows: &rows,
+        n_pages: answers.n_pages,
+        is_partial: answers.is_partial,
+        restricted,
+        ..page
+    };
     Ok(form.answer(|| page.html(), || page.json()))
 }
 

@@ -7,7 +7,7 @@ use axum::http::Response;
 use perennial_core::look::Seen;
 use perennial_core::memento::address::{Query, time_of_digits};
 use perennial_core::page::PageId;
-use perennial_core::schedule::Ranked;
+use perennial_core::schedule::{Ranked, peak_of};
 use perennial_core::time::{DayKind, LocalClock, Span, Timestamp};
 
 use super::super::pages::place_of;
@@ -18,7 +18,9 @@ use super::words::{event_of, told};
 use super::{Form, known_page, schedule, with};
 use crate::analyse::{ChangedReader, Filters};
 use crate::archive::Snapshot;
-use crate::html::face::{Expected, Headline, ItemView, Items, PageView, PatternView, Picture, VersionLine};
+use crate::html::face::{
+    Expected, Headline, ItemView, Items, PageView, PatternView, Picture, SeriesDay, VersionLine,
+};
 use crate::learn::{expected_by_period, in_local_words, sureness_of};
 use crate::store::{ChangeFilter, ChangeRow, LessonLine, Store, TreeReader};
 
@@ -31,6 +33,8 @@ const MAX_LOOKS: usize = 2_000;
 /// Versions whose words are looked up, and those that are drawn.
 const MAX_TOLD: usize = 20;
 const MAX_PICTURES: usize = 8;
+/// Days that are shown hour by hour.
+const N_SERIES: usize = 14;
 /// Lists of headlines that are followed.
 const MAX_LISTS: usize = 80;
 /// Days that the calendar and the overview reach back.
@@ -96,8 +100,12 @@ impl AskedPage<'_> {
             important: [before.map(|step| step.time), steps_after.next_important.map(|step| step.time)],
             last_important: last_important(store, page, until)?,
             pattern: standing.and_then(|standing| pattern_of(standing, page, self.url)),
+            series: match standing {
+                Some(standing) => series_of(store, page, until, &clock_of(standing, self.url))?,
+                None => Vec::new(),
+            },
             expected: expected_of(snapshot, standing, page, self.url)?,
-            pictures: pictures_of(store, page, &lines)?,
+            pictures: pictures_of(store, page, self.url, &lines)?,
             items: Items::of(&lists, self.query.get("items").and_then(ItemView::of).unwrap_or_default()),
         };
         Ok(Some(self.form.answer(|| view.html(), || view.json())))
@@ -118,7 +126,7 @@ impl AskedPage<'_> {
 }
 
 /// The importance from which versions are kept in the index now: importance seen so far over the hours since the first look.
-fn threshold_of(store: &Store, page: PageId, until: Timestamp) -> anyhow::Result<f64> {
+pub(super) fn threshold_of(store: &Store, page: PageId, until: Timestamp) -> anyhow::Result<f64> {
     let worth = store.worth_of(page)?;
     Ok(worth.map_or(0.0, |(first, total)| total / (until - first).as_hours_f64().max(1.0)))
 }
@@ -178,8 +186,10 @@ fn told_lines(
 }
 
 /// Drawings of the latest important versions.
-fn pictures_of(store: &Store, page: PageId, lines: &[LessonLine]) -> anyhow::Result<Vec<Picture>> {
+fn pictures_of(store: &Store, page: PageId, url: &str, lines: &[LessonLine]) -> anyhow::Result<Vec<Picture>> {
     let mut reader = TreeReader::new(store);
+    let filters = Filters::built_in();
+    let mut changed = ChangedReader::new(store, &filters);
     let mut pictures = Vec::new();
     for line in lines
         .iter()
@@ -189,7 +199,19 @@ fn pictures_of(store: &Store, page: PageId, lines: &[LessonLine]) -> anyhow::Res
             break;
         }
         if let Some(tree) = reader.tree_at(page, line.time)? {
-            pictures.push(Picture { time: line.time, importance: line.seen.importance().get(), tree });
+            let filter = ChangeFilter {
+                url: Some(url),
+                since: Some(line.time),
+                until: Some(line.time + Span::from_millis(1)),
+                ..ChangeFilter::default()
+            };
+            let mut blocks = Vec::new();
+            store.each_change(&filter, |row| {
+                blocks = told(&mut changed, &row)?.blocks;
+                Ok(())
+            })?;
+            let importance = line.seen.importance().get();
+            pictures.push(Picture { time: line.time, importance, tree, changed: blocks });
         }
     }
     Ok(pictures)
@@ -227,14 +249,45 @@ fn pattern_of(standing: &Standing, page: PageId, url: &str) -> Option<PatternVie
     let clock = clock_of(standing, url);
     let local = clock.local(standing.at);
     let kind = |kind: DayKind| usize::from(kind != DayKind::Workday);
-    let peak = standing.ranks.get(&page).and_then(|(_, ranked)| ranked.peak);
+    let values = expected_by_period(&belief);
+    // What is shaded is what the bars say: how much is expected, and not how often.
+    let bars: Vec<f32> = values.iter().flatten().map(|value| *value as f32).collect();
+    let peak = peak_of(&bars);
     Some(PatternView {
-        values: expected_by_period(&belief),
+        values,
         sureness: sureness_of(&belief),
         peak: peak.map(|peak| (kind(peak.kind), peak.from_hour, peak.to_hour)),
         now: (kind(clock.kind_of(local.day)), local.millis_of_day as f64 / 3_600_000.0),
         zone: clock.zone().to_string(),
     })
+}
+
+/// The latest local days with what was seen in each of their hours.
+fn series_of(
+    store: &Store,
+    page: PageId,
+    until: Timestamp,
+    clock: &LocalClock,
+) -> anyhow::Result<Vec<SeriesDay>> {
+    let from = until - Span::from_hours(24 * N_SERIES as i64);
+    let lines = store.lesson_lines(page, from, until + Span::from_millis(1), MAX_LOOKS)?;
+    let mut days: Vec<SeriesDay> = Vec::new();
+    for line in &lines {
+        let local = clock.local(line.time);
+        let (number, hour) = (i64::from(local.day.0), (local.millis_of_day / 3_600_000) as usize);
+        if days.last().is_none_or(|day| day.number != number) {
+            days.push(SeriesDay { number, hours: [None; 24] });
+        }
+        let cell = days.last_mut().and_then(|day| day.hours.get_mut(hour));
+        if let Some(cell) = cell {
+            // What a first look shows has not changed then.
+            let is_change = !matches!(line.seen, Seen::First | Seen::Noise | Seen::Same | Seen::Absent);
+            let importance = if is_change { line.seen.importance().get() } else { 0.0 };
+            *cell = Some(cell.unwrap_or(0.0) + importance);
+        }
+    }
+    days.truncate(N_SERIES);
+    Ok(days)
 }
 
 /// What the scheduler says of the page, in sentences.

@@ -18,6 +18,8 @@ pub(super) struct Told {
     pub(super) lines: Vec<Line>,
     pub(super) n_operations: [usize; 4],
     pub(super) blocks: Vec<String>,
+    /// The part of the page that the strongest of them is in.
+    pub(super) part: Option<&'static str>,
 }
 
 pub(super) fn told(reader: &mut ChangedReader<'_>, row: &ChangeRow) -> anyhow::Result<Told> {
@@ -33,6 +35,7 @@ pub(super) fn told_entries<'e>(entries: impl Iterator<Item = &'e Entry>) -> Told
     Told {
         lines: told.iter().filter_map(|entry| line_of(entry)).take(MAX_LINES).collect(),
         n_operations: ["insert", "delete", "update", "move"].map(n_of),
+        part: told.iter().find_map(|entry| entry.role).filter(|role| *role != "other"),
         blocks: told.iter().take(MAX_LINES).filter_map(|entry| entry.block_after.clone()).collect(),
     }
 }
@@ -47,7 +50,7 @@ pub(super) fn told_change(
     let told = told(reader, &row)?;
     let drawn = store.tree_at(row.page, row.time)?.map(|tree| (tree, told.blocks));
     let page = untold_change(row, n_more);
-    Ok(ChangedPage { lines: told.lines, n_operations: told.n_operations, drawn, ..page })
+    Ok(ChangedPage { lines: told.lines, n_operations: told.n_operations, part: told.part, drawn, ..page })
 }
 
 /// A change without its words.
@@ -60,6 +63,7 @@ pub(super) fn untold_change(row: ChangeRow, n_more: usize) -> ChangedPage {
         event: event_of(row.seen),
         lines: Vec::new(),
         n_operations: [0; 4],
+        part: None,
         drawn: None,
         title: row.title,
         url: row.url,

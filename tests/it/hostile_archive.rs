@@ -434,7 +434,7 @@ fn age(archive: &Archive, believed: &str) {
         DROP TABLE versions;
         ALTER TABLE old RENAME TO versions;
         CREATE INDEX versions_digest ON versions(digest);
-        DROP TABLE set_aside; DROP INDEX lessons_importance;
+        DROP TABLE set_aside; DROP INDEX lessons_importance; DROP TABLE crawl_bearings;
         ALTER TABLE captures DROP COLUMN content;
         ALTER TABLE known DROP COLUMN was_page; ALTER TABLE known DROP COLUMN title;
         ALTER TABLE lessons DROP COLUMN title; ALTER TABLE lessons DROP COLUMN title_before;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use perennial::archive::{Archive, ArchiveWriter, Body, Derived, Exchange};
 use perennial::learn::{self, Followed};
-use perennial_core::schedule::{Ranked, ScheduleConfig};
+use perennial_core::schedule::{Goal, Ranked, ScheduleConfig};
 use perennial_core::time::{Span, Timestamp};
 
 use crate::crawled;
@@ -37,7 +37,9 @@ impl Ranking {
         let store = archive.store().unwrap();
         let at = store.last_capture().unwrap().unwrap() + Span::from_hours(1);
         let followed = Followed::of(&archive, &store).unwrap();
-        let scheduler = learn::scheduler(&store, &followed, ScheduleConfig::default(), 0, at).unwrap();
+        // The prices that a crawl found out are not in the WARC files. Under another goal than the crawl's they are left alone.
+        let config = ScheduleConfig { goal: Goal::Importance, ..ScheduleConfig::default() };
+        let scheduler = learn::scheduler(&store, &followed, config, 0, at).unwrap();
         let belief = |page: &Ranked| {
             let [urgency, per_day] = [page.urgency, page.changes_per_day].map(f64::from);
             [urgency, page.expected.get(), per_day, f64::from(page.n_visits)]

@@ -202,6 +202,35 @@ fn changes_show_the_words_that_differ_and_refuse_unknown_places() {
 }
 
 #[test]
+fn rewritten_headlines_are_listed_without_all_that_came_and_went() {
+    let front = |first: usize, bridge: &str| {
+        let story = |n: usize| match n {
+            5 => format!(
+                "<article><h2><a href=\"/news/{n}-bridge-of-the-harbour\">{bridge}</a></h2></article>"
+            ),
+            _ => format!(
+                "<article><h2><a href=\"/news/{n}-story-of-the-day\">Council number {n} decides about the old market hall</a></h2></article>"
+            ),
+        };
+        html(&format!(
+            "<title>Front</title><main>{}</main>",
+            (first..first + 12).map(story).collect::<String>()
+        ))
+    };
+    let web = Web::serve(move |asked| match (asked.path.as_str(), asked.n_before) {
+        ("/", 0) => front(3, "Mayor may resign over the harbour bridge"),
+        ("/", _) => front(0, "Mayor to resign over the harbour bridge"),
+        _ => status(404),
+    });
+    let archive = crawled(&web, "6h", "12h");
+    let all = archive.ok(&["changes", &web.url("/")]);
+    assert!(all.contains("1 retitled") && all.contains("decides about"), "{all}");
+    let rewritten = archive.ok(&["changes", "--kind", "retitled"]);
+    assert!(rewritten.contains("Mayor [may => to] resign"), "{rewritten}");
+    assert!(!rewritten.contains("decides about"), "{rewritten}");
+}
+
+#[test]
 fn what_was_said_once_is_kept_and_what_was_refused_is_not_gone() {
     let web = Web::serve(site);
     let archive = Archive::new();

@@ -37,8 +37,9 @@ pub fn draw_png(
     }
     if screenshot.is_none() {
         let texts = layout.nodes.iter().filter(|node| node.is_visible && node.is_text());
+        let mut end = LineEnd::default();
         for node in texts.filter(|node| node.rect.y < MAX_HEIGHT).take(MAX_TEXTS) {
-            write_text(&mut canvas, &mut lettering, node);
+            end = write_text(&mut canvas, &mut lettering, node, end);
         }
     }
     for block in tree.walk() {
@@ -58,18 +59,30 @@ fn colour(importance: f32) -> Rgb {
     [blend(120.0, 255.0), blend(180.0, 60.0), blend(255.0, 30.0)]
 }
 
-/// Reference, role and importance of a leaf, at its upper right, where text seldom stands.
+/// Reference, role and importance of a leaf, at its upper right or near it, where the least is covered.
 fn label(canvas: &mut Canvas, lettering: &mut Lettering, leaf: &Block) {
     const SIZE: f32 = 12.0;
     let text = format!("{} {} {:.1} %", leaf.name(), leaf.role.name(), 100.0 * leaf.importance);
     let width = lettering.width(&text, true, SIZE) + 8.0;
-    // Beside a block of one or two lines, which it would cover.
-    let is_beside = leaf.rect.h < 40.0 && leaf.rect.right() + width < canvas.width as f32;
-    let x = if is_beside { leaf.rect.right() } else { leaf.rect.right() - width };
-    let (x, y) = (x.max(0.0), leaf.rect.y.max(0.0));
-    canvas.fill(&Rect { x, y, w: width, h: 17.0 }, [17, 34, 51], 235);
-    canvas.write(lettering, &text, (x + 4.0, y + 13.0), (SIZE, true), [255, 255, 255]);
+    let (rect, inner) = (leaf.rect, leaf.rect.right() - width);
+    let places = [
+        (inner, rect.y),
+        (rect.right(), rect.y),
+        (inner, rect.y - LABEL_HEIGHT),
+        (inner, rect.bottom()),
+        (inner, rect.bottom() - LABEL_HEIGHT),
+    ];
+    let places = places.map(|(x, y)| Rect { x: x.max(0.0), y: y.max(0.0), w: width, h: LABEL_HEIGHT });
+    let is_within =
+        |place: &Rect| place.right() <= canvas.width as f32 && place.bottom() <= canvas.height as f32;
+    // Of places that cover as much the first is taken.
+    let best = places.iter().filter(|place| is_within(place)).min_by_key(|place| canvas.n_dark(place));
+    let place = best.unwrap_or(&places[0]);
+    canvas.fill(place, [17, 34, 51], 235);
+    canvas.write(lettering, &text, (place.x + 4.0, place.y + 13.0), (SIZE, true), [255, 255, 255]);
 }
+
+const LABEL_HEIGHT: f32 = 17.0;
 
 /// Draws the page from its layout: backgrounds, and images as boxes.
 fn sketch(layout: &Layout) -> Canvas {
@@ -89,33 +102,48 @@ fn sketch(layout: &Layout) -> Canvas {
     canvas
 }
 
-/// Writes the words of a node into its box, in as many lines as the engine gave them.
-fn write_text(canvas: &mut Canvas, lettering: &mut Lettering, node: &LayoutNode) {
+/// Where the last line of a text ends.
+#[derive(Clone, Copy, Default)]
+struct LineEnd {
+    x: f32,
+    /// The upper edge of the line.
+    top: f32,
+}
+
+/// Writes the words of a node into its box, in as many lines as the engine gave them. The box of a text with several lines is as wide as the
+/// longest of them; if the text before ends in its first line, it begins behind that.
+fn write_text(canvas: &mut Canvas, lettering: &mut Lettering, node: &LayoutNode, before: LineEnd) -> LineEnd {
     let rect = node.rect;
     if !(rect.w > 0.0 && rect.h > 0.0 && node.font_size > 0.0) {
-        return;
+        return before;
     }
     let is_bold = node.font_weight >= 600;
     let n_lines = (rect.h / (node.font_size * 1.25)).round().clamp(1.0, 400.0);
     let words: Vec<&str> = node.text.split_whitespace().collect();
     let all = lettering.width(&words.join(" "), is_bold, node.font_size);
-    // Words that would not fit are written smaller: the page had another font.
-    let size = node.font_size * (n_lines * rect.w / all.max(1.0)).clamp(0.6, 1.0);
     let step = rect.h / n_lines;
+    let is_in_line = n_lines > 1.0 && (before.top - rect.y).abs() < step / 2.0;
+    let indent =
+        Some(before.x + node.font_size / 4.0 - rect.x).filter(|x| is_in_line && (0.0..rect.w).contains(x));
+    let indent = indent.unwrap_or(0.0);
+    // Words that would not fit are written smaller: the page had another font.
+    let size = node.font_size * ((n_lines * rect.w - indent) / all.max(1.0)).clamp(0.6, 1.0);
     let ink = canvas.ink_on(&rect, [node.color.r, node.color.g, node.color.b]);
     let mut base = rect.y + step / 2.0 + size * 0.36;
-    let mut line = String::new();
+    let (mut line, mut x) = (String::new(), rect.x + indent);
     for word in words {
         let longer = if line.is_empty() { word.to_string() } else { format!("{line} {word}") };
         let is_last = base + step > rect.bottom() + step / 2.0;
-        if !line.is_empty() && !is_last && lettering.width(&longer, is_bold, size) > rect.w + 1.0 {
-            canvas.write(lettering, &line, (rect.x, base), (size, is_bold), ink);
-            (line, base) = (word.to_string(), base + step);
+        let may_end = !line.is_empty() || x > rect.x;
+        if may_end && !is_last && x + lettering.width(&longer, is_bold, size) > rect.right() + 1.0 {
+            canvas.write(lettering, &line, (x, base), (size, is_bold), ink);
+            (line, base, x) = (word.to_string(), base + step, rect.x);
         } else {
             line = longer;
         }
     }
-    canvas.write(lettering, &line, (rect.x, base), (size, is_bold), ink);
+    canvas.write(lettering, &line, (x, base), (size, is_bold), ink);
+    LineEnd { x: x + lettering.width(&line, is_bold, size), top: rect.bottom() - step }
 }
 
 struct Canvas {
@@ -220,6 +248,17 @@ impl Canvas {
         }
     }
 
+    /// Dark dots in a rectangle: words, and what was drawn.
+    fn n_dark(&self, rect: &Rect) -> usize {
+        let (left, right) = (rect.x as usize, (rect.right() as usize).min(self.width));
+        let (top, bottom) = (rect.y as usize, (rect.bottom() as usize).min(self.height));
+        let is_dark = |x: usize, y: usize| {
+            let at = (y * self.width + x) * 3;
+            self.pixels[at..at + 3].iter().map(|&channel| u32::from(channel)).sum::<u32>() < 3 * 140
+        };
+        (top..bottom).map(|y| (left..right).filter(|x| is_dark(*x, y)).count()).sum()
+    }
+
     /// The colour of a text if it can be read where it stands, else black or white: the picture behind it may be missing.
     fn ink_on(&self, rect: &Rect, ink: Rgb) -> Rgb {
         let (x, y) = (rect.x.max(0.0) as usize, rect.y.max(0.0) as usize);
@@ -268,6 +307,31 @@ mod tests {
         );
         let again = draw_png(&tree, &layout, Some(&png)).expect("drawn over a screenshot");
         assert!(Canvas::from_png(&again).expect("read back").pixels.iter().any(|&byte| byte < 255));
+    }
+
+    #[test]
+    fn a_link_that_wraps_begins_behind_the_text_before_it() {
+        let layout = structural::layout(&Dom::parse("<p>words"), "http://a.example/");
+        let words = layout.nodes.iter().find(|node| node.is_text()).expect("a text");
+        let text = |text: &'static str, w: f32, h: f32| LayoutNode {
+            text: text.into(),
+            rect: Rect { x: 0.0, y: 0.0, w, h },
+            font_size: 16.0,
+            ..words.clone()
+        };
+        let (mut canvas, mut lettering) = (Canvas::new(400, 100), Lettering::new());
+        let first = text("Read also what", 110.0, 20.0);
+        let end = write_text(&mut canvas, &mut lettering, &first, LineEnd::default());
+        assert!((80.0..120.0).contains(&end.x) && end.top == 0.0, "{} {}", end.x, end.top);
+        let before = Canvas { width: 400, height: 100, pixels: canvas.pixels.clone() };
+        let link = text("the council decided about the old market hall yesterday", 250.0, 40.0);
+        let end = write_text(&mut canvas, &mut lettering, &link, end);
+        let left = Rect { x: 0.0, y: 0.0, w: 90.0, h: 20.0 };
+        assert_eq!(canvas.n_dark(&left), before.n_dark(&left), "nothing is written over the text before");
+        assert!(
+            canvas.n_dark(&Rect { x: 130.0, ..left }) > 0 && canvas.n_dark(&Rect { y: 20.0, ..left }) > 0
+        );
+        assert_eq!(end.top, 20.0);
     }
 
     #[test]

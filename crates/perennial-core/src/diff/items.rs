@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::str::FromStr;
 
-use super::words::{n_shared, word_distance, word_hashes};
+use super::words::{word_distance, word_hashes};
 use crate::segment::{Item, ItemList};
 
 /// What happened to an item.
@@ -366,18 +366,30 @@ fn retitled(before: &Item, after: &Item) -> Option<f64> {
     (is_reworded && !old.is_empty() && !new.is_empty()).then(|| word_distance(old, new))
 }
 
-/// Whether one title is the other one made shorter: it has at most a fifth of words of its own, and is shorter by twice as many. A
-/// headline of the same length with another word is another headline.
+/// Whether one title is the other one made shorter: the words of the longer one in the same order, at most a fifth of words of its own,
+/// and shorter by twice as many. A headline of the same length with another word, or in another order, is another headline.
 fn is_shortened(one: &str, other: &str) -> bool {
-    let sorted = |text: &str| {
-        let mut hashes = word_hashes(text);
-        hashes.sort_unstable();
-        hashes
-    };
-    let (one, other) = (sorted(one), sorted(other));
-    let (n_short, n_long) = (one.len().min(other.len()), one.len().max(other.len()));
-    let n_own = n_short - n_shared(&one, &other).min(n_short);
-    5 * n_own <= n_short && n_long - n_short >= 2 * n_own
+    let (one, other) = (word_hashes(one), word_hashes(other));
+    let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
+    let n_own = short.len() - n_in_order(&short, &long);
+    5 * n_own <= short.len() && long.len() - short.len() >= 2 * n_own
+}
+
+/// Words that are compared one by one; no headline has more.
+const MAX_TITLE_WORDS: usize = 64;
+
+/// The most words of one title that stand in the other in the same order.
+fn n_in_order(one: &[u32], other: &[u32]) -> usize {
+    let mut row = vec![0; other.len().min(MAX_TITLE_WORDS) + 1];
+    for word in one.iter().take(MAX_TITLE_WORDS) {
+        let mut diagonal = 0;
+        for (place, of_other) in other.iter().take(MAX_TITLE_WORDS).enumerate() {
+            let above = row[place + 1];
+            row[place + 1] = if word == of_other { diagonal + 1 } else { above.max(row[place]) };
+            diagonal = above;
+        }
+    }
+    row.last().copied().unwrap_or(0)
 }
 
 /// A text in small letters, without numbers, times, names of months and what counts readers.
@@ -451,6 +463,8 @@ mod tests {
             ("he asks a fortune for a dinner for two", "he asks a fortune for a lunch for two");
         assert_eq!(in_another_list(dinner, lunch), ItemChangeKind::Retitle);
         assert_eq!(in_another_list(&format!("gala: {dinner} guests"), dinner), ItemChangeKind::Respell);
+        let turned = ("the dilemma of the old harbour", "the old dilemma of the busy harbour");
+        assert_eq!(in_another_list(turned.0, turned.1), ItemChangeKind::Retitle);
     }
 
     #[test]

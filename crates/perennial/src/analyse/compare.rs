@@ -202,6 +202,9 @@ pub struct Entry {
     pub value: f64,
     /// Its share of the importance of the whole change
     pub share: f64,
+    /// A headline of a front page that was rewritten
+    #[serde(skip)]
+    pub is_rewritten: bool,
 }
 
 /// Text and address of an element; of a block its first words.
@@ -331,6 +334,7 @@ fn item_entry(change: &ItemChange) -> Entry {
         before: change.before.as_ref().map(side),
         after: change.after.as_ref().map(side),
         value: change.share,
+        is_rewritten: change.kind == ItemChangeKind::Retitle,
         ..Entry::default()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use perennial_core::notice::{Place, Wording, told_importance};
+use perennial_core::notice::{ChangeKind, Place, Wording, told_importance};
 use perennial_core::page::PageId;
 use perennial_core::time::Timestamp;
 
@@ -140,6 +140,11 @@ impl<'s> Finder<'s> {
         let headlines = self.judge.changed(judged)?.and_then(|changed| headlines(&changed.delta));
         let mut entries = self.judge.entries(judged)?.to_vec();
         entries.retain(|entry| self.question.condition.lets_through(&told_operation(entry)));
+        // Who asks for rewritten headlines alone would look for them among all that came and went.
+        let wants_rewritten = self.question.condition.kinds == [ChangeKind::Retitled];
+        if wants_rewritten && entries.iter().any(|entry| entry.is_rewritten) {
+            entries.retain(|entry| entry.is_rewritten);
+        }
         Ok((headlines, entries))
     }
 

@@ -311,7 +311,8 @@ mod tests {
 
     #[test]
     fn a_link_that_wraps_begins_behind_the_text_before_it() {
-        let layout = structural::layout(&Dom::parse("<p>words"), "http://a.example/");
+        let dom = Dom::parse("<p>words");
+        let layout = structural::layout(&dom, "http://a.example/");
         let words = layout.nodes.iter().find(|node| node.is_text()).expect("a text");
         let text = |text: &'static str, w: f32, h: f32| LayoutNode {
             text: text.into(),

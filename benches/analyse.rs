@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use perennial::analyse::{Analyst, Filters, analyse_backlog};
-use perennial::archive::{Archive, ArchiveWriter, Body, Exchange};
 use perennial::demo::LivingWeb;
 use perennial::learn;
-use perennial_core::importance::Importance;
-use perennial_core::page::PageId;
+use perennial_archive::{Archive, ArchiveWriter, Body, Exchange};
+use perennial_core::page::importance::Importance;
 use perennial_core::schedule::{PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
+use perennial_core::url::PageId;
+use perennial_engine::analyse::{Analyst, Filters, analyse_backlog};
 
 /// Versions of each page that are captured.
 const N_VERSIONS: usize = 12;

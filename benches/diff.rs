@@ -2,10 +2,10 @@
 //!
 //!     cargo bench -p perennial-core --bench diff
 
-use perennial_core::diff::diff;
-use perennial_core::diff::plant::{PlantRates, plant};
-use perennial_core::importance::{ImportanceConfig, importance};
-use perennial_core::segment::{Block, BlockTree, Image, Link, Text};
+use perennial_core::page::diff::diff;
+use perennial_core::page::diff::plant::{PlantRates, plant};
+use perennial_core::page::importance::{ImportanceConfig, importance};
+use perennial_core::page::segment::{Block, BlockTree, Image, Link, Text};
 
 fn main() {
     divan::main();

@@ -3,8 +3,8 @@
 //!     cargo bench -p perennial-core --bench object
 
 use divan::{Bencher, black_box};
-use perennial_core::dom::Dom;
-use perennial_core::object::{Context, Template, extract};
+use perennial_core::article::{Context, Template, extract};
+use perennial_core::text::dom::Dom;
 
 fn main() {
     divan::main();

@@ -6,7 +6,7 @@
 
 use divan::{Bencher, black_box};
 use perennial_core::directory::{Alpha, DeltaTree, Significance, SiteHistory, Thresholds, mine};
-use perennial_sim::directories::RandomTrees;
+use perennial_lab::directories::RandomTrees;
 
 fn main() {
     divan::main();

@@ -6,11 +6,11 @@
 
 use divan::{Bencher, black_box};
 use perennial_core::chance::mix;
-use perennial_core::importance::Importance;
-use perennial_core::page::{PageId, SiteId};
-use perennial_core::rank::LinkGraph;
+use perennial_core::page::importance::Importance;
+use perennial_core::schedule::rank::LinkGraph;
 use perennial_core::schedule::{Budget, Goal, PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
+use perennial_core::url::{PageId, SiteId};
 
 fn main() {
     divan::main();

@@ -3,8 +3,8 @@
 //!     cargo bench -p perennial-core --bench segment
 
 use divan::{Bencher, black_box};
-use perennial_core::layout::{Display, Layout, LayoutNode, Rect, Rgba};
-use perennial_core::segment::{SegmentConfig, segment, vixml};
+use perennial_core::page::layout::{Display, Layout, LayoutNode, Rect, Rgba};
+use perennial_core::page::segment::{SegmentConfig, segment, vixml};
 
 fn main() {
     divan::main();

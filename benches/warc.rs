@@ -8,7 +8,7 @@ use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
 use perennial_core::chance::Chance;
 use perennial_core::time::Timestamp;
-use perennial_core::warc::{Compression, NewRecord, RecordIds, WarcItem, WarcReader, WarcWriter};
+use perennial_warc::{Compression, NewRecord, RecordIds, WarcItem, WarcReader, WarcWriter};
 
 const N_PAGES: usize = 500;
 const HEAD: &[u8] =

@@ -4,8 +4,8 @@
 use std::io::Cursor;
 
 use libfuzzer_sys::fuzz_target;
-use perennial_core::cdxj::{CdxjLine, SortedCdxj};
-use perennial_core::surt::{KeyRange, MatchType, surt};
+use perennial_warc::cdxj::{CdxjLine, SortedCdxj};
+use perennial_warc::surt::{KeyRange, MatchType, surt};
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(text) = std::str::from_utf8(data) {

@@ -5,12 +5,12 @@
 use std::collections::HashSet;
 
 use libfuzzer_sys::fuzz_target;
-use perennial_core::dates;
-use perennial_core::dom::Dom;
+use perennial_core::article::channel::{ChannelItem, Refilled};
 use perennial_core::feed::websub::{Subscriptions, Told};
-use perennial_core::object::channel::{ChannelItem, Refilled};
-use perennial_core::page::PageId;
+use perennial_core::text::dom::Dom;
 use perennial_core::time::Timestamp;
+use perennial_core::time::dates;
+use perennial_core::url::PageId;
 use url::Url;
 
 fuzz_target!(|data: &[u8]| {
@@ -20,10 +20,19 @@ fuzz_target!(|data: &[u8]| {
     let item = ChannelItem { title: "<script>".into(), note: "a note".into(), ..ChannelItem::default() };
     let dom = Dom::parse(&text);
     let items = [item.clone(), item];
-    let page = Refilled { dom: &dom, url: &url, known: &known, items: &items, notice: "Inferred", style: &|_| Some(text.to_string()) };
+    let page = Refilled {
+        dom: &dom,
+        url: &url,
+        known: &known,
+        items: &items,
+        notice: "Inferred",
+        style: &|_| Some(text.to_string()),
+    };
     if let Some(html) = page.to_html() {
         assert!(html.matches("a note").count() >= 2);
-        assert!(Dom::parse(&html).nodes.iter().all(|node| !matches!(node.tag(), "script" | "iframe" | "object")));
+        assert!(
+            Dom::parse(&html).nodes.iter().all(|node| !matches!(node.tag(), "script" | "iframe" | "object"))
+        );
     }
     let now = Timestamp::from_secs(1_790_000_000);
     let mut all = Subscriptions::new(url.clone());

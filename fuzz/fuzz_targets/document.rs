@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use perennial_core::document::DocumentFormat;
-use perennial_core::segment::vixml;
+use perennial_core::page::document::DocumentFormat;
+use perennial_core::page::segment::vixml;
 
 fuzz_target!(|data: &[u8]| {
     let Some((&pick, bytes)) = data.split_first() else { return };

@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use perennial_core::feed::{self, MAX_ITEMS, opml};
-use perennial_core::xml::Scanner;
+use perennial_core::text::xml::Scanner;
 
 fuzz_target!(|data: &[u8]| {
     if let Ok(feed) = feed::parse(data, None, "http://e.org/d/feed") {

@@ -2,9 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use perennial_core::foreign::{
-    Line, MAX_ADDRESS_BYTES, MAX_LABEL_BYTES, MAX_LINE_BYTES, MAX_NAME_BYTES, address, bounded_lines, file_name, label, quoted,
-    shown,
+use perennial_core::text::foreign::{
+    Line, MAX_ADDRESS_BYTES, MAX_LABEL_BYTES, MAX_LINE_BYTES, MAX_NAME_BYTES, address, bounded_lines,
+    file_name, label, quoted, shown,
 };
 
 fuzz_target!(|data: &[u8]| {

@@ -2,13 +2,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use perennial_core::segment::{SegmentConfig, Selector, segment};
+use perennial_core::page::segment::{SegmentConfig, Selector, segment};
 use perennial_render::dom::{Dom, MAX_DEPTH, MAX_NODES};
 use perennial_render::structural;
 use perennial_render::wire::Message;
 
 fuzz_target!(|data: &[u8]| {
-    let html = perennial_core::charset::decode_text(data, None);
+    let html = perennial_core::text::charset::decode_text(data, None);
     let dom = Dom::parse(&html);
     assert!(dom.nodes.len() < MAX_NODES + 2 * MAX_DEPTH as usize);
     let layout = structural::layout(&dom, "http://page.example/");

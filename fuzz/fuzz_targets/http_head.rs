@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use perennial_core::http::HttpHead;
+use perennial_warc::http::HttpHead;
 
 fuzz_target!(|data: &[u8]| {
     let head = HttpHead::parse(data);

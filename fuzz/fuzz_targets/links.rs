@@ -2,12 +2,12 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use perennial_core::canonical::canonicalise;
-use perennial_core::charset::decode_with_charset;
-use perennial_core::http::HttpHead;
-use perennial_core::links::{MAX_LINKS, find_css_links, find_links};
-use perennial_core::payload::{Limits, decode};
-use perennial_core::soft_error::title_of;
+use perennial_core::http::soft_error::title_of;
+use perennial_core::text::charset::decode_with_charset;
+use perennial_core::text::links::{MAX_LINKS, find_css_links, find_links};
+use perennial_core::url::canonical::canonicalise;
+use perennial_warc::http::HttpHead;
+use perennial_warc::payload::{Limits, decode};
 
 fuzz_target!(|data: &[u8]| {
     let head = HttpHead::parse(data);

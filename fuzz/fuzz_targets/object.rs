@@ -2,13 +2,13 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use perennial_core::dom::Dom;
-use perennial_core::object::paper::{Variant, extract_text};
-use perennial_core::object::version::{edits, same_version};
-use perennial_core::object::{Context, Template, extract};
+use perennial_core::article::paper::{Variant, extract_text};
+use perennial_core::article::version::{edits, same_version};
+use perennial_core::article::{Context, Template, extract};
+use perennial_core::text::dom::Dom;
 
 fuzz_target!(|data: &[u8]| {
-    let text = perennial_core::charset::decode_text(data, None);
+    let text = perennial_core::text::charset::decode_text(data, None);
     // What stands before the first line break is the title that a feed gives.
     let (title, html) = text.split_once('\n').unwrap_or(("", &text));
     let dom = Dom::parse(html);

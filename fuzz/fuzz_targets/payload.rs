@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use perennial_core::http::HttpHead;
-use perennial_core::payload::{Limits, decode};
+use perennial_warc::http::HttpHead;
+use perennial_warc::payload::{Limits, decode};
 
 const CODINGS: [&str; 8] = ["", "gzip", "deflate", "br", "zstd", "gzip, br", "compress", "x-gzip, zstd"];
 
@@ -11,7 +11,8 @@ fuzz_target!(|data: &[u8]| {
     let Some((&pick, body)) = data.split_first() else { return };
     let coding = CODINGS[pick as usize % 8];
     let transfer = if pick & 8 == 0 { "chunked" } else { "gzip, chunked" };
-    let head = format!("HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\nTransfer-Encoding: {transfer}\r\n\r\n");
+    let head =
+        format!("HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\nTransfer-Encoding: {transfer}\r\n\r\n");
     let limits = Limits { max_bytes: 1 << 20, max_ratio: 100 };
     let payload = decode(&HttpHead::parse(head.as_bytes()), body, limits);
     assert!(payload.bytes.len() <= 1 << 20);

@@ -2,17 +2,16 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use perennial::serve::rewrite::css::rewrite_css;
-use perennial::serve::rewrite::html::{PageOptions, rewrite_page, rewrite_page_strictly};
-use perennial::serve::rewrite::script::{rewrite_handler, rewrite_script};
-use perennial::serve::rewrite::url::Place;
-use perennial_core::charset::{Charset, decode_text};
-use perennial_core::dom::Dom;
+use perennial_core::text::charset::{Charset, decode_text};
+use perennial_core::text::dom::Dom;
+use perennial_server::rewrite::css::rewrite_css;
+use perennial_server::rewrite::html::{PageOptions, rewrite_page, rewrite_page_strictly};
+use perennial_server::rewrite::script::{rewrite_handler, rewrite_script};
+use perennial_server::rewrite::url::Place;
 use url::Url;
 
 const ADDRESSES: [&str; 7] = ["href", "src", "action", "formaction", "poster", "background", "cite"];
-const KEPT: [&str; 8] =
-    ["javascript:", "data:", "blob:", "about:", "mailto:", "tel:", "sms:", "xmpp:"];
+const KEPT: [&str; 8] = ["javascript:", "data:", "blob:", "about:", "mailto:", "tel:", "sms:", "xmpp:"];
 
 fn is_held(value: &str) -> bool {
     let plain: String = value.chars().filter(|c| !matches!(c, '\t' | '\n' | '\r')).collect();
@@ -26,8 +25,7 @@ fn is_held(value: &str) -> bool {
 fuzz_target!(|data: &[u8]| {
     let text = decode_text(data, None);
     let Ok(base) = Url::parse("http://page.example/a/b") else { return };
-    let place =
-        Place { root: "/web/".into(), time: "2020".into(), base, charset: Charset::default() };
+    let place = Place { root: "/web/".into(), time: "2020".into(), base, charset: Charset::default() };
     let _ = rewrite_script(&text, &place);
     let _ = rewrite_handler(&text, &place);
     // Whatever is an address the second time became one of the archive the first time.

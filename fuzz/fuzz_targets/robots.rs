@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use perennial_core::robots::Robots;
+use perennial_core::http::robots::Robots;
 
 fuzz_target!(|data: &[u8]| {
     let robots = Robots::parse(data, "perennial");

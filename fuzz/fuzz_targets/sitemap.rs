@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use perennial_core::sitemap::{MAX_ENTRIES, parse};
+use perennial_core::feed::sitemap::{MAX_ENTRIES, parse};
 
 fuzz_target!(|data: &[u8]| {
     let sitemap = parse(data);

@@ -2,9 +2,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use perennial_core::canonical::{canonicalise, parse, resolve};
 use perennial_core::time::Timestamp;
-use perennial_core::trap::{find_trap, shape};
+use perennial_core::url::canonical::{canonicalise, parse, resolve};
+use perennial_core::url::trap::{find_trap, shape};
 
 fuzz_target!(|text: &str| {
     let base = url::Url::parse("https://example.org/a/b?c").expect("a URL");

@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use perennial_core::segment::vixml;
+use perennial_core::page::segment::vixml;
 
 fuzz_target!(|text: &str| {
     if let Ok(tree) = vixml::read(text) {

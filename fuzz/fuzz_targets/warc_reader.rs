@@ -4,7 +4,7 @@
 use std::io::{Cursor, Read};
 
 use libfuzzer_sys::fuzz_target;
-use perennial_core::warc::{WarcItem, WarcReader};
+use perennial_warc::{WarcItem, WarcReader};
 
 fn walk<R: Read>(mut reader: WarcReader<R>, length: u64) -> Vec<u64> {
     let (mut offsets, mut n_items) = (Vec::new(), 0u64);

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use perennial_core::warc::Compression;
+use perennial_warc::Compression;
 
 use crate::crawled::Archive;
 use crate::facts::Facts;
@@ -350,7 +350,7 @@ fn the_shipped_sample_is_whole_and_its_revisit_is_readable() {
     let info = perennial(&root, ["info", "--json"]).ok().json();
     assert_eq!((info["n_sites"].as_u64(), info["n_pages"].as_u64()), (Some(2), Some(8)));
     assert_eq!((info["n_captures"].as_u64(), info["n_revisits"].as_u64()), (Some(13), Some(1)));
-    let archive = perennial::archive::Archive::open(&root).unwrap();
+    let archive = perennial_archive::Archive::open(&root).unwrap();
     let store = archive.store().unwrap();
     let home = store.page("http://garden.example/").unwrap().unwrap();
     let bodies: Vec<Vec<u8>> = store
@@ -379,7 +379,7 @@ fn the_torn_sample_gives_what_is_left_of_it() {
 
 #[test]
 fn encoded_bodies_are_read_for_links_and_stored_as_they_came() {
-    use perennial::archive::{Archive, ArchiveWriter, Body, Exchange};
+    use perennial_archive::{Archive, ArchiveWriter, Body, Exchange};
     let (_dir, root) = folder();
     let archive = Archive::create(&root).unwrap();
     let mut writer = ArchiveWriter::open(&archive).unwrap();
@@ -405,7 +405,7 @@ fn encoded_bodies_are_read_for_links_and_stored_as_they_came() {
         links: None,
     };
     assert!(writer.append(exchange()).unwrap().is_new_version);
-    assert_eq!(writer.append(exchange()).unwrap().kind, perennial::store::Kind::Revisit);
+    assert_eq!(writer.append(exchange()).unwrap().kind, perennial_archive::store::Kind::Revisit);
     writer.close().unwrap();
     let store = archive.store().unwrap();
     let page_row = store.page("http://coded.example/").unwrap().unwrap();

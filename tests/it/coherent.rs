@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::http::Request;
-use perennial::archive::{Archive, ArchiveWriter};
-use perennial::serve::{Options, Origin, Origins, Server, router};
+use perennial_archive::{Archive, ArchiveWriter};
 use perennial_core::chance::Chance;
 use perennial_core::memento::coherence::{Coherence, Look, closest, state_of};
 use perennial_core::memento::date;
 use perennial_core::time::Timestamp;
+use perennial_server::{Options, Origin, Origins, Server, router};
 
 use crate::program::{folder, perennial};
 use crate::serving::append_status;

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use perennial::analyse::{Analyst, Filters, PageText};
 use perennial::demo::LivingWeb;
 use perennial_core::time::Timestamp;
+use perennial_engine::analyse::{Analyst, Filters, PageText};
 use perennial_render::Captured;
 
 use crate::program::{folder, perennial};
@@ -44,7 +44,7 @@ fn ended(child: Child) -> serde_json::Value {
 
 /// How many captures are safe; none while the archive is being made.
 fn n_captures(archive: &Path) -> u32 {
-    let Ok(archive) = perennial::archive::Archive::open(archive) else { return 0 };
+    let Ok(archive) = perennial_archive::Archive::open(archive) else { return 0 };
     let Ok(store) = archive.store() else { return 0 };
     store.counts().map_or(0, |counts| counts.n_captures as u32)
 }

@@ -123,7 +123,7 @@ fn the_html_view_is_one_file_with_both_versions() {
 #[test]
 fn videlta_applies_to_the_version_before() {
     let xml = diff("change-word-in-paragraph", "videlta");
-    let delta = perennial_core::diff::Delta::from_xml(&xml).unwrap();
+    let delta = perennial_core::page::diff::Delta::from_xml(&xml).unwrap();
     assert_eq!(delta.operations().count(), 1);
 }
 

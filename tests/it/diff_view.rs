@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use perennial_core::dom::{Dom, DomKind};
+use perennial_core::text::dom::{Dom, DomKind};
 use perennial_core::time::Timestamp;
-use perennial_core::warc::{Compression, NewRecord, RecordIds, WarcWriter};
+use perennial_warc::{Compression, NewRecord, RecordIds, WarcWriter};
 
 use crate::program::{folder, perennial, ran, testdata};
 
@@ -42,7 +42,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// The words under elements that a condition chooses, without the numbers of tags.
-fn words_where(dom: &Dom, is_chosen: impl Fn(&perennial_core::dom::DomNode) -> bool) -> Vec<String> {
+fn words_where(dom: &Dom, is_chosen: impl Fn(&perennial_core::text::dom::DomNode) -> bool) -> Vec<String> {
     let mut found = Vec::new();
     for node in dom.nodes.iter().enumerate().filter(|(_, node)| is_chosen(node)) {
         let (index, node) = node;
@@ -79,12 +79,13 @@ impl View {
     }
 
     fn n_framed_images(&self, side: usize) -> usize {
-        let is_framed = |node: &&perennial_core::dom::DomNode| node.attribute("data-pd-frame").is_some();
+        let is_framed =
+            |node: &&perennial_core::text::dom::DomNode| node.attribute("data-pd-frame").is_some();
         self.frames[side].nodes.iter().filter(|node| node.tag() == "img").filter(is_framed).count()
     }
 
     fn is_unmarked(&self) -> bool {
-        let is_marked = |node: &perennial_core::dom::DomNode| {
+        let is_marked = |node: &perennial_core::text::dom::DomNode| {
             ["data-pd", "data-pd-frame"].iter().any(|name| node.attribute(name).is_some())
         };
         !self.frames.iter().flat_map(|dom| &dom.nodes).any(is_marked)

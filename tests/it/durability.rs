@@ -7,11 +7,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use perennial::archive::{Archive, ArchiveWriter, Body, Exchange, Repair};
-use perennial::store::{Filter, Kind};
+use perennial_archive::store::{Filter, Kind};
+use perennial_archive::{Archive, ArchiveWriter, Body, Exchange, Repair};
 use perennial_core::chance::Chance;
 use perennial_core::time::{Span, Timestamp};
-use perennial_core::warc::{WarcItem, WarcReader};
+use perennial_warc::{WarcItem, WarcReader};
 
 use crate::program::{folder, perennial};
 
@@ -77,7 +77,7 @@ fn a_killed_writer_loses_nothing() {
     let (_dir, root) = folder();
     perennial(&root, ["init"]).ok();
     // Small files, so that kills hit the change from one to the next.
-    perennial::settings::edit(&root.join("perennial.toml"), |document, _| {
+    perennial_archive::settings::edit(&root.join("perennial.toml"), |document, _| {
         document["warc"]["max_file_bytes"] = toml_edit::value(3_000_000);
         Ok(())
     })

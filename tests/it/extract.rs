@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use perennial_core::time::Timestamp;
-use perennial_core::warc::{Compression, NewRecord, RecordIds, WarcWriter};
+use perennial_warc::{Compression, NewRecord, RecordIds, WarcWriter};
 use serde_json::Value;
 
 use crate::program::{Ran, folder, perennial};

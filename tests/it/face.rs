@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use axum::body::to_bytes;
 use axum::http::Request;
-use perennial::archive::Archive as Library;
-use perennial::serve::{Options, Origin, Origins, Server, router};
+use perennial_archive::Archive as Library;
+use perennial_server::{Options, Origin, Origins, Server, router};
 
 use crate::crawled::Archive;
 use crate::web::{Asked, Reply, Web, html, status};

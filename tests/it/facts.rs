@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use perennial_core::page::PageId;
+use perennial_core::url::PageId;
 use rusqlite::types::Value;
 use rusqlite::{Connection, OpenFlags};
 
@@ -121,7 +121,7 @@ fn words(state: &Connection, sql: &str) -> BTreeSet<String> {
 
 /// Blocks and what is in them; their boxes may be those of an earlier page with the same structure.
 fn trees(archive: &Path, state: &Connection) -> Vec<String> {
-    let store = perennial::archive::Archive::open(archive).unwrap().store().unwrap();
+    let store = perennial_archive::Archive::open(archive).unwrap().store().unwrap();
     let mut all = Vec::new();
     for (page, url) in urls_by_number(state) {
         for time in store.tree_times(PageId(page)).unwrap() {
@@ -133,7 +133,7 @@ fn trees(archive: &Path, state: &Connection) -> Vec<String> {
 }
 
 fn links(archive: &Path, state: &Connection) -> Vec<String> {
-    let store = perennial::archive::Archive::open(archive).unwrap().store().unwrap();
+    let store = perennial_archive::Archive::open(archive).unwrap().store().unwrap();
     let urls = urls_by_number(state);
     let mut statement = state.prepare("SELECT page, time FROM links").unwrap();
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
@@ -154,12 +154,12 @@ fn urls_by_number(state: &Connection) -> BTreeMap<u32, String> {
 }
 
 fn ranks(archive: &Path, state: &Connection) -> BTreeMap<String, f32> {
-    let store = perennial::archive::Archive::open(archive).unwrap().store().unwrap();
-    let ranks = perennial::learn::page_ranks(&store, &[]).unwrap();
+    let store = perennial_archive::Archive::open(archive).unwrap().store().unwrap();
+    let ranks = perennial_engine::learn::page_ranks(&store, &[]).unwrap();
     let captured = words(state, "SELECT url FROM pages WHERE n_captures > 0");
     urls_by_number(state)
         .into_iter()
         .filter(|(_, url)| captured.contains(url))
-        .map(|(page, url)| (url, perennial::learn::rank_of(&ranks, PageId(page))))
+        .map(|(page, url)| (url, perennial_engine::learn::rank_of(&ranks, PageId(page))))
         .collect()
 }

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perennial::archive::{Archive, ArchiveWriter};
-use perennial::store::SCHEMA_VERSION;
-use perennial_core::diff::Delta;
-use perennial_core::noise::NoiseHistory;
-use perennial_core::segment::vixml;
+use perennial_archive::store::SCHEMA_VERSION;
+use perennial_archive::{Archive, ArchiveWriter};
+use perennial_core::page::diff::Delta;
+use perennial_core::page::noise::NoiseHistory;
+use perennial_core::page::segment::vixml;
 
 use crate::facts::Facts;
 use crate::program::{perennial, testdata};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use flate2::write::GzEncoder;
-use perennial_core::warc::sha1_label;
+use perennial_warc::sha1_label;
 use rusqlite::Connection;
 
 use crate::crawled::Archive;

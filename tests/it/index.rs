@@ -1,8 +1,8 @@
 //! The index keeps up with a crawl that never ends, and finds every capture once at any time.
 
-use perennial::archive::{Archive, ArchiveWriter, Body, Exchange, IndexPace};
-use perennial_core::surt::{KeyRange, MatchType};
+use perennial_archive::{Archive, ArchiveWriter, Body, Exchange, IndexPace};
 use perennial_core::time::{Span, Timestamp};
+use perennial_warc::surt::{KeyRange, MatchType};
 
 use crate::program::{folder, perennial};
 
@@ -51,7 +51,7 @@ fn assert_found_once(archive: &Archive, n_captures: i64) {
     assert_eq!(count("http://none.example/", MatchType::Domain), 0);
 }
 
-fn runs_of(archive: &Archive) -> Vec<perennial::store::Run> {
+fn runs_of(archive: &Archive) -> Vec<perennial_archive::store::Run> {
     archive.snapshot().unwrap().store().runs().unwrap()
 }
 

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use perennial::archive::{Archive, ArchiveWriter, Body, Derived, Exchange};
+use perennial_archive::{Archive, ArchiveWriter, Body, Derived, Exchange};
 use perennial_core::time::{Span, Timestamp};
-use perennial_core::warc::Truncation;
+use perennial_warc::Truncation;
 
 use crate::program::{folder, html, perennial, ran, sample_file};
 

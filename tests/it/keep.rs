@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use perennial_core::time::{Span, Timestamp};
-use perennial_core::warc::{Compression, NewRecord, RecordIds, WarcItem, WarcReader, WarcWriter};
+use perennial_warc::{Compression, NewRecord, RecordIds, WarcItem, WarcReader, WarcWriter};
 
 use crate::crawled::Archive;
 use crate::program::{folder, perennial};

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use perennial::archive::Archive as Opened;
-use perennial::store::Filter;
+use perennial_archive::Archive as Opened;
+use perennial_archive::store::Filter;
 use perennial_core::chance::Chance;
-use perennial_core::warc::Compression;
+use perennial_warc::Compression;
 
 use crate::crawled::Archive;
 use crate::program::sample_warc;
@@ -70,7 +70,7 @@ impl Killer {
     fn new(seed: u64) -> Killer {
         let (archive, web) = (Archive::new(), Web::serve(site));
         archive.ok(&["add", &web.url("/p0"), "--allow-private"]);
-        perennial::settings::edit(&archive.root.join("perennial.toml"), |document, _| {
+        perennial_archive::settings::edit(&archive.root.join("perennial.toml"), |document, _| {
             document["warc"]["max_file_bytes"] = toml_edit::value(40_000);
             Ok(())
         })

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use perennial::store::{ChangeFilter, ChangeKey, ChangeOrder, Look, LookOrder, Selection, Store};
-use perennial_core::look::{Before, Seen};
-use perennial_core::page::{PageId, SiteId};
+use perennial_archive::store::{ChangeFilter, ChangeKey, ChangeOrder, Look, LookOrder, Selection, Store};
+use perennial_core::http::verdict::AnswerKind;
+use perennial_core::page::look::{Before, Seen};
 use perennial_core::time::Timestamp;
-use perennial_core::verdict::AnswerKind;
+use perennial_core::url::{PageId, SiteId};
 use proptest::prelude::*;
 use rusqlite::{Connection, params};
 
@@ -188,7 +188,7 @@ fn kind_of(answer: i64) -> AnswerKind {
 }
 
 fn seen_of(code: i64) -> Seen {
-    let half = perennial_core::importance::Importance::new(0.5);
+    let half = perennial_core::page::importance::Importance::new(0.5);
     [
         Seen::First,
         Seen::Same,

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 
 use axum::body::to_bytes;
 use axum::http::Request;
-use perennial::archive::Archive as Library;
-use perennial::serve::{Options, Origin, Origins, Server, router};
+use perennial_archive::Archive as Library;
 use perennial_core::chance::Chance;
+use perennial_server::{Options, Origin, Origins, Server, router};
 use serde_json::Value;
 use tokio_rustls::rustls::{ServerConnection, StreamOwned};
 

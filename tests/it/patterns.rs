@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use perennial_core::time::{Span, Timestamp};
-use perennial_core::warc::{Compression, NewRecord, RecordIds, WarcWriter};
+use perennial_warc::{Compression, NewRecord, RecordIds, WarcWriter};
 use tempfile::TempDir;
 
 use crate::program::{folder, html, perennial};

@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use perennial::archive::Archive as Opened;
-use perennial::learn::{self, Followed};
-use perennial_core::look::Seen;
-use perennial_core::page::PageId;
+use perennial_archive::Archive as Opened;
+use perennial_core::page::look::Seen;
 use perennial_core::schedule::{Budget, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
-use perennial_sim::drive::drive;
+use perennial_core::url::PageId;
+use perennial_engine::learn::{self, Followed};
+use perennial_lab::drive::drive;
 
 use crate::crawled::Archive;
 use crate::web::{Web, html, status};
@@ -97,7 +97,7 @@ fn are_simulated(goal: &str, budget: Budget) {
         let number = url.rsplit_once("/p").and_then(|(_, number)| number.parse::<u64>().ok());
         let is_changed = number.is_some_and(|page| (*looks - 1) / (page + 1) != (*looks - 2) / (page + 1));
         VisitOutcome::from(if is_changed {
-            Seen::Unjudged(perennial_core::importance::Importance::new(Seen::UNJUDGED))
+            Seen::Unjudged(perennial_core::page::importance::Importance::new(Seen::UNJUDGED))
         } else {
             Seen::Same
         })

@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use perennial::archive::verify::{VerifyReport, verify};
-use perennial::archive::{Archive, ArchiveWriter, is_archive};
-use perennial::store::Filter;
+use perennial_archive::store::Filter;
+use perennial_archive::verify::{VerifyReport, verify};
+use perennial_archive::{Archive, ArchiveWriter, is_archive};
 use perennial_core::chance::Chance;
 
 use self::disk::{Loss, Op, Tree, digest_of, lay_out};

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
-use perennial::archive::{ArchiveWriter, Body, Exchange};
+use perennial_archive::{ArchiveWriter, Body, Exchange};
 use perennial_core::chance::Chance;
 use perennial_core::time::{Span, Timestamp};
-use perennial_core::warc::{Compression, NewRecord, RecordIds, RevisitProfile, WarcWriter, sha1_label};
+use perennial_warc::{Compression, NewRecord, RecordIds, RevisitProfile, WarcWriter, sha1_label};
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};

@@ -8,9 +8,9 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use perennial::archive::{Archive, ArchiveWriter, Body, Exchange, IndexPace};
-use perennial_core::surt::{KeyRange, MatchType};
+use perennial_archive::{Archive, ArchiveWriter, Body, Exchange, IndexPace};
 use perennial_core::time::{Span, Timestamp};
+use perennial_warc::surt::{KeyRange, MatchType};
 
 use crate::program::{folder, perennial, sample_file};
 

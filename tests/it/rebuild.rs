@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use perennial::archive::{Archive, ArchiveWriter, Body, Derived, Exchange};
-use perennial::learn::{self, Followed};
+use perennial_archive::{Archive, ArchiveWriter, Body, Derived, Exchange};
 use perennial_core::schedule::{Goal, Ranked, ScheduleConfig};
 use perennial_core::time::{Span, Timestamp};
+use perennial_engine::learn::{self, Followed};
 
 use crate::crawled;
 use crate::facts::Facts;
@@ -155,7 +155,7 @@ fn drawn_pages_have_the_links_that_were_drawn() {
     let links = |path: &str| -> Vec<String> {
         let store = archive.store().unwrap();
         let page = store.page(&format!("http://app.example{path}")).unwrap().unwrap();
-        let url_of = |page: u32| store.url_of(perennial_core::page::PageId(page)).unwrap();
+        let url_of = |page: u32| store.url_of(perennial_core::url::PageId(page)).unwrap();
         store.links_of(page.id.0).unwrap().into_iter().map(url_of).collect()
     };
     assert_eq!(links("/"), ["http://app.example/second"]);

@@ -4,9 +4,9 @@ use std::io::Read;
 use std::process::Command;
 use std::time::Duration;
 
-use perennial_core::warc::{WarcItem, WarcReader};
 use perennial_render::resource::nothing;
 use perennial_render::{Captured, Engine, Fallback, Limits, Pool, WorkerCommand, structural};
+use perennial_warc::{WarcItem, WarcReader};
 use proptest::prelude::*;
 
 use crate::program::{folder, perennial, sample_file};
@@ -124,7 +124,7 @@ fn segment_writes_every_format_of_a_file() {
         output.stdout
     };
     let xml = String::from_utf8(run("vixml")).unwrap();
-    let tree = perennial_core::segment::vixml::read(&xml).unwrap();
+    let tree = perennial_core::page::segment::vixml::read(&xml).unwrap();
     assert_eq!(tree.url, "http://a.example/dir/");
     assert!(tree.engine.contains("blitz"), "{}", tree.engine);
     assert!(tree.leaves().any(|leaf| leaf.links.iter().any(|link| link.address == "http://a.example/x")));
@@ -164,7 +164,7 @@ fn every_capture_is_segmented_once_and_its_blocks_are_exported() {
         if is_tree {
             let mut xml = String::new();
             record.read_to_string(&mut xml).unwrap();
-            assert!(perennial_core::segment::vixml::read(&xml).unwrap().engine.contains("blitz"));
+            assert!(perennial_core::page::segment::vixml::read(&xml).unwrap().engine.contains("blitz"));
             n_trees += 1;
         }
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use perennial_core::segment::{BlockTree, SegmentConfig, segment};
+use perennial_core::page::segment::{BlockTree, SegmentConfig, segment};
 
 use crate::crawled::Archive;
 use crate::viewer::{Serving, Viewer};

@@ -8,9 +8,9 @@ use std::fs;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use perennial_core::cdxj::CdxjLine;
 use perennial_core::time::Timestamp;
-use perennial_core::warc::{
+use perennial_warc::cdxj::CdxjLine;
+use perennial_warc::{
     Compression, NewRecord, RecordHeader, RecordIds, RecordType, RevisitProfile, WarcItem, WarcReader,
     WarcWriter, sha1_label,
 };

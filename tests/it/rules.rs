@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use perennial_core::time::{Span, Timestamp};
-use perennial_core::warc::{Compression, NewRecord, RecordIds, WarcWriter};
+use perennial_warc::{Compression, NewRecord, RecordIds, WarcWriter};
 use serde_json::Value;
 use tempfile::TempDir;
 

@@ -1,11 +1,11 @@
 //! Search over the versions of pages: when a sentence appeared and when it vanished, against what the WARC files hold.
 
-use perennial::archive::Archive as Library;
-use perennial::search::{Question, answer};
-use perennial::store::{Store, Texts};
+use perennial_archive::Archive as Library;
+use perennial_archive::store::{Store, Texts};
 use perennial_core::chance::Chance;
 use perennial_core::search::Query;
 use perennial_core::time::Timestamp;
+use perennial_engine::search::{Question, answer};
 use serde_json::Value;
 
 use crate::crawled::Archive;

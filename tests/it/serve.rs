@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use axum::http::Request;
-use perennial::archive::{Archive, ArchiveWriter};
-use perennial::serve::{Options, Origin, Origins, Server, router};
+use perennial_archive::{Archive, ArchiveWriter};
 use perennial_core::time::Timestamp;
+use perennial_server::{Options, Origin, Origins, Server, router};
 use proptest::prelude::*;
 use serde_json::Value;
 

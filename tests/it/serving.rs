@@ -6,7 +6,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use perennial::archive::{ArchiveWriter, Body, Exchange};
+use perennial_archive::{ArchiveWriter, Body, Exchange};
 use perennial_core::time::Timestamp;
 use serde_json::Value;
 

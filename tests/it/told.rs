@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use perennial_core::time::{Span, Timestamp};
-use perennial_core::warc::{Compression, NewRecord, RecordIds, WarcWriter};
+use perennial_warc::{Compression, NewRecord, RecordIds, WarcWriter};
 use serde_json::Value;
 
 use crate::crawled::Archive;

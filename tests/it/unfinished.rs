@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use perennial::archive::{Archive, ArchiveWriter, Repair};
-use perennial_core::warc::Compression;
+use perennial_archive::{Archive, ArchiveWriter, Repair};
+use perennial_warc::Compression;
 
 use crate::program::{append_random, folder, perennial, sample_file, sample_warc};
 

@@ -11,7 +11,7 @@ use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use perennial_core::layout::Layout;
+use perennial_core::page::layout::Layout;
 use perennial_render::cdp::{Connection, find_browser};
 use perennial_render::launch::LaunchOptions;
 use perennial_render::snapshot;

@@ -2,10 +2,10 @@
 //!
 //! Used by the writer on what it writes and by the scan on what it reads, so that both give the same rows.
 
-use perennial_core::foreign;
-use perennial_core::http::HttpHead;
-use perennial_core::twin::is_longer_name;
-use perennial_core::verdict::{self, AnswerKind};
+use perennial_core::http::verdict::{self, AnswerKind};
+use perennial_core::text::foreign;
+use perennial_core::url::twin::is_longer_name;
+use perennial_warc::http::HttpHead;
 use url::Url;
 
 use super::links::{drawn_page, is_html, redirect_of};

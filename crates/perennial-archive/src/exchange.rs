@@ -5,9 +5,9 @@ use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::net::IpAddr;
 
-use perennial_core::http::HttpHead;
 use perennial_core::time::Timestamp;
-use perennial_core::warc::{
+use perennial_warc::http::HttpHead;
+use perennial_warc::{
     Compression, NewRecord, PayloadDigests, PayloadHasher, RecordId, RecordIds, Sha1Stream, Truncation,
     WarcWriter,
 };

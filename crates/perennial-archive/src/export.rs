@@ -10,9 +10,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use anyhow::{Context, bail};
 use perennial_core::time::Timestamp;
-use perennial_core::warc::{
-    Compression, NewRecord, RecordIds, RevisitProfile, WarcItem, WarcReader, WarcWriter,
-};
+use perennial_warc::{Compression, NewRecord, RecordIds, RevisitProfile, WarcItem, WarcReader, WarcWriter};
 use serde::Serialize;
 use serde_json::json;
 use sha2::{Digest, Sha256};

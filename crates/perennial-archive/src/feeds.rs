@@ -4,11 +4,11 @@
 
 use std::io::Read;
 
-use perennial_core::canonical;
 use perennial_core::feed::{self, Feed, FeedItem, FeedText};
-use perennial_core::http::HttpHead;
-use perennial_core::payload::{Limits, decode};
-use perennial_core::politeness::parse_http_date;
+use perennial_core::http::politeness::parse_http_date;
+use perennial_core::url::canonical;
+use perennial_warc::http::HttpHead;
+use perennial_warc::payload::{Limits, decode};
 use url::Url;
 
 use super::links::MAX_STORED_BYTES;

@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use anyhow::{Context, bail};
-use perennial_core::cdxj::CdxjLine;
-use perennial_core::foreign::{self, Line, bounded_lines};
-use perennial_core::warc::{Damage, WarcItem, WarcReader};
+use perennial_core::text::foreign::{self, Line, bounded_lines};
+use perennial_warc::cdxj::CdxjLine;
+use perennial_warc::{Damage, WarcItem, WarcReader};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 

@@ -11,8 +11,8 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use perennial_core::cdxj::{self, CdxjLine, SortedCdxj};
-use perennial_core::surt::KeyRange;
+use perennial_warc::cdxj::{self, CdxjLine, SortedCdxj};
+use perennial_warc::surt::KeyRange;
 
 use super::content::index_mime;
 use super::stand_in::StandIns;

@@ -7,13 +7,13 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::io::Read;
 
-use perennial_core::canonical;
-use perennial_core::charset::{Charset, decode_with_charset};
-use perennial_core::http::HttpHead;
-use perennial_core::links::{Link, LinkKind, find_css_links, find_links};
-use perennial_core::payload::{Cut, CutCause, Limits, decode, gunzip};
-use perennial_core::sitemap::{self, Sitemap};
-use perennial_core::surt::surt;
+use perennial_core::feed::sitemap::{self, Sitemap};
+use perennial_core::text::charset::{Charset, decode_with_charset};
+use perennial_core::text::links::{Link, LinkKind, find_css_links, find_links};
+use perennial_core::url::canonical;
+use perennial_warc::http::HttpHead;
+use perennial_warc::payload::{Cut, CutCause, Limits, decode, gunzip};
+use perennial_warc::surt::surt;
 use url::Url;
 
 use crate::store::{Kind, LinkTarget};

@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use anyhow::Context;
-use perennial_core::warc::{DigestVerdict, WarcItem, WarcReader};
+use perennial_warc::{DigestVerdict, WarcItem, WarcReader};
 
 use super::recover::Repair;
 use super::{files, sync_dir};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use anyhow::Context;
-use perennial_core::payload::Limits;
+use perennial_warc::payload::Limits;
 use url::Url;
 
 use super::Snapshot;

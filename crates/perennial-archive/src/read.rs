@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 
 use anyhow::{Context, bail};
-use perennial_core::http::HttpHead;
-use perennial_core::payload::{self, Limits, decode};
+use perennial_core::http::verdict::is_drawn;
 use perennial_core::time::Timestamp;
-use perennial_core::verdict::is_drawn;
-use perennial_core::warc::{Record, RecordHeader, WarcItem, WarcReader, contradicts};
+use perennial_warc::http::HttpHead;
+use perennial_warc::payload::{self, Limits, decode};
+use perennial_warc::{Record, RecordHeader, WarcItem, WarcReader, contradicts};
 
 use super::content::look_of;
 use super::links::DRAWN_PREFIX;

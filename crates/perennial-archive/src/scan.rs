@@ -11,12 +11,12 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, Read, Seek, SeekFrom};
 
-use perennial_core::foreign;
-use perennial_core::http::HttpHead;
-use perennial_core::surt::surt;
+use perennial_core::http::verdict::AnswerKind;
+use perennial_core::text::foreign;
 use perennial_core::time::Timestamp;
-use perennial_core::verdict::AnswerKind;
-use perennial_core::warc::{
+use perennial_warc::http::HttpHead;
+use perennial_warc::surt::surt;
+use perennial_warc::{
     Damage, DigestChecker, DigestVerdict, Extent, PayloadDigests, PayloadHasher, Record, RecordHeader,
     RecordType, WarcItem, WarcReader, named_content,
 };

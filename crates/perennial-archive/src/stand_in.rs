@@ -7,8 +7,8 @@
 
 use std::collections::HashMap;
 
-use perennial_core::page::PageId;
-use perennial_core::warc::sha1_label;
+use perennial_core::url::PageId;
+use perennial_warc::sha1_label;
 
 use crate::store::{Capture, Kind, Store};
 

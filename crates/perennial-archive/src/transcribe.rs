@@ -4,7 +4,7 @@
 use std::io::{self, BufRead, Read, Seek, Write};
 
 use flate2::write::GzEncoder;
-use perennial_core::warc::{Extent, Record, RecordHeader, RecordId, WarcVersion, sha1_label};
+use perennial_warc::{Extent, Record, RecordHeader, RecordId, WarcVersion, sha1_label};
 
 /// A member up to this size is held in memory until its record has proved sound, a larger one on disk.
 const SPOOL_BYTES: usize = 8 << 20;

@@ -2,8 +2,8 @@
 
 use std::io::Write;
 
-use perennial_core::segment::vixml;
-use perennial_core::warc::{Compression, NewRecord, RecordIds, WarcWriter};
+use perennial_core::page::segment::vixml;
+use perennial_warc::{Compression, NewRecord, RecordIds, WarcWriter};
 
 use super::writer::random_seed;
 use crate::store::Chosen;

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek};
 use std::sync::mpsc::sync_channel;
 
-use perennial_core::cdxj::{CdxjLine, lines_of};
+use perennial_warc::cdxj::{CdxjLine, lines_of};
 use serde::Serialize;
 
 use super::files::FileOnDisk;
@@ -520,7 +520,7 @@ fn check_index(snapshot: &Snapshot, defects: &mut Vec<Defect>) -> anyhow::Result
         opened.iter().any(|(run, _)| (run.first_capture..=run.last_capture).contains(&capture))
     };
     let sources = opened.iter().map(|(_, file)| file.try_clone().map(lines_of)).collect::<Result<_, _>>()?;
-    let mut lines = perennial_core::cdxj::merge(sources).map_while(Result::ok).peekable();
+    let mut lines = perennial_warc::cdxj::merge(sources).map_while(Result::ok).peekable();
     let mut key = String::new();
     let mut wanted: Vec<String> = Vec::new();
     let store = snapshot.store();

@@ -9,11 +9,11 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 
 use anyhow::{Context, bail};
-use perennial_core::http::HttpHead;
-use perennial_core::surt::surt;
+use perennial_core::http::verdict::AnswerKind;
 use perennial_core::time::Timestamp;
-use perennial_core::verdict::AnswerKind;
-use perennial_core::warc::{
+use perennial_warc::http::HttpHead;
+use perennial_warc::surt::surt;
+use perennial_warc::{
     NewRecord, PayloadDigests, RecordId, RecordIds, RevisitProfile, Truncation, WarcWriter, Written,
 };
 

@@ -11,8 +11,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use perennial_core::layout::{Display, Layout, LayoutNode, Rect, Rgba};
-use perennial_core::segment::{BlockTree, SegmentConfig, draw_svg, leaf_features, segment};
+use perennial_core::page::layout::{Display, Layout, LayoutNode, Rect, Rgba};
+use perennial_core::page::segment::{BlockTree, SegmentConfig, draw_svg, leaf_features, segment};
 use serde_json::{Value, json};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

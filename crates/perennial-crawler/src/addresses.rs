@@ -5,10 +5,10 @@
 use std::collections::{HashMap, HashSet};
 
 use perennial_core::time::{Span, Timestamp};
-use perennial_core::trap::shape;
+use perennial_core::url::trap::shape;
 use url::Url;
 
-use crate::store::{Discovery, FrontierPage, PageKind, url_hash};
+use perennial_archive::store::{Discovery, FrontierPage, PageKind, url_hash};
 
 /// Sitemaps that are followed for one seed. They hold up to 50,000 pages each; a site that names more of them makes them up.
 const MAX_SITEMAPS_OF_SEED: usize = 2_000;

@@ -5,16 +5,16 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use perennial_core::page::{PageId, SiteId};
 use perennial_core::time::Timestamp;
-use perennial_core::trap::find_trap;
+use perennial_core::url::trap::find_trap;
+use perennial_core::url::{PageId, SiteId};
 use url::Url;
 
 use super::addresses::Addresses;
 use super::discover::Discoveries;
-use crate::archive::Archive;
-use crate::settings::Seeds;
-use crate::store::{CapturedAddress, Discovery, PageKind, Store, Target};
+use perennial_archive::Archive;
+use perennial_archive::settings::Seeds;
+use perennial_archive::store::{CapturedAddress, Discovery, PageKind, Store, Target};
 
 /// How many links an address is from its seed, and the number of that seed.
 type Place = (u32, i64);

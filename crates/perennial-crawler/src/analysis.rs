@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use perennial_core::page::PageId;
 use perennial_core::schedule::VisitOutcome;
+use perennial_core::url::PageId;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use super::background;
 use super::recorder::RecorderMessage;
-use crate::analyse::{Headline, PageAnalyst, PageLessons};
+use perennial_engine::analyse::{Headline, PageAnalyst, PageLessons};
 
 /// The result of analysing the captures of a page since its last analysis.
 pub struct Learned {

@@ -16,9 +16,9 @@ use url::Url;
 
 use super::exchange::Exchanged;
 use super::visit::{Shared, decoded};
-use crate::archive::hops_of;
-use crate::fetch::Request;
-use crate::store::PageKind;
+use perennial_archive::hops_of;
+use perennial_archive::store::PageKind;
+use perennial_fetch::Request;
 
 /// Requests of one page that are answered; further ones fail.
 const MAX_REQUESTS: usize = 300;

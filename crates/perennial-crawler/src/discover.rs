@@ -2,16 +2,16 @@
 
 use std::collections::HashSet;
 
-use perennial_core::canonical;
-use perennial_core::links::LinkKind;
-use perennial_core::scope::ScopeKind;
+use perennial_core::text::links::LinkKind;
 use perennial_core::time::Timestamp;
-use perennial_core::trap::find_trap;
+use perennial_core::url::canonical;
+use perennial_core::url::scope::ScopeKind;
+use perennial_core::url::trap::find_trap;
 use url::Url;
 
-use crate::archive::links::{Links, read_sitemap};
-use crate::settings::{CrawlTable, Seeds};
-use crate::store::{Discovery, FeedRow, ItemRow, NamedBy, PageKind, Target};
+use perennial_archive::links::{Links, read_sitemap};
+use perennial_archive::settings::{CrawlTable, Seeds};
+use perennial_archive::store::{Discovery, FeedRow, ItemRow, NamedBy, PageKind, Target};
 
 /// Requisites taken from one page.
 const MAX_REQUISITES: usize = 500;
@@ -197,11 +197,11 @@ fn discovery(url: &Url, kind: PageKind, seed: i64, depth: u32) -> Discovery {
 
 #[cfg(test)]
 mod tests {
-    use perennial_core::page::{PageId, SiteId};
+    use perennial_core::url::{PageId, SiteId};
 
     use super::*;
-    use crate::archive::links::DocumentLink;
-    use crate::settings::Seed;
+    use perennial_archive::links::DocumentLink;
+    use perennial_archive::settings::Seed;
 
     fn url(text: &str) -> Url {
         Url::parse(text).unwrap()
@@ -275,7 +275,7 @@ mod tests {
             item("http://a.example/2", 2000),
             item("http://b.example/3", 900),
         ];
-        let feed = FeedRow { items, ..crate::archive::feeds::row_of(&feed, address.as_str()) };
+        let feed = FeedRow { items, ..perennial_archive::feeds::row_of(&feed, address.as_str()) };
         let mut found = Discoveries::new(&seeds, &table, now, &target);
         found.read_feed(&address, &feed);
         let found = found.into_found();

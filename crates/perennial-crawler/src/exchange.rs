@@ -1,11 +1,11 @@
 //! A fetched answer -> an exchange on its way into the archive. Its document is decoded once.
 
 use perennial_core::time::Timestamp;
-use perennial_core::warc::{Compression, Truncation};
+use perennial_warc::{Compression, Truncation};
 
-use crate::archive::links::{self, DRAWN_PREFIX, DocumentText, PageLinks};
-use crate::archive::{Body, Derived, Exchange, HOPS, LeftOut, Prepared};
-use crate::fetch::{Fetched, FetchedBody};
+use perennial_archive::links::{self, DRAWN_PREFIX, DocumentText, PageLinks};
+use perennial_archive::{Body, Derived, Exchange, HOPS, LeftOut, Prepared};
+use perennial_fetch::{Fetched, FetchedBody};
 
 /// An exchange on its way into the archive.
 pub struct Exchanged {

@@ -1,8 +1,8 @@
 //! Why a visit brought nothing to archive -> its name in the log, its message, and whether it is tried again.
 
-use perennial_core::politeness::HostAnswer;
+use perennial_core::http::politeness::HostAnswer;
 
-use crate::fetch::FetchError;
+use perennial_fetch::FetchError;
 
 /// Why there is nothing to archive.
 #[derive(Clone, Debug)]

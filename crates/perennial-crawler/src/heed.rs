@@ -12,10 +12,10 @@ use perennial_core::time::{Span, Timestamp};
 use super::clock::Clock;
 use super::status::{End, Status};
 use super::{Crawl, CrawlOptions};
-use crate::archive::{Archive, SettingsWatch};
-use crate::operate::log::{ActLine, Acts};
-use crate::settings::Settings;
-use crate::store::{Ending, PageKind, site_of};
+use perennial_archive::settings::Settings;
+use perennial_archive::store::{Ending, PageKind, site_of};
+use perennial_archive::{Archive, SettingsWatch};
+use perennial_engine::operate::log::{ActLine, Acts};
 
 /// How long other settings wait for fetches in flight. One that takes longer is given up, and made again.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -6,10 +6,10 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 
-use perennial_core::page::{PageId, SiteId};
-use perennial_core::politeness::HostState;
+use perennial_core::http::politeness::HostState;
 use perennial_core::schedule::Reason;
 use perennial_core::time::Timestamp;
+use perennial_core::url::{PageId, SiteId};
 
 /// Why a page waits in a queue.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -5,7 +5,7 @@
 //! | [`options`] | what the user asks of one crawl |
 //! | [`clock`] | the real time, or a virtual one |
 //! | `heed` | perennial.toml and acts.log as they change -> a crawl that goes by them |
-//! | `start` | an archive and options -> a crawl that knows what earlier ones knew ([`crate::learn`]) |
+//! | `start` | an archive and options -> a crawl that knows what earlier ones knew ([`perennial_engine::learn`]) |
 //! | `adopt` | captures and links that the frontier does not know -> frontier |
 //! | [`policy`] | visits that ended and what they taught -> the next visit; the loop without its effects |
 //! | [`polls`] | what feeds publish and when -> the next one to poll |
@@ -64,20 +64,20 @@ use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
-use perennial_core::foreign;
-use perennial_core::page::PageId;
 use perennial_core::schedule::{Reason, SkipRule};
+use perennial_core::text::foreign;
 use perennial_core::time::Timestamp;
+use perennial_core::url::PageId;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-use crate::archive::Archive;
-use crate::settings::Seeds;
-use crate::store::{PageKind, Store, Target};
 use analysis::{Analysis, Learned};
 pub(crate) use background::give_way;
 use heed::{Heed, Limits};
 use host::Why;
 pub use options::CrawlOptions;
+use perennial_archive::Archive;
+use perennial_archive::settings::Seeds;
+use perennial_archive::store::{PageKind, Store, Target};
 use policy::Policy;
 use recorder::{Committed, RecorderMessage, Settled};
 pub use start::make_frontier;
@@ -419,7 +419,7 @@ fn words_of(why: Why, target: &Target) -> String {
         }
         Why::Scheduled(Reason::Oldest { since }) => format!("seen longest ago, {since}"),
         Why::Scheduled(Reason::Picture { n_pages, since }) => {
-            format!("picture of the site, {}, last seen {since}", crate::learn::in_pages(n_pages))
+            format!("picture of the site, {}, last seen {since}", perennial_engine::learn::in_pages(n_pages))
         }
         Why::Scheduled(Reason::Announced) => "a feed, a sitemap or a front page announced a change".into(),
         Why::Scheduled(Reason::Probe) => "there was no page here: has one come?".into(),

@@ -6,10 +6,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use perennial_core::page::{PageId, SiteId};
-use perennial_core::politeness::HostState;
+use perennial_core::http::politeness::HostState;
 use perennial_core::schedule::{Bearings, Ranked, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
+use perennial_core::url::{PageId, SiteId};
 
 use super::host::{Hosts, Why};
 use super::polls::Polls;
@@ -17,9 +17,9 @@ use super::recorder::{NewPage, Settled};
 use super::spending::{Permission, Spending};
 use super::status::End;
 use super::unstyled::Unstyled;
-use crate::analyse::Headline;
-use crate::learn::Followed;
-use crate::store::{Ending, FrontierPage, PageKind, Target};
+use perennial_archive::store::{Ending, FrontierPage, PageKind, Target};
+use perennial_engine::analyse::Headline;
+use perennial_engine::learn::Followed;
 
 /// With this many pages waiting for their analysis no visit starts. It bounds the memory of a crawl that fetches faster
 /// than it analyses.

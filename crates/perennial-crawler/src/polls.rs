@@ -8,11 +8,11 @@ use std::collections::{BTreeSet, HashMap};
 
 use perennial_core::feed::Pace;
 use perennial_core::feed::polling::{PollLimits, Publishing};
-use perennial_core::page::{PageId, SiteId};
 use perennial_core::schedule::Budget;
 use perennial_core::time::{Span, Timestamp};
+use perennial_core::url::{PageId, SiteId};
 
-use crate::store::Ending;
+use perennial_archive::store::Ending;
 
 /// The first wait after a failure; doubled with each further one, up to a day.
 const FIRST_RETRY: Span = Span::from_secs(600);

@@ -9,11 +9,11 @@ use std::sync::mpsc::Receiver;
 
 use anyhow::Context;
 use perennial_core::chance::Chance;
-use perennial_core::page::{PageId, SiteId};
-use perennial_core::politeness::{HostState, PolitenessConfig};
+use perennial_core::http::politeness::{HostState, PolitenessConfig};
+use perennial_core::http::verdict::{AnswerKind, Validators, host_answer, trust_after};
 use perennial_core::schedule::{Bearings, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
-use perennial_core::verdict::{AnswerKind, Validators, host_answer, trust_after};
+use perennial_core::url::{PageId, SiteId};
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::addresses::Addresses;
@@ -22,12 +22,12 @@ use super::log::{CrawlLog, LogLine};
 use super::polls::Polled;
 use super::verdict::Verdict;
 use super::visit::VisitReport;
-use crate::analyse::PageLessons;
-use crate::archive::{Appended, ArchiveWriter};
-use crate::fetch::Cut;
-use crate::notify::Notifying;
-use crate::search::Indexing;
-use crate::store::{Commit, Discovery, Ending, FeedRow, Kind, News, PageKind, Target, Visited};
+use perennial_archive::store::{Commit, Discovery, Ending, FeedRow, Kind, News, PageKind, Target, Visited};
+use perennial_archive::{Appended, ArchiveWriter};
+use perennial_engine::analyse::PageLessons;
+use perennial_engine::notify::Notifying;
+use perennial_engine::search::Indexing;
+use perennial_fetch::Cut;
 
 /// Reports taken into one commit.
 const MAX_BATCH: usize = 256;

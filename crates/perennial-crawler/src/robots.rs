@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use perennial_core::payload::{Limits, decode};
-use perennial_core::robots::{MAX_ROBOTS_BYTES, Robots, RobotsStatus};
+use perennial_core::http::robots::{MAX_ROBOTS_BYTES, Robots, RobotsStatus};
 use perennial_core::time::{Span, Timestamp};
+use perennial_warc::payload::{Limits, decode};
 use url::Url;
 
 use super::exchange::Exchanged;
 use super::failure::{Failure, FailureKind};
 use super::visit::Shared;
-use crate::fetch::{Fetched, Request};
+use perennial_fetch::{Fetched, Request};
 
 /// RFC 9309, 2.4: not longer than a day.
 const KEPT: Span = Span::from_hours(24);
@@ -55,7 +55,7 @@ impl RobotsCache {
 
     /// The robots.txt of a URL's origin, fetched if it is not known or older than a day.
     pub async fn get(&self, shared: &Shared, url: &Url, allow_private: bool) -> RobotsAnswer {
-        let origin = perennial_core::canonical::origin(url);
+        let origin = perennial_core::url::canonical::origin(url);
         let now = shared.clock.now();
         let known = self.known.lock().ok().and_then(|known| known.get(&origin).cloned());
         if let Some(origin) = known.filter(|origin| now - origin.fetched_at < KEPT) {
@@ -152,5 +152,5 @@ fn redirect_target(at: &Url, fetched: &Fetched) -> Option<Url> {
     if !(300..400).contains(&fetched.status()) {
         return None;
     }
-    perennial_core::canonical::resolve(at, &fetched.head.get("Location")?)
+    perennial_core::url::canonical::resolve(at, &fetched.head.get("Location")?)
 }

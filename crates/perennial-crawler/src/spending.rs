@@ -8,12 +8,12 @@
 
 use std::collections::HashMap;
 
-use perennial_core::page::PageId;
 use perennial_core::schedule::Budget;
 use perennial_core::time::{Span, Timestamp};
+use perennial_core::url::PageId;
 
-use crate::settings::Allowance;
-use crate::store::{OVERALL, Store};
+use perennial_archive::settings::Allowance;
+use perennial_archive::store::{OVERALL, Store};
 
 const DAY: Span = Span::from_hours(24);
 /// Bytes reserved for a body before any body has arrived.

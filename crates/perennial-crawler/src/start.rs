@@ -7,9 +7,9 @@ use std::sync::atomic::AtomicBool;
 use anyhow::{Context, anyhow};
 use perennial_core::chance::Chance;
 use perennial_core::feed::polling::Publishing;
-use perennial_core::page::PageId;
 use perennial_core::schedule::{Budget, ScheduleConfig};
 use perennial_core::time::{Span, Timestamp};
+use perennial_core::url::PageId;
 use tokio::sync::mpsc::unbounded_channel;
 
 use super::addresses::Addresses;
@@ -25,14 +25,14 @@ use super::visit::{Readers, Shared, is_loopback};
 use super::websub::WebSub;
 use super::weights::Weights;
 use super::{Crawl, CrawlOptions, Status, browser, log, robots};
-use crate::analyse::{Analyst, PageAnalyst, analyse_backlog};
-use crate::archive::{Archive, ArchiveWriter, CHECKING};
-use crate::fetch::Client;
-use crate::learn::{self, Followed};
-use crate::notify::Notifying;
-use crate::search::Indexing;
-use crate::settings::{Allowance, CrawlTable, Seeds};
-use crate::store::{Discovery, KnownFeed, PageKind, Store};
+use perennial_archive::settings::{Allowance, CrawlTable, Seeds};
+use perennial_archive::store::{Discovery, KnownFeed, PageKind, Store};
+use perennial_archive::{Archive, ArchiveWriter, CHECKING};
+use perennial_engine::analyse::{Analyst, PageAnalyst, analyse_backlog};
+use perennial_engine::learn::{self, Followed};
+use perennial_engine::notify::Notifying;
+use perennial_engine::search::Indexing;
+use perennial_fetch::Client;
 
 /// The user said so, and should know what it means.
 const WITHOUT_SANDBOX: &str = "the browser runs without its sandbox, because perennial.toml says `browser_sandbox = false`: a page \

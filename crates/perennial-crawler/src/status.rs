@@ -6,7 +6,7 @@ use perennial_core::time::Timestamp;
 
 use super::Crawl;
 use super::recorder::Settled;
-use crate::store::{Ending, PageKind};
+use perennial_archive::store::{Ending, PageKind};
 
 /// Why a crawl ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize)]

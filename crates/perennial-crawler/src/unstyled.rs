@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use perennial_core::page::PageId;
+use perennial_core::url::PageId;
 
 /// Pages that wait for requisites in flight or in a host's queue.
 #[derive(Debug, Default)]

@@ -1,13 +1,13 @@
 //! An answer or a failure -> what the scheduler, the log, the frontier and the host's state are told.
 
-use perennial_core::look::{Before, Seen};
-use perennial_core::politeness::HostAnswer;
+use perennial_core::http::politeness::HostAnswer;
+use perennial_core::http::validator::ValidatorTrust;
+use perennial_core::http::verdict::{AnswerKind, Validators, error_word};
+use perennial_core::page::look::{Before, Seen};
 use perennial_core::schedule::VisitOutcome;
-use perennial_core::validator::ValidatorTrust;
-use perennial_core::verdict::{AnswerKind, Validators, error_word};
 
 use super::failure::FailureKind;
-use crate::store::Target;
+use perennial_archive::store::Target;
 
 /// What an answer means.
 pub(super) struct Verdict {
@@ -21,7 +21,7 @@ pub(super) struct Verdict {
     pub(super) is_final: bool,
     /// Digest and validators of a full answer.
     pub(super) answer: Option<(String, Validators)>,
-    /// The identity of the answer ([`perennial_core::verdict::identity_of`]), if it is a look.
+    /// The identity of the answer ([`perennial_core::http::verdict::identity_of`]), if it is a look.
     pub(super) identity: Option<String>,
     /// The trust in the page's validators after this answer.
     pub(super) trust: Option<ValidatorTrust>,

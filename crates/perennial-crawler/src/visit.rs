@@ -5,11 +5,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use perennial_core::payload::{CutCause, Limits, Payload, decode};
-use perennial_core::robots::RobotsStatus;
+use perennial_core::http::robots::RobotsStatus;
+use perennial_core::http::verdict::{AnswerKind, is_drawn};
 use perennial_core::time::Timestamp;
-use perennial_core::verdict::{AnswerKind, is_drawn};
-use perennial_core::warc::Compression;
+use perennial_warc::Compression;
+use perennial_warc::payload::{CutCause, Limits, Payload, decode};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::block_in_place;
 use url::Url;
@@ -21,13 +21,13 @@ use super::discover::Discoveries;
 use super::exchange::Exchanged;
 use super::failure::{Failure, FailureKind};
 use super::robots::RobotsCache;
-use crate::analyse::PageAnalyst;
-use crate::archive::feeds;
-use crate::archive::links;
-use crate::archive::{LeftOut, hops_of};
-use crate::fetch::{Client, Fetched, FetchedBody, Request};
-use crate::settings::{CrawlTable, Keep, Renderer, Seed, Seeds};
-use crate::store::{Discovery, FeedRow, PageKind, Target};
+use perennial_archive::feeds;
+use perennial_archive::links;
+use perennial_archive::settings::{CrawlTable, Keep, Renderer, Seed, Seeds};
+use perennial_archive::store::{Discovery, FeedRow, PageKind, Target};
+use perennial_archive::{LeftOut, hops_of};
+use perennial_engine::analyse::PageAnalyst;
+use perennial_fetch::{Client, Fetched, FetchedBody, Request};
 
 /// Bytes of a decoded body that are read: a gzip bomb ends here.
 const MAX_DECODED_BYTES: u64 = 32 << 20;

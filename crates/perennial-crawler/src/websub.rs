@@ -12,9 +12,9 @@ use std::time::Duration;
 use anyhow::Context;
 use perennial_core::feed::MAX_FEED_BYTES;
 use perennial_core::feed::websub::{Subscriptions, Told};
-use perennial_core::http::HttpHead;
-use perennial_core::page::PageId;
-use perennial_core::payload::{Limits, transferred};
+use perennial_core::url::PageId;
+use perennial_warc::http::HttpHead;
+use perennial_warc::payload::{Limits, transferred};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
@@ -23,8 +23,8 @@ use url::Url;
 
 use super::clock::Clock;
 use super::visit::Shared;
-use crate::archive::random_seed;
-use crate::fetch::Framing;
+use perennial_archive::random_seed;
+use perennial_fetch::Framing;
 
 /// Requests that are read at a time.
 const MAX_REQUESTS: usize = 32;

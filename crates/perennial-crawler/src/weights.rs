@@ -7,12 +7,12 @@
 
 use std::thread::JoinHandle;
 
-use perennial_core::page::PageId;
 use perennial_core::schedule::Scheduler;
 use perennial_core::time::{Span, Timestamp};
+use perennial_core::url::PageId;
 
-use crate::archive::Archive;
-use crate::learn::{page_ranks, set_weights};
+use perennial_archive::Archive;
+use perennial_engine::learn::{page_ranks, set_weights};
 
 /// PageRank is computed again when the captured pages have grown by this factor.
 const GROWTH: f64 = 1.25;

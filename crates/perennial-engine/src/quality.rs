@@ -10,9 +10,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use perennial_core::canonical;
-use perennial_core::look::Seen;
-use perennial_core::page::{PageId, SiteId};
+use perennial_core::page::look::Seen;
 use perennial_core::quality::Coherence;
 use perennial_core::quality::estimate::{
     CoherenceEstimate, CompletenessEstimate, Gap, PRIOR_CHANGES, SeenVersion, Sighting, Watched,
@@ -20,12 +18,14 @@ use perennial_core::quality::estimate::{
 };
 use perennial_core::schedule::Scheduler;
 use perennial_core::time::{Span, Timestamp};
+use perennial_core::url::canonical;
+use perennial_core::url::{PageId, SiteId};
 use url::Url;
 
-use crate::archive::links::read_sitemap;
-use crate::archive::{Archive, Snapshot};
 use crate::learn::{self, Followed, page_ranks, rank_of};
-use crate::store::{Look, LookOrder, PageKind, Selection, Store};
+use perennial_archive::links::read_sitemap;
+use perennial_archive::store::{Look, LookOrder, PageKind, Selection, Store};
+use perennial_archive::{Archive, Snapshot};
 
 /// Captures of feeds and sitemaps that are read, the latest first.
 const MAX_ANNOUNCERS: usize = 2_000;

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use perennial_core::http::HttpHead;
+use perennial_warc::http::HttpHead;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsConnector;
 use url::Url;
@@ -268,7 +268,7 @@ impl Client {
 
 /// Connections that `allow_private` admitted are not reused for requests without it.
 fn idle_key(url: &Url, allow_private: bool) -> String {
-    let mut key = perennial_core::canonical::origin(url);
+    let mut key = perennial_core::url::canonical::origin(url);
     if allow_private {
         key.push('!');
     }

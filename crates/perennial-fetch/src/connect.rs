@@ -185,7 +185,7 @@ async fn ask_tunnel(tcp: &mut TcpStream, url: &Url) -> Result<(), FetchError> {
         }
         answer.push(tcp.read_u8().await.map_err(error)?);
     }
-    let head = perennial_core::http::HttpHead::parse(&answer);
+    let head = perennial_warc::http::HttpHead::parse(&answer);
     match head.status() {
         Some(200..=299) => Ok(()),
         _ => Err(FetchError::Proxy(head.first_line().into_owned())),

@@ -8,7 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use perennial_core::address::{AddressKind, classify};
+use perennial_core::http::address::{AddressKind, classify};
 use url::{Host, Url};
 
 use super::FetchError;

@@ -27,8 +27,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use perennial_core::address::AddressKind;
-use perennial_core::http::HttpHead;
+use perennial_core::http::address::AddressKind;
+use perennial_warc::http::HttpHead;
 
 /// Bounds of one exchange. Every exchange ends within them.
 #[derive(Clone, Debug)]

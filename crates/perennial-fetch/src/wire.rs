@@ -1,6 +1,6 @@
 //! Bytes as they arrive -> where the head ends and which bytes are the body (RFC 9112, 6), without any I/O.
 
-use perennial_core::http::HttpHead;
+use perennial_warc::http::HttpHead;
 
 /// Where a head ends: the position after its blank line. `searched` bytes are known to hold no end.
 pub(super) fn find_head_end(bytes: &[u8], searched: usize) -> Option<usize> {

@@ -8,10 +8,10 @@ use std::error::Error;
 
 use perennial_core::schedule::{Goal, Strategy};
 use perennial_core::time::{LocalClock, Span};
-use perennial_sim::drive::Visibility;
-use perennial_sim::experiment::{Experiment, Run};
-use perennial_sim::trace::{self, TraceStart};
-use perennial_sim::world::World;
+use perennial_lab::drive::Visibility;
+use perennial_lab::experiment::{Experiment, Run};
+use perennial_lab::trace::{self, TraceStart};
+use perennial_lab::world::World;
 
 /// The arguments of the command line: files, and options with their values.
 struct Asked {

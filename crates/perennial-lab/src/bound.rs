@@ -14,10 +14,10 @@ mod pattern;
 pub use clairvoyant::{Constraint, clairvoyant};
 pub use pattern::{known_rates, pattern_known};
 
-use perennial_core::page::SiteId;
 use perennial_core::quality::{PageRecord, Window, page_completeness};
 use perennial_core::schedule::Goal;
 use perennial_core::time::Span;
+use perennial_core::url::SiteId;
 
 use crate::world::World;
 

@@ -5,7 +5,7 @@
 //! side in one directory, so that no page knows another's days.
 
 use perennial_core::chance::WorldChance;
-use perennial_core::importance::Importance;
+use perennial_core::page::importance::Importance;
 use perennial_core::time::{LocalClock, LocalDay, Span, Timestamp};
 
 use crate::paper::PaperWorld;
@@ -84,7 +84,7 @@ impl CalendarWorld {
                 kinds.push(kind);
                 world.pages.push(WorldPage {
                     name: format!("/page{}", self.n_ordinary + nth),
-                    site: perennial_core::page::SiteId(site),
+                    site: perennial_core::url::SiteId(site),
                     weight: 1.0 + 3.0 * chance.unit(),
                     changes: changes_of(kind, &clock, (world.start, world.end), &mut chance),
                     truth: None,

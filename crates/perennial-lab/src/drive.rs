@@ -4,15 +4,15 @@
 //! [`Scheduler::next_visit`] and answers go to [`Scheduler::record`], as in the crawler.
 
 use perennial_core::chance::WorldChance;
-use perennial_core::importance::Importance;
-use perennial_core::look::Seen;
-use perennial_core::page::PageId;
+use perennial_core::page::importance::Importance;
+use perennial_core::page::look::Seen;
 use perennial_core::quality::{
     Coherence, Completeness, PageRecord, Timeliness, Window, archive_coherence, archive_coherence_of_changed,
     completeness, page_completeness, timeliness,
 };
 use perennial_core::schedule::{ClockId, KnownPattern, PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{LocalClock, Span, Timestamp};
+use perennial_core::url::PageId;
 
 use crate::world::{Change, Event, World};
 

@@ -6,10 +6,10 @@
 
 use perennial_core::chance::Chance;
 use perennial_core::directory::{PageTransition, SiteHistory};
-use perennial_core::importance::Importance;
-use perennial_core::page::{PageId, SiteId};
+use perennial_core::page::importance::Importance;
 use perennial_core::schedule::{Budget, PageInfo, Reason, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
+use perennial_core::url::{PageId, SiteId};
 
 const WEEK: Span = Span::from_hours(24 * 7);
 /// Importance of a change of which nothing is known.

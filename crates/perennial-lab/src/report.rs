@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 
-use perennial_core::markup::escaped;
-use perennial_sim::claims::{Claim, Verdict, check, check_unlike};
-use perennial_sim::experiment::{Line, Outcome};
+use crate::claims::{Claim, Verdict, check, check_unlike};
+use crate::experiment::{Line, Outcome};
+use perennial_core::text::markup::escaped;
 
 use super::chart::{Chart, Series, Stroke};
 use super::{REPORT_STYLE, page};
@@ -434,7 +434,7 @@ fn write_section(html: &mut String, id: &str, title: &str, source: &str, says: &
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perennial_sim::experiment::Bounds;
+    use crate::experiment::Bounds;
 
     fn line(budget: f64) -> Line {
         let outcome = |strategy: &str| Outcome {

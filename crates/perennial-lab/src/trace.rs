@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 
 use perennial_core::chance::WorldChance;
-use perennial_core::importance::Importance;
+use perennial_core::page::importance::Importance;
 use perennial_core::time::{Span, Timestamp};
 
 use crate::world::{Change, SiteNames, World, WorldPage};

@@ -5,10 +5,10 @@
 //! [`PageSpec`]s with a seed, or be made of changes that were observed.
 
 use perennial_core::chance::WorldChance;
-use perennial_core::importance::Importance;
-use perennial_core::page::{PageId, SiteId};
+use perennial_core::page::importance::Importance;
 pub use perennial_core::quality::Change;
 use perennial_core::time::{LocalClock, Span, Timestamp};
+use perennial_core::url::{PageId, SiteId};
 
 /// Hours of a day: the periods of a true pattern.
 pub const HOURS: usize = 24;

@@ -10,15 +10,15 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use perennial_core::charset::decode_text;
-use perennial_core::importance::ImportanceConfig;
-use perennial_core::observe::{Known, has_advertising_words, observe};
-use perennial_core::segment::{SegmentConfig, fingerprint, segment, vixml};
-use perennial_core::warc::sha1_label;
+use perennial_core::page::importance::ImportanceConfig;
+use perennial_core::page::observe::{Known, has_advertising_words, observe};
+use perennial_core::page::segment::{SegmentConfig, fingerprint, segment, vixml};
+use perennial_core::text::charset::decode_text;
 use perennial_render::dom::Dom;
 use perennial_render::engine::base_url;
 use perennial_render::parsed::parsed_nodes;
 use perennial_render::{Captured, Engine};
+use perennial_warc::sha1_label;
 
 /// Time by step, in the order in which the steps are taken.
 #[derive(Default)]

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use perennial_core::charset::decode_text;
+use perennial_core::text::charset::decode_text;
 use perennial_render::{BrowserOptions, BrowserPage, Captured, Chromium};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -14,11 +14,11 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use perennial_core::charset::decode_text;
-use perennial_core::diff::plant::{PlantRates, Recovery, plant, recovery};
-use perennial_core::diff::{Delta, diff};
-use perennial_core::importance::{ImportanceConfig, importance};
-use perennial_core::segment::{BlockTree, SegmentConfig, segment, vixml};
+use perennial_core::page::diff::plant::{PlantRates, Recovery, plant, recovery};
+use perennial_core::page::diff::{Delta, diff};
+use perennial_core::page::importance::{ImportanceConfig, importance};
+use perennial_core::page::segment::{BlockTree, SegmentConfig, segment, vixml};
+use perennial_core::text::charset::decode_text;
 use perennial_render::{Engine, resource::nothing};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -13,8 +13,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use perennial_core::charset::decode_text;
-use perennial_core::segment::{BlockTree, SegmentConfig, segment};
+use perennial_core::page::segment::{BlockTree, SegmentConfig, segment};
+use perennial_core::text::charset::decode_text;
 use perennial_render::{BrowserOptions, BrowserPage, Captured, Chromium, Engine};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -12,11 +12,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use perennial_core::charset::decode_text;
-use perennial_core::diff::Element;
-use perennial_core::importance::{Form, ImportanceConfig};
-use perennial_core::observe::{Known, has_advertising_words, observe};
-use perennial_core::segment::{BlockTree, SegmentConfig, segment};
+use perennial_core::page::diff::Element;
+use perennial_core::page::importance::{Form, ImportanceConfig};
+use perennial_core::page::observe::{Known, has_advertising_words, observe};
+use perennial_core::page::segment::{BlockTree, SegmentConfig, segment};
+use perennial_core::text::charset::decode_text;
 use perennial_render::{Engine, resource::nothing};
 
 /// Name, rank, and the change to the page.

@@ -7,8 +7,8 @@
 
 use std::path::{Path, PathBuf};
 
-use perennial_core::charset::decode_text;
-use perennial_core::layout::Layout;
+use perennial_core::page::layout::Layout;
+use perennial_core::text::charset::decode_text;
 use perennial_render::{Captured, Engine};
 use serde_json::json;
 

@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use perennial_core::charset::decode_text;
-use perennial_core::layout::{Display, Layout};
-use perennial_core::segment::{SegmentConfig, segment, segment_and_count};
+use perennial_core::page::layout::{Display, Layout};
+use perennial_core::page::segment::{SegmentConfig, segment, segment_and_count};
+use perennial_core::text::charset::decode_text;
 use perennial_render::worker::{self, WorkerLimits};
 use perennial_render::{Captured, Engine, Limits, Pool, WorkerCommand};
 

@@ -10,8 +10,8 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use perennial_core::charset::decode_text;
-use perennial_core::segment::{BlockTree, Plan, SegmentConfig, fingerprint, reuse, segment};
+use perennial_core::page::segment::{BlockTree, Plan, SegmentConfig, fingerprint, reuse, segment};
+use perennial_core::text::charset::decode_text;
 use perennial_render::dom::Dom;
 use perennial_render::engine::base_url;
 use perennial_render::parsed::parsed_nodes;

@@ -96,7 +96,7 @@ mod tests {
         <img src=count.gif><img src=gap.gif alt=''><a href=/all>All <img src=arrow.gif></a>";
 
     /// The alternative text or the source of each image that has a box.
-    fn boxed(layout: &perennial_core::layout::Layout<'_>) -> Vec<String> {
+    fn boxed(layout: &perennial_core::page::layout::Layout<'_>) -> Vec<String> {
         let images = layout.nodes.iter().filter(|node| node.tag == "img" && node.rect.area() > 0.0);
         images.map(|node| node.attribute("src").unwrap_or_default().to_string()).collect()
     }

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use data_encoding::BASE64;
-use perennial_core::layout::{Layout, VIEWPORT_HEIGHT, VIEWPORT_WIDTH};
+use perennial_core::page::layout::{Layout, VIEWPORT_HEIGHT, VIEWPORT_WIDTH};
 use serde_json::{Value, json};
 
 use crate::cdp::{BrowserError, Connection, find_browser};

@@ -10,7 +10,7 @@ use blitz_dom::util::ImageType;
 use blitz_dom::{BaseDocument, DocumentConfig, NodeId, StyleThreading, UserAgentStylesheet};
 use blitz_traits::net::{Bytes, NetHandler, NetProvider, Request};
 use blitz_traits::shell::{ColorScheme, Viewport};
-use perennial_core::layout::{Boxes, Layout, NodeBox, VIEWPORT_HEIGHT, VIEWPORT_WIDTH};
+use perennial_core::page::layout::{Boxes, Layout, NodeBox, VIEWPORT_HEIGHT, VIEWPORT_WIDTH};
 use url::Url;
 
 use crate::build::Build;

@@ -5,7 +5,7 @@
 //! rows) get the union of their children.
 
 use blitz_dom::{BaseDocument, Node, NodeId};
-use perennial_core::layout::{Boxes, Display, NodeBox, Rect, Rgba};
+use perennial_core::page::layout::{Boxes, Display, NodeBox, Rect, Rgba};
 use style::color::{AbsoluteColor, ColorSpace};
 use style::properties::ComputedValues;
 use style::properties::generated::longhands::position::computed_value::T as PositionValue;

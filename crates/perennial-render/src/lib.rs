@@ -1,4 +1,4 @@
-//! Bytes of a page -> [`perennial_core::layout::Layout`]: the embedded engine, and Chromium.
+//! Bytes of a page -> [`perennial_core::page::layout::Layout`]: the embedded engine, and Chromium.
 //!
 //! | module | what becomes what |
 //! |---|---|
@@ -59,6 +59,6 @@ pub mod picture;
 pub use cdp::BrowserError;
 pub use chromium::{BrowserOptions, BrowserPage, Chromium};
 pub use engine::Engine;
-pub use perennial_core::dom;
+pub use perennial_core::text::dom;
 pub use pool::{Fallback, Limits, Pool, Rendered, WorkerCommand};
 pub use resource::{Captured, Lookup};

@@ -7,7 +7,7 @@
 use blitz_dom::node::{TextBrush, TextLayout};
 use blitz_dom::{BaseDocument, Node, NodeData, NodeId};
 use parley::layout::{GlyphRun, Line, PositionedLayoutItem};
-use perennial_core::layout::Rect;
+use perennial_core::page::layout::Rect;
 use style::values::specified::box_::{DisplayInside, DisplayOutside};
 
 use crate::extract::{ByNode, Places};

@@ -1,6 +1,6 @@
 //! A parsed page -> the plain list of nodes that the structure fingerprint reads: no style, no layout.
 
-use perennial_core::layout::ParsedNode;
+use perennial_core::page::layout::ParsedNode;
 
 use crate::dom::{Dom, DomKind};
 

@@ -4,8 +4,8 @@
 //! With a screenshot of the page underneath, the boxes are drawn over it. A tiny rasteriser of rectangles and
 //! letters is enough for that.
 
-use perennial_core::layout::{Layout, LayoutNode, Rect, VIEWPORT_WIDTH};
-use perennial_core::segment::{Block, BlockTree};
+use perennial_core::page::layout::{Layout, LayoutNode, Rect, VIEWPORT_WIDTH};
+use perennial_core::page::segment::{Block, BlockTree};
 
 use crate::lettering::Lettering;
 
@@ -281,7 +281,7 @@ mod tests {
     use super::*;
     use crate::dom::Dom;
     use crate::structural;
-    use perennial_core::segment::{SegmentConfig, segment};
+    use perennial_core::page::segment::{SegmentConfig, segment};
 
     #[test]
     fn a_picture_has_the_size_of_the_page_and_shows_its_blocks() {

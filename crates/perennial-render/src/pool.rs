@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use perennial_core::layout::{Boxes, Layout};
+use perennial_core::page::layout::{Boxes, Layout};
 use url::Url;
 
 use crate::dom::Dom;

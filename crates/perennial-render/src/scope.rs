@@ -2,7 +2,7 @@
 //!
 //! Both engines use this module, so that the same page has the same visible words in both.
 
-use perennial_core::layout::Rect;
+use perennial_core::page::layout::Rect;
 
 /// `position` of CSS.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use perennial_core::layout::{Display, Layout, LayoutNode, Rect, Rgba};
+use perennial_core::page::layout::{Display, Layout, LayoutNode, Rect, Rgba};
 use serde_json::Value;
 
 use crate::scope::{self, Cues, Position, Scope};

@@ -3,7 +3,7 @@
 //! Tags decide what is a block, a character counts half an em, blocks are stacked, and cells of a table row are side by
 //! side. This takes linear time, cannot fail, and keeps every word in a block.
 
-use perennial_core::layout::{Display, Layout, LayoutNode, Rect, Rgba, VIEWPORT_WIDTH};
+use perennial_core::page::layout::{Display, Layout, LayoutNode, Rect, Rgba, VIEWPORT_WIDTH};
 
 use crate::alternative;
 use crate::dom::{Dom, DomKind, DomNode};

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::io::{self, Read, Write};
 
 use html5ever::{Attribute, QualName};
-use perennial_core::layout::{Boxes, Display, NodeBox, Rect, Rgba};
+use perennial_core::page::layout::{Boxes, Display, NodeBox, Rect, Rgba};
 
 use crate::build;
 use crate::dom::{Dom, DomKind, DomNode};

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Mutex;
 
-use perennial_core::layout::Boxes;
+use perennial_core::page::layout::Boxes;
 use url::Url;
 
 use crate::confine::{self, CPU_SECS_PER_PAGE, Walls};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use perennial_core::layout::Layout;
+use perennial_core::page::layout::Layout;
 use perennial_render::chromium::{Ending, MAX_REQUESTS};
 use perennial_render::launch::LaunchOptions;
 use perennial_render::{BrowserError, BrowserOptions, BrowserPage, Captured, Chromium, Engine};

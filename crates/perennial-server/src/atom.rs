@@ -4,18 +4,18 @@ use std::fmt::Write as _;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, header};
-use perennial_core::markup::escaped;
 use perennial_core::memento::address::Query;
+use perennial_core::text::markup::escaped;
 use perennial_core::time::Timestamp;
 use url::Url;
 
 use super::problem::Problem;
 use super::replay::Asking;
-use crate::analyse::Filters;
-use crate::archive::{Snapshot, now};
-use crate::changes::{Bounds, Finder, Judged, Question};
-use crate::notify::{Notice, Teller};
-use crate::store::ChangeOrder;
+use perennial_archive::store::ChangeOrder;
+use perennial_archive::{Snapshot, now};
+use perennial_engine::analyse::Filters;
+use perennial_engine::changes::{Bounds, Finder, Judged, Question};
+use perennial_engine::notify::{Notice, Teller};
 
 /// Entries of a feed, and the work that it may take.
 const BOUNDS: Bounds = Bounds { max_found: 50, max_read: 400, max_rows: 20_000 };

@@ -12,12 +12,12 @@ use std::task::{Context, Poll};
 
 use axum::body::{Body, Bytes};
 use hyper::body::Frame;
-use perennial_core::http::HttpHead;
-use perennial_core::payload::{self, Limits, Payload, PayloadReader};
-use perennial_core::warc::DigestChecker;
+use perennial_warc::DigestChecker;
+use perennial_warc::http::HttpHead;
+use perennial_warc::payload::{self, Limits, Payload, PayloadReader};
 use tokio::task::JoinHandle;
 
-use crate::archive::OpenRecord;
+use perennial_archive::OpenRecord;
 
 /// Bodies up to this length are read whole before the first byte goes out.
 pub const WHOLE_BYTES: usize = 256 << 10;

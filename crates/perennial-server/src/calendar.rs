@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use perennial_core::markup::{escaped, isolated};
+use perennial_core::text::markup::{escaped, isolated};
 use perennial_core::time::{Span, Timestamp};
 
 use super::dates::month_name;

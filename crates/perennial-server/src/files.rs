@@ -10,10 +10,10 @@ use perennial_core::memento::address::Query;
 use super::problem::Problem;
 use super::replay::Asking;
 use super::{memento, range};
-use crate::archive::export::{Format, export};
-use crate::archive::parts::with_parts;
-use crate::archive::{self, Snapshot};
-use crate::store::Filter;
+use perennial_archive::export::{Format, export};
+use perennial_archive::parts::with_parts;
+use perennial_archive::store::Filter;
+use perennial_archive::{self, Snapshot};
 
 /// WACZ files that are kept: a player reads one in many pieces, which must be of the same file.
 const MAX_KEPT: usize = 8;

@@ -1,14 +1,14 @@
 //! An address and an instant -> the capture to show, and what is known of it at that instant.
 
-use perennial_core::http::HttpHead;
+use perennial_core::http::verdict::AnswerKind;
 use perennial_core::memento::{self, Coherence, Look};
-use perennial_core::surt::surt;
 use perennial_core::time::Timestamp;
-use perennial_core::verdict::AnswerKind;
+use perennial_warc::http::HttpHead;
+use perennial_warc::surt::surt;
 use url::Url;
 
-use crate::archive::{OpenRecord, Snapshot};
-use crate::store::{Capture, url_hash};
+use perennial_archive::store::{Capture, url_hash};
+use perennial_archive::{OpenRecord, Snapshot};
 
 /// Captures of a page on each side of the instant that are looked at: more than one only where some show nothing.
 const N_AROUND: usize = 8;

@@ -1,7 +1,7 @@
 //! A snapshot of archives -> HTTP: replay of archived pages, Memento, CDX, calendars, files for other tools.
 //!
 //! The server reads: it has snapshots and no writer. With `--operate` an operator changes `perennial.toml` from its pages, by
-//! [`crate::operate`] alone. Archived content is hostile, so it has an origin of
+//! [`perennial_engine::operate`] alone. Archived content is hostile, so it has an origin of
 //! its own (a second port): the main origin has our pages and APIs, the replay origin has archived content and nothing else
 //! (docs/replay.md, docs/decisions/0035-replay.md).
 //!
@@ -65,10 +65,10 @@ use axum::body::Body;
 use axum::http::{HeaderValue, Response, header};
 use serde_json::json;
 
-use crate::archive::Archive;
 use files::Made;
 use guard::Guard;
 use operator::Operator;
+use perennial_archive::Archive;
 use pool::Pool;
 use router::Doors;
 use standing::Standings;

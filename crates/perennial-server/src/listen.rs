@@ -19,8 +19,8 @@ use tokio::time::Sleep;
 
 use super::router::router;
 use super::{Options, Origin, Origins, Server};
-use crate::archive::Archive;
-use crate::crawl::give_way;
+use perennial_archive::Archive;
+use perennial_crawler::give_way;
 
 /// Connections at a time, on both origins together.
 const MAX_CONNECTIONS: usize = 1024;

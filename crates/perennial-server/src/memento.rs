@@ -4,18 +4,18 @@ use std::fmt::Write;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use perennial_core::cdxj::CdxjLine;
 use perennial_core::memento::address::{Query, earliest_of, time_of_digits};
 use perennial_core::memento::date;
-use perennial_core::surt::{KeyRange, MatchType, surt};
 use perennial_core::time::Timestamp;
+use perennial_warc::cdxj::CdxjLine;
+use perennial_warc::surt::{KeyRange, MatchType, surt};
 use serde_json::json;
 
 use super::cdx::{self, Dialect};
 use super::find::Found;
 use super::problem::Problem;
 use super::replay::Asking;
-use crate::archive::{self, Snapshot};
+use perennial_archive::{self, Snapshot};
 
 /// Mementos on one page of a TimeMap.
 const PAGE_MEMENTOS: usize = 10_000;

@@ -1,4 +1,4 @@
-//! A POST -> an act ([`crate::operate`]) and where to go then; what was done -> a page. Nothing is changed by a GET.
+//! A POST -> an act ([`perennial_engine::operate`]) and where to go then; what was done -> a page. Nothing is changed by a GET.
 
 use axum::body::Body;
 use axum::http::request::Parts;
@@ -12,10 +12,10 @@ use super::pages::place_of;
 use super::problem::Problem;
 use super::replay::Asking;
 use super::{Served, Server, api};
-use crate::archive::now;
-use crate::html::face::ActsPage;
-use crate::operate::log::{ActLine, each_act};
-use crate::operate::{Act, perform};
+use crate::html_face::ActsPage;
+use perennial_archive::now;
+use perennial_engine::operate::log::{ActLine, each_act};
+use perennial_engine::operate::{Act, perform};
 
 /// Bytes of a request that acts.
 pub const MAX_BODY_BYTES: usize = 64 << 10;

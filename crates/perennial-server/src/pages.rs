@@ -3,18 +3,18 @@
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use data_encoding::BASE64;
-use perennial_core::cdxj::CdxjLine;
 use perennial_core::memento::address::{Query, escape};
-use perennial_core::surt::{KeyRange, MatchType, surt};
 use perennial_core::time::Timestamp;
+use perennial_warc::cdxj::CdxjLine;
+use perennial_warc::surt::{KeyRange, MatchType, surt};
 use sha2::{Digest, Sha256};
 
 use super::Server;
 use super::problem::Problem;
 use super::replay::Asking;
-use crate::archive::Snapshot;
-use crate::html::calendar::{self, Address, Calendar, Day, Listed};
-use crate::html::face::{Operating, Place};
+use crate::calendar::{self, Address, Calendar, Day, Listed};
+use crate::html_face::{Operating, Place};
+use perennial_archive::Snapshot;
 
 /// Rows of one list.
 const MAX_ROWS: usize = 1_000;
@@ -147,7 +147,7 @@ pub fn addresses(asking: &Asking<'_>, prefix: &str, after: Option<&str>) -> Resu
     found.truncate(MAX_ROWS);
     let more = found.last().filter(|_| has_more);
     let more = more.map(|last| format!("{base}/web/*/{prefix}*?after={}", escape(&last.url)));
-    let address = |page: crate::store::PageRow| Address {
+    let address = |page: perennial_archive::store::PageRow| Address {
         span: page.first_seen.zip(page.last_seen),
         url: page.url,
         n_captures: page.n_captures,

@@ -6,9 +6,9 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use perennial_core::foreign;
+use perennial_core::text::foreign;
 
-use crate::archive::{Archive, SettingsWatch, Snapshot, StateFile};
+use perennial_archive::{Archive, SettingsWatch, Snapshot, StateFile};
 
 /// Connections that are kept for later. Fewer requests are worked on at a time.
 const MAX_KEPT: usize = 32;

@@ -5,8 +5,8 @@ use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::json;
 
 use super::pages;
-use crate::html;
-use crate::html::face::{Operating, Place};
+use crate::html_face::{Operating, Place};
+use perennial_engine::html;
 
 /// Why a request was not answered as it was meant.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -5,18 +5,18 @@ use std::io;
 use axum::body::Body;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, Response, StatusCode, header};
-use perennial_core::http::HttpHead;
 use perennial_core::memento::{Modifier, ReplayAddress, When};
 use perennial_core::time::Timestamp;
+use perennial_warc::http::HttpHead;
 
 use super::body::{Coding, StoredBody};
 use super::find::{Found, Lost, find};
 use super::problem::Problem;
 use super::scene::Scene;
 use super::{Origin, Origins, Served, Server, banner, headers, memento, range, rewrite};
-use crate::archive;
-use crate::html::face::Operating;
-use crate::store::Capture;
+use crate::html_face::Operating;
+use perennial_archive;
+use perennial_archive::store::Capture;
 
 /// A request as the answers see it.
 pub struct Asking<'a> {

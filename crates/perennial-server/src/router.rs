@@ -17,7 +17,7 @@ use super::face::Form;
 use super::problem::Problem;
 use super::replay::{Asking, replay};
 use super::{Origin, Server, api, atom, banner, face, files, guard, memento, operate, pages, rewrite};
-use crate::html::face::{Operating, Place};
+use crate::html_face::{Operating, Place};
 
 /// The longest path with its query that is read.
 const MAX_TARGET_BYTES: usize = 16 << 10;
@@ -357,7 +357,7 @@ fn login(server: &Server, query: &Query, operating: Operating<'_>) -> Result<Res
     let key = query.get("key").filter(|key| !key.is_empty());
     // Who is no operator yet may not know what is served.
     let place = Place { name: "", base: &served.base, operating };
-    Ok(pages::html(crate::html::face::login(place, key)))
+    Ok(pages::html(crate::html_face::login(place, key)))
 }
 
 /// Sets the cookie with the token, for browsers.

@@ -1,11 +1,11 @@
 //! What is replayed, at which instant, where: all that the rewriting of a body is told.
 
-use perennial_core::http::HttpHead;
 use perennial_core::memento::{Coherence, Modifier};
 use perennial_core::time::Timestamp;
+use perennial_warc::http::HttpHead;
 
 use super::{Origin, Origins};
-use crate::store::Capture;
+use perennial_archive::store::Capture;
 
 /// One archived answer on its way to a client.
 #[derive(Clone, Debug)]

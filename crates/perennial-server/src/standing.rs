@@ -7,16 +7,16 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use perennial_core::page::PageId;
 use perennial_core::schedule::{Ranked, Scheduler};
 use perennial_core::time::{Span, Timestamp};
+use perennial_core::url::PageId;
 
 use super::pool::Pool;
-use crate::archive::{Archive, Snapshot, now};
-use crate::html::face::{Needs, Overview, QualityPoint, SiteRow, Spending};
-use crate::learn::{self, Described, Followed, NextVisit, Pace, Plan};
-use crate::quality::{ArchiveQuality, SiteQuality, measure};
-use crate::store::{Counts, Failing, Store, Texts};
+use crate::html_face::{Needs, Overview, QualityPoint, SiteRow, Spending};
+use perennial_archive::store::{Counts, Failing, Store, Texts};
+use perennial_archive::{Archive, Snapshot, now};
+use perennial_engine::learn::{self, Described, Followed, NextVisit, Pace, Plan};
+use perennial_engine::quality::{ArchiveQuality, SiteQuality, measure};
 
 /// Archives with no more captures are reckoned while a request waits.
 const QUICK_CAPTURES: i64 = 20_000;
@@ -267,7 +267,7 @@ impl Standing {
     /// What the margin of home shows, with what is asked anew: whether a crawl runs, and what it fetched last.
     pub fn overview_now(&self, snapshot: &Snapshot) -> anyhow::Result<Overview> {
         let mut overview = self.overview.clone();
-        overview.is_running = crate::archive::lock::is_being_written(snapshot.archive().root());
+        overview.is_running = perennial_archive::lock::is_being_written(snapshot.archive().root());
         overview.latest = snapshot.store().latest_captures(N_MARGIN)?;
         Ok(overview)
     }

@@ -9,7 +9,7 @@
 
 use std::fs::File;
 
-use perennial_core::warc::{DigestVerdict, WarcItem, WarcReader};
+use perennial_warc::{DigestVerdict, WarcItem, WarcReader};
 
 fn main() -> std::io::Result<()> {
     for path in std::env::args().skip(1) {

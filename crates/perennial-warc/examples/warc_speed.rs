@@ -15,7 +15,7 @@ use std::time::Instant;
 
 use libdeflater::CompressionLvl;
 use perennial_core::time::Timestamp;
-use perennial_core::warc::{
+use perennial_warc::{
     Compression, NewRecord, RecordIds, RecordType, WarcItem, WarcReader, WarcWriter, sha1_label,
 };
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use crate::time::Timestamp;
+use perennial_core::time::Timestamp;
 
 /// What a record is, by its `WARC-Type`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -4,7 +4,7 @@
 
 use std::time::Instant;
 
-use perennial::archive::{Archive, ArchiveWriter, Body, Exchange};
+use perennial_archive::{Archive, ArchiveWriter, Body, Exchange};
 use perennial_core::time::{Span, Timestamp};
 
 /// Captures that share a commit.

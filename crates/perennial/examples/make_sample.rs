@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use perennial_core::time::Timestamp;
-use perennial_core::warc::{Compression, NewRecord, RecordIds, RevisitProfile, WarcWriter, sha1_label};
+use perennial_warc::{Compression, NewRecord, RecordIds, RevisitProfile, WarcWriter, sha1_label};
 
 /// When, address, status line, media type, file with the body.
 const CAPTURES: &[(&str, &str, &str, &str, &str)] = &[

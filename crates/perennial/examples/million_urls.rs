@@ -5,8 +5,8 @@
 //! /usr/bin/time -v perennial --archive DIR crawl --allow-private --no-analysis --time-limit 10s
 //! ```
 
-use perennial::archive::{Archive, ArchiveWriter};
-use perennial::store::{Discovery, PageKind};
+use perennial_archive::store::{Discovery, PageKind};
+use perennial_archive::{Archive, ArchiveWriter};
 
 fn main() -> anyhow::Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();

@@ -7,7 +7,7 @@
 
 use std::io::{BufWriter, Write};
 
-use perennial_core::robots::Robots;
+use perennial_core::http::robots::Robots;
 
 const MAX_PATTERNS: usize = 40;
 

@@ -12,15 +12,15 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::Instant;
 
-use perennial::archive::{Archive, ArchiveWriter};
-use perennial::search::{Question, answer};
-use perennial::store::{LookRow, ShownText, Texts};
+use perennial_archive::store::{LookRow, ShownText, Texts};
+use perennial_archive::{Archive, ArchiveWriter};
 use perennial_core::chance::Chance;
-use perennial_core::page::PageId;
+use perennial_core::page::segment::BlockRole;
 use perennial_core::search::Query;
-use perennial_core::segment::BlockRole;
-use perennial_core::surt::surt;
 use perennial_core::time::Timestamp;
+use perennial_core::url::PageId;
+use perennial_engine::search::{Question, answer};
+use perennial_warc::surt::surt;
 use rusqlite::{Connection, params};
 
 const VERSIONS_PER_PAGE: u64 = 100;

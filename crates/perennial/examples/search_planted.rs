@@ -13,12 +13,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use perennial::archive::Archive;
 use perennial::demo::LivingWeb;
-use perennial::search::{Question, answer};
-use perennial::store::{Store, Texts};
+use perennial_archive::Archive;
+use perennial_archive::store::{Store, Texts};
 use perennial_core::search::{Query, Stay};
 use perennial_core::time::{Span, Timestamp};
+use perennial_engine::search::{Question, answer};
 
 const SEED: u64 = 1;
 const START: &str = "2026-03-02";

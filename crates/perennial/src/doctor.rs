@@ -11,7 +11,7 @@ use perennial_render::{BrowserError, BrowserOptions, Chromium, WorkerCommand};
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
 
-use crate::archive::{Archive, now};
+use perennial_archive::{Archive, now};
 
 /// No clock of a machine that runs this program is right before this moment: 2026-01-01.
 const EARLIEST: Timestamp = Timestamp::from_millis(1_767_225_600_000);

@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    perennial::cli::run()
+    crate::cli::run()
 }

@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use perennial::archive::import::import;
-use perennial::archive::verify::rebuild;
-use perennial::archive::{Archive, ArchiveWriter};
+use perennial_archive::import::import;
+use perennial_archive::verify::rebuild;
+use perennial_archive::{Archive, ArchiveWriter};
 use perennial_core::chance::Chance;
-use perennial_core::warc::Compression;
+use perennial_warc::Compression;
 
 use super::disk::{Change, NameOp, Node, Op};
 use super::trace::{Recording, record};
@@ -154,7 +154,7 @@ fn recorded_crawl(name: &'static str, root: &Path, web: &Arc<Web>, n_pages: usiz
 }
 
 fn set(archive: &Path, key: &str, value: impl Into<toml_edit::Value>) {
-    perennial::settings::edit(&archive.join("perennial.toml"), |document, _| {
+    perennial_archive::settings::edit(&archive.join("perennial.toml"), |document, _| {
         document["warc"][key] = toml_edit::value(value);
         Ok(())
     })

@@ -16,7 +16,7 @@ use thiserror::Error;
 
 use self::column::{Buffer, Chunk};
 use self::thrift::Struct;
-use crate::time::Timestamp;
+use perennial_core::time::Timestamp;
 
 const MAGIC: &[u8; 4] = b"PAR1";
 /// A row group is full with so many rows, or so many bytes of values.

@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use perennial_core::warc::Compression;
+use perennial_warc::Compression;
 
 use super::one_of;
 use super::reader::TableReader;

@@ -4,14 +4,14 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use perennial_core::amounts::parse_budget;
-use perennial_core::politeness::PolitenessConfig;
+use perennial_core::http::politeness::PolitenessConfig;
+use perennial_core::schedule::amounts::parse_budget;
 use perennial_core::schedule::{Budget, Goal, GoalError};
 use perennial_core::time::Span;
 use url::Url;
 
 use super::reader::TableReader;
-use crate::fetch::{FetchLimits, Proxy};
+use perennial_fetch::{FetchLimits, Proxy};
 
 /// The period of a budget that names none.
 const HOUR: Span = Span::from_hours(1);

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::Context;
-use perennial_core::canonical;
 use perennial_core::notice::{ChangeKind, Condition, OperationFilter, Place, Wording};
+use perennial_core::url::canonical;
 use toml_edit::{Array, ArrayOfTables, Item, Table, value};
 use url::Url;
 

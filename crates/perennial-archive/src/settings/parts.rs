@@ -1,6 +1,6 @@
 //! `pin` and `ignore` of `[[site]]` <-> how the pages of a site are segmented.
 
-use perennial_core::segment::{Pin, SegmentConfig, Selector};
+use perennial_core::page::segment::{Pin, SegmentConfig, Selector};
 use toml_edit::{InlineTable, Value};
 
 use super::site::parse_selector;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use perennial_core::time::Span;
 use toml_edit::{Array, Item, TableLike, TomlError, Value};
 
-use perennial_core::amounts::parse_bytes;
+use perennial_core::schedule::amounts::parse_bytes;
 
 /// More mistakes than this are counted, not told.
 const MAX_TOLD: usize = 20;

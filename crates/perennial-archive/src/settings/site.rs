@@ -5,12 +5,12 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use perennial_core::amounts::{write_budget, write_bytes};
-use perennial_core::canonical;
+use perennial_core::page::segment::{SegmentConfig, Selector};
 use perennial_core::schedule::Goal;
-use perennial_core::scope::{Scope, ScopeError, ScopeKind, bare_host};
-use perennial_core::segment::{SegmentConfig, Selector};
+use perennial_core::schedule::amounts::{write_budget, write_bytes};
 use perennial_core::time::LocalClock;
+use perennial_core::url::canonical;
+use perennial_core::url::scope::{Scope, ScopeError, ScopeKind, bare_host};
 use regex::Regex;
 use serde::{Serialize, Serializer};
 use url::Url;

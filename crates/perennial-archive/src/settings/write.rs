@@ -4,9 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use anyhow::{Context, bail};
-use perennial_core::amounts::{write_budget, write_bytes};
-use perennial_core::canonical;
-use perennial_core::segment::Selector;
+use perennial_core::page::segment::Selector;
+use perennial_core::schedule::amounts::{write_budget, write_bytes};
+use perennial_core::url::canonical;
 use regex::Regex;
 use toml_edit::{Array, ArrayOfTables, DocumentMut, Item, Table, Value, value};
 use url::Url;
@@ -190,7 +190,7 @@ fn list(texts: impl Iterator<Item = impl Into<toml_edit::Value>>) -> Option<Item
 #[cfg(test)]
 mod tests {
     use perennial_core::schedule::Goal;
-    use perennial_core::scope::{Scope, ScopeKind};
+    use perennial_core::url::scope::{Scope, ScopeKind};
 
     use super::*;
     use crate::settings::site::{parse_address, parse_holiday, parse_pattern, parse_selector, parse_zone};
@@ -225,8 +225,11 @@ mod tests {
             paused: true,
             allowance: Allowance {
                 visits: Some(
-                    perennial_core::amounts::parse_budget("2.5/90s", perennial_core::time::Span::ZERO)
-                        .unwrap(),
+                    perennial_core::schedule::amounts::parse_budget(
+                        "2.5/90s",
+                        perennial_core::time::Span::ZERO,
+                    )
+                    .unwrap(),
                 ),
                 bytes_per_day: Some(1_500_000),
             },

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use perennial_core::page::PageId;
-use perennial_core::surt::KeyRange;
 use perennial_core::time::Timestamp;
+use perennial_core::url::PageId;
+use perennial_warc::surt::KeyRange;
 use rusqlite::params;
 
 use super::query::read_page;

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use perennial_core::page::PageId;
 use perennial_core::time::Timestamp;
+use perennial_core::url::PageId;
 use rusqlite::{OptionalExtension, params};
 
 use super::lessons::{CHANGE_COLUMNS, IS_CHANGE, read_change};

@@ -3,9 +3,9 @@
 //! What is chosen, and the lines of the new index, wait in temporary tables: memory is constant, and the state itself
 //! is not written.
 
-use perennial_core::page::PageId;
-use perennial_core::segment::BlockTree;
+use perennial_core::page::segment::BlockTree;
 use perennial_core::time::Timestamp;
+use perennial_core::url::PageId;
 use rusqlite::{OptionalExtension, params};
 
 use super::{Capture, Filter, Store, TreeReader};

@@ -5,8 +5,8 @@
 //! stored; it follows from when items were first and last seen.
 
 use perennial_core::feed::{FeedFormat, Pace};
-use perennial_core::page::PageId;
 use perennial_core::time::Timestamp;
+use perennial_core::url::PageId;
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::{Commit, Store};

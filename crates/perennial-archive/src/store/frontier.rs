@@ -7,11 +7,11 @@
 use std::collections::HashMap;
 
 use anyhow::Context;
-use perennial_core::page::{PageId, SiteId};
-use perennial_core::politeness::HostState;
+use perennial_core::http::politeness::HostState;
+use perennial_core::http::validator::ValidatorTrust;
+use perennial_core::http::verdict::Validators;
 use perennial_core::time::Timestamp;
-use perennial_core::validator::ValidatorTrust;
-use perennial_core::verdict::Validators;
+use perennial_core::url::{PageId, SiteId};
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::{Commit, Store};

@@ -6,9 +6,9 @@
 
 use std::collections::HashMap;
 
-use perennial_core::page::{PageId, SiteId};
+use perennial_core::http::verdict::AnswerKind;
 use perennial_core::time::Timestamp;
-use perennial_core::verdict::AnswerKind;
+use perennial_core::url::{PageId, SiteId};
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::feeds::FeedRow;
@@ -252,7 +252,7 @@ impl<'t> Commit<'t> {
     /// The numbers of a page and its site; a new address gets the next numbers.
     pub(super) fn page_and_site(&mut self, url: &str) -> anyhow::Result<(PageId, SiteId)> {
         let site = self.site(&site_of(url))?;
-        let page = self.page(url, &perennial_core::surt::surt(url))?;
+        let page = self.page(url, &perennial_warc::surt::surt(url))?;
         Ok((PageId(page), site))
     }
 
@@ -378,7 +378,7 @@ impl<'t> Commit<'t> {
 
     /// The number of a page that a feed announces. A new one remembers the capture of the feed.
     pub(super) fn announced_page(&mut self, url: &str, feed: u32, time: Timestamp) -> anyhow::Result<u32> {
-        self.linked_page(url, &perennial_core::surt::surt(url), Some((feed, time)))
+        self.linked_page(url, &perennial_warc::surt::surt(url), Some((feed, time)))
     }
 
     fn page(&mut self, url: &str, surt: &str) -> anyhow::Result<u32> {

@@ -1,9 +1,9 @@
 //! Lessons <-> the tables `lessons` and `known`; their trees are stored by `trees`. All of it can be computed again from the captures.
 
-use perennial_core::importance::Importance;
-use perennial_core::look::Seen;
-use perennial_core::page::PageId;
+use perennial_core::page::importance::Importance;
+use perennial_core::page::look::Seen;
 use perennial_core::time::Timestamp;
+use perennial_core::url::PageId;
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::looks::ANALYSED;

@@ -3,10 +3,10 @@
 //! For a look that was analysed its lesson says what it showed. Another is judged by its answer and the answer before it
 //! ([`Seen::between`]).
 
-use perennial_core::look::{Before, Seen};
-use perennial_core::page::{PageId, SiteId};
+use perennial_core::http::verdict::AnswerKind;
+use perennial_core::page::look::{Before, Seen};
 use perennial_core::time::Timestamp;
-use perennial_core::verdict::AnswerKind;
+use perennial_core::url::{PageId, SiteId};
 use rusqlite::types::Value;
 use rusqlite::{params, params_from_iter};
 

@@ -1,9 +1,9 @@
 //! What pages of the server ask of the state: the latest changes, the versions of a page, the pages and hours of a site. Each
 //! question reads a stretch of an index and gives a bounded number of rows.
 
-use perennial_core::look::Seen;
-use perennial_core::page::{PageId, SiteId};
+use perennial_core::page::look::Seen;
 use perennial_core::time::Timestamp;
+use perennial_core::url::{PageId, SiteId};
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::lessons::seen_of;

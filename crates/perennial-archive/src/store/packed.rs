@@ -8,7 +8,7 @@
 use std::io::{self, Read, Write};
 
 use anyhow::Context;
-use perennial_core::segment::{Block, BlockTree, Image, Link, NodeId, Text, vixml};
+use perennial_core::page::segment::{Block, BlockTree, Image, Link, NodeId, Text, vixml};
 use zstd::zstd_safe::CParameter;
 
 /// Level of whole trees: low, because one is written with every change.
@@ -190,8 +190,8 @@ const NOISE_STEPS: f64 = 200.0;
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use perennial_core::layout::Rect;
-    use perennial_core::segment::IgnoredParameters;
+    use perennial_core::page::layout::Rect;
+    use perennial_core::page::segment::IgnoredParameters;
     use proptest::collection::vec;
     use proptest::prelude::*;
 

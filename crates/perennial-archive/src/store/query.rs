@@ -1,9 +1,9 @@
 //! Queries -> counts, a page's captures and versions, all captures that pass a filter.
 
+use perennial_core::http::verdict::AnswerKind;
 use perennial_core::notice::Place;
-use perennial_core::page::{PageId, SiteId};
 use perennial_core::time::Timestamp;
-use perennial_core::verdict::AnswerKind;
+use perennial_core::url::{PageId, SiteId};
 use rusqlite::{OptionalExtension, Row, params, params_from_iter};
 use serde::Serialize;
 

@@ -1,6 +1,6 @@
 //! Files of the index <-> the table `runs`; captures that no file has yet, or whose file is gone.
 
-use perennial_core::surt::KeyRange;
+use perennial_warc::surt::KeyRange;
 use rusqlite::params;
 
 use super::{CAPTURE_COLUMNS, Capture, Commit, Store, read_capture};

@@ -1,8 +1,8 @@
 //! Lessons -> the steps from one version of a page to the next: what a banner offers to go to.
 
-use perennial_core::look::Seen;
-use perennial_core::page::PageId;
+use perennial_core::page::look::Seen;
 use perennial_core::time::Timestamp;
+use perennial_core::url::PageId;
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::Store;

@@ -8,10 +8,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use anyhow::Context;
-use perennial_core::page::PageId;
+use perennial_core::page::segment::BlockRole;
 use perennial_core::search::{Clause, Query, Stay, terms};
-use perennial_core::segment::BlockRole;
 use perennial_core::time::Timestamp;
+use perennial_core::url::PageId;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, params};
 use serde::Serialize;
 

@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::Context;
-use perennial_core::page::PageId;
-use perennial_core::segment::BlockTree;
+use perennial_core::page::segment::BlockTree;
 use perennial_core::time::Timestamp;
+use perennial_core::url::PageId;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{Commit, Store, packed};
@@ -322,7 +322,7 @@ impl Store {
 mod tests {
     use super::super::packed::tests::any_tree;
     use super::*;
-    use perennial_core::segment::{Block, Text};
+    use perennial_core::page::segment::{Block, Text};
     use proptest::collection::vec;
     use proptest::prelude::*;
 

@@ -12,7 +12,7 @@ use super::boxes::{BoxKind, Kinds, is_marked_body};
 use super::leaves::{Leaf, LeafKind, Leaves};
 use super::page::Sums;
 use super::several::first_class;
-use crate::dom::{Dom, DomKind};
+use crate::text::dom::{Dom, DomKind};
 
 /// Siblings that make a list of cards.
 const MIN_CARDS: usize = 3;

@@ -4,7 +4,7 @@
 //! holds little of the page's running text, each kind with its own bound ([`BoxKind::max_share`]), and the extraction tries again with
 //! fewer kinds where too little is left.
 
-use crate::dom::DomNode;
+use crate::text::dom::DomNode;
 
 /// What a box is for. The discriminants are bits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -5,8 +5,8 @@ use super::leaves::Leaf;
 use super::metadata::clean_author;
 use super::page::Page;
 use super::phrases::{folded, is_byline};
-use crate::dates;
 use crate::time::Timestamp;
+use crate::time::dates;
 
 /// Leaves around the headline in which author and time are looked for.
 const NEAR: usize = 15;

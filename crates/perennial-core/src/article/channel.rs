@@ -11,9 +11,9 @@ use std::fmt::Write as _;
 use url::Url;
 
 use super::several::first_class;
-use crate::canonical;
-use crate::dom::{Dom, DomKind, DomNode};
-use crate::markup::escaped;
+use crate::text::dom::{Dom, DomKind, DomNode};
+use crate::text::markup::escaped;
+use crate::url::canonical;
 
 /// An item that belongs to the list.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

@@ -4,7 +4,7 @@
 //! breaks in a row end a leaf. All later steps work on leaves and on ranges of them: the leaves below an element are
 //! contiguous, so that what an element holds is a difference of two sums.
 
-use crate::dom::{Dom, DomKind, DomNode};
+use crate::text::dom::{Dom, DomKind, DomNode};
 
 /// What kind of line a leaf is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

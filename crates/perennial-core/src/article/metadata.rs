@@ -4,9 +4,9 @@
 
 use serde_json::Value;
 
-use crate::dates;
-use crate::dom::{Dom, DomKind, DomNode};
+use crate::text::dom::{Dom, DomKind, DomNode};
 use crate::time::Timestamp;
+use crate::time::dates;
 
 /// Scripts of JSON-LD that are read, and their length.
 const MAX_SCRIPTS: usize = 16;

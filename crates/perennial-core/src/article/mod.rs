@@ -23,7 +23,7 @@
 //! | [`channel`] | a channel page and other items -> the page with those in its list |
 //! | [`version`] | two objects -> whether they are one version, and what was edited |
 //!
-//! Work is linear in the page, which [`crate::dom`] bounds. Nothing here can fail: a page without an object gives an empty one.
+//! Work is linear in the page, which [`crate::text::dom`] bounds. Nothing here can fail: a page without an object gives an empty one.
 
 mod beside;
 mod boxes;
@@ -44,9 +44,9 @@ pub mod channel;
 pub mod paper;
 pub mod version;
 
-use crate::dates;
-use crate::dom::Dom;
+use crate::text::dom::Dom;
 use crate::time::Timestamp;
+use crate::time::dates;
 use boxes::BoxKind;
 use context::Grams;
 use metadata::Metadata;
@@ -251,7 +251,7 @@ fn image_of(address: &str, base: &Base) -> Vec<Image> {
 /// The feed of the answers, else the element that holds them.
 fn comments_address(page: &Page<'_>, context: &Context<'_>, base: &Base) -> String {
     let dom = page.leaves.dom;
-    let is_feed = |node: &&crate::dom::DomNode| {
+    let is_feed = |node: &&crate::text::dom::DomNode| {
         let is_named =
             |name: &str| node.attribute(name).is_some_and(|value| value.to_lowercase().contains("comment"));
         node.tag() == "link"

@@ -5,7 +5,7 @@ use super::beside;
 use super::boxes::{BoxKind, Kinds, kind_of};
 use super::context::Grams;
 use super::leaves::{Leaf, LeafKind, Leaves};
-use crate::dom::Dom;
+use crate::text::dom::Dom;
 
 /// What is known of each leaf and element of a page.
 pub(super) struct Page<'d> {

@@ -10,7 +10,7 @@ use super::context::{Concepts, Grams, word_hashes};
 use super::metadata::Metadata;
 use super::page::Page;
 use super::phrases::folded;
-use crate::dom::Dom;
+use crate::text::dom::Dom;
 
 /// Matches a word of a leaf from which on it is dense. The paper names none. Of 0, 0.01, 0.02, 0.05, 0.1 and 0.2 the first two do equally
 /// well on the tuning half and all others worse (experiments/extraction).

@@ -3,7 +3,7 @@
 //! Each question is asked of a line that stands where such lines stand, and of its beginning, so that an article that speaks of
 //! newsletters loses nothing.
 
-use crate::dates;
+use crate::time::dates;
 
 /// Lines that are never part of an object, in small letters and without marks at their ends.
 const FURNITURE: [&str; 62] = [

@@ -6,7 +6,7 @@ use super::boxes::BoxKind;
 use super::page::Page;
 use super::wrapper::Wrapper;
 use super::{Image, Link};
-use crate::dom::DomNode;
+use crate::text::dom::DomNode;
 
 /// References of one object that are kept.
 const MAX_REFERENCES: usize = 2_000;
@@ -118,7 +118,7 @@ fn text_below(page: &Page<'_>, node: u32) -> String {
     let dom = page.leaves.dom;
     let mut text = String::new();
     for inner in &dom.nodes[node as usize..dom.nodes[node as usize].end as usize] {
-        if let crate::dom::DomKind::Text(part) = &inner.kind {
+        if let crate::text::dom::DomKind::Text(part) = &inner.kind {
             text.push_str(part);
             if text.len() > MAX_TEXT_BYTES {
                 break;

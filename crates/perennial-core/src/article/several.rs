@@ -10,7 +10,7 @@ use super::leaves::LeafKind;
 use super::page::Page;
 use super::phrases::folded;
 use super::select::is_title_copy;
-use crate::dom::DomNode;
+use crate::text::dom::DomNode;
 
 /// The part holds this share of the grams that the page has.
 const MIN_SHARE: f64 = 0.8;

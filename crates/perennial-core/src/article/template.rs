@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::context::word_hashes;
 use super::leaves::Leaves;
-use crate::dom::Dom;
+use crate::text::dom::Dom;
 
 /// Pages that are read; more teach nothing new.
 pub const MAX_NEIGHBOURS: usize = 64;

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::Object;
-use crate::diff::n_words;
+use crate::page::diff::n_words;
 
 /// Steps of a comparison of words; where two texts differ in more, they are shown whole.
 const MAX_WORK: usize = 40_000_000;

@@ -6,8 +6,8 @@ use url::Url;
 use super::fragment::{absolute_html, looks_like_html};
 use super::names::Meaning;
 use super::{FeedText, MAX_LABEL_BYTES, MAX_VALUE_BYTES, Person, cut};
-use crate::markup::escaped;
-use crate::xml::{Tag, unescaped};
+use crate::text::markup::escaped;
+use crate::text::xml::{Tag, unescaped};
 
 /// What a format says of its texts.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -110,7 +110,7 @@ impl Capture {
     /// The end of a tag inside.
     pub(super) fn end_child(&mut self, name: &str) {
         self.depth = self.depth.saturating_sub(1);
-        if self.markup.len() <= MAX_VALUE_BYTES && !is_void(crate::xml::local_name(name)) {
+        if self.markup.len() <= MAX_VALUE_BYTES && !is_void(crate::text::xml::local_name(name)) {
             self.markup.push_str(&format!("</{}>", written_name(name)));
         }
     }

@@ -6,9 +6,9 @@ use html5ever::tokenizer::states::{Rawtext, ScriptData};
 use html5ever::tokenizer::{TagKind, Token, TokenSink, TokenSinkResult, TokenizerOpts};
 use url::Url;
 
-use crate::markup::escaped;
-use crate::tokens::read_tokens;
-use crate::xml::{Piece, Scanner, unescaped};
+use crate::text::markup::escaped;
+use crate::text::tokens::read_tokens;
+use crate::text::xml::{Piece, Scanner, unescaped};
 
 /// Attributes whose values are addresses.
 const ADDRESSES: [&str; 11] = [
@@ -92,7 +92,7 @@ pub fn absolute_html(html: &str, base: &Url) -> String {
         let Piece::Start(tag) = piece else { continue };
         for attribute in tag.raw_attributes() {
             let name = attribute.name.to_ascii_lowercase();
-            if !ADDRESSES.contains(&crate::xml::local_name(&name)) {
+            if !ADDRESSES.contains(&crate::text::xml::local_name(&name)) {
                 continue;
             }
             let value = unescaped(attribute.value);

@@ -30,10 +30,10 @@ pub mod websub;
 
 use url::Url;
 
-use crate::charset::decode_xml;
-use crate::dates::{self, Strokes};
+use crate::text::charset::decode_xml;
+use crate::text::xml::without_controls;
+use crate::time::dates::{self, Strokes};
 use crate::time::{Span, Timestamp};
-use crate::xml::without_controls;
 
 pub use fragment::{absolute_html, words_of_html};
 

@@ -8,7 +8,7 @@ use super::{
     Feed, FeedFormat, FeedItem, FeedText, MAX_ITEMS, MAX_LABEL_BYTES, MAX_PARTS, absolute, cut, folded,
     parse_date,
 };
-use crate::xml::{Piece, Scanner, local_name};
+use crate::text::xml::{Piece, Scanner, local_name};
 
 /// The vocabulary that makes a sitemap one of news.
 const VOCABULARY: &str = "sitemap-news";

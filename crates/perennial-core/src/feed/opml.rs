@@ -3,9 +3,9 @@
 use std::fmt::Write;
 
 use super::{MAX_FEED_BYTES, MAX_LABEL_BYTES, cut};
-use crate::charset::decode_xml;
-use crate::markup::escaped;
-use crate::xml::{Piece, Scanner, Tag};
+use crate::text::charset::decode_xml;
+use crate::text::markup::escaped;
+use crate::text::xml::{Piece, Scanner, Tag};
 
 /// Subscriptions that are read of one file.
 pub const MAX_SUBSCRIPTIONS: usize = 100_000;

@@ -14,8 +14,8 @@ use super::{
     Feed, FeedError, FeedFormat, FeedItem, FeedLink, FeedText, MAX_ITEMS, MAX_LABEL_BYTES, MAX_PARTS, Person,
     absolute, cut, parse_date, period_secs,
 };
+use crate::text::xml::{Piece, Scanner, Tag, local_name};
 use crate::time::Timestamp;
-use crate::xml::{Piece, Scanner, Tag, local_name};
 
 /// Elements that are open at once.
 const MAX_DEPTH: usize = 256;
@@ -128,7 +128,7 @@ impl<'a> Reading<'a> {
                     self.namespaces.push((prefix, vocabulary_of_address(attribute.value)));
                 }
             } else if name == "xml:base" {
-                let given = crate::xml::unescaped(attribute.value);
+                let given = crate::text::xml::unescaped(attribute.value);
                 let joined = match &base {
                     Some(base) => base.join(given.trim()).ok(),
                     None => Url::parse(given.trim()).ok(),
@@ -222,7 +222,7 @@ impl<'a> Reading<'a> {
                 let mut draft = Draft::default();
                 let base = self.base_here();
                 let about = tag.raw_attributes().find(|found| local_name(found.name) == "about");
-                draft.item.id = about.map(|found| label(&crate::xml::unescaped(found.value)));
+                draft.item.id = about.map(|found| label(&crate::text::xml::unescaped(found.value)));
                 if let Some(href) = tag.attribute("href") {
                     draft.item.link = Some(label(&absolute(base.as_deref(), &href)));
                 }

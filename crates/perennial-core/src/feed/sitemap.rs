@@ -3,10 +3,10 @@
 //! Broken XML is read as far as it makes sense. The caller unpacks gzip and resolves the
 //! addresses.
 
-use crate::charset::decode_xml;
 use crate::feed::{self, FeedItem};
+use crate::text::charset::decode_xml;
+use crate::text::xml::{Piece, Scanner, local_name};
 use crate::time::Timestamp;
-use crate::xml::{Piece, Scanner, local_name};
 
 /// Most entries that are read of one file: the limit of the protocol.
 pub const MAX_ENTRIES: usize = 50_000;

@@ -206,7 +206,7 @@ proptest! {
         let mut text = String::from("<rss version='2.0'><channel>");
         for (n, (title, time)) in items.iter().enumerate() {
             let date = Timestamp::from_secs(*time).to_jiff().strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
-            let title = crate::markup::escaped(title);
+            let title = crate::text::markup::escaped(title);
             text += &format!("<item><title>{title}</title><link>http://e.org/{n}</link><pubDate>{date}</pubDate></item>");
         }
         let feed = parse(text.as_bytes(), None, "").unwrap();

@@ -11,8 +11,8 @@ use sha2::digest::Digest;
 use sha2::{Sha256, Sha384, Sha512};
 use url::{Url, form_urlencoded};
 
-use crate::page::PageId;
 use crate::time::{Span, Timestamp};
+use crate::url::PageId;
 
 /// Subscriptions at most.
 const MAX_SUBSCRIPTIONS: usize = 10_000;

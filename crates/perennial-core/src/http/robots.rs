@@ -216,7 +216,7 @@ fn normalise(text: &str) -> String {
             escaped.push_str(&format!("%{byte:02X}"));
         }
     }
-    crate::canonical::normalise_escapes(&escaped)
+    crate::url::canonical::normalise_escapes(&escaped)
 }
 
 /// `*` matches any run and a final `$` the end; all else is literal from the start. Each literal is taken at its first

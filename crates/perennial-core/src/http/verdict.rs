@@ -3,9 +3,9 @@
 //! This module is used while a crawl runs, when an archive is read again after a restart, and when its state is made anew
 //! from the WARC files.
 
-use crate::politeness::{HostAnswer, parse_retry_after};
+use crate::http::politeness::{HostAnswer, parse_retry_after};
+use crate::http::validator::{Answer, ValidatorTrust};
 use crate::time::Timestamp;
-use crate::validator::{Answer, ValidatorTrust};
 
 /// What kind of answer came back for a page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

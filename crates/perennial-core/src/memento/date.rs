@@ -2,7 +2,7 @@
 
 use jiff::fmt::rfc2822::DateTimePrinter;
 
-use crate::politeness::parse_http_date;
+use crate::http::politeness::parse_http_date;
 use crate::time::Timestamp;
 
 const MONTHS: [&str; 12] =

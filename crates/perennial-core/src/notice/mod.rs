@@ -12,9 +12,9 @@ use std::str::FromStr;
 
 use regex::Regex;
 
-use crate::look::Seen;
+use crate::page::look::Seen;
+use crate::page::segment::Selector;
 use crate::search::Query;
-use crate::segment::Selector;
 
 /// What happened to a page.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -272,7 +272,7 @@ pub fn pause_secs(n_failures: u32) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::importance::Importance;
+    use crate::page::importance::Importance;
     use proptest::prelude::*;
 
     const EDIT: Change<'_> = Change {

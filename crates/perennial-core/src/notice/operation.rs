@@ -4,8 +4,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::Wording;
-use crate::diff::OperationKind;
-use crate::segment::BlockRole;
+use crate::page::diff::OperationKind;
+use crate::page::segment::BlockRole;
 
 /// What an operation is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,8 +3,8 @@
 //! Only this module decides what counts as a look at a page and what counts as a change. It is used while a crawl runs,
 //! when it relearns after a restart, in `quality` and in `patterns`.
 
-use crate::importance::Importance;
-use crate::verdict::{AnswerKind, names_twin, shows_page};
+use crate::http::verdict::{AnswerKind, names_twin, shows_page};
+use crate::page::importance::Importance;
 
 /// What one look at a page showed beside the look before it.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -34,7 +34,7 @@ pub enum Seen {
 /// What is known of an address before a look at it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Before<'a> {
-    /// The identity of the answer before ([`crate::verdict::identity_of`]).
+    /// The identity of the answer before ([`crate::http::verdict::identity_of`]).
     pub identity: &'a str,
     /// Whether any look showed a page.
     pub was_page: bool,
@@ -42,7 +42,7 @@ pub struct Before<'a> {
 
 impl Seen {
     /// The most that an unjudged change counts with: the mean of what is seen of pages that can be analysed. It is less where a page
-    /// has shown that its changes are worth little ([`crate::noise::NoiseHistory::record_unreadable`]).
+    /// has shown that its changes are worth little ([`crate::page::noise::NoiseHistory::record_unreadable`]).
     pub const UNJUDGED: f64 = 0.3;
 
     /// A change that matters less than this counts as none. If it counted, a scheduler would learn how often it happens

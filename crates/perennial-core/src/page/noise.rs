@@ -8,9 +8,9 @@
 
 use std::collections::{HashSet, VecDeque};
 
-use crate::diff::{Delta, Element, Operation, OperationKind, Subject};
-use crate::figures::{Figure, is_passing, judge};
-use crate::segment::Block;
+use crate::page::diff::{Delta, Element, Operation, OperationKind, Subject};
+use crate::page::segment::Block;
+use crate::text::figures::{Figure, is_passing, judge};
 
 /// Most elements whose changes are counted. Those with the fewest changes are forgotten first.
 const MAX_LIVELY: usize = 128;
@@ -510,8 +510,8 @@ mod tests {
     }
 
     use super::*;
-    use crate::diff::diff;
-    use crate::segment::{BlockTree, Link, Text};
+    use crate::page::diff::diff;
+    use crate::page::segment::{BlockTree, Link, Text};
 
     fn page(texts: &[String], link: &str) -> BlockTree {
         let mut all = vec![Text::new("an article of some words that stays as it is")];

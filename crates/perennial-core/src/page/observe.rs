@@ -3,11 +3,11 @@
 //!
 //! The crawler and the import call this function after each capture.
 
-use crate::diff::{Delta, Element, Operation, Subject, diff};
-use crate::document::DocumentFormat;
-use crate::importance::{Assessment, Importance, ImportanceConfig, Judgement, assess};
-use crate::noise::NoiseHistory;
-use crate::segment::{Block, BlockRole, BlockTree};
+use crate::page::diff::{Delta, Element, Operation, Subject, diff};
+use crate::page::document::DocumentFormat;
+use crate::page::importance::{Assessment, Importance, ImportanceConfig, Judgement, assess};
+use crate::page::noise::NoiseHistory;
+use crate::page::segment::{Block, BlockRole, BlockTree};
 
 /// Decides whether an element is an advertisement, by filter lists where there are some.
 pub type IsAdvertisement<'a> = &'a dyn Fn(&Element) -> bool;
@@ -90,9 +90,9 @@ fn is_only_noise(delta: &Delta, assessment: &Assessment) -> bool {
     }
 }
 
-fn is_noise(contribution: &crate::importance::Contribution) -> bool {
+fn is_noise(contribution: &crate::page::importance::Contribution) -> bool {
     let judgement = contribution.judgement;
-    judgement.is_advertisement || crate::noise::Noise(judgement.noise).is_mostly_noise()
+    judgement.is_advertisement || crate::page::noise::Noise(judgement.noise).is_mostly_noise()
 }
 
 /// Whether the element or its block is an advertisement, or most links and images of a block that came or went are.
@@ -117,7 +117,7 @@ pub fn is_own_headline(element: &Element, page: &str) -> bool {
         let url = url::Url::parse(address).ok()?;
         Some(url.host_str()?.trim_start_matches("www.").to_owned())
     };
-    matches!(element, Element::Link(link) if crate::diff::n_words(&link.name) >= MIN_HEADLINE_WORDS)
+    matches!(element, Element::Link(link) if crate::page::diff::n_words(&link.name) >= MIN_HEADLINE_WORDS)
         && host(page).is_some_and(|own| host(element.address()) == Some(own))
 }
 
@@ -167,7 +167,7 @@ fn is_advertising_block(block: &Block, is_advertisement: IsAdvertisement) -> boo
             n_references += 1;
             n_advertisements += usize::from(is_advertisement(&element));
         }
-        n_words += block.texts.iter().map(|text| crate::diff::n_words(&text.text)).sum::<usize>();
+        n_words += block.texts.iter().map(|text| crate::page::diff::n_words(&text.text)).sum::<usize>();
     }
     2 * n_advertisements > n_references && n_words < 20 * n_references
 }
@@ -175,7 +175,7 @@ fn is_advertising_block(block: &Block, is_advertisement: IsAdvertisement) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::{Image, Link, Text};
+    use crate::page::segment::{Image, Link, Text};
 
     fn page(date: &str, story: &str, banner: &str) -> BlockTree {
         let news = Block::leaf(

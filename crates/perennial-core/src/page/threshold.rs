@@ -4,9 +4,9 @@
 //! A version is indexed when the importance gathered since the last indexed one, its own included, reaches the page's
 //! threshold delta(P), the mean of its pattern. The paper's Algorithm 4 compares the sum before it adds the current
 //! version, and so indexes one version too late. Indexing decides what search and "next important version" see. It
-//! never deletes. The CDXJ index of captures ([`crate::cdxj`]) is another thing and holds all of them.
+//! never deletes. The CDXJ index of captures ([`perennial_warc::cdxj`]) is another thing and holds all of them.
 
-use crate::importance::Importance;
+use crate::page::importance::Importance;
 
 /// Decides version by version whether a page's versions are indexed.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -10,7 +10,7 @@
 pub mod calendar;
 pub mod mixture;
 
-use crate::series::{SeenChange, TimeSeries};
+use crate::pattern::series::{SeenChange, TimeSeries};
 use crate::time::{DayKind, LocalClock, LocalDay, Span, Timestamp};
 
 const N_ROUNDS: usize = 30;
@@ -252,8 +252,8 @@ impl Cycle {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::importance::Importance;
-    use crate::series::time_series;
+    use crate::page::importance::Importance;
+    use crate::pattern::series::time_series;
     use proptest::prelude::*;
 
     fn at(text: &str) -> Timestamp {

@@ -5,7 +5,7 @@
 //! between two looks, or none. A series holds a value only for periods with a look at both ends; the values of the other
 //! periods are inferred by the pattern.
 
-use crate::importance::Importance;
+use crate::page::importance::Importance;
 use crate::time::{LocalClock, LocalDay, Timestamp};
 
 /// What one look at a page showed, compared with the look before.

@@ -6,9 +6,9 @@
 
 pub mod estimate;
 
-use crate::importance::Importance;
-use crate::page::SiteId;
+use crate::page::importance::Importance;
 use crate::time::Timestamp;
+use crate::url::SiteId;
 
 /// A change that happened on a page, by which a version appeared.
 #[derive(Clone, Copy, Debug, PartialEq)]

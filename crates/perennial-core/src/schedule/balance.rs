@@ -551,9 +551,9 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
-    use crate::importance::Importance;
-    use crate::page::{PageId, SiteId};
+    use crate::page::importance::Importance;
     use crate::schedule::{Budget, PageInfo, ScheduleConfig, Visit, VisitOutcome};
+    use crate::url::{PageId, SiteId};
 
     const DAY: Span = Span::from_hours(24);
 

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use super::balance::MeanOverTime;
 use super::{Goal, Scheduler, Strategy};
-use crate::page::SiteId;
 use crate::time::{Span, Timestamp};
+use crate::url::SiteId;
 
 /// Prices of a crawl that ended longer ago are of another time.
 const LONGEST_PAUSE: Span = Span::from_hours(7 * 24);
@@ -119,9 +119,9 @@ impl Scheduler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::importance::Importance;
-    use crate::page::PageId;
+    use crate::page::importance::Importance;
     use crate::schedule::{Budget, PageInfo, ScheduleConfig, Visit, VisitOutcome};
+    use crate::url::PageId;
 
     fn start() -> Timestamp {
         Timestamp::parse("2026-03-02").unwrap()

@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use super::pages::{ABSENT, ANNOUNCED, FRESH, PENDING, SKIPPED, VACANT};
 use super::{Reason, Scheduler, SkipRule, Strategy, gain, select};
 use crate::directory::{Counts, by_chance};
-use crate::page::PageId;
+use crate::url::PageId;
 
 /// Share of a slot's visits that may go to pages of skipped directories.
 const PROBE_SHARE: f64 = 0.01;
@@ -424,9 +424,9 @@ mod tests {
     use super::super::{Budget, PageInfo, ScheduleConfig, Scheduler, Visit, VisitOutcome};
     use super::*;
     use crate::chance::Chance;
-    use crate::importance::Importance;
-    use crate::page::SiteId;
+    use crate::page::importance::Importance;
     use crate::time::{Span, Timestamp};
+    use crate::url::SiteId;
 
     const PAGES: u32 = 40;
 

@@ -5,10 +5,10 @@ use std::collections::HashSet;
 use super::pages::{ABSENT, CHANGED, FRESH, NONE, PENDING, SKIPPED, VACANT};
 use super::plan::Planned;
 use super::{Peak, Ranked, Reason, Scheduler};
-use crate::importance::Importance;
-use crate::page::PageId;
+use crate::page::importance::Importance;
 use crate::pattern::calendar::DayFactors;
 use crate::time::{DayKind, Span, Timestamp};
+use crate::url::PageId;
 
 /// A stretch counts as a peak when its rate is this many times the mean.
 const PEAK_RATIO: f32 = 1.5;
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn what_is_foreseen_is_what_is_done() {
         use super::super::{Budget, PageInfo, ScheduleConfig, VisitOutcome};
-        use crate::page::SiteId;
+        use crate::url::SiteId;
         let from = Timestamp::parse("2026-11-16T09:00:00Z").unwrap();
         let config = ScheduleConfig { budget: Some(Budget::per_hour(3.0)), ..ScheduleConfig::default() };
         let mut scheduler = Scheduler::new(config, 7, from);

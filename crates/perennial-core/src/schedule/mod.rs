@@ -73,10 +73,10 @@ pub use explain::{Belief, peak_of};
 pub use visit::{ClockId, KnownPattern, PageInfo, Peak, Ranked, Reason, SkipRule, Visit, VisitOutcome};
 
 use crate::chance;
-use crate::importance::Importance;
-use crate::page::PageId;
+use crate::page::importance::Importance;
 use crate::pattern::mixture::BucketPiece;
 use crate::time::{LocalClock, Span, Timestamp};
+use crate::url::PageId;
 use ahead::Ahead;
 use balance::Balance;
 use directories::Directories;

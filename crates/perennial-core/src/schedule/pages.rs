@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use crate::page::PageId;
+use crate::url::PageId;
 
 /// Never captured.
 pub(super) const FRESH: u8 = 1;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::pages::{ABSENT, ANNOUNCED, FRESH, PENDING, QUEUED, SKIPPED, VACANT};
 use super::select::{self, Histogram};
 use super::{Pacing, Reason, Scheduler, Slot, Strategy, gain, learn};
-use crate::importance::Importance;
+use crate::page::importance::Importance;
 use crate::pattern::calendar::DayPlace;
 use crate::pattern::mixture::bucket_of;
 use crate::time::{Span, Timestamp};

@@ -120,7 +120,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::page::PageId;
+    use crate::url::PageId;
 
     const NOW: u32 = 1_000 * 3600;
 

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::pages::{ABSENT, CHANGED, SKIPPED, VACANT};
 use super::{Goal, Scheduler};
-use crate::page::SiteId;
+use crate::url::SiteId;
 
 /// Hours between two pictures of a site before there have been two.
 const FIRST_GAP_HOURS: f32 = 24.0;

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::{Strategy, *};
 use crate::chance::Chance;
-use crate::page::SiteId;
+use crate::url::SiteId;
 
 fn start() -> Timestamp {
     Timestamp::parse("2026-03-02").unwrap()

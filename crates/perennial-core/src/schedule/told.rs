@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 
 use super::{Scheduler, learn::Learner, pages::Pages};
-use crate::page::PageId;
 use crate::time::{LocalClock, Timestamp};
+use crate::url::PageId;
 
 /// A change is told to this precision.
 const MOMENT_SECS: u32 = 600;

@@ -1,10 +1,10 @@
 //! What the scheduler and its driver hand to each other: pages go in, visits come out, outcomes go back.
 
-use crate::importance::Importance;
-use crate::look::Seen;
-use crate::page::{PageId, SiteId};
+use crate::page::importance::Importance;
+use crate::page::look::Seen;
 use crate::pattern::calendar::DayHabit;
 use crate::time::{DayKind, Timestamp};
+use crate::url::{PageId, SiteId};
 
 use super::Goal;
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::segment::{BlockRole, BlockTree};
+use crate::page::segment::{BlockRole, BlockTree};
 
 /// A text of a page, and where it stands.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

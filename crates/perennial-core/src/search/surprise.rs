@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::terms::terms;
-use crate::page::PageId;
+use crate::url::PageId;
 
 /// A term of the span.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -5,7 +5,7 @@
 //! tag, compares each formatting element with all open ones, and repeats unclosed ones in every paragraph: hostile input
 //! makes all of it quadratic. A gate between tokenizer and tree builder therefore drops tags below [`MAX_DEPTH`], names and
 //! formatting elements beyond their bounds, and everything after [`MAX_NODES`] or [`MAX_TAGS`]. The tokenizer has bounds of its
-//! own ([`crate::tokens`]).
+//! own ([`crate::text::tokens`]).
 
 use std::borrow::Cow;
 use std::cell::{Cell, Ref, RefCell};
@@ -17,7 +17,7 @@ use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult, Toke
 use html5ever::tree_builder::{TreeBuilder, TreeBuilderOpts};
 use html5ever::{Attribute, LocalName, QualName, ns};
 
-use crate::tokens::{MAX_ATTRIBUTES, read_tokens};
+use crate::text::tokens::{MAX_ATTRIBUTES, read_tokens};
 
 /// Elements nested deeper become siblings, because the engine recurses and its stack is finite.
 pub const MAX_DEPTH: u16 = 256;

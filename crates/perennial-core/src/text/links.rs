@@ -10,8 +10,8 @@ use html5ever::tokenizer::states::{Rawtext, Rcdata, ScriptData};
 use html5ever::tokenizer::{Tag, TagKind, Token, TokenSink, TokenSinkResult, TokenizerOpts};
 use url::Url;
 
-use crate::charset::Charset;
-use crate::tokens::read_tokens;
+use crate::text::charset::Charset;
+use crate::text::tokens::read_tokens;
 
 /// Most references of one page. Further ones are left out, because such a page is a trap or a dump.
 pub const MAX_LINKS: usize = 20_000;
@@ -453,7 +453,7 @@ mod tests {
     fn queries_are_encoded_as_the_page_is() {
         // The same Cyrillic word as a link's path and query, in a page in windows-1251.
         let bytes = b"<meta charset=windows-1251><a href='/\xec\xe8\xf0?q=\xec\xe8\xf0'>";
-        let (text, charset) = crate::charset::decode_with_charset(bytes, None);
+        let (text, charset) = crate::text::charset::decode_with_charset(bytes, None);
         let links = find_links(&text, &page(), charset);
         assert_eq!(links[0].url.as_str(), "http://a.example/%D0%BC%D0%B8%D1%80?q=%EC%E8%F0");
         let links = find_links(&text, &page(), Charset::default());

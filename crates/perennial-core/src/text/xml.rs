@@ -513,7 +513,7 @@ mod tests {
         /// What is escaped comes back as it was.
         #[test]
         fn escaped_text_comes_back(text in "[a-z<>&\"' é]{1,40}") {
-            let xml = format!("<p t=\"{0}\">{0}</p>", crate::markup::escaped(&text));
+            let xml = format!("<p t=\"{0}\">{0}</p>", crate::text::markup::escaped(&text));
             let mut scanner = Scanner::new(&xml);
             let Some(Piece::Start(tag)) = scanner.next() else { panic!("{xml}") };
             let value = tag.attribute("T").unwrap();

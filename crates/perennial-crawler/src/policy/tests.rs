@@ -1,11 +1,11 @@
 //! The loop driven by a virtual web: no clock, no network, no disk.
 
-use perennial_core::importance::Importance;
+use perennial_core::page::importance::Importance;
 use perennial_core::schedule::{Budget, ScheduleConfig, Strategy};
 
 use super::*;
-use crate::crawl::polls::Polled;
-use crate::settings::Allowance;
+use crate::polls::Polled;
+use perennial_archive::settings::Allowance;
 
 const SITE: SiteId = SiteId(1);
 const SEED: i64 = 1;

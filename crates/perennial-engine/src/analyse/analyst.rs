@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use perennial_core::diff::Element;
-use perennial_core::importance::ImportanceConfig;
-use perennial_core::observe::{Known, Observation, observe};
-use perennial_core::segment::{BlockTree, SegmentConfig, segment, segment_and_count};
+use perennial_core::page::diff::Element;
+use perennial_core::page::importance::ImportanceConfig;
+use perennial_core::page::observe::{Known, Observation, observe};
+use perennial_core::page::segment::{BlockTree, SegmentConfig, segment, segment_and_count};
 use perennial_render::dom::Dom;
 use perennial_render::engine::base_url;
 use perennial_render::parsed::parsed_nodes;
@@ -14,9 +14,9 @@ use perennial_render::{Limits, Lookup, Pool, WorkerCommand, structural};
 
 use super::Filters;
 use super::plans::{Asked, Offer, Plans, Structure};
-use crate::archive::Archive;
-use crate::archive::links::LARGE_TEXT_BYTES;
-use crate::settings::Seeds;
+use perennial_archive::Archive;
+use perennial_archive::links::LARGE_TEXT_BYTES;
+use perennial_archive::settings::Seeds;
 
 /// The text of a page as it was captured, with access to its requisites.
 pub struct PageText<'a> {

@@ -7,28 +7,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
-use perennial_core::canonical;
-use perennial_core::charset::decode_text;
-use perennial_core::diff::Delta;
-use perennial_core::document::{Document, DocumentFormat};
-use perennial_core::foreign;
-use perennial_core::importance::Importance;
-use perennial_core::look::Seen;
-use perennial_core::page::PageId;
-use perennial_core::payload::Limits;
-use perennial_core::segment::BlockTree;
-use perennial_core::soft_error::{is_error_page, title_of};
+use perennial_core::http::soft_error::{is_error_page, title_of};
+use perennial_core::http::verdict::{AnswerKind, is_drawn, soft_error_identity};
+use perennial_core::page::diff::Delta;
+use perennial_core::page::document::{Document, DocumentFormat};
+use perennial_core::page::importance::Importance;
+use perennial_core::page::look::Seen;
+use perennial_core::page::segment::BlockTree;
+use perennial_core::text::charset::decode_text;
+use perennial_core::text::foreign;
+use perennial_core::text::xml::unescaped;
 use perennial_core::time::{Span, Timestamp};
-use perennial_core::verdict::{AnswerKind, is_drawn, soft_error_identity};
-use perennial_core::warc::PayloadDigests;
-use perennial_core::xml::unescaped;
+use perennial_core::url::PageId;
+use perennial_core::url::canonical;
+use perennial_warc::PayloadDigests;
+use perennial_warc::payload::Limits;
 use rayon::prelude::*;
 
 use super::lesson::{KnownPage, Lesson, delta_xml, empty_delta_xml, n_letters};
 use super::reader::Readers;
 use super::{Analyst, PageText, Requisites};
-use crate::archive::{Archive, LEFT_OUT_BASE, LeftOut, Response, links};
-use crate::store::{AsideReason, Capture, Commit, Kind, SetAside, Store};
+use perennial_archive::store::{AsideReason, Capture, Commit, Kind, SetAside, Store};
+use perennial_archive::{Archive, LEFT_OUT_BASE, LeftOut, Response, links};
 
 /// Pages between two commits. After a crash at most these are analysed again.
 const PAGES_PER_COMMIT: usize = 64;

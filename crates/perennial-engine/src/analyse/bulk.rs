@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use perennial_core::segment::vixml;
+use perennial_core::page::segment::vixml;
 
 use super::{ChangedReader, Filters};
-use crate::store::{ChangeFilter, Filter, Store};
+use perennial_archive::store::{ChangeFilter, Filter, Store};
 
 /// Writes the trees of the captures that a filter lets through: Vi-XML documents below one root. A capture that showed what the one
 /// before showed has no tree of its own. Gives their number.

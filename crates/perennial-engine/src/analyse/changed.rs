@@ -4,15 +4,15 @@
 
 use std::collections::HashMap;
 
-use perennial_core::diff::{Delta, diff};
-use perennial_core::importance::{Assessment, ImportanceConfig};
-use perennial_core::page::PageId;
-use perennial_core::segment::BlockTree;
+use perennial_core::page::diff::{Delta, diff};
+use perennial_core::page::importance::{Assessment, ImportanceConfig};
+use perennial_core::page::segment::BlockTree;
 use perennial_core::time::Timestamp;
+use perennial_core::url::PageId;
 
 use super::compare::{History, weigh};
 use super::{Entry, Filters, told_entries};
-use crate::store::{ChangeRow, Store, TreeReader};
+use perennial_archive::store::{ChangeRow, Store, TreeReader};
 
 /// What changed between two looks in a row.
 pub struct Changed {

@@ -2,18 +2,18 @@
 
 use std::io::{self, Write};
 
-use perennial_core::diff::{
+use perennial_core::page::diff::{
     BlockRef, Delta, Element, ItemChange, ItemChangeKind, ItemDelta, Operation, OperationKind, Subject, diff,
 };
-use perennial_core::importance::{Assessment, ImportanceConfig, Judgement, assess};
-use perennial_core::noise::NoiseHistory;
-use perennial_core::observe::is_about_advertisement;
-use perennial_core::segment::{Block, BlockTree, Item};
+use perennial_core::page::importance::{Assessment, ImportanceConfig, Judgement, assess};
+use perennial_core::page::noise::NoiseHistory;
+use perennial_core::page::observe::is_about_advertisement;
+use perennial_core::page::segment::{Block, BlockTree, Item};
 use perennial_core::time::Timestamp;
 use serde::Serialize;
 
 use super::Filters;
-use crate::store::Store;
+use perennial_archive::store::Store;
 
 /// A comparison with everything that a report shows.
 pub struct Comparison {

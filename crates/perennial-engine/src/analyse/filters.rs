@@ -13,8 +13,8 @@ use adblock::Engine;
 use adblock::lists::{FilterSet, ParseOptions};
 use adblock::request::Request;
 use anyhow::{Context as _, bail};
-use perennial_core::diff::{Element, ElementKind};
-use perennial_core::observe::{has_advertising_words, is_own_headline};
+use perennial_core::page::diff::{Element, ElementKind};
+use perennial_core::page::observe::{has_advertising_words, is_own_headline};
 use sha2::{Digest, Sha256};
 
 /// Ordinary banners and the large networks, in EasyList syntax; written for this project.
@@ -81,7 +81,7 @@ pub fn update(archive: &Path, file: &Path) -> anyhow::Result<usize> {
     let dir = filters_dir(archive);
     fs::create_dir_all(&dir)?;
     let name = file.file_name().with_context(|| format!("{} is no file", file.display()))?;
-    crate::archive::write_whole(&dir.join(name).with_extension("txt"), list.as_bytes())?;
+    perennial_archive::write_whole(&dir.join(name).with_extension("txt"), list.as_bytes())?;
     Ok(n_filters)
 }
 
@@ -132,7 +132,7 @@ fn compiled(path: &Path, lists: &[String]) -> Engine {
 
 #[cfg(test)]
 mod tests {
-    use perennial_core::segment::{Image, Link, Text};
+    use perennial_core::page::segment::{Image, Link, Text};
 
     use super::*;
 

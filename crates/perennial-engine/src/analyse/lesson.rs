@@ -1,17 +1,17 @@
 //! An observation of a look, and what was known of the page -> a lesson, and what is known afterwards.
 
-use perennial_core::diff::{Delta, ItemChangeKind};
-use perennial_core::importance::Importance;
-use perennial_core::look::{Before, Seen};
-use perennial_core::noise::NoiseHistory;
-use perennial_core::observe::{Known, Observation};
-use perennial_core::page::PageId;
-use perennial_core::segment::BlockTree;
-use perennial_core::threshold::IndexThreshold;
+use perennial_core::http::verdict::shows_page;
+use perennial_core::page::diff::{Delta, ItemChangeKind};
+use perennial_core::page::importance::Importance;
+use perennial_core::page::look::{Before, Seen};
+use perennial_core::page::noise::NoiseHistory;
+use perennial_core::page::observe::{Known, Observation};
+use perennial_core::page::segment::BlockTree;
+use perennial_core::page::threshold::IndexThreshold;
 use perennial_core::time::{Span, Timestamp};
-use perennial_core::verdict::shows_page;
+use perennial_core::url::PageId;
 
-use crate::store::{
+use perennial_archive::store::{
     Commit, KnownRow, LessonRow, NewTree, PackedTree, ShownVersion, Store, Worth, pack_noise,
 };
 

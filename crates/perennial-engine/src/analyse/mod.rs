@@ -2,14 +2,14 @@
 //!
 //! All captures are analysed here: each new capture of a crawl, the whole history of an import, and with
 //! `perennial analyse` those that no command has analysed yet. The algorithms are in the core
-//! ([`perennial_core::observe`]); this module reads their input and stores their results.
+//! ([`perennial_core::page::observe`]); this module reads their input and stores their results.
 //!
 //! | file | what becomes what |
 //! |---|---|
 //! | `reader` | threads that read the state -> a connection for each |
 //! | `requisites` | an address and a time -> the captured stylesheet or image that a layout needs |
 //! | `plans` | layouts of earlier captures -> the layout of a page with the same structure, without the engine |
-//! | `analyst` | the text of a page and what was known of it -> a [`perennial_core::observe::Observation`] |
+//! | `analyst` | the text of a page and what was known of it -> a [`perennial_core::page::observe::Observation`] |
 //! | `filters` | filter lists -> whether an address is an advertisement |
 //! | `changed` | a change in the state -> the operations between its two trees, weighed |
 //! | `bulk` | a filter -> all trees or all deltas as one XML document |

@@ -1,18 +1,18 @@
 //! A part of a page, named by a CSS selector -> its words in both versions of a change; which changes of the past touched it.
 
-use perennial_core::diff::diff;
-use perennial_core::dom::Dom;
-use perennial_core::importance::ImportanceConfig;
-use perennial_core::look::Seen;
 use perennial_core::notice::told_importance;
-use perennial_core::segment::{Block, BlockTree, Selector};
+use perennial_core::page::diff::diff;
+use perennial_core::page::importance::ImportanceConfig;
+use perennial_core::page::look::Seen;
+use perennial_core::page::segment::{Block, BlockTree, Selector};
+use perennial_core::text::dom::Dom;
 use perennial_core::time::Timestamp;
 use serde::Serialize;
 
 use super::compare::{History, weigh};
 use super::{Content, Entry, Filters, PageSpec, told_entries};
-use crate::archive::SharedSnapshot;
-use crate::store::{ChangeFilter, ChangeRow};
+use perennial_archive::SharedSnapshot;
+use perennial_archive::store::{ChangeFilter, ChangeRow};
 
 /// Changes that are read for an estimate: the latest.
 const MAX_CHANGES: usize = 2_000;
@@ -264,7 +264,7 @@ fn is_said(content: &Option<Content>, part: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perennial_core::segment::Text;
+    use perennial_core::page::segment::Text;
 
     fn leaf(text: &str, importance: f32) -> Block {
         Block { texts: vec![Text::new(text)], importance, ..Block::default() }

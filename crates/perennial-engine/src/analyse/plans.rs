@@ -10,8 +10,8 @@ use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use perennial_core::layout::{Boxes, Layout, ParsedNode};
-use perennial_core::segment::{NodeId, Plan, fingerprint};
+use perennial_core::page::layout::{Boxes, Layout, ParsedNode};
+use perennial_core::page::segment::{NodeId, Plan, fingerprint};
 use perennial_render::resource::image_size;
 use perennial_render::{Captured, Lookup};
 use url::Url;

@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::archive::Archive;
-use crate::store::Store;
+use perennial_archive::Archive;
+use perennial_archive::store::Store;
 
 /// A pool of open connections.
 pub struct Readers {

@@ -7,8 +7,8 @@ use perennial_core::time::Timestamp;
 use perennial_render::Captured;
 
 use super::reader::Readers;
-use crate::archive::Archive;
-use crate::store::Store;
+use perennial_archive::Archive;
+use perennial_archive::store::Store;
 
 /// Requisites kept in memory: a site has few stylesheets, and every page asks for them.
 const MAX_KEPT: usize = 512;

@@ -7,18 +7,18 @@ use std::str::FromStr;
 use std::time::Instant;
 
 use anyhow::{Context as _, bail};
-use perennial_core::charset::decode_text;
-use perennial_core::document::{Document, DocumentFormat};
-use perennial_core::payload;
-use perennial_core::segment::{BlockTree, vixml};
+use perennial_core::page::document::{Document, DocumentFormat};
+use perennial_core::page::segment::{BlockTree, vixml};
+use perennial_core::text::charset::decode_text;
 use perennial_core::time::Timestamp;
 use perennial_render::Captured;
+use perennial_warc::payload;
 use url::Url;
 
 use super::Requisites;
-use crate::archive::{self, SharedSnapshot, Snapshot};
-use crate::fetch::{Client, FetchLimits, Request};
-use crate::store::Capture;
+use perennial_archive::store::Capture;
+use perennial_archive::{self, SharedSnapshot, Snapshot};
+use perennial_fetch::{Client, FetchLimits, Request};
 
 /// Redirects that are followed for a live page.
 const MAX_REDIRECTS: usize = 10;

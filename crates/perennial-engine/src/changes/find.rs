@@ -3,14 +3,14 @@
 use std::collections::HashSet;
 
 use perennial_core::notice::{ChangeKind, Place, Wording, told_importance};
-use perennial_core::page::PageId;
 use perennial_core::time::Timestamp;
+use perennial_core::url::PageId;
 
 use super::judge::told_operation;
 use super::{Change, Judge, Judged, Question};
 use crate::analyse::{Entry, Filters, headlines};
-use crate::archive::Archive;
-use crate::store::{ChangeFilter, ChangeKey, ChangeOrder, ChangeRow, Store, Texts, Turn};
+use perennial_archive::Archive;
+use perennial_archive::store::{ChangeFilter, ChangeKey, ChangeOrder, ChangeRow, Store, Texts, Turn};
 
 /// Keys of changes that are fetched at a time.
 const KEYS_AT_A_TIME: usize = 1_000;

@@ -1,15 +1,15 @@
 //! A change in the state and a condition -> whether it holds. What a condition does not ask for is not read.
 
-use perennial_core::diff::{Delta, ItemChangeKind};
-use perennial_core::look::Seen;
 use perennial_core::notice::{self, ChangeKind, Condition, Said, ToldOperation, told_importance};
+use perennial_core::page::diff::{Delta, ItemChangeKind};
+use perennial_core::page::look::Seen;
+use perennial_core::page::segment::{BlockTree, Selector};
 use perennial_core::search::passages;
-use perennial_core::segment::{BlockTree, Selector};
 use perennial_core::time::Timestamp;
 
 use crate::analyse::{Changed, ChangedReader, Entry, Filters, part_texts};
-use crate::archive::{Archive, SharedSnapshot};
-use crate::store::{ChangeRow, Store, site_of};
+use perennial_archive::store::{ChangeRow, Store, site_of};
+use perennial_archive::{Archive, SharedSnapshot};
 
 /// Judges the changes of an archive, one after the other.
 pub struct Judge<'s> {

@@ -1,13 +1,13 @@
 //! The parameters of an address <-> a question: one set of names for `/changes`, `/api/changes` and `/changes.atom`.
 
-use perennial_core::amounts;
 use perennial_core::memento::address::escape;
 use perennial_core::notice::{Condition, OperationFilter, Place};
+use perennial_core::schedule::amounts;
 use perennial_core::time::Timestamp;
 
-use crate::settings::notify::parse_place;
-use crate::settings::site::parse_selector;
-use crate::store::ChangeOrder;
+use perennial_archive::settings::notify::parse_place;
+use perennial_archive::settings::site::parse_selector;
+use perennial_archive::store::ChangeOrder;
 
 /// What is asked of the changes of an archive.
 #[derive(Clone, Debug, Default)]

@@ -1,13 +1,13 @@
 //! A change for which a question holds -> what is said of it.
 
-use perennial_core::look::Seen;
 use perennial_core::notice::{ChangeKind, told_importance};
-use perennial_core::page::PageId;
+use perennial_core::page::look::Seen;
 use perennial_core::time::Timestamp;
+use perennial_core::url::PageId;
 use serde::{Serialize, Serializer};
 
 use crate::analyse::Entry;
-use crate::store::ChangeRow;
+use perennial_archive::store::ChangeRow;
 
 /// One look that differs from the one before, as `perennial changes --json` and `/api/changes` say it.
 #[derive(Serialize)]

@@ -1,13 +1,13 @@
 //! An address -> the feeds that it names, and those that lie where feeds usually do.
 
-use perennial_core::canonical;
-use perennial_core::links::LinkKind;
+use perennial_core::text::links::LinkKind;
+use perennial_core::url::canonical;
 use serde::Serialize;
 use url::Url;
 
-use crate::archive::feeds::read_feed;
-use crate::archive::links::{self, MAX_STORED_BYTES};
-use crate::fetch::{Client, Fetched, Request};
+use perennial_archive::feeds::read_feed;
+use perennial_archive::links::{self, MAX_STORED_BYTES};
+use perennial_fetch::{Client, Fetched, Request};
 
 /// Where feeds lie that nobody names.
 const USUAL_PLACES: [&str; 8] = [

@@ -6,19 +6,19 @@
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
 
-use perennial_core::dom::Dom;
-use perennial_core::object::version::{Edit, Field, Run, edits, same_version};
-use perennial_core::object::{Context as Known, MAX_NEIGHBOURS, Object, Template, extract};
-use perennial_core::page::PageId;
-use perennial_core::payload::CutCause;
-use perennial_core::surt::{KeyRange, MatchType};
+use perennial_core::article::version::{Edit, Field, Run, edits, same_version};
+use perennial_core::article::{Context as Known, MAX_NEIGHBOURS, Object, Template, extract};
+use perennial_core::text::dom::Dom;
 use perennial_core::time::Timestamp;
+use perennial_core::url::PageId;
+use perennial_warc::payload::CutCause;
+use perennial_warc::surt::{KeyRange, MatchType};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::analyse::PageSpec;
-use crate::archive::{self, SharedSnapshot};
-use crate::store::{AnnouncedFilter, AnnouncedPage, Filter, PageRow, site_of};
+use perennial_archive::store::{AnnouncedFilter, AnnouncedPage, Filter, PageRow, site_of};
+use perennial_archive::{self, SharedSnapshot};
 
 /// Versions of a page that are read, the latest of them.
 const MAX_VERSIONS: usize = 500;

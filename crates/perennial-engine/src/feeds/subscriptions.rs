@@ -8,8 +8,8 @@ use anyhow::{Context, bail};
 use perennial_core::feed::opml::{self, Subscription};
 use url::Url;
 
-use crate::settings::Seed;
-use crate::settings::site::{parse_address, parse_tag};
+use perennial_archive::settings::Seed;
+use perennial_archive::settings::site::{parse_address, parse_tag};
 
 /// Bytes of a list that are read.
 const MAX_LIST_BYTES: u64 = 64 << 20;

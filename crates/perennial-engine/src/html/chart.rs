@@ -4,7 +4,7 @@ pub mod stretched;
 
 use std::fmt::Write as _;
 
-use perennial_core::markup::escaped;
+use perennial_core::text::markup::escaped;
 
 /// One line of a chart.
 #[derive(Clone, Debug, PartialEq)]

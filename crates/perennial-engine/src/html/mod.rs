@@ -1,4 +1,4 @@
-//! Values -> HTML and SVG: one page frame, one escape ([`perennial_core::markup`]), one chart module, one diff view.
+//! Values -> HTML and SVG: one page frame, one escape ([`perennial_core::text::markup`]), one chart module, one diff view.
 //!
 //! Every page is one file: no script, style, font or picture from elsewhere.
 //!
@@ -20,7 +20,7 @@ pub mod face;
 pub mod feeds;
 pub mod simulation;
 
-use perennial_core::markup::{escaped, unordered};
+use perennial_core::text::markup::{escaped, unordered};
 
 /// The stylesheet of reports with tables and charts.
 pub const REPORT_STYLE: &str = include_str!("report.css");

@@ -1,14 +1,14 @@
 //! `[[site]]` of perennial.toml -> weight, clock and group of each page.
 
-use perennial_core::page::SiteId;
-use perennial_core::rank::page_weight;
+use perennial_core::schedule::rank::page_weight;
 use perennial_core::schedule::{PageInfo, Scheduler};
 use perennial_core::time::LocalClock;
+use perennial_core::url::SiteId;
 use url::Url;
 
-use crate::archive::Archive;
-use crate::settings::{Seed, Seeds};
-use crate::store::Store;
+use perennial_archive::Archive;
+use perennial_archive::settings::{Seed, Seeds};
+use perennial_archive::store::Store;
 
 /// The user's settings of the sites that are followed.
 #[derive(Clone, Default)]

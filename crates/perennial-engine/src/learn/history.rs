@@ -1,11 +1,11 @@
 //! The looks at a page -> its history, which `perennial patterns` shows.
 
-use perennial_core::look::Seen;
-use perennial_core::page::{PageId, SiteId};
-use perennial_core::series::SeenChange;
+use perennial_core::page::look::Seen;
+use perennial_core::pattern::series::SeenChange;
 use perennial_core::time::Timestamp;
+use perennial_core::url::{PageId, SiteId};
 
-use crate::store::{Look, LookOrder, Selection, Store};
+use perennial_archive::store::{Look, LookOrder, Selection, Store};
 
 /// The looks at one page, oldest first.
 #[derive(Clone, Debug)]

@@ -29,13 +29,13 @@ pub use publishing::publishing;
 pub use ranks::{page_ranks, rank_of};
 pub use versions::site_history;
 
-use perennial_core::page::PageId;
-use perennial_core::rank::page_weight;
+use perennial_core::schedule::rank::page_weight;
 use perennial_core::schedule::{Budget, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
+use perennial_core::url::PageId;
 
-use crate::settings::CrawlTable;
-use crate::store::{Ending, FrontierPage, LookOrder, PageKind, Selection, Store};
+use perennial_archive::settings::CrawlTable;
+use perennial_archive::store::{Ending, FrontierPage, LookOrder, PageKind, Selection, Store};
 
 /// Failures in a row that the scheduler is told; more would not lengthen its wait.
 const MOST_FAILURES: u16 = 16;

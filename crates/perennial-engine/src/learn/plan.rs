@@ -3,15 +3,15 @@
 use std::collections::HashSet;
 
 use perennial_core::feed::polling::PollLimits;
-use perennial_core::page::PageId;
+use perennial_core::http::verdict::shows_page;
 use perennial_core::schedule::{Belief, Budget, Ranked, Reason, Scheduler, SkipRule};
 use perennial_core::time::{LocalClock, Span, Timestamp};
-use perennial_core::verdict::shows_page;
+use perennial_core::url::PageId;
 use serde::Serialize;
 
 use super::{Followed, publishing};
-use crate::archive::Archive;
-use crate::store::{LookOrder, OVERALL, Selection, Store};
+use perennial_archive::Archive;
+use perennial_archive::store::{LookOrder, OVERALL, Selection, Store};
 
 /// How far ahead visits are foreseen.
 pub const AHEAD: Span = Span::from_hours(24);

@@ -2,7 +2,7 @@
 
 use perennial_core::feed::polling::{MAX_TIMES, Publishing};
 
-use crate::store::{KnownFeed, Store};
+use perennial_archive::store::{KnownFeed, Store};
 
 /// What the state knows of when a feed publishes. It is not stored: it follows from the items.
 pub fn publishing(store: &Store, feed: &KnownFeed) -> anyhow::Result<Publishing> {

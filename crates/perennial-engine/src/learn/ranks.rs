@@ -1,9 +1,9 @@
 //! Links between captured pages -> PageRank.
 
-use perennial_core::page::PageId;
-use perennial_core::rank::LinkGraph;
+use perennial_core::schedule::rank::LinkGraph;
+use perennial_core::url::PageId;
 
-use crate::store::Store;
+use perennial_archive::store::Store;
 
 /// The rank of a page without links to it, relative to a mean of 1.
 const UNLINKED: f32 = 0.15;
@@ -42,10 +42,10 @@ mod tests {
     use perennial_core::time::Timestamp;
 
     use super::*;
-    use crate::store::{CaptureRow, FileRow, FileState, Kind, LinkTarget};
+    use perennial_archive::store::{CaptureRow, FileRow, FileState, Kind, LinkTarget};
 
     fn capture(url: &str, links: &[&str], offset: u64) -> CaptureRow {
-        let surt = perennial_core::surt::surt;
+        let surt = perennial_warc::surt::surt;
         CaptureRow {
             url: url.into(),
             surt: surt(url),

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 
 use perennial_core::directory::{PageTransition, SiteHistory};
-use perennial_core::look::Seen;
-use perennial_core::page::PageId;
+use perennial_core::page::look::Seen;
 use perennial_core::time::{Span, Timestamp};
+use perennial_core::url::PageId;
 use url::Url;
 
-use crate::store::{LookOrder, Selection, Store};
+use perennial_archive::store::{LookOrder, Selection, Store};
 
 /// More versions than this are not made of one archive: passes are longer instead.
 const MOST_VERSIONS: i64 = 5000;
@@ -122,7 +122,7 @@ fn path_of(url: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perennial_core::importance::Importance;
+    use perennial_core::page::importance::Importance;
 
     #[test]
     fn a_look_changes_the_version_by_what_was_there() {

@@ -15,9 +15,9 @@ use url::Url;
 use super::shape::{mail_of, request_of};
 use super::smtp::{Mail, MailServer};
 use super::told::Notice;
-use crate::archive::{Archive, now};
-use crate::fetch::{Client, FetchLimits};
-use crate::settings::{NotifyRule, Shape, Target};
+use perennial_archive::settings::{NotifyRule, Shape, Target};
+use perennial_archive::{Archive, now};
+use perennial_fetch::{Client, FetchLimits};
 
 /// For connecting, and again for the answer.
 const MAX_WAIT: Duration = Duration::from_secs(10);

@@ -5,16 +5,16 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use perennial_core::notice::pause_secs;
-use perennial_core::page::PageId;
 use perennial_core::time::Span;
+use perennial_core::url::PageId;
 use serde::Serialize;
 
 use super::deliver::{Courier, Failure};
 use super::take_in::{TakeIn, begin};
 use super::told::Notice;
-use crate::archive::{Archive, now};
-use crate::settings::NotifyRule;
-use crate::store::{Outbox, Waiting};
+use perennial_archive::settings::NotifyRule;
+use perennial_archive::store::{Outbox, Waiting};
+use perennial_archive::{Archive, now};
 
 /// Pages that are taken in at a time.
 const MAX_TOLD: usize = 32;

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::told::Notice;
-use crate::settings::Shape;
-use crate::settings::notify::topic_of;
+use perennial_archive::settings::Shape;
+use perennial_archive::settings::notify::topic_of;
 
 /// Slack takes no more in a block, and ntfy in a message.
 const MAX_BODY_BYTES: usize = 2_900;

@@ -11,7 +11,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::deliver::Failure;
-use crate::settings::{Security, SmtpTable};
+use perennial_archive::settings::{Security, SmtpTable};
 
 /// Longer answers are not read on.
 const MAX_REPLY_BYTES: usize = 16 << 10;
@@ -91,7 +91,7 @@ impl MailServer<'_> {
                 "TLS with {host} failed: {reason}; for an authority of your own set crawl.tls_roots"
             ))
         };
-        let connector: TlsConnector = crate::fetch::mail_tls(self.tls_roots).map_err(failed)?;
+        let connector: TlsConnector = perennial_fetch::mail_tls(self.tls_roots).map_err(failed)?;
         let name = ServerName::try_from(host.trim_matches(['[', ']']).to_owned());
         let name = name.map_err(|error| failed(error.to_string()))?;
         connector.connect(name, tcp).await.map_err(|error| failed(error.to_string()))
@@ -144,7 +144,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Talk<S> {
                 let text = format!(
                     "the mail server answered {} {}",
                     reply.code,
-                    perennial_core::foreign::shown(&said)
+                    perennial_core::text::foreign::shown(&said)
                 );
                 Err(if reply.code >= 500 { Failure::refused(text) } else { Failure::away(text) })
             }

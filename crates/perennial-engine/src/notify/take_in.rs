@@ -1,13 +1,13 @@
 //! Lessons that are new -> notices in the outbox.
 
-use perennial_core::page::PageId;
 use perennial_core::time::Timestamp;
+use perennial_core::url::PageId;
 
 use super::told::Teller;
 use crate::analyse::Filters;
-use crate::archive::Archive;
 use crate::changes::Judged;
-use crate::store::{NewNotice, Outbox, Store, TakenIn};
+use perennial_archive::Archive;
+use perennial_archive::store::{NewNotice, Outbox, Store, TakenIn};
 
 /// Pages between two commits.
 const PAGES_PER_COMMIT: usize = 32;

@@ -1,8 +1,8 @@
 //! A change in the state for which a rule holds -> a [`Notice`] of it.
 
-use perennial_core::foreign::shown;
 use perennial_core::memento::address::escape;
 use perennial_core::notice::{ChangeKind, Condition, told_importance};
+use perennial_core::text::foreign::shown;
 use perennial_core::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -10,9 +10,9 @@ use url::Url;
 
 use super::shape::{body_of, title_of};
 use crate::analyse::{Content, Entry, Filters, headlines};
-use crate::archive::Archive;
 use crate::changes::{Judge, Judged};
-use crate::store::{ChangeRow, Store};
+use perennial_archive::Archive;
+use perennial_archive::store::{ChangeRow, Store};
 
 /// Lines of one notice, and letters of each side of a line.
 const MAX_LINES: usize = 8;

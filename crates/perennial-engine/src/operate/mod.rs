@@ -10,23 +10,23 @@
 pub mod log;
 
 use anyhow::{Context, anyhow, bail};
-use perennial_core::amounts::{parse_budget, parse_bytes};
+use perennial_core::page::segment::Selector;
+use perennial_core::schedule::amounts::{parse_budget, parse_bytes};
 use perennial_core::schedule::{Budget, Goal};
-use perennial_core::scope::ScopeKind;
-use perennial_core::segment::Selector;
 use perennial_core::time::{Span, Timestamp};
+use perennial_core::url::scope::ScopeKind;
 use url::Url;
 
 use crate::analyse::{Filters, PartEffect, PartFate, PartQuestion};
-use crate::archive::{Archive, SharedSnapshot};
-use crate::settings::crawl::parse_goal;
-use crate::settings::parts::{PINNED_SHARE, parse_share};
-use crate::settings::site::{parse_address, parse_selector, parse_weight};
-use crate::settings::{self, Edited, PinnedPart, Seed, Settings};
-use crate::store::site_of;
 use log::{ActLine, ActLog};
+use perennial_archive::settings::crawl::parse_goal;
+use perennial_archive::settings::parts::{PINNED_SHARE, parse_share};
+use perennial_archive::settings::site::{parse_address, parse_selector, parse_weight};
+use perennial_archive::settings::{self, Edited, PinnedPart, Seed, Settings};
+use perennial_archive::store::site_of;
+use perennial_archive::{Archive, SharedSnapshot};
 
-/// What somebody decided. Sites are named by address or host, as [`crate::settings::Seeds::named`] finds them.
+/// What somebody decided. Sites are named by address or host, as [`perennial_archive::settings::Seeds::named`] finds them.
 #[derive(Clone, Debug)]
 pub enum Act {
     /// Follow these, with these settings.

@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use perennial_core::page::PageId;
+use perennial_core::page::segment::BlockRole;
 use perennial_core::search::{Query, Stay, join};
-use perennial_core::segment::BlockRole;
 use perennial_core::time::Timestamp;
+use perennial_core::url::PageId;
 
-use crate::store::{FoundStay, StayFilter, Store, Texts};
+use perennial_archive::store::{FoundStay, StayFilter, Store, Texts};
 
 /// Stays that are read for one question. A question with more answers names only the latest.
 const MAX_STAYS: usize = 20_000;

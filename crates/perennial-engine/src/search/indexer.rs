@@ -3,12 +3,12 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use perennial_core::look::Seen;
-use perennial_core::page::PageId;
+use perennial_core::page::look::Seen;
 use perennial_core::search::passages;
+use perennial_core::url::PageId;
 
-use crate::archive::Archive;
-use crate::store::{LearnedLook, LookRow, ShownText, Store, TextCommit, Texts};
+use perennial_archive::Archive;
+use perennial_archive::store::{LearnedLook, LookRow, ShownText, Store, TextCommit, Texts};
 
 /// Pages between two commits.
 const PAGES_PER_COMMIT: usize = 64;

@@ -1,10 +1,10 @@
 //! A span -> the terms that came in it and were not there, or much rarer, before (P-FEED 6).
 
-use perennial_core::page::PageId;
 use perennial_core::search::{Clause, Query, TermCounts, surprise};
 use perennial_core::time::Timestamp;
+use perennial_core::url::PageId;
 
-use crate::store::{Store, Texts};
+use perennial_archive::store::{Store, Texts};
 
 /// Passages of the span that are read: the latest.
 const MAX_PASSAGES: usize = 50_000;
@@ -110,7 +110,7 @@ fn without_parts(terms: &mut Vec<NewTerm>) {
 struct KnownSites<'s> {
     store: &'s Store,
     since: Timestamp,
-    known: std::collections::HashMap<perennial_core::page::SiteId, bool>,
+    known: std::collections::HashMap<perennial_core::url::SiteId, bool>,
 }
 
 impl KnownSites<'_> {

@@ -242,10 +242,10 @@ fn free(world: &World, spec: &BoundSpec, values: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use crate::world::{Change, WorldPage};
-    use perennial_core::importance::Importance;
-    use perennial_core::page::SiteId;
+    use perennial_core::page::importance::Importance;
     use perennial_core::quality::Window;
     use perennial_core::time::{Span, Timestamp};
+    use perennial_core::url::SiteId;
     use proptest::prelude::*;
 
     const HALF_HOURS: i64 = 1800;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use perennial_core::markup::escaped;
+use perennial_core::text::markup::escaped;
 
 use super::chart::{Bars, Chart, Series, Stroke, bars_to_svg};
 
@@ -88,7 +88,7 @@ fn intervals(curves: &[Curve]) -> Chart {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perennial_core::xml::{Piece, Scanner};
+    use perennial_core::text::xml::{Piece, Scanner};
 
     #[test]
     fn the_figures_are_xml_with_a_line_for_each_curve() {

@@ -7,18 +7,18 @@
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-use perennial_core::charset::decode_text;
-use perennial_core::dom::Dom;
-use perennial_core::markup::escaped;
-use perennial_core::object::channel::{ChannelItem, Refilled};
+use perennial_core::article::channel::{ChannelItem, Refilled};
+use perennial_core::text::charset::decode_text;
+use perennial_core::text::dom::Dom;
+use perennial_core::text::markup::escaped;
 use perennial_core::time::Timestamp;
 use serde::Serialize;
 use url::Url;
 
-use crate::analyse::PageSpec;
-use crate::archive::SharedSnapshot;
-use crate::html;
-use crate::store::{KnownItem, PageRow, Store};
+use perennial_archive::SharedSnapshot;
+use perennial_archive::store::{KnownItem, PageRow, Store};
+use perennial_engine::analyse::PageSpec;
+use perennial_engine::html;
 
 /// Items on the page at most: those that a channel page shows.
 const MAX_ITEMS: usize = 100;

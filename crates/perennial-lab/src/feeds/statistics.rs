@@ -5,17 +5,17 @@ use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
+use crate::trace;
 use anyhow::Context;
 use perennial_core::feed::statistics::{
     Intervals, Summary, cumulative, histogram_in_tens, intervals_of, summary_of,
 };
 use perennial_core::feed::{self, Feed, FeedItem};
 use perennial_core::time::Timestamp;
-use perennial_sim::trace;
 use serde::Serialize;
 
-use crate::learn::Followed;
-use crate::store::{KnownFeed, Store};
+use perennial_archive::store::{KnownFeed, Store};
+use perennial_engine::learn::Followed;
 
 /// Items of one feed that are counted.
 const MAX_ITEMS: usize = 1_000_000;

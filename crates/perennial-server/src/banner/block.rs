@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use perennial_core::time::Timestamp;
 use serde::Serialize;
 
-use crate::analyse::{ChangedReader, Entry, Filters};
-use crate::store::{ChangeFilter, ChangeRow, Store};
+use perennial_archive::store::{ChangeFilter, ChangeRow, Store};
+use perennial_engine::analyse::{ChangedReader, Entry, Filters};
 
 /// Words of a block that are compared.
 const MAX_WORDS: usize = 100;
@@ -72,8 +72,9 @@ fn change_of(row: &ChangeRow, entry: &Entry, all: &[Entry]) -> BlockChange {
         let block = |entry: &Entry| entry.block_after.clone().or_else(|| entry.block_before.clone());
         other.element == entry.element && block(other) == block(entry)
     };
-    let text =
-        |content: &Option<_>| content.as_ref().map(|content: &crate::analyse::Content| content.text.clone());
+    let text = |content: &Option<_>| {
+        content.as_ref().map(|content: &perennial_engine::analyse::Content| content.text.clone())
+    };
     let came = || {
         all.iter()
             .filter(is_partner)

@@ -17,9 +17,9 @@ pub mod parts;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
-use perennial_core::foreign;
 use perennial_core::memento::Modifier;
 use perennial_core::memento::address::{Query, time_of_digits};
+use perennial_core::text::foreign;
 use perennial_core::time::Timestamp;
 use serde_json::json;
 
@@ -31,8 +31,8 @@ use super::find::{Found, find};
 use super::problem::Problem;
 use super::replay::Asking;
 use super::scene::Scene;
-use crate::archive::Snapshot;
-use crate::store::Steps;
+use perennial_archive::Snapshot;
+use perennial_archive::store::Steps;
 
 const STYLE: &str = include_str!("banner.css");
 const SCRIPT: &str = include_str!("banner.js");

@@ -3,18 +3,18 @@
 
 use std::fmt::Write as _;
 
-use perennial_core::foreign::shown as shown_text;
-use perennial_core::look::Seen;
-use perennial_core::markup::escaped;
 use perennial_core::memento::{Coherence, Modifier};
+use perennial_core::page::look::Seen;
+use perennial_core::text::foreign::shown as shown_text;
+use perennial_core::text::markup::escaped;
 use perennial_core::time::{Span, Timestamp};
 
 use super::block::{BlockChange, BlockChanges};
 use super::parts::{ShownPart, Whole};
-use crate::serve::rewrite::attributes::FRAME_NAME;
-use crate::serve::rewrite::own;
-use crate::serve::scene::Scene;
-use crate::store::{Step, Steps};
+use crate::rewrite::attributes::FRAME_NAME;
+use crate::rewrite::own;
+use crate::scene::Scene;
+use perennial_archive::store::{Step, Steps};
 
 /// What a page in the frame may do. It may not lead the window around it, open others, or ask with dialogs.
 const SANDBOX: &str = "allow-scripts allow-same-origin allow-forms allow-downloads";

@@ -1,16 +1,16 @@
 //! A page as it is shown -> its parts, each with what is known of it at the page's time, and the state of the whole.
 
-use perennial_core::charset::decode_with_charset;
-use perennial_core::links::find_links;
 use perennial_core::memento::{Coherence, Composite, Part};
-use perennial_core::payload::Limits;
+use perennial_core::text::charset::decode_with_charset;
+use perennial_core::text::links::find_links;
 use perennial_core::time::Timestamp;
+use perennial_warc::payload::Limits;
 use url::Url;
 
-use crate::archive::Snapshot;
-use crate::serve::body::StoredBody;
-use crate::serve::find::find;
-use crate::serve::scene::Scene;
+use crate::body::StoredBody;
+use crate::find::find;
+use crate::scene::Scene;
+use perennial_archive::Snapshot;
 
 /// Parts of a page that are looked up.
 pub const MAX_PARTS: usize = 200;

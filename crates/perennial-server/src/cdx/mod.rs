@@ -12,13 +12,13 @@ use std::io;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, header};
-use perennial_core::cdxj::CdxjLine;
 use perennial_core::memento::address::Query;
-use perennial_core::surt::KeyRange;
+use perennial_warc::cdxj::CdxjLine;
+use perennial_warc::surt::KeyRange;
 
 use super::problem::Problem;
 use super::replay::Asking;
-use crate::archive::Snapshot;
+use perennial_archive::Snapshot;
 use query::Order;
 
 /// Rows of one answer.

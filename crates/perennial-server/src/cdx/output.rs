@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-use perennial_core::cdxj::CdxjLine;
 use perennial_core::memento::address::escape;
+use perennial_warc::cdxj::CdxjLine;
 use serde_json::{Map, Value, json};
 
 use super::{CdxQuery, Rows};

@@ -1,9 +1,9 @@
 //! The parameters of a CDX query -> what is wanted of the index, bounded.
 
-use perennial_core::cdxj::CdxjLine;
 use perennial_core::memento::address::{Query, earliest_of, time_of_digits};
-use perennial_core::surt::{KeyRange, MatchType, surt};
 use perennial_core::time::Timestamp;
+use perennial_warc::cdxj::CdxjLine;
+use perennial_warc::surt::{KeyRange, MatchType, surt};
 use regex::{Regex, RegexBuilder};
 
 use super::output::{self, Dialect, Output};

@@ -2,13 +2,13 @@
 
 use std::collections::HashSet;
 
-use perennial_core::diff::{ItemChange, ItemChangeKind, ItemDelta, Operation, OperationKind, Subject};
-use perennial_core::noise::Noise;
-use perennial_core::segment::Block;
+use perennial_core::page::diff::{ItemChange, ItemChangeKind, ItemDelta, Operation, OperationKind, Subject};
+use perennial_core::page::noise::Noise;
+use perennial_core::page::segment::Block;
 
 use super::elements::Side;
 use super::words::Difference;
-use crate::analyse::{Comparison, Content, Entry};
+use perennial_engine::analyse::{Comparison, Content, Entry};
 
 /// What a switch shows or hides.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -296,8 +296,8 @@ fn not_ascending(pairs: &[(u32, usize)]) -> Vec<(u32, usize)> {
     pairs.iter().zip(stays).filter(|(_, stays)| !stays).map(|(pair, _)| *pair).collect()
 }
 
-fn elements(leaf: &Block) -> impl Iterator<Item = perennial_core::diff::Element> + '_ {
-    use perennial_core::diff::Element;
+fn elements(leaf: &Block) -> impl Iterator<Item = perennial_core::page::diff::Element> + '_ {
+    use perennial_core::page::diff::Element;
     let links = leaf.links.iter().cloned().map(Element::Link);
     let images = leaf.images.iter().cloned().map(Element::Image);
     links.chain(images).chain(leaf.texts.iter().cloned().map(Element::Text))

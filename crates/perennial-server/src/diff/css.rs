@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use data_encoding::BASE64;
-use perennial_core::charset::decode_text;
+use perennial_core::text::charset::decode_text;
 use perennial_render::Captured;
 use url::Url;
 

@@ -3,8 +3,8 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use perennial_core::diff::{Element, ElementKind};
-use perennial_core::segment::{Block, BlockTree, Item, NodeId, key_of};
+use perennial_core::page::diff::{Element, ElementKind};
+use perennial_core::page::segment::{Block, BlockTree, Item, NodeId, key_of};
 use url::Url;
 
 use super::words::words;
@@ -205,7 +205,7 @@ fn is_part(part: &[u32], text: &[u32], at: usize) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perennial_core::segment::{Link, Spot, Text};
+    use perennial_core::page::segment::{Link, Spot, Text};
 
     fn tree() -> BlockTree {
         let links = vec![

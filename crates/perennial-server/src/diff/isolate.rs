@@ -6,9 +6,9 @@
 
 use std::fmt::Write;
 
-use perennial_core::diff::OperationKind;
-use perennial_core::dom::{DomKind, DomNode};
-use perennial_core::markup::escaped;
+use perennial_core::page::diff::OperationKind;
+use perennial_core::text::dom::{DomKind, DomNode};
+use perennial_core::text::markup::escaped;
 use perennial_render::Captured;
 use url::Url;
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use perennial_core::diff::OperationKind;
+use perennial_core::page::diff::OperationKind;
 
 use super::changes::{Change, joined};
 use super::elements::Side;

@@ -26,9 +26,9 @@ mod words;
 
 use std::fmt::Write;
 
-use perennial_core::diff::OperationKind;
-use perennial_core::markup::{self, escaped};
-use perennial_core::segment::Selector;
+use perennial_core::page::diff::OperationKind;
+use perennial_core::page::segment::Selector;
+use perennial_core::text::markup::{self, escaped};
 use perennial_core::time::Timestamp;
 use url::Url;
 
@@ -39,10 +39,10 @@ use self::isolate::{base_of, isolated, with_plain_space};
 use self::marks::Marks;
 use self::place::{Page, Places};
 use self::text::{Extent, TextView, title_of, write_change, write_links};
-pub(in crate::html) use self::words::marked_words;
+pub(in perennial_engine::html) use self::words::marked_words;
 use super::dates::{day_long, day_short, minute};
 use super::page;
-use crate::analyse::{Comparison, headlines};
+use perennial_engine::analyse::{Comparison, headlines};
 
 /// The stylesheet of the component.
 pub const STYLE: &str = include_str!("diff.css");

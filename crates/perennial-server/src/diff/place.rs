@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use perennial_core::diff::{ElementKind, word_hashes};
-use perennial_core::dom::{Dom, DomKind};
+use perennial_core::page::diff::{ElementKind, word_hashes};
+use perennial_core::text::dom::{Dom, DomKind};
 use url::Url;
 
 use super::elements::Side;

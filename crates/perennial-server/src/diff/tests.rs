@@ -1,12 +1,12 @@
 //! The view as a whole, over trees and pages made by hand.
 
-use perennial_core::dom::{Dom, DomKind};
-use perennial_core::importance::ImportanceConfig;
-use perennial_core::segment::{Block, BlockTree, Link, Text};
+use perennial_core::page::importance::ImportanceConfig;
+use perennial_core::page::segment::{Block, BlockTree, Link, Text};
+use perennial_core::text::dom::{Dom, DomKind};
 use proptest::prelude::*;
 
 use super::*;
-use crate::analyse::{Filters, History};
+use perennial_engine::analyse::{Filters, History};
 
 fn nothing(_: &str) -> Option<perennial_render::Captured> {
     None

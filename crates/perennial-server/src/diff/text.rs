@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use perennial_core::diff::{ElementKind, OperationKind};
-use perennial_core::markup::escaped;
+use perennial_core::page::diff::{ElementKind, OperationKind};
+use perennial_core::text::markup::escaped;
 
 use super::changes::{Change, joined};
 use super::elements::Side;

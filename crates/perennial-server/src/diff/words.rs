@@ -6,9 +6,9 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use perennial_core::markup::escaped;
+use perennial_core::text::markup::escaped;
 
-use perennial_core::diff::word_hashes;
+use perennial_core::page::diff::word_hashes;
 
 /// A word, or one character of a script without spaces, and where it stands.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -244,7 +244,7 @@ const LETTERS_BEFORE: usize = 60;
 const MAX_LETTERS: usize = 240;
 
 /// Two texts as HTML, the words that differ in `del` and `ins`, cut so that the first of them is in sight.
-pub(in crate::html) fn marked_words(before: &str, after: &str) -> (String, String) {
+pub(in perennial_engine::html) fn marked_words(before: &str, after: &str) -> (String, String) {
     let difference = Difference::of(before, after);
     let (gone, new) = difference.changed();
     (marked(before, &difference.before, &gone, "del"), marked(after, &difference.after, &new, "ins"))

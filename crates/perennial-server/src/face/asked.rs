@@ -6,12 +6,12 @@ use perennial_core::memento::address::Query;
 
 use super::words::{event_of, told_entries};
 use super::{Form, Problem, place_of};
-use crate::analyse::Filters;
-use crate::archive::{Snapshot, now};
-use crate::changes::{Bounds, Change, Finder, Question};
-use crate::html::face::{AskedPage, ChangedPage};
-use crate::serve::replay::Asking;
-use crate::store::{ChangeKey, Store};
+use crate::html_face::{AskedPage, ChangedPage};
+use crate::replay::Asking;
+use perennial_archive::store::{ChangeKey, Store};
+use perennial_archive::{Snapshot, now};
+use perennial_engine::analyse::Filters;
+use perennial_engine::changes::{Bounds, Change, Finder, Question};
 
 /// Work for one page: changes that are shown, read with both versions, and looked at.
 const BOUNDS: Bounds = Bounds { max_found: 25, max_read: 300, max_rows: 20_000 };

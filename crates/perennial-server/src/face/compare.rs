@@ -3,11 +3,11 @@
 use anyhow::Context as _;
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
-use perennial_core::importance::{Importance, ImportanceConfig};
-use perennial_core::look::Seen;
 use perennial_core::memento::address::{Query, escape, time_of_digits};
-use perennial_core::page::PageId;
+use perennial_core::page::importance::{Importance, ImportanceConfig};
+use perennial_core::page::look::Seen;
 use perennial_core::time::{Span, Timestamp};
+use perennial_core::url::PageId;
 
 use super::super::pages::place_of;
 use super::super::problem::Problem;
@@ -15,11 +15,11 @@ use super::super::replay::Asking;
 use super::super::{api, pages};
 use super::known_page;
 use super::page::threshold_of;
-use crate::analyse::{Comparison, Filters, KnownChange, PageSpec};
-use crate::archive::SharedSnapshot;
-use crate::html::diff::{self, Around, DiffView, Original};
-use crate::html::face::{ComparePage, ComparedVersion, page_address};
-use crate::store::{LessonLine, PageRow, Store};
+use crate::diff::{self, Around, DiffView, Original};
+use crate::html_face::{ComparePage, ComparedVersion, page_address};
+use perennial_archive::SharedSnapshot;
+use perennial_archive::store::{LessonLine, PageRow, Store};
+use perennial_engine::analyse::{Comparison, Filters, KnownChange, PageSpec};
 
 /// `/web/diff/<time>/<time>/<url>`: the two versions beside each other.
 pub fn compare(asking: &Asking<'_>, rest: &str) -> Result<Response<Body>, Problem> {

@@ -41,12 +41,12 @@ use std::collections::{BTreeSet, HashMap};
 
 use axum::body::Body;
 use axum::http::{Response, header};
-use perennial_core::canonical;
-use perennial_core::look::Seen;
 use perennial_core::memento::address::Query;
-use perennial_core::page::PageId;
+use perennial_core::page::look::Seen;
 use perennial_core::search::Query as Words;
 use perennial_core::time::{Span, Timestamp};
+use perennial_core::url::PageId;
+use perennial_core::url::canonical;
 
 use self::looked::Looked;
 use self::words::{importance_of, told_change};
@@ -55,13 +55,13 @@ use super::problem::Problem;
 use super::replay::Asking;
 use super::standing::Standing;
 use super::{api, pages};
-use crate::analyse::{ChangedReader, Filters};
-use crate::archive::{Snapshot, now};
-use crate::html::face::{
+use crate::html_face::{
     ChangedPage, Changes, LIVE, Overview, Restricted, SearchForm, SearchPage, SearchRow, directory_of,
 };
-use crate::search::{Answer, Question, answer};
-use crate::store::{ChangeFilter, ChangeRow, PageRow, Store, Texts};
+use perennial_archive::store::{ChangeFilter, ChangeRow, PageRow, Store, Texts};
+use perennial_archive::{Snapshot, now};
+use perennial_engine::analyse::{ChangedReader, Filters};
+use perennial_engine::search::{Answer, Question, answer};
 
 /// Pages that home shows with their words, and those that a search shows.
 const MAX_PAGES: usize = 25;
@@ -175,7 +175,8 @@ impl AskedChanges<'_> {
         let last = store.last_capture()?;
         let rows = self.strongest(store, last)?;
         let n_pages = rows.len();
-        let hosts: BTreeSet<String> = rows.iter().map(|(row, _)| crate::store::site_of(&row.url)).collect();
+        let hosts: BTreeSet<String> =
+            rows.iter().map(|(row, _)| perennial_archive::store::site_of(&row.url)).collect();
         let shown = told_pages(store, rows, self.by_importance)?;
         let sites: Vec<String> = standing
             .map(|standing| standing.sites.iter().map(|site| site.host.clone()).collect())

@@ -8,10 +8,10 @@ use super::super::pages::place_of;
 use super::super::problem::Problem;
 use super::super::replay::Asking;
 use super::Form;
-use crate::archive::Snapshot;
-use crate::html::face::{NoticesPage, RuleLine};
-use crate::settings::{Shape, Target};
-use crate::store::Outbox;
+use crate::html_face::{NoticesPage, RuleLine};
+use perennial_archive::Snapshot;
+use perennial_archive::settings::{Shape, Target};
+use perennial_archive::store::Outbox;
 
 /// `/notices?place=...&least=...`.
 pub fn notices(asking: &Asking<'_>, query: &Query, form: Form) -> Result<Response<Body>, Problem> {
@@ -33,7 +33,7 @@ fn rules(snapshot: &Snapshot) -> anyhow::Result<Vec<RuleLine>> {
         Some(outbox) => outbox.states()?,
         None => Vec::new(),
     };
-    let line = |rule: &crate::settings::NotifyRule| {
+    let line = |rule: &perennial_archive::settings::NotifyRule| {
         let state = states.iter().find(|state| state.name == rule.name);
         RuleLine {
             name: rule.name.clone(),

@@ -2,16 +2,16 @@
 
 use axum::body::Body;
 use axum::http::Response;
+use perennial_core::article::version::{Run, edits};
 use perennial_core::memento::address::Query;
-use perennial_core::object::version::{Run, edits};
 use perennial_core::time::Timestamp;
 
 use super::{Form, Problem, known_page, place_of};
-use crate::archive::SharedSnapshot;
-use crate::feeds::objects::{ArchivedObject, Templates, field_name};
-use crate::html::face::{EditWords, ObjectPage, ObjectRow, ObjectStep, ObjectsPage};
-use crate::serve::replay::Asking;
-use crate::store::{AnnouncedFilter, site_of};
+use crate::html_face::{EditWords, ObjectPage, ObjectRow, ObjectStep, ObjectsPage};
+use crate::replay::Asking;
+use perennial_archive::SharedSnapshot;
+use perennial_archive::store::{AnnouncedFilter, site_of};
+use perennial_engine::feeds::objects::{ArchivedObject, Templates, field_name};
 
 /// Objects of one part of the list.
 const MAX_OBJECTS: usize = 50;

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use axum::body::Body;
 use axum::http::Response;
-use perennial_core::look::Seen;
 use perennial_core::memento::address::{Query, time_of_digits};
-use perennial_core::page::PageId;
+use perennial_core::page::look::Seen;
 use perennial_core::schedule::{Ranked, peak_of};
 use perennial_core::time::{DayKind, LocalClock, Span, Timestamp};
+use perennial_core::url::PageId;
 
 use super::super::pages::place_of;
 use super::super::problem::Problem;
@@ -16,13 +16,13 @@ use super::super::replay::Asking;
 use super::super::standing::Standing;
 use super::words::{event_of, told};
 use super::{Form, known_page, schedule, with};
-use crate::analyse::{ChangedReader, Filters};
-use crate::archive::Snapshot;
-use crate::html::face::{
+use crate::html_face::{
     Expected, Headline, ItemView, Items, PageView, PatternView, Picture, SeriesDay, VersionLine,
 };
-use crate::learn::{expected_by_period, in_local_words, sureness_of};
-use crate::store::{ChangeFilter, ChangeRow, LessonLine, Store, TreeReader};
+use perennial_archive::Snapshot;
+use perennial_archive::store::{ChangeFilter, ChangeRow, LessonLine, Store, TreeReader};
+use perennial_engine::analyse::{ChangedReader, Filters};
+use perennial_engine::learn::{expected_by_period, in_local_words, sureness_of};
 
 /// The stretch that is shown whole.
 const WINDOW: Span = Span::from_hours(7 * 24);

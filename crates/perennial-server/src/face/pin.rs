@@ -9,10 +9,10 @@ use super::super::pages::place_of;
 use super::super::problem::Problem;
 use super::super::replay::Asking;
 use super::Form;
-use crate::analyse::PartEffect;
-use crate::html::face::PinPage;
-use crate::operate::{Act, PartAct};
-use crate::settings::Seed;
+use crate::html_face::PinPage;
+use perennial_archive::settings::Seed;
+use perennial_engine::analyse::PartEffect;
+use perennial_engine::operate::{Act, PartAct};
 
 /// Edits that are looked at while somebody waits.
 const MAX_EDITS: usize = 200;

@@ -10,11 +10,11 @@ use super::super::problem::Problem;
 use super::super::replay::Asking;
 use super::super::standing::Standing;
 use super::{Form, known_page, with};
-use crate::archive::lock::is_being_written;
-use crate::archive::{Snapshot, now};
-use crate::html::face::{ScheduleView, WhyPage};
-use crate::learn::{Described, NextVisit};
-use crate::store::{PageKind, Target, site_of};
+use crate::html_face::{ScheduleView, WhyPage};
+use perennial_archive::lock::is_being_written;
+use perennial_archive::store::{PageKind, Target, site_of};
+use perennial_archive::{Snapshot, now};
+use perennial_engine::learn::{Described, NextVisit};
 
 /// Visits that are listed.
 const MAX_VISITS: usize = 100;
@@ -100,7 +100,7 @@ pub(super) fn why(snapshot: &Snapshot, standing: &Standing, url: &str) -> anyhow
 fn tell_next(
     snapshot: &Snapshot,
     standing: &Standing,
-    page: &crate::store::PageRow,
+    page: &perennial_archive::store::PageRow,
     target: Option<&Target>,
     told: &mut WhyPage,
 ) -> anyhow::Result<()> {

@@ -15,12 +15,12 @@ use super::super::problem::Problem;
 use super::super::replay::Asking;
 use super::super::standing::Standing;
 use super::{Form, with};
-use crate::archive::Snapshot;
-use crate::html::face::{DirectoryRow, FeedLine, PageRow, SiteView, Sites};
-use crate::learn::site_history;
-use crate::quality::coherence_over;
-use crate::settings::Seed;
-use crate::store::{KnownFeed, SitePage, Store, site_of};
+use crate::html_face::{DirectoryRow, FeedLine, PageRow, SiteView, Sites};
+use perennial_archive::Snapshot;
+use perennial_archive::settings::Seed;
+use perennial_archive::store::{KnownFeed, SitePage, Store, site_of};
+use perennial_engine::learn::site_history;
+use perennial_engine::quality::coherence_over;
 
 /// Pages of a site that are read.
 const MAX_PAGES: usize = 20_000;

@@ -2,16 +2,16 @@
 
 use axum::body::Body;
 use axum::http::Response;
-use perennial_core::amounts;
 use perennial_core::memento::address::Query;
+use perennial_core::schedule::amounts;
 use perennial_core::time::{Span, Timestamp};
 
 use super::{Form, Problem, place_of};
-use crate::archive::{Snapshot, now};
-use crate::html::face::{TermRow, TermsPage};
-use crate::search::{TermsQuestion, new_terms};
-use crate::serve::replay::Asking;
-use crate::store::Texts;
+use crate::html_face::{TermRow, TermsPage};
+use crate::replay::Asking;
+use perennial_archive::store::Texts;
+use perennial_archive::{Snapshot, now};
+use perennial_engine::search::{TermsQuestion, new_terms};
 
 /// Terms that are shown.
 const MAX_TERMS: usize = 60;

@@ -1,10 +1,10 @@
 //! A change -> the words that differ, for people.
 
-use perennial_core::look::Seen;
+use perennial_core::page::look::Seen;
 
-use crate::analyse::{ChangedReader, Content, Entry};
-use crate::html::face::{ChangedPage, Line, LineKind, VANISHED, cut};
-use crate::store::{ChangeRow, Store};
+use crate::html_face::{ChangedPage, Line, LineKind, VANISHED, cut};
+use perennial_archive::store::{ChangeRow, Store};
+use perennial_engine::analyse::{ChangedReader, Content, Entry};
 
 /// Lines of words of one change.
 pub(super) const MAX_LINES: usize = 3;

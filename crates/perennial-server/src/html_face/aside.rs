@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use perennial_core::markup::{escaped, isolated};
+use perennial_core::text::markup::{escaped, isolated};
 use perennial_core::time::{Span, Timestamp};
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use super::super::chart::stretched::{Axis, ranges, spent, trend};
 use super::super::dates::{counted, day_and_minute, grouped, minute, size};
 use super::operate::{Operating, button};
 use super::{Place, page_address, site_address, without_scheme};
-use crate::learn::NextVisit;
+use perennial_engine::learn::NextVisit;
 
 /// Something that a person should look at, and the cure.
 #[derive(Clone, Debug)]

@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use perennial_core::markup::escaped;
 use perennial_core::memento::address::escape;
 use perennial_core::notice::{ChangeKind, ToldElement};
+use perennial_core::text::markup::escaped;
 use serde_json::{Value, json};
 
 use super::super::dates::{counted, grouped};

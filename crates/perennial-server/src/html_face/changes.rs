@@ -2,9 +2,9 @@
 
 use std::fmt::Write;
 
-use perennial_core::markup::{escaped, isolated};
 use perennial_core::memento::address::escape;
-use perennial_core::segment::BlockTree;
+use perennial_core::page::segment::BlockTree;
+use perennial_core::text::markup::{escaped, isolated};
 use perennial_core::time::{Span, Timestamp};
 use serde_json::{Value, json};
 

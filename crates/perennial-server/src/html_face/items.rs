@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write;
 
-use perennial_core::markup::escaped;
-use perennial_core::segment::Item;
+use perennial_core::page::segment::Item;
+use perennial_core::text::markup::escaped;
 use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 

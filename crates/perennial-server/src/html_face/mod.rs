@@ -54,8 +54,8 @@ pub use search::{Restricted, SearchForm, SearchPage, SearchRow};
 pub use site::{DirectoryRow, FeedLine, PageRow, SiteRow, SiteView, Sites};
 pub use terms::{TermRow, TermsPage};
 
-use perennial_core::markup::{escaped, isolated};
 use perennial_core::memento::address::escape;
+use perennial_core::text::markup::{escaped, isolated};
 use perennial_core::time::Timestamp;
 
 use super::page;

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use perennial_core::markup::{escaped, isolated};
 use perennial_core::memento::address::escape;
+use perennial_core::text::markup::{escaped, isolated};
 use serde_json::{Value, json};
 
 use super::super::dates::{counted, grouped};

@@ -4,17 +4,17 @@
 
 use std::fmt::Write;
 
-use perennial_core::markup::{escaped, isolated};
 use perennial_core::schedule::Goal;
+use perennial_core::text::markup::{escaped, isolated};
 use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 
 use super::super::dates::counted;
 use super::parts::empty;
 use super::{Framed, Place, Tab, short, site_address};
-use crate::operate::log::ActLine;
-use crate::settings::Seed;
-use crate::store::site_of;
+use perennial_archive::settings::Seed;
+use perennial_archive::store::site_of;
+use perennial_engine::operate::log::ActLine;
 
 /// Whether the reader of a page may act.
 #[derive(Clone, Copy, Debug, Default)]
@@ -86,7 +86,7 @@ fn goals(chosen: Option<Goal>) -> String {
 
 /// What is set for a site, in words.
 fn in_words(seed: &Seed) -> String {
-    let budget = seed.allowance.visits.map(perennial_core::amounts::write_budget);
+    let budget = seed.allowance.visits.map(perennial_core::schedule::amounts::write_budget);
     let mut words = format!(
         "scope {}, weight {}, {}",
         seed.scope.kind,
@@ -121,7 +121,8 @@ fn write_site(out: &mut String, place: Place<'_>, seed: &Seed, back: &str) {
     let this = [("url", url)];
     if let Some(start) = form(place, "set", &this, back) {
         let toggle = if seed.paused { ("resume", "Resume") } else { ("pause", "Pause") };
-        let budget = seed.allowance.visits.map(perennial_core::amounts::write_budget).unwrap_or_default();
+        let budget =
+            seed.allowance.visits.map(perennial_core::schedule::amounts::write_budget).unwrap_or_default();
         let _ = write!(
             out,
             "<div class=\"row\">{}<details><summary class=\"btn\">Change</summary><div class=\"fields\">{start}\

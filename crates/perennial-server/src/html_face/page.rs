@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use perennial_core::markup::{escaped, isolated};
 use perennial_core::memento::address::escape;
-use perennial_core::segment::BlockTree;
+use perennial_core::page::segment::BlockTree;
+use perennial_core::text::markup::{escaped, isolated};
 use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 
@@ -18,8 +18,8 @@ use super::notices::notices_address;
 use super::operate::button;
 use super::parts::{Line, empty, importance, operations, write_words};
 use super::{Framed, Place, Tab, foreign, host_of, page_address, path_of, short, site_address, thumb, time};
-use crate::learn::NextVisit;
-use crate::store::{LessonCounts, LessonDay};
+use perennial_archive::store::{LessonCounts, LessonDay};
+use perennial_engine::learn::NextVisit;
 
 /// A version of the page.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use perennial_core::markup::escaped;
+use perennial_core::text::markup::escaped;
 
 use super::super::diff::marked_words;
 

@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use perennial_core::markup::{escaped, isolated};
 use perennial_core::memento::address::escape;
+use perennial_core::text::markup::{escaped, isolated};
 use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use super::super::dates::counted;
 use super::operate::{button, write_how};
 use super::parts::empty;
 use super::{Framed, Place, Tab, host_of, page_address, path_of, short, site_address};
-use crate::analyse::PartEffect;
+use perennial_engine::analyse::PartEffect;
 
 /// The page on which a part is pinned.
 pub struct PinPage<'a> {

@@ -3,9 +3,9 @@
 use std::fmt::Write;
 use std::ops::Range;
 
-use perennial_core::markup::{escaped, isolated};
 use perennial_core::memento::address::escape;
 use perennial_core::search::Stay;
+use perennial_core::text::markup::{escaped, isolated};
 use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 

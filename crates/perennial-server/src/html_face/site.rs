@@ -2,8 +2,8 @@
 
 use std::fmt::Write;
 
-use perennial_core::markup::{escaped, isolated};
 use perennial_core::memento::address::escape;
+use perennial_core::text::markup::{escaped, isolated};
 use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ use super::aside::need_acts;
 use super::operate::{write_followed, write_followed_of};
 use super::parts::empty;
 use super::{Framed, Place, Tab, foreign, page_address, path_of, short, site_address, time};
-use crate::settings::Seed;
+use perennial_archive::settings::Seed;
 
 /// A directory of a site.
 #[derive(Clone, Debug)]

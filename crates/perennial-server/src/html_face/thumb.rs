@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use perennial_core::segment::{BlockRole, BlockTree};
+use perennial_core::page::segment::{BlockRole, BlockTree};
 
 const WIDTH: f32 = 72.0;
 const HEIGHT: f32 = 94.0;

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 
 use encoding_rs::{Decoder, UTF_8};
 use lol_html::AsciiCompatibleEncoding;
-use perennial_core::charset::Charset;
 use perennial_core::memento::Modifier;
+use perennial_core::text::charset::Charset;
 
 use super::css::rewrite_css;
 use super::html::{PageError, PageOptions, PageRewriter};

@@ -1,7 +1,7 @@
 //! The head of an archived answer -> the fields that lead a browser on, and the policy that holds what is replayed.
 
-use perennial_core::http::HttpHead;
 use perennial_core::memento::Modifier;
+use perennial_warc::http::HttpHead;
 
 use super::url::Place;
 

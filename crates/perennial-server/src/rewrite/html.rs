@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use lol_html::html_content::{ContentType, TextChunk};
 use lol_html::send::{ElementContentHandlers, HtmlRewriter, Settings};
 use lol_html::{AsciiCompatibleEncoding, MemorySettings, OutputSink, Selector};
-use perennial_core::markup::escaped;
+use perennial_core::text::markup::escaped;
 use url::Url;
 
 use super::attributes::{self, Attribute};

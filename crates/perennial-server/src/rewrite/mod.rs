@@ -31,8 +31,8 @@ use std::io::{self, Cursor, Read};
 use ::url::Url;
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Response, header};
-use perennial_core::charset::Charset;
 use perennial_core::memento::Modifier;
+use perennial_core::text::charset::Charset;
 use serde_json::json;
 
 use self::body::{BodyRewriter, MAX_TEXT_BYTES, Treatment, is_enough, rewrite_whole, treatment};

@@ -4,8 +4,8 @@
 //! address at the time of the page. What cannot lead out of the document (a fragment, `data:`, `javascript:`) stays: the
 //! policy that every answer carries holds it (module `headers`). What is no address at all leads nowhere.
 
-use perennial_core::charset::Charset;
 use perennial_core::memento::Modifier;
+use perennial_core::text::charset::Charset;
 use url::Url;
 
 /// Schemes that stay as they are: they ask no server, or nothing but a person's own program.

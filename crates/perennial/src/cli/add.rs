@@ -4,22 +4,22 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
+use perennial_core::page::segment::Selector;
 use perennial_core::schedule::{Budget, Goal};
-use perennial_core::scope::{Scope, ScopeKind};
-use perennial_core::segment::Selector;
 use perennial_core::time::{LocalClock, Span};
+use perennial_core::url::scope::{Scope, ScopeKind};
 use regex::Regex;
 use url::Url;
 
 use super::feeds::follow_list;
 use super::{Context, Exit};
-use crate::operate::Act;
-use crate::settings::holidays::Holiday;
-use crate::settings::site::{
+use perennial_archive::settings::holidays::Holiday;
+use perennial_archive::settings::site::{
     parse_address, parse_holiday, parse_pattern, parse_selector, parse_tag, parse_weight, parse_zone,
 };
-use crate::settings::{Allowance, Keep, Parts, PinnedPart, Renderer, Seed};
-use perennial_core::amounts::{AmountError, parse_budget, parse_bytes};
+use perennial_archive::settings::{Allowance, Keep, Parts, PinnedPart, Renderer, Seed};
+use perennial_core::schedule::amounts::{AmountError, parse_budget, parse_bytes};
+use perennial_engine::operate::Act;
 
 const AFTER_HELP: &str = "\
 A site that is followed already gets the new settings instead of its old ones. The settings are in perennial.toml and may be \

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use serde::Serialize;
 
 use super::{Context, Exit};
-use crate::analyse::{Analyst, analyse_backlog};
+use perennial_engine::analyse::{Analyst, analyse_backlog};
 
 const AFTER_HELP: &str = "\
 A crawl and an import analyse their captures. This command analyses those that are left after a crash, after \

@@ -4,19 +4,19 @@ use std::io::Write;
 
 use anyhow::bail;
 use clap::ValueEnum;
-use perennial_core::diff::OperationKind;
 use perennial_core::notice::{
     BlockPlace, ChangeKind, Condition, OperationFilter, Place, ToldElement, Wording,
 };
-use perennial_core::segment::Selector;
+use perennial_core::page::diff::OperationKind;
+use perennial_core::page::segment::Selector;
 use perennial_core::time::Timestamp;
 use regex::Regex;
 
 use super::{Context, Exit, parse_time};
-use crate::analyse::Filters;
-use crate::changes::{Bounds, Change, Finder, Question};
-use crate::settings::site::parse_selector;
-use crate::store::{ChangeKey, ChangeOrder, Store};
+use perennial_archive::settings::site::parse_selector;
+use perennial_archive::store::{ChangeKey, ChangeOrder, Store};
+use perennial_engine::analyse::Filters;
+use perennial_engine::changes::{Bounds, Change, Finder, Question};
 
 /// Lists what happened to pages: edits, new pages, pages that vanished, moved or came back.
 #[derive(clap::Args)]

@@ -4,14 +4,14 @@ use std::io::{self, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use perennial_core::foreign::{Form, Shown, shown};
+use perennial_core::text::foreign::{Form, Shown, shown};
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer as _};
 
-use crate::archive::{self, Archive, ArchiveWriter, Snapshot};
-use crate::operate::{self, Act, Done};
-use crate::search;
-use crate::store::Store;
+use perennial_archive::store::Store;
+use perennial_archive::{self, Archive, ArchiveWriter, Snapshot};
+use perennial_engine::operate::{self, Act, Done};
+use perennial_engine::search;
 
 /// The global options, resolved.
 #[derive(Clone)]

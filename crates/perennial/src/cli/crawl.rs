@@ -5,17 +5,17 @@ use std::io::IsTerminal;
 use anyhow::bail;
 use clap::Args;
 use indicatif::{DecimalBytes, ProgressBar, ProgressDrawTarget, ProgressStyle};
-use perennial_core::amounts::{parse_budget, parse_bytes, parse_span};
-use perennial_core::foreign::shown;
+use perennial_core::schedule::amounts::{parse_budget, parse_bytes, parse_span};
 use perennial_core::schedule::{Goal, Pacing, Strategy};
+use perennial_core::text::foreign::shown;
 use perennial_core::time::{Span, Timestamp};
 
 use super::analyse::print_lost_words;
 use super::{Context, Exit, parse_time, signals};
-use crate::archive::Archive;
-use crate::crawl::clock::Clock;
-use crate::crawl::{Awaited, CrawlOptions, End, Endings, Status, Stop, crawl};
-use crate::store::Outbox;
+use perennial_archive::Archive;
+use perennial_archive::store::Outbox;
+use perennial_crawler::clock::Clock;
+use perennial_crawler::{Awaited, CrawlOptions, End, Endings, Status, Stop, crawl};
 
 const AFTER_HELP: &str = "\
 Ctrl-C stops the crawl after the fetches in flight; a second Ctrl-C stops it at once. Either way the next crawl \

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use data_encoding::HEXLOWER;
 
-use crate::store::Cell;
+use perennial_archive::store::Cell;
 
 /// Writes a line of texts, such as the names of columns.
 pub(super) fn write_names<T: AsRef<str>>(out: &mut dyn Write, names: &[T]) -> io::Result<()> {

@@ -5,15 +5,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use perennial_core::amounts::{AmountError, parse_share};
+use perennial_core::schedule::amounts::{AmountError, parse_share};
 use perennial_core::schedule::{Goal, Strategy};
 use perennial_core::time::{Span, Timestamp};
 
 use super::serve::serve_here;
 use super::{Context, Exit, signals};
-use crate::archive::Archive;
-use crate::crawl::{Status, Stop};
 use crate::demo::{self, Caught, DemoOptions, DemoResult};
+use perennial_archive::Archive;
+use perennial_crawler::{Status, Stop};
 
 const AFTER_HELP: &str = "\
 Examples:

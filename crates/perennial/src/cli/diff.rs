@@ -4,17 +4,17 @@ use std::io::Write;
 
 use anyhow::{Context as _, bail};
 use clap::ValueEnum;
-use perennial_core::importance::{Form, Importance, ImportanceConfig};
-use perennial_core::segment::BlockTree;
+use perennial_core::page::importance::{Form, Importance, ImportanceConfig};
+use perennial_core::page::segment::BlockTree;
 use perennial_core::time::Timestamp;
 use perennial_render::Lookup;
 
 use super::context::{document_on_stdout, json_on_stdout, text_on_stdout};
 use super::renderer::{RendererArgs, config_of, has_nothing_to_read};
 use super::{Context, Exit};
-use crate::analyse::{Comparison, Filters, KnownChange, LoadedPage, PageSpec};
-use crate::archive::{SharedSnapshot, Snapshot};
-use crate::html::diff::{DiffView, Original};
+use perennial_archive::{SharedSnapshot, Snapshot};
+use perennial_engine::analyse::{Comparison, Filters, KnownChange, LoadedPage, PageSpec};
+use perennial_server::diff::{DiffView, Original};
 
 /// Shows what changed between two versions of a page, and how much it matters.
 #[derive(clap::Args)]

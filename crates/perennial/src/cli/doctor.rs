@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use serde::Serialize;
 
 use super::{Context, Exit};
-use crate::archive::is_archive;
 use crate::doctor::{Finding, Health, examine};
+use perennial_archive::is_archive;
 
 const AFTER_HELP: &str = "\
 Looks at the user, the browser with its sandbox and its network, the confinement of layout workers, fonts, free \

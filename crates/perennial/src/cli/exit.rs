@@ -65,7 +65,7 @@ fn has_io_kind(error: &anyhow::Error, kind: io::ErrorKind) -> bool {
 
 fn is_disk_full(error: &anyhow::Error) -> bool {
     let kinds = [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::FileTooLarge];
-    crate::store::is_disk_full(error) || kinds.into_iter().any(|kind| has_io_kind(error, kind))
+    perennial_archive::store::is_disk_full(error) || kinds.into_iter().any(|kind| has_io_kind(error, kind))
 }
 
 #[cfg(test)]

@@ -9,12 +9,12 @@ use perennial_core::time::Timestamp;
 
 use super::tables::{Table, TableForm};
 use super::{Context, Exit, context::human_bytes, parse_time};
-use crate::analyse::{Filters, write_deltas, write_trees};
-use crate::archive::export::{self, export};
-use crate::archive::parts::with_parts;
-use crate::archive::{SharedSnapshot, Snapshot};
-use crate::feeds::objects::{self, ObjectFormat};
-use crate::store::Filter;
+use perennial_archive::export::{self, export};
+use perennial_archive::parts::with_parts;
+use perennial_archive::store::Filter;
+use perennial_archive::{SharedSnapshot, Snapshot};
+use perennial_engine::analyse::{Filters, write_deltas, write_trees};
+use perennial_engine::feeds::objects::{self, ObjectFormat};
 
 const AFTER_HELP: &str = "\
 Times are 2026-11-16T09:30:00Z, 2026-11-16 or digits such as 20261116. A WACZ opens in ReplayWeb.page. \
@@ -174,7 +174,7 @@ impl Export {
         };
         let filter = whole.as_ref().unwrap_or(filter);
         let bar = context.progress_count(snapshot.store().counts()?.n_captures, "exporting");
-        let now = crate::archive::now();
+        let now = perennial_archive::now();
         let report = export(&snapshot, format, filter, self.trees, now, &mut out, &|n| bar.inc(n));
         bar.finish_and_clear();
         let report = report?;

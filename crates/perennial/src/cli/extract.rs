@@ -6,18 +6,18 @@ use std::io::{BufRead as _, BufReader, Read as _, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use perennial_core::charset::decode_text;
-use perennial_core::dom::Dom;
-use perennial_core::object::paper::{Variant, extract_text};
-use perennial_core::object::version::{Run, edits, n_edited, same_version};
-use perennial_core::object::{Context as Known, MAX_NEIGHBOURS, Object, Template, extract};
+use perennial_core::article::paper::{Variant, extract_text};
+use perennial_core::article::version::{Run, edits, n_edited, same_version};
+use perennial_core::article::{Context as Known, MAX_NEIGHBOURS, Object, Template, extract};
+use perennial_core::text::charset::decode_text;
+use perennial_core::text::dom::Dom;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::context::{json_on_stdout, text_on_stdout};
 use super::{Context, Exit};
-use crate::analyse::PageSpec;
-use crate::feeds::objects::{field_name, json_of, json_of_edit, template_around};
+use perennial_engine::analyse::PageSpec;
+use perennial_engine::feeds::objects::{field_name, json_of, json_of_edit, template_around};
 
 /// Longer pages are cut here.
 const MAX_PAGE_BYTES: u64 = 32 << 20;

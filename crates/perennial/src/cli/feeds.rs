@@ -14,18 +14,18 @@ use url::Url;
 use super::context::{document_on_stdout, json_on_stdout};
 use super::crawl::print_summary;
 use super::{Context, Exit, signals};
-use crate::archive;
-use crate::crawl::{self, CrawlOptions};
-use crate::feeds::discover::{FoundFeed, discover};
-use crate::feeds::statistics::{FeedStatistics, of_archive, of_files};
-use crate::feeds::subscriptions::read_list;
-use crate::fetch::Client;
-use crate::html::feeds::figures;
-use crate::learn::{self, Followed};
-use crate::operate::Act;
-use crate::settings::site::parse_address;
-use crate::settings::{CrawlTable, Seed};
-use crate::store::KnownFeed;
+use perennial_archive;
+use perennial_archive::settings::site::parse_address;
+use perennial_archive::settings::{CrawlTable, Seed};
+use perennial_archive::store::KnownFeed;
+use perennial_crawler::{self, CrawlOptions};
+use perennial_engine::feeds::discover::{FoundFeed, discover};
+use perennial_engine::feeds::subscriptions::read_list;
+use perennial_engine::learn::{self, Followed};
+use perennial_engine::operate::Act;
+use perennial_fetch::Client;
+use perennial_lab::feeds::charts::figures;
+use perennial_lab::feeds::statistics::{FeedStatistics, of_archive, of_files};
 
 const AFTER_HELP: &str = "\
 A crawl follows the feeds that pages name, and polls each by its own publishing pattern; docs/feeds.md explains how.
@@ -98,7 +98,7 @@ struct Discover {
 #[derive(Args)]
 struct Poll {
     /// A fixed delay after every fetch instead of politeness, such as 0 on your own machine
-    #[arg(long, value_name = "TIME", value_parser = perennial_core::amounts::parse_span)]
+    #[arg(long, value_name = "TIME", value_parser = perennial_core::schedule::amounts::parse_span)]
     delay: Option<Span>,
     /// Allow hosts with private or loopback addresses
     #[arg(long)]

@@ -6,7 +6,7 @@ use clap::Subcommand;
 use serde::Serialize;
 
 use super::{Context, Exit};
-use crate::analyse::update_filters;
+use perennial_engine::analyse::update_filters;
 
 /// Updates the filter lists that recognise advertisements.
 #[derive(clap::Args)]

@@ -7,8 +7,8 @@ use perennial_core::time::Timestamp;
 use serde_json::json;
 
 use super::{Context, Exit, context::document_on_stdout, parse_time};
-use crate::serve::body::{Coding, StoredBody};
-use crate::serve::find::{Found, Lost, find};
+use perennial_server::body::{Coding, StoredBody};
+use perennial_server::find::{Found, Lost, find};
 
 const AFTER_HELP: &str = "\
 The capture closest to TIME is taken; without a time, the latest. TIME is 2026-11-16T09:30:00Z, 2026-11-16, digits such as \
@@ -62,7 +62,7 @@ impl UrlAt {
 impl Get {
     pub(super) fn run(self, context: &Context) -> anyhow::Result<Exit> {
         let snapshot = context.snapshot()?;
-        let at = self.page.time.unwrap_or_else(crate::archive::now);
+        let at = self.page.time.unwrap_or_else(perennial_archive::now);
         let url = &self.page.url;
         let found = match find(&snapshot, url, at, true) {
             Ok(found) => found,

@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::analyse::print_lost_words;
 use super::{Context, Exit};
-use crate::analyse::{Analyst, analyse_backlog};
-use crate::archive::import::{FileReport, ImportReport, import};
-use crate::archive::{Archive, ArchiveWriter};
+use perennial_archive::import::{FileReport, ImportReport, import};
+use perennial_archive::{Archive, ArchiveWriter};
+use perennial_engine::analyse::{Analyst, analyse_backlog};
 
 const AFTER_HELP: &str = "\
 Files are stored byte for byte in warc/. Importing a file twice changes nothing. Damaged parts are skipped, \

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::{Context, Exit, context::human_bytes};
-use crate::store::{Counts, TextCounts, Texts};
+use perennial_archive::store::{Counts, TextCounts, Texts};
 
 /// Shows what is in the archive: sites, pages, captures, versions, files.
 #[derive(clap::Args)]

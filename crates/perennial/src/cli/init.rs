@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::{Context, Exit};
-use crate::archive::Archive;
+use perennial_archive::Archive;
 
 /// Makes a new archive: a folder with `perennial.toml`, `warc/`, `index/` and `state.db`.
 #[derive(clap::Args)]

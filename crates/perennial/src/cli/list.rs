@@ -6,8 +6,8 @@ use clap::Args;
 use serde::Serialize;
 
 use super::{Context, Exit};
-use crate::settings::Seed;
-use crate::store::{Ending, PageKind};
+use perennial_archive::settings::Seed;
+use perennial_archive::store::{Ending, PageKind};
 
 const AFTER_HELP: &str = "\
 Examples:

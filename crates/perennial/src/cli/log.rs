@@ -7,8 +7,8 @@ use perennial_core::time::Timestamp;
 use serde::Serialize;
 
 use super::{Context, Exit, parse_time};
-use crate::crawl::log::{LogLine, each_line};
-use crate::operate::log::{ActLine, each_act};
+use perennial_crawler::log::{LogLine, each_line};
+use perennial_engine::operate::log::{ActLine, each_act};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -107,7 +107,7 @@ impl Log {
         let mut counts: BTreeMap<(String, String), (u64, String)> = BTreeMap::new();
         each_line(root, |line| {
             if let Some(error) = line.error.clone().filter(|_| self.wants(&line)) {
-                let count = counts.entry((error, crate::store::site_of(&line.url))).or_default();
+                let count = counts.entry((error, perennial_archive::store::site_of(&line.url))).or_default();
                 *count = (count.0 + 1, line.time);
             }
         })?;

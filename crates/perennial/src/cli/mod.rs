@@ -57,7 +57,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use perennial_core::amounts::{self, AmountError};
+use perennial_core::schedule::amounts::{self, AmountError};
 use perennial_core::time::Timestamp;
 
 const AFTER_HELP: &str = "\
@@ -231,7 +231,7 @@ impl Command {
 
 /// A time as every command takes it: an instant, or a length of time ago.
 fn parse_time(text: &str) -> Result<Timestamp, AmountError> {
-    amounts::parse_time(text, crate::archive::now())
+    amounts::parse_time(text, perennial_archive::now())
 }
 
 /// Runs the command line; gives the process's exit code.

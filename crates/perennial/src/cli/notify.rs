@@ -7,11 +7,11 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::{Context, Exit};
-use crate::archive::lock::WriteLock;
-use crate::archive::{Archive, now};
-use crate::notify::{Courier, Notice, Sent, TakeIn, begin, send_all};
-use crate::settings::NotifyRule;
-use crate::store::{Outbox, RuleState};
+use perennial_archive::lock::WriteLock;
+use perennial_archive::settings::NotifyRule;
+use perennial_archive::store::{Outbox, RuleState};
+use perennial_archive::{Archive, now};
+use perennial_engine::notify::{Courier, Notice, Sent, TakeIn, begin, send_all};
 
 const AFTER_HELP: &str = "\
 Rules are [[notify]] in perennial.toml; `perennial watch` writes one, docs/notices.md explains them. A crawl sends notices by itself. \

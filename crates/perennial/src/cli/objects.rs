@@ -3,16 +3,16 @@
 use std::io::Write;
 
 use anyhow::Context as _;
-use perennial_core::object::version::{edits, n_edited};
+use perennial_core::article::version::{edits, n_edited};
 use perennial_core::time::Timestamp;
 use regex::Regex;
 
 use super::context::{json_on_stdout, text_on_stdout};
 use super::extract::{write_edits, write_text};
 use super::{Context, Exit, parse_time};
-use crate::archive::SharedSnapshot;
-use crate::feeds::objects::{ArchivedObject, Templates};
-use crate::store::AnnouncedFilter;
+use perennial_archive::SharedSnapshot;
+use perennial_archive::store::AnnouncedFilter;
+use perennial_engine::feeds::objects::{ArchivedObject, Templates};
 
 const AFTER_HELP: &str = "\
 An object is what a feed announced and a capture shows: an article, a post, a message. A version counts when its own words, \

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use perennial_core::look::Seen;
+use perennial_core::page::look::Seen;
 use perennial_core::pattern::calendar::DayFactors;
 use perennial_core::pattern::{Cycle, Days, PagePatterns, Pattern, patterns_of};
 use perennial_core::schedule::{Belief, ScheduleConfig, Scheduler};
@@ -11,9 +11,9 @@ use serde::Serialize;
 
 use super::context::{document_on_stdout, json_on_stdout, not_found};
 use super::{Context, Exit};
-use crate::archive;
-use crate::html::chart::{Bars, bars_to_svg, sparkline, text_axis};
-use crate::learn::{self, Followed, PageHistory, expected_by_period, histories, sureness_of};
+use perennial_archive;
+use perennial_engine::html::chart::{Bars, bars_to_svg, sparkline, text_axis};
+use perennial_engine::learn::{self, Followed, PageHistory, expected_by_period, histories, sureness_of};
 
 const AFTER_HELP: &str = "\
 A bar is the importance of change to expect in that hour of a day, or on that day of a week or \

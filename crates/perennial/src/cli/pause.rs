@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::{Context, Exit};
-use crate::operate::Act;
+use perennial_engine::operate::Act;
 
 const PAUSE_HELP: &str = "\
 A running crawl obeys within a few seconds. The pages stay known, and what was captured stays.

@@ -2,15 +2,15 @@
 
 use std::io::{self, Write};
 
-use perennial_core::segment::Selector;
+use perennial_core::page::segment::Selector;
 use serde::Serialize;
 
 use super::{Context, Exit};
-use crate::analyse::PartEffect;
-use crate::operate::{Act, PartAct};
-use crate::settings::PinnedPart;
-use crate::settings::parts::parse_share;
-use crate::settings::site::parse_selector;
+use perennial_archive::settings::PinnedPart;
+use perennial_archive::settings::parts::parse_share;
+use perennial_archive::settings::site::parse_selector;
+use perennial_engine::analyse::PartEffect;
+use perennial_engine::operate::{Act, PartAct};
 
 const PIN_HELP: &str = "\
 SITE is the address of a site that is followed, or its host; `perennial list` shows them. Before anything is written, the edits of the last 30 days \

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use super::context::not_found;
 use super::{Context, Exit, parse_time};
-use crate::learn::Followed;
-use crate::quality::{ArchiveQuality, SiteQuality, measure};
+use perennial_engine::learn::Followed;
+use perennial_engine::quality::{ArchiveQuality, SiteQuality, measure};
 
 const AFTER_HELP: &str = "\
 Changes between two captures are not observed, so each number is given as a lower bound, a likely \

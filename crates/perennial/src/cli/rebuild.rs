@@ -3,15 +3,15 @@
 use std::io::Write;
 
 use clap::Args;
-use perennial_core::amounts;
+use perennial_core::schedule::amounts;
 use perennial_core::time::Timestamp;
 use url::Url;
 
 use super::context::{document_on_stdout, not_found};
 use super::{Context, Exit};
-use crate::archive::{self, SharedSnapshot};
-use crate::feeds::inferred::{Inferred, in_template, infer};
-use crate::settings::site::parse_address;
+use perennial_archive::settings::site::parse_address;
+use perennial_archive::{self, SharedSnapshot};
+use perennial_lab::feeds::inferred::{Inferred, in_template, infer};
 
 const AFTER_HELP: &str = "\
 A channel page is the page that a feed belongs to. Between two captures of it nobody looked, but its feed knows what was published by \

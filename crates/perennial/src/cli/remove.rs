@@ -1,8 +1,8 @@
 //! `perennial remove`: takes seeds out of perennial.toml; what is archived stays.
 
 use super::{Context, Exit};
-use crate::operate::Act;
 use clap::Args;
+use perennial_engine::operate::Act;
 
 const AFTER_HELP: &str = "\
 What was captured stays in the archive.

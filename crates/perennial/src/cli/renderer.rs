@@ -1,14 +1,14 @@
 //! `--renderer`: a page -> its layout by the embedded engine or by a browser, for `segment` and `diff`.
 
-use perennial_core::layout::Layout;
-use perennial_core::segment::{BlockTree, SegmentConfig, segment_and_count};
+use perennial_core::page::layout::Layout;
+use perennial_core::page::segment::{BlockTree, SegmentConfig, segment_and_count};
 use perennial_render::chromium::Ending;
 use perennial_render::launch::LaunchOptions;
 use perennial_render::{BrowserOptions, BrowserPage, Chromium, Limits, Lookup, Pool, WorkerCommand};
 
 use super::Context;
-use crate::analyse::{LoadedPage, PageSpec};
-use crate::archive::is_archive;
+use perennial_archive::is_archive;
+use perennial_engine::analyse::{LoadedPage, PageSpec};
 
 /// Which engine lays pages out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
@@ -147,7 +147,7 @@ fn n_words(tree: &BlockTree) -> usize {
         let links = leaf.links.iter().map(|link| link.name.as_str());
         links.chain(leaf.texts.iter().map(|text| text.text.as_str()))
     });
-    texts.map(perennial_core::diff::n_words).sum()
+    texts.map(perennial_core::page::diff::n_words).sum()
 }
 
 /// Whether a version has neither a word nor a picture. Says so, and names the cure.

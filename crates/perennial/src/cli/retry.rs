@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::pause::perform;
 use super::{Context, Exit};
-use crate::operate::Act;
+use perennial_engine::operate::Act;
 
 const AFTER_HELP: &str = "\
 A running crawl visits it within seconds, else the next one does so first. The pause that a host got by its failures ends.

@@ -9,10 +9,10 @@ use url::Url;
 use super::crawl::Crawl;
 use super::serve::serve_beside;
 use super::{Context, Exit};
-use crate::operate::Act;
-use crate::serve::Operate;
-use crate::settings::Seed;
-use crate::settings::site::parse_address;
+use perennial_archive::settings::Seed;
+use perennial_archive::settings::site::parse_address;
+use perennial_engine::operate::Act;
+use perennial_server::Operate;
 
 const AFTER_HELP: &str = "\
 Examples:

@@ -3,15 +3,17 @@
 use std::io::{self, Write};
 
 use anyhow::bail;
-use perennial_core::amounts::parse_budget;
+use perennial_core::schedule::amounts::parse_budget;
 use perennial_core::schedule::{Budget, Goal, Reason, ScheduleConfig, Scheduler, Strategy};
 use perennial_core::time::{Span, Timestamp};
 use serde::Serialize;
 
 use super::{Context, Exit, parse_time};
-use crate::archive::{Archive, now};
-use crate::learn::{self, AHEAD, Described, FAR_AHEAD, Followed, NextVisit, Pace, Plan, in_local_words};
-use crate::store::Store;
+use perennial_archive::store::Store;
+use perennial_archive::{Archive, now};
+use perennial_engine::learn::{
+    self, AHEAD, Described, FAR_AHEAD, Followed, NextVisit, Pace, Plan, in_local_words,
+};
 
 /// Addresses without a page that are listed for people; all of them are counted.
 const MOST_PROBES: usize = 10;

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::context::not_found;
 use super::{Context, Exit, parse_time};
-use crate::search::{Answer, Answers, Question, Sentence, answer};
-use crate::store::{Store, Texts};
+use perennial_archive::store::{Store, Texts};
+use perennial_engine::search::{Answer, Answers, Question, Sentence, answer};
 
 const AFTER_HELP: &str = "\
 Looks through everything that a reader could read on any analysed page at any time. Words in one \

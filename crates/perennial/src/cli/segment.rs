@@ -4,14 +4,14 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use perennial_core::segment::{Block, SegmentConfig, draw_svg, vixml};
+use perennial_core::page::segment::{Block, SegmentConfig, draw_svg, vixml};
 use perennial_render::picture::draw_png;
 use serde_json::{Value, json};
 
 use super::context::document_on_stdout;
 use super::renderer::{RendererArgs, SeenPage, config_of, has_nothing_to_read};
 use super::{Context, Exit};
-use crate::analyse::PageSpec;
+use perennial_engine::analyse::PageSpec;
 
 const AFTER_HELP: &str = "\
 PAGE is a file, a page of the archive (URL@TIME, or URL@ for the latest), or a live http address: HTML, Vi-XML, PDF, \

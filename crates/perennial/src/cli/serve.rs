@@ -9,9 +9,9 @@ use serde_json::json;
 use super::context::note;
 use super::signals::Signals;
 use super::{Context, Exit};
-use crate::archive::Archive;
-use crate::serve::guard::read_or_make_token;
-use crate::serve::{Operate, Options, listen};
+use perennial_archive::Archive;
+use perennial_server::guard::read_or_make_token;
+use perennial_server::{Operate, Options, listen};
 
 const AFTER_HELP: &str = "\
 Archived pages are at /web/<time>/<address>, their calendar at /web/*/<address>. Archived content has an origin of \

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::pause::perform;
 use super::{Context, Exit};
-use crate::operate::Act;
+use perennial_engine::operate::Act;
 
 const AFTER_HELP: &str = "\
 Only what is named is changed, and a running crawl obeys within a few seconds. An empty value takes a setting back.

@@ -5,7 +5,7 @@ use std::process;
 use tokio::sync::oneshot;
 
 use super::{Context, Exit};
-use crate::crawl::Stop;
+use perennial_crawler::Stop;
 
 /// Hears signals for a crawl until it is dropped.
 pub(super) struct Listening(Option<oneshot::Sender<()>>);

@@ -6,17 +6,17 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use perennial_core::amounts::{AmountError, parse_share};
+use perennial_core::schedule::amounts::{AmountError, parse_share};
 use perennial_core::schedule::{Goal, Strategy};
 use perennial_core::time::{LocalClock, Span};
-use perennial_sim::drive::Visibility;
-use perennial_sim::experiment::{Experiment, Line, Outcome, Run};
-use perennial_sim::paper::PaperWorld;
-use perennial_sim::trace::{self, TraceStart};
-use perennial_sim::world::World;
+use perennial_lab::drive::Visibility;
+use perennial_lab::experiment::{Experiment, Line, Outcome, Run};
+use perennial_lab::paper::PaperWorld;
+use perennial_lab::trace::{self, TraceStart};
+use perennial_lab::world::World;
 
 use super::{Context, Exit, parse_time};
-use crate::html::simulation::{FRONTIER, SimulationReport};
+use perennial_lab::report::{FRONTIER, SimulationReport};
 
 /// Numbers of periods a day of P-PATTERN Figure 7, as far as they divide a day into whole minutes.
 const FIGURE_7_PERIODS: [u16; 12] = [2, 3, 4, 6, 8, 12, 24, 30, 40, 60, 80, 120];

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use perennial_core::amounts::{parse_bytes, parse_span};
+use perennial_core::schedule::amounts::{parse_bytes, parse_span};
 use perennial_core::time::Span;
 use serde_json::{Map, Value};
 
 use super::context::{document_on_stdout, note};
 use super::{Context, Exit, csv};
-use crate::store::{Cell, Rows, SqlLimits, query_views, sql_views};
+use perennial_archive::store::{Cell, Rows, SqlLimits, query_views, sql_views};
 
 const AFTER_HELP: &str = "\
 Views: sites, pages, captures, versions, looks, changes, feeds, items, objects, visits; --views lists their columns, docs/sql.md explains \

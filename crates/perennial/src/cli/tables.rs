@@ -4,14 +4,14 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 
 use anyhow::Context as _;
-use perennial_core::parquet::{ColumnKind, ParquetWriter, Value};
+use perennial_archive::parquet::{ColumnKind, ParquetWriter, Value};
 use perennial_core::time::Timestamp;
 
 use super::csv;
-use crate::analyse::{Content, Entry, Filters};
-use crate::archive::Archive;
-use crate::changes::{Bounds, Change, Finder, Question};
-use crate::store::{Cell, ChangeOrder, Filter, each_view_row, site_of, sql_views};
+use perennial_archive::Archive;
+use perennial_archive::store::{Cell, ChangeOrder, Filter, each_view_row, site_of, sql_views};
+use perennial_engine::analyse::{Content, Entry, Filters};
+use perennial_engine::changes::{Bounds, Change, Finder, Question};
 
 /// What a file has a row for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]

@@ -9,8 +9,8 @@ use serde::Serialize;
 
 use super::context::not_found;
 use super::{Context, Exit, parse_time};
-use crate::search::{NewTerm, NewTerms, TermsQuestion, new_terms};
-use crate::store::Texts;
+use perennial_archive::store::Texts;
+use perennial_engine::search::{NewTerm, NewTerms, TermsQuestion, new_terms};
 
 const AFTER_HELP: &str = "\
 A term is a word or two words in a row. Counted are the paragraphs, headings, cells and links that came to pages in the span and have it, without \

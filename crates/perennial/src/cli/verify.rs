@@ -1,9 +1,9 @@
 //! `perennial verify`: an archive -> every defect in it; with `--repair` put right what can be.
 
 use super::{Context, Exit};
-use crate::archive::verify::{Defect, Unfinished, VerifyReport, rebuild, repair, verify};
-use crate::archive::{Archive, ArchiveWriter, Repair, now};
-use crate::crawl::make_frontier;
+use perennial_archive::verify::{Defect, Unfinished, VerifyReport, rebuild, repair, verify};
+use perennial_archive::{Archive, ArchiveWriter, Repair, now};
+use perennial_crawler::make_frontier;
 
 const AFTER_HELP: &str = "\
 Checks every record's digests and structure, the state against the records, and the index against the \

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::get::UrlAt;
 use super::signals::Signals;
 use super::{Context, Exit};
-use crate::serve::{Options, listen};
+use perennial_server::{Options, listen};
 
 /// How long a server that runs may take to say so.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -71,7 +71,7 @@ impl View {
     }
 
     fn show(&self, context: &Context, prefix: &str) -> anyhow::Result<()> {
-        let time = self.page.time.unwrap_or_else(crate::archive::now);
+        let time = self.page.time.unwrap_or_else(perennial_archive::now);
         let address = format!("{prefix}/web/{}/{}", time.to_digits14(), self.page.url);
         context.print(&json!({ "address": address }), |out| writeln!(out, "{address}"))?;
         if !self.no_browser {

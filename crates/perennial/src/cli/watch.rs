@@ -2,16 +2,16 @@
 
 use clap::Args;
 use perennial_core::notice::{ChangeKind, Condition, Place, Wording};
-use perennial_core::scope::{Scope, ScopeKind};
-use perennial_core::segment::Selector;
+use perennial_core::page::segment::Selector;
+use perennial_core::url::scope::{Scope, ScopeKind};
 use serde::Serialize;
 use url::Url;
 
 use super::{Context, Exit};
-use crate::operate::Act;
-use crate::settings::notify::parse_name;
-use crate::settings::site::{parse_address, parse_selector};
-use crate::settings::{NotifyRule, Seed, Target, put_rule};
+use perennial_archive::settings::notify::parse_name;
+use perennial_archive::settings::site::{parse_address, parse_selector};
+use perennial_archive::settings::{NotifyRule, Seed, Target, put_rule};
+use perennial_engine::operate::Act;
 
 const AFTER_HELP: &str = "\
 TARGET is webhook:URL (JSON), slack:URL, ntfy:URL, apprise:URL, email:ADDRESS (by the server below [smtp] in perennial.toml), or \

@@ -1,8 +1,8 @@
 //! An archive of the living web -> the hourly rates of change that the crawler learned for each page.
 
 use super::web::LivingWeb;
-use crate::archive::Archive;
-use crate::learn::{self, Followed};
+use perennial_archive::Archive;
+use perennial_engine::learn::{self, Followed};
 
 /// Learned changes an hour by local hour of a workday; empty for a page that was never captured.
 pub(super) fn rates_of(archive: &Archive, web: &LivingWeb, urls: &[String]) -> anyhow::Result<Vec<Vec<f64>>> {

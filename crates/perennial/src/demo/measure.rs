@@ -1,14 +1,14 @@
 //! An archive of the living web -> what it caught, read from its WARC files and compared with the truth.
 
 use perennial_core::time::{Span, Timestamp};
-use perennial_sim::drive::Crawl;
+use perennial_lab::drive::Crawl;
 
 use super::run::FeedsResult;
 use super::template::{VERSION_META, announced};
 use super::truth::Truth;
 use super::web::{LivingPage, LivingWeb};
-use crate::archive::Archive;
-use crate::store::Kind;
+use perennial_archive::Archive;
+use perennial_archive::store::Kind;
 
 /// A change of this importance or more counts as important.
 const IMPORTANT: f64 = 0.1;

@@ -2,16 +2,16 @@
 
 use std::fmt::Write;
 
-use perennial_core::markup::escaped;
 use perennial_core::quality::{Window, completeness, page_completeness};
+use perennial_core::text::markup::escaped;
 use perennial_core::time::{Span, Timestamp};
-use perennial_sim::drive::Crawl;
+use perennial_lab::drive::Crawl;
 
 use super::measure::is_caught;
 use super::run::{Caught, Crawls, DemoResult};
 use super::web::{LivingChange, LivingPage};
-use crate::html::chart::{Chart, Dot, Series, Stroke, time_line};
-use crate::html::{REPORT_STYLE, page};
+use perennial_engine::html::chart::{Chart, Dot, Series, Stroke, time_line};
+use perennial_engine::html::{REPORT_STYLE, page};
 
 /// Pages shown on the time line: the busiest.
 const N_LANES: usize = 14;

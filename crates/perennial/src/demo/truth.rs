@@ -6,18 +6,18 @@
 
 use std::collections::HashMap;
 
-use perennial_core::charset::Charset;
-use perennial_core::diff::diff;
-use perennial_core::importance::{Importance, ImportanceConfig, importance};
-use perennial_core::links::find_links;
-use perennial_core::rank::{LinkGraph, page_weight};
+use perennial_core::page::diff::diff;
+use perennial_core::page::importance::{Importance, ImportanceConfig, importance};
+use perennial_core::schedule::rank::{LinkGraph, page_weight};
+use perennial_core::text::charset::Charset;
+use perennial_core::text::links::find_links;
 use perennial_render::Captured;
 use rayon::prelude::*;
 use url::Url;
 
 use super::template::{self, ServedPage};
 use super::web::LivingWeb;
-use crate::analyse::{Analyst, PageText};
+use perennial_engine::analyse::{Analyst, PageText};
 
 /// The true importances and weights.
 #[derive(Clone, Debug, PartialEq)]

@@ -3,9 +3,9 @@
 
 use jiff::civil::Weekday;
 use perennial_core::chance::Chance;
-use perennial_core::page::SiteId;
 use perennial_core::time::{LocalClock, Span, Timestamp};
-use perennial_sim::world::{Change as WorldChange, World, WorldPage};
+use perennial_core::url::SiteId;
+use perennial_lab::world::{Change as WorldChange, World, WorldPage};
 
 use super::template::{self, ServedPage};
 use super::truth::Truth;

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::structure::shallow;
 use super::tree::Nodes;
 use super::{Appearance, BlockDelta, BlockOperation, Delta, Element, ElementKind, ElementMove};
-use crate::segment::{Block, BlockTree};
+use crate::page::segment::{Block, BlockTree};
 
 /// The delta names something that this version does not have.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

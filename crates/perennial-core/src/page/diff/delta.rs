@@ -5,8 +5,8 @@ use std::fmt::{self, Display};
 use std::str::FromStr;
 
 use super::items::ItemDelta;
-use crate::layout::Rect;
-use crate::segment::{Block, BlockRole, BlockTree, Image, Link, NodeId, Places, Text};
+use crate::page::layout::Rect;
+use crate::page::segment::{Block, BlockRole, BlockTree, Image, Link, NodeId, Places, Text};
 
 /// Position of a block in reading order: B1.2 is the second block within the first.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

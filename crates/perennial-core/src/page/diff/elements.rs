@@ -13,7 +13,7 @@ use super::structure::longest_increasing;
 use super::tree::Nodes;
 use super::words::n_words;
 use super::{BlockDelta, Delta, Element, ElementKind, ElementMove, Update};
-use crate::segment::{Block, NodeId};
+use crate::page::segment::{Block, NodeId};
 
 /// Elements that moved, by block number and kind, with their places.
 #[derive(Default)]

@@ -8,7 +8,7 @@ use std::fmt::Write;
 use std::str::FromStr;
 
 use super::words::{word_distance, word_hashes};
-use crate::segment::{Item, ItemList};
+use crate::page::segment::{Item, ItemList};
 
 /// What happened to an item.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -416,7 +416,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::segment::Place;
+    use crate::page::segment::Place;
 
     fn item(number: usize, title: &str) -> Item {
         let places = vec![Place { template: 7, title: title.into() }];

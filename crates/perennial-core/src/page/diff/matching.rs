@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::tree::Nodes;
 use super::words::{hash, n_shared, word_hashes};
-use crate::segment::{Block, NodeId};
+use crate::page::segment::{Block, NodeId};
 
 /// Least similarity of content at which two leaves are one block.
 const SIMILAR: f64 = 0.3;

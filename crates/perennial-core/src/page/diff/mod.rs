@@ -31,7 +31,7 @@ pub use items::{ItemChange, ItemChangeKind, ItemDelta};
 pub use videlta::VideltaError;
 pub use words::{n_words, word_distance, word_hashes};
 
-use crate::segment::BlockTree;
+use crate::page::segment::BlockTree;
 
 /// What changed from one version of a page to the next.
 pub fn diff(before: &BlockTree, after: &BlockTree) -> Delta {

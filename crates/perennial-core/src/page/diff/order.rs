@@ -11,7 +11,7 @@ use super::structure::Relocated;
 use super::tree::Nodes;
 use super::words::hash;
 use super::{ElementKind, n_words};
-use crate::segment::{Block, Piece};
+use crate::page::segment::{Block, Piece};
 
 /// What an element weighs for each of its words. What kept its place in the tree weighs 1 more, which decides between equals.
 const WEIGHT: u64 = 1 << 10;

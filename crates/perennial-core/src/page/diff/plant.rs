@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::{Delta, Element, ElementKind, OperationKind, Subject};
 use crate::chance::Chance;
-use crate::layout::Rect;
-use crate::segment::{Block, BlockTree, Image, Link, NodeId, Places, Text};
+use crate::page::layout::Rect;
+use crate::page::segment::{Block, BlockTree, Image, Link, NodeId, Places, Text};
 
 /// The share of links, images, texts and leaf blocks that each kind of operation changes.
 #[derive(Clone, Copy, PartialEq, Debug)]

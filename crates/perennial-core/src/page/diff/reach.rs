@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::words::{hash, n_words};
 use super::{Delta, Element};
-use crate::segment::{Block, BlockRole, BlockTree};
+use crate::page::segment::{Block, BlockRole, BlockTree};
 
 /// Words that a reader takes in of a page. Visitors read a few hundred words of a long page, whatever its length.
 const WORDS_TAKEN_IN: f32 = 600.0;

@@ -6,7 +6,7 @@ use super::elements::Settled;
 use super::matching::Matching;
 use super::tree::Nodes;
 use super::{Appearance, BlockOperation, Delta, ElementKind};
-use crate::segment::Block;
+use crate::page::segment::Block;
 
 /// Adds the structural operations and appearances to the delta. `settled` names the elements of inserted and deleted
 /// blocks that moved. They are not part of those insertions and deletions.

@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use super::plant::{PlantRates, Recovery, plant, recovery};
 use super::*;
-use crate::layout::Rect;
-use crate::segment::{
+use crate::page::layout::Rect;
+use crate::page::segment::{
     Block, BlockRole, BlockTree, IgnoredParameters, Image, Link, Places, Spot, Text, vixml,
 };
 

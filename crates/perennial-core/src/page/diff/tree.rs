@@ -1,7 +1,7 @@
 //! A block tree -> an array of nodes, whose numbers are cheap to match and which any depth of nesting fits.
 
 use super::BlockRef;
-use crate::segment::{Block, BlockTree};
+use crate::page::segment::{Block, BlockTree};
 
 /// One block; the root stands for the page itself.
 pub(super) struct Node<'a> {

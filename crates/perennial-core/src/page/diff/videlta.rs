@@ -13,9 +13,9 @@ use super::{
     Appearance, BlockDelta, BlockOperation, BlockRef, Delta, Element, ElementKind, ElementMove, ItemChange,
     ItemDelta, Update,
 };
-use crate::layout::Rect;
-use crate::segment::vixml::{self, attribute, number, parse};
-use crate::segment::{BlockRole, BlockTree, Image, Link, MAX_PLACES, NodeId, Places, Text};
+use crate::page::layout::Rect;
+use crate::page::segment::vixml::{self, attribute, number, parse};
+use crate::page::segment::{BlockRole, BlockTree, Image, Link, MAX_PLACES, NodeId, Places, Text};
 
 /// Why a text is not Vi-Delta, and where.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

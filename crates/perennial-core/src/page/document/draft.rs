@@ -1,7 +1,7 @@
 //! Units in reading order -> leaf blocks with their importance.
 
-use crate::diff::n_words;
-use crate::segment::{Block, BlockRole, BlockTree, Image, Link, Text};
+use crate::page::diff::n_words;
+use crate::page::segment::{Block, BlockRole, BlockTree, Image, Link, Text};
 
 use super::Document;
 

@@ -13,8 +13,8 @@ mod pdf;
 mod text;
 mod xml;
 
-use crate::charset::decode_text;
-use crate::segment::BlockTree;
+use crate::page::segment::BlockTree;
+use crate::text::charset::decode_text;
 
 /// Bytes of a text that are read.
 const MAX_TEXT_BYTES: usize = 8 << 20;

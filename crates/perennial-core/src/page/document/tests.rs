@@ -1,7 +1,7 @@
 use super::*;
-use crate::diff::diff;
-use crate::importance::{ImportanceConfig, importance};
-use crate::segment::vixml;
+use crate::page::diff::diff;
+use crate::page::importance::{ImportanceConfig, importance};
+use crate::page::segment::vixml;
 use proptest::prelude::*;
 
 fn read(format: DocumentFormat, text: &str) -> Document {
@@ -9,7 +9,7 @@ fn read(format: DocumentFormat, text: &str) -> Document {
 }
 
 fn texts(document: &Document) -> Vec<Vec<&str>> {
-    let of_block = |block: &'_ crate::segment::Block| block.texts.len();
+    let of_block = |block: &'_ crate::page::segment::Block| block.texts.len();
     assert!(document.tree.leaves().all(|leaf| of_block(leaf) + leaf.links.len() + leaf.images.len() > 0));
     document.tree.leaves().map(|leaf| leaf.texts.iter().map(|text| text.text.as_str()).collect()).collect()
 }
@@ -150,7 +150,7 @@ fn a_long_table_that_grows_has_changed() {
     for n_rows in 3000..3020 {
         let delta = diff(&table(n_rows).tree, &table(n_rows + 1).tree);
         let grown = importance(&delta, &ImportanceConfig::default());
-        assert!(crate::look::Seen::Changed(grown).is_change(), "{n_rows}: {grown:?}");
+        assert!(crate::page::look::Seen::Changed(grown).is_change(), "{n_rows}: {grown:?}");
     }
 }
 

@@ -1,12 +1,12 @@
 //! XML -> a text an element; RSS and Atom -> a block an item, with its title, link and summary.
 //!
-//! Broken XML is read as far as it makes sense ([`crate::xml`]). What matters to a crawl in a feed is read by [`crate::feed`]; here every element counts
+//! Broken XML is read as far as it makes sense ([`crate::text::xml`]). What matters to a crawl in a feed is read by [`crate::feed`]; here every element counts
 //! that people can read.
 
 use url::Url;
 
 use super::draft::{Draft, Place, Unit};
-use crate::xml::{Piece, Scanner, Tag, unescaped};
+use crate::text::xml::{Piece, Scanner, Tag, unescaped};
 
 /// Bytes of the text of one element.
 const MAX_ELEMENT_BYTES: usize = 1 << 20;

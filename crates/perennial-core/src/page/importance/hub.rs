@@ -1,7 +1,7 @@
 //! What changed on a page that is read for its items: front page, list (docs/decisions/0034-front-pages-are-lists.md).
 
-use crate::diff::{Delta, ElementKind, ItemDelta, Operation, Subject, n_words};
-use crate::segment::Block;
+use crate::page::diff::{Delta, ElementKind, ItemDelta, Operation, Subject, n_words};
+use crate::page::segment::Block;
 
 /// A page that is read for its items: front page, list. Of what changes around them only prose counts.
 pub(super) struct Hub<'a> {

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
-use crate::diff::{Delta, Operation};
+use crate::page::diff::{Delta, Operation};
 use hub::Hub;
 use weigh::{Part, Surroundings, is_unread, part};
 
@@ -136,7 +136,7 @@ pub struct Assessment {
 }
 
 /// Weighs a delta. A delta that was stored as a whole replacement has no operations and counts as [`Importance::FULL`];
-/// [`crate::diff::diff`] finds its operations.
+/// [`crate::page::diff::diff`] finds its operations.
 pub fn assess(
     delta: &Delta,
     config: &ImportanceConfig,

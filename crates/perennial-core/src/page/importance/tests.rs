@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::diff::plant::{PlantRates, plant};
-use crate::diff::{ElementKind, diff};
-use crate::segment::{Block, BlockRole, BlockTree, Image, Link, Places, Spot, Text};
+use crate::page::diff::plant::{PlantRates, plant};
+use crate::page::diff::{ElementKind, diff};
+use crate::page::segment::{Block, BlockRole, BlockTree, Image, Link, Places, Spot, Text};
 
 fn config(form: Form) -> ImportanceConfig {
     ImportanceConfig::of(form)

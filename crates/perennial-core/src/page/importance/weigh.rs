@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use super::{Form, ImportanceConfig, Judgement};
-use crate::diff::{BlockDelta, Delta, Element, ElementKind, Operation, OperationKind, Subject};
-use crate::diff::{n_words, word_distance};
-use crate::figures::{Figure, judge};
-use crate::segment::{Block, BlockRole, key_of};
+use crate::page::diff::{BlockDelta, Delta, Element, ElementKind, Operation, OperationKind, Subject};
+use crate::page::diff::{n_words, word_distance};
+use crate::page::segment::{Block, BlockRole, key_of};
+use crate::text::figures::{Figure, judge};
 
 /// The blocks with changes, and the kinds of operation and of element that occur in each.
 pub(super) struct Surroundings<'a> {

@@ -5,8 +5,8 @@ use std::fmt::{self, Display, Write};
 
 use super::id::{IdHasher, IgnoredParameters};
 use super::item::ItemList;
-use crate::layout::Rect;
-use crate::markup::holdable;
+use crate::page::layout::Rect;
+use crate::text::markup::holdable;
 
 /// A hash of a node's content and its children's IDs. Equal IDs mean equal content.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]

@@ -6,7 +6,7 @@ use url::Url;
 use super::facts::{NONE, Page, is_image};
 use super::id::IgnoredParameters;
 use super::{Block, Image, Link, NodeId, Spot, Text};
-use crate::layout::LayoutNode;
+use crate::page::layout::LayoutNode;
 
 /// Resolves addresses of one page.
 pub(super) struct Addresses<'a> {

@@ -9,7 +9,7 @@
 use super::facts::{Facts, NONE, Page, is_heading};
 use super::purpose::Purpose;
 use super::teasers::Teasers;
-use crate::layout::{Display, Rect};
+use crate::page::layout::{Display, Rect};
 
 /// Deeper nodes are not divided.
 const MAX_DEPTH: usize = 160;

@@ -4,8 +4,8 @@
 use std::fmt::Write;
 
 use super::{Block, BlockTree};
-use crate::layout::{Layout, LayoutNode, Rect};
-use crate::markup::escaped;
+use crate::page::layout::{Layout, LayoutNode, Rect};
+use crate::text::markup::escaped;
 
 /// Higher pages are cut off here, so that the file stays small.
 const MAX_HEIGHT: f32 = 12_000.0;
@@ -134,8 +134,8 @@ fn draw_text(out: &mut String, node: &LayoutNode) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::sketch::sketch;
-    use crate::segment::{SegmentConfig, segment};
+    use crate::page::segment::sketch::sketch;
+    use crate::page::segment::{SegmentConfig, segment};
 
     #[test]
     fn a_drawing_is_well_formed_and_names_every_leaf() {

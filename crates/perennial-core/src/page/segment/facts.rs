@@ -7,7 +7,7 @@
 
 use super::purpose::{Purpose, purpose_of, unnamed_purpose_of};
 use super::selector::Selector;
-use crate::layout::{Display, Layout, LayoutNode, Rect, Rgba};
+use crate::page::layout::{Display, Layout, LayoutNode, Rect, Rgba};
 
 /// No node.
 pub(super) const NONE: u32 = u32::MAX;

@@ -12,8 +12,8 @@ use super::facts::{NONE, Page, is_heading};
 use super::item::{Item, ItemList, MAX_ITEMS, MAX_PLACES, MAX_TEASER_BYTES, MAX_TITLE_BYTES, Place, key_of};
 use super::purpose::Purpose;
 use super::teasers::Teasers;
-use crate::layout::LayoutNode;
-use crate::markup::holdable;
+use crate::page::layout::LayoutNode;
+use crate::text::markup::holdable;
 
 /// Words outside links before a link, in the same paragraph, that make it a part of prose.
 const MIN_INLINE_WORDS: u32 = 4;

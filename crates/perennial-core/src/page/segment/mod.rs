@@ -30,7 +30,7 @@ pub use selector::{Pin, Selector, SelectorError};
 pub use structure::{Plan, fingerprint, reuse};
 pub use weigh::{FEATURE_NAMES, N_FEATURES};
 
-use crate::layout::{Layout, Rect};
+use crate::page::layout::{Layout, Rect};
 use construct::Region;
 use content::Addresses;
 use cut::VisualBlock;

@@ -2,7 +2,7 @@
 //!
 //! VIPS uses only the kinds of tags. Pages since HTML5 say much more, and most class names are plain English words.
 
-use crate::layout::LayoutNode;
+use crate::page::layout::LayoutNode;
 
 /// What an element says it is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Hash, PartialOrd, Ord)]

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use super::facts::{NONE, Page};
-use crate::dom::{Dom, DomKind};
+use crate::text::dom::{Dom, DomKind};
 
 /// Why a selector cannot be used.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
@@ -308,7 +308,7 @@ pub(super) fn pinned_nodes(page: &Page, pins: &[Pin]) -> Vec<Option<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::sketch::sketch;
+    use crate::page::segment::sketch::sketch;
 
     fn texts_under(selector: &str) -> Vec<String> {
         let layout = sketch(

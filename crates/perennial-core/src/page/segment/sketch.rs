@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use crate::layout::{Display, Layout, LayoutNode, Rect, Rgba};
+use crate::page::layout::{Display, Layout, LayoutNode, Rect, Rgba};
 
 /// Lays out well-formed markup. Attributes are written `name="value"`.
 pub(crate) fn sketch(markup: &str) -> Layout<'static> {

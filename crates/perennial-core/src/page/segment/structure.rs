@@ -7,7 +7,7 @@
 
 use super::id::IdHasher;
 use super::{BlockTree, NodeId, SegmentConfig, segment};
-use crate::layout::{Boxes, Layout, ParsedNode};
+use crate::page::layout::{Boxes, Layout, ParsedNode};
 
 /// Attributes whose value is content. Styles hardly ever select by them.
 fn is_content(name: &str) -> bool {
@@ -115,8 +115,8 @@ pub fn reuse(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{LayoutNode, NodeBox};
-    use crate::segment::sketch::sketch;
+    use crate::page::layout::{LayoutNode, NodeBox};
+    use crate::page::segment::sketch::sketch;
     use proptest::prelude::*;
 
     fn light<'a>(layout: &'a Layout) -> Vec<ParsedNode<'a>> {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::sketch::sketch;
 use super::*;
-use crate::layout::{Display, LayoutNode, Rgba};
+use crate::page::layout::{Display, LayoutNode, Rgba};
 
 fn tree(markup: &str) -> BlockTree {
     segment(&sketch(markup), &SegmentConfig::default())

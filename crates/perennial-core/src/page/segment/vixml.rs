@@ -14,8 +14,8 @@ use super::{
     Block, BlockRole, BlockTree, Image, Item, ItemList, Link, MAX_ITEMS, MAX_PLACES, NodeId, Place, Spot,
     Text,
 };
-use crate::layout::Rect;
-use crate::markup::escaped;
+use crate::page::layout::Rect;
+use crate::text::markup::escaped;
 
 /// Blocks nested deeper than this are refused, because no page needs them and code that walks the tree must not exhaust
 /// its stack.

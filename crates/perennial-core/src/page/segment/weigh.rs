@@ -8,7 +8,7 @@
 
 use super::purpose::Purpose;
 use super::{Block, BlockRole, LeafFacts};
-use crate::layout::{VIEWPORT_HEIGHT, VIEWPORT_WIDTH};
+use crate::page::layout::{VIEWPORT_HEIGHT, VIEWPORT_WIDTH};
 
 /// Number of features of a leaf.
 pub const N_FEATURES: usize = 26;
@@ -258,7 +258,7 @@ fn role(leaf: &LeafFacts, likelihood: f32) -> BlockRole {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::segment::facts::Facts;
+    use crate::page::segment::facts::Facts;
 
     fn leaf(n_words: u32, pin: Option<(usize, f32)>) -> LeafFacts {
         let facts =

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use perennial_core::markup::escaped;
+use perennial_core::text::markup::escaped;
 use perennial_core::time::{Span, Timestamp};
 
 use super::super::dates::{

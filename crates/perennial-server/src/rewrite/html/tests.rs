@@ -1,7 +1,7 @@
 //! Pages as the rewriting leaves them, read again by the parser that the rest of the archive uses.
 
-use perennial_core::charset::Charset;
-use perennial_core::dom::Dom;
+use perennial_core::text::charset::Charset;
+use perennial_core::text::dom::Dom;
 use proptest::prelude::*;
 use url::Url;
 

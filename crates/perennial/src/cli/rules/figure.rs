@@ -9,8 +9,8 @@ use perennial_core::directory::{
     Aim, Alpha, DeltaTree, Outcome, Plan, Protocol, Ranking, Significance, SiteHistory, SiteKind, Subsumed,
     Thresholds, evaluate, mine,
 };
-use perennial_sim::directories::{ExclusiveSite, RandomTrees};
-use perennial_sim::replay::{Replay, Replayed, replay};
+use perennial_lab::directories::{ExclusiveSite, RandomTrees};
+use perennial_lab::replay::{Replay, Replayed, replay};
 use serde::Serialize;
 
 use super::read::read_files;

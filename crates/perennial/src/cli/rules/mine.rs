@@ -13,7 +13,7 @@ use super::ThresholdOptions;
 use super::read::Source;
 use crate::cli::context::document_on_stdout;
 use crate::cli::{Context, Exit};
-use crate::html::chart::{Bars, bars_to_svg, sparkline};
+use perennial_engine::html::chart::{Bars, bars_to_svg, sparkline};
 
 const AFTER_HELP: &str = "\
 A rule `/, /docs/ => not /docs/old/` says: when the site and /docs/ change significantly, /docs/old/ \

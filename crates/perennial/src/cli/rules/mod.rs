@@ -6,8 +6,8 @@ mod mine;
 mod read;
 
 use clap::{Args, Subcommand};
-use perennial_core::amounts::{AmountError, parse_share};
 use perennial_core::directory::{Alpha, Thresholds};
+use perennial_core::schedule::amounts::{AmountError, parse_share};
 
 use super::{Context, Exit};
 

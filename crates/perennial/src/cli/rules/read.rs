@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-use perennial_core::amounts::parse_span;
 use perennial_core::directory::{SiteHistory, parse_history};
+use perennial_core::schedule::amounts::parse_span;
 use perennial_core::time::Span;
 
-use crate::archive;
 use crate::cli::Context;
 use crate::cli::context::not_found;
-use crate::learn::site_history;
+use perennial_archive;
+use perennial_engine::learn::site_history;
 
 /// A history is not unpacked beyond this: a small file can claim to be endless.
 const MOST_BYTES: u64 = 2 << 30;

@@ -9,13 +9,13 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use perennial::demo::LivingWeb;
-use perennial::learn;
 use perennial_archive::{Archive, ArchiveWriter, Body, Exchange};
 use perennial_core::page::importance::Importance;
 use perennial_core::schedule::{PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
 use perennial_core::time::{Span, Timestamp};
 use perennial_core::url::PageId;
 use perennial_engine::analyse::{Analyst, Filters, analyse_backlog};
+use perennial_engine::learn;
 
 /// Versions of each page that are captured.
 const N_VERSIONS: usize = 12;

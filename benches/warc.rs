@@ -6,8 +6,7 @@ use std::io;
 
 use divan::counter::{BytesCount, ItemsCount};
 use divan::{Bencher, black_box};
-use perennial_core::chance::Chance;
-use perennial_core::time::Timestamp;
+use perennial_warc::time::Timestamp;
 use perennial_warc::{Compression, NewRecord, RecordIds, WarcItem, WarcReader, WarcWriter};
 
 const N_PAGES: usize = 500;
@@ -20,10 +19,11 @@ fn main() {
 
 /// About 30 KB of words that compress like those of a page.
 fn page(number: usize) -> Vec<u8> {
-    let mut chance = Chance::new(number as u64);
+    let mut state = number as u64;
     let mut body = String::from("<!doctype html><html><body>");
     while body.len() < 30_000 {
-        let word = chance.bits() >> 40;
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let word = state >> 40;
         body.push_str(&format!(
             "<p class=\"item\">{:x} and {:x} of the {:x}</p>\n",
             word % 4096,

@@ -23,7 +23,7 @@ const START_BYTES: u64 = 4_096;
 const MAX_KEY_BYTES: usize = 1_000;
 
 /// Whether a response may be a feed by its media type: then its body is worth a look.
-pub(crate) fn may_be_feed(head: &HttpHead) -> bool {
+pub fn may_be_feed(head: &HttpHead) -> bool {
     let is_delivered = head.status().is_some_and(|status| (200..300).contains(&status));
     let media_type = head.media_type().unwrap_or_default();
     is_delivered
@@ -37,13 +37,13 @@ pub(crate) fn may_be_feed(head: &HttpHead) -> bool {
 }
 
 /// Whether a body, as it was stored, begins like a feed. This costs little, and every page is asked.
-pub(crate) fn begins_as_feed(head: &HttpHead, stored: impl Read + Send) -> bool {
+pub fn begins_as_feed(head: &HttpHead, stored: impl Read + Send) -> bool {
     let limits = Limits { max_bytes: START_BYTES, ..Limits::default() };
     feed::looks_like_feed(&decode(head, stored.take(MAX_STORED_BYTES), limits).bytes)
 }
 
 /// Reads a response as a feed; `None` when it is none. The body is as it was stored.
-pub(crate) fn read_feed(url: &str, head: &HttpHead, stored: &[u8]) -> Option<Box<FeedRow>> {
+pub fn read_feed(url: &str, head: &HttpHead, stored: &[u8]) -> Option<Box<FeedRow>> {
     if !may_be_feed(head) || !begins_as_feed(head, stored) {
         return None;
     }

@@ -57,9 +57,9 @@ pub(crate) fn open(dir: &Path, name: &str) -> io::Result<fs::File> {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct FileOnDisk {
     /// Without `.open`.
-    pub(crate) name: String,
-    pub(crate) is_open: bool,
-    pub(crate) bytes: u64,
+    pub name: String,
+    pub is_open: bool,
+    pub bytes: u64,
 }
 
 /// The WARC files in a folder by name; side files and copies under way are left out.

@@ -4,6 +4,7 @@
 //! (docs/archive-format.md). Reading takes no lock and is never blocked ([`Snapshot`]); writing takes one ([`lock`]).
 
 mod content;
+pub mod disk;
 mod exchange;
 pub mod export;
 pub mod feeds;
@@ -14,12 +15,15 @@ mod indexer;
 pub mod links;
 pub mod lock;
 mod mend;
+pub mod parquet;
 pub mod parts;
 mod read;
 mod recover;
 mod scan;
+pub mod settings;
 mod snapshot;
 mod stand_in;
+pub mod store;
 mod transcribe;
 mod trees;
 pub mod verify;
@@ -34,7 +38,7 @@ pub use recover::Repair;
 pub use snapshot::{SharedSnapshot, Snapshot};
 pub use watch::SettingsWatch;
 pub use writer::{Appended, ArchiveWriter, DELTA_MIME, LeftOut};
-pub(crate) use writer::{LEFT_OUT_BASE, random_seed};
+pub use writer::{LEFT_OUT_BASE, random_seed};
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -44,7 +48,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::{Context, bail};
 use perennial_core::time::Timestamp;
 
-pub(crate) use crate::disk::{make_dir, sync_dir, write_whole};
+pub use crate::disk::{make_dir, sync_dir, write_whole};
 use crate::settings::{Settings, TEMPLATE};
 use crate::store::Store;
 

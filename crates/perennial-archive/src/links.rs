@@ -148,7 +148,7 @@ pub fn has_links(head: &HttpHead) -> bool {
 }
 
 /// True when the response is HTML that was delivered.
-pub(crate) fn is_html(head: &HttpHead) -> bool {
+pub fn is_html(head: &HttpHead) -> bool {
     document_kind(head) == Some(DocumentKind::Html)
 }
 

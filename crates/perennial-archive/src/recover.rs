@@ -291,8 +291,8 @@ pub(crate) struct TakeIn<'s> {
     file: FileRow,
     batch: Vec<CaptureRow>,
     asides: Vec<SetAside>,
-    pub(crate) n_captures: u64,
-    pub(crate) n_duplicates: u64,
+    pub n_captures: u64,
+    pub n_duplicates: u64,
 }
 
 impl<'s> TakeIn<'s> {

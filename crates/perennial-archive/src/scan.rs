@@ -93,11 +93,11 @@ impl fmt::Display for Mismatch {
 /// What is known of a file when its scan is over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Scanned {
-    pub(crate) n_records: u64,
+    pub n_records: u64,
     /// Where the last sound record ends.
-    pub(crate) sound_end: u64,
+    pub sound_end: u64,
     /// Where the exchange begins from which on records cannot be found by their offsets, if the scan ended there.
-    pub(crate) unreachable_from: Option<u64>,
+    pub unreachable_from: Option<u64>,
 }
 
 /// Scans from `from`, which must be the start of a record, and tells everything to `each`. `progress` hears

@@ -12,9 +12,9 @@ const SPOOL_BYTES: usize = 8 << 20;
 /// A record in its new place.
 pub(crate) struct Transcribed {
     /// Where it was read.
-    pub(crate) from: Extent,
+    pub from: Extent,
     /// Length of the member written.
-    pub(crate) length: u64,
+    pub length: u64,
 }
 
 /// Writes the record behind what `out` has; `None`, and nothing written, when it proved damaged.

@@ -59,7 +59,7 @@ pub(crate) const STANDS_FOR: &str = "Perennial-Stands-For";
 /// The SHA-256 of the payload that a revisit stands for, beside the SHA-1 that the field's tools read.
 pub(crate) const PAYLOAD_CONTENT: &str = "Perennial-Payload-Digest";
 /// The identity of the version that the delta was made from. Records of earlier versions of this program lack it.
-pub(crate) const LEFT_OUT_BASE: &str = "Perennial-Left-Out-Base";
+pub const LEFT_OUT_BASE: &str = "Perennial-Left-Out-Base";
 
 /// What became of an appended exchange.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -670,7 +670,7 @@ pub(crate) fn give_final_name(archive: &Archive, name: &str) -> io::Result<()> {
 }
 
 /// 128 bits that no other process has: the keys of std's hash maps come from the system's source of chance.
-pub(crate) fn random_seed() -> u128 {
+pub fn random_seed() -> u128 {
     use std::hash::{BuildHasher, RandomState};
     let keys = RandomState::new();
     let half = |salt: u64| u128::from(keys.hash_one((salt, std::process::id(), now().as_millis())));

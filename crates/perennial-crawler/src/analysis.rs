@@ -11,9 +11,9 @@ use perennial_core::schedule::VisitOutcome;
 use perennial_core::url::PageId;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use super::background;
 use super::recorder::RecorderMessage;
 use perennial_engine::analyse::{Headline, PageAnalyst, PageLessons};
+use perennial_engine::background;
 
 /// The result of analysing the captures of a page since its last analysis.
 pub struct Learned {

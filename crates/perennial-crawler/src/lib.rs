@@ -22,7 +22,6 @@
 //! | [`failure`], `verdict` | an answer or a failure -> the outcome of the visit |
 //! | [`browser`] | a page that scripts draw -> its document after they ran |
 //! | [`recorder`] | reports -> captures, frontier and log, durable together |
-//! | `background` | work on large documents -> work for cores that are free |
 //! | [`analysis`] | committed captures -> lessons, on all cores |
 //! | [`status`] | visits that ended -> where the crawl stands |
 //! | [`log`] | every visit -> a line in `crawl.log` |
@@ -34,7 +33,6 @@
 mod addresses;
 mod adopt;
 pub mod analysis;
-mod background;
 pub mod browser;
 pub mod clock;
 pub mod discover;
@@ -71,7 +69,6 @@ use perennial_core::url::PageId;
 use tokio::sync::mpsc::UnboundedReceiver;
 
 use analysis::{Analysis, Learned};
-pub(crate) use background::give_way;
 use heed::{Heed, Limits};
 use host::Why;
 pub use options::CrawlOptions;

@@ -14,7 +14,6 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::block_in_place;
 use url::Url;
 
-use super::background;
 use super::browser::{Browser, is_shell};
 use super::clock::Clock;
 use super::discover::Discoveries;
@@ -27,6 +26,7 @@ use perennial_archive::settings::{CrawlTable, Keep, Renderer, Seed, Seeds};
 use perennial_archive::store::{Discovery, FeedRow, PageKind, Target};
 use perennial_archive::{LeftOut, hops_of};
 use perennial_engine::analyse::PageAnalyst;
+use perennial_engine::background;
 use perennial_fetch::{Client, Fetched, FetchedBody, Request};
 
 /// Bytes of a decoded body that are read: a gzip bomb ends here.

@@ -17,23 +17,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use url::Url;
 
-use super::{FetchError, FetchLimits};
-
-/// An HTTP proxy: all requests go through it, https ones by CONNECT.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Proxy {
-    /// `host:port`.
-    pub authority: String,
-}
-
-impl Proxy {
-    /// Reads `http://host:port`.
-    pub fn parse(text: &str) -> Option<Proxy> {
-        let url = Url::parse(text).ok().filter(|url| url.scheme() == "http")?;
-        let authority = format!("{}:{}", url.host_str()?, url.port_or_known_default()?);
-        Some(Proxy { authority })
-    }
-}
+use super::{FetchError, FetchLimits, Proxy};
 
 /// A connection, plain or encrypted.
 #[derive(Debug)]

@@ -18,7 +18,7 @@ mod spool;
 mod wire;
 
 pub use client::Client;
-pub use connect::{Proxy, mail_tls};
+pub use connect::mail_tls;
 pub use guard::Resolver;
 pub use spool::SpoolFile;
 pub use wire::{BrokenChunk, Framing};
@@ -28,46 +28,8 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use perennial_core::http::address::AddressKind;
+pub use perennial_core::http::limits::{FetchLimits, Proxy};
 use perennial_warc::http::HttpHead;
-
-/// Bounds of one exchange. Every exchange ends within them.
-#[derive(Clone, Debug)]
-pub struct FetchLimits {
-    /// Bytes of a body; the rest is cut and `Fetched::cut` says so.
-    pub max_body_bytes: u64,
-    /// Bytes of a response head.
-    pub max_head_bytes: usize,
-    /// Time for the name lookup, and again for TCP and TLS.
-    pub connect_timeout: Duration,
-    /// Time until the head is complete.
-    pub head_timeout: Duration,
-    /// Time for the whole exchange.
-    pub total_timeout: Duration,
-    /// A body must bring `min_bytes_per_window` in each window of this length.
-    pub drip_window: Duration,
-    /// See `drip_window`.
-    pub min_bytes_per_window: u64,
-    /// A body larger than this goes to a file.
-    pub spool_bytes: usize,
-    /// Bytes of all such files together. A body that finds no room waits for `drip_window` and is then cut.
-    pub max_spooled_bytes: u64,
-}
-
-impl Default for FetchLimits {
-    fn default() -> FetchLimits {
-        FetchLimits {
-            max_body_bytes: 1 << 30,
-            max_head_bytes: 256 << 10,
-            connect_timeout: Duration::from_secs(15),
-            head_timeout: Duration::from_secs(60),
-            total_timeout: Duration::from_secs(1200),
-            drip_window: Duration::from_secs(30),
-            min_bytes_per_window: 3_000,
-            spool_bytes: 8 << 20,
-            max_spooled_bytes: 16 << 30,
-        }
-    }
-}
 
 /// What to ask for.
 #[derive(Clone, Debug)]

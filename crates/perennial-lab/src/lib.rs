@@ -15,6 +15,8 @@
 //! | [`directories`] | a seed -> histories of made sites: random trees, directories that exclude each other |
 //! | [`replay`] | the history of a site and a budget -> what the scheduler makes of it, with and without rules |
 //! | [`claims`] | results -> which of the papers' findings hold |
+//! | [`report`] | results -> the papers' figures |
+//! | [`feeds`] | feeds -> statistics and figures of P-FEED, inferred channel pages |
 
 pub mod world;
 
@@ -35,3 +37,7 @@ pub mod directories;
 pub mod replay;
 
 pub mod claims;
+
+pub mod report;
+
+pub mod feeds;

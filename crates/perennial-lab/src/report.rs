@@ -7,8 +7,8 @@ use crate::claims::{Claim, Verdict, check, check_unlike};
 use crate::experiment::{Line, Outcome};
 use perennial_core::text::markup::escaped;
 
-use super::chart::{Chart, Series, Stroke};
-use super::{REPORT_STYLE, page};
+use perennial_engine::html::chart::{Chart, Series, Stroke};
+use perennial_engine::html::{REPORT_STYLE, page};
 
 /// The contents of a report.
 #[derive(Clone, Debug, PartialEq)]

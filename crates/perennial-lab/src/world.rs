@@ -194,14 +194,14 @@ impl World {
 
 /// Names of sites, numbered in the order in which they first appear.
 #[derive(Default)]
-pub(crate) struct SiteNames {
+pub struct SiteNames {
     names: Vec<String>,
     ids: std::collections::HashMap<String, SiteId>,
 }
 
 impl SiteNames {
     /// The number of a name.
-    pub(crate) fn id(&mut self, name: &str) -> SiteId {
+    pub fn id(&mut self, name: &str) -> SiteId {
         if let Some(id) = self.ids.get(name) {
             return *id;
         }
@@ -212,7 +212,7 @@ impl SiteNames {
     }
 
     /// All names, in the order of their numbers.
-    pub(crate) fn into_names(self) -> Vec<String> {
+    pub fn into_names(self) -> Vec<String> {
         self.names
     }
 }

@@ -6,9 +6,10 @@ use std::fmt::Write;
 use perennial_core::text::markup::{escaped, isolated};
 use perennial_core::time::{Span, Timestamp};
 
-use super::dates::month_name;
-use super::face::{Framed, Place, Tab, page_address};
-use super::{SERVE_STYLE, page};
+use super::SERVE_STYLE;
+use crate::html_face::{Framed, Place, Tab, page_address};
+use perennial_engine::html::dates::month_name;
+use perennial_engine::html::page;
 
 const DAY: Span = Span::from_hours(24);
 
@@ -246,7 +247,7 @@ pub fn home(places: &[Place<'_>]) -> String {
     // Several archives have no place of their own.
     match places {
         [place] => framed(*place, "Captures", &body),
-        _ => page("Perennial", super::face::FACE_STYLE, &format!("<main class=\"wrap\">{body}</main>")),
+        _ => page("Perennial", crate::html_face::FACE_STYLE, &format!("<main class=\"wrap\">{body}</main>")),
     }
 }
 

@@ -10,10 +10,10 @@ use perennial_core::memento::address::Query;
 use super::problem::Problem;
 use super::replay::Asking;
 use super::{memento, range};
+use perennial_archive::Snapshot;
 use perennial_archive::export::{Format, export};
 use perennial_archive::parts::with_parts;
 use perennial_archive::store::Filter;
-use perennial_archive::{self, Snapshot};
 
 /// WACZ files that are kept: a player reads one in many pieces, which must be of the same file.
 const MAX_KEPT: usize = 8;
@@ -129,6 +129,6 @@ fn check_size(snapshot: &Snapshot, filter: &Filter) -> Result<(), Problem> {
 
 fn make(of: (String, String, i64), snapshot: &Snapshot, filter: &Filter) -> anyhow::Result<Wacz> {
     let mut file = tempfile::tempfile()?;
-    let report = export(snapshot, Format::Wacz, filter, false, archive::now(), &mut file, &|_| ())?;
+    let report = export(snapshot, Format::Wacz, filter, false, perennial_archive::now(), &mut file, &|_| ())?;
     Ok(Wacz { of, file: Arc::new(file), n_bytes: report.bytes })
 }

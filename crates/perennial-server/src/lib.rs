@@ -35,12 +35,15 @@ pub mod api;
 pub mod atom;
 pub mod banner;
 pub mod body;
+pub mod calendar;
 pub mod cdx;
+pub mod diff;
 pub mod face;
 pub mod files;
 pub mod find;
 pub mod guard;
 pub mod headers;
+pub mod html_face;
 pub mod listen;
 pub mod memento;
 pub mod operate;
@@ -72,6 +75,9 @@ use perennial_archive::Archive;
 use pool::Pool;
 use router::Doors;
 use standing::Standings;
+
+/// The stylesheet of the server's own pages.
+pub const SERVE_STYLE: &str = include_str!("serve.css");
 
 /// What the user asked for.
 #[derive(Clone, Debug)]

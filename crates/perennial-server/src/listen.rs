@@ -20,7 +20,7 @@ use tokio::time::Sleep;
 use super::router::router;
 use super::{Options, Origin, Origins, Server};
 use perennial_archive::Archive;
-use perennial_crawler::give_way;
+use perennial_engine::background::give_way;
 
 /// Connections at a time, on both origins together.
 const MAX_CONNECTIONS: usize = 1024;

@@ -15,7 +15,7 @@ use super::cdx::{self, Dialect};
 use super::find::Found;
 use super::problem::Problem;
 use super::replay::Asking;
-use perennial_archive::{self, Snapshot};
+use perennial_archive::Snapshot;
 
 /// Mementos on one page of a TimeMap.
 const PAGE_MEMENTOS: usize = 10_000;
@@ -92,7 +92,7 @@ pub fn links(asking: &Asking<'_>, found: &Found) -> Option<HeaderValue> {
 /// A TimeGate: the instant that a client negotiates, or now.
 pub fn accept_datetime(asking: &Asking<'_>) -> Result<Timestamp, Problem> {
     match asking.field("accept-datetime") {
-        None => Ok(archive::now()),
+        None => Ok(perennial_archive::now()),
         Some(text) => date::parse(text).ok_or_else(|| {
             Problem::bad_request(format!(
                 "Accept-Datetime: {text} is no date: write Tue, 15 Nov 1994 12:45:26 GMT."
@@ -249,7 +249,7 @@ pub fn available(asking: &Asking<'_>, query: &Query) -> Result<Response<Body>, P
     let url = query.get("url").filter(|url| !url.is_empty());
     let url = url.ok_or_else(|| Problem::bad_request("The parameter url is missing."))?;
     let asked = query.get("timestamp").unwrap_or_default();
-    let at = if asked.is_empty() { archive::now() } else { time_of_digits(asked) };
+    let at = if asked.is_empty() { perennial_archive::now() } else { time_of_digits(asked) };
     let around =
         asking.served.pool.with(|snapshot| snapshot.store().captures_around(&surt(url), at, N_AROUND));
     let around = around.and_then(|around| around).map_err(|error| Problem::internal(&error))?;

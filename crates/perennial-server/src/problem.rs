@@ -134,7 +134,7 @@ impl Problem {
     /// As a page of ours, with the way to the others.
     pub fn into_page(self, base: &str) -> Response<Body> {
         let place = Place { name: "", base, operating: Operating::default() };
-        let mut response = pages::html(html::calendar::problem_page(place, &self.title, &self.text));
+        let mut response = pages::html(crate::calendar::problem_page(place, &self.title, &self.text));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -151,7 +151,7 @@ impl Problem {
                 let value = json!({ "error": self.kind, "title": self.title, "message": self.text });
                 ("application/json", format!("{value}\n"))
             }
-            false => ("text/html; charset=utf-8", html::calendar::problem(&self.title, &self.text)),
+            false => ("text/html; charset=utf-8", crate::calendar::problem(&self.title, &self.text)),
         };
         let mut response = Response::new(Body::from(text));
         *response.status_mut() = self.status;

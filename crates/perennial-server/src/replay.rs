@@ -15,7 +15,6 @@ use super::problem::Problem;
 use super::scene::Scene;
 use super::{Origin, Origins, Served, Server, banner, headers, memento, range, rewrite};
 use crate::html_face::Operating;
-use perennial_archive;
 use perennial_archive::store::Capture;
 
 /// A request as the answers see it.
@@ -97,7 +96,7 @@ pub fn replay(asking: &Asking<'_>, address: &ReplayAddress) -> Result<Response<B
     let at = match address.when {
         When::At { time, .. } => time,
         _ if is_timegate => memento::accept_datetime(asking)?,
-        _ => archive::now(),
+        _ => perennial_archive::now(),
     };
     // Who asks for a page at a time expects the closest; parts of a page are chosen by the page's time.
     let is_closest = asking.server.is_closest() || address.modifier == Modifier::Top;

@@ -14,7 +14,7 @@ use std::io::{self, Read, Write};
 use std::time::Instant;
 
 use libdeflater::CompressionLvl;
-use perennial_core::time::Timestamp;
+use perennial_warc::time::Timestamp;
 use perennial_warc::{
     Compression, NewRecord, RecordIds, RecordType, WarcItem, WarcReader, WarcWriter, sha1_label,
 };

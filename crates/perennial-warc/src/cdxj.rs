@@ -12,7 +12,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 
 use crate::surt::KeyRange;
-use perennial_core::time::Timestamp;
+use crate::time::Timestamp;
 
 /// The longest line that is read, which bounds memory on hostile files.
 const MAX_LINE: u64 = 1 << 20;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use perennial_core::time::Timestamp;
+use crate::time::Timestamp;
 
 /// What a record is, by its `WARC-Type`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

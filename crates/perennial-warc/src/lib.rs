@@ -11,15 +11,20 @@
 //! | `recover` | damage -> the next record that can be read |
 //! | `writer` | records -> one compressed member each |
 
+pub mod cdxj;
 mod compress;
 mod damage;
 mod digest;
 mod header;
+pub mod http;
 mod input;
 mod member;
+pub mod payload;
 mod reader;
 mod recover;
 mod start;
+pub mod surt;
+pub mod time;
 mod writer;
 
 pub use compress::Compression;

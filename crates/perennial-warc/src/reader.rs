@@ -26,7 +26,7 @@ pub(super) const LOOK_AHEAD: usize = 24;
 /// one) or zstd, told apart by their first bytes.
 ///
 /// ```
-/// use perennial_core::warc::{WarcItem, WarcReader};
+/// use perennial_warc::{WarcItem, WarcReader};
 /// let file = b"WARC/1.0\r\nWARC-Type: resource\r\nContent-Length: 2\r\n\r\nhi\r\n\r\n";
 /// let mut reader = WarcReader::new(&file[..]);
 /// while let Some(item) = reader.next_item()? {

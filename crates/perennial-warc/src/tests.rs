@@ -5,7 +5,7 @@ use std::io::Read;
 use proptest::prelude::*;
 
 use super::*;
-use perennial_core::time::Timestamp;
+use crate::time::Timestamp;
 
 const COMPRESSIONS: [Compression; 4] =
     [Compression::None, Compression::Gzip(6), Compression::Gzip(0), Compression::Zstd(3)];

@@ -13,7 +13,7 @@ use super::compress::Compression;
 use super::compress::Compressor;
 use super::digest::{Sha1Stream, sha1_label};
 use super::header::{RecordType, Truncation};
-use perennial_core::time::Timestamp;
+use crate::time::Timestamp;
 
 const COPY: usize = 128 * 1024;
 

@@ -11,7 +11,7 @@ use perennial_core::time::Span;
 use url::Url;
 
 use super::reader::TableReader;
-use perennial_fetch::{FetchLimits, Proxy};
+use perennial_core::http::limits::{FetchLimits, Proxy};
 
 /// The period of a budget that names none.
 const HOUR: Span = Span::from_hours(1);

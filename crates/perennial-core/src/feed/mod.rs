@@ -25,6 +25,7 @@ mod news;
 pub mod opml;
 pub mod polling;
 mod read;
+pub mod sitemap;
 pub mod statistics;
 pub mod websub;
 

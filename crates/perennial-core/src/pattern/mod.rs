@@ -9,6 +9,7 @@
 
 pub mod calendar;
 pub mod mixture;
+pub mod series;
 
 use crate::pattern::series::{SeenChange, TimeSeries};
 use crate::time::{DayKind, LocalClock, LocalDay, Span, Timestamp};

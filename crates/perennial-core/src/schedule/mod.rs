@@ -6,7 +6,7 @@
 //! [`Scheduler`]:
 //!
 //! ```
-//! use perennial_core::page::{PageId, SiteId};
+//! use perennial_core::url::{PageId, SiteId};
 //! use perennial_core::schedule::{PageInfo, ScheduleConfig, Scheduler, VisitOutcome};
 //! use perennial_core::time::{Span, Timestamp};
 //!
@@ -44,6 +44,7 @@
 //! | `probe` | addresses without a page -> a few visits that see whether one has come |
 
 mod ahead;
+pub mod amounts;
 mod balance;
 mod bearings;
 mod config;
@@ -57,6 +58,7 @@ mod papers;
 mod plan;
 mod posing;
 mod probe;
+pub mod rank;
 mod rows;
 mod select;
 mod sites;

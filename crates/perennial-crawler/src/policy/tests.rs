@@ -5,7 +5,7 @@ use perennial_core::schedule::{Budget, ScheduleConfig, Strategy};
 
 use super::*;
 use crate::polls::Polled;
-use perennial_archive::settings::Allowance;
+use perennial_archive::settings::{Allowance, Seed, Seeds};
 
 const SITE: SiteId = SiteId(1);
 const SEED: i64 = 1;
@@ -31,7 +31,8 @@ fn config() -> PolicyConfig {
 }
 
 fn policy(config: PolicyConfig, order: VisitOrder, allowance: Allowance) -> Policy {
-    let followed = Followed::of_seed(SEED, "http://a.example/");
+    let seed = Seed::of_host("http://a.example/".parse().unwrap());
+    let followed = Followed::from_seeds(Seeds::new(vec![seed]).numbered(vec![SEED]));
     let spending = Spending::new(Allowance::default(), [(SEED, allowance)].into_iter());
     Policy::new(config, order, followed, spending, start())
 }

@@ -17,7 +17,7 @@ use url::Url;
 
 use super::Requisites;
 use perennial_archive::store::Capture;
-use perennial_archive::{self, SharedSnapshot, Snapshot};
+use perennial_archive::{SharedSnapshot, Snapshot};
 use perennial_fetch::{Client, FetchLimits, Request};
 
 /// Redirects that are followed for a live page.
@@ -188,7 +188,7 @@ fn load_file(path: &Path) -> anyhow::Result<LoadedPage<'static>> {
     let name = path.display().to_string();
     let format = DocumentFormat::of_file(&name, &bytes);
     let content = Content::of(FILE_URL, &name, None, format, &bytes)?;
-    Ok(LoadedPage::new(FILE_URL.to_string(), name, archive::now(), content, Origin::Folder(folder)))
+    Ok(LoadedPage::new(FILE_URL.to_string(), name, perennial_archive::now(), content, Origin::Folder(folder)))
 }
 
 /// The content of a page: HTML, or the blocks of another document.
@@ -274,7 +274,7 @@ fn load_archived<'s>(
     time: Option<Timestamp>,
 ) -> anyhow::Result<LoadedPage<'s>> {
     let snapshot = shared.lock();
-    let near = time.unwrap_or_else(archive::now);
+    let near = time.unwrap_or_else(perennial_archive::now);
     let missing = || {
         format!(
             "the archive has no capture of {url}: see `perennial info`, or leave out @TIME to fetch it live"
@@ -334,7 +334,7 @@ fn load_live(url: &str, private: Private) -> anyhow::Result<LoadedPage<'static>>
     if !(200..300).contains(&captured.status) {
         bail!("{url} answered with status {}: there is nothing to look at", captured.status);
     }
-    let time = archive::now();
+    let time = perennial_archive::now();
     let content_type = Some(captured.content_type.as_str()).filter(|content_type| !content_type.is_empty());
     let content = Content::of_answer(url.as_str(), &time.to_rfc3339(), content_type, &captured.body)?;
     Ok(LoadedPage::new(url.into(), time.to_rfc3339(), time, content, Origin::Network(Box::new(live))))

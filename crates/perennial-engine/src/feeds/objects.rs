@@ -17,8 +17,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::analyse::PageSpec;
+use perennial_archive::SharedSnapshot;
 use perennial_archive::store::{AnnouncedFilter, AnnouncedPage, Filter, PageRow, site_of};
-use perennial_archive::{self, SharedSnapshot};
 
 /// Versions of a page that are read, the latest of them.
 const MAX_VERSIONS: usize = 500;
@@ -113,7 +113,7 @@ pub fn template_around(shared: &SharedSnapshot, url: &str) -> anyhow::Result<Opt
 fn read(shared: &SharedSnapshot, url: &str, time: Option<Timestamp>) -> anyhow::Result<Option<String>> {
     {
         let snapshot = shared.lock();
-        let near = time.unwrap_or_else(archive::now);
+        let near = time.unwrap_or_else(perennial_archive::now);
         let capture = snapshot.store().closest_look(url, near)?;
         let answer = capture.map(|capture| snapshot.document(&capture)).transpose()?.flatten();
         if let Some(cut) = answer.and_then(|answer| answer.cut) {

@@ -20,14 +20,12 @@ impl Followed {
         let (seeds, known) = (archive.settings().seeds.clone(), store.seeds()?);
         let number = |seed: &Seed| known.get(seed.scope.seed.as_str()).copied().unwrap_or(0);
         let numbers = seeds.iter().map(number).collect();
-        Ok(Followed(seeds.numbered(numbers)))
+        Ok(Followed::from_seeds(seeds.numbered(numbers)))
     }
 
-    /// One site with default settings, for tests.
-    #[cfg(test)]
-    pub(crate) fn of_seed(seed: i64, url: &str) -> Followed {
-        let url = Url::parse(url).expect("tests give addresses");
-        Followed(Seeds::new(vec![Seed::of_host(url)]).numbered(vec![seed]))
+    /// From seeds that have their numbers.
+    pub fn from_seeds(seeds: Seeds) -> Followed {
+        Followed(seeds)
     }
 
     /// Lets no site have a goal of its own, because the user asks for one goal of all.

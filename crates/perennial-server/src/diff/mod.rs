@@ -39,10 +39,10 @@ use self::isolate::{base_of, isolated, with_plain_space};
 use self::marks::Marks;
 use self::place::{Page, Places};
 use self::text::{Extent, TextView, title_of, write_change, write_links};
-pub(in perennial_engine::html) use self::words::marked_words;
-use super::dates::{day_long, day_short, minute};
-use super::page;
+pub(crate) use self::words::marked_words;
 use perennial_engine::analyse::{Comparison, headlines};
+use perennial_engine::html::dates::{day_long, day_short, minute};
+use perennial_engine::html::page;
 
 /// The stylesheet of the component.
 pub const STYLE: &str = include_str!("diff.css");

@@ -6,10 +6,10 @@ use perennial_core::text::markup::{escaped, isolated};
 use perennial_core::time::{Span, Timestamp};
 use serde_json::{Value, json};
 
-use super::super::chart::stretched::{Axis, ranges, spent, trend};
-use super::super::dates::{counted, day_and_minute, grouped, minute, size};
 use super::operate::{Operating, button};
 use super::{Place, page_address, site_address, without_scheme};
+use perennial_engine::html::chart::stretched::{Axis, ranges, spent, trend};
+use perennial_engine::html::dates::{counted, day_and_minute, grouped, minute, size};
 use perennial_engine::learn::NextVisit;
 
 /// Something that a person should look at, and the cure.

@@ -7,10 +7,10 @@ use perennial_core::notice::{ChangeKind, ToldElement};
 use perennial_core::text::markup::escaped;
 use serde_json::{Value, json};
 
-use super::super::dates::{counted, grouped};
 use super::changes::{ChangedPage, write_entry};
 use super::parts::empty;
 use super::{Framed, Place, Tab};
+use perennial_engine::html::dates::{counted, grouped};
 
 /// The page of changes that were asked for.
 pub struct AskedPage<'a> {

@@ -8,11 +8,11 @@ use perennial_core::text::markup::{escaped, isolated};
 use perennial_core::time::{Span, Timestamp};
 use serde_json::{Value, json};
 
-use super::super::dates::{counted, day_and_minute, day_long, minute, span_words};
 use super::aside::Overview;
 use super::notices::notices_address;
 use super::parts::{Line, empty, importance, operations, write_words};
 use super::{Framed, Place, Tab, foreign, host_of, page_address, path_of, thumb, without_scheme};
+use perennial_engine::html::dates::{counted, day_and_minute, day_long, minute, span_words};
 
 /// The strongest change of one page in the span.
 pub struct ChangedPage {

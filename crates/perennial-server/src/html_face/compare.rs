@@ -7,10 +7,10 @@ use perennial_core::memento::address::escape;
 use perennial_core::text::markup::{escaped, isolated};
 use perennial_core::time::Timestamp;
 
-use super::super::chart::stretched::{Axis, Mark, strip};
-use super::super::dates::{counted, day_short, minute};
 use super::super::diff::{self, Around};
 use super::{Framed, Place, Tab, host_of, page_address, path_of, short, site_address};
+use perennial_engine::html::chart::stretched::{Axis, Mark, strip};
+use perennial_engine::html::dates::{counted, day_short, minute};
 
 /// A version on the slider.
 #[derive(Clone, Copy, Debug)]

@@ -8,10 +8,10 @@ use perennial_core::text::markup::escaped;
 use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::super::chart::stretched::{Axis, Bar, intervals};
-use super::super::dates::{counted, day_and_minute};
 use super::foreign;
 use super::parts::marked_or_plain;
+use perennial_engine::html::chart::stretched::{Axis, Bar, intervals};
+use perennial_engine::html::dates::{counted, day_and_minute};
 
 /// One look at the headlines: those that stood there, in order.
 pub struct Headline {

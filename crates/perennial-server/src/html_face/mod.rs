@@ -47,7 +47,8 @@ pub use notices::{NoticesPage, RuleLine};
 pub use objects::{EditWords, ObjectPage, ObjectRow, ObjectStep, ObjectsPage};
 pub use operate::{ActsPage, Operating, login};
 pub use page::{Expected, PageView, PatternView, Picture, SeriesDay, VersionLine};
-pub use parts::{Line, LineKind, cut};
+pub use parts::{Line, LineKind};
+pub use perennial_engine::html::cut;
 pub use pin::PinPage;
 pub use schedule::{ScheduleView, WhyPage};
 pub use search::{Restricted, SearchForm, SearchPage, SearchRow};
@@ -58,7 +59,7 @@ use perennial_core::memento::address::escape;
 use perennial_core::text::markup::{escaped, isolated};
 use perennial_core::time::Timestamp;
 
-use super::page;
+use perennial_engine::html::page;
 
 /// The stylesheet of these pages.
 pub const FACE_STYLE: &str = include_str!("face.css");

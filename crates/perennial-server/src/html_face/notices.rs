@@ -6,9 +6,9 @@ use perennial_core::memento::address::escape;
 use perennial_core::text::markup::{escaped, isolated};
 use serde_json::{Value, json};
 
-use super::super::dates::{counted, grouped};
 use super::parts::empty;
 use super::{Framed, Place, Tab};
+use perennial_engine::html::dates::{counted, grouped};
 
 /// A rule by which somebody is told. Where its notices go is said without the secret that an address may hold.
 #[derive(Clone, Debug)]

@@ -7,9 +7,9 @@ use perennial_core::text::markup::{escaped, isolated};
 use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::super::dates::counted;
 use super::parts::empty;
 use super::{Framed, Place, Tab, foreign, page_address, without_scheme};
+use perennial_engine::html::dates::counted;
 
 /// An object in the list.
 pub struct ObjectRow {

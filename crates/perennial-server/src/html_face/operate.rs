@@ -9,11 +9,11 @@ use perennial_core::text::markup::{escaped, isolated};
 use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::super::dates::counted;
 use super::parts::empty;
 use super::{Framed, Place, Tab, short, site_address};
 use perennial_archive::settings::Seed;
 use perennial_archive::store::site_of;
+use perennial_engine::html::dates::counted;
 use perennial_engine::operate::log::ActLine;
 
 /// Whether the reader of a page may act.

@@ -9,16 +9,16 @@ use perennial_core::text::markup::{escaped, isolated};
 use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::super::chart::stretched::{Axis, HATCH, Hours, Mark, days, hours, versions};
-use super::super::dates::{
-    counted, day_long, day_of_year, day_short, grouped, minute, month_name, month_of, start_of_day,
-};
 use super::items::Items;
 use super::notices::notices_address;
 use super::operate::button;
 use super::parts::{Line, empty, importance, operations, write_words};
 use super::{Framed, Place, Tab, foreign, host_of, page_address, path_of, short, site_address, thumb, time};
 use perennial_archive::store::{LessonCounts, LessonDay};
+use perennial_engine::html::chart::stretched::{Axis, HATCH, Hours, Mark, days, hours, versions};
+use perennial_engine::html::dates::{
+    counted, day_long, day_of_year, day_short, grouped, minute, month_name, month_of, start_of_day,
+};
 use perennial_engine::learn::NextVisit;
 
 /// A version of the page.

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use perennial_core::text::markup::escaped;
 
 use super::super::diff::marked_words;
+use perennial_engine::html::cut;
 
 /// What a line of words tells.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -98,16 +99,6 @@ fn is_one_mark(text: &str, tag: &str) -> bool {
     text.starts_with(&open) && text.ends_with(&close) && text.matches(&close).count() == 1
 }
 
-/// Letters of words that came or went.
-const MAX_LETTERS: usize = 200;
-
-/// The first words of a text, whole ones where there are blanks.
-pub fn cut(text: &str) -> String {
-    let Some((end, _)) = text.char_indices().nth(MAX_LETTERS) else { return text.to_string() };
-    let end = text[..end].rfind(' ').filter(|blank| *blank > end / 2).unwrap_or(end);
-    format!("{} …", &text[..end])
-}
-
 /// An empty state: what is missing, why, and the command that changes it.
 pub(super) fn empty(title: &str, text: &str, command: Option<&str>) -> String {
     let command = command.map(|command| format!("<pre>{}</pre>", escaped(command))).unwrap_or_default();
@@ -130,14 +121,5 @@ mod tests {
         assert_eq!((before.as_str(), after.as_str()), ("one two &lt;three&gt; four", "five six seven four"));
         assert!(is_one_mark("<del>a b</del>", "del") && !is_one_mark("<del>a</del> b <del>c</del>", "del"));
         assert_eq!(marked_or_plain("", ""), (String::new(), String::new()));
-    }
-
-    #[test]
-    fn long_texts_end_at_a_word() {
-        let text = "Straße ".repeat(60);
-        let short = cut(&text);
-        assert!(short.ends_with("Straße …") && short.chars().count() <= MAX_LETTERS + 2, "{short}");
-        assert_eq!(cut("short"), "short");
-        assert_eq!(cut(&"ß".repeat(300)).chars().count(), MAX_LETTERS + 2);
     }
 }

@@ -7,11 +7,11 @@ use perennial_core::text::markup::{escaped, isolated};
 use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::super::dates::counted;
 use super::operate::{button, write_how};
 use super::parts::empty;
 use super::{Framed, Place, Tab, host_of, page_address, path_of, short, site_address};
 use perennial_engine::analyse::PartEffect;
+use perennial_engine::html::dates::counted;
 
 /// The page on which a part is pinned.
 pub struct PinPage<'a> {

@@ -7,9 +7,9 @@ use perennial_core::text::markup::{escaped, isolated};
 use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::super::dates::{counted, day_and_minute, day_long, minute};
 use super::parts::empty;
 use super::{Framed, Place, Tab, page_address, short, without_scheme};
+use perennial_engine::html::dates::{counted, day_and_minute, day_long, minute};
 use perennial_engine::learn::NextVisit;
 
 /// Why a page is visited when it is.

@@ -9,10 +9,10 @@ use perennial_core::text::markup::{escaped, isolated};
 use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::super::chart::stretched::{Axis, Bar, HATCH, intervals};
-use super::super::dates::{counted, day_and_minute, minute, size};
 use super::parts::empty;
 use super::{Framed, Place, Tab, foreign, host_of, page_address, short, site_address, without_scheme};
+use perennial_engine::html::chart::stretched::{Axis, Bar, HATCH, intervals};
+use perennial_engine::html::dates::{counted, day_and_minute, minute, size};
 
 /// Stays of a text on a page that are told at sight.
 const MOST_STAYS: usize = 4;

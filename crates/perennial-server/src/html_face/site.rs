@@ -7,13 +7,13 @@ use perennial_core::text::markup::{escaped, isolated};
 use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::super::chart::stretched::{Axis, curve, small_bars};
-use super::super::dates::{counted, day_and_minute, day_of_year, grouped, weekday_name};
 use super::aside::need_acts;
 use super::operate::{write_followed, write_followed_of};
 use super::parts::empty;
 use super::{Framed, Place, Tab, foreign, page_address, path_of, short, site_address, time};
 use perennial_archive::settings::Seed;
+use perennial_engine::html::chart::stretched::{Axis, curve, small_bars};
+use perennial_engine::html::dates::{counted, day_and_minute, day_of_year, grouped, weekday_name};
 
 /// A directory of a site.
 #[derive(Clone, Debug)]

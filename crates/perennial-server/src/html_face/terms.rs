@@ -7,9 +7,9 @@ use perennial_core::text::markup::{escaped, isolated};
 use perennial_core::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::super::dates::{counted, day_and_minute, grouped};
 use super::parts::empty;
 use super::{Framed, Place, Tab};
+use perennial_engine::html::dates::{counted, day_and_minute, grouped};
 
 /// A term.
 pub struct TermRow {

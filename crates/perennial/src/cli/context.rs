@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer as _};
 
 use perennial_archive::store::Store;
-use perennial_archive::{self, Archive, ArchiveWriter, Snapshot};
+use perennial_archive::{Archive, ArchiveWriter, Snapshot};
 use perennial_engine::operate::{self, Act, Done};
 use perennial_engine::search;
 
@@ -30,7 +30,7 @@ impl Context {
     pub fn archive_dir(&self) -> PathBuf {
         match self.archives.last() {
             Some(dir) => dir.clone(),
-            None if archive::is_archive(Path::new(".")) => PathBuf::from("."),
+            None if perennial_archive::is_archive(Path::new(".")) => PathBuf::from("."),
             None => PathBuf::from("archive"),
         }
     }
@@ -64,14 +64,14 @@ impl Context {
     /// Opens the archive, made now if it is not there.
     pub fn open_or_create(&self) -> anyhow::Result<Archive> {
         let dir = self.archive_dir();
-        if archive::is_archive(&dir) { Archive::open(&dir) } else { Archive::create(&dir) }
+        if perennial_archive::is_archive(&dir) { Archive::open(&dir) } else { Archive::create(&dir) }
     }
 
     /// Opens the archive for writing and tells the user what was repaired. All commands get their writer here; a crawl
     /// opens its own and tells the user too (`crawl/start.rs`).
     pub fn open_writer(&self, archive: &Archive) -> anyhow::Result<ArchiveWriter> {
         if archive.is_unchecked() {
-            self.note(archive::CHECKING);
+            self.note(perennial_archive::CHECKING);
         }
         let writer = ArchiveWriter::open(archive)?;
         writer.repairs().iter().for_each(|repair| self.note(repair));
@@ -82,7 +82,7 @@ impl Context {
     pub fn perform(&self, archive: &Archive, act: &Act) -> anyhow::Result<Done> {
         let user = ["USER", "LOGNAME"].into_iter().find_map(|name| std::env::var(name).ok());
         let who = user.map_or("command line".to_owned(), |user| format!("command line, {user}"));
-        operate::perform(archive, act, &who, archive::now())
+        operate::perform(archive, act, &who, perennial_archive::now())
     }
 
     /// Prints `data` as JSON with `--json`, else lets `human` write it. A broken pipe comes back as an error

@@ -14,11 +14,10 @@ use url::Url;
 use super::context::{document_on_stdout, json_on_stdout};
 use super::crawl::print_summary;
 use super::{Context, Exit, signals};
-use perennial_archive;
 use perennial_archive::settings::site::parse_address;
 use perennial_archive::settings::{CrawlTable, Seed};
 use perennial_archive::store::KnownFeed;
-use perennial_crawler::{self, CrawlOptions};
+use perennial_crawler::CrawlOptions;
 use perennial_engine::feeds::discover::{FoundFeed, discover};
 use perennial_engine::feeds::subscriptions::read_list;
 use perennial_engine::learn::{self, Followed};
@@ -171,7 +170,7 @@ struct FeedLine {
 
 fn list(context: &Context) -> anyhow::Result<Exit> {
     let snapshot = context.snapshot()?;
-    let (store, now) = (snapshot.store(), archive::now());
+    let (store, now) = (snapshot.store(), perennial_archive::now());
     let mut lines = Vec::new();
     for feed in store.feeds()? {
         lines.push(line_of(&feed, &learn::publishing(store, &feed)?, now));
@@ -389,7 +388,7 @@ impl Discover {
             .map(|archive| archive.settings().crawl.clone())
             .unwrap_or_else(|_| CrawlTable::default());
         let client = Client::new(table.user_agent(), table.limits.clone(), table.proxy.clone());
-        let pause = match crawl::visit::is_loopback(&self.url) {
+        let pause = match perennial_crawler::visit::is_loopback(&self.url) {
             true => Duration::ZERO,
             false => {
                 Duration::from_millis(u64::try_from(table.politeness.min_delay.as_millis()).unwrap_or(0))
@@ -427,7 +426,7 @@ impl Poll {
         };
         let _listening = signals::listen(context, &options.stop);
         let bar = context.progress_count(0, "polls");
-        let status = crawl::crawl(
+        let status = perennial_crawler::crawl(
             &archive,
             options,
             |status| bar.set_position(status.feeds.n_visits),
@@ -437,7 +436,7 @@ impl Poll {
         let status = status?;
         context.print(&status, |out| print_summary(out, &status))?;
         match status.end {
-            Some(crawl::End::Interrupted) => Ok(Exit::Interrupted),
+            Some(perennial_crawler::End::Interrupted) => Ok(Exit::Interrupted),
             _ => Ok(Exit::Done),
         }
     }

@@ -11,7 +11,6 @@ use serde::Serialize;
 
 use super::context::{document_on_stdout, json_on_stdout, not_found};
 use super::{Context, Exit};
-use perennial_archive;
 use perennial_engine::html::chart::{Bars, bars_to_svg, sparkline, text_axis};
 use perennial_engine::learn::{self, Followed, PageHistory, expected_by_period, histories, sureness_of};
 
@@ -131,7 +130,7 @@ impl Patterns {
         let given = self.zone.as_deref().map(LocalClock::of_zone).transpose()?;
         let snapshot = context.snapshot()?;
         let (archive, store) = (snapshot.archive(), snapshot.store());
-        let now = archive::now();
+        let now = perennial_archive::now();
         let mut found = histories(store, self.only.as_deref(), now)?;
         if let (true, Some(only)) = (found.is_empty(), &self.only) {
             return Err(not_found(store, only));

@@ -9,8 +9,8 @@ use url::Url;
 
 use super::context::{document_on_stdout, not_found};
 use super::{Context, Exit};
+use perennial_archive::SharedSnapshot;
 use perennial_archive::settings::site::parse_address;
-use perennial_archive::{self, SharedSnapshot};
 use perennial_lab::feeds::inferred::{Inferred, in_template, infer};
 
 const AFTER_HELP: &str = "\
@@ -39,7 +39,7 @@ fn parse_place(text: &str) -> Result<(Url, Timestamp), String> {
     let (url, time) = text
         .rsplit_once('@')
         .ok_or("write an address, @ and a time, such as https://example.org/@2026-11-16")?;
-    let time = amounts::parse_time(time, archive::now()).map_err(|error| error.to_string())?;
+    let time = amounts::parse_time(time, perennial_archive::now()).map_err(|error| error.to_string())?;
     Ok((parse_address(url)?, time))
 }
 

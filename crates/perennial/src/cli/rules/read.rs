@@ -12,7 +12,6 @@ use perennial_core::time::Span;
 
 use crate::cli::Context;
 use crate::cli::context::not_found;
-use perennial_archive;
 use perennial_engine::learn::site_history;
 
 /// A history is not unpacked beyond this: a small file can claim to be endless.
@@ -44,7 +43,7 @@ impl Source {
         let mut histories = Vec::new();
         if let Some(site) = &self.site {
             let snapshot = context.snapshot()?;
-            let history = site_history(snapshot.store(), site, self.every, archive::now())?;
+            let history = site_history(snapshot.store(), site, self.every, perennial_archive::now())?;
             if history.versions.is_empty() {
                 return Err(not_found(snapshot.store(), site));
             }

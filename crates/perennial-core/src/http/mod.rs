@@ -1,0 +1,25 @@
+//! An HTTP response -> what it means for the page, its host and the next request.
+//!
+//! | module | what becomes what |
+//! |---|---|
+//! | [`limits`] | bounds of one exchange, and the proxy that it goes through |
+//! | [`address`] | an IP address -> whether it may be fetched from |
+//! | [`robots`] | robots.txt -> what may be fetched (RFC 9309) |
+//! | [`politeness`] | a host's responses -> when the next request may be sent |
+//! | [`validator`] | ETag and Last-Modified over time -> whether a 304 can be trusted |
+//! | [`verdict`] | a response -> what it means for page, host and validators |
+//! | [`soft_error`] | a page that was delivered -> whether it reports an error |
+
+pub mod limits;
+
+pub mod address;
+
+pub mod robots;
+
+pub mod politeness;
+
+pub mod validator;
+
+pub mod verdict;
+
+pub mod soft_error;

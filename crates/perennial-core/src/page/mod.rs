@@ -1,0 +1,31 @@
+//! A layout -> the blocks that a reader sees, what changed between two versions, and how much it matters.
+//!
+//! | module | what becomes what |
+//! |---|---|
+//! | [`layout`] | the boxes, fonts and colours of every node, as a renderer delivers them |
+//! | [`segment`] | layout -> [`segment::BlockTree`] (VIPS), Vi-XML |
+//! | [`diff`] | two block trees -> [`diff::Delta`] (Vi-DIFF), Vi-Delta, apply |
+//! | [`document`] | text, JSON, CSV, XML, PDF -> [`segment::BlockTree`] |
+//! | [`importance`] | delta -> [`importance::Importance`], 0 to 1: how much it matters |
+//! | [`noise`] | a page's history of changes -> how much of a change is noise |
+//! | [`observe`] | a capture and what was known of its page -> delta, importance, what is known now |
+//! | [`look`] | two responses in a row -> what the later one showed |
+//! | [`threshold`] | versions by importance -> those that reach the index threshold |
+
+pub mod layout;
+
+pub mod segment;
+
+pub mod diff;
+
+pub mod document;
+
+pub mod importance;
+
+pub mod noise;
+
+pub mod observe;
+
+pub mod look;
+
+pub mod threshold;

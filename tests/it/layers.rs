@@ -1,46 +1,72 @@
-//! The laws of this crate's rooms, read off the sources: who uses whom, where SQL, clap, the end of the process and the
-//! folder of WARC files may be named. `perennial-core` has its own test of its layers.
+//! Laws that the compiler cannot check, read off manifests and sources: who may depend on whom; where SQL, clap, the end of
+//! the process and the folder of WARC files may be named. `perennial-core` has its own test of its groups.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::sources::{Source, modules, sources};
+use crate::sources::{Source, sources};
 
-fn crate_dir() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).to_path_buf()
+/// The crates, each with those of ours that it may depend on.
+const CRATES: [(&str, &[&str]); 10] = [
+    ("perennial-warc", &[]),
+    ("perennial-core", &["warc"]),
+    ("perennial-render", &["core"]),
+    ("perennial-fetch", &["core", "warc"]),
+    ("perennial-archive", &["core", "warc"]),
+    ("perennial-engine", &["archive", "core", "fetch", "render", "warc"]),
+    ("perennial-crawler", &["archive", "core", "engine", "fetch", "render", "warc"]),
+    ("perennial-server", &["archive", "core", "engine", "render", "warc"]),
+    ("perennial-lab", &["archive", "core", "engine", "warc"]),
+    (
+        "perennial",
+        &["archive", "core", "crawler", "engine", "fetch", "lab", "render", "server", "warc"],
+    ),
+];
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn check(law: &str, found: &[String]) {
     assert!(found.is_empty(), "{law}. This breaks it: {found:#?}");
 }
 
-/// The files outside some rooms of which something is true.
-fn outside(rooms: &[&str], is_so: impl Fn(&Source) -> bool) -> Vec<String> {
-    let all = sources(&crate_dir().join("src"));
-    assert!(all.len() > 20, "the sources were not found");
-    let (inside, outside): (Vec<&Source>, Vec<&Source>) =
-        all.iter().filter(|source| is_so(source)).partition(|source| rooms.contains(&source.module()));
-    assert!(!inside.is_empty(), "nothing of the kind was found in {rooms:?}: the law is empty");
-    outside.into_iter().map(|source| source.name.clone()).collect()
+/// The sources of all crates that do not test, named by their crate and path.
+fn all_sources() -> Vec<Source> {
+    let in_crate = |(name, _): &(&str, &[&str])| {
+        let dir = root().join("crates").join(name).join("src");
+        let mut found = sources(&dir);
+        for source in &mut found {
+            source.name = format!("{name}/{}", source.name);
+        }
+        found
+    };
+    CRATES.iter().flat_map(in_crate).collect()
+}
+
+/// The files outside some folders of which something is true.
+fn outside(folders: &[&str], is_so: impl Fn(&Source) -> bool) -> Vec<String> {
+    let found: Vec<String> =
+        all_sources().iter().filter(|source| is_so(source)).map(|source| source.name.clone()).collect();
+    let is_inside = |name: &&String| folders.iter().any(|folder| name.starts_with(folder));
+    let (inside, outside): (Vec<&String>, Vec<&String>) = found.iter().partition(is_inside);
+    assert!(!inside.is_empty(), "nothing of the kind was found in {folders:?}: the law is empty");
+    outside.into_iter().cloned().collect()
 }
 
 #[test]
-fn each_room_uses_only_those_above_it() {
-    let rooms = modules(&crate_dir().join("src"));
-    let place_of = |name: &str| rooms.iter().position(|room| room == name);
+fn each_crate_depends_only_on_those_below_it() {
     let mut found = Vec::new();
-    let mut n_uses = 0;
-    for source in sources(&crate_dir().join("src")) {
-        let Some(place) = place_of(source.module()) else { continue };
-        let mut used = source.used_modules();
-        used.sort();
-        used.dedup();
-        n_uses += used.len();
-        let below = used.iter().filter(|name| place_of(name).is_some_and(|other| other > place));
-        found.extend(below.map(|name| format!("{} uses {name}", source.name)));
+    for (name, allowed) in CRATES {
+        let manifest = fs::read_to_string(root().join("crates").join(name).join("Cargo.toml")).unwrap();
+        let (_, dependencies) = manifest.split_once("[dependencies]\n").unwrap();
+        let dependencies = dependencies.lines().take_while(|line| !line.starts_with("[dev-"));
+        let ours = dependencies.filter_map(|line| line.strip_prefix("perennial-")?.split(['.', ' ']).next());
+        found.extend(ours.filter(|one| !allowed.contains(one)).map(|one| format!("{name} needs {one}")));
     }
-    assert!(n_uses > 20, "no uses were found: the test no longer understands the sources");
-    check("A room uses only rooms that stand above it in lib.rs", &found);
+    check("A crate depends only on crates below it, the server not on the crawler or the network", &found);
+    let listed = fs::read_dir(root().join("crates")).unwrap().count();
+    assert_eq!(listed, CRATES.len(), "a crate is missing in this list");
 }
 
 #[test]
@@ -59,18 +85,20 @@ fn only_the_store_knows_sql() {
         source.names("rusqlite")
             || source.texts.iter().any(|text| WORDS.iter().any(|word| text.contains(word)))
     };
-    check("SQL and its crate are named in store/ only", &outside(&["store"], has_sql));
+    check("SQL and its crate are named in the store only", &outside(&["perennial-archive/store/"], has_sql));
 }
 
 #[test]
 fn only_the_command_line_knows_arguments() {
-    check("clap is named in cli/ only", &outside(&["cli"], |source| source.names("clap")));
+    check("clap is named in cli/ only", &outside(&["perennial/cli/"], |source| source.names("clap")));
 }
 
 #[test]
-fn only_the_command_line_ends_the_process_and_hears_signals() {
+fn only_the_command_line_ends_the_process_and_handles_signals() {
     const WORDS: [&str; 5] = ["process::exit", "process::abort", "ExitCode", "tokio::signal", "signal::unix"];
-    let found = outside(&["cli", "main"], |source| WORDS.iter().any(|word| source.names(word)));
+    let found = outside(&["perennial/cli/", "perennial/main.rs"], |source| {
+        WORDS.iter().any(|word| source.names(word))
+    });
     check("Process exit and signals are named in cli/ only", &found);
 }
 
@@ -78,9 +106,10 @@ fn only_the_command_line_ends_the_process_and_hears_signals() {
 fn only_the_archive_knows_where_warc_files_lie() {
     let names_folder =
         |source: &Source| source.texts.iter().any(|text| text == "warc" || text.starts_with("warc/{"));
-    // In settings/ the word names a table of perennial.toml.
-    let found = outside(&["archive", "settings"], names_folder);
-    check("The folder of WARC files is named in archive/ only", &found);
+    check(
+        "The folder of WARC files is named in perennial-archive only",
+        &outside(&["perennial-archive/"], names_folder),
+    );
 }
 
 /// Folders and files of an archive, which the documents name too.
@@ -88,7 +117,7 @@ const OF_AN_ARCHIVE: [&str; 5] = ["warc/", "index/", "state.db", "perennial.toml
 
 #[test]
 fn every_path_that_the_architecture_names_exists() {
-    let root = crate_dir().join("../..");
+    let root = root();
     let mut wrong = Vec::new();
     let mut n_paths = 0;
     for document in ["ARCHITECTURE.md", "CONTRIBUTING.md"] {
@@ -122,9 +151,8 @@ fn paths_in(line: &str) -> Vec<&str> {
 /// Where a path leads: from the root, from the sources of a crate, or beside the path before it. A decision may be named
 /// by its number.
 fn find(root: &Path, folder: &Path, path: &str) -> Option<PathBuf> {
-    let sources = ["perennial", "perennial-core", "perennial-sim", "perennial-render"]
-        .map(|name| root.join("crates").join(name).join("src"));
-    let places = [root.to_path_buf(), folder.to_path_buf(), root.join("crates/perennial-core")];
+    let sources = CRATES.map(|(name, _)| root.join("crates").join(name).join("src"));
+    let places = [root.to_path_buf(), folder.to_path_buf(), root.join("crates")];
     let found = places.iter().chain(&sources).map(|place| place.join(path)).find(|path| path.exists());
     found.or_else(|| {
         let (dir, number) = path.rsplit_once('/')?;

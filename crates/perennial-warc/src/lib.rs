@@ -1,11 +1,57 @@
-//! Archived bytes <-> records: WARC 1.0 and 1.1 in, WARC 1.1 out, over any `Read` or `Write`.
+//! Web archive formats over any `Read` or `Write`: WARC 1.0 and 1.1 and ARC in, WARC 1.1 out, CDXJ indexes, SURT keys, HTTP
+//! heads, transfer and content codings.
 //!
-//! | file | what becomes what |
+//! The crate is for damaged and hostile files as much as for good ones. Its reader never stops at a broken record: it reports
+//! the damage as a value and continues with the next record it can find. Memory is constant, decompression is bounded, and
+//! nothing here touches a clock, the network or the disk, so the same input gives the same output.
+//!
+//! Write a record and read it back:
+//!
+//! ```
+//! use perennial_warc::time::Timestamp;
+//! use perennial_warc::{Compression, NewRecord, RecordIds, WarcItem, WarcReader, WarcWriter};
+//! use std::io::Read;
+//!
+//! let date = Timestamp::parse("2026-11-16T09:30:00Z").unwrap();
+//! let mut ids = RecordIds::new(7);
+//! let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n";
+//! let record = NewRecord::response(ids.next_id(), date, "https://example.org/", head, b"hello");
+//!
+//! let mut file = Vec::new();
+//! WarcWriter::new(&mut file, 0, Compression::Gzip(6))?.write(&record)?;
+//!
+//! let mut reader = WarcReader::new(&file[..]);
+//! let Some(WarcItem::Record(mut record)) = reader.next_item()? else { panic!("no record") };
+//! assert_eq!(record.header().target_uri(), Some("https://example.org/"));
+//! let mut block = Vec::new();
+//! record.read_to_end(&mut block)?;
+//! assert!(block.ends_with(b"hello"));
+//! # Ok::<(), std::io::Error>(())
+//! ```
+//!
+//! Index keys and lines:
+//!
+//! ```
+//! use perennial_warc::cdxj::CdxjLine;
+//! use perennial_warc::surt::{KeyRange, MatchType, surt};
+//!
+//! assert_eq!(surt("https://www.example.org/a?b=1"), "org,example)/a?b=1");
+//! let line = CdxjLine::parse(r#"org,example)/a 20261116093000 {"url": "https://example.org/a"}"#).unwrap();
+//! assert_eq!(line.url, "https://example.org/a");
+//! assert!(KeyRange::of("https://example.org/a", MatchType::Exact).contains(line.to_string().as_bytes()));
+//! ```
+//!
+//! | module | what becomes what |
 //! |---|---|
-//! | `digest` | bytes -> `sha1:` and `sha256:` labels, and a verdict on the labels of others |
+//! | [`time`] | 14 digits or RFC 3339 -> [`time::Timestamp`] |
+//! | [`http`] | the head of an archived HTTP message -> status and fields |
+//! | [`payload`] | a stored HTTP body -> the bytes it encodes, within limits |
+//! | [`surt`] | a URL -> the key by which indexes are sorted |
+//! | [`cdxj`] | captures <-> lines of a sorted CDXJ index, looked up in the file |
+//! | `digest` | bytes -> `sha1:` and `sha256:` labels, and a check of given labels |
 //! | `header` | the head of a record -> its named fields, typed |
 //! | `input`, `member` | any `Read` -> a window; compressed members -> their bytes |
-//! | `damage` | a stretch of a file without a sound record -> what is wrong with it |
+//! | `damage` | a part of a file without a sound record -> what is wrong with it |
 //! | `start` | bytes -> where a record or a member begins |
 //! | `reader` | a file, sound or damaged -> records and damage, in constant memory |
 //! | `recover` | damage -> the next record that can be read |

@@ -152,6 +152,8 @@ pub(crate) const SERVER: &[(&str, &str)] = &[
     ("available", "/wayback/available?url=http://town.localhost/limits&timestamp=20260102"),
     ("available-none", "/wayback/available?url=http://nowhere.example/"),
     ("record-wrong", "/record/nowhere"),
+    ("wacz", "/wacz/limits.wacz?url=http%3A%2F%2Ftown.localhost%2Flimits"),
+    ("wacz-wrong", "/wacz/limits.wacz"),
     ("status", "/status"),
     ("healthz", "/healthz"),
     ("metrics", "/metrics"),

@@ -120,7 +120,7 @@ fn write_settings(archive: &Archive, web: &Web, mail_port: u16) {
 fn import_damaged(archive: &Archive) {
     let mut ids = RecordIds::new(5);
     let mut out = WarcWriter::new(Vec::new(), 0, Compression::Gzip(1)).unwrap();
-    for (day, words) in [(1, "are kept"), (2, "were kept"), (3, "are lost")] {
+    for (day, words) in [(1, "<i>are</i> kept"), (2, "<b>were</b> kept"), (3, "are lost")] {
         let at = Timestamp::parse(&format!("2026-01-0{day}T03:00:00Z")).unwrap();
         let body = format!(
             "<title>Old {HOSTILE}</title><h1>Old</h1><p>Papers of the old harbour {words} in the cellar of the museum.</p>"

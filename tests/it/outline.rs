@@ -1,7 +1,7 @@
 //! HTML and JSON -> one line per tag, text or value, so that a changed snapshot shows what changed.
 //!
-//! Bytes that mean the same give the same lines: the order of attributes and of keys, and how characters are escaped, are
-//! not part of a snapshot. Escaping itself is: an unescaped tag becomes a line of its own.
+//! The order of attributes and keys, and how a character is escaped, do not matter. Whether it is escaped does: an unescaped tag is a
+//! line of its own, escaped text is quoted.
 
 use std::cell::RefCell;
 use std::fmt::Write;
@@ -16,7 +16,7 @@ use serde_json::{Number, Value};
 const VOID: [&str; 13] =
     ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr"];
 
-/// Style sheets and scripts inside of pages. A page names them; each is stored once.
+/// Inline style sheets and scripts. Pages show their names; each has one snapshot of its own.
 #[derive(Default)]
 pub(crate) struct Assets(RefCell<Vec<(String, String)>>);
 
@@ -149,7 +149,7 @@ impl Outline<'_> {
         let text = std::mem::take(&mut self.text);
         match self.open.last().map(String::as_str) {
             _ if text.is_empty() => {}
-            // Around the whole page.
+            // White space around the page.
             None if text.trim().is_empty() => {}
             Some(kind @ ("style" | "script")) => {
                 let name = self.assets.name(kind, &text);
@@ -165,7 +165,7 @@ impl Outline<'_> {
     }
 }
 
-/// On one line, with everything visible that a reader of a snapshot would not see.
+/// On one line, with invisible characters escaped.
 fn quoted(text: &str) -> String {
     let mut out = String::from("\"");
     for character in text.chars() {
@@ -183,7 +183,7 @@ fn quoted(text: &str) -> String {
     out + "\""
 }
 
-/// JSON with one value per line. Numbers keep nine digits: the last ones may differ with the machine's mathematics.
+/// JSON with one value per line. Numbers keep nine digits, because logarithms differ in the last bits between systems.
 pub(crate) fn json(value: &Value) -> String {
     format!("{:#}", rounded(value))
 }

@@ -1,6 +1,6 @@
-//! Requests of which snapshots are taken: each page of the server in each of its forms, and what is wrong with a request.
+//! Requests of the snapshots: every page of the server with its parameters, and requests that fail.
 
-/// The pages about an archive. Each is also data for programs, see [`api_of`].
+/// Pages of the dashboard. [`api_of`] gives the path of the same page as JSON.
 pub(crate) const DASHBOARD: &[(&str, &str)] = &[
     ("home", "/"),
     ("home-week", "/?hours=168&least=0.01&order=importance"),
@@ -79,7 +79,7 @@ pub(crate) const DASHBOARD: &[(&str, &str)] = &[
     ("acts", "/acts"),
 ];
 
-/// Where programs find the data of a page.
+/// The path of a page's JSON.
 pub(crate) fn api_of(path: &str) -> String {
     let (name, query) = path.split_once('?').unwrap_or((path, ""));
     let (name, query) = match (name, name.strip_prefix("/site/")) {
@@ -93,7 +93,7 @@ pub(crate) fn api_of(path: &str) -> String {
     }
 }
 
-/// What the server has beside the dashboard: calendars, comparisons, replay with its banner, feeds, Memento, CDX, errors.
+/// Paths outside the dashboard: calendars, comparisons, replay with its banner, feeds, Memento, CDX, errors.
 pub(crate) const SERVER: &[(&str, &str)] = &[
     ("api-openapi", "/api/openapi.json"),
     ("api-diff", "/api/diff?before=20260101120000&after=20260102&url=http%3A%2F%2Ftown.localhost%2Flimits"),
@@ -173,7 +173,7 @@ pub(crate) const EMPTY: &[&str] = &[
     "/acts",
 ];
 
-/// Pages with forms for an operator.
+/// Pages with admin forms.
 pub(crate) const OPERATED: &[(&str, &str)] = &[
     ("home", "/"),
     ("sites", "/sites"),
@@ -194,7 +194,7 @@ pub(crate) const OPERATED: &[(&str, &str)] = &[
     ("calendar", "/calendar"),
 ];
 
-/// What programs do for an operator, one after the other.
+/// Admin actions as JSON, in this order.
 pub(crate) const ACTS: &[(&str, &str)] = &[
     ("act-pause", r#"{"act":"pause","url":"town.localhost"}"#),
     ("act-resume", r#"{"act":"resume","url":"http://town.localhost/"}"#),
@@ -216,10 +216,10 @@ pub(crate) const ACTS: &[(&str, &str)] = &[
     ("act-no-json", "act=pause"),
 ];
 
-/// What the server tells paths apart by: their first part, and the second where the first is not enough.
+/// The part of a path that selects the handler.
 pub(crate) fn route_of(path: &str) -> String {
     let path = path.split(['?', '#', ' ']).next().unwrap_or_default();
-    // Served beside others, an archive has its name before its paths.
+    // If a server has several archives, a path begins with the archive's name.
     let path = ["/archive", "/second"].iter().find_map(|name| path.strip_prefix(name)).unwrap_or(path);
     let mut parts = path.trim_start_matches('/').split('/');
     match (parts.next().unwrap_or_default(), parts.next()) {

@@ -1,7 +1,6 @@
-//! What people and programs read, word by word: the help of every command, every page of the server, the API, feeds, notices.
+//! Snapshots of everything users and programs read: help of every command, every page of the server, the API, feeds, notices.
 //!
-//! The files are in `snapshots/`. `INSTA_UPDATE=always cargo test --release -p perennial --test it snapshots` writes them anew; whoever reads
-//! the change then sees what it means for readers.
+//! CONTRIBUTING.md explains how to accept a change.
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -36,8 +35,8 @@ impl Folder {
         Folder { path: root.canonicalize().unwrap().join(name), names: BTreeSet::new(), wrong: Vec::new() }
     }
 
-    /// Compares a text with the snapshot of this name. What differs is printed at once and fails the test in the end, so that one run
-    /// shows all of it.
+    /// Compares a text with its snapshot. A difference is printed at once and fails the test at its end, so that one run shows all
+    /// differences.
     fn check(&mut self, name: &str, text: &str) {
         assert!(self.names.insert(name.to_string()), "{name} is there twice");
         let mut settings = insta::Settings::clone_current();
@@ -51,16 +50,14 @@ impl Folder {
         }
     }
 
-    /// What is wrong: texts that differed, snapshots of which nothing is left.
+    /// Snapshots that differ, and files without a test.
     fn complaints(&self) -> Vec<String> {
         let files = std::fs::read_dir(&self.path).unwrap().map(|file| file.unwrap().file_name());
         let stored = files.filter_map(|file| Some(file.to_str()?.strip_suffix(".snap")?.to_string()));
         let stale = stored.filter(|name| !self.names.contains(name));
         let path = self.path.display();
         let differ = self.wrong.iter().map(|name| format!("{path}/{name}.snap differs"));
-        differ
-            .chain(stale.map(|name| format!("{path}/{name}.snap: delete it, it shows nothing any more")))
-            .collect()
+        differ.chain(stale.map(|name| format!("{path}/{name}.snap: no test uses it; delete it"))).collect()
     }
 }
 
@@ -87,7 +84,7 @@ fn help(command: &[&str]) -> String {
 fn subcommands(help: &str) -> Vec<String> {
     let lines = help.lines().skip_while(|line| *line != "Commands:").skip(1);
     let listed = lines.take_while(|line| !line.is_empty());
-    // What a subcommand is for may go on in a second line, which is indented further.
+    // A long description continues on a second line, which is indented further.
     let names = listed.filter(|line| line.starts_with("  ") && !line.starts_with("   "));
     let names = names.filter_map(|line| line.split_whitespace().next());
     names.filter(|name| *name != "help").map(str::to_string).collect()
@@ -106,11 +103,11 @@ fn help_of_every_command() {
     let mut folder = Folder::new("help");
     check_help(&[], &mut folder);
     check_help(&["render-worker"], &mut folder);
-    assert!(folder.names.len() > 40, "the commands are no longer found: {:?}", folder.names);
+    assert!(folder.names.len() > 40, "the list of commands was not understood: {:?}", folder.names);
     assert_accepted(&[&folder]);
 }
 
-/// Text that differs from run to run -> a word that stands for it.
+/// Text that differs between runs -> a placeholder.
 struct Redactions(Vec<(Regex, String)>);
 
 impl Redactions {
@@ -118,7 +115,7 @@ impl Redactions {
         let mut redactions = Redactions(Vec::new());
         redactions.literal(&town.archive.root.display().to_string(), "[archive]");
         redactions.literal(&town.web.address.to_string(), "[proxy]");
-        // The archive is of January 2026: what is later is the time of the test.
+        // The archive is of January 2026; later times are those of the test.
         let later = r"(?:2026-(?:0[4-9]|1[0-2])|20(?:2[7-9]|[3-9]\d)-\d\d)-\d\d";
         redactions.pattern(&format!(r"{later}[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?Z?"), "[now]");
         redactions.pattern(r"[A-Z][a-z]{2}, \d\d [A-Z][a-z]{2} \d{4} [\d:]{8} \+0000", "[now]");
@@ -126,13 +123,13 @@ impl Redactions {
         redactions.pattern(r"(perennial_looked_\S+=\d+\.\d+\.)\d+", "$1[now]");
         redactions.pattern(r"session [0-9a-f]{6}", "session [session]");
         redactions.pattern(r"(perennial/|v=)\d+\.\d+\.\d+", "$1[version]");
-        // Records have random names, so that their compressed lengths differ by some bytes.
+        // Records have random IDs, so their compressed lengths differ by a few bytes.
         redactions.pattern(r"perennial-\d{14}-\d{5}-[^\x22]*\.warc\.gz", "[warc file]");
         redactions.pattern(r#""(length|offset)": ?"\d+""#, "\"$1\":\"[bytes]\"");
         redactions.pattern(r"(?m)^(\S+\)/\S* \d{14} .*) \d+$", "$1 [bytes]");
         redactions.pattern(r"(perennial_warc_bytes\S* |.warc_bytes.: )\d+", "$1[bytes]");
         redactions.pattern(r#""\d+ kB""#, "[bytes]");
-        // A receiver that takes nothing is tried again while the crawl runs, which takes as long as it takes.
+        // The number of retries depends on how long the crawl takes.
         redactions.pattern(r"(.n_failures.: )[1-9]\d*", "$1[number]");
         redactions.pattern(r"(perennial_server_requests_total) \d+", "$1 [number]");
         redactions
@@ -154,30 +151,30 @@ impl Redactions {
     }
 }
 
-/// Fields of an answer that say nothing of it, or are about its transport.
+/// Header fields of the transport, or that differ with every response.
 const LEFT_OUT: [&str; 5] = ["date", "content-length", "connection", "transfer-encoding", "keep-alive"];
 
-/// Answers of servers -> snapshots.
-struct Taker {
+/// Responses of servers -> snapshots.
+struct Recorder {
     redactions: Redactions,
     assets: Assets,
-    /// What was asked.
+    /// Requested paths.
     paths: BTreeSet<String>,
-    /// To which routes pages link.
+    /// Routes that pages link to.
     linked: BTreeSet<String>,
 }
 
-impl Taker {
+impl Recorder {
     fn hide(&mut self, main: &str, replay: &str) {
         self.redactions.literal(main, "[main]");
         self.redactions.literal(replay, "[replay]");
     }
 
-    /// Compares the answer to a request, given by its first line.
+    /// Compares the response to a request, given by its first line.
     fn check(&mut self, folder: &mut Folder, name: &str, request: &str, answer: &Answer) {
         let (method, path) = request.split_once(' ').unwrap();
         self.paths.insert(path.to_string());
-        // The links of an archived page are not ours.
+        // Links of an archived page are not routes of the server.
         let is_archived = answer.fields.contains_key("x-archive-orig-content-type");
         if answer.field("content-type").starts_with("text/html") && !is_archived {
             self.linked.extend(targets(&answer.text()).iter().map(|path| route_of(path)));
@@ -185,7 +182,7 @@ impl Taker {
         folder.check(name, &self.redactions.apply(&format!("{method} {path}\n{}", self.shown(answer))));
     }
 
-    /// An answer with its head, in lines.
+    /// A response with its head, in lines.
     fn shown(&self, answer: &Answer) -> String {
         let body = match answer.field("content-type").split(';').next().unwrap_or_default() {
             _ if answer.body.is_empty() => String::new(),
@@ -200,60 +197,60 @@ impl Taker {
     }
 }
 
-/// Where the links and forms of a page lead on this server.
+/// Targets of a page's links and forms on this server.
 fn targets(page: &str) -> BTreeSet<String> {
     let attribute = Regex::new("(?:href|action|src)=\"(/[^\"]*)\"").unwrap();
     attribute.captures_iter(page).map(|found| found[1].to_string()).collect()
 }
 
-/// Waits for what the server adds to its pages when it has time.
+/// Waits for the part of the home page that a background thread of the server computes.
 fn until_complete(serving: &Serving) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while serving.get("/api/home").json()["archive"]["past"].as_array().is_none_or(Vec::is_empty) {
-        assert!(Instant::now() < deadline, "the quality at earlier instants is never there");
+        assert!(Instant::now() < deadline, "the history of the quality never arrives");
         std::thread::sleep(Duration::from_millis(5));
     }
 }
 
-/// The pages of the dashboard with the same for programs, and all else that the server has.
-fn check_server(town: &Town, taker: &mut Taker) -> [Folder; 3] {
+/// The dashboard, the same pages as JSON, and everything else the server offers.
+fn check_server(town: &Town, recorder: &mut Recorder) -> [Folder; 3] {
     let mut folders = ["dashboard", "api", "server"].map(Folder::new);
     let [pages, api, server] = &mut folders;
     let serving = Serving::start(&[&town.archive.root], &[]);
-    taker.hide(&serving.main, &serving.replay);
+    recorder.hide(&serving.main, &serving.replay);
     until_complete(&serving);
     for (name, path) in DASHBOARD {
-        taker.check(pages, name, &format!("GET {path}"), &serving.get(path));
+        recorder.check(pages, name, &format!("GET {path}"), &serving.get(path));
         let of_api = api_of(path);
         let data = serving.get(&of_api);
-        taker.check(api, name, &format!("GET {of_api}"), &data);
+        recorder.check(api, name, &format!("GET {of_api}"), &data);
         if data.status == 200 {
             let separator = if path.contains('?') { '&' } else { '?' };
             let same = serving.get(&format!("{path}{separator}format=json"));
-            let [same, data] = [same, data].map(|answer| taker.redactions.apply(&taker.shown(&answer)));
+            let [same, data] = [same, data].map(|answer| recorder.redactions.apply(&recorder.shown(&answer)));
             assert_eq!(same, data, "{path}");
         }
     }
     for (name, path) in SERVER {
-        // A browser says that it shows a page as a whole; the banner is for browsers.
+        // Only browsers get the banner; they send this field for a top-level page.
         let fields: &[_] = if name.starts_with("banner") { &[("Sec-Fetch-Dest", "document")] } else { &[] };
-        taker.check(server, name, &format!("GET {path}"), &serving.get_with(path, fields));
+        recorder.check(server, name, &format!("GET {path}"), &serving.get_with(path, fields));
     }
     let style = serving.get("/cdx?url=http://town.localhost/style.css&output=json&limit=1").json();
     let record = format!("/record/{}", style["digest"].as_str().unwrap());
-    taker.check(server, "record", &format!("GET {record}"), &serving.get(&record));
+    recorder.check(server, "record", &format!("GET {record}"), &serving.get(&record));
     let described = serving.get("/api/openapi.json").json();
     for (path, _) in described["paths"].as_object().unwrap() {
         let is_read = described["paths"][path].get("get").is_some();
-        let is_asked = taker.paths.iter().any(|asked| asked.split('?').next() == Some(path));
-        assert!(!is_read || is_asked, "{path} is described and has no snapshot");
+        let is_asked = recorder.paths.iter().any(|asked| asked.split('?').next() == Some(path));
+        assert!(!is_read || is_asked, "{path} is in the OpenAPI description and has no snapshot");
     }
     for (name, method, fields) in [
         ("refused-method", "DELETE", [("Accept", "text/html")]),
         ("refused-method-json", "DELETE", [("Accept", "application/json")]),
         ("refused-host", "GET", [("Host", "evil.example")]),
     ] {
-        taker.check(
+        recorder.check(
             server,
             name,
             &format!("{method} /sites"),
@@ -262,63 +259,63 @@ fn check_server(town: &Town, taker: &mut Taker) -> [Folder; 3] {
     }
     drop(serving);
     let guarded = Serving::start(&[&town.archive.root], &["--token-file", &town.beside("token")]);
-    taker.hide(&guarded.main, &guarded.replay);
-    taker.check(server, "refused-token", "GET /", &guarded.get("/"));
-    taker.check(server, "refused-token-json", "GET /api/home", &guarded.get("/api/home"));
+    recorder.hide(&guarded.main, &guarded.replay);
+    recorder.check(server, "refused-token", "GET /", &guarded.get("/"));
+    recorder.check(server, "refused-token-json", "GET /api/home", &guarded.get("/api/home"));
     folders
 }
 
-/// An archive in which nothing is yet, alone and beside another.
-fn check_empty(town: &Town, taker: &mut Taker) -> Folder {
+/// An archive without captures, alone and next to another.
+fn check_empty(town: &Town, recorder: &mut Recorder) -> Folder {
     let mut folder = Folder::new("empty");
     let empty = Archive::new();
     let serving = Serving::start(&[&empty.root], &[]);
-    taker.hide(&serving.main, &serving.replay);
+    recorder.hide(&serving.main, &serving.replay);
     for path in EMPTY {
         let name = match path.trim_start_matches('/').split('?').next() {
             Some("") | None => "home",
             Some(name) => name,
         };
-        taker.check(&mut folder, name, &format!("GET {path}"), &serving.get(path));
+        recorder.check(&mut folder, name, &format!("GET {path}"), &serving.get(path));
         let of_api = api_of(path);
-        taker.check(&mut folder, &format!("{name}-api"), &format!("GET {of_api}"), &serving.get(&of_api));
+        recorder.check(&mut folder, &format!("{name}-api"), &format!("GET {of_api}"), &serving.get(&of_api));
     }
     drop(serving);
     let second = town.beside("second");
     town.archive.ok(&["init", &second]);
     let serving = Serving::start(&[&town.archive.root, Path::new(&second)], &[]);
-    taker.hide(&serving.main, &serving.replay);
+    recorder.hide(&serving.main, &serving.replay);
     for (name, path) in [
         ("two-archives", "/"),
         ("two-archives-first", "/archive/sites"),
         ("two-archives-second", "/second/"),
         ("two-archives-metrics", "/metrics"),
     ] {
-        taker.check(&mut folder, name, &format!("GET {path}"), &serving.get(path));
+        recorder.check(&mut folder, name, &format!("GET {path}"), &serving.get(path));
     }
     folder
 }
 
-/// What an operator sees and does, and the pages while a process writes the archive.
-fn check_operator(town: &Town, taker: &mut Taker) -> Folder {
+/// Pages with admin forms, admin actions, and pages while a process writes the archive.
+fn check_operator(town: &Town, recorder: &mut Recorder) -> Folder {
     let mut folder = Folder::new("operator");
     let operated = Operated::of(&town.archive);
-    taker.hide(&operated.main, &operated.replay);
-    taker.redactions.literal(&operated.key, "[key]");
+    recorder.hide(&operated.main, &operated.replay);
+    recorder.redactions.literal(&operated.key, "[key]");
     let get = |path: &str, cookie: &str| ask(&operated.main, "GET", path, &[("Cookie", cookie)]);
-    taker.check(&mut folder, "logged-out-sites", "GET /sites", &get("/sites", ""));
-    taker.check(&mut folder, "logged-out-login", "GET /login", &get("/login", ""));
+    recorder.check(&mut folder, "logged-out-sites", "GET /sites", &get("/sites", ""));
+    recorder.check(&mut folder, "logged-out-login", "GET /login", &get("/login", ""));
     let with_key = format!("/login?key={}", operated.key);
-    taker.check(&mut folder, "login", &format!("GET {with_key}"), &get(&with_key, ""));
+    recorder.check(&mut folder, "login", &format!("GET {with_key}"), &get(&with_key, ""));
     let (cookie, form) = operated.log_in();
-    taker.redactions.literal(cookie.split_once('=').unwrap().1, "[session]");
-    taker.redactions.literal(&form, "[form]");
+    recorder.redactions.literal(cookie.split_once('=').unwrap().1, "[session]");
+    recorder.redactions.literal(&form, "[form]");
     for (name, path) in OPERATED {
-        taker.check(&mut folder, name, &format!("GET {path}"), &get(path, &cookie));
+        recorder.check(&mut folder, name, &format!("GET {path}"), &get(path, &cookie));
     }
     for (name, act) in ACTS {
         let request = format!("POST /api/operate {act}");
-        taker.check(&mut folder, name, &request, &answer_of(operated.act(act)));
+        recorder.check(&mut folder, name, &request, &answer_of(operated.act(act)));
     }
     for (name, path, fields) in [
         ("form-pause", "/operate", "act=pause&url=town.localhost&back=/site/town.localhost"),
@@ -326,16 +323,16 @@ fn check_operator(town: &Town, taker: &mut Taker) -> Folder {
         ("form-logout", "/logout", ""),
     ] {
         let done = operated.submit(path, &cookie, &format!("form={form}&{fields}"));
-        taker.check(&mut folder, name, &format!("POST {path} {fields}"), &answer_of(done));
+        recorder.check(&mut folder, name, &format!("POST {path} {fields}"), &answer_of(done));
     }
     drop(operated);
     let serving = Serving::start(&[&town.archive.root], &[]);
-    taker.hide(&serving.main, &serving.replay);
+    recorder.hide(&serving.main, &serving.replay);
     let writer = ArchiveWriter::open(&Library::open(&town.archive.root).unwrap()).unwrap();
     until_complete(&serving);
     for (name, path) in [("writing-home", "/"), ("writing-schedule", "/schedule"), ("writing-acts", "/acts")]
     {
-        taker.check(&mut folder, name, &format!("GET {path}"), &serving.get(path));
+        recorder.check(&mut folder, name, &format!("GET {path}"), &serving.get(path));
     }
     drop(writer);
     folder
@@ -352,8 +349,8 @@ fn answer_of(answered: Answered) -> Answer {
     }
 }
 
-/// What every kind of receiver got, in order.
-fn check_notices(town: &Town, taker: &Taker) -> Folder {
+/// The notices of every kind of receiver.
+fn check_notices(town: &Town, recorder: &Recorder) -> Folder {
     let mut folder = Folder::new("notices");
     for (name, path) in [
         ("webhook", "/webhook"),
@@ -363,20 +360,20 @@ fn check_notices(town: &Town, taker: &Taker) -> Folder {
         ("apprise", "/apprise"),
     ] {
         let mut posted = town.posted(path);
-        // Only the notices of one page have an order.
+        // Notices are ordered per page only.
         posted.sort_by_key(|asked| body_of(asked)["url"].as_str().map(str::to_string));
         let posted: String = posted.iter().map(request_of).collect();
         assert!(!posted.is_empty(), "nothing was posted to {path}");
-        folder.check(name, &taker.redactions.apply(&posted));
+        folder.check(name, &recorder.redactions.apply(&posted));
     }
     let told = std::fs::read_to_string(town.archive.root.join("told.json")).unwrap();
     let told: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     folder.check("program", &outline::json(&told.iter().cloned().collect()));
-    // The rule of the program and that of the mail have the same condition.
+    // The rules `program` and `mail` have the same condition.
     let mails: String = told.iter().map(|_| mail_of(&town.mail().expect("a mail for each notice"))).collect();
-    folder.check("mail", &taker.redactions.apply(&mails));
+    folder.check("mail", &recorder.redactions.apply(&mails));
     let listed = town.archive.json(&["notify", "list"]);
-    folder.check("list", &taker.redactions.apply(&outline::json(&listed)));
+    folder.check("list", &recorder.redactions.apply(&outline::json(&listed)));
     folder
 }
 
@@ -395,7 +392,7 @@ fn request_of(asked: &Asked) -> String {
     format!("POST {}\n{}\n\n{}\n\n", asked.path, fields.join("\n"), outline::json(&body_of(asked)))
 }
 
-/// A mail without the talk of servers around it; what is encoded in it is shown as its reader sees it.
+/// A mail as its reader sees it: without the SMTP dialogue, decoded.
 fn mail_of(said: &[String]) -> String {
     let mail: Vec<&str> =
         said.iter().map(String::as_str).skip_while(|line| *line != "DATA").skip(1).collect();
@@ -412,7 +409,7 @@ fn mail_of(said: &[String]) -> String {
     format!("{head}\n\n{body}\n\n")
 }
 
-/// The paths that the router of the server names.
+/// Paths in the source of the server's router.
 fn routes_of_sources() -> BTreeSet<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let routers = sources(&crates).into_iter().filter(|source| source.name.ends_with("/router.rs"));
@@ -423,27 +420,27 @@ fn routes_of_sources() -> BTreeSet<String> {
 #[test]
 fn pages_api_feeds_and_notices() {
     let town = Town::crawled();
-    let mut taker = Taker {
+    let mut recorder = Recorder {
         redactions: Redactions::new(&town),
         assets: Assets::default(),
         paths: BTreeSet::new(),
         linked: BTreeSet::new(),
     };
-    let [pages, api, server] = check_server(&town, &mut taker);
-    let notices = check_notices(&town, &taker);
-    let empty = check_empty(&town, &mut taker);
-    let operator = check_operator(&town, &mut taker);
+    let [pages, api, server] = check_server(&town, &mut recorder);
+    let notices = check_notices(&town, &recorder);
+    let empty = check_empty(&town, &mut recorder);
+    let operator = check_operator(&town, &mut recorder);
     let mut assets = Folder::new("assets");
-    for (name, text) in taker.assets.into_all() {
+    for (name, text) in recorder.assets.into_all() {
         assets.check(&name, &text);
     }
-    let asked: BTreeSet<String> = taker.paths.iter().map(|path| route_of(path)).collect();
-    let missing: Vec<&String> = taker.linked.difference(&asked).collect();
-    assert!(missing.is_empty(), "pages link to these, which have no snapshot: {missing:?}");
+    let asked: BTreeSet<String> = recorder.paths.iter().map(|path| route_of(path)).collect();
+    let missing: Vec<&String> = recorder.linked.difference(&asked).collect();
+    assert!(missing.is_empty(), "routes without a snapshot that pages link to: {missing:?}");
     let routed = routes_of_sources();
-    assert!(routed.len() > 20, "only {routed:?} are found: the test no longer understands the router");
-    let is_asked = |route: &&String| taker.paths.iter().any(|path| path.starts_with(route.as_str()));
+    assert!(routed.len() > 20, "the router's source was not found or not understood: {routed:?}");
+    let is_asked = |route: &&String| recorder.paths.iter().any(|path| path.starts_with(route.as_str()));
     let missing: Vec<&String> = routed.iter().filter(|route| !is_asked(route)).collect();
-    assert!(missing.is_empty(), "the router names these, which have no snapshot: {missing:?}");
+    assert!(missing.is_empty(), "routes of the router without a snapshot: {missing:?}");
     assert_accepted(&[&pages, &api, &server, &notices, &empty, &operator, &assets]);
 }

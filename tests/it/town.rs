@@ -1,7 +1,7 @@
-//! A small web that is a function of its URL and the crawl's clock, and an archive of it that is the same on every machine.
+//! A small web whose pages depend on URL and time only, and an archive of it that is identical on every machine.
 //!
-//! The crawl reaches it through a proxy, so that its URLs have no port. It runs on a virtual clock in the past, with one fetch at a time. Snapshots
-//! are taken of this archive: whatever is added here changes them.
+//! A proxy serves it, so its URLs have no port. The crawl runs on a virtual clock in the past with one fetch at a time. The snapshots
+//! show this archive: every change here changes them.
 
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
@@ -13,19 +13,19 @@ use crate::crawled::Archive;
 use crate::notices::mail_server;
 use crate::web::{self, Asked, Reply, Web, status};
 
-/// Markup, quotation marks, an ampersand, a sign that turns the direction of text, a mention.
+/// Markup, quotation marks, an ampersand, a right-to-left override, a mention.
 const HOSTILE: &str = "&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt; &quot;quoted&quot; it's &amp;amp; \u{202e}turned <!channel>";
 
-/// The archive with its web and everybody who is told of changes.
+/// The archive, its web, and the receivers of notices.
 pub(crate) struct Town {
     pub(crate) archive: Archive,
     pub(crate) web: Web,
-    /// What each mail said to the server, line by line.
+    /// SMTP dialogues, line by line.
     pub(crate) mails: Receiver<Vec<String>>,
 }
 
 impl Town {
-    /// Crawls the web for two days. Takes a few seconds.
+    /// Crawls two virtual days in a few seconds.
     pub(crate) fn crawled() -> Town {
         let (web, archive) = (Web::serve(page), Archive::new());
         let (mail_port, mails) = mail_server();
@@ -35,7 +35,7 @@ impl Town {
         }
         archive.lapse("6h", "42h");
         let town = Town { archive, web, mails };
-        // The receiver `closed` takes nothing, which the command ends with.
+        // Exit code 1: the receiver `closed` accepts nothing.
         town.archive.ended(&["notify", "run"], 1);
         import_damaged(&town.archive);
         town.archive.ok(&["analyse"]);
@@ -55,7 +55,7 @@ impl Town {
         town
     }
 
-    /// Does something as an operator with a fixed name.
+    /// Runs a command as a user with a fixed name.
     fn act(&self, args: &[&str]) {
         let output = self.archive.command(args).env("USER", "clerk").output().unwrap();
         assert!(output.status.success(), "{args:?}: {output:?}");
@@ -66,19 +66,18 @@ impl Town {
         self.archive.root.with_file_name(name).to_str().unwrap().to_string()
     }
 
-    /// What was posted to a path of `post.localhost`.
+    /// Requests to a path of `post.localhost`.
     pub(crate) fn posted(&self, path: &str) -> Vec<Asked> {
         let url = format!("http://post.localhost{path}");
         self.web.asked().into_iter().filter(|asked| asked.path == url).collect()
     }
 
-    /// The next mail.
     pub(crate) fn mail(&self) -> Option<Vec<String>> {
         self.mails.recv_timeout(Duration::from_secs(20)).ok()
     }
 }
 
-/// Rules of every shape. The first is told of everything, `closed` reaches nobody.
+/// Rules of every shape. `all` receives every change; the receiver of `closed` fails.
 fn write_settings(archive: &Archive, web: &Web, mail_port: u16) {
     let path = archive.root.join("perennial.toml");
     let mut text = std::fs::read_to_string(&path).unwrap();
@@ -116,7 +115,7 @@ fn write_settings(archive: &Archive, web: &Web, mail_port: u16) {
     std::fs::write(archive.root.join("tell.sh"), "cat >> told.json\n").unwrap();
 }
 
-/// A file of two captures of a site that nobody follows, of which the end is missing.
+/// Imports a truncated file with captures of a site that is not followed.
 fn import_damaged(archive: &Archive) {
     let mut ids = RecordIds::new(5);
     let mut out = WarcWriter::new(Vec::new(), 0, Compression::Gzip(1)).unwrap();
@@ -135,7 +134,7 @@ fn import_damaged(archive: &Archive) {
     archive.ended(&["import", file.to_str().unwrap()], 4);
 }
 
-/// Hours since the start of 2026 on the clock of the crawl that asks.
+/// Hours since the start of 2026 on the crawl's clock.
 fn hour_of(asked: &Asked) -> i64 {
     let start = Timestamp::parse("2026-01-01").unwrap();
     let now = asked.field("perennial-time").and_then(|time| Timestamp::parse(time).ok()).unwrap_or(start);
@@ -186,8 +185,8 @@ fn town(path: &str, hour: i64) -> Reply {
     }
 }
 
-/// No two pages have the same tags: a layout is reused for pages of the same structure, and which page is laid out first depends on the
-/// machine.
+/// Gives each page a tag of its own. Pages with the same tags share a layout, and which of them is laid out first depends on
+/// the number of cores.
 fn html(name: &str, body: &str) -> Reply {
     web::html(&format!("{body}<p><x-{name}>All of this is made up.</x-{name}></p>"))
 }
@@ -196,7 +195,7 @@ fn of_type(mime: &str, text: &str) -> Reply {
     Reply::Page(200, vec![("Content-Type", mime.into())], text.as_bytes().to_vec())
 }
 
-/// A listing page with ten headlines. At noon the second is rewritten, a day later the ninth makes room for another.
+/// A listing page with ten headlines. The second is rewritten after 12 hours, the ninth replaced after 24.
 fn front(hour: i64) -> String {
     let story = |number: i64| {
         let number = if number == 9 && hour >= 24 { 11 } else { number };
@@ -239,7 +238,7 @@ fn limits(hour: i64) -> String {
     )
 }
 
-/// A page whose address and links mean harm.
+/// A page with hostile URL, title and links.
 fn odd(hour: i64) -> String {
     let target = if hour < 24 { "/x\"y" } else { "/x'y&amp;z" };
     format!(
@@ -248,7 +247,7 @@ fn odd(hour: i64) -> String {
     )
 }
 
-/// The first is edited, with another headline, the third has a hostile one.
+/// The first is edited and retitled, the third has a hostile title.
 fn article(number: i64, hour: i64) -> String {
     let is_edited = number == 1 && hour >= 18;
     let title = match is_edited {

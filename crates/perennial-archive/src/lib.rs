@@ -2,6 +2,24 @@
 //!
 //! The WARC files are the truth; index and state are made from them and can be made again
 //! (docs/archive-format.md). Reading takes no lock and is never blocked ([`Snapshot`]); writing takes one ([`lock`]).
+//!
+//! | module | what becomes what |
+//! |---|---|
+//! | [`disk`] | bytes and folders -> files that are whole, or not there at all |
+//! | [`settings`] | `perennial.toml` <-> typed tables; edits keep comments |
+//! | [`store`] | captures and what was learned of them <-> SQLite |
+//! | `lock`, `watch` | one writer at a time; a changed `perennial.toml` |
+//! | `exchange`, `content` | one HTTP exchange -> records, index fields, kind of response |
+//! | [`links`], [`feeds`], [`parts`] | a response -> its links, its feed items, the subresources of a page |
+//! | `writer` | exchanges -> WARC records on disk, then the state: the only way in which captures are made |
+//! | `index`, `indexer` | captures -> sorted CDXJ files, merged as they grow |
+//! | `read`, `stand_in` | a capture -> its response; the record that shows it in other tools |
+//! | `snapshot` | the archive as one reader sees it, unchanging |
+//! | `scan`, `recover`, `mend` | a WARC file -> rows and damage; the state after a crash -> one that agrees with the files |
+//! | [`import`], `transcribe` | files of other tools -> captures |
+//! | [`export`], `trees`, [`parquet`] | a part of the archive -> WACZ, WARC, CDXJ, Vi-XML; tables -> Parquet |
+//! | [`verify`] | an archive -> every defect in it |
+//! | `files` | names of WARC files, and where each is on disk |
 
 mod content;
 pub mod disk;

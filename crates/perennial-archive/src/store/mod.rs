@@ -3,6 +3,23 @@
 //!
 //! WAL mode lets readers see a consistent state while a writer works. All of it can be rebuilt from the WARC files and
 //! `perennial.toml`; what cannot is not stored here.
+//!
+//! | file | what becomes what |
+//! |---|---|
+//! | `schema` | a state file of any earlier version -> one of today's, in numbered steps |
+//! | `reading`, `replace` | a state file -> a connection that reads it; a rebuilt state -> the one in use |
+//! | `ingest` | rows of captures -> sites, pages, captures, versions, links, in one transaction |
+//! | `query`, `chosen`, `around` | a filter, an export, an instant -> captures and counts |
+//! | `lessons`, `trees`, `packed` | results of analyses and their block trees <-> rows and bytes |
+//! | `looks`, `steps` | captures and analyses -> observations of a page; steps from version to version |
+//! | `changes`, `overview` | a list of changes that continues at a cursor; what the dashboard shows of a page or site |
+//! | `frontier`, `spent`, `bearings` | URLs between visits, visits and bytes spent, scheduler state <-> tables |
+//! | `feeds`, `links`, `runs` | feeds and items, the link graph, files of the index <-> tables |
+//! | `aside` | records that could not be imported or analysed <-> the quarantine table |
+//! | `checks` | the state -> pages for which an invariant does not hold |
+//! | `texts` | passages and when they were on a page <-> `search.db` |
+//! | `outbox` | notices on their way <-> `outbox.db` |
+//! | `sql` | documented views, read by the user's own statements within bounds |
 
 mod around;
 mod aside;

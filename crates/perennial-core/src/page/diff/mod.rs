@@ -7,6 +7,19 @@
 //!
 //! n elements take O(n log n): equal IDs are found in hash maps, similar blocks and texts through the words that they
 //! share, and a word that too many of them have is not used.
+//!
+//! | file | what becomes what |
+//! |---|---|
+//! | `tree` | a block tree -> an array of nodes |
+//! | `matching` | two trees -> which block after is which block before |
+//! | `elements` | matched blocks -> what happened to their links, images and texts |
+//! | `similar`, `words` | elements without a partner -> those that were edited, by their distance in words |
+//! | `order`, `structure` | matched blocks -> moves; blocks inserted and deleted, changed boxes |
+//! | `items` | two lists -> headlines that came, went or were rewritten |
+//! | `reach` | two trees -> the totals that importance needs |
+//! | `delta`, `videlta` | all changes between two trees; the same as Vi-Delta |
+//! | `apply` | the version before and a delta -> the version after |
+//! | [`plant`] | a page and a seed -> the page with known changes, to test against |
 
 mod apply;
 mod delta;

@@ -3,6 +3,20 @@
 //! `facts` reads the layout, `cut` takes visual blocks and weighs the separators between them, `construct`
 //! merges across the light ones, `content` fills the leaves, `weigh` gives each its importance and role. `items` finds the
 //! entries of the page's lists.
+//!
+//! | file | what becomes what |
+//! |---|---|
+//! | `facts` | a layout -> facts about each subtree: visible text, box, font, background |
+//! | `purpose` | tag, `role`, words in `class` and `id` -> what an element is for |
+//! | `cut` | facts -> visual blocks and the separators between them |
+//! | `construct` | visual blocks and separators -> nested regions |
+//! | `content` | a region -> its links, images and texts |
+//! | `weigh` | leaves -> importance and role |
+//! | `item`, `items`, `teasers` | a page -> the entries of its lists, and how much of a part they are |
+//! | `block`, `id` | the resulting tree, and the hashes at which a diff can stop |
+//! | `selector` | CSS selectors of pinned and ignored parts |
+//! | `structure` | the layout of an earlier version -> one for an unchanged structure, without the engine |
+//! | [`vixml`], `draw` | a tree <-> Vi-XML; a tree -> SVG |
 
 mod block;
 mod construct;

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
+use perennial_core::text::foreign::shorten;
 use perennial_warc::http::HttpHead;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_rustls::TlsConnector;
@@ -209,7 +210,7 @@ impl Client {
             match head.status() {
                 Some(100..=199) if head.status() != Some(101) => bytes = rest,
                 Some(_) => return Ok((head, rest)),
-                None => return Err(FetchError::NotHttp(head.first_line().chars().take(60).collect())),
+                None => return Err(FetchError::NotHttp(shorten(&head.first_line(), 60).into_owned())),
             }
         }
     }
